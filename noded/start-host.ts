@@ -145,7 +145,10 @@ export async function startHost(parts: HostParts): Promise<NodeHost> {
     (uuid) => bringBack(uuid, { nodeName: config.nodeName, ...records, moving, logger }),
     shared,
   );
-  const disks = withVolumes(files, lvm, { nodeName: config.nodeName, owns: records.owns });
+  const disks = withVolumes(files, lvm, {
+    ...{ nodeName: config.nodeName, owns: records.owns },
+    loadGroup: async () => (await records.clusters.load()).vgName,
+  });
   const moving = createMovingDisks(paths.disksDir, disks);
   const lease = undo.use(
     records.common === null

@@ -33,7 +33,7 @@ export interface InstanceRoutesDependencies {
   readonly overview: Pick<Overview, 'instanceSlices' | 'summaries' | 'instance' | 'orphans'>;
   readonly keeper: Pick<MachineKeeper, 'list'>;
   readonly instances: Pick<InstanceRepository, 'findByName' | 'findByUuid' | 'expandName'>;
-  readonly disks: Pick<InstanceDisks, 'activate' | 'totalBytes' | 'freeBytes'>;
+  readonly disks: Pick<InstanceDisks, 'activate' | 'totalBytes' | 'freeBytes' | 'volumeRoom'>;
   readonly osRegistry: Pick<OsRegistry, 'find'>;
   readonly clusters: Pick<ClusterRepository, 'load' | 'loadOs' | 'loadProfile'>;
   readonly hookChecker: HookChecker;

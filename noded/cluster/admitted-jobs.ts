@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { BUILT_APPLIANCE } from '#shared/contract/appliance-manifest.ts';
-import { localDiskBytes } from '#shared/contract/disk-template.ts';
+import { localDiskBytes, volumeBytes } from '#shared/contract/disk-template.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { withDefaultOs } from '../instances/default-os.ts';
@@ -98,7 +98,8 @@ export function wantedBy(opcode: OpcodeOf<'INSTANCE_CREATE'>): Wanted | null {
       vgName: 'any',
     });
     const { name, beparams, tags, nics } = planned;
-    return { name, ...beparams, diskBytes: localDiskBytes(planned), tags, nics };
+    const disks = { diskBytes: localDiskBytes(planned), volumeBytes: volumeBytes(planned) };
+    return { name, ...beparams, ...disks, tags, nics };
   } catch (error) {
     if (isAppError(error)) return null;
     throw error;

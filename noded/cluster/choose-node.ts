@@ -13,6 +13,11 @@ export interface Share {
   readonly memoryMiB: number;
   readonly vcpus: number;
   readonly diskBytes: number;
+  /**
+   * Of a volume group; undefined: nothing that is not there already. Volumes are not sparse: what an
+   * instance has is not free.
+   */
+  readonly volumeBytes?: number;
   readonly tags: readonly string[];
   /** What of it is in use already; undefined where nobody has looked: then all of it counts as. */
   readonly inUse?: Used;
@@ -128,6 +133,10 @@ export function judgeNode(
     reasons.push(`${wanted.vcpus} processor(s): it has ${Math.max(0, left.vcpus)} to give`);
   if (wanted.diskBytes > Math.max(0, left.diskBytes))
     reasons.push(`${gib(wanted.diskBytes)} of disk: it has ${gib(left.diskBytes)}`);
+  if ((wanted.volumeBytes ?? 0) > left.volumeBytes) {
+    const has = room.volumes === undefined ? 'no volume group for disks' : gib(left.volumeBytes);
+    reasons.push(`${gib(wanted.volumeBytes ?? 0)} of LVM volumes: it has ${has}`);
+  }
   const there = new Set(taken.flatMap(({ tags }) => tags));
   for (const tag of wanted.tags) {
     if (there.has(tag) && exclusive.some((prefix) => tag.startsWith(prefix)))
@@ -137,7 +146,10 @@ export function judgeNode(
 }
 
 /** What may be promised to others: neither promised already nor used by something else now. */
-function leftOf(room: HostRoom, taken: readonly Share[]): Used & { readonly vcpus: number } {
+function leftOf(
+  room: HostRoom,
+  taken: readonly Share[],
+): Used & { readonly vcpus: number; readonly volumeBytes: number } {
   const memoryReserve = Math.min(room.memoryMiB / MEMORY_RESERVE_PART, MAX_MEMORY_RESERVE_MIB);
   const diskReserve = Math.min(room.diskBytes / DISK_RESERVE_PART, MAX_DISK_RESERVE_BYTES);
   const unpromised = (total: number, free: number, kind: keyof Used): number => {
@@ -150,6 +162,8 @@ function leftOf(room: HostRoom, taken: readonly Share[]): Used & { readonly vcpu
   };
   return {
     memoryMiB: unpromised(room.memoryMiB, room.memoryFreeMiB, 'memoryMiB') - memoryReserve,
+    volumeBytes:
+      (room.volumes?.freeBytes ?? 0) - taken.reduce((sum, one) => sum + (one.volumeBytes ?? 0), 0),
     vcpus: room.cpus * VCPUS_PER_CPU - taken.reduce((sum, { vcpus }) => sum + vcpus, 0),
     diskBytes: unpromised(room.diskBytes, room.diskFreeBytes, 'diskBytes') - diskReserve,
   };
@@ -164,13 +178,17 @@ function scoreOf(
   const memoryMiB = before.memoryMiB - wanted.memoryMiB;
   const diskBytes = before.diskBytes - wanted.diskBytes;
   const vcpus = before.vcpus - wanted.vcpus;
+  const { volumeBytes: inVolumes = 0 } = wanted;
+  const volumeBytes = before.volumeBytes - inVolumes;
   const part = Math.min(
     memoryMiB / Math.max(1, room.memoryMiB),
     vcpus / Math.max(1, room.cpus * VCPUS_PER_CPU),
     // A file system that others have filled says nothing against one without disks.
     wanted.diskBytes === 0 ? 1 : diskBytes / Math.max(1, room.diskBytes),
+    inVolumes === 0 ? 1 : volumeBytes / Math.max(1, room.volumes?.sizeBytes ?? 1),
   );
-  const left = `${gib(memoryMiB * MIB)} of memory, ${gib(diskBytes)} of disk, ${vcpus} of ${room.cpus * VCPUS_PER_CPU} processors`;
+  const volumes = inVolumes === 0 ? '' : `${gib(volumeBytes)} of LVM volumes, `;
+  const left = `${gib(memoryMiB * MIB)} of memory, ${gib(diskBytes)} of disk, ${volumes}${vcpus} of ${room.cpus * VCPUS_PER_CPU} processors`;
   return { score: Math.floor(part * SCORE_STEPS), left };
 }
 

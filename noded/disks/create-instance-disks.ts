@@ -199,6 +199,7 @@ export function createInstanceDisks(
       await unlink(dirOf({ uuid }));
       await syncPath(disksDir);
     },
+    volumeRoom: () => Promise.resolve(undefined),
     hasFiles: async ({ uuid }) => {
       const dir = dirOf({ uuid });
       // What a link leads to may hang, and is never a volume's.

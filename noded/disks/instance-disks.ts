@@ -1,4 +1,5 @@
 import type { ActiveDisk } from '#shared/contract/api.ts';
+import type { HostRoom } from '#shared/contract/host-room.ts';
 import type { InstanceDisk, InstanceRecord } from '#shared/contract/instance.ts';
 import type { CopyRequest } from './copy-disks.ts';
 import type { InstallDisks } from './install-disks.ts';
@@ -41,6 +42,8 @@ export interface InstanceDisks {
   freeBytes(): Promise<number>;
   /** Size of the file system. */
   totalBytes(): Promise<number>;
+  /** Of the volume group for new disks, as of some seconds ago; undefined: there is none. */
+  volumeRoom(): Promise<HostRoom['volumes']>;
   /**
    * Blocks that its disks have and write anew in their place: none of one with snapshots, which
    * share them.

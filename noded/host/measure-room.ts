@@ -6,15 +6,19 @@ import { MIB } from '#shared/units/bytes.ts';
 interface DiskSpace {
   totalBytes(): Promise<number>;
   freeBytes(): Promise<number>;
+  /** Undefined: there is no volume group for disks. */
+  volumeRoom(): Promise<HostRoom['volumes']>;
 }
 
 /** What this host has, and what of it is free. */
 export async function measureRoom(disks: DiskSpace): Promise<HostRoom> {
+  const volumes = await disks.volumeRoom();
   return {
     cpus: availableParallelism(),
     memoryMiB: Math.floor(totalmem() / MIB),
     memoryFreeMiB: Math.floor(freemem() / MIB),
     diskBytes: await disks.totalBytes(),
     diskFreeBytes: await disks.freeBytes(),
+    ...(volumes && { volumes }),
   };
 }

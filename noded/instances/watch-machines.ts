@@ -67,5 +67,8 @@ function inParts(room: HostRoom): HostRoom {
     ...room,
     memoryFreeMiB: down(room.memoryFreeMiB, room.memoryMiB),
     diskFreeBytes: down(room.diskFreeBytes, room.diskBytes),
+    ...(room.volumes && {
+      volumes: { ...room.volumes, freeBytes: down(room.volumes.freeBytes, room.volumes.sizeBytes) },
+    }),
   };
 }

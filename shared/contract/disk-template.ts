@@ -12,11 +12,21 @@ export const volumeGroupName = z
   .regex(/^(?!-|\.{1,2}$)[A-Za-z0-9+_.-]+$/, 'expected the name of a volume group');
 export type DiskTemplate = z.infer<typeof diskTemplate>;
 
-/** What its disks together may take of the file system of the node that has it. */
-export function localDiskBytes(instance: {
+interface WithDisks {
   readonly diskTemplate: DiskTemplate;
   readonly disks: readonly { readonly sizeBytes: number }[];
-}): number {
-  if (instance.diskTemplate !== 'file') return 0;
-  return instance.disks.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+}
+
+/** What its disks together may take of the file system of the node that has it. */
+export function localDiskBytes(instance: WithDisks): number {
+  return instance.diskTemplate === 'file' ? sumOf(instance) : 0;
+}
+
+/** What its disks together take of a volume group of the node that has it. */
+export function volumeBytes(instance: WithDisks): number {
+  return instance.diskTemplate === 'plain' ? sumOf(instance) : 0;
+}
+
+function sumOf({ disks }: WithDisks): number {
+  return disks.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
 }

@@ -8,6 +8,10 @@ export const hostRoom = z.object({
   /** Of the file system of the disks. */
   diskBytes: z.number().nonnegative(),
   diskFreeBytes: z.number().nonnegative(),
+  /** Of the volume group for new disks of the template `plain`; undefined: it has none. */
+  volumes: z
+    .object({ sizeBytes: z.number().nonnegative(), freeBytes: z.number().nonnegative() })
+    .optional(),
 });
 export type HostRoom = z.infer<typeof hostRoom>;
 

@@ -238,7 +238,7 @@ export function diskOptions(): readonly OptionMaker[] {
   return [
     option(
       '-t, --disk-template <template>',
-      'file: sparse raw files (default); sharedfile: the same in the folder that all nodes have; plain: LVM volumes, of the group of gnt-cluster modify --vg-name; diskless: no disk',
+      'file: sparse raw files (default); sharedfile: the same in the folder that all nodes have; plain: LVM volumes, of the group of gnt-cluster modify --vg-name, which are not copied, moved, migrated, taken over by failover or kept in snapshots; diskless: no disk',
       {
         group,
         choices: ['file', 'sharedfile', 'plain', 'diskless'],

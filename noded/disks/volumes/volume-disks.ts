@@ -18,6 +18,7 @@ import {
   requireDevice,
   requireRecordedSize,
 } from './own-volumes.ts';
+import { createVolumeRoom } from './volume-room.ts';
 import {
   findOwn,
   type OwnVolume,
@@ -39,8 +40,13 @@ function withoutDisks<Instance extends Pick<InstanceRecord, 'disks'>>(
  * Disks of the template `plain` are LVM's logical volumes; everything else of such an instance, its
  * firmware's variables and its seed disk, stays in its folder, and is looked after there.
  * @param files disks of all other templates
+ * @param here `loadGroup`: the name of the group for new disks
  */
-export function withVolumes(files: InstanceDisks, lvm: Lvm, here: Here): InstanceDisks {
+export function withVolumes(
+  files: InstanceDisks,
+  lvm: Lvm,
+  here: Here & { readonly loadGroup: () => Promise<string | undefined> },
+): InstanceDisks {
   const volumes = createOwnVolumes(lvm, here);
   const diskPath = ({ vg = '', uuid }: Disk, state: VolumeState = { kind: 'disk' }): string =>
     volumePath(vg, volumeName(uuid, state));
@@ -109,6 +115,7 @@ export function withVolumes(files: InstanceDisks, lvm: Lvm, here: Here): Instanc
   return {
     ...files,
     ...{ settle, activate, hold, openForInstall },
+    volumeRoom: createVolumeRoom(lvm, here.loadGroup),
     pathOf: (instance, index) => {
       const disk = instance.disks[index];
       return isPlain(instance) && disk !== undefined

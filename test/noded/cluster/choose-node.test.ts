@@ -146,3 +146,26 @@ test('the reasons of a choice fit into a query, whatever tags they name', () => 
     /^not on node0: it has an instance with the exclusive tag 'service:.*…$/u,
   );
 });
+
+test('disks in LVM volumes go where the group has room, what was given and is not made counted', () => {
+  const GROUP = { sizeBytes: 100 * GIB, freeBytes: 20 * GIB };
+  const room = { ...ROOM, volumes: GROUP };
+  const wanted = { ...WANTED, diskBytes: 0, volumeBytes: 10 * GIB };
+  const against = (given: Partial<Candidate>): readonly string[] =>
+    judgeNode(node('node1', given), wanted, []);
+  assert.deepEqual(against({ room }), []);
+  assert.deepEqual(against({}), ['10.0 GiB of LVM volumes: it has no volume group for disks']);
+  assert.deepEqual(against({ room, taken: [share({ volumeBytes: 12 * GIB })] }), [
+    '10.0 GiB of LVM volumes: it has 8.0 GiB',
+  ]);
+  // A full file system says nothing against them, nor a full group against files.
+  assert.deepEqual(against({ room: { ...room, diskFreeBytes: 0 } }), []);
+  const full = { ...room, volumes: { ...GROUP, freeBytes: 0 } };
+  assert.deepEqual(judgeNode(node('node1', { room: full }), WANTED, []), []);
+  const roomy = { ...room, volumes: { ...GROUP, freeBytes: 90 * GIB } };
+  const choice = chooseNode([node('node1', { room }), node('node2', { room: roomy })], wanted, {
+    ...{ exclusive: [], asked: 'node1', refused: new Map() },
+  });
+  assert.equal(choice.node, 'node2');
+  assert.match(choice.why, /80\.0 GiB of LVM volumes/);
+});

@@ -35,7 +35,11 @@ export interface VolumeLab {
 type Disk = InstanceRecord['disks'][number];
 type Named = Pick<Parameters<Lvm['remove']>[0], 'name'>;
 
-export const HERE = { nodeName: 'node1', owns: (node: string): boolean => node === 'node1' };
+export const HERE = {
+  nodeName: 'node1',
+  owns: (node: string): boolean => node === 'node1',
+  loadGroup: () => Promise.resolve('xenvg'),
+};
 const OLD = 'OLDTENANT';
 export const SIZE = 4 * MIB;
 const PATTERN = Buffer.alloc(MIB, `${OLD}\n`);
@@ -272,7 +276,7 @@ export function testVolumes(lab: VolumeLab): InstanceDisks {
 
   test('a group that another node changes too is refused, by its volumes', async () => {
     await disks.createEmpty(before);
-    const other = { nodeName: 'node2', owns: (node: string): boolean => node === 'node2' };
+    const other = { ...HERE, nodeName: 'node2', owns: (node: string): boolean => node === 'node2' };
     const elsewhere = withVolumes(createInstanceDisks(join(lab.folder, 'disks')), lvm, other);
     const refused = { code: 'CONFLICT', message: /volumes of the node node1/ };
     await assert.rejects(elsewhere.checkSizes([disk(12)], before), refused);
