@@ -9,6 +9,9 @@ export const groups = ['check', 'fast', 'vm', 'long', 'alone'] as const;
 export type Group = (typeof groups)[number];
 export type FileGroup = Exclude<Group, 'check'>;
 
+/** What takes too long for any run, and is run by hand: `node --test FILE`. */
+const BY_HAND = '.hand.test.ts';
+
 /** Which group a test file belongs to: the word before `.test.ts` says what it needs. */
 export function groupOf(file: string): FileGroup {
   const named = ['vm', 'long', 'alone'] as const;
@@ -22,6 +25,7 @@ export function groupOf(file: string): FileGroup {
 export function findTestFiles(projectDir: string): Readonly<Record<FileGroup, readonly string[]>> {
   const files = globSync('test/**/*.test.ts', { cwd: projectDir })
     .map((file) => relative(projectDir, join(projectDir, file)))
+    .filter((file) => !file.endsWith(BY_HAND))
     .sort();
   const of = (group: FileGroup): string[] => files.filter((file) => groupOf(file) === group);
   const isShort = (file: string): boolean => !file.endsWith('.int.test.ts');

@@ -7,7 +7,7 @@ import { createHypervisor } from '../../../../noded/hypervisor/hypervisor.ts';
 import { openConsole, tinyHost, tinySpec, writeTinyDisk } from '../../hypervisor/tiny-guest.ts';
 import { assertClean, planSamples, runKilled, SIZE, soil, testVolumes } from './volume-suite.ts';
 
-/** What volumes.long.test.ts runs in its machine, whose `/dev/vdb` is the test's. */
+/** What volumes.hand.test.ts runs in its machine, whose `/dev/vdb` is the test's. */
 const group = 'xenvg';
 const device = '/dev/vdb';
 const lab = {
