@@ -103,7 +103,11 @@ async function until(what: string, isSo: () => Promise<boolean>): Promise<void> 
 const untilState = (state: string): Promise<void> =>
   until(state, async () => (await lifecycle())?.state === state);
 
-const hold = (name: string): Promise<void> => guest.system.write(`hold.${name}`, '');
+/** One that was ended while it was held has left its word that it is. */
+async function hold(name: string): Promise<void> {
+  await guest.system.remove(`at.${name}`);
+  await guest.system.write(`hold.${name}`, '');
+}
 const release = (name: string): Promise<void> => guest.system.remove(`hold.${name}`);
 /** Its beginning is known to the host, too. */
 const isHeld = (name: string): Promise<void> =>
