@@ -96,7 +96,7 @@ test('a file that a failing test leaves hanging is ended soon after its last tes
     `${head}import { after } from 'node:test'; import { createServer } from 'node:net';\n` +
     "test('a', () => { createServer().listen(0); throw new Error('of a'); });\n" +
     "describe('s', () => { test('slow', () => new Promise((done) => setTimeout(done, 1500))); });\n" +
-    "after(() => process.stdout.write('cleaned up'));\n";
+    "after(() => process.stderr.write('cleaned up'));\n";
   const result = await runContent(content, { lingerMs: 500 });
   const file = 'failed: test/a.test.ts';
   assert.deepEqual(outcomes(result), ['failed: a', 'passed: slow', file, file]);

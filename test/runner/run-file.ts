@@ -106,7 +106,11 @@ interface LingerWatch extends Disposable {
   see(event: TestEvent): void;
 }
 
-/** The file is a test, too: the first to be queued, and the last to end. */
+/**
+ * The file is a test, too: the first to be queued, and the last to end. A file that writes to its
+ * stdout can hold its own events back until it ends (node takes text right behind an event for the
+ * next one's header): left hanging, it lasts as long as its limit.
+ */
 function createLingerWatch(lingerMs: number): LingerWatch {
   const controller = new AbortController();
   let open = 0;
