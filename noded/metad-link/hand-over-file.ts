@@ -24,26 +24,31 @@ export interface MetadFileSocket {
  */
 export function handOverFile(fd: number, name: string, socket: MetadFileSocket): boolean {
   // Whoever holds a file can open it anew through /proc, with the rights that it gives to all.
-  const { mode } = fstatSync(fd);
-  if ((mode & OTHERS_WRITE) !== 0 || !uuid.safeParse(name).success) return false;
+  const file = fstatSync(fd);
+  if ((file.mode & OTHERS_WRITE) !== 0 || !uuid.safeParse(name).success) return false;
   try {
-    send(fd, name, socket);
-    return true;
+    return send(fd, file.uid, name, socket);
   } catch (error) {
     if (NOT_TAKEN.includes(systemCodeOf(error) ?? '')) return false;
     throw error;
   }
 }
 
-/** The folder is metad's: what lies there under the name may be anything. */
-function send(fd: number, name: string, { path, gid }: MetadFileSocket): void {
+/**
+ * The folder is metad's: what lies there under the name may be anything. A file of metad's own user
+ * is not sent: its owner could open it anew to write, or make it so.
+ */
+function send(fd: number, owner: number, name: string, { path, gid }: MetadFileSocket): boolean {
   const place = openSync(path, O_PATH | constants.O_NOFOLLOW);
   try {
     const found = fstatSync(place);
     if (!found.isSocket() || found.gid !== gid) throw new Error(`${path} is no socket of metad's`);
+    // A metad of root's, as in a trial, may write everything anyhow.
+    if (found.uid === owner && owner !== 0) return false;
     const from = openUnixDatagrams(null);
     try {
       sendDescriptor(from, name, fd, `/proc/self/fd/${place}`);
+      return true;
     } finally {
       closeFd(from);
     }

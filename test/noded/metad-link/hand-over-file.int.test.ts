@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { EventEmitter, once } from 'node:events';
 import { closeSync, readSync } from 'node:fs';
-import { mkdtemp, open, rm, symlink, writeFile } from 'node:fs/promises';
+import { chown, mkdtemp, open, rm, symlink, writeFile } from 'node:fs/promises';
 import { request, type IncomingMessage } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -139,6 +139,19 @@ test('a metad that takes no more, or is not there, gets the bytes', async () => 
   assert.ok(all.every((body) => body === '' || body === '0123456789'));
   closeFd(socket);
   assert.equal(await text(await ask('boot/a', randomUUID())), '0123456789');
+});
+
+test('a file that metad’s own user could open to write is not handed over', async () => {
+  const METAD_UID = 64_001;
+  const socket = openUnixDatagrams(place);
+  await chown(place, METAD_UID, process.getgid?.() ?? 0);
+  const name = randomUUID();
+  assert.equal(await bytesOf(await ask('boot/a', name), socket, name), '0123456789');
+  await chown(archive, METAD_UID, 0);
+  assert.equal(await text(await ask('boot/a', randomUUID())), '0123456789');
+  assert.equal(receiveDescriptor(socket, MAX_NAME_BYTES), null);
+  await chown(archive, 0, 0);
+  closeFd(socket);
 });
 
 test('nothing is handed over for a guest that went away while the file was opened', async () => {
