@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { constants, readFileSync } from 'node:fs';
+import { createWriteStream, readFileSync } from 'node:fs';
 import {
   chmod,
-  copyFile,
   mkdir,
   open,
   readdir,
@@ -14,6 +13,7 @@ import {
   type FileHandle,
 } from 'node:fs/promises';
 import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
 import { z } from 'zod';
 import { fileName, sha256Hex } from '#shared/contract/primitives.ts';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
@@ -21,6 +21,8 @@ import { nameDiskFull } from '#shared/errors/disk-full.ts';
 import { removeHalves, syncPath, writeDurably } from '#shared/files/durable.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
 import { SerialQueue } from '#shared/serial/serial-queue.ts';
+import { shareBlocks } from '../host/share-blocks.ts';
+import { readImageBytes } from '../images/image-bytes.ts';
 import type { FetchedImage } from '../images/image-cache.ts';
 import { findInArchive, MAX_INDEX_BYTES, parseArchiveIndex } from './archive-index.ts';
 import type { ArchiveContent } from './boot-plan.ts';
@@ -45,9 +47,15 @@ export interface UnfinishedArchive extends AsyncDisposable {
    * the archive's own bytes, these are taken.
    * @param sizeBytes as it says
    * @returns how many files it has
-   * @throws AppError IMAGE_INVALID, DISK_FULL, and what `verifyUnchanged` throws
+   * @throws AppError IMAGE_INVALID, IMAGE_UNREADABLE, DISK_FULL, what `verifyUnchanged` throws, or the
+   * signal's reason
    */
-  keep(isoFile: string, sizeBytes: number, archive: ReadArchive): Promise<number>;
+  keep(
+    isoFile: string,
+    sizeBytes: number,
+    archive: ReadArchive,
+    signal: AbortSignal,
+  ): Promise<number>;
 }
 
 export interface OpenedArchive {
@@ -185,13 +193,13 @@ class FolderArchives implements BootArchives {
     const indexPath = `${path}.index`;
     return {
       path,
-      keep: async (isoFile, sizeBytes, archive) => {
+      keep: async (isoFile, sizeBytes, archive, signal) => {
         if (sizeBytes > maxBytes || sizeBytes < TRAILER_BYTES)
           throw notWhole('the appliance says that it wrote what it could not');
         const { text, isInPlace, filesBytes } = await readIndex(path, sizeBytes);
         const dataBytes = isInPlace ? archive.sizeBytes : filesBytes;
         const { files } = await parseArchiveIndex(text, dataBytes);
-        if (isInPlace) await takeBytes(archive, path);
+        if (isInPlace) await takeBytes(archive, path, signal);
         await archive.verifyUnchanged();
         await truncate(path, dataBytes);
         await writeDurably(indexPath, text, { mode: 0o600 });
@@ -259,14 +267,21 @@ async function list(dir: string): Promise<readonly string[]> {
   }
 }
 
-/** The same blocks where the file system can do that. The file may be anyone's, and readable. */
-async function takeBytes(archive: ReadArchive, path: string): Promise<void> {
+/** The same blocks where the file system can do that: else it is as much to write as the archive has. */
+async function takeBytes(archive: ReadArchive, path: string, signal: AbortSignal): Promise<void> {
   try {
-    await copyFile(archive.path, path, constants.COPYFILE_FICLONE);
-    await chmod(path, 0o600);
+    signal.throwIfAborted();
+    await rm(path);
+    if (await shareBlocks(archive.path, path)) await chmod(path, 0o600);
+    else await copyBytes(archive, path, signal);
   } catch (error) {
     throw nameDiskFull(error);
   }
+}
+
+function copyBytes(archive: ReadArchive, path: string, signal: AbortSignal): Promise<void> {
+  const target = createWriteStream(path, { flags: 'wx', mode: 0o600 });
+  return pipeline(readImageBytes(archive, signal), target);
 }
 
 interface WrittenIndex {

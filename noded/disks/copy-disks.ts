@@ -1,27 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import { constants } from 'node:fs';
-import {
-  copyFile,
-  type FileHandle,
-  mkdir,
-  open,
-  readdir,
-  rename,
-  rm,
-  writeFile,
-} from 'node:fs/promises';
+import { type FileHandle, mkdir, open, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { syncFlatDirectory, syncPath } from '#shared/files/durable.ts';
 import { findData } from '#shared/sys/libc.ts';
+import { shareBlocks } from '../host/share-blocks.ts';
 import { copyVariables, type Installation } from './firmware-variables.ts';
 import { diskPath, takenBytes } from './install-disks.ts';
 
 /** Of one read: large enough for any disk, small enough to be asked soon whether to go on. */
 const CHUNK_BYTES = 2 ** 20;
-/** What a file system says that cannot share blocks between these two files. */
-const NO_CLONES = ['ENOTSUP', 'EOPNOTSUPP', 'EXDEV', 'EINVAL', 'ENOSYS', 'ENOTTY'];
 
 /**
  * Where a copy grows. It is told from the folder of an instance by its name: a daemon that finds
@@ -127,14 +117,9 @@ export async function sharesBlocks(disksDir: string): Promise<boolean> {
 /** @returns false where blocks cannot be shared; nothing is there then */
 async function cloneAll(from: string, to: string, count: number): Promise<boolean> {
   for (let index = 0; index < count; index += 1) {
-    try {
-      const [source, target] = [diskPath(from, index), diskPath(to, index)];
-      await copyFile(source, target, constants.COPYFILE_FICLONE_FORCE | constants.COPYFILE_EXCL);
-    } catch (error) {
-      if (index > 0 || !NO_CLONES.includes(systemCodeOf(error) ?? '')) throw error;
-      await rm(diskPath(to, index), { force: true });
-      return false;
-    }
+    if (await shareBlocks(diskPath(from, index), diskPath(to, index))) continue;
+    if (index > 0) throw new Error(`blocks of disk ${index} cannot be shared, of disk 0 they can`);
+    return false;
   }
   return true;
 }

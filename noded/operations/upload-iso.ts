@@ -96,7 +96,7 @@ function archiveOpener({
     const signal = AbortSignal.any([context.signal, AbortSignal.timeout(OPEN_TIMEOUT_MS)]);
     const request = { archive: image, targetPath: target.path, maxBytes };
     const written = await installer.openArchive(instance, request, { ...context, signal });
-    return await target.keep(isoFile, written, image);
+    return await target.keep(isoFile, written, image, context.signal);
   };
 }
 

@@ -45,11 +45,16 @@ async function keep(
   archives: BootArchives,
   isoFile: string,
   bytes: Buffer,
-  { sha256 = CONTENT, said = bytes.length, archive = UNREAD } = {},
+  {
+    sha256 = CONTENT,
+    said = bytes.length,
+    archive = UNREAD,
+    signal = AbortSignal.timeout(10_000),
+  } = {},
 ): Promise<number> {
   await using target = await archives.create(sha256, MIB);
   await writeFile(target.path, bytes, { flag: 'r+' });
-  return await target.keep(isoFile, said, archive);
+  return await target.keep(isoFile, said, archive, signal);
 }
 
 async function read(archives: BootArchives, isoFile: string, path: string): Promise<string> {
@@ -122,6 +127,11 @@ test('an index of the archive itself takes its bytes, for root alone, and nothin
   isChanged = true;
   const changed = keep(again, 'e.iso', written('', '5 6 linux\n', inPlace), { sha256, archive });
   await assert.rejects(changed, { code: 'IMAGE_UNREADABLE' });
+  isChanged = false;
+  const signal = AbortSignal.abort(new Error('the daemon ends'));
+  const index = written('', '5 6 linux\n', inPlace);
+  const ended = keep(again, 'e.iso', index, { sha256, archive, signal });
+  await assert.rejects(ended, /the daemon ends/);
   const left = (await readdir(dir)).sort();
   assert.deepEqual(left, [`${CONTENT}.data`, `${CONTENT}.index`, 'names.json']);
 });

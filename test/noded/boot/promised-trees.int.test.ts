@@ -35,7 +35,7 @@ async function createLab(t: TestContext) {
     await using target = await archives.create(sha256, 1 << 20);
     const written = `${sha256}0 64 linux\n${'gnt-index 64'.padEnd(63)}\n`;
     await writeFile(target.path, written, { flag: 'r+' });
-    await target.keep('d.iso', written.length, UNREAD);
+    await target.keep('d.iso', written.length, UNREAD, AbortSignal.timeout(10_000));
   };
   return { start, keep, allowed, promises, archivesDir };
 }

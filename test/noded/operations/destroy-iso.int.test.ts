@@ -31,7 +31,7 @@ async function createLab(t: TestContext) {
   const written = `kernel0 6 linux\n${'gnt-index 6'.padEnd(63)}\n`;
   await writeFile(target.path, written, { flag: 'r+' });
   const unread = { path: '', sizeBytes: 0, verifyUnchanged: async () => undefined };
-  await target.keep(ISO, written.length, unread);
+  await target.keep(ISO, written.length, unread, AbortSignal.timeout(10_000));
   const all: InstanceRecord[] = [];
   const instances = { list: () => Promise.resolve(all) };
   const handler = destroyIsoHandler({
