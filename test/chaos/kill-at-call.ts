@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { systemCodeOf } from '#shared/errors/app-error.ts';
 
 /** A thread of a daemon: its event loop, or the one that does its file system calls. */
 export type Thread = 'loop' | 'files';
@@ -25,6 +26,7 @@ export type Blow = 'killed' | 'full-once' | 'full-from-then-on';
 
 /** A trap that is armed; disarmed, it lets the process go on undisturbed. */
 export interface Trap {
+  /** Afterwards the process is gone, or has gone on: none is left that has yet to die of the trap. */
   disarm(): Promise<void>;
   /** Once it is disarmed: whether there was such a call. */
   isSprung(): boolean;
@@ -36,6 +38,8 @@ const EFFECTS: Readonly<Record<Blow, (when: number) => string>> = {
   'full-from-then-on': (when) => `error=ENOSPC:when=${when}+`,
 };
 const ATTACH_POLL_MS = 2;
+/** What is told of a process, or of a thread, that has ended meanwhile. */
+const GONE: ReadonlySet<string | undefined> = new Set(['ENOENT', 'ESRCH']);
 /** Threads of libuv's pool; there is one, since a daemon under test runs with UV_THREADPOOL_SIZE=1. */
 const POOL_THREAD = 'libuv-worker';
 
@@ -77,12 +81,46 @@ export async function armTrap(
   return {
     isSprung: () => said.includes('(INJECTED)'),
     disarm: async () => {
-      if (strace.exitCode !== null || strace.signalCode !== null) return;
-      const gone = once(strace, 'close');
-      strace.kill('SIGTERM');
-      await gone;
+      if (strace.exitCode === null && strace.signalCode === null) {
+        const closed = once(strace, 'close');
+        strace.kill('SIGTERM');
+        await closed;
+      }
+      while (!isDecided(pid, id)) await sleep(ATTACH_POLL_MS);
+      // The end of a child is told with the next turn.
+      await sleep(ATTACH_POLL_MS);
     },
   };
+}
+
+/**
+ * A thread kills its process when it has its next turn, which on a busy machine is later than strace
+ * ends: one that sleeps has had it.
+ */
+function isDecided(pid: number, id: number): boolean {
+  const state = stateOf(pid, id);
+  if (state === 'S') return true;
+  return (state === undefined || state === 'Z') && threadsOf(pid) <= 1;
+}
+
+/** As in proc(5); undefined: there is no such thread. */
+function stateOf(pid: number, id: number): string | undefined {
+  return orGone(() =>
+    /^State:\s+(\w)/m.exec(readFileSync(`/proc/${pid}/task/${id}/status`, 'utf8')),
+  )?.[1];
+}
+
+function threadsOf(pid: number): number {
+  return orGone(() => readdirSync(`/proc/${pid}/task`))?.length ?? 0;
+}
+
+function orGone<T>(look: () => T): T | undefined {
+  try {
+    return look();
+  } catch (error) {
+    if (GONE.has(systemCodeOf(error))) return undefined;
+    throw error;
+  }
 }
 
 function isTraced(pid: number, id: number): boolean {

@@ -46,7 +46,6 @@ async function killAtEach(path: string, body: (mark: string) => string): Promise
     for (let when = 1; when < MAX_CALLS; when += 1) {
       assert.equal((await lab.put(view)).status, 204);
       const reader = await openReader();
-      const closed = once(reader.socket, 'close');
       const trap = await armTrap(lab.metadPid, { thread: 'loop', call, when });
       const mark = `mark-${call}-${when}`;
       const options = { method: 'POST', body: body(mark) };
@@ -60,7 +59,7 @@ async function killAtEach(path: string, body: (mark: string) => string): Promise
         reader.socket.destroy();
         break;
       }
-      await closed;
+      if (!reader.socket.closed) await new Promise((closed) => reader.socket.once('close', closed));
       if (status === 204)
         assert.ok(reader.text().includes(mark), `${path}, ${call} ${when}: acknowledged, and lost`);
       await lab.startMetad();
