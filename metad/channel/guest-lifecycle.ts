@@ -33,6 +33,8 @@ export class GuestLifecycle {
   #output: EntryOutput | undefined;
   /** Texts that were given with commands, by their entries. */
   #inputs: ReadonlyMap<string, readonly string[]> = new Map();
+  /** Those that were given before the guest was here: nobody says any more to which entries. */
+  #taken: readonly string[] = [];
   #hiddenInputs: readonly string[] = [];
 
   constructor(view: ViewLifecycle) {
@@ -45,6 +47,7 @@ export class GuestLifecycle {
   follow(view: ViewLifecycle): void {
     const isSameRun = view.status.run === this.#view.status.run;
     this.#view = view;
+    if (!isSameRun) this.#taken = [];
     if (!isSameRun || this.#progress.boot === null) {
       this.#progress = view.progress;
       // A run that began under our eyes: nothing can have been said of it to another metad.
@@ -59,6 +62,12 @@ export class GuestLifecycle {
     return this.#hiddenInputs;
   }
 
+  /** What another metad hid of the guest that goes on here stays hidden until its run ends. */
+  takeOver(hiddenInputs: readonly string[]): void {
+    this.#taken = hiddenInputs;
+    this.#holdInputs();
+  }
+
   #holdInputs(): void {
     const { commandEnv } = this.#view;
     const { command } = progressView(this.#view);
@@ -71,7 +80,7 @@ export class GuestLifecycle {
     );
     if (command !== null && given.length > 0) held.set(command, given);
     this.#inputs = held;
-    const texts = [...held.values()].flat();
+    const texts = [...new Set([...this.#taken, ...[...held.values()].flat()])];
     // The same array as long as it says the same: masks are made anew for another.
     if (texts.join('\0') !== this.#hiddenInputs.join('\0')) this.#hiddenInputs = texts;
   }

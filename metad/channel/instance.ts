@@ -138,7 +138,7 @@ export class Instance {
     return this.#isInherited;
   }
 
-  /** It is up, and was not heard of here before. */
+  /** It is up, and was not heard of here from its start on. */
   inherit(): void {
     this.#isInherited = true;
   }
@@ -210,6 +210,7 @@ export class Instance {
       ...{ instanceId: this.#view.instanceId, password: this.#password },
       ...{ tokens: this.#tokens?.handOver() ?? null },
       ...{ toGuest: this.toGuest.hold(), toHost: this.toHost.hold() },
+      hiddenInputs: [...(this.#lifecycle?.hiddenInputs ?? [])],
     };
   }
 
@@ -224,7 +225,7 @@ export class Instance {
    * Goes on with what another metad had of the guest that is expected here.
    * @throws AppError CONFLICT, VALIDATION
    */
-  arrive({ instanceId, tokens, password, toGuest, toHost }: GuestState): void {
+  arrive({ instanceId, tokens, password, toGuest, toHost, hiddenInputs }: GuestState): void {
     if (instanceId !== this.#view.instanceId)
       throw new AppError('CONFLICT', `what is handed over is of the installation ${instanceId}`);
     const queues = [toGuest, toHost].map((state) => ByteQueue.takeOver(MAX_QUEUE_BYTES, state));
@@ -233,6 +234,9 @@ export class Instance {
       : this.#tokens;
     [this.#toGuest, this.#toHost] = queues;
     this.setPassword(password);
+    this.#lifecycle?.takeOver(hiddenInputs);
+    // What that metad had lost, its guest may know, and say here.
+    this.inherit();
   }
 
   /** Whether the guest gets no new connection now. */

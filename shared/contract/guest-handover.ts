@@ -2,6 +2,9 @@ import { z } from 'zod';
 
 /** More than a queue of 1 MiB has, in base64. */
 const MAX_QUEUE_CHARACTERS = 2 * 1024 * 1024;
+/** Of the commands that a guest was given last, on however many nodes; each as long as a value may be. */
+const MAX_HIDDEN_INPUTS = 16_384;
+const MAX_HIDDEN_CHARACTERS = 65_536;
 /** More than a host tells. */
 const MAX_CONNECTIONS = 65_536;
 const port = z.number().int().min(1).max(65_535);
@@ -36,6 +39,8 @@ export const guestState = z.object({
   password: z.string().max(65_536),
   toGuest: queueState,
   toHost: queueState,
+  /** What was given with commands, which no output of the guest may show. */
+  hiddenInputs: z.array(z.string().max(MAX_HIDDEN_CHARACTERS)).max(MAX_HIDDEN_INPUTS).default([]),
 });
 export type GuestState = z.infer<typeof guestState>;
 

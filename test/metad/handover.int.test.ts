@@ -5,6 +5,9 @@ import {
   guestState,
   type GuestState,
 } from '#shared/contract/guest-handover.ts';
+import { NO_PROGRESS } from '#shared/contract/lifecycle.ts';
+import type { MetadEvent } from '#shared/contract/metad-control.ts';
+import type { InstanceView } from '#shared/contract/view.ts';
 import { systemCodeOf } from '#shared/errors/app-error.ts';
 import { run } from '#shared/process/run.ts';
 import { endConnections } from '../../noded/network/end-connections.ts';
@@ -12,13 +15,17 @@ import { listConnections, type ListedChannel } from '../../noded/network/list-co
 import { planBaseRules, planTapRules } from '../../noded/network/nft-rules.ts';
 import { applyNftCommands } from '../../noded/network/nft.ts';
 import { type Answer, ChannelLab, type Guest } from './support/channel-lab.ts';
+import { eventsUntil } from './support/control-events.ts';
 import { askFromGuest, connectFromGuest } from './support/guest-http.ts';
+import { lifecycleOf, scriptOf } from './support/lifecycle-fixture.ts';
 import { exampleView } from './support/view-fixture.ts';
 
 /** Two hosts, each with a metad of its own, and a guest whose wire goes from the one to the other. */
 const view = exampleView({ metadataToken: 'required' });
 const PATH = `/v1/instances/${view.uuid}`;
 const LIMIT_MS = 20_000;
+const BOOT = '22222222-2222-4222-8222-222222222222';
+const COMMAND = '33333333-3333-4333-8333-333333333333';
 
 let source: ChannelLab;
 let target: ChannelLab;
@@ -44,9 +51,10 @@ async function leave(): Promise<GuestState> {
 }
 
 /** The wire is at the other host, and goes away with the test. */
-async function move(t: {
-  after(ended: () => Promise<void>): void;
-}): Promise<{ readonly connections: readonly GuestConnection[] }> {
+async function move(
+  t: { after(ended: () => Promise<void>): void },
+  shown: InstanceView = view,
+): Promise<{ readonly connections: readonly GuestConnection[] }> {
   const connections = await listConnections(channelAt(source));
   const state = await leave();
   await target.takeOver(source, view.channel);
@@ -60,7 +68,7 @@ async function move(t: {
     await target.disconnect(view.channel.device);
   });
   await source.control('DELETE', PATH);
-  assert.equal((await target.put(view)).status, 204);
+  assert.equal((await target.put(shown)).status, 204);
   const { status, body } = await target.control('PUT', `${PATH}/arrive`, JSON.stringify(state));
   assert.equal(status, 204, body.toString());
   return { connections };
@@ -118,6 +126,43 @@ test('a guest that has gone to another host has its token, and what waited in bo
   assert.equal(written.body.toString(), 'for the host');
   assert.equal((await ask('/ganeti/latest/read', `${token.slice(0, -2)}AA`)).status, 401);
   assert.equal((await ask('/ganeti/latest/read', await newToken())).status, 204);
+});
+
+test('what was lost, or was given with a command, on the host that the guest has left is shown by no words of it', async (t) => {
+  const token = await newToken();
+  const rootpw = { value: null, visibility: 'secret' as const };
+  const osParameters = { ...view.osParameters, rootpw };
+  const lists = { boot: [], operational: [scriptOf('01-now', 'true')], decommission: [] };
+  const up = { lists, state: 'operational' as const };
+  const progress = { ...NO_PROGRESS, boot: BOOT, number: 2, entry: COMMAND };
+  const next = { do: 'run', entry: COMMAND, script: '01-now' } as const;
+  const commanded = {
+    ...{ ...lifecycleOf({ ...up, next }), progress },
+    commandEnv: { WORD: { text: 'hush-hush' } },
+  };
+  const asked = { ...view, revision: 2, lifecycle: commanded };
+  assert.equal((await source.put(asked, '?guest=up')).status, 204);
+  // The other node has no word of the command; of the secret neither has.
+  const lifecycle = { ...lifecycleOf(up), progress };
+  await move(t, { ...view, revision: 3, osParameters, lifecycle });
+  const arrived = { ...view, revision: 4, lifecycle };
+  const post = async (path: string, body: string): Promise<void> => {
+    assert.equal((await ask(`/ganeti/latest/${path}`, token, body)).status, 204);
+  };
+  const said = async (isLast: (event: MetadEvent['event']) => boolean): Promise<string> =>
+    JSON.stringify(await eventsUntil(target, 0, (some) => some.some(({ event }) => isLast(event))));
+  const status = { v1: { 'modules-final': { errors: ['it is s3cret-value'] } } };
+  await post('boot/events', JSON.stringify({ name: 'init-local', event_type: 'start' }));
+  await post('boot/status', JSON.stringify(status));
+  const lost = await said(({ type }) => type === 'boot-result');
+  assert.match(lost, /"<redacted>"/);
+  assert.doesNotMatch(lost, /s3cret/);
+  // Given again, the secret is known, and lines are told.
+  assert.equal((await target.put(arrived, '?guest=up')).status, 204);
+  const path = `lifecycle/output?entry=${COMMAND}&offset=0`;
+  await post(path, 'it is hush-hush, and S3CRET\n\n');
+  const output = await said(({ type }) => type === 'lifecycle-output');
+  assert.match(output, /it is <redacted>, and <redacted>/);
 });
 
 test('who waits on the host that the guest has left is told, and asks the other one', async (t) => {
