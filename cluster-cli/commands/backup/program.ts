@@ -14,7 +14,7 @@ import {
   machineOptions,
   metadataOptions,
 } from '../instance/options.ts';
-import { LIST_SYNTAX, SECRETS } from '../instance/program-install.ts';
+import { LIST_SYNTAX, SECRETS } from '../instance/options.ts';
 import { listOptions, type ListOptions } from '../list.ts';
 import type { ForceOptions } from '../confirm-loss.ts';
 import type { ExportOptions, ImportOptions } from './backup.ts';

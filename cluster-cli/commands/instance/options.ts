@@ -1,6 +1,12 @@
 import { IMAGE_FORMATS, MEDIUM_SUCCESS } from '#shared/contract/image-formats.ts';
 import { option, wholeNumber, yesNo, type OptionMaker } from '../../completion/command.ts';
 
+export const LIST_SYNTAX = `Lists: key=value,key2=value2; '\\,' is a comma; no_key is False; a bare key is True; -key forgets;
+the value "default" resets. Any value may be @FILE or @- (stdin), without the file's last newline;
+'\\@' begins a value with @. A whole list may be @FILE too, one key=value a line.`;
+export const SECRETS = `Secrets: name=@FILE, name=@-, or be asked on a terminal. A secret in the command line works, with a
+warning: other users can see it. It is wiped from this process's title, not from npx's or a shell's.`;
+
 const OS_GROUP = 'Operating system:';
 const LIST = 'repeatable; k=v,k2=v2';
 

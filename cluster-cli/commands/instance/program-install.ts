@@ -14,18 +14,15 @@ import type { ReinstallOptions } from './reinstall.ts';
 import {
   diskOptions,
   installationOptions,
+  LIST_SYNTAX,
   machineOptions,
   metadataOptions,
   partOptions,
+  SECRETS,
   storedTimeoutOption,
   waitReadyOptions,
 } from './options.ts';
 
-export const LIST_SYNTAX = `Lists: key=value,key2=value2; '\\,' is a comma; no_key is False; a bare key is True; -key forgets;
-the value "default" resets. Any value may be @FILE or @- (stdin), without the file's last newline;
-'\\@' begins a value with @. A whole list may be @FILE too, one key=value a line.`;
-export const SECRETS = `Secrets: name=@FILE, name=@-, or be asked on a terminal. A secret in the command line works, with a
-warning: other users can see it. It is wiped from this process's title, not from npx's or a shell's.`;
 const NAME = { name: 'name of the instance' } as const;
 const ONE = { arguments: NAME, completeArguments: ['instance'] } as const;
 

@@ -7,7 +7,7 @@ import {
   option,
 } from '../../completion/command.ts';
 import type { Context } from '../../terminal/context.ts';
-import { LIST_SYNTAX } from '../instance/program-install.ts';
+import { LIST_SYNTAX } from '../instance/options.ts';
 import { listOptions, type ListOptions } from '../list.ts';
 import type { SubmitOptions } from '../submit.ts';
 import type { NetworkOptions } from './network.ts';

@@ -3,7 +3,7 @@ import type { Context } from '../../terminal/context.ts';
 import { createProgram, addCommand, jobOptions, jsonOption } from '../../completion/command.ts';
 import { osParameterOptions } from '../instance/options.ts';
 import { listOptions, type ListOptions } from '../list.ts';
-import { LIST_SYNTAX } from '../instance/program-install.ts';
+import { LIST_SYNTAX } from '../instance/options.ts';
 import type { SubmitOptions } from '../submit.ts';
 import type { ProfileModifyOptions } from './profile.ts';
 
