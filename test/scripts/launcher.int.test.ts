@@ -25,9 +25,12 @@ before(async () => {
   top = await mkdtemp(join(tmpdir(), 'gnt-launcher-'));
   await mkdir(join(top, 'scripts'));
   await cp(join(import.meta.dirname, '../../scripts/gnt'), join(top, 'scripts/gnt'));
-  await symlink('scripts/gnt', join(top, 'gnt-instance'));
+  for (const name of ['gnt-instance', 'gnt-noded']) await symlink('scripts/gnt', join(top, name));
   // Says what it is given instead of running it.
-  await write('node_modules/.bin/node', '#!/bin/sh\necho "$2 $3"\n');
+  await write(
+    'node_modules/.bin/node',
+    '#!/bin/sh\nwhile [ "$1" != "${1#--}" ]; do shift; done; echo "$1 $2"\n',
+  );
   await chmod(join(top, 'node_modules/.bin/node'), 0o755);
   for (const file of ['node_modules/.lock-stamp', 'package.json', 'scripts/bundle.ts'])
     await write(file, '');
@@ -44,12 +47,13 @@ async function write(path: string, text: string): Promise<void> {
 async function makeBundle(): Promise<void> {
   await sleep(20);
   await write(`${BUNDLE}/cluster-cli/main.cjs`, '');
+  await write(`${BUNDLE}/noded/main.mjs`, '');
   await write(`${BUNDLE}/made`, '');
   await sleep(20);
 }
 
-async function started(): Promise<string> {
-  const { stdout } = await run(join(top, 'gnt-instance'), ['list']);
+async function started(program = 'gnt-instance'): Promise<string> {
+  const { stdout } = await run(join(top, program), ['list']);
   return stdout.trim().replace(`${top}/`, '');
 }
 
@@ -60,7 +64,7 @@ test('without a bundle the sources run', async () => {
 test('a bundle runs until a source, a folder of sources or the packages changed', async () => {
   const bundled = `${BUNDLE}/cluster-cli/main.cjs list`;
   for (const changed of [
-    ...['metad/main.ts', 'shared', 'scripts/bundle.ts'],
+    ...['cluster-cli/main.ts', 'shared', 'scripts/bundle.ts'],
     ...['node_modules/.lock-stamp', 'package.json'],
   ]) {
     await makeBundle();
@@ -73,6 +77,14 @@ test('a bundle runs until a source, a folder of sources or the packages changed'
   assert.equal(await started(), bundled);
 });
 
+test('what changed in a daemon makes that of a daemon old, and not that of a command', async () => {
+  await makeBundle();
+  assert.equal(await started('gnt-noded'), `${BUNDLE}/noded/main.mjs list`);
+  await utimes(join(top, 'metad/main.ts'), LONG_AGO, LONG_AGO);
+  assert.equal(await started('gnt-noded'), 'noded/main.ts list');
+  assert.equal(await started(), `${BUNDLE}/cluster-cli/main.cjs list`);
+});
+
 test('a bundle is not taken for a new one that is of the future, or where nobody can tell', async () => {
   const source = 'cluster-cli/main.ts list';
   await makeBundle();
@@ -80,9 +92,9 @@ test('a bundle is not taken for a new one that is of the future, or where nobody
   await utimes(join(top, BUNDLE, 'made'), tomorrow, tomorrow);
   assert.equal(await started(), source);
   await makeBundle();
-  await rename(join(top, 'metad'), join(top, 'gone'));
+  await rename(join(top, 'shared'), join(top, 'gone'));
   assert.equal(await started(), source);
-  await rename(join(top, 'gone'), join(top, 'metad'));
+  await rename(join(top, 'gone'), join(top, 'shared'));
 });
 
 test('an installed package runs its own bundle and looks at nothing else', async () => {
