@@ -49,7 +49,11 @@ export async function decideOwner(
   }
 }
 
-/** Whether disks that arrived in a folder of this node are those of an instance of it. */
+/**
+ * Whether disks that arrived in a folder of this node are those of an instance of it. That the record
+ * says so is not enough: a commit can be read before the replicas have it, and a failover takes it
+ * back, so that the other node goes on as well. A write that comes through has it in front of it.
+ */
 export async function isOwnForGood(
   uuid: string,
   dependencies: Pick<SettleMovesDependencies, 'nodeName' | 'owns' | 'instances'>,
@@ -57,8 +61,8 @@ export async function isOwnForGood(
   const { nodeName, owns, instances } = dependencies;
   const record = await instances.findByUuid(uuid);
   if (record === undefined) return false;
-  if (record.primaryNode === nodeName || owns(record.primaryNode)) return true;
   if (!owns(nodeName)) {
+    if (record.primaryNode === nodeName) return true;
     throw new AppError(
       'NODE_REMOVED',
       'a node that was removed from its cluster changes no record',
