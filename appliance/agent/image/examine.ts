@@ -2,6 +2,7 @@ import { open } from 'node:fs/promises';
 import type { ContainerFormat, ImageFormatName } from '#shared/contract/image-formats.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { imageTooLarge } from '#shared/errors/image-too-large.ts';
+import { parseJson } from '#shared/json/parse-json.ts';
 import type { CommandResult } from '../process/command.ts';
 import type { StageReporter } from '../report/stage.ts';
 import { decompress } from './decompress.ts';
@@ -157,10 +158,13 @@ function virtualSize(result: CommandResult, format: ContainerFormat): number {
       `the ${format} image cannot be opened: ${lastLine(result.stderr)}`,
     );
   }
-  const info = JSON.parse(result.stdout) as {
-    'virtual-size'?: unknown;
-    'backing-filename'?: unknown;
-  };
+  const info = parseJson(result.stdout);
+  if (!isDescription(info))
+    throw new AppError(
+      'IMAGE_INVALID',
+      `the ${format} image has more in it than can be read of one, such as thousands of snapshots`,
+      { hint: `make a plain one of it: qemu-img convert -O ${format} IMAGE NEW` },
+    );
   if (typeof info['backing-filename'] === 'string')
     throw new AppError(
       'IMAGE_BACKING_FILE',
@@ -170,6 +174,13 @@ function virtualSize(result: CommandResult, format: ContainerFormat): number {
   if (typeof size !== 'number')
     throw new AppError('IMAGE_INVALID', `the ${format} image has no size`);
   return size;
+}
+
+/** What of it is too long to be kept is cut, and then no JSON. */
+function isDescription(
+  info: unknown,
+): info is { readonly 'virtual-size'?: unknown; readonly 'backing-filename'?: unknown } {
+  return typeof info === 'object' && info !== null;
 }
 
 /**
@@ -194,10 +205,10 @@ function headOf(result: CommandResult): Buffer {
 }
 
 /**
- * Exit status of `qemu-img check`: 2 is damage; 3 (unused space) does no harm, 63 means that the
- * format has no check.
+ * Exit statuses of `qemu-img check` with which an image is taken: it is sound, has unused space, which
+ * does no harm, or has a format without a check. A check that was killed has found nothing.
  */
-const CHECK_DAMAGED = 2;
+const CHECK_PASSED: readonly number[] = [0, 3, 63];
 
 /**
  * `qemu-img check` looks at the image's own tables: QEMU reads zeros where a cut file has nothing, and would not
@@ -205,7 +216,7 @@ const CHECK_DAMAGED = 2;
  * @throws AppError IMAGE_INVALID
  */
 function requireSoundTables(result: CommandResult, format: ContainerFormat): void {
-  if (result.status !== CHECK_DAMAGED && result.status !== 1) return;
+  if (CHECK_PASSED.includes(result.status)) return;
   const [reason = ''] = (result.stderr + result.stdout).trim().split('\n');
   throw new AppError('IMAGE_INVALID', `the ${format} image is damaged or cut: ${reason}`, {
     hint: 'fetch the image again and compare its checksum: --os-image-checksum sha256:…',

@@ -4,6 +4,7 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import type { CommandResult } from '../../../../appliance/agent/process/command.ts';
 import { examineImage, type ExaminedImage } from '../../../../appliance/agent/image/examine.ts';
 import { ImageJail } from '../../../../appliance/agent/image/image-jail.ts';
 
@@ -30,11 +31,20 @@ function makeImage(format: (typeof FORMATS)[number]): string {
   return path;
 }
 
-async function examine(sourcePath: string, format: ExaminedFormat): Promise<ExaminedImage> {
+/** @param tamper with what the tools have told */
+async function examine(
+  sourcePath: string,
+  format: ExaminedFormat,
+  tamper: (told: readonly CommandResult[]) => readonly CommandResult[] = (told) => told,
+): Promise<ExaminedImage> {
   await using jail = await ImageJail.open(sourcePath, null);
+  const tampered = {
+    runTogether: async (programs: readonly (readonly string[])[]) =>
+      tamper(await jail.runTogether(programs)),
+  };
   return await examineImage({
     sourcePath,
-    jail,
+    jail: tampered as unknown as ImageJail,
     fileSizeBytes: statSync(sourcePath).size,
     targetSizeBytes: 16 * MIB,
     format,
@@ -61,4 +71,36 @@ test('an image that hides a server as its backing file is refused, and nobody wa
   image.write(text.replace('parentCID=ffffffff', `parentCID=ffffffff\n${hint}`), start, 'latin1');
   writeFileSync(path, image);
   await assert.rejects(examine(path, null), { code: 'IMAGE_BACKING_FILE' });
+});
+
+/** A qcow2 with as many internal snapshots as a hostile one would have, each with the longest name. */
+function addSnapshots(path: string, count: number): void {
+  const image = readFileSync(path);
+  const head = Buffer.alloc(40 + 16);
+  head.writeUInt16BE(255, 12);
+  head.writeUInt16BE(255, 14);
+  head.writeUInt32BE(16, 36);
+  const entry = Buffer.concat([head, Buffer.alloc(510, 's')]);
+  const padded = Buffer.concat([entry, Buffer.alloc((8 - (entry.length % 8)) % 8)]);
+  const offset = Math.ceil(image.length / 65_536) * 65_536;
+  image.writeUInt32BE(count, 60);
+  image.writeBigUInt64BE(BigInt(offset), 64);
+  const gap = Buffer.alloc(offset - image.length);
+  const table = Array.from({ length: count }, () => padded);
+  writeFileSync(path, Buffer.concat([image, gap, ...table]));
+}
+
+test('an image of thousands of snapshots is refused by what is wrong with it', async () => {
+  const path = makeImage('qcow2');
+  addSnapshots(path, 4000);
+  await assert.rejects(examine(path, null), { code: 'IMAGE_INVALID', message: /snapshots/ });
+});
+
+test('an image whose check was killed is not taken for a sound one', async () => {
+  const path = makeImage('qcow2');
+  const killed = examine(path, null, ([info, check, ...more]) => {
+    assert.ok(info && check);
+    return [info, { ...check, status: 137 }, ...more];
+  });
+  await assert.rejects(killed, { code: 'IMAGE_INVALID' });
 });
