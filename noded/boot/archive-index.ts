@@ -33,10 +33,11 @@ interface ArchiveIndex {
  * @throws AppError IMAGE_INVALID
  */
 export async function parseArchiveIndex(text: string, dataBytes: number): Promise<ArchiveIndex> {
-  const lines = text.split('\n');
-  if (lines.pop() !== '') throw refusal('its last line is cut');
-  if (lines.length > MAX_ARCHIVE_NAMES)
+  // No more than are taken, and what shows that there are more: of 64 MiB each could be empty.
+  const lines = text.split('\n', MAX_ARCHIVE_NAMES + 2);
+  if (lines.length > MAX_ARCHIVE_NAMES + 1)
     throw refusal(`it has more than ${MAX_ARCHIVE_NAMES} names`);
+  if (lines.pop() !== '') throw refusal('its last line is cut');
   const files = new Map<string, ArchiveExtent>();
   const links = new Map<string, string>();
   const sizes = new Map<number, number>();

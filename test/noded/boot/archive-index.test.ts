@@ -106,3 +106,17 @@ test('an index of as many names as there may be lets others have their turns', a
   clearImmediate(next);
   assert.ok(turns > 50, `${turns} turns`);
 });
+
+test('an index of nothing but line ends is refused for less than one that is taken', async () => {
+  const costOf = async (ask: () => Promise<unknown>): Promise<number> => {
+    const before = process.threadCpuUsage();
+    await ask();
+    const { user, system } = process.threadCpuUsage(before);
+    return user + system;
+  };
+  const names = Array.from({ length: 100_000 }, (_, at) => `0 0 ${String(at).padStart(7, '0')}\n`);
+  const [taken, ends] = [names.join(''), Buffer.alloc(64 * 2 ** 20, '\n').toString('latin1')];
+  const ordinary = await costOf(() => parseArchiveIndex(taken, 0));
+  const hostile = await costOf(() => assert.rejects(parseArchiveIndex(ends, 0)));
+  assert.ok(hostile < ordinary, `${hostile} µs, and ${ordinary} µs`);
+});
