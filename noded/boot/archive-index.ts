@@ -11,6 +11,11 @@ const LINES_AT_ONCE = 1000;
 const MAX_LINKS_FOLLOWED = 40;
 /** Of a path that is followed: a link's own, and what is behind it. */
 const MAX_PARTS = 2 * MAX_ARCHIVE_DEPTH;
+/**
+ * Folders that one look-up asks for in the index, each for some microseconds of a daemon that has
+ * others to serve. Two or three links in a path of ten parts need thirty of them.
+ */
+const MAX_FOLDERS_ASKED = 128;
 const LINE_FEED = 0x0a;
 /** Of `link`: the lines of files begin with digits. */
 const LINK_LETTER = 0x6c;
@@ -95,10 +100,13 @@ function parseLink(line: string): readonly [string, string] {
  */
 export function findInArchive(index: Buffer, asked: string): ArchiveExtent | undefined {
   let path = asked;
+  let folders = 0;
   for (let followed = 0; followed <= MAX_LINKS_FOLLOWED; followed += 1) {
     // Bounds the work, which is for each of its folders.
     if (path.length > MAX_ARCHIVE_PATH_BYTES) return undefined;
-    if (path.split('/').length > MAX_PARTS) return undefined;
+    const parts = path.split('/').length;
+    folders += parts;
+    if (parts > MAX_PARTS || folders > MAX_FOLDERS_ASKED) return undefined;
     const file = findLine(index, 'file', path);
     if (file !== undefined) {
       const [offset, sizeBytes] = file.split(' ', 2).map(Number);

@@ -80,6 +80,19 @@ test('links lead to files and folders of the archive, and round ones nowhere', a
   assert.equal(at(`${'debian/'.repeat(41)}vmlinuz`), undefined);
 });
 
+test('links in deep folders are followed as far as a look-up may cost, and a short way by all', () => {
+  const chainOf = (links: number, depth: number): Buffer => {
+    const nth = (at: number): string => `${'d/'.repeat(depth - 1)}${String(at).padStart(2, '0')}`;
+    const lines = Array.from({ length: links }, (_, at) => `link ${nth(at)}\t${nth(at + 1)}\n`);
+    return Buffer.from(`0 10 ${nth(links)}\n${lines.join('')}`);
+  };
+  const isFound = (links: number, depth: number): boolean =>
+    findInArchive(chainOf(links, depth), `${'d/'.repeat(depth - 1)}00`) !== undefined;
+  assert.ok(isFound(40, 3));
+  assert.ok(isFound(3, 32));
+  assert.ok(!isFound(40, 31), 'some 1,300 folders for one file');
+});
+
 test('each name of an index is found, and none that is beside one', async () => {
   const paths = ['a', 'a b', 'a/b', 'ab', 'z', 'ä', '\u{1f600}'];
   for (let count = 0; count <= paths.length; count += 1) {
