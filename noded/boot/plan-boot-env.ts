@@ -18,6 +18,7 @@ import { placeFile, scriptsOf, type Place } from './place-files.ts';
 import { createParamReader, hasParam, readParam, withoutSecrets } from './params.ts';
 import { digestPublic } from './public-basis.ts';
 import { createRenderData, type ParamUse, type RenderInput } from './render-data.ts';
+import { STABLE_RELEASE } from './repositories.ts';
 import { createTemplateSet, type TemplateSet } from './template/render-templates.ts';
 import { asCallError, CallError, TemplateError } from './template/template-error.ts';
 
@@ -48,7 +49,9 @@ export function planBootEnv(input: BootPlanInput): BootPlan {
   const source = chooseSource(bootEnv, repositories, input);
   const params = createParamReader(input);
   const { IsoFile, Sha256, Kernel, Initrds } = bootEnv.OS.SupportedArchitectures.amd64;
-  const opened = source?.kind === 'archive' ? input.archive(IsoFile, Sha256) : null;
+  const archive = source?.kind === 'archive' ? input.archive(IsoFile, Sha256) : null;
+  // Looked up once: templates ask as often as they like.
+  const opened = archive && { hasRelease: archive.has(STABLE_RELEASE) };
   const common = { ...input, bootEnv, repositories, opened };
   const secretless = { ...common, params: createParamReader(withoutSecrets(input)) };
   const { files, leftOut } = renderFiles({ ...common, params }, input.templates, {

@@ -41,7 +41,7 @@ export interface RenderInput extends Pick<BootPlanInput, 'machine' | 'baseUrl' |
   /** Of the param package-repositories. */
   readonly repositories: () => readonly PackageRepository[];
   /** The archive that it boots from; null for a repository. */
-  readonly opened: { has(path: string): boolean } | null;
+  readonly opened: Pick<NonNullable<InstallPlaces['archive']>, 'hasRelease'> | null;
 }
 
 const NO_TOKENS = 'a guest needs no token of an API: it reports at install/events';
@@ -295,7 +295,7 @@ function placesOf({ bootEnv, opened, mirrorUrl, ...input }: RenderInput): Instal
     archive: opened && {
       name: bootEnv.Name,
       url: installUrlOf(input),
-      has: (path) => opened.has(path),
+      hasRelease: opened.hasRelease,
     },
     // Mirrors are open to installations alone.
     mirrorUrl: installsSystem(bootEnv.Name) ? mirrorUrl : () => null,

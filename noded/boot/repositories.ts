@@ -11,6 +11,9 @@ const REPO_TYPES: ReadonlyMap<string, 'apt' | 'yum' | 'zypp'> = new Map([
   ].map((name) => [name, 'yum'] as const),
 ]);
 
+/** What an archive has that Debian's packages can be installed from. */
+export const STABLE_RELEASE = 'dists/stable/Release';
+
 export type RepoType = 'apt' | 'yum' | 'zypp';
 
 /** The way of a repository: its own word, else what its first system's name says. */
@@ -38,7 +41,8 @@ export interface InstallPlaces {
   readonly archive: {
     readonly name: string;
     readonly url: string;
-    readonly has: (path: string) => boolean;
+    /** Whether it has {@link STABLE_RELEASE}. */
+    readonly hasRelease: boolean;
   } | null;
   /** The channel's address of what a package mirror allows; null for anything else. */
   readonly mirrorUrl: (url: string) => string | null;
@@ -66,13 +70,13 @@ export function installRepositories(
 /** Of Debian's, many have an installer and no packages. */
 function localRepository(osName: string, { archive }: InstallPlaces): PackageRepository | null {
   if (archive === null) return null;
-  const { name, url, has } = archive;
+  const { name, url, hasRelease } = archive;
   const repository: PackageRepository = {
     ...{ tag: name, os: [osName], arch: 'amd64', url, bootloc: '', packageType: '', repoType: '' },
     ...{ installSource: true, securitySource: false, distribution: '', components: [] },
   };
   if (repoTypeOf(repository) !== 'apt') return repository;
-  if (!has('dists/stable/Release')) return null;
+  if (!hasRelease) return null;
   return { ...repository, distribution: 'stable', components: ['main', 'restricted'] };
 }
 

@@ -132,6 +132,14 @@ test('what a machine is installed from is reached by its channel, where there is
     make('x-install', { archive: whole }),
     `x-install ${local}|s http://sec.example/debian-security|${own}`,
   );
+  let asked = 0;
+  const counting: BootPlanInput['archive'] = (isoFile, digest) => {
+    const content = whole(isoFile, digest);
+    return content && { ...content, has: (path) => ((asked += 1), content.has(path)) };
+  };
+  const often = '{{range until 99}}{{range $.InstallRepos}}{{.URL}}{{end}}{{end}}';
+  rendered(often, { parameters, archive: counting }, { ...bootable, Name: 'x-install' });
+  assert.ok(asked < 9, `${asked} look-ups for one plan`);
   // An installer alone, which needs a mirror.
   assert.match(String(make('x-install', { archive: opened(...loaded) })), /^r http:\/\/169/);
 });
