@@ -156,6 +156,7 @@ export async function startHost(parts: HostParts): Promise<NodeHost> {
       : await startOwnLease({
           ...{ store: records.store, nodeName: config.nodeName, file: paths.leaseFile, logger },
           ttlMs: config.sharedLeaseMs,
+          replicas: records.common.server.replicas,
           isNeeded: async () => (await records.clusters.load()).sharedFileStorageDir !== undefined,
           giveUp: async (uuid) => {
             await hypervisor.cut(uuid);

@@ -70,7 +70,10 @@ export function startJobs(parts: JobsParts): JobEngine {
       nodes,
       snapshots,
       moving,
-      leases: createForeignLeases({ store: records.store, ttlMs: config.sharedLeaseMs, clock }),
+      leases: createForeignLeases({
+        ...{ store: records.store, ttlMs: config.sharedLeaseMs, clock },
+        server: records.common?.server ?? null,
+      }),
       cards,
       nat,
       peers: records.peers,

@@ -4,11 +4,18 @@ import { nodeLease } from '#shared/contract/node-lease.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { parseRecord } from '#shared/store/readable-records.ts';
 import type { Store, Write } from '#shared/store/store.ts';
+import { mayTakeBack, type RedisServer } from '#shared/store/store-url.ts';
 import { NODE_LEASES } from './node-lease.ts';
 import { leftMs, observe, type Observation } from './plan-lease.ts';
 
 /** The leases of other nodes, as this one sees them. */
 export interface ForeignLeases {
+  /**
+   * Whether the end of a node's lease can be seen from here at all: where Sentinels run the store,
+   * a master that was cut off may go on answering the node, unless both wait for replicas.
+   * @throws AppError HOST_PREREQUISITE
+   */
+  requireSeen(node: string): Promise<void>;
   /**
    * Waits until a node has surely paused its machines with shared disks.
    * @throws AppError INSTANCE_STATE: it lives, and renews its lease
@@ -29,13 +36,15 @@ export interface ForeignLeasesDependencies {
   readonly store: Pick<Store, 'get'>;
   /** Of a node that never had one. */
   readonly ttlMs: number;
+  /** Null of a node that is a cluster by itself. */
+  readonly server: RedisServer | null;
   readonly clock: Pick<Clock, 'monotonicMs'>;
 }
 
 const LOOK_MS = 500;
 
 export function createForeignLeases(dependencies: ForeignLeasesDependencies): ForeignLeases {
-  const { store, ttlMs, clock } = dependencies;
+  const { store, ttlMs, server, clock } = dependencies;
   const observed = new Map<string, Observation>();
   const look = async (node: string) => {
     const stored = await store.get(NODE_LEASES, node);
@@ -47,6 +56,11 @@ export function createForeignLeases(dependencies: ForeignLeasesDependencies): Fo
     return { stored, record, left: leftMs(observation, record?.ttlMs ?? ttlMs, now) };
   };
   return {
+    requireSeen: async (node) => {
+      if (server === null || !('sentinels' in server)) return;
+      const { record } = await look(node);
+      if (mayTakeBack(server) || record?.replicas === undefined) throw itCannotBeSeen(node);
+    },
     untilOver: async (node, { signal, onWait }) => {
       const first = await look(node);
       for (let seen = first; seen.left > 0; seen = await look(node)) {
@@ -64,6 +78,17 @@ export function createForeignLeases(dependencies: ForeignLeasesDependencies): Fo
       return { collection: NODE_LEASES, id: node, expected, value };
     },
   };
+}
+
+function itCannotBeSeen(node: string): AppError {
+  return new AppError(
+    'HOST_PREREQUISITE',
+    `whether node ${node} still renews its lease cannot be told: Sentinels run the store, and no replica has to have what is written`,
+    {
+      details: { node },
+      hint: `add ?replicas=N to the url in var/lib/gnt/store.json of all nodes, and start gnt-noded there anew; if ${node} is switched off for certain: gnt-node modify --offline yes ${node}`,
+    },
+  );
 }
 
 export function itLives(node: string, cause?: unknown): AppError {

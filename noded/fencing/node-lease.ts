@@ -42,6 +42,8 @@ export interface OwnLeaseDependencies {
   /** Where the parents of machines read it. */
   readonly file: string;
   readonly ttlMs: number;
+  /** That have a renewal before it counts; undefined: none has to. */
+  readonly replicas: number | undefined;
   /** Whether there can be instances with shared disks. */
   readonly isNeeded: () => Promise<boolean>;
   /** Ends the machine of an instance that was taken, without another write, and forgets its disks. */
@@ -165,11 +167,14 @@ class StoredLease implements OwnLease {
 
   /** @returns false where somebody came between */
   async #commit(): Promise<boolean> {
-    const { store, nodeName: id, file, ttlMs } = this.#dependencies;
+    const { store, nodeName: id, file, ttlMs, replicas } = this.#dependencies;
     const { renewals } = this.#record;
     // A time that was longer counts for others until machines here go by the shorter one.
     const told = Math.max(ttlMs, this.#record.ttlMs);
-    const next: NodeLease = { schema: 1, ttlMs: told, renewals: renewals + 1, taken: [] };
+    const next: NodeLease = {
+      ...{ schema: 1, ttlMs: told, renewals: renewals + 1, taken: [] },
+      ...(replicas !== undefined && { replicas }),
+    };
     const expected = this.#revision ?? 'absent';
     const askedAtS = readUptimeS();
     try {

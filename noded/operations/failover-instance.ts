@@ -53,10 +53,10 @@ export function failoverInstanceHandler(
   };
 }
 
-/** @throws AppError NOT_SUPPORTED, INSTANCE_STATE */
+/** @throws AppError NOT_SUPPORTED, INSTANCE_STATE, HOST_PREREQUISITE */
 async function refuseNotDown(
   instance: InstanceRecord,
-  { owns, nodeName, presenceOf }: OperationDependencies,
+  { owns, nodeName, nodes, presenceOf, leases }: OperationDependencies,
 ): Promise<void> {
   const { name, primaryNode: node, diskTemplate } = instance;
   if (diskTemplate !== 'sharedfile') {
@@ -73,6 +73,8 @@ async function refuseNotDown(
   }
   // One that hangs is there, and does not answer: its lease tells.
   if ((await presenceOf(node)) === 'answers') throw itAnswers(name, node);
+  // Who marks a node offline says that it is off.
+  if (!(await nodes.flagsOf(node)).offline) await leases.requireSeen(node);
 }
 
 async function untilPaused(

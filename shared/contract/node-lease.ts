@@ -10,6 +10,8 @@ export const nodeLease = z.object({
   /** So long after the last renewal the node has surely paused its machines with shared disks. */
   ttlMs: z.number().int().positive(),
   renewals: z.number().int().nonnegative(),
+  /** Replicas of the store that had to have the last renewal; none said: a failover may take it back. */
+  replicas: z.number().int().positive().optional(),
   /** Instances that were taken since then: their machines on this node end. */
   taken: z.array(z.uuid()),
 });

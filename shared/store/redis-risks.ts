@@ -15,8 +15,10 @@ export interface RedisFacts {
   readonly appendFsync: string | null;
   /** `client-output-buffer-limit`, in the server's words; null as above. */
   readonly outputLimits: string | null;
-  /** A replica has what is told, so that this server's own disk is not all there is. */
-  readonly isReplicated: boolean;
+  /** How many replicas have what is told, so that this server's own disk is not all there is. */
+  readonly replicas: number;
+  /** Sentinels make a master of a replica, whatever that has. */
+  readonly hasSentinels: boolean;
 }
 
 /** Pure. What is not said is not judged: fields differ from release to release. */
@@ -24,7 +26,8 @@ export function findRedisRisks({
   info,
   appendFsync,
   outputLimits,
-  isReplicated,
+  replicas,
+  hasSentinels,
 }: RedisFacts): readonly StoreRisk[] {
   const facts = new Map(
     info.split(/\r?\n/).flatMap((line): [string, string][] => {
@@ -35,7 +38,8 @@ export function findRedisRisks({
   return [
     ...findEviction(facts),
     ...findFailedWrites(facts),
-    ...findDelay(facts, appendFsync, isReplicated),
+    ...(hasSentinels ? findTakenBack(facts, replicas) : []),
+    ...findDelay(facts, appendFsync, replicas > 0),
     ...findOutputLimits(outputLimits ?? ''),
   ];
 }
@@ -78,6 +82,21 @@ function findFailedWrites(facts: ReadonlyMap<string, string>): readonly StoreRis
       level: 'error',
       message: `it cannot write to its own disk (${failed.join(', ')})`,
       hint: 'make room on the file system of its data; it takes writes again by itself',
+    },
+  ];
+}
+
+/** A failover takes back what is not on most of the servers, and a master that is cut off does not know. */
+function findTakenBack(facts: ReadonlyMap<string, string>, replicas: number): readonly StoreRisk[] {
+  const servers = Number(facts.get('connected_slaves') ?? 0) + 1;
+  if (replicas > 0 && 2 * (replicas + 1) > servers) return [];
+  const least = Math.max(1, Math.floor(servers / 2));
+  const told = replicas === 0 ? 'no replica has' : `${replicas} of ${servers - 1} replicas have`;
+  return [
+    {
+      level: 'warning',
+      message: `its Sentinels may make a master of a replica that lacks what was told (${told} to have it)`,
+      hint: `give its URL ?replicas=${least} (url in var/lib/gnt/store.json, on all nodes, then start gnt-noded anew); a failover of instances is refused without any`,
     },
   ];
 }

@@ -196,7 +196,7 @@ function createStore(redis: Redis, writer: Redis, options: RedisStoreOptions): S
       return [...found].sort();
     },
     ...(witness && { witness: () => witness.take() }),
-    risks: () => answered(askRisks(redis, options.server.replicas !== undefined)),
+    risks: () => answered(askRisks(redis, options.server)),
     async commit(writes) {
       const encoded = encodeWrites(writes);
       const keys = [
@@ -261,7 +261,7 @@ function createStore(redis: Redis, writer: Redis, options: RedisStoreOptions): S
   }
 }
 
-async function askRisks(redis: Redis, isReplicated: boolean): Promise<readonly StoreRisk[]> {
+async function askRisks(redis: Redis, server: RedisServer): Promise<readonly StoreRisk[]> {
   const info = await redis.info();
   const [appendFsync, outputLimits] = await Promise.all([
     askSetting(redis, 'appendfsync'),
@@ -270,7 +270,8 @@ async function askRisks(redis: Redis, isReplicated: boolean): Promise<readonly S
   return findRedisRisks({
     info,
     ...{ appendFsync, outputLimits },
-    isReplicated,
+    replicas: server.replicas ?? 0,
+    hasSentinels: 'sentinels' in server,
   });
 }
 

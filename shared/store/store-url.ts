@@ -21,6 +21,14 @@ interface Login {
   readonly password?: string | undefined;
 }
 
+/**
+ * Whether what the server says is written may be taken back: its Sentinels make a master of a
+ * replica that lacks it, and a master that was cut off goes on answering those who reach it.
+ */
+export function mayTakeBack(server: RedisServer): boolean {
+  return 'sentinels' in server && server.replicas === undefined;
+}
+
 const MAX_URL_LENGTH = 2048;
 const MAX_SENTINELS = 16;
 const DEFAULT_SENTINEL_PORT = 26_379;

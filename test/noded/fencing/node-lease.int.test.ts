@@ -9,6 +9,7 @@ import { silentLogger } from '#shared/log/log.ts';
 import { createSqliteStore } from '#shared/store/sqlite-store.ts';
 import { StoreConflict } from '#shared/store/store-conflict.ts';
 import type { Store } from '#shared/store/store.ts';
+import { parseStoreUrl, type RedisServer } from '#shared/store/store-url.ts';
 import { createForeignLeases } from '../../../noded/fencing/foreign-leases.ts';
 import { NODE_LEASES, startOwnLease, type OwnLease } from '../../../noded/fencing/node-lease.ts';
 import { ManualClock } from '../support/manual-clock.ts';
@@ -32,10 +33,15 @@ afterEach(async () => {
 
 const file = (): string => join(dir, 'lease');
 const start = (
-  changes: { readonly ttlMs?: number; readonly giveUp?: (uuid: string) => Promise<void> } = {},
+  changes: {
+    readonly ttlMs?: number;
+    readonly replicas?: number;
+    readonly giveUp?: (uuid: string) => Promise<void>;
+  } = {},
 ): Promise<OwnLease> =>
   startOwnLease({
     ...{ store, nodeName: NODE, file: file(), ttlMs: TTL_MS, logger: silentLogger },
+    replicas: undefined,
     isNeeded: () => Promise.resolve(true),
     giveUp: async (uuid) => void events.push(uuid),
     ...changes,
@@ -44,7 +50,7 @@ const start = (
 /** What another node does, for whom the lease is over. */
 async function take(uuid = UUID): Promise<void> {
   const clock = new ManualClock();
-  const leases = createForeignLeases({ store, ttlMs: TTL_MS, clock });
+  const leases = createForeignLeases({ store, ttlMs: TTL_MS, server: null, clock });
   await assert.rejects(leases.planTaking(NODE, uuid), { code: 'INSTANCE_STATE' });
   clock.advance(TTL_MS);
   await store.commit([await leases.planTaking(NODE, uuid)]);
@@ -104,7 +110,7 @@ test('a start that is under way is told that its instance was taken, and waited 
 test('who took an instance of a node that renewed its lease meanwhile fails', async () => {
   await using lease = await start();
   const clock = new ManualClock();
-  const leases = createForeignLeases({ store, ttlMs: TTL_MS, clock });
+  const leases = createForeignLeases({ store, ttlMs: TTL_MS, server: null, clock });
   await assert.rejects(leases.planTaking(NODE, UUID), { code: 'INSTANCE_STATE' });
   clock.advance(TTL_MS);
   const write = await leases.planTaking(NODE, UUID);
@@ -118,4 +124,25 @@ test('others go by a longer lease until machines here go by the shorter one', as
   await (await start({ ttlMs: 300_000 }))[Symbol.asyncDispose]();
   await (await start())[Symbol.asyncDispose]();
   assert.deepEqual(await renewals(), { schema: 1, ttlMs: 300_000, renewals: 2, taken: [] });
+});
+
+test('below Sentinels the end of a lease is seen only where both nodes wait for replicas', async () => {
+  const seenBy = (server: RedisServer): Promise<void> =>
+    createForeignLeases({ store, ttlMs: TTL_MS, server, clock: new ManualClock() }).requireSeen(
+      NODE,
+    );
+  const [alone, waiting] = ['sentinel://one/gnt', 'sentinel://one/gnt?replicas=1'].map(
+    parseStoreUrl,
+  );
+  assert.ok(alone && waiting);
+  // A node that never renewed may have done so with a master that was cut off.
+  await assert.rejects(seenBy(waiting), { code: 'HOST_PREREQUISITE' });
+  await (await start())[Symbol.asyncDispose]();
+  await assert.rejects(seenBy(waiting), { code: 'HOST_PREREQUISITE' });
+  await (await start({ replicas: 1 }))[Symbol.asyncDispose]();
+  await seenBy(waiting);
+  await assert.rejects(seenBy(alone), { code: 'HOST_PREREQUISITE' });
+  await (await start())[Symbol.asyncDispose]();
+  await assert.rejects(seenBy(waiting), { code: 'HOST_PREREQUISITE' });
+  await seenBy(parseStoreUrl('redis://one'));
 });

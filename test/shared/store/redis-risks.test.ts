@@ -7,7 +7,7 @@ const told = (lines: readonly string[], more: Partial<RedisFacts> = {}): readonl
     info: ['# Memory', ...lines, ''].join('\r\n'),
     appendFsync: 'always',
     outputLimits: 'normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60',
-    isReplicated: false,
+    ...{ replicas: 0, hasSentinels: false },
     ...more,
   }).map(({ level, message }) => `${level}: ${message}`);
 
@@ -34,7 +34,7 @@ test('one whose disk is full says which writes failed', () => {
 test('what a crash takes is said, but of one with a replica that has to have it', () => {
   assert.match(told(SAFE, { appendFsync: 'everysec' }).join(), /^warning: .*everysec/);
   assert.match(told(['aof_enabled:0'], { appendFsync: null }).join(), /^warning: .*snapshot/);
-  assert.deepEqual(told(['aof_enabled:0'], { isReplicated: true }), []);
+  assert.deepEqual(told(['aof_enabled:0'], { replicas: 1 }), []);
   assert.deepEqual(told(SAFE, { appendFsync: null }), []);
 });
 
@@ -43,4 +43,20 @@ test('one that cuts off who is as far behind as the streams between nodes allow,
     assert.match(told(SAFE, { outputLimits: limit }).join(), /^warning: .* 1048576 bytes.*pubsub/);
   for (const outputLimits of ['pubsub 0 0 0', 'normal 1 1 1', null])
     assert.deepEqual(told(SAFE, { outputLimits }), []);
+});
+
+test('Sentinels that may take back what was told are named, with the replicas that keep it', () => {
+  const told2 = (replicas: number, ...lines: string[]): string =>
+    told([...SAFE, ...lines], { replicas, hasSentinels: true }).join();
+  assert.match(told2(0), /^warning: .*a replica that lacks what was told \(no replica has/);
+  assert.match(told2(1, 'connected_slaves:3'), /^warning: .*\(1 of 3 replicas have/);
+  for (const [replicas, slaves] of [
+    [1, 1],
+    [1, 2],
+    [2, 3],
+    [2, 2],
+  ] as const)
+    // prettier-ignore
+    assert.equal(told2(replicas, `connected_slaves:${slaves}`), '');
+  assert.deepEqual(told(SAFE, { replicas: 0 }), []);
 });
