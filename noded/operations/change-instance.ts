@@ -27,7 +27,7 @@ import type { JobHandler } from '../jobs/job-handler.ts';
 import { beginRemoval } from '../records/install-states.ts';
 import { checkParametersByOs } from './check-parameters-by-os.ts';
 import { runRenameScript } from './run-rename-script.ts';
-import { checkPackage } from './check-install.ts';
+import { checkPackage, refuseImageWithoutDisk } from './check-install.ts';
 import { checkRunLists } from './check-run-lists.ts';
 import { checkHostPaths } from './host-paths.ts';
 import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
@@ -220,10 +220,13 @@ function changesFiles({
  */
 async function checkSources(
   planned: InstanceRecord,
-  { osImage, personalizationPackage, installParameters }: OpcodeOf<'INSTANCE_SET_PARAMS'>,
+  { osImage, personalizationPackage, installParameters, bootEnv }: OpcodeOf<'INSTANCE_SET_PARAMS'>,
   { images }: Pick<OperationDependencies, 'images'>,
 ): Promise<void> {
-  if (osImage != null) await images.check(osImage);
+  if (osImage != null) {
+    refuseImageWithoutDisk(planned);
+    await images.check(osImage);
+  }
   if (personalizationPackage != null) await checkPackage(personalizationPackage);
   const changed = Object.values(installParameters ?? {}).some((value) => value != null);
   if (changed) {
@@ -233,7 +236,7 @@ async function checkSources(
     const { cdrom_image_path: cdrom } = medium;
     if (cdrom?.startsWith('/') === false) await images.check(cdrom);
   }
-  if (changed || osImage != null) refuseImageAndMedium(planned);
+  if (changed || osImage != null || bootEnv != null) refuseImageAndMedium(planned);
 }
 
 function changesDatasource(opcode: OpcodeOf<'INSTANCE_SET_PARAMS'>): boolean {

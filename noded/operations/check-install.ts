@@ -83,15 +83,7 @@ export async function checkInstall(
   const appliance = await loadAppliance(instance, dependencies.clusters);
   // Even where it is not booted: without its manifest nobody knows whether it has hooks to run.
   await requireAppliance(appliance, dependencies);
-  if (instance.diskTemplate === 'diskless' && instance.osImage !== null) {
-    throw new AppError(
-      'VALIDATION',
-      `an OS image needs a disk, but the disk template is 'diskless'`,
-      {
-        hint: 'leave --os-image out, or use --disk-template file',
-      },
-    );
-  }
+  refuseImageWithoutDisk(instance);
   if (instance.osImage !== null) await dependencies.images.check(instance.osImage);
   if (instance.personalizationPackage !== null) await checkPackage(instance.personalizationPackage);
   if (instance.diskTemplate !== 'diskless') await dependencies.disks.checkSpace(instance);
@@ -112,6 +104,21 @@ async function checkHooks(
     signal,
   );
   return { hooks: documents, hookBook: book };
+}
+
+/** @throws AppError VALIDATION */
+export function refuseImageWithoutDisk({
+  diskTemplate,
+  osImage,
+}: Pick<InstanceRecord, 'diskTemplate' | 'osImage'>): void {
+  if (diskTemplate !== 'diskless' || osImage === null) return;
+  throw new AppError(
+    'VALIDATION',
+    `an OS image needs a disk, but the disk template is 'diskless'`,
+    {
+      hint: 'leave --os-image out, or use --disk-template file',
+    },
+  );
 }
 
 /** There is something to install, and one that fills the disks. */
