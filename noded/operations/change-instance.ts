@@ -1,8 +1,7 @@
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { installTimeoutOf } from '#shared/contract/install-timeout.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
-import { AppError, isAppError } from '#shared/errors/app-error.ts';
-import { removeLogs } from '../host/install-log.ts';
+import { AppError } from '#shared/errors/app-error.ts';
 import { refuseUnservedNetworkConfig } from '../instances/cloud-init-datasource.ts';
 import { acceptHostKeys } from '../instances/host-keys.ts';
 import { sortHooks } from '../instances/hook-files.ts';
@@ -10,7 +9,6 @@ import { takeSecrets } from '../instances/job-secrets.ts';
 import { refuseLostDocuments } from '../instances/lost-documents.ts';
 import { loadAppliance } from '../instances/choose-appliance.ts';
 import { loadParameters } from '../instances/load-parameters.ts';
-import { removeAuditLog } from '../lifecycle/audit-log.ts';
 import { mergeImage, mergePackage } from '../instances/merge-content.ts';
 import {
   mergeChanges,
@@ -24,9 +22,7 @@ import { installationParameters } from '../instances/installation-parameters.ts'
 import { checkBootFiles, refuseEmptyMedium } from '../instances/readable-by-all.ts';
 import { describeUnkept, describeUnread } from '../instances/unread-values.ts';
 import type { JobHandler } from '../jobs/job-handler.ts';
-import { beginRemoval } from '../records/install-states.ts';
 import { checkParametersByOs } from './check-parameters-by-os.ts';
-import { runRenameScript } from './run-rename-script.ts';
 import { checkPackage, refuseImageWithoutDisk } from './check-install.ts';
 import { checkRunLists } from './check-run-lists.ts';
 import { checkHostPaths } from './host-paths.ts';
@@ -36,84 +32,6 @@ import { applyParts, partsOf, planParts, tellParts } from './change-parts.ts';
 import { refuseUnknownProfiles } from './profiles.ts';
 import { requireAppliance } from './require-appliance.ts';
 import { refuseBlacklisted, selectOs } from './os-policy.ts';
-
-export function removeInstanceHandler(
-  dependencies: OperationDependencies,
-): JobHandler<OpcodeOf<'INSTANCE_REMOVE'>> {
-  const { instances, runner, lifecycles, disks, logDir, clock } = dependencies;
-  return {
-    locks: (opcode) => [instanceLock(opcode.name)],
-    prepare: async (opcode) => {
-      const instance = await instances.findByName(opcode.name);
-      await runner.checkDisksUnused(instance);
-      return async (context) => {
-        await runner.stop(instance, opcode.shutdownTimeoutS, context, 'terminate');
-        await disks.remove(instance, async () => {
-          try {
-            await instances.update(instance.uuid, (current) =>
-              beginRemoval(current, context.jobId, clock.now()),
-            );
-          } catch (error) {
-            // There is room once its disks are gone.
-            if (!isAppError(error, 'DISK_FULL')) throw error;
-          }
-        });
-        await removeLogs(logDir, instance.uuid);
-        await removeAuditLog(logDir, instance.uuid);
-        lifecycles.forget(instance.uuid);
-        await instances.remove(instance.uuid);
-        return { name: instance.name };
-      };
-    },
-  };
-}
-
-export function renameInstanceHandler(
-  dependencies: OperationDependencies,
-): JobHandler<OpcodeOf<'INSTANCE_RENAME'>> {
-  const { instances, runner } = dependencies;
-  return {
-    locks: (opcode) => [instanceLock(opcode.name), instanceLock(opcode.newName)].sort(),
-    prepare: async (opcode) => {
-      const instance = await instances.findByName(opcode.name);
-      if (runner.isRunning(instance.uuid)) {
-        throw new AppError(
-          'INSTANCE_STATE',
-          `instance '${instance.name}' is running, cannot rename it`,
-          {
-            hint: `gnt-instance shutdown ${instance.name} first`,
-          },
-        );
-      }
-      await runner.checkDisksUnused(instance);
-      await refuseTaken(opcode.newName, instances);
-      return async (context) => {
-        const renamed = await instances.rename(instance.uuid, opcode.newName);
-        await runRenameScript(
-          renamed,
-          { ...opcode, oldName: instance.name },
-          dependencies,
-          context,
-        );
-        return { name: renamed.name };
-      };
-    },
-  };
-}
-
-/** @throws AppError INSTANCE_EXISTS */
-export async function refuseTaken(
-  name: string,
-  instances: OperationDependencies['instances'],
-): Promise<void> {
-  try {
-    await instances.findByName(name);
-  } catch (error) {
-    if (isAppError(error, 'INSTANCE_NOT_FOUND')) return;
-    throw error;
-  }
-  throw new AppError('INSTANCE_EXISTS', `there is an instance '${name}' already`);
-}
 
 export function modifyInstanceHandler(
   dependencies: OperationDependencies,

@@ -8,7 +8,7 @@ import { newInstanceId, NO_PAST } from '../instances/plan-record.ts';
 import type { JobContext, JobHandler } from '../jobs/job-handler.ts';
 import { randomNicMac } from '../records/channel-addresses.ts';
 import type { NewInstance } from '../records/instance-repository.ts';
-import { refuseTaken } from './change-instance.ts';
+import { refuseTaken } from './rename-instance.ts';
 import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
 
 /**

@@ -4,11 +4,7 @@ import { AppError } from '#shared/errors/app-error.ts';
 import type { JobHandler, JobHandlers } from '../jobs/job-handler.ts';
 import { exportInstanceHandler, removeExportHandler } from './backup.ts';
 import { modifyClusterHandler, modifyOsHandler } from './change-cluster.ts';
-import {
-  modifyInstanceHandler,
-  removeInstanceHandler,
-  renameInstanceHandler,
-} from './change-instance.ts';
+import { modifyInstanceHandler } from './change-instance.ts';
 import { modifyNodeHandler } from './change-node.ts';
 import { copyInstanceHandler } from './copy-instance.ts';
 import { removeBootObjectHandler, setBootContentHandler } from './boot-content.ts';
@@ -27,6 +23,8 @@ import {
   removeNetworkHandler,
 } from './networks.ts';
 import { modifyProfileHandler, removeProfileHandler } from './profiles.ts';
+import { removeInstanceHandler } from './remove-instance.ts';
+import { renameInstanceHandler } from './rename-instance.ts';
 import { removeSnapshotHandler, restoreSnapshotHandler, takeSnapshotHandler } from './snapshots.ts';
 import { runScriptHandler } from './run-script.ts';
 import { rebootInstanceHandler, startInstanceHandler, stopInstanceHandler } from './power.ts';

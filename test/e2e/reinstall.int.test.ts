@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { EventEmitter, once } from 'node:events';
-import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
-import { createServer, type Server, type ServerResponse } from 'node:http';
+import { once } from 'node:events';
+import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { createServer, type Server } from 'node:http';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -18,8 +18,6 @@ import { askSocket } from '../lab/ask-socket.ts';
 const NAME = 'kept.example.com';
 const SECRET = ['--os-parameters-secret', 'key=abcdef'];
 const FIRST = 'the first system';
-/** Tells of responses to who asked for `/late.raw`. */
-const late = new EventEmitter<{ asked: [ServerResponse] }>();
 let lab: Lab;
 let server: Server;
 let base: string;
@@ -59,7 +57,6 @@ before(async () => {
       response.writeHead(200, { 'content-length': 4096, 'accept-ranges': 'none' });
       response.write('x', () => response.destroy());
     } else if (request.url === '/image.raw') response.end('an image');
-    else if (request.url === '/late.raw') late.emit('asked', response);
     else if (request.url === '/empty.raw') response.end();
     else if (request.url === '/web.tar.gz') response.end('a package');
     else response.writeHead(request.url === '/login.tar.gz' ? 401 : 404).end('no');
@@ -87,10 +84,8 @@ async function must(
   assert.equal(status, 0, stderr);
 }
 
-const info = (): Promise<InstanceInfo> => infoOf(NAME);
-
-async function infoOf(name: string): Promise<InstanceInfo> {
-  const { body } = await askSocket(lab.paths.nodedSocket, `/v1/instances/${name}`);
+async function info(): Promise<InstanceInfo> {
+  const { body } = await askSocket(lab.paths.nodedSocket, `/v1/instances/${NAME}`);
   return instanceInfo.parse(JSON.parse(body));
 }
 
@@ -309,33 +304,6 @@ test('one that may overwrite the old disks does so only when what can be tried w
   const again = await reinstall(...SECRET);
   assert.equal(again.status, 0, again.stderr);
   assert.equal(await readSystem(), 'the second system with abcdef\n');
-});
-
-test('disks that are away when they are to be overwritten are not lost: the instance is what it was', async () => {
-  const [name, folder] = ['shared.example.com', join(lab.paths.root, 'shared')];
-  await mkdir(folder);
-  await must('gnt-cluster', 'modify', '--shared-file-storage-dir', folder);
-  const system = ['-t', 'sharedfile', '-o', 'line', '-O', `text=${FIRST}`, ...SECRET, '-s', '8M'];
-  await must('gnt-instance', 'add', '--no-start', ...system, name);
-  const before = await infoOf(name);
-  const asked = once(late, 'asked');
-  const raw = ['--enable-safe-install=no', '--image-format', 'raw', '--os-image'];
-  const running = lab.run('gnt-instance', [
-    ...['reinstall', '--force', '--no-start', '--no-keep-old', ...SECRET],
-    ...[...raw, `${base}/late.raw`, name],
-  ]);
-  const [response] = await asked;
-  await rename(folder, `${folder}.away`);
-  response.end('an image');
-  const { stderr } = await running;
-  assert.match(stderr, /^error\[HOST_PREREQUISITE\]: /m);
-  await rename(`${folder}.away`, folder);
-  const { modifiedAtMs, serialNo } = before;
-  assert.deepEqual({ ...(await infoOf(name)), modifiedAtMs, serialNo }, before);
-  const disk = await readFile(join(folder, before.uuid, 'disk0.raw'), 'utf8');
-  assert.equal(disk.replace(/\0+$/, ''), `${FIRST} with abcdef\n`);
-  await must('gnt-instance', 'remove', '--force', name);
-  await must('gnt-cluster', 'modify', '--shared-file-storage-dir', 'none');
 });
 
 test('without safe installation this host writes a raw image and runs a trusted script, with no appliance', async () => {
