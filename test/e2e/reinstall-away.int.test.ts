@@ -10,8 +10,9 @@ import { listenOnLoopback } from '../lab/listen-on-loopback.ts';
 import { disposeLab } from './support/end-lab.ts';
 
 const NAME = 'shared.example.com';
-const CREATE = `#!/bin/sh
-echo a system | dd of="$DISK_0_PATH" conv=notrunc status=none
+/** All scripts of the definition: only `create` is given a disk. */
+const SCRIPT = `#!/bin/sh
+[ -z "$DISK_0_PATH" ] || echo a system | dd of="$DISK_0_PATH" conv=notrunc status=none
 `;
 
 test('disks that are away when they are to be overwritten are not lost: the instance is what it was', async () => {
@@ -30,7 +31,7 @@ test('disks that are away when they are to be overwritten are not lost: the inst
   const folder = join(lab.paths.root, 'shared');
   for (const one of [dir, folder]) await mkdir(one, { recursive: true });
   for (const name of ['create', 'import', 'export', 'rename', 'verify'])
-    await writeFile(join(dir, name), CREATE, { mode: 0o755 });
+    await writeFile(join(dir, name), SCRIPT, { mode: 0o755 });
   await writeFile(join(dir, 'ganeti_api_version'), '20\n');
   await writeFile(join(dir, 'parameters.list'), '');
   await lab.startNode();
