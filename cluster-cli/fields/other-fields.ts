@@ -14,7 +14,7 @@ const node = fieldsOf<ListedNode>();
 /** What only a node that answers says. */
 const told = fieldsOfPart((listed: ListedNode) => ('silent' in listed ? undefined : listed));
 const job = fieldsOf<JobRecord>();
-const os = fieldsOf<ListedOs>();
+const os = fieldsOf<OsRow>();
 const profile = fieldsOf<ProfileInfo>();
 const network = fieldsOf<NetworkInfo>();
 const bootEnv = fieldsOf<BootEnvInfo>();
@@ -99,8 +99,13 @@ export const jobFields: FieldTable<JobRecord> = {
   ],
 };
 
+/** A line of `gnt-os list`, with the other nodes that have something else under its name. */
+export interface OsRow extends ListedOs {
+  readonly differing: readonly string[];
+}
+
 /** Columns of `gnt-os list`. */
-export const osFields: FieldTable<ListedOs> = {
+export const osFields: FieldTable<OsRow> = {
   defaults: ['name'],
   fields: [
     os.text('name', 'Name', 'OS, with its variant if it has some', (o) => o.listed),
@@ -119,6 +124,12 @@ export const osFields: FieldTable<ListedOs> = {
     os.list('variants', 'Variants', 'Variants', (o) => o.variants),
     os.list('parameters', 'Parameters', 'Names of its parameters', (o) =>
       o.parameters.map((p) => p.name),
+    ),
+    os.list(
+      'differing',
+      'Differing_nodes',
+      'Nodes that lack it, cannot use it or have another content',
+      (o) => o.differing,
     ),
   ],
 };

@@ -197,6 +197,24 @@ test('gnt-os list leaves out what cannot or shall not be installed, and splits v
   assert.match((await gnt('os', 'list', '--all', '--no-headers')).stdout, /^hid$/m);
 });
 
+test('gnt-os list shows the nodes that differ, but to scripts, which want names', async () => {
+  const other = sampleOs({ trust: { state: 'untrusted', digest: 'b', trustedAtMs: null } });
+  daemon.otherNodesOs = [{ node: 'node2', operatingSystems: [other] }];
+  try {
+    const { stdout } = await gnt('os', 'list');
+    assert.match(stdout, /^Name +Differing_nodes\ndebian\+bookworm node2 \(other content\)\n/);
+    const bare = await gnt('os', 'list', '--no-headers');
+    assert.equal(bare.stdout, 'debian+bookworm\ndebian+trixie\n');
+    const asked = await gnt('os', 'list', '--no-headers', '-o', 'differing', 'debian+trixie');
+    assert.equal(asked.stdout, 'node2 (other content)\n');
+    daemon.otherNodesOs = [{ node: 'node2', silent: 'it is down' }];
+    const silent = await gnt('os', 'list');
+    assert.match(silent.stderr, /node node2 does not answer: it is down/);
+  } finally {
+    daemon.otherNodesOs = [];
+  }
+});
+
 test('gnt-os diagnose says what is wrong and ends with status 1', async () => {
   const result = await gnt('os', 'diagnose');
   assert.equal(result.status, 1);

@@ -39,6 +39,27 @@ function judge(
   return missing.length === 0 && found.every(({ os }) => os.valid) ? 'valid' : 'partial';
 }
 
+/**
+ * What other nodes have under the name of each definition of this one: those that lack it, cannot use
+ * it, or have another content, in words. None where nobody differs. Pure.
+ */
+export function findDiffering(
+  own: readonly OsInfo[],
+  nodes: readonly NodeOs[],
+): ReadonlyMap<string, readonly string[]> {
+  const differing = own.map(({ name, valid, trust }): [string, readonly string[]] => [
+    name,
+    nodes.flatMap((node) => {
+      if ('silent' in node) return [];
+      const there = node.operatingSystems.find((os) => os.name === name);
+      if (there?.valid === valid && there.trust.digest === trust.digest) return [];
+      const what = there === undefined ? 'missing' : there.valid ? 'other content' : 'invalid';
+      return [`${node.node} (${what})`];
+    }),
+  ]);
+  return new Map(differing.filter(([, of]) => of.length > 0));
+}
+
 /** A definition without a digest is a broken one, which says so by itself. */
 function isSame(found: OsDiagnosis['found']): boolean {
   const digests = found.flatMap(({ os }) => os.trust.digest ?? []);

@@ -1,4 +1,4 @@
-import type { OsInfo, OsTrust } from '#shared/contract/api.ts';
+import type { NodeOs, OsInfo, OsTrust } from '#shared/contract/api.ts';
 import type { OpcodeInput } from '#shared/contract/opcode.ts';
 import { isOffered, listVariants } from '#shared/contract/os-variants.ts';
 import { AppError } from '#shared/errors/app-error.ts';
@@ -11,24 +11,37 @@ import { orTakenBack } from '../instance/parse-documents.ts';
 import { type OsParameterOptions, readOsParameters } from '../instance/parse-options.ts';
 import { type ListOptions, printFields, printList } from '../list.ts';
 import { submitAndWatch, type SubmitOptions } from '../submit.ts';
-import { diagnoseAll, listFound, type OsDiagnosis } from './diagnose.ts';
+import { diagnoseAll, findDiffering, listFound, type OsDiagnosis } from './diagnose.ts';
 
-/** `gnt-os list`: what can be installed; hidden and blacklisted ones with `--all`. */
+/**
+ * `gnt-os list`: what can be installed; hidden and blacklisted ones with `--all`. Where nodes differ, a
+ * list with titles has a column more, which scripts do not read.
+ */
 export async function runOsList(
   context: Context,
   names: readonly string[],
   options: ListOptions & { readonly all?: boolean },
 ): Promise<void> {
   const client = await context.client();
-  const all = await client.operatingSystems();
+  const [all, nodes] = await Promise.all([
+    client.operatingSystems(),
+    asksNodes(options) ? client.operatingSystemsOfNodes() : [],
+  ]);
+  const differing = findDiffering(all, nodes);
   const isAll = options.all === true || names.length > 0;
-  const items = all.flatMap(listVariants).filter((os) => isAll || isOffered(os));
+  const items = all
+    .flatMap(listVariants)
+    .filter((os) => isAll || isOffered(os))
+    .map((os) => ({ ...os, differing: differing.get(os.name) ?? [] }));
+  const isShown = options.output === undefined && items.some((os) => os.differing.length > 0);
   const shown = isAll ? all : all.filter((os) => items.some(({ name }) => name === os.name));
   printList(
     context,
     {
       table: osFields,
-      items: options.json ? shown.map((os) => ({ ...os, listed: os.name })) : items,
+      items: options.json
+        ? shown.map((os) => ({ ...os, listed: os.name, differing: differing.get(os.name) ?? [] }))
+        : items,
       nameOf: (os) => os.listed,
       names,
       notFound: (name) =>
@@ -36,11 +49,23 @@ export async function runOsList(
           name,
           all.map((os) => os.name),
         ),
-      toJson: (os) => ({ ...os, listed: undefined }),
+      toJson: (os) => ({ ...os, listed: undefined, differing: undefined }),
       defaultSort: 'name',
     },
-    options,
+    isShown ? { ...options, output: '+differing' } : options,
   );
+  tellSilent(context, nodes);
+}
+
+/** Those that the list needs: scripts, which want names, do not wait for other nodes. */
+function asksNodes({ output, headers, json, filter, sort }: ListOptions): boolean {
+  if (json !== true && output === undefined && headers) return true;
+  return [output, filter, sort].some((text) => text?.includes('differing'));
+}
+
+function tellSilent(context: Context, nodes: readonly NodeOs[]): void {
+  for (const node of nodes)
+    if ('silent' in node) context.warn(`node ${node.node} does not answer: ${node.silent}`);
 }
 
 export function runOsListFields(context: Context, options: { readonly json?: boolean }): void {
@@ -68,9 +93,7 @@ export async function runOsDiagnose(
       ),
     );
   else for (const diagnosis of diagnoses) context.print(renderDiagnosis(diagnosis).join('\n'));
-  for (const node of nodes) {
-    if ('silent' in node) context.warn(`node ${node.node} does not answer: ${node.silent}`);
-  }
+  tellSilent(context, nodes);
   if (!options.json && diagnoses.length === 0) context.note('no OS definition was found');
   const isWhole = nodes.every((node) => !('silent' in node));
   if (!isWhole || diagnoses.some(({ status }) => status !== 'valid')) context.setExitStatus(1);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { OsInfo } from '#shared/contract/api.ts';
-import { diagnoseAll } from '../../../cluster-cli/commands/os/diagnose.ts';
+import { diagnoseAll, findDiffering } from '../../../cluster-cli/commands/os/diagnose.ts';
 import { sampleOs } from '../support/samples.ts';
 
 const withDigest = (digest: string | null): Partial<OsInfo> => ({
@@ -44,4 +44,17 @@ test('another content under the same name is told', () => {
   ];
   assert.equal(diagnoseAll(nodes('a'))[0]?.isSame, true);
   assert.equal(diagnoseAll(nodes('b'))[0]?.isSame, false);
+});
+
+test('who lacks what this node has, cannot use it or has another content, is named', () => {
+  const nodes = [
+    { node: 'n0', operatingSystems: [good] },
+    { node: 'n1', operatingSystems: [] },
+    { node: 'n2', operatingSystems: [sampleOs(withDigest('b'))] },
+    { node: 'n3', operatingSystems: [broken] },
+    { node: 'n4', silent: 'no answer' },
+  ];
+  const found = ['n1 (missing)', 'n2 (other content)', 'n3 (invalid)'];
+  assert.deepEqual([...findDiffering([good], nodes)], [['debian', found]]);
+  assert.deepEqual([...findDiffering([good], nodes.slice(0, 1))], []);
 });

@@ -42,7 +42,7 @@ export interface DaemonStandIn {
   readonly orphans: ListedOrphan[];
   readonly jobs: JobRecord[];
   readonly operatingSystems: OsInfo[];
-  readonly otherNodesOs: NodeOs[];
+  otherNodesOs: readonly NodeOs[];
   /** Bytes that were sent to a guest. */
   readonly sent: Buffer[];
   /** What the guest wrote: taken by the next question. */
