@@ -7,13 +7,16 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { instanceInfo, type InstanceInfo } from '#shared/contract/instance.ts';
+import { ConsoleLogs } from '../../noded/host/console-log.ts';
 import { createLab, type Lab, type ProgramResult } from '../../scripts/demo/lab.ts';
 import { disposeLab } from './support/end-lab.ts';
 import { askSocket } from '../lab/ask-socket.ts';
+import { bootSector } from '../noded/hypervisor/tiny-guest.ts';
 
 /**
  * A reinstallation knows before it destroys: with whatever bad input, the instance is what it was.
- * Its system is one line, written by a trusted script on the host, so that no machine is needed.
+ * Its system is a boot sector and a line, written by a trusted script on the host: no appliance
+ * is needed.
  */
 const NAME = 'kept.example.com';
 const SECRET = ['--os-parameters-secret', 'key=abcdef'];
@@ -23,9 +26,15 @@ let server: Server;
 let base: string;
 let image: string;
 
-/** Text "fail" is written before the script fails; "wait" is written before it waits. */
+const SECTOR = bootSector();
+const OCTAL = [...SECTOR].map((byte) => `\\${byte.toString(8).padStart(3, '0')}`).join('');
+/**
+ * It boots, and has a line behind its boot sector. Text "fail" is written before the script fails;
+ * "wait" is written before it waits.
+ */
 const CREATE = `#!/bin/sh
-printf '%s with %s\\n' "$OSP_TEXT" "$OSP_KEY" | dd of="$DISK_0_PATH" conv=notrunc status=none
+{ printf '${OCTAL}'; printf '%s with %s\\n' "$OSP_TEXT" "$OSP_KEY"; } |
+  dd of="$DISK_0_PATH" conv=notrunc iflag=fullblock status=none
 case $OSP_TEXT in
   fail) echo 'out of luck' >&2; exit 7;;
   wait) exec sleep 600;;
@@ -103,8 +112,27 @@ async function snapshot(): Promise<unknown> {
 }
 
 async function readSystem(): Promise<string> {
-  const disk = await readFile(join(lab.paths.disksDir, (await info()).uuid, 'disk0.raw'), 'utf8');
-  return disk.replace(/\0+$/, '');
+  const disk = await readFile(join(lab.paths.disksDir, (await info()).uuid, 'disk0.raw'));
+  return systemOf(disk);
+}
+
+function systemOf(disk: Buffer): string {
+  return disk.toString('utf8', SECTOR.length).replace(/\0+$/, '');
+}
+
+/** What runs on its disk says so on its console; then it is stopped. */
+async function assertBoots(): Promise<void> {
+  await must('gnt-instance', 'startup', NAME);
+  const { running } = await info();
+  assert.ok(running);
+  const log = new ConsoleLogs().ofProcess(running.pid);
+  const deadline = Date.now() + 60_000;
+  while (log?.readTail(100).includes('up') !== true) {
+    assert.ok(Date.now() < deadline, 'it does not boot');
+    await sleep(50);
+  }
+  log.close();
+  await must('gnt-instance', 'shutdown', NAME);
 }
 
 function reinstall(...args: readonly string[]): Promise<ProgramResult> {
@@ -121,13 +149,13 @@ async function untilWritten(text: string): Promise<void> {
   const deadline = Date.now() + 60_000;
   while (Date.now() < deadline) {
     for (const name of await readdir(dir))
-      if ((await readFile(join(dir, name), 'utf8')).startsWith(text)) return;
+      if (systemOf(await readFile(join(dir, name))).startsWith(text)) return;
     await sleep(50);
   }
   assert.fail(`the script never wrote '${text}'`);
 }
 
-test('with each bad input it leaves the instance as it was: disks, record, and the next reinstallation', async () => {
+test('with each bad input it leaves the instance as it was: disks, record, next boot and next reinstallation', async () => {
   const before = await snapshot();
   const url = (name: string): string => `${base}/${name}`;
   const withImage = (source: string): string[] => [...SECRET, '--os-image', source];
@@ -164,13 +192,17 @@ test('with each bad input it leaves the instance as it was: disks, record, and t
     ['OS_PARAMETER', ...SECRET, '-O', 'colour=blue'],
     ['DUPLICATE_OS_PARAMETER', ...SECRET, '-O', 'key=public'],
     ['HOST_PREREQUISITE', ...SECRET, '--install-parameters', 'kernel_path=/no/kernel'],
-    ['SCRIPT_FAILED', ...SECRET, '-O', 'text=fail'],
-    ['SCRIPT_FAILED', ...SECRET, '-O', 'text=fail', '--keep-old'],
   ];
-  for (const [code, ...args] of inputs) {
+  const failing = ['SCRIPT_FAILED', ...SECRET, '-O', 'text=fail'] as const;
+  const overwriting = inputs.map((input) => [...input, '--no-keep-old'] as const);
+  for (const [code, ...args] of [
+    ...[...inputs, ...overwriting, failing],
+    [...failing, '--keep-old'] as const,
+  ]) {
     await assertFails(code, ...args);
     assert.deepEqual(await snapshot(), before, `${code} ${args.join(' ')}`);
   }
+  await assertBoots();
   const again = await reinstall(...SECRET);
   assert.equal(again.status, 0, again.stderr);
   assert.equal(await readSystem(), `${FIRST} with abcdef\n`);
@@ -319,7 +351,7 @@ test('without safe installation this host writes a raw image and runs a trusted 
   const file = join(lab.paths.disksDir, (await info()).uuid, 'disk0.raw');
   const disk = await readFile(file);
   assert.equal(disk.length, 8 * MIB);
-  assert.match(disk.toString('latin1', 0, 100), /^the second system with abcdef\n/);
+  assert.match(disk.toString('latin1', SECTOR.length), /^the second system with abcdef\n/);
   assert.deepEqual(disk.subarray(MIB, raw.length), raw.subarray(MIB));
   assert.ok((await stat(file)).blocks * 512 < MIB, 'what is zero is a hole');
   const stages = (await info()).install?.stages.map(({ stage }) => stage);

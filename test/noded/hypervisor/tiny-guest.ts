@@ -42,10 +42,17 @@ const NO_BUTTON = 'ba0406b80100ef';
 
 export async function writeTinyDisk(path: string, { hasPowerButton = true } = {}): Promise<void> {
   const disk = Buffer.alloc(1024 * 1024);
-  const program = INSTRUCTIONS.join('').replaceAll(' ', '');
-  Buffer.from(hasPowerButton ? program : program.replace(BUTTON, NO_BUTTON), 'hex').copy(disk);
-  disk.writeUInt16BE(0x55aa, 510);
+  bootSector(hasPowerButton).copy(disk);
   await writeFile(path, disk, { mode: 0o600 });
+}
+
+/** The 512 bytes at the beginning of a disk that are the whole guest. */
+export function bootSector(hasPowerButton = true): Buffer {
+  const sector = Buffer.alloc(512);
+  const program = INSTRUCTIONS.join('').replaceAll(' ', '');
+  sector.write(hasPowerButton ? program : program.replace(BUTTON, NO_BUTTON), 'hex');
+  sector.writeUInt16BE(0x55aa, 510);
+  return sector;
 }
 
 export const machineUsers = planMachineUsers(DEFAULT_FIRST_MACHINE_UID);
