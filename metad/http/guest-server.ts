@@ -63,6 +63,7 @@ export class GuestServer implements Disposable {
       this.#refuseMalformed(error, socket as Socket),
     );
     this.#server.on('connect', (_request: IncomingMessage, socket: Socket) => {
+      if (this.#isBeyondRate(socket)) return;
       this.#note(socket, 405, 'CONNECT');
       endWith(socket, 405, ['Allow: GET, HEAD']);
     });
@@ -190,6 +191,8 @@ export class GuestServer implements Disposable {
       this.#cut(peer);
       return;
     }
+    // Once it has its answer it is read once more at most.
+    if (code !== 'ECONNRESET' && socket.writable && this.#isBeyondRate(socket)) return;
     this.#metrics.refused('malformed');
     // In the middle of an answer there is no place for another one.
     const isAnswering = peer?.isIdle === false;
@@ -197,6 +200,15 @@ export class GuestServer implements Disposable {
     if (code !== 'ECONNRESET') this.#note(socket, status, code);
     if (status === null) socket.destroy();
     else endWith(socket, status);
+  }
+
+  /** Cuts off who sends what is no request here more often than it may ask: each is a connection. */
+  #isBeyondRate(socket: Socket): boolean {
+    const peer = this.#peers.get(socket);
+    if (!peer || peer.instance.charge(1) === 0) return false;
+    this.#metrics.refused('rate');
+    peer.cutOff();
+    return true;
   }
 
   #note(socket: Socket, status: number | null, reason: string): void {

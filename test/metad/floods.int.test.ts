@@ -102,6 +102,29 @@ test('refusals of requests beyond the rate are few, however many are asked for',
   assert.ok(count > 32 && count <= 32 * 11, `${count} refusals`);
 });
 
+test('what the parser refuses costs as requests do, and who goes on is kept out', async () => {
+  const limits = { requestsPerSecond: 0.01, burst: 4, connections: 64 };
+  assert.equal((await flood.lab.put({ ...flood.view, revision: 2, limits })).status, 204);
+  const refused = [
+    ['GET / HTTP/9.9\r\n\r\n', 400],
+    [`GET / HTTP/1.1\r\n${HOST}Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n`, 400],
+    [`CONNECT 10.0.0.1:80 HTTP/1.1\r\n${HOST}\r\n`, 405],
+    [`GET / HTTP/1.1\r\nX: ${'a'.repeat(9000)}\r\n\r\n`, 431],
+  ] as const;
+  for (const [bytes, status] of refused)
+    assert.match(
+      await sendRaw(flood.guest.namespace, bytes),
+      new RegExp(`^HTTP/1\\.1 ${status} [^]*Connection: close`),
+    );
+  const count = async (): Promise<number> =>
+    (await flood.refusals('rate')) + (await flood.refusals('kept-out'));
+  const before = await count();
+  // The second one is not even read, unless this process took so long that it may come again.
+  for (const [bytes] of refused.slice(0, 2))
+    await assert.rejects(sendRaw(flood.guest.namespace, bytes), /ECONNRESET|EPIPE/);
+  assert.equal(await count(), before + 2);
+});
+
 test('header lines cost as requests do', async () => {
   const limited = { ...flood.view, limits: { requestsPerSecond: 1, burst: 30, connections: 64 } };
   assert.equal((await flood.lab.put({ ...limited, revision: 2 })).status, 204);

@@ -2,7 +2,7 @@ import { createSocket } from 'node:dgram';
 import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { inNetworkNamespace, openDeviceSocket } from '#shared/sys/libc.ts';
-import { connectFromGuest } from '../metad/support/guest-http.ts';
+import { askFromGuest, connectFromGuest } from '../metad/support/guest-http.ts';
 import type { Attack, Attacker } from './attackers.ts';
 
 /**
@@ -75,6 +75,14 @@ const hurry = onConnections((socket) => {
   socket.on('connect', () => socket.write(get('/')));
 });
 
+/** Asks for what it has already, which takes the parser from the connection, with more behind it. */
+const parked: Attacker = async (attack) => {
+  const path = `${PATH}/meta_data.json`;
+  const { headers } = await askFromGuest(attack.namespace, path);
+  const query = `wait_for_change=true&last_etag=${encodeURIComponent(headers.etag ?? '')}`;
+  await pour(`${get(`${path}?${query}`)}${GARBAGE}`)(attack);
+};
+
 const dhcp: Attacker = async (attack) => {
   const fd = inNetworkNamespace(`/run/netns/${attack.namespace}`, () =>
     openDeviceSocket({ device: 'eth0', type: 'udp', address: '0.0.0.0', port: 68 }),
@@ -93,6 +101,7 @@ const dhcp: Attacker = async (attack) => {
 };
 
 const CRUMBS = '1\r\na\r\n'.repeat(10_000);
+const GARBAGE = '?'.repeat(60_000);
 const ZEROS = `{"v1":{"init":{"errors":[${'0,'.repeat(130_000)}0]}}}`;
 /** Texts that are masked, and long enough to be cut. */
 const DESCRIPTION = 'hunter2 '.repeat(1900);
@@ -116,6 +125,9 @@ export const FLOODS: Readonly<Record<string, Attacker>> = {
     `POST ${PATH}/write HTTP/1.1\r\n${HOST}Transfer-Encoding: chunked\r\n\r\n${CRUMBS}0\r\n\r\n`,
   ),
   bodies: pour(`GET / HTTP/1.1\r\n${HOST}Transfer-Encoding: chunked\r\n\r\n${CRUMBS}`),
+  garbage: pour(GARBAGE),
+  parked: parked,
+  connect: pour(`CONNECT / HTTP/1.1\r\n${HOST}\r\n${CRUMBS}`),
   headers: pour(get('/', MANY_HEADERS)),
   tokens: pour(
     `PUT /latest/api/token HTTP/1.1\r\n${HOST}X-aws-ec2-metadata-token-ttl-seconds: 60\r\n\r\n`.repeat(
