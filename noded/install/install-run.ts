@@ -102,12 +102,12 @@ export class InstallRun {
     this.#image = await fetchImage(this.#dependencies, ...bringing);
     this.#cdrom = await fetchCdrom(this.#dependencies, ...bringing);
     const packageSha256 = await checkPackage(this.#dependencies, ...bringing);
+    const hasHooks = hooks.length > 0 || (await applianceFiles.hooksOf(appliance)).length > 0;
+    const isImageOnHost = await isImageForHost(instance, this.#image, hasHooks, report);
     const imageBytes = this.#image?.sizeBytes ?? 0;
     this.#disks = await chooseDisks(disks, instance, formerDisks, imageBytes, report);
     await this.#steps.enterRoom();
     this.#steps.publish({ instance, image: this.#image, secrets, packageSha256 });
-    const hasHooks = hooks.length > 0 || (await applianceFiles.hooksOf(appliance)).length > 0;
-    const isImageOnHost = await isImageForHost(instance, this.#image, hasHooks, report);
     const parts = {
       hasMedium: isFromMedium,
       hasImage: this.#image !== null,

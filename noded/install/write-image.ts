@@ -17,7 +17,7 @@ type Wanted = Pick<
 /**
  * Whether this host writes the image: the operator wants no appliance, and nothing has to be found
  * out. The job is told what needs one all the same.
- * @throws AppError IMAGE_TOO_LARGE
+ * @throws AppError IMAGE_TOO_LARGE, of what is certain without a look into it
  */
 export async function isImageForHost(
   instance: Wanted,
@@ -25,13 +25,15 @@ export async function isImageForHost(
   hasHooks: boolean,
   report: Pick<JobReporter, 'log'>,
 ): Promise<boolean> {
-  if (instance.safeInstall) return false;
-  if (instance.personalizationPackage !== null)
+  const { safeInstall, osImageFormat, personalizationPackage } = instance;
+  const isCompressed = image !== null && (await startsCompressed(image));
+  if (image !== null && osImageFormat === 'raw' && !isCompressed) requireImageFits(image, instance);
+  if (safeInstall) return false;
+  if (personalizationPackage !== null)
     report.log("the package is laid over in the appliance: no host opens a guest's file system");
   if (image === null) return false;
-  const why = await whyNotOnHost(instance, image, hasHooks);
+  const why = whyNotOnHost(instance, { hasHooks, isCompressed });
   if (why !== null) report.log(`the image is written in the appliance: ${why}`);
-  else requireImageFits(image, instance);
   return why === null;
 }
 
@@ -39,19 +41,22 @@ export async function isImageForHost(
  * Why an image is written in the appliance although the operator wants none; null when this host
  * writes it: its bytes as they are, of which nothing is looked at but whether they are compressed.
  */
-async function whyNotOnHost(
+function whyNotOnHost(
   { osImageFormat, osImageGrow }: Wanted,
-  image: FetchedImage,
-  hasHooks: boolean,
-): Promise<string | null> {
+  { hasHooks, isCompressed }: { readonly hasHooks: boolean; readonly isCompressed: boolean },
+): string | null {
   if (osImageFormat !== 'raw')
     return 'the appliance finds out its format; --image-format raw says that there is none';
   if (osImageGrow) return 'it is to grow';
   if (hasHooks) return 'there are hooks for it';
+  return isCompressed ? 'it is compressed' : null;
+}
+
+async function startsCompressed(image: Pick<FetchedImage, 'path'>): Promise<boolean> {
   await using file = await open(image.path, 'r');
   const { buffer, bytesRead } = await file.read(Buffer.alloc(16), 0, 16, 0);
   const head = buffer.toString('hex', 0, bytesRead);
-  return COMPRESSED.some((start) => head.startsWith(start)) ? 'it is compressed' : null;
+  return COMPRESSED.some((start) => head.startsWith(start));
 }
 
 /** @throws AppError IMAGE_TOO_LARGE */

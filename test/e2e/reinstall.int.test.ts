@@ -338,6 +338,22 @@ test('one that may overwrite the old disks does so only when what can be tried w
   assert.equal(await readSystem(), 'the second system with abcdef\n');
 });
 
+test('a guest goes on while a raw image is found larger than its disk', async () => {
+  const path = join(lab.paths.root, 'large.raw');
+  await writeFile(path, Buffer.alloc(9 * 1024 * 1024));
+  await must('gnt-instance', 'startup', NAME);
+  const pidOf = async (): Promise<number | undefined> => (await info()).running?.pid;
+  const pid = await pidOf();
+  assert.ok(pid);
+  const raw = ['--image-format', 'raw', '--os-image', path];
+  for (const safe of ['yes', 'no']) {
+    const stopping = ['--shutdown-timeout', '5', `--enable-safe-install=${safe}`];
+    await assertFails('IMAGE_TOO_LARGE', ...stopping, ...SECRET, ...raw);
+    assert.equal(await pidOf(), pid, 'it was stopped');
+  }
+  await must('gnt-instance', 'shutdown', NAME);
+});
+
 test('without safe installation this host writes a raw image and runs a trusted script, with no appliance', async () => {
   const MIB = 1024 * 1024;
   const raw = Buffer.alloc(6 * MIB);
