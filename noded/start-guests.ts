@@ -1,6 +1,5 @@
 import type { Clock } from '#shared/clock/clock.ts';
 import type { Logger } from '#shared/log/log.ts';
-import { BootTrees } from './boot/boot-tree.ts';
 import { isAllowedRepository } from './boot/load-boot-plan.ts';
 import { createPromisedTrees } from './boot/promised-trees.ts';
 import { followCluster } from './cluster/follow-cluster.ts';
@@ -92,9 +91,8 @@ export async function startGuests(
     },
   });
   const { bootArchives: archives } = host;
-  const bootTrees = new BootTrees();
   const promisedTrees = createPromisedTrees({
-    ...{ dir: paths.bootSourcesDir, trees: bootTrees, archives, logger },
+    ...{ dir: paths.bootSourcesDir, archives, logger },
     isAllowed: async (url) => isAllowedRepository(url, await clusters.load()),
   });
   promisedTrees.restore();
@@ -112,10 +110,13 @@ export async function startGuests(
   const keeper = createMachineKeeper({
     enterShared: createEnterShared({ lease: host.lease, instances, owns: records.owns }),
     ...{ hypervisor, network, cards, metad, logger, clock },
+    boots: {
+      settle: (uuid, isShown) => promisedTrees.settle(uuid, isShown),
+      forget: (uuid) => bootViews.forget(uuid),
+    },
     onReleased: (machine) => void settlePortsOf(machine, { instances, logger }),
     onExit: (uuid, kind, exit) => {
       logger.debug('machine.exit', { uuid, kind, exit: exit.reason });
-      bootViews.forget(uuid);
       if (kind === 'run') tellEnded(uuid, exit);
     },
   });
@@ -141,7 +142,7 @@ export async function startGuests(
     createGuestContent({
       activeInstalls,
       findService: (uuid, name) => services.find(uuid, name),
-      bootTrees,
+      findBootTree: (uuid) => promisedTrees.find(uuid),
       ...{ clusters, openPackage: createOpenInstallPackage(clusters, paths.netrcFile) },
     }),
   );

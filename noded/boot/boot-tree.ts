@@ -22,21 +22,3 @@ export interface BootTree {
 export function createRepositoryTree(url: string): BootTree {
   return { open: (request) => askMirror(url, request) };
 }
-
-/**
- * The trees of the instances that boot from their channels now. Files that are on their way when one
- * is replaced come from the old one to their end.
- */
-export class BootTrees {
-  readonly #trees = new Map<string, BootTree>();
-
-  /** @param tree null takes it away */
-  set(uuid: string, tree: BootTree | null): void {
-    if (tree === null) this.#trees.delete(uuid);
-    else this.#trees.set(uuid, tree);
-  }
-
-  get(uuid: string): BootTree | undefined {
-    return this.#trees.get(uuid);
-  }
-}

@@ -1,6 +1,6 @@
-import type { BootTrees } from '../boot/boot-tree.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
 import type { ContentProvider } from '../metad-link/content-server.ts';
+import type { FindBootTree } from '../metad-link/send-boot.ts';
 import type { FindService } from '../metad-link/service-relay.ts';
 import { askMirror } from '../downloads/ask-mirror.ts';
 import type { ActiveInstall } from './install-request.ts';
@@ -12,7 +12,7 @@ export interface GuestContentDependencies {
   readonly findService: FindService;
   readonly clusters: ClusterRepository;
   readonly openPackage: OpenInstallPackage;
-  readonly bootTrees: Pick<BootTrees, 'get'>;
+  readonly findBootTree: FindBootTree;
 }
 
 /**
@@ -24,11 +24,11 @@ export function createGuestContent({
   findService,
   clusters,
   openPackage,
-  bootTrees,
+  findBootTree,
 }: GuestContentDependencies): ContentProvider {
   return {
     findService,
-    findBootTree: (uuid) => bootTrees.get(uuid),
+    findBootTree,
     openImage: async (uuid) => activeInstalls.get(uuid)?.image ?? undefined,
     openMirror: async (uuid, name, request) => {
       if (!activeInstalls.get(uuid)) return undefined;

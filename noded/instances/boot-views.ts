@@ -2,9 +2,10 @@ import { type ViewBoot, type ViewBootFile, viewBoot } from '#shared/contract/boo
 import type { InstanceRecord, RunningBootEnv } from '#shared/contract/instance.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
-import type { BootFile, BootPlan, BootSource } from '../boot/boot-plan.ts';
+import type { BootFile, BootPlan } from '../boot/boot-plan.ts';
 import { type BootTree, createRepositoryTree } from '../boot/boot-tree.ts';
 import { type BootSources, bootEnvNotFound, loadBootPlan } from '../boot/load-boot-plan.ts';
+import type { PromisedTrees } from '../boot/promised-trees.ts';
 import type { NewInstance } from '../records/instance-repository.ts';
 import { bootEnvOfRun, installingBootEnv, refuseUnbootableEnv } from './boot-environment.ts';
 import { GivenBoots } from './given-boots.ts';
@@ -20,7 +21,7 @@ const NO_CHANNEL = { ip: '169.254.0.1', mac: '52:54:00:00:00:00' } as const;
 export interface BootViewsDependencies {
   readonly sources: BootSources & { readonly clusters: ParameterSources };
   /** Where what machines load is found by whoever serves it. */
-  readonly trees: { set(uuid: string, source: BootSource | null): void };
+  readonly trees: Pick<PromisedTrees, 'offer' | 'forget'>;
   readonly logger: Logger;
 }
 
@@ -97,18 +98,25 @@ export function createBootViews(dependencies: BootViewsDependencies): BootViews 
     const open = names.length === 0 ? undefined : await makeWithoutSecrets(name, instance);
     const { view, source } = await make(name, instance, secrets);
     // At once: the archive that was planned with is anybody's to remove until it is promised.
-    trees.set(instance.uuid, source);
+    trees.offer(instance.uuid, source);
     // What later views have where nothing can be rendered: no value of this job's secrets.
     const later = open ?? (names.length === 0 ? view : withoutSecretFiles(view, names));
-    given.give(instance.uuid, view, later);
+    given.give(instance.uuid, view, { view: later, source });
     return view;
   };
   const nameOf = (instance: InstanceRecord): string | null => {
     const name = instance.communication ? bootEnvOfRun(instance) : null;
     if (name !== null) return name;
     given.forget(instance.uuid);
-    trees.set(instance.uuid, null);
+    trees.offer(instance.uuid, null);
     return null;
+  };
+  /** What it was given, which metad may not have: of a daemon before this one, it does. */
+  const giveAgain = (uuid: string): ViewBoot | 'kept' => {
+    const last = given.last(uuid);
+    if (last === null) return 'kept';
+    trees.offer(uuid, last.source);
+    return last.view;
   };
   const forRun: BootViews['forRun'] = async (instance, secrets) => {
     const name = nameOf(instance);
@@ -120,7 +128,7 @@ export function createBootViews(dependencies: BootViewsDependencies): BootViews 
       logger.warn('boot.not-rendered', { instance: instance.name, bootEnv: name, err: error });
       given.fail(instance.uuid, name, error);
       // The tree that it has stays with it, that of a daemon before this one too.
-      return given.view(instance.uuid) ?? 'kept';
+      return giveAgain(instance.uuid);
     }
   };
   return {
@@ -128,7 +136,7 @@ export function createBootViews(dependencies: BootViewsDependencies): BootViews 
     asGiven: async (instance) => {
       const known = given.state(instance.uuid);
       const isOfIt = known !== null && known.name === nameOf(instance);
-      return isOfIt ? (given.view(instance.uuid) ?? 'kept') : forRun(instance, noSecrets);
+      return isOfIt ? giveAgain(instance.uuid) : forRun(instance, noSecrets);
     },
     check: async (instance, secrets, signal) => {
       refuseUnbootableEnv(instance);
@@ -158,7 +166,7 @@ export function createBootViews(dependencies: BootViewsDependencies): BootViews 
       const name = installingBootEnv(instance);
       if (name === null) return undefined;
       const { view, source } = await make(name, instance, secrets);
-      trees.set(instance.uuid, source);
+      trees.offer(instance.uuid, source);
       return view;
     },
     isSilent: async (instance) => {
@@ -171,7 +179,7 @@ export function createBootViews(dependencies: BootViewsDependencies): BootViews 
     state: (uuid) => given.state(uuid),
     forget: (uuid) => {
       given.forget(uuid);
-      trees.set(uuid, null);
+      trees.forget(uuid);
     },
   };
 }

@@ -1,10 +1,16 @@
 import type { ViewBoot, ViewBootFile } from '#shared/contract/boot-view.ts';
 import type { AppError } from '#shared/errors/app-error.ts';
 import type { RunningBootEnv } from '#shared/contract/instance.ts';
+import type { BootSource } from '../boot/boot-plan.ts';
+
+/** Without the values of secrets: metad has those. */
+interface GivenBoot {
+  readonly view: ViewBoot;
+  readonly source: BootSource | null;
+}
 
 interface Given {
-  /** Without the values of secrets: metad has those. */
-  readonly view: ViewBoot | null;
+  readonly last: GivenBoot | null;
   readonly state: RunningBootEnv;
   /** Of the files that its guest was shown, what is not secret in them. */
   readonly shown: ReadonlyMap<string, string | undefined>;
@@ -16,11 +22,12 @@ export class GivenBoots {
 
   /**
    * @param shown to the guest
-   * @param view what later ones have where nothing can be rendered
+   * @param last what later views have where nothing can be rendered
    */
-  give(uuid: string, shown: ViewBoot, view: ViewBoot): void {
+  give(uuid: string, shown: ViewBoot, last: GivenBoot): void {
     const former = this.#given.get(uuid);
-    const isSame = former?.view?.bootEnv === view.bootEnv;
+    const name = last.view.bootEnv;
+    const isSame = former?.last?.view.bootEnv === name;
     const before = new Map(isSame ? former.shown : []);
     const now = new Map(before);
     const lost: { path: string; secrets: string[] }[] = [];
@@ -28,20 +35,19 @@ export class GivenBoots {
       if (!('lost' in file)) now.set(path, file.basis);
       else if (isOutdated(before, path, file)) lost.push({ path, secrets: [...file.lost] });
     }
-    const state = { name: view.bootEnv, failure: null, lost };
-    this.#given.set(uuid, { view, shown: now, state });
+    this.#given.set(uuid, { last, shown: now, state: { name, failure: null, lost } });
   }
 
   /** What it was given goes on. */
   fail(uuid: string, name: string, { code, message }: AppError): void {
     const former = this.#given.get(uuid);
     const state = { name, failure: { code, message }, lost: former?.state.lost ?? [] };
-    this.#given.set(uuid, { ...(former ?? { view: null, shown: new Map() }), state });
+    this.#given.set(uuid, { ...(former ?? { last: null, shown: new Map() }), state });
   }
 
-  /** Null for what a daemon before this one gave; undefined for nothing. */
-  view(uuid: string): ViewBoot | null | undefined {
-    return this.#given.get(uuid)?.view;
+  /** Null for nothing, or for what a daemon before this one gave. */
+  last(uuid: string): GivenBoot | null {
+    return this.#given.get(uuid)?.last ?? null;
   }
 
   state(uuid: string): RunningBootEnv | null {

@@ -1,6 +1,7 @@
 import type { Clock } from '#shared/clock/clock.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { Logger } from '#shared/log/log.ts';
+import type { PromisedTrees } from '../boot/promised-trees.ts';
 import type { EnterShared } from '../fencing/enter-shared.ts';
 import type { Hypervisor } from '../hypervisor/hypervisor.ts';
 import type { Machine, MachineExit, MachineNic, MachineSpec } from '../hypervisor/machine.ts';
@@ -53,6 +54,7 @@ export interface MachineKeeperDependencies {
   readonly network: ChannelNetwork;
   readonly cards: Pick<InstanceCards, 'open' | 'tidy'>;
   readonly metad: MetadLink;
+  readonly boots: Pick<PromisedTrees, 'settle' | 'forget'>;
   readonly enterShared: EnterShared;
   readonly logger: Logger;
   readonly clock: Clock;
@@ -189,7 +191,8 @@ class KeptMachines implements MachineKeeper {
           device: channel.device,
           channel: true,
         });
-        await this.#views.publish(channel.device, request.makeView, request.kind === 'moving');
+        const isUp = request.kind === 'moving';
+        await this.#views.publish(instance.uuid, channel.device, request.makeView, isUp);
       }
       const spec = await request.makeSpec(nics);
       signal.throwIfAborted();
@@ -241,7 +244,7 @@ class KeptMachines implements MachineKeeper {
     if (entry === undefined) throw new Error(`instance ${instance.uuid} has no machine`);
     if (entry.device !== null && makeView !== null) {
       await this.#dependencies.network.repairTap(entry.device, channelGuestOf(instance, 'run'));
-      await this.#views.publish(entry.device, makeView);
+      await this.#views.publish(instance.uuid, entry.device, makeView);
     }
     Object.assign(entry, { makeView, isOrphan: false, instanceName: instance.name });
     await this.keepRecord(instance);
@@ -273,7 +276,7 @@ class KeptMachines implements MachineKeeper {
     const entry = this.#running.get(uuid);
     if (entry?.device == null) return;
     entry.makeView = makeView;
-    await this.#views.publish(entry.device, makeView);
+    await this.#views.publish(uuid, entry.device, makeView);
   }
 
   forgetSecrets(uuid: string, makeView: MakeView): void {
@@ -286,7 +289,7 @@ class KeptMachines implements MachineKeeper {
     for (const entry of this.#running.values()) {
       if (entry.device === null || entry.makeView === null) continue;
       try {
-        await this.#views.publish(entry.device, entry.makeView);
+        await this.#views.publish(entry.machine.uuid, entry.device, entry.makeView);
       } catch (error) {
         this.#dependencies.logger.error('view.not-published', {
           instance: entry.instanceName,

@@ -3,6 +3,7 @@ import type { InstanceView } from '#shared/contract/view.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { SerialQueue } from '#shared/serial/serial-queue.ts';
+import type { PromisedTrees } from '../boot/promised-trees.ts';
 import type { MetadLink } from '../metad-link/metad-link.ts';
 
 /** Makes what a guest is shown on a device, of a revision that metad takes. */
@@ -10,6 +11,8 @@ export type MakeView = (device: string, revision: number) => Promise<InstanceVie
 
 export interface ShownViewsDependencies {
   readonly metad: Pick<MetadLink, 'putView' | 'deleteView'>;
+  /** What machines load from, beside the views that say so. */
+  readonly boots: Pick<PromisedTrees, 'settle' | 'forget'>;
   readonly logger: Logger;
   readonly clock: Clock;
 }
@@ -22,22 +25,29 @@ export interface ShownViews {
    */
   continueRevisions(lastRevision: number): void;
   /** @param isUp false for a machine that is about to start */
-  publish(device: string, makeView: MakeView, isUp?: boolean): Promise<void>;
+  publish(uuid: string, device: string, makeView: MakeView, isUp?: boolean): Promise<void>;
   drop(uuid: string): Promise<void>;
 }
 
-export function createShownViews({ metad, logger, clock }: ShownViewsDependencies): ShownViews {
-  // One after the other on a device, or metad would refuse the one that comes late as older.
+export function createShownViews(dependencies: ShownViewsDependencies): ShownViews {
+  const { metad, boots, logger, clock } = dependencies;
+  // One after the other of an instance, or metad would refuse the one that comes late as older.
   const publishing = new SerialQueue<string>();
   let last = 0;
   return {
     continueRevisions: (lastRevision) => {
       last = Math.max(last, lastRevision);
     },
-    publish: (device, makeView, isUp = true) =>
-      publishing.run(device, async () => {
+    publish: (uuid, device, makeView, isUp = true) =>
+      publishing.run(uuid, async () => {
         last = Math.max(last + 1, clock.now());
-        await metad.putView(await makeView(device, last), isUp);
+        let isShown = false;
+        try {
+          await metad.putView(await makeView(device, last), isUp);
+          isShown = true;
+        } finally {
+          boots.settle(uuid, isShown);
+        }
       }),
     drop: async (uuid) => {
       try {
@@ -47,6 +57,7 @@ export function createShownViews({ metad, logger, clock }: ShownViewsDependencie
         const level = isAppError(error, 'METAD_UNAVAILABLE') ? 'debug' : 'error';
         logger[level]('view.not-dropped', { uuid, err: error });
       }
+      boots.forget(uuid);
     },
   };
 }

@@ -57,11 +57,12 @@ export function createViews(
     const instance = await instances.findByUuid(uuid);
     if (instance === undefined) throw new Error(`instance ${uuid} is gone`);
     const parameters = await loadParameters(instance, clusters, secrets.osParameters);
+    const cluster = await clusters.load();
+    const lifecycle = await lifecycles.planView(instance, new Set(parameters.keys()));
+    // Last: who asks for its files waits from now on until metad has the view.
+    const boot = await bootOf(instance, secrets);
     return planView({
-      ...{ instance, device, revision, install: null, parameters },
-      cluster: await clusters.load(),
-      boot: await bootOf(instance, secrets),
-      lifecycle: await lifecycles.planView(instance, new Set(parameters.keys())),
+      ...{ instance, device, revision, install: null, parameters, cluster, lifecycle, boot },
     });
   };
   return {

@@ -10,7 +10,7 @@ import { sendMirrorAnswer } from './send-mirror.ts';
  * Undefined: this daemon does not know yet, or no more, what the instance boots; metad, which has
  * its view, says when to ask again.
  */
-export type FindBootTree = (uuid: string) => BootTree | undefined;
+export type FindBootTree = (uuid: string) => Promise<BootTree | undefined>;
 
 /** Answers metad's requests for files of boot environments. */
 export class BootSender {
@@ -30,7 +30,7 @@ export class BootSender {
     request: IncomingMessage,
     response: ServerResponse,
   ): Promise<void> {
-    const tree = this.#findTree(uuid);
+    const tree = await this.#findTree(uuid);
     if (!tree) return refuse(response, 503, 'what this instance boots is not known yet');
     const signal = this.#slots.take(uuid, response);
     if (!signal) return;

@@ -7,7 +7,6 @@ import type { ViewBoot } from '#shared/contract/boot-view.ts';
 import type { InstanceView } from '#shared/contract/view.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import type { BootTree } from '../../noded/boot/boot-tree.ts';
-import { BootTrees } from '../../noded/boot/boot-tree.ts';
 import { createHypervisor } from '../../noded/hypervisor/hypervisor.ts';
 import type { Machine, MachineNic, MachineSpec } from '../../noded/hypervisor/machine.ts';
 import { startContentServer, type ContentServer } from '../../noded/metad-link/content-server.ts';
@@ -29,7 +28,7 @@ export interface NetbootGuest {
  */
 export class NetbootLab implements AsyncDisposable {
   readonly channel: ChannelLab;
-  readonly trees = new BootTrees();
+  readonly trees = new Map<string, BootTree>();
   readonly directory: string;
   readonly #network;
   readonly #hypervisor;
@@ -166,7 +165,7 @@ export function folderTree(folder: string): BootTree {
 /** The content socket of a channel, with boot trees and nothing else. */
 export async function serveBootTrees(
   channel: ChannelLab,
-  trees: BootTrees,
+  trees: ReadonlyMap<string, BootTree>,
 ): Promise<ContentServer> {
   return await startContentServer({
     socketPath: channel.contentSocket,
@@ -178,7 +177,7 @@ export async function serveBootTrees(
       openPackage: async () => undefined,
       openMirror: async () => undefined,
       findService: async () => undefined,
-      findBootTree: (uuid) => trees.get(uuid),
+      findBootTree: async (uuid) => trees.get(uuid),
     },
   });
 }

@@ -13,7 +13,7 @@ import { METAD_FILE_SOCKET } from '#shared/contract/metad-control.ts';
 import type { InstanceView } from '#shared/contract/view.ts';
 import { sendDescriptor } from '#shared/sys/descriptors.ts';
 import { closeFd, dropCached, openSocketPair, openUnixDatagrams } from '#shared/sys/libc.ts';
-import { BootTrees } from '../../noded/boot/boot-tree.ts';
+import type { BootTree } from '../../noded/boot/boot-tree.ts';
 import type { ContentServer } from '../../noded/metad-link/content-server.ts';
 import { bootOf, folderTree, serveBootTrees } from '../lab/netboot-lab.ts';
 import { ChannelLab, type Answer, type Guest } from './support/channel-lab.ts';
@@ -28,7 +28,7 @@ const contents = [randomBytes(SIZE), randomBytes(SIZE)] as const;
 const O_ACCMODE = 3;
 const digest = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
 
-const trees = new BootTrees();
+const trees = new Map<string, BootTree>();
 let lab: ChannelLab;
 let guest: Guest;
 let content: ContentServer;
@@ -188,7 +188,7 @@ test('a transfer outlives the daemon that gave the file, and who comes then is a
   await startContent();
   assert.equal(digest((await ask(`${PATH}/initrd`)).body), digest(contents[0]));
   // It is back, but has not found out yet what its instances boot.
-  trees.set(exampleView().uuid, null);
+  trees.delete(exampleView().uuid);
   const early = await ask(`${PATH}/initrd`);
   assert.deepEqual([early.status, early.headers['retry-after']], [503, '1']);
 });

@@ -77,7 +77,7 @@ export class FairnessLab implements AsyncDisposable {
         openImage: async () => Promise.resolve({ path: image, sizeBytes: IMAGE_BYTES }),
         openPackage: async () =>
           Promise.resolve({ stream: Readable.from(endless()), sizeBytes: null }),
-        findBootTree: () => undefined,
+        findBootTree: async () => undefined,
         openMirror: async () => Promise.resolve(undefined),
         findService: async () => Promise.resolve(undefined),
       },

@@ -49,7 +49,7 @@ export async function measureManyBoots(report: Report): Promise<void> {
       openPackage: async () => undefined,
       openMirror: async () => undefined,
       findService: async () => undefined,
-      findBootTree: () => tree,
+      findBootTree: async () => tree,
     },
   });
   stack.defer(() => content.close());

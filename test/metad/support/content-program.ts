@@ -13,7 +13,7 @@ await startContentServer({
     openPackage: async () => undefined,
     openMirror: async () => undefined,
     findService: async () => undefined,
-    findBootTree: () => createRepositoryTree(repository),
+    findBootTree: async () => createRepositoryTree(repository),
   },
 });
 process.stdout.write('ready\n');

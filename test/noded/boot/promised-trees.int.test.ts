@@ -6,8 +6,12 @@ import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { silentLogger } from '#shared/log/log.ts';
 import { openBootArchives, type ReadArchive } from '../../../noded/boot/archives.ts';
-import { BootTrees } from '../../../noded/boot/boot-tree.ts';
-import { createPromisedTrees, listPromisedContents } from '../../../noded/boot/promised-trees.ts';
+import type { BootSource } from '../../../noded/boot/boot-plan.ts';
+import {
+  createPromisedTrees,
+  listPromisedContents,
+  type PromisedTrees,
+} from '../../../noded/boot/promised-trees.ts';
 import { listenOnLoopback } from '../../lab/listen-on-loopback.ts';
 
 const OWN = '5f0ae8c6-6e0b-4ad0-9f8e-0c3b3a9f7b01';
@@ -23,12 +27,11 @@ async function createLab(t: TestContext) {
   /** A daemon. */
   const start = async () => {
     const archives = await openBootArchives(archivesDir, () => listPromisedContents(promises));
-    const trees = new BootTrees();
     const isAllowed = (url: string) => Promise.resolve(allowed.has(url));
     const promised = createPromisedTrees({
-      ...{ dir: promises, trees, archives, isAllowed, logger: silentLogger },
+      ...{ dir: promises, archives, isAllowed, logger: silentLogger },
     });
-    return { archives, trees, promised };
+    return { archives, promised };
   };
   /** Opens an archive with one file. */
   const keep = async (archives: Awaited<ReturnType<typeof openBootArchives>>, sha256: string) => {
@@ -45,8 +48,13 @@ const UNREAD: ReadArchive = {
   ...{ path: '/nonexistent', sizeBytes: 0, verifyUnchanged: async () => undefined },
 };
 
-async function read(trees: BootTrees, uuid = OWN): Promise<string> {
-  const tree = trees.get(uuid);
+function show(promised: PromisedTrees, uuid: string, source: BootSource): void {
+  promised.offer(uuid, source);
+  promised.settle(uuid, true);
+}
+
+async function read(promised: PromisedTrees, uuid = OWN): Promise<string> {
+  const tree = await promised.find(uuid);
   if (tree === undefined) return 'no tree';
   const signal = AbortSignal.timeout(10_000);
   const answer = await tree.open({ path: 'linux', method: 'GET', headers: {}, signal });
@@ -63,8 +71,8 @@ test('a daemon that is started again serves a machine what it was promised, as l
   const [first = '', second = ''] = CONTENTS;
   const before = await start();
   await keep(before.archives, first);
-  before.promised.set(OWN, { kind: 'archive', isoFile: 'd.iso', sha256: first });
-  before.promised.set(OTHER, { kind: 'archive', isoFile: 'd.iso', sha256: first });
+  show(before.promised, OWN, { kind: 'archive', isoFile: 'd.iso', sha256: first });
+  show(before.promised, OTHER, { kind: 'archive', isoFile: 'd.iso', sha256: first });
   // The name comes to mean something else while nobody has the tree in hand.
   await keep(before.archives, second);
   assert.equal((await stat(join(promises, `${OWN}.json`))).mode & 0o777, 0o600);
@@ -72,14 +80,14 @@ test('a daemon that is started again serves a machine what it was promised, as l
   const after = await start();
   after.promised.restore();
   after.promised.keepOnly([OWN]);
-  assert.equal(await read(after.trees), first);
-  assert.equal(await read(after.trees, OTHER), 'no tree');
+  assert.equal(await read(after.promised), first);
+  assert.equal(await read(after.promised, OTHER), 'no tree');
 
-  after.promised.set(OWN, null);
+  after.promised.forget(OWN);
   assert.deepEqual(await readdir(promises), []);
   const last = await start();
   last.promised.restore();
-  assert.equal(await read(last.trees), 'no tree');
+  assert.equal(await read(last.promised), 'no tree');
   const left = (await readdir(archivesDir)).filter((name) => name.startsWith(first));
   assert.deepEqual(left, []);
 });
@@ -87,24 +95,24 @@ test('a daemon that is started again serves a machine what it was promised, as l
 test('a machine gets the content that was planned with, though the name has moved since', async (t) => {
   const { start, keep } = await createLab(t);
   const [first = '', second = ''] = CONTENTS;
-  const { archives, promised, trees } = await start();
+  const { archives, promised } = await start();
   await keep(archives, first);
   await archives.name('old.iso', first);
   const planned = archives.find('d.iso', '');
   await keep(archives, second);
   assert.ok(planned);
-  promised.set(OWN, { kind: 'archive', isoFile: 'd.iso', sha256: planned.sha256 });
-  assert.equal(await read(trees), first);
+  show(promised, OWN, { kind: 'archive', isoFile: 'd.iso', sha256: planned.sha256 });
+  assert.equal(await read(promised), first);
 });
 
 test("what is no promise is nobody's", async (t) => {
   const { start, promises } = await createLab(t);
   const { promised } = await start();
-  promised.set(OWN, { kind: 'repository', url: 'http://127.0.0.1:9/debian' });
+  show(promised, OWN, { kind: 'repository', url: 'http://127.0.0.1:9/debian' });
   await writeFile(join(promises, `${OWN}.json`), '{"kind":"archive","sha256":"../../etc/passwd"}');
   const after = await start();
   after.promised.restore();
-  assert.equal(await read(after.trees), 'no tree');
+  assert.equal(await read(after.promised), 'no tree');
   assert.deepEqual(await readdir(promises), []);
 });
 
@@ -117,12 +125,12 @@ test('a repository is read as long as it is allowed, and no request longer', asy
   });
   const url = `http://127.0.0.1:${await listenOnLoopback(server)}/debian`;
   t.after(() => server.close());
-  const { trees, promised } = await start();
+  const { promised } = await start();
   allowed.add(url);
-  promised.set(OWN, { kind: 'repository', url });
-  assert.equal(await read(trees), 'kernel');
+  show(promised, OWN, { kind: 'repository', url });
+  assert.equal(await read(promised), 'kernel');
   allowed.delete(url);
-  assert.match(await read(trees), /not allowed any more/);
+  assert.match(await read(promised), /not allowed any more/);
   assert.deepEqual(asked, ['/debian/linux']);
 });
 
@@ -130,11 +138,65 @@ test('half of what a killed daemon was promising is no promise, and is not left'
   const { start, promises, allowed } = await createLab(t);
   const { promised } = await start();
   allowed.add('http://127.0.0.1:1/');
-  promised.set(OWN, { kind: 'repository', url: 'http://127.0.0.1:1/' });
+  show(promised, OWN, { kind: 'repository', url: 'http://127.0.0.1:1/' });
   await writeFile(join(promises, `${OTHER}.json.new`), '{');
   const after = await start();
   after.promised.restore();
   after.promised.keepOnly([OWN, OTHER]);
   assert.deepEqual(await readdir(promises), [`${OWN}.json`]);
-  assert.equal(after.trees.get(OTHER), undefined);
+  assert.equal(await after.promised.find(OTHER), undefined);
+});
+
+const archiveOf = (sha256: string): BootSource => ({ kind: 'archive', isoFile: 'd.iso', sha256 });
+
+test('what is loaded is what the view is of that metad has, and who asks meanwhile waits', async (t) => {
+  const { start, keep } = await createLab(t);
+  const [first = '', second = ''] = CONTENTS;
+  const { archives, promised } = await start();
+  await keep(archives, first);
+  await archives.name('old.iso', first);
+  await keep(archives, second);
+  show(promised, OWN, archiveOf(first));
+  promised.offer(OWN, archiveOf(second));
+  const asked = read(promised);
+  promised.settle(OWN, true);
+  assert.equal(await asked, second);
+
+  promised.offer(OWN, null);
+  const gone = read(promised);
+  promised.settle(OWN, false);
+  assert.equal(await gone, second, 'metad shows the machine what it had');
+  promised.offer(OWN, null);
+  promised.settle(OWN, true);
+  assert.equal(await read(promised), 'no tree');
+  // Of a view without anything new.
+  promised.settle(OWN, true);
+  assert.equal(await read(promised), 'no tree');
+});
+
+test('a view that metad does not take leaves the machine its files, and keeps those of the next', async (t) => {
+  const { start, keep, promises, archivesDir } = await createLab(t);
+  const [first = '', second = ''] = CONTENTS;
+  const { archives, promised } = await start();
+  await keep(archives, first);
+  show(promised, OWN, archiveOf(first));
+  await keep(archives, second);
+  promised.offer(OWN, archiveOf(second));
+  promised.settle(OWN, false);
+  assert.equal(await read(promised), first);
+  await archives.remove('d.iso');
+  const kept = (): Promise<string[]> => readdir(archivesDir);
+  assert.equal((await kept()).filter((name) => name.endsWith('.data')).length, 2);
+  // A daemon after this one puts its view anew.
+  const after = await start();
+  after.promised.restore();
+  assert.equal(await read(after.promised), first);
+
+  promised.offer(OWN, archiveOf(second));
+  promised.settle(OWN, true);
+  assert.equal(await read(promised), second);
+  promised.forget(OWN);
+  await archives.dropUnnamed();
+  assert.deepEqual(await kept(), ['names.json']);
+  assert.deepEqual(await readdir(promises), []);
 });

@@ -109,7 +109,7 @@ before(async () => {
       openImage: async () => undefined,
       openPackage: async () => undefined,
       findService: async () => undefined,
-      findBootTree: () => undefined,
+      findBootTree: async () => undefined,
       openMirror: async (_uuid, name, request) =>
         mirrors[name] === undefined ? undefined : askMirror(mirrors[name], request),
     },

@@ -38,7 +38,10 @@ async function createLab(t: TestContext) {
   const sources = { clusters, archives: { find: () => null } };
   const bootViews = createBootViews({
     ...{ sources, logger: silentLogger },
-    trees: { set: (uuid, source) => void trees.set(uuid, source) },
+    trees: {
+      offer: (uuid, source) => void trees.set(uuid, source),
+      forget: (uuid) => void trees.delete(uuid),
+    },
   });
   const save = (Contents: string, amd64?: object) =>
     clusters.saveBootContent({ bootEnvs: [envOf(Contents, amd64)], templates: [], params: [] });
@@ -92,6 +95,33 @@ test('what a guest was given is rendered anew for a change of its own alone', as
   assert.equal(textOf(await bootViews.forRun(red, noSecrets), '/seed'), 'red\n');
   assert.equal(textOf(await bootViews.asGiven(red), '/seed'), 'red\n');
   assert.equal(await bootViews.asGiven({ ...red, bootEnv: 'local' }), undefined);
+});
+
+test('what was given last is offered again with what it loads from: metad may not have it', async (t) => {
+  const { bootViews, clusters, save, trees } = await createLab(t);
+  const url = 'http://127.0.0.1:9/debian';
+  const repository = { tag: 'main', os: ['debian-12'], arch: 'amd64', url, installSource: true };
+  const param = bootParam.parse({ Name: 'package-repositories', Schema: { type: 'array' } });
+  await clusters.saveBootContent({ bootEnvs: [], templates: [], params: [param] });
+  await clusters.update((cluster) => ({ ...cluster, packageMirrors: { debian: url } }));
+  const instance = instanceRecord({
+    ...{ bootEnv: 'rescue', communication: true },
+    osParameters: { 'package-repositories': JSON.stringify([repository]) },
+  });
+  await save('x', { Kernel: 'linux' });
+  await bootViews.forRun(instance, noSecrets);
+  assert.deepEqual(trees.get(instance.uuid), { kind: 'repository', url });
+  await save('{{.Param "gone"}}', { Kernel: 'linux' });
+  for (const again of [
+    () => bootViews.asGiven(instance),
+    () => bootViews.forRun(instance, noSecrets),
+  ]) {
+    trees.clear();
+    await again();
+    assert.deepEqual(trees.get(instance.uuid), { kind: 'repository', url });
+  }
+  await bootViews.asGiven({ ...instance, bootEnv: 'local' });
+  assert.equal(trees.get(instance.uuid), null);
 });
 
 test('a run whose secret alone makes it right keeps its files, and no value of a secret', async (t) => {

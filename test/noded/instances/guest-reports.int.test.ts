@@ -18,6 +18,7 @@ import { createInstanceRepository } from '../../../noded/records/instance-reposi
 import { FakeMachine } from '../support/fake-machine.ts';
 import { FakeHypervisor, FakeMetad, FakeNetwork } from '../support/fake-node.ts';
 import { ManualClock } from '../support/manual-clock.ts';
+import { noBoots } from '../support/no-boots.ts';
 import { createOpcode } from '../support/opcodes.ts';
 import { bridgesOnly } from '../support/bridges-only.ts';
 
@@ -57,6 +58,7 @@ async function createLab(t: TestContext) {
     const keeper = createMachineKeeper({
       enterShared: () => Promise.resolve(null),
       cards: bridgesOnly,
+      boots: noBoots,
       ...{ hypervisor: new FakeHypervisor(), network: new FakeNetwork(), metad: new FakeMetad() },
       ...{ logger: silentLogger, clock, onReleased: () => undefined, onExit: () => undefined },
     });

@@ -17,6 +17,7 @@ import type { Views } from '../../../noded/instances/views.ts';
 import { FakeHypervisor, FakeMetad, FakeNetwork } from '../support/fake-node.ts';
 import { createLabLifecycles } from '../support/lab-lifecycles.ts';
 import { ManualClock } from '../support/manual-clock.ts';
+import { noBoots } from '../support/no-boots.ts';
 import { clusterRecord, instanceRecord } from '../support/records.ts';
 import { bridgesOnly } from '../support/bridges-only.ts';
 
@@ -52,6 +53,7 @@ function createRunner(disksDir = '/nonexistent', lifecycles = createLabLifecycle
   const keeper = createMachineKeeper({
     enterShared: () => Promise.resolve(null),
     cards: bridgesOnly,
+    boots: noBoots,
     hypervisor,
     network: new FakeNetwork(),
     metad,

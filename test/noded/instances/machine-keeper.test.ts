@@ -24,18 +24,23 @@ function createKeeper() {
   const metad = new FakeMetad();
   const exits: string[] = [];
   const cards: string[] = [];
+  const boots: string[] = [];
   const keeper = createMachineKeeper({
     enterShared: () => Promise.resolve(null),
     cards: { ...bridgesOnly, tidy: () => Promise.resolve(void cards.push('tidied')) },
     hypervisor,
     network,
     metad,
+    boots: {
+      settle: (uuid, isShown) => boots.push(`${uuid} ${isShown ? 'shown' : 'not shown'}`),
+      forget: (uuid) => boots.push(`${uuid} forgotten`),
+    },
     logger: silentLogger,
     clock: new ManualClock(),
     onReleased: (machine, part) => cards.push(`${part} of ${machine.uuid} released`),
     onExit: (uuid, kind, exit) => exits.push(`${uuid} ${kind} ${exit.reason}`),
   });
-  return { keeper, hypervisor, network, metad, exits, cards };
+  return { keeper, hypervisor, network, metad, exits, cards, boots };
 }
 
 const record = instanceRecord({
@@ -282,4 +287,42 @@ test('what there was on the node for a card goes when it is out of the machine, 
   machine.onRelease?.('late');
   await turn();
   assert.deepEqual(cards, ['tidied', `late of ${record.uuid} released`]);
+});
+
+test('what a machine loads changes when metad has its view, and goes with a start that fails', async () => {
+  const { keeper, metad, boots } = createKeeper();
+  const take = (): string[] =>
+    boots.splice(0).map((line) => {
+      assert.ok(line.startsWith(`${record.uuid} `));
+      return line.slice(record.uuid.length + 1);
+    });
+  await keeper.start(
+    request({
+      makeSpec: (nics) => {
+        assert.deepEqual(take(), ['shown']);
+        return Promise.resolve(specOf(record, nics));
+      },
+    }),
+  );
+  metad.isDown = true;
+  await assert.rejects(keeper.republish(record.uuid, viewOf(record)));
+  assert.deepEqual(take(), ['not shown']);
+  const broken = (): Promise<InstanceView> => Promise.reject(new Error('it is gone'));
+  await assert.rejects(keeper.republish(record.uuid, broken));
+  assert.deepEqual(take(), ['not shown']);
+  metad.isDown = false;
+  await keeper.republish(record.uuid, viewOf(record));
+  assert.deepEqual(take(), ['shown']);
+  await keeper.restart(record.uuid, async () => {
+    await keeper.kill(record.uuid);
+    assert.deepEqual(take(), []);
+    await keeper.start(request());
+  });
+  assert.deepEqual(take(), ['shown']);
+  await keeper.kill(record.uuid);
+  assert.deepEqual(take(), ['forgotten']);
+
+  const failing = request({ makeSpec: () => Promise.reject(new Error('no such kernel')) });
+  await assert.rejects(keeper.start(failing), /no such kernel/);
+  assert.deepEqual(take(), ['shown', 'forgotten']);
 });

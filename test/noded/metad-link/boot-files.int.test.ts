@@ -9,7 +9,7 @@ import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock } from '#shared/clock/clock.ts';
 import { silentLogger } from '#shared/log/log.ts';
-import { BootTrees, createRepositoryTree, type BootTree } from '../../../noded/boot/boot-tree.ts';
+import { createRepositoryTree, type BootTree } from '../../../noded/boot/boot-tree.ts';
 import {
   startContentServer,
   type ContentServer,
@@ -21,7 +21,7 @@ const OTHER = '6aa7b544-1f3d-49e9-b2b7-73836039b5d0';
 const OFFSET = 1000;
 const CONTENT = Buffer.from('0123456789');
 
-const trees = new BootTrees();
+const trees = new Map<string, BootTree>();
 let directory: string;
 let socketPath: string;
 let archive: string;
@@ -60,7 +60,7 @@ before(async () => {
       openPackage: async () => Promise.resolve(undefined),
       openMirror: async () => Promise.resolve(undefined),
       findService: async () => Promise.resolve(undefined),
-      findBootTree: (uuid) => trees.get(uuid),
+      findBootTree: async (uuid) => trees.get(uuid),
     },
     logger: silentLogger,
     clock: systemClock,
@@ -157,7 +157,7 @@ test('what is not there is a 404, and what is not known yet is a 503', async () 
   trees.set(OWN, slices);
   assert.equal((await ask(`${OWN}/boot/a`)).status, 404);
   assert.equal((await ask(`${OTHER}/boot/a/linux`)).status, 503);
-  trees.set(OWN, null);
+  trees.delete(OWN);
   assert.equal((await ask(`${OWN}/boot/a/linux`)).status, 503);
   assert.equal((await ask(`${OWN}/boot/a/linux`, {}, 'PUT')).status, 405);
 });

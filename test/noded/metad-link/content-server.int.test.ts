@@ -34,7 +34,7 @@ before(async () => {
     content: {
       openImage: async () => Promise.resolve({ path, sizeBytes: IMAGE_BYTES }),
       openPackage: async () => Promise.reject(new Error('not asked for')),
-      findBootTree: () => undefined,
+      findBootTree: async () => undefined,
       openMirror: async () => Promise.resolve(undefined),
       findService: async () => Promise.resolve(undefined),
     },

@@ -58,7 +58,7 @@ before(async () => {
     gid: NOBODY,
     logger: silentLogger,
     content: {
-      findBootTree: () => undefined,
+      findBootTree: async () => undefined,
       openMirror: async () => undefined,
       openImage: async () => undefined,
       openPackage: async () => undefined,

@@ -46,7 +46,7 @@ before(async () => {
       openPackage: async () => Promise.resolve(undefined),
       openMirror: async () => Promise.resolve(undefined),
       findService: async () => Promise.resolve(undefined),
-      findBootTree: () => ({
+      findBootTree: async () => ({
         open: async ({ path, signal }) => {
           if (path === 'slow') {
             opened.emit('asked');

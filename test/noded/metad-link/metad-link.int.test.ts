@@ -49,7 +49,7 @@ after(async () => {
 });
 
 const content: ContentProvider = {
-  findBootTree: () => undefined,
+  findBootTree: async () => undefined,
   openMirror: async () => undefined,
   openImage: async (uuid) => (uuid === installing ? { path: image, sizeBytes: 10 } : undefined),
   findService: async () => undefined,

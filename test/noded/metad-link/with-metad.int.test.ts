@@ -84,7 +84,7 @@ after(async () => {
 });
 
 const content: ContentProvider = {
-  findBootTree: () => undefined,
+  findBootTree: async () => undefined,
   openMirror: async () => undefined,
   openImage: async () => ({ path: join(paths.root, 'image'), sizeBytes: image.length }),
   findService: async () => undefined,

@@ -23,6 +23,7 @@ import type { InstanceRepository } from '../../../noded/records/instance-reposit
 import { FakeHypervisor, FakeMetad, FakeNetwork } from '../support/fake-node.ts';
 import { createLabLifecycles } from '../support/lab-lifecycles.ts';
 import { ManualClock } from '../support/manual-clock.ts';
+import { noBoots } from '../support/no-boots.ts';
 import { parseOpcode } from '../support/opcodes.ts';
 import { clusterRecord, instanceRecord } from '../support/records.ts';
 import { bridgesOnly } from '../support/bridges-only.ts';
@@ -55,6 +56,7 @@ async function createNode(t: TestContext) {
   const keeper = createMachineKeeper({
     enterShared: () => Promise.resolve(null),
     cards: bridgesOnly,
+    boots: noBoots,
     ...{ hypervisor, network: new FakeNetwork(), metad, logger: silentLogger, clock },
     onReleased: () => undefined,
     onExit: () => undefined,

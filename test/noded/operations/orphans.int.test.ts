@@ -23,6 +23,7 @@ import { FakeMachine } from '../support/fake-machine.ts';
 import { createLabLifecycles } from '../support/lab-lifecycles.ts';
 import { FakeHypervisor, FakeMetad, FakeNetwork } from '../support/fake-node.ts';
 import { ManualClock } from '../support/manual-clock.ts';
+import { noBoots } from '../support/no-boots.ts';
 import { createOpcode } from '../support/opcodes.ts';
 import { createLabBootViews } from '../support/lab-boot-views.ts';
 import { bridgesOnly } from '../support/bridges-only.ts';
@@ -51,6 +52,7 @@ async function createNode(t: TestContext) {
   const keeper = createMachineKeeper({
     enterShared: () => Promise.resolve(null),
     cards: bridgesOnly,
+    boots: noBoots,
     ...{ hypervisor: new FakeHypervisor(), network, metad, logger, clock },
     onReleased: () => undefined,
     onExit: () => undefined,

@@ -12,6 +12,7 @@ import { bridgesOnly } from './bridges-only.ts';
 import { FakeHypervisor, FakeMetad, FakeNetwork } from './fake-node.ts';
 import { createLabBootViews } from './lab-boot-views.ts';
 import { createLabLifecycles } from './lab-lifecycles.ts';
+import { noBoots } from './no-boots.ts';
 
 /** What keeps and starts a node's machines, over machines, a network and a metad that are played. */
 export function createFakeGuests({
@@ -34,6 +35,7 @@ export function createFakeGuests({
   const keeper = createMachineKeeper({
     enterShared: () => Promise.resolve(null),
     cards: bridgesOnly,
+    boots: noBoots,
     hypervisor,
     network,
     metad,

@@ -6,7 +6,7 @@ import type { ClusterRepository } from '../../../noded/records/cluster-repositor
 export function createLabBootViews(clusters: ClusterRepository): BootViews {
   return createBootViews({
     sources: { clusters, archives: { find: () => null } },
-    trees: { set: () => undefined },
+    trees: { offer: () => undefined, forget: () => undefined },
     logger: silentLogger,
   });
 }

@@ -1,0 +1,7 @@
+import type { MachineKeeperDependencies } from '../../../noded/instances/machine-keeper.ts';
+
+/** Of machines that load nothing from their channels. */
+export const noBoots: MachineKeeperDependencies['boots'] = {
+  settle: () => undefined,
+  forget: () => undefined,
+};
