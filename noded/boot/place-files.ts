@@ -5,7 +5,7 @@ import { machinePath } from './render-data.ts';
 
 export type Place =
   | { readonly kind: 'file'; readonly path: string }
-  /** Of a loader that is got by TFTP, which nothing here serves. */
+  /** Of a loader that is got by TFTP, which nothing here serves, or of an unknown machine. */
   | { readonly kind: 'left-out'; readonly reason: string };
 
 type Machine = BootPlanInput['machine'];
@@ -38,6 +38,11 @@ export function placeFile(
     return {
       kind: 'left-out',
       reason: `the template '${template}' at ${path.slice(0, 100)}: nothing is loaded by TFTP`,
+    };
+  if (path === 'default.ipxe')
+    return {
+      kind: 'left-out',
+      reason: `the template '${template}' at ${path}: it is of machines that nobody knows`,
     };
   const isOwn = path.startsWith(own) && path !== tree && !path.startsWith(`${tree}/`);
   if (bootPath.safeParse(path).success && (isOwn || scriptsOf(machine).includes(path)))

@@ -14,7 +14,8 @@ import { chooseSource } from './choose-source.ts';
 import { customizeBootEnv } from './customize-boot-env.ts';
 import { DEFAULT_IPXE, DEFAULT_IPXE_ID } from './default-ipxe.ts';
 import type { BootFile, BootPlan, BootPlanInput } from './boot-plan.ts';
-import { placeFile, scriptsOf, type Place } from './place-files.ts';
+import { scriptsOf } from './place-files.ts';
+import { placeTemplates } from './place-templates.ts';
 import { createParamReader, hasParam, readParam, withoutSecrets } from './params.ts';
 import { digestPublic } from './public-basis.ts';
 import { createRenderData, type ParamUse, type RenderInput } from './render-data.ts';
@@ -159,56 +160,27 @@ function renderFiles(
     { maxSteps: MAX_STEPS, maxBytes: MAX_BOOT_FILE_BYTES },
   );
   const files = new Map<string, BootFile>();
-  const links: { readonly name: string; readonly place: Place; readonly target: string }[] = [];
-  const leftOut: string[] = [];
-  const taken = new Map<string, string>();
-  for (const { Name, Path, ID, Link } of bootEnv.Templates) {
-    const place = placeFile(
-      bootEnv.Name,
-      Name,
-      renderText(input, set, `${Name} (Path)`, Path),
-      machine,
-    );
-    if (place.kind === 'left-out') {
-      leftOut.push(place.reason);
-      continue;
-    }
-    const other = taken.get(place.path);
-    refuseBelow(bootEnv, place.path, [...taken.keys()]);
-    if (other !== undefined)
-      throw new AppError(
-        'BOOTENV_INVALID',
-        `BootEnv ${bootEnv.Name}: the templates '${other}' and '${Name}' have the same Path ${place.path}`,
-        { details: { bootEnv: bootEnv.Name, path: place.path } },
-      );
-    taken.set(place.path, Name);
-    if (Link === '')
-      files.set(place.path, renderFile({ input, secretless, set }, place.path, ID || Name));
-    else links.push({ name: Name, place, target: renderText(input, set, `${Name} (Link)`, Link) });
+  const links: { readonly name: string; readonly path: string; readonly target: string }[] = [];
+  const { placed, leftOut } = placeTemplates(bootEnv, machine, ({ Name, Path }) =>
+    renderText(input, set, `${Name} (Path)`, Path),
+  );
+  for (const { template, path } of placed) {
+    const { Name, ID, Link } = template;
+    if (Link === '') files.set(path, renderFile({ input, secretless, set }, path, ID || Name));
+    else links.push({ name: Name, path, target: renderText(input, set, `${Name} (Link)`, Link) });
   }
-  for (const { name, place, target } of links) {
+  for (const { name, path, target } of links) {
     const file = files.get(target);
-    if (!file || place.kind !== 'file')
+    if (!file)
       throw new AppError(
         'BOOTENV_INVALID',
         `BootEnv ${bootEnv.Name}: the Link of '${name}' leads to ${target}, which is no file of its templates`,
         { details: { bootEnv: bootEnv.Name, template: name } },
       );
-    files.set(place.path, { ...file, path: place.path });
+    files.set(path, { ...file, path });
   }
   refuseTooMuch(bootEnv, [...files.values()]);
   return { files: [...files.values()], leftOut };
-}
-
-/** @throws AppError BOOTENV_INVALID where one is a file and the other needs a folder of its name */
-function refuseBelow({ Name }: BootEnv, path: string, taken: readonly string[]): void {
-  const other = taken.find((each) => each.startsWith(`${path}/`) || path.startsWith(`${each}/`));
-  if (other === undefined) return;
-  throw new AppError(
-    'BOOTENV_INVALID',
-    `BootEnv ${Name}: the Paths ${other} and ${path} make one of them a file and a folder`,
-    { details: { bootEnv: Name, path } },
-  );
 }
 
 interface Renderer {

@@ -105,6 +105,11 @@ function rootOf(protocol: string, input: Pick<RenderInput, 'baseUrl' | 'machine'
   throw new CallError(`files are served by http, not by ${JSON.stringify(protocol)}`);
 }
 
+/** Scripts and kernels' lines are parted by spaces; what a URL has as it is stays as it is. */
+function encodeForUrl(path: string): string {
+  return path.toWellFormed().replace(/[^\w.+~@:=,/-]/gu, encodeURIComponent);
+}
+
 function machineData({ machine, baseUrl, bootEnv }: RenderInput): Struct {
   const { name, uuid, mac, address } = machine;
   return new Struct('Machine', {
@@ -136,7 +141,9 @@ function envData(input: RenderInput): Struct {
   const installUrl = installUrlOf(input);
   const pathFor = (protocol: string, path: string): string => {
     const root = rootOf(protocol, input);
-    return path === '' ? root : `${root}/${path.replace(/^\/+/, '')}`;
+    if (path === '') return root;
+    const named = path.replace(/^\/+/, '');
+    return `${root}/${protocol === 'http' ? encodeForUrl(named) : named}`;
   };
   // The pieces of d-i's and pxelinux's lines are parted by commas.
   const joinInitrds = (protocol: string): string =>

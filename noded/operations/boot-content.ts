@@ -1,9 +1,11 @@
+import { setImmediate } from 'node:timers/promises';
 import { type BootObject, LOCAL_BOOT_ENV } from '#shared/contract/boot-objects.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { ProfileRecord } from '#shared/contract/profile.ts';
 import { suggest } from '#shared/errors/suggest.ts';
 import { MIB } from '#shared/units/bytes.ts';
+import { refuseWrongPaths } from '../boot/place-templates.ts';
 import type { JobHandler } from '../jobs/job-handler.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
@@ -41,6 +43,10 @@ export function setBootContentHandler({
         throw new AppError('BOOTENV_INVALID', `BootEnv '${LOCAL_BOOT_ENV}' is built in`, {
           hint: 'it boots the disk, and is made of nothing: give this one another Name',
         });
+      }
+      for (const bootEnv of bootEnvs) {
+        refuseWrongPaths(bootEnv);
+        await setImmediate();
       }
       const kept = {
         BootEnv: union(await clusters.listBootEnvs(), bootEnvs, ({ Name }) => Name),

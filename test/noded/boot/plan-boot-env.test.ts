@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Secret } from '#shared/secret/secret.ts';
+import { refuseWrongPaths } from '../../../noded/boot/place-templates.ts';
 import {
   address,
   baseUrl,
   bootable,
+  envOf,
   ipxe,
   mac,
   opened,
@@ -57,6 +59,29 @@ test('the built-in script names initrds on the line of the kernel, which EFI nee
       '',
     ].join('\n'),
   );
+});
+
+test('what a file is called parts no words of a script, and is asked for as it is called', () => {
+  const named = structuredClone(bootable);
+  const { amd64 } = named.OS.SupportedArchitectures;
+  Object.assign(amd64, { Kernel: 'my d/linux 6.1+b~1', Initrds: ['100%.gz', 'ä${x}&&'] });
+  const archive = opened(amd64.Kernel, ...amd64.Initrds);
+  const [script] = plan(named, { parameters: opts, archive }).files;
+  const lines = script?.contents?.split('\n') ?? [];
+  const wordOf = (start: string, at: number): string =>
+    lines.find((line) => line.startsWith(start))?.split(' ')[at] ?? '';
+  const urls = [
+    wordOf('kernel ', 1),
+    wordOf('initrd --name initrd0', 3),
+    wordOf('initrd --name initrd1', 3),
+  ];
+  const tree = `${baseUrl}/machines/${uuid}/boot/`;
+  assert.deepEqual(
+    urls.map((url) => decodeURIComponent(url.slice(tree.length))),
+    [amd64.Kernel, ...amd64.Initrds],
+  );
+  assert.equal(urls[0], `${tree}my%20d/linux%206.1+b~1`);
+  assert.equal(urls[2], `${tree}%C3%A4%24%7Bx%7D%26%26`);
 });
 
 test('what never loads lets a machine go on to its disk, and ends an installation', () => {
@@ -144,7 +169,28 @@ test('a Path that is not the machine’s is refused', () => {
     const bad = { Templates: [ipxe, { Name: 'bad', Path, Contents: 'x' }] };
     const { message } = refusal('BOOTENV_INVALID', () => plan(bad));
     assert.match(message, /'bad'/, Path);
+    // A MAC address is another machine's, or its script's, which is there already.
+    const isOfAnother = /^(?:machines\/3f0c|169)/.test(Path);
+    if (isOfAnother) refuseWrongPaths(envOf(bad));
+    else refusal('BOOTENV_INVALID', () => refuseWrongPaths(envOf(bad)));
   }
+});
+
+test('a Path that is wrong for every machine is refused before there is one, and no other', () => {
+  const twice = { Templates: [ipxe, { ...ipxe, Name: 'again' }] };
+  const { message } = refusal('BOOTENV_INVALID', () => refuseWrongPaths(envOf(twice)));
+  assert.match(message, /'ipxe' and 'again' have the same Path/);
+  const paths = [
+    'machines/{{.Machine.UUID}}/{{.Machine.ShortName}}-{{.Env.Name}}/x',
+    '{{.Machine.Path}}/{{.Param "role"}}',
+    '{{if .ParamExists "role"}}{{.Machine.Path}}/x{{else}}..{{end}}',
+    '{{range .MachineRepos}}/{{.Tag}}{{end}}',
+    '{{template "path.tmpl" .}}',
+    'pxelinux.cfg/default',
+    'default.ipxe',
+  ];
+  const Templates = paths.map((Path, at) => ({ Name: `t${at}`, Path, Contents: 'x' }));
+  refuseWrongPaths(envOf({ Templates: [ipxe, ...Templates] }));
 });
 
 test('a Path twice the same is refused, whatever it was written as', () => {
@@ -175,6 +221,10 @@ test('what TFTP would serve is left out, and told', () => {
   const Templates = others.map((Path, index) => ({ Name: `t${index}`, Path, ID: 'none.tmpl' }));
   const { files, leftOut } = plan({ Templates: [ipxe, ...Templates] });
   assert.deepEqual([files.length, leftOut.length], [1, 5]);
+  assert.equal(
+    plan({ Templates: [ipxe, { ...ipxe, Name: 'all', Path: 'default.ipxe' }] }).files.length,
+    1,
+  );
   assert.match(leftOut[0] ?? '', /'t0' at pxelinux\.cfg\/A9FE0A14: nothing is loaded by TFTP/);
 });
 

@@ -15,7 +15,7 @@ export const ipxe = {
   ID: 'default-ipxe.tmpl',
 };
 
-const envOf = (parts: object): BootEnv =>
+export const envOf = (parts: object): BootEnv =>
   foldBootEnv(
     bootEnvDocument.parse({ Name: 'test', OS: { Name: 'debian-12' }, Templates: [ipxe], ...parts }),
   ).bootEnv;

@@ -1,0 +1,108 @@
+import { MAX_BOOT_FILE_BYTES } from '#shared/contract/boot-view.ts';
+import type { BootEnv } from '#shared/contract/boot-env.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import type { BootPlanInput } from './boot-plan.ts';
+import { placeFile } from './place-files.ts';
+import { createRenderData } from './render-data.ts';
+import { createTemplateSet } from './template/render-templates.ts';
+import { CallError, TemplateError } from './template/template-error.ts';
+
+type Template = BootEnv['Templates'][number];
+
+export interface PlacedTemplates {
+  /** Each with its path below the file root. */
+  readonly placed: readonly { readonly template: Template; readonly path: string }[];
+  readonly leftOut: readonly string[];
+}
+
+/**
+ * Where the files of a BootEnv are for a machine.
+ * @param pathOf a template's Path as it is rendered; null for one that is not judged
+ * @throws AppError BOOTENV_INVALID, and what `pathOf` throws
+ */
+export function placeTemplates(
+  { Name: bootEnv, Templates }: Pick<BootEnv, 'Name' | 'Templates'>,
+  machine: BootPlanInput['machine'],
+  pathOf: (template: Template) => string | null,
+): PlacedTemplates {
+  const placed = new Map<string, Template>();
+  const leftOut: string[] = [];
+  for (const template of Templates) {
+    const rendered = pathOf(template);
+    if (rendered === null) continue;
+    const place = placeFile(bootEnv, template.Name, rendered, machine);
+    if (place.kind === 'left-out') {
+      leftOut.push(place.reason);
+      continue;
+    }
+    const { path } = place;
+    refuseBelow(bootEnv, path, [...placed.keys()]);
+    const other = placed.get(path);
+    if (other !== undefined)
+      throw new AppError(
+        'BOOTENV_INVALID',
+        `BootEnv ${bootEnv}: the templates '${other.Name}' and '${template.Name}' have the same Path ${path}`,
+        { details: { bootEnv, path } },
+      );
+    placed.set(path, template);
+  }
+  return { placed: [...placed].map(([path, template]) => ({ template, path })), leftOut };
+}
+
+/** @throws AppError BOOTENV_INVALID where one is a file and the other needs a folder of its name */
+function refuseBelow(bootEnv: string, path: string, taken: readonly string[]): void {
+  const other = taken.find((each) => each.startsWith(`${path}/`) || path.startsWith(`${each}/`));
+  if (other === undefined) return;
+  throw new AppError(
+    'BOOTENV_INVALID',
+    `BootEnv ${bootEnv}: the Paths ${other} and ${path} make one of them a file and a folder`,
+    { details: { bootEnv, path } },
+  );
+}
+
+/** Of the Paths of a BootEnv, each of which is a line: some milliseconds at the most. */
+const MAX_STEPS = 5000;
+/** What no machine has: a Path that is wrong for it is wrong for each. */
+const ANY_MACHINE: BootPlanInput['machine'] = {
+  name: 'any.example.com',
+  uuid: '00000000-0000-4000-8000-000000000000',
+  mac: '52:54:00:00:00:00',
+  address: '169.254.0.1',
+};
+
+/**
+ * Refuses a BootEnv whose Paths are wrong for every machine, before one is to boot into it. What is
+ * of parameters, or of templates that the store may come to have, is judged when it is planned. Pure.
+ * @throws AppError BOOTENV_INVALID
+ */
+export function refuseWrongPaths(bootEnv: BootEnv): void {
+  const set = createTemplateSet(new Map(), { maxSteps: MAX_STEPS, maxBytes: MAX_BOOT_FILE_BYTES });
+  const ofAMachine = (): never => {
+    throw new CallError('this is known of a machine alone');
+  };
+  const data = createRenderData(
+    {
+      ...{ machine: ANY_MACHINE, baseUrl: 'http://169.254.169.254', bootEnv, opened: null },
+      ...{ mirrorUrl: () => null, repositories: ofAMachine },
+      params: { read: ofAMachine, compose: ofAMachine, has: ofAMachine },
+    },
+    { isSecretBearing: false, hasSecret: false, lostSecrets: new Set() },
+  );
+  placeTemplates(bootEnv, ANY_MACHINE, ({ Name, Path }) => {
+    try {
+      return ofAnyMachine(set.renderText(Name, Path, data).trim());
+    } catch (error) {
+      if (error instanceof TemplateError) return null;
+      throw error;
+    }
+  });
+}
+
+/** A BootEnv may be written for one machine, whose own paths it then has as they are. */
+function ofAnyMachine(path: string): string {
+  const { uuid, mac, address } = ANY_MACHINE;
+  return path
+    .replace(/^machines\/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\//, `machines/${uuid}/`)
+    .replace(/^(?:[0-9a-f]{2}:){5}[0-9a-f]{2}\.ipxe$/, `${mac}.ipxe`)
+    .replace(/^169\.254\.\d{1,3}\.\d{1,3}\.ipxe$/, `${address}.ipxe`);
+}
