@@ -160,7 +160,7 @@ test('templates and what BootEnvs have in them are bounded together', async (t) 
   const of = (Name: string, count: number) => ({
     ...{ ...debian, Name },
     Templates: Array.from({ length: count }, (_, at) => ({
-      ...{ Name: `${at}`, Path: `${at}`, ID: '', Contents },
+      ...{ Name: `${at}`, Path: `{{.Machine.Path}}/${at}`, ID: '', Contents },
     })),
   });
   await set({ bootEnvs: [of('one', 16)] });
