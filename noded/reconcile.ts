@@ -32,11 +32,20 @@ export function startReconciler(
   dependencies: ReconcileDependencies & {
     /** What else may be left of work that nobody does any more. */
     readonly others: readonly (() => Promise<void>)[];
+    /** The same of what is looked for at once, and at each look. */
+    readonly often: () => Promise<void>;
   },
 ): Disposable {
   const { records, clock, logger } = dependencies;
   let lastMs = clock.monotonicMs();
   let running: Promise<void> | undefined;
+  let runningOften: Promise<void> | undefined;
+  const lookOften = (): void => {
+    runningOften ??= dependencies
+      .often()
+      .catch((error: unknown) => logger.error('reconcile.failed', { err: error }))
+      .finally(() => (runningOften = undefined));
+  };
   const look = (): void => {
     const nowMs = clock.monotonicMs();
     const awayAtMs = records.lastAwayAtMs();
@@ -61,7 +70,11 @@ export function startReconciler(
         running = undefined;
       });
   };
-  const timer = setInterval(look, LOOK_INTERVAL_MS).unref();
+  lookOften();
+  const timer = setInterval(() => {
+    lookOften();
+    look();
+  }, LOOK_INTERVAL_MS).unref();
   return { [Symbol.dispose]: () => clearInterval(timer) };
 }
 

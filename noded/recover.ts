@@ -1,4 +1,5 @@
 import type { Clock } from '#shared/clock/clock.ts';
+import type { JobRecord } from '#shared/contract/job.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { settleGuest } from './cluster/settle-guests.ts';
 import { isOwnForGood, returnDepartures } from './cluster/settle-moves.ts';
@@ -56,12 +57,14 @@ const INTERRUPTED = 'the node daemon was restarted while it ran';
  * were. Views of machines that are no more are dropped. A machine whose record is missing,
  * cannot be read or cannot be asked for runs on as an orphan: a store that lost something is no
  * reason to cut the power of a guest.
+ * @returns the jobs that ended with the earlier daemon
  */
-export async function recover(dependencies: RecoverDependencies): Promise<void> {
+export async function recover(dependencies: RecoverDependencies): Promise<readonly JobRecord[]> {
   const { metad, keeper, orphans, guestReports, lifecycles, logger } = dependencies;
   // What did end, and could not be written, has not been interrupted.
   await dependencies.outcomes.resume();
-  await failInterruptedJobs(({ node }) => dependencies.owns(node), INTERRUPTED, dependencies);
+  const isOwn = ({ node }: JobRecord): boolean => dependencies.owns(node);
+  const interrupted = await failInterruptedJobs(isOwn, INTERRUPTED, dependencies);
   const { instances: views } = await metad.status();
   for (const view of views) keeper.continueRevisions(view.revision);
   for (const survivor of await dependencies.hypervisor.adopt()) {
@@ -91,6 +94,7 @@ export async function recover(dependencies: RecoverDependencies): Promise<void> 
   await failInterruptedInstalls(dependencies);
   await settleDisks(dependencies);
   await dropStaleViews(dependencies);
+  return interrupted;
 }
 
 /** A guest stands still while a snapshot of it is taken, which a kill may have cut short. */

@@ -1,4 +1,5 @@
 import type { Clock } from '#shared/clock/clock.ts';
+import type { JobRecord } from '#shared/contract/job.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { isAllowedRepository } from './boot/load-boot-plan.ts';
 import { createPromisedTrees } from './boot/promised-trees.ts';
@@ -50,6 +51,8 @@ export interface NodeGuests extends AsyncDisposable {
    */
   readonly activeInstalls: Map<string, ActiveInstall>;
   readonly bootViews: BootViews;
+  /** Jobs that ended with the daemon before this one. */
+  readonly interrupted: readonly JobRecord[];
   /** Calls back when a machine in a normal run has ended and nothing of it is left. */
   readonly onRunEnded: (listener: RunEndListener) => void;
   /** The guest of an instance is gone whose machine never became a normal run. */
@@ -148,7 +151,7 @@ export async function startGuests(
   );
   await services.openPorts();
   undo.defer(followCluster({ store: records.store, services, keeper, metad, logger }));
-  await recover({
+  const interrupted = await recover({
     ...{ hypervisor, network, metad, keeper, orphans, guestReports, lifecycles, instances },
     ...{ index: records.index, logger },
     ...{ snapshots: host.snapshots, moving: host.moving, nodeName },
@@ -174,6 +177,7 @@ export async function startGuests(
     tellLost: (uuid) => tellEnded(uuid, { reason: 'crashed' }),
     activeInstalls,
     bootViews,
+    interrupted,
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
 }

@@ -1,6 +1,7 @@
 import type { Clock } from '#shared/clock/clock.ts';
 import type { ClusterRecord, NodeInfo } from '#shared/contract/api.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
+import type { JobRecord } from '#shared/contract/job.ts';
 import { isAppError, messageOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { createApiRoutes, type ApiDependencies } from './api/api-routes.ts';
@@ -392,9 +393,9 @@ function removeFromCluster(
   const { nodes, instances, index, jobs, peers, membership } = records;
   return removeNode(name, options, {
     ...{ nodeName: config.nodeName, nodes, instances, index, peers, membership, clock },
-    failJobsOf: (node) =>
-      failInterruptedJobs((job) => job.node === node, 'its node was removed', {
-        ...{ jobs, clock, logger },
-      }),
+    failJobsOf: async (node) => {
+      const isIts = (job: JobRecord): boolean => job.node === node;
+      await failInterruptedJobs(isIts, 'its node was removed', { jobs, clock, logger });
+    },
   });
 }

@@ -18,13 +18,19 @@ import { sweepChannelCommands } from './os/channel-commands.ts';
 import { createHookChecker } from './os/check-hooks.ts';
 import { createHostCopies } from './os/host-copies.ts';
 import { createOsRegistry } from './os/os-registry.ts';
-import { createCopySweeper, createIsTaken, settleDepartures } from './cluster/settle-moves.ts';
+import { createArrivalClient } from './cluster/arrival-client.ts';
+import { endInterruptedMoves } from './cluster/end-interrupted-moves.ts';
+import {
+  createCopySweeper,
+  createDepartureSweeper,
+  createIsTaken,
+} from './cluster/settle-moves.ts';
 import { startReconciler } from './reconcile.ts';
-import { startGuests } from './start-guests.ts';
+import { type NodeGuests, startGuests } from './start-guests.ts';
 import { startHost } from './start-host.ts';
 import { startInterfaces } from './start-interfaces.ts';
 import { startJobs } from './start-jobs.ts';
-import { startRecords } from './start-records.ts';
+import { type NodeRecords, startRecords } from './start-records.ts';
 
 /**
  * Everything of one node, wired: each part is made of those before it and has its own undo.
@@ -80,17 +86,14 @@ export async function startNode(
     logger,
   });
   const ofMoves = {
-    ...{ nodeName, owns: records.owns, instances: records.instances, ...host, logger },
+    ...{ nodeName, owns: records.owns, instances: records.instances, ...host, clock, logger },
     isTaken: createIsTaken(records.peers),
   };
   undo.use(
     startReconciler({
       ...{ records, engine: jobs, clock, logger },
-      others: [
-        () => settleDepartures(ofMoves),
-        createCopySweeper(ofMoves),
-        () => sweepLogs(config.paths.logDir, records),
-      ],
+      often: createDepartureSweeper(ofMoves),
+      others: [createCopySweeper(ofMoves), () => sweepLogs(config.paths.logDir, records)],
     }),
   );
   const { instances, index, owns } = records;
@@ -115,6 +118,7 @@ export async function startNode(
     metadRestarts: () => guests.metad.restarts,
     cacheBytes: async () => (await host.images.stats()).sizeBytes,
   });
+  undo.use(endMovesOf(guests.interrupted, records, logger));
   undo.use(forgetOldJobs({ jobs: records.jobs, owns: records.owns, logger, clock }));
   undo.use(
     await startInterfaces({
@@ -157,6 +161,29 @@ export async function startNode(
       await jobs.stop();
       await all.disposeAsync();
       logger.info('node.stopped');
+    },
+  };
+}
+
+/** Beside what comes next: other nodes may take their time to answer. */
+function endMovesOf(
+  interrupted: NodeGuests['interrupted'],
+  { owns, instances, peers }: NodeRecords,
+  logger: Logger,
+): AsyncDisposable {
+  const ending = new AbortController();
+  const ended =
+    peers === null
+      ? Promise.resolve()
+      : endInterruptedMoves(
+          interrupted,
+          { owns, instances, clientOf: (node) => createArrivalClient(peers, node), logger },
+          ending.signal,
+        );
+  return {
+    [Symbol.asyncDispose]: () => {
+      ending.abort();
+      return ended;
     },
   };
 }

@@ -141,7 +141,7 @@ export async function removeHere(
   } catch (error) {
     logger.warn('departure.not-removed', { instance: uuid, err: error });
     report.log(
-      `its disks are still here too (${messageOf(error)}): gnt-noded asks ${node} every ten minutes, and removes them when it has its own`,
+      `its disks are still here too (${messageOf(error)}): gnt-noded asks ${node} again, at least every ten minutes, and removes them when it has its own`,
       'warn',
     );
   }

@@ -1,3 +1,4 @@
+import type { Clock } from '#shared/clock/clock.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import type { InstanceDisks } from '../disks/instance-disks.ts';
@@ -31,6 +32,9 @@ type DecideDependencies = Pick<
 
 /** Until the other node says whose an instance is; the next look asks again. */
 const TAKEN_TIMEOUT_MS = 10_000;
+const FIRST_PAUSE_MS = 10_000;
+/** A node that does not say that it has the disks may be gone for good. */
+const MAX_PAUSE_MS = 10 * 60_000;
 
 /**
  * Whose an instance is, decided: the record is written anew, so that a move that was under way, and
@@ -140,16 +144,19 @@ export function notTaken(node: string): AppError {
  * before their commit.
  */
 export async function returnDepartures(dependencies: DecideDependencies): Promise<void> {
-  await forEachLeaving(dependencies, async (uuid) => {
-    return (await decideDeparture(uuid, dependencies)) !== undefined;
-  });
+  const { nodeName, owns, moving } = dependencies;
+  if (!owns(nodeName)) return;
+  for (const uuid of await moving.listLeaving()) {
+    const settle = async (): Promise<boolean> =>
+      (await decideDeparture(uuid, dependencies)) !== undefined;
+    await tellSettled(uuid, settle, dependencies);
+  }
   await forgetDepartures(dependencies);
 }
 
 /** Notes of which nothing is here any more: of shared disks, of a daemon that was killed. */
 async function forgetDepartures(dependencies: DecideDependencies): Promise<void> {
-  const { nodeName, owns, instances, moving } = dependencies;
-  if (!owns(nodeName)) return;
+  const { nodeName, instances, moving } = dependencies;
   const leaving = new Set(await moving.listLeaving());
   for (const uuid of await instances.departedFrom(nodeName))
     if (!leaving.has(uuid)) await instances.forgetDeparture(uuid, nodeName);
@@ -161,9 +168,32 @@ export async function bringBack(uuid: string, dependencies: DecideDependencies):
     await decideDeparture(uuid, dependencies);
 }
 
-/** All departures that nobody works on: of a daemon that was killed, of a job that could not end. */
-export async function settleDepartures(dependencies: SettleMovesDependencies): Promise<void> {
-  await forEachLeaving(dependencies, (uuid) => settleDeparture(uuid, dependencies));
+/**
+ * All departures that nobody works on: of a daemon that was killed, of a job that could not end. Each
+ * look is for those whose turn it is: at first it comes soon, and then less and less often.
+ */
+export function createDepartureSweeper(
+  dependencies: SettleMovesDependencies & { readonly clock: Pick<Clock, 'monotonicMs'> },
+): () => Promise<void> {
+  const { nodeName, owns, moving, clock } = dependencies;
+  const turns = new Map<string, { readonly dueMs: number; readonly pauseMs: number }>();
+  return async () => {
+    // Who was removed from the cluster changes no record, and so cannot know.
+    if (!owns(nodeName)) return;
+    const leaving = await moving.listLeaving();
+    for (const uuid of turns.keys()) if (!leaving.includes(uuid)) turns.delete(uuid);
+    for (const uuid of leaving) {
+      const { dueMs, pauseMs } = turns.get(uuid) ?? { dueMs: 0, pauseMs: FIRST_PAUSE_MS };
+      if (clock.monotonicMs() < dueMs) continue;
+      const settle = (): Promise<boolean> => settleDeparture(uuid, dependencies);
+      const error = await tellSettled(uuid, settle, dependencies);
+      const nowMs = clock.monotonicMs();
+      // A store that is away is asked at each look: what it says is true when it is back.
+      if (error === null || isAppError(error, 'STORE_UNAVAILABLE')) turns.delete(uuid);
+      else
+        turns.set(uuid, { dueMs: nowMs + pauseMs, pauseMs: Math.min(2 * pauseMs, MAX_PAUSE_MS) });
+    }
+  };
 }
 
 /**
@@ -193,21 +223,21 @@ export function createCopySweeper(
   };
 }
 
-async function forEachLeaving(
-  { nodeName, owns, moving, logger }: DecideDependencies,
-  settle: (uuid: string) => Promise<boolean>,
-): Promise<void> {
-  // Who was removed from the cluster changes no record, and so cannot know.
-  if (!owns(nodeName)) return;
-  for (const uuid of await moving.listLeaving()) {
-    try {
-      const hasLeft = await settle(uuid);
-      logger.warn('departure.settled', { instance: uuid, hasLeft });
-    } catch (error) {
-      // Its node is down, perhaps for good: doctor says what to do.
-      const level = isAppError(error, 'NODE_UNREACHABLE') ? 'warn' : 'error';
-      logger[level]('departure.not-settled', { instance: uuid, err: error });
-    }
+/** @returns what keeps it from being settled; null when it is */
+async function tellSettled(
+  uuid: string,
+  settle: () => Promise<boolean>,
+  { logger }: Pick<SettleMovesDependencies, 'logger'>,
+): Promise<unknown> {
+  try {
+    const hasLeft = await settle();
+    logger.warn('departure.settled', { instance: uuid, hasLeft });
+    return null;
+  } catch (error) {
+    // Its node is down, perhaps for good: doctor says what to do.
+    const level = isAppError(error, 'NODE_UNREACHABLE') ? 'warn' : 'error';
+    logger[level]('departure.not-settled', { instance: uuid, err: error });
+    return error;
   }
 }
 

@@ -3,17 +3,22 @@ import type { JobRecord } from '#shared/contract/job.ts';
 import type { Logger } from '#shared/log/log.ts';
 import type { JobRepository } from './job-repository.ts';
 
-/** Ends the records of jobs that nobody runs any more. @param reason a clause, for people */
+/**
+ * Ends the records of jobs that nobody runs any more.
+ * @param reason a clause, for people
+ * @returns those jobs
+ */
 export async function failInterruptedJobs(
   isInterrupted: (job: JobRecord) => boolean,
   reason: string,
   { jobs, clock, logger }: { jobs: JobRepository; clock: Clock; logger: Logger },
-): Promise<void> {
-  for (const job of await jobs.list()) {
-    if (hasEnded(job) || !isInterrupted(job)) continue;
+): Promise<readonly JobRecord[]> {
+  const interrupted = (await jobs.list()).filter((job) => !hasEnded(job) && isInterrupted(job));
+  for (const job of interrupted) {
     logger.warn('job.interrupted', { job: job.id, summary: job.summary });
     await jobs.save(interruptedJob(job, reason, clock.now()));
   }
+  return interrupted;
 }
 
 export function hasEnded({ status }: JobRecord): boolean {

@@ -115,11 +115,8 @@ async function judgeMove(nodes: Nodes, where: string | null): Promise<readonly s
       wrong.push(`told as moved to ${where}, on ${primaryNode}`);
     const { disksDir } = lab.paths;
     const isHere = primaryNode === name;
-    // What has left, or came in part, of a move that was cut off, waits for the other node.
-    const waits = [`copying-${uuid}`, ...(isHere ? [] : [`leaving-${uuid}`])];
-    const there = (await readdir(disksDir)).filter(
-      (one) => !one.startsWith('.') && !waits.includes(one),
-    );
+    // What has left, or came in part, of a move that was cut off has ended, too.
+    const there = (await readdir(disksDir)).filter((one) => !one.startsWith('.'));
     const wanted = isHere ? uuid : '';
     if (there.join() !== wanted) wrong.push(`disks on ${name}: ${there.join() || 'none'}`);
     else if (wanted !== '') {

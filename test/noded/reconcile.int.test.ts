@@ -97,6 +97,7 @@ test('a store whose jobs cannot be told keeps no departure from its end', (t) =>
   using reconciler = startReconciler({
     ...{ records: records as never, engine: { has: () => false }, clock, logger: silentLogger },
     others: [() => Promise.resolve(void (settled += 1))],
+    often: () => Promise.resolve(),
   });
   void reconciler;
   t.mock.timers.tick(10_000);

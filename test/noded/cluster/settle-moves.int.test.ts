@@ -5,8 +5,10 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import { silentLogger } from '#shared/log/log.ts';
 import type { Store } from '#shared/store/store.ts';
-import { assertOnOne, contentOf, SOURCE, TARGET } from '../support/moving-nodes.ts';
+import { endInterruptedMoves } from '../../../noded/cluster/end-interrupted-moves.ts';
+import { assertOnOne, contentOf, Killed, SOURCE, TARGET } from '../support/moving-nodes.ts';
 import { type MovingWorld, useMovingWorlds } from '../support/moving-worlds.ts';
 
 const worlds = useMovingWorlds();
@@ -34,6 +36,56 @@ test('disks of an instance that was given away stay until its node says that it 
   comeBack();
   await source.look();
   assert.equal(await assertOnOne(instance.uuid, content, [source, target]), TARGET);
+});
+
+test('a node is asked soon whether it has the disks, and then less and less often', async (t) => {
+  const { source, target, instance, content } = await worlds.open(t);
+  const comeBack = loseAfterCommit(target);
+  await source.move(instance, target);
+  await source.startDaemon();
+  let asked = 0;
+  const { client } = target;
+  target.client = () => {
+    asked += 1;
+    return client.call(target);
+  };
+  const looksOf10s = async (count: number): Promise<number> => {
+    const before = asked;
+    for (let look = 0; look < count; look += 1) await source.look(10_000);
+    return asked - before;
+  };
+  assert.equal(await looksOf10s(1), 1, 'when it starts');
+  assert.equal(await looksOf10s(6), 2, 'in the next minute');
+  assert.ok((await looksOf10s(180)) <= 8, 'in half an hour');
+  comeBack();
+  await looksOf10s(60);
+  assert.equal(await assertOnOne(instance.uuid, content, [source, target]), TARGET);
+});
+
+test('what a killed daemon was sending ends at the other node when the next one starts', async (t) => {
+  const { source, target, instance, content } = await worlds.open(t);
+  const leave = (): never => {
+    source.life.isOver = true;
+    throw new Killed();
+  };
+  const { depart } = source.moving;
+  source.moving = {
+    ...source.moving,
+    depart: async (one) => Object.assign(await depart(one), { leave }),
+  };
+  await assert.rejects(source.move(instance, target), Killed);
+  assert.deepEqual(await readdir(target.disksDir), [`copying-${instance.uuid}`]);
+  await source.startDaemon();
+  await source.recover();
+  const { owns, instances } = source;
+  const other = { opcode: 'INSTANCE_REMOVE', name: instance.name };
+  const move = { opcode: 'INSTANCE_MOVE', name: instance.name, node: TARGET };
+  await endInterruptedMoves(
+    [{ input: other }, { input: move }],
+    { owns, instances, clientOf: () => target.client(SOURCE), logger: silentLogger },
+    new AbortController().signal,
+  );
+  assert.equal(await assertOnOne(instance.uuid, content, [source, target]), SOURCE);
 });
 
 test('disks whose new node was lost and forgotten come back, and are told as those of nobody', async (t) => {

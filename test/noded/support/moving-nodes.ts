@@ -25,9 +25,9 @@ import { moveInstance } from '../../../noded/cluster/move-instance.ts';
 import {
   bringBack,
   createCopySweeper,
+  createDepartureSweeper,
   isOwnForGood,
   returnDepartures,
-  settleDepartures,
 } from '../../../noded/cluster/settle-moves.ts';
 import { createInstanceDisks } from '../../../noded/disks/create-instance-disks.ts';
 import type { InstanceDisks } from '../../../noded/disks/instance-disks.ts';
@@ -38,6 +38,7 @@ import {
   createInstanceRepository,
   type InstanceRepository,
 } from '../../../noded/records/instance-repository.ts';
+import { ManualClock } from './manual-clock.ts';
 import { createOpcode } from './opcodes.ts';
 import { startRedis, type RedisServer } from './redis-server.ts';
 
@@ -125,7 +126,9 @@ export class MovingNode implements AsyncDisposable {
   admitted = 0;
   /** Those that it can ask. */
   others: readonly MovingNode[] = [];
+  readonly clock = new ManualClock(0);
   #sweepCopies!: () => Promise<void>;
+  #sweepDepartures!: () => Promise<void>;
   /** What a killed process would have lost by itself. */
   #opened = new AsyncDisposableStack();
 
@@ -172,6 +175,7 @@ export class MovingNode implements AsyncDisposable {
       ['depart', 'comeBack', 'removeLeft', 'arrive'],
     );
     this.#sweepCopies = createCopySweeper(this.parts);
+    this.#sweepDepartures = createDepartureSweeper({ ...this.parts, clock: this.clock });
     this.openArrivals();
   }
 
@@ -217,9 +221,10 @@ export class MovingNode implements AsyncDisposable {
       await this.disks.settleCopy(uuid, () => isOwnForGood(uuid, this.parts));
   }
 
-  /** As a running daemon does now and then (reconcile.ts). */
-  async look(): Promise<void> {
-    await settleDepartures(this.parts);
+  /** As a running daemon does now and then (reconcile.ts). @param laterMs since the last look */
+  async look(laterMs = 10 * 60_000): Promise<void> {
+    this.clock.advance(laterMs);
+    await this.#sweepDepartures();
     await this.#sweepCopies();
   }
 
