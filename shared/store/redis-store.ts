@@ -31,6 +31,13 @@ export interface RedisStoreOptions {
   readonly logger: Logger;
 }
 
+/** Of keys and values in Redis. */
+const LAYOUT = 1;
+/** A number is raised where it is lower. KEYS[1], ARGV[1]; answers what it is now. */
+const RAISE_SCRIPT = `
+local held = tonumber(redis.call('GET', KEYS[1]) or '0')
+if held and held < tonumber(ARGV[1]) then redis.call('SET', KEYS[1], ARGV[1]) end
+return redis.call('GET', KEYS[1])`;
 /** Keys that the server looks at in one step. */
 const SCAN_COUNT = 1000;
 /** Records of a slice: a few milliseconds of work for who opens and reads them. */
@@ -86,13 +93,20 @@ function keyOf(options: RedisStoreOptions, suffix: string): string {
   return `${options.prefix ?? '{gnt}'}:${suffix}`;
 }
 
+/**
+ * Two numbers: with another layout nothing can be committed, by nodes that run already neither; what
+ * records have keeps earlier releases from starting, and those that run, go on until they are upgraded.
+ */
 async function claimSchema(redis: Redis, options: RedisStoreOptions): Promise<void> {
-  const key = keyOf(options, 'schema');
-  await redis.set(key, String(STORE_SCHEMA), 'NX');
-  const version = (await redis.get(key)) ?? '';
-  if (!/^\d+$/.test(version) || Number(version) > STORE_SCHEMA) {
-    throw newerStore(describe(options), version);
-  }
+  const layoutKey = keyOf(options, 'schema');
+  await redis.set(layoutKey, String(LAYOUT), 'NX');
+  const refuseNewer = (version: string, known: number): void => {
+    if (!/^\d+$/.test(version) || Number(version) > known)
+      throw newerStore(describe(options), version);
+  };
+  refuseNewer((await redis.get(layoutKey)) ?? '', LAYOUT);
+  const held = await redis.eval(RAISE_SCRIPT, 1, keyOf(options, 'records'), STORE_SCHEMA);
+  refuseNewer(String(held), STORE_SCHEMA);
 }
 
 function escapeGlob(text: string): string {
@@ -242,7 +256,7 @@ function createStore(redis: Redis, writer: Redis, options: RedisStoreOptions): S
     encoded: readonly EncodedWrite[],
   ): Promise<readonly number[]> {
     const { replicas } = options.server;
-    const words = [COMMIT_SCRIPT, keys.length, ...keys, STORE_SCHEMA, ...args] as const;
+    const words = [COMMIT_SCRIPT, keys.length, ...keys, LAYOUT, ...args] as const;
     if (replicas === undefined) return parseAnswer(await writer.eval(...words), encoded, options);
     // Of one connection: the server counts for what that has written.
     const [answer, copies] = await writer

@@ -1,4 +1,5 @@
-import { chmodSync } from 'node:fs';
+import { chmodSync, closeSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
+import { dirname } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import type { Clock } from '../clock/clock.ts';
 import { newerStore } from './encode.ts';
@@ -15,6 +16,7 @@ const migrations: readonly string[] = [
      value TEXT NOT NULL,
      PRIMARY KEY (collection, id)
    ) STRICT, WITHOUT ROWID`,
+  '-- Records have what the releases before do not know: snapshots, profiles, run lists and more.',
 ];
 
 /**
@@ -52,12 +54,26 @@ function checkOwner(database: DatabaseSync, path: string, version: number): void
   if (!isNew && applicationId !== APPLICATION_ID) throw newerStore(path, 'of another program');
 }
 
-/** VACUUM INTO writes a whole, consistent copy. */
+/** VACUUM INTO writes a whole, consistent copy, which has its name when it is on the disk. */
 function backup(database: DatabaseSync, path: string, version: number, clock: Clock): void {
   const stamp = new Date(clock.now()).toISOString().replaceAll(/[:.]/g, '-');
   const target = `${path}.v${version}-${stamp}.bak`;
-  database.prepare('VACUUM INTO ?').run(target);
-  chmodSync(target, 0o600);
+  const half = `${path}.bak-half`;
+  rmSync(half, { force: true });
+  database.prepare('VACUUM INTO ?').run(half);
+  chmodSync(half, 0o600);
+  syncSync(half);
+  renameSync(half, target);
+  syncSync(dirname(target));
+}
+
+function syncSync(path: string): void {
+  const fd = openSync(path, 'r');
+  try {
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
 }
 
 function pragma(database: DatabaseSync, name: string): number {

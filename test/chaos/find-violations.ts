@@ -93,6 +93,8 @@ async function findWrongDisks(
 
 /** Below var, run and srv, with the root cut off; UUIDs stand for themselves. */
 const EXPLAINED = [
+  // The store as it was before an upgrade.
+  /^var\/lib\/gnt\/store\.sqlite\.v\d+-[\dTZ-]+\.bak$/,
   /^var\/lib\/gnt\/(boot-id|store\.sqlite(-wal|-shm)?|disks\/UUID\/(disk\d+\.raw|seed\.img))$/,
   /^var\/lib\/gnt\/images\/(sha256-[0-9a-f]+|index\.json|partial-[^/]+|[^/]+\.json|UUID)$/,
   /^var\/lib\/gnt\/(disks|images|outcomes|host-copies|appliance)(\/UUID)?$/,

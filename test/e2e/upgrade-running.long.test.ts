@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
-import { truncate, writeFile } from 'node:fs/promises';
+import { readFile, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { STORE_SCHEMA } from '#shared/store/encode.ts';
 import { createLab, type Lab, type LabProcess } from '../../scripts/demo/lab.ts';
 import { killNode } from '../lab/kill-node.ts';
 import { earlierRelease } from '../lab/earlier-release.ts';
-import { infoOf, jobsOf, succeed } from './support/ask-nodes.ts';
+import { assertRefused, infoOf, jobsOf, succeed } from './support/ask-nodes.ts';
 
 /** The release that wrote fixtures/upgrade, too. */
 const EARLIER = 'a6b930d3346e4a630f0d50b2bcf6565d73c4e4b2';
@@ -54,6 +55,28 @@ test('what an earlier release runs is taken over: machine, metad, values, jobs',
   assert.equal((await infoOf(lab, NAME)).running, null);
   await succeed(lab, 'gnt-instance', 'startup', NAME);
   await succeed(lab, 'gnt-instance', 'remove', '--force', '--shutdown-timeout=0', NAME);
+  assert.equal(await lab.stopNode(), 0);
+  assert.deepEqual(await lab.findLeftovers(), []);
+});
+
+test('an earlier release refuses by name what the present one has written, and changes nothing', async (t) => {
+  const earlier = await earlierRelease(EARLIER);
+  if (earlier === undefined) return t.skip('this checkout has no history');
+  let programs = PRESENT;
+  const lab = await createLab('gnt-ud', () => programs);
+  t.after(() => lab.dispose());
+  await lab.startNode();
+  // The earlier one knows no profiles, and would take them away with its first change.
+  await succeed(lab, 'gnt-profile', 'modify', '-O', 'proxy=none', 'web');
+  assert.equal(await lab.stopNode(), 0);
+  const before = await readFile(lab.paths.storeFile);
+  programs = earlier;
+  const started = await lab.run('gnt-noded', ['--node', 'node1.example.com']);
+  assertRefused(started, 2, 'STORE_VERSION', new RegExp(`schema version ${STORE_SCHEMA}`));
+  assert.deepEqual(await readFile(lab.paths.storeFile), before);
+  programs = PRESENT;
+  await lab.startNode();
+  assert.match(await succeed(lab, 'gnt-profile', 'list'), /web/);
   assert.equal(await lab.stopNode(), 0);
   assert.deepEqual(await lab.findLeftovers(), []);
 });

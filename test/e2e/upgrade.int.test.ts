@@ -65,7 +65,7 @@ test("a cluster's store of the next layout is refused by name, and left as it is
   await lab.stopNode();
   const client = new Redis({ path: redis.socket });
   used.defer(() => client.disconnect());
-  await client.set('{gnt}:schema', String(STORE_SCHEMA + 1));
+  await client.set('{gnt}:records', String(STORE_SCHEMA + 1));
   const records = async (): Promise<Record<string, Buffer>> => {
     const keys = (await client.keys('*')).sort();
     const dumps = keys.map(async (key) => [key, await client.dumpBuffer(key)] as const);

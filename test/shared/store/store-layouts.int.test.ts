@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { after, before, test } from 'node:test';
+import { after, before, test, type TestContext } from 'node:test';
 import { Redis } from 'ioredis';
 import { systemClock } from '#shared/clock/clock.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
@@ -99,25 +99,45 @@ test('redis: what is written now lies as its version says', async () => {
     else found[key] = type === 'hash' ? await redis.hgetall(key) : await redis.get(key);
   }
   redis.disconnect();
-  assert.equal(found[`${PREFIX}:schema`], String(STORE_SCHEMA));
+  assert.equal(found[`${PREFIX}:records`], String(STORE_SCHEMA));
   assert.deepEqual(found, await layoutOf('redis'));
 });
 
-test('redis: the version after the one that is written now is refused, and left', async (t) => {
-  const redis = new Redis({ path: server.socket });
-  t.after(() => redis.disconnect());
-  const keys = await redis.keys(`${PREFIX}:*`);
-  await redis.set(`${PREFIX}:schema`, String(STORE_SCHEMA + 1));
-  const dump = (): Promise<unknown[]> => Promise.all(keys.map((key) => redis.dumpBuffer(key)));
-  const before = await dump();
-  await assert.rejects(
-    open(),
-    (error) =>
-      isAppError(error, 'STORE_VERSION') && error.message.includes(`version ${STORE_SCHEMA + 1}`),
-  );
-  assert.deepEqual(await dump(), before);
-  assert.equal((await redis.keys('*')).length, keys.length);
+for (const what of ['schema', 'records'] as const) {
+  test(`redis: ${what} after what is written now are refused, and left`, async (t) => {
+    await (await open()).close();
+    const redis = await withKey(t, what, STORE_SCHEMA + 1);
+    const keys = await redis.keys('*');
+    const dump = (): Promise<unknown[]> => Promise.all(keys.map((one) => redis.dumpBuffer(one)));
+    const before = await dump();
+    await assert.rejects(open(), isRefused);
+    assert.deepEqual(await dump(), before);
+    assert.equal((await redis.keys('*')).length, keys.length);
+  });
+}
+
+test('redis: what an earlier release has open goes on, and its next start is refused', async (t) => {
+  const store = await open();
+  await withKey(t, 'records', STORE_SCHEMA + 1);
+  await store.commit([{ collection: 'things', id: 'two', expected: 'absent', value: 2 }]);
+  await store.close();
+  await assert.rejects(open(), isRefused);
 });
+
+const isRefused = (error: unknown): boolean =>
+  isAppError(error, 'STORE_VERSION') && error.message.includes(`version ${STORE_SCHEMA + 1}`);
+
+/** Until the test has ended. */
+async function withKey(t: TestContext, name: string, value: number): Promise<Redis> {
+  const redis = new Redis({ path: server.socket });
+  const key = `${PREFIX}:${name}`;
+  const former = await redis.getset(key, String(value));
+  t.after(async () => {
+    if (former !== null) await redis.set(key, former);
+    redis.disconnect();
+  });
+  return redis;
+}
 
 function open(): Promise<Store> {
   const url = `unix:${server.socket}`;
