@@ -44,10 +44,10 @@ test('a node is asked soon whether it has the disks, and then less and less ofte
   await source.move(instance, target);
   await source.startDaemon();
   let asked = 0;
-  const { client } = target;
+  const client = target.client.bind(target);
   target.client = () => {
     asked += 1;
-    return client.call(target);
+    return client();
   };
   const looksOf10s = async (count: number): Promise<number> => {
     const before = asked;
@@ -68,9 +68,10 @@ test('what a killed daemon was sending ends at the other node when the next one 
     source.life.isOver = true;
     throw new Killed();
   };
-  const { depart } = source.moving;
+  const { moving } = source;
+  const depart = moving.depart.bind(moving);
   source.moving = {
-    ...source.moving,
+    ...moving,
     depart: async (one) => Object.assign(await depart(one), { leave }),
   };
   await assert.rejects(source.move(instance, target), Killed);
