@@ -199,6 +199,14 @@ sub read_meta {
   (read($in, my $data, $whole) // 0) == $whole or refuse('it ends in the middle of a header');
   return substr($data, 0, $size);
 }
+sub skip {
+  my ($in, $missing) = @_;
+  while ($missing > 0) {
+    my $got = read($in, my $data, $missing < $chunk ? $missing : $chunk);
+    refuse('it ends in the middle of a file') unless $got;
+    $missing -= $got;
+  }
+}
 sub read_tar {
   my ($in) = @_;
   my ($long_name, $long_link, %pax, $entries);
@@ -231,11 +239,16 @@ sub read_tar {
     }
     $name = $pax{path} // $long_name // $name;
     $link = $pax{linkpath} // $long_link // $link;
+    if (grep { /^GNU\.sparse\./ } keys %pax) {
+      my $sparse = $pax{'GNU.sparse.name'} // $name;
+      refuse("$sparse in it is a sparse file: make the archive without --sparse");
+    }
     $size = $pax{size} if defined $pax{size} && $pax{size} =~ /^\d{1,15}$/;
     ($long_name, $long_link, %pax) = ();
     if ($type eq '0' || $type eq "\0" || $type eq '7') {
-      next if $name =~ m{/$};
       my $padding = -$size % 512;
+      # Old archives have folders so, which are empty.
+      if ($name =~ m{/$}) { skip($in, $size + $padding); next }
       if ($in_place) {
         my $offset = tell $in;
         refuse('it ends in the middle of a file') if $offset + $size + $padding > $bytes;
@@ -244,7 +257,7 @@ sub read_tar {
         next;
       }
       add_file($name, $size, $in);
-      (read($in, my $rest, $padding) // 0) == $padding or refuse('it ends in the middle of a file');
+      skip($in, $padding);
     }
     elsif ($type eq '2') { add_link($name, $link, 1) }
     elsif ($type eq '1') { add_link($name, $link, 0) }

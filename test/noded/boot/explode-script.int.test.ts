@@ -78,6 +78,56 @@ test('a tar archive gets an index that the host takes, of itself where it is not
   }
 });
 
+/** A header of a regular file. */
+function headerOf(name: string): Buffer {
+  const header = Buffer.alloc(512);
+  header.write(name, 0, 100, 'latin1');
+  header.write(`${'0'.repeat(11)}\0`, 124);
+  header.write('        0ustar\x0000', 148);
+  const sum = header.reduce((all, byte) => all + byte, 0);
+  header.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148);
+  return header;
+}
+
+test('an archive of 100,000 names is opened, and one of a name more is not', async (t) => {
+  const names = Array.from({ length: 100_001 }, (_, at) => headerOf(String(at).padStart(6, '0')));
+  const most = Buffer.concat([...names.slice(1), Buffer.alloc(1024)]);
+  const taken = await explode(t, most);
+  assert.equal(taken.status, 0, taken.errors);
+  const index = taken.output.subarray(0, taken.output.length - TRAILER_BYTES).toString();
+  assert.equal((await parseArchiveIndex(index, most.length)).files.size, 100_000);
+  const { errors, status } = await explode(t, Buffer.concat([...names, Buffer.alloc(1024)]));
+  assert.equal(status, 1);
+  assert.match(errors, /the archive cannot be opened: it has more than 100000 names/);
+});
+
+test('what a folder of an old archive has for content is skipped with it', async (t) => {
+  const archive = pack();
+  archive.entry({ name: 'x/', type: 'file' }, 'content');
+  archive.entry({ name: 'x/linux', type: 'file' }, 'kernel');
+  archive.finalize();
+  const tar = await buffer(archive);
+  for (const each of [tar, gzipSync(tar)]) {
+    const { output, errors, status } = await explode(t, each);
+    assert.equal(status, 0, errors);
+    assert.match(output.toString('latin1'), /\d+ 6 x\/linux\n/);
+  }
+});
+
+test('a sparse file, which is not stored as it is read, is refused by its name', async (t) => {
+  for (const pax of [
+    { 'GNU.sparse.major': '1', 'GNU.sparse.minor': '0', 'GNU.sparse.name': 'boot/linux' },
+    { 'GNU.sparse.size': '9999', 'GNU.sparse.numblocks': '1' },
+  ]) {
+    const archive = pack();
+    archive.entry({ name: 'boot/linux', pax }, '1\n0\n512\n');
+    archive.finalize();
+    const { errors, status } = await explode(t, await buffer(archive));
+    assert.equal(status, 1, errors);
+    assert.match(errors, /boot\/linux in it is a sparse file/);
+  }
+});
+
 test('what is no archive, or not whole, is refused by what is wrong with it', async (t) => {
   const tar = await tarOf([['boot/linux', KERNEL]]);
   const damaged = Buffer.from(tar);
