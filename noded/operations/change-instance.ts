@@ -22,6 +22,7 @@ import { installationParameters } from '../instances/installation-parameters.ts'
 import { checkBootFiles, refuseEmptyMedium } from '../instances/readable-by-all.ts';
 import { describeUnkept, describeUnread } from '../instances/unread-values.ts';
 import type { JobHandler } from '../jobs/job-handler.ts';
+import { chooseCreateScripts } from '../os/choose-scripts.ts';
 import { checkParametersByOs } from './check-parameters-by-os.ts';
 import { checkPackage, refuseImageWithoutDisk } from './check-install.ts';
 import { checkRunLists } from './check-run-lists.ts';
@@ -213,6 +214,9 @@ async function checkOs(
   const forceVariant = !isChosen || opcode.forceVariant === true;
   const { os, policy } = await selectOs(planned.osType, dependencies, { forceVariant });
   if (isChosen) refuseBlacklisted(planned.osType, policy);
+  // What can be installed in the appliance alone never would be.
+  if (isChosen && !planned.safeInstall)
+    chooseCreateScripts(os.definition, { ...policy, isSafeInstall: false });
   const { osParameters: secrets } = takeSecrets(opcode);
   const parameters = await loadParameters(planned, clusters, secrets);
   const timeoutS = installTimeoutOf({}, planned, await clusters.load());

@@ -9,6 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { instanceInfo, type InstanceInfo } from '#shared/contract/instance.ts';
 import { ConsoleLogs } from '../../noded/host/console-log.ts';
 import { createLab, type Lab, type ProgramResult } from '../../scripts/demo/lab.ts';
+import { addDefinitions } from './support/definitions.ts';
 import { disposeLab } from './support/end-lab.ts';
 import { askSocket } from '../lab/ask-socket.ts';
 import { bootSector } from '../noded/hypervisor/tiny-guest.ts';
@@ -231,15 +232,7 @@ test('modify refuses what the next reinstallation would: it may be years away', 
 
 test('modify refuses a BootEnv that installs beside an image, and an image where there is no disk', async () => {
   const document = join(lab.paths.root, 'one-install.json');
-  await writeFile(
-    document,
-    JSON.stringify({
-      Name: 'one-install',
-      OS: { Name: 'one' },
-      Kernel: 'vmlinuz',
-      Templates: [{ Name: 'iPXE', Path: '{{.Machine.MacAddr "pxe"}}.ipxe', Contents: '#!ipxe' }],
-    }),
-  );
+  await writeFile(document, JSON.stringify({ Name: 'one-install', OS: { Name: 'one' } }));
   await must('gnt-bootenv', 'create', document);
   await must('gnt-instance', 'modify', '--os-image', image, '-C', 'yes', NAME);
   const [withImage, withoutDisk] = [NAME, 'diskless.example.com'];
@@ -377,6 +370,10 @@ test('without safe installation this host writes a raw image and runs a trusted 
   await writeFile(path, Buffer.alloc(8 * MIB + 1));
   await assertFails('IMAGE_TOO_LARGE', '--no-keep-old', ...SECRET);
   assert.deepEqual(await snapshot(), before, 'known before the disk is overwritten');
+  await addDefinitions(lab, 'hello');
+  const confined = await lab.run('gnt-instance', ['modify', '-o', 'hello', NAME]);
+  assert.match(confined.stderr, /^error\[VALIDATION\]: OS 'hello' has scripts that run in the v/m);
+  assert.deepEqual(await snapshot(), before);
   await must('gnt-instance', 'modify', '--os-image', 'none', NAME);
   await must('gnt-instance', ...['reinstall', '--force', '--no-start', ...SECRET], NAME);
 });
