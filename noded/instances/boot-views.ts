@@ -13,7 +13,6 @@ import { type JobSecrets, noSecrets } from './job-secrets.ts';
 import { loadParameterLayers, type ParameterSources } from './load-parameters.ts';
 import { resolveParameters } from './os-parameters.ts';
 
-/** Of the questions whether a repository has the files that are booted. */
 const ASK_TIMEOUT_MS = 15_000;
 /** In place of a channel that a new instance has not been given yet. */
 const NO_CHANNEL = { ip: '169.254.0.1', mac: '52:54:00:00:00:00' } as const;
@@ -23,6 +22,8 @@ export interface BootViewsDependencies {
   /** Where what machines load is found by whoever serves it. */
   readonly trees: Pick<PromisedTrees, 'offer' | 'forget'>;
   readonly logger: Logger;
+  /** Of the questions whether a repository has the files that are booted. */
+  readonly askTimeoutMs?: number;
 }
 
 /** What machines boot from their channels: rendered whenever a view is made, and kept nowhere. */
@@ -60,7 +61,7 @@ export interface BootViews {
 }
 
 export function createBootViews(dependencies: BootViewsDependencies): BootViews {
-  const { sources, trees, logger } = dependencies;
+  const { sources, trees, logger, askTimeoutMs = ASK_TIMEOUT_MS } = dependencies;
   const given = new GivenBoots();
 
   const plan = async (
@@ -150,10 +151,14 @@ export function createBootViews(dependencies: BootViewsDependencies): BootViews 
       const paths = [...(kernel === null ? [] : [kernel]), ...initrds];
       // All at once, in one time: an instance is locked meanwhile.
       const ended = new AbortController();
-      const asking = AbortSignal.any([signal, ended.signal, AbortSignal.timeout(ASK_TIMEOUT_MS)]);
+      const late = AbortSignal.timeout(askTimeoutMs);
+      const asking = AbortSignal.any([signal, ended.signal, late]);
       const asked = { name, url: source.url };
       try {
         await Promise.all(paths.map((path) => requireFile(tree, path, asked, asking)));
+      } catch (error) {
+        if (error !== late.reason) throw error;
+        throw noFile(paths.join(', '), asked, `no answer within ${askTimeoutMs / 1000} s`);
       } finally {
         ended.abort();
       }
@@ -231,11 +236,17 @@ function basisOf({ basis }: { readonly basis?: string | null | undefined }): { b
   return basis == null ? {} : { basis };
 }
 
-/** @throws AppError BOOTENV_NO_SOURCE */
+/** A BootEnv, and the repository that it boots from. */
+interface Asked {
+  readonly name: string;
+  readonly url: string;
+}
+
+/** @throws AppError BOOTENV_NO_SOURCE, or the signal's reason */
 async function requireFile(
   tree: BootTree,
   path: string,
-  { name, url }: { readonly name: string; readonly url: string },
+  asked: Asked,
   signal: AbortSignal,
 ): Promise<void> {
   const answer = await tree.open({
@@ -250,7 +261,11 @@ async function requireFile(
     if (answer.status === 200) return;
   }
   const reason = answer.kind === 'refusal' ? answer.reason : `status ${answer.status}`;
-  throw new AppError('BOOTENV_NO_SOURCE', `BootEnv ${name}: ${path} of ${url}: ${reason}`, {
+  throw noFile(path, asked, reason);
+}
+
+function noFile(path: string, { name, url }: Asked, reason: string): AppError {
+  return new AppError('BOOTENV_NO_SOURCE', `BootEnv ${name}: ${path} of ${url}: ${reason}`, {
     details: { bootEnv: name, path, url },
     hint: `look at the param package-repositories, or open its archive: gnt-bootenv uploadiso ${name}`,
   });

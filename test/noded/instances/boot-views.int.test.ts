@@ -27,7 +27,7 @@ const envOf = (Contents: string, amd64: object = {}) =>
     Templates: [ipxe, { Name: 'seed', Path: '{{.Machine.Path}}/seed', Contents }],
   });
 
-async function createLab(t: TestContext) {
+async function createLab(t: TestContext, { askTimeoutMs = 15_000 } = {}) {
   const dir = await mkdtemp(join(tmpdir(), 'gnt-boot-views-'));
   t.after(() => rm(dir, { recursive: true, force: true }));
   const store = createSqliteStore({ path: join(dir, 'store.sqlite') });
@@ -37,7 +37,7 @@ async function createLab(t: TestContext) {
   const trees = new Map<string, BootSource | null>();
   const sources = { clusters, archives: { find: () => null } };
   const bootViews = createBootViews({
-    ...{ sources, logger: silentLogger },
+    ...{ sources, logger: silentLogger, askTimeoutMs },
     trees: {
       offer: (uuid, source) => void trees.set(uuid, source),
       forget: (uuid) => void trees.delete(uuid),
@@ -286,6 +286,49 @@ test('kernel and initrds of a repository are asked for before anything is change
     assert.ok(isAppError(error, 'BOOTENV_NO_SOURCE'));
     assert.match(error.message, /initrd\.gz of .*: the mirror has no such file/);
     return true;
+  });
+});
+
+test('a mirror that never answers is refused in its time, and a job that is cancelled at once', async (t) => {
+  const { clusters, bootViews, save } = await createLab(t, { askTimeoutMs: 300 });
+  const server = createServer(() => undefined);
+  const url = `http://127.0.0.1:${await listenOnLoopback(server)}/debian`;
+  t.after(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  const repository = { tag: 'main', os: ['debian-12'], arch: 'amd64', url, installSource: true };
+  const instance = instanceRecord({
+    ...{ bootEnv: 'rescue', communication: true },
+    osParameters: { 'package-repositories': JSON.stringify([repository]) },
+  });
+  await clusters.update((cluster) => ({ ...cluster, packageMirrors: { debian: url } }));
+  await save('x', { Kernel: 'linux', Initrds: ['initrd.gz'] });
+  await assert.rejects(bootViews.check(instance, noSecrets, signal), (error) => {
+    assert.ok(isAppError(error, 'BOOTENV_NO_SOURCE'), String(error));
+    assert.match(error.message, /linux, initrd\.gz of .*: no answer within 0\.3 s/);
+    return true;
+  });
+  const cancelled = new AbortController();
+  server.once('request', () => cancelled.abort(new Error('the job is cancelled')));
+  await assert.rejects(
+    bootViews.check(instance, noSecrets, cancelled.signal),
+    /the job is cancelled/,
+  );
+});
+
+test('an installation says nothing where its BootEnv says so, and where it is gone, that is told', async (t) => {
+  const { clusters, bootViews } = await createLab(t);
+  const silent = { ...envOf('x'), Name: 'quiet-install', Meta: { report: 'none' } };
+  const speaking = { ...envOf('x'), Name: 'debian-install', Meta: { report: 'all' } };
+  const run = { ...envOf('x'), Meta: { report: 'none' } };
+  await clusters.saveBootContent({ bootEnvs: [silent, speaking, run], templates: [], params: [] });
+  assert.equal(await bootViews.isSilent({ bootEnv: 'quiet-install' }), true);
+  assert.equal(await bootViews.isSilent({ bootEnv: 'debian-install' }), false);
+  for (const bootEnv of ['rescue', 'local'])
+    assert.equal(await bootViews.isSilent({ bootEnv }), false, 'it installs nothing');
+  await assert.rejects(bootViews.isSilent({ bootEnv: 'gone-install' }), {
+    code: 'BOOTENV_NOT_FOUND',
   });
 });
 
