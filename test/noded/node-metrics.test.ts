@@ -1,15 +1,22 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
+import type { InstanceStatus } from '#shared/contract/instance.ts';
 import type { JobStatus } from '#shared/contract/job.ts';
 import { createMetrics } from '../../metad/control/metrics.ts';
 import { createNodeMetrics } from '../../noded/node-metrics.ts';
+import { threadMs, threadStretches } from '../lab/thread-time.ts';
 
-function createExample(activeJobs: () => readonly JobStatus[] = () => []) {
+const FEW = ['running', 'running', 'ADMIN_down'] as const;
+
+function createExample(
+  activeJobs: () => readonly JobStatus[] = () => [],
+  states: readonly InstanceStatus[] = FEW,
+) {
   const metrics = createNodeMetrics(1_500);
   metrics.observe({
     activeJobs,
-    instanceStates: () => Promise.resolve(['running', 'running', 'ADMIN_down']),
+    instanceStates: () => Promise.resolve(states),
     halts: () => ['disk-full'],
     guestBoots: () => Promise.resolve(['error', 'done', 'done'] as const),
     metadRestarts: () => 2,
@@ -28,6 +35,20 @@ test('jobs are counted while they run, and every state is there before there is 
     assert.match(text, new RegExp(`^gnt_jobs\\{status="${status}"\\} 0$`, 'm'));
   }
   assert.doesNotMatch(text, /gnt_jobs\{status="success"\}/);
+});
+
+test('instances are counted in the time that it takes to look at them', async () => {
+  const states = Array.from({ length: 200_000 }, (_, index) => FEW[index % 3] ?? 'running');
+  const metrics = createExample(undefined, states);
+  await metrics.render();
+  let ratio = Infinity;
+  for (let round = 0; round < 5; round += 1) {
+    const ownMs = threadMs(() => Map.groupBy(states, (status) => status));
+    const { allMs } = await threadStretches(() => metrics.render());
+    ratio = Math.min(ratio, allMs / ownMs);
+  }
+  assert.ok(ratio < 3, `${ratio} times as long`);
+  assert.match(await metrics.render(), /^gnt_instances\{status="ADMIN_down"\} 66666$/m);
 });
 
 test('guests are counted by the verdict of their boot', async () => {
