@@ -59,6 +59,9 @@ export async function createRedisStore(options: RedisStoreOptions): Promise<Stor
   const redis = createClient(options);
   // A wait for replicas holds up whatever comes after it in its connection.
   const writer = options.server.replicas === undefined ? redis : createClient(options);
+  // A connection that fails is told as closed; this tells why: a certificate, a name, a port.
+  let reason: Error | undefined;
+  for (const client of [redis, writer]) client.on('error', (error: Error) => (reason = error));
   try {
     await redis.connect();
     await claimSchema(redis, options);
@@ -70,10 +73,15 @@ export async function createRedisStore(options: RedisStoreOptions): Promise<Stor
     if (error instanceof AppError) throw error;
     throw new AppError(
       'HOST_PREREQUISITE',
-      `the store ${describe(options)} cannot be used: ${messageOf(error)}`,
+      `the store ${describe(options)} cannot be used: ${messageOf(isClosed(error) ? (reason ?? error) : error)}`,
       { cause: error, hint: 'start Redis, or correct --store' },
     );
   }
+}
+
+/** What ioredis says of a connection that it could not make, whatever kept it from it. */
+function isClosed(error: unknown): boolean {
+  return error instanceof Error && error.message === 'Connection is closed.';
 }
 
 function createClient({ server, logger }: RedisStoreOptions): Redis {
