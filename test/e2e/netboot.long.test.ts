@@ -8,7 +8,9 @@ import { createLab, type Lab } from '../../scripts/demo/lab.ts';
 import { endLab } from './support/end-lab.ts';
 import { listenOnLoopback } from '../lab/listen-on-loopback.ts';
 import { debianInstaller } from '../lab/unpacked-packages.ts';
+import { killNode } from '../lab/kill-node.ts';
 import { infoOf, must } from './support/ask-nodes.ts';
+import { receiveUntil } from './support/receive-until.ts';
 
 /** An instance that boots Debian's own installer from its channel, by a boot environment. */
 let lab: Lab;
@@ -34,7 +36,37 @@ const PLAIN = {
   Templates: [{ Name: 'ipxe', ID: 'default-ipxe.tmpl', Path: '{{.Machine.MacAddr "ipxe"}}.ipxe' }],
 };
 
+/** Debian's installer in a normal run, which says by the channel that it is up, and stays. */
+const RESCUE = {
+  Name: 'rescue',
+  OS: {
+    Name: 'debian-12',
+    SupportedArchitectures: {
+      amd64: {
+        Kernel: 'debian-installer/amd64/linux',
+        Initrds: ['debian-installer/amd64/initrd.gz'],
+        BootParams: [
+          'auto=true priority=critical preseed/url={{.Machine.Url}}/preseed.cfg',
+          'netcfg/no_default_route=true netcfg/get_nameservers=169.254.169.254',
+          'netcfg/choose_interface=auto netcfg/get_hostname=rescue netcfg/get_domain=test',
+        ].join(' '),
+      },
+    },
+  },
+  Templates: [
+    ...PLAIN.Templates,
+    {
+      Name: 'preseed',
+      Path: '{{.Machine.Path}}/preseed.cfg',
+      Contents:
+        'd-i preseed/early_command string wget -q -O /dev/null --post-data rescued http://169.254.169.254/ganeti/latest/write; sleep 600\n',
+    },
+  ],
+};
+
 const gets: string[] = [];
+/** What happens in the middle of a file, before its transfer is cut. */
+let onCut: (name: string) => Promise<void> = () => Promise.resolve();
 /** Whether the files are gone by the time that they are fetched. */
 let isGone = false;
 async function answer(
@@ -54,6 +86,7 @@ async function answer(
   await pipeline(file.createReadStream({ autoClose: false, end: end - 1 }), response, {
     end: !isFirst,
   });
+  if (isFirst) await onCut(name);
   // As whatever restarts on the way would.
   return isFirst ? response.destroy() : response;
 }
@@ -79,6 +112,7 @@ async function writeContent(): Promise<string> {
   for (const section of ['bootenvs', 'templates'])
     await mkdir(join(folder, section), { recursive: true });
   await writeFile(join(folder, 'bootenvs/plain.json'), JSON.stringify(PLAIN));
+  await writeFile(join(folder, 'bootenvs/rescue.json'), JSON.stringify(RESCUE));
   await writeFile(join(folder, 'templates/probe.tmpl'), PROBE);
   return folder;
 }
@@ -130,3 +164,25 @@ test('an installer that cannot be fetched ends the installation by itself', asyn
     'its old disks are its own again',
   );
 });
+
+test(
+  'a daemon that is killed while a machine loads is followed by one that serves it to its end',
+  { timeout: 480_000 },
+  async () => {
+    isGone = false;
+    gets.length = 0;
+    await must(lab.run('gnt-instance', ['modify', '--bootenv', RESCUE.Name, NAME]));
+    const isReplaced = Promise.withResolvers<void>();
+    onCut = async (name) => {
+      if (name !== 'initrd.gz') return;
+      await killNode(lab);
+      await lab.startNode();
+      isReplaced.resolve();
+    };
+    await must(lab.run('gnt-instance', ['startup', NAME]));
+    await isReplaced.promise;
+    await receiveUntil(lab, NAME, 'rescued', 300_000);
+    assert.equal(gets.at(-1), 'initrd.gz', gets.join());
+    assert.ok(gets.length >= 4, gets.join());
+  },
+);
