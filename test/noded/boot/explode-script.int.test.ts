@@ -40,6 +40,12 @@ async function tarOf(entries: readonly (readonly [string, Buffer | string])[]): 
   return buffer(archive);
 }
 
+function compress(program: string, bytes: Buffer): Buffer {
+  const { stdout, status } = spawnSync(program, ['-c'], { input: bytes, maxBuffer: 1 << 26 });
+  assert.equal(status, 0, program);
+  return stdout;
+}
+
 const KERNEL = Buffer.alloc(1_300_000, 'kernel');
 const LONG = `${'folder/'.repeat(20)}${'n'.repeat(200)}`;
 
@@ -54,7 +60,8 @@ test('a tar archive gets an index that the host takes, of itself where it is not
     ['../out', Buffer.from('out')],
     ['boot/line\nbreak', Buffer.from('refused')],
   ]);
-  for (const archive of [tar, gzipSync(tar)]) {
+  const compressed = ['xz', 'zstd', 'bzip2'].map((program) => compress(program, tar));
+  for (const archive of [tar, gzipSync(tar), ...compressed]) {
     const { output, errors, status } = await explode(t, archive);
     assert.equal(status, 0, errors);
     assert.match(errors, /^3 files(, where they .*)?, 2 links, 3 names left out$/m);
