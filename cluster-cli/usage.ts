@@ -77,8 +77,19 @@ export function errorOfUsage(
     const help = near ? `did you mean ${near}?` : `see: ${program} --help`;
     return new AppError('USAGE', message, { hint: help });
   }
-  return new AppError('USAGE', message, { hint: near ? `did you mean ${near}?` : helpHint });
+  const known = OF_OPTIONS.find(([option]) => message.includes(option))?.[1];
+  return new AppError('USAGE', message, {
+    hint: near ? `did you mean ${near}?` : (known ?? helpHint),
+  });
 }
+
+/** Where help would not say what to write instead of a word that others have. */
+const OF_OPTIONS: readonly (readonly [option: string, hint: string])[] = [
+  [
+    "--disk-template <template>' argument",
+    'thin volumes of LVM are plain, in a pool that gnt-cluster modify --vg-name GROUP/POOL names; there is no template for ZFS, DRBD or Ceph',
+  ],
+];
 
 /**
  * An unknown option is quoted with what was attached to it, which may be a misspelled option's

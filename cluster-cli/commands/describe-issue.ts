@@ -70,8 +70,28 @@ export function describeIssue(issue: Issue, input: unknown): string {
   return [
     [option, ...below].join(' '),
     ...(isShown ? [`'${inUnit(value, issue.path).slice(0, MAX_VALUE_CHARACTERS)}'`] : []),
-    reasonOf(issue),
+    splitReason(issue).reason,
   ].join(': ');
+}
+
+/** What to write instead; undefined: the reason says all there is to say. */
+export function nextStepOf(issue: Issue): string | undefined {
+  const isNumber =
+    (issue.code === 'too_small' || issue.code === 'too_big') && issue.origin !== 'string';
+  if (!isNumber && issue.code !== 'invalid_value') return splitReason(issue).step;
+  if (issue.code === 'invalid_value') return `write ${issue.values.map(String).join(' or ')}`;
+  return issue.code === 'too_small'
+    ? `give ${inUnit(issue.minimum, issue.path)} or more`
+    : `give ${inUnit(issue.maximum, issue.path)} or less`;
+}
+
+/** The schemas' own words have it behind a colon, or are what was expected. */
+function splitReason(issue: Issue): { readonly reason: string; readonly step?: string } {
+  const reason = reasonOf(issue);
+  const [, before, step] = /^(.*): ((?:use|write|give) .*)$/s.exec(reason) ?? [];
+  if (before !== undefined && step !== undefined) return { reason: before, step };
+  const [, expected] = /^expected (.*)$/s.exec(reason) ?? [];
+  return expected === undefined ? { reason } : { reason, step: `write ${expected}` };
 }
 
 /** A size as it was given, by its field's name; other values as they are. */

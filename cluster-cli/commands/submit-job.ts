@@ -6,7 +6,7 @@ import { canBeMasked } from '#shared/secret/mask.ts';
 import type { Context } from '../terminal/context.ts';
 import { CommandFailure } from '../failures/failure.ts';
 import type { SubmitOptions } from './submit.ts';
-import { describeIssue } from './describe-issue.ts';
+import { describeIssue, nextStepOf } from './describe-issue.ts';
 import { watchJob } from '../progress/watch.ts';
 import { renderHookBook } from '../render/hook-book.ts';
 import { promptHidden, promptShown } from '../terminal/prompt.ts';
@@ -63,8 +63,11 @@ function warnOfShortValues(context: Context, opcode: Opcode): void {
 function validateOpcode(input: OpcodeInput): Opcode {
   const parsed = opcodeSchema.safeParse(input);
   if (parsed.success) return parsed.data;
-  const problems = parsed.error.issues.map((issue) => describeIssue(issue, input));
+  const { issues } = parsed.error;
+  const problems = issues.map((issue) => describeIssue(issue, input));
+  const steps = new Set(issues.flatMap((issue) => nextStepOf(issue) ?? []));
   throw new AppError('VALIDATION', problems.join('; '), {
+    ...(steps.size > 0 && { hint: [...steps].join('; ') }),
     details: { fields: parsed.error.issues.map((issue) => issue.path.join('.')) },
   });
 }

@@ -85,7 +85,9 @@ export function plannedSize(
       disks.length === 0
         ? 'no disks'
         : `disk 0${disks.length > 1 ? ` to ${disks.length - 1}` : ''}`;
-    throw new AppError('VALIDATION', `instance '${name}' has no disk ${index}: it has ${there}`);
+    throw new AppError('VALIDATION', `instance '${name}' has no disk ${index}: it has ${there}`, {
+      hint: `gnt-instance info ${name} shows them`,
+    });
   }
   const sizeBytes = absolute ? amountBytes : disk.sizeBytes + amountBytes;
   if (sizeBytes > disk.sizeBytes) return sizeBytes;

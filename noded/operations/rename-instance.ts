@@ -48,5 +48,7 @@ export async function refuseTaken(
     if (isAppError(error, 'INSTANCE_NOT_FOUND')) return;
     throw error;
   }
-  throw new AppError('INSTANCE_EXISTS', `there is an instance '${name}' already`);
+  throw new AppError('INSTANCE_EXISTS', `there is an instance '${name}' already`, {
+    hint: 'choose another name; gnt-instance list shows those that there are',
+  });
 }

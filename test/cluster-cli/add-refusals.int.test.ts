@@ -96,7 +96,7 @@ const refusals: readonly (readonly [string, readonly string[], RegExp])[] = [
   [
     'a checksum that is none',
     ['--os-image-checksum', 'md5:00', 'web1'],
-    /^error\[VALIDATION\]: --os-image-checksum: 'md5:00': expected sha256:HEX or sha512:HEX$/m,
+    /^error\[VALIDATION\]: --os-image-checksum: 'md5:00'.*\nhint: write sha256:HEX or sha512:HEX$/m,
   ],
   [
     'a private SSH key',

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { writeFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { createLab, type Lab } from '../../scripts/demo/lab.ts';
@@ -19,6 +19,10 @@ before(async () => {
   await lab.startNode();
   await addHostOs(lab, 'words');
   await addHostOs(lab, 'stranger');
+  await addHostOs(lab, 'inside');
+  const inside = join(lab.paths.osSearchPath[0] ?? '', 'inside/untrusted');
+  await mkdir(inside);
+  await writeFile(join(inside, 'create'), '#!/bin/sh\n', { mode: 0o755 });
   await addHostOs(lab, 'broken', { create: 'echo no luck; exit 3' });
   const bootEnv = 'Name: rescue\nOS:\n  Name: debian-12\n';
   await writeFile(join(lab.paths.root, 'rescue.yaml'), bootEnv);
@@ -38,4 +42,10 @@ after(() => disposeLab(lab));
 test('each mistake is told as it is written down', async (t) => {
   const isRenewed = process.env['GNT_UPDATE_MISTAKES'] !== undefined;
   await followTranscript(t, lab, { file, isRenewed });
+});
+
+test('each refusal has the next step', async () => {
+  const blocks = (await readFile(file, 'utf8')).split('\n\n');
+  const silent = blocks.filter((block) => /^error\[/m.test(block) && !/^hint: /m.test(block));
+  assert.deepEqual(silent, []);
 });

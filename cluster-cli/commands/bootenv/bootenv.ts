@@ -94,7 +94,9 @@ function objectOf(name: string | undefined, { template, param }: ObjectOptions):
   ];
   const [object] = given;
   if (object !== undefined && given.length === 1) return object;
-  throw new AppError('USAGE', 'give the name of a BootEnv, or --template ID, or --param NAME');
+  throw new AppError('USAGE', 'give the name of a BootEnv, or --template ID, or --param NAME', {
+    hint: 'gnt-bootenv list shows what there is',
+  });
 }
 
 /** `gnt-bootenv show NAME`. @throws AppError, CommandFailure */

@@ -88,6 +88,7 @@ function attempt<T>(path: string, read: () => T): T {
     const reason = code === 'ENOENT' ? 'no such file or folder' : code;
     throw new AppError('FILE_UNREADABLE', `${path} cannot be read: ${reason}`, {
       details: { file: path },
+      hint: 'check the name and the permissions of the file',
       cause: error,
     });
   }
