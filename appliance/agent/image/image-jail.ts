@@ -1,4 +1,5 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import { AppError } from '#shared/errors/app-error.ts';
 import { type CommandOptions, type CommandResult, tryCommand } from '../process/command.ts';
 import { HeldNamespace, PERL, planConfineCommand } from '../process/held-namespace.ts';
 
@@ -8,6 +9,19 @@ export const JAILED_DISK = '/disk';
 
 /** Of programs that run together: behind the standard ones. A shell knows no more than 9. */
 const FIRST_OUTPUT = 3;
+
+/** What the program says first that confines them. */
+const NOT_STARTED = 'confine: ';
+
+/** The appliance's failure, and none of the image's. */
+function notStarted(stderr: string): AppError {
+  const [reason = ''] = stderr.trim().split('\n');
+  return new AppError(
+    'COMMAND_FAILED',
+    `the tools that read images could not be started in the appliance: ${reason}`,
+    { hint: 'this tells nothing of the image; gnt-appliance build makes the appliance anew' },
+  );
+}
 
 /**
  * Where tools read images: a root directory with programs and libraries, read-only, and two more
@@ -34,12 +48,16 @@ export class ImageJail implements AsyncDisposable {
     args: readonly string[],
     options?: CommandOptions,
   ): Promise<CommandResult> {
-    return await tryCommand(PERL, this.#plan([program, ...args]), options);
+    const result = await tryCommand(PERL, this.#plan([program, ...args]), options);
+    // No tool that reads an image begins its complaints so.
+    if (result.stderr.startsWith(NOT_STARTED)) throw notStarted(result.stderr);
+    return result;
   }
 
   /**
    * Runs up to three programs side by side. One shell starts them, since to get into the jail takes
    * longer than most of what they do. They are not kept from each other.
+   * @throws AppError COMMAND_FAILED when they could not be started, as `run`
    */
   async runTogether<const T extends readonly (readonly string[])[]>(
     programs: T,
@@ -47,10 +65,12 @@ export class ImageJail implements AsyncDisposable {
     const plan = this.#plan(['/bin/sh', '-c', planTogether(programs)]);
     const moreOutputs = 2 * programs.length;
     const { status, stdout, stderr, more } = await tryCommand(PERL, plan, { moreOutputs });
-    const statuses = status === 0 ? stdout.split('\n') : [];
+    // It ends well however its programs do, and what it says itself is none of theirs.
+    if (status !== 0) throw notStarted(stderr || `the shell ended with ${status}`);
+    const statuses = stdout.split('\n');
     const results = programs.map((_, index) => ({
       // Without a line of its own it was not even started.
-      status: Number(statuses[index] || status || 128),
+      status: Number(statuses[index] || 128),
       stdout: more[2 * index] ?? '',
       stderr: more[2 * index + 1] || stderr,
       more: [],

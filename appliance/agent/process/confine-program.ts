@@ -19,7 +19,7 @@
  * in it; the third loses what a script can do without and becomes the program. `unpack` is for one
  * that makes files and nothing else: it has no network, and may not mount, change its root, start a
  * process or reach one. `nobody` is for one that reads what a user brought: it is another user's,
- * without any capability, network or environment. All of this is done here rather than by programs
+ * without any capability, network, socket or environment. All of this is done here rather than by programs
  * of its own, since starting one costs more than anything that it does.
  */
 export const CONFINE_PROGRAM = String.raw`
@@ -52,13 +52,15 @@ my @refused = $machine eq 'x64'
   : ([0xc00000b7, 280, 241, 224, 225, 104, 294, 105, 273, 106],
      [0x40000028, 386, 364, 87, 115, 347, 401, 128, 379, 129]);
 
-# Refused to who unpacks, besides: clone, clone3, fork, vfork, ptrace, process_vm_readv, process_vm_writev, kcmp, pidfd_open,
+# Refused to who unpacks and who reads images, besides: ptrace, process_vm_readv, process_vm_writev, kcmp, pidfd_open,
 # pidfd_getfd, socket, socketpair, mount, umount2, pivot_root, chroot, unshare, setns, open_by_handle_at, open_tree,
-# move_mount, fsopen, fsconfig, fsmount, fspick, mount_setattr, add_key, request_key, keyctl, userfaultfd, io_uring_setup;
-# and each ABI but the machine's own.
-my @refused_to_unpack = $machine eq 'x64'
-  ? (56, 435, 57, 58, 101, 310, 311, 312, 434, 438, 41, 53, 165, 166, 155, 161, 272, 308, 304, 428 .. 433, 442, 248, 249, 250, 323, 425)
-  : (220, 435, 117, 270, 271, 272, 434, 438, 198, 199, 40, 39, 41, 51, 97, 268, 265, 428 .. 433, 442, 217, 218, 219, 282, 425);
+# move_mount, fsopen, fsconfig, fsmount, fspick, mount_setattr, add_key, request_key, keyctl, userfaultfd, io_uring_setup,
+# io_uring_enter, io_uring_register; and each ABI but the machine's own. A network namespace keeps nobody from sockets of vsock.
+my @refused_to_read = $machine eq 'x64'
+  ? (101, 310, 311, 312, 434, 438, 41, 53, 165, 166, 155, 161, 272, 308, 304, 428 .. 433, 442, 248, 249, 250, 323, 425 .. 427)
+  : (117, 270, 271, 272, 434, 438, 198, 199, 40, 39, 41, 51, 97, 268, 265, 428 .. 433, 442, 217, 218, 219, 282, 425 .. 427);
+# And to who unpacks, who needs no second process and no thread: clone, clone3, fork, vfork.
+my @refused_to_unpack = (@refused_to_read, $machine eq 'x64' ? (56, 435, 57, 58) : (220, 435));
 my ($has_network, $is_nobody) = (1, 0);
 
 sub call {
@@ -215,6 +217,7 @@ sub unpack_files {
 }
 sub run_as_nobody {
   ($has_network, $is_nobody, @kept) = (0, 1);
+  @refused = ([@{$refused[0]}, @refused_to_read]);
   run(@_);
 }
 my ($mode, @args) = @ARGV;
