@@ -5,10 +5,12 @@ import type { GuestState } from '#shared/contract/guest-handover.ts';
 import type { InstallReport } from '#shared/contract/install-event.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { isPathSigned, readIntroduction } from '#shared/secret/event-signature.ts';
+import { reveal } from '#shared/secret/secret.ts';
 import type { Address } from '../dialects/address.ts';
 import { Site, type SiteState } from '../dialects/site.ts';
 import type { Resource } from '../dialects/tree.ts';
 import {
+  MAX_FORMER_VALUES,
   MAX_QUEUE_BYTES,
   MAX_RENDERED_SITES,
   UNANSWERED_BEYOND_CONNECTIONS,
@@ -22,6 +24,7 @@ import { createSessionTokens } from './session-tokens.ts';
 import type { SessionTokens } from './session-tokens.ts';
 import { TokenBucket } from '#shared/bounds/token-bucket.ts';
 
+const NO_VALUES: readonly string[] = [];
 const NO_SOCKETS: ReadonlySet<Socket> = new Set();
 
 /**
@@ -51,6 +54,7 @@ export class Instance {
   #reporting: Set<string> | undefined;
   #lifecycle: GuestLifecycle | undefined;
   #isInherited = false;
+  #formerValues: readonly string[] = NO_VALUES;
   #isLeaving = false;
   /**
    * Requests that wait for the end of their answers; counted by their connections (http/peer.ts).
@@ -143,9 +147,18 @@ export class Instance {
     this.#isInherited = true;
   }
 
+  /**
+   * Private and secret values that were changed while the guest is up, which has the former ones. The
+   * same array as long as it says the same.
+   */
+  get formerValues(): readonly string[] {
+    return this.#formerValues;
+  }
+
   /** Another guest starts: it has what it is served here, wherever the last one was to go. */
   beginAnew(): void {
     this.#isInherited = false;
+    this.#formerValues = NO_VALUES;
     this.stay();
   }
 
@@ -210,7 +223,7 @@ export class Instance {
       ...{ instanceId: this.#view.instanceId, password: this.#password },
       ...{ tokens: this.#tokens?.handOver() ?? null },
       ...{ toGuest: this.toGuest.hold(), toHost: this.toHost.hold() },
-      hiddenInputs: [...(this.#lifecycle?.hiddenInputs ?? [])],
+      hiddenInputs: [...(this.#lifecycle?.hiddenInputs ?? []), ...this.#formerValues],
     };
   }
 
@@ -235,6 +248,7 @@ export class Instance {
     [this.#toGuest, this.#toHost] = queues;
     this.setPassword(password);
     this.#lifecycle?.takeOver(hiddenInputs);
+    this.#formerValues = hiddenInputs.slice(-MAX_FORMER_VALUES);
     // What that metad had lost, its guest may know, and say here.
     this.inherit();
   }
@@ -296,12 +310,21 @@ export class Instance {
       this.#password = '';
       this.replaceTokens();
     }
-    this.#view = keepKnownSecrets(this.#view, view);
+    const former = this.#view;
+    this.#view = keepKnownSecrets(former, view);
+    this.#keepFormerValues(former);
     if (!view.lifecycle) this.#lifecycle = undefined;
     else if (this.#lifecycle) this.#lifecycle.follow(view.lifecycle);
     else this.#lifecycle = new GuestLifecycle(view.lifecycle);
     this.#extraLeaves = extraLeaves;
     this.#renew();
+  }
+
+  #keepFormerValues(former: ServedView): void {
+    const values = valuesThatWere(former, this.#view);
+    if (values.length === 0) return;
+    const all = new Set([...this.#formerValues, ...values]);
+    this.#formerValues = [...all].slice(-MAX_FORMER_VALUES);
   }
 
   /** Ends every session token that was given out. */
@@ -383,6 +406,15 @@ function keepKnownSecrets(known: ServedView, next: ServedView): ServedView {
   );
   const boot = next.keepsBoot ? known.boot : next.boot && keepBootFiles(known, next.boot);
   return { ...next, osParameters, ...(boot && { boot }) };
+}
+
+/** Private and secret values that a view had, and a later one has others for, or none. */
+function valuesThatWere(former: ServedView, view: ServedView): readonly string[] {
+  return [...former.osParameters].flatMap(([name, { value, visibility }]) => {
+    if (value === null || visibility === 'public') return [];
+    const now = view.osParameters.get(name)?.value;
+    return now && reveal(now) === reveal(value) ? [] : [reveal(value)];
+  });
 }
 
 /**

@@ -41,6 +41,11 @@ export const MAX_BODY_BYTES = MAX_BOOT_STATUS_BYTES;
  * its forms are up to four times as long.
  */
 export const MAX_OUTPUT_LINE_LENGTH = 256 * 1024;
+/**
+ * Values that were changed while a guest is up, and are hidden in its words all the same; the oldest
+ * is forgotten. Each makes the mask dearer.
+ */
+export const MAX_FORMER_VALUES = 256;
 /** OpenStack's limit for the `password` leaf: 255 bytes in four metadata items. */
 export const MAX_PASSWORD_BYTES = 1020;
 /**

@@ -1,30 +1,18 @@
 import { isAbsolute } from 'node:path';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
-import { AppError, isAppError } from '#shared/errors/app-error.ts';
-import { nameDiskFull } from '#shared/errors/disk-full.ts';
-import { MIB } from '#shared/units/bytes.ts';
+import { isAppError } from '#shared/errors/app-error.ts';
 import { ApplianceFailure } from '../appliance/follow-appliance.ts';
 import { installationParameters } from '../instances/installation-parameters.ts';
 import { noSecrets } from '../instances/job-secrets.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
 import type { StageFailure } from '../jobs/stage-failure.ts';
 import { startInstallDeadline } from './install-deadline.ts';
+import { explainDiskFull } from './explain-disk-full.ts';
 import { inStage } from './install-error.ts';
 import { InstallRun } from './install-run.ts';
 import { openArchive, type ArchiveRequest } from './open-archive.ts';
 import { runHelperScript, type ScriptRequest } from './run-helper-script.ts';
 import type { InstallerDependencies, InstallPlace, InstallRequest } from './install-request.ts';
-
-/** As these an I/O error of a full host may show itself inside the guest. */
-const possiblyDiskFull = [
-  'IMAGE_DUMP',
-  'SCRIPT_FAILED',
-  'HOOK_FAILED',
-  'PACKAGE_INVALID',
-  'INTERNAL',
-  'COMMAND_FAILED',
-] as const;
-const FULL_BELOW_BYTES = MIB;
 
 /** What decides how much memory the machine of an installation takes. */
 type MachineToRun = Pick<InstallRequest, 'isFromMedium' | 'appliance'>;
@@ -189,7 +177,11 @@ class StagedInstaller implements Installer {
   /** Records a failure. @returns it, for the job */
   async #fail(run: InstallRun, error: unknown): Promise<StageFailure> {
     const stage = (error instanceof ApplianceFailure ? error.stage : null) ?? run.stage;
-    const explained = await this.#explainDiskFull(error);
+    const explained = await explainDiskFull(
+      error,
+      () => this.#dependencies.disks.freeBytes(),
+      'gnt-instance reinstall',
+    );
     // The store is on the same file system: what was half written goes first, so that the failure
     // can be recorded.
     if (run.disks?.areBeside === true || isAppError(explained, 'DISK_FULL'))
@@ -207,19 +199,5 @@ class StagedInstaller implements Installer {
       install,
     });
     return failure;
-  }
-
-  /** A guest sees a full host as an I/O error, this process as ENOSPC: say what it was. */
-  async #explainDiskFull(error: unknown): Promise<unknown> {
-    // Without this, what this process was told itself would be named only when it is recorded.
-    const named = nameDiskFull(error);
-    if (!isAppError(named) || !possiblyDiskFull.some((code) => code === named.code)) return named;
-    const free = await this.#dependencies.disks.freeBytes().catch(() => Number.MAX_SAFE_INTEGER);
-    if (free > FULL_BELOW_BYTES) return named;
-    return new AppError('DISK_FULL', `the node's disk is full: ${named.message}`, {
-      hint: 'free space below var/lib/gnt, then gnt-instance reinstall',
-      details: named.details,
-      cause: named,
-    });
   }
 }

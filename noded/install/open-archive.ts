@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { statfs } from 'node:fs/promises';
 import { buffer } from 'node:stream/consumers';
 import { pack } from 'tar-stream';
 import { BUILT_APPLIANCE } from '#shared/contract/appliance-manifest.ts';
@@ -12,6 +13,7 @@ import { NO_PAST, planNewInstance } from '../instances/plan-record.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
 import { randomChannelMac } from '../records/channel-addresses.ts';
 import { runAppliance } from './appliance-session.ts';
+import { explainDiskFull } from './explain-disk-full.ts';
 import { inStage } from './install-error.ts';
 import type { InstallerDependencies } from './install-request.ts';
 import { planInstall } from './plan-install.ts';
@@ -98,11 +100,21 @@ export async function openArchive(
   } catch (thrown) {
     const error: unknown =
       context.signal.aborted && !isAppError(thrown) ? context.signal.reason : thrown;
-    throw inStage(tellRefusal(error), stages.stage, stages.log.tail(), mask);
+    const explained = await explainDiskFull(
+      tellRefusal(error),
+      () => freeBytesAt(targetPath),
+      'gnt-bootenv uploadiso',
+    );
+    throw inStage(explained, stages.stage, stages.log.tail(), mask);
   } finally {
     await stages.log.close();
     await removeLogs(logDir, instance.uuid);
   }
+}
+
+async function freeBytesAt(path: string): Promise<number> {
+  const { bavail, bsize } = await statfs(path);
+  return bavail * bsize;
 }
 
 /** What the script says of the archive, in place of how an OS definition's script fails. */

@@ -157,6 +157,31 @@ test('no text of a boot is told that may quote a secret which was lost with anot
   assert.deepEqual(await quote(), [['it is s3cret-value', ''], 's3cret-value']);
 });
 
+test('what a guest got before its value was changed stays hidden until it starts again', async () => {
+  await lab.control('DELETE', `/v1/instances/${view.uuid}`);
+  const serve = async (key: object, hush: string, query: '' | '?guest=up'): Promise<void> => {
+    revision += 1;
+    const secret = { value: hush, visibility: 'secret' as const };
+    const osParameters = { ...view.osParameters, ...key, hush: secret };
+    assert.equal((await lab.put({ ...view, revision, osParameters }, query)).status, 204);
+  };
+  const quote = async (): Promise<unknown> => {
+    await post('events', { name: 'init-local', event_type: 'start' });
+    const since = (await eventsUntil(lab, 0, (some) => some.length > 0)).at(-1)?.sequence ?? 0;
+    const errors = ['former-secret, former-key and later-secret'];
+    assert.equal(await post('status', { v1: { 'modules-final': { errors } } }), 204);
+    const isResult = ({ event }: MetadEvent): boolean => event.type === 'boot-result';
+    const said = (await eventsUntil(lab, since, (some) => some.some(isResult))).find(isResult);
+    return said?.event.type === 'boot-result' && said.event.result.errors;
+  };
+  const key = { hidden: { value: 'former-key', visibility: 'private' as const } };
+  await serve(key, 'former-secret', '');
+  await serve({}, 'later-secret', '?guest=up');
+  assert.deepEqual(await quote(), ['<redacted>, <redacted> and <redacted>']);
+  await serve({}, 'later-secret', '');
+  assert.deepEqual(await quote(), ['former-secret, former-key and <redacted>']);
+});
+
 test('without the ganeti dialect nobody listens', async () => {
   revision += 1;
   await lab.put({ ...view, revision, dialects: ['nocloud'] });

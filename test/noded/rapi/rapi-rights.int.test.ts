@@ -24,6 +24,7 @@ before(async () => {
   await writeFile(join(images, 'a.raw'), Buffer.alloc(4096, 1));
   await writeFile(join(lab.paths.root, 'secret'), Buffer.alloc(4096, 1), { mode: 0o600 });
   await symlink(join(lab.paths.root, 'secret'), join(images, 'link.raw'));
+  await keepArchive(join(images, 'd.iso'));
   const users = { writer: 'write', alice: 'write,instance:a-*', bob: 'write,tag:team-b' };
   const lines = Object.entries(users).map(([name, options]) => {
     const digest = createHash('md5').update(`${name}:Ganeti Remote API:${PASSWORD}`).digest('hex');
@@ -41,6 +42,17 @@ after(async () => {
   await lab.dispose();
   assert.deepEqual(leftovers, []);
 });
+
+/** An archive, and what an appliance has made of it on this node before, under another name. */
+async function keepArchive(path: string): Promise<void> {
+  const kept = lab.paths.bootArchivesDir;
+  const sha256 = createHash('sha256').update('kernel').digest('hex');
+  await mkdir(kept, { recursive: true });
+  await writeFile(path, 'kernel');
+  await writeFile(join(kept, `${sha256}.data`), 'kernel');
+  await writeFile(join(kept, `${sha256}.index`), '0 6 linux\n');
+  await writeFile(join(kept, 'names.json'), JSON.stringify({ 'before.iso': sha256 }));
+}
 
 const ask = (path: string, asking: Asking = {}) =>
   askRapi({ port, certificateFile: join(lab.paths.root, 'etc/gnt/rapi.pem') }, path, {
@@ -215,4 +227,30 @@ test('BootEnvs and profiles are made, read and removed by users that are bound t
     assert.match(await submit('DELETE', path), /"status":"success"/);
     assert.equal((await ask(path)).status, 404);
   }
+});
+
+test('an archive in a folder that the operator names is uploaded, and a BootEnv boots from it', async () => {
+  const post = async (path: string, body: object) => {
+    const answer = await ask(path, { method: 'POST', body: JSON.stringify(body) });
+    assert.equal(answer.status, 200, JSON.stringify(answer.body));
+    return JSON.stringify(await ended(Number(answer.body)));
+  };
+  const amd64 = { IsoFile: 'd.iso', Kernel: 'linux' };
+  const Templates = [
+    { Name: 'ipxe', ID: 'default-ipxe.tmpl', Path: '{{.Machine.MacAddr "ipxe"}}.ipxe' },
+  ];
+  const OS = { Name: 'debian-12', SupportedArchitectures: { amd64 } };
+  const made = await post('/2/bootenvs', { bootenvs: [{ Name: 'live', OS, Templates }] });
+  assert.match(made, /"status":"success"/);
+  const instance = { no_install: true, instance_communication: true, bootenv: 'live' };
+  const os_image = 'https://example.com/a.raw';
+  const early = await create('web10', { ...instance, os_image });
+  assert.match(early.job, /BOOTENV_NO_SOURCE|nothing to boot from/);
+  const named = await lab.run('gnt-cluster', ['modify', '--remote-folders', images]);
+  assert.equal(named.status, 0, named.stderr);
+  const uploaded = await post('/2/bootenvs/live/uploadiso', { source: join(images, 'd.iso') });
+  assert.match(uploaded, /"status":"success"/);
+  assert.match(uploaded, /"isoFile":"d\.iso"/);
+  const booting = await create('web10', { ...instance, os_image });
+  assert.match(booting.job, /"status":"success"/, booting.job);
 });
