@@ -87,7 +87,7 @@ export function errorOfUsage(
 const OF_OPTIONS: readonly (readonly [option: string, hint: string])[] = [
   [
     "--disk-template <template>' argument",
-    'LVM volumes are plain, of the group of gnt-cluster modify --vg-name, and not thin; there is no template for ZFS, DRBD or Ceph',
+    'thin volumes of LVM are plain, in a pool that gnt-cluster modify --vg-name GROUP/POOL names; there is no template for ZFS, DRBD or Ceph',
   ],
 ];
 

@@ -14,7 +14,9 @@ import type { InstanceDisks } from './disks/instance-disks.ts';
 import { createMovingDisks, type MovingDisks } from './disks/moving-disks.ts';
 import { createSharedFolder, type SharedFolder } from './disks/shared-folder.ts';
 import { createLvm, type Lvm } from './disks/volumes/lvm.ts';
+import { createOwnVolumes } from './disks/volumes/own-volumes.ts';
 import { withVolumes } from './disks/volumes/volume-disks.ts';
+import { withVolumeSnapshots } from './disks/volumes/volume-snapshots.ts';
 import { createSnapshotDisks, type SnapshotDisks } from './disks/snapshot-disks.ts';
 import {
   createAcceleratorChooser,
@@ -145,9 +147,11 @@ export async function startHost(parts: HostParts): Promise<NodeHost> {
     (uuid) => bringBack(uuid, { nodeName: config.nodeName, ...records, moving, logger }),
     shared,
   );
+  const here = { nodeName: config.nodeName, owns: records.owns };
+  const volumes = createOwnVolumes(lvm, here);
   const disks = withVolumes(files, lvm, {
-    ...{ nodeName: config.nodeName, owns: records.owns },
-    loadGroup: async () => (await records.clusters.load()).vgName,
+    ...here,
+    loadPlace: async () => (await records.clusters.load()).vgName,
   });
   const moving = createMovingDisks(paths.disksDir, disks);
   const lease = undo.use(
@@ -179,7 +183,9 @@ export async function startHost(parts: HostParts): Promise<NodeHost> {
     disks,
     lvm,
     shared,
-    snapshots: createSnapshotDisks(paths.disksDir, disks),
+    snapshots: withVolumeSnapshots(createSnapshotDisks(paths.disksDir, disks), volumes, {
+      ...{ disksDir: paths.disksDir, disks },
+    }),
     moving,
     images,
     catalogue,

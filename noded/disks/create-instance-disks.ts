@@ -200,6 +200,7 @@ export function createInstanceDisks(
       await syncPath(disksDir);
     },
     volumeRoom: () => Promise.resolve(undefined),
+    isPoolFull: () => Promise.resolve(false),
     hasFiles: async ({ uuid }) => {
       const dir = dirOf({ uuid });
       // What a link leads to may hang, and is never a volume's.

@@ -42,7 +42,9 @@ export interface InstanceDisks {
   freeBytes(): Promise<number>;
   /** Size of the file system. */
   totalBytes(): Promise<number>;
-  /** Of the volume group for new disks, as of some seconds ago; undefined: there is none. */
+  /** Whether it has volumes in a thin pool that has no room for what its guest writes. */
+  isPoolFull(instance: Pick<InstanceRecord, 'uuid'>): Promise<boolean>;
+  /** Of where new volumes are made, as of some seconds ago; undefined: there is no such place. */
   volumeRoom(): Promise<HostRoom['volumes']>;
   /**
    * Blocks that its disks have and write anew in their place: none of one with snapshots, which

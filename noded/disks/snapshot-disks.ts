@@ -7,10 +7,8 @@ import { syncFlatDirectory, syncPath } from '#shared/files/durable.ts';
 import { sharesBlocks } from './copy-disks.ts';
 import { holdImages } from './hold-images.ts';
 import type { InstanceDisks } from './instance-disks.ts';
-import { refused } from './volumes/volume-disks.ts';
 import { diskPath, listNames, settleDisks, successorPath } from './install-disks.ts';
 
-type Owner = Pick<InstanceRecord, 'uuid' | 'instanceId' | 'disks'>;
 type Snapshots = InstanceRecord['snapshots'];
 
 /** How the folder of a snapshot begins, finished or not. */
@@ -40,7 +38,12 @@ export interface PausableMachine {
   resume(): Promise<void>;
 }
 
-/** Moments of an instance's disks, which share their blocks with them: below the instance's folder. */
+type Known = Pick<InstanceRecord, 'uuid' | 'diskTemplate'>;
+
+/**
+ * Moments of an instance's disks, which share their blocks with them: below the instance's folder, or
+ * in the thin pool of its volumes.
+ */
 export interface SnapshotDisks {
   /**
    * Whether there can be one: never is a disk copied instead.
@@ -64,18 +67,17 @@ export interface SnapshotDisks {
    * @throws AppError DISK_IN_USE, DISK_MISSING, DISK_FULL
    */
   restore(
-    instance: Owner,
+    instance: InstanceRecord,
     snapshot: Snapshots[number],
     how: { readonly restoreId: string; readonly commit: () => Promise<unknown> },
   ): Promise<void>;
   /** @param commit takes it out of the record */
-  remove(
-    instance: Pick<InstanceRecord, 'uuid'>,
-    uuid: string,
-    commit: () => Promise<unknown>,
-  ): Promise<void>;
-  /** Folders, as `UUID/snapshot-UUID`, of finished ones that the record does not name. */
-  listForgotten(instance: Pick<InstanceRecord, 'uuid' | 'snapshots'>): Promise<readonly string[]>;
+  remove(instance: Known, uuid: string, commit: () => Promise<unknown>): Promise<void>;
+  /**
+   * Folders, as `UUID/snapshot-UUID`, or volumes, as `GROUP/NAME`, of finished ones that the record
+   * does not name.
+   */
+  listForgotten(instance: Known & Pick<InstanceRecord, 'snapshots'>): Promise<readonly string[]>;
   /** Whether one was being taken when a daemon ended: its guest may stand still since then. */
   isUnfinished(uuid: string): Promise<boolean>;
 }
@@ -87,7 +89,6 @@ export function createSnapshotDisks(
   const dirOf = ({ uuid }: Pick<InstanceRecord, 'uuid'>): string => join(disksDir, uuid);
   return {
     check: async (instance) => {
-      if (instance.diskTemplate === 'plain') throw refused(instance, 'kept in snapshots');
       await disks.settle(instance);
       await disks.activate(instance);
       await disks.checkSpace(instance);
@@ -107,9 +108,7 @@ export function createSnapshotDisks(
       const dir = dirOf(instance);
       await using held = new AsyncDisposableStack();
       if (machine === undefined) held.use(await holdImages(dir));
-      const unfinished = unfinishedDir(dir, uuid);
-      // It is there for as long as the guest stands still: see isUnfinished.
-      await mkdir(unfinished, { mode: 0o700 });
+      const unfinished = await beginSnapshot(dir, uuid);
       let stillMs: number;
       try {
         const count = instance.disks.length;
@@ -199,11 +198,18 @@ export async function settleSnapshots(
   return unfinished.map((uuid) => `snapshotting-${uuid}`);
 }
 
+/** Makes what is there for as long as the guest stands still: see isUnfinished. */
+export async function beginSnapshot(dir: string, uuid: string): Promise<string> {
+  const unfinished = unfinishedDir(dir, uuid);
+  await mkdir(unfinished, { mode: 0o700 });
+  return unfinished;
+}
+
 /** The guest was stopped, and nobody could tell it to go on. */
-class StandsStill extends AppError {}
+export class StandsStill extends AppError {}
 
 /** @returns milliseconds for which the guest stood still */
-async function whileStill(
+export async function whileStill(
   machine: PausableMachine | undefined,
   work: () => Promise<void>,
 ): Promise<number> {

@@ -1,7 +1,7 @@
 import type { DoctorFinding } from '#shared/contract/api.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
-import { GIB } from '#shared/units/bytes.ts';
-import type { VolumeFacts } from './volume-facts.ts';
+import { examineVolumes, type KnownVolumes } from './examine-volumes.ts';
+import { toGib } from './in-gib.ts';
 
 /** The others are counted. */
 const MAX_NAMED = 10;
@@ -25,12 +25,7 @@ export interface DiskFacts {
   /** Names of those whose guests were stopped at a write. */
   readonly halted: readonly string[];
   /** Null: there are no groups, and nobody wants one. */
-  readonly volumes:
-    | (Pick<VolumeFacts, 'groups' | 'problem'> & {
-        /** The cluster's, for new disks; undefined: there is none. */
-        readonly vgName: string | undefined;
-      })
-    | null;
+  readonly volumes: KnownVolumes | null;
 }
 
 /** Disks are sparse: what they may grow to counts, not what they take now. */
@@ -85,7 +80,7 @@ export function examineDisks({
           ? null
           : 'the store has lost what it knew of them: restore it from a backup; or their instance moved away and was removed there before gnt-noded here could remove what it left (gnt-job list tells); then, or else, move away or remove their folders, or what has the name of a volume group before it by lvremove',
     },
-    ...(volumes === null ? [] : [examineGroups(volumes)]),
+    ...(volumes === null ? [] : examineVolumes(volumes)),
     ...(left.length === 0 ? [] : [describeLeft(left)]),
     ...(abandoned.length === 0 ? [] : [describeAbandoned(abandoned)]),
   ];
@@ -112,38 +107,6 @@ function describeAbandoned(abandoned: readonly string[]): DoctorFinding {
 function nameSome(names: readonly string[]): string {
   const others = names.length - MAX_NAMED;
   return `${names.slice(0, MAX_NAMED).join(', ')}${others > 0 ? ` and ${others} more` : ''}`;
-}
-
-function toGib(bytes: number): string {
-  return `${(bytes / GIB).toFixed(1)} GiB`;
-}
-
-/** Only disks of the template `plain` need one. */
-function examineGroups({
-  groups,
-  vgName,
-  problem,
-}: NonNullable<DiskFacts['volumes']>): DoctorFinding {
-  const check = 'volume-group';
-  if (problem !== null)
-    return { check, level: 'error', message: problem.message, hint: problem.hint ?? null };
-  const told = (groups ?? []).map(
-    ({ name, sizeBytes, freeBytes }) => `${name} (${toGib(freeBytes)} of ${toGib(sizeBytes)} free)`,
-  );
-  const there = groups === null ? 'LVM does not answer' : `there are: ${told.join(', ') || 'none'}`;
-  if (vgName === undefined) {
-    const message = `the cluster has no volume group for disks of the template plain; ${there}`;
-    return { check, level: 'ok', message, hint: null };
-  }
-  const found = groups?.findIndex(({ name }) => name === vgName) ?? -1;
-  if (found >= 0)
-    return { check, level: 'ok', message: `volume group ${told[found] ?? vgName}`, hint: null };
-  const message = `the cluster's volume group ${vgName} is not on this node; ${there}`;
-  const hint =
-    groups === null
-      ? 'apt-get install lvm2, or see what vgs says; or leave instances with disks of the template plain to other nodes'
-      : `vgcreate ${vgName} DEVICE, or leave instances with disks of the template plain to other nodes`;
-  return { check, level: 'warning', message, hint };
 }
 
 function examineShared({ folder, problem }: NonNullable<DiskFacts['shared']>): DoctorFinding {

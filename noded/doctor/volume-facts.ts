@@ -1,6 +1,7 @@
 import { type AppError, isAppError } from '#shared/errors/app-error.ts';
 import { type Here, refuseForeign, refuseScanned } from '../disks/volumes/check-group.ts';
 import type { Lvm, VolumeGroup } from '../disks/volumes/lvm.ts';
+import { findPools, type ThinPool } from '../disks/volumes/thin-pools.ts';
 import { findOwn, type OwnVolume } from '../disks/volumes/volume-names.ts';
 
 /** What doctor is told of LVM. */
@@ -8,13 +9,14 @@ export interface VolumeFacts {
   /** Null: LVM is not installed, or does not answer. */
   readonly groups: readonly VolumeGroup[] | null;
   readonly own: readonly OwnVolume[];
+  readonly pools: readonly ThinPool[];
   /** What is against volumes on this host, with what to do. */
   readonly problem: AppError | null;
 }
 
 /**
  * Asks LVM everything at once, so that one that hangs is waited for once, and hides no other finding.
- * @param vgName the cluster's, for new disks
+ * @param vgName the cluster's, for new disks: GROUP or GROUP/POOL
  */
 export async function lookAtVolumes(
   lvm: Pick<Lvm, 'listGroups' | 'listVolumes' | 'isScanned'>,
@@ -29,15 +31,21 @@ export async function lookAtVolumes(
     ]);
     const own = findOwn(volumes);
     const used = new Set([
-      ...(vgName === undefined ? [] : [vgName]),
+      ...(vgName === undefined ? [] : [vgName.split('/')[0] ?? '']),
       ...own.flatMap(({ group, node }) => (node === null || here.owns(node) ? [group] : [])),
     ]);
-    return { groups, own, problem: used.size === 0 ? null : judge(used, own, isScanned, here) };
+    const pools = findPools(volumes);
+    return {
+      groups,
+      own,
+      pools,
+      problem: used.size === 0 ? null : judge(used, own, isScanned, here),
+    };
   } catch (error) {
     if (!isAppError(error)) throw error;
     // That there is none is of no concern where nobody wants it.
     const isMissing = error.code === 'HOST_PREREQUISITE';
-    return { groups: null, own: [], problem: isMissing ? null : error };
+    return { groups: null, own: [], pools: [], problem: isMissing ? null : error };
   }
 }
 

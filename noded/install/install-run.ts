@@ -128,7 +128,8 @@ export class InstallRun {
     const filled = this.#disks;
     await this.#stages.timed('create-disks', async () => {
       await filled.create();
-      const kind = instance.diskTemplate === 'plain' ? 'of zeros' : 'sparse';
+      const isThick = instance.disks.some(({ vg, pool }) => vg !== undefined && pool === undefined);
+      const kind = isThick ? 'of zeros' : 'sparse';
       return `${instance.disks.length} ${kind}, ${formatGiB(instance.disks)}`;
     });
     for (const phase of planPhases(parts)) {

@@ -11,7 +11,7 @@ import {
 import { nicNetwork, type NicNetwork } from '#shared/contract/static-network.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { z } from 'zod';
-import { placeOf } from './place-disk.ts';
+import { placeBeside, placeOf } from './place-disk.ts';
 import { refuseUnusableMacs } from './refuse-macs.ts';
 
 export interface PartContext {
@@ -128,7 +128,7 @@ export function changeDisks(
   for (const change of changes) {
     if (change.action === 'add') {
       const { sizeBytes, name: diskName = null } = change.disk;
-      const place = placeOf(diskTemplate, disks[0]?.vg ?? vgName);
+      const place = placeOf(diskTemplate, placeBeside(disks) ?? vgName);
       planned.push({ uuid: newUuid(), name: diskName, sizeBytes, ...place });
       continue;
     }

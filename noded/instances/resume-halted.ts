@@ -13,7 +13,7 @@ const LOOK_INTERVAL_MS = 5_000;
 
 export interface ResumeDependencies {
   readonly keeper: Pick<MachineKeeper, 'list'>;
-  readonly disks: Pick<InstanceDisks, 'freeBytes' | 'totalBytes'>;
+  readonly disks: Pick<InstanceDisks, 'freeBytes' | 'totalBytes' | 'isPoolFull'>;
   readonly logger: Logger;
 }
 
@@ -23,8 +23,8 @@ export function roomToResume(totalBytes: number): number {
 }
 
 /**
- * Lets guests go on that stand still because the file system of their disks was full, once there is
- * room again. One that fills it again waits for the next look.
+ * Lets guests go on that stand still because the file system, or the thin pool, of their disks was
+ * full, once there is room again. One that fills it again waits for the next look.
  */
 export async function resumeHalted({ keeper, disks, logger }: ResumeDependencies): Promise<void> {
   const halted = keeper.list().filter(({ machine }) => machine.halt?.reason === 'disk-full');
@@ -33,6 +33,7 @@ export async function resumeHalted({ keeper, disks, logger }: ResumeDependencies
   if (free < roomToResume(total)) return;
   for (const { machine, instanceName } of halted) {
     try {
+      if (await disks.isPoolFull(machine)) continue;
       await machine.resume();
       logger.info('machine.resumed', { instance: instanceName, freeBytes: free });
     } catch (error) {

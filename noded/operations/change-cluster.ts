@@ -6,6 +6,7 @@ import { MAX_MIRRORS } from '#shared/contract/primitives.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { claimSharedFolder } from '../disks/shared-folder.ts';
 import { refuseForeign, refuseScanned, requireGroup } from '../disks/volumes/check-group.ts';
+import { findPools, requirePool } from '../disks/volumes/thin-pools.ts';
 import { findOwn } from '../disks/volumes/volume-names.ts';
 import type { FoundElsewhere } from '../cluster/find-elsewhere.ts';
 import { mergeChanges, mergeSharedParameters, mergeTags } from '../instances/merge-changes.ts';
@@ -230,12 +231,15 @@ export function modifyClusterHandler(
 
 /** @throws AppError HOST_PREREQUISITE, CONFLICT */
 async function requireVolumeGroup(
-  name: string,
+  place: string,
   { lvm, nodeName, owns }: OperationDependencies,
 ): Promise<void> {
+  const [name = '', pool] = place.split('/');
   requireGroup(name, await lvm.listGroups());
   refuseScanned(await lvm.isScanned());
-  refuseForeign(new Set([name]), findOwn(await lvm.listVolumes()), { nodeName, owns });
+  const volumes = await lvm.listVolumes();
+  refuseForeign(new Set([name]), findOwn(volumes), { nodeName, owns });
+  if (pool !== undefined) requirePool(name, pool, findPools(volumes));
 }
 
 const PEM_CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;

@@ -116,7 +116,7 @@ async function describeCluster(
         (one !== 'sharedfile' || cluster.sharedFileStorageDir !== undefined) &&
         (one !== 'plain' || cluster.vgName !== undefined),
     ),
-    volume_group_name: cluster.vgName ?? null,
+    volume_group_name: cluster.vgName?.split('/')[0] ?? null,
     file_storage_dir: scope === null ? disksDir : null,
     shared_file_storage_dir: scope === null ? (cluster.sharedFileStorageDir ?? null) : null,
     beparams: { default: { maxmem: memoryMiB, minmem: memoryMiB, memory: memoryMiB, vcpus } },

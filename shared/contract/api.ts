@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { launchDefaults, serviceProtocol } from './cluster-settings.ts';
-import { volumeGroupName } from './disk-template.ts';
+import { volumePlace } from './disk-template.ts';
 import { hookBook } from './hook-book.ts';
 import { imageKey } from './image-keys.ts';
 import { NO_FLAGS, nodeFlags } from './node-flags.ts';
@@ -154,8 +154,8 @@ export const clusterRecord = z.object({
   remoteHosts: z.array(z.string()).optional(),
   /** Of disks of the template `sharedfile`: mounted there on every node. Absent: there are none. */
   sharedFileStorageDir: z.string().optional(),
-  /** Volume group of new disks of the template `plain`. Absent: there are none. */
-  vgName: volumeGroupName.optional(),
+  /** Where new disks of the template `plain` are made. Absent: nowhere. */
+  vgName: volumePlace.optional(),
   maxImageBytes: z.number().int().positive().optional(),
   downloadTimeoutS: z.number().int().nonnegative().optional(),
   minDownloadRate: z.number().int().nonnegative().optional(),

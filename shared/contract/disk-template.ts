@@ -10,6 +10,14 @@ export const volumeGroupName = z
   .string()
   .max(127)
   .regex(/^(?!-|\.{1,2}$)[A-Za-z0-9+_.-]+$/, 'expected the name of a volume group');
+/** Where new volumes are made: in a group itself, or in a thin pool of it, as LVM writes it. */
+export const volumePlace = z
+  .string()
+  .max(255)
+  .regex(
+    /^(?!-|\.{1,2}(?:\/|$))[A-Za-z0-9+_.-]{1,127}(?:\/(?!-|\.{1,2}$)[A-Za-z0-9+_.-]{1,127})?$/,
+    'expected the name of a volume group, or GROUP/POOL for a thin pool in it',
+  );
 export type DiskTemplate = z.infer<typeof diskTemplate>;
 
 interface WithDisks {

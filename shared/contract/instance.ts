@@ -89,6 +89,8 @@ export const instanceDisk = z.object({
   port,
   /** Of the template `plain`: the volume group that its volume is in. */
   vg: volumeGroupName.optional(),
+  /** The thin pool of that group that its blocks come from. Absent: it has extents of its own. */
+  pool: volumeGroupName.optional(),
 });
 /** Each takes the blocks that were changed since. */
 export const MAX_SNAPSHOTS = 64;

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { applianceName } from './appliance-manifest.ts';
 import { bootEnvName } from './boot-env.ts';
 import { bootContent, bootObject } from './boot-objects.ts';
-import { diskTemplate, volumeGroupName } from './disk-template.ts';
+import { diskTemplate, volumePlace } from './disk-template.ts';
 import { autostartChanges } from './autostart.ts';
 import {
   exposedServiceChanges,
@@ -480,8 +480,8 @@ export const clusterModify = z.strictObject({
   remoteFolders: z.array(remoteFolder).max(MAX_REMOTE_FOLDERS).optional(),
   /** Where all nodes have the same folder, for disks of the template `sharedfile`; `null`: nowhere. */
   sharedFileStorageDir: remoteFolder.nullable().optional(),
-  /** Volume group of new disks of the template `plain`, on each node that has it; `null`: none. */
-  vgName: volumeGroupName.nullable().optional(),
+  /** Volume group, or thin pool, of new disks of the template `plain`; `null`: none. */
+  vgName: volumePlace.nullable().optional(),
   /** What, beside the internet, URLs of the remote API may lead to; replaces what there is. */
   remoteHosts: z.array(remoteHost).max(MAX_REMOTE_HOSTS).optional(),
   /** NAME=PORT:HOST:PORT or NAME=PORT:unix:PATH; null removes NAME. */

@@ -59,7 +59,7 @@ function normalise(text: string): string {
     .replaceAll(/-(?:amd64|arm64)\./g, '-MACHINE.')
     .replaceAll(/^( +accelerator|Serial number| {2}process): .*$/gm, '$1: …')
     .replaceAll(/^(?:ok|warning|error) +(\S+): .*$/gm, 'STATE   $1: …')
-    .replaceAll(/^STATE {3}volume-group: …\n/gm, '')
+    .replaceAll(/^STATE {3}(?:volume-group|thin-pool): …\n/gm, '')
     .replaceAll(/^ {8}hint: .*\n/gm, '')
     .replaceAll(/\d+ (error|warning)\(s\)/g, 'N $1(s)');
 }

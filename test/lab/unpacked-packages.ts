@@ -41,3 +41,14 @@ export async function debianInstaller(): Promise<string> {
     'usr/lib/debian-installer/images/12/amd64/text/debian-installer/amd64',
   );
 }
+
+/** A Linux that runs as a process, and the folder of its drivers. */
+export async function userModeLinux(): Promise<{ kernel: string; modules: string }> {
+  const root = join(await unpackedPackages('user-mode-linux', ['user-mode-linux']), 'usr');
+  const releases = join(root, 'lib/uml/modules');
+  const [release = ''] = await readdir(releases);
+  return {
+    kernel: join(root, 'bin/linux.uml'),
+    modules: join(releases, release, 'kernel/drivers'),
+  };
+}

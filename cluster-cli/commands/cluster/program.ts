@@ -81,8 +81,8 @@ function clusterOptions(): readonly OptionMaker[] {
       { group },
     ),
     option(
-      '--vg-name <name>',
-      'LVM volume group, on each node that has it, for new disks of the disk template plain; none takes it back, and the disks that there are stay where they are',
+      '--vg-name <group[/pool]>',
+      'LVM volume group, or a thin pool in it, on each node that has it, for new disks of the disk template plain; none takes it back, and the disks that there are stay where they are',
       { group },
     ),
     option(

@@ -244,7 +244,7 @@ export function diskOptions(): readonly OptionMaker[] {
   return [
     option(
       '-t, --disk-template <template>',
-      'file: sparse raw files (default); sharedfile: the same in the folder that all nodes have; plain: LVM volumes, of the group of gnt-cluster modify --vg-name, which are not copied, moved, migrated, taken over by failover or kept in snapshots; diskless: no disk',
+      'file: sparse raw files (default); sharedfile: the same in the folder that all nodes have; plain: LVM volumes, thin ones or not, as gnt-cluster modify --vg-name says, which are not copied, moved, migrated or taken over by failover, and are kept in snapshots where they are thin; diskless: no disk',
       {
         group,
         choices: ['file', 'sharedfile', 'plain', 'diskless'],

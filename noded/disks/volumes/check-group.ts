@@ -2,28 +2,32 @@ import type { InstanceDisk } from '#shared/contract/instance.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import type { VolumeGroup } from './lvm.ts';
+import { requirePool, type ThinPool } from './thin-pools.ts';
 import { nodeTag, type OwnVolume } from './volume-names.ts';
 
 export type WantedDisk = Pick<InstanceDisk, 'sizeBytes'> & Partial<InstanceDisk>;
 
 /**
- * Whether disks can be made, or made larger, as they are wanted: what a volume has, nobody else has.
- * Pure.
+ * Whether disks can be made, or made larger, as they are wanted: what a volume has, nobody else has,
+ * unless it is thin. Pure.
  * @throws AppError HOST_PREREQUISITE, VALIDATION, DISK_SPACE
  */
 export function checkGroups(
   disks: readonly WantedDisk[],
   groups: readonly VolumeGroup[],
   volumes: readonly OwnVolume[],
+  pools: readonly ThinPool[],
 ): void {
   for (const name of new Set(disks.map(({ vg }) => vg ?? ''))) {
     const group = requireGroup(name, groups);
     const own = disks.filter(({ vg }) => (vg ?? '') === name);
     for (const { sizeBytes } of own) refuseOddSize(sizeBytes, group);
-    const neededBytes = own.reduce(
-      (sum, disk) => sum + Math.max(0, disk.sizeBytes - presentBytes(disk, volumes)),
-      0,
-    );
+    const isMore = (disk: WantedDisk): boolean => disk.sizeBytes > presentBytes(disk, volumes);
+    for (const { pool } of own.filter(isMore))
+      if (pool !== undefined) requirePool(name, pool, pools);
+    const neededBytes = own
+      .filter(({ pool }) => pool === undefined)
+      .reduce((sum, disk) => sum + Math.max(0, disk.sizeBytes - presentBytes(disk, volumes)), 0);
     if (neededBytes > group.freeBytes) throw noRoom(neededBytes, group);
   }
 }

@@ -25,7 +25,20 @@ export interface Volume {
   readonly origin: string;
   /** Its device is there. */
   readonly isActive: boolean;
+  /** The thin pool that its blocks come from; empty: it has extents of its own. */
+  readonly pool: string;
+  readonly isPool: boolean;
+  /** Of a pool: a block that it gives away holds zeros first. */
+  readonly isZeroing: boolean;
+  /** Of a thin volume or a pool: how much of it has blocks, from 0 to 1; null: nobody knows. */
+  readonly dataShare: number | null;
+  /** Of a pool: as above, or how full what LVM notes down is, whichever is more. */
+  readonly usedShare: number | null;
 }
+
+/** What is said of a new one. */
+export type NewVolume = Pick<Volume, 'group' | 'name' | 'sizeBytes' | 'tags'> &
+  Partial<Pick<Volume, 'pool'>>;
 
 type Named = Pick<Volume, 'group' | 'name'>;
 
@@ -40,8 +53,19 @@ export interface Lvm {
    * be what guests wrote. @throws AppError HOST_PREREQUISITE
    */
   isScanned(): Promise<boolean>;
-  /** What it holds is what its extents held before. @throws AppError DISK_FULL */
-  create(volume: Omit<Volume, 'isActive' | 'groupUuid' | 'origin'>): Promise<void>;
+  /**
+   * What it holds is what its extents held before; of a thin pool that zeroes, zeros.
+   * @throws AppError DISK_FULL
+   */
+  create(volume: NewVolume): Promise<void>;
+  /**
+   * Makes another one of what a thin volume holds in this moment, in the same pool.
+   * @throws AppError DISK_FULL
+   */
+  clone(
+    origin: Named,
+    made: Pick<Volume, 'name' | 'tags'> & { readonly isActive: boolean },
+  ): Promise<void>;
   /** What it gets is as in `create`. @throws AppError DISK_FULL */
   extend(volume: Named, sizeBytes: number): Promise<void>;
   rename(volume: Named, name: string): Promise<void>;
@@ -80,12 +104,17 @@ export function createLvm(commands: BoundCommands = createBoundCommands()): Lvm 
       );
       return asked.trim() !== 'scan_lvs=0';
     },
-    create: async ({ group, name, sizeBytes, tags }) => {
+    create: async ({ group, name, sizeBytes, tags, pool = '' }) => {
       // Signatures go before udev looks at the device: what they describe is not brought to life.
-      const quiet = ['--yes', '--wipesignatures', 'y', '--zero', 'y', '--activate', 'y'];
-      const labels = tags.flatMap((tag) => ['--addtag', tag]);
-      const size = ['--size', `${sizeBytes}b`];
-      await orFull(group, change('lvcreate', ...quiet, ...size, ...labels, '--name', name, group));
+      const wiped = ['--wipesignatures', 'y', '--zero', 'y', '--size', `${sizeBytes}b`];
+      const thin = ['--type', 'thin', '--thinpool', pool, '--virtualsize', `${sizeBytes}b`];
+      const how = ['--yes', '--activate', 'y', ...(pool === '' ? wiped : thin), ...labelsOf(tags)];
+      await orFull(group, change('lvcreate', ...how, '--name', name, group));
+    },
+    clone: async ({ group, name }, { name: made, tags, isActive }) => {
+      const active = ['--setactivationskip', 'n', '--activate', isActive ? 'y' : 'n'];
+      const how = ['--yes', '--snapshot', ...active, ...labelsOf(tags), '--name', made];
+      await orFull(group, change('lvcreate', ...how, path({ group, name })));
     },
     extend: async (volume, sizeBytes) => {
       await orFull(volume.group, change('lvextend', '--size', `${sizeBytes}b`, path(volume)));
@@ -111,6 +140,8 @@ export function createLvm(commands: BoundCommands = createBoundCommands()): Lvm 
   };
 }
 
+/** Of extents, of a thin pool's threshold, and of what it notes down. */
+const FULL = /insufficient free|reached threshold|no free space/i;
 /** Of a command that begins by `env` the kernel's answer is that one's status (env(1)). */
 const NOT_FOUND = 127;
 
@@ -127,13 +158,17 @@ async function orMissing(asked: Promise<string>): Promise<string> {
   }
 }
 
+function labelsOf(tags: readonly string[]): readonly string[] {
+  return tags.flatMap((tag) => ['--addtag', tag]);
+}
+
 async function orFull(group: string, done: Promise<unknown>): Promise<void> {
   try {
     await done;
   } catch (error) {
-    if (!(error instanceof CommandFailed) || !/insufficient free/i.test(error.stderr)) throw error;
+    if (!(error instanceof CommandFailed) || !FULL.test(error.stderr)) throw error;
     throw new AppError('DISK_FULL', `the volume group '${group}' has no room for it`, {
-      hint: `remove instances that are not needed, or vgextend ${group} DEVICE`,
+      hint: `remove instances that are not needed, or vgextend ${group} DEVICE, or lvextend its thin pool`,
       cause: error,
     });
   }

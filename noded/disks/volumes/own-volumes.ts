@@ -1,10 +1,12 @@
 import { stat } from 'node:fs/promises';
 import type { InstanceDisk, InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
+import { syncPath } from '#shared/files/durable.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { holdDevice } from '../hold-images.ts';
 import { type Here, refuseForeign, requireGroup } from './check-group.ts';
 import type { Lvm } from './lvm.ts';
+import { findPools, requirePool } from './thin-pools.ts';
 import {
   dirtyTag,
   findOwn,
@@ -24,11 +26,19 @@ export interface OwnVolumes {
   list(instance: Owner): Promise<readonly OwnVolume[]>;
   /** Zeros, under its name when it resolves; nothing is there when it rejects. */
   make(instance: Owner, disk: InstanceDisk, state: VolumeState): Promise<void>;
-  /** All zeros again. @throws AppError DISK_IN_USE */
+  /** All zeros again. @throws AppError DISK_IN_USE; CONFLICT: it has snapshots */
   empty(volume: OwnVolume): Promise<void>;
   /** @throws AppError CONFLICT: it has snapshots */
   extend(volume: OwnVolume, sizeBytes: number): Promise<void>;
-  rename(volume: OwnVolume, kind: 'disk' | 'leaving'): Promise<OwnVolume>;
+  rename(volume: OwnVolume, state: VolumeState): Promise<OwnVolume>;
+  /**
+   * What a thin volume holds in this moment, once more.
+   * @param made `isActive`: somebody is going to read it
+   */
+  clone(
+    volume: OwnVolume,
+    made: { readonly state: VolumeState; readonly isActive: boolean },
+  ): Promise<void>;
   /** @throws AppError DISK_IN_USE; CONFLICT: it has snapshots */
   remove(volume: OwnVolume): Promise<void>;
   /** @throws AppError DISK_IN_USE */
@@ -60,10 +70,10 @@ export function createOwnVolumes(lvm: Lvm, here: Here): OwnVolumes {
     await (await hold([volume]))[Symbol.asyncDispose]();
     await lvm.remove(volume);
   };
-  const rename: OwnVolumes['rename'] = async (volume, kind) => {
-    const name = volumeName(volume.disk, { kind });
+  const rename: OwnVolumes['rename'] = async (volume, state) => {
+    const name = volumeName(volume.disk, state);
     await lvm.rename(volume, name);
-    return { ...volume, name, state: { kind } };
+    return { ...volume, name, state };
   };
   const clean = async (volume: OwnVolume, fromBytes: number): Promise<void> => {
     await lvm.zero(volume, fromBytes, volume.sizeBytes);
@@ -76,30 +86,53 @@ export function createOwnVolumes(lvm: Lvm, here: Here): OwnVolumes {
       case 'remove':
         return remove(volume);
       case 'become-disk':
-        return rename(volume, 'disk');
+        return rename(volume, { kind: 'disk' });
+      case 'become-snapshot':
+        return rename(volume, { kind: 'snapshot', snapshot: step.snapshot });
       case 'activate':
         return lvm.activate(volume);
       case 'zero':
         return clean(volume, step.fromBytes);
     }
   };
+  const make: OwnVolumes['make'] = async ({ uuid }, disk, state) => {
+    const { vg: group = '', pool, sizeBytes } = disk;
+    const name = volumeName(disk.uuid, { kind: 'new' });
+    const { uuid: groupUuid } = requireGroup(group, await lvm.listGroups());
+    // Again, since an administrator may have changed it.
+    if (pool !== undefined) requirePool(group, pool, findPools(await lvm.listVolumes()));
+    const tags = [instanceTag(uuid, groupUuid), nodeTag(here.nodeName)];
+    await lvm.create({ ...{ group, name, sizeBytes, tags }, ...(pool !== undefined && { pool }) });
+    try {
+      if (pool === undefined) await lvm.zero({ group, name }, 0, sizeBytes);
+      await lvm.rename({ group, name }, volumeName(disk.uuid, state));
+    } catch (error) {
+      // What cannot be removed now is removed by settling; what went wrong first is told.
+      await lvm.remove({ group, name }).catch(() => undefined);
+      throw error;
+    }
+  };
+  /** Of a thin one: to write zeros would take blocks for all of it. */
+  const makeAnew = async (volume: OwnVolume): Promise<void> => {
+    const { group: vg, pool, sizeBytes, state } = volume;
+    await remove(volume);
+    const disk = { uuid: volume.disk, name: null, sizeBytes, vg, pool };
+    await make({ uuid: volume.instance }, disk, state);
+  };
   return {
     ...{ hold, remove, rename },
     list: async ({ uuid }) => (await listAll()).filter(({ instance }) => instance === uuid),
-    make: async ({ uuid }, { vg: group = '', uuid: disk, sizeBytes }, state) => {
-      const name = volumeName(disk, { kind: 'new' });
-      const { uuid: groupUuid } = requireGroup(group, await lvm.listGroups());
-      const tags = [instanceTag(uuid, groupUuid), nodeTag(here.nodeName)];
-      await lvm.create({ group, name, sizeBytes, tags });
-      try {
-        await lvm.zero({ group, name }, 0, sizeBytes);
-        await lvm.rename({ group, name }, volumeName(disk, state));
-      } catch (error) {
-        await lvm.remove({ group, name });
-        throw error;
-      }
+    make,
+    clone: async (volume, { state, isActive }) => {
+      // The device's own memory of what was written is not in a clone of its blocks.
+      if (volume.isActive) await syncPath(pathOf(volume));
+      const tags = [instanceTag(volume.instance, volume.groupUuid), nodeTag(here.nodeName)];
+      await lvm.clone(volume, { name: volumeName(volume.disk, state), tags, isActive });
     },
     empty: async (volume) => {
+      // What is written anew fills an administrator's snapshots of it until they are lost.
+      requireAlone([volume]);
+      if (volume.pool !== '') return makeAnew(volume);
       if (!volume.isActive) await lvm.activate(volume);
       await using held = await hold([volume]);
       void held;
@@ -108,6 +141,8 @@ export function createOwnVolumes(lvm: Lvm, here: Here): OwnVolumes {
     extend: async (volume, sizeBytes) => {
       // One that a job which was cut off made larger stays so.
       if (volume.sizeBytes >= sizeBytes) return;
+      // What has no blocks yet is zeros.
+      if (volume.pool !== '') return lvm.extend(volume, sizeBytes);
       // LVM makes none larger whose snapshots are there.
       requireAlone([volume]);
       await lvm.tag(volume, { add: dirtyTag(volume.sizeBytes) });

@@ -4,6 +4,11 @@ import type { Volume, VolumeGroup } from './lvm.ts';
 /** What `--units b --nosuffix` prints; in JSON all values of LVM are text, or numbers by `json_std`. */
 const bytes = z.coerce.number().int().nonnegative();
 const text = z.string();
+/** Empty: of what has none, or is not active. */
+const percent = z.union([
+  z.number(),
+  text.transform((said) => (said === '' ? null : Number(said))),
+]);
 /** `json_std` has a list. */
 const tags = z.union([z.array(z.string()), text.transform(splitTags)]);
 
@@ -15,6 +20,10 @@ const volumeRow = z.object({
   lv_tags: tags,
   lv_active: text,
   origin: text,
+  lv_attr: text,
+  pool_lv: text,
+  data_percent: percent,
+  metadata_percent: percent,
 });
 const groupRow = z.object({
   vg_name: text,
@@ -35,8 +44,26 @@ export function parseVolumes(report: string): readonly Volume[] {
       ...{ group: row.vg_name, name: row.lv_name, sizeBytes: row.lv_size },
       ...{ groupUuid: row.vg_uuid, tags: row.lv_tags, isActive: row.lv_active === 'active' },
       origin: row.origin,
+      ...thinness(row),
     })),
   );
+}
+
+/** Of `lv_attr` the first letter is the type, the eighth a `z` where new blocks are zeroed (lvs(8)). */
+function thinness({
+  lv_attr: attributes,
+  pool_lv: pool,
+  data_percent: data,
+  metadata_percent: metadata,
+}: z.infer<typeof volumeRow>): Pick<
+  Volume,
+  'pool' | 'isPool' | 'isZeroing' | 'dataShare' | 'usedShare'
+> {
+  return {
+    ...{ pool, isPool: attributes.startsWith('t'), isZeroing: attributes[7] === 'z' },
+    dataShare: data === null ? null : data / 100,
+    usedShare: data === null ? null : Math.max(data, metadata ?? 0) / 100,
+  };
 }
 
 /** @throws ZodError, SyntaxError: it is no report of vgs */

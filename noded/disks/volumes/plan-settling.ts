@@ -4,12 +4,14 @@ import type { OwnVolume } from './volume-names.ts';
 /** What a kill, a power cut or a store that was away left to do. */
 export type SettlingStep =
   | { readonly kind: 'remove' | 'become-disk' | 'activate'; readonly volume: OwnVolume }
+  | { readonly kind: 'become-snapshot'; readonly volume: OwnVolume; readonly snapshot: string }
   | { readonly kind: 'zero'; readonly volume: OwnVolume; readonly fromBytes: number };
 
 export interface SettlingRecord {
   readonly disks: readonly Pick<InstanceRecord['disks'][number], 'uuid'>[];
   /** Of the last installation that succeeded, and of the last restoration. */
   readonly currentIds: readonly (string | null)[];
+  readonly snapshots: readonly Pick<InstanceRecord['snapshots'][number], 'uuid'>[];
   /** False while a job may still fill volumes of an installation. */
   readonly isDecided: boolean;
 }
@@ -22,7 +24,7 @@ export interface SettlingRecord {
  */
 export function planSettling(
   volumes: readonly OwnVolume[],
-  { disks, currentIds, isDecided }: SettlingRecord,
+  { disks, snapshots, currentIds, isDecided }: SettlingRecord,
 ): readonly SettlingStep[] {
   const isOnRecord = ({ disk }: OwnVolume): boolean => disks.some(({ uuid }) => uuid === disk);
   const isSuccessor = ({ state }: OwnVolume): boolean =>
@@ -42,6 +44,13 @@ export function planSettling(
       case 'next':
         if (isSuccessor(volume)) return [kept];
         return isDecided ? [gone] : [];
+      case 'snapshotting': {
+        const { snapshot } = state;
+        const isKept = snapshots.some(({ uuid }) => uuid === snapshot);
+        return [isKept ? { kind: 'become-snapshot', volume, snapshot } : gone];
+      }
+      case 'snapshot':
+        return [];
       case 'disk':
         if (hasSuccessor(volume)) return [gone];
         return [

@@ -3,13 +3,7 @@ import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { syncPath } from '#shared/files/durable.ts';
 import type { InstallDisks } from '../install-disks.ts';
 import type { InstanceDisks } from '../instance-disks.ts';
-import {
-  checkGroups,
-  type Here,
-  refuseForeign,
-  refuseScanned,
-  requireGroup,
-} from './check-group.ts';
+import { checkGroups, type Here, refuseForeign, refuseScanned } from './check-group.ts';
 import type { Lvm } from './lvm.ts';
 import {
   createOwnVolumes,
@@ -18,7 +12,8 @@ import {
   requireDevice,
   requireRecordedSize,
 } from './own-volumes.ts';
-import { createVolumeRoom } from './volume-room.ts';
+import { findPools, FULL_SHARE } from './thin-pools.ts';
+import { createVolumeRoom, planRoomBeside } from './volume-room.ts';
 import {
   findOwn,
   type OwnVolume,
@@ -40,23 +35,23 @@ function withoutDisks<Instance extends Pick<InstanceRecord, 'disks'>>(
  * Disks of the template `plain` are LVM's logical volumes; everything else of such an instance, its
  * firmware's variables and its seed disk, stays in its folder, and is looked after there.
  * @param files disks of all other templates
- * @param here `loadGroup`: the name of the group for new disks
+ * @param here `loadPlace`: where new disks are made, as GROUP or GROUP/POOL
  */
 export function withVolumes(
   files: InstanceDisks,
   lvm: Lvm,
-  here: Here & { readonly loadGroup: () => Promise<string | undefined> },
+  here: Here & { readonly loadPlace: () => Promise<string | undefined> },
 ): InstanceDisks {
   const volumes = createOwnVolumes(lvm, here);
   const diskPath = ({ vg = '', uuid }: Disk, state: VolumeState = { kind: 'disk' }): string =>
     volumePath(vg, volumeName(uuid, state));
   const settle: InstanceDisks['settle'] = async (instance) => {
     if (!isPlain(instance)) return files.settle(instance);
-    const { disks, instanceId, restoreId, installState } = instance;
+    const { disks, snapshots, instanceId, restoreId, installState } = instance;
     return [
       ...(await files.settle(withoutDisks(instance))),
       ...(await volumes.settle(instance, {
-        ...{ disks, currentIds: [instanceId, restoreId] },
+        ...{ disks, snapshots, currentIds: [instanceId, restoreId] },
         isDecided: installState !== 'installing',
       })),
     ];
@@ -115,7 +110,16 @@ export function withVolumes(
   return {
     ...files,
     ...{ settle, activate, hold, openForInstall },
-    volumeRoom: createVolumeRoom(lvm, here.loadGroup),
+    volumeRoom: createVolumeRoom(lvm, here.loadPlace),
+    isPoolFull: async (instance) => {
+      const own = await listToRemove({ files, volumes }, instance);
+      if (own.length === 0) return false;
+      const pools = findPools(await lvm.listVolumes());
+      return pools.some(
+        ({ group, name, usedShare }) =>
+          usedShare >= FULL_SHARE && own.some((one) => one.group === group && one.pool === name),
+      );
+    },
     pathOf: (instance, index) => {
       const disk = instance.disks[index];
       return isPlain(instance) && disk !== undefined
@@ -128,8 +132,9 @@ export function withVolumes(
     checkSizes: async (disks, instance) => {
       if (!isPlain(instance)) return files.checkSizes(disks, instance);
       refuseScanned(await lvm.isScanned());
-      const own = findOwn(await lvm.listVolumes());
-      checkGroups(disks, await lvm.listGroups(), own);
+      const all = await lvm.listVolumes();
+      const own = findOwn(all);
+      checkGroups(disks, await lvm.listGroups(), own, findPools(all));
       refuseForeign(new Set(disks.map(({ vg = '' }) => vg)), own, here);
     },
     checkUnused: async (instance) => {
@@ -144,14 +149,10 @@ export function withVolumes(
     },
     roomBeside: async (instance, imageBytes) => {
       if (!isPlain(instance)) return files.roomBeside(instance, imageBytes);
-      requireAlone(await listDisks(instance));
-      const groups = await lvm.listGroups();
-      const neededBytes = instance.disks.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
-      const free = [...new Set(instance.disks.map(({ vg = '' }) => vg))].map(
-        (vg) => requireGroup(vg, groups).freeBytes,
-      );
-      const freeBytes = Math.min(...free);
-      return { isEnough: freeBytes >= neededBytes, neededBytes, freeBytes };
+      const own = await listDisks(instance);
+      requireAlone(own);
+      const [groups, all] = [await lvm.listGroups(), await lvm.listVolumes()];
+      return planRoomBeside(instance.disks, { groups, pools: findPools(all), own, imageBytes });
     },
     grow: async (instance, index, sizeBytes) => {
       if (!isPlain(instance)) return files.grow(instance, index, sizeBytes);
@@ -256,7 +257,9 @@ function besideVolumes(volumes: OwnVolumes, instance: InstanceRecord): InstallDi
       for (const disk of disks) await volumes.make({ uuid }, disk, state);
     },
     takeOver: async () => {
-      await volumes.settle({ uuid }, { disks, currentIds: [instanceId], isDecided: true });
+      const { snapshots } = instance;
+      const record = { disks, snapshots, currentIds: [instanceId], isDecided: true };
+      await volumes.settle({ uuid }, record);
     },
   };
 }
@@ -305,14 +308,16 @@ async function changeVolumes<Result>(
     await using undo = new AsyncDisposableStack();
     for (const disk of after.filter(({ uuid }) => !isIn(before, uuid))) {
       await volumes.make(instance, disk, { kind: 'ready' });
-      undo.defer(async () => removeReady(volumes, instance, disk));
+      // What cannot be removed now is removed by settling; what went wrong first is told.
+      undo.defer(() => removeReady(volumes, instance, disk).catch(() => undefined));
     }
     await (await volumes.hold(gone))[Symbol.asyncDispose]();
-    for (const volume of gone) await volumes.rename(volume, 'leaving');
+    for (const volume of gone) await volumes.rename(volume, { kind: 'leaving' });
     undo.move();
   }
   const result = await commit();
-  await volumes.settle(instance, { disks: after, currentIds: [], isDecided: false });
+  const { snapshots } = instance;
+  await volumes.settle(instance, { disks: after, snapshots, currentIds: [], isDecided: false });
   return result;
 }
 

@@ -9,11 +9,15 @@ const KINDS = ['new', 'ready', 'disk', 'leaving'] as const;
  * - `ready`: zeros, of an instance whose record may not know it yet.
  * - `disk`: a disk of the record.
  * - `leaving`: was one; the record says whether it still is.
- * - `next`: is to take a disk's place when the installation with this id has succeeded.
+ * - `next`: is to take a disk's place when the installation, or restoration, with this id has
+ *   succeeded.
+ * - `snapshotting`: a snapshot that comes, whose record may not know it yet, or goes.
+ * - `snapshot`: one of the record.
  */
 export type VolumeState =
   | { readonly kind: (typeof KINDS)[number] }
-  | { readonly kind: 'next'; readonly installation: string };
+  | { readonly kind: 'next'; readonly installation: string }
+  | { readonly kind: 'snapshot' | 'snapshotting'; readonly snapshot: string };
 
 /**
  * A volume that this product made: by its name, and by a tag that nobody else sets. The tag has the
@@ -29,14 +33,15 @@ export interface OwnVolume extends Volume {
   readonly dirtyFromBytes: number | null;
   /** Which made it; null: it does not say. */
   readonly node: string | null;
-  /** Snapshots of it, which LVM removes with it: they are an administrator's. */
+  /** Snapshots of it, which LVM removes with it: they are an administrator's, and not thin. */
   readonly dependents: readonly string[];
 }
 
 const INSTANCE_TAG = /^gnt:instance=([0-9a-f-]{36}):([A-Za-z0-9-]+)$/;
 const NODE_TAG = /^gnt:node=(.+)$/;
 const DIRTY_TAG = /^gnt:dirty-from=(\d{1,16})$/;
-const NAME = /^([0-9a-f-]{36})\.(?:(new|ready|disk|leaving)|next-([0-9a-f-]{36}))$/;
+const NAME =
+  /^([0-9a-f-]{36})\.(?:(new|ready|disk|leaving)|(next|snapshot|snapshotting)-([0-9a-f-]{36}))$/;
 
 export function instanceTag(uuid: string, groupUuid: string): string {
   return `gnt:instance=${uuid}:${groupUuid}`;
@@ -51,7 +56,8 @@ export function dirtyTag(fromBytes: number): string {
 }
 
 export function volumeName(disk: string, state: VolumeState): string {
-  return `${disk}.${state.kind === 'next' ? `next-${state.installation}` : state.kind}`;
+  if (state.kind === 'next') return `${disk}.next-${state.installation}`;
+  return `${disk}.${state.kind}${'snapshot' in state ? `-${state.snapshot}` : ''}`;
 }
 
 export function volumePath(group: string, name: string): string {
@@ -61,14 +67,14 @@ export function volumePath(group: string, name: string): string {
 /** Nothing of somebody else's, whatever else is in the group. Pure. */
 export function findOwn(volumes: readonly Volume[]): readonly OwnVolume[] {
   return volumes.flatMap((volume) => {
-    const [, disk, kind, installation] = NAME.exec(volume.name) ?? [];
+    const [, disk, kind, link, id] = NAME.exec(volume.name) ?? [];
     const instance = instanceOf(volume);
     if (disk === undefined || instance === undefined) return [];
     const dirty = volume.tags.flatMap((tag) => DIRTY_TAG.exec(tag)?.[1] ?? []).map(Number);
     return [
       {
         ...{ ...volume, instance, disk },
-        state: stateOf(kind, installation),
+        state: stateOf(kind ?? link, id),
         dirtyFromBytes: dirty.length === 0 ? null : Math.min(...dirty),
         node: volume.tags.flatMap((tag) => NODE_TAG.exec(tag)?.[1] ?? [])[0] ?? null,
         dependents: volumes.filter((other) => isSnapshotOf(other, volume)).map(({ name }) => name),
@@ -77,8 +83,8 @@ export function findOwn(volumes: readonly Volume[]): readonly OwnVolume[] {
   });
 }
 
-function isSnapshotOf({ groupUuid, origin }: Volume, volume: Volume): boolean {
-  return groupUuid === volume.groupUuid && origin === volume.name;
+function isSnapshotOf({ groupUuid, origin, pool }: Volume, volume: Volume): boolean {
+  return groupUuid === volume.groupUuid && origin === volume.name && pool === '';
 }
 
 function instanceOf({ tags, groupUuid }: Volume): string | undefined {
@@ -86,7 +92,8 @@ function instanceOf({ tags, groupUuid }: Volume): string | undefined {
   return found?.[1];
 }
 
-function stateOf(named: string | undefined, installation = ''): VolumeState {
+function stateOf(named: string | undefined, id = ''): VolumeState {
+  if (named === 'snapshot' || named === 'snapshotting') return { kind: named, snapshot: id };
   const kind = KINDS.find((one) => one === named);
-  return kind === undefined ? { kind: 'next', installation } : { kind };
+  return kind === undefined ? { kind: 'next', installation: id } : { kind };
 }

@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { GIB } from '#shared/units/bytes.ts';
 import { examineDisks } from '../../../noded/doctor/examine-disks.ts';
 import { instanceRecord } from '../support/records.ts';
+import type { OwnVolume } from '../../../noded/disks/volumes/volume-names.ts';
 
 const record = instanceRecord({});
 const instance = (...sizes: readonly number[]) => ({
@@ -157,12 +158,46 @@ test('what volume groups there are is told, and that the one for disks is not on
     extentBytes: 4 * 2 ** 20,
   };
   const find = (groups: readonly (typeof xenvg)[] | null, vgName?: string) =>
-    examineDisks({ ...all, volumes: { groups, vgName, problem: null } }).find(
-      ({ check }) => check === 'volume-group',
-    );
+    examineDisks({
+      ...all,
+      volumes: { ...{ groups, vgName, problem: null, own: [], pools: [] } },
+    }).find(({ check }) => check === 'volume-group');
   assert.equal(find([xenvg], 'xenvg')?.message, 'volume group xenvg (1.0 GiB of 4.0 GiB free)');
   assert.match(find([xenvg])?.message ?? '', /no volume group .* there are: xenvg/);
   assert.equal(find([xenvg], 'other')?.level, 'warning');
   assert.match(find(null, 'xenvg')?.message ?? '', /LVM does not answer/);
   assert.match(find(null, 'xenvg')?.hint ?? '', /apt-get install lvm2/);
+});
+
+test('a thin pool is told with what is in it and what it may come to, and one that leaks is an error', () => {
+  const facts = { totalBytes: GIB, left: [], abandoned: [], halted: [], ofNobody: [] };
+  const xenvg = {
+    ...{ name: 'xenvg', uuid: 'g', sizeBytes: 4 * GIB, freeBytes: GIB, extentBytes: 4 * 2 ** 20 },
+  };
+  const pool = { group: 'xenvg', name: 'pool', sizeBytes: 2 * GIB, freeBytes: GIB };
+  const volume = (sizeBytes: number) => ({ group: 'xenvg', pool: 'pool', sizeBytes }) as OwnVolume;
+  const find = (
+    usedShare: number,
+    own: readonly OwnVolume[] = [],
+    { vgName = 'xenvg/pool', isZeroing = true, isThere = true } = {},
+  ) =>
+    examineDisks({
+      ...{ ...facts, instances: [], shared: null },
+      volumes: {
+        ...{ groups: [xenvg], vgName, problem: null, own },
+        pools: isThere ? [{ ...pool, usedShare, isZeroing }] : [],
+      },
+    });
+  const level = (...args: Parameters<typeof find>) =>
+    find(...args).find(({ check }) => check === 'thin-pool')?.level;
+  assert.equal(level(0.5, [volume(GIB)]), 'ok');
+  assert.equal(level(0.5, [volume(GIB), volume(2 * GIB)]), 'warning');
+  assert.equal(level(0.8), 'warning');
+  assert.equal(level(0.5, [], { isZeroing: false }), 'error');
+  assert.equal(level(0.9, [], { vgName: 'xenvg' }), undefined);
+  assert.equal(level(0.9, [volume(GIB)], { vgName: 'xenvg' }), 'warning');
+  assert.match(find(0.5)[3]?.message ?? '', /free, thin pools pool\)/);
+  const [, , , missing] = find(0.5, [], { isThere: false });
+  assert.match(missing?.message ?? '', /thin pool xenvg\/pool is not on this node/);
+  assert.match(missing?.hint ?? '', /lvcreate --type thin-pool .* --name pool xenvg/);
 });

@@ -13,6 +13,7 @@ async function look(freeBytes: number, ...machines: readonly FakeMachine[]): Pro
     keeper: { list: () => kept },
     disks: {
       freeBytes: () => Promise.resolve(freeBytes),
+      isPoolFull: () => Promise.resolve(false),
       totalBytes: () => Promise.resolve(100 * GIB),
     },
     logger: silentLogger,

@@ -8,6 +8,7 @@ import {
   refuseScanned,
 } from '../../../../noded/disks/volumes/check-group.ts';
 import type { OwnVolume } from '../../../../noded/disks/volumes/volume-names.ts';
+import { THICK } from './sample-volumes.ts';
 
 const group = {
   name: 'xenvg',
@@ -18,30 +19,30 @@ const group = {
 };
 const disk = (uuid: string, mib: number) => ({ uuid, sizeBytes: mib * MIB, vg: 'xenvg' });
 const volume = (of: string, mib: number): OwnVolume => ({
-  ...{ groupUuid: 'g' },
+  ...{ ...THICK, groupUuid: 'g' },
   ...{ group: 'xenvg', name: of, sizeBytes: mib * MIB, tags: [], isActive: true, instance: 'i' },
   ...{ disk: of, state: { kind: 'disk' }, dirtyFromBytes: null },
   ...{ origin: '', node: null, dependents: [] },
 });
 
 test('what a volume has is not asked for again', () => {
-  checkGroups([disk('a', 20), disk('b', 20)], [group], []);
-  assert.throws(() => checkGroups([disk('a', 20), disk('b', 24)], [group], []), {
+  checkGroups([disk('a', 20), disk('b', 20)], [group], [], []);
+  assert.throws(() => checkGroups([disk('a', 20), disk('b', 24)], [group], [], []), {
     code: 'DISK_SPACE',
     message: "its disks take 44 MiB of the volume group 'xenvg', and 40 MiB are free",
   });
-  checkGroups([disk('a', 60)], [group], [volume('a', 20)]);
-  assert.throws(() => checkGroups([disk('a', 64)], [group], [volume('a', 20)]), {
+  checkGroups([disk('a', 60)], [group], [volume('a', 20)], []);
+  assert.throws(() => checkGroups([disk('a', 64)], [group], [volume('a', 20)], []), {
     code: 'DISK_SPACE',
   });
 });
 
 test('a group that is not there, and a size that is none of it, are told with what to do', () => {
-  assert.throws(() => checkGroups([{ ...disk('a', 4), vg: 'other' }], [group], []), {
+  assert.throws(() => checkGroups([{ ...disk('a', 4), vg: 'other' }], [group], [], []), {
     code: 'HOST_PREREQUISITE',
     hint: /there are: xenvg/,
   });
-  assert.throws(() => checkGroups([disk('a', 18)], [group], []), {
+  assert.throws(() => checkGroups([disk('a', 18)], [group], [], []), {
     code: 'VALIDATION',
     hint: 'give 20 MiB instead of 18',
   });

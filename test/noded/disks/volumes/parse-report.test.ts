@@ -8,8 +8,8 @@ const VOLUMES = `  {
       "report": [
           {
               "lv": [
-                  {"vg_name":"gnttestvg", "vg_uuid":"Zvlifi-Ep3t-e0Ng-U42h-o0ye-KHu1-nl7Ns4", "lv_name":"00000010-0000-4000-8000-000000000000.next-00000003-0000-4000-8000-000000000000", "lv_size":"33554432", "lv_tags":"gnt:dirty-from=16777216,gnt:instance=00000001-0000-4000-8000-000000000000:Zvlifi-Ep3t-e0Ng-U42h-o0ye-KHu1-nl7Ns4", "lv_active":"active", "origin":""},
-                  {"vg_name":"gnttestvg", "vg_uuid":"Zvlifi-Ep3t-e0Ng-U42h-o0ye-KHu1-nl7Ns4", "lv_name":"precious", "lv_size":"8388608", "lv_tags":"", "lv_active":"", "origin":""}
+                  {"vg_name":"gnttestvg", "vg_uuid":"Zvlifi-Ep3t-e0Ng-U42h-o0ye-KHu1-nl7Ns4", "lv_name":"00000010-0000-4000-8000-000000000000.next-00000003-0000-4000-8000-000000000000", "lv_size":"33554432", "lv_tags":"gnt:dirty-from=16777216,gnt:instance=00000001-0000-4000-8000-000000000000:Zvlifi-Ep3t-e0Ng-U42h-o0ye-KHu1-nl7Ns4", "lv_active":"active", "origin":"", "lv_attr":"-wi-a-----", "pool_lv":"", "data_percent":"", "metadata_percent":""},
+                  {"vg_name":"gnttestvg", "vg_uuid":"Zvlifi-Ep3t-e0Ng-U42h-o0ye-KHu1-nl7Ns4", "lv_name":"precious", "lv_size":"8388608", "lv_tags":"", "lv_active":"", "origin":"", "lv_attr":"-wi-------", "pool_lv":"", "data_percent":"", "metadata_percent":""}
               ]
           }
       ]

@@ -2,9 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { planSettling } from '../../../../noded/disks/volumes/plan-settling.ts';
 import type { OwnVolume, VolumeState } from '../../../../noded/disks/volumes/volume-names.ts';
+import { THICK } from './sample-volumes.ts';
 
 const volume = (disk: string, state: VolumeState, changes: Partial<OwnVolume> = {}): OwnVolume => ({
-  ...{ groupUuid: 'g' },
+  ...{ ...THICK, groupUuid: 'g' },
   ...{ group: 'xenvg', name: disk, sizeBytes: 8, tags: [], isActive: true, instance: 'i' },
   ...{ origin: '', node: null, dependents: [] },
   ...{ disk, state, dirtyFromBytes: null, ...changes },
@@ -12,6 +13,7 @@ const volume = (disk: string, state: VolumeState, changes: Partial<OwnVolume> = 
 const plan = (volumes: readonly OwnVolume[], disks: readonly string[], isDecided = true) =>
   planSettling(volumes, {
     disks: disks.map((uuid) => ({ uuid })),
+    snapshots: [{ uuid: 'kept' }],
     currentIds: ['now', null],
     isDecided,
   }).map(({ kind, volume: { disk, state } }) => `${kind} ${disk} ${state.kind}`);

@@ -6,11 +6,12 @@ import {
   nodeTag,
   volumeName,
 } from '../../../../noded/disks/volumes/volume-names.ts';
+import { THICK } from './sample-volumes.ts';
 
 const instance = '00000001-0000-4000-8000-000000000000';
 const groupUuid = 'Zvlifi-Ep3t-e0Ng-U42h-o0ye-KHu1-nl7Ns4';
 const own = {
-  ...{ group: 'xenvg', groupUuid, sizeBytes: 8, isActive: true, origin: '' },
+  ...{ ...THICK, group: 'xenvg', groupUuid, sizeBytes: 8, isActive: true, origin: '' },
   name: volumeName('0000000a-0000-4000-8000-000000000000', { kind: 'disk' }),
   tags: ['backup', instanceTag(instance, groupUuid)],
 };

@@ -6,7 +6,9 @@ import { createVolumeRoom } from '../../../../noded/disks/volumes/volume-room.ts
 
 const group = { name: 'xenvg', uuid: 'g', sizeBytes: 8, freeBytes: 4, extentBytes: 1 };
 const asking = (listGroups: () => Promise<readonly VolumeGroup[]>, name?: string) =>
-  createVolumeRoom({ listGroups }, () => Promise.resolve(name));
+  createVolumeRoom({ listGroups, listVolumes: () => Promise.resolve([]) }, () =>
+    Promise.resolve(name),
+  );
 
 test('a node tells the room of the group for new disks, and nothing where it has none', async () => {
   const there = (): Promise<readonly VolumeGroup[]> => Promise.resolve([group]);

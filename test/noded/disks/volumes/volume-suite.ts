@@ -38,7 +38,7 @@ type Named = Pick<Parameters<Lvm['remove']>[0], 'name'>;
 export const HERE = {
   nodeName: 'node1',
   owns: (node: string): boolean => node === 'node1',
-  loadGroup: () => Promise.resolve('xenvg'),
+  loadPlace: () => Promise.resolve('xenvg'),
 };
 const OLD = 'OLDTENANT';
 export const SIZE = 4 * MIB;
@@ -47,9 +47,11 @@ const PATTERN = Buffer.alloc(MIB, `${OLD}\n`);
 export const uuidOf = (n: number): string =>
   `${String(n).padStart(8, '0')}-0000-4000-8000-000000000000`;
 
-export function planSamples(group: string) {
+/** @param pool that they are thin in; undefined: they are not */
+export function planSamples(group: string, pool?: string) {
   const disk = (n: number, sizeBytes = SIZE): Disk => ({
     ...{ uuid: uuidOf(n), name: null, sizeBytes, vg: group },
+    ...(pool !== undefined && { pool }),
   });
   const record = (disks: readonly Disk[]): InstanceRecord => ({
     ...instanceRecord({ name: 'web1' }),

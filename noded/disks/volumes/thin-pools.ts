@@ -1,0 +1,73 @@
+import type { InstanceDisk } from '#shared/contract/instance.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import { MIB } from '#shared/units/bytes.ts';
+import type { Volume } from './lvm.ts';
+
+/** What many volumes take their blocks from when something is written to them (lvmthin(7)). */
+export interface ThinPool {
+  readonly group: string;
+  readonly name: string;
+  readonly sizeBytes: number;
+  readonly freeBytes: number;
+  /** Of its data or of what LVM notes down of them, whichever is fuller: from 0 to 1. */
+  readonly usedShare: number;
+  /** A block that it gives away holds zeros, not what a former tenant wrote. */
+  readonly isZeroing: boolean;
+}
+
+/** Room that a pool needs for new volumes, and for guests that stood still to go on. */
+export const FULL_SHARE = 0.95;
+
+/** Pure. One that is not active tells nothing of what is free, and has nothing to give. */
+export function findPools(volumes: readonly Volume[]): readonly ThinPool[] {
+  return volumes
+    .filter(({ isPool }) => isPool)
+    .map(({ group, name, sizeBytes, usedShare, dataShare, isZeroing }) => ({
+      ...{ group, name, sizeBytes, isZeroing, usedShare: usedShare ?? 1 },
+      freeBytes: Math.floor(sizeBytes * (1 - (dataShare ?? 1))),
+    }));
+}
+
+/**
+ * A pool that new volumes can be made in. Pure.
+ * @throws AppError HOST_PREREQUISITE, DISK_SPACE
+ */
+export function requirePool(group: string, name: string, pools: readonly ThinPool[]): ThinPool {
+  const found = pools.find((pool) => pool.group === group && pool.name === name);
+  const path = `${group}/${name}`;
+  if (found === undefined) {
+    const there = pools.map((pool) => `${pool.group}/${pool.name}`).join(', ') || 'none';
+    throw new AppError('HOST_PREREQUISITE', `this node has no thin pool '${path}'`, {
+      details: { pool: path },
+      hint: `there are: ${there}; lvcreate --type thin-pool --size SIZE --name ${name} ${group} makes it (apt-get install thin-provisioning-tools), gnt-cluster modify --vg-name names another for new disks`,
+    });
+  }
+  if (!found.isZeroing) {
+    throw new AppError(
+      'HOST_PREREQUISITE',
+      `the thin pool '${path}' gives blocks away with what others wrote in them`,
+      { details: { pool: path }, hint: `lvchange --zero y ${path}` },
+    );
+  }
+  if (found.usedShare < FULL_SHARE) return found;
+  throw new AppError(
+    'DISK_SPACE',
+    `the thin pool '${path}' is full to ${Math.floor(found.usedShare * 100)} %`,
+    { details: { pool: path, freeBytes: found.freeBytes }, hint: roomHint(path) },
+  );
+}
+
+export function roomHint(path: string): string {
+  return `remove instances or snapshots that are not needed, or lvextend --size +10g ${path} (lvs ${path} tells data and metadata: --poolmetadatasize is for the latter)`;
+}
+
+/** What a disk takes of a pool that holds its like already, at least. */
+export function neededInPool(
+  disks: readonly Pick<InstanceDisk, 'sizeBytes' | 'uuid'>[],
+  volumes: readonly Pick<Volume, 'name' | 'sizeBytes' | 'dataShare'>[],
+  imageBytes: number,
+): number {
+  const all = disks.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+  const taken = volumes.reduce((sum, one) => sum + one.sizeBytes * (one.dataShare ?? 0), 0);
+  return Math.min(all, Math.max(Math.ceil(taken), imageBytes, MIB));
+}

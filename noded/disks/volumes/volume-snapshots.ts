@@ -1,0 +1,150 @@
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import type { InstanceDisks } from '../instance-disks.ts';
+import { beginSnapshot, type SnapshotDisks, StandsStill, whileStill } from '../snapshot-disks.ts';
+import type { OwnVolumes } from './own-volumes.ts';
+import type { OwnVolume } from './volume-names.ts';
+
+/**
+ * Snapshots of thin volumes are thin volumes of the same pool. That a guest stands still for one is
+ * told by a folder, as for files.
+ * @param files snapshots of disks of all other templates
+ */
+export function withVolumeSnapshots(
+  files: SnapshotDisks,
+  volumes: OwnVolumes,
+  {
+    disksDir,
+    disks,
+  }: {
+    readonly disksDir: string;
+    readonly disks: Pick<InstanceDisks, 'settle' | 'activate' | 'checkSizes'>;
+  },
+): SnapshotDisks {
+  const listDisks = async (instance: InstanceRecord): Promise<readonly OwnVolume[]> => {
+    const all = (await volumes.list(instance)).filter(({ state }) => state.kind === 'disk');
+    return instance.disks.map(({ uuid }, index) => {
+      const found = all.find(({ disk }) => disk === uuid);
+      if (found !== undefined) return found;
+      throw new AppError('DISK_MISSING', `disk ${index} of '${instance.name}' has no volume`);
+    });
+  };
+  const listOf = async (
+    instance: Pick<InstanceRecord, 'uuid'>,
+    snapshot: string,
+  ): Promise<readonly OwnVolume[]> =>
+    (await volumes.list(instance)).filter(
+      ({ state }) => state.kind === 'snapshot' && state.snapshot === snapshot,
+    );
+  const removeAll = async (all: readonly OwnVolume[]): Promise<void> => {
+    for (const volume of all) await volumes.remove(volume);
+  };
+  return {
+    check: async (instance) => {
+      if (!isPlain(instance)) return files.check(instance);
+      refuseThick(instance);
+      await disks.settle(instance);
+      await disks.activate(instance);
+      // Whether the pool has room, by asking for more than there is.
+      const more = instance.disks.map((disk) => ({ ...disk, uuid: '' }));
+      await disks.checkSizes(more, instance);
+    },
+    take: async (instance, uuid, how) => {
+      if (!isPlain(instance)) return files.take(instance, uuid, how);
+      const own = await listDisks(instance);
+      await using held = new AsyncDisposableStack();
+      if (how.machine === undefined) held.use(await volumes.hold(own));
+      const unfinished = await beginSnapshot(join(disksDir, instance.uuid), uuid);
+      const settle = (isKept: boolean): Promise<unknown> =>
+        volumes.settle(instance, {
+          disks: instance.disks,
+          snapshots: [...instance.snapshots, ...(isKept ? [{ uuid }] : [])],
+          ...{ currentIds: [], isDecided: false },
+        });
+      let stillMs: number;
+      try {
+        const state = { kind: 'snapshotting', snapshot: uuid } as const;
+        stillMs = await whileStill(how.machine, async () => {
+          for (const volume of own) await volumes.clone(volume, { state, isActive: false });
+        });
+        await rm(unfinished, { recursive: true });
+      } catch (error) {
+        // One that could not be told to go on is told by the next daemon, and settled then.
+        if (error instanceof StandsStill) throw error;
+        await rm(unfinished, { recursive: true, force: true });
+        // What cannot be removed now is removed by settling; what went wrong first is told.
+        await settle(false).catch(() => undefined);
+        throw error;
+      }
+      await how.commit();
+      await settle(true);
+      return { stillMs };
+    },
+    restore: async (instance, snapshot, { restoreId, commit }) => {
+      if (!isPlain(instance)) return files.restore(instance, snapshot, { restoreId, commit });
+      const from = await listOf(instance, snapshot.uuid);
+      for (const [index, { uuid }] of snapshot.disks.entries())
+        if (!from.some(({ disk }) => disk === uuid)) throw missing(snapshot.name, index);
+      {
+        await using held = await volumes.hold(await listDisks(instance));
+        void held;
+        const state = { kind: 'next', installation: restoreId } as const;
+        try {
+          for (const volume of from) await volumes.clone(volume, { state, isActive: true });
+        } catch (error) {
+          await disks.settle(instance).catch(() => undefined);
+          throw error;
+        }
+      }
+      await commit();
+      const { snapshots } = instance;
+      await volumes.settle(instance, {
+        ...{ disks: snapshot.disks, snapshots, currentIds: [restoreId], isDecided: true },
+      });
+    },
+    remove: async (instance, uuid, commit) => {
+      if (!isPlain(instance)) return files.remove(instance, uuid, commit);
+      const going: OwnVolume[] = [];
+      for (const volume of await listOf(instance, uuid))
+        going.push(await volumes.rename(volume, { kind: 'snapshotting', snapshot: uuid }));
+      await commit();
+      await removeAll(going);
+    },
+    listForgotten: async (instance) => {
+      if (!isPlain(instance)) return files.listForgotten(instance);
+      const { snapshots } = instance;
+      return (await volumes.list(instance)).flatMap(({ state, group, name }) =>
+        state.kind === 'snapshot' && snapshots.every(({ uuid }) => uuid !== state.snapshot)
+          ? [`${group}/${name}`]
+          : [],
+      );
+    },
+    isUnfinished: (uuid) => files.isUnfinished(uuid),
+  };
+}
+
+function isPlain({ diskTemplate }: Pick<InstanceRecord, 'diskTemplate'>): boolean {
+  return diskTemplate === 'plain';
+}
+
+/** LVM makes those too slow for a guest, and too small for what it writes. */
+function refuseThick({ name, disks }: InstanceRecord): void {
+  const thick = disks.flatMap(({ pool }, index) => (pool === undefined ? [index] : []));
+  if (thick.length === 0) return;
+  throw new AppError(
+    'NOT_SUPPORTED',
+    `disk ${thick.join(', ')} of '${name}' is no thin volume of LVM, so there are no snapshots of it`,
+    {
+      details: { name, disks: thick },
+      hint: `gnt-cluster modify --vg-name GROUP/POOL makes new disks thin; gnt-backup export ${name} keeps what is on these`,
+    },
+  );
+}
+
+function missing(name: string, index: number): AppError {
+  return new AppError('DISK_MISSING', `disk ${index} of the snapshot '${name}' has no volume`, {
+    hint: 'lvs tells what there is; remove the snapshot',
+  });
+}

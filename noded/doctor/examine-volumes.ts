@@ -1,0 +1,95 @@
+import type { DoctorFinding } from '#shared/contract/api.ts';
+import type { Volume } from '../disks/volumes/lvm.ts';
+import { roomHint, type ThinPool } from '../disks/volumes/thin-pools.ts';
+import { toGib } from './in-gib.ts';
+import type { VolumeFacts } from './volume-facts.ts';
+
+/** Of a thin pool: time to do something. */
+const NEARLY_FULL = 0.8;
+
+export interface KnownVolumes extends VolumeFacts {
+  /** The cluster's place for new disks, as GROUP or GROUP/POOL; undefined: there is none. */
+  readonly vgName: string | undefined;
+}
+
+export function examineVolumes(volumes: KnownVolumes): readonly DoctorFinding[] {
+  return [examineGroups(volumes), ...examinePools(volumes)];
+}
+
+/** Only disks of the template `plain` need one. */
+function examineGroups({ groups, pools, vgName, problem }: KnownVolumes): DoctorFinding {
+  const check = 'volume-group';
+  if (problem !== null)
+    return { check, level: 'error', message: problem.message, hint: problem.hint ?? null };
+  const told = (groups ?? []).map(
+    ({ name, sizeBytes, freeBytes }) =>
+      `${name} (${toGib(freeBytes)} of ${toGib(sizeBytes)} free${describePools(name, pools)})`,
+  );
+  const there = groups === null ? 'LVM does not answer' : `there are: ${told.join(', ') || 'none'}`;
+  if (vgName === undefined) {
+    const message = `the cluster has no volume group for disks of the template plain; ${there}`;
+    return { check, level: 'ok', message, hint: null };
+  }
+  return examinePlace({ groups, pools }, vgName, told, there);
+}
+
+/** Where new disks are made. */
+function examinePlace(
+  { groups, pools }: Pick<VolumeFacts, 'groups' | 'pools'>,
+  vgName: string,
+  told: readonly string[],
+  there: string,
+): DoctorFinding {
+  const check = 'volume-group';
+  const [group = '', pool] = vgName.split('/');
+  const found = groups?.findIndex(({ name }) => name === group) ?? -1;
+  const isPoolThere =
+    pool === undefined || pools.some((one) => one.group === group && one.name === pool);
+  if (found >= 0 && isPoolThere)
+    return { check, level: 'ok', message: `volume group ${told[found] ?? group}`, hint: null };
+  const message =
+    found < 0
+      ? `the cluster's volume group ${group} is not on this node; ${there}`
+      : `the cluster's thin pool ${vgName} is not on this node; ${there}`;
+  const make =
+    found < 0
+      ? `vgcreate ${group} DEVICE`
+      : `lvcreate --type thin-pool --size SIZE --name ${pool ?? ''} ${group} (apt-get install thin-provisioning-tools)`;
+  const others = 'or leave instances with disks of the template plain to other nodes';
+  const hint =
+    groups === null
+      ? `apt-get install lvm2, or see what vgs says; ${others}`
+      : `${make}, ${others}`;
+  return { check, level: 'warning', message, hint };
+}
+
+function describePools(group: string, pools: readonly ThinPool[]): string {
+  const names = pools.flatMap((pool) => (pool.group === group ? [pool.name] : []));
+  return names.length === 0 ? '' : `, thin pools ${names.join(', ')}`;
+}
+
+/** Those that new disks are made in, or disks are in: volumes are thin, so it may be full one day. */
+function examinePools({ pools, own, vgName }: KnownVolumes): readonly DoctorFinding[] {
+  return pools.flatMap((pool) => {
+    const path = `${pool.group}/${pool.name}`;
+    const inIt = own.filter((one) => one.group === pool.group && one.pool === pool.name);
+    return inIt.length === 0 && vgName !== path ? [] : [examinePool(path, pool, inIt)];
+  });
+}
+
+function examinePool(path: string, pool: ThinPool, inIt: readonly Volume[]): DoctorFinding {
+  const check = 'thin-pool';
+  const promised = inIt.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+  const used = `thin pool ${path} is full to ${Math.floor(pool.usedShare * 100)} %`;
+  const sizes = `its ${inIt.length} volume(s) may grow to ${toGib(promised)} of ${toGib(pool.sizeBytes)}`;
+  const message = `${used}, ${sizes}`;
+  if (!pool.isZeroing) {
+    const leaks = `thin pool ${path} gives blocks away with what others wrote in them`;
+    return { check, level: 'error', message: leaks, hint: `lvchange --zero y ${path}` };
+  }
+  if (pool.usedShare >= NEARLY_FULL)
+    return { check, level: 'warning', message, hint: roomHint(path) };
+  if (promised <= pool.sizeBytes) return { check, level: 'ok', message, hint: null };
+  const hint = `a guest that finds it full stands still: lvextend --size SIZE ${path}, or activation/thin_pool_autoextend_threshold in /etc/lvm/lvm.conf lets LVM do it`;
+  return { check, level: 'warning', message, hint };
+}

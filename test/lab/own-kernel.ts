@@ -1,0 +1,65 @@
+import { mkdtemp, open, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { run } from '#shared/process/run.ts';
+import { userModeLinux } from './unpacked-packages.ts';
+
+/** Only what hangs reaches it. */
+const TIMEOUT_MS = 20 * 60_000;
+const MODULES = [
+  ...['md/dm-mod', 'md/dm-bufio', 'md/dm-bio-prison', 'md/persistent-data/dm-persistent-data'],
+  ...['md/dm-snapshot', 'md/dm-thin-pool'],
+];
+/** Without udev the device mapper makes its names itself. */
+const LVM_CONF = `devices { filter=["a|^/dev/ubd.$|","r|.*|"] scan_lvs=0 use_devicesfile=0 }
+activation { udev_sync=0 udev_rules=0 }
+backup { backup=0 archive=0 }
+`;
+
+/**
+ * Runs a file of this checkout in a Linux that is a process of this host, whose kernel has what the
+ * host's may lack: a device mapper. It has the host's files, and devices of its own.
+ * @param diskBytes of an empty disk, /dev/ubda
+ */
+export async function runInOwnKernel(
+  file: string,
+  { diskBytes }: { readonly diskBytes: number },
+): Promise<{ readonly status: number; readonly output: string }> {
+  const { kernel, modules } = await userModeLinux();
+  const folder = await mkdtemp(join(tmpdir(), 'gnt-kernel-'));
+  try {
+    const [disk, script, output, status] = ['disk', 'init', 'output', 'status'].map((name) =>
+      join(folder, name),
+    ) as [string, string, string, string];
+    {
+      await using made = await open(disk, 'w', 0o600);
+      await made.truncate(diskBytes);
+    }
+    await writeFile(join(folder, 'lvm.conf'), LVM_CONF);
+    await writeFile(
+      script,
+      `#!/bin/sh
+export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root
+mount -t proc proc /proc
+mount -t sysfs sys /sys
+mount -t tmpfs tmpfs /run
+mount --bind ${folder}/lvm.conf /etc/lvm/lvm.conf
+for module in ${MODULES.join(' ')}; do busybox insmod ${modules}/$module.ko; done
+cd ${process.cwd()}
+'${process.execPath}' --test-reporter=tap '${file}' >${output} 2>&1
+echo $? >${status}
+busybox poweroff -f
+`,
+      { mode: 0o755 },
+    );
+    const files = ['root=/dev/root', 'rootfstype=hostfs', 'rootflags=/', 'rw', `ubd0=${disk}`];
+    const quiet = ['quiet', 'con=null', 'con0=null,fd:1', `uml_dir=${folder}`];
+    const { stdout } = await run(kernel, ['mem=1536M', ...files, `init=${script}`, ...quiet], {
+      timeoutMs: TIMEOUT_MS,
+    });
+    const said = await readFile(output, 'utf8').catch(() => stdout);
+    return { status: Number(await readFile(status, 'utf8').catch(() => '1')), output: said };
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
