@@ -157,6 +157,10 @@ export function createInstanceDisks(
     await requireOwn(instance);
     return holdImages(dirOf(instance));
   };
+  const checkUnused: InstanceDisks['checkUnused'] = async (instance) => {
+    await reach(instance);
+    await (await holdImages(dirOf(instance)))[Symbol.asyncDispose]();
+  };
   const openForInstall: InstanceDisks['openForInstall'] = (instance, where) => {
     const dir = dirOf(instance);
     const files = where.kind === 'beside' ? beside(dir, instance) : inPlace(dir, instance);
@@ -228,10 +232,7 @@ export function createInstanceDisks(
       const folder = await folderOf(instance);
       for (const { sizeBytes } of disks) await checkSize(folder, sizeBytes);
     },
-    checkUnused: async (instance) => {
-      await reach(instance);
-      await (await holdImages(dirOf(instance)))[Symbol.asyncDispose]();
-    },
+    ...{ checkUnused, checkOverwrite: checkUnused },
     createEmpty: async (instance) => {
       using files = openForInstall(instance, { kind: 'in-place' });
       await files.create();

@@ -72,6 +72,11 @@ export interface InstanceDisks {
    */
   checkUnused(instance: Known): Promise<void>;
   /**
+   * Whether an installation may empty them in their place.
+   * @throws AppError DISK_IN_USE; CONFLICT: an administrator's snapshots of LVM would be lost
+   */
+  checkOverwrite(instance: InstanceRecord): Promise<void>;
+  /**
    * Makes what is missing and empties what is there: an installation starts from zeros.
    * @throws AppError DISK_IN_USE, DISK_FULL
    */

@@ -122,7 +122,7 @@ export class InstallRun {
       const look = planLook({ ...parts, hasImage: parts.hasImage && !isImageOnHost });
       if (look !== null) await this.#runAppliance(look, null);
       // Whether they can be had: the look took minutes, and from the next line on they count as lost.
-      await disks.checkUnused(instance);
+      await disks.checkOverwrite(instance);
       await this.#request.giveUpFormerDisks();
     }
     const filled = this.#disks;

@@ -87,6 +87,11 @@ export function withVolumes(
     const all = held.move();
     return { [Symbol.asyncDispose]: () => all.disposeAsync() };
   };
+  const checkUnused: InstanceDisks['checkUnused'] = async (instance) => {
+    await files.checkUnused(instance);
+    if (instance.diskTemplate !== 'plain') return;
+    await (await volumes.hold(await listDisks(instance)))[Symbol.asyncDispose]();
+  };
   const openForInstall: InstanceDisks['openForInstall'] = (instance, where) => {
     if (!isPlain(instance)) return files.openForInstall(instance, where);
     const folder = files.openForInstall(withoutDisks(instance), { kind: 'in-place' });
@@ -137,10 +142,10 @@ export function withVolumes(
       checkGroups(disks, await lvm.listGroups(), own, findPools(all));
       refuseForeign(new Set(disks.map(({ vg = '' }) => vg)), own, here);
     },
-    checkUnused: async (instance) => {
-      await files.checkUnused(instance);
-      if (instance.diskTemplate !== 'plain') return;
-      await (await volumes.hold(await listDisks(instance)))[Symbol.asyncDispose]();
+    checkUnused,
+    checkOverwrite: async (instance) => {
+      await checkUnused(instance);
+      if (isPlain(instance)) requireAlone(await listDisks(instance));
     },
     createEmpty: async (instance) => {
       using filled = openForInstall(instance, { kind: 'in-place' });

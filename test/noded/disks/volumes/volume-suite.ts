@@ -270,6 +270,7 @@ export function testVolumes(lab: VolumeLab): InstanceDisks {
     await assert.rejects(disks.change(before, [disk(11)], begin), refused);
     await assert.rejects(disks.grow(before, 0, 2 * SIZE), refused);
     await assert.rejects(disks.roomBeside(before, 0), refused);
+    await assert.rejects(disks.checkOverwrite(before), refused);
     assert.equal(isBegun, false);
     assert.deepEqual(await list(), there);
     await remove();
