@@ -15,7 +15,7 @@ import { withVolumes } from '../../../../noded/disks/volumes/volume-disks.ts';
 import { withVolumeSnapshots } from '../../../../noded/disks/volumes/volume-snapshots.ts';
 import { assertClean, HERE, planSamples, SIZE, uuidOf } from './volume-suite.ts';
 
-/** What thin-volumes.vm.test.ts runs, with an empty disk. */
+/** What thin-volumes.long.test.ts runs, with an empty disk. */
 const GROUP = 'xenvg';
 const POOL = 'pool';
 const POOL_BYTES = 64 * MIB;
