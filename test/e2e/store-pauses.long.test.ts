@@ -8,7 +8,7 @@ import { ask, infoOf, jobsOf, statusOf, succeed } from './support/ask-nodes.ts';
 import { type GatedJobs, gateJobs } from './support/gated-jobs.ts';
 
 /** A node whose real Redis stands still: short of what a command waits for it, and far beyond. */
-const PAUSES_S = [5, 30];
+const PAUSES_S = [5, 30, 120];
 let redis: RedisServer;
 let lab: Lab;
 let jobs: GatedJobs;
