@@ -60,7 +60,7 @@ const INTERRUPTED = 'the node daemon was restarted while it ran';
  * @returns the jobs that ended with the earlier daemon
  */
 export async function recover(dependencies: RecoverDependencies): Promise<readonly JobRecord[]> {
-  const { metad, keeper, orphans, guestReports, lifecycles, logger } = dependencies;
+  const { metad, keeper, guestReports, lifecycles, logger } = dependencies;
   // What did end, and could not be written, has not been interrupted.
   await dependencies.outcomes.resume();
   const isOwn = ({ node }: JobRecord): boolean => dependencies.owns(node);
@@ -88,13 +88,20 @@ export async function recover(dependencies: RecoverDependencies): Promise<readon
     await machine.kill();
     if (device !== null) await dependencies.network.releaseTap(device);
   }
-  await orphans.takeOverAll('warn');
-  for (const { uuid, name } of orphans.list())
-    logger.error('machine.orphan', { machine: uuid, instance: name });
+  await tellOrphans(dependencies);
   await failInterruptedInstalls(dependencies);
   await settleDisks(dependencies);
   await dropStaleViews(dependencies);
   return interrupted;
+}
+
+async function tellOrphans({
+  orphans,
+  logger,
+}: Pick<RecoverDependencies, 'orphans' | 'logger'>): Promise<void> {
+  await orphans.takeOverAll('warn');
+  for (const { uuid, name } of orphans.list())
+    logger.error('machine.orphan', { machine: uuid, instance: name });
 }
 
 /** A guest stands still while a snapshot of it is taken, which a kill may have cut short. */
