@@ -9,12 +9,12 @@ import { armTrap, callsOf, type KillPoint } from './kill-at-call.ts';
 import { createPointScene, ONE, OS, settled, WRITTEN } from './point-scene.ts';
 import type { ProgramOperation } from './program-points.ts';
 
-const NAMES = ['node1.example.com', 'node2.example.com'] as const;
+export const NAMES = ['node1.example.com', 'node2.example.com'] as const;
 /** The other node has to be seen again, and the move to be settled by both. */
 const SETTLE_MS = 60_000;
 
 /** A node of a cluster of two, by its name. */
-type Nodes = ReadonlyMap<string, Lab>;
+export type Nodes = ReadonlyMap<string, Lab>;
 
 export interface MoveScene extends AsyncDisposable {
   readonly operations: readonly ProgramOperation[];
@@ -48,7 +48,8 @@ export function createMoveScene(): MoveScene {
   };
 }
 
-async function makeNodes(undo: AsyncDisposableStack): Promise<Nodes> {
+/** They have a stopped instance, and a definition for others. */
+export async function makeNodes(undo: AsyncDisposableStack): Promise<Nodes> {
   const redis = await startRedis({ appendOnly: true });
   undo.defer(() => redis.stop());
   const url = `unix:${redis.socket}`;
@@ -70,7 +71,7 @@ async function makeNodes(undo: AsyncDisposableStack): Promise<Nodes> {
   return nodes;
 }
 
-function labOf(nodes: Nodes, name: string): Lab {
+export function labOf(nodes: Nodes, name: string): Lab {
   const lab = nodes.get(name);
   if (lab === undefined) throw new Error(`no node ${name}`);
   return lab;
@@ -80,17 +81,34 @@ async function strikeMove(
   nodes: Nodes,
   side: 'source' | 'target',
   point: KillPoint,
-): Promise<{ readonly isHurt: boolean; readonly wrong: readonly string[] }> {
-  const { primaryNode: from } = await infoOf(labOf(nodes, NAMES[0]), ONE);
-  const to = NAMES.find((name) => name !== from) ?? '';
+): Promise<Struck> {
+  const of = { name: ONE, opcode: 'INSTANCE_MOVE' };
+  return strikeBoth(nodes, of, side, point, (to) => judgeMove(nodes, to));
+}
+
+export type Struck = Awaited<ReturnType<ProgramOperation['strike']>>;
+
+/**
+ * Has an instance go to the other node, one of which is killed, and starts that again.
+ * @param judge what is wrong; it is told where the instance was told to be, null where nothing was
+ */
+export async function strikeBoth(
+  nodes: Nodes,
+  { name, opcode }: { readonly name: string; readonly opcode: string },
+  side: 'source' | 'target',
+  point: KillPoint,
+  judge: (to: string | null) => Promise<readonly string[]>,
+): Promise<Struck> {
+  const { primaryNode: from } = await infoOf(labOf(nodes, NAMES[0]), name);
+  const to = NAMES.find((other) => other !== from) ?? '';
   const victim = side === 'source' ? from : to;
   const node = labOf(nodes, victim).node();
   const wrong: string[] = [];
   const trap = await armTrap(node.pid ?? 0, point);
   const asked = {
-    name: 'move',
+    name: opcode,
     prepare: () => Promise.resolve(),
-    opcode: () => ({ opcode: 'INSTANCE_MOVE', name: ONE, node: to }),
+    opcode: () => ({ opcode, name, node: to }),
     judge: () => Promise.resolve([]),
   };
   const { isDone } = await askAtPoint(labOf(nodes, from), asked, {
@@ -101,34 +119,49 @@ async function strikeMove(
   await trap.disarm();
   const isHurt = node.signalCode === 'SIGKILL';
   if (isHurt) await labOf(nodes, victim).startNode('--node', victim);
-  const found = await settled(() => judgeMove(nodes, isDone ? to : null), SETTLE_MS);
+  if (!isHurt && !isDone) wrong.push('it failed, and nothing disturbed it');
+  const found = await settled(() => judge(isDone ? to : null), SETTLE_MS);
   return { isHurt, wrong: [...wrong, ...found] };
 }
 
 /** @param where it was told to be; null: on either node, and on one of them only */
 async function judgeMove(nodes: Nodes, where: string | null): Promise<readonly string[]> {
   const wrong: string[] = [];
-  const up = JSON.stringify(NAMES);
   for (const [name, lab] of nodes) {
-    const { uuid, primaryNode } = await infoOf(lab, ONE);
-    if (where !== null && primaryNode !== where)
-      wrong.push(`told as moved to ${where}, on ${primaryNode}`);
-    const { disksDir } = lab.paths;
-    const isHere = primaryNode === name;
-    // What has left, or came in part, of a move that was cut off has ended, too.
-    const there = (await readdir(disksDir)).filter((one) => !one.startsWith('.'));
-    const wanted = isHere ? uuid : '';
-    if (there.join() !== wanted) wrong.push(`disks on ${name}: ${there.join() || 'none'}`);
-    else if (wanted !== '') {
-      const disk = await readFile(join(disksDir, uuid, 'disk0.raw'));
-      if (disk.subarray(0, WRITTEN.length).toString() !== WRITTEN) wrong.push('its disk is empty');
-    }
-    for (const { id, summary, endedAtMs } of await jobsOf(lab))
-      if (endedAtMs === null) wrong.push(`job ${id}, ${summary}, has no end`);
-    const seen = (await listed(lab)) as [string, string][];
-    const heard = seen.filter(([, state]) => state === 'up').map(([one]) => one);
-    if (JSON.stringify(heard.sort()) !== up) wrong.push(`${name} hears ${heard.join()}`);
+    wrong.push(...(await judgeDisks(name, lab, ONE, where)), ...(await judgePeace(name, lab)));
     wrong.push(...(await findRemains(lab)).map((text) => `${name}: ${text}`));
   }
+  return wrong;
+}
+
+/** The disks of an instance are where its record says, and nothing else is on a node. */
+export async function judgeDisks(
+  node: string,
+  lab: Lab,
+  instance: string,
+  where: string | null,
+): Promise<readonly string[]> {
+  const { uuid, primaryNode } = await infoOf(lab, instance);
+  const wrong =
+    where !== null && primaryNode !== where ? [`told to be on ${where}, on ${primaryNode}`] : [];
+  const { disksDir } = lab.paths;
+  const isHere = primaryNode === node;
+  // What has left, or came in part, of a move that was cut off has ended, too.
+  const there = (await readdir(disksDir)).filter((one) => !one.startsWith('.'));
+  if (there.join() !== (isHere ? uuid : ''))
+    return [...wrong, `disks on ${node}: ${there.join() || 'none'}`];
+  if (!isHere) return wrong;
+  const disk = await readFile(join(disksDir, uuid, 'disk0.raw'));
+  const isWritten = disk.subarray(0, WRITTEN.length).toString() === WRITTEN;
+  return isWritten ? wrong : [...wrong, 'its disk is empty'];
+}
+
+/** No job is under way, and both nodes hear each other. */
+export async function judgePeace(node: string, lab: Lab): Promise<readonly string[]> {
+  const unended = (await jobsOf(lab)).filter(({ endedAtMs }) => endedAtMs === null);
+  const wrong = unended.map(({ id, summary }) => `job ${id}, ${summary}, has no end`);
+  const seen = (await listed(lab)) as [string, string][];
+  const heard = seen.filter(([, state]) => state === 'up').map(([one]) => one);
+  if (heard.sort().join() !== NAMES.join()) wrong.push(`${node} hears ${heard.join()}`);
   return wrong;
 }

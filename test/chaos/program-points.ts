@@ -12,6 +12,7 @@ import { armTrap, callsOf, type KillPoint } from './kill-at-call.ts';
 import { runUntilCall, startUntilCall, type Program } from './kill-program.ts';
 import { type ClusterScene, joinByToken, keyRenewal, upgrade } from './program-cluster.ts';
 import { machineOperations } from './program-machines.ts';
+import { createMigrateScene } from './program-migrate.ts';
 import { createMoveScene } from './program-move.ts';
 
 /**
@@ -50,6 +51,7 @@ export async function createProgramScene(): Promise<ProgramScene> {
   const [one, two, three, four, five] = labs;
   assert.ok(one && two && three && four && five);
   const moves = undo.use(createMoveScene());
+  const migrations = undo.use(createMigrateScene());
   const cluster: ClusterScene = {
     ...{ redis, client, one, two, forget, aloneAfterStart },
     made: () => made(redis, client, one),
@@ -67,6 +69,7 @@ export async function createProgramScene(): Promise<ProgramScene> {
       applianceBuild(three),
       ...machineOperations(four),
       ...moves.operations,
+      ...migrations.operations,
     ],
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
