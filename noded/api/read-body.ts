@@ -8,8 +8,8 @@ import { MIB } from '#shared/units/bytes.ts';
 export const MAX_BODY_BYTES = 16 * MIB;
 
 /**
- * @throws AppError REQUEST_TOO_LARGE over the limit; the rest is read by nobody, and the answer can
- * still be sent
+ * @throws AppError REQUEST_TOO_LARGE over the limit. As much again is read and thrown away, for a
+ * client that sends all before it reads would find a broken connection instead of the answer.
  */
 export async function readBody(
   request: IncomingMessage,
@@ -19,10 +19,19 @@ export async function readBody(
     return await collect(request.iterator({ destroyOnReturn: false }), maxBytes);
   } catch (error) {
     if (!(error instanceof TooLong)) throw error;
+    await discard(request, maxBytes);
     throw new AppError('REQUEST_TOO_LARGE', `the request is longer than ${maxBytes} bytes`, {
       hint: 'send less at a time',
       cause: error,
     });
+  }
+}
+
+async function discard(request: IncomingMessage, maxBytes: number): Promise<void> {
+  let total = 0;
+  for await (const chunk of request.iterator({ destroyOnReturn: false })) {
+    total += (chunk as Buffer).length; // no encoding is set
+    if (total > maxBytes) return;
   }
 }
 
