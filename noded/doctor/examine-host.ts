@@ -14,7 +14,6 @@ import type { RecordProblem } from '#shared/store/readable-records.ts';
 import type { StoreRisk } from '#shared/store/redis-risks.ts';
 import { GIB, MIB } from '#shared/units/bytes.ts';
 import type { ApplianceFiles } from '../appliance/appliance-files.ts';
-import { findUefi, requireBootRom } from '../hypervisor/find-firmware.ts';
 import type { AcceleratorChoice } from '../hypervisor/machine.ts';
 import { collectSecrecyFacts } from './secrecy-facts.ts';
 import { examineSecrecy } from './examine-secrecy.ts';
@@ -22,6 +21,7 @@ import { examineAppliances } from './examine-appliances.ts';
 import { type BootFacts, examineBoots } from './examine-boots.ts';
 import { type DiskFacts, examineDisks } from './examine-disks.ts';
 import type { NatReport } from '../networks/nat-networks.ts';
+import { examineFirmware } from './examine-firmware.ts';
 import { examineNetworks } from './examine-networks.ts';
 import { examineIsolation, type IsolationFacts } from './examine-isolation.ts';
 
@@ -97,7 +97,7 @@ export async function examineHost(dependencies: DoctorDependencies): Promise<Doc
     checkNamespace(dependencies.paths.networkNamespace),
     checkNftables(dependencies.paths.networkNamespace),
     checkFreeDisk(dependencies.paths.stateDir),
-    Promise.resolve(checkFirmware()),
+    Promise.resolve(examineFirmware()),
     checkOwnMetadataAddress(),
     checkMetad(dependencies.metadPid()),
     Promise.resolve(checkOrphans(dependencies.orphans())),
@@ -263,27 +263,6 @@ async function checkNftables(namespace: string): Promise<DoctorFinding> {
       message: `nft does not work: ${messageOf(error)}`,
       hint: 'apt-get install nftables',
     };
-  }
-}
-
-/** Only what boots from a network or by UEFI needs them. */
-function checkFirmware(): DoctorFinding {
-  const check = 'firmware';
-  try {
-    const rom = requireBootRom();
-    const uefi = orReason(() => `UEFI: ${findUefi().codePath}`);
-    return ok(check, `boot ROM of NICs: ${rom}; ${uefi}`);
-  } catch (error) {
-    const hint = isAppError(error) ? (error.hint ?? null) : null;
-    return { check, level: 'warning', message: messageOf(error), hint };
-  }
-}
-
-function orReason(find: () => string): string {
-  try {
-    return find();
-  } catch (error) {
-    return `${messageOf(error)}${isAppError(error) ? `: ${error.hint ?? ''}` : ''}`;
   }
 }
 
