@@ -78,7 +78,7 @@ export async function requestPeer(
     });
   } catch (error) {
     signal?.throwIfAborted();
-    throw brokenOff(node, error);
+    throw brokenOff(node, error, method);
   }
 }
 
@@ -105,7 +105,7 @@ export async function askPeer<T extends z.ZodType>(
   schema: T,
 ): Promise<z.output<T>> {
   const answer = await requestPeer(peers, node, asking);
-  const parsed = parseJson(await readAll(answer, node));
+  const parsed = parseJson(await readAll(answer, node, asking.method));
   if ((answer.statusCode ?? 500) >= 400) throw failureOf(parsed, node);
   return schema.parse(parsed);
 }
@@ -122,11 +122,11 @@ async function openUntil(peers: Peers, node: string, signal?: AbortSignal): Prom
   throw abortReason(signal);
 }
 
-async function readAll(answer: IncomingMessage, node: string): Promise<Buffer> {
+async function readAll(answer: IncomingMessage, node: string, method = 'GET'): Promise<Buffer> {
   try {
     return await collect(answer, MAX_ANSWER_BYTES);
   } catch (error) {
-    throw brokenOff(node, error);
+    throw brokenOff(node, error, method);
   }
 }
 
@@ -143,10 +143,18 @@ function failureOf(body: unknown, node: string): AppError {
   });
 }
 
-function brokenOff(node: string, cause: unknown): AppError {
-  return new AppError('NODE_UNREACHABLE', `node '${node}' broke off`, {
-    details: { node },
-    hint: 'see whether gnt-noded runs there, look at what became of it, and repeat it',
+/** What only asks can be asked again; what else it was asked for, it may be doing. */
+function brokenOff(node: string, cause: unknown, method = 'GET'): AppError {
+  if (method === 'GET') {
+    return new AppError('NODE_UNREACHABLE', `node '${node}' broke off`, {
+      details: { node },
+      hint: 'see whether gnt-noded runs there, and repeat it',
+      cause,
+    });
+  }
+  return new AppError('NODE_UNREACHABLE', `node '${node}' broke off, and may be doing it`, {
+    details: { node, mayBeDone: true },
+    hint: 'see whether gnt-noded runs there; gnt-job list tells what became of it, before it is repeated',
     cause,
   });
 }

@@ -22,11 +22,12 @@ export interface ApplianceRun {
 }
 
 const BOOT_DEADLINE_MS = 240_000;
+const CONSOLE_TAIL_CHARACTERS = 4096;
 const CHANNEL_MAC = 'aa:00:00:00:77:07';
 
 /**
  * Boots the appliance of a directory with these disks, serves it `content`, and waits until it has
- * powered off.
+ * powered off. Rejects, with the end of its console, when its agent never reported anything.
  */
 export async function bootAppliance(
   applianceDir: string,
@@ -48,6 +49,10 @@ export async function bootAppliance(
       (resolve) => child.on('close', (exitStatus, signal) => resolve({ exitStatus, signal })),
     );
     clearTimeout(timer);
+    if (host.events.length === 0) {
+      const how = `status ${ended.exitStatus}, signal ${ended.signal}`;
+      throw new Error(`the agent said nothing (${how}):\n${said.slice(-CONSOLE_TAIL_CHARACTERS)}`);
+    }
     return {
       ...ended,
       events: host.events,

@@ -25,10 +25,14 @@ export interface Asked {
   readonly tookMs: number;
 }
 
+const refusal = z.object({
+  code: z.string(),
+  details: z.object({ mayBeDone: z.boolean().optional() }).nullish(),
+});
 const answered = z.union([
   z.object({ id: z.number().int() }),
-  z.object({ code: z.string() }),
-  z.object({ error: z.object({ code: z.string() }) }),
+  refusal,
+  z.object({ error: refusal }),
 ]);
 
 export async function askFor(lab: Lab, opcode: Asked['opcode']): Promise<Asked> {
@@ -45,7 +49,9 @@ function readAnswer(body: string): Asked['answer'] {
   const said = answered.safeParse(parse(body)).data;
   if (said === undefined) return UNANSWERED;
   if ('id' in said) return { kind: 'accepted', id: said.id };
-  return { kind: 'refused', code: 'code' in said ? said.code : said.error.code };
+  const { code, details } = 'code' in said ? said : said.error;
+  // Another node broke off, which this one says.
+  return details?.mayBeDone === true ? UNANSWERED : { kind: 'refused', code };
 }
 
 function parse(text: string): unknown {

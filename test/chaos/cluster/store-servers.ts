@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
@@ -11,6 +11,8 @@ const REDIS_PORT = 6379;
 const SENTINEL_PORT = 26_379;
 const DOWN_AFTER_MS = 1500;
 const SETTLED_MS = 60_000;
+const SENTINEL_LOG = 'sentinel.log';
+const LOG_TAIL_CHARACTERS = 2000;
 
 /** A Redis and a Sentinel on each host: the first host's is the master at first. */
 export class StoreServers implements AsyncDisposable {
@@ -42,24 +44,46 @@ export class StoreServers implements AsyncDisposable {
     return masters.length === 1 ? masters[0] : undefined;
   }
 
-  /** Resolves when there is one master, and the others have all that it has. */
+  /**
+   * Resolves when there is one master, the others have all that it had when they were seen as its
+   * replicas, and each Sentinel knows. Who goes on writing is always some bytes ahead.
+   */
   async settled(): Promise<void> {
     const deadlineMs = Date.now() + SETTLED_MS;
-    while (!(await this.#areSettled())) {
-      if (Date.now() > deadlineMs) throw new Error('the store does not come together again');
+    let goal: { readonly master: string; readonly offset: number } | undefined;
+    for (;;) {
+      const look = await this.#look();
+      if (look === undefined) goal = undefined;
+      else if (goal?.master !== look.master) goal = { master: look.master, offset: look.written };
+      else if (look.copied >= goal.offset) return;
+      if (Date.now() > deadlineMs)
+        throw new Error(`the store does not come together again:\n${await this.#describe()}`);
       await sleep(100);
     }
   }
 
-  async #areSettled(): Promise<boolean> {
+  /** Undefined while it is not one store. `copied` is what its last replica has, in bytes. */
+  async #look(): Promise<
+    { readonly master: string; readonly written: number; readonly copied: number } | undefined
+  > {
     const master = await this.master();
-    const [, written, copies] = (await master?.role()) ?? [];
-    if (!Array.isArray(copies) || copies.length < this.servers.length - 1) return false;
-    const isCaughtUp = (copies as string[][]).every(
-      ([, , offset]) => Number(offset) >= Number(written),
-    );
+    if (master === undefined) return undefined;
+    const [, written, copies] = await master.role();
+    if (!Array.isArray(copies) || copies.length < this.servers.length - 1) return undefined;
     const told = await Promise.all(this.servers.map((server) => server.sentinelsMaster()));
-    return isCaughtUp && told.every((address) => address === master?.host.address);
+    const { address } = master.host;
+    if (told.some((other) => other !== address)) return undefined;
+    const offsets = (copies as string[][]).map(([, , offset]) => Number(offset));
+    return { master: address, written: Number(written), copied: Math.min(...offsets) };
+  }
+
+  async #describe(): Promise<string> {
+    const lines = this.servers.map(async (server) => {
+      const role = JSON.stringify(await server.role());
+      const { address } = server.host;
+      return `${address}: ${role}\n${await server.sentinelsView()}\n${await server.sentinelsLog()}`;
+    });
+    return (await Promise.all(lines)).join('\n');
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -95,6 +119,7 @@ export class StoreServer {
     await writeConfig(join(this.folder, 'sentinel.conf'), [
       ...common,
       ...[`port ${SENTINEL_PORT}`, `unixsocket ${this.#sentinelSocket}`],
+      `logfile ${join(this.folder, SENTINEL_LOG)}`,
       `sentinel monitor ${NAME} ${master} ${REDIS_PORT} 2`,
       `sentinel down-after-milliseconds ${NAME} ${DOWN_AFTER_MS}`,
       `sentinel failover-timeout ${NAME} 5000`,
@@ -140,6 +165,17 @@ export class StoreServer {
     const words = ['SENTINEL', 'GET-MASTER-ADDR-BY-NAME', NAME] as const;
     const answer = await this.ask(this.#sentinelSocket, ...words).catch(() => []);
     return Array.isArray(answer) ? String(answer[0]) : '';
+  }
+
+  /** What its Sentinel says of the master; empty when it does not answer. */
+  async sentinelsView(): Promise<string> {
+    const answer = await this.ask(this.#sentinelSocket, 'SENTINEL', 'MASTER', NAME).catch(() => '');
+    return JSON.stringify(answer);
+  }
+
+  async sentinelsLog(): Promise<string> {
+    const text = await readFile(join(this.folder, SENTINEL_LOG), 'utf8').catch(() => '');
+    return text.slice(-LOG_TAIL_CHARACTERS);
   }
 
   async ask(path: string, ...words: [string, ...string[]]): Promise<unknown> {
