@@ -170,7 +170,7 @@ async function qemuArguments(
   const find = (prefix: string): string =>
     join(tree, 'boot', names.find((name) => name.startsWith(prefix)) ?? prefix);
   return [
-    ...['-accel', 'tcg,thread=multi', '-cpu', 'max,-avx,-avx2', '-smp', '2', '-m', '1536'],
+    ...['-accel', 'tcg,thread=multi', '-cpu', 'max,-avx,-avx2,-tsc', '-smp', '2', '-m', '1536'],
     ...['-nodefaults', '-no-user-config', '-display', 'none', '-serial', 'stdio'],
     ...['-kernel', find('vmlinuz-'), '-initrd', find('initrd.img-')],
     ...['-append', `root=/dev/vda rw console=ttyS0 fsck.mode=skip ${kernelArguments}`],

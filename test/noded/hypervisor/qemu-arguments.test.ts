@@ -213,7 +213,7 @@ test('a comma in a name or in SMBIOS cannot start another option', () => {
 
 test('KVM and TCG get their own processor models', () => {
   assert.deepEqual(valuesOf(plan(spec({ accelerator: 'kvm' })), '-cpu'), ['host']);
-  assert.deepEqual(valuesOf(plan(spec()), '-cpu'), ['max,-erms']);
+  assert.deepEqual(valuesOf(plan(spec()), '-cpu'), ['max,-erms,-tsc']);
   assert.match(valuesOf(plan(spec()), '-accel')[0] ?? '', /^tcg,thread=multi,tb-size=\d+$/);
 });
 
