@@ -17,7 +17,8 @@ import { COMMIT_SCRIPT } from './redis-commit-script.ts';
 import { findRedisRisks, type StoreRisk } from './redis-risks.ts';
 import { ChangeFeed, EMPTY } from './redis-change-feed.ts';
 import { createRedis } from './redis-connection.ts';
-import { RedisWitness } from './redis-witness.ts';
+import { Mastery } from './redis-mastery.ts';
+import { parseReplication, RedisWitness } from './redis-witness.ts';
 import { describeStoreUrl, type RedisServer } from './store-url.ts';
 import type { ListedRecord, Store, StoredRecord } from './store.ts';
 
@@ -144,6 +145,10 @@ function createStore(redis: Redis, writer: Redis, options: RedisStoreOptions): S
   redis.on('ready', () => void (connections += 1));
   const { replicas } = options.server;
   const witness = replicas === undefined ? undefined : new RedisWitness(redis, replicas);
+  const mastery =
+    replicas !== undefined && 'sentinels' in options.server
+      ? new Mastery(options.server, writer)
+      : undefined;
   /**
    * A cursor is good in the process that gave it alone: in a server that was started again, or took
    * over, it leaves records out.
@@ -267,15 +272,23 @@ function createStore(redis: Redis, writer: Redis, options: RedisStoreOptions): S
     const words = [COMMIT_SCRIPT, keys.length, ...keys, LAYOUT, ...args] as const;
     if (replicas === undefined) return parseAnswer(await writer.eval(...words), encoded, options);
     // Of one connection: the server counts for what that has written.
-    const [answer, copies] = await writer
+    const [answer, copies, info] = await writer
       .pipeline()
       .eval(...words)
       .wait(replicas, REPLICAS_TIMEOUT_MS)
+      .info('replication')
       .exec()
       .then((results) => (results ?? []).map(valueOf));
     if (Number(copies) < replicas) {
       throw unavailable(
         new Error(`${String(copies)} of ${replicas} replicas have what was written`),
+        options,
+      );
+    }
+    const { isMaster, copies: followers } = parseReplication(String(info));
+    if (mastery && !(await mastery.isSure({ isMaster, copies: followers.length }))) {
+      throw unavailable(
+        new Error('its Sentinels do not confirm that it is the master: they may fail over'),
         options,
       );
     }

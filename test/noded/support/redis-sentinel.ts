@@ -7,13 +7,16 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { freePorts } from './free-ports.ts';
 
-/** A real Redis with a replica, watched by three real Sentinels. */
+/** A real Redis with a replica, or more, watched by three real Sentinels. */
 export interface SentinelGroup {
   /** As `--store` takes it. */
   readonly url: string;
   /** The one that takes writes, and the other one. */
   master(): Promise<SentinelRedis>;
   replica(): Promise<SentinelRedis>;
+  replicas(): Promise<readonly SentinelRedis[]>;
+  pauseSentinels(): void;
+  resumeSentinels(): void;
   /** Resolves when the replica has all that the master has. */
   settled(): Promise<void>;
   stop(): Promise<void>;
@@ -31,12 +34,17 @@ export interface SentinelRedis {
 }
 
 const NAME = 'gnt';
+const SENTINELS = 3;
 const DOWN_AFTER_MS = 1000;
 
-export async function startSentinels(): Promise<SentinelGroup> {
+export async function startSentinels(replicas = 1): Promise<SentinelGroup> {
   const directory = await mkdtemp(join(tmpdir(), 'gnt-sentinel-'));
-  const [one = 0, two = 0, ...watchers] = await freePorts(5);
-  const servers = [createServerAt(directory, one), createServerAt(directory, two, one)];
+  const [one = 0, ...ports] = await freePorts(1 + replicas + SENTINELS);
+  const watchers = ports.slice(replicas);
+  const servers = [
+    createServerAt(directory, one),
+    ...ports.slice(0, replicas).map((port) => createServerAt(directory, port, one)),
+  ];
   for (const server of servers) await server.begin();
   const sentinels = await Promise.all(
     watchers.map(async (port) => {
@@ -63,7 +71,7 @@ export async function startSentinels(): Promise<SentinelGroup> {
   const settled = async (): Promise<void> => {
     for (;;) {
       const [, written, copies] = (await (await find('master')).ask('ROLE')) as [string, number, string[][]];
-      if (copies.some(([, , offset]) => Number(offset) >= written)) return;
+      if (copies.filter(([, , offset]) => Number(offset) >= written).length === replicas) return;
       await sleep(100);
     }
   }; // prettier-ignore
@@ -73,7 +81,7 @@ export async function startSentinels(): Promise<SentinelGroup> {
     const client = new Redis({ port, host: '127.0.0.1' });
     for (;;) {
       const text = String(await client.call('INFO', 'sentinel').catch(() => ''));
-      if (/slaves=1,sentinels=3/.test(text)) break;
+      if (text.includes(`slaves=${replicas},sentinels=${SENTINELS}`)) break;
       await sleep(100);
     }
     client.disconnect();
@@ -82,6 +90,16 @@ export async function startSentinels(): Promise<SentinelGroup> {
     url: `sentinel://${watchers.map((port) => `127.0.0.1:${port}`).join(',')}/${NAME}`,
     master: () => find('master'),
     replica: () => find('slave'),
+    replicas: async () => {
+      const master = await find('master');
+      return servers.filter((server) => server !== master);
+    },
+    pauseSentinels: () => {
+      for (const sentinel of sentinels) sentinel.kill('SIGSTOP');
+    },
+    resumeSentinels: () => {
+      for (const sentinel of sentinels) sentinel.kill('SIGCONT');
+    },
     settled,
     stop: async () => {
       for (const sentinel of sentinels) await end(sentinel);

@@ -1,0 +1,85 @@
+import { Redis } from 'ioredis';
+import type { RedisServer } from './store-url.ts';
+
+const ANSWER_MS = 1500;
+/** What a Sentinel adds to `master` where it doubts, or is about to change it. */
+const IN_DOUBT = /s_down|o_down|failover_in_progress|disconnected/;
+
+/** What a server says of itself after a commit, of one connection. */
+export interface Standing {
+  readonly isMaster: boolean;
+  /** Replicas that follow it. */
+  readonly copies: number;
+}
+
+/**
+ * Whether the server that took a write is its Sentinels' master still. One that stood still while
+ * they made another one goes on as before when it wakes: those of its replicas that were not told
+ * yet confirm what it is given, and lose it when they are. The one that was promoted has left it by
+ * then, so whoever finds a replica less, or has a connection anew, asks the Sentinels.
+ */
+export class Mastery {
+  readonly #server: Extract<RedisServer, { sentinels: unknown }>;
+  readonly #writer: Redis;
+  #connection = 0;
+  /** Of the connection for which Sentinels were asked last: the replicas that it had since. */
+  #known: { readonly connection: number; copies: number } | undefined;
+
+  constructor(server: Extract<RedisServer, { sentinels: unknown }>, writer: Redis) {
+    this.#server = server;
+    this.#writer = writer;
+    writer.on('ready', () => void (this.#connection += 1));
+  }
+
+  /** @param standing asked after replicas had the write */
+  async isSure({ isMaster, copies }: Standing): Promise<boolean> {
+    if (!isMaster) return false;
+    const connection = this.#connection;
+    const known = this.#known;
+    if (known?.connection === connection && copies >= known.copies) {
+      known.copies = copies;
+      return true;
+    }
+    if (!(await this.#isConfirmed()) || connection !== this.#connection) return false;
+    this.#known = { connection, copies };
+    return true;
+  }
+
+  /** By most of the Sentinels that the URL names, none of which doubts it. */
+  async #isConfirmed(): Promise<boolean> {
+    const { sentinels, name } = this.#server;
+    const [own, ...told] = await Promise.all([
+      this.#writer.info('server').catch(() => ''),
+      ...sentinels.map((sentinel) => askSentinel(sentinel, name)),
+    ]);
+    const runId = /^run_id:(\w+)/m.exec(own)?.[1];
+    const known = told.filter((one) => one !== undefined);
+    if (known.some(({ flags }) => /o_down|failover_in_progress/.test(flags))) return false;
+    const agreeing = known.filter((one) => one.runId === runId && !IN_DOUBT.test(one.flags));
+    return runId !== undefined && agreeing.length * 2 > sentinels.length;
+  }
+}
+
+/** Undefined when it does not answer, or knows no such master. */
+async function askSentinel(
+  { host, port }: { readonly host: string; readonly port: number },
+  name: string,
+): Promise<{ readonly runId: string; readonly flags: string } | undefined> {
+  const client = new Redis({
+    ...{ host, port, lazyConnect: true, disableClientInfo: true },
+    ...{ connectTimeout: ANSWER_MS, commandTimeout: ANSWER_MS, retryStrategy: () => null },
+  });
+  // What it fails with is told by the command.
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+    const words: unknown = await client.call('SENTINEL', 'MASTER', name);
+    if (!Array.isArray(words)) return undefined;
+    const valueOf = (field: string): string => String(words[words.indexOf(field) + 1] ?? '');
+    return { runId: valueOf('runid'), flags: valueOf('flags') };
+  } catch {
+    return undefined;
+  } finally {
+    client.disconnect();
+  }
+}

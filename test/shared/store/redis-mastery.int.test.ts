@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { silentLogger } from '#shared/log/log.ts';
+import { createRedisStore } from '#shared/store/redis-store.ts';
+import type { Store } from '#shared/store/store.ts';
+import { parseStoreUrl } from '#shared/store/store-url.ts';
+import { startSentinels, type SentinelGroup } from '../../noded/support/redis-sentinel.ts';
+
+/** A store of a master and two replicas, below real Sentinels. */
+let group: SentinelGroup;
+let store: Store;
+
+before(async () => {
+  group = await startSentinels(2);
+  const server = parseStoreUrl(`${group.url}?replicas=1`);
+  store = await createRedisStore({ server, logger: silentLogger });
+});
+after(async () => {
+  group.resumeSentinels();
+  await store.close();
+  await group.stop();
+});
+
+async function write(id: string): Promise<void> {
+  await store.commit([{ collection: 'things', id, expected: 'absent', value: id }]);
+}
+
+/** Of what nobody confirms now, somebody may in a while. */
+async function writeAtLast(id: string): Promise<void> {
+  for (const deadlineMs = Date.now() + 60_000; ; await sleep(200)) {
+    try {
+      await store.commit([{ collection: 'things', id, expected: 'any', value: id }]);
+      return;
+    } catch (error) {
+      if (Date.now() > deadlineMs) throw error;
+    }
+  }
+}
+
+test('a replica that dies keeps nobody from writing', async () => {
+  await write('before');
+  const [replica] = await group.replicas();
+  assert.ok(replica);
+  const master = await group.master();
+  await replica.kill();
+  await write('after');
+  replica.start(master);
+  await group.settled();
+  await write('later');
+});
+
+test('what a master is given that another one took the place of is not told to be written', async () => {
+  await write('known');
+  const master = await group.master();
+  const [promoted, deaf] = await group.replicas();
+  assert.ok(promoted && deaf);
+  // As in a failover, before the other replica and the master are told.
+  group.pauseSentinels();
+  await promoted.ask('REPLICAOF', 'NO', 'ONE');
+  const copies = async (): Promise<number> => {
+    const [, , all] = (await master.ask('ROLE')) as [string, number, unknown[]];
+    return all.length;
+  };
+  while ((await copies()) > 1) await sleep(20);
+  await assert.rejects(write('lost'), { code: 'STORE_UNAVAILABLE', message: /may fail over/ });
+  // Its replica has it, which is all that it promises.
+  assert.equal(await deaf.ask('HEXISTS', '{gnt}:c:things', 'lost'), 1);
+  await promoted.ask('REPLICAOF', '127.0.0.1', master.port);
+  group.resumeSentinels();
+  await writeAtLast('again');
+  await group.settled();
+  await write('as ever');
+});
