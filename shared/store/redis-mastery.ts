@@ -5,6 +5,8 @@ const ANSWER_MS = 1500;
 /** What a Sentinel adds to `master` where it doubts, or is about to change it. */
 const IN_DOUBT = /s_down|o_down|failover_in_progress|disconnected/;
 
+type Watched = Extract<RedisServer, { sentinels: unknown }>;
+
 /** What a server says of itself after a commit, of one connection. */
 export interface Standing {
   readonly isMaster: boolean;
@@ -19,13 +21,13 @@ export interface Standing {
  * then, so whoever finds a replica less, or has a connection anew, asks the Sentinels.
  */
 export class Mastery {
-  readonly #server: Extract<RedisServer, { sentinels: unknown }>;
+  readonly #server: Watched;
   readonly #writer: Redis;
   #connection = 0;
   /** Of the connection for which Sentinels were asked last: the replicas that it had since. */
   #known: { readonly connection: number; copies: number } | undefined;
 
-  constructor(server: Extract<RedisServer, { sentinels: unknown }>, writer: Redis) {
+  constructor(server: Watched, writer: Redis) {
     this.#server = server;
     this.#writer = writer;
     writer.on('ready', () => void (this.#connection += 1));
@@ -60,11 +62,27 @@ export class Mastery {
   }
 }
 
+/**
+ * How many Sentinels there are, by what those say that the URL names; as many as it names when none
+ * answers.
+ */
+export async function countSentinels({ sentinels, name }: Watched): Promise<number> {
+  const told = await Promise.all(sentinels.map((sentinel) => askSentinel(sentinel, name)));
+  return Math.max(sentinels.length, ...told.map((one) => (one?.others ?? 0) + 1));
+}
+
+interface Told {
+  readonly runId: string;
+  readonly flags: string;
+  /** Sentinels that watch the same master. */
+  readonly others: number;
+}
+
 /** Undefined when it does not answer, or knows no such master. */
 async function askSentinel(
   { host, port }: { readonly host: string; readonly port: number },
   name: string,
-): Promise<{ readonly runId: string; readonly flags: string } | undefined> {
+): Promise<Told | undefined> {
   const client = new Redis({
     ...{ host, port, lazyConnect: true, disableClientInfo: true },
     ...{ connectTimeout: ANSWER_MS, commandTimeout: ANSWER_MS, retryStrategy: () => null },
@@ -76,7 +94,8 @@ async function askSentinel(
     const words: unknown = await client.call('SENTINEL', 'MASTER', name);
     if (!Array.isArray(words)) return undefined;
     const valueOf = (field: string): string => String(words[words.indexOf(field) + 1] ?? '');
-    return { runId: valueOf('runid'), flags: valueOf('flags') };
+    const others = Number(valueOf('num-other-sentinels'));
+    return { runId: valueOf('runid'), flags: valueOf('flags'), others };
   } catch {
     return undefined;
   } finally {

@@ -17,8 +17,11 @@ export interface RedisFacts {
   readonly outputLimits: string | null;
   /** How many replicas have what is told, so that this server's own disk is not all there is. */
   readonly replicas: number;
-  /** Sentinels make a master of a replica, whatever that has. */
-  readonly hasSentinels: boolean;
+  /**
+   * Sentinels make a master of a replica, whatever that has: how many there are, and how many of them
+   * the URL names. Null without any.
+   */
+  readonly sentinels: { readonly named: number; readonly all: number } | null;
 }
 
 /** Pure. What is not said is not judged: fields differ from release to release. */
@@ -27,7 +30,7 @@ export function findRedisRisks({
   appendFsync,
   outputLimits,
   replicas,
-  hasSentinels,
+  sentinels,
 }: RedisFacts): readonly StoreRisk[] {
   const facts = new Map(
     info.split(/\r?\n/).flatMap((line): [string, string][] => {
@@ -38,7 +41,8 @@ export function findRedisRisks({
   return [
     ...findEviction(facts),
     ...findFailedWrites(facts),
-    ...(hasSentinels ? findTakenBack(facts, replicas) : []),
+    ...(sentinels ? findTakenBack(facts, replicas) : []),
+    ...(sentinels && replicas > 0 ? findUnnamed(sentinels) : []),
     ...findDelay(facts, appendFsync, replicas > 0),
     ...findOutputLimits(outputLimits ?? ''),
   ];
@@ -97,6 +101,18 @@ function findTakenBack(facts: ReadonlyMap<string, string>, replicas: number): re
       level: 'warning',
       message: `its Sentinels may make a master of a replica that lacks what was told (${told} to have it)`,
       hint: `give its URL ?replicas=${least} (url in var/lib/gnt/store.json, on all nodes, then start gnt-noded anew); a failover of instances is refused without any`,
+    },
+  ];
+}
+
+/** Most of those that are named have to confirm a master that lost a replica. */
+function findUnnamed({ named, all }: NonNullable<RedisFacts['sentinels']>): readonly StoreRisk[] {
+  if (named >= all) return [];
+  return [
+    {
+      level: 'warning',
+      message: `its URL names ${named} of ${all} Sentinels: when a host of theirs is down, too few may be left to confirm the master, and nothing can be written`,
+      hint: 'name all of them in url in var/lib/gnt/store.json, on all nodes, then start gnt-noded anew',
     },
   ];
 }

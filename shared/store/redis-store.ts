@@ -17,7 +17,7 @@ import { COMMIT_SCRIPT } from './redis-commit-script.ts';
 import { findRedisRisks, type StoreRisk } from './redis-risks.ts';
 import { ChangeFeed, EMPTY } from './redis-change-feed.ts';
 import { createRedis } from './redis-connection.ts';
-import { Mastery } from './redis-mastery.ts';
+import { countSentinels, Mastery } from './redis-mastery.ts';
 import { parseReplication, RedisWitness } from './redis-witness.ts';
 import { describeStoreUrl, type RedisServer } from './store-url.ts';
 import type { ListedRecord, Store, StoredRecord } from './store.ts';
@@ -306,7 +306,10 @@ async function askRisks(redis: Redis, server: RedisServer): Promise<readonly Sto
     info,
     ...{ appendFsync, outputLimits },
     replicas: server.replicas ?? 0,
-    hasSentinels: 'sentinels' in server,
+    sentinels:
+      'sentinels' in server
+        ? { named: server.sentinels.length, all: await countSentinels(server) }
+        : null,
   });
 }
 

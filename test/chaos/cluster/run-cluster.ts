@@ -289,7 +289,10 @@ class Listener {
     this.#socket = socket;
     socket.pipe(this.#file, { end: false });
     socket.on('error', () => undefined);
-    socket.on('close', () => setTimeout(() => this.#listen(), AGAIN_MS));
+    socket.on('close', () => {
+      socket.unpipe(this.#file);
+      setTimeout(() => this.#listen(), AGAIN_MS);
+    });
   }
 
   async end(): Promise<void> {

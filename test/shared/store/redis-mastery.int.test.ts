@@ -38,6 +38,16 @@ async function writeAtLast(id: string): Promise<void> {
   }
 }
 
+test('a URL that names one of three Sentinels is a risk that is told', async () => {
+  const one = group.url.replace(/,[^/]*/, '');
+  const server = parseStoreUrl(`${one}?replicas=1`);
+  const other = await createRedisStore({ server, logger: silentLogger });
+  const told = (await other.risks?.())?.map(({ message }) => message) ?? [];
+  await other.close();
+  assert.ok(told.some((message) => message.startsWith('its URL names 1 of 3 Sentinels')));
+  assert.ok(!(await store.risks?.())?.some(({ message }) => message.includes('names')));
+});
+
 test('a replica that dies keeps nobody from writing', async () => {
   await write('before');
   const [replica] = await group.replicas();

@@ -7,7 +7,7 @@ const told = (lines: readonly string[], more: Partial<RedisFacts> = {}): readonl
     info: ['# Memory', ...lines, ''].join('\r\n'),
     appendFsync: 'always',
     outputLimits: 'normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60',
-    ...{ replicas: 0, hasSentinels: false },
+    ...{ replicas: 0, sentinels: null },
     ...more,
   }).map(({ level, message }) => `${level}: ${message}`);
 
@@ -47,7 +47,7 @@ test('one that cuts off who is as far behind as the streams between nodes allow,
 
 test('Sentinels that may take back what was told are named, with the replicas that keep it', () => {
   const told2 = (replicas: number, ...lines: string[]): string =>
-    told([...SAFE, ...lines], { replicas, hasSentinels: true }).join();
+    told([...SAFE, ...lines], { replicas, sentinels: { named: 3, all: 3 } }).join();
   assert.match(told2(0), /^warning: .*a replica that lacks what was told \(no replica has/);
   assert.match(told2(1, 'connected_slaves:3'), /^warning: .*\(1 of 3 replicas have/);
   for (const [replicas, slaves] of [
@@ -59,4 +59,12 @@ test('Sentinels that may take back what was told are named, with the replicas th
     // prettier-ignore
     assert.equal(told2(replicas, `connected_slaves:${slaves}`), '');
   assert.deepEqual(told(SAFE, { replicas: 0 }), []);
+});
+
+test('Sentinels that the URL does not name are told, where they have to confirm a master', () => {
+  const of = (named: number, replicas: number): string =>
+    told([...SAFE, 'connected_slaves:2'], { replicas, sentinels: { named, all: 3 } }).join();
+  assert.match(of(2, 1), /^warning: its URL names 2 of 3 Sentinels/);
+  assert.equal(of(3, 1), '');
+  assert.doesNotMatch(of(2, 0), /names 2/);
 });
