@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AppError } from '#shared/errors/app-error.ts';
 import { run } from '#shared/process/run.ts';
+import { planMortal } from '../../host/mortal-command.ts';
 
 /** How long somebody waits for a command, which has no bound itself. */
 export interface Patience {
@@ -9,7 +10,7 @@ export interface Patience {
 }
 
 /**
- * INVARIANTS: none of them is ever killed, since what was killed in the middle of a change leaves
+ * INVARIANTS: none of them is ever killed but those that may be, since what was killed in the middle of a change leaves
  * something of which nobody knows what it is; while one has not ended for which somebody has stopped
  * to wait, no other begins: what is changed next is looked at after it.
  */
@@ -17,10 +18,19 @@ export interface BoundCommands {
   /** @throws AppError COMMAND_TIMEOUT, CommandFailed */
   read(command: string, args: readonly string[]): Promise<string>;
   /**
-   * @param moreMs that it may take beside what all may
    * @throws AppError COMMAND_TIMEOUT: nobody knows yet what becomes of it; CommandFailed
    */
-  change(command: string, args: readonly string[], moreMs?: number): Promise<string>;
+  change(command: string, args: readonly string[], how?: Change): Promise<string>;
+}
+
+export interface Change {
+  /** That it may take beside what all may. */
+  readonly moreMs?: number;
+  /**
+   * It may be ended at any time, and is with this daemon: the next one, which does it again, must not
+   * find it at work behind its own.
+   */
+  readonly isMortal?: boolean;
 }
 
 const PATIENCE: Patience = { readMs: 30_000, changeMs: 180_000 };
@@ -39,10 +49,12 @@ export function createBoundCommands(patience: Patience = PATIENCE): BoundCommand
     command: string,
     args: readonly string[],
     waitMs: number,
+    isMortal = false,
   ): Promise<string> => {
     for (const begun of overdue) throw stillThere(begun);
     const begun = { what: `${command} ${args[0] ?? ''}`, atMs: performance.now() };
-    const running = run(command, args, { env: ENVIRONMENT, timeoutMs: null });
+    const plan = isMortal ? planMortal(command, args) : { command, args };
+    const running = run(plan.command, plan.args, { env: ENVIRONMENT, timeoutMs: null });
     const enough = new AbortController();
     try {
       const first = await Promise.race([running, outlast(waitMs, enough.signal)]);
@@ -58,7 +70,8 @@ export function createBoundCommands(patience: Patience = PATIENCE): BoundCommand
   };
   return {
     read: (command, args) => start(command, args, patience.readMs),
-    change: (command, args, moreMs = 0) => start(command, args, patience.changeMs + moreMs),
+    change: (command, args, { moreMs = 0, isMortal } = {}) =>
+      start(command, args, patience.changeMs + moreMs, isMortal),
   };
 }
 

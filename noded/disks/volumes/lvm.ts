@@ -134,7 +134,8 @@ export function createLvm(commands: BoundCommands = createBoundCommands()): Lvm 
       // Forced: it is this daemon that has it to itself.
       const how = ['--force', '--zeroout', '--step', `${ZERO_STEP_BYTES}`];
       const moreMs = Math.ceil(lengthBytes / MIN_ZEROING_BYTES_PER_MS);
-      await commands.change('blkdiscard', [...how, ...place, device], moreMs);
+      const args = [...how, ...place, device];
+      await commands.change('blkdiscard', args, { moreMs, isMortal: true });
       await syncPath(device);
     },
   };

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
@@ -14,6 +14,7 @@ import {
 } from '../../../../noded/disks/volumes/bound-commands.ts';
 import { createLvm } from '../../../../noded/disks/volumes/lvm.ts';
 
+const LVM = join(import.meta.dirname, '../../../../noded/disks/volumes/lvm.ts');
 const PATIENCE = { readMs: 300, changeMs: 300 };
 
 async function makeFolder(t: TestContext): Promise<string> {
@@ -107,4 +108,23 @@ test('an lvm that is not there is told as that, one that was killed is not', asy
     hint: 'apt-get install lvm2',
   });
   await assert.rejects(asking('sh', '-c', 'kill -9 $$'), { code: 'COMMAND_FAILED' });
+});
+
+test('zeros are written no more by what a killed daemon began', async (t) => {
+  const folder = await makeFolder(t);
+  const pidFile = join(folder, 'pid');
+  const program = `#!/bin/sh\necho $$ >${pidFile}.new; mv ${pidFile}.new ${pidFile}; exec sleep 1000\n`;
+  await writeFile(join(folder, 'blkdiscard'), program, { mode: 0o755 });
+  const zero = `import(${JSON.stringify(LVM)}).then(({ createLvm }) => createLvm().zero({ group: 'vg', name: 'lv' }, 0, 1 << 20))`;
+  // The system's programs are found where they are: it is one of them, in mounts of its own.
+  const script = `mount --bind ${folder} /usr/local/sbin; exec "$0" -e "$1"`;
+  const words = ['--mount', 'sh', '-ec', script, process.execPath, zero];
+  const daemon = spawn('unshare', words, { stdio: 'ignore' });
+  await until(async () => Promise.resolve(existsSync(pidFile)));
+  const pid = (await readFile(pidFile, 'utf8')).trim();
+  assert.ok(existsSync(`/proc/${pid}`));
+  const ended = once(daemon, 'exit');
+  daemon.kill('SIGKILL');
+  await ended;
+  await until(async () => Promise.resolve(!existsSync(`/proc/${pid}`)));
 });
