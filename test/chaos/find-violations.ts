@@ -82,8 +82,9 @@ async function findWrongDisks(
   const wrong = folders
     .filter((name) => !instances.some(({ uuid }) => uuid === name))
     .map((name) => `disks of nobody: ${name}`);
-  for (const { name, uuid, disks, installState } of instances) {
-    if (installState !== 'installed') continue;
+  for (const { name, uuid, disks, installState, diskTemplate } of instances) {
+    // Volumes of LVM are looked at by point-volumes.ts.
+    if (installState !== 'installed' || diskTemplate === 'plain') continue;
     const there = await readdir(join(disksDir, uuid)).catch((): string[] => []);
     if (disks.some((_, index) => !there.includes(`disk${index}.raw`)))
       wrong.push(`${name} is installed, and has no disks`);

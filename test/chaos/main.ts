@@ -1,8 +1,9 @@
+import { spawnSync } from 'node:child_process';
 import { parseArgs } from 'node:util';
 import { runClusterChaos } from './cluster/run-cluster.ts';
 import { runChaos } from './run-chaos.ts';
 import { runMetadPoints } from './metad-points.ts';
-import { runPoints } from './run-points.ts';
+import { runPoints, runVolumePoints } from './run-points.ts';
 
 /**
  * Installs under random kills, for as long as one likes: `npm run chaos -- --installs 200 --seed
@@ -11,8 +12,10 @@ import { runPoints } from './run-points.ts';
  * taken away; with `--full` its disk is full there: both in those that need no machine.
  * With `--cluster` it is three nodes, their store and the wire between them, under a hundred
  * jobs: `npm run chaos -- --cluster --rounds 20 --faults 6 --seed 7`.
+ * With `--volumes` it is the points of instances on LVM, without a device mapper.
  * With `--metad` it is metad that is killed, while a machine is started, changed and stopped.
  */
+const OWN_MOUNTS = 'GNT_CHAOS_OWN_MOUNTS';
 const { values } = parseArgs({
   options: {
     installs: { type: 'string', default: '20' },
@@ -20,6 +23,7 @@ const { values } = parseArgs({
     points: { type: 'boolean', default: false },
     power: { type: 'boolean', default: false },
     full: { type: 'boolean', default: false },
+    volumes: { type: 'boolean', default: false },
     metad: { type: 'boolean', default: false },
     cluster: { type: 'boolean', default: false },
     rounds: { type: 'string', default: '5' },
@@ -32,7 +36,11 @@ const say = (line: string): void => void process.stdout.write(`${line}\n`);
 let isWell: boolean;
 const hazard = values.power ? 'power-cut' : values.full ? 'full-disk' : 'kill';
 const seed = values.seed === undefined ? Date.now() % 1_000_000 : Number(values.seed);
-if (values.cluster) {
+if (values.volumes && process.env[OWN_MOUNTS] === undefined) {
+  const how = ['--mount', '--propagation', 'private', process.execPath, ...process.argv.slice(1)];
+  const env = { ...process.env, [OWN_MOUNTS]: '1' };
+  isWell = spawnSync('unshare', how, { stdio: 'inherit', env }).status === 0;
+} else if (values.cluster) {
   say(`seed ${seed}`);
   const report = await runClusterChaos({
     ...{ seed, say, rounds: Number(values.rounds) },
@@ -41,8 +49,10 @@ if (values.cluster) {
   for (const problem of report.problems) say(problem);
   say(`${report.asked.length} jobs asked for, ${report.succeeded} succeeded`);
   isWell = report.problems.length === 0;
-} else if (values.points || values.metad || hazard !== 'kill') {
-  const report = await (values.metad ? runMetadPoints : runPoints)({
+} else if (values.points || values.metad || values.volumes || hazard !== 'kill') {
+  const report = await (
+    values.metad ? runMetadPoints : values.volumes ? runVolumePoints : runPoints
+  )({
     say,
     hazard,
     ...(values.only && { only: values.only }),

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { InstanceInfo } from '#shared/contract/instance.ts';
 import type { Lab } from '../../scripts/demo/lab.ts';
 import { infoOf, submit } from '../e2e/support/ask-nodes.ts';
 import { askSocket } from '../lab/ask-socket.ts';
@@ -51,7 +52,13 @@ export interface PointScene {
   readonly list: (path: string) => Promise<readonly Readonly<Record<string, unknown>>[]>;
 }
 
-export function createPointScene(lab: Lab): PointScene {
+/** How instances of a scene differ: what is said when one is made, and where their first disk is. */
+export interface SceneDisks {
+  readonly words?: object;
+  readonly pathOf?: (instance: InstanceInfo) => string;
+}
+
+export function createPointScene(lab: Lab, { words = {}, pathOf }: SceneDisks = {}): PointScene {
   const { nodedSocket, disksDir } = lab.paths;
   const path = (name: string): string => `/v1/instances/${name}`;
   const must = async (opcode: object): Promise<void> => {
@@ -62,7 +69,7 @@ export function createPointScene(lab: Lab): PointScene {
     (await askSocket(nodedSocket, path(name))).status === 200;
   const create = (name: string, more: object = {}): object => ({
     opcode: 'INSTANCE_CREATE', name, osType: OS, disks: [{ sizeBytes: DISK_BYTES }],
-    nics: [], start: false, ...more,
+    nics: [], start: false, ...words, ...more,
   }); // prettier-ignore
   const absent = async (name: string): Promise<void> => {
     if (await isThere(name)) await must({ opcode: 'INSTANCE_REMOVE', name, shutdownTimeoutS: 0 });
@@ -80,8 +87,9 @@ export function createPointScene(lab: Lab): PointScene {
       await must(create(name));
     },
     isWritten: async (name) => {
-      const { uuid } = await infoOf(lab, name);
-      const disk = await readFile(join(disksDir, uuid, 'disk0.raw')).catch(() => Buffer.alloc(0));
+      const instance = await infoOf(lab, name);
+      const first = pathOf?.(instance) ?? join(disksDir, instance.uuid, 'disk0.raw');
+      const disk = await readFile(first).catch(() => Buffer.alloc(0));
       return disk.subarray(0, WRITTEN.length).toString() === WRITTEN
         ? []
         : [`the disk of ${name} is empty`];

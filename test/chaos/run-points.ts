@@ -18,6 +18,7 @@ import { createDiskOperations } from './point-disks.ts';
 import { createMachineScene } from './point-machines.ts';
 import { createPointOperations } from './point-operations.ts';
 import { createRecordOperations, writeContents } from './point-records.ts';
+import { createVolumeScene } from './point-volumes.ts';
 import { createPointScene, OS, type PointOperation, settled, WRITTEN } from './point-scene.ts';
 
 /**
@@ -114,6 +115,20 @@ async function runMachinePoints(options: PointsOptions): Promise<PointsReport> {
   await using machines = await createMachineScene();
   await startWithOs(machines.lab);
   return await new Points(machines.lab, machines.operations, options).run();
+}
+
+/** What has its disks on volumes of LVM; whoever calls this has mounts of its own. */
+export async function runVolumePoints(options: PointsOptions): Promise<PointsReport> {
+  process.env['UV_THREADPOOL_SIZE'] = '1';
+  const server = new MortalImageServer(Buffer.alloc(1024 * 1024, 7));
+  await using volumes = await createVolumeScene(server);
+  try {
+    await server.start();
+    await startWithOs(volumes.lab);
+    return await new Points(volumes.lab, volumes.operations, options).run();
+  } finally {
+    await server.kill();
+  }
 }
 
 async function startWithOs(lab: Lab): Promise<void> {

@@ -29,11 +29,11 @@ export interface LoopLvm extends Lvm {
  * LVM on a kernel without a device mapper: its own commands keep the books of the group, on the
  * device, and what would be mapped is a loop device over the same bytes. A volume is one piece there.
  */
-export function createLoopLvm(group: string, device: string): LoopLvm {
+export function createLoopLvm(group: string, device: string, program = 'lvm'): LoopLvm {
   const config = `devices { filter=["a|^${device}$|","r|.*|"] } backup { backup=0 archive=0 }`;
   const options = ['--driverloaded', 'n', '--config', config];
   const command: LoopLvm['command'] = async (name, ...args) =>
-    (await run('lvm', [name, ...options, ...args], { env: { LVM_SUPPRESS_FD_WARNINGS: '1' } }))
+    (await run(program, [name, ...options, ...args], { env: { LVM_SUPPRESS_FD_WARNINGS: '1' } }))
       .stdout;
   const deactivate = async (name: string): Promise<void> => {
     const path = volumePath(group, name);
