@@ -163,6 +163,7 @@ async function timeLibguestfs(
   const script = [
     'run',
     'copy-device-to-device /dev/sdb /dev/sda sparse:true',
+    'blockdev-rereadpt /dev/sda',
     'mount /dev/sda2 /',
     `tar-in ${join(lab.paths.root, 'package.tar.gz')} / compress:gzip`,
     'umount-all',
