@@ -1,4 +1,5 @@
 import { Redis } from 'ioredis';
+import type { Replication } from './redis-witness.ts';
 import type { RedisServer } from './store-url.ts';
 
 const ANSWER_MS = 1500;
@@ -6,13 +7,6 @@ const ANSWER_MS = 1500;
 const IN_DOUBT = /s_down|o_down|failover_in_progress|disconnected/;
 
 type Watched = Extract<RedisServer, { sentinels: unknown }>;
-
-/** What a server says of itself after a commit, of one connection. */
-export interface Standing {
-  readonly isMaster: boolean;
-  /** Replicas that follow it. */
-  readonly copies: number;
-}
 
 /**
  * Whether the server that took a write is its Sentinels' master still. One that stood still while
@@ -33,9 +27,10 @@ export class Mastery {
     writer.on('ready', () => void (this.#connection += 1));
   }
 
-  /** @param standing asked after replicas had the write */
-  async isSure({ isMaster, copies }: Standing): Promise<boolean> {
-    if (!isMaster) return false;
+  /** @param told what the server said on the connection of the write, after replicas had that */
+  async isSure(told: Replication): Promise<boolean> {
+    if (!told.isMaster) return false;
+    const copies = told.copies.length;
     const connection = this.#connection;
     const known = this.#known;
     if (known?.connection === connection && copies >= known.copies) {

@@ -272,21 +272,27 @@ function createStore(redis: Redis, writer: Redis, options: RedisStoreOptions): S
     const words = [COMMIT_SCRIPT, keys.length, ...keys, LAYOUT, ...args] as const;
     if (replicas === undefined) return parseAnswer(await writer.eval(...words), encoded, options);
     // Of one connection: the server counts for what that has written.
-    const [answer, copies, info] = await writer
+    const asked = writer
       .pipeline()
       .eval(...words)
-      .wait(replicas, REPLICAS_TIMEOUT_MS)
-      .info('replication')
-      .exec()
-      .then((results) => (results ?? []).map(valueOf));
+      .wait(replicas, REPLICAS_TIMEOUT_MS);
+    if (mastery) asked.info('replication');
+    const [written, confirmed, told] = (await asked.exec()) ?? [];
+    const answer = valueOf(written);
+    const copies = valueOf(confirmed);
     if (Number(copies) < replicas) {
       throw unavailable(
         new Error(`${String(copies)} of ${replicas} replicas have what was written`),
         options,
       );
     }
-    const { isMaster, copies: followers } = parseReplication(String(info));
-    if (mastery && !(await mastery.isSure({ isMaster, copies: followers.length }))) {
+    // A server that forbids the question is taken at its word, as one without Sentinels is.
+    const isForbidden = /^NOPERM/.test(told?.[0]?.message ?? '');
+    if (
+      mastery &&
+      !isForbidden &&
+      !(await mastery.isSure(parseReplication(String(valueOf(told)))))
+    ) {
       throw unavailable(
         new Error('its Sentinels do not confirm that it is the master: they may fail over'),
         options,
@@ -322,7 +328,7 @@ async function askSetting(redis: Redis, name: string): Promise<string | null> {
 }
 
 /** @throws what the server said */
-function valueOf([error, value]: [Error | null, unknown]): unknown {
+function valueOf([error, value]: readonly [Error | null, unknown] = [null, undefined]): unknown {
   if (error !== null) throw error;
   return value;
 }

@@ -7,7 +7,7 @@ const ASK_MS = 250;
 const MAX_ASKED = 40;
 
 /** What a server says of its replication. */
-interface Replication {
+export interface Replication {
   readonly isMaster: boolean;
   /** Of what it wrote until now. */
   readonly offset: number;

@@ -10,8 +10,8 @@ export interface Patience {
 }
 
 /**
- * INVARIANTS: none of them is ever killed but those that may be, since what was killed in the middle of a change leaves
- * something of which nobody knows what it is; while one has not ended for which somebody has stopped
+ * INVARIANTS: none of them is ever killed but those that may be, since what was killed in the middle
+ * of a change leaves something of which nobody knows what it is; while one has not ended for which somebody has stopped
  * to wait, no other begins: what is changed next is looked at after it.
  */
 export interface BoundCommands {

@@ -82,3 +82,16 @@ test('what a master is given that another one took the place of is not told to b
   await group.settled();
   await write('as ever');
 });
+
+test('a user who may not ask for INFO writes as below no Sentinels', async () => {
+  const rights = ['on', '>word', '~*', '&*', '+@all', '-info'];
+  for (const server of [await group.master(), ...(await group.replicas())])
+    await server.ask('ACL', 'SETUSER', 'mute', ...rights);
+  const server = parseStoreUrl(`${group.url.replace('//', '//mute:word@')}?replicas=1`);
+  const mute = await createRedisStore({ server, logger: silentLogger });
+  try {
+    await mute.commit([{ collection: 'things', id: 'mute', expected: 'absent', value: 'x' }]);
+  } finally {
+    await mute.close();
+  }
+});
