@@ -1,6 +1,5 @@
-import { mkdir } from 'node:fs/promises';
 import type { RootPaths } from '#shared/paths/root-paths.ts';
-import { requireTrustedPath } from './host/trusted-path.ts';
+import { makeTrustedFolder } from './host/trusted-path.ts';
 
 /**
  * Before anything below the root is opened: with it could come a store, OS definitions and keys of
@@ -8,7 +7,6 @@ import { requireTrustedPath } from './host/trusted-path.ts';
  */
 export async function requireTrustedRoot({ root, runDir, stateDir }: RootPaths): Promise<void> {
   for (const path of [root, runDir, stateDir]) {
-    await mkdir(path, { recursive: true, mode: 0o755 });
-    await requireTrustedPath(path, 'GNT_ROOT');
+    await makeTrustedFolder(path, 'GNT_ROOT');
   }
 }

@@ -1,6 +1,9 @@
-import { lstat, readlink } from 'node:fs/promises';
+import type { Stats } from 'node:fs';
+import { lstat, mkdir, readlink } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
-import { AppError } from '#shared/errors/app-error.ts';
+import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
+import { getXattr } from '#shared/sys/get-xattr.ts';
+import { ACCESS_LIST, aclWriters } from './posix-acl.ts';
 
 const WRITABLE_BY_GROUP = 0o020;
 const WRITABLE_BY_ALL = 0o002;
@@ -19,6 +22,29 @@ const MAX_LINKS = 40;
  */
 export async function requireTrustedPath(path: string, called: string): Promise<void> {
   await checkWay(resolve(path), { links: MAX_LINKS, isEnd: true, called });
+}
+
+/**
+ * Makes a folder where nobody else could have put one. What is there of the way is looked at
+ * before: a folder is never made in a place that somebody else chose.
+ * @throws as {@link requireTrustedPath} does
+ */
+export async function makeTrustedFolder(path: string, called: string): Promise<void> {
+  const whole = resolve(path);
+  const existing = await nearestExisting(whole);
+  await checkWay(existing, { links: MAX_LINKS, isEnd: existing === whole, called });
+  await mkdir(whole, { recursive: true, mode: 0o755 });
+  await requireTrustedPath(whole, called);
+}
+
+async function nearestExisting(path: string): Promise<string> {
+  try {
+    await lstat(path);
+    return path;
+  } catch (error) {
+    if (systemCodeOf(error) !== 'ENOENT') throw error;
+    return await nearestExisting(dirname(path));
+  }
 }
 
 async function checkWay(
@@ -41,12 +67,35 @@ async function checkWay(
     await checkWay(target, { links: onTheWay.links - 1, isEnd: at.isEnd, called });
     return;
   }
-  // Root's own group has nobody else in it.
-  const forOthers = found.gid === 0 ? WRITABLE_BY_ALL : WRITABLE_BY_ALL | WRITABLE_BY_GROUP;
   const isSticky = (found.mode & STICKY) !== 0 && !at.isEnd;
-  if ((found.mode & forOthers) !== 0 && !isSticky) {
-    throw refuse('others than root may write it', `chmod go-w ${path}`);
+  if (isSticky) return;
+  const writer = otherWriter(path, found, owners);
+  if (writer !== undefined) throw refuse(writer.reason, writer.remedy);
+}
+
+/**
+ * Somebody else than the owners who may write a folder, and how to end it. Where there is an access
+ * list, the group's bits of the mode are its mask, and it alone says who may.
+ */
+function otherWriter(
+  path: string,
+  found: Stats,
+  owners: readonly (number | undefined)[],
+): { readonly reason: string; readonly remedy: string } | undefined {
+  const byMode = { reason: 'others than root may write it', remedy: `chmod go-w ${path}` };
+  const list = getXattr(path, ACCESS_LIST);
+  // Root's own group has nobody else in it.
+  if (list === undefined) {
+    const forOthers = found.gid === 0 ? WRITABLE_BY_ALL : WRITABLE_BY_ALL | WRITABLE_BY_GROUP;
+    return (found.mode & forOthers) === 0 ? undefined : byMode;
   }
+  const writers = aclWriters(list);
+  if (writers.everybody || (writers.owningGroup && found.gid !== 0)) return byMode;
+  const uid = writers.uids.find((id) => !owners.includes(id));
+  const gid = writers.gids.find((id) => id !== 0);
+  if (uid === undefined && gid === undefined) return undefined;
+  const who = uid === undefined ? `group ${gid}` : `user ${uid}`;
+  return { reason: `its access list lets ${who} write it`, remedy: `setfacl -b ${path}` };
 }
 
 function untrusted(
