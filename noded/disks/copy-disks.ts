@@ -125,14 +125,37 @@ async function cloneAll(from: string, to: string, count: number): Promise<boolea
 }
 
 async function copyAll(to: string, request: CopyRequest): Promise<void> {
-  const { from, count, signal, onProgress, requireRoom } = request;
-  const paths = Array.from({ length: count }, (_, index) => diskPath(from.dir, index));
+  const { from, count, requireRoom } = request;
+  const pairs = Array.from(
+    { length: count },
+    (_, index) => [diskPath(from.dir, index), diskPath(to, index)] as const,
+  );
+  await requireRoom(await takenTogether(pairs.map(([path]) => path)));
+  await copyFiles(pairs, request);
+}
+
+/** How a long copy is seen and ended. */
+export type CopyWatch = Pick<CopyRequest, 'signal' | 'onProgress'>;
+
+/** Bytes that files take on their file system, holes left out. */
+export async function takenTogether(paths: readonly string[]): Promise<number> {
   const taken = await Promise.all(paths.map(takenBytes));
-  const totalBytes = taken.reduce((sum, bytes) => sum + bytes, 0);
-  await requireRoom(totalBytes);
+  return taken.reduce((sum, bytes) => sum + bytes, 0);
+}
+
+/**
+ * Makes new files with the content of others, whose holes stay holes.
+ * @param pairs path of the one that is there, and of the new one
+ * @throws the signal's reason, the system's error: EEXIST, ENOSPC
+ */
+export async function copyFiles(
+  pairs: readonly (readonly [string, string])[],
+  { signal, onProgress }: CopyWatch,
+): Promise<void> {
+  const totalBytes = await takenTogether(pairs.map(([from]) => from));
   let doneBytes = 0;
-  for (const [index, path] of paths.entries()) {
-    await copySparse(path, diskPath(to, index), signal, (bytes) => {
+  for (const [from, to] of pairs) {
+    await copySparse(from, to, signal, (bytes) => {
       doneBytes += bytes;
       onProgress(Math.min(doneBytes, totalBytes), totalBytes);
     });

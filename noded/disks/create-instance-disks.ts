@@ -92,11 +92,12 @@ export function createInstanceDisks(
     await mkdir(dir, { recursive: true, mode: 0o700 });
     await chmod(dir, 0o700);
   };
-  const requireRoom = async (bytes: number): Promise<void> => {
-    const free = Math.max(0, await room.unclaimedBytes());
+  const requireRoom: InstanceDisks['requireRoom'] = async (bytes, instance) => {
+    const free = Math.max(0, await roomOf(instance).unclaimedBytes());
     if (free >= bytes + MIN_FREE_BYTES) return;
     const [needed, there] = [bytes, free].map((size) => `${Math.ceil(size / MIB)} MiB`);
-    throw new AppError('DISK_SPACE', `its disks take ${needed}, ${there} are free on ${disksDir}`, {
+    const folder = await folderOf(instance);
+    throw new AppError('DISK_SPACE', `its disks take ${needed}, ${there} are free on ${folder}`, {
       hint: 'remove instances or images that are not needed, or make the file system larger',
     });
   };

@@ -32,8 +32,12 @@ export interface InstanceDisks {
    * @throws AppError DISK_SPACE; HOST_PREREQUISITE, NOT_SUPPORTED (its folder for shared disks)
    */
   checkSpace(instance?: Pick<InstanceRecord, 'diskTemplate'>): Promise<void>;
-  /** @param bytes that new disks are going to take. @throws AppError DISK_SPACE */
-  requireRoom(bytes: number): Promise<void>;
+  /**
+   * @param bytes that new disks are going to take
+   * @param instance whose disks they are; without one, they are on this node's own file system
+   * @throws AppError DISK_SPACE; HOST_PREREQUISITE, NOT_SUPPORTED (its folder for shared disks)
+   */
+  requireRoom(bytes: number, instance?: Pick<InstanceRecord, 'diskTemplate'>): Promise<void>;
   /**
    * Keeps everybody off the disks of an instance that does not run, until it is disposed of.
    * @throws AppError DISK_IN_USE, DISK_MISSING, NOT_SUPPORTED: one is a link

@@ -1,10 +1,10 @@
-import { constants } from 'node:fs';
-import { copyFile, mkdir, rename, rm } from 'node:fs/promises';
+import { mkdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { syncFlatDirectory, syncPath } from '#shared/files/durable.ts';
-import { sharesBlocks } from './copy-disks.ts';
+import { shareBlocks } from '../host/share-blocks.ts';
+import { copyFiles, type CopyWatch, sharesBlocks, takenTogether } from './copy-disks.ts';
 import { holdImages } from './hold-images.ts';
 import type { InstanceDisks } from './instance-disks.ts';
 import { diskPath, listNames, settleDisks, successorPath } from './install-disks.ts';
@@ -40,27 +40,45 @@ export interface PausableMachine {
 
 type Known = Pick<InstanceRecord, 'uuid' | 'diskTemplate'>;
 
+export interface TakeSnapshot extends CopyWatch {
+  /** The one that has the disks; undefined where none may have them. */
+  readonly machine: PausableMachine | undefined;
+  readonly commit: () => Promise<unknown>;
+}
+
+export interface RestoreSnapshot extends CopyWatch {
+  /** Names the restoration in the record. */
+  readonly restoreId: string;
+  readonly commit: () => Promise<unknown>;
+}
+
 /**
  * Moments of an instance's disks, which share their blocks with them: below the instance's folder, or
- * in the thin pool of its volumes.
+ * in the thin pool of its volumes. Below the folder they are copies where blocks cannot be shared.
  */
 export interface SnapshotDisks {
   /**
-   * Whether there can be one: never is a disk copied instead.
+   * Whether there can be one.
+   * @param mayCopy whether disks are copied where blocks cannot be shared, though a guest that runs
+   * stands still for as long
    * @throws AppError NOT_SUPPORTED, DISK_MISSING, DISK_SPACE
    */
-  check(instance: InstanceRecord): Promise<void>;
+  check(instance: InstanceRecord, mayCopy: boolean): Promise<void>;
   /**
    * All disks in the same moment, in which a guest that runs stands still.
-   * @param how `machine`: the one that has the disks, undefined where none may have them
    * @returns for how long the guest stood still
    * @throws AppError DISK_IN_USE, DISK_FULL, QMP
    */
   take(
     instance: InstanceRecord,
     uuid: string,
-    how: { readonly machine: PausableMachine | undefined; readonly commit: () => Promise<unknown> },
+    how: TakeSnapshot,
   ): Promise<{ readonly stillMs: number }>;
+  /**
+   * Whether there is room for the disks of a snapshot beside the present ones.
+   * @throws AppError DISK_SPACE, DISK_MISSING
+   */
+  checkRestore(instance: InstanceRecord, snapshot: Snapshots[number]): Promise<void>;
   /**
    * The disks are those of the snapshot as soon as the commit has put `restoreId` into the record,
    * and untouched until then. The snapshot stays.
@@ -69,7 +87,7 @@ export interface SnapshotDisks {
   restore(
     instance: InstanceRecord,
     snapshot: Snapshots[number],
-    how: { readonly restoreId: string; readonly commit: () => Promise<unknown> },
+    how: RestoreSnapshot,
   ): Promise<void>;
   /** @param commit takes it out of the record */
   remove(instance: Known, uuid: string, commit: () => Promise<unknown>): Promise<void>;
@@ -84,37 +102,41 @@ export interface SnapshotDisks {
 
 export function createSnapshotDisks(
   disksDir: string,
-  disks: Pick<InstanceDisks, 'settle' | 'activate' | 'checkSpace' | 'reach'>,
+  disks: Pick<InstanceDisks, 'settle' | 'activate' | 'checkSpace' | 'reach' | 'requireRoom'>,
 ): SnapshotDisks {
   const dirOf = ({ uuid }: Pick<InstanceRecord, 'uuid'>): string => join(disksDir, uuid);
+  // Of shared disks it is another file system, and only the instance's own folder may be written.
+  const folderOf = (instance: InstanceRecord): string =>
+    instance.diskTemplate === 'sharedfile' ? dirOf(instance) : disksDir;
   return {
-    check: async (instance) => {
+    check: async (instance, mayCopy) => {
       await disks.settle(instance);
-      await disks.activate(instance);
+      const active = await disks.activate(instance);
       await disks.checkSpace(instance);
-      // Of shared disks it is another file system, and only the instance's own folder may be written.
-      const folder = instance.diskTemplate === 'sharedfile' ? dirOf(instance) : disksDir;
+      const folder = folderOf(instance);
       if (await sharesBlocks(folder)) return;
+      if (mayCopy)
+        return disks.requireRoom(await takenTogether(active.map(({ path }) => path)), instance);
       throw new AppError(
         'NOT_SUPPORTED',
-        `the file system of ${folder} cannot share blocks, so there are no snapshots on it`,
+        `the file system of ${folder} cannot share blocks, so that a snapshot is a copy of all that the disks hold`,
         {
           details: { path: folder },
-          hint: `put ${folder} on btrfs or xfs; on this one gnt-instance copy and gnt-backup export keep a stopped instance's disks`,
+          hint: `gnt-instance snapshot --copy copies the disks, for which a guest that runs stands still, some seconds for each GiB that it has written; on btrfs or xfs it takes milliseconds, and no room`,
         },
       );
     },
-    take: async (instance, uuid, { machine, commit }) => {
+    take: async (instance, uuid, { machine, commit, ...watch }) => {
       const dir = dirOf(instance);
       await using held = new AsyncDisposableStack();
       if (machine === undefined) held.use(await holdImages(dir));
       const unfinished = await beginSnapshot(dir, uuid);
       let stillMs: number;
       try {
-        const count = instance.disks.length;
-        stillMs = await whileStill(machine, () =>
-          cloneAll(count, (index) => [diskPath(dir, index), diskPath(unfinished, index)]),
+        const pairs = instance.disks.map(
+          (_, index) => [diskPath(dir, index), diskPath(unfinished, index)] as const,
         );
+        stillMs = await whileStill(machine, () => cloneAll(pairs, watch));
         await syncFlatDirectory(unfinished);
         await syncPath(dir);
       } catch (error) {
@@ -127,7 +149,17 @@ export function createSnapshotDisks(
       await syncPath(dir);
       return { stillMs };
     },
-    restore: async (instance, snapshot, { restoreId, commit }) => {
+    checkRestore: async (instance, snapshot) => {
+      await disks.checkSpace(instance);
+      if (await sharesBlocks(folderOf(instance))) return;
+      const from = snapshotDir(dirOf(instance), snapshot.uuid);
+      const paths = snapshot.disks.map((_, index) => diskPath(from, index));
+      const taken = await takenTogether(paths).catch((error: unknown) => {
+        throw systemCodeOf(error) === 'ENOENT' ? missing(snapshot.name, from, error) : error;
+      });
+      await disks.requireRoom(taken, instance);
+    },
+    restore: async (instance, snapshot, { restoreId, commit, ...watch }) => {
       const dir = dirOf(instance);
       const from = snapshotDir(dir, snapshot.uuid);
       const next = (index: number): string => successorPath(dir, index, restoreId);
@@ -135,7 +167,10 @@ export function createSnapshotDisks(
         await using held = await holdImages(dir);
         void held;
         try {
-          await cloneAll(snapshot.disks.length, (index) => [diskPath(from, index), next(index)]);
+          const pairs = snapshot.disks.map(
+            (_, index) => [diskPath(from, index), next(index)] as const,
+          );
+          await cloneAll(pairs, watch);
           for (const index of snapshot.disks.keys()) await syncPath(next(index));
           await syncPath(dir);
         } catch (error) {
@@ -240,14 +275,13 @@ async function goOn(machine: PausableMachine): Promise<void> {
   }
 }
 
+/** Whoever may not copy has been refused by `check`. */
 async function cloneAll(
-  count: number,
-  pathsOf: (index: number) => readonly [string, string],
+  pairs: readonly (readonly [string, string])[],
+  watch: CopyWatch,
 ): Promise<void> {
-  for (let index = 0; index < count; index += 1) {
-    const [from, to] = pathsOf(index);
-    await copyFile(from, to, constants.COPYFILE_FICLONE_FORCE | constants.COPYFILE_EXCL);
-  }
+  for (const [index, [from, to]] of pairs.entries())
+    if (!(await shareBlocks(from, to))) return copyFiles(pairs.slice(index), watch);
 }
 
 function missing(name: string, path: string, cause: unknown): AppError {

@@ -8,7 +8,7 @@ import {
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { explainDatasource } from '../instances/cloud-init-datasource.ts';
-import type { JobHandler } from '../jobs/job-handler.ts';
+import type { JobContext, JobHandler } from '../jobs/job-handler.ts';
 import { refuseUnfinished } from './copy-instance.ts';
 import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
 
@@ -25,14 +25,14 @@ export function takeSnapshotHandler({
 }: Dependencies): JobHandler<OpcodeOf<'INSTANCE_SNAPSHOT'>> {
   return {
     locks: ({ name }) => [instanceLock(name)],
-    prepare: async ({ name, snapshot }) => {
+    prepare: async ({ name, snapshot, copy }) => {
       const instance = await instances.findByName(name);
       const installState = refuseUnfinished(instance);
       refuseName(instance, snapshot);
       refuseHalted(instance, runner.running(instance.uuid)?.machine.halt ?? null);
       if (!runner.isRunning(instance.uuid)) await runner.checkDisksUnused(instance);
-      await snapshots.check(instance);
-      return async ({ report }) => {
+      await snapshots.check(instance, copy === true);
+      return async (context) => {
         const machine = runner.running(instance.uuid)?.machine;
         const { instanceId, disks, hostKeys } = instance;
         const taken: InstanceSnapshot = {
@@ -40,6 +40,7 @@ export function takeSnapshotHandler({
           ...{ wasRunning: machine !== undefined, instanceId, installState, disks, hostKeys },
         };
         const { stillMs } = await snapshots.take(instance, taken.uuid, {
+          ...watchOf(context),
           machine,
           commit: () =>
             instances.update(instance.uuid, (current) => ({
@@ -48,7 +49,7 @@ export function takeSnapshotHandler({
             })),
         });
         if (machine !== undefined) {
-          report.log(
+          context.report.log(
             `the guest stood still for ${Math.ceil(stillMs)} ms; its memory is not in it, so it is like a disk after a power cut`,
           );
         }
@@ -78,10 +79,12 @@ export function restoreSnapshotHandler({
       refuseOtherDisks(instance, snapshot);
       await runner.checkDisksUnused(instance);
       await disks.settle(instance);
-      await disks.checkSpace(instance);
-      return async ({ report }) => {
+      await snapshots.checkRestore(instance, snapshot);
+      return async (context) => {
+        const { report } = context;
         const restoreId = randomUUID();
         await snapshots.restore(instance, snapshot, {
+          ...watchOf(context),
           restoreId,
           commit: () =>
             instances.update(instance.uuid, (current) => planRestore(current, snapshot, restoreId)),
@@ -123,6 +126,14 @@ export function removeSnapshotHandler({
         return { name, snapshot };
       };
     },
+  };
+}
+
+/** Where blocks cannot be shared, disks are copied. */
+function watchOf({ signal, report }: JobContext) {
+  return {
+    signal,
+    onProgress: (done: number, total: number) => report.progress('copying disks', done, total),
   };
 }
 

@@ -336,6 +336,8 @@ export const instanceSnapshot = z.strictObject({
   opcode: z.literal('INSTANCE_SNAPSHOT'),
   name: instanceName,
   snapshot: snapshotName,
+  /** Where blocks cannot be shared, disks are copied while the guest stands still. */
+  copy: z.boolean().optional(),
 });
 /** The disks of a stopped instance are what they were; what was written since is lost. */
 export const instanceRestore = z.strictObject({

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { MIB } from '#shared/units/bytes.ts';
 import { createLab, type Lab } from '../../scripts/demo/lab.ts';
-import { type BtrfsDisks, putDisksOnBtrfs } from './support/btrfs-disks.ts';
+import { type OtherDisks, putDisksOn } from './support/disks-on.ts';
 import { addHostOs } from './support/host-os.ts';
 import { followTranscript } from './support/transcript.ts';
 
@@ -17,13 +17,13 @@ const file = join(import.meta.dirname, '../../fixtures/first-hour.txt');
 const KEY =
   'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGZpcnN0IGhvdXIgZmlyc3QgaG91ciBmaXJzdCBob3Vy me@here';
 let lab: Lab;
-let btrfs: BtrfsDisks;
+let btrfs: OtherDisks;
 
 before(async () => {
   // Whoever runs this has keys and defaults of their own.
   process.env['HOME'] = '/nonexistent';
   lab = await createLab('gnt-hour');
-  btrfs = await putDisksOnBtrfs(lab);
+  btrfs = await putDisksOn('btrfs', lab);
   // A boot sector alone: `hlt`, and back to it.
   const image = Buffer.alloc(MIB);
   image.set([0xf4, 0xeb, 0xfd]);

@@ -9,7 +9,7 @@ import { QmpClient } from '../../noded/hypervisor/qmp-client.ts';
 import { createLab, type Lab } from '../../scripts/demo/lab.ts';
 import { killNode } from '../lab/kill-node.ts';
 import { createWritingSector, findWrongSector } from '../noded/hypervisor/writing-guest.ts';
-import { type BtrfsDisks, putDisksOnBtrfs } from './support/btrfs-disks.ts';
+import { type OtherDisks, putDisksOn } from './support/disks-on.ts';
 
 const NAME = 'writer.example.com';
 /** More than the guest can fill in the time of this file. */
@@ -17,12 +17,12 @@ const DISK_BYTES = 64 * MIB;
 const SECTOR_BYTES = 512;
 const LIMIT_MS = 60_000;
 let lab: Lab;
-let btrfs: BtrfsDisks;
+let btrfs: OtherDisks;
 let disks: string;
 
 before(async () => {
   lab = await createLab('gnt-snap');
-  btrfs = await putDisksOnBtrfs(lab);
+  btrfs = await putDisksOn('btrfs', lab);
   disks = btrfs.folder;
   await writeFile(join(lab.paths.root, 'image.raw'), Buffer.alloc(MIB), { mode: 0o644 });
   await lab.startNode();

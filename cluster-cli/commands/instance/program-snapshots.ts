@@ -7,6 +7,7 @@ import type { ForceOptions } from '../confirm-loss.ts';
 
 const NAME = { name: 'name of the instance' } as const;
 const BOTH = { ...NAME, snapshot: 'name of the snapshot' } as const;
+type SnapshotOptions = SubmitOptions & { readonly copy?: true };
 const load = () => import('./snapshots.ts');
 
 /** snapshot, list-snapshots, restore-snapshot and remove-snapshot. */
@@ -21,10 +22,19 @@ export function addSnapshots(program: Command, context: Context): void {
     completeArguments: ['instance'],
     summary: 'keep a moment of the disks, of a running instance too',
     description:
-      'All disks in the same moment, sharing their blocks with the snapshot: that takes no room but for what is changed later. Disks that are files need a file system that can share blocks (btrfs, xfs), LVM volumes a thin pool; all else is refused. The guest of a running instance stands still for it, for milliseconds with files, for some tenths of a second for each disk with LVM; what it has in memory is not in the snapshot, which is like its disks after a power cut. What the guest keeps on its disks is in it, its secrets included; nothing else is.',
-    options: job,
-    examples: ['gnt-instance snapshot web1 before-upgrade'],
-  }).action(async (name: string, snapshot: string, options: SubmitOptions) => {
+      'All disks in the same moment, sharing their blocks with the snapshot: that takes no room but for what is changed later. Disks that are files need a file system that can share blocks (btrfs, xfs), LVM volumes a thin pool. On other file systems, --copy copies all that the disks hold; LVM volumes outside of a pool are refused. The guest of a running instance stands still for it, for milliseconds with files, for some tenths of a second for each disk with LVM, for as long as it takes with --copy; what it has in memory is not in the snapshot, which is like its disks after a power cut. What the guest keeps on its disks is in it, its secrets included; nothing else is.',
+    options: [
+      option(
+        '--copy',
+        'where the file system cannot share blocks, copy the disks: a guest that runs stands still for some seconds for each GiB that it has written, and as much room is taken; restoring it takes the same once more',
+      ),
+      ...job,
+    ],
+    examples: [
+      'gnt-instance snapshot web1 before-upgrade',
+      'gnt-instance snapshot --copy web1 before-upgrade',
+    ],
+  }).action(async (name: string, snapshot: string, options: SnapshotOptions) => {
     await (await load()).runSnapshot(context, name, snapshot, options);
   });
   addCommand(program, {

@@ -10,11 +10,11 @@ export async function runSnapshot(
   context: Context,
   name: string,
   snapshot: string,
-  options: SubmitOptions,
+  options: SubmitOptions & { readonly copy?: true },
 ): Promise<void> {
   const job = await submitAndWatch(
     context,
-    { opcode: 'INSTANCE_SNAPSHOT', name, snapshot },
+    { opcode: 'INSTANCE_SNAPSHOT', name, snapshot, ...(options.copy && { copy: true }) },
     options,
   );
   if (job !== null && !options.json) context.note(`${name} has the snapshot ${snapshot}`);

@@ -20,7 +20,7 @@ export function withVolumeSnapshots(
     disks,
   }: {
     readonly disksDir: string;
-    readonly disks: Pick<InstanceDisks, 'settle' | 'activate' | 'checkSizes'>;
+    readonly disks: Pick<InstanceDisks, 'settle' | 'activate' | 'checkSizes' | 'checkSpace'>;
   },
 ): SnapshotDisks {
   const listDisks = async (instance: InstanceRecord): Promise<readonly OwnVolume[]> => {
@@ -42,8 +42,8 @@ export function withVolumeSnapshots(
     for (const volume of all) await volumes.remove(volume);
   };
   return {
-    check: async (instance) => {
-      if (!isPlain(instance)) return files.check(instance);
+    check: async (instance, mayCopy) => {
+      if (!isPlain(instance)) return files.check(instance, mayCopy);
       refuseThick(instance);
       await disks.settle(instance);
       await disks.activate(instance);
@@ -82,8 +82,13 @@ export function withVolumeSnapshots(
       await settle(true);
       return { stillMs };
     },
-    restore: async (instance, snapshot, { restoreId, commit }) => {
-      if (!isPlain(instance)) return files.restore(instance, snapshot, { restoreId, commit });
+    checkRestore: async (instance, snapshot) => {
+      if (isPlain(instance)) await disks.checkSpace(instance);
+      else await files.checkRestore(instance, snapshot);
+    },
+    restore: async (instance, snapshot, how) => {
+      if (!isPlain(instance)) return files.restore(instance, snapshot, how);
+      const { restoreId, commit } = how;
       const from = await listOf(instance, snapshot.uuid);
       for (const [index, { uuid }] of snapshot.disks.entries())
         if (!from.some(({ disk }) => disk === uuid)) throw missing(snapshot.name, index);

@@ -165,7 +165,7 @@ test('a removal while the folder is not mounted changes nothing', async () => {
 test('whether there can be snapshots is asked of the folder, and leaves nothing in it', async () => {
   const { instance, one } = await place();
   const snapshots = createSnapshotDisks(one.dir, one.disks);
-  await snapshots.check(instance).catch((error: unknown) => {
+  await snapshots.check(instance, false).catch((error: unknown) => {
     assert.match(String(error), new RegExp(instance.uuid));
   });
   assert.deepEqual(await readdir(join(folder, instance.uuid)), ['disk0.raw']);

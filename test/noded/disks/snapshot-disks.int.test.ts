@@ -25,6 +25,7 @@ import { GIB, MIB } from '#shared/units/bytes.ts';
 import { createInstanceDisks } from '../../../noded/disks/create-instance-disks.ts';
 import { createSnapshotDisks } from '../../../noded/disks/snapshot-disks.ts';
 import { planRestore } from '../../../noded/operations/snapshots.ts';
+import { UNWATCHED } from '../support/unwatched.ts';
 import { FakeMachine } from '../support/fake-machine.ts';
 import { instanceRecord } from '../support/records.ts';
 
@@ -39,7 +40,7 @@ before(async () => {
 after(() => rm(top, { recursive: true, force: true }));
 
 /** An instance with two disks below a folder, whose record is what the commits made it. */
-async function createInstance(disksDir: string) {
+async function createInstance(disksDir: string, mayCopy = true) {
   const disks = createInstanceDisks(disksDir);
   const snapshots = createSnapshotDisks(disksDir, disks);
   const made = instanceRecord({ disks: [{ sizeBytes: SIZE }, { sizeBytes: SIZE }] });
@@ -82,15 +83,18 @@ async function createInstance(disksDir: string) {
     record: () => record,
     settle: () => disks.settle(record),
     list: async () => (await readdir(dir)).sort(),
-    take: async (machine?: FakeMachine) => {
+    take: async (machine?: FakeMachine, signal = UNWATCHED.signal) => {
       const snapshot = plan();
-      await snapshots.check(record);
-      await snapshots.take(record, snapshot.uuid, { machine, commit: add(snapshot) });
+      await snapshots.check(record, mayCopy);
+      const watch = { ...UNWATCHED, signal };
+      await snapshots.take(record, snapshot.uuid, { ...watch, machine, commit: add(snapshot) });
       return snapshot;
     },
-    restore: (snapshot: InstanceSnapshot) => {
+    restore: async (snapshot: InstanceSnapshot) => {
       const restoreId = randomUUID();
-      return snapshots.restore(record, snapshot, {
+      await snapshots.checkRestore(record, snapshot);
+      await snapshots.restore(record, snapshot, {
+        ...UNWATCHED,
         restoreId,
         commit: commit((current) => planRestore(current, snapshot, restoreId)),
       });
@@ -98,7 +102,7 @@ async function createInstance(disksDir: string) {
   };
 }
 
-for (const kind of ['btrfs', 'xfs']) {
+for (const kind of ['btrfs', 'xfs', 'ext4']) {
   describe(kind, { skip: WITHOUT_LOOPS }, () => {
     let disksDir = '';
     before(async () => {
@@ -112,7 +116,7 @@ for (const kind of ['btrfs', 'xfs']) {
     });
     after(() => run('umount', [disksDir]));
 
-    test('a snapshot shares its blocks, and the disks are what they were when it is restored', async () => {
+    test('a snapshot keeps what the disks hold, and they are what they were when it is restored', async () => {
       const { write, read, take, restore, list, dir, record } = await createInstance(disksDir);
       await write('old');
       const snapshot = await take();
@@ -184,7 +188,7 @@ for (const kind of ['btrfs', 'xfs']) {
       const [lost, kept] = [plan(), plan()];
       const beforeIt = () => Promise.reject(killed);
       await assert.rejects(
-        snapshots.take(record(), lost.uuid, { machine: undefined, commit: beforeIt }),
+        snapshots.take(record(), lost.uuid, { ...UNWATCHED, machine: undefined, commit: beforeIt }),
         killed,
       );
       const behindIt = async () => {
@@ -192,7 +196,7 @@ for (const kind of ['btrfs', 'xfs']) {
         throw killed;
       };
       await assert.rejects(
-        snapshots.take(record(), kept.uuid, { machine: undefined, commit: behindIt }),
+        snapshots.take(record(), kept.uuid, { ...UNWATCHED, machine: undefined, commit: behindIt }),
         killed,
       );
       assert.equal(await snapshots.isUnfinished(record().uuid), true);
@@ -208,7 +212,7 @@ for (const kind of ['btrfs', 'xfs']) {
       const snapshot = await take();
       await write('new');
       const restoreId = randomUUID();
-      const how = { restoreId, commit: () => Promise.reject(killed) };
+      const how = { ...UNWATCHED, restoreId, commit: () => Promise.reject(killed) };
       await assert.rejects(snapshots.restore(record(), snapshot, how), killed);
       assert.deepEqual(await read(), ['new0', 'new1']);
       await settle();
@@ -219,7 +223,7 @@ for (const kind of ['btrfs', 'xfs']) {
         throw killed;
       };
       await assert.rejects(
-        snapshots.restore(record(), snapshot, { restoreId, commit: behindIt }),
+        snapshots.restore(record(), snapshot, { ...UNWATCHED, restoreId, commit: behindIt }),
         killed,
       );
       await settle();
@@ -291,18 +295,71 @@ for (const kind of ['btrfs', 'xfs']) {
   });
 }
 
-test('where blocks cannot be shared nothing is copied', { skip: WITHOUT_LOOPS }, async (t) => {
-  const image = join(top, 'ext4.img');
-  const disksDir = join(top, 'ext4');
-  await writeFile(image, '');
-  await truncate(image, GIB / 2);
-  await run('mkfs.ext4', ['-q', image]);
-  await mkdir(disksDir);
-  await run('mount', ['-o', 'loop', image, disksDir]);
-  t.after(() => run('umount', [disksDir]));
-  const { take, list } = await createInstance(disksDir);
-  await assert.rejects(take(), { code: 'NOT_SUPPORTED', message: /cannot share blocks/ });
-  assert.deepEqual(await list(), ['disk0.raw', 'disk1.raw']);
+describe('where blocks cannot be shared', { skip: WITHOUT_LOOPS }, () => {
+  let disksDir = '';
+  before(async () => {
+    const image = join(top, 'copies.img');
+    disksDir = join(top, 'copies');
+    await writeFile(image, '');
+    await truncate(image, GIB / 2);
+    await run('mkfs.ext4', ['-q', image]);
+    await mkdir(disksDir);
+    await run('mount', ['-o', 'loop', image, disksDir]);
+  });
+  after(() => run('umount', [disksDir]));
+
+  test('nothing is copied unless somebody says so', async () => {
+    const { take, list } = await createInstance(disksDir, false);
+    await assert.rejects(take(), {
+      ...{ code: 'NOT_SUPPORTED', message: /cannot share blocks/ },
+      hint: /snapshot --copy/,
+    });
+    assert.deepEqual(await list(), ['disk0.raw', 'disk1.raw']);
+  });
+
+  test('a copy takes what the disks hold, and their holes stay holes', async () => {
+    const { take, restore, write, dir, disks, record } = await createInstance(disksDir);
+    await write('old');
+    const { uuid } = await take();
+    const kept = await stat(join(dir, `snapshot-${uuid}`, 'disk0.raw'));
+    assert.equal(kept.size, SIZE);
+    assert.ok(kept.blocks * 512 < MIB, `${kept.blocks} blocks`);
+    const [snapshot = assert.fail()] = record().snapshots;
+    await restore(snapshot);
+    assert.ok((await stat(disks.pathOf(record(), 0))).blocks * 512 < MIB);
+  });
+
+  test('a copy, and its restoration, want room for all that the disks hold', async () => {
+    const { take, restore, list, dir, disks, record } = await createInstance(disksDir);
+    await writeFile(disks.pathOf(record(), 0), Buffer.alloc(SIZE, 'full'));
+    const filler = join(disksDir, 'filler');
+    const fill = async (freeBytes: number): Promise<void> => {
+      const { bavail, bsize } = await statfs(disksDir);
+      await run('fallocate', ['--length', String(bavail * bsize - freeBytes), filler]);
+    };
+    // More than what is kept free for the host, less than that and the disk.
+    await fill(64 * MIB + SIZE / 2);
+    await assert.rejects(take(), { code: 'DISK_SPACE', message: /its disks take 32 MiB/ });
+    assert.deepEqual(await list(), ['disk0.raw', 'disk1.raw']);
+    await rm(filler);
+    const snapshot = await take();
+    await fill(64 * MIB + SIZE / 2);
+    await assert.rejects(restore(snapshot), { code: 'DISK_SPACE', message: /32 MiB/ });
+    await rm(filler);
+    await rm(join(dir, `snapshot-${snapshot.uuid}`, 'disk1.raw'));
+    await assert.rejects(restore(snapshot), { code: 'DISK_MISSING' });
+  });
+
+  test('a copy that is cancelled leaves nothing, and its guest goes on', async () => {
+    const { take, list, write } = await createInstance(disksDir);
+    await write('old');
+    const machine = new FakeMachine();
+    const cancelled = new AbortController();
+    machine.pause = () => Promise.resolve(cancelled.abort(killed));
+    await assert.rejects(take(machine, cancelled.signal), killed);
+    assert.equal(machine.resumes, 1);
+    assert.deepEqual(await list(), ['disk0.raw', 'disk1.raw']);
+  });
 });
 
 /** Has a file open as QEMU has its images, in another process. @returns lets go of it */

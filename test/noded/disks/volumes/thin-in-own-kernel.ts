@@ -13,6 +13,7 @@ import { createOwnVolumes } from '../../../../noded/disks/volumes/own-volumes.ts
 import { findPools } from '../../../../noded/disks/volumes/thin-pools.ts';
 import { withVolumes } from '../../../../noded/disks/volumes/volume-disks.ts';
 import { withVolumeSnapshots } from '../../../../noded/disks/volumes/volume-snapshots.ts';
+import { UNWATCHED } from '../../support/unwatched.ts';
 import { assertClean, HERE, planSamples, SIZE, uuidOf } from './volume-suite.ts';
 
 /** What thin-volumes.long.test.ts runs, with an empty disk. */
@@ -133,7 +134,7 @@ test('a disk is grown, emptied and reinstalled without what was there', async ()
 test('a snapshot is of one moment, is restored, and goes with what it kept', async () => {
   await disks.createEmpty(before);
   await write(before, 'before');
-  await snapshots.check(before);
+  await snapshots.check(before, true);
   const seen: string[] = [];
   const machine = {
     isRunning: () => true,
@@ -141,6 +142,7 @@ test('a snapshot is of one moment, is restored, and goes with what it kept', asy
     resume: async () => void seen.push('resume'),
   };
   const { stillMs } = await snapshots.take(before, first, {
+    ...UNWATCHED,
     machine,
     commit: async () => void seen.push('commit'),
   });
@@ -153,7 +155,11 @@ test('a snapshot is of one moment, is restored, and goes with what it kept', asy
   assert.ok(snapshot);
   await disks.grow(kept, 1, 2 * SIZE);
   const grown = { ...kept, disks: [disk(10), disk(11, 2 * SIZE)] };
-  await snapshots.restore(grown, snapshot, { restoreId: uuidOf(30), commit: nothing });
+  await snapshots.restore(grown, snapshot, {
+    ...UNWATCHED,
+    restoreId: uuidOf(30),
+    commit: nothing,
+  });
   assert.equal(await read(kept), 'before');
   assert.equal((await readFile(disks.pathOf(kept, 1))).length, SIZE);
   assert.deepEqual(await snapshots.listForgotten(kept), []);
@@ -166,7 +172,10 @@ test('a snapshot is of one moment, is restored, and goes with what it kept', asy
 
 test('disks of extents of their own have none', async () => {
   const thick = record([disk(10), { ...disk(11), pool: undefined }]);
-  await assert.rejects(snapshots.check(thick), { code: 'NOT_SUPPORTED', message: /^disk 1 of/ });
+  await assert.rejects(snapshots.check(thick, true), {
+    code: 'NOT_SUPPORTED',
+    message: /^disk 1 of/,
+  });
 });
 
 /** From its N-th change on it does nothing more, as for a daemon that was killed there. */
@@ -197,12 +206,14 @@ const kept = withSnapshot(before, first);
 const steps: Readonly<Record<string, Step>> = {
   'taking a snapshot': {
     ...{ from: kept, to: withSnapshot(kept, second), texts: ['after!', 'after!'] },
-    work: (all, commit) => all.snapshots.take(kept, second, { machine: undefined, commit }),
+    work: (all, commit) =>
+      all.snapshots.take(kept, second, { ...UNWATCHED, machine: undefined, commit }),
   },
   'restoring one': {
     ...{ from: kept, to: { ...kept, restoreId: uuidOf(31) }, texts: ['after!', 'before'] },
     work: (all, commit) =>
       all.snapshots.restore(kept, kept.snapshots[0] ?? assert.fail(), {
+        ...UNWATCHED,
         ...{ restoreId: uuidOf(31), commit },
       }),
   },
@@ -217,7 +228,7 @@ for (const [name, { from, to, work, texts }] of Object.entries(steps)) {
     for (let at = 0; ; at += 1) {
       await disks.createEmpty(before);
       await write(before, 'before');
-      await snapshots.take(before, first, { machine: undefined, commit: nothing });
+      await snapshots.take(before, first, { ...UNWATCHED, machine: undefined, commit: nothing });
       await write(before, 'after!');
       let isCommitted = false;
       const { through, isCut } = cutAt(at);
@@ -244,7 +255,7 @@ test('a pool that is full takes nothing new, and a guest that it stopped waits',
   await disks.createEmpty(large);
   await run('dd', ['if=/run/former', `of=${disks.pathOf(large, 0)}`, 'bs=1M', 'count=63']);
   assert.equal(await disks.isPoolFull(large), true);
-  await assert.rejects(snapshots.check(large), {
+  await assert.rejects(snapshots.check(large, true), {
     code: 'DISK_SPACE',
     hint: /lvextend .*xenvg\/pool/,
   });

@@ -4,20 +4,20 @@ import { run } from '#shared/process/run.ts';
 import { GIB } from '#shared/units/bytes.ts';
 import type { Lab } from '../../../scripts/demo/lab.ts';
 
-export interface BtrfsDisks {
+export interface OtherDisks {
   readonly folder: string;
   /** When the node has stopped. */
   release(): Promise<void>;
 }
 
-/** A btrfs in a file takes the disks of a node that was not started yet. */
-export async function putDisksOnBtrfs(lab: Lab): Promise<BtrfsDisks> {
-  const other = await mkdtemp('/tmp/gnt-btrfs-');
+/** A file system in a file takes the disks of a node that was not started yet. */
+export async function putDisksOn(kind: 'btrfs' | 'ext4', lab: Lab): Promise<OtherDisks> {
+  const other = await mkdtemp(`/tmp/gnt-${kind}-`);
   const folder = join(other, 'disks');
   const image = join(other, 'image');
   await writeFile(image, '');
   await truncate(image, GIB);
-  await run('mkfs.btrfs', ['-q', image]);
+  await run(`mkfs.${kind}`, ['-q', image]);
   await mkdir(folder);
   await run('mount', ['-o', 'loop', image, folder]);
   await run('chmod', ['0700', folder]);
