@@ -5,12 +5,10 @@ import type { GuestState } from '#shared/contract/guest-handover.ts';
 import type { InstallReport } from '#shared/contract/install-event.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { isPathSigned, readIntroduction } from '#shared/secret/event-signature.ts';
-import { reveal } from '#shared/secret/secret.ts';
 import type { Address } from '../dialects/address.ts';
 import { Site, type SiteState } from '../dialects/site.ts';
 import type { Resource } from '../dialects/tree.ts';
 import {
-  MAX_FORMER_VALUES,
   MAX_QUEUE_BYTES,
   MAX_RENDERED_SITES,
   UNANSWERED_BEYOND_CONNECTIONS,
@@ -18,6 +16,7 @@ import {
 import { redactView, type ServedView } from '../view/served-view.ts';
 import { ByteQueue } from './byte-queue.ts';
 import { Exclusion } from './exclusion.ts';
+import { keepLatest, valuesThatWere } from './former-values.ts';
 import { GuestLifecycle } from './guest-lifecycle.ts';
 import { RenderedSites } from './rendered-sites.ts';
 import { createSessionTokens } from './session-tokens.ts';
@@ -248,7 +247,7 @@ export class Instance {
     [this.#toGuest, this.#toHost] = queues;
     this.setPassword(password);
     this.#lifecycle?.takeOver(hiddenInputs);
-    this.#formerValues = hiddenInputs.slice(-MAX_FORMER_VALUES);
+    this.#formerValues = keepLatest(hiddenInputs);
     // What that metad had lost, its guest may know, and say here.
     this.inherit();
   }
@@ -322,9 +321,7 @@ export class Instance {
 
   #keepFormerValues(former: ServedView): void {
     const values = valuesThatWere(former, this.#view);
-    if (values.length === 0) return;
-    const all = new Set([...this.#formerValues, ...values]);
-    this.#formerValues = [...all].slice(-MAX_FORMER_VALUES);
+    if (values.length > 0) this.#formerValues = keepLatest([...this.#formerValues, ...values]);
   }
 
   /** Ends every session token that was given out. */
@@ -406,15 +403,6 @@ function keepKnownSecrets(known: ServedView, next: ServedView): ServedView {
   );
   const boot = next.keepsBoot ? known.boot : next.boot && keepBootFiles(known, next.boot);
   return { ...next, osParameters, ...(boot && { boot }) };
-}
-
-/** Private and secret values that a view had, and a later one has others for, or none. */
-function valuesThatWere(former: ServedView, view: ServedView): readonly string[] {
-  return [...former.osParameters].flatMap(([name, { value, visibility }]) => {
-    if (value === null || visibility === 'public') return [];
-    const now = view.osParameters.get(name)?.value;
-    return now && reveal(now) === reveal(value) ? [] : [reveal(value)];
-  });
 }
 
 /**

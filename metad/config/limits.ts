@@ -46,6 +46,11 @@ export const MAX_OUTPUT_LINE_LENGTH = 256 * 1024;
  * is forgotten. Each makes the mask dearer.
  */
 export const MAX_FORMER_VALUES = 256;
+/**
+ * Characters of all of them: with six bytes of JSON for each, they leave room in a body of 16 MiB
+ * for what else goes to another node.
+ */
+export const MAX_FORMER_CHARACTERS = 1024 * 1024;
 /** OpenStack's limit for the `password` leaf: 255 bytes in four metadata items. */
 export const MAX_PASSWORD_BYTES = 1020;
 /**

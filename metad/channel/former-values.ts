@@ -1,0 +1,27 @@
+import { reveal } from '#shared/secret/secret.ts';
+import { MAX_FORMER_CHARACTERS, MAX_FORMER_VALUES } from '../config/limits.ts';
+import type { ServedView } from '../view/served-view.ts';
+
+/** Private and secret values that a view had, and a later one has others for, or none. */
+export function valuesThatWere(former: ServedView, view: ServedView): readonly string[] {
+  return [...former.osParameters].flatMap(([name, { value, visibility }]) => {
+    if (value === null || visibility === 'public') return [];
+    const now = view.osParameters.get(name)?.value;
+    return now && reveal(now) === reveal(value) ? [] : [reveal(value)];
+  });
+}
+
+/**
+ * The last of them that are no more than may be kept, each once; the very last one whatever its
+ * length is.
+ * @param values in the order in which they were changed
+ */
+export function keepLatest(values: readonly string[]): readonly string[] {
+  const latest = [...new Set(values.toReversed())].slice(0, MAX_FORMER_VALUES);
+  let characters = 0;
+  const end = latest.findIndex((value, index) => {
+    characters += value.length;
+    return index > 0 && characters > MAX_FORMER_CHARACTERS;
+  });
+  return (end === -1 ? latest : latest.slice(0, end)).toReversed();
+}
