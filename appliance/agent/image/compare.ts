@@ -30,9 +30,14 @@ interface Part {
   readonly size: number;
 }
 
-/** The arguments are three for each part: its name, image, disk. Prints what is wrong with which. */
+/**
+ * The arguments are three for each part: its name, image, disk. Prints what is wrong with which, and
+ * ends as one that went wrong did.
+ */
 const COMPARE_PARTS = `
-part() { said=$(qemu-img compare -T none "$2" "$3" 2>&1) || { echo "$1: $said"; return 1; }; }
+part() {
+  said=$(qemu-img compare -T none "$2" "$3" 2>&1) || { ended=$?; echo "$1: $said"; return $ended; }
+}
 jobs=
 while [ $# -gt 0 ]; do
   part "$1" "$2" "$3" &
@@ -40,12 +45,12 @@ while [ $# -gt 0 ]; do
   shift 3
 done
 status=0
-for job in $jobs; do wait "$job" || status=1; done
+for job in $jobs; do wait "$job" || status=$?; done
 exit $status`;
 
 /**
  * Reads image and disk again and compares them, on all processors.
- * @throws AppError IMAGE_DUMP when they differ
+ * @throws AppError IMAGE_DUMP when they differ; what ImageJail.run throws
  */
 export async function compareImage(comparison: Comparison): Promise<void> {
   const parts = planParts(comparison.sizeBytes, availableParallelism() * PARTS_PER_PROCESSOR);

@@ -4,14 +4,19 @@ import { pipeline } from 'node:stream/promises';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import type { Compression } from './format.ts';
-import type { ImageJail } from './image-jail.ts';
+import { type ImageJail, refuseEnd } from './image-jail.ts';
 
 const READ_BYTES = MIB;
 const MAX_COMPLAINT_LENGTH = 2000;
+/**
+ * What a stream may make its decompressor take: twice as much as the best compression of xz asks for
+ * (`xz -9`: 65 MiB), and as much as `zstd --ultra -22`. A stream may ask for gigabytes.
+ */
+const MAX_MEMORY = '128MiB';
 const programs: Readonly<Record<Compression, readonly string[]>> = {
   gz: ['gzip', '-dc'],
-  xz: ['xz', '-dc'],
-  zst: ['zstd', '-dcq'],
+  xz: ['xz', '-dc', `--memlimit-decompress=${MAX_MEMORY}`],
+  zst: ['zstd', '-dcq', `--memory=${MAX_MEMORY}`],
   bz2: ['bzip2', '-dc'],
 };
 /** gzip says so of what follows the last stream, and has decompressed everything before. */
@@ -29,7 +34,8 @@ export interface CompressedSource {
 /**
  * Streams the decompressed bytes. The decompressor runs in the jail, and gets the file's bytes
  * through a pipe.
- * @throws AppError IMAGE_INVALID for a stream that is cut, damaged, or not of that kind
+ * @throws AppError IMAGE_INVALID for a stream that is cut, damaged, not of that kind, or asks for too
+ * much memory; COMMAND_FAILED when no decompressor could be started
  */
 export async function* decompress(
   jail: ImageJail,
@@ -55,15 +61,25 @@ export async function* decompress(
   try {
     for await (const chunk of child.stdout) yield chunk as Buffer; // no encoding is set
     // The event's arguments, as documented.
-    const [status] = (await ended) as [number | null];
+    const [status, signal] = (await ended) as [number | null, NodeJS.Signals | null];
     await fed;
+    refuseEnd(complaint, signal ?? undefined);
     if (readError !== null) throw invalid(compression, messageOf(readError), readError);
     if (status === 0 || (compression === 'gz' && status === GZIP_WARNING)) return;
+    if (/memory/i.test(complaint)) throw tooDear(compression);
     throw invalid(compression, complaint.trim().split('\n').at(-1) || `status ${status}`);
   } finally {
     input.destroy();
     child.kill('SIGKILL');
   }
+}
+
+function tooDear(compression: Compression): AppError {
+  return new AppError(
+    'IMAGE_INVALID',
+    `the image's ${compression} stream takes more than ${MAX_MEMORY} of memory to decompress`,
+    { hint: 'compress it again with a smaller window: xz -9 or zstd -19, without --long' },
+  );
 }
 
 function invalid(compression: Compression, reason: string, cause?: unknown): AppError {

@@ -1,6 +1,11 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { AppError } from '#shared/errors/app-error.ts';
-import { type CommandOptions, type CommandResult, tryCommand } from '../process/command.ts';
+import {
+  type CommandOptions,
+  type CommandResult,
+  signalOf,
+  tryCommand,
+} from '../process/command.ts';
 import { HeldNamespace, PERL, planConfineCommand } from '../process/held-namespace.ts';
 
 /** Image and disk as the tools in there see them. */
@@ -10,8 +15,32 @@ export const JAILED_DISK = '/disk';
 /** Of programs that run together: behind the standard ones. A shell knows no more than 9. */
 const FIRST_OUTPUT = 3;
 
+/** How one ended that the shell said nothing of. */
+const NOT_BEGUN = 128;
+
 /** What the program says first that confines them. */
 const NOT_STARTED = 'confine: ';
+
+/**
+ * What became of a program that has ended, if it could not be started or did not end by itself.
+ * @param stderr what it said there
+ * @throws AppError COMMAND_FAILED, IMAGE_INVALID
+ */
+export function refuseEnd(stderr: string, signal: string | undefined): void {
+  // No tool that reads an image begins its complaints so.
+  if (stderr.startsWith(NOT_STARTED)) throw notStarted(stderr);
+  if (signal === undefined) return;
+  // The kernel ends it where memory ends.
+  const why = signal === 'SIGKILL' ? 'it takes more memory than the appliance has' : 'it crashed';
+  throw new AppError(
+    'IMAGE_INVALID',
+    `the program that reads the image was ended by ${signal}: ${why}`,
+    {
+      details: { signal },
+      hint: 'fetch the image again and compare its checksum; if it is right, make a plain one of it: qemu-img convert -O qcow2 OLD NEW',
+    },
+  );
+}
 
 /** The appliance's failure, and none of the image's. */
 function notStarted(stderr: string): AppError {
@@ -43,21 +72,21 @@ export class ImageJail implements AsyncDisposable {
     return new ImageJail(await HeldNamespace.openJail(imagePath, diskPath));
   }
 
+  /** @throws AppError COMMAND_FAILED when it could not be started, IMAGE_INVALID when a signal ended it */
   async run(
     program: string,
     args: readonly string[],
     options?: CommandOptions,
   ): Promise<CommandResult> {
     const result = await tryCommand(PERL, this.#plan([program, ...args]), options);
-    // No tool that reads an image begins its complaints so.
-    if (result.stderr.startsWith(NOT_STARTED)) throw notStarted(result.stderr);
+    refuseEnd(result.stderr, signalOf(result.status));
     return result;
   }
 
   /**
    * Runs up to three programs side by side. One shell starts them, since to get into the jail takes
    * longer than most of what they do. They are not kept from each other.
-   * @throws AppError COMMAND_FAILED when they could not be started, as `run`
+   * @throws AppError COMMAND_FAILED when they could not be started, IMAGE_INVALID, as `run`
    */
   async runTogether<const T extends readonly (readonly string[])[]>(
     programs: T,
@@ -70,11 +99,12 @@ export class ImageJail implements AsyncDisposable {
     const statuses = stdout.split('\n');
     const results = programs.map((_, index) => ({
       // Without a line of its own it was not even started.
-      status: Number(statuses[index] || 128),
+      status: Number(statuses[index] || NOT_BEGUN),
       stdout: more[2 * index] ?? '',
       stderr: more[2 * index + 1] || stderr,
       more: [],
     }));
+    for (const result of results) refuseEnd('', signalOf(result.status));
     return results as { [Each in keyof T]: CommandResult };
   }
 

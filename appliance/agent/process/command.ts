@@ -1,10 +1,15 @@
 import { spawn } from 'node:child_process';
+import { constants } from 'node:os';
 import type { Readable } from 'node:stream';
 import { AppError } from '#shared/errors/app-error.ts';
 import { SYSTEM_PATH } from '#shared/process/system-path.ts';
 import { MIB } from '#shared/units/bytes.ts';
 
+/** What a shell adds to the number of the signal that ended a program. */
+const ENDED_BY_SIGNAL = 128;
+
 export interface CommandResult {
+  /** Of one that a signal ended, 128 and its number, as a shell tells it: see `signalOf`. */
   readonly status: number;
   readonly stdout: string;
   readonly stderr: string;
@@ -49,12 +54,21 @@ export function tryCommand(
       });
     }
     child.on('error', reject);
-    child.on('close', (status) => {
+    child.on('close', (status, signal) => {
       const [stdout = '', stderr = '', ...more] = kept;
-      resolve({ status: status ?? 128, stdout, stderr, more });
+      const ended = status ?? ENDED_BY_SIGNAL + (signal === null ? 0 : constants.signals[signal]);
+      resolve({ status: ended, stdout, stderr, more });
     });
     if (options.input !== undefined) child.stdin?.end(options.input);
   });
+}
+
+/** @returns the signal that ended a program, by its status; undefined when it ended by itself */
+export function signalOf(status: number): string | undefined {
+  const [name] =
+    Object.entries(constants.signals).find(([, number]) => status === ENDED_BY_SIGNAL + number) ??
+    [];
+  return name;
 }
 
 /** @throws AppError COMMAND_FAILED with the last line that the tool wrote to stderr. */

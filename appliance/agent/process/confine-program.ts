@@ -19,7 +19,7 @@
  * in it; the third loses what a script can do without and becomes the program. `unpack` is for one
  * that makes files and nothing else: it has no network, and may not mount, change its root, start a
  * process or reach one. `nobody` is for one that reads what a user brought: it is another user's,
- * without any capability, network, socket or environment. All of this is done here rather than by programs
+ * without any capability, network, socket or environment, and the first to go where memory ends. All of this is done here rather than by programs
  * of its own, since starting one costs more than anything that it does.
  */
 export const CONFINE_PROGRAM = String.raw`
@@ -216,6 +216,10 @@ sub unpack_files {
   run(@_);
 }
 sub run_as_nobody {
+  # What a user brought can make it want all memory: then it goes, and neither the agent nor a tool of its own.
+  open(my $order, '>', '/proc/self/oom_score_adj') or die "confine: oom_score_adj: $!\n";
+  syswrite($order, '1000') or die "confine: oom_score_adj: $!\n";
+  close($order);
   ($has_network, $is_nobody, @kept) = (0, 1);
   @refused = ([@{$refused[0]}, @refused_to_read]);
   run(@_);

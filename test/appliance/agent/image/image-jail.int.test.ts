@@ -1,9 +1,14 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { spawnSync } from 'node:child_process';
+import { gzipSync } from 'node:zlib';
+import { MIB } from '#shared/units/bytes.ts';
+import { decompress } from '../../../../appliance/agent/image/decompress.ts';
 import { ImageJail } from '../../../../appliance/agent/image/image-jail.ts';
 import { PERL, planConfineCommand } from '../../../../appliance/agent/process/held-namespace.ts';
 
@@ -63,8 +68,91 @@ test('that a tool could not be started is no fault of the image', async () => {
     const failure = { code: 'COMMAND_FAILED', message: /could not be started.*: confine: / };
     await assert.rejects(jail.run('/bin/ls', ['/']), failure);
     await assert.rejects(jail.runTogether([['/bin/ls', '/']]), failure);
+    writeFileSync(image, gzipSync('image'));
+    const stream = decompress(jail, { path: image, sizeBytes: 25 }, 'gz');
+    await assert.rejects(stream.next(), failure);
   } finally {
     rmSync(folder, { recursive: true });
+  }
+});
+
+/** A jail with an image of some bytes, for as long as a test. */
+async function withJail(image: Buffer, body: (jail: ImageJail, path: string) => Promise<void>) {
+  const folder = mkdtempSync(join(tmpdir(), 'gnt-jail-'));
+  try {
+    const path = join(folder, 'image');
+    writeFileSync(path, image, { mode: 0o644 });
+    await using jail = await ImageJail.open(path, null);
+    await body(jail, path);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+test('a tool that reads an image is the first to go where memory ends', async () => {
+  await withJail(Buffer.alloc(1), async (jail) => {
+    const child = jail.start(['/bin/sh', '-c', 'echo ready; exec sleep 60']);
+    try {
+      await once(child.stdout, 'data');
+      const orders = [...descendantsOf(child.pid ?? 0)].map((pid) =>
+        readFileSync(`/proc/${pid}/oom_score_adj`, 'utf8').trim(),
+      );
+      assert.deepEqual(orders, ['1000', '1000', '1000'], 'who waits, its first process, the tool');
+    } finally {
+      child.kill('SIGKILL');
+    }
+  });
+});
+
+function* descendantsOf(pid: number): Generator<number> {
+  yield pid;
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
+  for (const child of children.split(' ').filter((text) => text !== ''))
+    yield* descendantsOf(Number(child));
+}
+
+test('a tool that a signal ended is named by it, alone, beside others and as a decompressor', async () => {
+  const die = (signal: string) => ['/bin/sh', '-c', `kill -${signal} $$`];
+  const crashed = { code: 'IMAGE_INVALID', message: /ended by SIGSEGV: it crashed/ };
+  const tooLarge = { code: 'IMAGE_INVALID', message: /ended by SIGKILL: it takes more memory/ };
+  await withJail(gzipSync(randomBytes(4 * MIB)), async (jail, path) => {
+    await assert.rejects(jail.run('/bin/sh', die('SEGV').slice(1)), crashed);
+    await assert.rejects(jail.run('/bin/sh', die('KILL').slice(1)), tooLarge);
+    await assert.rejects(jail.runTogether([['/bin/true'], die('KILL')]), tooLarge);
+    const stream = decompress(jail, { path, sizeBytes: statSync(path).size }, 'gz');
+    await stream.next();
+    const [gzip = assert.fail()] = spawnSync('pgrep', ['-x', 'gzip'], { encoding: 'utf8' })
+      .stdout.split('\n')
+      .filter((pid) => pid !== '' && isJailed(Number(pid)));
+    process.kill(Number(gzip), 'SIGKILL');
+    await assert.rejects(Array.fromAsync(stream), tooLarge);
+  });
+});
+
+/** Whether it is a grandchild of this test, by way of who waits and of the first process in there. */
+function isJailed(pid: number): boolean {
+  return [...descendantsOf(process.pid)].includes(pid);
+}
+
+test('a stream that asks for too much memory is told from one that is damaged', async () => {
+  const dear = [
+    ['xz', ['--format=xz', '--lzma2=preset=0,dict=256MiB']],
+    ['zst', ['--long=28', '-1']],
+  ] as const;
+  for (const [kind, options] of dear) {
+    const program = kind === 'xz' ? 'xz' : 'zstd';
+    const { stdout } = spawnSync(program, [...options, '-c'], {
+      // The window of zstd is no larger than what it is said to read.
+      input: Buffer.alloc(129 * MIB),
+      maxBuffer: 64 * MIB,
+    });
+    await withJail(stdout, async (jail, path) => {
+      const stream = decompress(jail, { path, sizeBytes: stdout.length }, kind);
+      await assert.rejects(Array.fromAsync(stream), {
+        ...{ code: 'IMAGE_INVALID', message: /takes more than 128MiB of memory/ },
+        hint: /with a smaller window/,
+      });
+    });
   }
 });
 
