@@ -2,6 +2,7 @@ import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { BOOT_STATUSES, type BootReport } from '#shared/contract/boot-report.ts';
 import type { JobRecord, JobStatus } from '#shared/contract/job.ts';
 import type { InstanceStatus } from '#shared/contract/instance.ts';
+import type { PlaceSpace } from './host/file-systems.ts';
 import type { GuestHalt } from './hypervisor/machine.ts';
 
 /** Statuses of jobs that have not ended. */
@@ -17,6 +18,10 @@ export interface NodeMetricsSources {
   readonly guestBoots: () => Promise<readonly BootReport['status'][]>;
   readonly metadRestarts: () => number;
   readonly cacheBytes: () => Promise<number>;
+  /** Where this node writes. */
+  readonly places: () => Promise<readonly PlaceSpace[]>;
+  /** What the disks of this node may grow to together. */
+  readonly promisedBytes: () => Promise<number>;
 }
 
 export interface NodeMetrics {
@@ -134,6 +139,38 @@ function observeNode(sources: NodeMetricsSources, registers: Registry[]): void {
     registers,
     async collect() {
       this.set(await sources.cacheBytes());
+    },
+  });
+  for (const [name, help, key] of [
+    ['gnt_file_system_free_bytes', 'Bytes that are free where this node writes', 'freeBytes'],
+    [
+      'gnt_file_system_size_bytes',
+      'Bytes of the file systems where this node writes',
+      'totalBytes',
+    ],
+  ] as const) {
+    new Gauge({
+      name,
+      help: `${help}, by what is there: store, disks, images, exports, logs`,
+      labelNames: ['place'],
+      registers,
+      async collect() {
+        this.reset();
+        for (const { place, [key]: bytes } of await sources.places()) this.set({ place }, bytes);
+      },
+    });
+  }
+  new Gauge({
+    name: 'gnt_disks_promised_bytes',
+    help: 'Bytes that sparse disks of this node and their snapshots may grow to together',
+    registers,
+    async collect() {
+      this.reset();
+      try {
+        this.set(await sources.promisedBytes());
+      } catch {
+        // The store is away.
+      }
     },
   });
 }

@@ -262,6 +262,7 @@ function ownDependencies(parts: InterfacesParts, sources: OverviewSources, clust
             halted: keeper.list().flatMap((kept) => (kept.machine.halt ? [kept.instanceName] : [])),
           };
         },
+        lowSpacePercent: async () => (await loadCluster(records))?.lowSpacePercent,
         bootFacts: () =>
           keeper.list().flatMap(({ machine, instanceName }) => {
             const bootEnv = sources.bootViews.state(machine.uuid);

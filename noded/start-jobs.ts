@@ -6,6 +6,7 @@ import { MIB } from '#shared/units/bytes.ts';
 import { createFindElsewhere } from './cluster/find-elsewhere.ts';
 import type { NodedConfig } from './config.ts';
 import { createForeignLeases } from './fencing/foreign-leases.ts';
+import { measurePlaces } from './host/file-systems.ts';
 import { residentMiB } from './host/process-facts.ts';
 import { createInstallRoom } from './install/install-room.ts';
 import { createInstaller, type Installer } from './install/installer.ts';
@@ -13,6 +14,7 @@ import { createOpenInstallPackage } from './install/open-install-package.ts';
 import { createJobEngine, type JobEngine } from './jobs/job-engine.ts';
 import { listConnections } from './network/list-connections.ts';
 import type { NodeMetrics } from './node-metrics.ts';
+import { promiseOf } from './instances/promised-space.ts';
 import { createAuthorize } from './operations/authorize.ts';
 import { presenceOf } from './peers/ask-peer.ts';
 import { createJobHandlers } from './operations/job-handlers.ts';
@@ -91,6 +93,8 @@ export function startJobs(parts: JobsParts): JobEngine {
       },
       ...{ installer: newInstaller(parts), runner, services, orphans, guestReports, lifecycles },
       presenceOf: (node) => (peers === null ? Promise.resolve('gone') : presenceOf(peers, node)),
+      measurePlaces: () => measurePlaces(paths),
+      promiseOfDisks: () => promiseOf(records),
       findElsewhere: createFindElsewhere(peers, records.nodes, nodeName),
       ...{ keeper, metad },
       listConnections: (at) =>

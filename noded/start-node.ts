@@ -12,6 +12,8 @@ import { readBootId } from './host/process-identity.ts';
 import { INDEX_NAME } from './images/cache-index.ts';
 import { statusOf } from './instances/describe-instance.ts';
 import { forgetOldJobs } from './jobs/forget-old-jobs.ts';
+import { measurePlaces } from './host/file-systems.ts';
+import { promiseOf } from './instances/promised-space.ts';
 import { createNodeMetrics } from './node-metrics.ts';
 import { sweepLogs } from './host/sweep-logs.ts';
 import { sweepChannelCommands } from './os/channel-commands.ts';
@@ -117,6 +119,8 @@ export async function startNode(
       ),
     metadRestarts: () => guests.metad.restarts,
     cacheBytes: async () => (await host.images.stats()).sizeBytes,
+    places: () => measurePlaces(config.paths),
+    promisedBytes: async () => (await promiseOf({ index, owns })).promisedBytes,
   });
   undo.use(endMovesOf(guests.interrupted, records, logger));
   undo.use(forgetOldJobs({ jobs: records.jobs, owns: records.owns, logger, clock }));

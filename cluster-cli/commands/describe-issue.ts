@@ -26,6 +26,7 @@ const OPTIONS: Readonly<Record<string, string>> = {
   remoteHosts: '--remote-hosts',
   sharedFileStorageDir: '--shared-file-storage-dir',
   vgName: '--vg-name',
+  lowSpacePercent: '--low-space',
   shutdownTimeoutS: '--shutdown-timeout',
   timeoutS: '--timeout',
   kind: '--type',

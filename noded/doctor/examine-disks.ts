@@ -1,7 +1,8 @@
 import type { DoctorFinding } from '#shared/contract/api.ts';
+import { localDiskBytes } from '#shared/contract/disk-template.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { examineVolumes, type KnownVolumes } from './examine-volumes.ts';
-import { toGib } from './in-gib.ts';
+import { describePromise, isOverpromised } from '../host/low-space.ts';
 
 /** The others are counted. */
 const MAX_NAMED = 10;
@@ -39,13 +40,13 @@ export function examineDisks({
   halted,
   volumes,
 }: DiskFacts): readonly DoctorFinding[] {
-  const promised = instances
-    .filter(({ diskTemplate }) => diskTemplate === 'file')
-    // A block that a disk shares with its snapshot is the snapshot's alone once it is written anew.
-    .flatMap(({ disks, snapshots }) => [...disks, ...snapshots.flatMap((one) => one.disks)])
-    .reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
-  const sizes = `disks of ${instances.length} instance(s) may grow to ${toGib(promised)} on a file system of ${toGib(totalBytes)}`;
-  const isOver = promised > totalBytes;
+  const promise = {
+    instances: instances.length,
+    promisedBytes: instances.reduce((sum, instance) => sum + localDiskBytes(instance), 0),
+    totalBytes,
+  };
+  const sizes = describePromise(promise);
+  const isOver = isOverpromised(promise);
   return [
     ...(shared === null ? [] : [examineShared(shared)]),
     {

@@ -1,6 +1,6 @@
 import { describeRemoval, OFFLINE_HINT, REJOIN_HINT } from '../cluster/membership.ts';
 import { constants } from 'node:fs';
-import { access, open, statfs } from 'node:fs/promises';
+import { access, open } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { z } from 'zod';
 import type { ApplianceUsers } from '#shared/contract/appliance-choice.ts';
@@ -12,7 +12,7 @@ import type { RootPaths } from '#shared/paths/root-paths.ts';
 import { SYSTEM_PATH } from '#shared/process/system-path.ts';
 import type { RecordProblem } from '#shared/store/readable-records.ts';
 import type { StoreRisk } from '#shared/store/redis-risks.ts';
-import { GIB, MIB } from '#shared/units/bytes.ts';
+import { MIB } from '#shared/units/bytes.ts';
 import type { ApplianceFiles } from '../appliance/appliance-files.ts';
 import type { AcceleratorChoice } from '../hypervisor/machine.ts';
 import { collectSecrecyFacts } from './secrecy-facts.ts';
@@ -21,6 +21,8 @@ import { examineAppliances } from './examine-appliances.ts';
 import { type BootFacts, examineBoots } from './examine-boots.ts';
 import { type DiskFacts, examineDisks } from './examine-disks.ts';
 import type { NatReport } from '../networks/nat-networks.ts';
+import { measurePlaces } from '../host/file-systems.ts';
+import { describeSpace, findLowSpace, groupPlaces, SPACE_HINT } from '../host/low-space.ts';
 import { examineFirmware } from './examine-firmware.ts';
 import { examineNetworks } from './examine-networks.ts';
 import { examineIsolation, type IsolationFacts } from './examine-isolation.ts';
@@ -47,9 +49,9 @@ const buildCommands = {
 /** What only networks need that a node makes itself. */
 const networkCommands = { dnsmasq: 'dnsmasq-base' } as const;
 
-const COMFORTABLE_FREE_BYTES = 5 * GIB;
 /** Of the records that were set aside; the log has them all. */
 const MAX_NAMED_RECORDS = 5;
+/** Of a file system that an installation writes to: without it, none works. */
 const NEEDED_FREE_BYTES = 256 * MIB;
 
 /** What `ip -j route get` prints. */
@@ -63,6 +65,8 @@ export interface DoctorDependencies {
   readonly probeAccelerator: () => Promise<AcceleratorChoice>;
   readonly isolation: IsolationFacts;
   readonly diskFacts: () => Promise<DiskFacts>;
+  /** Percent of a file system below which little of it is free; undefined: the usual. */
+  readonly lowSpacePercent: () => Promise<number | undefined>;
   readonly bootFacts: () => readonly BootFacts[];
   /** Whether a network is to be made by this node. */
   readonly makesNetworks: () => Promise<boolean>;
@@ -96,7 +100,7 @@ export async function examineHost(dependencies: DoctorDependencies): Promise<Doc
     checkAccelerator(dependencies.probeAccelerator),
     checkNamespace(dependencies.paths.networkNamespace),
     checkNftables(dependencies.paths.networkNamespace),
-    checkFreeDisk(dependencies.paths.stateDir),
+    checkFreeDisk(dependencies),
     Promise.resolve(examineFirmware()),
     checkOwnMetadataAddress(),
     checkMetad(dependencies.metadPid()),
@@ -266,18 +270,20 @@ async function checkNftables(namespace: string): Promise<DoctorFinding> {
   }
 }
 
-async function checkFreeDisk(dir: string): Promise<DoctorFinding> {
+async function checkFreeDisk({
+  paths,
+  lowSpacePercent,
+}: Pick<DoctorDependencies, 'paths' | 'lowSpacePercent'>): Promise<DoctorFinding> {
   const check = 'disk';
-  const { bavail, bsize } = await statfs(dir);
-  const free = bavail * bsize;
-  const message = `${(free / GIB).toFixed(1)} GiB free below ${dir}`;
-  if (free >= COMFORTABLE_FREE_BYTES) return ok(check, message);
-  return {
-    check,
-    level: free >= NEEDED_FREE_BYTES ? 'warning' : 'error',
-    message,
-    hint: 'remove instances or images that are not needed, or make the file system larger',
-  };
+  const places = await measurePlaces(paths);
+  const all = groupPlaces(places);
+  const low = findLowSpace(places, await lowSpacePercent());
+  const lacking = all.filter(({ freeBytes }) => freeBytes < NEEDED_FREE_BYTES);
+  const told = all.filter((one) => [...low, ...lacking].some(({ path }) => path === one.path));
+  const message = (told.length === 0 ? all : told).map(describeSpace).join('; ');
+  if (told.length === 0) return ok(check, message);
+  const level = lacking.length > 0 ? 'error' : 'warning';
+  return { check, level, message, hint: SPACE_HINT };
 }
 
 /** Nothing where the store, which knows the instances, is away: that is a finding of its own. */

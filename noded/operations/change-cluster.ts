@@ -212,6 +212,7 @@ export function modifyClusterHandler(
             maxImageBytes: opcode.maxImageBytes ?? cluster.maxImageBytes,
             downloadTimeoutS: opcode.downloadTimeoutS ?? cluster.downloadTimeoutS,
             minDownloadRate: opcode.minDownloadRate ?? cluster.minDownloadRate,
+            lowSpacePercent: opcode.lowSpacePercent ?? cluster.lowSpacePercent,
           }),
           ...(shared !== undefined && { sharedFileStorageDir: shared ?? undefined }),
           ...(opcode.vgName !== undefined && { vgName: opcode.vgName ?? undefined }),

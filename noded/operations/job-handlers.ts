@@ -30,6 +30,7 @@ import { runScriptHandler } from './run-script.ts';
 import { rebootInstanceHandler, startInstanceHandler, stopInstanceHandler } from './power.ts';
 import { queryInstanceHandler } from './query-instance.ts';
 import { destroyIsoHandler } from './destroy-iso.ts';
+import { withSpaceWarning } from './with-space-warning.ts';
 import { uploadIsoHandler } from './upload-iso.ts';
 import { reinstallInstanceHandler } from './reinstall-instance.ts';
 
@@ -47,26 +48,29 @@ export function createJobHandlers(dependencies: OperationDependencies): JobHandl
     },
   });
   return {
-    INSTANCE_CREATE: asMember(createInstanceHandler(dependencies)),
-    INSTANCE_REINSTALL: here(reinstallInstanceHandler(dependencies)),
-    INSTANCE_SET_PARAMS: here(modifyInstanceHandler(dependencies)),
+    INSTANCE_CREATE: withSpaceWarning(asMember(createInstanceHandler(dependencies)), dependencies),
+    INSTANCE_REINSTALL: withSpaceWarning(
+      here(reinstallInstanceHandler(dependencies)),
+      dependencies,
+    ),
+    INSTANCE_SET_PARAMS: withSpaceWarning(here(modifyInstanceHandler(dependencies)), dependencies),
     INSTANCE_QUERY_DATA: here(queryInstanceHandler(dependencies)),
     INSTANCE_REMOVE: orRemoveOrphan(here(removeInstanceHandler(dependencies)), dependencies),
     INSTANCE_ADOPT: asMember(adoptInstanceHandler(dependencies)),
     INSTANCE_RENAME: here(renameInstanceHandler(dependencies)),
-    INSTANCE_COPY: here(copyInstanceHandler(dependencies)),
+    INSTANCE_COPY: withSpaceWarning(here(copyInstanceHandler(dependencies)), dependencies),
     INSTANCE_MOVE: here(moveInstanceHandler(dependencies)),
     INSTANCE_MIGRATE: here(migrateInstanceHandler(dependencies)),
     INSTANCE_FAILOVER: asMember(failoverInstanceHandler(dependencies)),
     INSTANCE_STARTUP: here(startInstanceHandler(dependencies)),
     INSTANCE_SHUTDOWN: here(stopInstanceHandler(dependencies)),
     INSTANCE_REBOOT: here(rebootInstanceHandler(dependencies)),
-    INSTANCE_GROW_DISK: here(growDiskHandler(dependencies)),
+    INSTANCE_GROW_DISK: withSpaceWarning(here(growDiskHandler(dependencies)), dependencies),
     INSTANCE_RUN_SCRIPT: here(runScriptHandler(dependencies)),
-    INSTANCE_SNAPSHOT: here(takeSnapshotHandler(dependencies)),
+    INSTANCE_SNAPSHOT: withSpaceWarning(here(takeSnapshotHandler(dependencies)), dependencies),
     INSTANCE_RESTORE: here(restoreSnapshotHandler(dependencies)),
     INSTANCE_REMOVE_SNAPSHOT: here(removeSnapshotHandler(dependencies)),
-    BACKUP_EXPORT: here(exportInstanceHandler(dependencies)),
+    BACKUP_EXPORT: withSpaceWarning(here(exportInstanceHandler(dependencies)), dependencies),
     BACKUP_REMOVE: removeExportHandler(dependencies),
     OS_SET_PARAMS: asMember(modifyOsHandler(dependencies)),
     PROFILE_SET_PARAMS: asMember(modifyProfileHandler(dependencies)),

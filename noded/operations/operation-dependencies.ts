@@ -7,6 +7,7 @@ import type { InstanceDisks } from '../disks/instance-disks.ts';
 import type { MovingDisks } from '../disks/moving-disks.ts';
 import type { SnapshotDisks } from '../disks/snapshot-disks.ts';
 import type { Lvm } from '../disks/volumes/lvm.ts';
+import type { PlaceSpace } from '../host/file-systems.ts';
 import type { ImageCache } from '../images/image-cache.ts';
 import type { Installer } from '../install/installer.ts';
 import type { ExposedServices } from '../instances/exposed-services.ts';
@@ -21,6 +22,7 @@ import type { InstanceRunner } from '../instances/instance-runner.ts';
 import type { MachineKeeper } from '../instances/machine-keeper.ts';
 import type { MetadCalls } from '../metad-link/metad-client.ts';
 import type { Lifecycles } from '../lifecycle/lifecycles-contract.ts';
+import type { DiskPromise } from '../instances/promised-space.ts';
 import type { Orphans } from '../instances/orphans.ts';
 import type { Membership } from '../cluster/membership.ts';
 import type { ForeignLeases } from '../fencing/foreign-leases.ts';
@@ -69,6 +71,9 @@ export interface OperationDependencies {
   readonly lifecycles: Lifecycles;
   readonly services: ExposedServices;
   readonly exports: ExportStore;
+  readonly measurePlaces: () => Promise<readonly PlaceSpace[]>;
+  /** What sparse disks of this node may grow to. */
+  readonly promiseOfDisks: () => Promise<DiskPromise>;
   readonly logDir: string;
   readonly hookChecker: HookChecker;
   readonly logger: Logger;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { launchDefaults, serviceProtocol } from './cluster-settings.ts';
+import { launchDefaults, lowSpacePercent, serviceProtocol } from './cluster-settings.ts';
 import { volumePlace } from './disk-template.ts';
 import { hookBook } from './hook-book.ts';
 import { imageKey } from './image-keys.ts';
@@ -156,6 +156,8 @@ export const clusterRecord = z.object({
   sharedFileStorageDir: z.string().optional(),
   /** Where new disks of the template `plain` are made. Absent: nowhere. */
   vgName: volumePlace.optional(),
+  /** Where less of a file system is free, jobs and the doctor warn. Absent: the usual. */
+  lowSpacePercent: lowSpacePercent.optional(),
   maxImageBytes: z.number().int().positive().optional(),
   downloadTimeoutS: z.number().int().nonnegative().optional(),
   minDownloadRate: z.number().int().nonnegative().optional(),

@@ -8,6 +8,11 @@ export const MAX_DOWNLOAD_TIMEOUT_S = 14 * 24 * 3600;
 /** What a gigabit network carries: above it, every server would be too slow. */
 export const MAX_MIN_DOWNLOAD_RATE = 125_000_000;
 
+/** Of a file system, what has to be free lest jobs and the doctor warn of it. */
+export const DEFAULT_LOW_SPACE_PERCENT = 10;
+/** 0: nobody is warned. */
+export const lowSpacePercent = z.number().int().min(0).max(90);
+
 /** What `launch` takes where neither the command nor the user's file says anything else. */
 export const launchDefaults = z.strictObject({
   diskBytes: z.number().int().positive().optional(),

@@ -20,14 +20,22 @@ export const volumePlace = z
   );
 export type DiskTemplate = z.infer<typeof diskTemplate>;
 
-interface WithDisks {
-  readonly diskTemplate: DiskTemplate;
+interface Sized {
   readonly disks: readonly { readonly sizeBytes: number }[];
 }
 
-/** What its disks together may take of the file system of the node that has it. */
+interface WithDisks extends Sized {
+  readonly diskTemplate: DiskTemplate;
+  readonly snapshots?: readonly Sized[];
+}
+
+/**
+ * What its disks together may take of the file system of the node that has it. A block that a disk
+ * shares with its snapshot is the snapshot's alone once it is written anew.
+ */
 export function localDiskBytes(instance: WithDisks): number {
-  return instance.diskTemplate === 'file' ? sumOf(instance) : 0;
+  if (instance.diskTemplate !== 'file') return 0;
+  return [instance, ...(instance.snapshots ?? [])].reduce((sum, one) => sum + sumOf(one), 0);
 }
 
 /** What its disks together take of a volume group of the node that has it. */
@@ -35,6 +43,6 @@ export function volumeBytes(instance: WithDisks): number {
   return instance.diskTemplate === 'plain' ? sumOf(instance) : 0;
 }
 
-function sumOf({ disks }: WithDisks): number {
+function sumOf({ disks }: Sized): number {
   return disks.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
 }

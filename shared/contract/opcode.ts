@@ -14,6 +14,7 @@ import {
   MAX_REMOTE_FOLDERS,
   MAX_REMOTE_HOSTS,
   launchDefaults,
+  lowSpacePercent,
   remoteFolder,
   remoteHost,
 } from './cluster-settings.ts';
@@ -484,6 +485,8 @@ export const clusterModify = z.strictObject({
   sharedFileStorageDir: remoteFolder.nullable().optional(),
   /** Volume group, or thin pool, of new disks of the template `plain`; `null`: none. */
   vgName: volumePlace.nullable().optional(),
+  /** Where less of a file system is free, jobs and the doctor warn; 0: never. */
+  lowSpacePercent: lowSpacePercent.optional(),
   /** What, beside the internet, URLs of the remote API may lead to; replaces what there is. */
   remoteHosts: z.array(remoteHost).max(MAX_REMOTE_HOSTS).optional(),
   /** NAME=PORT:HOST:PORT or NAME=PORT:unix:PATH; null removes NAME. */

@@ -80,6 +80,38 @@ async function endOf(id: number): Promise<JobRecord> {
   }
 }
 
+test('long before the disk is full the jobs that take room, the doctor and the metrics warn', async () => {
+  const add = async (name: string, sizeMiB: number): Promise<string> => {
+    const disks = [{ sizeBytes: sizeMiB * 1024 * 1024 }];
+    const { log } = await submit(lab, { ...create(name), disks });
+    return log.flatMap(({ level, message }) => (level === 'warn' ? [message] : [])).join('\n');
+  };
+  assert.equal(await add('one.example.com', 4), '');
+  const beyond = /disks of 2 instance\(s\) may grow to 204 MiB on a file system of 112 MiB/;
+  assert.match(await add('two.example.com', 200), beyond);
+  await writeFile(join(lab.paths.root, 'filler'), Buffer.alloc(30 * 1024 * 1024, 'x'));
+  const setShare = (percent: string): Promise<unknown> =>
+    succeed(lab, 'gnt-cluster', 'modify', '--low-space', percent);
+  await setShare('80');
+  const low = new RegExp(
+    `only \\d+ MiB of 112 MiB are free below ${lab.paths.stateDir} \\(store, disks`,
+  );
+  assert.match(await add('three.example.com', 4), low);
+  const doctor = await lab.run('gnt-node', ['doctor']);
+  assert.match(doctor.stdout, /disk: \d+ MiB of 112 MiB are free below/);
+  const { body } = await askSocket(lab.paths.nodedSocket, '/metrics');
+  const metric = (name: string): number =>
+    Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(body)?.[1]);
+  assert.equal(metric('gnt_file_system_size_bytes\\{place="disks"\\}'), 112 * 1024 * 1024);
+  assert.ok(metric('gnt_file_system_free_bytes\\{place="store"\\}') < 0.8 * 112 * 1024 * 1024);
+  assert.equal(metric('gnt_disks_promised_bytes'), 208 * 1024 * 1024);
+  await setShare('0');
+  assert.equal(await add('four.example.com', 4), '');
+  await drain();
+  for (const { name } of await ask(lab, '/v1/instances', instanceInfo.array()))
+    assert.equal(await outcome({ opcode: 'INSTANCE_REMOVE', name }), 'success');
+});
+
 test('with a full disk operations are done, or fail by its name; removing works; with room all does', async () => {
   for (const name of ['one', 'two', 'three'])
     assert.equal((await submit(lab, create(`${name}.example.com`))).error, null);

@@ -21,6 +21,11 @@ function createExample(
     guestBoots: () => Promise.resolve(['error', 'done', 'done'] as const),
     metadRestarts: () => 2,
     cacheBytes: () => Promise.resolve(4096),
+    places: () =>
+      Promise.resolve([
+        { place: 'disks', path: '/disks', device: 1, totalBytes: 1000, freeBytes: 70 },
+      ]),
+    promisedBytes: () => Promise.resolve(3000),
   });
   return metrics;
 }
@@ -56,6 +61,13 @@ test('guests are counted by the verdict of their boot', async () => {
   assert.match(text, /^gnt_guest_boots\{status="done"\} 2$/m);
   assert.match(text, /^gnt_guest_boots\{status="error"\} 1$/m);
   assert.match(text, /^gnt_guest_boots\{status="running"\} 0$/m);
+});
+
+test('what is free where the node writes is told beside what its disks may grow to', async () => {
+  const text = await createExample().render();
+  assert.match(text, /^gnt_file_system_free_bytes\{place="disks"\} 70$/m);
+  assert.match(text, /^gnt_file_system_size_bytes\{place="disks"\} 1000$/m);
+  assert.match(text, /^gnt_disks_promised_bytes 3000$/m);
 });
 
 test('the dashboard asks for what the daemons export, and for all of it', async () => {

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
-import type { DoctorReport, ListedNode } from '#shared/contract/api.ts';
+import type { ClusterRecord, DoctorReport, ListedNode } from '#shared/contract/api.ts';
 import { BUILT_APPLIANCE } from '#shared/contract/appliance-manifest.ts';
+import { DEFAULT_LOW_SPACE_PERCENT } from '#shared/contract/cluster-settings.ts';
 import { downloadLimitsOf } from '#shared/contract/download-limits.ts';
 import type { OpcodeInput } from '#shared/contract/opcode.ts';
 import { GIB } from '#shared/units/bytes.ts';
@@ -26,6 +27,8 @@ export interface ClusterOptions extends SubmitOptions {
   readonly remoteFolders?: string;
   readonly sharedFileStorageDir?: string;
   readonly vgName?: string;
+  /** Percent; 0 is none. */
+  readonly lowSpace?: number;
   readonly remoteHosts?: string;
   /** Seconds; 0 is none. */
   readonly downloadTimeout?: number;
@@ -182,6 +185,7 @@ function composeChanges(options: ClusterOptions, values: ValueSource): ClusterCh
       sharedFileStorageDir: orTakenBack(options.sharedFileStorageDir),
     }),
     ...(options.vgName !== undefined && { vgName: orTakenBack(options.vgName) }),
+    ...(options.lowSpace !== undefined && { lowSpacePercent: options.lowSpace }),
     ...(options.remoteHosts !== undefined && { remoteHosts: listOrNone(options.remoteHosts) }),
     ...(options.imageCa !== undefined && { imageCa: readCa(options.imageCa, values) }),
     ...composeLaunchDefaults(options),
@@ -291,6 +295,7 @@ export async function runClusterInfo(
     { key: 'Network of launch', value: cluster.launchDefaults?.net ?? 'mode=user' },
     { key: 'Folder for shared disks', value: cluster.sharedFileStorageDir ?? 'none' },
     { key: 'Volume group', value: cluster.vgName ?? 'none' },
+    { key: 'Warns of low space', value: describeLowSpace(cluster) },
     {
       key: 'Folders for the remote API',
       value: (cluster.remoteFolders ?? []).join(', ') || 'none',
@@ -329,6 +334,12 @@ export async function runClusterInfo(
     },
   ]);
   context.print(lines.join('\n'));
+}
+
+function describeLowSpace({
+  lowSpacePercent = DEFAULT_LOW_SPACE_PERCENT,
+}: Pick<ClusterRecord, 'lowSpacePercent'>): string {
+  return lowSpacePercent === 0 ? 'never' : `below ${lowSpacePercent} % of a file system`;
 }
 
 function findingOfNode(node: ListedNode): DoctorReport['findings'] {

@@ -1,0 +1,57 @@
+import { DEFAULT_LOW_SPACE_PERCENT } from '#shared/contract/cluster-settings.ts';
+import { GIB, MIB } from '#shared/units/bytes.ts';
+import type { PlaceSpace } from './file-systems.ts';
+
+export const SPACE_HINT =
+  'remove instances, snapshots, exports or images that are not needed, or make the file system larger';
+
+/** A file system, and all that is written there. */
+interface Shared extends Omit<PlaceSpace, 'place' | 'device'> {
+  readonly places: readonly PlaceSpace['place'][];
+}
+
+/**
+ * File systems of which less is free than the operator wants to be told of. Pure.
+ * @param percent undefined: the usual; 0: nothing is too little
+ */
+export function findLowSpace(
+  places: readonly PlaceSpace[],
+  percent: number = DEFAULT_LOW_SPACE_PERCENT,
+): readonly Shared[] {
+  return groupPlaces(places).filter(
+    ({ freeBytes, totalBytes }) => freeBytes * 100 < totalBytes * percent,
+  );
+}
+
+/** Places that are on one file system together. Pure. */
+export function groupPlaces(places: readonly PlaceSpace[]): readonly Shared[] {
+  return [...Map.groupBy(places, ({ device }) => device).values()].flatMap((all) => {
+    const [first] = all;
+    return first === undefined ? [] : [{ ...first, places: all.map(({ place }) => place) }];
+  });
+}
+
+/** `3.1 of 40.0 GiB free below /var/lib/gnt (store, disks)` */
+export function describeSpace({ freeBytes, totalBytes, path, places }: Shared): string {
+  return `${inUnits(freeBytes)} of ${inUnits(totalBytes)} are free below ${path} (${places.join(', ')})`;
+}
+
+export interface PromisedSpace {
+  readonly instances: number;
+  /** What their disks, snapshots included, may grow to together: sparse files take what is written. */
+  readonly promisedBytes: number;
+  /** Of the file system of the disks. */
+  readonly totalBytes: number;
+}
+
+export function isOverpromised({ promisedBytes, totalBytes }: PromisedSpace): boolean {
+  return promisedBytes > totalBytes;
+}
+
+export function describePromise({ instances, promisedBytes, totalBytes }: PromisedSpace): string {
+  return `disks of ${instances} instance(s) may grow to ${inUnits(promisedBytes)} on a file system of ${inUnits(totalBytes)}`;
+}
+
+function inUnits(bytes: number): string {
+  return bytes < GIB ? `${(bytes / MIB).toFixed(0)} MiB` : `${(bytes / GIB).toFixed(1)} GiB`;
+}

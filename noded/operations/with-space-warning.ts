@@ -1,0 +1,72 @@
+import type { Opcode } from '#shared/contract/opcode.ts';
+import { DEFAULT_LOW_SPACE_PERCENT } from '#shared/contract/cluster-settings.ts';
+import { messageOf } from '#shared/errors/app-error.ts';
+import {
+  describePromise,
+  describeSpace,
+  findLowSpace,
+  isOverpromised,
+  SPACE_HINT,
+} from '../host/low-space.ts';
+import type { JobHandler } from '../jobs/job-handler.ts';
+import type { OperationDependencies } from './operation-dependencies.ts';
+
+type SpaceSources = Pick<
+  OperationDependencies,
+  'measurePlaces' | 'promiseOfDisks' | 'clusters' | 'logger'
+>;
+
+/**
+ * Whoever took or promised room is told at the end of that job that there is little left, long
+ * before a guest stands still at a write.
+ */
+export function withSpaceWarning<Op extends Opcode>(
+  handler: JobHandler<Op>,
+  sources: SpaceSources,
+): JobHandler<Op> {
+  return {
+    locks: (opcode) => handler.locks(opcode),
+    prepare: async (opcode, signal) => {
+      const execution = await handler.prepare(opcode, signal);
+      const execute: typeof execution = async (context) => {
+        const result = await execution(context);
+        if (!takesNone(opcode))
+          for (const warning of await findWarnings(sources)) context.report.log(warning, 'warn');
+        return result;
+      };
+      return Object.assign(execute, execution.preview && { preview: execution.preview });
+    },
+  };
+}
+
+function takesNone(opcode: Opcode): boolean {
+  return opcode.opcode === 'INSTANCE_SET_PARAMS' && opcode.disks.length === 0;
+}
+
+/** What cannot be looked at is no failure of what has been done. */
+async function findWarnings(sources: SpaceSources): Promise<readonly string[]> {
+  try {
+    return await lookForWarnings(sources);
+  } catch (error) {
+    sources.logger.warn('space.not-measured', { reason: messageOf(error) });
+    return [];
+  }
+}
+
+async function lookForWarnings({
+  measurePlaces,
+  promiseOfDisks,
+  clusters,
+}: SpaceSources): Promise<readonly string[]> {
+  const { lowSpacePercent = DEFAULT_LOW_SPACE_PERCENT } = await clusters.load();
+  if (lowSpacePercent === 0) return [];
+  const places = await measurePlaces();
+  const low = findLowSpace(places, lowSpacePercent).map(
+    (one) => `only ${describeSpace(one)}: ${SPACE_HINT}`,
+  );
+  const ofDisks = places.find(({ place }) => place === 'disks');
+  if (ofDisks === undefined) return low;
+  const promise = { ...(await promiseOfDisks()), totalBytes: ofDisks.totalBytes };
+  if (!isOverpromised(promise)) return low;
+  return [...low, `${describePromise(promise)}: a guest that finds it full stands still`];
+}
