@@ -183,6 +183,7 @@ function ownSources(parts: InterfacesParts): OverviewSources {
     nodeName,
     instances,
     index,
+    outcomes: records.outcomes,
     owns,
     clusters,
     runner,

@@ -84,6 +84,7 @@ export function startJobs(parts: JobsParts): JobEngine {
         owns,
         clusters,
         instances,
+        outcomes: records.outcomes,
         disks,
         lvm,
         images,

@@ -32,6 +32,8 @@ import type { InstanceRepository } from '../records/instance-repository.ts';
 import { runningMachineOf } from '../instances/watch-machines.ts';
 import { askPeer, requestPeer, throwRefusal, type Peers } from '../peers/ask-peer.ts';
 import type { IndexedInstance, InstanceIndex } from '../records/instance-index.ts';
+import { beginRemoval, FAILED } from '../records/install-states.ts';
+import type { Outcomes } from '../records/outcomes.ts';
 import type { ListedFlags, NodeRegistry } from '../records/node-registry.ts';
 import { readIndexed, readOne, type IndexedRecords } from '../records/read-indexed.ts';
 import { mergeTold } from './merge-told.ts';
@@ -58,6 +60,7 @@ export interface Overview {
 export interface OverviewSources extends InstanceInfoSources {
   readonly instances: InstanceRepository;
   readonly index: Pick<InstanceIndex, 'list' | 'doubt'>;
+  readonly outcomes: Pick<Outcomes, 'removalOf'>;
   /** Whether what a record names as its node is this one. */
   readonly owns: (node: string) => boolean;
   readonly nodeName: string;
@@ -73,20 +76,27 @@ const MAX_LINE_CHARACTERS = 4 * MIB;
 
 /** Lists what this node has. */
 export function createOwnOverview(sources: OverviewSources): Overview {
-  const { instances, index, owns, nodeName, describeNode, listOs, runner } = sources;
+  const { instances, index, outcomes, owns, nodeName, describeNode, listOs, runner } = sources;
+  /** What the store has no room to say of it is said all the same. */
+  const current = (record: InstanceRecord): InstanceRecord => {
+    const begun = outcomes.removalOf(record.uuid);
+    return begun === undefined ? record : beginRemoval(record, begun.jobId, begun.beganAtMs);
+  };
   const slices = (): AsyncGenerator<readonly InstanceInfo[]> => {
     const isOwn = ({ primaryNode }: IndexedInstance): boolean => owns(primaryNode);
     const read = { ...sources, clusters: readOnce(sources.clusters) };
-    return describeSlices(sources, isOwn, (record) => loadInstanceInfo(record, read));
+    return describeSlices(sources, isOwn, (record) => loadInstanceInfo(current(record), read));
   };
   return {
     instanceSlices: slices,
     summaries: async () =>
       Iterator.from(await index.list()).map((each) => {
         const kept = runner.running(each.uuid);
-        return summarize(each, kept === undefined ? null : runningMachineOf(kept));
+        const isGoing = outcomes.removalOf(each.uuid) !== undefined;
+        const told = isGoing ? ({ ...each, ...FAILED } as const) : each;
+        return summarize(told, kept === undefined ? null : runningMachineOf(kept));
       }),
-    instance: async (name) => loadInstanceInfo(await instances.findByName(name), sources),
+    instance: async (name) => loadInstanceInfo(current(await instances.findByName(name)), sources),
     nodes: async () => [await describeNode()],
     operatingSystems: async () => [{ node: nodeName, operatingSystems: await listOs() }],
     orphans: () =>

@@ -14,6 +14,7 @@ import type { ExposedServices } from '../instances/exposed-services.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
 import type { InstanceCards } from '../networks/instance-cards.ts';
 import type { NatNetworks } from '../networks/nat-networks.ts';
+import type { Outcomes } from '../records/outcomes.ts';
 import type { NodeRegistry } from '../records/node-registry.ts';
 import type { GuestReports } from '../instances/guest-reports.ts';
 import type { BootArchives } from '../boot/archives.ts';
@@ -45,6 +46,7 @@ export interface OperationDependencies {
   /** Whether another node runs, marked offline or not. */
   readonly presenceOf: (node: string) => Promise<Presence>;
   readonly instances: InstanceRepository;
+  readonly outcomes: Pick<Outcomes, 'noteRemoval' | 'endRemoval' | 'removalOf'>;
   readonly disks: InstanceDisks;
   readonly lvm: Pick<Lvm, 'listGroups' | 'listVolumes' | 'isScanned'>;
   readonly snapshots: SnapshotDisks;

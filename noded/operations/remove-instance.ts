@@ -9,7 +9,7 @@ import { instanceLock, type OperationDependencies } from './operation-dependenci
 export function removeInstanceHandler(
   dependencies: OperationDependencies,
 ): JobHandler<OpcodeOf<'INSTANCE_REMOVE'>> {
-  const { instances, runner, lifecycles, disks, logDir, clock } = dependencies;
+  const { instances, outcomes, runner, lifecycles, disks, logDir, clock } = dependencies;
   return {
     locks: (opcode) => [instanceLock(opcode.name)],
     prepare: async (opcode) => {
@@ -17,20 +17,24 @@ export function removeInstanceHandler(
       await runner.checkDisksUnused(instance);
       return async (context) => {
         await runner.stop(instance, opcode.shutdownTimeoutS, context, 'terminate');
+        const [uuid, beganAtMs] = [instance.uuid, clock.now()];
         await disks.remove(instance, async () => {
           try {
-            await instances.update(instance.uuid, (current) =>
-              beginRemoval(current, context.jobId, clock.now()),
+            await instances.update(uuid, (current) =>
+              beginRemoval(current, context.jobId, beganAtMs),
             );
           } catch (error) {
-            // There is room once its disks are gone.
+            // There may be room once its disks are gone.
             if (!isAppError(error, 'DISK_FULL')) throw error;
+            await outcomes.noteRemoval(uuid, { jobId: context.jobId, beganAtMs });
           }
         });
-        await removeLogs(logDir, instance.uuid);
-        await removeAuditLog(logDir, instance.uuid);
-        lifecycles.forget(instance.uuid);
-        await instances.remove(instance.uuid);
+        await removeLogs(logDir, uuid);
+        await removeAuditLog(logDir, uuid);
+        lifecycles.forget(uuid);
+        if (outcomes.removalOf(uuid) !== undefined)
+          context.report.log('its disks are gone; its record goes when the store has room', 'warn');
+        await outcomes.endRemoval(uuid);
         return { name: instance.name };
       };
     },

@@ -83,6 +83,9 @@ export function beginRemoval(
   return failInstall({ ...instance, beforeReinstall: null }, install);
 }
 
+/** It is nothing that can be started. */
+export const FAILED = { installState: 'failed', adminState: 'down', stoppedByJob: null } as const;
+
 /**
  * An installation that came to nothing: the instance is what it was, or it is nothing that can be
  * started. Pure.
@@ -93,12 +96,7 @@ export function failInstall(
   install: InstallRecord | null,
 ): InstanceRecord {
   const { beforeReinstall } = instance;
-  const failed = {
-    installState: 'failed',
-    adminState: 'down',
-    stoppedByJob: null,
-    install,
-  } as const;
+  const failed = { ...FAILED, install };
   const isWhole = beforeReinstall !== null && beforeReinstall.installState !== 'failed';
   return { ...instance, ...(isWhole ? beforeReinstall : failed), beforeReinstall: null };
 }

@@ -10,7 +10,7 @@ import { syncPath, writeDurably } from '#shared/files/durable.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
 import type { Logger } from '#shared/log/log.ts';
 import type { JobRepository } from '../jobs/job-repository.ts';
-import { failInstall } from './install-states.ts';
+import { beginRemoval, failInstall } from './install-states.ts';
 import type { InstanceRepository } from './instance-repository.ts';
 
 /** How an installation ended, and what of its instance changes with its success. */
@@ -21,15 +21,21 @@ const installOutcome = z.object({
 });
 export type InstallOutcome = z.infer<typeof installOutcome>;
 
+/** Since when an instance is being removed, and by which job. */
+const begunRemoval = z.object({ jobId: z.number(), beganAtMs: z.number() });
+export type BegunRemoval = z.infer<typeof begunRemoval>;
+
 /** Of a file. One that cannot be read stays where it is, and is told at each start. */
 const written = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('job'), job: jobRecord }),
   z.object({ kind: z.literal('install'), uuid: z.uuid(), outcome: installOutcome }),
+  z.object({ kind: z.literal('begun-removal'), uuid: z.uuid(), begun: begunRemoval }),
+  z.object({ kind: z.literal('removal'), uuid: z.uuid() }),
 ]);
 type Written = z.infer<typeof written>;
 
 /**
- * The ends of jobs and of installations: what happened cannot be undone, so it is written whatever
+ * The ends of jobs, of installations and of instances: what happened cannot be undone, so it is written whatever
  * becomes of the store or of this daemon. Until the store takes it, it is in a file of the node,
  * synced, which the next daemon finds.
  *
@@ -45,6 +51,15 @@ export interface Outcomes {
   endInstall(uuid: string, outcome: InstallOutcome): Promise<InstanceRecord>;
   /** The same, and resolves when it is in the store, or on this node's disk. */
   keepInstall(uuid: string, outcome: InstallOutcome): Promise<void>;
+  /**
+   * The disks of an instance go, and the store has no room to say so, though it may have some once
+   * they are gone. Until it has, this daemon knows, and its disk if that has room. Resolves at once.
+   */
+  noteRemoval(uuid: string, begun: BegunRemoval): Promise<void>;
+  /** Its disks are gone. Resolves when its record is, too. @throws AppError as `endInstall` */
+  endRemoval(uuid: string): Promise<void>;
+  /** What was noted, and is not in the store yet. */
+  removalOf(uuid: string): BegunRemoval | undefined;
   /** Writes what a daemon before this one could not. */
   resume(): Promise<void>;
 }
@@ -67,6 +82,7 @@ export function createOutcomes(options: OutcomesOptions): Outcomes {
 class KeptOutcomes implements Outcomes {
   readonly #options: OutcomesOptions;
   readonly #jobs = new Map<number, JobRecord>();
+  readonly #removals = new Map<string, BegunRemoval>();
 
   constructor(options: OutcomesOptions) {
     this.#options = options;
@@ -91,19 +107,40 @@ class KeptOutcomes implements Outcomes {
   }
 
   endInstall(uuid: string, outcome: InstallOutcome): Promise<InstanceRecord> {
-    return this.#endInstall(uuid, outcome, () => undefined);
+    return this.#endInstall(uuid, outcome);
   }
 
   keepInstall(uuid: string, outcome: InstallOutcome): Promise<void> {
     return this.#untilKept((onKept) => this.#endInstall(uuid, outcome, onKept));
   }
 
-  #endInstall(uuid: string, outcome: InstallOutcome, onKept: () => void): Promise<InstanceRecord> {
+  #endInstall(uuid: string, outcome: InstallOutcome, onKept?: () => void): Promise<InstanceRecord> {
     const { dir, instances } = this.#options;
     const path = join(dir, `install-${uuid}.json`);
     const write = (): Promise<InstanceRecord> =>
       instances.update(uuid, (instance) => settle(instance, outcome));
     return this.#insist(path, { kind: 'install', uuid, outcome }, write, onKept);
+  }
+
+  async noteRemoval(uuid: string, begun: BegunRemoval): Promise<void> {
+    const { logger } = this.#options;
+    this.#removals.set(uuid, begun);
+    const path = this.#removalPath(uuid);
+    const note = { kind: 'begun-removal', uuid, begun } as const;
+    const isKept = await this.#keep(path, note);
+    this.#insist(path, note, () => this.#write(note), undefined, isKept)
+      .then(() => this.#removals.delete(uuid))
+      .catch((error: unknown) => logger.error('outcome.not-written', { err: error }));
+  }
+
+  async endRemoval(uuid: string): Promise<void> {
+    const { instances } = this.#options;
+    const end = { kind: 'removal', uuid } as const;
+    await this.#insist(this.#removalPath(uuid), end, () => instances.remove(uuid));
+  }
+
+  removalOf(uuid: string): BegunRemoval | undefined {
+    return this.#removals.get(uuid);
   }
 
   /** What fails after it was kept, or is refused by the store, is logged: nobody waits for it. */
@@ -118,7 +155,7 @@ class KeptOutcomes implements Outcomes {
   }
 
   async resume(): Promise<void> {
-    const { dir, jobs, instances, logger } = this.#options;
+    const { dir, logger } = this.#options;
     for (const name of await listFiles(dir)) {
       const path = join(dir, name);
       const found = written.safeParse(parseJson(await readFile(path, 'utf8'))).data;
@@ -126,12 +163,32 @@ class KeptOutcomes implements Outcomes {
         logger.error('outcome.unreadable', { path });
         continue;
       }
-      if (found.kind === 'job') await jobs.save(found.job);
-      else if ((await instances.findByUuid(found.uuid)) !== undefined)
-        await instances.update(found.uuid, (instance) => settle(instance, found.outcome));
+      await this.#write(found);
       logger.info('outcome.written', { outcome: name });
       await rm(path, { force: true });
     }
+  }
+
+  async #write(found: Written): Promise<void> {
+    const { jobs, instances } = this.#options;
+    if (found.kind === 'job') return jobs.save(found.job);
+    const { uuid } = found;
+    if ((await instances.findByUuid(uuid)) === undefined) return;
+    if (found.kind === 'removal') return instances.remove(uuid);
+    try {
+      await instances.update(uuid, (instance) =>
+        found.kind === 'install'
+          ? settle(instance, found.outcome)
+          : beginRemoval(instance, found.begun.jobId, found.begun.beganAtMs),
+      );
+    } catch (error) {
+      // It went meanwhile.
+      if (!isAppError(error, 'INSTANCE_NOT_FOUND')) throw error;
+    }
+  }
+
+  #removalPath(uuid: string): string {
+    return join(this.#options.dir, `removal-${uuid}.json`);
   }
 
   #jobPath(id: number): string {
@@ -143,10 +200,11 @@ class KeptOutcomes implements Outcomes {
     path: string,
     outcome: Written,
     write: () => Promise<T>,
-    onKept: () => void,
+    onKept: () => void = () => undefined,
+    wasKept = false,
   ): Promise<T> {
     const { signal, logger } = this.#options;
-    for (let isKept = false; ;) {
+    for (let isKept = wasKept; ;) {
       try {
         const done = await write();
         if (outcome.kind === 'job') this.#jobs.delete(outcome.job.id);

@@ -46,6 +46,7 @@ test('everybody else has turns amid a slice of instances with large documents', 
   const overview = createOwnOverview({
     ...{ instances, index, clusters, nodeName: 'node1', owns: () => true },
     ...{ runner: { running: () => undefined }, orphans: { list: () => [] } },
+    outcomes: { removalOf: () => undefined },
     guestReports: { report: () => null },
     lifecycles: { current: () => null },
     bootViews: { state: () => null },

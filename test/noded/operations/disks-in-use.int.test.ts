@@ -16,6 +16,7 @@ import type { Orphans } from '../../../noded/instances/orphans.ts';
 import type { Views } from '../../../noded/instances/views.ts';
 import type { JobContext } from '../../../noded/jobs/job-handler.ts';
 import { handlerOf } from '../../../noded/jobs/job-handler.ts';
+import type { JobRepository } from '../../../noded/jobs/job-repository.ts';
 import { createJobHandlers } from '../../../noded/operations/job-handlers.ts';
 import type { OperationDependencies } from '../../../noded/operations/operation-dependencies.ts';
 import type { ClusterRepository } from '../../../noded/records/cluster-repository.ts';
@@ -24,6 +25,7 @@ import { FakeHypervisor, FakeMetad, FakeNetwork } from '../support/fake-node.ts'
 import { createLabLifecycles } from '../support/lab-lifecycles.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { noBoots } from '../support/no-boots.ts';
+import { createTestOutcomes } from '../support/test-outcomes.ts';
 import { parseOpcode } from '../support/opcodes.ts';
 import { clusterRecord, instanceRecord } from '../support/records.ts';
 import { bridgesOnly } from '../support/bridges-only.ts';
@@ -91,6 +93,8 @@ async function createNode(t: TestContext) {
   const handlers = createJobHandlers({
     ...{ instances, disks, runner, orphans, clusters, owns: () => true, logDir: dir, clock },
     lifecycles: createLabLifecycles(),
+    // No end of a job comes so far.
+    outcomes: createTestOutcomes(join(dir, 'outcomes'), {} as JobRepository, instances),
     nodes: { flagsOf: () => Promise.resolve(NO_FLAGS) },
     // No installation comes so far.
   } as unknown as OperationDependencies);

@@ -155,6 +155,7 @@ export async function createApiLab(t: TestContext, overrides: Overrides = {}) {
         nodeName: 'node1',
         instances,
         index,
+        outcomes: { removalOf: () => undefined },
         owns: () => true,
         clusters,
         runner,
