@@ -177,12 +177,25 @@ async function settleDisks(dependencies: RecoverDependencies): Promise<void> {
     for (const instance of slice) {
       try {
         await disks.removeSeed(instance);
-        const files = await disks.settle(instance);
+        const files = await disks.settle(instance, (zeroing) => {
+          void tellZeroed(zeroing, instance.name, logger);
+        });
         if (files.length > 0) logger.warn('disks.settled', { instance: instance.name, files });
       } catch (error) {
         logger.error('disks.not-settled', { instance: instance.name, err: error });
       }
     }
+  }
+}
+
+async function tellZeroed(zeroing: Promise<void>, instance: string, logger: Logger): Promise<void> {
+  logger.warn('disks.zeroing', { instance });
+  try {
+    await zeroing;
+    logger.info('disks.zeroed', { instance });
+  } catch (error) {
+    // Its next job does it again, and fails by it.
+    logger.error('disks.not-zeroed', { instance, err: error });
   }
 }
 

@@ -156,6 +156,8 @@ export interface InstanceDisks {
    * For jobs, before they use the disks: a reinstallation's, a copy's or a snapshot's may still have
    * to take their place.
    * @param instance on record
+   * @param onZeroing for a start, which waits for nothing that is long: called with what goes on
+   * after this; whoever uses the disks waits for it
    * @see takeLeftCopy, settleDisks, settleVariables, settleLeaving, settleSnapshots
    */
   settle(
@@ -163,6 +165,7 @@ export interface InstanceDisks {
       InstanceRecord,
       'uuid' | 'instanceId' | 'restoreId' | 'installState' | 'diskTemplate' | 'disks' | 'snapshots'
     >,
+    onZeroing?: (zeroing: Promise<void>) => void,
   ): Promise<readonly string[]>;
   /**
    * Where its UEFI firmware keeps what it remembers, of one installation: goes with the disks, not

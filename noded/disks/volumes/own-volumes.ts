@@ -44,15 +44,26 @@ export interface OwnVolumes {
   /** @throws AppError DISK_IN_USE */
   hold(volumes: readonly OwnVolume[]): Promise<AsyncDisposable>;
   /**
+   * @param onZeroing called with what goes on after this has resolved: zeros that are written, which
+   * takes as long as the volume is large. Whoever holds, removes or settles volumes of that instance
+   * waits for them, so that nobody gets one whose end is another tenant's.
    * @returns names of the volumes that were dealt with
    * @throws AppError CONFLICT: another node changes their group
    */
-  settle(instance: Owner, record: SettlingRecord): Promise<readonly string[]>;
+  settle(
+    instance: Owner,
+    record: SettlingRecord,
+    onZeroing?: (zeroing: Promise<void>) => void,
+  ): Promise<readonly string[]>;
 }
 
 export function createOwnVolumes(lvm: Lvm, here: Here): OwnVolumes {
   const listAll = async (): Promise<readonly OwnVolume[]> => findOwn(await lvm.listVolumes());
+  /** By instance; none of them rejects: what is not zeros then, is tagged, and zeroed by who settles next. */
+  const zeroings = new Map<string, Promise<void>>();
+  const whenZeroed = async (instance: string): Promise<void> => zeroings.get(instance);
   const hold: OwnVolumes['hold'] = async (volumes) => {
+    for (const { instance } of volumes) await whenZeroed(instance);
     await using held = new AsyncDisposableStack();
     for (const volume of volumes) {
       const device = await holdDevice(pathOf(volume));
@@ -94,6 +105,9 @@ export function createOwnVolumes(lvm: Lvm, here: Here): OwnVolumes {
       case 'zero':
         return clean(volume, step.fromBytes);
     }
+  };
+  const doAll = async (steps: readonly SettlingStep[]): Promise<void> => {
+    for (const step of steps) await doStep(step);
   };
   const make: OwnVolumes['make'] = async ({ uuid }, disk, state) => {
     const { vg: group = '', pool, sizeBytes } = disk;
@@ -149,12 +163,22 @@ export function createOwnVolumes(lvm: Lvm, here: Here): OwnVolumes {
       await lvm.extend(volume, sizeBytes);
       await clean({ ...volume, sizeBytes, dirtyFromBytes: volume.sizeBytes }, volume.sizeBytes);
     },
-    settle: async ({ uuid }, record) => {
+    settle: async ({ uuid }, record, onZeroing) => {
+      await whenZeroed(uuid);
       const all = await listAll();
       const own = all.filter(({ instance }) => instance === uuid);
       refuseForeign(new Set(own.map(({ group }) => group)), all, here);
       const steps = planSettling(own, record);
-      for (const step of steps) await doStep(step);
+      const isLater = ({ kind }: SettlingStep): boolean =>
+        onZeroing !== undefined && kind === 'zero';
+      await doAll(steps.filter((one) => !isLater(one)));
+      const later = steps.filter(isLater);
+      if (later.length > 0) {
+        const zeroing = doAll(later);
+        const ended = zeroing.catch(() => undefined).then(() => void zeroings.delete(uuid));
+        zeroings.set(uuid, ended);
+        onZeroing?.(zeroing);
+      }
       return steps.map(({ volume }) => volume.name);
     },
   };

@@ -45,15 +45,19 @@ export function withVolumes(
   const volumes = createOwnVolumes(lvm, here);
   const diskPath = ({ vg = '', uuid }: Disk, state: VolumeState = { kind: 'disk' }): string =>
     volumePath(vg, volumeName(uuid, state));
-  const settle: InstanceDisks['settle'] = async (instance) => {
+  const settle: InstanceDisks['settle'] = async (instance, onZeroing) => {
     if (!isPlain(instance)) return files.settle(instance);
     const { disks, snapshots, instanceId, restoreId, installState } = instance;
     return [
       ...(await files.settle(withoutDisks(instance))),
-      ...(await volumes.settle(instance, {
-        ...{ disks, snapshots, currentIds: [instanceId, restoreId] },
-        isDecided: installState !== 'installing',
-      })),
+      ...(await volumes.settle(
+        instance,
+        {
+          ...{ disks, snapshots, currentIds: [instanceId, restoreId] },
+          isDecided: installState !== 'installing',
+        },
+        onZeroing,
+      )),
     ];
   };
   const activate: InstanceDisks['activate'] = async (instance) => {

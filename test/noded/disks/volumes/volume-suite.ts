@@ -10,6 +10,7 @@ import { MIB } from '#shared/units/bytes.ts';
 import { createInstanceDisks } from '../../../../noded/disks/create-instance-disks.ts';
 import type { InstanceDisks } from '../../../../noded/disks/instance-disks.ts';
 import type { Lvm, Volume } from '../../../../noded/disks/volumes/lvm.ts';
+import { dirtyTag } from '../../../../noded/disks/volumes/volume-names.ts';
 import { withVolumes } from '../../../../noded/disks/volumes/volume-disks.ts';
 import { instanceRecord } from '../../support/records.ts';
 
@@ -251,6 +252,42 @@ export function testVolumes(lab: VolumeLab): InstanceDisks {
     await writeFile(disks.pathOf(before, 1), 'before', { flag: 'r+' });
     await disks.createEmpty(before);
     assert.equal(await text(disks.pathOf(before, 1)), '\0'.repeat(6));
+  });
+
+  test('a start waits for no zeros that a killed daemon owes; who uses the disk next does', async () => {
+    await disks.remove(before);
+    await disks.createEmpty(before);
+    const uses: Readonly<Record<string, (used: InstanceDisks) => Promise<unknown>>> = {
+      hold: async (used) => (await used.hold(before))[Symbol.asyncDispose](),
+      settle: (used) => used.settle(before),
+      remove: (used) => used.remove(before),
+    };
+    for (const [name, use] of Object.entries(uses)) {
+      await lvm.tag(inGroup(`${uuidOf(11)}.disk`), { add: dirtyTag(0) });
+      await writeFile(disks.pathOf(before, 1), OLD, { flag: 'r+' });
+      const gate = Promise.withResolvers<void>();
+      const slow: Lvm = {
+        ...lvm,
+        zero: async (...place) => {
+          await gate.promise;
+          await lvm.zero(...place);
+        },
+      };
+      const started = disksOf(lab, slow);
+      const order: string[] = [];
+      const zeroings: Promise<unknown>[] = [];
+      await started.settle(before, (zeroing) => {
+        zeroings.push(zeroing.then(() => void order.push('zeroed')));
+      });
+      order.push('started');
+      const using = use(started).then(() => void order.push(name));
+      // Whoever did not wait would be done meanwhile.
+      for (let look = 0; look < 3; look += 1) await lvm.listVolumes();
+      gate.resolve();
+      await Promise.all([using, ...zeroings]);
+      assert.deepEqual(order, ['started', 'zeroed', name]);
+      if (name !== 'remove') await assertClean(disks.pathOf(before, 1));
+    }
   });
 
   test("an administrator's snapshots of a disk stay: what LVM would remove with them is refused", async () => {
