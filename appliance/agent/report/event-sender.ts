@@ -8,13 +8,16 @@ import {
 import { messageOf } from '#shared/errors/app-error.ts';
 
 /**
- * Events that wait for a slow or absent host; log lines beyond that are dropped, oldest kept, and
- * counted.
+ * Events that wait for a slow or absent host; what scripts print beyond that is dropped, oldest
+ * kept, and counted. The agent says less, and is heard beyond that.
  */
 const MAX_WAITING_EVENTS = 20_000;
+const MAX_WAITING_WORDS = 1_000;
 /** The first event is what the host waits for, and the network comes up while the agent starts. */
 const FIRST_RETRY_MS = 50;
 const MAX_RETRY_MS = 2_000;
+
+type LogEvent = Extract<InstallEvent, { type: 'log' }>;
 
 export interface EventSenderOptions {
   readonly sign: (event: InstallEvent) => SignedInstallEvent;
@@ -38,6 +41,8 @@ export class EventSender {
   #next: SignedInstallEvent | null = null;
   #sending: Promise<void> | null = null;
   #dropped = 0;
+  /** The first of those that were dropped since the host was told so, and how many. */
+  #gap: { readonly first: LogEvent; count: number } | null = null;
   #refused = 0;
   #hasArrived = false;
 
@@ -46,14 +51,31 @@ export class EventSender {
   }
 
   send(event: InstallEvent): void {
-    if (this.#waiting.length >= MAX_WAITING_EVENTS && event.type === 'log') {
+    if (event.type === 'log' && this.#isFullFor(event)) {
       this.#dropped += 1;
+      this.#gap ??= { first: event, count: 0 };
+      this.#gap.count += 1;
       return;
     }
+    this.#tellGap();
     this.#waiting.push(event);
     this.#sending ??= this.#drain().finally(() => {
       this.#sending = null;
     });
+  }
+
+  #isFullFor({ stream }: LogEvent): boolean {
+    const limit = MAX_WAITING_EVENTS + (stream === 'agent' ? MAX_WAITING_WORDS : 0);
+    return this.#waiting.length >= limit;
+  }
+
+  /** In the place of the lines that are not there, so that nobody takes the log for whole. */
+  #tellGap(): void {
+    if (this.#gap === null) return;
+    const { first, count } = this.#gap;
+    this.#gap = null;
+    const line = `${count} lines are left out here: more was printed than the host took`;
+    this.#waiting.push({ ...first, stream: 'agent', line });
   }
 
   get droppedEvents(): number {

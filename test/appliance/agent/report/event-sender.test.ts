@@ -63,6 +63,38 @@ test('a batch of long lines is never larger than the host takes', async () => {
   assert.ok(Math.max(...sizes) > MAX_EVENTS_BODY_BYTES / 2, 'batches are needlessly small');
 });
 
+test('lines that a slow host does not take are left out, which the log says in their place', async () => {
+  const taken: InstallEvent[] = [];
+  const host = Promise.withResolvers<number>();
+  const sender = new EventSender({
+    sign,
+    post: async (batch) => {
+      const status = await host.promise;
+      taken.push(...batch.map(open));
+      return status;
+    },
+    complain: assert.fail,
+  });
+  const stage = 'os-scripts';
+  for (let atMs = 0; atMs < 20_300; atMs += 1)
+    sender.send({ type: 'log', atMs, stage, stream: 'stdout', line: 'x' });
+  sender.send({ type: 'log', atMs: 1, stage, stream: 'agent', line: 'the log is full' });
+  sender.send({ type: 'stage-finished', atMs: 2, stage, summary: 'done' });
+  host.resolve(204);
+  assert.equal(await sender.flush(30_000), true);
+  const [gap, full, end] = taken.slice(-3);
+  assert.equal(gap?.type === 'log' && gap.stream, 'agent');
+  const left = Number(
+    /^(\d+) lines are left out here/.exec(gap?.type === 'log' ? gap.line : '')?.[1],
+  );
+  assert.equal(taken.length - 3 + left, 20_300);
+  assert.ok(left > 0);
+  assert.deepEqual(
+    [full?.type === 'log' && full.line, end?.type],
+    ['the log is full', 'stage-finished'],
+  );
+});
+
 test('gives up a batch that the host calls wrong, and says so', async () => {
   const complaints: string[] = [];
   const sender = new EventSender({
