@@ -24,8 +24,8 @@ export interface InstanceClaims {
    * @throws AppError INSTANCE_EXISTS, CONFLICT: what another instance has by now
    */
   planReturn(record: InstanceRecord): Promise<readonly Write[]>;
-  /** Drops all that an instance without a record still claims. */
-  dropAll(uuid: string): Promise<void>;
+  /** All that an instance claims, whatever its record says: each goes if it is as it was found. */
+  planAll(uuid: string): Promise<readonly Write[]>;
   /**
    * An address that was asked for; one of the pool is drawn again.
    * @throws AppError CONFLICT
@@ -79,13 +79,13 @@ export function createInstanceClaims(
       }
       return writes;
     },
-    dropAll: async (uuid) => {
+    planAll: async (uuid) => {
       const writes: Write[] = [];
       for (const collection of [NAMES, IPS, MACS, NETWORK_IPS]) {
         for (const { id, revision, value } of await store.list(collection))
           if (value === uuid) writes.push({ collection, id, expected: revision, value: undefined });
       }
-      if (writes.length > 0) await store.commit(writes);
+      return writes;
     },
     refuseTakenAddress: async (error, { nics }) => {
       if (error.collection !== NETWORK_IPS) return;

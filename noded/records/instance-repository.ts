@@ -245,7 +245,23 @@ export function createInstanceRepository(
       }
     },
     dropClaims: async (uuid) => {
-      if ((await store.get(INSTANCES, uuid)) === undefined) await claims.dropAll(uuid);
+      while ((await store.get(INSTANCES, uuid)) === undefined) {
+        const drops = await claims.planAll(uuid);
+        if (drops.length === 0) return;
+        try {
+          // One whose record comes back meanwhile has claimed them for it.
+          const gone = {
+            collection: INSTANCES,
+            id: uuid,
+            expected: 'absent',
+            value: undefined,
+          } as const;
+          await store.commit([gone, ...drops]);
+          return;
+        } catch (error) {
+          if (!(error instanceof StoreConflict)) throw error;
+        }
+      }
     },
     list: async () => {
       const records = await scanRecords(store, INSTANCES, instanceRecord, problems);

@@ -2,14 +2,8 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test, type TestContext } from 'node:test';
 import type { Store } from '#shared/store/store.ts';
-import { createRecordProblems } from '#shared/store/readable-records.ts';
-import { silentLogger } from '#shared/log/log.ts';
-import {
-  createInstanceRepository,
-  type InstanceRepository,
-} from '../../../noded/records/instance-repository.ts';
-import { ManualClock } from '../support/manual-clock.ts';
-import { nic, openStore, plan, repositoryOf } from './repository-lab.ts';
+import type { InstanceRepository } from '../../../noded/records/instance-repository.ts';
+import { ENGINES, nic, openStore, plan, repositoryOf } from './repository-lab.ts';
 
 test('a MAC that was drawn and is taken is drawn again, one that was given is not', async (t) => {
   const repository = repositoryOf(openStore(t));
@@ -23,30 +17,76 @@ test('a MAC that was drawn and is taken is drawn again, one that was given is no
   await assert.rejects(repository.create(plan('web3', { nics: nic(mac) })), { code: 'CONFLICT' });
 });
 
-test('an instance that is renamed while it is removed leaves no claim behind', async (t) => {
-  const store = openStore(t);
-  const repository = repositoryOf(store);
-  const web1 = await repository.create(plan('web1'));
-  /** Renames between what the removal reads and what it writes. */
-  let isRenamed = false;
-  const racing = createInstanceRepository(
-    {
-      ...store,
-      commit: async (writes) => {
-        if (!isRenamed) {
-          isRenamed = true;
-          await repository.rename(web1.uuid, 'web2');
-        }
-        return store.commit(writes);
-      },
+/**
+ * A repository into whose work another one comes, once.
+ * @param where between what it reads and what it writes, or after its first reading
+ */
+function interrupted(
+  store: Store,
+  where: 'commit' | 'read',
+  work: () => Promise<unknown>,
+): InstanceRepository {
+  let isBegun = false;
+  const once = async (): Promise<void> => {
+    if (isBegun) return;
+    isBegun = true;
+    await work();
+  };
+  const racing: Store = {
+    ...store,
+    get: async (collection, id) => {
+      const found = await store.get(collection, id);
+      if (where === 'read') await once();
+      return found;
     },
-    new ManualClock(),
-    createRecordProblems(silentLogger),
-  );
-  await racing.remove(web1.uuid);
-  for (const collection of ['instances', 'claim-name', 'claim-ip', 'claim-mac'])
-    assert.deepEqual(await store.list(collection), [], collection);
-});
+    commit: async (writes) => {
+      if (where === 'commit') await once();
+      return store.commit(writes);
+    },
+  };
+  return repositoryOf(racing);
+}
+
+const claimed = async (store: Store): Promise<number> => {
+  const all = ['claim-name', 'claim-ip', 'claim-mac'].map((collection) => store.ids(collection));
+  return (await Promise.all(all)).flat().length;
+};
+
+for (const [engine, open] of Object.entries(ENGINES)) {
+  for (const where of ['read', 'commit'] as const) {
+    test(`${engine}: one that is renamed while it is removed leaves no claim (${where})`, async (t) => {
+      const store = await open(t);
+      const repository = repositoryOf(store);
+      const web1 = await repository.create(plan('web1'));
+      await interrupted(store, where, () => repository.rename(web1.uuid, 'web2')).remove(web1.uuid);
+      assert.deepEqual([await store.list('instances'), await claimed(store)], [[], 0]);
+    });
+
+    test(`${engine}: one that is removed while it is renamed leaves no claim (${where})`, async (t) => {
+      const store = await open(t);
+      const repository = repositoryOf(store);
+      const web1 = await repository.create(plan('web1'));
+      const renaming = interrupted(store, where, () => repository.remove(web1.uuid));
+      await assert.rejects(renaming.rename(web1.uuid, 'web2'), { code: 'INSTANCE_NOT_FOUND' });
+      assert.deepEqual([await store.list('instances'), await claimed(store)], [[], 0]);
+      await repository.create(plan('web2'));
+    });
+
+    test(`${engine}: a record that comes back while its claims are dropped has them (${where})`, async (t) => {
+      const store = await open(t);
+      const repository = repositoryOf(store);
+      const web1 = await repository.create(plan('web1'));
+      const all = await claimed(store);
+      await store.commit([
+        { collection: 'instances', id: web1.uuid, expected: 'any', value: undefined },
+      ]);
+      const restore = (): Promise<unknown> => repository.restore(web1);
+      await interrupted(store, where, restore).dropClaims(web1.uuid);
+      assert.equal((await repository.findByName('web1')).uuid, web1.uuid);
+      assert.equal(await claimed(store), all);
+    });
+  }
+}
 
 /** An instance whose claims are all others' by now: the store lost some and kept its record. */
 async function withLostClaims(t: TestContext): Promise<{

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { createSqliteStore } from '#shared/store/sqlite-store.ts';
+import { createRedisStore } from '#shared/store/redis-store.ts';
 import type { Store } from '#shared/store/store.ts';
 import { createRecordProblems } from '#shared/store/readable-records.ts';
 import { silentLogger } from '#shared/log/log.ts';
@@ -15,6 +16,7 @@ import {
 import { planNewInstance } from '../../../noded/instances/plan-record.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { createOpcode } from '../support/opcodes.ts';
+import { startRedis } from '../support/redis-server.ts';
 
 export function repositoryOf(store: Store): InstanceRepository {
   return createInstanceRepository(store, new ManualClock(), createRecordProblems(silentLogger));
@@ -29,6 +31,19 @@ export function openStore(t: TestContext): Store {
   });
   return store;
 }
+
+/** The engines that records are kept in. */
+export const ENGINES: Readonly<Record<string, (t: TestContext) => Store | Promise<Store>>> = {
+  SQLite: openStore,
+  Redis: async (t) => {
+    const server = await startRedis();
+    t.after(() => server.stop());
+    const url = `unix:${server.socket}`;
+    const store = await createRedisStore({ server: { url }, logger: silentLogger });
+    t.after(() => store.close());
+    return store;
+  },
+};
 
 export function plan(
   name: string,
