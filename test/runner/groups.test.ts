@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { findTestFiles, groupOf } from './groups.ts';
@@ -16,4 +17,16 @@ test('every group of this checkout has files, and none is in two of them', () =>
   assert.ok(vm.length > 0 && long.length > 0 && alone.length > 0);
   const all = [...fast, ...vm, ...long, ...alone];
   assert.equal(new Set(all).size, all.length);
+});
+
+test('each long test is in the table that says why, and what the table names is there', () => {
+  const project = join(import.meta.dirname, '../..');
+  const [, table = ''] = readFileSync(join(project, 'test/README.md'), 'utf8').split(
+    '## Long tests',
+  );
+  const told = [...table.matchAll(/^\| (`.*?`) \|/gm)]
+    .flatMap(([, cell = '']) => cell.split(', '))
+    .map((name) => join('test', name.replaceAll('`', '')));
+  const { long, alone } = findTestFiles(project);
+  assert.deepEqual(told.toSorted(), [...long, ...alone].toSorted());
 });
