@@ -269,6 +269,9 @@ export const instanceFields: FieldTable<InstanceRow> = {
     list('nic.macs', 'NIC_MACs', 'MAC addresses', (i) => i.nics.map((n) => n.mac)),
     list('nic.ips', 'NIC_IPs', 'IP addresses', (i) => i.nics.map((n) => n.ip ?? '-')),
     list('nic.modes', 'NIC_modes', 'bridged or user', (i) => i.nics.map((n) => n.mode)),
+    list('nic.networks.names', 'NIC_networks_names', 'Networks that the cards are in', (i) =>
+      i.nics.map((n) => n.networkName ?? '-'),
+    ),
     list('nic.links', 'NIC_links', 'Bridges', (i) => i.nics.map((n) => n.link ?? '-')),
     list('nic.names', 'NIC_Names', 'Names of the cards', (i) => i.nics.map((n) => n.name ?? '-')),
     text('channel.ip', 'Channel_IP', 'Address of the guest on the channel', (i) => i.channel.ip),

@@ -292,7 +292,7 @@ async function refuseUsed(
   const names = users.map((user) => user.name);
   throw new AppError('CONFLICT', `network '${name}' has cards of ${names.join(', ')}`, {
     details: { name, instances: names },
-    hint: 'gnt-instance modify --net N:network=OTHER,ip=pool (or N:remove) takes them out of it',
+    hint: `gnt-instance modify --net N:network=OTHER,ip=pool (or N:remove) ${names[0] ?? 'INSTANCE'} takes them out of it`,
   });
 }
 
