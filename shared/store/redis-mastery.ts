@@ -20,6 +20,10 @@ export class Mastery {
   #connection = 0;
   /** Of the connection for which Sentinels were asked last: the replicas that it had since. */
   #known: { readonly connection: number; copies: number } | undefined;
+  /** Of the questions to Sentinels, which are asked one after the other. */
+  #last: Promise<unknown> = Promise.resolve();
+  /** The one that is not asked yet: whoever waits by then shares its answer. */
+  #next: Promise<boolean> | undefined;
 
   constructor(server: Watched, writer: Redis) {
     this.#server = server;
@@ -37,12 +41,26 @@ export class Mastery {
       known.copies = copies;
       return true;
     }
-    if (!(await this.#isConfirmed()) || connection !== this.#connection) return false;
+    if (!(await this.#confirm()) || connection !== this.#connection) return false;
     this.#known = { connection, copies };
     return true;
   }
 
-  /** By most of the Sentinels that the URL names, none of which doubts it. */
+  /** What was answered before replicas had a write says nothing of that. */
+  #confirm(): Promise<boolean> {
+    this.#next ??= this.#last.then(() => {
+      this.#next = undefined;
+      return this.#isConfirmed();
+    });
+    this.#last = this.#next;
+    return this.#next;
+  }
+
+  /**
+   * By most of the Sentinels that the URL names, none of which doubts it. One that is about to fail
+   * over counts before it is elected, too: others vote for it without a look of their own, and it
+   * chooses a replica by offsets that are seconds old, so that what another one has is lost.
+   */
   async #isConfirmed(): Promise<boolean> {
     const { sentinels, name } = this.#server;
     const [own, ...told] = await Promise.all([

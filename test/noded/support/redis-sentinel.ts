@@ -15,6 +15,8 @@ export interface SentinelGroup {
   master(): Promise<SentinelRedis>;
   replica(): Promise<SentinelRedis>;
   replicas(): Promise<readonly SentinelRedis[]>;
+  /** Connections that one of the Sentinels has been given. */
+  connectionsToSentinel(): Promise<number>;
   pauseSentinels(): void;
   resumeSentinels(): void;
   /** Resolves when the replica has all that the master has. */
@@ -93,6 +95,12 @@ export async function startSentinels(replicas = 1): Promise<SentinelGroup> {
     replicas: async () => {
       const master = await find('master');
       return servers.filter((server) => server !== master);
+    },
+    connectionsToSentinel: async () => {
+      const client = new Redis({ port: watchers[0] ?? 0, host: '127.0.0.1' });
+      const text = String(await client.call('INFO', 'stats'));
+      client.disconnect();
+      return Number(/^total_connections_received:(\d+)/m.exec(text)?.[1]);
     },
     pauseSentinels: () => {
       for (const sentinel of sentinels) sentinel.kill('SIGSTOP');

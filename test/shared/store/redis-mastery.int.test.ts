@@ -60,6 +60,21 @@ test('a replica that dies keeps nobody from writing', async () => {
   await write('later');
 });
 
+test('writes that come at once after a replica died share what Sentinels say', async () => {
+  await write('of three');
+  const [replica] = await group.replicas();
+  assert.ok(replica);
+  const master = await group.master();
+  await replica.kill();
+  const before = await group.connectionsToSentinel();
+  const names = Array.from({ length: 60 }, (_, index) => `at once ${index}`);
+  await Promise.all(names.map(write));
+  const made = (await group.connectionsToSentinel()) - before;
+  assert.ok(made > 1 && made < names.length / 4, `${made} connections`);
+  replica.start(master);
+  await group.settled();
+});
+
 test('what a master is given that another one took the place of is not told to be written', async () => {
   await write('known');
   const master = await group.master();
