@@ -11,6 +11,10 @@ export interface FstabEntry {
 /** Network, memory and pseudo file systems are not on the instance's disks. */
 const DISK_TYPES = new Set(['ext2', 'ext3', 'ext4', 'xfs', 'btrfs', 'vfat', 'auto']);
 
+/** PATH_MAX without its NUL, and NAME_MAX (limits.h): nothing can be mounted on a longer one. */
+const MAX_PATH_BYTES = 4095;
+const MAX_NAME_BYTES = 255;
+
 /** Mounts of one fstab; a real one has a dozen. What it says beyond that is not read. */
 export const MAX_FSTAB_ENTRIES = 128;
 
@@ -28,10 +32,19 @@ export function parseFstab(text: string): FstabEntry[] {
     const mountPoint = posix.resolve('/', directory);
     const words = options.split(',');
     if (mountPoint === '/' || !DISK_TYPES.has(type) || words.includes('noauto')) continue;
+    if (!isPath(mountPoint) || options.includes('\0')) continue;
     entries.push({ source, mountPoint, type, options: words });
     if (entries.length === MAX_FSTAB_ENTRIES) break;
   }
   return entries.sort((a, b) => a.mountPoint.split('/').length - b.mountPoint.split('/').length);
+}
+
+function isPath(text: string): boolean {
+  return (
+    !text.includes('\0') &&
+    Buffer.byteLength(text) <= MAX_PATH_BYTES &&
+    text.split('/').every((name) => Buffer.byteLength(name) <= MAX_NAME_BYTES)
+  );
 }
 
 /** What the fstab says is mounted as the root itself, or null. */
@@ -81,12 +94,7 @@ export function matchFstabSource(
     /^\/dev\/disk\/by-(uuid|label|partuuid|partlabel)\/(.*)$/.exec(source) ?? [];
   const wanted = (key ?? directory)?.toLowerCase();
   const text = value ?? name;
-  if (wanted !== undefined && text !== undefined)
-    return (
-      fileSystems.find(
-        (candidate) => tagOf(candidate, wanted)?.toLowerCase() === text.toLowerCase(),
-      ) ?? null
-    );
+  if (wanted !== undefined && text !== undefined) return findByTag(fileSystems, wanted, text);
   const [, letter, number] = /^\/dev\/(?:x?v|s|h)d([a-z])(\d*)$/.exec(source) ?? [];
   if (letter !== undefined) {
     const diskIndex = letter.charCodeAt(0) - 'a'.charCodeAt(0);
@@ -98,6 +106,21 @@ export function matchFstabSource(
     );
   }
   return fileSystems.find((candidate) => candidate.aliases.includes(source)) ?? null;
+}
+
+/** Spelled as it is: `Data` and `data` are two labels. In another case when there is none such. */
+function findByTag(
+  fileSystems: readonly FileSystem[],
+  tag: string,
+  text: string,
+): FileSystem | null {
+  const find = (isMeant: (found: string) => boolean): FileSystem | undefined =>
+    fileSystems.find((candidate) => {
+      const found = tagOf(candidate, tag);
+      return found !== null && isMeant(found);
+    });
+  const lower = text.toLowerCase();
+  return find((found) => found === text) ?? find((found) => found.toLowerCase() === lower) ?? null;
 }
 
 function tagOf(fileSystem: FileSystem, tag: string): string | null {

@@ -11,7 +11,7 @@ import {
 } from './fstab.ts';
 import { findKairos, mountKairos } from './kairos-root.ts';
 import { mountOne, writableTypes } from './mount-one.ts';
-import { lstatIfThere, TargetRoot } from './target-root.ts';
+import { lstatIfThere, TargetRoot, treeFault } from './target-root.ts';
 
 /** Where the instance's root file system is mounted inside the appliance. */
 export const TARGET_PATH = '/run/gnt/target';
@@ -172,7 +172,7 @@ function inDirectory<T>(
     }
   } catch (error) {
     if (isAppError(error)) return null;
-    throw error;
+    throw treeFault(error, names);
   }
 }
 

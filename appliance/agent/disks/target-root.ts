@@ -7,11 +7,15 @@ import {
   readlinkSync,
   type Stats,
 } from 'node:fs';
-import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
+import { AppError, isAppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
 
 /** linux/fcntl.h; a descriptor that stands for the directory itself. Node has no name for it. */
 const O_PATH = 0o10000000;
 const DIRECTORY_FLAGS = O_PATH | constants.O_DIRECTORY | constants.O_NOFOLLOW;
+/** Directories in each other, each of which is held open: as many as one path can name. */
+const MAX_DEPTH = 2048;
+/** Of a path in a message: a name in a tree may have any length. */
+const MAX_SHOWN = 200;
 /** The kernel follows as many links in one path (path_resolution(7)). */
 const MAX_SYMLINKS = 40;
 const NEW_DIRECTORY_MODE = 0o755;
@@ -37,7 +41,8 @@ export class TargetRoot {
 
   /**
    * Opens the directory that these names lead to, and makes what is missing of it.
-   * @throws AppError PACKAGE_INVALID when a name on the way is something else than a directory
+   * @throws AppError PACKAGE_INVALID when a name on the way is something else than a directory, and
+   * what `treeFault` makes of what the system says
    */
   openDirectory(components: readonly string[], options: { create: boolean }): HeldDirectory {
     const walk = new Walk(this.#path, options.create);
@@ -46,9 +51,30 @@ export class TargetRoot {
       return walk.release();
     } catch (error) {
       walk.abandon();
-      throw error;
+      throw treeFault(error, components);
     }
   }
+}
+
+/**
+ * What a tree that somebody else made has the system say: names that are too long for it, more
+ * directories in each other than can be held open, a damaged or full file system.
+ * @returns an AppError for a system's error, anything else as it is
+ */
+export function treeFault(error: unknown, components: readonly string[]): unknown {
+  const code = systemCodeOf(error);
+  if (code === undefined || isAppError(error)) return error;
+  const [reason] = messageOf(error).split(',');
+  const what = `${showPath(components)}: ${reason}`;
+  if (code === 'ENOSPC' || code === 'EDQUOT')
+    return new AppError('DISK_FULL', `no space left in the instance for ${what}`, {
+      cause: error,
+      hint: 'give the instance a larger disk, or use an image with more room',
+    });
+  return new AppError('COMMAND_FAILED', `the instance's files cannot be used, ${what}`, {
+    cause: error,
+    hint: 'check the file system of the image, with fsck for example',
+  });
 }
 
 class Walk {
@@ -96,7 +122,12 @@ class Walk {
     const found = this.#lstatOrCreate(path, whole);
     if (found.isSymbolicLink()) return this.#follow(path, whole);
     if (!found.isDirectory())
-      throw new AppError('PACKAGE_INVALID', `${whole.join('/')}: ${name} is not a directory`);
+      throw new AppError(
+        'PACKAGE_INVALID',
+        `${showPath(whole)}: ${showPath([name])} is not a directory`,
+      );
+    if (this.#stack.length > MAX_DEPTH)
+      throw new AppError('PACKAGE_INVALID', `${showPath(whole)}: too many directories`);
     this.#stack.push(openSync(path, DIRECTORY_FLAGS));
     return [];
   }
@@ -104,7 +135,7 @@ class Walk {
   #follow(path: string, whole: readonly string[]): string[] {
     this.#symlinks += 1;
     if (this.#symlinks > MAX_SYMLINKS)
-      throw new AppError('PACKAGE_INVALID', `${whole.join('/')}: too many symbolic links`);
+      throw new AppError('PACKAGE_INVALID', `${showPath(whole)}: too many symbolic links`);
     const target = readlinkSync(path);
     if (target.startsWith('/')) while (this.#stack.length > 1) this.#up();
     return target.split('/');
@@ -113,10 +144,15 @@ class Walk {
   #lstatOrCreate(path: string, whole: readonly string[]): Stats {
     const found = lstatIfThere(path);
     if (found) return found;
-    if (!this.#mayCreate) throw new AppError('NOT_FOUND', `${whole.join('/')} is not there`);
+    if (!this.#mayCreate) throw new AppError('NOT_FOUND', `${showPath(whole)} is not there`);
     mkdirSync(path, NEW_DIRECTORY_MODE);
     return lstatSync(path);
   }
+}
+
+function showPath(names: readonly string[]): string {
+  const text = names.join('/');
+  return text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text;
 }
 
 export function lstatIfThere(path: string): Stats | null {

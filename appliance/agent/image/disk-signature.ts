@@ -2,6 +2,8 @@ const SECTOR_BYTES = 512;
 /** Sectors of disks that have no others: a partition table counts in them. */
 const LARGE_SECTOR_BYTES = 4096;
 const GPT_SIGNATURE = 'EFI PART';
+/** Of the part of it that is read. */
+const GPT_HEADER_BYTES = 92;
 const GPT_PROTECTION = 0xee;
 /**
  * Old tables count whole cylinders of 255 heads and 63 sectors, and the last one may go beyond the
@@ -74,6 +76,8 @@ export function looksLikeDisk(head: Buffer): boolean {
  */
 export function findTableFault(head: Buffer, sizeBytes: number): string | null {
   if (hasText(head, SECTOR_BYTES)) {
+    if (head.length < SECTOR_BYTES + GPT_HEADER_BYTES)
+      return 'it is cut: it ends in the header of its partition table';
     const endBytes = gptEnd(head);
     return endBytes > sizeBytes ? cut(endBytes, sizeBytes) : null;
   }
@@ -92,14 +96,14 @@ function cut(endBytes: number, sizeBytes: number): string {
 }
 
 /**
- * Where the last partition ends; the header says where the entries are, how many, and how long
- * (UEFI 2.10, 5.3).
+ * Where the last partition, or the table itself, ends; the header says where the entries are, how
+ * many, and how long (UEFI 2.10, 5.3).
  */
 function gptEnd(head: Buffer): number {
   const start = Number(head.readBigUInt64LE(SECTOR_BYTES + 72)) * SECTOR_BYTES;
   const count = head.readUInt32LE(SECTOR_BYTES + 80);
   const length = head.readUInt32LE(SECTOR_BYTES + 84);
-  let end = 0;
+  let end = start + count * length;
   for (let index = 0; index < count && length >= 128; index += 1) {
     const entry = head.subarray(start + index * length, start + index * length + 128);
     if (entry.length < 128) break;

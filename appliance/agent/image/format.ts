@@ -1,4 +1,5 @@
 import type { ContainerFormat } from '#shared/contract/image-formats.ts';
+import { looksLikeDisk } from './disk-signature.ts';
 
 /**
  * Formats of an image file, found by its first bytes. `qemu-img` reads the container formats, a
@@ -58,8 +59,9 @@ const NO_IMAGES: readonly (readonly [bytes: string, what: string, offset?: numbe
   ['\x89LZO\0', 'a file compressed by lzop'],
   ['\x5d\0\0', 'a file compressed by lzma'],
   ['%PDF', 'a PDF document'],
-  ['<', 'a text with markup, such as a web page'],
 ];
+/** What the first byte alone says is not said of a disk: a boot sector may begin with any. */
+const MARKUP = 'a text with markup, such as a web page';
 
 /**
  * Tells what an image file is. What is nothing else may be a raw disk: that is for `looksLikeDisk`
@@ -92,7 +94,9 @@ function recognizeStart(head: Buffer): ImageFormat {
     if (head.subarray(offset, offset + bytes.length).equals(Buffer.from(bytes, 'latin1')))
       return { kind: 'unsupported', what };
   }
-  return { kind: 'raw' };
+  return startsWith('<') && !looksLikeDisk(head)
+    ? { kind: 'unsupported', what: MARKUP }
+    : { kind: 'raw' };
 }
 
 /** The format's name as messages have it. */

@@ -51,6 +51,19 @@ test('reads a bounded number of mounts', () => {
   assert.equal(parseFstab(text).length, MAX_FSTAB_ENTRIES);
 });
 
+test('leaves out what nothing can be mounted on: names that are too long, or hold a NUL', () => {
+  const entries = parseFstab(`LABEL=a /${'x'.repeat(256)} ext4
+LABEL=b ${'/x'.repeat(2048)} ext4
+LABEL=c /a\\000b ext4
+LABEL=d /srv btrfs subvol=a\\000b
+LABEL=e /${'x'.repeat(255)} ext4
+`);
+  assert.deepEqual(
+    entries.map((entry) => entry.source),
+    ['LABEL=e'],
+  );
+});
+
 test('finds what an fstab says is its root', () => {
   assert.equal(
     findRootSource('# /dev/a / ext4\n\nLABEL=my\\040disk / ext4 defaults\n'),
@@ -98,6 +111,10 @@ test('finds what a source in fstab means, whatever its spelling', () => {
   assert.equal(found('UUID="AB-12"'), '/dev/vdb1');
   assert.equal(found('/dev/disk/by-uuid/AB-12'), '/dev/vdb1');
   assert.equal(found('LABEL=data'), '/dev/vdc');
+  all.push(named('/dev/vdd', { label: 'Data' }), named('/dev/vde', { label: 'DATA' }));
+  assert.equal(found('LABEL=Data'), '/dev/vdd');
+  assert.equal(found('/dev/disk/by-label/DATA'), '/dev/vde');
+  assert.equal(found('LABEL='), undefined);
   assert.equal(found('PARTUUID=FFFF-02'), '/dev/vdb2');
   assert.equal(found('PARTLABEL=esp'), '/dev/vdb2');
   for (const name of ['/dev/vda1', '/dev/sda1', '/dev/xvda1', '/dev/hda1'])

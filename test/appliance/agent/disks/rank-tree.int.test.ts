@@ -1,13 +1,16 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
+import { isAppError } from '#shared/errors/app-error.ts';
 import { rankTree } from '../../../../appliance/agent/disks/mount.ts';
+import { TargetRoot } from '../../../../appliance/agent/disks/target-root.ts';
 
 let tree = '';
 beforeEach(() => (tree = mkdtempSync(join(tmpdir(), 'gnt-rank-'))));
-afterEach(() => rmSync(tree, { recursive: true }));
+afterEach(() => void execFileSync('rm', ['-r', tree]));
 
 test('a link to /etc does not make a tree a root: it is resolved in the tree', () => {
   symlinkSync('/etc', join(tree, 'etc'));
@@ -25,4 +28,17 @@ test('a tree with links inside itself is a root, and one without any mark is non
   writeFileSync(join(tree, 'system/etc/os-release'), 'ID=real\n');
   symlinkSync('/system/etc', join(tree, 'etc'));
   assert.equal(rankTree(tree), 0);
+});
+
+test('links and names that are too long for the system make no root, and a failure with a name', () => {
+  const long = 'x'.repeat(300);
+  symlinkSync(long, join(tree, 'etc'));
+  assert.notEqual(rankTree(tree), 0);
+  symlinkSync('loop/'.repeat(800), join(tree, 'loop'));
+  const tooMany = 'a/'.repeat(100_000);
+  for (const path of [long, `etc/${long}`, `loop/${tooMany}`, tooMany]) {
+    const open = (): unknown =>
+      new TargetRoot(tree).openDirectory(path.split('/'), { create: true });
+    assert.throws(open, (error) => isAppError(error) && error.message.length < 400);
+  }
 });

@@ -5,7 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import type { CommandResult } from '../../../../appliance/agent/process/command.ts';
+import { findTableFault } from '../../../../appliance/agent/image/disk-signature.ts';
 import { examineImage, type ExaminedImage } from '../../../../appliance/agent/image/examine.ts';
+import { recognizeImage } from '../../../../appliance/agent/image/format.ts';
 import { ImageJail } from '../../../../appliance/agent/image/image-jail.ts';
 
 const MIB = 1024 * 1024;
@@ -103,4 +105,22 @@ test('an image whose check was killed is not taken for a sound one', async () =>
     return [info, { ...check, status: 137 }, ...more];
   });
   await assert.rejects(killed, { code: 'IMAGE_INVALID' });
+});
+
+test('a file that ends in its partition table is refused as cut, at each byte', () => {
+  for (let length = 512; length < 4300; length += 1) {
+    const head = Buffer.alloc(length);
+    head.write('EFI PART', 512, 'latin1');
+    head.fill(0xff, 584);
+    const fault = findTableFault(head, length);
+    if (length >= 520) assert.match(fault ?? '', /^it is cut: /, String(length));
+  }
+});
+
+test('a boot sector may begin with any byte, a text in angle brackets is none', () => {
+  const head = Buffer.alloc(4096);
+  head.write('<html>');
+  assert.equal(recognizeImage(head).kind, 'unsupported');
+  head.writeUInt16BE(0x55aa, 510);
+  assert.equal(recognizeImage(head).kind, 'raw');
 });
