@@ -120,6 +120,7 @@ const GUEST_SILENCE_MS = 30_000;
 const LOOK_MS = 250;
 /** The same of a stopped instance, whose disks nobody has until then. */
 const STOPPED_LOOK_MS = 1000;
+const ARRIVAL = { isArrival: true } as const;
 
 export function createArrivals(dependencies: ArrivalsDependencies): Arrivals {
   return new Sessions(dependencies);
@@ -138,7 +139,8 @@ class Sessions implements Arrivals {
   async check(uuid: string, signal: AbortSignal, nature?: MachineNature): Promise<void> {
     const { room, checkMachine } = this.#dependencies;
     if (nature !== undefined) await checkMachine(nature);
-    (await room.admit(wantedOf(await this.#require(uuid, signal)))).withdraw();
+    const wanted = wantedOf(await this.#require(uuid, signal));
+    (await room.admit(wanted, ARRIVAL)).withdraw();
   }
 
   begin(
@@ -155,7 +157,7 @@ class Sessions implements Arrivals {
       if ((await this.#settle(uuid)).isTaken) throw isHere(wanted.name, nodeName);
       if ((await moving.listLeaving()).includes(uuid))
         await settleDeparture(uuid, this.#dependencies);
-      const admission = await room.admit(wanted);
+      const admission = await room.admit(wanted, ARRIVAL);
       try {
         const arrival = await moving.arrive(uuid, files);
         const session: Session = {

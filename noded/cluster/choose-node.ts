@@ -117,11 +117,20 @@ export function chooseNode(
   return { node: best?.name ?? null, why, against };
 }
 
+export interface Judging {
+  /**
+   * Who comes from another node, and was sent to this one: processors are shared, and what others
+   * were promised of them is no reason to refuse it.
+   */
+  readonly isArrival?: boolean;
+}
+
 /** Everything that stands against one more instance on a node; nothing: it fits. Pure. */
 export function judgeNode(
   { flags, room, silence, taken }: Candidate,
   wanted: Share,
   exclusive: readonly string[],
+  { isArrival = false }: Judging = {},
 ): readonly string[] {
   if (flags.offline) return ['it is marked offline'];
   const reasons = flags.drained ? ['it is drained'] : [];
@@ -129,7 +138,7 @@ export function judgeNode(
   const left = leftOf(room, taken);
   if (wanted.memoryMiB > left.memoryMiB)
     reasons.push(`${gib(wanted.memoryMiB * MIB)} of memory: it has ${gib(left.memoryMiB * MIB)}`);
-  if (wanted.vcpus > left.vcpus)
+  if (!isArrival && wanted.vcpus > left.vcpus)
     reasons.push(`${wanted.vcpus} processor(s): it has ${Math.max(0, left.vcpus)} to give`);
   if (wanted.diskBytes > Math.max(0, left.diskBytes))
     reasons.push(`${gib(wanted.diskBytes)} of disk: it has ${gib(left.diskBytes)}`);

@@ -9,6 +9,7 @@ import {
   exclusivePrefixes,
   judgeNode,
   type Candidate,
+  type Judging,
   type Share,
   type Used,
   type Wanted,
@@ -30,7 +31,7 @@ export interface NodeRoom {
    * not both get the last of it.
    * @throws AppError NO_ROOM
    */
-  admit(wanted: Wanted): Promise<Admission>;
+  admit(wanted: Wanted, judging?: Judging): Promise<Admission>;
   /** Of one that somebody put here: it takes its room, whatever there is. */
   note(wanted: Wanted): Admission;
 }
@@ -102,10 +103,10 @@ export function createNodeRoom({
   return {
     candidate: async () => (await look())(),
     note: give,
-    admit: async (wanted) => {
+    admit: async (wanted, judging) => {
       const exclusive = exclusivePrefixes((await clusters.load()).tags ?? []);
       const candidate = (await look())();
-      const reasons = judgeNode(candidate, wanted, exclusive);
+      const reasons = judgeNode(candidate, wanted, exclusive, judging);
       if (reasons.length === 0) return give(wanted);
       throw new AppError('NO_ROOM', reasons.join('; '), {
         details: { name: wanted.name, node: nodeName },

@@ -186,7 +186,7 @@ test('an OS that no node has is the refusal, not the room', async () => {
 });
 
 interface GivenRoom {
-  readonly list?: () => Promise<IndexedInstance[]>;
+  readonly list?: () => Promise<readonly IndexedInstance[]>;
   readonly active?: Set<number>;
   readonly room?: HostRoom;
 }
@@ -222,6 +222,23 @@ test('of two that ask at once for the last room one gets it, and it is free when
   active.delete(1);
   (await room.admit(wanted('web3'))).withdraw();
   await room.admit(wanted('web4'));
+});
+
+test('one that comes from another node shares processors that are promised to stopped ones, and no memory', async () => {
+  const stopped = { name: 'web0', tags: [], diskBytes: 0, beparams: { memoryMiB: 64, vcpus: 16 } };
+  const list = (): Promise<readonly IndexedInstance[]> =>
+    // Of an instance nothing else is looked at.
+    Promise.resolve([{ ...stopped, primaryNode: 'one' } as unknown as IndexedInstance]);
+  const room = nodeRoom({ list });
+  const refused = (words: RegExp) => ({ code: 'NO_ROOM', message: words });
+  await assert.rejects(room.admit(wanted('web1')), refused(/^1 processor\(s\): it has 0 to give$/));
+  const arrival = { isArrival: true };
+  (await room.admit(wanted('web1'), arrival)).withdraw();
+  const large = { ...wanted('web1'), memoryMiB: 4000 };
+  await assert.rejects(
+    room.admit(large, arrival),
+    refused(/^3\.9 GiB of memory: it has 3\.7 GiB$/),
+  );
 });
 
 test('what was promised and is not in use yet is not free either: of three one gets what is left', async () => {

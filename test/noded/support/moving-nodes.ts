@@ -186,7 +186,8 @@ export class MovingNode implements AsyncDisposable {
       membership: { requireMember: () => undefined },
       nodes: { flagsOf: () => Promise.resolve(NO_FLAGS) },
       room: {
-        admit: () => {
+        admit: (_wanted, judging) => {
+          if (judging?.isArrival !== true) throw new Error('it is judged as if it were new');
           this.admitted += 1;
           return Promise.resolve({
             becomes: () => undefined,
