@@ -4,6 +4,7 @@ import { createRecordProblems, type RecordProblems } from '#shared/store/readabl
 import { createNoticedStore } from '#shared/store/noticed-store.ts';
 import { createPatientStore } from '#shared/store/patient-store.ts';
 import type { Store } from '#shared/store/store.ts';
+import { releaseMemoryWhenSettled } from '#shared/sys/release-memory.ts';
 import { joinCluster } from './cluster/join-cluster.ts';
 import type { Membership } from './cluster/membership.ts';
 import type { NodedConfig } from './config.ts';
@@ -84,7 +85,9 @@ export async function startRecords(
   const { peers, membership } = undo.use(
     await joinCluster({ ...opened, store }, nodeName, nodes, paths, logger),
   );
-  const index = undo.use(startInstanceIndex({ store, problems, logger }));
+  const index = undo.use(
+    startInstanceIndex({ ...{ store, problems, logger }, onReadWhole: releaseMemoryWhenSettled }),
+  );
   const patientStore = createPatientStore(store, waits.signal);
   const instances = createInstanceRepository(store, clock, problems);
   const jobs = createJobRepository(store, problems);

@@ -55,6 +55,8 @@ export interface InstanceIndexDependencies {
   readonly store: Pick<Store, 'watch' | 'scan' | 'getSome'>;
   readonly problems: RecordProblems;
   readonly logger: Logger;
+  /** All records were read, which takes much more memory than what is kept of them. */
+  readonly onReadWhole?: () => void;
 }
 
 const ASK_AGAIN_MS = 500;
@@ -161,6 +163,7 @@ class FollowingIndex implements InstanceIndex {
     }
     this.#instances = instances;
     this.#setAside(bad);
+    this.#dependencies.onReadWhole?.();
   }
 
   async #readSome(ids: ReadonlySet<string>): Promise<void> {

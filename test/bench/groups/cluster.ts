@@ -31,7 +31,7 @@ const FEW = 100;
 const ROUNDS = 5;
 const REQUESTS_AT_ONCE = 64;
 const ANSWER_TIMEOUT_MS = 60_000;
-/** Five seconds after its start a node gives back what that needed (shared/sys/release-memory.ts). */
+/** Five seconds after it has read all records a node gives back what that needed (shared/sys/release-memory.ts). */
 const SETTLED_MS = 10_000;
 const OTHERS = join(import.meta.dirname, '../support/others-process.ts');
 
@@ -149,6 +149,8 @@ async function startBoth(one: Lab, two: Lab): Promise<void> {
 
 /** Of a node that keeps nothing any more of what its start needed. */
 async function settledBytes(lab: Lab): Promise<number> {
+  // It waits for the whole reading.
+  await askTimed(lab, LISTS.names);
   await sleep(SETTLED_MS);
   return residentBytes(lab.node().pid ?? 0);
 }

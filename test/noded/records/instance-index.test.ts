@@ -24,6 +24,7 @@ function start(
   t: TestContext,
   reading: Pick<InstanceIndexDependencies['store'], 'scan' | 'getSome'>,
   logger: InstanceIndexDependencies['logger'] = silentLogger,
+  onReadWhole?: () => void,
 ): { readonly index: InstanceIndex; readonly notice: OnChanges } {
   let notice: OnChanges = () => undefined;
   const index = startInstanceIndex({
@@ -35,6 +36,7 @@ function start(
       },
     },
     ...{ problems: createRecordProblems(silentLogger), logger },
+    ...(onReadWhole && { onReadWhole }),
   });
   t.after(() => index[Symbol.asyncDispose]());
   return { index, notice: (ids) => notice(ids) };
@@ -79,4 +81,28 @@ test('a list fails when what it waits for cannot be read, and the log says it on
   assert.deepEqual(warned, ['instances.not-read']);
   isAway = false;
   assert.equal((await index.list()).length, 1);
+});
+
+test('that all was read is told at its end, however long it takes, and not of single changes', async (t) => {
+  const told: string[] = [];
+  const ended = Promise.withResolvers<void>();
+  const reading = {
+    scan: async function* () {
+      yield [found];
+      told.push('half');
+      await ended.promise;
+      yield [];
+    },
+    getSome: () => Promise.resolve([found]),
+  };
+  const { index, notice } = start(t, reading, silentLogger, () => void told.push('whole'));
+  notice(null);
+  for (let turns = 0; turns < 5; turns += 1) await turn();
+  assert.deepEqual(told, ['half']);
+  ended.resolve();
+  assert.equal((await index.list()).length, 1);
+  assert.deepEqual(told, ['half', 'whole']);
+  notice([UUID]);
+  assert.equal((await index.list()).length, 1);
+  assert.deepEqual(told, ['half', 'whole']);
 });
