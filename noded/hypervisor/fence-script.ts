@@ -6,17 +6,21 @@
  */
 const SCRIPT = `
 lease=$1 boot=$2; shift 2
+known=
+is_number() { case "$1" in '' | *[!0-9]* | ?????????????*) return 1 ;; esac; }
+# What is there, where it is a lease of this boot.
+read_lease() {
+  read -r of pause end <"$lease" && is_number "$pause" && is_number "$end" && [ "$of" = "$boot" ]
+}
 # 0: the node may write; 1: it may not, or what is there is no lease; 2: it could not for so long
-# that QEMU is to end.
+# that QEMU is to end. Of a lease that is lost the last one counts for that.
 look() {
-  read -r now rest </proc/uptime && read -r of pause end <"$lease" || return 1
-  now=\${now%.*}
-  for one in "$now" "$pause" "$end"; do
-    case "$one" in '' | *[!0-9]* | ?????????????*) return 1 ;; esac
-  done
-  [ "$of" = "$boot" ] || return 1
-  [ "$now" -lt "$pause" ] && return 0
-  [ "$now" -ge "$end" ] && return 2
+  read -r now rest </proc/uptime && now=\${now%.*} && is_number "$now" || return 1
+  if read_lease; then
+    known=$end
+    [ "$now" -lt "$pause" ] && return 0
+  fi
+  [ -n "$known" ] && [ "$now" -ge "$known" ] && return 2
   return 1
 }
 if ! look 2>/dev/null; then

@@ -91,6 +91,14 @@ test('it ends when the lease was not renewed for long', async () => {
   assert.equal(fence.exitCode, 137);
 });
 
+test('one whose lease is lost ends when the last one says so', async () => {
+  await lease(60, 4);
+  const pid = await start();
+  await rm(join(dir, 'lease'));
+  await until(pid, paused);
+  await until(pid, (state) => state === '');
+});
+
 test('a lease of another boot, half of one and none at all are no leases', async () => {
   await lease(60);
   const pid = await start();
