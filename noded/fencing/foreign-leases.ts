@@ -91,10 +91,9 @@ function itCannotBeSeen(node: string): AppError {
   );
 }
 
-export function itLives(node: string, cause?: unknown): AppError {
+function itLives(node: string): AppError {
   return new AppError('INSTANCE_STATE', `node ${node} lives: it renews its lease`, {
     details: { node },
     hint: 'a failover is for nodes that are down: see gnt-node info, and gnt-node doctor there',
-    cause,
   });
 }

@@ -4,7 +4,7 @@ import { requireTakesNew } from '#shared/contract/node-flags.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { StoreConflict } from '#shared/store/store-conflict.ts';
-import { itLives } from '../fencing/foreign-leases.ts';
+import { NODE_LEASES } from '../fencing/node-lease.ts';
 import { noSecrets } from '../instances/job-secrets.ts';
 import type { JobContext, JobHandler } from '../jobs/job-handler.ts';
 import { checkArrival } from './check-arrival.ts';
@@ -40,7 +40,7 @@ export function failoverInstanceHandler(
         const { primaryNode } = instance;
         await untilPaused(primaryNode, dependencies, context);
         await untilFree(instance, dependencies, context);
-        const { taken, isUp } = await take(instance, dependencies);
+        const { taken, isUp } = await takeFromLost(instance, dependencies);
         context.report.log(`${name} is on ${nodeName}: ${primaryNode} has lost it`);
         await disks.settle(taken);
         if (isUp) {
@@ -113,29 +113,38 @@ async function untilFree(
   }
 }
 
-async function take(
-  { uuid, name, primaryNode }: InstanceRecord,
-  { instances, leases, nodeName }: OperationDependencies,
+/**
+ * One commit with the lease of the node that is down. Whoever takes another instance of that node
+ * at the same moment changes the same lease: then it is looked at once more, and tells whether the
+ * node lives.
+ * @throws AppError INSTANCE_STATE: it lives; CONFLICT: another node has taken this very instance
+ */
+export async function takeFromLost(
+  instance: Pick<InstanceRecord, 'uuid' | 'name' | 'primaryNode'>,
+  dependencies: Pick<OperationDependencies, 'instances' | 'leases' | 'nodeName'>,
 ): Promise<{ readonly taken: InstanceRecord; readonly isUp: boolean }> {
-  let isUp = false;
-  try {
-    const taken = await instances.update(
-      uuid,
-      (current) => {
-        if (![primaryNode, nodeName].includes(current.primaryNode))
-          throw new AppError('CONFLICT', `'${name}' is on ${current.primaryNode} by now`);
-        refuseInstalling(current);
-        isUp = current.adminState === 'up' || current.stoppedByJob !== null;
-        // The numbers of what a guest says are those of the node on which it says it.
-        const guestReport = current.guestReport && { ...current.guestReport, afterSequence: 0 };
-        return { ...current, primaryNode: nodeName, stoppedByJob: null, guestReport };
-      },
-      async () => [await leases.planTaking(primaryNode, uuid)],
-    );
-    return { taken, isUp };
-  } catch (error) {
-    if (error instanceof StoreConflict) throw itLives(primaryNode, error);
-    throw error;
+  const { uuid, name, primaryNode } = instance;
+  const { instances, leases, nodeName } = dependencies;
+  for (;;) {
+    let isUp = false;
+    try {
+      const taken = await instances.update(
+        uuid,
+        (current) => {
+          if (![primaryNode, nodeName].includes(current.primaryNode))
+            throw new AppError('CONFLICT', `'${name}' is on ${current.primaryNode} by now`);
+          refuseInstalling(current);
+          isUp = current.adminState === 'up' || current.stoppedByJob !== null;
+          // The numbers of what a guest says are those of the node on which it says it.
+          const guestReport = current.guestReport && { ...current.guestReport, afterSequence: 0 };
+          return { ...current, primaryNode: nodeName, stoppedByJob: null, guestReport };
+        },
+        async () => [await leases.planTaking(primaryNode, uuid)],
+      );
+      return { taken, isUp };
+    } catch (error) {
+      if (!(error instanceof StoreConflict) || error.collection !== NODE_LEASES) throw error;
+    }
   }
 }
 
