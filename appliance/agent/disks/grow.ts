@@ -2,7 +2,7 @@ import type { InstallPlan } from '#shared/contract/plan.ts';
 import { mkdirSync } from 'node:fs';
 import { AppError } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
-import { runCommand, tryCommand } from '../process/command.ts';
+import { commandFailure, runCommand, tryCommand } from '../process/command.ts';
 import { parseBlkid, rereadPartitions } from './file-systems.ts';
 import { type DiskLocations, listDisksBySerial, listPartitions, type Partition } from './disks.ts';
 import type { Stage } from '../report/stage.ts';
@@ -64,8 +64,7 @@ export async function growFileSystem(path: string, sizeBytes: number): Promise<s
     case 'ext4': {
       // 1: errors were corrected.
       const checked = await tryCommand('e2fsck', ['-f', '-p', path]);
-      if (checked.status > 1)
-        throw new AppError('COMMAND_FAILED', `e2fsck ${path}: ${checked.stdout.trim()}`);
+      if (checked.status > 1) throw commandFailure(`e2fsck ${path}`, checked);
       await runCommand('resize2fs', [path]);
       return `${type} grown`;
     }

@@ -3,6 +3,7 @@ import { AppError } from '#shared/errors/app-error.ts';
 import {
   type CommandOptions,
   type CommandResult,
+  endedBySignal,
   signalOf,
   tryCommand,
 } from '../process/command.ts';
@@ -30,11 +31,9 @@ export function refuseEnd(stderr: string, signal: string | undefined): void {
   // No tool that reads an image begins its complaints so.
   if (stderr.startsWith(NOT_STARTED)) throw notStarted(stderr);
   if (signal === undefined) return;
-  // The kernel ends it where memory ends.
-  const why = signal === 'SIGKILL' ? 'it takes more memory than the appliance has' : 'it crashed';
   throw new AppError(
     'IMAGE_INVALID',
-    `the program that reads the image was ended by ${signal}: ${why}`,
+    `the program that reads the image cannot: ${endedBySignal(signal)}`,
     {
       details: { signal },
       hint: 'fetch the image again and compare its checksum; if it is right, make a plain one of it: qemu-img convert -O qcow2 OLD NEW',

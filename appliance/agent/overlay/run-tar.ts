@@ -4,6 +4,7 @@ import { mkdirSync, realpathSync, rmdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Writable } from 'node:stream';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
+import { endedBySignal, signalOf } from '../process/command.ts';
 import { PERL, planConfineCommand } from '../process/held-namespace.ts';
 
 /** The dynamic loader of each architecture, where every Debian has it. */
@@ -42,7 +43,10 @@ const MAX_COMPLAINT_LENGTH = 8192;
 /** GNU tar, unpacking what is written into it. */
 export interface RunningTar {
   readonly input: Writable;
-  /** Resolves when it has ended, with what it complained of first, a warning included, or null. */
+  /**
+   * Resolves when it has ended, with what it complained of first, a warning included, or null.
+   * @throws AppError COMMAND_FAILED when it did not even start; PACKAGE_INVALID when it was ended
+   */
   readonly ended: Promise<string | null>;
   /** Ends tar at once. */
   kill(): void;
@@ -72,6 +76,7 @@ export function startTar(rootPath: string): RunningTar {
     { env: { LC_ALL: 'C', TZ: 'UTC0' }, stdio: ['pipe', 'ignore', 'pipe'] },
   );
   let said = '';
+  let isKilled = false;
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     if (said.length < MAX_COMPLAINT_LENGTH) said += text;
     if (firstComplaint(said) !== null) child.kill('SIGKILL');
@@ -82,11 +87,36 @@ export function startTar(rootPath: string): RunningTar {
     child.on('error', reject);
     child.on('close', (status, signal) => {
       const complaint = firstComplaint(`${said}\n`);
-      if (status === 0) resolve(complaint);
-      else resolve(complaint ?? `tar ended with ${signal ?? status}: ${said.trim()}`);
+      if (status === 0 || complaint !== null) resolve(complaint);
+      else if (isKilled) resolve(`tar was ended`);
+      else reject(refuseEnd(said, signal ?? signalOf(status ?? 0)));
     });
   }).finally(() => rmdirSync(toolsPath));
-  return { input: child.stdin, ended, kill: () => void child.kill('SIGKILL') };
+  const kill = (): void => {
+    isKilled = true;
+    child.kill('SIGKILL');
+  };
+  return { input: child.stdin, ended, kill };
+}
+
+/** Of tar that has ended without a word of its own. */
+function refuseEnd(said: string, signal: string | undefined): AppError {
+  if (signal !== undefined)
+    return new AppError(
+      'PACKAGE_INVALID',
+      `the package cannot be unpacked by tar: ${endedBySignal(signal)}`,
+      {
+        hint: 'make it anew with tar -C DIR -czf x.tar.gz .',
+      },
+    );
+  const [reason = ''] = said.trim().split('\n');
+  return new AppError(
+    'COMMAND_FAILED',
+    `tar could not be started in the appliance: ${reason.slice(0, 500)}`,
+    {
+      hint: 'this tells nothing of the package; gnt-appliance build makes the appliance anew',
+    },
+  );
 }
 
 function makeToolsDirectory(path: string): void {

@@ -1,7 +1,8 @@
 import { spawn } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import type { Readable } from 'node:stream';
-import { AppError } from '#shared/errors/app-error.ts';
+import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { SYSTEM_PATH } from '#shared/process/system-path.ts';
 import { MIB } from '#shared/units/bytes.ts';
 
@@ -44,6 +45,7 @@ export function tryCommand(
       env: { PATH: SYSTEM_PATH, LC_ALL: 'C' },
       stdio: [options.input === undefined ? 'ignore' : 'pipe', ...outputs],
     });
+    goFirst(child.pid);
     const kept = outputs.map(() => '');
     for (const index of outputs.keys()) {
       // Its type does not say that what it writes to is read here.
@@ -63,6 +65,19 @@ export function tryCommand(
   });
 }
 
+/**
+ * What a tool reads may make it want all memory: then it goes, and not the agent, who can say so.
+ * @param pid undefined where it was not started
+ */
+function goFirst(pid: number | undefined): void {
+  try {
+    if (pid !== undefined) writeFileSync(`/proc/${pid}/oom_score_adj`, '1000');
+  } catch (error) {
+    // It has ended already.
+    if (!['ENOENT', 'ESRCH'].includes(systemCodeOf(error) ?? '')) throw error;
+  }
+}
+
 /** @returns the signal that ended a program, by its status; undefined when it ended by itself */
 export function signalOf(status: number): string | undefined {
   const [name] =
@@ -79,8 +94,24 @@ export async function runCommand(
 ): Promise<string> {
   const result = await tryCommand(command, args, options);
   if (result.status !== 0) {
-    const reason = result.stderr.trim().split('\n').at(-1) || `exit status ${result.status}`;
-    throw new AppError('COMMAND_FAILED', `${command} ${args.join(' ')}: ${reason}`);
+    throw commandFailure(`${command} ${args.join(' ')}`, result);
   }
   return result.stdout;
+}
+
+/**
+ * @param what was tried
+ * @returns AppError COMMAND_FAILED with the last line that the tool wrote, or the signal that ended it
+ */
+export function commandFailure(what: string, { status, stdout, stderr }: CommandResult): AppError {
+  const signal = signalOf(status);
+  const said = (stderr.trim() || stdout.trim()).split('\n').at(-1) || `exit status ${status}`;
+  const reason = signal === undefined ? said : endedBySignal(signal);
+  return new AppError('COMMAND_FAILED', `${what}: ${reason}`);
+}
+
+/** The kernel ends a program where memory ends. */
+export function endedBySignal(signal: string): string {
+  const why = signal === 'SIGKILL' ? 'it takes more memory than the appliance has' : 'it crashed';
+  return `it was ended by ${signal}: ${why}`;
 }

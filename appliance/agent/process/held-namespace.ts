@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { AppError } from '#shared/errors/app-error.ts';
-import { runCommand } from './command.ts';
+import { commandFailure, tryCommand } from './command.ts';
 import { CONFINE_PROGRAM } from './confine-program.ts';
 
 const COMMAND_PATH = '/usr/sbin:/usr/bin:/sbin:/bin';
@@ -79,6 +79,10 @@ export class HeldNamespace implements AsyncDisposable {
 
   /** The holder is named behind the mode. */
   async #call(mode: string, ...args: readonly string[]): Promise<void> {
-    await runCommand(PERL, planConfineCommand(mode, String(this.holderPid), ...args));
+    const result = await tryCommand(
+      PERL,
+      planConfineCommand(mode, String(this.holderPid), ...args),
+    );
+    if (result.status !== 0) throw commandFailure(`${mode} ${args.join(' ')}`, result);
   }
 }

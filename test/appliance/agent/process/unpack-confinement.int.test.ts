@@ -59,6 +59,26 @@ test('tar has no network, few capabilities and a filter of system calls', async 
 });
 
 /** The last of the processes that start each other, once it is the program that unpacks. */
+test('tar that a signal ends, and tar that cannot start, are told apart', async () => {
+  const root = mkdtempSync(join(tmpdir(), 'gnt-unpack-'));
+  const tar = startTar(root);
+  try {
+    process.kill(await waitForTar(), 'SIGKILL');
+    const ended = { code: 'PACKAGE_INVALID', message: /ended by SIGKILL: it takes more memory/ };
+    await assert.rejects(tar.ended, ended);
+    const module = join(import.meta.dirname, '../../../../appliance/agent/overlay/run-tar.ts');
+    const program = `const { startTar } = await import(${JSON.stringify(module)});
+      await startTar(${JSON.stringify(root)}).ended.catch((error) => console.log(error.code, error.message))`;
+    const without = ['--bounding-set', '-sys_admin', '--inh-caps', '-sys_admin'];
+    const node = [process.execPath, '--input-type=module', '-e', program];
+    const { stdout } = await tryCommand('setpriv', [...without, ...node]);
+    assert.match(stdout, /^COMMAND_FAILED tar could not be started in the appliance: unshare: /);
+  } finally {
+    tar.kill();
+    rmSync(root, { recursive: true });
+  }
+});
+
 async function waitForTar(): Promise<number> {
   for (;;) {
     const found = descendantsOf(process.pid).find((pid) => {

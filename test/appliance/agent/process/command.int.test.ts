@@ -1,0 +1,30 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { runCommand, tryCommand } from '../../../../appliance/agent/process/command.ts';
+import { HeldNamespace } from '../../../../appliance/agent/process/held-namespace.ts';
+
+test('a tool of the agent is the first to go where memory ends', async () => {
+  const { stdout } = await tryCommand('sh', ['-c', 'read line; cat /proc/self/oom_score_adj'], {
+    input: 'go\n',
+  });
+  assert.equal(stdout, '1000\n');
+});
+
+test('a tool that a signal ended says so, with what it means', async () => {
+  for (const [signal, why] of [
+    ['KILL', 'it takes more memory'],
+    ['SEGV', 'it crashed'],
+  ] as const)
+    await assert.rejects(runCommand('sh', ['-c', `echo working >&2; kill -${signal} $$`]), {
+      code: 'COMMAND_FAILED',
+      message: new RegExp(`ended by SIG${signal}: ${why}`),
+    });
+});
+
+test('a mount that cannot be taken away is named, and the program that tried is not shown', async () => {
+  await using namespace = await HeldNamespace.open({ script: ':', root: '/' });
+  await assert.rejects(namespace.detach('/nowhere'), {
+    code: 'COMMAND_FAILED',
+    message: 'detach /nowhere: confine: umount2: No such file or directory',
+  });
+});
