@@ -5,6 +5,11 @@ import { isAppError, messageOf } from '#shared/errors/app-error.ts';
 import type { StageFailure, StageObserver, StageReporter } from './stage.ts';
 
 const MIN_PROGRESS_INTERVAL_MS = 1_000;
+/**
+ * What scripts and hooks print reaches the serial console up to this: it takes some ten kilobytes a
+ * second in an emulated machine, and the agent waits for it. The host keeps the end of it only.
+ */
+const MAX_CONSOLE_BYTES = 64 * 1024;
 const MAX_SUMMARY_LENGTH = 1024;
 const MAX_MESSAGE_LENGTH = 4096;
 const MAX_HINT_LENGTH = 1024;
@@ -35,6 +40,14 @@ export function createReporter(options: ReporterOptions): Reporter {
   let lastProgressAtMs = -Infinity;
   /** Of the log, for what scripts and hooks print; negative when there was more. */
   let roomBytes = MAX_INSTALL_LOG_BYTES;
+  let consoleRoomBytes = MAX_CONSOLE_BYTES;
+
+  /** What the agent itself says is always printed. */
+  function printOutput(line: string): void {
+    if (consoleRoomBytes < 0) return;
+    consoleRoomBytes -= line.length + 1;
+    print(consoleRoomBytes < 0 ? 'what else is printed is in the log only' : line);
+  }
 
   function reporterFor(stage: InstallStage): StageReporter {
     const log: StageReporter['log'] = (line, stream = 'agent') => {
@@ -45,7 +58,7 @@ export function createReporter(options: ReporterOptions): Reporter {
       }
       const text = clean(line, MAX_LOG_LINE_LENGTH);
       send({ type: 'log', atMs: uptimeMs(), stage, stream, line: text });
-      print(`${stamp()} ${stage}: ${text}`);
+      (stream === 'agent' ? print : printOutput)(`${stamp()} ${stage}: ${text}`);
     };
     return {
       log,

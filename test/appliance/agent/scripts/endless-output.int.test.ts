@@ -4,7 +4,8 @@ import { type InstallEvent, MAX_INSTALL_LOG_BYTES } from '#shared/contract/insta
 import { createReporter } from '../../../../appliance/agent/report/reporter.ts';
 import { NO_WORLD, runConfined } from '../../../../appliance/agent/scripts/confine.ts';
 
-const MIB = 1024 ** 2;
+const KIB = 1024;
+const MIB = KIB ** 2;
 /** Eight times what the log holds. */
 const PRINTED_BYTES = 64 * MIB;
 
@@ -40,7 +41,8 @@ for (const [what, script] of [
     assert.equal(end.isSuccess, false);
     assert.ok(hasEnded, 'its other lines are read to their end');
     assert.ok(sentBytes <= MAX_INSTALL_LOG_BYTES, `${sentBytes} bytes were sent`);
-    assert.ok(printedBytes < 2 * MAX_INSTALL_LOG_BYTES, `${printedBytes} bytes were printed`);
+    // The agent waits for the console, which took 12 minutes for as much as the log holds.
+    assert.ok(printedBytes < 128 * KIB, `${printedBytes} bytes were printed`);
     if (what === 'one line') return;
     assert.match(last?.type === 'log' ? last.line : '', /^the log is full/);
     stage.log('still heard');
