@@ -2,6 +2,7 @@ import { Readable } from 'node:stream';
 import type Router from '@koa/router';
 import type { RouterContext } from '@koa/router';
 import { opcode, type Opcode } from '#shared/contract/opcode.ts';
+import { countJsonValues } from '#shared/json/count-values.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
 import { parseInput } from '../api/http-errors.ts';
 import { MAX_BODY_BYTES, readBody } from '../api/read-body.ts';
@@ -13,6 +14,11 @@ import type { RapiUser, Role } from './users-file.ts';
 
 /** A query has filters at most; only a writer may send documents. */
 const MAX_READER_BODY_BYTES = 64 * 1024;
+/**
+ * More than the largest set of boot environments has. A parser takes 25 ms for as many lists in each
+ * other, and ten seconds, in which nobody else is served, for those that the bytes would allow.
+ */
+const MAX_BODY_VALUES = 50_000;
 
 export interface RapiRequest {
   /** Who asks; nobody may do or see anything where there is no need to say it. */
@@ -70,6 +76,9 @@ async function readRequest(context: RouterContext<RapiState>, role: Role): Promi
   if (bytes.length === 0) return undefined;
   if (context.is('application/json') === false) {
     throw new RapiFailure(415, 'the body must be application/json');
+  }
+  if (countJsonValues(bytes, MAX_BODY_VALUES) > MAX_BODY_VALUES) {
+    throw new RapiFailure(413, `the body has more than ${MAX_BODY_VALUES} values`);
   }
   const value = parseJson(bytes);
   if (value === undefined) throw new RapiFailure(400, 'Unable to parse JSON data');

@@ -158,6 +158,15 @@ test('to a bound user the instances and jobs of others do not exist', async () =
   assert.equal((await ask(`/2/jobs/${id}`, { user: 'alice', method: 'DELETE' })).status, 404);
 });
 
+test('a body of a hundred thousand values is refused before one of them is made', async () => {
+  const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`;
+  for (const body of [`{"os":${deep}}`, `{"os":[${'{},'.repeat(100_000)}{}]}`]) {
+    const answer = await ask('/2/instances', { user: 'alice', method: 'POST', body });
+    assert.equal(answer.status, 413, JSON.stringify(answer.body));
+    assert.match(JSON.stringify(answer.body), /more than 50000 values/);
+  }
+});
+
 test('BootEnvs and profiles are made, read and removed by users that are bound to nothing', async () => {
   const submit = async (method: string, path: string, body?: object, user = 'writer') => {
     const answer = await ask(path, { user, method, body: body && JSON.stringify(body) });
