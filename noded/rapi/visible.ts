@@ -5,7 +5,7 @@ import { isWithin, nameSubmitter } from '#shared/contract/submitter.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { Overview } from '../cluster/overview.ts';
 import type { JobService } from '../jobs/job-service.ts';
-import type { InstanceIndex } from '../records/instance-index.ts';
+import type { IndexedInstance, InstanceIndex } from '../records/instance-index.ts';
 import { noInstance } from '../records/instance-repository.ts';
 import type { RapiUser } from './users-file.ts';
 
@@ -31,18 +31,21 @@ export interface Visible {
 }
 
 export function createVisible({ overview, index, jobs }: VisibleSources): Visible {
-  const namesFor = async ({ scope }: RapiUser): Promise<readonly string[]> =>
-    (await index.list()).filter((each) => isWithin(scope, each)).map(({ name }) => name);
+  const listFor = async ({ scope }: RapiUser): Promise<readonly IndexedInstance[]> =>
+    (await index.list()).filter((each) => isWithin(scope, each));
   const filterJobs = async (
     user: RapiUser,
     all: readonly JobRecord[],
   ): Promise<readonly JobRecord[]> => {
     if (user.scope === null) return all;
-    const names = new Set(await namesFor(user));
+    const namedAt = new Map((await listFor(user)).map((each) => [each.name, namedSince(each)]));
     const own = nameSubmitter({ user: user.name });
-    return all.filter(
-      ({ submitter, instance }) => submitter === own || (instance !== null && names.has(instance)),
-    );
+    return all.filter(({ submitter, instance, receivedAtMs }) => {
+      if (submitter === own) return true;
+      // A job names an instance, and the name may have been another's when it was asked for.
+      const sinceMs = instance === null ? undefined : namedAt.get(instance);
+      return sinceMs !== undefined && receivedAtMs >= sinceMs;
+    });
   };
   const instanceSlices = async function* ({
     scope,
@@ -53,7 +56,7 @@ export function createVisible({ overview, index, jobs }: VisibleSources): Visibl
   return {
     instances: async (user) => (await Array.fromAsync(instanceSlices(user))).flat(),
     instanceSlices,
-    instanceNames: namesFor,
+    instanceNames: async (user) => (await listFor(user)).map(({ name }) => name),
     instance: async ({ scope }, name) => {
       const found = await overview.instance(name);
       if (!isWithin(scope, found)) throw noInstance(name);
@@ -69,4 +72,9 @@ export function createVisible({ overview, index, jobs }: VisibleSources): Visibl
       });
     },
   };
+}
+
+/** Since when it has had its name. A copy has the time of its original's last renaming. */
+function namedSince({ createdAtMs, namedAtMs = 0 }: IndexedInstance): number {
+  return Math.max(createdAtMs, namedAtMs);
 }

@@ -30,6 +30,7 @@ export type IndexedInstance = Pick<
   | 'communication'
   | 'serialNo'
   | 'createdAtMs'
+  | 'namedAtMs'
   | 'modifiedAtMs'
 > & {
   /** What all its disks together may grow to on its node. */
@@ -207,7 +208,7 @@ class SharedParts {
   indexed(record: InstanceRecord): IndexedInstance {
     const { uuid, name, adminState, stoppedByJob, installState, diskTemplate, communication } =
       record;
-    const { serialNo, createdAtMs, modifiedAtMs } = record;
+    const { serialNo, createdAtMs, namedAtMs, modifiedAtMs } = record;
     return {
       uuid,
       name,
@@ -225,6 +226,7 @@ class SharedParts {
       communication,
       serialNo,
       createdAtMs,
+      ...(namedAtMs !== undefined && { namedAtMs }),
       modifiedAtMs,
     };
   }

@@ -319,7 +319,10 @@ export function createInstanceRepository(
       );
     },
     update: (uuid, change, also) => commitChange(uuid, change, also),
-    rename: (uuid, newName) => commitChange(uuid, (instance) => ({ ...instance, name: newName })),
+    rename: (uuid, newName) =>
+      commitChange(uuid, (instance) => {
+        return { ...instance, name: newName, namedAtMs: clock.now() };
+      }),
     remove: (uuid) => remove(uuid),
     forget: (uuid, node) => remove(uuid, () => planForgotten(store, uuid), node),
     ...createDepartures(store),

@@ -249,6 +249,8 @@ export const instanceRecord = z.object({
    */
   beforeReinstall: formerState.nullable().default(null),
   createdAtMs: z.number(),
+  /** When it was renamed last. Absent: it has the name that it was made with. */
+  namedAtMs: z.number().optional(),
   modifiedAtMs: z.number(),
   serialNo: z.number().int(),
 });

@@ -167,6 +167,32 @@ test('a body of a hundred thousand values is refused before one of them is made'
   }
 });
 
+test('a name that was another’s does not bring its jobs along, by a new instance or by renaming', async () => {
+  const plain = { no_install: true, os_image: 'https://example.com/a.raw' };
+  const submit = async (user: string, method: string, path: string, body?: object) => {
+    const answer = await ask(path, { user, method, body: body && JSON.stringify(body) });
+    return JSON.stringify(await ended(Number(answer.body)));
+  };
+  const asked = { osparams: { dbhost: 'of-the-former' } };
+  for (const name of ['former1', 'former2']) {
+    assert.match((await create(name, { ...plain, ...asked })).job, /"status":"success"/);
+    const removed = await submit('writer', 'DELETE', `/2/instances/${name}`);
+    assert.match(removed, /"status":"success"/);
+  }
+  const tags = ['team-b'];
+  for (const name of ['former1', 'b-own'])
+    assert.match((await create(name, { ...plain, tags }, 'bob')).job, /"status":"success"/);
+  const rename = { new_name: 'former2', ip_check: false, name_check: false };
+  const renamed = await submit('bob', 'PUT', '/2/instances/b-own/rename', rename);
+  assert.match(renamed, /"status":"success"/);
+  const info = await submit('writer', 'GET', '/2/instances/former2/info');
+  assert.match(info, /"status":"success"/);
+  const all = (await ask('/2/jobs?bulk=1', { user: 'bob' })).body as readonly Dict[];
+  const seen = JSON.stringify(all);
+  assert.ok(!seen.includes('of-the-former') && !seen.includes('INSTANCE_REMOVE(former'), seen);
+  assert.match(seen, /INSTANCE_QUERY_DATA\(former2/, 'what others do with it now is seen');
+});
+
 test('BootEnvs and profiles are made, read and removed by users that are bound to nothing', async () => {
   const submit = async (method: string, path: string, body?: object, user = 'writer') => {
     const answer = await ask(path, { user, method, body: body && JSON.stringify(body) });
