@@ -10,6 +10,7 @@ import type { Lab } from '../../../scripts/demo/lab.ts';
 import { askSocket } from '../../lab/ask-socket.ts';
 import { findWrongClaims, type Row } from '../find-violations.ts';
 import type { Asked } from './cluster-jobs.ts';
+import { isOnItsWay, judgeMoving } from './judge-moving.ts';
 import type { Place } from './strike.ts';
 
 const CLAIMS = ['claim-name', 'claim-ip', 'claim-mac', 'claim-network-ip'];
@@ -50,6 +51,7 @@ export async function judgeCluster(
     ...judgeOutcomes(asked, jobs),
     ...judgeCreations(asked, jobs[0] ?? [], instances, ran),
     ...(await judgeNodes(places, instances)),
+    ...(await judgeWays(places, instances, asked, jobs[0] ?? [])),
   ];
 }
 
@@ -135,7 +137,7 @@ async function judgeNodes(
     const { body } = await askSocket(paths.metadControlSocket, '/v1/status');
     const here = {
       disks: (await readdir(paths.disksDir)).filter(
-        (entry) => !entry.startsWith('.') && !isOnItsWay(entry, name, instances),
+        (entry) => !entry.startsWith('.') && !isOnItsWay(entry),
       ),
       machine: await readdir(paths.vmDir).catch((): string[] => []),
       view: metadStatus.parse(JSON.parse(body)).instances.map(({ uuid }) => uuid),
@@ -159,14 +161,26 @@ async function judgeNodes(
   return problems;
 }
 
-/**
- * What a move that failed has left, for ten minutes: disks that have left wait until the node of
- * their instance says that it has its own, and those that came wait for the rest.
- */
-function isOnItsWay(entry: string, node: string, instances: readonly InstanceRecord[]): boolean {
-  const [, what, uuid] = /^(leaving|copying)-(.+)$/.exec(entry) ?? [];
-  if (what === 'copying') return true;
-  return instances.some((instance) => instance.uuid === uuid && instance.primaryNode !== node);
+async function judgeWays(
+  places: readonly Place[],
+  instances: readonly InstanceRecord[],
+  asked: readonly Asked[],
+  jobs: readonly JobRecord[],
+): Promise<readonly string[]> {
+  const disks = await Promise.all(
+    places.map(async ({ name, lab }) => ({
+      node: name,
+      entries: await readdir(lab.paths.disksDir),
+    })),
+  );
+  const moves = asked.flatMap(({ opcode, answer }) => {
+    if (opcode.opcode !== 'INSTANCE_MOVE' && opcode.opcode !== 'INSTANCE_MIGRATE') return [];
+    if (opcode.node === undefined) return [];
+    const job = jobs.find(({ id }) => answer.kind === 'accepted' && id === answer.id);
+    return [{ to: opcode.node, isDone: job?.status === 'success' }];
+  });
+  const removals = asked.filter(({ opcode }) => opcode.opcode === 'INSTANCE_REMOVE').length;
+  return judgeMoving(disks, instances, moves, removals);
 }
 
 async function countScripts(places: readonly Place[]): Promise<ReadonlyMap<string, number>> {
