@@ -1,3 +1,4 @@
+import { writeSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { systemClock } from '#shared/clock/clock.ts';
@@ -44,18 +45,34 @@ let command: Command | null = null;
 
 /** Does what the arguments say and ends the process. */
 export async function runProgram(): Promise<void> {
-  // A reader that went away (`| head`) is no failure.
-  for (const stream of [stdout, stderr]) {
-    stream.on('error', (error) => {
-      if (systemCodeOf(error) === 'EPIPE') process.exit(exitStatus);
-      throw error;
-    });
-  }
+  for (const stream of [stdout, stderr]) stream.on('error', endUnwritten);
   // Wipes the arguments from what ps shows; the memory behind it is this process's own.
   if (hasSensitiveArguments(given)) process.title = `${program} ${given[0] ?? ''}`.trim();
   await main();
   await Promise.all([flush(stdout), flush(stderr)]);
   process.exit(exitStatus);
+}
+
+/** A reader that went away (`| head`) is no failure; a full disk behind a `>` is one. */
+function endUnwritten(error: Error): never {
+  if (systemCodeOf(error) === 'EPIPE') process.exit(exitStatus);
+  const full = systemCodeOf(error) === 'ENOSPC';
+  const failure = failureOf(
+    new AppError(
+      full ? 'DISK_FULL' : 'COMMAND_FAILED',
+      `what the command prints cannot be written: ${error.message}`,
+      {
+        hint: 'what it did is done; repeat what only shows something where there is room',
+        cause: error,
+      },
+    ),
+  );
+  try {
+    writeSync(stderr.fd, `${renderFailure(failure, terminal.errors, isDebug).join('\n')}\n`);
+  } catch {
+    // Nobody can be told.
+  }
+  process.exit(Math.max(exitStatus, failure.exitStatus));
 }
 
 async function main(): Promise<void> {

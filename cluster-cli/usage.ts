@@ -74,14 +74,85 @@ export function errorOfUsage(
   const message = withoutValues(first, argv);
   const near = suggestFor(message, root, argv);
   if (error.code === 'commander.unknownCommand') {
+    const meant = elsewhere(message, root);
+    if (meant !== null) return new AppError('USAGE', message, { hint: meant });
     const help = near ? `did you mean ${near}?` : `see: ${program} --help`;
     return new AppError('USAGE', message, { hint: help });
   }
-  const known = OF_OPTIONS.find(([option]) => message.includes(option))?.[1];
+  const known = [...OF_OPTIONS, ...OTHERS_OPTIONS].find(([option]) =>
+    message.includes(option),
+  )?.[1];
   return new AppError('USAGE', message, {
     hint: near ? `did you mean ${near}?` : (known ?? helpHint),
   });
 }
+
+/** What incus, multipass, virsh and docker call it, in the order in which it is looked for here. */
+const OTHERS_COMMANDS: Readonly<Record<string, readonly string[]>> = {
+  ls: ['list'],
+  ps: ['list'],
+  create: ['add', 'launch'],
+  new: ['add', 'launch'],
+  init: ['add'],
+  define: ['add'],
+  run: ['launch'],
+  delete: ['remove'],
+  del: ['remove'],
+  rm: ['remove'],
+  destroy: ['remove', 'stop'],
+  purge: ['remove'],
+  undefine: ['remove'],
+  show: ['info'],
+  get: ['info'],
+  dominfo: ['info'],
+  describe: ['info'],
+  status: ['info', 'list'],
+  restart: ['reboot'],
+  poweroff: ['stop'],
+  halt: ['stop'],
+  shell: ['ssh'],
+  login: ['ssh'],
+  mv: ['rename'],
+  clone: ['copy'],
+  cp: ['copy', 'push', 'pull'],
+  transfer: ['push', 'pull'],
+  file: ['push', 'pull'],
+  rebuild: ['reinstall'],
+  resize: ['grow-disk'],
+  edit: ['modify'],
+  set: ['modify'],
+  config: ['modify', 'info'],
+  restore: ['restore-snapshot'],
+  snapshots: ['list-snapshots'],
+  attach: ['modify', 'connect'],
+  detach: ['modify', 'disconnect'],
+  logs: ['log'],
+};
+
+/** The words for it here; null: it is nobody's, or nothing here is like it. */
+function elsewhere(message: string, root: Command): string | null {
+  const [, word = ''] = /^unknown command '([^']*)'$/.exec(message) ?? [];
+  const isHere = (name: string): boolean =>
+    root.commands.some((each) => each.name() === name || each.aliases().includes(name));
+  const words = (Object.hasOwn(OTHERS_COMMANDS, word) ? OTHERS_COMMANDS[word] : [])?.filter(isHere);
+  if (words === undefined || words.length === 0) return null;
+  return `here it is ${words.map((name) => `${root.name()} ${name}`).join(' or ')}`;
+}
+
+/** Options of others, as they are told of, and what is written here. */
+const OTHERS_OPTIONS: readonly (readonly [option: string, hint: string])[] = [
+  ["unknown option '--format'", 'write --json, or -o FIELDS with --separator'],
+  ["unknown option '--yes'", 'write --force'],
+  ["unknown option '--cloud-init'", 'write --user-data FILE'],
+  ["unknown option '--image'", 'write --os-image NAME, PATH or URL'],
+  ["unknown option '--memory'", 'write -B memory=2G'],
+  ["unknown option '--ram'", 'write -B memory=2G'],
+  ["unknown option '--cpus'", 'write -B vcpus=2'],
+  ["unknown option '--vcpus'", 'write -B vcpus=2'],
+  ["unknown option '--disk-size'", 'write -s 10G'],
+  ["unknown option '--network'", 'write --net 0:network=NAME,ip=pool; gnt-network list shows them'],
+  ["unknown option '--name'", 'the name is the last word, without an option'],
+];
 
 /** Where help would not say what to write instead of a word that others have. */
 const OF_OPTIONS: readonly (readonly [option: string, hint: string])[] = [

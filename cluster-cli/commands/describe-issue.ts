@@ -9,6 +9,7 @@ export type Issue = z.core.$ZodIssue;
 const OPTIONS: Readonly<Record<string, string>> = {
   name: 'name',
   newName: 'new name',
+  snapshot: 'snapshot',
   disks: '--disk',
   nics: '--net',
   memoryMiB: 'memory',

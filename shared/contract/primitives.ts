@@ -47,7 +47,10 @@ export const fileName = z
 /** A moment of an instance's disks, as its operator calls it. */
 export const snapshotName = z
   .string()
-  .regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/, 'not a name of a snapshot');
+  .regex(
+    /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/,
+    'not a name of a snapshot: use letters, digits, dots, dashes and underscores, 64 at most',
+  );
 export const sha256Hex = z.string().regex(/^[0-9a-f]{64}$/, 'not a SHA-256 in hex');
 export const base64 = z.base64();
 /** The last moment that a Date can hold, and be written as text. */

@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { closeSync, openSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { runProgram } from './support/run-program.ts';
 
@@ -65,4 +68,37 @@ test('help for a command that does not exist is an error that names the nearest'
   const far = await runProgram('gnt-instance', ['xyzzy', '--help'], { root: '/nonexistent' });
   assert.equal(far.status, 2);
   assert.match(far.stderr, /unknown command 'xyzzy'\nhint: see: gnt-instance --help/);
+});
+
+test('words of other programs are told in those of here', async () => {
+  for (const [program, words, hint] of [
+    ['gnt-instance', ['ls'], 'here it is gnt-instance list'],
+    ['gnt-instance', ['delete', 'web1'], 'here it is gnt-instance remove'],
+    ['gnt-instance', ['create', 'web1'], 'here it is gnt-instance add or gnt-instance launch'],
+    ['gnt-network', ['create', 'lan'], 'here it is gnt-network add'],
+    ['gnt-instance', ['list', '--format', 'json'], 'write --json, or -o FIELDS with --separator'],
+    ['gnt-instance', ['launch', '--cpus', '2', 'debian/12', 'web1'], 'write -B vcpus=2'],
+  ] as const) {
+    const { status, stderr } = await runProgram(program, words, { root: '/nonexistent' });
+    assert.equal(status, 2);
+    assert.ok(stderr.endsWith(`\nhint: ${hint}\n`), stderr);
+  }
+});
+
+test('a full disk behind what is printed is an error by its name', async () => {
+  const main = join(import.meta.dirname, '../../cluster-cli/main.ts');
+  const full = openSync('/dev/full', 'w');
+  try {
+    const { status, stderr } = spawnSync(process.execPath, [main, '--help'], {
+      ...{ encoding: 'utf8', stdio: ['ignore', full, 'pipe'] },
+      env: { ...process.env, GNT_PROGRAM: 'gnt-instance' },
+    });
+    assert.equal(status, 1);
+    assert.match(
+      stderr,
+      /^error\[DISK_FULL\]: what the command prints cannot be written: .*\nhint: .*\n$/,
+    );
+  } finally {
+    closeSync(full);
+  }
 });

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import type { ExportInfo } from '#shared/contract/api.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
@@ -47,9 +48,14 @@ export async function runImport(
   options: ImportOptions,
 ): Promise<void> {
   const opcode = await composeAdd(context, name, { ...options, install: true });
-  const importFrom = options.srcDir ?? name;
+  const importFrom = options.srcDir === undefined ? name : pathOrName(options.srcDir);
   const job = await submitAndWatch(context, { ...opcode, importFrom }, options);
   if (job !== null && !options.json) context.note(`instance ${name} is imported`);
+}
+
+/** A file of here begins with a dot; else it is a name, or a whole path. */
+function pathOrName(text: string): string {
+  return /^\.{1,2}(\/|$)/.test(text) ? resolve(text) : text;
 }
 
 /** `gnt-backup remove`. @throws AppError, CommandFailure */

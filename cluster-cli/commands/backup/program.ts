@@ -57,7 +57,7 @@ export function createBackupProgram(context: Context): Command {
     options: [
       option(
         '--src-dir <directory>',
-        'the export: name of the exported instance (default: the same name), or a directory of the node with its whole path',
+        'the export: name of the exported instance (default: the same name), or a directory of the node: its whole path, or ./PATH',
         { group: 'Operating system:', complete: 'file' },
       ),
       ...installationOptions().filter(
