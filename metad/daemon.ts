@@ -4,7 +4,7 @@ import type { Clock } from '#shared/clock/clock.ts';
 import { METAD_FILE_SOCKET } from '#shared/contract/metad-control.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { programData } from '#shared/paths/program-file.ts';
-import { interfaceIndex } from '#shared/sys/libc.ts';
+import { interfaceIndex } from '#shared/sys/network-sockets.ts';
 import { DeviceBinding } from './channel/device-binding.ts';
 import { EventLog } from './channel/event-log.ts';
 import type { Instance } from './channel/instance.ts';

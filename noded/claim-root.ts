@@ -2,7 +2,7 @@ import { closeSync, mkdirSync, openSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { RootPaths } from '#shared/paths/root-paths.ts';
-import { tryLockFile } from '#shared/sys/libc.ts';
+import { tryLockFile } from '#shared/sys/file-locks.ts';
 
 /**
  * Makes this process the only node daemon of its root. Call it before anything else is touched:

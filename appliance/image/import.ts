@@ -9,7 +9,7 @@ import {
 import { describeUnfit } from '#shared/contract/unfit-appliance.ts';
 import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
 import { syncPath } from '#shared/files/durable.ts';
-import { exchangePaths } from '#shared/sys/libc.ts';
+import { exchangePaths } from '#shared/sys/files.ts';
 import { acquireLock } from './lock.ts';
 import { MANIFEST_NAME, verifyAppliance } from './manifest.ts';
 import { IMPORT_HINT, takeIn } from './take-in.ts';

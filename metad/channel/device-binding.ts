@@ -6,7 +6,8 @@ import { SERVICE_IPV4, SERVICE_IPV6 } from '#shared/contract/service-address.ts'
 import { messageOf } from '#shared/errors/app-error.ts';
 import type { ViewService } from '#shared/contract/view.ts';
 import type { Logger } from '#shared/log/log.ts';
-import { closeFd, interfaceIndex, openDeviceSocket, setHopLimit } from '#shared/sys/libc.ts';
+import { closeFd } from '#shared/sys/libc.ts';
+import { interfaceIndex, openDeviceSocket, setHopLimit } from '#shared/sys/network-sockets.ts';
 import { RETRY_LIMIT, V6_RETRY_LIMIT, whenReady } from './when-ready.ts';
 import { ServiceListeners } from './service-listeners.ts';
 import { RECEIVE_BUFFER_BYTES } from '../config/limits.ts';

@@ -5,7 +5,8 @@ import { SERVICE_IPV4, SERVICE_IPV6 } from '#shared/contract/service-address.ts'
 import type { ViewService } from '#shared/contract/view.ts';
 import { messageOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
-import { closeFd, openDeviceSocket, setHopLimit } from '#shared/sys/libc.ts';
+import { closeFd } from '#shared/sys/libc.ts';
+import { openDeviceSocket, setHopLimit } from '#shared/sys/network-sockets.ts';
 import { V6_RETRY_LIMIT, whenReady } from './when-ready.ts';
 
 export type OnServiceConnection = (service: ViewService, socket: Socket) => void;

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { Socket } from 'node:net';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
-import { openDeviceClientSocket, setHopLimit } from '#shared/sys/libc.ts';
+import { openDeviceClientSocket, setHopLimit } from '#shared/sys/network-sockets.ts';
 import type { Instance } from '../channel/instance.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;

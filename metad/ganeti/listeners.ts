@@ -3,7 +3,7 @@ import { createServer } from 'node:net';
 import type { Server, Socket } from 'node:net';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
-import { interfaceIndex, openDeviceSocket, setHopLimit } from '#shared/sys/libc.ts';
+import { interfaceIndex, openDeviceSocket, setHopLimit } from '#shared/sys/network-sockets.ts';
 import { parseRouteTable } from './route-table.ts';
 import { RECEIVE_BUFFER_BYTES } from '../config/limits.ts';
 import type { RouteTable } from './route-table.ts';

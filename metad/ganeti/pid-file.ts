@@ -10,7 +10,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
-import { tryLockFile, tryLockRecord } from '#shared/sys/libc.ts';
+import { tryLockFile, tryLockRecord } from '#shared/sys/file-locks.ts';
 
 /**
  * The pid file of the only metadata daemon of a host. It is locked from `claimPidFile` to the end

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { closeSync, rmSync } from 'node:fs';
 import { receiveDescriptor } from '#shared/sys/descriptors.ts';
-import { openUnixDatagrams } from '#shared/sys/libc.ts';
+import { openUnixDatagrams } from '#shared/sys/unix-sockets.ts';
 
 /** rw------- */
 const SOCKET_MASK = 0o177;

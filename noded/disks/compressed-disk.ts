@@ -4,7 +4,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { constants as zlib, createZstdCompress, createZstdDecompress } from 'node:zlib';
 import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
-import { findData } from '#shared/sys/libc.ts';
+import { findData } from '#shared/sys/files.ts';
 import { writeSparse } from './write-sparse.ts';
 
 /** Of one read, and of one piece that comes out of zstd. */

@@ -5,7 +5,7 @@ import { basename, join } from 'node:path';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { syncFlatDirectory, syncPath } from '#shared/files/durable.ts';
-import { findData } from '#shared/sys/libc.ts';
+import { findData } from '#shared/sys/files.ts';
 import { shareBlocks } from '../host/share-blocks.ts';
 import { copyVariables, type Installation } from './firmware-variables.ts';
 import { diskPath, takenBytes } from './install-disks.ts';

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
 import { AppError } from '#shared/errors/app-error.ts';
-import { findData } from '#shared/sys/libc.ts';
+import { findData } from '#shared/sys/files.ts';
 
 /** What is skipped where it is zeros, and sent where it is not. */
 const BLOCK_BYTES = 64 * 1024;

@@ -2,7 +2,7 @@ import { constants } from 'node:fs';
 import { type FileHandle, open, readdir, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
-import { isByteLocked, tryLockImage } from '#shared/sys/libc.ts';
+import { isByteLocked, tryLockImage } from '#shared/sys/file-locks.ts';
 import { listHolders } from '../host/process-facts.ts';
 
 /** RAW_LOCK_PERM_BASE and BLK_PERM_WRITE of QEMU's block/file-posix.c: who may write locks it. */

@@ -6,7 +6,7 @@ import type { MovedFile } from '#shared/contract/move.ts';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { syncFlatDirectory, syncPath } from '#shared/files/durable.ts';
 import { SerialQueue } from '#shared/serial/serial-queue.ts';
-import { dropCached } from '#shared/sys/libc.ts';
+import { dropCached } from '#shared/sys/files.ts';
 import { copyDir, dropCopy } from './copy-disks.ts';
 import { digestFile, writeBatch } from './data-blocks.ts';
 import { holdImages } from './hold-images.ts';

@@ -1,6 +1,6 @@
 import { closeSync, constants, openSync, readdirSync, readlinkSync } from 'node:fs';
 import { systemCodeOf } from '#shared/errors/app-error.ts';
-import { createMemoryFile } from '#shared/sys/libc.ts';
+import { createMemoryFile } from '#shared/sys/files.ts';
 import { KIB, MIB } from '#shared/units/bytes.ts';
 import { bound, readTail } from './bounded-log.ts';
 

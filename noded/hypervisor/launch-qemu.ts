@@ -1,6 +1,8 @@
 import { spawn } from 'node:child_process';
 import { closeSync, constants, openSync, writeSync } from 'node:fs';
-import { closeFd, createMemoryFile, openUnixListener } from '#shared/sys/libc.ts';
+import { createMemoryFile } from '#shared/sys/files.ts';
+import { closeFd } from '#shared/sys/libc.ts';
+import { openUnixListener } from '#shared/sys/unix-sockets.ts';
 import type { ConsoleLog } from '../host/console-log.ts';
 import { readBootId } from '../host/process-identity.ts';
 import type { GuestFiles } from './guest-files.ts';

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { AppError } from '#shared/errors/app-error.ts';
-import { closeFd, openUnixListener } from '#shared/sys/libc.ts';
+import { closeFd } from '#shared/sys/libc.ts';
+import { openUnixListener } from '#shared/sys/unix-sockets.ts';
 
 type Arguments = Readonly<Record<string, unknown>>;
 

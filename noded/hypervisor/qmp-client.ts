@@ -5,7 +5,7 @@ import { startDeadline } from '#shared/abort/deadline.ts';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
 import { LineSplitter } from '#shared/stream/lines.ts';
 import { sendDescriptor } from '#shared/sys/descriptors.ts';
-import { openUnixClient } from '#shared/sys/libc.ts';
+import { openUnixClient } from '#shared/sys/unix-sockets.ts';
 import { MIB } from '#shared/units/bytes.ts';
 
 /**

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { readBounded } from '#shared/files/read-bounded.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
-import { MAX_UNIX_PATH_BYTES } from '#shared/sys/libc.ts';
+import { MAX_UNIX_PATH_BYTES } from '#shared/sys/unix-sockets.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { parseProcessStat } from '../host/process-identity.ts';
 import type { ProcessIdentity } from '../host/process-identity.ts';

@@ -2,7 +2,8 @@ import { closeSync, constants, fstatSync, openSync } from 'node:fs';
 import { uuid } from '#shared/contract/primitives.ts';
 import { systemCodeOf } from '#shared/errors/app-error.ts';
 import { sendDescriptor } from '#shared/sys/descriptors.ts';
-import { closeFd, openUnixDatagrams } from '#shared/sys/libc.ts';
+import { closeFd } from '#shared/sys/libc.ts';
+import { openUnixDatagrams } from '#shared/sys/unix-sockets.ts';
 
 /** fcntl.h: a descriptor of the socket itself, which a link at its path does not lead away. */
 const O_PATH = 0o10000000;

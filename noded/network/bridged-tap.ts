@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync, writeFileSync } from 'node:fs';
 import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
-import { closeFd, openTap } from '#shared/sys/libc.ts';
+import { closeFd } from '#shared/sys/libc.ts';
+import { openTap } from '#shared/sys/network-sockets.ts';
 import type { ChannelTap } from './channel-network.ts';
 import { explainTunError } from './channel-network.ts';
 import { RouteNetlink } from './rtnetlink.ts';

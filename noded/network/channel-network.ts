@@ -2,7 +2,8 @@ import PQueue from 'p-queue';
 import { SERVICE_IPV4, SERVICE_IPV6 } from '#shared/contract/service-address.ts';
 import { AppError, isAppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
-import { closeFd, inNetworkNamespace, openTap as openTapDevice } from '#shared/sys/libc.ts';
+import { closeFd } from '#shared/sys/libc.ts';
+import { inNetworkNamespace, openTap as openTapDevice } from '#shared/sys/network-sockets.ts';
 import {
   applySysctls,
   hasIpv6,

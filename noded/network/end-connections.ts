@@ -1,6 +1,6 @@
 import type { GuestConnection } from '#shared/contract/guest-handover.ts';
 import { SERVICE_IPV4, SERVICE_IPV6 } from '#shared/contract/service-address.ts';
-import { addressBytes, inNetworkNamespace, sendTcpSegments } from '#shared/sys/libc.ts';
+import { addressBytes, inNetworkNamespace, sendTcpSegments } from '#shared/sys/network-sockets.ts';
 import { encodeSyn } from './tcp-segment.ts';
 
 export interface EndedConnections {

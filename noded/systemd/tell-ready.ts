@@ -1,6 +1,7 @@
 import { writeSync } from 'node:fs';
 import type { Logger } from '#shared/log/log.ts';
-import { closeFd, openUnixClient } from '#shared/sys/libc.ts';
+import { closeFd } from '#shared/sys/libc.ts';
+import { openUnixClient } from '#shared/sys/unix-sockets.ts';
 
 /**
  * Tells whoever started this service that it can be used: what waits for that (`systemctl start`,

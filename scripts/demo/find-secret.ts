@@ -1,6 +1,6 @@
 import { type FileHandle, open, readdir, readFile, readlink, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { findData } from '#shared/sys/libc.ts';
+import { findData } from '#shared/sys/files.ts';
 import { GIB, MIB } from '#shared/units/bytes.ts';
 
 /**

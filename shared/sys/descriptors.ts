@@ -1,6 +1,8 @@
 import koffi from 'koffi';
 import { systemCodeOf } from '../errors/app-error.ts';
-import { checked, SOL_SOCKET, unixAddress } from './libc.ts';
+import { checked } from './libc.ts';
+import { SOL_SOCKET } from './network-sockets.ts';
+import { unixAddress } from './unix-sockets.ts';
 
 /** Descriptors of open files that go from process to process (unix(7), SCM_RIGHTS). */
 const libc = koffi.load('libc.so.6');

@@ -1,4 +1,4 @@
-import { setCoreLimit, setUndumpable } from './libc.ts';
+import { setCoreLimit, setUndumpable } from './process-limits.ts';
 
 /**
  * One byte: too little for a core file, and the one value at which the kernel starts no program for

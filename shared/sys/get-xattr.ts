@@ -1,10 +1,8 @@
-import { getSystemErrorName } from 'node:util';
-import koffi from 'koffi';
-import { checked } from './libc.ts';
+import { checked, errorName, libc } from './libc.ts';
 
-const cLgetxattr = koffi
-  .load('libc.so.6')
-  .func('int64_t lgetxattr(const char *path, const char *name, void *value, size_t size)');
+const cLgetxattr = libc.func(
+  'int64_t lgetxattr(const char *path, const char *name, void *value, size_t size)',
+);
 /** linux/limits.h, XATTR_SIZE_MAX */
 const MAX_BYTES = 65_536;
 /** The file has no such attribute; its file system knows of none. */
@@ -19,8 +17,7 @@ export function getXattr(path: string, name: string): Buffer | undefined {
   const value = Buffer.alloc(MAX_BYTES);
   const length: unknown = cLgetxattr(path, name, value, value.length);
   if (typeof length === 'number' && length < 0) {
-    const code = getSystemErrorName(-koffi.errno());
-    if (ABSENT.includes(code)) return undefined;
+    if (ABSENT.includes(errorName())) return undefined;
   }
   return value.subarray(0, checked('lgetxattr', length));
 }

@@ -8,7 +8,7 @@ import type { Duplex } from 'node:stream';
 import { after, before, test } from 'node:test';
 import { metadStatus } from '#shared/contract/metad-control.ts';
 import { run } from '#shared/process/run.ts';
-import { inNetworkNamespace, openDeviceSocket } from '#shared/sys/libc.ts';
+import { inNetworkNamespace, openDeviceSocket } from '#shared/sys/network-sockets.ts';
 import { ChannelLab } from './support/channel-lab.ts';
 import type { Guest } from './support/channel-lab.ts';
 import { eventsAfter } from './support/control-events.ts';

@@ -1,7 +1,7 @@
 import { createSocket } from 'node:dgram';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { inNetworkNamespace, openDeviceSocket } from '#shared/sys/libc.ts';
+import { inNetworkNamespace, openDeviceSocket } from '#shared/sys/network-sockets.ts';
 import { answerDhcp } from '../../metad/dhcp/answer.ts';
 import { parseDhcpRequest } from '../../metad/dhcp/codec.ts';
 import { ChannelLab } from './support/channel-lab.ts';

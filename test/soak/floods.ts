@@ -1,7 +1,7 @@
 import { createSocket } from 'node:dgram';
 import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { inNetworkNamespace, openDeviceSocket } from '#shared/sys/libc.ts';
+import { inNetworkNamespace, openDeviceSocket } from '#shared/sys/network-sockets.ts';
 import { askFromGuest, connectFromGuest } from '../metad/support/guest-http.ts';
 import type { Attack, Attacker } from './attackers.ts';
 

@@ -13,7 +13,7 @@ import {
   type InstallReport,
 } from '#shared/contract/install-event.ts';
 import type { InstallPlan } from '#shared/contract/plan.ts';
-import { inNetworkNamespace, openDeviceSocket, openTap } from '#shared/sys/libc.ts';
+import { inNetworkNamespace, openDeviceSocket, openTap } from '#shared/sys/network-sockets.ts';
 
 const run = promisify(execFile);
 const GUEST_IP = '169.254.77.7';

@@ -1,6 +1,6 @@
 import { createWriteStream, read, writeSync } from 'node:fs';
 import { createInterface } from 'node:readline';
-import { inNetworkNamespace, openTap } from '#shared/sys/libc.ts';
+import { inNetworkNamespace, openTap } from '#shared/sys/network-sockets.ts';
 import { parseWireState, WIRE_DEVICE, type WireState } from './wire.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { request } from 'node:http';
 import type { ClientRequest } from 'node:http';
 import { Socket } from 'node:net';
-import { inNetworkNamespace, openDeviceClientSocket } from '#shared/sys/libc.ts';
+import { inNetworkNamespace, openDeviceClientSocket } from '#shared/sys/network-sockets.ts';
 import { type Answer, readAnswer } from './channel-lab.ts';
 
 const SERVICE = '169.254.169.254';

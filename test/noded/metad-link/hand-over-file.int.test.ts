@@ -16,7 +16,8 @@ import {
 } from '#shared/contract/metad-control.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { receiveDescriptor } from '#shared/sys/descriptors.ts';
-import { closeFd, openUnixDatagrams } from '#shared/sys/libc.ts';
+import { closeFd } from '#shared/sys/libc.ts';
+import { openUnixDatagrams } from '#shared/sys/unix-sockets.ts';
 import {
   startContentServer,
   type ContentServer,

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { InstanceView, ViewService } from '#shared/contract/view.ts';
 import { systemClock } from '#shared/clock/clock.ts';
 import { silentLogger } from '#shared/log/log.ts';
-import { inNetworkNamespace, openDeviceClientSocket } from '#shared/sys/libc.ts';
+import { inNetworkNamespace, openDeviceClientSocket } from '#shared/sys/network-sockets.ts';
 import {
   type ContentServer,
   startContentServer,

@@ -1,6 +1,6 @@
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
-import { inNetworkNamespace, openDeviceSocket } from '#shared/sys/libc.ts';
+import { inNetworkNamespace, openDeviceSocket } from '#shared/sys/network-sockets.ts';
 import { encodeQuestion } from '../support/dns-responder.ts';
 
 /** The service that guests ask, and how long they wait for it. */

@@ -3,7 +3,7 @@ import type { Socket } from 'node:dgram';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import type { Server } from 'node:net';
-import { inNetworkNamespace, openDeviceSocket } from '#shared/sys/libc.ts';
+import { inNetworkNamespace, openDeviceSocket } from '#shared/sys/network-sockets.ts';
 import type { ChannelNetwork } from '../../../noded/network/channel-network.ts';
 
 /** A TCP service on a TAP that takes every connection and says nothing. */

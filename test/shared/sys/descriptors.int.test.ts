@@ -6,7 +6,8 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { receiveDescriptor } from '#shared/sys/descriptors.ts';
-import { closeFd, openUnixDatagrams } from '#shared/sys/libc.ts';
+import { closeFd } from '#shared/sys/libc.ts';
+import { openUnixDatagrams } from '#shared/sys/unix-sockets.ts';
 
 /** Sends the text with as many descriptors as the number. */
 const SENDER = `

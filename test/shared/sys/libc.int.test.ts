@@ -6,14 +6,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { run } from '#shared/process/run.ts';
+import { exchangePaths } from '#shared/sys/files.ts';
+import { closeFd } from '#shared/sys/libc.ts';
 import {
-  closeFd,
-  exchangePaths,
   inNetworkNamespace,
   interfaceIndex,
   openDeviceSocket,
   openTap,
-} from '#shared/sys/libc.ts';
+} from '#shared/sys/network-sockets.ts';
 
 const namespace = `gnt-libc-${process.pid}`;
 const path = `/run/netns/${namespace}`;

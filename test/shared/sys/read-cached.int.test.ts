@@ -4,7 +4,7 @@ import { mkdtemp, open, rm, statfs, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { dropCached } from '#shared/sys/libc.ts';
+import { dropCached } from '#shared/sys/files.ts';
 import { readsOfCache } from '#shared/sys/read-cached.ts';
 
 const SIZE = 1024 * 1024;
