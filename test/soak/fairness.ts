@@ -34,6 +34,8 @@ export interface Fairness {
   /** The longest that the control socket took for its status. */
   readonly statusMs: number;
   readonly counts: string;
+  /** The flood ended before it was told to, by a mistake of its own. */
+  readonly hasBroken: boolean;
 }
 
 const IMAGE_BYTES = 64 * 1024 * 1024;
@@ -141,7 +143,8 @@ export class FairnessLab implements AsyncDisposable {
     ]);
     // One that floods with all its might may not see the end of its stdin.
     const timer = setTimeout(() => child.kill('SIGKILL'), END_PATIENCE_MS);
-    await ended;
+    // The event's arguments, as documented; there is no status of one that was killed.
+    const [status] = (await ended) as [number | null];
     clearTimeout(timer);
     return {
       flood,
@@ -156,6 +159,7 @@ export class FairnessLab implements AsyncDisposable {
       nodeStreams,
       statusMs,
       counts: await counts,
+      hasBroken: status !== null && status !== 0,
     };
   }
 
@@ -227,6 +231,7 @@ export function judge(seen: Fairness, ratio = MAX_RATIO): readonly string[] {
   const check = (isRight: boolean, text: string): void => {
     if (!isRight) problems.push(`${seen.flood}: ${text}`);
   };
+  check(!seen.hasBroken, 'the flood itself has broken off');
   for (const failure of new Set(seen.failures)) check(false, `the neighbour got ${failure}`);
   check(
     seen.p50 <= Math.max(MAX_P50_MS, ratio * seen.quietP50),

@@ -78,10 +78,20 @@ const hurry = onConnections((socket) => {
 /** Asks for what it has already, which takes the parser from the connection, with more behind it. */
 const parked: Attacker = async (attack) => {
   const path = `${PATH}/meta_data.json`;
-  const { headers } = await askFromGuest(attack.namespace, path);
-  const query = `wait_for_change=true&last_etag=${encodeURIComponent(headers.etag ?? '')}`;
+  const etag = await askForEtag(attack, path);
+  const query = `wait_for_change=true&last_etag=${encodeURIComponent(etag)}`;
   await pour(`${get(`${path}?${query}`)}${GARBAGE}`)(attack);
 };
+
+/** Beside other floods of the same guest, whoever asks is cut off as often as they are. */
+async function askForEtag({ namespace, signal }: Attack, path: string): Promise<string> {
+  while (!signal.aborted) {
+    const answer = await askFromGuest(namespace, path, { signal }).catch(() => undefined);
+    if (answer?.headers.etag !== undefined) return answer.headers.etag;
+    await sleep(RECONNECT_MS);
+  }
+  return '';
+}
 
 const dhcp: Attacker = async (attack) => {
   const fd = inNetworkNamespace(`/run/netns/${attack.namespace}`, () =>

@@ -139,9 +139,12 @@ test('a node that reads nothing for a while loses none of its streams, however m
     if (arrived.push(stream) === COUNT) all.resolve(undefined);
   };
   const senders: PeerStream[] = [];
-  while (senders.length < COUNT)
-    senders.push(...(await Promise.all(Array.from({ length: 10 }, () => a.open('b')))));
-  for (const sender of senders) sender.write('!');
+  while (senders.length < COUNT) {
+    const opened = await Promise.all(Array.from({ length: 10 }, () => a.open('b')));
+    // A stream that says nothing ends after five seconds, which all of them may take to be opened.
+    for (const sender of opened) sender.write('!');
+    senders.push(...opened);
+  }
   await all.promise;
   way.hold();
   const content = Buffer.alloc(192 * 1024);
