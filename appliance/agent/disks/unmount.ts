@@ -47,6 +47,33 @@ export async function unmountDisks(
   return wasMounted ? 'file systems unmounted' : 'nothing was mounted';
 }
 
+/** What scripts see mounted. */
+export interface ScriptMounts {
+  listMounts(): readonly LeftMount[];
+  hide(paths: readonly string[]): Promise<void>;
+}
+
+/**
+ * What scripts left mounted would keep the instance's disks busy; what they were shown of it is no
+ * fault of theirs.
+ * @param world null when there was no script
+ * @throws AppError COMMAND_FAILED that names what stays mounted: below something else, for example
+ */
+export async function unmountLeft(
+  world: ScriptMounts | null,
+  reporter: Pick<StageReporter, 'log'>,
+): Promise<void> {
+  const mounts = world?.listMounts() ?? [];
+  await world?.hide(mounts.map(({ where }) => where));
+  const isOurs = (where: string): boolean =>
+    where === TARGET_PATH || where.startsWith(`${TARGET_PATH}/`);
+  const theirs = mounts.filter(({ where }) => !isOurs(where));
+  for (const { device, where } of theirs.slice(0, MAX_LEFT_MOUNTS))
+    reporter.log(`${device} was left mounted on ${where}: unmounted`);
+  const left = (world?.listMounts() ?? []).map(({ device, where }) => `${device} on ${where}`);
+  if (left.length > 0) throw stillUsed(`still mounted: ${left.slice(0, 10).join(', ')}`);
+}
+
 function stillUsed(what: string): AppError {
   return new AppError('COMMAND_FAILED', `cannot unmount the instance: ${what}`, {
     hint: 'end what your scripts and hooks start, and unmount what they mount',

@@ -10,6 +10,7 @@ import {
   type ExaminedImage,
   examineImage,
   type ExamineOptions,
+  FETCH_AGAIN,
   lastLine,
 } from './examine.ts';
 import { ImageJail, JAILED_DISK, JAILED_IMAGE } from './image-jail.ts';
@@ -84,7 +85,9 @@ async function dumpWithQemuImg(
 function dumpFailure(stderr: string): AppError {
   const reason = lastLine(stderr);
   if (/error while reading|Could not open|corrupt|invalid/i.test(reason))
-    return new AppError('IMAGE_INVALID', `the image cannot be read: ${reason}`);
+    return new AppError('IMAGE_INVALID', `the image cannot be read: ${reason}`, {
+      hint: FETCH_AGAIN,
+    });
   return new AppError('IMAGE_DUMP', `the disk could not be written: ${reason}`);
 }
 

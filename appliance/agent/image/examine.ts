@@ -57,13 +57,14 @@ export async function examineImage(options: ExamineOptions): Promise<ExaminedIma
       if (format.external) {
         const { role, name: other } = format.external;
         throw new AppError('IMAGE_BACKING_FILE', `the ${name} image needs its ${role} ${other}`, {
-          hint: 'flatten it: qemu-img convert -O qcow2 OLD NEW',
+          hint: FLATTEN,
         });
       }
       if (format.format === 'vdi' && fileSizeBytes < vdiMinimumBytes(head))
         throw new AppError(
           'IMAGE_INVALID',
           `the vdi image is cut: it has ${fileSizeBytes} of ${vdiMinimumBytes(head)} bytes`,
+          { hint: FETCH_AGAIN },
         );
       return await examineContainer(options, format.format);
     case 'raw':
@@ -99,6 +100,9 @@ function chooseFormat(found: ImageFormat, said: ImageFormatName | null): ImageFo
   });
 }
 
+const FLATTEN = 'flatten it: qemu-img convert -O qcow2 OLD NEW';
+export const FETCH_AGAIN =
+  'fetch the image again and compare its checksum: --os-image-checksum sha256:…';
 const SAY_THE_FORMAT = 'if it is a disk all the same, say so: --image-format FORMAT';
 
 /**
@@ -156,6 +160,7 @@ function virtualSize(result: CommandResult, format: ContainerFormat): number {
     throw new AppError(
       'IMAGE_INVALID',
       `the ${format} image cannot be opened: ${lastLine(result.stderr)}`,
+      { hint: FETCH_AGAIN },
     );
   }
   const info = parseJson(result.stdout);
@@ -169,10 +174,11 @@ function virtualSize(result: CommandResult, format: ContainerFormat): number {
     throw new AppError(
       'IMAGE_BACKING_FILE',
       `the ${format} image needs its backing file ${info['backing-filename']}`,
+      { hint: FLATTEN },
     );
   const size = info['virtual-size'];
   if (typeof size !== 'number')
-    throw new AppError('IMAGE_INVALID', `the ${format} image has no size`);
+    throw new AppError('IMAGE_INVALID', `the ${format} image has no size`, { hint: FETCH_AGAIN });
   return size;
 }
 
@@ -200,7 +206,9 @@ function planHeadInside(format: ContainerFormat): readonly string[] {
 
 function headOf(result: CommandResult): Buffer {
   if (result.status !== 0)
-    throw new AppError('IMAGE_INVALID', `the image cannot be read: ${lastLine(result.stderr)}`);
+    throw new AppError('IMAGE_INVALID', `the image cannot be read: ${lastLine(result.stderr)}`, {
+      hint: FETCH_AGAIN,
+    });
   return Buffer.from(result.stdout, 'base64');
 }
 
@@ -219,7 +227,7 @@ function requireSoundTables(result: CommandResult, format: ContainerFormat): voi
   if (CHECK_PASSED.includes(result.status)) return;
   const [reason = ''] = (result.stderr + result.stdout).trim().split('\n');
   throw new AppError('IMAGE_INVALID', `the ${format} image is damaged or cut: ${reason}`, {
-    hint: 'fetch the image again and compare its checksum: --os-image-checksum sha256:…',
+    hint: FETCH_AGAIN,
   });
 }
 
@@ -268,7 +276,10 @@ async function measure(
       },
     );
   }
-  if (sizeBytes === 0) throw new AppError('IMAGE_INVALID', `the ${compression} file is empty`);
+  if (sizeBytes === 0)
+    throw new AppError('IMAGE_INVALID', `the ${compression} file is empty`, {
+      hint: FETCH_AGAIN,
+    });
   requireDisk(head, sizeBytes, format);
   return sizeBytes;
 }

@@ -8,7 +8,7 @@
  *   hold SCRIPT ROOT           a mount namespace of its own, made by a shell script, that lasts until stdin ends
  *   jail IMAGE DISK            one with programs and libraries, read-only, and these two, for image tools; DISK may be empty
  *   attach HOLDER FROM TO      what is mounted at FROM here is seen at TO in there
- *   detach HOLDER PATH         and no longer is
+ *   detach HOLDER PATH…        and no longer is
  *   run HOLDER CGROUP ROOT DEV PROC SYS PROGRAM ARGUMENT…
  *   unpack HOLDER CGROUP ROOT DEV PROC SYS PROGRAM ARGUMENT…
  *   nobody HOLDER CGROUP ROOT DEV PROC SYS PROGRAM ARGUMENT…
@@ -129,9 +129,10 @@ sub attach {
   call($MOVE_MOUNT, $tree, '', $AT_FDCWD, $to, 4);
 }
 sub detach {
-  my ($holder, $path) = @_;
+  my ($holder, @paths) = @_;
   enter($holder);
-  call('umount2', $path, 2);
+  # What cannot be taken off is found by who asked: it is still there.
+  for my $path (@paths) { eval { call('umount2', $path, 2) } }
 }
 sub refuse_calls {
   my @code = ([0x20, 0, 0, 4]);

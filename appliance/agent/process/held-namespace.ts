@@ -7,6 +7,9 @@ import { CONFINE_PROGRAM } from './confine-program.ts';
 const COMMAND_PATH = '/usr/sbin:/usr/bin:/sbin:/bin';
 export const PERL = '/usr/bin/perl';
 
+/** Arguments of one program: of the longest paths, half of what the kernel takes. */
+const PATHS_AT_ONCE = 256;
+
 /**
  * What a mount namespace is made of: commands that mount, and the root directory of what runs in
  * it.
@@ -65,9 +68,10 @@ export class HeldNamespace implements AsyncDisposable {
     await this.#call('attach', from, to);
   }
 
-  /** Takes the mount at this path away from those inside. */
-  async detach(path: string): Promise<void> {
-    await this.#call('detach', path);
+  /** Takes the mounts at these paths away from those inside, where there are such. */
+  async detach(paths: readonly string[]): Promise<void> {
+    for (let at = 0; at < paths.length; at += PATHS_AT_ONCE)
+      await this.#call('detach', ...paths.slice(at, at + PATHS_AT_ONCE));
   }
 
   /** Everything that is mounted in it goes with it. */

@@ -115,9 +115,9 @@ export class OpenWorld implements Confinement {
     await this.#namespace.attach(path, path);
   }
 
-  /** Takes away what was shown, or what a program mounted. */
-  async hide(path: string): Promise<void> {
-    await this.#namespace.detach(path);
+  /** Takes away what was shown, or what programs mounted. */
+  async hide(paths: readonly string[]): Promise<void> {
+    await this.#namespace.detach(paths);
   }
 
   /**

@@ -6,7 +6,7 @@ import type { HookBook } from '../hooks/main.ts';
 import { dumpImage } from '../image/dump.ts';
 import { listFileSystems, rereadPartitions } from '../disks/file-systems.ts';
 import { mountInstance, TARGET_PATH } from '../disks/mount.ts';
-import { unmountDisks } from '../disks/unmount.ts';
+import { unmountDisks, unmountLeft } from '../disks/unmount.ts';
 import { overlayPackage } from '../overlay/package.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { createWaitDisksStage, type DiskLocations, listDisksBySerial } from '../disks/disks.ts';
@@ -14,7 +14,7 @@ import { createGrowStage } from '../disks/grow.ts';
 import { hasHooks, surroundWithHooks } from './hooks.ts';
 import type { ScriptWorld } from '../scripts/script-world.ts';
 import { createOsScriptStages } from './os-scripts.ts';
-import type { Stage, StageReporter } from '../report/stage.ts';
+import type { Stage } from '../report/stage.ts';
 
 export interface PlanStagesOptions {
   readonly plan: InstallPlan;
@@ -135,7 +135,7 @@ function createMountStage({ plan, at, world, mayExecute }: MountOptions): Stage 
   return {
     name: 'mount',
     async run(reporter) {
-      await unmountLeft(world, reporter);
+      await unmountLeft(await world.opened(), reporter);
       await rereadPartitions(plan, at);
       const fileSystems = await listFileSystems(plan, at);
       const summary = await mountInstance(fileSystems, mayExecute, reporter);
@@ -159,27 +159,10 @@ function createUnmountStage({ plan, at, world }: Omit<MountOptions, 'mayExecute'
   return {
     name: 'unmount',
     async run(reporter) {
-      await unmountLeft(world, reporter);
+      await unmountLeft(await world.opened(), reporter);
       return await unmountDisks(plan, at, reporter);
     },
   };
-}
-
-/**
- * What scripts left mounted would keep the instance's disks busy; what they were shown of it is no
- * fault of theirs.
- */
-async function unmountLeft(world: ScriptWorld, reporter: StageReporter): Promise<void> {
-  const opened = await world.opened();
-  for (const { device, where } of opened?.listMounts() ?? []) {
-    await opened?.hide(where);
-    if (!isBelow(where, TARGET_PATH))
-      reporter.log(`${device} was left mounted on ${where}: unmounted`);
-  }
-}
-
-function isBelow(path: string, folder: string): boolean {
-  return path === folder || path.startsWith(`${folder}/`);
 }
 
 /** Also what a script left mounted or in the cache reaches its disk. */

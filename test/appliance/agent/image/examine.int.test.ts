@@ -4,6 +4,7 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { isAppError } from '#shared/errors/app-error.ts';
 import type { CommandResult } from '../../../../appliance/agent/process/command.ts';
 import { findTableFault } from '../../../../appliance/agent/image/disk-signature.ts';
 import { examineImage, type ExaminedImage } from '../../../../appliance/agent/image/examine.ts';
@@ -123,4 +124,22 @@ test('a boot sector may begin with any byte, a text in angle brackets is none', 
   assert.equal(recognizeImage(head).kind, 'unsupported');
   head.writeUInt16BE(0x55aa, 510);
   assert.equal(recognizeImage(head).kind, 'raw');
+});
+
+test('an image that is cut, or wrong in its tables, is refused with what to do', async () => {
+  for (const format of FORMATS) {
+    const path = makeImage(format);
+    const image = readFileSync(path);
+    for (const bad of [
+      image.subarray(0, 1024),
+      Buffer.concat([image.subarray(0, 512), Buffer.alloc(image.length - 512, 0xff)]),
+    ]) {
+      writeFileSync(path, bad);
+      await assert.rejects(
+        examine(path, null),
+        (error) => isAppError(error, 'IMAGE_INVALID') && error.hint !== undefined,
+        format,
+      );
+    }
+  }
 });

@@ -17,6 +17,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import type { ProgramEnd } from '#shared/process/run-in-group.ts';
+import { type ScriptMounts, unmountLeft } from '../../../../appliance/agent/disks/unmount.ts';
 import {
   type Confinement,
   NO_WORLD,
@@ -156,7 +157,7 @@ test('what one program mounts the next one sees, and the agent does not', async 
     assert.deepEqual((await run(`cat ${place}/file`, world)).lines, ['kept']);
     assert.deepEqual(readdirSync(place), []);
     assert.equal(readFileSync(join(world.rootPath, place, 'file'), 'utf8'), 'kept\n');
-    await world.hide(place);
+    await world.hide([place]);
     assert.deepEqual((await run(`ls ${place}`, world)).lines, []);
   } finally {
     await world.end();
@@ -175,8 +176,37 @@ test('it finds what the agent shows it, mounts and all, until that is hidden', a
     await world.show(shown);
     const seen = await run(`cat ${shown}/file && ls ${directory}`, world);
     assert.deepEqual(seen.lines, ['of the agent', 'shown']);
-    await world.hide(shown);
+    await world.hide([shown]);
     assert.deepEqual((await run(`ls ${shown}`, world)).lines, []);
+  } finally {
+    await world.end();
+  }
+});
+
+test('what scripts left mounted is unmounted at once, however much it is, and named where it cannot be', async () => {
+  const top = join(directory, 'left');
+  mkdirSync(top);
+  const count = 300;
+  const world = await openHere(`mount -t tmpfs none ${top}`);
+  // A file system of a block device, to whoever reads the mounts; this machine's own stay.
+  const left: ScriptMounts = {
+    listMounts: () => world.listMounts().filter(({ device }) => device === '/dev/left'),
+    hide: (paths) => world.hide(paths),
+  };
+  const lines: string[] = [];
+  const reporter = { log: (line: string) => void lines.push(line) };
+  try {
+    const each = `mkdir ${top}/$i && mount -t tmpfs /dev/left ${top}/$i`;
+    await run(`for i in $(seq ${count}); do ${each}; done`, world);
+    await unmountLeft(left, reporter);
+    assert.equal(lines.length, count);
+    assert.equal(lines.at(-1), `/dev/left was left mounted on ${top}/1: unmounted`);
+    assert.deepEqual(left.listMounts(), []);
+    await run(`mount -t tmpfs /dev/left ${top}/1 && mount -t tmpfs cover ${top}`, world);
+    await assert.rejects(unmountLeft(left, reporter), {
+      code: 'COMMAND_FAILED',
+      message: `cannot unmount the instance: still mounted: /dev/left on ${top}/1`,
+    });
   } finally {
     await world.end();
   }
