@@ -48,8 +48,14 @@ export function createMoveScene(): MoveScene {
   };
 }
 
-/** They have a stopped instance, and a definition for others. */
-export async function makeNodes(undo: AsyncDisposableStack): Promise<Nodes> {
+/**
+ * They have a stopped instance, and a definition for others.
+ * @param options of both daemons
+ */
+export async function makeNodes(
+  undo: AsyncDisposableStack,
+  options: readonly string[] = [],
+): Promise<Nodes> {
   const redis = await startRedis({ appendOnly: true });
   undo.defer(() => redis.stop());
   const url = `unix:${redis.socket}`;
@@ -60,7 +66,7 @@ export async function makeNodes(undo: AsyncDisposableStack): Promise<Nodes> {
     const [first] = nodes.values();
     const words = first ? ['--cluster-key', first.paths.clusterKeyFile] : ['gnt.example.com'];
     await succeed(lab, 'gnt-cluster', 'init', '--store', url, ...words);
-    await lab.startNode('--node', name);
+    await lab.startNode('--node', name, ...options);
     await addOs(lab, OS, [`echo ${WRITTEN} | dd of="$DISK_0_PATH" conv=notrunc`]);
     nodes.set(name, lab);
   }

@@ -12,6 +12,7 @@ import { armTrap, callsOf, type KillPoint } from './kill-at-call.ts';
 import { runUntilCall, startUntilCall, type Program } from './kill-program.ts';
 import { type ClusterScene, joinByToken, keyRenewal, upgrade } from './program-cluster.ts';
 import { machineOperations } from './program-machines.ts';
+import { createFailoverScene } from './program-failover.ts';
 import { createMigrateScene } from './program-migrate.ts';
 import { createMoveScene } from './program-move.ts';
 
@@ -56,6 +57,7 @@ export async function createProgramScene(): Promise<ProgramScene> {
     ...{ redis, client, one, two, forget, aloneAfterStart },
     made: () => made(redis, client, one),
   };
+  const failovers = undo.use(createFailoverScene());
   const all = undo.move();
   return {
     operations: [
@@ -70,6 +72,7 @@ export async function createProgramScene(): Promise<ProgramScene> {
       ...machineOperations(four),
       ...moves.operations,
       ...migrations.operations,
+      ...failovers.operations,
     ],
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
