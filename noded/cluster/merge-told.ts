@@ -1,4 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
+import { othersTurn } from '#shared/clock/turns.ts';
 
 /** What the order of a list and the place of each in it is known by. */
 export interface Listed {
@@ -8,6 +9,8 @@ export interface Listed {
 }
 
 export interface Telling<Item, Told> {
+  /** Whose words count for it. */
+  readonly nodeOf: (item: Item) => string;
   /** What a node tells of its own, in the order of names. */
   readonly tell: (node: string) => AsyncGenerator<readonly Told[]>;
   /**
@@ -19,6 +22,8 @@ export interface Telling<Item, Told> {
 
 /** That are told at a time: a few milliseconds of work. */
 const SLICE = 32;
+/** That are only looked at: a millisecond of work. */
+const LOOKED_AT = 512;
 
 /**
  * All of a list in its order, while each node tells its part at the same time: one that is slow, or
@@ -28,12 +33,10 @@ const SLICE = 32;
  */
 export async function* mergeTold<Item extends Listed, Told extends Listed>(
   all: readonly Item[],
-  { tell, describeLeft }: Telling<Item, Told>,
+  { nodeOf, tell, describeLeft }: Telling<Item, Told>,
 ): AsyncGenerator<readonly Told[]> {
   const tellers = new Map<string, Teller<Told>>();
-  for (const { primaryNode } of all)
-    if (!tellers.has(primaryNode)) tellers.set(primaryNode, new Teller(tell(primaryNode)));
-  const wanted = new Set(all.map(({ uuid }) => uuid));
+  const wanted = new Set<string>();
   // Begun when the slice is full: nobody would hear of a failure before.
   let slice: (() => readonly Told[] | Promise<readonly Told[]>)[] = [];
   const take = (teller: Teller<Told>, head: Told): void => {
@@ -46,8 +49,14 @@ export async function* mergeTold<Item extends Listed, Told extends Listed>(
     return (await Promise.all(begun)).flat();
   };
   try {
+    for (const [at, item] of all.entries()) {
+      const node = nodeOf(item);
+      if (!tellers.has(node)) tellers.set(node, new Teller(tell(node)));
+      wanted.add(item.uuid);
+      if (at % LOOKED_AT === 0) await othersTurn();
+    }
     for (const item of all) {
-      const teller = tellers.get(item.primaryNode);
+      const teller = tellers.get(nodeOf(item));
       if (teller === undefined) continue;
       while (wanted.has(item.uuid)) {
         const head = await teller.head();

@@ -188,15 +188,15 @@ export function createClusterOverview(
     const all = await index.list();
     // This node's own, by whatever names its records call it.
     const ownName = sources.nodeName;
-    const listed = all.map(({ uuid, name, primaryNode }) => ({
-      ...{ uuid, name, primaryNode: owns(primaryNode) ? ownName : primaryNode },
-    }));
+    const nodeOf = ({ primaryNode }: Pick<IndexedInstance, 'primaryNode'>): string =>
+      owns(primaryNode) ? ownName : primaryNode;
     const read = { ...sources, clusters: readOnce(sources.clusters) };
-    yield* mergeTold(listed, {
+    yield* mergeTold(all, {
+      nodeOf,
       tell: (node) => (node === ownName ? ownSlices() : readInstances(peers, node)),
       describeLeft: async ({ uuid, primaryNode }, failure) => {
-        if (primaryNode === ownName && failure !== undefined) throw toError(failure);
-        if (primaryNode === ownName) return [];
+        if (owns(primaryNode) && failure !== undefined) throw toError(failure);
+        if (owns(primaryNode)) return [];
         const record = await readOne(sources, uuid);
         if (record === undefined || record.primaryNode !== primaryNode) return [];
         const status = STATUS_OF[stateAfter(failure ?? new Error('nothing was said of it'))];

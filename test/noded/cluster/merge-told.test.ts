@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { setImmediate as turn } from 'node:timers/promises';
 import { test } from 'node:test';
 import { type Listed, mergeTold } from '../../../noded/cluster/merge-told.ts';
+import { threadStretches } from '../../lab/thread-time.ts';
 
 const of = (primaryNode: string, name: string, uuid = name): Listed => ({
   uuid,
@@ -25,6 +26,8 @@ interface Scene {
 
 function merge({ all, told, left }: Scene): AsyncGenerator<readonly Listed[]> {
   return mergeTold(all, {
+    nodeOf: ({ primaryNode }) => primaryNode,
+
     tell: (node) => told[node] ?? tell([]),
     describeLeft: left ?? ((item) => Promise.resolve([{ ...item, primaryNode: 'left' }])),
   });
@@ -97,4 +100,19 @@ test('a failure waits for a slow reader, and is no unhandled rejection meanwhile
   await turn();
   await assert.rejects(merged.next(), failure);
   assert.equal(unhandled.mock.callCount(), 0);
+});
+
+test('others have turns before the first of very many is told', async () => {
+  const many = Array.from({ length: 100_000 }, (_, at) =>
+    of(`node${at % 100}`, `${at}`.padStart(6, '0')),
+  );
+  const first = async (): Promise<void> => {
+    const list = merge({ all: many, told: {} });
+    await list.next();
+    await list.return(undefined);
+  };
+  // Once unmeasured: what is compiled then, is no part of it.
+  await first();
+  const { allMs, longestMs } = await threadStretches(first);
+  assert.ok(longestMs * 3 < allMs, `${longestMs} of ${allMs} ms at a stretch`);
 });
