@@ -3,7 +3,7 @@ import { lstat, mkdir, readlink } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { getXattr } from '#shared/sys/get-xattr.ts';
-import { ACCESS_LIST, aclWriters } from './posix-acl.ts';
+import { ACCESS_LIST, aclWriters, DEFAULT_LIST, type AclWriters } from './posix-acl.ts';
 
 const WRITABLE_BY_GROUP = 0o020;
 const WRITABLE_BY_ALL = 0o002;
@@ -69,8 +69,14 @@ async function checkWay(
   }
   const isSticky = (found.mode & STICKY) !== 0 && !at.isEnd;
   if (isSticky) return;
-  const writer = otherWriter(path, found, owners);
+  const inheriting = at.isEnd ? heir(path, found, owners) : undefined;
+  const writer = otherWriter(path, found, owners) ?? inheriting;
   if (writer !== undefined) throw refuse(writer.reason, writer.remedy);
+}
+
+interface OtherWriter {
+  readonly reason: string;
+  readonly remedy: string;
 }
 
 /**
@@ -81,7 +87,7 @@ function otherWriter(
   path: string,
   found: Stats,
   owners: readonly (number | undefined)[],
-): { readonly reason: string; readonly remedy: string } | undefined {
+): OtherWriter | undefined {
   const byMode = { reason: 'others than root may write it', remedy: `chmod go-w ${path}` };
   const list = getXattr(path, ACCESS_LIST);
   // Root's own group has nobody else in it.
@@ -91,11 +97,35 @@ function otherWriter(
   }
   const writers = aclWriters(list);
   if (writers.everybody || (writers.owningGroup && found.gid !== 0)) return byMode;
-  const uid = writers.uids.find((id) => !owners.includes(id));
-  const gid = writers.gids.find((id) => id !== 0);
-  if (uid === undefined && gid === undefined) return undefined;
-  const who = uid === undefined ? `group ${gid}` : `user ${uid}`;
+  const who = namedWriter(writers, owners);
+  if (who === undefined) return undefined;
   return { reason: `its access list lets ${who} write it`, remedy: `setfacl -b ${path}` };
+}
+
+/** Somebody else than the owners who may write what is made in a folder. */
+function heir(
+  path: string,
+  found: Stats,
+  owners: readonly (number | undefined)[],
+): OtherWriter | undefined {
+  const list = getXattr(path, DEFAULT_LIST);
+  if (list === undefined) return undefined;
+  const writers = aclWriters(list);
+  const isOpen = writers.everybody || (writers.owningGroup && found.gid !== 0);
+  const who = isOpen ? 'others than root' : namedWriter(writers, owners);
+  if (who === undefined) return undefined;
+  const reason = `its default access list lets ${who} write what is made in it`;
+  return { reason, remedy: `setfacl -k ${path}` };
+}
+
+function namedWriter(
+  { uids, gids }: AclWriters,
+  owners: readonly (number | undefined)[],
+): string | undefined {
+  const uid = uids.find((id) => !owners.includes(id));
+  const gid = gids.find((id) => id !== 0);
+  if (uid === undefined && gid === undefined) return undefined;
+  return uid === undefined ? `group ${gid}` : `user ${uid}`;
 }
 
 function untrusted(

@@ -25,7 +25,11 @@ interface AclEntry {
 }
 
 /** Writes what setfacl(1) would; the kernel takes a list in the order of its tags only. */
-function setAccessList(path: string, entries: readonly AclEntry[]): void {
+function setAccessList(
+  path: string,
+  entries: readonly AclEntry[],
+  kind: 'access' | 'default' = 'access',
+): void {
   const bytes = Buffer.alloc(4 + 8 * entries.length);
   bytes.writeUInt32LE(2);
   for (const [index, { tag, permissions, id }] of entries.entries()) {
@@ -34,7 +38,7 @@ function setAccessList(path: string, entries: readonly AclEntry[]): void {
     bytes.writeUInt32LE(id, 8 + index * 8);
   }
   const value = `0x${bytes.toString('hex')}`;
-  const args = ['-n', 'system.posix_acl_access', '-v', value, path];
+  const args = ['-n', `system.posix_acl_${kind}`, '-v', value, path];
   const { status, stderr } = spawnSync('setfattr', args, { encoding: 'utf8' });
   assert.equal(status, 0, stderr);
 }
@@ -93,6 +97,28 @@ test('an access list counts by whom it lets write, its mask and the group taken 
     if (taken) await checkTrustedPath(path);
     else await assert.rejects(checkTrustedPath(path), { ...refused, hint: /setfacl -b/ }, name);
   }
+});
+
+test('a default access list counts by whom it lets write what is made in the folder', async () => {
+  const path = await folder('heirs', 0o755);
+  // So that somebody else gets there.
+  await chmod(top, 0o711);
+  const entries = (permissions: number) => [
+    { tag: 0x01, permissions: 7, id: NO_ID },
+    { tag: 0x02, permissions, id: 65_534 },
+    { tag: 0x04, permissions: 5, id: NO_ID },
+    { tag: 0x10, permissions: 7, id: NO_ID },
+    { tag: 0x20, permissions: 5, id: NO_ID },
+  ];
+  setAccessList(path, entries(5), 'default');
+  await checkTrustedPath(path);
+  setAccessList(path, entries(7), 'default');
+  await mkdir(join(path, 'made'));
+  const made = spawnSync('setpriv', [
+    ...['--reuid=65534', '--regid=65534', '--clear-groups', 'touch', join(path, 'made/file')],
+  ]);
+  assert.equal(made.status, 0, 'it is as open as that');
+  await assert.rejects(checkTrustedPath(path), { ...refused, hint: /setfacl -k/ });
 });
 
 test('nothing is made below a folder that somebody else can write', async () => {
