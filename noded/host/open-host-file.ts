@@ -1,6 +1,7 @@
 import { constants, type BigIntStats } from 'node:fs';
 import { open, stat, type FileHandle } from 'node:fs/promises';
 import { posix } from 'node:path';
+import { requireTrustedPlace } from './trusted-path.ts';
 
 /**
  * Separates a folder that the operator named from what is below it, as rsync does. A path with it
@@ -47,7 +48,7 @@ export function plainPath(path: string): string {
  * is opened lies below the folder, whatever is renamed meanwhile. At its end must be a regular
  * file; a FIFO is not waited for.
  * @throws Error with `code` of the system; ELOOP or ENOTDIR for a link, EINVAL for `..` and for
- * what is no file
+ * what is no file; AppError HOST_PREREQUISITE when somebody else may put another folder in its place
  */
 export async function openHostFile(
   path: string,
@@ -59,6 +60,7 @@ export async function openHostFile(
   if (parts.some((part) => part === '' || part === '.' || part === '..')) {
     throw invalid(`${path} is not a plain path below its folder`);
   }
+  await requireTrustedPlace(folder, 'a folder that the remote API may name files of');
   const noFollow = constants.O_NOFOLLOW | constants.O_NONBLOCK;
   let at = await open(folder, constants.O_RDONLY | constants.O_DIRECTORY);
   try {

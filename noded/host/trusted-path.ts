@@ -25,6 +25,25 @@ export async function requireTrustedPath(path: string, called: string): Promise<
 }
 
 /**
+ * A folder that others may write themselves, as one for uploads, but put no other one in its place:
+ * every folder above it is looked at, also above where a link leads.
+ * @throws as {@link requireTrustedPath} does
+ */
+export async function requireTrustedPlace(path: string, called: string): Promise<void> {
+  let whole = resolve(path);
+  for (let links = MAX_LINKS; links > 0; links -= 1) {
+    const above = dirname(whole);
+    const found = await lstat(whole);
+    // In a sticky folder only its owner can put another one in its place.
+    const isOwn = [0, process.geteuid?.()].includes(found.uid);
+    await checkWay(above, { links, isEnd: !isOwn, called });
+    if (!found.isSymbolicLink()) return;
+    whole = resolve(above, await readlink(whole));
+  }
+  throw untrusted(path, { called }, 'too many links', 'give another path');
+}
+
+/**
  * Makes a folder where nobody else could have put one. What is there of the way is looked at
  * before: a folder is never made in a place that somebody else chose.
  * @throws as {@link requireTrustedPath} does

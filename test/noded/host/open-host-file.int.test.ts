@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { chown, mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -82,4 +82,24 @@ test('a path is confined to the innermost folder that it is below, or to none', 
   }
   assert.equal(confinePath('/srv/images/a.raw', []), undefined, 'none by default');
   assert.equal(plainPath('/srv/images/./a.raw'), '/srv/images/a.raw');
+});
+
+test('a folder that somebody else may put another one in place of is not entered, one that others write is', async () => {
+  const parent = await mkdtemp(join(tmpdir(), 'gnt-open-'));
+  try {
+    const uploads = join(parent, 'of-another');
+    const named = join(uploads, 'images');
+    await mkdir(named, { recursive: true });
+    await writeFile(join(named, 'secret'), 'image');
+    await chown(named, 65_534, 65_534);
+    assert.equal(await read(`${named}/./secret`), 'image');
+    await chown(uploads, 65_534, 65_534);
+    await rename(named, join(uploads, 'before'));
+    await symlink(join(top, 'outside'), named);
+    await assert.rejects(read(`${named}/./secret`), { code: 'HOST_PREREQUISITE' });
+    await symlink(named, join(top, 'to-another'));
+    await assert.rejects(read(`${top}/to-another/./secret`), { code: 'HOST_PREREQUISITE' });
+  } finally {
+    await rm(parent, { recursive: true });
+  }
 });
