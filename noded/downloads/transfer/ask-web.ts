@@ -1,5 +1,6 @@
 import { Agent as HttpAgent, type IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
+import type { Duplex } from 'node:stream';
 import { getCACertificates } from 'node:tls';
 import got, { type Request } from 'got';
 import { ForbiddenAddressError, type Reach } from './reach.ts';
@@ -94,6 +95,12 @@ async function askOnce(
   });
   // Whoever reads the body hears of its error; before that, it must not end the program.
   body.on('error', () => undefined);
+  // Nobody asked for another protocol, and what got takes for the end of the request is the end of
+  // its time limits too.
+  body.once('upgrade', (_, socket: Duplex) => {
+    socket.destroy();
+    body.destroy(new Error('the server answered 101, for another protocol'));
+  });
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
     body.once('response', (answer: IncomingMessage) => {
       // By its end the answer of a small file has let go of its socket.

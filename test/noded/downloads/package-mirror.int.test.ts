@@ -84,6 +84,8 @@ const SPECIAL: Record<string, (response: ServerResponse, request: IncomingMessag
   '/debian/huge': (response) =>
     void response.writeHead(200, { 'content-length': 2 ** 40 }).flushHeaders(),
   '/debian/silent': () => undefined,
+  '/debian/upgrade': (response) =>
+    void response.socket?.write('HTTP/1.1 101 X\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n'),
   '/debian/endless': (response) => {
     pipeline(pour, response).catch(() => undefined);
   },
@@ -273,6 +275,14 @@ test('a redirection is followed within the mirror only', async () => {
   assert.ok(!asked.some(({ url }) => url === '/secret'));
   assert.match((await brief('loop'))[1], /redirects more than 5 times/);
 });
+
+test(
+  'a server that wants to speak another protocol is not waited for',
+  { timeout: 60_000 },
+  async () => {
+    assert.match((await brief('upgrade')).join(' '), /^502 .*answered 101, for another protocol/);
+  },
+);
 
 test('what the mirror lacks is 404, what fails is 502 in words', async () => {
   assert.equal((await brief('none'))[0], 404);
