@@ -17,17 +17,45 @@ export async function rereadPartitions(plan: InstallPlan, at: DiskLocations): Pr
   linkDisks(disks, at);
 }
 
-/** Volume groups on the instance's disks become devices; the appliance has none of its own. */
-export async function activateVolumeGroups(): Promise<void> {
-  await tryCommand('modprobe', ['-a', 'dm-mod', 'dm-snapshot', 'dm-thin-pool']);
-  await tryCommand('vgchange', ['--activate', 'y', '--activationmode', 'degraded']);
-  await tryCommand('vgmknodes', []);
+/** The instance's disks and their partitions, as devices. */
+export function listInstanceDevices(plan: InstallPlan, at: DiskLocations): string[] {
+  const disks = listDisksBySerial(at);
+  return plan.disks.flatMap(({ serial }) => {
+    const disk = disks.get(serial);
+    if (!disk) return [];
+    const parts = listPartitions(disk.name, at);
+    return [disk.path, ...parts.map((part) => `${at.dev}/${part.name}`)];
+  });
 }
 
-/** @returns at once when there is no volume, since the program takes long to start */
-export async function deactivateVolumeGroups(at: DiskLocations): Promise<void> {
-  if (!readdirSync(at.sysBlock).some((name) => name.startsWith('dm-'))) return;
-  await tryCommand('vgchange', ['--activate', 'n']);
+/**
+ * What LVM looks at: the disk with a raw image holds the very volumes that were just written to the
+ * instance's, and of two copies LVM opens none.
+ */
+function only(devices: readonly string[]): readonly string[] {
+  return ['--devices', devices.join(',')];
+}
+
+/** Volume groups on the instance's disks become devices; the appliance has none of its own. */
+async function activateVolumeGroups(devices: readonly string[]): Promise<void> {
+  const how = ['--activate', 'y', '--activationmode', 'degraded'];
+  await tryCommand('modprobe', ['-a', 'dm-mod', 'dm-snapshot', 'dm-thin-pool']);
+  await tryCommand('vgchange', [...only(devices), ...how]);
+  await tryCommand('vgmknodes', [...only(devices)]);
+}
+
+/**
+ * Those on the instance's disks, then what else a script may have made.
+ * @returns at once when there is no volume, since the program takes long to start
+ */
+export async function deactivateVolumeGroups(
+  devices: readonly string[],
+  at: DiskLocations,
+): Promise<void> {
+  for (const where of [only(devices), []]) {
+    if (!readdirSync(at.sysBlock).some((name) => name.startsWith('dm-'))) return;
+    await tryCommand('vgchange', [...where, '--activate', 'n']);
+  }
 }
 
 /**
@@ -53,9 +81,11 @@ export async function listFileSystems(plan: InstallPlan, at: DiskLocations): Pro
     }
   }
   if (!found.some((fileSystem) => fileSystem.type === 'LVM2_member')) return found;
-  refuseTwins((await tryCommand('vgs', ['--noheadings', '-o', 'vg_name'])).stdout);
-  await activateVolumeGroups();
-  return [...found, ...(await listLogicalVolumes(at))];
+  const devices = listInstanceDevices(plan, at);
+  const listed = await tryCommand('vgs', [...only(devices), '--noheadings', '-o', 'vg_name']);
+  refuseTwins(listed.stdout);
+  await activateVolumeGroups(devices);
+  return [...found, ...(await listLogicalVolumes(devices, at))];
 }
 
 /**
@@ -76,9 +106,13 @@ function refuseTwins(listed: string): void {
   });
 }
 
-async function listLogicalVolumes(at: DiskLocations): Promise<FileSystem[]> {
+async function listLogicalVolumes(
+  devices: readonly string[],
+  at: DiskLocations,
+): Promise<FileSystem[]> {
   const found: FileSystem[] = [];
   const report = await tryCommand('lvs', [
+    ...only(devices),
     '--noheadings',
     '--separator',
     '|',

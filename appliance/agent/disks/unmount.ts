@@ -3,8 +3,8 @@ import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import type { InstallPlan } from '#shared/contract/plan.ts';
 import { tryCommand } from '../process/command.ts';
 import type { StageReporter } from '../report/stage.ts';
-import { type DiskLocations, listDisksBySerial, listPartitions } from './disks.ts';
-import { deactivateVolumeGroups } from './file-systems.ts';
+import { type DiskLocations, listDisksBySerial } from './disks.ts';
+import { deactivateVolumeGroups, listInstanceDevices } from './file-systems.ts';
 import { KAIROS_STATE_PATH } from './kairos-root.ts';
 import { TARGET_PATH } from './mount.ts';
 
@@ -24,12 +24,7 @@ export async function unmountDisks(
 ): Promise<string> {
   const disks = listDisksBySerial(at);
   const own = plan.disks.flatMap(({ serial }) => disks.get(serial) ?? []);
-  const devices = new Set(
-    own.flatMap(({ name, path }) => [
-      path,
-      ...listPartitions(name, at).map((part) => `${at.dev}/${part.name}`),
-    ]),
-  );
+  const devices = new Set(listInstanceDevices(plan, at));
   const wasMounted = listMounts(devices).some(({ where }) => where === TARGET_PATH);
   for (const { device, where } of listMounts(devices).reverse()) {
     const result = await tryCommand('umount', [where]);
@@ -40,7 +35,7 @@ export async function unmountDisks(
   }
   const left = listMounts(devices).map(({ device, where }) => `${device} on ${where}`);
   if (left.length > 0) throw stillUsed(`still mounted: ${left.slice(0, 10).join(', ')}`);
-  await deactivateVolumeGroups(at);
+  await deactivateVolumeGroups([...devices], at);
   for (const { path } of own) {
     if (isInUse(path)) throw stillUsed(`${path} is still in use, its file systems are not clean`);
   }

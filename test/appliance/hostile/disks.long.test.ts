@@ -22,7 +22,7 @@ import { buildTestAppliance } from '../support/build-test-appliance.ts';
  * them. In the end the script resets the machine.
  */
 const top = join(import.meta.dirname, '../../..');
-const SIZES_MIB = { disk0: 8, first: 320, second: 64 };
+const SIZES_MIB = { disk0: 48, first: 320, second: 64 };
 let directory = '';
 let run: ApplianceRun;
 
@@ -86,6 +86,7 @@ function outcomeOf(name: string): string {
 for (const [name, expected] of Object.entries({
   'lvm-twins': /^IMAGE_INVALID: two volume groups are named twins$/,
   'lvm-copies': /^NOTHING_TO_MOUNT: .*: \/dev\/vd\w \(LVM2_member\), \/dev\/vd\w \(LVM2_member\)$/,
+  'lvm-image': /^\/dev\/mapper\/imaged-root \(ext4\) on \/\nit is a root$/,
   'mbr-loop': /^NOTHING_TO_MOUNT: there is no file system on the disks/,
   ntfs: /^NOTHING_TO_MOUNT: .*\/dev\/vd\w \(ntfs\)/,
   'two-roots':

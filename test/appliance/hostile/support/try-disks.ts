@@ -5,6 +5,7 @@ import { isAppError, messageOf } from '#shared/errors/app-error.ts';
 import { listDisksBySerial, REAL_LOCATIONS } from '../../../../appliance/agent/disks/disks.ts';
 import {
   deactivateVolumeGroups,
+  listInstanceDevices,
   listFileSystems,
   rereadPartitions,
 } from '../../../../appliance/agent/disks/file-systems.ts';
@@ -13,10 +14,12 @@ import { tryCommand } from '../../../../appliance/agent/process/command.ts';
 
 /**
  * Runs inside the appliance, as a program of an OS script: each generator below a folder makes two
- * disks, and the agent's own code looks at them and mounts what it takes for the instance. One line
+ * disks, and may use a third one, and the agent's own code looks at them and mounts what it takes for the instance. One line
  * of JSON for each.
  */
 const SERIALS = ['first', 'second'];
+/** None of the instance's, as the one that holds an image. */
+const OTHER_SERIAL = 'disk0';
 
 async function tryCase(script: string, paths: readonly string[]): Promise<string> {
   const plan: InstallPlan = {
@@ -40,7 +43,7 @@ async function tryCase(script: string, paths: readonly string[]): Promise<string
     lines.push(`${isAppError(error) ? error.code : 'INTERNAL'}: ${messageOf(error)}`);
   }
   await tryCommand('umount', [TARGET_PATH]);
-  await deactivateVolumeGroups(REAL_LOCATIONS);
+  await deactivateVolumeGroups(listInstanceDevices(plan, REAL_LOCATIONS), REAL_LOCATIONS);
   return lines.join('\n');
 }
 
@@ -53,7 +56,7 @@ async function wipe(path: string): Promise<void> {
 
 const [folder = ''] = process.argv.slice(2);
 const disks = listDisksBySerial(REAL_LOCATIONS);
-const paths = SERIALS.map((serial) => disks.get(serial)?.path ?? '');
+const paths = [...SERIALS, OTHER_SERIAL].map((serial) => disks.get(serial)?.path ?? '');
 for (const name of readdirSync(folder).sort()) {
   for (const path of paths) await wipe(path);
   const outcome = await tryCase(join(folder, name), paths);
