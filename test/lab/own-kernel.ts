@@ -10,9 +10,13 @@ const MODULES = [
   ...['md/dm-mod', 'md/dm-bufio', 'md/dm-bio-prison', 'md/persistent-data/dm-persistent-data'],
   ...['md/dm-snapshot', 'md/dm-thin-pool'],
 ];
-/** Without udev the device mapper makes its names itself. */
+/**
+ * Without udev the device mapper makes its names itself. Nobody monitors volumes: each command would
+ * wait for a daemon that does not come, and how full a pool is, it says all the same.
+ */
 const LVM_CONF = `devices { filter=["a|^/dev/ubd.$|","r|.*|"] scan_lvs=0 use_devicesfile=0 }
-activation { udev_sync=0 udev_rules=0 }
+devices { hints="none" }
+activation { udev_sync=0 udev_rules=0 monitoring=0 }
 backup { backup=0 archive=0 }
 `;
 
