@@ -72,7 +72,7 @@ function clusterOptions(): readonly OptionMaker[] {
     ),
     option(
       '--remote-folders <dirs>',
-      'folders of the nodes, separated by commas, below which the remote API may name images, packages, media and kernels; none takes all back',
+      'folders of the nodes, separated by commas, below which the remote API may name images, packages, media and kernels; all folders above them have to belong to root; none takes all back',
       { group },
     ),
     option(
