@@ -1,4 +1,5 @@
 import { stripVTControlCharacters } from 'node:util';
+import { plainText } from '#shared/log/plain-text.ts';
 
 /** Nearly all text; what looks for each danger takes a list most of its time. */
 const HARMLESS = /^[ -~]*$/;
@@ -10,13 +11,7 @@ const HARMLESS = /^[ -~]*$/;
  */
 export function sanitizeLine(text: string): string {
   if (HARMLESS.test(text)) return text;
-  return (
-    stripVTControlCharacters(text)
-      .replaceAll(/[\t\r\n]+/g, ' ')
-      // C0, DEL, C1, other line breaks, and the characters that reverse the direction of what
-      // follows.
-      .replaceAll(/[\p{Cc}\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu, '?')
-  );
+  return plainText(stripVTControlCharacters(text).replaceAll(/[\t\r\n]+/g, ' '));
 }
 
 /** As {@link sanitizeLine}, keeping line breaks and tabs. */

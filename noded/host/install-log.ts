@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { MAX_INSTALL_LOG_BYTES, MAX_LOG_LINE_LENGTH } from '#shared/contract/install-event.ts';
 import { systemCodeOf } from '#shared/errors/app-error.ts';
+import { plainText } from '#shared/log/plain-text.ts';
 
 /** A hostile script may print for ever; what comes after this is counted, not kept. */
 const TAIL_LINES = 20;
@@ -76,10 +77,7 @@ export class InstallLog {
  * nothing in it steers a terminal.
  */
 function toOneRecord(text: string): string {
-  return text
-    .replaceAll(/[^\P{Cc}\n\t]/gu, '?')
-    .replaceAll(/[\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu, '?')
-    .replaceAll('\n', '\n  ');
+  return plainText(text).replaceAll('\n', '\n  ');
 }
 
 export function installLogPath(logDir: string, uuid: string): string {

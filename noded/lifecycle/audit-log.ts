@@ -2,6 +2,7 @@ import { constants } from 'node:fs';
 import { appendFile, copyFile, open, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { systemCodeOf } from '#shared/errors/app-error.ts';
+import { plainText } from '#shared/log/plain-text.ts';
 import { SerialQueue } from '#shared/serial/serial-queue.ts';
 import { MIB } from '#shared/units/bytes.ts';
 
@@ -51,10 +52,7 @@ export async function removeAuditLog(logDir: string, uuid: string): Promise<void
 /** Lines of output are indented: none of them can look like what the node says itself. */
 export function formatOutput(text: string): string {
   const lines = text.endsWith('\n') ? text.slice(0, -1) : text;
-  const plain = lines
-    .replaceAll(/[^\P{Cc}\n\t]/gu, '?')
-    .replaceAll(/[\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu, '?');
-  return `  ${plain.replaceAll('\n', '\n  ')}\n`;
+  return `  ${plainText(lines).replaceAll('\n', '\n  ')}\n`;
 }
 
 export function formatLine(line: string, nowMs: number): string {
