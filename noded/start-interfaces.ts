@@ -42,8 +42,8 @@ import type { HookChecker } from './os/check-hooks.ts';
 import { describeAllOs } from './os/describe-os.ts';
 import type { OsRegistry } from './os/os-registry.ts';
 import type { PeerLink } from './peers/peer-link.ts';
-import { INSTANCES } from './records/instance-repository.ts';
 import { readIndexed } from './records/read-indexed.ts';
+import { listAbandoned, listForgotten, listLeft, listNobodys } from './list-leftovers.ts';
 import { createRapiRoutes, startRapi } from './rapi/rapi-server.ts';
 import type { NodeGuests } from './start-guests.ts';
 import type { NodeHost } from './start-host.ts';
@@ -311,74 +311,6 @@ async function examineVolumes(
   const { vgName } = (await loadCluster(records)) ?? {};
   const here = { nodeName: config.nodeName, owns: records.owns };
   return { ...(await lookAtVolumes(host.lvm, vgName, here)), vgName };
-}
-
-/** Disks whose instance the store does not know, while no machine without a record has them. */
-async function listNobodys(
-  { records, host, guests }: InterfacesParts,
-  { own }: VolumeFacts,
-): Promise<readonly string[]> {
-  // In this order: an instance is recorded before its disks are made, and forgotten after them.
-  const folders = await host.disks.list();
-  // The store itself, not what is in memory: a store that lost records told nobody. Those that
-  // cannot be read are among them.
-  const known = new Set(await records.store.ids(INSTANCES));
-  const running = new Set(guests.keeper.list().map(({ machine }) => machine.uuid));
-  const isNobodys = (uuid: string): boolean => !known.has(uuid) && !running.has(uuid);
-  return [
-    ...folders.filter(isNobodys),
-    ...own.flatMap(({ instance, group, name }) =>
-      isNobodys(instance) ? [`${group}/${name}`] : [],
-    ),
-  ];
-}
-
-/** Folders that a move has left, with where their instances are by now. */
-async function listLeft({ config, records, host }: InterfacesParts): Promise<readonly string[]> {
-  const left: string[] = [];
-  for (const uuid of await host.moving.listLeaving())
-    left.push(`${config.paths.disksDir}/leaving-${uuid} (${await tellOwner(uuid, records)})`);
-  return left;
-}
-
-/** Folders of copies and arrivals that nobody works on, with where their instances are. */
-async function listAbandoned(parts: InterfacesParts): Promise<readonly string[]> {
-  const { config, records, host } = parts;
-  const list = async (): Promise<readonly string[]> =>
-    (await host.disks.listCopies()).filter((uuid) => !host.moving.isArriving(uuid));
-  const found = new Map<string, string>();
-  for (const uuid of await list()) found.set(uuid, await tellOwner(uuid, records));
-  // Looked at twice: one of them may have been at its end, or a trial of what the file system can.
-  const still = found.size === 0 ? [] : await list();
-  return still.flatMap((uuid) => {
-    const owner = found.get(uuid);
-    return owner === undefined ? [] : `${config.paths.disksDir}/copying-${uuid} (${owner})`;
-  });
-}
-
-async function tellOwner(
-  uuid: string,
-  { instances }: Pick<NodeRecords, 'instances'>,
-): Promise<string> {
-  const record = await instances.findByUuid(uuid);
-  return record === undefined ? 'no record' : `${record.name} of ${record.primaryNode}`;
-}
-
-/** Snapshots that no record names: a store that fails over may lose a commit that it had taken. */
-async function listForgotten(
-  own: readonly InstanceRecord[],
-  { records, host }: InterfacesParts,
-): Promise<readonly string[]> {
-  const forgotten: string[] = [];
-  for (const instance of own) {
-    const folders = await host.snapshots.listForgotten(instance);
-    if (folders.length === 0) continue;
-    // One that was taken meanwhile is in its record before it has this name.
-    const now = await records.instances.findByUuid(instance.uuid);
-    const isKnown = (path: string) => now?.snapshots.some(({ uuid }) => path.endsWith(uuid));
-    if (now !== undefined) forgotten.push(...folders.filter((path) => !isKnown(path)));
-  }
-  return forgotten;
 }
 
 function startKey({ config, records, logger }: InterfacesParts): ClusterKey {

@@ -1,6 +1,5 @@
 import type { Socket } from 'node:net';
 import type { Clock } from '#shared/clock/clock.ts';
-import type { ViewBoot } from '#shared/contract/boot-view.ts';
 import type { GuestState } from '#shared/contract/guest-handover.ts';
 import type { InstallReport } from '#shared/contract/install-event.ts';
 import { AppError } from '#shared/errors/app-error.ts';
@@ -13,6 +12,7 @@ import {
   MAX_RENDERED_SITES,
   UNANSWERED_BEYOND_CONNECTIONS,
 } from '../config/limits.ts';
+import { keepKnownSecrets } from '../view/keep-known-secrets.ts';
 import { redactView, type ServedView } from '../view/served-view.ts';
 import { ByteQueue } from './byte-queue.ts';
 import { Exclusion } from './exclusion.ts';
@@ -386,34 +386,4 @@ export class Instance {
     this.forgetRendered();
     this.#rendered.delete(this);
   }
-}
-
-/**
- * noded forgets secrets with the job that had them: a later view of the same installation does not
- * take them from the guest.
- */
-function keepKnownSecrets(known: ServedView, next: ServedView): ServedView {
-  if (known.instanceId !== next.instanceId) return next;
-  const osParameters = new Map(
-    [...next.osParameters].map(([name, parameter]) => {
-      const isUnknown = parameter.visibility === 'secret' && parameter.value === null;
-      const kept = isUnknown ? known.osParameters.get(name) : undefined;
-      return [name, kept?.visibility === 'secret' ? kept : parameter];
-    }),
-  );
-  const boot = next.keepsBoot ? known.boot : next.boot && keepBootFiles(known, next.boot);
-  return { ...next, osParameters, ...(boot && { boot }) };
-}
-
-/**
- * Files of the same boot environment that cannot be rendered again, as long as nothing in them but
- * secrets would be another.
- */
-function keepBootFiles({ boot: known }: ServedView, next: ViewBoot): ViewBoot {
-  if (known?.bootEnv !== next.bootEnv) return next;
-  const files = Object.entries(next.files).map(([path, file]) => {
-    const former = 'lost' in file ? known.files[path] : undefined;
-    return [path, former?.basis === file.basis ? (former ?? file) : file];
-  });
-  return { ...next, files: Object.fromEntries(files) as ViewBoot['files'] };
 }

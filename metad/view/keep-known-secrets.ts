@@ -1,0 +1,32 @@
+import type { ViewBoot } from '#shared/contract/boot-view.ts';
+import type { ServedView } from './served-view.ts';
+
+/**
+ * noded forgets secrets with the job that had them: a later view of the same installation does not
+ * take them from the guest.
+ */
+export function keepKnownSecrets(known: ServedView, next: ServedView): ServedView {
+  if (known.instanceId !== next.instanceId) return next;
+  const osParameters = new Map(
+    [...next.osParameters].map(([name, parameter]) => {
+      const isUnknown = parameter.visibility === 'secret' && parameter.value === null;
+      const kept = isUnknown ? known.osParameters.get(name) : undefined;
+      return [name, kept?.visibility === 'secret' ? kept : parameter];
+    }),
+  );
+  const boot = next.keepsBoot ? known.boot : next.boot && keepBootFiles(known, next.boot);
+  return { ...next, osParameters, ...(boot && { boot }) };
+}
+
+/**
+ * Files of the same boot environment that cannot be rendered again, as long as nothing in them but
+ * secrets would be another.
+ */
+function keepBootFiles({ boot: known }: ServedView, next: ViewBoot): ViewBoot {
+  if (known?.bootEnv !== next.bootEnv) return next;
+  const files = Object.entries(next.files).map(([path, file]) => {
+    const former = 'lost' in file ? known.files[path] : undefined;
+    return [path, former?.basis === file.basis ? (former ?? file) : file];
+  });
+  return { ...next, files: Object.fromEntries(files) as ViewBoot['files'] };
+}
