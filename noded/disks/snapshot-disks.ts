@@ -1,5 +1,5 @@
 import { mkdir, rename, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { syncFlatDirectory, syncPath } from '#shared/files/durable.ts';
@@ -41,6 +41,11 @@ export interface PausableMachine {
 type Known = Pick<InstanceRecord, 'uuid' | 'diskTemplate'>;
 
 export interface TakeSnapshot extends CopyWatch {
+  /**
+   * Whether disks are copied where blocks cannot be shared, though a guest that runs stands still
+   * for as long.
+   */
+  readonly mayCopy: boolean;
   /** The one that has the disks; undefined where none may have them. */
   readonly machine: PausableMachine | undefined;
   readonly commit: () => Promise<unknown>;
@@ -59,15 +64,14 @@ export interface RestoreSnapshot extends CopyWatch {
 export interface SnapshotDisks {
   /**
    * Whether there can be one.
-   * @param mayCopy whether disks are copied where blocks cannot be shared, though a guest that runs
-   * stands still for as long
+   * @param mayCopy as in TakeSnapshot
    * @throws AppError NOT_SUPPORTED, DISK_MISSING, DISK_SPACE
    */
   check(instance: InstanceRecord, mayCopy: boolean): Promise<void>;
   /**
    * All disks in the same moment, in which a guest that runs stands still.
    * @returns for how long the guest stood still
-   * @throws AppError DISK_IN_USE, DISK_FULL, QMP
+   * @throws AppError DISK_IN_USE, DISK_FULL, NOT_SUPPORTED, QMP
    */
   take(
     instance: InstanceRecord,
@@ -117,16 +121,9 @@ export function createSnapshotDisks(
       if (await sharesBlocks(folder)) return;
       if (mayCopy)
         return disks.requireRoom(await takenTogether(active.map(({ path }) => path)), instance);
-      throw new AppError(
-        'NOT_SUPPORTED',
-        `the file system of ${folder} cannot share blocks, so that a snapshot is a copy of all that the disks hold`,
-        {
-          details: { path: folder },
-          hint: `gnt-instance snapshot --copy copies the disks, for which a guest that runs stands still, some seconds for each GiB that it has written; on btrfs or xfs it takes milliseconds, and no room`,
-        },
-      );
+      throw sharesNone(folder);
     },
-    take: async (instance, uuid, { machine, commit, ...watch }) => {
+    take: async (instance, uuid, { mayCopy, machine, commit, ...watch }) => {
       const dir = dirOf(instance);
       await using held = new AsyncDisposableStack();
       if (machine === undefined) held.use(await holdImages(dir));
@@ -136,7 +133,7 @@ export function createSnapshotDisks(
         const pairs = instance.disks.map(
           (_, index) => [diskPath(dir, index), diskPath(unfinished, index)] as const,
         );
-        stillMs = await whileStill(machine, () => cloneAll(pairs, watch));
+        stillMs = await whileStill(machine, () => cloneAll(pairs, mayCopy ? watch : null));
         await syncFlatDirectory(unfinished);
         await syncPath(dir);
       } catch (error) {
@@ -275,13 +272,30 @@ async function goOn(machine: PausableMachine): Promise<void> {
   }
 }
 
-/** Whoever may not copy has been refused by `check`. */
+/**
+ * @param watch of copies, where blocks cannot be shared; null: then it is refused
+ * @throws AppError NOT_SUPPORTED
+ */
 async function cloneAll(
   pairs: readonly (readonly [string, string])[],
-  watch: CopyWatch,
+  watch: CopyWatch | null,
 ): Promise<void> {
-  for (const [index, [from, to]] of pairs.entries())
-    if (!(await shareBlocks(from, to))) return copyFiles(pairs.slice(index), watch);
+  for (const [index, [from, to]] of pairs.entries()) {
+    if (await shareBlocks(from, to)) continue;
+    if (watch === null) throw sharesNone(dirname(from));
+    return copyFiles(pairs.slice(index), watch);
+  }
+}
+
+function sharesNone(folder: string): AppError {
+  return new AppError(
+    'NOT_SUPPORTED',
+    `the file system of ${folder} cannot share blocks, so that a snapshot is a copy of all that the disks hold`,
+    {
+      details: { path: folder },
+      hint: `gnt-instance snapshot --copy copies the disks, for which a guest that runs stands still, some seconds for each GiB that it has written; on btrfs or xfs it takes milliseconds, and no room`,
+    },
+  );
 }
 
 function missing(name: string, path: string, cause: unknown): AppError {

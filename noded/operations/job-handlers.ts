@@ -68,7 +68,7 @@ export function createJobHandlers(dependencies: OperationDependencies): JobHandl
     INSTANCE_GROW_DISK: withSpaceWarning(here(growDiskHandler(dependencies)), dependencies),
     INSTANCE_RUN_SCRIPT: here(runScriptHandler(dependencies)),
     INSTANCE_SNAPSHOT: withSpaceWarning(here(takeSnapshotHandler(dependencies)), dependencies),
-    INSTANCE_RESTORE: here(restoreSnapshotHandler(dependencies)),
+    INSTANCE_RESTORE: withSpaceWarning(here(restoreSnapshotHandler(dependencies)), dependencies),
     INSTANCE_REMOVE_SNAPSHOT: here(removeSnapshotHandler(dependencies)),
     BACKUP_EXPORT: withSpaceWarning(here(exportInstanceHandler(dependencies)), dependencies),
     BACKUP_REMOVE: removeExportHandler(dependencies),

@@ -41,7 +41,7 @@ export function takeSnapshotHandler({
         };
         const { stillMs } = await snapshots.take(instance, taken.uuid, {
           ...watchOf(context),
-          machine,
+          ...{ mayCopy: copy === true, machine },
           commit: () =>
             instances.update(instance.uuid, (current) => ({
               ...current,

@@ -86,7 +86,7 @@ async function createInstance(disksDir: string, mayCopy = true) {
     take: async (machine?: FakeMachine, signal = UNWATCHED.signal) => {
       const snapshot = plan();
       await snapshots.check(record, mayCopy);
-      const watch = { ...UNWATCHED, signal };
+      const watch = { ...UNWATCHED, signal, mayCopy };
       await snapshots.take(record, snapshot.uuid, { ...watch, machine, commit: add(snapshot) });
       return snapshot;
     },
@@ -188,7 +188,12 @@ for (const kind of ['btrfs', 'xfs', 'ext4']) {
       const [lost, kept] = [plan(), plan()];
       const beforeIt = () => Promise.reject(killed);
       await assert.rejects(
-        snapshots.take(record(), lost.uuid, { ...UNWATCHED, machine: undefined, commit: beforeIt }),
+        snapshots.take(record(), lost.uuid, {
+          ...UNWATCHED,
+          mayCopy: true,
+          machine: undefined,
+          commit: beforeIt,
+        }),
         killed,
       );
       const behindIt = async () => {
@@ -196,7 +201,12 @@ for (const kind of ['btrfs', 'xfs', 'ext4']) {
         throw killed;
       };
       await assert.rejects(
-        snapshots.take(record(), kept.uuid, { ...UNWATCHED, machine: undefined, commit: behindIt }),
+        snapshots.take(record(), kept.uuid, {
+          ...UNWATCHED,
+          mayCopy: true,
+          machine: undefined,
+          commit: behindIt,
+        }),
         killed,
       );
       assert.equal(await snapshots.isUnfinished(record().uuid), true);
@@ -314,6 +324,16 @@ describe('where blocks cannot be shared', { skip: WITHOUT_LOOPS }, () => {
       ...{ code: 'NOT_SUPPORTED', message: /cannot share blocks/ },
       hint: /snapshot --copy/,
     });
+    assert.deepEqual(await list(), ['disk0.raw', 'disk1.raw']);
+  });
+
+  test('nor by whoever took the folder of an instance for one that shares blocks', async () => {
+    const { snapshots, plan, add, list, record } = await createInstance(disksDir);
+    const machine = new FakeMachine();
+    const snapshot = plan();
+    const how = { ...UNWATCHED, mayCopy: false, machine, commit: add(snapshot) };
+    await assert.rejects(snapshots.take(record(), snapshot.uuid, how), { code: 'NOT_SUPPORTED' });
+    assert.equal(machine.resumes, 1);
     assert.deepEqual(await list(), ['disk0.raw', 'disk1.raw']);
   });
 

@@ -143,6 +143,7 @@ test('a snapshot is of one moment, is restored, and goes with what it kept', asy
   };
   const { stillMs } = await snapshots.take(before, first, {
     ...UNWATCHED,
+    mayCopy: true,
     machine,
     commit: async () => void seen.push('commit'),
   });
@@ -207,7 +208,7 @@ const steps: Readonly<Record<string, Step>> = {
   'taking a snapshot': {
     ...{ from: kept, to: withSnapshot(kept, second), texts: ['after!', 'after!'] },
     work: (all, commit) =>
-      all.snapshots.take(kept, second, { ...UNWATCHED, machine: undefined, commit }),
+      all.snapshots.take(kept, second, { ...UNWATCHED, mayCopy: true, machine: undefined, commit }),
   },
   'restoring one': {
     ...{ from: kept, to: { ...kept, restoreId: uuidOf(31) }, texts: ['after!', 'before'] },
@@ -227,7 +228,12 @@ const steps: Readonly<Record<string, Step>> = {
 async function makeKept(): Promise<void> {
   await disks.createEmpty(before);
   await write(before, 'before');
-  await snapshots.take(before, first, { ...UNWATCHED, machine: undefined, commit: nothing });
+  await snapshots.take(before, first, {
+    ...UNWATCHED,
+    mayCopy: true,
+    machine: undefined,
+    commit: nothing,
+  });
   await write(before, 'after!');
 }
 
