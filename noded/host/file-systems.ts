@@ -21,7 +21,10 @@ type PlacePaths = Pick<
   'stateDir' | 'disksDir' | 'imageCacheDir' | 'exportDir' | 'logDir'
 >;
 
-/** Where this node writes, and what of each place's file system is free; what is not there is left out. */
+/**
+ * Where this node writes, and what of each place's file system is free; what is not there is left
+ * out.
+ */
 export async function measurePlaces(paths: PlacePaths): Promise<readonly PlaceSpace[]> {
   const pathOf: Readonly<Record<Place, string>> = {
     store: paths.stateDir,

@@ -38,7 +38,9 @@ export function describeSpace({ freeBytes, totalBytes, path, places }: Shared): 
 
 export interface PromisedSpace {
   readonly instances: number;
-  /** What their disks, snapshots included, may grow to together: sparse files take what is written. */
+  /**
+   * What their disks, snapshots included, may grow to together: sparse files take what is written.
+   */
   readonly promisedBytes: number;
   /** Of the file system of the disks. */
   readonly totalBytes: number;

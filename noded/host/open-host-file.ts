@@ -48,7 +48,8 @@ export function plainPath(path: string): string {
  * is opened lies below the folder, whatever is renamed meanwhile. At its end must be a regular
  * file; a FIFO is not waited for.
  * @throws Error with `code` of the system; ELOOP or ENOTDIR for a link, EINVAL for `..` and for
- * what is no file; AppError HOST_PREREQUISITE when somebody else may put another folder in its place
+ * what is no file; AppError HOST_PREREQUISITE when somebody else may put another folder in its
+ * place
  */
 export async function openHostFile(
   path: string,

@@ -1,8 +1,8 @@
 /** The attribute in which Linux keeps a file's access list: linux/posix_acl_xattr.h. */
 export const ACCESS_LIST = 'system.posix_acl_access';
 /**
- * And a folder the one that what is made in it begins with, in place of the umask: without a mode of
- * its own, whoever is in it may write that.
+ * And a folder the one that what is made in it begins with, in place of the umask: without a mode
+ * of its own, whoever is in it may write that.
  */
 export const DEFAULT_LIST = 'system.posix_acl_default';
 

@@ -15,8 +15,9 @@ import type { RapiUser, Role } from './users-file.ts';
 /** A query has filters at most; only a writer may send documents. */
 const MAX_READER_BODY_BYTES = 64 * 1024;
 /**
- * More than the largest set of boot environments has. A parser takes 25 ms for as many lists in each
- * other, and ten seconds, in which nobody else is served, for those that the bytes would allow.
+ * More than the largest set of boot environments has. A parser takes 25 ms for as many lists in
+ * each other, and ten seconds, in which nobody else is served, for those that the bytes would
+ * allow.
  */
 const MAX_BODY_VALUES = 50_000;
 

@@ -35,9 +35,9 @@ const written = z.discriminatedUnion('kind', [
 type Written = z.infer<typeof written>;
 
 /**
- * The ends of jobs, of installations and of instances: what happened cannot be undone, so it is written whatever
- * becomes of the store or of this daemon. Until the store takes it, it is in a file of the node,
- * synced, which the next daemon finds.
+ * The ends of jobs, of installations and of instances: what happened cannot be undone, so it is
+ * written whatever becomes of the store or of this daemon. Until the store takes it, it is in a
+ * file of the node, synced, which the next daemon finds.
  *
  * INVARIANT: one file for each job and instance at most, and no more jobs than were running when
  * the store went away, since none is accepted without it.
@@ -53,7 +53,8 @@ export interface Outcomes {
   keepInstall(uuid: string, outcome: InstallOutcome): Promise<void>;
   /**
    * The disks of an instance go, and the store has no room to say so, though it may have some once
-   * they are gone. Until it has, this daemon knows, and its disk if that has room. Resolves at once.
+   * they are gone. Until it has, this daemon knows, and its disk if that has room. Resolves at
+   * once.
    */
   noteRemoval(uuid: string, begun: BegunRemoval): Promise<void>;
   /** Its disks are gone. Resolves when its record is, too. @throws AppError as `endInstall` */

@@ -32,11 +32,7 @@ export function tryLockFile(fd: number): boolean {
  * @returns false when another process has the lock
  */
 export function tryLockRecord(fd: number): boolean {
-  const result = numberOf(cFcntl(fd, F_SETLK, WHOLE_FILE_WRITE_LOCK));
-  const code = result < 0 ? errorName() : '';
-  if (code === 'EAGAIN' || code === 'EACCES') return false;
-  checked('fcntl F_SETLK', result);
-  return true;
+  return tryLockWhole(fd, F_SETLK);
 }
 
 /**
@@ -47,10 +43,14 @@ export function tryLockRecord(fd: number): boolean {
  * @returns false when somebody has it
  */
 export function tryLockImage(fd: number): boolean {
-  const result = numberOf(cFcntl(fd, F_OFD_SETLK, WHOLE_FILE_WRITE_LOCK));
+  return tryLockWhole(fd, F_OFD_SETLK);
+}
+
+function tryLockWhole(fd: number, command: number): boolean {
+  const result = numberOf(cFcntl(fd, command, WHOLE_FILE_WRITE_LOCK));
   const code = result < 0 ? errorName() : '';
   if (code === 'EAGAIN' || code === 'EACCES') return false;
-  checked('fcntl F_OFD_SETLK', result);
+  checked('fcntl', result);
   return true;
 }
 

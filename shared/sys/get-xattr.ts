@@ -16,8 +16,6 @@ const ABSENT = ['ENODATA', 'EOPNOTSUPP', 'ENOTSUP'];
 export function getXattr(path: string, name: string): Buffer | undefined {
   const value = Buffer.alloc(MAX_BYTES);
   const length: unknown = cLgetxattr(path, name, value, value.length);
-  if (typeof length === 'number' && length < 0) {
-    if (ABSENT.includes(errorName())) return undefined;
-  }
+  if (length === -1 && ABSENT.includes(errorName())) return undefined;
   return value.subarray(0, checked('lgetxattr', length));
 }

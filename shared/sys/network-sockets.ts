@@ -185,7 +185,8 @@ export function openDeviceClientSocket(device: string): number {
 }
 
 /**
- * Sends TCP segments as they are, each to an address, from one that the host has, through one device.
+ * Sends TCP segments as they are, each to an address, from one that the host has, through one
+ * device.
  * @param from IPv4 or link-local IPv6, as all of `to`
  * @throws Error with `code` EPERM without CAP_NET_RAW, ENODEV, EADDRNOTAVAIL
  */

@@ -34,8 +34,8 @@ interface Shared {
 }
 
 /**
- * A stopped instance with shared disks, whose node is killed, and which the other one takes: that is
- * killed at the point.
+ * A stopped instance with shared disks, whose node is killed, and which the other one takes: that
+ * is killed at the point.
  */
 export function createFailoverScene(): MoveScene {
   const undo = new AsyncDisposableStack();
@@ -114,8 +114,8 @@ async function strikeFailover(shared: Shared, point: KillPoint): Promise<Struck>
 }
 
 /**
- * The lease of a lost node runs from when another one has looked at it: a job does, and is canceled,
- * so that what is counted afterwards is the taking alone.
+ * The lease of a lost node runs from when another one has looked at it: a job does, and is
+ * canceled, so that what is counted afterwards is the taking alone.
  */
 async function outlastLease({ nodes }: Shared, to: string, opcode: object): Promise<void> {
   const taker = labOf(nodes, to);

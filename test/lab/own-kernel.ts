@@ -11,8 +11,8 @@ const MODULES = [
   ...['md/dm-snapshot', 'md/dm-thin-pool'],
 ];
 /**
- * Without udev the device mapper makes its names itself. Nobody monitors volumes: each command would
- * wait for a daemon that does not come, and how full a pool is, it says all the same.
+ * Without udev the device mapper makes its names itself. Nobody monitors volumes: each command
+ * would wait for a daemon that does not come, and how full a pool is, it says all the same.
  */
 const LVM_CONF = `devices { filter=["a|^/dev/ubd.$|","r|.*|"] scan_lvs=0 use_devicesfile=0 }
 devices { hints="none" }

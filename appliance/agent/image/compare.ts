@@ -31,8 +31,8 @@ interface Part {
 }
 
 /**
- * The arguments are three for each part: its name, image, disk. Prints what is wrong with which, and
- * ends as one that went wrong did.
+ * The arguments are three for each part: its name, image, disk. Prints what is wrong with which,
+ * and ends as one that went wrong did.
  */
 const COMPARE_PARTS = `
 part() {

@@ -9,8 +9,8 @@ import { type ImageJail, refuseEnd } from './image-jail.ts';
 const READ_BYTES = MIB;
 const MAX_COMPLAINT_LENGTH = 2000;
 /**
- * What a stream may make its decompressor take: twice as much as the best compression of xz asks for
- * (`xz -9`: 65 MiB), and as much as `zstd --ultra -22`. A stream may ask for gigabytes.
+ * What a stream may make its decompressor take: twice as much as the best compression of xz asks
+ * for (`xz -9`: 65 MiB), and as much as `zstd --ultra -22`. A stream may ask for gigabytes.
  */
 const MAX_MEMORY = '128MiB';
 const programs: Readonly<Record<Compression, readonly string[]>> = {
@@ -34,8 +34,8 @@ export interface CompressedSource {
 /**
  * Streams the decompressed bytes. The decompressor runs in the jail, and gets the file's bytes
  * through a pipe.
- * @throws AppError IMAGE_INVALID for a stream that is cut, damaged, not of that kind, or asks for too
- * much memory; COMMAND_FAILED when no decompressor could be started
+ * @throws AppError IMAGE_INVALID for a stream that is cut, damaged, not of that kind, or asks for
+ * too much memory; COMMAND_FAILED when no decompressor could be started
  */
 export async function* decompress(
   jail: ImageJail,

@@ -71,7 +71,10 @@ export class ImageJail implements AsyncDisposable {
     return new ImageJail(await HeldNamespace.openJail(imagePath, diskPath));
   }
 
-  /** @throws AppError COMMAND_FAILED when it could not be started, IMAGE_INVALID when a signal ended it */
+  /**
+   * @throws AppError COMMAND_FAILED when it could not be started, IMAGE_INVALID when a signal ended
+   * it
+   */
   async run(
     program: string,
     args: readonly string[],

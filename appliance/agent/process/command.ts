@@ -101,7 +101,8 @@ export async function runCommand(
 
 /**
  * @param what was tried
- * @returns AppError COMMAND_FAILED with the last line that the tool wrote, or the signal that ended it
+ * @returns AppError COMMAND_FAILED with the last line that the tool wrote, or the signal that ended
+ * it
  */
 export function commandFailure(what: string, { status, stdout, stderr }: CommandResult): AppError {
   const signal = signalOf(status);

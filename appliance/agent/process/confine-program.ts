@@ -19,8 +19,9 @@
  * in it; the third loses what a script can do without and becomes the program. `unpack` is for one
  * that makes files and nothing else: it has no network, and may not mount, change its root, start a
  * process or reach one. `nobody` is for one that reads what a user brought: it is another user's,
- * without any capability, network, socket or environment, and the first to go where memory ends. All of this is done here rather than by programs
- * of its own, since starting one costs more than anything that it does.
+ * without any capability, network, socket or environment, and the first to go where memory ends.
+ * All of this is done here rather than by programs of its own, since starting one costs more than
+ * anything that it does.
  */
 export const CONFINE_PROGRAM = String.raw`
 # What "use strict" sets, which loads a file for it: in an emulated machine that is a sixth of a start.

@@ -44,9 +44,9 @@ export interface OwnVolumes {
   /** @throws AppError DISK_IN_USE */
   hold(volumes: readonly OwnVolume[]): Promise<AsyncDisposable>;
   /**
-   * @param onZeroing called with what goes on after this has resolved: zeros that are written, which
-   * takes as long as the volume is large. Whoever holds, removes or settles volumes of that instance
-   * waits for them, so that nobody gets one whose end is another tenant's.
+   * @param onZeroing called with what goes on after this has resolved: zeros that are written,
+   * which takes as long as the volume is large. Whoever holds, removes or settles volumes of that
+   * instance waits for them, so that nobody gets one whose end is another tenant's.
    * @returns names of the volumes that were dealt with
    * @throws AppError CONFLICT: another node changes their group
    */
@@ -59,7 +59,10 @@ export interface OwnVolumes {
 
 export function createOwnVolumes(lvm: Lvm, here: Here): OwnVolumes {
   const listAll = async (): Promise<readonly OwnVolume[]> => findOwn(await lvm.listVolumes());
-  /** By instance; none of them rejects: what is not zeros then, is tagged, and zeroed by who settles next. */
+  /**
+   * By instance; none of them rejects: what is not zeros then, is tagged, and zeroed by who settles
+   * next.
+   */
   const zeroings = new Map<string, Promise<void>>();
   const whenZeroed = async (instance: string): Promise<void> => zeroings.get(instance);
   const hold: OwnVolumes['hold'] = async (volumes) => {

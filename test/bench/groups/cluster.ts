@@ -31,7 +31,10 @@ const FEW = 100;
 const ROUNDS = 5;
 const REQUESTS_AT_ONCE = 64;
 const ANSWER_TIMEOUT_MS = 60_000;
-/** Five seconds after it has read all records a node gives back what that needed (shared/sys/release-memory.ts). */
+/**
+ * Five seconds after it has read all records a node gives back what that needed
+ * (shared/sys/release-memory.ts).
+ */
 const SETTLED_MS = 10_000;
 const OTHERS = join(import.meta.dirname, '../support/others-process.ts');
 

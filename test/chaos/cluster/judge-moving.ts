@@ -25,16 +25,16 @@ export function isOnItsWay(entry: string): boolean {
  * What is wrong with disks that are on their way when all jobs have ended. Pure.
  *
  * `copying-UUID` is what came of a move that was cut off. Its node does not know that, keeps it for
- * ten minutes in which nobody sends more, and removes it by a sweep that comes every ten minutes. So
- * it may be there as long as the instance is another node's, or was removed since; each is of a move
- * of its own to that node that did not succeed. One of an instance that is this node's is wrong,
- * whether its disks are beside it or not: they get their name when the record names the node, and
- * nothing arrives where they are.
+ * ten minutes in which nobody sends more, and removes it by a sweep that comes every ten minutes.
+ * So it may be there as long as the instance is another node's, or was removed since; each is of a
+ * move of its own to that node that did not succeed. One of an instance that is this node's is
+ * wrong, whether its disks are beside it or not: they get their name when the record names the
+ * node, and nothing arrives where they are.
  *
- * `leaving-UUID` is what a move has sent, after its record named the other node or when that was not
- * known. It may be there until that node was asked, at growing intervals, whether it has the disks:
- * so it does have them. Of this node's own instance it came back with the end of the job, and of one
- * that was removed it has gone.
+ * `leaving-UUID` is what a move has sent, after its record named the other node or when that was
+ * not known. It may be there until that node was asked, at growing intervals, whether it has the
+ * disks: so it does have them. Of this node's own instance it came back with the end of the job,
+ * and of one that was removed it has gone.
  * @param removals how many instances were to be removed
  */
 export function judgeMoving(

@@ -129,7 +129,9 @@ test('a tool that a signal ended is named by it, alone, beside others and as a d
   });
 });
 
-/** Whether it is a grandchild of this test, by way of who waits and of the first process in there. */
+/**
+ * Whether it is a grandchild of this test, by way of who waits and of the first process in there.
+ */
 function isJailed(pid: number): boolean {
   return [...descendantsOf(process.pid)].includes(pid);
 }

@@ -14,8 +14,8 @@ import { tryCommand } from '../../../../appliance/agent/process/command.ts';
 
 /**
  * Runs inside the appliance, as a program of an OS script: each generator below a folder makes two
- * disks, and may use a third one, and the agent's own code looks at them and mounts what it takes for the instance. One line
- * of JSON for each.
+ * disks, and may use a third one, and the agent's own code looks at them and mounts what it takes
+ * for the instance. One line of JSON for each.
  */
 const SERIALS = ['first', 'second'];
 /** None of the instance's, as the one that holds an image. */
