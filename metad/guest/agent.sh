@@ -8,7 +8,7 @@ service=http://169.254.169.254 token=''
 base=$service/ganeti/latest
 home=/var/lib/rightlink dir=/run/rightlink system=/run/systemd/system
 self=$home/agent tmp=$dir/$$
-refused='' patience=1000000 long=30 # attempts at telling the host something, and seconds for each: few when the system goes down
+refused='' worker='' patience=1000000 long=30 # attempts at telling the host something, and seconds for each: few when the system goes down
 # Bytes of one script's output that the host keeps, and of one piece of it.
 max_output=4194304 max_piece=65536
 tool=busybox limited=$(command -v timeout || :) own_session=$(command -v setsid || :) help=$(wget --help 2>&1)
@@ -203,9 +203,11 @@ work() { # boot | command ENTRY SCRIPT
 start_work() {
   entry=${2-} && save && : >"$dir/child"
   sh "$self" work "$@" &
-  echo $! >"$dir/worker"
+  worker=$! && echo "$worker" >"$dir/worker"
 }
 is_working() { [ -e "$dir/worker" ] && kill -0 "$(cat "$dir/worker")" 2>/dev/null; }
+# One that another process of the agent began is no child of this one.
+await_work() { [ -z "$worker" ] || wait "$worker" 2>/dev/null; while is_working; do sleep 1; done; }
 end_script() {
   [ -s "$dir/child" ] && read -r group <"$dir/child" || return 0
   kill -TERM "-$group" 2>/dev/null || kill -TERM "$group" 2>/dev/null
@@ -253,10 +255,12 @@ obey() {
     # It may be about to begin, or to end. A worker that was killed says nothing more.
     until [ -s "$dir/child" ] || ! is_working; do sleep 1; done
     end_script
-    while is_working; do sleep 1; done
+    await_work
     load && { [ -z "$entry" ] || say_finished 143; }
     return 1
   fi
+  # One whose last word is on its way forgets what was said until then, and that it is at work.
+  await_work && load
   [ "$at_host" = "$state" ] || say "$state"
   tell ask
   [ "$wanted_entry" != "$last" ] || return 0

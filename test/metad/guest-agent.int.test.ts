@@ -172,10 +172,11 @@ describe('the guest’s agent', () => {
     const since = await lastSequence();
     const system = await bootGuest(t, lifecycleOf({ lists: both }));
     await eventsUntil(lab, since, (events) => outputOf(events, 'boot/01-wait') !== '');
-    // It removes its files when the next script is about to read its own.
+    // It removes its files when the next script is about to read its own, or after three seconds
+    // in which that was not begun.
     await system.delay('rm', [
       'case "$*" in *worker*)',
-      '  until [ -e /run/prepared ]; do sleep 0.1; done',
+      '  tries=0; until [ -e /run/prepared ] || [ "$tries" -ge 30 ]; do sleep 0.1; tries=$((tries + 1)); done',
       '  real-rm "$@"; : >/run/removed; exit ;;',
       'esac',
     ]);
@@ -190,6 +191,51 @@ describe('the guest’s agent', () => {
     const ended = await wordsUntil(since, 'decommissioned');
     assert.ok(wordsOf(ended).includes('finished decommission/01-leave 0'), system.log);
   });
+
+  test(
+    'a worker whose last word is on its way takes no words from the next one',
+    { timeout: 60_000 },
+    async (t) => {
+      const one = { boot: [], operational: lists.operational, decommission: [] };
+      const since = await lastSequence();
+      const system = await bootGuest(
+        t,
+        lifecycleOf({
+          lists: {
+            ...one,
+            boot: [scriptOf('01-wait', 'until [ -e /var/lib/go ]; do sleep 0.1; done')],
+          },
+        }),
+      );
+      await wordsUntil(since, 'started boot/01-wait');
+      // The answer to its last word comes late: when the next one has something to say, or never will.
+      await system.delay('curl', [
+        'case "$*" in *lifecycle/events*)',
+        '  case "$(cat /run/rightlink/events)" in *\'"operational"\'*) mkdir /run/held 2>/dev/null && {',
+        '    real-curl "$@"; code=$? tries=0',
+        '    until [ -e /run/said ] || [ "$tries" -ge 30 ]; do sleep 0.1; tries=$((tries + 1)); done',
+        '    exit "$code"; } ;;',
+        '  esac ;;',
+        'esac',
+      ]);
+      await system.delay('mv', [
+        'case "$*:$(cat /run/rightlink/events)" in *.state*:*\'"started"\'*)',
+        '  : >/run/said',
+        '  until [ -e /run/ended ]; do sleep 0.1; done ;;',
+        'esac',
+      ]);
+      await system.delay('rm', [
+        'case "$*" in *worker*) real-rm "$@"; : >/run/ended; exit ;; esac',
+      ]);
+      await system.write('go', '');
+      await wordsUntil(since, 'operational');
+      const next = { do: 'run', entry: COMMAND, script: '01-fail' } as const;
+      await serve(lifecycleOf({ lists: one, state: 'operational', next }));
+      const told = await wordsUntil(since, `finished ${COMMAND} 7`);
+      assert.ok(wordsOf(told).includes(`started ${COMMAND}`), system.log);
+      assert.equal(outputOf(told, COMMAND), 'to stderr\n');
+    },
+  );
 
   for (const shell of SHELLS)
     for (const downloader of DOWNLOADERS)

@@ -3,6 +3,10 @@ import { metadEvent } from '#shared/contract/metad-control.ts';
 import type { MetadEvent } from '#shared/contract/metad-control.ts';
 import type { ChannelLab } from './channel-lab.ts';
 
+/** Only what hangs waits for so long. */
+const LIMIT_MS = 180_000;
+const MAX_SHOWN = 4000;
+
 /** Reads metad's event stream until there are enough events. */
 export async function eventsAfter(
   lab: ChannelLab,
@@ -36,7 +40,12 @@ export async function eventsUntil(
       },
     );
     let seen = '';
-    outgoing.setTimeout(60_000, () => outgoing.destroy(new Error(`too few events: ${seen}`)));
+    // metad says something all the time, be it nothing.
+    const late = setTimeout(
+      () => outgoing.destroy(new Error(`too few events: ${seen.slice(-MAX_SHOWN)}`)),
+      LIMIT_MS,
+    );
+    outgoing.on('close', () => clearTimeout(late));
     outgoing.on('error', reject);
     outgoing.end();
   });
