@@ -1,5 +1,6 @@
 import type { Clock } from '#shared/clock/clock.ts';
 import type { JobRecord } from '#shared/contract/job.ts';
+import { isAppError } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { settleGuest } from './cluster/settle-guests.ts';
 import { isOwnForGood, returnDepartures } from './cluster/settle-moves.ts';
@@ -136,10 +137,19 @@ async function failInterruptedInstalls({
   index,
   owns,
   clock,
+  logger,
 }: RecoverDependencies): Promise<void> {
   for (const { uuid, primaryNode, installState } of await index.list()) {
     if (!owns(primaryNode) || installState !== 'installing') continue;
-    await instances.update(uuid, (current) => interruptInstall(current, INTERRUPTED, clock.now()));
+    try {
+      await instances.update(uuid, (current) =>
+        interruptInstall(current, INTERRUPTED, clock.now()),
+      );
+    } catch (error) {
+      // One record that is set aside by now is no reason to keep all others waiting.
+      if (isAppError(error, 'STORE_UNAVAILABLE')) throw error;
+      logger.error('install.not-failed', { instance: uuid, err: error });
+    }
   }
 }
 

@@ -61,7 +61,10 @@ export interface Outcomes {
   endRemoval(uuid: string): Promise<void>;
   /** What was noted, and is not in the store yet. */
   removalOf(uuid: string): BegunRemoval | undefined;
-  /** Writes what a daemon before this one could not. */
+  /**
+   * Writes what a daemon before this one could not. What the store refuses, since the record that it
+   * is for cannot be read, is logged and stays. @throws AppError STORE_UNAVAILABLE, DISK_FULL
+   */
   resume(): Promise<void>;
 }
 
@@ -164,7 +167,14 @@ class KeptOutcomes implements Outcomes {
         logger.error('outcome.unreadable', { path });
         continue;
       }
-      await this.#write(found);
+      try {
+        await this.#write(found);
+      } catch (error) {
+        // A record that is set aside keeps nothing but itself waiting: for whoever repairs it.
+        if (isAway(error)) throw error;
+        logger.error('outcome.not-written', { path, err: error });
+        continue;
+      }
       logger.info('outcome.written', { outcome: name });
       await rm(path, { force: true });
     }

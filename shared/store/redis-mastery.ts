@@ -9,14 +9,14 @@ const IN_DOUBT = /s_down|o_down|failover_in_progress|disconnected/;
 type Watched = Extract<RedisServer, { sentinels: unknown }>;
 
 /**
- * Whether the server that took a write is its Sentinels' master still. One that stood still while
+ * Whether the server that took a write, or was read, is its Sentinels' master still. One that stood still while
  * they made another one goes on as before when it wakes: those of its replicas that were not told
  * yet confirm what it is given, and lose it when they are. The one that was promoted has left it by
  * then, so whoever finds a replica less, or has a connection anew, asks the Sentinels.
  */
 export class Mastery {
   readonly #server: Watched;
-  readonly #writer: Redis;
+  readonly #asked: Redis;
   #connection = 0;
   /** Of the connection for which Sentinels were asked last: the replicas that it had since. */
   #known: { readonly connection: number; copies: number } | undefined;
@@ -25,13 +25,14 @@ export class Mastery {
   /** The one that is not asked yet: whoever waits by then shares its answer. */
   #next: Promise<boolean> | undefined;
 
-  constructor(server: Watched, writer: Redis) {
+  /** @param asked the connection whose server is meant: each has its own mastery */
+  constructor(server: Watched, asked: Redis) {
     this.#server = server;
-    this.#writer = writer;
-    writer.on('ready', () => void (this.#connection += 1));
+    this.#asked = asked;
+    asked.on('ready', () => void (this.#connection += 1));
   }
 
-  /** @param told what the server said on the connection of the write, after replicas had that */
+  /** @param told what the server said on this connection, after replicas had what is in question */
   async isSure(told: Replication): Promise<boolean> {
     if (!told.isMaster) return false;
     const copies = told.copies.length;
@@ -64,7 +65,7 @@ export class Mastery {
   async #isConfirmed(): Promise<boolean> {
     const { sentinels, name } = this.#server;
     const [own, ...told] = await Promise.all([
-      this.#writer.info('server').catch(() => ''),
+      this.#asked.info('server').catch(() => ''),
       ...sentinels.map((sentinel) => askSentinel(sentinel, name)),
     ]);
     const runId = /^run_id:(\w+)/m.exec(own)?.[1];

@@ -144,11 +144,13 @@ function createStore(redis: Redis, writer: Redis, options: RedisStoreOptions): S
   let connections = 0;
   redis.on('ready', () => void (connections += 1));
   const { replicas } = options.server;
-  const witness = replicas === undefined ? undefined : new RedisWitness(redis, replicas);
-  const mastery =
-    replicas !== undefined && 'sentinels' in options.server
-      ? new Mastery(options.server, writer)
-      : undefined;
+  const watched =
+    replicas !== undefined && 'sentinels' in options.server ? options.server : undefined;
+  const mastery = watched && new Mastery(watched, writer);
+  const witness =
+    replicas === undefined
+      ? undefined
+      : new RedisWitness(redis, replicas, watched && new Mastery(watched, redis));
   /**
    * A cursor is good in the process that gave it alone: in a server that was started again, or took
    * over, it leaves records out.

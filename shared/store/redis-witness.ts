@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
+import type { Mastery } from './redis-mastery.ts';
 
 /** Whoever wants to know meanwhile is told by the same question; replicas tell once a second. */
 const ASK_MS = 250;
@@ -17,25 +18,29 @@ export interface Replication {
 
 /**
  * Whether what was read of a master outlasts a failover: until replicas have it, too, a failover
- * takes it back, and whoever has built on it is left with what never was.
+ * takes it back, and whoever has built on it is left with what never was. Replicas of a master that
+ * was deposed lose it with theirs.
  */
 export class RedisWitness {
   readonly #redis: Redis;
   readonly #replicas: number;
+  readonly #mastery: Pick<Mastery, 'isSure'> | undefined;
   /** Of connections: another one may be to another server. */
   #connection = 0;
   #asking: Promise<Replication> | undefined;
 
-  constructor(redis: Redis, replicas: number) {
+  /** @param mastery of the same connection; undefined without Sentinels */
+  constructor(redis: Redis, replicas: number, mastery: Pick<Mastery, 'isSure'> | undefined) {
     this.#redis = redis;
     this.#replicas = replicas;
+    this.#mastery = mastery;
     redis.on('ready', () => void (this.#connection += 1));
   }
 
   /**
    * Taken before something is read.
-   * @returns asked after it was: whether as many replicas as it takes have it; false as well when nobody
-   * can tell any more
+   * @returns asked after it was: whether as many replicas as it takes have it, and it is the master still; false
+   * as well when nobody can tell any more
    */
   take(): () => Promise<boolean> {
     const connection = this.#connection;
@@ -46,7 +51,7 @@ export class RedisWitness {
         const read = await this.#ask();
         for (let told = read, asked = 1; isSame(told) && asked < MAX_ASKED; asked += 1) {
           if (told.copies.filter((copy) => copy >= read.offset).length >= this.#replicas)
-            return true;
+            return this.#mastery === undefined || (await this.#mastery.isSure(told));
           told = await this.#ask();
         }
         return false;

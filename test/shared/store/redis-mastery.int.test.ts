@@ -1,11 +1,22 @@
 import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { systemClock } from '#shared/clock/clock.ts';
 import { silentLogger } from '#shared/log/log.ts';
+import { openSealedRedis } from '#shared/store/cluster-store.ts';
+import { openHighWater } from '#shared/store/high-water.ts';
+import { makeClusterKey, ringOf } from '#shared/store/sealed-store.ts';
 import { createRedisStore } from '#shared/store/redis-store.ts';
 import type { Store } from '#shared/store/store.ts';
 import { parseStoreUrl } from '#shared/store/store-url.ts';
-import { startSentinels, type SentinelGroup } from '../../noded/support/redis-sentinel.ts';
+import {
+  type SentinelGroup,
+  type SentinelRedis,
+  startSentinels,
+} from '../../noded/support/redis-sentinel.ts';
 
 /** A store of a master and two replicas, below real Sentinels. */
 let group: SentinelGroup;
@@ -75,12 +86,11 @@ test('writes that come at once after a replica died share what Sentinels say', a
   await group.settled();
 });
 
-test('what a master is given that another one took the place of is not told to be written', async () => {
-  await write('known');
+/** As in a failover, before the other replica and the master are told. */
+async function depose(): Promise<Record<'master' | 'promoted' | 'deaf', SentinelRedis>> {
   const master = await group.master();
   const [promoted, deaf] = await group.replicas();
   assert.ok(promoted && deaf);
-  // As in a failover, before the other replica and the master are told.
   group.pauseSentinels();
   await promoted.ask('REPLICAOF', 'NO', 'ONE');
   const copies = async (): Promise<number> => {
@@ -88,6 +98,12 @@ test('what a master is given that another one took the place of is not told to b
     return all.length;
   };
   while ((await copies()) > 1) await sleep(20);
+  return { master, promoted, deaf };
+}
+
+test('what a master is given that another one took the place of is not told to be written', async () => {
+  await write('known');
+  const { master, promoted, deaf } = await depose();
   await assert.rejects(write('lost'), { code: 'STORE_UNAVAILABLE', message: /may fail over/ });
   // Its replica has it, which is all that it promises.
   assert.equal(await deaf.ask('HEXISTS', '{gnt}:c:things', 'lost'), 1);
@@ -96,6 +112,43 @@ test('what a master is given that another one took the place of is not told to b
   await writeAtLast('again');
   await group.settled();
   await write('as ever');
+});
+
+test('what a master has that another one took the place of was never seen', async (t) => {
+  const key = ringOf(makeClusterKey());
+  const folder = await mkdtemp(join(tmpdir(), 'gnt-mastery-'));
+  t.after(() => rm(folder, { recursive: true }));
+  const openNode = async (name: string) => {
+    const highWater = openHighWater({
+      ...{ path: join(folder, name), clock: systemClock, logger: silentLogger },
+    });
+    const url = `${group.url}?replicas=1`;
+    const { store: sealed } = await openSealedRedis(url, () => key, silentLogger, highWater);
+    t.after(() => sealed.close());
+    return { sealed, highWater };
+  };
+  const [writer, reader] = [await openNode('writer'), await openNode('reader')];
+  const lan = { collection: 'networks', id: 'lan' };
+  const untilNoted = async (stamp: number): Promise<void> => {
+    while (reader.highWater.isNews({ ...lan, stamp })) {
+      await reader.sealed.get('networks', 'lan');
+      await sleep(50);
+    }
+  };
+  const beforeA = writer.highWater.nextStamp();
+  await writer.sealed.commit([{ ...lan, expected: 'absent', value: 'a' }]);
+  await untilNoted(beforeA);
+  const beforeB = writer.highWater.nextStamp();
+  const { master, promoted } = await depose();
+  const refused = writer.sealed.commit([{ ...lan, expected: 'any', value: 'b' }]);
+  await assert.rejects(refused, { code: 'STORE_UNAVAILABLE', message: /may fail over/ });
+  assert.equal((await reader.sealed.get('networks', 'lan'))?.value, 'b');
+  await sleep(1000); // more than it takes to ask
+  assert.ok(reader.highWater.isNews({ ...lan, stamp: beforeB }));
+  await promoted.ask('REPLICAOF', '127.0.0.1', master.port);
+  group.resumeSentinels();
+  await untilNoted(beforeB);
+  await group.settled();
 });
 
 test('a user who may not ask for INFO writes as below no Sentinels', async () => {
