@@ -46,9 +46,7 @@ function refuseOpposites(command: Command): void {
 export function refuseUnknownCommand(root: Command, argv: readonly string[]): void {
   const [word] = argv;
   if (word === undefined || word.startsWith('-') || word === 'help') return;
-  const isKnown = root.commands.some(
-    (command) => command.name() === word || command.aliases().includes(word),
-  );
+  const isKnown = root.commands.some((command) => isCalled(command, word));
   if (isKnown || root.commands.length === 0) return;
   throw new CommanderError(2, 'commander.unknownCommand', `error: unknown command '${word}'`);
 }
@@ -78,6 +76,14 @@ export function errorOfUsage(
     if (meant !== null) return new AppError('USAGE', message, { hint: meant });
     const help = near ? `did you mean ${near}?` : `see: ${program} --help`;
     return new AppError('USAGE', message, { hint: help });
+  }
+  if (error.code === 'commander.excessArguments' && !hasSensitiveArguments(argv)) {
+    const command = root.commands.find((each) => isCalled(each, argv[0]));
+    const [only, ...others] = command?.registeredArguments ?? [];
+    if (command !== undefined && only?.name() === 'name' && others.length === 0)
+      return new AppError('USAGE', `${command.name()} takes one name at a time`, {
+        hint: `for name in A B; do ${program} ${command.name()} "$name"; done`,
+      });
   }
   const known = [...OF_OPTIONS, ...OTHERS_OPTIONS].find(([option]) =>
     message.includes(option),
@@ -132,8 +138,7 @@ const OTHERS_COMMANDS: Readonly<Record<string, readonly string[]>> = {
 /** The words for it here; null: it is nobody's, or nothing here is like it. */
 function elsewhere(message: string, root: Command): string | null {
   const [, word = ''] = /^unknown command '([^']*)'$/.exec(message) ?? [];
-  const isHere = (name: string): boolean =>
-    root.commands.some((each) => each.name() === name || each.aliases().includes(name));
+  const isHere = (name: string): boolean => root.commands.some((each) => isCalled(each, name));
   const words = (Object.hasOwn(OTHERS_COMMANDS, word) ? OTHERS_COMMANDS[word] : [])?.filter(isHere);
   if (words === undefined || words.length === 0) return null;
   return `here it is ${words.map((name) => `${root.name()} ${name}`).join(' or ')}`;
@@ -181,11 +186,13 @@ function suggestFor(message: string, root: Command, argv: readonly string[]): st
       root.commands.flatMap((command) => [command.name(), ...command.aliases()]),
     );
   }
-  const command = root.commands.find(
-    (each) => each.name() === argv[0] || each.aliases().includes(argv[0] ?? ''),
-  );
+  const command = root.commands.find((each) => isCalled(each, argv[0]));
   const flags = [...(command ?? root).options.flatMap(({ long }) => long ?? []), '--help'];
   return kind === 'option' ? suggest(word, flags) : null;
+}
+
+function isCalled(command: Command, word = ''): boolean {
+  return command.name() === word || command.aliases().includes(word);
 }
 
 function subcommandIn(argv: readonly string[]): string | undefined {

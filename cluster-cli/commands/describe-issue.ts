@@ -31,6 +31,8 @@ const OPTIONS: Readonly<Record<string, string>> = {
   shutdownTimeoutS: '--shutdown-timeout',
   timeoutS: '--timeout',
   kind: '--type',
+  addTags: 'tag',
+  removeTags: 'tag',
   diskTemplate: '--disk-template',
 };
 
@@ -65,10 +67,12 @@ export function describeIssue(issue: Issue, input: unknown): string {
   const [field = '', ...rest] = issue.path.map(String);
   const option =
     OPTIONS[field] ?? `--${field.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
-  const named = KEYS_WITHHELD.has(field) ? [] : rest.filter((key) => !OF_CHANGES.has(key));
-  const below = named.map((key) => OPTIONS[key] ?? key);
   const value = WITHHELD.has(field) ? undefined : valueAt(input, issue.path);
   const isShown = typeof value === 'string' || typeof value === 'number';
+  // Which one of a list it is, its value says.
+  const last = isShown && typeof issue.path.at(-1) === 'number' ? -1 : undefined;
+  const named = KEYS_WITHHELD.has(field) ? [] : rest.slice(0, last);
+  const below = named.filter((key) => !OF_CHANGES.has(key)).map((key) => OPTIONS[key] ?? key);
   return [
     [option, ...below].join(' '),
     ...(isShown ? [`'${inUnit(value, issue.path).slice(0, MAX_VALUE_CHARACTERS)}'`] : []),

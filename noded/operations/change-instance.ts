@@ -1,6 +1,7 @@
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { installTimeoutOf } from '#shared/contract/install-timeout.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
+import { newTag } from '#shared/contract/primitives.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { refuseUnservedNetworkConfig } from '../instances/cloud-init-datasource.ts';
 import { acceptHostKeys } from '../instances/host-keys.ts';
@@ -45,6 +46,7 @@ export function modifyInstanceHandler(
       const instance = await instances.findByName(opcode.name);
       refuseOtherInstallation(instance, opcode);
       const planned = applyChanges(instance, opcode);
+      refuseNewTags(instance.tags, planned.tags);
       if (changesFiles(opcode)) {
         await checkHostPaths(planned, dependencies.clusters);
         refuseUnbootable(planned);
@@ -262,6 +264,15 @@ export function applyChanges(
     hvparams: mergeSettings(instance.hvparams, opcode.hvparams),
     installParameters: mergeSettings(instance.installParameters, opcode.installParameters ?? {}),
   };
+}
+
+/** Pure. A list in place of the stored one may have what was stored before there was a rule. */
+export function refuseNewTags(before: readonly string[], after: readonly string[]): void {
+  const wrong = after.find((tag) => !before.includes(tag) && !newTag.safeParse(tag).success);
+  if (wrong === undefined) return;
+  throw new AppError('VALIDATION', `--tags: '${wrong}': not a tag`, {
+    hint: 'use letters, digits and .+*/:@_-=, without spaces, 128 at most',
+  });
 }
 
 /** The given keys as far as they are set: an option that was not given changes nothing. */

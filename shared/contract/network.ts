@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { deviceName, macAddress, nodeName, uuid } from './primitives.ts';
+import { deviceName, macAddress, newTag, nodeName, uuid } from './primitives.ts';
 import { subnetOf } from './static-network.ts';
 
 /** Of the whole cluster; each is read as a whole for lists. */
@@ -55,6 +55,7 @@ export const networkConnection = z.discriminatedUnion('mode', [
 ]);
 export type NetworkConnection = z.infer<typeof networkConnection>;
 
+export const newNetworkTags = z.array(newTag).max(MAX_TAGS);
 export const networkTags = z.array(z.string().min(1).max(128)).max(MAX_TAGS);
 export const reservedAddresses = z.array(z.ipv4()).max(MAX_RESERVED);
 

@@ -40,6 +40,7 @@ import {
   networkName,
   networkRange,
   networkTags,
+  newNetworkTags,
   reservedAddresses,
 } from './network.ts';
 import { profileName, profileNames } from './profile.ts';
@@ -52,6 +53,8 @@ import {
   mediumSuccess,
   mirrorName,
   mirrorUrl,
+  newInstanceName,
+  newTag,
   osParameterName,
   snapshotName,
   tokenPolicy,
@@ -75,7 +78,10 @@ const osParameterChanges = z.record(
 );
 /** 1 MiB of content. */
 const document = base64.max(1_400_000);
-const tags = z.array(z.string().max(128)).max(1000);
+const MAX_TAGS = 1000;
+const newTags = z.array(newTag).max(MAX_TAGS);
+/** Those that are there may be of before there was a rule. */
+const tags = z.array(z.string().max(128)).max(MAX_TAGS);
 
 export const imageChecksum = z
   .string()
@@ -124,7 +130,7 @@ const takenBack = {
 
 export const instanceCreate = z.strictObject({
   opcode: z.literal('INSTANCE_CREATE'),
-  name: instanceName,
+  name: newInstanceName,
   ...reinstallable,
   communication: z.boolean().default(false),
   userData: document.optional(),
@@ -132,7 +138,7 @@ export const instanceCreate = z.strictObject({
   networkConfig: document.optional(),
   sshKeys: z.array(z.string().max(16_384)).max(100).default([]),
   metadata: z.record(z.string().max(255), z.string().max(65_536)).default({}),
-  tags: tags.default([]),
+  tags: newTags.default([]),
   runLists: runLists.optional(),
   seedDisk: z.boolean().optional(),
   dialects: z.array(dialect).min(1).optional(),
@@ -226,7 +232,7 @@ export const instanceModify = z.strictObject({
   /** The installation that is meant: when there is another one by now, nothing is changed. */
   instanceId: uuid.optional(),
   /** Put to the tags that there are, or taken from them. */
-  addTags: tags.optional(),
+  addTags: newTags.optional(),
   removeTags: tags.optional(),
 });
 /** Changes nothing: its result is an InstanceInfo, as Ganeti tells it by a job. */
@@ -249,14 +255,14 @@ export const instanceAdopt = z.strictObject({
 export const instanceRename = z.strictObject({
   opcode: z.literal('INSTANCE_RENAME'),
   name: instanceName,
-  newName: instanceName,
+  newName: newInstanceName,
   installTimeoutS: installTimeout.optional(),
 });
 /** Another instance like a stopped one, its disks included, with an identity of its own. */
 export const instanceCopy = z.strictObject({
   opcode: z.literal('INSTANCE_COPY'),
   name: instanceName,
-  newName: instanceName,
+  newName: newInstanceName,
 });
 /** A stopped instance to another node, with its disks. */
 export const instanceMove = z.strictObject({
@@ -399,7 +405,7 @@ export const networkAdd = z.strictObject({
   gateway: z.ipv4().optional(),
   macPrefix: macPrefix.optional(),
   addReserved: reservedAddresses.default([]),
-  tags: networkTags.default([]),
+  tags: newNetworkTags.default([]),
 });
 /** What is not given stays; `null` takes a value away. */
 export const networkModify = z.strictObject({
@@ -409,7 +415,7 @@ export const networkModify = z.strictObject({
   macPrefix: macPrefix.nullable().optional(),
   addReserved: reservedAddresses.default([]),
   removeReserved: reservedAddresses.default([]),
-  addTags: networkTags.default([]),
+  addTags: newNetworkTags.default([]),
   removeTags: networkTags.default([]),
 });
 export const networkConnect = z.strictObject({
@@ -498,7 +504,7 @@ export const clusterModify = z.strictObject({
   imageKeys: z.record(imageKeyName, z.string().max(MAX_IMAGE_KEY_LENGTH).nullable()).optional(),
   /** NAME=URL; null removes NAME. */
   packageMirrors: z.record(mirrorName, mirrorUrl.nullable()).default({}),
-  addTags: tags.optional(),
+  addTags: newTags.optional(),
   removeTags: tags.optional(),
 });
 

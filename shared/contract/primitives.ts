@@ -14,7 +14,26 @@ export const instanceName = z
       error: 'not a valid instance name: use a lower-case host name such as web1.example.com',
     },
   );
+/**
+ * Of one that is made or renamed. Programs take digits with dots between them for an address before
+ * they ask what a name means (inet_aton(3)); an instance of before that has such a name keeps it.
+ */
+export const newInstanceName = instanceName.regex(/^(?!\d+(?:\.\d+){1,3}$)/, {
+  error: 'an IP address is no host name: use a name such as web1.example.com',
+});
 export const nodeName = instanceName;
+/**
+ * Of one that is given: Ganeti's rule, and `=`, which RightLink's tags have. Others, of before, are
+ * kept until they are removed.
+ */
+export const newTag = z
+  .string()
+  .min(1)
+  .max(128)
+  .regex(/^[\w.+*/:@=-]+$/, {
+    error: 'not a tag: use letters, digits and .+*/:@_-=, without spaces',
+  });
+
 export const uuid = z
   .string()
   .regex(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/, 'not a UUID in lower case');

@@ -235,7 +235,7 @@ export function machineOptions(): readonly OptionMaker[] {
       'whether the node starts it by itself: yes (default) or no after a reboot of the host; priority=N (default 100, lower ones first), delay=SECONDS that it is given before the next, restarts=N in eight hours after a crash (default 0), lost_secrets=start|wait (default start)',
       { group, isRepeatable: true },
     ),
-    option('--tags <list>', 'tags, comma separated', { group }),
+    option('--tags <list>', 'tags, comma separated: letters, digits and .+*/:@_-=', { group }),
   ];
 }
 

@@ -40,7 +40,7 @@ export function createNetworkProgram(context: Context): Command {
       option('--mac-prefix <prefix>', 'first three bytes of the MACs of its cards (aa:00:01)', {
         group,
       }),
-      option('--tags <list>', 'tags, comma separated', { group }),
+      option('--tags <list>', 'tags, comma separated: letters, digits and .+*/:@_-=', { group }),
       ...jobOptions(),
     ],
     notes: [LIST_SYNTAX],

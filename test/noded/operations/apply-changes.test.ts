@@ -5,6 +5,7 @@ import { applyOsChanges } from '../../../noded/operations/change-cluster.ts';
 import { describeSsh } from '../../../noded/instances/host-keys.ts';
 import {
   applyChanges,
+  refuseNewTags,
   refuseOtherInstallation,
 } from '../../../noded/operations/change-instance.ts';
 import { modifyOpcode, parseOpcode } from '../support/opcodes.ts';
@@ -20,6 +21,22 @@ const before = instanceRecord({
 
 test('what was not given stays as it is', () => {
   assert.deepEqual(applyChanges(before, modifyOpcode()), before);
+});
+
+test('a tag of before there was a rule is kept and taken away, and no new one is like it', () => {
+  const old = { ...before, tags: ['of before', 'web'] };
+  const tagsAfter = (changes: Parameters<typeof modifyOpcode>[0]): readonly string[] => {
+    const { tags } = applyChanges(old, modifyOpcode(changes));
+    refuseNewTags(old.tags, tags);
+    return tags;
+  };
+  assert.deepEqual(tagsAfter({ removeTags: ['of before'] }), ['web']);
+  assert.deepEqual(tagsAfter({ tags: ['of before'] }), ['of before']);
+  assert.throws(() => tagsAfter({ tags: ['of today'] }), {
+    code: 'VALIDATION',
+    message: "--tags: 'of today': not a tag",
+  });
+  assert.throws(() => modifyOpcode({ addTags: ['of today'] }), /not a tag/);
 });
 
 test('what is meant for one installation never reaches the next', () => {

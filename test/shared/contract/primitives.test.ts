@@ -6,6 +6,8 @@ import {
   fileName,
   instanceName,
   macAddress,
+  newInstanceName,
+  newTag,
   osParameterName,
   timestampMs,
 } from '#shared/contract/primitives.ts';
@@ -31,6 +33,18 @@ const cases = [
       'a\n',
       `${'a.'.repeat(127)}aa`,
     ],
+  ],
+  [
+    'name of a new instance',
+    newInstanceName,
+    ['web1', '10', '10.0.0.1.example.com', '1.2.3.4.5', 'web.1', '10.0.0.1a'],
+    ['10.0.0.1', '999.9.9.9', '10.1', '127.1.2', 'Web1', ''],
+  ],
+  [
+    'tag that is given',
+    newTag,
+    ['web', 'rs_agent:type=right_link_lite', 'a.b+c*/d:e@f_g-h', 'x'.repeat(128)],
+    ['', 'two words', 'a\n', '\u0007', 'ä', 'a,b', '#a', 'x'.repeat(129)],
   ],
   [
     'channel address',
