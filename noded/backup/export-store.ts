@@ -91,10 +91,15 @@ export const wholeFileOf = (disk: number): string => `disk${disk}.raw.zst`;
 
 export function createExportStore(directory: string): ExportStore {
   const pathOf = (name: string): string => join(directory, name);
+  /** Where it is: one that could not be replaced, and for which there was no way back, stays aside. */
+  const placeOf = async (name: string): Promise<string> => {
+    const isAside = findAside(await namesIn(directory)).includes(name);
+    return pathOf(isAside ? name + REPLACED : name);
+  };
   const load = async (source: string): Promise<LoadedExport> => {
     if (!isAbsolute(source) && !instanceName.safeParse(source).success)
       throw notFound(source, directory);
-    const path = isAbsolute(source) ? source : pathOf(source);
+    const path = isAbsolute(source) ? source : await placeOf(source);
     await using folder = await openFolder(path, source, directory);
     const record = parseExportRecord(await readRecordFile(folder, path));
     const dumps: CheckedDump[] = [];
@@ -113,21 +118,24 @@ export function createExportStore(directory: string): ExportStore {
     };
   };
   const check = async (name: string): Promise<void> => {
-    const isThere =
-      instanceName.safeParse(name).success && (await namesIn(directory)).includes(name);
-    if (!isThere) throw notFound(name, directory);
+    const names = await namesIn(directory);
+    const isThere = names.includes(name) || findAside(names).includes(name);
+    if (!isThere || !instanceName.safeParse(name).success) throw notFound(name, directory);
   };
   return {
     load,
     check,
     list: async () => {
-      const names = (await namesIn(directory)).filter((name) => !isUnderWork(name));
-      return Promise.all(names.sort().map((name) => describe(name, pathOf(name), load)));
+      const all = await namesIn(directory);
+      const names = [...all.filter((name) => !isUnderWork(name)), ...findAside(all)].sort();
+      return Promise.all(names.map(async (name) => describe(name, await placeOf(name), load)));
     },
     begin: async (name) => {
       const path = pathOf(name + UNFINISHED);
       await rm(path, { recursive: true, force: true });
       await makeDirectoryDurably(directory, 0o700);
+      const place = await placeOf(name);
+      if (place !== pathOf(name)) await rename(place, pathOf(name));
       await mkdir(path, { mode: 0o700 });
       return unfinished(path, pathOf(name));
     },
@@ -149,11 +157,10 @@ export function createExportStore(directory: string): ExportStore {
       const names = await namesIn(directory);
       for (const name of names) {
         if (name.endsWith(UNFINISHED)) await rm(pathOf(name), { recursive: true, force: true });
-        if (!name.endsWith(REPLACED)) continue;
-        const final = name.slice(0, -REPLACED.length);
-        if (names.includes(final)) await rm(pathOf(name), { recursive: true, force: true });
-        else await rename(pathOf(name), pathOf(final));
+        if (name.endsWith(REPLACED) && names.includes(name.slice(0, -REPLACED.length)))
+          await rm(pathOf(name), { recursive: true, force: true });
       }
+      for (const name of findAside(names)) await rename(pathOf(name + REPLACED), pathOf(name));
     },
   };
 }
@@ -189,7 +196,13 @@ async function takePlace(path: string, finalPath: string): Promise<void> {
   await rename(finalPath, old).catch((error: unknown) => {
     if (systemCodeOf(error) !== 'ENOENT') throw error;
   });
-  await rename(path, finalPath);
+  try {
+    await rename(path, finalPath);
+  } catch (error) {
+    // On a full disk there may be no way back either: then it is found where it is.
+    await rename(old, finalPath).catch(() => undefined);
+    throw error;
+  }
   await syncPath(dirname(finalPath));
   await rm(old, { recursive: true, force: true });
 }
@@ -218,6 +231,13 @@ async function describe(
 }
 
 const isUnderWork = (name: string): boolean => name.endsWith(UNFINISHED) || name.endsWith(REPLACED);
+
+/** Those that something was to take the place of, and that nothing has. Pure. */
+const findAside = (names: readonly string[]): readonly string[] =>
+  names
+    .filter((name) => name.endsWith(REPLACED))
+    .map((name) => name.slice(0, -REPLACED.length))
+    .filter((name) => !names.includes(name));
 
 async function namesIn(directory: string): Promise<readonly string[]> {
   try {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync, spawnSync, type SpawnSyncReturns } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import {
   chown,
@@ -75,23 +75,43 @@ test('an export of an instance whose name ends as a work in progress might stays
   }
 });
 
-/**
- * A process of its own that makes an export `content`, killed at its N-th call of one kind.
- * @returns whether it came to that
- */
-function exportUntilKilled(content: string, call: string, n: number): boolean {
+/** A process of its own that makes an export `content`, in which something befalls a call. */
+function exportHurt(content: string, call: string, effect: string): SpawnSyncReturns<Buffer> {
   const program = join(import.meta.dirname, 'make-export.ts');
-  const { signal } = spawnSync(
+  return spawnSync(
     'strace',
     [
       ...['-f', '-qq', '-o', '/dev/null', '-e', `trace=${call}`],
-      ...['-e', `inject=${call}:signal=KILL:when=${n}`],
+      ...['-e', `inject=${call}:${effect}`],
       ...[process.execPath, program, directory, NAME, content],
     ],
     // strace counts the calls of each thread.
     { env: { ...process.env, UV_THREADPOOL_SIZE: '1' } },
   );
-  return signal === 'SIGKILL';
+}
+
+/** Killed at its N-th call of one kind. @returns whether it came to that */
+const exportUntilKilled = (content: string, call: string, n: number): boolean =>
+  exportHurt(content, call, `signal=KILL:when=${n}`).signal === 'SIGKILL';
+
+/** The first rename puts the earlier one aside, the second is the new one's, the third the way back. */
+for (const when of ['1', '2', '2+']) {
+  test(`an export whose renames ${when} find the disk full leaves the earlier one`, async () => {
+    await makeExport('earlier');
+    const { status, stderr } = exportHurt('later', 'rename', `error=ENOSPC:when=${when}`);
+    assert.notEqual(status, 0);
+    assert.match(stderr.toString(), /ENOSPC/);
+    const listed = (await exports.list()).map(({ name, problem }) => ({ name, problem }));
+    assert.deepEqual(listed, [{ name: NAME, problem: null }]);
+    await exports.check(NAME);
+    const { dumps } = await exports.load(NAME);
+    assert.equal(await readFile(dumps[0]?.path ?? '', 'utf8'), 'earlier');
+    // Another one that fails does not take it away either.
+    exportHurt('later', 'rename', 'error=ENOSPC:when=2+');
+    assert.equal((await exports.list())[0]?.problem, null);
+    await makeExport('latest');
+    assert.deepEqual(await readdir(directory), [NAME]);
+  });
 }
 
 test('killed at any rename, removal or sync: the export is the earlier one or the new one, whole', async () => {
