@@ -206,6 +206,7 @@ export function createInstanceDisks(
     },
     volumeRoom: () => Promise.resolve(undefined),
     isPoolFull: () => Promise.resolve(false),
+    listAbsent: () => Promise.resolve([]),
     hasFiles: async ({ uuid }) => {
       const dir = dirOf({ uuid });
       // What a link leads to may hang, and is never a volume's.

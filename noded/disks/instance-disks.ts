@@ -48,6 +48,10 @@ export interface InstanceDisks {
   totalBytes(): Promise<number>;
   /** Whether it has volumes in a thin pool that has no room for what its guest writes. */
   isPoolFull(instance: Pick<InstanceRecord, 'uuid'>): Promise<boolean>;
+  /** What `remove` leaves, as GROUP/VOLUME: the node has no such group in this moment. */
+  listAbsent(
+    instance: Pick<InstanceRecord, 'diskTemplate' | 'disks' | 'snapshots'>,
+  ): Promise<readonly string[]>;
   /** Of where new volumes are made, as of some seconds ago; undefined: there is no such place. */
   volumeRoom(): Promise<HostRoom['volumes']>;
   /**

@@ -1,6 +1,7 @@
 import type { DoctorFinding } from '#shared/contract/api.ts';
 import { localDiskBytes } from '#shared/contract/disk-template.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
+import { poolsOf } from '../disks/volumes/thin-pools.ts';
 import { examineVolumes, type KnownVolumes } from './examine-volumes.ts';
 import { describePromise, isOverpromised } from '../host/low-space.ts';
 
@@ -67,7 +68,7 @@ export function examineDisks({
       hint:
         halted.length === 0
           ? null
-          : 'make room on the file system of the disks: they go on by themselves',
+          : `make room ${placesOf(halted, instances)}: they go on by themselves`,
     },
     {
       check: 'disks-of-nobody',
@@ -81,10 +82,20 @@ export function examineDisks({
           ? null
           : 'the store has lost what it knew of them: restore it from a backup; or their instance moved away and was removed there before gnt-noded here could remove what it left (gnt-job list tells); then, or else, move away or remove their folders, or what has the name of a volume group before it by lvremove',
     },
-    ...(volumes === null ? [] : examineVolumes(volumes)),
+    ...(volumes === null ? [] : examineVolumes(volumes, instances)),
     ...(left.length === 0 ? [] : [describeLeft(left)]),
     ...(abandoned.length === 0 ? [] : [describeAbandoned(abandoned)]),
   ];
+}
+
+/** Where guests that were stopped at a write have their disks. */
+function placesOf(halted: readonly string[], instances: DiskFacts['instances']): string {
+  const all = halted.map((name) => instances.find((one) => one.name === name)?.disks ?? []);
+  const pools = poolsOf(all.flat());
+  return [
+    ...(all.every((disks) => poolsOf(disks).length > 0) ? [] : ['on the file system of the disks']),
+    ...(pools.length === 0 ? [] : [`in the thin pool ${pools.join(', ')}`]),
+  ].join(', and ');
 }
 
 function describeLeft(left: readonly string[]): DoctorFinding {

@@ -1,6 +1,7 @@
 import type { DoctorFinding } from '#shared/contract/api.ts';
+import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { Volume } from '../disks/volumes/lvm.ts';
-import { roomHint, type ThinPool } from '../disks/volumes/thin-pools.ts';
+import { FULL_SHARE, roomHint, type ThinPool } from '../disks/volumes/thin-pools.ts';
 import { toGib } from './in-gib.ts';
 import type { VolumeFacts } from './volume-facts.ts';
 
@@ -12,8 +13,33 @@ export interface KnownVolumes extends VolumeFacts {
   readonly vgName: string | undefined;
 }
 
-export function examineVolumes(volumes: KnownVolumes): readonly DoctorFinding[] {
-  return [examineGroups(volumes), ...examinePools(volumes)];
+type WithDisks = Pick<InstanceRecord, 'name' | 'diskTemplate' | 'disks'>;
+
+/** @param instances of this node */
+export function examineVolumes(
+  volumes: KnownVolumes,
+  instances: readonly WithDisks[],
+): readonly DoctorFinding[] {
+  return [examineGroups(volumes), ...examineAbsent(volumes, instances), ...examinePools(volumes)];
+}
+
+/** Groups that disks are on, and that this node does not have in this moment. */
+function examineAbsent(
+  { groups }: KnownVolumes,
+  instances: readonly WithDisks[],
+): readonly DoctorFinding[] {
+  if (groups === null) return [];
+  const there = new Set(groups.map(({ name }) => name));
+  const plain = instances.filter(({ diskTemplate }) => diskTemplate === 'plain');
+  const missing = plain.flatMap(({ name, disks }) =>
+    disks.flatMap(({ vg }) => (vg === undefined || there.has(vg) ? [] : [{ name, vg }])),
+  );
+  return [...Map.groupBy(missing, ({ vg }) => vg)].map(([vg, all]) => ({
+    check: 'volume-group',
+    level: 'error',
+    message: `volume group ${vg} is not on this node, and has disks of ${[...new Set(all.map(({ name }) => name))].join(', ')}`,
+    hint: `bring back what it is on (pvs, vgs; vgchange --activate y ${vg}); gnt-instance remove takes away an instance whose group is gone for good`,
+  }));
 }
 
 /** Only disks of the template `plain` need one. */
@@ -86,6 +112,10 @@ function examinePool(path: string, pool: ThinPool, inIt: readonly Volume[]): Doc
   if (!pool.isZeroing) {
     const leaks = `thin pool ${path} gives blocks away with what others wrote in them`;
     return { check, level: 'error', message: leaks, hint: `lvchange --zero y ${path}` };
+  }
+  if (pool.usedShare >= FULL_SHARE) {
+    const stopped = `${message}: it takes nothing new, and guests that write stand still`;
+    return { check, level: 'error', message: stopped, hint: roomHint(path) };
   }
   if (pool.usedShare >= NEARLY_FULL)
     return { check, level: 'warning', message, hint: roomHint(path) };

@@ -16,6 +16,7 @@ import type {
 import { redactMedium, redactSource } from '#shared/contract/redact-source.ts';
 import type { GuestHalt } from '../hypervisor/machine.ts';
 import { describeSsh } from './host-keys.ts';
+import { explainHalt } from './explain-halt.ts';
 import { explainDatasource } from './cloud-init-datasource.ts';
 import { awaitedSecrets } from './plan-starts.ts';
 import { describeParameters, type OsParameters } from './os-parameters.ts';
@@ -112,7 +113,7 @@ function explain(
     case 'running':
       return 'running';
     case 'paused':
-      return explainHalt(instance, running);
+      return explainHalt(instance, running?.halt);
     case 'installing':
       return `being installed by job ${install?.jobId ?? '?'}${install?.stage ? `, at stage ${install.stage}` : ''}: gnt-job watch ${install?.jobId ?? '?'}`;
     case 'install_failed': {
@@ -139,13 +140,4 @@ function explain(
     case 'ERROR_up':
       return `runs but should not: gnt-instance shutdown ${name} stops it`;
   }
-}
-
-function explainHalt(
-  { name, primaryNode }: InstanceRecord,
-  running: Pick<RunningFacts, 'halt'> | null,
-): string {
-  return running?.halt?.reason === 'disk-full'
-    ? `stopped at a write: the file system of the disks is full on ${primaryNode}; make room there, and the guest goes on by itself, without a loss`
-    : `stopped at a write that failed on ${primaryNode}: see what its storage says; gnt-instance shutdown --timeout 0 ${name} cuts the power`;
 }

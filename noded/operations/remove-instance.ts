@@ -1,3 +1,4 @@
+import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
 import { removeLogs } from '../host/install-log.ts';
@@ -17,6 +18,7 @@ export function removeInstanceHandler(
       await runner.checkDisksUnused(instance);
       return async (context) => {
         await runner.stop(instance, opcode.shutdownTimeoutS, context, 'terminate');
+        for (const line of await warnOfAbsent(disks, instance)) context.report.log(line, 'warn');
         const [uuid, beganAtMs] = [instance.uuid, clock.now()];
         await disks.remove(instance, async () => {
           try {
@@ -39,4 +41,17 @@ export function removeInstanceHandler(
       };
     },
   };
+}
+
+/** A group may come back with its devices: what was on it is nobody's by then, and keeps its room. */
+async function warnOfAbsent(
+  disks: Pick<OperationDependencies['disks'], 'listAbsent'>,
+  instance: InstanceRecord,
+): Promise<readonly string[]> {
+  const absent = await disks.listAbsent(instance);
+  if (absent.length === 0) return [];
+  const groups = [...new Set(absent.map((path) => path.split('/')[0] ?? ''))].join(', ');
+  return [
+    `this node has no volume group ${groups}: what is on it stays there (${absent.join(', ')}); should it come back (pvs and vgs tell), gnt-node doctor names what is of nobody, and lvremove ${absent.join(' ')} removes it`,
+  ];
 }

@@ -61,6 +61,13 @@ export function roomHint(path: string): string {
   return `remove instances or snapshots that are not needed, or lvextend --size +10g ${path} (lvs ${path} tells data and metadata: --poolmetadatasize is for the latter)`;
 }
 
+/** Where the blocks of thin disks come from, as GROUP/POOL. Pure. */
+export function poolsOf(disks: readonly Pick<InstanceDisk, 'vg' | 'pool'>[]): readonly string[] {
+  return [
+    ...new Set(disks.flatMap(({ vg, pool }) => (pool === undefined ? [] : [`${vg}/${pool}`]))),
+  ];
+}
+
 /** What a disk takes of a pool that holds its like already, at least. */
 export function neededInPool(
   disks: readonly Pick<InstanceDisk, 'sizeBytes' | 'uuid'>[],

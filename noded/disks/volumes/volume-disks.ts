@@ -129,6 +129,19 @@ export function withVolumes(
           usedShare >= FULL_SHARE && own.some((one) => one.group === group && one.pool === name),
       );
     },
+    listAbsent: async (instance) => {
+      if (!isPlain(instance)) return [];
+      const groups = new Set((await lvm.listGroups()).map(({ name }) => name));
+      const states = [
+        ...instance.disks.map((disk) => [disk, { kind: 'disk' }] as const),
+        ...(instance.snapshots ?? []).flatMap(({ uuid, disks }) =>
+          disks.map((disk) => [disk, { kind: 'snapshot', snapshot: uuid }] as const),
+        ),
+      ];
+      return states
+        .filter(([{ vg = '' }]) => !groups.has(vg))
+        .map(([{ vg = '', uuid }, state]) => `${vg}/${volumeName(uuid, state)}`);
+    },
     pathOf: (instance, index) => {
       const disk = instance.disks[index];
       return isPlain(instance) && disk !== undefined

@@ -77,6 +77,33 @@ test('guests that stand still are named', () => {
   assert.match(examineDisks(facts)[1]?.message ?? '', /a\.example\.com/);
 });
 
+/** An instance with a disk of LVM. */
+const onVolume = (name: string, vg: string, pool?: string) => ({
+  ...{ name, diskTemplate: 'plain' as const, snapshots: [] },
+  disks: [{ name: null, uuid: record.uuid, sizeBytes: GIB, vg, pool }],
+});
+
+test('who stands still since a thin pool is full is sent there, not to the file system', () => {
+  const facts = { shared: null, totalBytes: GIB, left: [], abandoned: [], volumes: null };
+  const instances = [onVolume('thin', 'xenvg', 'pool'), instance(1)];
+  const hint = (...halted: readonly string[]) =>
+    examineDisks({ ...facts, instances, halted, ofNobody: [] }).find(({ check }) => check === 'paused')?.hint; // prettier-ignore
+  assert.equal(hint('thin'), 'make room in the thin pool xenvg/pool: they go on by themselves');
+  assert.match(hint('a', 'thin') ?? '', /on the file system .*, and in the thin pool xenvg\/pool/);
+  assert.equal(hint('a'), 'make room on the file system of the disks: they go on by themselves');
+});
+
+test('a volume group that disks are on, and that is gone, is an error with their names', () => {
+  const facts = { shared: null, totalBytes: GIB, left: [], abandoned: [], halted: [] };
+  const instances = [onVolume('web1', 'gone'), onVolume('db1', 'gone', 'pool'), instance(1)];
+  const volumes = { groups: [], vgName: undefined, problem: null, own: [], pools: [] };
+  const found = examineDisks({ ...facts, instances, volumes, ofNobody: [] });
+  const [told, ...others] = found.filter(({ level }) => level === 'error');
+  assert.deepEqual(others, []);
+  assert.equal(told?.message, 'volume group gone is not on this node, and has disks of web1, db1');
+  assert.match(told.hint ?? '', /vgchange --activate y gone/);
+});
+
 test('disks whose record is gone are named, many of them as a count', () => {
   const ofNobody = Array.from({ length: 12 }, (_, index) => `uuid${index}`);
   const [, , finding] = examineDisks({
@@ -193,6 +220,7 @@ test('a thin pool is told with what is in it and what it may come to, and one th
   assert.equal(level(0.5, [volume(GIB)]), 'ok');
   assert.equal(level(0.5, [volume(GIB), volume(2 * GIB)]), 'warning');
   assert.equal(level(0.8), 'warning');
+  assert.equal(level(0.95), 'error');
   assert.equal(level(0.5, [], { isZeroing: false }), 'error');
   assert.equal(level(0.9, [], { vgName: 'xenvg' }), undefined);
   assert.equal(level(0.9, [volume(GIB)], { vgName: 'xenvg' }), 'warning');

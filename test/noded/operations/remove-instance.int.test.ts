@@ -10,6 +10,8 @@ import { createRecordProblems } from '#shared/store/readable-records.ts';
 import type { Store } from '#shared/store/store.ts';
 import { createOwnOverview, type OverviewSources } from '../../../noded/cluster/overview.ts';
 import { createInstanceDisks } from '../../../noded/disks/create-instance-disks.ts';
+import { createLvm } from '../../../noded/disks/volumes/lvm.ts';
+import { withVolumes } from '../../../noded/disks/volumes/volume-disks.ts';
 import type { JobContext } from '../../../noded/jobs/job-handler.ts';
 import { createJobRepository } from '../../../noded/jobs/job-repository.ts';
 import type { OperationDependencies } from '../../../noded/operations/operation-dependencies.ts';
@@ -17,6 +19,7 @@ import { removeInstanceHandler } from '../../../noded/operations/remove-instance
 import { createClusterRepository } from '../../../noded/records/cluster-repository.ts';
 import { startInstanceIndex } from '../../../noded/records/instance-index.ts';
 import { createOutcomes } from '../../../noded/records/outcomes.ts';
+import { HERE } from '../disks/volumes/volume-suite.ts';
 import { openStore, plan, repositoryOf } from '../records/repository-lab.ts';
 import { createLabLifecycles } from '../support/lab-lifecycles.ts';
 import { ManualClock } from '../support/manual-clock.ts';
@@ -25,8 +28,12 @@ import { parseOpcode } from '../support/opcodes.ts';
 /**
  * A node with an instance that does not run, whose store has no room while it `isFull`.
  * @param canKeep whether there is room for a file of the node
+ * @param vg the group of its volumes; undefined: its disks are files
  */
-async function createNode(t: TestContext, { canKeep = true } = {}) {
+async function createNode(
+  t: TestContext,
+  { canKeep = true, vg }: { readonly canKeep?: boolean; readonly vg?: string } = {},
+) {
   const dir = await mkdtemp(join(tmpdir(), 'gnt-remove-'));
   t.after(() => rm(dir, { recursive: true, force: true }));
   const plain = openStore(t);
@@ -44,13 +51,13 @@ async function createNode(t: TestContext, { canKeep = true } = {}) {
   const instances = repositoryOf(store);
   const clusters = createClusterRepository(store, clock);
   await clusters.ensure();
-  const planned = {
-    ...plan('web1', { disks: [{ sizeBytes: 65_536 }] }),
-    adminState: 'up',
-  } as const;
+  const fresh = plan('web1', { disks: [{ sizeBytes: 65_536 }] });
+  const volumes = { diskTemplate: 'plain', disks: fresh.disks.map((disk) => ({ ...disk, vg })) } as const; // prettier-ignore
+  const planned = { ...fresh, ...(vg !== undefined && volumes), adminState: 'up' } as const;
   const web1 = await instances.create({ ...planned, installState: 'installed' });
-  const disks = createInstanceDisks(dir);
-  await disks.createEmpty(web1);
+  const files = createInstanceDisks(dir);
+  const disks = vg === undefined ? files : withVolumes(files, createLvm(), HERE);
+  await files.createEmpty({ ...web1, disks: vg === undefined ? web1.disks : [] });
   const index = startInstanceIndex({ store, problems, logger: silentLogger });
   t.after(() => index[Symbol.asyncDispose]());
   const outcomesDir = canKeep ? join(dir, 'outcomes') : join(dir, 'a-file', 'outcomes');
@@ -149,4 +156,15 @@ test('one whose disks were about to go when its daemon was killed is nothing tha
   await startOutcomes(AbortSignal.timeout(60_000)).resume();
   const { installState, adminState, install } = await instances.findByName('web1');
   assert.deepEqual([installState, adminState, install?.jobId], ['failed', 'down', 7]);
+});
+
+test('one whose volume group is not there goes, and what stays on it is told with what to do', async (t) => {
+  const vg = 'gnt-is-nowhere';
+  const { instances, web1, logged, remove } = await createNode(t, { vg });
+  await remove();
+  await assert.rejects(instances.findByName('web1'), { code: 'INSTANCE_NOT_FOUND' });
+  const [line, ...others] = logged;
+  assert.deepEqual(others, []);
+  const volume = `${vg}/${web1.disks[0]?.uuid}.disk`;
+  assert.match(line ?? '', new RegExp(`no volume group ${vg}: .* lvremove ${volume}`));
 });
