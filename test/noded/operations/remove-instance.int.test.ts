@@ -168,3 +168,17 @@ test('one whose volume group is not there goes, and what stays on it is told wit
   const volume = `${vg}/${web1.disks[0]?.uuid}.disk`;
   assert.match(line ?? '', new RegExp(`no volume group ${vg}: .* lvremove ${volume}`));
 });
+
+test('a removal that found no room until it was given up is asked for again, and is done', async (t) => {
+  const node = await createNode(t);
+  const { room, instances, waits, overview, remove } = node;
+  const [removing] = await removeWithoutRoom(node);
+  waits.abort();
+  await assert.rejects(removing, { code: 'DISK_FULL' });
+  // Without room it is the same again, whatever is gone already.
+  await assert.rejects(remove(), { code: 'DISK_FULL' });
+  assert.equal((await overview.instance('web1')).status, 'install_failed');
+  room.isFull = false;
+  assert.deepEqual(await remove(), { name: 'web1' });
+  await assert.rejects(instances.findByName('web1'), { code: 'INSTANCE_NOT_FOUND' });
+});
