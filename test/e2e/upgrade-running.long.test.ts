@@ -1,23 +1,28 @@
 import assert from 'node:assert/strict';
-import { readFile, truncate, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { test, type TestContext } from 'node:test';
 import { STORE_SCHEMA } from '#shared/store/encode.ts';
 import { createLab, type Lab, type LabProcess } from '../../scripts/demo/lab.ts';
+import { writeStore } from '../package/keep-release.ts';
 import { killNode } from '../lab/kill-node.ts';
+import { assertTakenOver } from './support/take-over.ts';
+import { findReleases } from '../lab/kept-releases.ts';
 import { earlierRelease } from '../lab/earlier-release.ts';
 import { assertRefused, infoOf, jobsOf, succeed } from './support/ask-nodes.ts';
 
-/** The release that wrote fixtures/upgrade, too. */
-const EARLIER = 'a6b930d3346e4a630f0d50b2bcf6565d73c4e4b2';
 const PRESENT = join(import.meta.dirname, '../../node_modules/.bin');
 const NAME = 'web1.example.com';
 
 const daemonsOf = async (lab: Lab, name: 'noded' | 'metad'): Promise<readonly LabProcess[]> =>
   (await lab.processes()).filter(({ command }) => command.includes(`/${name}/main.`));
 
-test('what an earlier release runs is taken over: machine, metad, values, jobs', async (t) => {
-  const earlier = await earlierRelease(EARLIER);
+for (const { name: version, commit } of findReleases())
+  test(`what an earlier release runs is taken over: machine, metad, values, jobs (${version})`, (t) =>
+    takeOverRunning(t, commit));
+
+async function takeOverRunning(t: TestContext, commit: string): Promise<void> {
+  const earlier = await earlierRelease(commit);
   if (earlier === undefined) return t.skip('this checkout has no history');
   let programs = earlier;
   const lab = await createLab('gnt-ur', () => programs);
@@ -57,10 +62,19 @@ test('what an earlier release runs is taken over: machine, metad, values, jobs',
   await succeed(lab, 'gnt-instance', 'remove', '--force', '--shutdown-timeout=0', NAME);
   assert.equal(await lab.stopNode(), 0);
   assert.deepEqual(await lab.findLeftovers(), []);
+}
+
+test('what a package keeps of the present release is what the next one is going to take over', async (t) => {
+  const folder = await mkdtemp('/tmp/gnt-kept-');
+  t.after(() => rm(folder, { recursive: true }));
+  const store = join(folder, 'store.sqlite');
+  await writeStore(store);
+  await assertTakenOver(t, store);
 });
 
 test('an earlier release refuses by name what the present one has written, and changes nothing', async (t) => {
-  const earlier = await earlierRelease(EARLIER);
+  const [first] = findReleases();
+  const earlier = await earlierRelease(first?.commit ?? '');
   if (earlier === undefined) return t.skip('this checkout has no history');
   let programs = PRESENT;
   const lab = await createLab('gnt-ud', () => programs);
