@@ -53,7 +53,7 @@ for (const [dialects, source] of [
     t.after(remove);
     const added = await lab.run('gnt-instance', [
       'add', '--os-image', imagePath, '--communication=yes', '--seed-disk', 'no', '--dialects', dialects,
-      '--net', '0:mode=user', '--user-data', USER_DATA, '--ssh-key', sshKey, '-s', '2G', '-B', 'memory=512,vcpus=2', NAME,
+      '--net', '0:mode=user', '--user-data', USER_DATA, '--ssh-key', sshKey, '-s', '2G', '-B', 'memory=512,vcpus=1', NAME,
     ]); // prettier-ignore
     assert.equal(added.status, 0, added.stderr);
     const text = await receiveUntil(lab, NAME, '\n', BOOT_TIMEOUT_MS);

@@ -82,7 +82,7 @@ async function info(): Promise<InstanceInfo> {
 
 test('one line makes a machine of a catalogue, waits for its cloud-init, and says how to log in', async () => {
   const told = await type(
-    `gnt-instance launch -B memory=512,vcpus=2 --personalization-package sshd.tar.gz site/guest ${NAME}`,
+    `gnt-instance launch -B memory=512,vcpus=1 --personalization-package sshd.tar.gz site/guest ${NAME}`,
   );
   assert.match(told.join('\n'), /^web1\.example\.com is up: cloud-init is done$/m);
   const { nics, communication, ssh, boot } = await info();

@@ -64,7 +64,7 @@ async function add(guest: NewerGuest, ...options: readonly string[]): Promise<vo
   await truncate(image, 1024 * 1024);
   await succeed(
     ...['add', '--no-install', '--no-start', '--os-image', image, '-C', 'yes', '--ssh-key', sshKey],
-    ...['-s', String(NEWER_DISK_BYTES / 2 ** 20), '-B', 'memory=768,vcpus=2'],
+    ...['-s', String(NEWER_DISK_BYTES / 2 ** 20), '-B', 'memory=768,vcpus=1'],
     ...['-H', `kvm:${guest.hypervisorParameters}`, ...options, NAME],
   );
   await guest.writeDisk(join(lab.paths.disksDir, (await info()).uuid, 'disk0.raw'));

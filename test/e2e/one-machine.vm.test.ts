@@ -95,7 +95,7 @@ test('installs a Debian image with script, parameters of each visibility, a pack
     '--personalization-package', `http://127.0.0.1:${packagesPort}/x.tar.gz`,
     '--personalization-user', 'someone', '--personalization-password', 'pass-word',
     '--personalization-checksum', packageChecksum,
-    '--user-data', join(fixtures, 'user-data.sh'), '--user-data', everyBoot, '-s', '2G', '-B', 'memory=512,vcpus=2',
+    '--user-data', join(fixtures, 'user-data.sh'), '--user-data', everyBoot, '-s', '2G', '-B', 'memory=512,vcpus=1',
     '--net', '0:mode=user', '--hooks', join(lab.paths.root, 'mirror.yaml'), NAME,
   ]); // prettier-ignore
   assert.equal(result.status, 0, result.stderr);

@@ -102,7 +102,7 @@ export class NetbootLab implements AsyncDisposable {
       name: view.name,
       smbios: { uuid: view.instanceId },
       memoryMiB: MACHINE_MEMORY_MIB,
-      vcpus: 2,
+      vcpus: 1,
       // iPXE's ROM dies in a KVM that only half works, as this may be one.
       accelerator: 'tcg',
       bootOrder: ['channel', 'disk'],

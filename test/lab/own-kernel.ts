@@ -29,6 +29,7 @@ export async function runInOwnKernel(
   file: string,
   { diskBytes }: { readonly diskBytes: number },
 ): Promise<{ readonly status: number; readonly output: string }> {
+  const seed = process.env['GNT_TEST_SEED'];
   const { kernel, modules } = await userModeLinux();
   const folder = await mkdtemp(join(tmpdir(), 'gnt-kernel-'));
   try {
@@ -43,7 +44,7 @@ export async function runInOwnKernel(
     await writeFile(
       script,
       `#!/bin/sh
-export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root
+export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root ${seed === undefined ? '' : `GNT_TEST_SEED=${seed}`}
 mount -t proc proc /proc
 mount -t sysfs sys /sys
 mount -t tmpfs tmpfs /run

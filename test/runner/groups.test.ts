@@ -2,12 +2,19 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { findTestFiles, groupOf } from './groups.ts';
+import { findTestFiles, groupOf, isPure } from './groups.ts';
 
 test("a file's name says what it needs", () => {
   assert.deepEqual(
     ['.', '.int.', '.vm.', '.long.', '.alone.'].map((word) => groupOf(`a/b${word}test.ts`)),
     ['fast', 'fast', 'vm', 'long', 'alone'],
+  );
+});
+
+test('what needs nothing is known by its name, too', () => {
+  assert.deepEqual(
+    ['.', '.int.', '.vm.', '.long.', '.alone.'].map((word) => isPure(`a/b-c${word}test.ts`)),
+    [true, false, false, false, false],
   );
 });
 

@@ -1,5 +1,5 @@
 import { globSync } from 'node:fs';
-import { join, relative } from 'node:path';
+import { basename, join, relative } from 'node:path';
 
 /**
  * What a run may consist of. `check` is the linters and the compiler; the others are test files,
@@ -18,6 +18,11 @@ export function groupOf(file: string): FileGroup {
   return named.find((word) => file.endsWith(`.${word}.test.ts`)) ?? 'fast';
 }
 
+/** Whether a file needs nothing, not even a process of its own. */
+export function isPure(file: string): boolean {
+  return /^[^.]+\.test\.ts$/.test(basename(file));
+}
+
 /**
  * @returns the test files below `test/` of a checkout, by group, with paths relative to the
  * checkout
@@ -28,11 +33,8 @@ export function findTestFiles(projectDir: string): Readonly<Record<FileGroup, re
     .filter((file) => !file.endsWith(BY_HAND))
     .sort();
   const of = (group: FileGroup): string[] => files.filter((file) => groupOf(file) === group);
-  const isShort = (file: string): boolean => !file.endsWith('.int.test.ts');
   return {
-    // The short ones last, so that no long one is left for one worker while the others have nothing
-    // to do.
-    fast: of('fast').toSorted((a, b) => Number(isShort(a)) - Number(isShort(b))),
+    fast: of('fast'),
     vm: of('vm'),
     long: of('long'),
     alone: of('alone'),

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import { availableParallelism, homedir } from 'node:os';
 import { join } from 'node:path';
-import { type FileGroup, findTestFiles, groups } from './groups.ts';
+import { type FileGroup, findTestFiles, groups, isPure } from './groups.ts';
 import { openDurations } from './known-durations.ts';
 import { formatFile, formatSummary, hasPassed } from './report.ts';
 import { runCheck } from './run-check.ts';
@@ -14,6 +14,8 @@ import { type Lane, runLanes } from './run-lanes.ts';
  * time. test/README.md says which group is what.
  */
 const projectDir = join(import.meta.dirname, '../..');
+/** What needs nothing runs in one process: see there. */
+const PURE_FILES = 'test/runner/pure-files.ts';
 const wanted = process.argv.slice(2);
 const unknown = wanted.filter((word) => !groups.some((group) => group === word));
 if (wanted.length === 0 || unknown.length > 0) {
@@ -55,8 +57,16 @@ process.exitCode = hasPassed(results, leftOut) ? 0 : 1;
 /** Those that were slow when they ran last go first: no worker is left with one at the end. */
 function jobsOf(group: FileGroup): (() => Promise<FileResult>)[] {
   if (!wanted.includes(group)) return [];
-  const files = durations.slowestFirst(findTestFiles(projectDir)[group]);
-  return files.map((file) => () => runFile(projectDir, file, controller.signal));
+  const found = findTestFiles(projectDir)[group];
+  const { signal } = controller;
+  const pure = found.filter(isPure);
+  const files = durations.slowestFirst(found.filter((file) => !isPure(file)));
+  const together = (): Promise<FileResult> =>
+    runFile(projectDir, PURE_FILES, signal, { args: pure });
+  return [
+    ...(pure.length > 0 ? [together] : []),
+    ...files.map((file) => () => runFile(projectDir, file, signal)),
+  ];
 }
 
 /**

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { formatFile, formatSummary, hasPassed } from './report.ts';
-import { type FileLimits, type FileResult, runFile } from './run-file.ts';
+import { type FileOptions, type FileResult, runFile } from './run-file.ts';
 
 let directory = '';
 before(async () => {
@@ -14,7 +14,7 @@ before(async () => {
 after(() => rm(directory, { recursive: true }));
 
 /** Runs a file of this content as `npm test` would. */
-async function runContent(content: string, limits?: FileLimits): Promise<FileResult> {
+async function runContent(content: string, limits?: FileOptions): Promise<FileResult> {
   await writeFile(join(directory, 'test/a.test.ts'), content);
   // The runner of a test's own process would take a file that is run below it for a part of itself.
   delete process.env['NODE_TEST_CONTEXT'];

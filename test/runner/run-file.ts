@@ -29,10 +29,14 @@ const FILE_TIMEOUT_MS = 20 * 60_000;
  */
 const LINGER_MS = 60_000;
 
-export interface FileLimits {
+export interface FileOptions {
   readonly timeoutMs?: number;
   readonly lingerMs?: number;
+  /** What the file finds behind its own name in `process.argv`. */
+  readonly args?: readonly string[];
 }
+
+const DEFAULTS = { timeoutMs: FILE_TIMEOUT_MS, lingerMs: LINGER_MS, args: [] };
 
 /**
  * Runs one test file in a process of its own.
@@ -43,15 +47,16 @@ export async function runFile(
   projectDir: string,
   file: string,
   signal: AbortSignal,
-  { timeoutMs = FILE_TIMEOUT_MS, lingerMs = LINGER_MS }: FileLimits = {},
+  options: FileOptions = {},
 ): Promise<FileResult> {
+  const { timeoutMs, lingerMs, args } = { ...DEFAULTS, ...options };
   const startedAtMs = performance.now();
   const hanging = AbortSignal.timeout(timeoutMs);
   using lingering = createLingerWatch(lingerMs);
   const events: TestEvent[] = [];
   const tests: TestResult[] = [];
   const ending = AbortSignal.any([signal, hanging, lingering.signal]);
-  const stream = run({ files: [file], cwd: projectDir, signal: ending });
+  const stream = run({ files: [file], argv: [...args], cwd: projectDir, signal: ending });
   for await (const event of stream as AsyncIterable<TestEvent>) {
     events.push(event);
     lingering.see(event);

@@ -13,6 +13,8 @@ import { createOwnVolumes } from '../../../../noded/disks/volumes/own-volumes.ts
 import { findPools } from '../../../../noded/disks/volumes/thin-pools.ts';
 import { withVolumes } from '../../../../noded/disks/volumes/volume-disks.ts';
 import { withVolumeSnapshots } from '../../../../noded/disks/volumes/volume-snapshots.ts';
+import { createSeededRandom } from '../../../lab/seeded-random.ts';
+import { testSeed } from '../../../lab/test-seed.ts';
 import { UNWATCHED } from '../../support/unwatched.ts';
 import { assertClean, HERE, planSamples, SIZE, uuidOf } from './volume-suite.ts';
 
@@ -180,7 +182,7 @@ test('disks of extents of their own have none', async () => {
 });
 
 /** From its N-th change on it does nothing more, as for a daemon that was killed there. */
-function cutAt(at: number): { readonly through: Lvm; readonly isCut: () => boolean } {
+function cutAt(at: number): { readonly through: Lvm; readonly changes: () => number } {
   let count = 0;
   const changes = ['create', 'clone', 'extend', 'rename', 'remove', 'activate', 'tag', 'zero'];
   const through = new Proxy(lvm, {
@@ -193,7 +195,7 @@ function cutAt(at: number): { readonly through: Lvm; readonly isCut: () => boole
       };
     },
   });
-  return { through, isCut: () => count > at };
+  return { through, changes: () => count };
 }
 
 interface Step {
@@ -237,12 +239,14 @@ async function makeKept(): Promise<void> {
   await write(before, 'after!');
 }
 
+/** Each takes seconds here. */
+const CUTS = 3;
+
 for (const [name, { from, to, work, texts }] of Object.entries(steps)) {
-  test(`a daemon that ends in the middle of ${name} leaves what can be ended`, async () => {
-    await makeKept();
-    for (let at = 0; ; at += 1) {
+  test(`a daemon that ends in the middle of ${name} leaves what can be ended`, async (t) => {
+    const workUntil = async (at: number): Promise<{ changes: number; isCommitted: boolean }> => {
       let isCommitted = false;
-      const { through, isCut } = cutAt(at);
+      const { through, changes } = cutAt(at);
       const commit = (): Promise<void> => {
         isCommitted = true;
         return Promise.resolve();
@@ -254,12 +258,22 @@ for (const [name, { from, to, work, texts }] of Object.entries(steps)) {
       assert.equal(await read(current), texts[isCommitted ? 1 : 0]);
       assert.deepEqual(await snapshots.listForgotten(current), []);
       assert.equal(await snapshots.isUnfinished(current.uuid), false);
-      if (!isCut()) assert.ok(isCommitted && at > 0);
-      // What was cut off before its commit is as it was, and is cut off later the next time.
+      // What was cut off before its commit is as it was, and the next one goes on with it.
       if (isCommitted) await disks.remove(current);
-      if (!isCut()) return;
-      if (isCommitted) await makeKept();
+      return { changes: changes(), isCommitted };
+    };
+    await makeKept();
+    const { changes, isCommitted } = await workUntil(Number.POSITIVE_INFINITY);
+    assert.ok(isCommitted && changes > CUTS);
+    const random = createSeededRandom(testSeed(t));
+    const cuts = new Set<number>();
+    while (cuts.size < CUTS) cuts.add(random.below(changes));
+    let isThere = false;
+    for (const at of cuts) {
+      if (!isThere) await makeKept();
+      isThere = !(await workUntil(at)).isCommitted;
     }
+    if (isThere) await disks.remove(from);
   });
 }
 
