@@ -13,7 +13,7 @@ import { instanceInfo, type InstanceInfo } from '#shared/contract/instance.ts';
  * of its own, which answers DHCP and leads nowhere near the service: cloud-init's local stage asks on
  * its first NIC alone. What ds-identify makes of the other datasources' SMBIOS is in
  * test/noded/instances/ds-identify.int.test.ts, NoCloud by the seed disk in one-machine.vm.test.ts,
- * later boots in test/metad/cloud-init.int.test.ts: a guest under emulation takes a minute.
+ * later boots in test/metad/cloud-init.slow.test.ts: a guest under emulation takes a minute.
  */
 const USER_DATA = join(import.meta.dirname, '../../fixtures/cloud-init/report-each-boot.yaml');
 const BOOT_TIMEOUT_MS = 420_000;

@@ -11,7 +11,7 @@ import { createVictim, SCRIPT_MS, type Victim, VICTIM, writeOs } from './support
 
 /**
  * Every way in which an installation inside the appliance can fail but by a kill
- * (install-kills.vm.test.ts): what it says, and that nothing
+ * (install-kills.long.test.ts): what it says, and that nothing
  * is left of it.
  */
 let victim: Victim;

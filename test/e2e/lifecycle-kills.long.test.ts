@@ -17,7 +17,7 @@ import { addOs, infoOf, succeed } from './support/ask-nodes.ts';
 
 /**
  * The node daemon, metad and the guest's agent as they are, and each daemon killed in each state of
- * a guest. What the agent does in each shell is in test/metad/guest-agent.int.test.ts.
+ * a guest. What the agent does in each shell is in test/metad/guest-agent.slow.test.ts.
  */
 const NAME = 'lists.example.com';
 /** There is no event for what others hear of a guest; what ends only hangs. */

@@ -10,7 +10,7 @@ import { endLab } from './support/end-lab.ts';
 
 /**
  * Run lists in a real guest, whose systemd says why it goes down. What the agent does in each shell
- * is in test/metad/guest-agent.int.test.ts, what the host decides in test/noded/lifecycle/.
+ * is in test/metad/guest-agent.slow.test.ts, what the host decides in test/noded/lifecycle/.
  */
 const BOOT_TIMEOUT_MS = 420_000;
 const NAME = 'lists.example.com';

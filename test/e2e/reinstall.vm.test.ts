@@ -11,7 +11,7 @@ import { digestDisks } from './support/installed.ts';
 
 /**
  * What only an appliance can find bad of a reinstallation, before it writes and amid it:
- * reinstall.int.test.ts has what needs no machine, install-failures.long.test.ts the other looks.
+ * reinstall.slow.test.ts has what needs no machine, install-failures.long.test.ts the other looks.
  */
 const NAME = 'kept.example.com';
 let lab: Lab;

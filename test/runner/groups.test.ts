@@ -6,8 +6,10 @@ import { findTestFiles, groupOf, isPure } from './groups.ts';
 
 test("a file's name says what it needs", () => {
   assert.deepEqual(
-    ['.', '.int.', '.vm.', '.long.', '.alone.'].map((word) => groupOf(`a/b${word}test.ts`)),
-    ['fast', 'fast', 'vm', 'long', 'alone'],
+    ['.', '.int.', '.slow.', '.vm.', '.long.', '.alone.'].map((word) =>
+      groupOf(`a/b${word}test.ts`),
+    ),
+    ['fast', 'fast', 'slow', 'vm', 'long', 'alone'],
   );
 });
 
@@ -19,10 +21,10 @@ test('what needs nothing is known by its name, too', () => {
 });
 
 test('every group of this checkout has files, and none is in two of them', () => {
-  const { fast, vm, long, alone } = findTestFiles(join(import.meta.dirname, '../..'));
+  const { fast, slow, vm, long, alone } = findTestFiles(join(import.meta.dirname, '../..'));
   assert.ok(fast.includes('test/runner/groups.test.ts'));
-  assert.ok(vm.length > 0 && long.length > 0 && alone.length > 0);
-  const all = [...fast, ...vm, ...long, ...alone];
+  assert.ok(slow.length > 0 && vm.length > 0 && long.length > 0 && alone.length > 0);
+  const all = [...fast, ...slow, ...vm, ...long, ...alone];
   assert.equal(new Set(all).size, all.length);
 });
 

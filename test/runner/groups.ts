@@ -5,7 +5,7 @@ import { basename, join, relative } from 'node:path';
  * What a run may consist of. `check` is the linters and the compiler; the others are test files,
  * told apart by their names.
  */
-export const groups = ['check', 'fast', 'vm', 'long', 'alone'] as const;
+export const groups = ['check', 'fast', 'slow', 'vm', 'long', 'alone'] as const;
 export type Group = (typeof groups)[number];
 export type FileGroup = Exclude<Group, 'check'>;
 
@@ -14,7 +14,7 @@ const BY_HAND = '.hand.test.ts';
 
 /** Which group a test file belongs to: the word before `.test.ts` says what it needs. */
 export function groupOf(file: string): FileGroup {
-  const named = ['vm', 'long', 'alone'] as const;
+  const named = ['slow', 'vm', 'long', 'alone'] as const;
   return named.find((word) => file.endsWith(`.${word}.test.ts`)) ?? 'fast';
 }
 
@@ -35,6 +35,7 @@ export function findTestFiles(projectDir: string): Readonly<Record<FileGroup, re
   const of = (group: FileGroup): string[] => files.filter((file) => groupOf(file) === group);
   return {
     fast: of('fast'),
+    slow: of('slow'),
     vm: of('vm'),
     long: of('long'),
     alone: of('alone'),

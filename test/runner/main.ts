@@ -78,7 +78,7 @@ function jobsOf(group: FileGroup): (() => Promise<FileResult>)[] {
 function lanesTogether(): readonly Lane<FileResult>[] {
   const check = wanted.includes('check') ? [() => runCheck(projectDir, controller.signal)] : [];
   const machines = jobsOf('vm');
-  const rest = [...check, ...jobsOf('fast')];
+  const rest = [...check, ...jobsOf('slow'), ...jobsOf('fast')];
   const long = { jobs: jobsOf('long'), workers: Math.min(2, cores) };
   if (machines.length === 0) return [{ jobs: rest, workers: cores }, long];
   return [
