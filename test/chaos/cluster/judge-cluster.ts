@@ -102,16 +102,19 @@ function judgeOutcomes(
   return problems;
 }
 
-/** What became of new instances, which no other job of ours touches. */
+/** What became of new instances, but for those that a job of a later round has touched. */
 function judgeCreations(
   asked: readonly Asked[],
   jobs: readonly JobRecord[],
   instances: readonly InstanceRecord[],
   ran: ReadonlyMap<string, number>,
 ): readonly string[] {
+  const touched = new Set(
+    asked.flatMap(({ opcode }) => (opcode.opcode === 'INSTANCE_CREATE' ? [] : [opcode.name])),
+  );
   return asked.flatMap(({ opcode, answer }) => {
-    if (opcode.opcode !== 'INSTANCE_CREATE') return [];
     const { name } = opcode;
+    if (opcode.opcode !== 'INSTANCE_CREATE' || touched.has(name)) return [];
     const state = instances.find((instance) => instance.name === name)?.installState ?? 'nowhere';
     const times = ran.get(name) ?? 0;
     const told = `${name} is ${state}, its script ran ${times} times`;

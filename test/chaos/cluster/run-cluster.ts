@@ -5,6 +5,7 @@ import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { finished } from 'node:stream/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { JobRecord } from '#shared/contract/job.ts';
 import { messageOf } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { encodeCpio } from '../../../appliance/image/cpio.ts';
@@ -69,6 +70,9 @@ export async function runClusterChaos(options: ClusterChaos): Promise<ClusterRep
   return await new ClusterRun(options, places, stores, folder).run();
 }
 
+/** Of so many jobs of a kind at least one has to succeed, whatever fails. */
+const JUDGED_KIND = 15;
+
 class ClusterRun {
   readonly #options: ClusterChaos;
   readonly #random: SeededRandom;
@@ -106,6 +110,7 @@ class ClusterRun {
       await this.#judgeSecrecy(heard);
       const jobs = await readJobs(this.#first);
       const succeeded = jobs.filter(({ status }) => status === 'success').length;
+      this.#judgeKinds(jobs);
       return { asked: this.#asked, succeeded, problems: this.#problems };
     } finally {
       for (const listener of heard) await listener.end();
@@ -242,6 +247,19 @@ class ClusterRun {
       }
     } finally {
       await store.close();
+    }
+  }
+
+  /** Where nothing of a kind ever succeeds, nothing was shown of it. */
+  #judgeKinds(jobs: readonly JobRecord[]): void {
+    const succeeded = new Set(jobs.flatMap(({ id, status }) => (status === 'success' ? [id] : [])));
+    const kinds = Object.groupBy(this.#asked, ({ opcode }) => opcode.opcode);
+    for (const [kind, all = []] of Object.entries(kinds)) {
+      const accepted = all.flatMap(({ answer }) => (answer.kind === 'accepted' ? [answer.id] : []));
+      const done = accepted.filter((id) => succeeded.has(id)).length;
+      this.#options.say(`${kind}: ${all.length} asked, ${accepted.length} accepted, ${done} done`);
+      if (all.length >= JUDGED_KIND && done === 0)
+        this.#problems.push(`of ${all.length} ${kind} none succeeded`);
     }
   }
 
