@@ -124,7 +124,7 @@ const refusals: readonly (readonly [string, readonly string[], RegExp])[] = [
     /^error\[USAGE\]: --wait-ready and --no-start contradict each other$/m,
   ],
   ['no name', [], /^error\[USAGE\]: missing required argument 'name'$/m],
-  ['two names', ['web1', 'web2'], /^error\[USAGE\]: too many arguments/m],
+  ['two names', ['web1', 'web2'], /^error\[USAGE\]: add takes one name at a time$/m],
   [
     'a misspelled option',
     ['--os-imgae', '/i', 'web1'],

@@ -1,5 +1,5 @@
 import { mkdirSync, readFileSync } from 'node:fs';
-import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
+import { AppError, isAppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
 import { runCommand, tryCommand } from '../process/command.ts';
 import type { StageReporter } from '../report/stage.ts';
 import {
@@ -157,7 +157,16 @@ export function rankTree(path: string): number | null {
   return rank < 0 ? null : rank;
 }
 
-/** @returns null when the directory is not there */
+/**
+ * What the kernel says of a file system that is damaged: a checksum that is wrong and a structure
+ * that makes no sense (74 and 117) have no name in Node.
+ */
+const DAMAGED = /^EIO$|^Unknown system error -(?:74|117)$/;
+
+/**
+ * @returns null when the directory is not there
+ * @throws AppError where the file system is damaged: what is not read there is not known to be absent
+ */
 function inDirectory<T>(
   root: TargetRoot,
   names: readonly string[],
@@ -171,13 +180,16 @@ function inDirectory<T>(
       directory.close();
     }
   } catch (error) {
-    if (isAppError(error)) return null;
+    if (isAppError(error) && !DAMAGED.test(systemCodeOf(error.cause) ?? '')) return null;
     throw treeFault(error, names);
   }
 }
 
-/** The text of etc/fstab; empty when there is none, or none that a system would have. */
-function readFstab(root: TargetRoot): string {
+/**
+ * The text of etc/fstab; empty when there is none, or none that a system would have.
+ * @throws AppError where it cannot be read
+ */
+export function readFstab(root: TargetRoot): string {
   const text = inDirectory(root, ['etc'], (directory) => {
     const path = `${directory}/fstab`;
     const found = lstatIfThere(path);

@@ -1,11 +1,20 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
 import { isAppError } from '#shared/errors/app-error.ts';
-import { rankTree } from '../../../../appliance/agent/disks/mount.ts';
+import { rankTree, readFstab } from '../../../../appliance/agent/disks/mount.ts';
 import { TargetRoot } from '../../../../appliance/agent/disks/target-root.ts';
 
 let tree = '';
@@ -40,5 +49,27 @@ test('links and names that are too long for the system make no root, and a failu
     const open = (): unknown =>
       new TargetRoot(tree).openDirectory(path.split('/'), { create: true });
     assert.throws(open, (error) => isAppError(error) && error.message.length < 400);
+  }
+});
+
+test('a file system whose /etc is damaged is no tree without one', () => {
+  const [image, mounted] = [join(tree, 'image'), join(tree, 'mounted')];
+  mkdirSync(join(tree, 'files/etc'), { recursive: true });
+  mkdirSync(mounted);
+  writeFileSync(join(tree, 'files/etc/fstab'), '/dev/vda2 /var ext4 defaults 0 0\n');
+  execFileSync('mke2fs', ['-q', '-t', 'ext4', '-d', join(tree, 'files'), image, '4M']);
+  const told = execFileSync('debugfs', ['-R', 'imap /etc', image], { stdio: 'pipe' }).toString();
+  const [, block = '', offset = ''] = /block (\d+), offset 0x([0-9a-f]+)/.exec(told) ?? [];
+  const file = openSync(image, 'r+');
+  writeSync(file, Buffer.alloc(64, 0xff), 0, 64, Number(block) * 1024 + parseInt(offset, 16) + 64);
+  closeSync(file);
+  execFileSync('mount', ['-o', 'loop,ro', image, mounted]);
+  try {
+    const isDamage = (error: unknown): boolean =>
+      isAppError(error, 'COMMAND_FAILED') && /fsck/.test(error.hint ?? '');
+    assert.throws(() => rankTree(mounted), isDamage);
+    assert.throws(() => readFstab(new TargetRoot(mounted)), isDamage);
+  } finally {
+    execFileSync('umount', [mounted]);
   }
 });
