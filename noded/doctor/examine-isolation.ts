@@ -17,6 +17,7 @@ export function examineIsolation(facts: IsolationFacts): readonly DoctorFinding[
     checkMachineUsers(facts.machineUsers, read),
     checkUserNics(facts.userNicsReachHost),
     checkPtrace(read('/proc/sys/kernel/yama/ptrace_scope')),
+    checkLinks(read),
   ];
 }
 
@@ -63,6 +64,20 @@ function checkPtrace(setting: string | undefined): DoctorFinding {
       scope === undefined
         ? 'boot a kernel with CONFIG_SECURITY_YAMA, as distributions have'
         : 'sysctl kernel.yama.ptrace_scope=1',
+  };
+}
+
+/** Where they are off, a local user may give a file of root's another name, or lead root to one. */
+function checkLinks(read: (path: string) => string | undefined): DoctorFinding {
+  const check = 'links';
+  const settings = ['protected_hardlinks', 'protected_symlinks'];
+  const off = settings.filter((name) => read(`/proc/sys/fs/${name}`)?.trim() === '0');
+  if (off.length === 0) return ok(check, "local users may make no links to others' files");
+  return {
+    check,
+    level: 'warning',
+    message: `local users may make links to others' files (${off.join(' and ')} off)`,
+    hint: `sysctl ${off.map((name) => `fs.${name}=1`).join(' ')}`,
   };
 }
 

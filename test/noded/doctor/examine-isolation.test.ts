@@ -28,4 +28,8 @@ test('what would let machines at each other or at the host is told', () => {
   assert.equal(levels({ [scope]: '0\n' })['ptrace'], 'warning');
   assert.equal(levels({ [scope]: undefined })['ptrace'], 'warning');
   assert.equal(levels({ [scope]: '2\n' })['ptrace'], 'ok');
+  for (const name of ['protected_hardlinks', 'protected_symlinks']) {
+    assert.equal(levels({ [`/proc/sys/fs/${name}`]: '0\n' })['links'], 'warning');
+    assert.equal(levels({ [`/proc/sys/fs/${name}`]: '1\n' })['links'], 'ok');
+  }
 });
