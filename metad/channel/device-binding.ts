@@ -8,6 +8,7 @@ import type { ViewService } from '#shared/contract/view.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { closeFd } from '#shared/sys/libc.ts';
 import { interfaceIndex, openDeviceSocket, setHopLimit } from '#shared/sys/network-sockets.ts';
+import { ACCEPT_OPTIONS } from './accept-options.ts';
 import { RETRY_LIMIT, V6_RETRY_LIMIT, whenReady } from './when-ready.ts';
 import { ServiceListeners } from './service-listeners.ts';
 import { RECEIVE_BUFFER_BYTES } from '../config/limits.ts';
@@ -146,10 +147,7 @@ export class DeviceBinding implements AsyncDisposable {
 
   #listen(fd: number, isV6: boolean): void {
     setHopLimit(fd, isV6, this.#hopLimit);
-    const server = createServer(
-      { allowHalfOpen: true, noDelay: true, keepAlive: true },
-      this.#options.handlers.onConnection,
-    );
+    const server = createServer(ACCEPT_OPTIONS, this.#options.handlers.onConnection);
     server.on('error', (error) => {
       this.#options.logger.warn('channel.listener-error', {
         device: this.device,

@@ -7,6 +7,7 @@ import { messageOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { closeFd } from '#shared/sys/libc.ts';
 import { openDeviceSocket, setHopLimit } from '#shared/sys/network-sockets.ts';
+import { ACCEPT_OPTIONS } from './accept-options.ts';
 import { V6_RETRY_LIMIT, whenReady } from './when-ready.ts';
 
 export type OnServiceConnection = (service: ViewService, socket: Socket) => void;
@@ -77,8 +78,7 @@ export class ServiceListeners {
 
   #acceptOn(fd: number, service: ViewService, stack: DisposableStack): void {
     const sockets = new Set<Socket>();
-    const options = { allowHalfOpen: true, noDelay: true, keepAlive: true };
-    const server = createServer(options, (socket) => {
+    const server = createServer(ACCEPT_OPTIONS, (socket) => {
       sockets.add(socket);
       socket.on('close', () => sockets.delete(socket));
       this.#options.onConnection(service, socket);

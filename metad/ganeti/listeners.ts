@@ -4,6 +4,7 @@ import type { Server, Socket } from 'node:net';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { interfaceIndex, openDeviceSocket, setHopLimit } from '#shared/sys/network-sockets.ts';
+import { ACCEPT_OPTIONS } from '../channel/accept-options.ts';
 import { parseRouteTable } from './route-table.ts';
 import { RECEIVE_BUFFER_BYTES } from '../config/limits.ts';
 import type { RouteTable } from './route-table.ts';
@@ -143,8 +144,7 @@ export class Listeners implements Disposable {
       receiveBufferBytes: RECEIVE_BUFFER_BYTES,
     });
     setHopLimit(fd, false, 1);
-    const options = { allowHalfOpen: true, noDelay: true, keepAlive: true };
-    const server = createServer(options, (socket) => onConnection(device, socket));
+    const server = createServer(ACCEPT_OPTIONS, (socket) => onConnection(device, socket));
     server.on('error', (error) => {
       this.#options.logger.warn('ganeti.listener-error', { device, error: messageOf(error) });
     });

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { InstanceView } from '#shared/contract/view.ts';
+import { run } from '#shared/process/run.ts';
 import { ChannelLab } from './support/channel-lab.ts';
 import type { Answer, Guest } from './support/channel-lab.ts';
 import { askFromGuest } from './support/guest-http.ts';
@@ -58,6 +59,22 @@ test('a waiting reader is answered by a change of what it reads, and by no other
   const answer = await waiting;
   assert.equal(answer.body.toString(), 'backend');
   assert.notEqual(answer.headers.etag, etag);
+});
+
+test('a guest that went without a word while it waited is asked for within half a minute', async () => {
+  const etag = encodeURIComponent((await ask(PATH)).headers.etag ?? '');
+  const waiting = ask(`${PATH}?wait_for_change=true&last_etag=${etag}&timeout_sec=300`);
+  const look = ['netns', 'exec', lab.namespace, 'ss', '-Htno', 'state', 'established', 'sport', '= :80']; // prettier-ignore
+  let timers: readonly string[] = [];
+  while (timers.length === 0) {
+    const { stdout } = await run('ip', look);
+    timers = [...stdout.matchAll(/timer:\(keepalive,(\d+)sec/g)].map(([, seconds = '']) => seconds);
+    if (/min|hour/.test(stdout)) assert.fail(stdout);
+  }
+  for (const seconds of timers) assert.ok(Number(seconds) <= 30, seconds);
+  await change({ metadata: { role: 'asked' } });
+  assert.equal((await waiting).body.toString(), 'asked');
+  await change({ metadata: { role: 'backend' } });
 });
 
 test('an ETag that is old already is answered at once, quoted or not', async () => {

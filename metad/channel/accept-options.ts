@@ -1,0 +1,11 @@
+/**
+ * Of each connection that a guest makes. One whose guest went without a word, since it crashed or
+ * its device was taken away, is known for dead after this and ten probes, a second apart: by
+ * itself Linux asks after two hours, and what waits for a change would hold its place until then.
+ */
+export const ACCEPT_OPTIONS = {
+  allowHalfOpen: true,
+  noDelay: true,
+  keepAlive: true,
+  keepAliveInitialDelay: 30_000,
+} as const;
