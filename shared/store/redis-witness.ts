@@ -39,8 +39,8 @@ export class RedisWitness {
 
   /**
    * Taken before something is read.
-   * @returns asked after it was: whether as many replicas as it takes have it, and it is the master still; false
-   * as well when nobody can tell any more
+   * @returns asked after it was: whether as many replicas as it takes have it, and it is the master
+   * still; false as well when nobody can tell any more
    */
   take(): () => Promise<boolean> {
     const connection = this.#connection;
