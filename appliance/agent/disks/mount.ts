@@ -165,7 +165,7 @@ const DAMAGED = /^EIO$|^Unknown system error -(?:74|117)$/;
 
 /**
  * @returns null when the directory is not there
- * @throws AppError where the file system is damaged: what is not read there is not known to be absent
+ * @throws AppError where the file system is damaged: what cannot be read may be there
  */
 function inDirectory<T>(
   root: TargetRoot,
