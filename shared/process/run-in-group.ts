@@ -2,6 +2,7 @@ import { type ChildProcess, spawn, type SpawnOptions } from 'node:child_process'
 import { once } from 'node:events';
 import type { Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { StringDecoder } from 'node:string_decoder';
 import { AppError, systemCodeOf } from '../errors/app-error.ts';
 import { cleanLine, LineSplitter } from '../stream/lines.ts';
 
@@ -32,6 +33,11 @@ export interface GroupOptions {
    * cut for a log.
    */
   readonly onLine: (line: string, stream: 'stdout' | 'stderr') => void;
+  /**
+   * Whether `onLine` has no use for more lines. What is printed from then on is read and thrown
+   * away, but for its last lines: to cut gigabytes into lines takes longer than to print them.
+   */
+  readonly isFull?: (() => boolean) | undefined;
   /** What the program reads; nothing otherwise. */
   readonly stdin?: Readable | undefined;
   /** Takes the bytes of the program's standard output, in place of `onLine`. */
@@ -84,7 +90,7 @@ export async function runInGroup(options: GroupOptions): Promise<ProgramEnd> {
     const flows = connectStreams(child, options, (line, stream) => {
       lastLines.push(line);
       if (lastLines.length > LAST_LINES) lastLines.shift();
-      options.onLine(line, stream);
+      if (options.isFull?.() !== true) options.onLine(line, stream);
     });
     const [status, signal] = await program.exit;
     options.signal?.removeEventListener('abort', abort);
@@ -122,9 +128,10 @@ function connectStreams(
   onLine: GroupOptions['onLine'],
 ): readonly Promise<void>[] {
   const flows: Promise<void>[] = [];
-  if (stderr) flows.push(readLog(stderr, (line) => onLine(line, 'stderr')));
+  const { isFull = () => false } = options;
+  if (stderr) flows.push(readLog(stderr, (line) => onLine(line, 'stderr'), isFull));
   if (stdout && options.stdout) flows.push(pipeline(stdout, options.stdout));
-  else if (stdout) flows.push(readLog(stdout, (line) => onLine(line, 'stdout')));
+  else if (stdout) flows.push(readLog(stdout, (line) => onLine(line, 'stdout'), isFull));
   if (stdin && options.stdin) flows.push(feed(options.stdin, stdin));
   // They are awaited after the exit; until then a failure must not count as unhandled.
   for (const flow of flows) flow.catch(() => undefined);
@@ -153,18 +160,42 @@ async function drain(
   for (const end of ends) if (end.status === 'rejected') throw end.reason;
 }
 
-async function readLog(stream: Readable, onLine: (line: string) => void): Promise<void> {
+async function readLog(
+  stream: Readable,
+  onLine: (line: string) => void,
+  isFull: () => boolean,
+): Promise<void> {
   const splitter = new LineSplitter({ maxLength: MAX_LINE_LENGTH, longer: 'cut' });
+  let decoder = new StringDecoder('utf8');
   try {
-    // setEncoding makes the chunks strings.
-    for await (const text of stream.setEncoding('utf8') as AsyncIterable<string>)
-      for (const line of splitter.push(text)) onLine(cleanLine(line));
+    // Without an encoding the chunks are bytes.
+    for await (const bytes of stream as AsyncIterable<Buffer>) {
+      const start = isFull() ? startOfLastLines(bytes) : 0;
+      if (start > 0) {
+        // The unfinished line, and what is left of a character, end among what is thrown away.
+        splitter.end();
+        decoder = new StringDecoder('utf8');
+      }
+      for (const line of splitter.push(decoder.write(bytes.subarray(start))))
+        onLine(cleanLine(line));
+    }
   } catch (error) {
     // It was given up after the time for draining.
     if (systemCodeOf(error) !== 'ERR_STREAM_PREMATURE_CLOSE') throw error;
   }
+  splitter.push(decoder.end());
   const rest = splitter.end();
   if (rest !== '') onLine(cleanLine(rest));
+}
+
+/** @returns the offset behind the line end that the last lines follow; 0 where there are no more */
+function startOfLastLines(bytes: Buffer): number {
+  let end = bytes.length;
+  for (let lines = 0; lines <= LAST_LINES; lines += 1) {
+    if (end <= 0) return 0;
+    end = bytes.lastIndexOf('\n', end - 1);
+  }
+  return end + 1;
 }
 
 /** A program need not read its input to the end. */

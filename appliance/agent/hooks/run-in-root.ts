@@ -22,9 +22,10 @@ export async function runInRoot(
   root: StepRoot,
   program: readonly string[],
   log: StageReporter['log'],
+  isFull?: StageReporter['isFull'],
 ): Promise<ProgramEnd> {
   const at = root.program ?? findPlaces(root.path);
-  return runConfined(root.confinement, at, program, root.environment, log);
+  return runConfined(root.confinement, at, program, root.environment, log, { isFull });
 }
 
 /** They are found by walking inside the root: a link there cannot lead these mounts elsewhere. */

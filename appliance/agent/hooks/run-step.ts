@@ -135,7 +135,8 @@ async function runProgram(
   argv: readonly string[],
   reporter: StageReporter,
 ): Promise<void> {
-  const end = await runInRoot(root, argv, (line, stream) => reporter.log(line, stream));
+  const log: StageReporter['log'] = (line, stream) => reporter.log(line, stream);
+  const end = await runInRoot(root, argv, log, reporter.isFull);
   if (end.isSuccess) return;
   throw new AppError('HOOK_FAILED', [end.how, ...end.lastLines].join('\n'), {
     hint: 'read its whole output: gnt-instance log NAME',

@@ -62,6 +62,7 @@ export function createReporter(options: ReporterOptions): Reporter {
     };
     return {
       log,
+      isFull: () => roomBytes < 0,
       progress(doneBytes, totalBytes) {
         const atMs = uptimeMs();
         if (atMs - lastProgressAtMs < MIN_PROGRESS_INTERVAL_MS) return;

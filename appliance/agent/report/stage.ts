@@ -4,6 +4,8 @@ import type { InstallStage } from '#shared/contract/primitives.ts';
 export interface StageReporter {
   /** A line for the install log. */
   log(line: string, stream?: 'stdout' | 'stderr' | 'agent'): void;
+  /** Whether the log takes nothing more of what programs print. */
+  readonly isFull?: () => boolean;
   progress(doneBytes: number, totalBytes: number | null): void;
 }
 

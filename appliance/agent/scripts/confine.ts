@@ -34,7 +34,7 @@ export interface ProgramRoot {
  * Runs a program as root, but in namespaces of its own, without the capabilities and system calls
  * by which root reaches the kernel, the agent's memory or the agent's mounts, and within limits.
  * Whatever it started has ended when this returns.
- * @param streams in place of nothing and the log
+ * @param streams in place of nothing and the log, and whether that is full
  */
 export async function runConfined(
   { holderPid, limits }: Confinement,
@@ -42,7 +42,7 @@ export async function runConfined(
   program: readonly string[],
   environment: Readonly<Record<string, string>>,
   log: StageReporter['log'],
-  { stdin, stdout }: Pick<GroupOptions, 'stdin' | 'stdout'> = {},
+  { stdin, stdout, isFull }: Pick<GroupOptions, 'stdin' | 'stdout' | 'isFull'> = {},
 ): Promise<ProgramEnd> {
   const { path, dev = '', proc = '', sys = '' } = root;
   const args = planConfineCommand(
@@ -52,7 +52,8 @@ export async function runConfined(
   );
   const run = (): Promise<ProgramEnd> =>
     runInGroup({
-      ...{ command: PERL, args, environment, onLine: log, stdin, stdout, drainMs: DRAIN_MS },
+      ...{ command: PERL, args, environment, stdin, stdout, drainMs: DRAIN_MS },
+      ...{ onLine: log, isFull },
     });
   return await (limits ? limits.watch(run) : run());
 }

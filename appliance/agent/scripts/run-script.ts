@@ -25,14 +25,14 @@ export interface ScriptOptions {
  * @throws AppError SCRIPT_FAILED with its status and its last lines
  */
 export async function runScript(options: ScriptOptions): Promise<void> {
-  const { confinement, directory, path, environment, reporter } = options;
+  const { confinement, directory, path, environment, reporter, stdin, stdout } = options;
   const end = await runConfined(
     confinement,
     { path: '/', proc: '/proc' },
     ['/usr/bin/env', '-C', directory, `./${path}`, ...(options.args ?? [])],
     environment,
     (line, stream) => reporter.log(line, stream),
-    options,
+    { stdin, stdout, isFull: reporter.isFull },
   );
   if (end.isSuccess) return;
   throw new AppError(
