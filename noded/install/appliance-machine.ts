@@ -7,8 +7,11 @@ import { planBoot, planUefi, withChannelFirst } from '../instances/plan-boot.ts'
 import { planSmbios } from '../instances/cloud-init-datasource.ts';
 import { diskSerial } from '../disks/disk-serials.ts';
 
-/** Two CPUs: one loads kernel modules while the other reads the agent. */
-const APPLIANCE_VCPUS = 2;
+/**
+ * With two CPUs one loads kernel modules while the other reads the agent. An emulated one costs a
+ * core of the host while it waits for the other, and is waited for.
+ */
+const APPLIANCE_VCPUS: Readonly<Record<Accelerator, number>> = { kvm: 2, tcg: 1 };
 
 export interface ApplianceMachineInput {
   readonly instance: InstanceRecord;
@@ -44,7 +47,7 @@ export function planApplianceMachine(input: ApplianceMachineInput): MachineSpec 
     name: instance.name,
     smbios: { uuid: instance.instanceId, manufacturer: 'gnt', product: 'gnt appliance' },
     memoryMiB: appliance.manifest.memoryMiB,
-    vcpus: APPLIANCE_VCPUS,
+    vcpus: APPLIANCE_VCPUS[input.accelerator],
     accelerator: input.accelerator,
     kernel: {
       kernelPath: appliance.kernelPath,

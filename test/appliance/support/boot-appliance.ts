@@ -77,7 +77,7 @@ function planArguments(applianceDir: string, disks: readonly VmDisk[]): string[]
   };
   return [
     ...['-nodefaults', '-no-user-config', '-display', 'none', '-no-reboot', '-machine', 'q35'],
-    ...['-accel', 'tcg,thread=multi,tb-size=128', '-cpu', 'max,-erms,-tsc', '-smp', '2'],
+    ...['-accel', 'tcg,thread=multi,tb-size=128', '-cpu', 'max,-erms,-tsc', '-smp', '1'],
     ...['-m', `${manifest.memoryMiB}M`, '-serial', 'stdio'],
     ...['-kernel', join(applianceDir, manifest.kernel.name)],
     ...['-initrd', join(applianceDir, manifest.initrd.name)],
