@@ -1,10 +1,12 @@
 /**
- * Of each connection that a guest makes. One that is silent, and whose guest went without a word,
- * since it crashed or its device was taken away, is known for dead after this and ten probes, a
- * second apart: by itself Linux asks after two hours, and what waits for a change would hold its
- * place until then. An answer that the guest has not taken yet is sent again for as long as Linux
- * does (`tcp_retries2`, a quarter of an hour).
+ * How long a guest may take to acknowledge a byte or a keepalive probe. One that went without a
+ * word, since it crashed or its device was taken away, would keep its waiting connections for two
+ * hours by Linux' own rules, and those with an unfinished answer for a quarter of an hour. A guest
+ * that lives but reads nothing of an answer for so long loses that connection, too.
  */
+export const UNACKNOWLEDGED_MS = 120_000;
+
+/** Of each connection that a guest makes. */
 export const ACCEPT_OPTIONS = {
   allowHalfOpen: true,
   noDelay: true,

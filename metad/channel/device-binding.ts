@@ -8,7 +8,7 @@ import type { ViewService } from '#shared/contract/view.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { closeFd } from '#shared/sys/libc.ts';
 import { interfaceIndex, openDeviceSocket, setHopLimit } from '#shared/sys/network-sockets.ts';
-import { ACCEPT_OPTIONS } from './accept-options.ts';
+import { ACCEPT_OPTIONS, UNACKNOWLEDGED_MS } from './accept-options.ts';
 import { RETRY_LIMIT, V6_RETRY_LIMIT, whenReady } from './when-ready.ts';
 import { ServiceListeners } from './service-listeners.ts';
 import { RECEIVE_BUFFER_BYTES } from '../config/limits.ts';
@@ -111,6 +111,7 @@ export class DeviceBinding implements AsyncDisposable {
           address: SERVICE_IPV4,
           port: HTTP_PORT,
           receiveBufferBytes: RECEIVE_BUFFER_BYTES,
+          unacknowledgedMs: UNACKNOWLEDGED_MS,
         }),
       ),
       false,
@@ -135,6 +136,7 @@ export class DeviceBinding implements AsyncDisposable {
           address: SERVICE_IPV6,
           port: HTTP_PORT,
           receiveBufferBytes: RECEIVE_BUFFER_BYTES,
+          unacknowledgedMs: UNACKNOWLEDGED_MS,
         }),
       );
       if (this.#closing.signal.aborted) closeFd(fd);

@@ -7,7 +7,7 @@ import { messageOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { closeFd } from '#shared/sys/libc.ts';
 import { openDeviceSocket, setHopLimit } from '#shared/sys/network-sockets.ts';
-import { ACCEPT_OPTIONS } from './accept-options.ts';
+import { ACCEPT_OPTIONS, UNACKNOWLEDGED_MS } from './accept-options.ts';
 import { V6_RETRY_LIMIT, whenReady } from './when-ready.ts';
 
 export type OnServiceConnection = (service: ViewService, socket: Socket) => void;
@@ -64,7 +64,10 @@ export class ServiceListeners {
     stack.defer(() => abort.abort());
     try {
       const fd = await whenReady(device, abort.signal, V6_RETRY_LIMIT, () =>
-        openDeviceSocket({ device, type: protocol, address, port }),
+        openDeviceSocket({
+          ...{ device, type: protocol, address, port },
+          unacknowledgedMs: UNACKNOWLEDGED_MS,
+        }),
       );
       if (stack.disposed) return closeFd(fd);
       setHopLimit(fd, address === SERVICE_IPV6, hopLimit);

@@ -4,7 +4,7 @@ import type { Server, Socket } from 'node:net';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { interfaceIndex, openDeviceSocket, setHopLimit } from '#shared/sys/network-sockets.ts';
-import { ACCEPT_OPTIONS } from '../channel/accept-options.ts';
+import { ACCEPT_OPTIONS, UNACKNOWLEDGED_MS } from '../channel/accept-options.ts';
 import { parseRouteTable } from './route-table.ts';
 import { RECEIVE_BUFFER_BYTES } from '../config/limits.ts';
 import type { RouteTable } from './route-table.ts';
@@ -142,6 +142,7 @@ export class Listeners implements Disposable {
       port,
       isShared: true,
       receiveBufferBytes: RECEIVE_BUFFER_BYTES,
+      unacknowledgedMs: UNACKNOWLEDGED_MS,
     });
     setHopLimit(fd, false, 1);
     const server = createServer(ACCEPT_OPTIONS, (socket) => onConnection(device, socket));

@@ -30,6 +30,7 @@ const SO_REUSEADDR = 2;
 const SO_BROADCAST = 6;
 const SO_BINDTODEVICE = 25;
 const IPPROTO_TCP = 6;
+const TCP_USER_TIMEOUT = 18;
 const IPPROTO_IPV6 = 41;
 const IPV6_V6ONLY = 26;
 const IPV6_UNICAST_HOPS = 16;
@@ -98,6 +99,11 @@ export interface DeviceSocketOptions {
    */
   readonly receiveBufferBytes?: number;
   /**
+   * TCP_USER_TIMEOUT of accepted sockets: for how long the other side may leave unacknowledged what
+   * was sent, answer no keepalive probe, or keep its window shut, before the connection has ended.
+   */
+  readonly unacknowledgedMs?: number;
+  /**
    * For IPv4: lets a socket of every device and those of single devices share a port, and binds to
    * an address that the host does not have yet. All of them must be opened so, by one user.
    */
@@ -133,6 +139,9 @@ export function openDeviceSocket(options: DeviceSocketOptions): number {
     if (isV6) set(IPPROTO_IPV6, IPV6_V6ONLY, one);
     if (options.receiveBufferBytes !== undefined) {
       set(SOL_SOCKET, SO_RCVBUF, int32(options.receiveBufferBytes));
+    }
+    if (options.type === 'tcp' && options.unacknowledgedMs !== undefined) {
+      set(IPPROTO_TCP, TCP_USER_TIMEOUT, int32(options.unacknowledgedMs));
     }
     const address = isV6
       ? encodeSockaddrIn6(
