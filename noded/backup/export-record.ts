@@ -36,7 +36,7 @@ const keptRecord = instanceRecord.omit({
   ...{ channel: true, snapshots: true, restoreId: true, partsOfRun: true, adminState: true },
   ...{ stoppedByJob: true },
   ...{ install: true, guestReport: true, lifecycle: true, hostKeys: true, beforeReinstall: true },
-  ...{ bootEnv: true, createdAtMs: true, namedAtMs: true, modifiedAtMs: true, serialNo: true },
+  ...{ bootEnv: true, createdAtMs: true, namedAfterJob: true, modifiedAtMs: true, serialNo: true },
 });
 const wholeInstance = keptRecord.extend({
   installState: z.enum(['created', 'installed']),

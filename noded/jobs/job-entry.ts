@@ -3,10 +3,9 @@ import { isAppError } from '#shared/errors/app-error.ts';
 import { StoreConflict } from '#shared/store/store-conflict.ts';
 import type { Store, Write } from '#shared/store/store.ts';
 import { MIB } from '#shared/units/bytes.ts';
+import { type Counter, COUNTERS, JOB_NUMBERS, readCounter } from '../records/job-numbers.ts';
 
 export const JOBS = 'jobs';
-const COUNTERS = 'counters';
-const COUNTER = 'job-id';
 /**
  * The last jobs of each submitter, by their numbers modulo how many are kept: a new one takes the
  * place of the oldest of the same.
@@ -98,7 +97,7 @@ export function createJobEntry(
       } catch (error) {
         if (!(error instanceof StoreConflict)) throw error;
         // A store that lost its last seconds counts from where it was: that number is taken.
-        if (error.collection === JOBS) await skip(store, COUNTER);
+        if (error.collection === JOBS) await skip(store, JOB_NUMBERS);
       }
     }
   };
@@ -119,7 +118,7 @@ async function planEntries(
   store: Pick<Store, 'get'>,
   makes: readonly MakeJob[],
 ): Promise<PlannedEntries> {
-  const numbers = await readCounter(store, COUNTER);
+  const numbers = await readCounter(store, JOB_NUMBERS);
   const jobs: JobRecord[] = [];
   let characters = 0;
   for (const [index, make] of makes.entries()) {
@@ -139,7 +138,7 @@ async function planEntries(
         ...{ collection: JOBS, id: keyOf(job.id) },
         ...{ expected: 'absent', value: job },
       })),
-      numbers.take(jobs.length),
+      take(JOB_NUMBERS, numbers, jobs.length),
       ...rings.flat(),
     ],
   };
@@ -153,7 +152,8 @@ async function planRing(
 ): Promise<readonly Write[]> {
   const kept = submitter === undefined ? MAX_KEPT_JOBS : MAX_KEPT_JOBS_OF_USER;
   const ring = submitter === undefined ? 'root' : `user ${submitter}`;
-  const places = await readCounter(store, `${COUNTER} of ${ring}`);
+  const ringCounter = `${JOB_NUMBERS} of ${ring}`;
+  const places = await readCounter(store, ringCounter);
   const slots = await Promise.all(
     jobs.map(async (job, index): Promise<readonly Write[]> => {
       const slot = `${ring} ${(places.last + 1 + index) % kept}`;
@@ -164,28 +164,17 @@ async function planRing(
       return [{ collection: RINGS, id: slot, expected: 'any', value: job.id }, ...forgotten];
     }),
   );
-  return [places.take(jobs.length), ...slots.flat()];
+  return [take(ringCounter, places, jobs.length), ...slots.flat()];
 }
 
-interface Counter {
-  readonly last: number;
-  /** The write that takes the next ones from all others. */
-  readonly take: (count: number) => Write;
-}
-
-async function readCounter(store: Pick<Store, 'get'>, id: string): Promise<Counter> {
-  const stored = await store.get(COUNTERS, id);
-  const last = typeof stored?.value === 'number' ? stored.value : 0;
-  const expected = stored?.revision ?? 'absent';
-  return {
-    last,
-    take: (count) => ({ collection: COUNTERS, id, expected, value: last + count }),
-  };
+/** The write that takes the next ones from all others. */
+function take(id: string, { last, expected }: Counter, count: number): Write {
+  return { collection: COUNTERS, id, expected, value: last + count };
 }
 
 async function skip(store: Pick<Store, 'get' | 'commit'>, id: string): Promise<void> {
   try {
-    await store.commit([(await readCounter(store, id)).take(1)]);
+    await store.commit([take(id, await readCounter(store, id), 1)]);
   } catch (error) {
     if (!(error instanceof StoreConflict)) throw error;
   }

@@ -38,13 +38,12 @@ export function createVisible({ overview, index, jobs }: VisibleSources): Visibl
     all: readonly JobRecord[],
   ): Promise<readonly JobRecord[]> => {
     if (user.scope === null) return all;
-    const namedAt = new Map((await listFor(user)).map((each) => [each.name, namedSince(each)]));
+    const named = new Map((await listFor(user)).map((each) => [each.name, each]));
     const own = nameSubmitter({ user: user.name });
-    return all.filter(({ submitter, instance, receivedAtMs }) => {
-      if (submitter === own) return true;
-      // A job names an instance, and the name may have been another's when it was asked for.
-      const sinceMs = instance === null ? undefined : namedAt.get(instance);
-      return sinceMs !== undefined && receivedAtMs >= sinceMs;
+    return all.filter((job) => {
+      if (job.submitter === own) return true;
+      const holder = job.instance === null ? undefined : named.get(job.instance);
+      return holder !== undefined && isAbout(holder, job);
     });
   };
   const instanceSlices = async function* ({
@@ -74,7 +73,13 @@ export function createVisible({ overview, index, jobs }: VisibleSources): Visibl
   };
 }
 
-/** Since when it has had its name. A copy has the time of its original's last renaming. */
-function namedSince({ createdAtMs, namedAtMs = 0 }: IndexedInstance): number {
-  return Math.max(createdAtMs, namedAtMs);
+/**
+ * A job names an instance, and the name may have been another's when it was asked for. Numbers of
+ * jobs tell, not times: nodes' clocks differ.
+ */
+function isAbout(
+  { namedAfterJob, createdAtMs }: IndexedInstance,
+  { id, receivedAtMs }: JobRecord,
+): boolean {
+  return namedAfterJob === undefined ? receivedAtMs >= createdAtMs : id > namedAfterJob;
 }

@@ -30,7 +30,7 @@ export type IndexedInstance = Pick<
   | 'communication'
   | 'serialNo'
   | 'createdAtMs'
-  | 'namedAtMs'
+  | 'namedAfterJob'
   | 'modifiedAtMs'
 > & {
   /** What all its disks together may grow to on its node. */
@@ -208,7 +208,7 @@ class SharedParts {
   indexed(record: InstanceRecord): IndexedInstance {
     const { uuid, name, adminState, stoppedByJob, installState, diskTemplate, communication } =
       record;
-    const { serialNo, createdAtMs, namedAtMs, modifiedAtMs } = record;
+    const { serialNo, createdAtMs, namedAfterJob, modifiedAtMs } = record;
     return {
       uuid,
       name,
@@ -226,7 +226,7 @@ class SharedParts {
       communication,
       serialNo,
       createdAtMs,
-      ...(namedAtMs !== undefined && { namedAtMs }),
+      ...(namedAfterJob !== undefined && { namedAfterJob }),
       modifiedAtMs,
     };
   }

@@ -23,11 +23,11 @@ import {
 } from './instance-claims.ts';
 import { createDepartures, type Departures, planDeparture, planForgotten } from './departures.ts';
 import { isOfNamed, planNamed } from './named-records.ts';
+import { COUNTERS, JOB_NUMBERS, readCounter } from './job-numbers.ts';
 import { NETWORK_IPS } from './network-repository.ts';
 import { placeInNetworks } from './place-in-networks.ts';
 
 export const INSTANCES = 'instances';
-const COUNTERS = 'counters';
 const LAST_IP = 'last-channel-ip';
 /** Addresses that are tried before it is asked which are taken. */
 const MAX_GUESSES = 8;
@@ -35,7 +35,7 @@ const MAX_GUESSES = 8;
 /** A record without what only the store can give: addresses of the channel. */
 export type NewInstance = Omit<
   InstanceRecord,
-  'channel' | 'createdAtMs' | 'modifiedAtMs' | 'serialNo'
+  'channel' | 'createdAtMs' | 'namedAfterJob' | 'modifiedAtMs' | 'serialNo'
 > & {
   readonly channelNicUuid: string;
 };
@@ -271,7 +271,10 @@ export function createInstanceRepository(
       const { channelNicUuid, ...rest } = instance;
       const drawn = new Set(drawnMacs);
       let { nics } = rest;
-      const counter = await store.get(COUNTERS, LAST_IP);
+      const [counter, { last: namedAfterJob }] = await Promise.all([
+        store.get(COUNTERS, LAST_IP),
+        readCounter(store, JOB_NUMBERS),
+      ]);
       // Nearly always the next one is free, and its claim tells.
       let taken: ReadonlySet<string> = new Set();
       let refused = 0;
@@ -284,7 +287,7 @@ export function createInstanceRepository(
           ...rest,
           nics: await placeInNetworks(store, { ...rest, nics }, []),
           channel: { ip, mac, uuid: channelNicUuid },
-          createdAtMs: now,
+          ...{ createdAtMs: now, namedAfterJob },
           modifiedAtMs: now,
           serialNo: 1,
         };
@@ -319,10 +322,10 @@ export function createInstanceRepository(
       );
     },
     update: (uuid, change, also) => commitChange(uuid, change, also),
-    rename: (uuid, newName) =>
-      commitChange(uuid, (instance) => {
-        return { ...instance, name: newName, namedAtMs: clock.now() };
-      }),
+    rename: async (uuid, newName) => {
+      const { last: namedAfterJob } = await readCounter(store, JOB_NUMBERS);
+      return commitChange(uuid, (instance) => ({ ...instance, name: newName, namedAfterJob }));
+    },
     remove: (uuid) => remove(uuid),
     forget: (uuid, node) => remove(uuid, () => planForgotten(store, uuid), node),
     ...createDepartures(store),

@@ -249,8 +249,11 @@ export const instanceRecord = z.object({
    */
   beforeReinstall: formerState.nullable().default(null),
   createdAtMs: z.number(),
-  /** When it was renamed last. Absent: it has the name that it was made with. */
-  namedAtMs: z.number().optional(),
+  /**
+   * The last job's number when it got its name: earlier jobs meant another instance by it. Absent in
+   * older records.
+   */
+  namedAfterJob: z.number().int().optional(),
   modifiedAtMs: z.number(),
   serialNo: z.number().int(),
 });
