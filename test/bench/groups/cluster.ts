@@ -7,16 +7,10 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createLab, type Lab } from '../../../scripts/demo/lab.ts';
 import { startRedis, type RedisServer } from '../../noded/support/redis-server.ts';
-import {
-  addRecords,
-  nameOfBench,
-  newBenchInstance,
-  openClusterRecords,
-} from '../support/cluster-records.ts';
+import { addRecords, nameOfBench, openClusterRecords } from '../support/cluster-records.ts';
 import { createIdleEngine, runEmptyJobs } from '../support/empty-jobs.ts';
 import { median, percentile, residentBytes, type Report } from '../support/measurement.ts';
 import { watchServer, type ServerWork } from '../support/server-work.ts';
-import type { InstanceRepository } from '../../../noded/records/instance-repository.ts';
 
 const ONE = 'node1.example.com';
 const TWO = 'node2.example.com';
@@ -25,8 +19,6 @@ const NODES = [ONE, TWO, 'node3.example.com'];
 const JOBS = 500;
 /** Instances of the two real nodes together. */
 const LISTED = 20_000;
-/** What the channel's addresses allow in one cluster is not much more; of a node that is simulated. */
-const MOST = 60_000;
 const FEW = 100;
 const ROUNDS = 5;
 const REQUESTS_AT_ONCE = 64;
@@ -38,10 +30,7 @@ const ANSWER_TIMEOUT_MS = 60_000;
 const SETTLED_MS = 10_000;
 const OTHERS = join(import.meta.dirname, '../support/others-process.ts');
 
-/**
- * Two real nodes with one real Redis between them, and the records of a third that only its records
- * tell of. What is asked for is what the commands ask for.
- */
+/** Two real nodes with one real Redis between them. What is asked for is what the commands ask for. */
 export async function measure(report: Report): Promise<void> {
   const redis = await startRedis();
   const labs = await Promise.all([createLab('gnt-bench1'), createLab('gnt-bench2')]);
@@ -62,12 +51,11 @@ async function measureCluster(
   await must(one, 'init', '--store', url, 'bench.example.com');
   const { clusterKeyFile } = one.paths;
   await must(two, 'init', '--store', url, '--cluster-key', clusterKeyFile);
-  const { store, instances } = await openClusterRecords(url, clusterKeyFile);
+  const { store } = await openClusterRecords(url, clusterKeyFile);
   const time = (name: string, value: number): void =>
     report({ name, value, unit: 'ms', compared_with: null });
   try {
     await addRecords(store, [ONE, TWO], { from: 0, to: FEW });
-    time(`create in the store, of ${FEW}, p50`, await timeCreate(instances));
     await startBoth(one, two);
     const before = await settledBytes(one);
     await Promise.all([one.stopNode(), two.stopNode()]);
@@ -83,14 +71,11 @@ async function measureCluster(
       unit: 'KiB',
       compared_with: null,
     });
-    time(`create in the store, of ${LISTED}, p50`, await timeCreate(instances));
     await measureLists(one, report);
     await measureServer(one, redis, report);
     time('the command, whole', await timeCommand(one));
     await measureAsked(one, report);
     await measureAtOnce(one, report);
-    await addRecords(store, ['node3.example.com'], { from: LISTED, to: MOST });
-    time(`create in the store, of ${MOST}, p50`, await timeCreate(instances));
     await Promise.all([one.stopNode(), two.stopNode()]);
     await measureJobs(url, clusterKeyFile, one.paths.root, report);
   } finally {
@@ -161,23 +146,6 @@ async function settledBytes(lab: Lab): Promise<number> {
 async function must(lab: Lab, ...args: readonly string[]): Promise<void> {
   const { status, stderr } = await lab.run('gnt-cluster', args);
   if (status !== 0) throw new Error(stderr);
-}
-
-let created = 0;
-
-/** The median of a few, which are removed again. */
-async function timeCreate(instances: InstanceRepository): Promise<number> {
-  const times: number[] = [];
-  for (let round = 0; round < ROUNDS; round += 1) {
-    const fresh = newBenchInstance(`created${(created += 1)}.example.com`, ONE);
-    const begunAt = performance.now();
-    const { uuid } = await instances.create(fresh, {
-      drawnMacs: new Set(fresh.nics.map(({ mac }) => mac)),
-    });
-    times.push(performance.now() - begunAt);
-    await instances.remove(uuid);
-  }
-  return median(times);
 }
 
 interface Timed {
