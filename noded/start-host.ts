@@ -13,10 +13,11 @@ import { createInstanceDisks } from './disks/create-instance-disks.ts';
 import type { InstanceDisks } from './disks/instance-disks.ts';
 import { createMovingDisks, type MovingDisks } from './disks/moving-disks.ts';
 import { createSharedFolder, type SharedFolder } from './disks/shared-folder.ts';
-import { createLvm, type Lvm } from './disks/volumes/lvm.ts';
+import { createLvm } from './disks/volumes/lvm.ts';
 import { createOwnVolumes } from './disks/volumes/own-volumes.ts';
 import { withVolumes } from './disks/volumes/volume-disks.ts';
 import { withVolumeSnapshots } from './disks/volumes/volume-snapshots.ts';
+import type { VolumeSystem } from './disks/volumes/volume-system.ts';
 import { createSnapshotDisks, type SnapshotDisks } from './disks/snapshot-disks.ts';
 import {
   createAcceleratorChooser,
@@ -46,7 +47,7 @@ export interface NodeHost extends AsyncDisposable {
   readonly hypervisor: Hypervisor;
   readonly accelerators: AcceleratorChooser;
   readonly disks: InstanceDisks;
-  readonly lvm: Lvm;
+  readonly lvm: VolumeSystem;
   readonly shared: SharedFolder;
   readonly snapshots: SnapshotDisks;
   readonly moving: MovingDisks;
@@ -183,9 +184,11 @@ export async function startHost(parts: HostParts): Promise<NodeHost> {
     disks,
     lvm,
     shared,
-    snapshots: withVolumeSnapshots(createSnapshotDisks(paths.disksDir, disks), volumes, {
-      ...{ disksDir: paths.disksDir, disks },
-    }),
+    snapshots: withVolumeSnapshots(
+      createSnapshotDisks(paths.disksDir, disks),
+      { system: lvm, volumes },
+      { disksDir: paths.disksDir, disks },
+    ),
     moving,
     images,
     catalogue,

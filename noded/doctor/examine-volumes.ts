@@ -1,6 +1,6 @@
 import type { DoctorFinding } from '#shared/contract/api.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
-import type { Volume } from '../disks/volumes/lvm.ts';
+import type { Volume } from '../disks/volumes/volume-system.ts';
 import { FULL_SHARE, roomHint, type ThinPool } from '../disks/volumes/thin-pools.ts';
 import { toGib } from './in-gib.ts';
 import type { VolumeFacts } from './volume-facts.ts';

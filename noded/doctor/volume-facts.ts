@@ -1,12 +1,12 @@
 import { type AppError, isAppError } from '#shared/errors/app-error.ts';
 import { type Here, refuseForeign, refuseScanned } from '../disks/volumes/check-group.ts';
-import type { Lvm, VolumeGroup } from '../disks/volumes/lvm.ts';
 import { findPools, type ThinPool } from '../disks/volumes/thin-pools.ts';
 import { findOwn, type OwnVolume } from '../disks/volumes/volume-names.ts';
+import type { VolumeErrors, VolumeGroup, VolumeSystem } from '../disks/volumes/volume-system.ts';
 
-/** What doctor is told of LVM. */
+/** What doctor is told of LVM, or of ZFS. */
 export interface VolumeFacts {
-  /** Null: LVM is not installed, or does not answer. */
+  /** Null: it is not installed, or does not answer. */
   readonly groups: readonly VolumeGroup[] | null;
   readonly own: readonly OwnVolume[];
   readonly pools: readonly ThinPool[];
@@ -15,23 +15,23 @@ export interface VolumeFacts {
 }
 
 /**
- * Asks LVM everything at once, so that one that hangs is waited for once, and hides no other finding.
- * @param vgName the cluster's, for new disks: GROUP or GROUP/POOL
+ * Asks everything at once, so that one that hangs is waited for once, and hides no other finding.
+ * @param place the cluster's, for new disks
  */
 export async function lookAtVolumes(
-  lvm: Pick<Lvm, 'listGroups' | 'listVolumes' | 'isScanned'>,
-  vgName: string | undefined,
+  system: Pick<VolumeSystem, 'listGroups' | 'listVolumes' | 'isScanned' | 'parsePlace' | 'errors'>,
+  place: string | undefined,
   here: Here,
 ): Promise<VolumeFacts> {
   try {
     const [groups, volumes, isScanned] = await Promise.all([
-      lvm.listGroups(),
-      lvm.listVolumes(),
-      lvm.isScanned(),
+      system.listGroups(),
+      system.listVolumes(),
+      system.isScanned(),
     ]);
     const own = findOwn(volumes);
     const used = new Set([
-      ...(vgName === undefined ? [] : [vgName.split('/')[0] ?? '']),
+      ...(place === undefined ? [] : [system.parsePlace(place).group]),
       ...own.flatMap(({ group, node }) => (node === null || here.owns(node) ? [group] : [])),
     ]);
     const pools = findPools(volumes);
@@ -39,7 +39,8 @@ export async function lookAtVolumes(
       groups,
       own,
       pools,
-      problem: used.size === 0 ? null : judge(used, own, isScanned, here),
+      problem:
+        used.size === 0 ? null : judge(used, own, { isScanned, here, errors: system.errors }),
     };
   } catch (error) {
     if (!isAppError(error)) throw error;
@@ -52,12 +53,15 @@ export async function lookAtVolumes(
 function judge(
   used: ReadonlySet<string>,
   own: readonly OwnVolume[],
-  isScanned: boolean,
-  here: Here,
+  {
+    isScanned,
+    here,
+    errors,
+  }: { readonly isScanned: boolean; readonly here: Here; readonly errors: VolumeErrors },
 ): AppError | null {
   try {
-    refuseScanned(isScanned);
-    refuseForeign(used, own, here);
+    refuseScanned(isScanned, errors);
+    refuseForeign(used, own, here, errors);
     return null;
   } catch (error) {
     if (isAppError(error)) return error;

@@ -16,7 +16,7 @@ import { digestDefinition } from '../os/definition-content.ts';
 import { parseOsName } from '../os/os-name.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
 import { parseImageKey } from '../signatures/parse-image-key.ts';
-import type { OperationDependencies } from './operation-dependencies.ts';
+import type { AskedVolumes, OperationDependencies } from './operation-dependencies.ts';
 import { refuseBlacklisted, selectOs } from './os-policy.ts';
 import { refuseUnusableServices } from './refuse-services.ts';
 import { GIVEN, requireAppliance } from './require-appliance.ts';
@@ -194,7 +194,8 @@ export function modifyClusterHandler(
       if (opcode.defaultOs != null) await requireOs(opcode.defaultOs, dependencies);
       const { sharedFileStorageDir: shared } = opcode;
       if (shared !== undefined) await refuseSharedInUse(shared, dependencies);
-      if (opcode.vgName != null) await requireVolumeGroup(opcode.vgName, dependencies);
+      if (opcode.vgName != null)
+        await requireVolumePlace(opcode.vgName, dependencies.lvm, dependencies);
       return async () => {
         const { uuid } = await dependencies.clusters.load();
         if (shared != null) await claimSharedFolder(shared, uuid);
@@ -231,16 +232,18 @@ export function modifyClusterHandler(
 }
 
 /** @throws AppError HOST_PREREQUISITE, CONFLICT */
-async function requireVolumeGroup(
-  place: string,
-  { lvm, nodeName, owns }: OperationDependencies,
+async function requireVolumePlace(
+  named: string,
+  system: AskedVolumes,
+  { nodeName, owns }: OperationDependencies,
 ): Promise<void> {
-  const [name = '', pool] = place.split('/');
-  requireGroup(name, await lvm.listGroups());
-  refuseScanned(await lvm.isScanned());
-  const volumes = await lvm.listVolumes();
-  refuseForeign(new Set([name]), findOwn(volumes), { nodeName, owns });
-  if (pool !== undefined) requirePool(name, pool, findPools(volumes));
+  const { errors } = system;
+  const place = system.parsePlace(named);
+  requireGroup(place.group, await system.listGroups(), errors);
+  refuseScanned(await system.isScanned(), errors);
+  const volumes = await system.listVolumes();
+  refuseForeign(new Set([place.group]), findOwn(volumes), { nodeName, owns }, errors);
+  if (place.pool !== undefined) requirePool(place, findPools(volumes), errors);
 }
 
 const PEM_CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;

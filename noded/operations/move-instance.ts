@@ -4,7 +4,7 @@ import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { createArrivalClient } from '../cluster/arrival-client.ts';
 import { moveInstance } from '../cluster/move-instance.ts';
-import { refused } from '../disks/volumes/volume-disks.ts';
+import { lvmErrors } from '../disks/volumes/lvm-errors.ts';
 import type { Peers } from '../peers/ask-peer.ts';
 import type { JobHandler } from '../jobs/job-handler.ts';
 import { noNode } from '../records/node-registry.ts';
@@ -88,7 +88,7 @@ export function refuseInstalling({ name, installState }: InstanceRecord): void {
 /** What no node may have but the one that runs it, and what does not move yet. @throws AppError NOT_SUPPORTED */
 export function refuseShared(instance: InstanceRecord): void {
   const { name, diskTemplate } = instance;
-  if (diskTemplate === 'plain') throw refused(instance, 'moved');
+  if (diskTemplate === 'plain') throw lvmErrors.notDone(instance, 'moved');
   if (diskTemplate !== 'sharedfile') return;
   throw new AppError('NOT_SUPPORTED', `'${name}' has shared disks, which do not move`, {
     details: { name },

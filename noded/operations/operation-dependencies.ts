@@ -6,7 +6,7 @@ import type { ClusterRepository } from '../records/cluster-repository.ts';
 import type { InstanceDisks } from '../disks/instance-disks.ts';
 import type { MovingDisks } from '../disks/moving-disks.ts';
 import type { SnapshotDisks } from '../disks/snapshot-disks.ts';
-import type { Lvm } from '../disks/volumes/lvm.ts';
+import type { VolumeSystem } from '../disks/volumes/volume-system.ts';
 import type { PlaceSpace } from '../host/file-systems.ts';
 import type { ImageCache } from '../images/image-cache.ts';
 import type { Installer } from '../install/installer.ts';
@@ -35,6 +35,12 @@ import type { HostCopies } from '../os/host-copies.ts';
 import type { OsRegistry } from '../os/os-registry.ts';
 import type { Peers } from '../peers/ask-peer.ts';
 
+/** What is asked of a place for new volumes before it is taken. */
+export type AskedVolumes = Pick<
+  VolumeSystem,
+  'listGroups' | 'listVolumes' | 'isScanned' | 'parsePlace' | 'errors'
+>;
+
 /** What operations work with. */
 export interface OperationDependencies {
   readonly nodeName: string;
@@ -48,7 +54,7 @@ export interface OperationDependencies {
   readonly instances: InstanceRepository;
   readonly outcomes: Pick<Outcomes, 'noteRemoval' | 'endRemoval' | 'removalOf'>;
   readonly disks: InstanceDisks;
-  readonly lvm: Pick<Lvm, 'listGroups' | 'listVolumes' | 'isScanned'>;
+  readonly lvm: AskedVolumes;
   readonly snapshots: SnapshotDisks;
   readonly moving: MovingDisks;
   readonly leases: ForeignLeases;

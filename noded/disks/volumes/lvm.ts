@@ -3,82 +3,10 @@ import { syncPath } from '#shared/files/durable.ts';
 import { CommandFailed } from '#shared/process/run.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { type BoundCommands, createBoundCommands } from './bound-commands.ts';
+import { lvmErrors } from './lvm-errors.ts';
 import { GROUP_FIELDS, parseGroups, parseVolumes, VOLUME_FIELDS } from './parse-report.ts';
 import { volumePath } from './volume-names.ts';
-
-export interface VolumeGroup {
-  readonly name: string;
-  /** LVM's own, which a clone of a group gets anew (vgimportclone). */
-  readonly uuid: string;
-  readonly sizeBytes: number;
-  readonly freeBytes: number;
-  readonly extentBytes: number;
-}
-
-export interface Volume {
-  readonly group: string;
-  readonly groupUuid: string;
-  readonly name: string;
-  readonly sizeBytes: number;
-  readonly tags: readonly string[];
-  /** The volume that it is a snapshot of; empty: of none. */
-  readonly origin: string;
-  /** Its device is there. */
-  readonly isActive: boolean;
-  /** The thin pool that its blocks come from; empty: it has extents of its own. */
-  readonly pool: string;
-  readonly isPool: boolean;
-  /** Of a pool: a block that it gives away holds zeros first. */
-  readonly isZeroing: boolean;
-  /** Of a thin volume or a pool: how much of it has blocks, from 0 to 1; null: nobody knows. */
-  readonly dataShare: number | null;
-  /** Of a pool: as above, or how full what LVM notes down is, whichever is more. */
-  readonly usedShare: number | null;
-}
-
-/** What is said of a new one. */
-export type NewVolume = Pick<Volume, 'group' | 'name' | 'sizeBytes' | 'tags'> &
-  Partial<Pick<Volume, 'pool'>>;
-
-type Named = Pick<Volume, 'group' | 'name'>;
-
-/** LVM's own commands. Each change is on the physical volumes when it resolves. */
-export interface Lvm {
-  /** @throws AppError HOST_PREREQUISITE: LVM is not installed */
-  listGroups(): Promise<readonly VolumeGroup[]>;
-  /** All there are, whosoever. @throws AppError HOST_PREREQUISITE */
-  listVolumes(): Promise<readonly Volume[]>;
-  /**
-   * Whether LVM, asked by anybody else on this host, looks for groups inside of volumes: those would
-   * be what guests wrote. @throws AppError HOST_PREREQUISITE
-   */
-  isScanned(): Promise<boolean>;
-  /**
-   * What it holds is what its extents held before; of a thin pool that zeroes, zeros.
-   * @throws AppError DISK_FULL
-   */
-  create(volume: NewVolume): Promise<void>;
-  /**
-   * Makes another one of what a thin volume holds in this moment, in the same pool.
-   * @throws AppError DISK_FULL
-   */
-  clone(
-    origin: Named,
-    made: Pick<Volume, 'name' | 'tags'> & { readonly isActive: boolean },
-  ): Promise<void>;
-  /** What it gets is as in `create`. @throws AppError DISK_FULL */
-  extend(volume: Named, sizeBytes: number): Promise<void>;
-  rename(volume: Named, name: string): Promise<void>;
-  /** @throws AppError COMMAND_FAILED: somebody has it open */
-  remove(volume: Named): Promise<void>;
-  activate(volume: Named): Promise<void>;
-  tag(volume: Named, change: { readonly add: string } | { readonly remove: string }): Promise<void>;
-  /**
-   * Writes zeros from one byte to another: the kernel promises that they are read, however the
-   * device does it. A discard promises nothing.
-   */
-  zero(volume: Named, fromBytes: number, toBytes: number): Promise<void>;
-}
+import type { Named, VolumeSystem } from './volume-system.ts';
 
 const REPORT = ['--reportformat', 'json', '--units', 'b', '--nosuffix'];
 /** Whatever the host's own configuration says: what is in a volume is its guest's. */
@@ -88,13 +16,21 @@ const ZERO_STEP_BYTES = 64 * MIB;
 /** Of the slowest device that somebody would want. */
 const MIN_ZEROING_BYTES_PER_MS = 4000;
 
-export function createLvm(commands: BoundCommands = createBoundCommands()): Lvm {
+/** LVM's own commands, for disks of the template `plain`. */
+export function createLvm(commands: BoundCommands = createBoundCommands()): VolumeSystem {
   const path = ({ group, name }: Named): string => `${group}/${name}`;
   const read = (command: string, ...args: readonly string[]): Promise<string> =>
     orMissing(commands.read('lvm', [command, ...NEVER_INSIDE, ...args]));
   const change = (command: string, ...args: readonly string[]): Promise<string> =>
     orMissing(commands.change('lvm', [command, ...NEVER_INSIDE, ...args]));
   return {
+    ...{ template: 'plain', errors: lvmErrors },
+    placeOf: ({ vg = '', pool }) => ({ group: vg, pool }),
+    parsePlace: (place) => {
+      const [group = '', pool] = place.split('/');
+      return { group, pool };
+    },
+    pathOf: ({ group, name }) => volumePath(group, name),
     listGroups: async () => parseGroups(await read('vgs', ...REPORT, '-o', GROUP_FIELDS)),
     listVolumes: async () => parseVolumes(await read('lvs', ...REPORT, '-o', VOLUME_FIELDS)),
     isScanned: async () => {

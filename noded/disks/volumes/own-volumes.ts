@@ -5,7 +5,6 @@ import { syncPath } from '#shared/files/durable.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { holdDevice } from '../hold-images.ts';
 import { type Here, refuseForeign, requireGroup } from './check-group.ts';
-import type { Lvm } from './lvm.ts';
 import { findPools, requirePool } from './thin-pools.ts';
 import {
   dirtyTag,
@@ -14,9 +13,9 @@ import {
   nodeTag,
   type OwnVolume,
   volumeName,
-  volumePath,
   type VolumeState,
 } from './volume-names.ts';
+import type { Place, VolumeErrors, VolumeSystem } from './volume-system.ts';
 import { planSettling, type SettlingRecord, type SettlingStep } from './plan-settling.ts';
 
 type Owner = Pick<InstanceRecord, 'uuid'>;
@@ -57,8 +56,9 @@ export interface OwnVolumes {
   ): Promise<readonly string[]>;
 }
 
-export function createOwnVolumes(lvm: Lvm, here: Here): OwnVolumes {
-  const listAll = async (): Promise<readonly OwnVolume[]> => findOwn(await lvm.listVolumes());
+export function createOwnVolumes(system: VolumeSystem, here: Here): OwnVolumes {
+  const { errors } = system;
+  const listAll = async (): Promise<readonly OwnVolume[]> => findOwn(await system.listVolumes());
   /**
    * By instance; none of them rejects: what is not zeros then, is tagged, and zeroed by who settles
    * next.
@@ -69,7 +69,7 @@ export function createOwnVolumes(lvm: Lvm, here: Here): OwnVolumes {
     for (const { instance } of volumes) await whenZeroed(instance);
     await using held = new AsyncDisposableStack();
     for (const volume of volumes) {
-      const device = await holdDevice(pathOf(volume));
+      const device = await holdDevice(system.pathOf(volume));
       if (device !== undefined) held.use(device);
     }
     const all = held.move();
@@ -79,20 +79,20 @@ export function createOwnVolumes(lvm: Lvm, here: Here): OwnVolumes {
     // An administrator asks nobody before there is one more.
     const isIt = ({ group, name }: OwnVolume): boolean =>
       group === volume.group && name === volume.name;
-    requireAlone((await listAll()).filter(isIt));
+    requireAlone((await listAll()).filter(isIt), errors);
     // It says who has it; LVM itself removes none that is open.
     await (await hold([volume]))[Symbol.asyncDispose]();
-    await lvm.remove(volume);
+    await system.remove(volume);
   };
   const rename: OwnVolumes['rename'] = async (volume, state) => {
     const name = volumeName(volume.disk, state);
-    await lvm.rename(volume, name);
+    await system.rename(volume, name);
     return { ...volume, name, state };
   };
   const clean = async (volume: OwnVolume, fromBytes: number): Promise<void> => {
-    await lvm.zero(volume, fromBytes, volume.sizeBytes);
+    await system.zero(volume, fromBytes, volume.sizeBytes);
     const { dirtyFromBytes } = volume;
-    if (dirtyFromBytes !== null) await lvm.tag(volume, { remove: dirtyTag(dirtyFromBytes) });
+    if (dirtyFromBytes !== null) await system.tag(volume, { remove: dirtyTag(dirtyFromBytes) });
   };
   const doStep = async (step: SettlingStep): Promise<unknown> => {
     const { volume } = step;
@@ -104,7 +104,7 @@ export function createOwnVolumes(lvm: Lvm, here: Here): OwnVolumes {
       case 'become-snapshot':
         return rename(volume, { kind: 'snapshot', snapshot: step.snapshot });
       case 'activate':
-        return lvm.activate(volume);
+        return system.activate(volume);
       case 'zero':
         return clean(volume, step.fromBytes);
     }
@@ -112,45 +112,50 @@ export function createOwnVolumes(lvm: Lvm, here: Here): OwnVolumes {
   const doAll = async (steps: readonly SettlingStep[]): Promise<void> => {
     for (const step of steps) await doStep(step);
   };
-  const make: OwnVolumes['make'] = async ({ uuid }, disk, state) => {
-    const { vg: group = '', pool, sizeBytes } = disk;
+  const makeAt = async (
+    { uuid }: Owner,
+    disk: Pick<InstanceDisk, 'uuid' | 'sizeBytes'>,
+    { group, pool }: Place,
+    state: VolumeState,
+  ): Promise<void> => {
+    const { sizeBytes } = disk;
     const name = volumeName(disk.uuid, { kind: 'new' });
-    const { uuid: groupUuid } = requireGroup(group, await lvm.listGroups());
+    const { uuid: groupUuid } = requireGroup(group, await system.listGroups(), errors);
     // Again, since an administrator may have changed it.
-    if (pool !== undefined) requirePool(group, pool, findPools(await lvm.listVolumes()));
+    if (pool !== undefined)
+      requirePool({ group, pool }, findPools(await system.listVolumes()), errors);
     const tags = [instanceTag(uuid, groupUuid), nodeTag(here.nodeName)];
-    await lvm.create({ ...{ group, name, sizeBytes, tags }, ...(pool !== undefined && { pool }) });
+    await system.create({ group, name, sizeBytes, tags, ...(pool !== undefined && { pool }) });
     try {
-      if (pool === undefined) await lvm.zero({ group, name }, 0, sizeBytes);
-      await lvm.rename({ group, name }, volumeName(disk.uuid, state));
+      if (pool === undefined) await system.zero({ group, name }, 0, sizeBytes);
+      await system.rename({ group, name }, volumeName(disk.uuid, state));
     } catch (error) {
       // What cannot be removed now is removed by settling; what went wrong first is told.
-      await lvm.remove({ group, name }).catch(() => undefined);
+      await system.remove({ group, name }).catch(() => undefined);
       throw error;
     }
   };
   /** Of a thin one: to write zeros would take blocks for all of it. */
   const makeAnew = async (volume: OwnVolume): Promise<void> => {
-    const { group: vg, pool, sizeBytes, state } = volume;
+    const { instance, disk, sizeBytes, group, pool, state } = volume;
     await remove(volume);
-    const disk = { uuid: volume.disk, name: null, sizeBytes, vg, pool };
-    await make({ uuid: volume.instance }, disk, state);
+    await makeAt({ uuid: instance }, { uuid: disk, sizeBytes }, { group, pool }, state);
   };
   return {
     ...{ hold, remove, rename },
     list: async ({ uuid }) => (await listAll()).filter(({ instance }) => instance === uuid),
-    make,
+    make: (instance, disk, state) => makeAt(instance, disk, system.placeOf(disk), state),
     clone: async (volume, { state, isActive }) => {
       // The device's own memory of what was written is not in a clone of its blocks.
-      if (volume.isActive) await syncPath(pathOf(volume));
+      if (volume.isActive) await syncPath(system.pathOf(volume));
       const tags = [instanceTag(volume.instance, volume.groupUuid), nodeTag(here.nodeName)];
-      await lvm.clone(volume, { name: volumeName(volume.disk, state), tags, isActive });
+      await system.clone(volume, { name: volumeName(volume.disk, state), tags, isActive });
     },
     empty: async (volume) => {
       // What is written anew fills an administrator's snapshots of it until they are lost.
-      requireAlone([volume]);
+      requireAlone([volume], errors);
       if (volume.pool !== '') return makeAnew(volume);
-      if (!volume.isActive) await lvm.activate(volume);
+      if (!volume.isActive) await system.activate(volume);
       await using held = await hold([volume]);
       void held;
       await clean(volume, 0);
@@ -159,18 +164,18 @@ export function createOwnVolumes(lvm: Lvm, here: Here): OwnVolumes {
       // One that a job which was cut off made larger stays so.
       if (volume.sizeBytes >= sizeBytes) return;
       // What has no blocks yet is zeros.
-      if (volume.pool !== '') return lvm.extend(volume, sizeBytes);
+      if (volume.pool !== '') return system.extend(volume, sizeBytes);
       // LVM makes none larger whose snapshots are there.
-      requireAlone([volume]);
-      await lvm.tag(volume, { add: dirtyTag(volume.sizeBytes) });
-      await lvm.extend(volume, sizeBytes);
+      requireAlone([volume], errors);
+      await system.tag(volume, { add: dirtyTag(volume.sizeBytes) });
+      await system.extend(volume, sizeBytes);
       await clean({ ...volume, sizeBytes, dirtyFromBytes: volume.sizeBytes }, volume.sizeBytes);
     },
     settle: async ({ uuid }, record, onZeroing) => {
       await whenZeroed(uuid);
       const all = await listAll();
       const own = all.filter(({ instance }) => instance === uuid);
-      refuseForeign(new Set(own.map(({ group }) => group)), all, here);
+      refuseForeign(new Set(own.map(({ group }) => group)), all, here, errors);
       const steps = planSettling(own, record);
       const isLater = ({ kind }: SettlingStep): boolean =>
         onZeroing !== undefined && kind === 'zero';
@@ -187,23 +192,11 @@ export function createOwnVolumes(lvm: Lvm, here: Here): OwnVolumes {
   };
 }
 
-function pathOf({ group, name }: Pick<OwnVolume, 'group' | 'name'>): string {
-  return volumePath(group, name);
-}
-
 /** Whether nobody's snapshots are in the way. @throws AppError CONFLICT */
-export function requireAlone(volumes: readonly OwnVolume[]): void {
-  for (const { group, name, dependents } of volumes) {
-    const [first] = dependents;
-    if (first === undefined) continue;
-    throw new AppError(
-      'CONFLICT',
-      `the volume ${group}/${name} has ${dependents.length} snapshot(s) of LVM that an administrator made: ${first}${dependents.length > 1 ? ', …' : ''}`,
-      {
-        details: { group, volume: name, snapshots: [...dependents] },
-        hint: `LVM removes them with it, and grows none that has some: remove what is not needed (lvremove ${group}/${first}), and do it again`,
-      },
-    );
+export function requireAlone(volumes: readonly OwnVolume[], errors: VolumeErrors): void {
+  for (const volume of volumes) {
+    const [first] = volume.dependents;
+    if (first !== undefined) throw errors.dependents(volume, first);
   }
 }
 
@@ -211,17 +204,14 @@ export function requireAlone(volumes: readonly OwnVolume[]): void {
 export async function requireDevice(
   instance: Pick<InstanceRecord, 'name'>,
   index: number,
-  path: string,
+  { path, errors }: { readonly path: string; readonly errors: VolumeErrors },
 ): Promise<void> {
   try {
     if ((await stat(path)).isBlockDevice()) return;
   } catch (error) {
     if (systemCodeOf(error) !== 'ENOENT') throw error;
   }
-  throw new AppError('DISK_MISSING', `disk ${index} of '${instance.name}' is not at ${path}`, {
-    details: { path },
-    hint: `lvs tells what there is, vgchange --activate y activates it; or gnt-instance reinstall ${instance.name} makes an empty one and installs it`,
-  });
+  throw errors.noDevice(instance, index, path);
 }
 
 /** For whoever reads all of it. @throws AppError INSTANCE_STATE: a grow of it was cut off */

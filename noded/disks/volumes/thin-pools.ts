@@ -1,7 +1,6 @@
 import type { InstanceDisk } from '#shared/contract/instance.ts';
-import { AppError } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
-import type { Volume } from './lvm.ts';
+import type { Place, Volume, VolumeErrors } from './volume-system.ts';
 
 /** What many volumes take their blocks from when something is written to them (lvmthin(7)). */
 export interface ThinPool {
@@ -32,29 +31,16 @@ export function findPools(volumes: readonly Volume[]): readonly ThinPool[] {
  * A pool that new volumes can be made in. Pure.
  * @throws AppError HOST_PREREQUISITE, DISK_SPACE
  */
-export function requirePool(group: string, name: string, pools: readonly ThinPool[]): ThinPool {
-  const found = pools.find((pool) => pool.group === group && pool.name === name);
-  const path = `${group}/${name}`;
-  if (found === undefined) {
-    const there = pools.map((pool) => `${pool.group}/${pool.name}`).join(', ') || 'none';
-    throw new AppError('HOST_PREREQUISITE', `this node has no thin pool '${path}'`, {
-      details: { pool: path },
-      hint: `there are: ${there}; lvcreate --type thin-pool --size SIZE --name ${name} ${group} makes it (apt-get install thin-provisioning-tools), gnt-cluster modify --vg-name names another for new disks`,
-    });
-  }
-  if (!found.isZeroing) {
-    throw new AppError(
-      'HOST_PREREQUISITE',
-      `the thin pool '${path}' gives blocks away with what others wrote in them`,
-      { details: { pool: path }, hint: `lvchange --zero y ${path}` },
-    );
-  }
-  if (found.usedShare < FULL_SHARE) return found;
-  throw new AppError(
-    'DISK_SPACE',
-    `the thin pool '${path}' is full to ${Math.floor(found.usedShare * 100)} %`,
-    { details: { pool: path, freeBytes: found.freeBytes }, hint: roomHint(path) },
-  );
+export function requirePool(
+  place: Place,
+  pools: readonly ThinPool[],
+  errors: VolumeErrors,
+): ThinPool {
+  const found = pools.find(({ group, name }) => group === place.group && name === place.pool);
+  if (found === undefined) throw errors.noPool(place, pools);
+  if (!found.isZeroing) throw errors.leakyPool(found);
+  if (found.usedShare >= FULL_SHARE) throw errors.fullPool(found);
+  return found;
 }
 
 export function roomHint(path: string): string {

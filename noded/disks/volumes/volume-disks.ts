@@ -1,10 +1,9 @@
 import type { InstanceRecord } from '#shared/contract/instance.ts';
-import { AppError, isAppError } from '#shared/errors/app-error.ts';
+import { isAppError } from '#shared/errors/app-error.ts';
 import { syncPath } from '#shared/files/durable.ts';
 import type { InstallDisks } from '../install-disks.ts';
 import type { InstanceDisks } from '../instance-disks.ts';
 import { checkGroups, type Here, refuseForeign, refuseScanned } from './check-group.ts';
-import type { Lvm } from './lvm.ts';
 import {
   createOwnVolumes,
   type OwnVolumes,
@@ -14,13 +13,8 @@ import {
 } from './own-volumes.ts';
 import { findPools, FULL_SHARE } from './thin-pools.ts';
 import { createVolumeRoom, planRoomBeside } from './volume-room.ts';
-import {
-  findOwn,
-  type OwnVolume,
-  volumeName,
-  volumePath,
-  type VolumeState,
-} from './volume-names.ts';
+import { findOwn, type OwnVolume, volumeName, type VolumeState } from './volume-names.ts';
+import type { VolumeSystem } from './volume-system.ts';
 
 type Disk = InstanceRecord['disks'][number];
 
@@ -32,21 +26,23 @@ function withoutDisks<Instance extends Pick<InstanceRecord, 'disks'>>(
 }
 
 /**
- * Disks of the template `plain` are LVM's logical volumes; everything else of such an instance, its
+ * Disks of the system's template are its volumes; everything else of such an instance, its
  * firmware's variables and its seed disk, stays in its folder, and is looked after there.
  * @param files disks of all other templates
- * @param here `loadPlace`: where new disks are made, as GROUP or GROUP/POOL
+ * @param here `loadPlace`: where new disks are made, as the cluster names it
  */
 export function withVolumes(
   files: InstanceDisks,
-  lvm: Lvm,
+  system: VolumeSystem,
   here: Here & { readonly loadPlace: () => Promise<string | undefined> },
 ): InstanceDisks {
-  const volumes = createOwnVolumes(lvm, here);
-  const diskPath = ({ vg = '', uuid }: Disk, state: VolumeState = { kind: 'disk' }): string =>
-    volumePath(vg, volumeName(uuid, state));
+  const { template, errors } = system;
+  const volumes = createOwnVolumes(system, here);
+  const isOurs = ({ diskTemplate }: Pick<InstanceRecord, 'diskTemplate'>): boolean =>
+    diskTemplate === template;
+  const diskPath = (disk: Disk): string => pathOfDisk(system, disk, { kind: 'disk' });
   const settle: InstanceDisks['settle'] = async (instance, onZeroing) => {
-    if (!isPlain(instance)) return files.settle(instance);
+    if (!isOurs(instance)) return files.settle(instance);
     const { disks, snapshots, instanceId, restoreId, installState } = instance;
     return [
       ...(await files.settle(withoutDisks(instance))),
@@ -61,12 +57,12 @@ export function withVolumes(
     ];
   };
   const activate: InstanceDisks['activate'] = async (instance) => {
-    if (!isPlain(instance)) return files.activate(instance);
+    if (!isOurs(instance)) return files.activate(instance);
     const all = instance.disks.map((disk, index) => {
       const { name, sizeBytes } = disk;
       return { ...{ index, name, sizeBytes }, path: diskPath(disk) };
     });
-    for (const { index, path } of all) await requireDevice(instance, index, path);
+    for (const { index, path } of all) await requireDevice(instance, index, { path, errors });
     return all;
   };
   const listDisks = async (instance: Pick<InstanceRecord, 'uuid'>): Promise<readonly OwnVolume[]> =>
@@ -80,7 +76,7 @@ export function withVolumes(
     return found;
   };
   const hold: InstanceDisks['hold'] = async (instance) => {
-    if (!isPlain(instance)) return files.hold(instance);
+    if (!isOurs(instance)) return files.hold(instance);
     await settle(instance);
     await activate(instance);
     const own = await listDisks(instance);
@@ -93,16 +89,16 @@ export function withVolumes(
   };
   const checkUnused: InstanceDisks['checkUnused'] = async (instance) => {
     await files.checkUnused(instance);
-    if (instance.diskTemplate !== 'plain') return;
+    if (instance.diskTemplate !== template) return;
     await (await volumes.hold(await listDisks(instance)))[Symbol.asyncDispose]();
   };
   const openForInstall: InstanceDisks['openForInstall'] = (instance, where) => {
-    if (!isPlain(instance)) return files.openForInstall(instance, where);
+    if (!isOurs(instance)) return files.openForInstall(instance, where);
     const folder = files.openForInstall(withoutDisks(instance), { kind: 'in-place' });
     const filled =
       where.kind === 'beside'
-        ? besideVolumes(volumes, instance)
-        : volumesInPlace(volumes, instance);
+        ? besideVolumes({ system, volumes }, instance)
+        : volumesInPlace({ system, volumes }, instance);
     return {
       ...filled,
       create: async () => {
@@ -119,19 +115,19 @@ export function withVolumes(
   return {
     ...files,
     ...{ settle, activate, hold, openForInstall },
-    volumeRoom: createVolumeRoom(lvm, here.loadPlace),
+    volumeRoom: createVolumeRoom(system, here.loadPlace),
     isPoolFull: async (instance) => {
-      const own = await listToRemove({ files, volumes }, instance);
-      if (own.length === 0) return false;
-      const pools = findPools(await lvm.listVolumes());
+      const own = await listToRemove({ files, volumes, template }, instance);
+      if (own.length === 0) return files.isPoolFull(instance);
+      const pools = findPools(await system.listVolumes());
       return pools.some(
         ({ group, name, usedShare }) =>
           usedShare >= FULL_SHARE && own.some((one) => one.group === group && one.pool === name),
       );
     },
     listAbsent: async (instance) => {
-      if (!isPlain(instance)) return [];
-      const groups = new Set((await lvm.listGroups()).map(({ name }) => name));
+      if (!isOurs(instance)) return files.listAbsent(instance);
+      const groups = new Set((await system.listGroups()).map(({ name }) => name));
       const states = [
         ...instance.disks.map((disk) => [disk, { kind: 'disk' }] as const),
         ...(instance.snapshots ?? []).flatMap(({ uuid, disks }) =>
@@ -139,30 +135,33 @@ export function withVolumes(
         ),
       ];
       return states
-        .filter(([{ vg = '' }]) => !groups.has(vg))
-        .map(([{ vg = '', uuid }, state]) => `${vg}/${volumeName(uuid, state)}`);
+        .map(([disk, state]) => ({ ...system.placeOf(disk), name: volumeName(disk.uuid, state) }))
+        .filter(({ group }) => !groups.has(group))
+        .map(({ group, name }) => `${group}/${name}`);
     },
     pathOf: (instance, index) => {
       const disk = instance.disks[index];
-      return isPlain(instance) && disk !== undefined
+      return isOurs(instance) && disk !== undefined
         ? diskPath(disk)
         : files.pathOf(instance, index);
     },
     checkSpace: (instance) =>
       // Of the group it is asked with the sizes.
-      files.checkSpace(instance !== undefined && isPlain(instance) ? undefined : instance),
+      files.checkSpace(instance !== undefined && isOurs(instance) ? undefined : instance),
     checkSizes: async (disks, instance) => {
-      if (!isPlain(instance)) return files.checkSizes(disks, instance);
-      refuseScanned(await lvm.isScanned());
-      const all = await lvm.listVolumes();
+      if (!isOurs(instance)) return files.checkSizes(disks, instance);
+      refuseScanned(await system.isScanned(), errors);
+      const placed = disks.map((disk) => ({ ...disk, ...system.placeOf(disk) }));
+      const [groups, all] = [await system.listGroups(), await system.listVolumes()];
       const own = findOwn(all);
-      checkGroups(disks, await lvm.listGroups(), own, findPools(all));
-      refuseForeign(new Set(disks.map(({ vg = '' }) => vg)), own, here);
+      checkGroups(placed, { groups, volumes: own, pools: findPools(all) }, errors);
+      refuseForeign(new Set(placed.map(({ group }) => group)), own, here, errors);
     },
     checkUnused,
     checkOverwrite: async (instance) => {
+      if (!isOurs(instance)) return files.checkOverwrite(instance);
       await checkUnused(instance);
-      if (isPlain(instance)) requireAlone(await listDisks(instance));
+      requireAlone(await listDisks(instance), errors);
     },
     createEmpty: async (instance) => {
       using filled = openForInstall(instance, { kind: 'in-place' });
@@ -170,37 +169,38 @@ export function withVolumes(
       await filled.sync();
     },
     roomBeside: async (instance, imageBytes) => {
-      if (!isPlain(instance)) return files.roomBeside(instance, imageBytes);
+      if (!isOurs(instance)) return files.roomBeside(instance, imageBytes);
       const own = await listDisks(instance);
-      requireAlone(own);
-      const [groups, all] = [await lvm.listGroups(), await lvm.listVolumes()];
-      return planRoomBeside(instance.disks, { groups, pools: findPools(all), own, imageBytes });
+      requireAlone(own, errors);
+      const [groups, all] = [await system.listGroups(), await system.listVolumes()];
+      const placed = instance.disks.map((disk) => ({ ...disk, ...system.placeOf(disk) }));
+      return planRoomBeside(placed, { groups, pools: findPools(all), own, imageBytes }, errors);
     },
     grow: async (instance, index, sizeBytes) => {
-      if (!isPlain(instance)) return files.grow(instance, index, sizeBytes);
+      if (!isOurs(instance)) return files.grow(instance, index, sizeBytes);
       const volume = await requireVolume(instance, index);
       await using held = await volumes.hold([volume]);
       void held;
       await volumes.extend(volume, sizeBytes);
     },
     growBelow: async (instance, index, sizeBytes) => {
-      if (!isPlain(instance)) return files.growBelow(instance, index, sizeBytes);
+      if (!isOurs(instance)) return files.growBelow(instance, index, sizeBytes);
       await volumes.extend(await requireVolume(instance, index), sizeBytes);
     },
     change: async (instance, after, commit) => {
-      if (!isPlain(instance)) return files.change(instance, after, commit);
+      if (!isOurs(instance)) return files.change(instance, after, commit);
       await settle(instance);
       await activate(instance);
-      return changeVolumes(volumes, instance, after, commit);
+      return changeVolumes({ system, volumes }, instance, after, commit);
     },
     checkCopy: async (from) => {
-      if (isPlain(from)) throw refused(from, 'copied');
+      if (isOurs(from)) throw errors.notDone(from, 'copied');
       await files.checkCopy(from);
     },
     remove: async (instance, beforeIt) => {
-      const own = await listToRemove({ files, volumes }, instance);
+      const own = await listToRemove({ files, volumes, template }, instance);
       if (own.length === 0) return files.remove(instance, beforeIt);
-      requireAlone(own);
+      requireAlone(own, errors);
       await using held = await volumes.hold(own);
       await files.remove(instance, async () => {
         await beforeIt?.();
@@ -211,27 +211,23 @@ export function withVolumes(
   };
 }
 
-/** What the disks of the template `plain` do not support yet. */
-export function refused({ name }: Pick<InstanceRecord, 'name'>, done: string): AppError {
-  return new AppError('NOT_SUPPORTED', `'${name}' has LVM volumes, which are not ${done}`, {
-    details: { name },
-    hint: `gnt-backup export ${name} keeps what is on them, and imports as an instance with disks of the template file`,
-  });
-}
-
-function isPlain({ diskTemplate }: Pick<InstanceRecord, 'diskTemplate'>): boolean {
-  return diskTemplate === 'plain';
-}
-
 /**
  * Of one without a record a node without LVM has none; and where its disks are files, an LVM that
  * does not answer keeps nobody from removing them.
  */
 async function listToRemove(
-  { files, volumes }: { readonly files: InstanceDisks; readonly volumes: OwnVolumes },
+  {
+    files,
+    volumes,
+    template,
+  }: {
+    readonly files: InstanceDisks;
+    readonly volumes: OwnVolumes;
+    readonly template: VolumeSystem['template'];
+  },
   { uuid, diskTemplate }: Parameters<InstanceDisks['remove']>[0],
 ): Promise<readonly OwnVolume[]> {
-  if (diskTemplate !== undefined && diskTemplate !== 'plain') return [];
+  if (diskTemplate !== undefined && diskTemplate !== template) return [];
   return volumes.list({ uuid }).catch(async (error: unknown) => {
     if (diskTemplate !== undefined || !isAppError(error)) throw error;
     if (error.code === 'HOST_PREREQUISITE' || (await files.hasFiles({ uuid }))) return [];
@@ -239,7 +235,17 @@ async function listToRemove(
   });
 }
 
-function volumesInPlace(volumes: OwnVolumes, instance: InstanceRecord): InstallDisks {
+/** What the disks of an instance are made and found by. */
+interface Volumes {
+  readonly system: VolumeSystem;
+  readonly volumes: OwnVolumes;
+}
+
+function pathOfDisk(system: VolumeSystem, disk: Disk, state: VolumeState): string {
+  return system.pathOf({ group: system.placeOf(disk).group, name: volumeName(disk.uuid, state) });
+}
+
+function volumesInPlace({ system, volumes }: Volumes, instance: InstanceRecord): InstallDisks {
   const { uuid, disks } = instance;
   let isEmptied = false;
   const create = async (): Promise<void> => {
@@ -252,7 +258,7 @@ function volumesInPlace(volumes: OwnVolumes, instance: InstanceRecord): InstallD
     }
   };
   return {
-    ...installed(disks, { kind: 'disk' }),
+    ...installed(system, disks, { kind: 'disk' }),
     areBeside: false,
     create,
     takeOver: () => Promise.resolve(),
@@ -262,17 +268,17 @@ function volumesInPlace(volumes: OwnVolumes, instance: InstanceRecord): InstallD
   };
 }
 
-function besideVolumes(volumes: OwnVolumes, instance: InstanceRecord): InstallDisks {
+function besideVolumes({ system, volumes }: Volumes, instance: InstanceRecord): InstallDisks {
   const { uuid, disks, instanceId } = instance;
   const state = { kind: 'next', installation: instanceId } as const;
-  const isOurs = (one: OwnVolume): boolean =>
+  const isItsNext = (one: OwnVolume): boolean =>
     one.state.kind === 'next' && one.state.installation === instanceId;
   const discard = async (): Promise<void> => {
     for (const volume of await removeUnfinished(volumes, instance))
-      if (isOurs(volume)) await volumes.remove(volume);
+      if (isItsNext(volume)) await volumes.remove(volume);
   };
   return {
-    ...installed(disks, state),
+    ...installed(system, disks, state),
     ...{ areBeside: true, discard },
     create: async () => {
       await discard();
@@ -287,10 +293,11 @@ function besideVolumes(volumes: OwnVolumes, instance: InstanceRecord): InstallDi
 }
 
 function installed(
+  system: VolumeSystem,
   disks: InstanceRecord['disks'],
   state: VolumeState,
 ): Pick<InstallDisks, 'pathOf' | 'sync'> {
-  const paths = disks.map(({ vg = '', uuid }) => volumePath(vg, volumeName(uuid, state)));
+  const paths = disks.map((disk) => pathOfDisk(system, disk, state));
   return {
     pathOf: (index) => paths[index] ?? '',
     sync: async () => {
@@ -315,7 +322,7 @@ async function removeUnfinished(
  * A commit whose answer was lost counts: settling asks the record.
  */
 async function changeVolumes<Result>(
-  volumes: OwnVolumes,
+  { system, volumes }: Volumes,
   instance: InstanceRecord,
   after: InstanceRecord['disks'],
   commit: () => Promise<Result>,
@@ -325,7 +332,7 @@ async function changeVolumes<Result>(
     disks.some((disk) => disk.uuid === uuid);
   const there = await volumes.list(instance);
   const gone = there.filter(({ disk }) => isIn(before, disk) && !isIn(after, disk));
-  requireAlone(gone);
+  requireAlone(gone, system.errors);
   {
     await using undo = new AsyncDisposableStack();
     for (const disk of after.filter(({ uuid }) => !isIn(before, uuid))) {

@@ -1,4 +1,4 @@
-import type { Volume } from './lvm.ts';
+import type { Volume } from './volume-system.ts';
 
 const KINDS = ['new', 'ready', 'disk', 'leaving'] as const;
 

@@ -1,14 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { HostRoom } from '#shared/contract/host-room.ts';
-import type { InstanceDisk } from '#shared/contract/instance.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
 import type { RoomBeside } from '../instance-disks.ts';
-import { requireGroup } from './check-group.ts';
-import type { Lvm, VolumeGroup } from './lvm.ts';
+import { type PlacedDisk, requireGroup } from './check-group.ts';
 import { findPools, neededInPool, type ThinPool } from './thin-pools.ts';
 import type { OwnVolume } from './volume-names.ts';
+import type { Place, VolumeErrors, VolumeGroup, VolumeSystem } from './volume-system.ts';
 
 type VolumeRoom = HostRoom['volumes'];
+type AskedForRoom = Pick<VolumeSystem, 'listGroups' | 'listVolumes' | 'parsePlace'>;
 
 /** How old an answer may be. Who needs room is asked again when it is taken. */
 const FRESH_MS = 10_000;
@@ -17,10 +17,10 @@ const FIRST_MS = 2000;
 /**
  * The room of the group, or thin pool, for new disks, from memory: who asks for the room of a node,
  * mostly for disks in files, waits for no LVM.
- * @param loadPlace its name, as GROUP or GROUP/POOL
+ * @param loadPlace as the cluster names it
  */
 export function createVolumeRoom(
-  lvm: Pick<Lvm, 'listGroups' | 'listVolumes'>,
+  system: AskedForRoom,
   loadPlace: () => Promise<string | undefined>,
 ): () => Promise<VolumeRoom> {
   let known: VolumeRoom;
@@ -29,7 +29,7 @@ export function createVolumeRoom(
   const ask = async (): Promise<void> => {
     isAsking = true;
     try {
-      known = await measure(lvm, await loadPlace());
+      known = await measure(system, await loadPlace());
     } catch (error) {
       // Of an LVM that does not answer nobody knows what room there is.
       known = undefined;
@@ -49,16 +49,15 @@ export function createVolumeRoom(
   };
 }
 
-async function measure(
-  lvm: Pick<Lvm, 'listGroups' | 'listVolumes'>,
-  place: string | undefined,
-): Promise<VolumeRoom> {
+async function measure(system: AskedForRoom, place: string | undefined): Promise<VolumeRoom> {
   if (place === undefined) return undefined;
-  const [group, pool] = place.split('/');
+  const { group, pool } = system.parsePlace(place);
   const found =
     pool === undefined
-      ? (await lvm.listGroups()).find(({ name }) => name === group)
-      : findPools(await lvm.listVolumes()).find((one) => one.group === group && one.name === pool);
+      ? (await system.listGroups()).find(({ name }) => name === group)
+      : findPools(await system.listVolumes()).find(
+          (one) => one.group === group && one.name === pool,
+        );
   return found && { sizeBytes: found.sizeBytes, freeBytes: found.freeBytes };
 }
 
@@ -75,31 +74,22 @@ interface Places {
  * @throws AppError HOST_PREREQUISITE
  */
 export function planRoomBeside(
-  disks: readonly InstanceDisk[],
+  disks: readonly (PlacedDisk & { readonly uuid: string })[],
   { groups, pools, own, imageBytes }: Places,
+  errors: VolumeErrors,
 ): RoomBeside {
-  const rooms = [...new Set(disks.map(({ vg = '', pool = '' }) => `${vg}/${pool}`))].map(
-    (place) => {
-      const [group = '', pool = ''] = place.split('/');
-      const isHere = (one: {
-        readonly vg?: string | undefined;
-        readonly pool?: string | undefined;
-      }) => one.vg === group && (one.pool ?? '') === pool;
-      const here = disks.filter(isHere);
-      const there = own.filter(({ group: vg, pool: thin }) => isHere({ vg, pool: thin }));
-      const found = requireGroup(group, groups);
-      return pool === ''
-        ? {
-            neededBytes: here.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
-            freeBytes: found.freeBytes,
-          }
-        : {
-            neededBytes: neededInPool(here, there, imageBytes),
-            freeBytes:
-              pools.find((one) => one.group === group && one.name === pool)?.freeBytes ?? 0,
-          };
-    },
-  );
+  const keyOf = ({ group, pool = '' }: Place): string => `${group} ${pool}`;
+  const rooms = [...Map.groupBy(disks, keyOf)].map(([key, here]) => {
+    const [{ group, pool } = { group: '', pool: undefined }] = here;
+    const found = requireGroup(group, groups, errors);
+    if (pool === undefined) {
+      const neededBytes = here.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+      return { neededBytes, freeBytes: found.freeBytes };
+    }
+    const there = own.filter((one) => keyOf(one) === key);
+    const its = pools.find((one) => one.group === group && one.name === pool);
+    return { neededBytes: neededInPool(here, there, imageBytes), freeBytes: its?.freeBytes ?? 0 };
+  });
   const [worst = { neededBytes: 0, freeBytes: 0 }] = rooms.toSorted(
     (a, b) => a.freeBytes - a.neededBytes - (b.freeBytes - b.neededBytes),
   );

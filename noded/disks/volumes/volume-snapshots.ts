@@ -6,6 +6,7 @@ import type { InstanceDisks } from '../instance-disks.ts';
 import { beginSnapshot, type SnapshotDisks, StandsStill, whileStill } from '../snapshot-disks.ts';
 import type { OwnVolumes } from './own-volumes.ts';
 import type { OwnVolume } from './volume-names.ts';
+import type { VolumeSystem } from './volume-system.ts';
 
 /**
  * Snapshots of thin volumes are thin volumes of the same pool. That a guest stands still for one is
@@ -14,7 +15,7 @@ import type { OwnVolume } from './volume-names.ts';
  */
 export function withVolumeSnapshots(
   files: SnapshotDisks,
-  volumes: OwnVolumes,
+  { system, volumes }: { readonly system: VolumeSystem; readonly volumes: OwnVolumes },
   {
     disksDir,
     disks,
@@ -23,6 +24,8 @@ export function withVolumeSnapshots(
     readonly disks: Pick<InstanceDisks, 'settle' | 'activate' | 'checkSizes' | 'checkSpace'>;
   },
 ): SnapshotDisks {
+  const isOurs = ({ diskTemplate }: Pick<InstanceRecord, 'diskTemplate'>): boolean =>
+    diskTemplate === system.template;
   const listDisks = async (instance: InstanceRecord): Promise<readonly OwnVolume[]> => {
     const all = (await volumes.list(instance)).filter(({ state }) => state.kind === 'disk');
     return instance.disks.map(({ uuid }, index) => {
@@ -43,8 +46,8 @@ export function withVolumeSnapshots(
   };
   return {
     check: async (instance, mayCopy) => {
-      if (!isPlain(instance)) return files.check(instance, mayCopy);
-      refuseThick(instance);
+      if (!isOurs(instance)) return files.check(instance, mayCopy);
+      refuseThick(instance, system);
       await disks.settle(instance);
       await disks.activate(instance);
       // Whether the pool has room, by asking for more than there is.
@@ -52,7 +55,7 @@ export function withVolumeSnapshots(
       await disks.checkSizes(more, instance);
     },
     take: async (instance, uuid, how) => {
-      if (!isPlain(instance)) return files.take(instance, uuid, how);
+      if (!isOurs(instance)) return files.take(instance, uuid, how);
       const own = await listDisks(instance);
       await using held = new AsyncDisposableStack();
       if (how.machine === undefined) held.use(await volumes.hold(own));
@@ -83,15 +86,16 @@ export function withVolumeSnapshots(
       return { stillMs };
     },
     checkRestore: async (instance, snapshot) => {
-      if (isPlain(instance)) await disks.checkSpace(instance);
+      if (isOurs(instance)) await disks.checkSpace(instance);
       else await files.checkRestore(instance, snapshot);
     },
     restore: async (instance, snapshot, how) => {
-      if (!isPlain(instance)) return files.restore(instance, snapshot, how);
+      if (!isOurs(instance)) return files.restore(instance, snapshot, how);
       const { restoreId, commit } = how;
       const from = await listOf(instance, snapshot.uuid);
       for (const [index, { uuid }] of snapshot.disks.entries())
-        if (!from.some(({ disk }) => disk === uuid)) throw missing(snapshot.name, index);
+        if (!from.some(({ disk }) => disk === uuid))
+          throw system.errors.noSnapshot(snapshot.name, index);
       {
         await using held = await volumes.hold(await listDisks(instance));
         void held;
@@ -110,7 +114,7 @@ export function withVolumeSnapshots(
       });
     },
     remove: async (instance, uuid, commit) => {
-      if (!isPlain(instance)) return files.remove(instance, uuid, commit);
+      if (!isOurs(instance)) return files.remove(instance, uuid, commit);
       const going: OwnVolume[] = [];
       for (const volume of await listOf(instance, uuid))
         going.push(await volumes.rename(volume, { kind: 'snapshotting', snapshot: uuid }));
@@ -118,7 +122,7 @@ export function withVolumeSnapshots(
       await removeAll(going);
     },
     listForgotten: async (instance) => {
-      if (!isPlain(instance)) return files.listForgotten(instance);
+      if (!isOurs(instance)) return files.listForgotten(instance);
       const { snapshots } = instance;
       return (await volumes.list(instance)).flatMap(({ state, group, name }) =>
         state.kind === 'snapshot' && snapshots.every(({ uuid }) => uuid !== state.snapshot)
@@ -130,13 +134,11 @@ export function withVolumeSnapshots(
   };
 }
 
-function isPlain({ diskTemplate }: Pick<InstanceRecord, 'diskTemplate'>): boolean {
-  return diskTemplate === 'plain';
-}
-
 /** LVM makes those too slow for a guest, and too small for what it writes. */
-function refuseThick({ name, disks }: InstanceRecord): void {
-  const thick = disks.flatMap(({ pool }, index) => (pool === undefined ? [index] : []));
+function refuseThick({ name, disks }: InstanceRecord, system: VolumeSystem): void {
+  const thick = disks.flatMap((disk, index) =>
+    system.placeOf(disk).pool === undefined ? [index] : [],
+  );
   if (thick.length === 0) return;
   throw new AppError(
     'NOT_SUPPORTED',
@@ -146,10 +148,4 @@ function refuseThick({ name, disks }: InstanceRecord): void {
       hint: `gnt-cluster modify --vg-name GROUP/POOL makes new disks thin; gnt-backup export ${name} keeps what is on these`,
     },
   );
-}
-
-function missing(name: string, index: number): AppError {
-  return new AppError('DISK_MISSING', `disk ${index} of the snapshot '${name}' has no volume`, {
-    hint: 'lvs tells what there is; remove the snapshot',
-  });
 }

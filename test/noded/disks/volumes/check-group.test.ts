@@ -4,9 +4,11 @@ import { MIB } from '#shared/units/bytes.ts';
 import { volumeGroupName } from '#shared/contract/disk-template.ts';
 import {
   checkGroups,
+  type PlacedDisk,
   refuseForeign,
   refuseScanned,
 } from '../../../../noded/disks/volumes/check-group.ts';
+import { lvmErrors } from '../../../../noded/disks/volumes/lvm-errors.ts';
 import type { OwnVolume } from '../../../../noded/disks/volumes/volume-names.ts';
 import { THICK } from './sample-volumes.ts';
 
@@ -17,7 +19,12 @@ const group = {
   freeBytes: 40 * MIB,
   extentBytes: 4 * MIB,
 };
-const disk = (uuid: string, mib: number) => ({ uuid, sizeBytes: mib * MIB, vg: 'xenvg' });
+const disk = (uuid: string, mib: number) => ({
+  uuid,
+  sizeBytes: mib * MIB,
+  group: 'xenvg',
+  pool: undefined,
+});
 const volume = (of: string, mib: number): OwnVolume => ({
   ...{ ...THICK, groupUuid: 'g' },
   ...{ group: 'xenvg', name: of, sizeBytes: mib * MIB, tags: [], isActive: true, instance: 'i' },
@@ -25,24 +32,27 @@ const volume = (of: string, mib: number): OwnVolume => ({
   ...{ origin: '', node: null, dependents: [] },
 });
 
+const check = (disks: readonly PlacedDisk[], volumes: readonly OwnVolume[] = []): void =>
+  checkGroups(disks, { groups: [group], volumes, pools: [] }, lvmErrors);
+
 test('what a volume has is not asked for again', () => {
-  checkGroups([disk('a', 20), disk('b', 20)], [group], [], []);
-  assert.throws(() => checkGroups([disk('a', 20), disk('b', 24)], [group], [], []), {
+  check([disk('a', 20), disk('b', 20)]);
+  assert.throws(() => check([disk('a', 20), disk('b', 24)]), {
     code: 'DISK_SPACE',
     message: "its disks take 44 MiB of the volume group 'xenvg', and 40 MiB are free",
   });
-  checkGroups([disk('a', 60)], [group], [volume('a', 20)], []);
-  assert.throws(() => checkGroups([disk('a', 64)], [group], [volume('a', 20)], []), {
+  check([disk('a', 60)], [volume('a', 20)]);
+  assert.throws(() => check([disk('a', 64)], [volume('a', 20)]), {
     code: 'DISK_SPACE',
   });
 });
 
 test('a group that is not there, and a size that is none of it, are told with what to do', () => {
-  assert.throws(() => checkGroups([{ ...disk('a', 4), vg: 'other' }], [group], [], []), {
+  assert.throws(() => check([{ ...disk('a', 4), group: 'other' }]), {
     code: 'HOST_PREREQUISITE',
     hint: /there are: xenvg/,
   });
-  assert.throws(() => checkGroups([disk('a', 18)], [group], [], []), {
+  assert.throws(() => check([disk('a', 18)]), {
     code: 'VALIDATION',
     hint: 'give 20 MiB instead of 18',
   });
@@ -62,8 +72,8 @@ test('a group in which another node has volumes is refused by name, one of an ow
     { ...volume('d', 4), node: 'node2', group: 'shared' },
   ];
   const here = { nodeName: 'node1', owns: (node: string) => node !== 'node2' };
-  refuseForeign(new Set(['xenvg']), volumes, here);
-  assert.throws(() => refuseForeign(new Set(['xenvg', 'shared']), volumes, here), {
+  refuseForeign(new Set(['xenvg']), volumes, here, lvmErrors);
+  assert.throws(() => refuseForeign(new Set(['xenvg', 'shared']), volumes, here, lvmErrors), {
     code: 'CONFLICT',
     message: /'shared' has volumes of the node node2, and this one is node1/,
     hint: /lvchange --deltag gnt:node=node2 shared/,
@@ -71,6 +81,6 @@ test('a group in which another node has volumes is refused by name, one of an ow
 });
 
 test('a host whose LVM looks into volumes is refused', () => {
-  refuseScanned(false);
-  assert.throws(() => refuseScanned(true), { hint: /scan_lvs=0/ });
+  refuseScanned(false, lvmErrors);
+  assert.throws(() => refuseScanned(true, lvmErrors), { hint: /scan_lvs=0/ });
 });

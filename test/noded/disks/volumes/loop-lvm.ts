@@ -1,7 +1,8 @@
 import { mkdir, readlink, rm, symlink } from 'node:fs/promises';
 import { z } from 'zod';
 import { run } from '#shared/process/run.ts';
-import { createLvm, type Lvm } from '../../../../noded/disks/volumes/lvm.ts';
+import { createLvm } from '../../../../noded/disks/volumes/lvm.ts';
+import type { VolumeSystem } from '../../../../noded/disks/volumes/volume-system.ts';
 import {
   GROUP_FIELDS,
   parseGroups,
@@ -21,7 +22,7 @@ const segments = z.object({
   ]),
 });
 
-export interface LoopLvm extends Lvm {
+export interface LoopLvm extends VolumeSystem {
   command(name: string, ...args: readonly string[]): Promise<string>;
 }
 
@@ -64,7 +65,7 @@ export function createLoopLvm(group: string, device: string, program = 'lvm'): L
     await mkdir(`/dev/${group}`, { recursive: true });
     await symlink(loop.trim(), volumePath(group, name));
   };
-  const listGroups: Lvm['listGroups'] = async () =>
+  const listGroups: VolumeSystem['listGroups'] = async () =>
     parseGroups(await command('vgs', ...REPORT, '-o', GROUP_FIELDS));
   return {
     ...createLvm(),

@@ -1,4 +1,4 @@
-import type { Volume } from '../../../../noded/disks/volumes/lvm.ts';
+import type { Volume } from '../../../../noded/disks/volumes/volume-system.ts';
 
 /** What a volume with extents of its own says of thin pools. */
 export const THICK: Pick<Volume, 'pool' | 'isPool' | 'isZeroing' | 'dataShare' | 'usedShare'> = {

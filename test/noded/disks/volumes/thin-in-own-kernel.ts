@@ -8,7 +8,8 @@ import { MIB } from '#shared/units/bytes.ts';
 import { createInstanceDisks } from '../../../../noded/disks/create-instance-disks.ts';
 import type { InstanceDisks } from '../../../../noded/disks/instance-disks.ts';
 import { createSnapshotDisks, type SnapshotDisks } from '../../../../noded/disks/snapshot-disks.ts';
-import { createLvm, type Lvm } from '../../../../noded/disks/volumes/lvm.ts';
+import { createLvm } from '../../../../noded/disks/volumes/lvm.ts';
+import type { VolumeSystem } from '../../../../noded/disks/volumes/volume-system.ts';
 import { createOwnVolumes } from '../../../../noded/disks/volumes/own-volumes.ts';
 import { findPools } from '../../../../noded/disks/volumes/thin-pools.ts';
 import { withVolumes } from '../../../../noded/disks/volumes/volume-disks.ts';
@@ -32,12 +33,15 @@ interface Volumes {
   readonly snapshots: SnapshotDisks;
 }
 
-function volumesOf(through: Lvm): Volumes {
+function volumesOf(through: VolumeSystem): Volumes {
   const disksDir = join(folder, 'disks');
   const disks = withVolumes(createInstanceDisks(disksDir), through, HERE);
   const own = createOwnVolumes(through, HERE);
   const files = createSnapshotDisks(disksDir, disks);
-  return { disks, snapshots: withVolumeSnapshots(files, own, { disksDir, disks }) };
+  return {
+    disks,
+    snapshots: withVolumeSnapshots(files, { system: through, volumes: own }, { disksDir, disks }),
+  };
 }
 const { disks, snapshots } = volumesOf(lvm);
 
@@ -182,11 +186,11 @@ test('disks of extents of their own have none', async () => {
 });
 
 /** From its N-th change on it does nothing more, as for a daemon that was killed there. */
-function cutAt(at: number): { readonly through: Lvm; readonly changes: () => number } {
+function cutAt(at: number): { readonly through: VolumeSystem; readonly changes: () => number } {
   let count = 0;
   const changes = ['create', 'clone', 'extend', 'rename', 'remove', 'activate', 'tag', 'zero'];
   const through = new Proxy(lvm, {
-    get: (target, name: keyof Lvm) => {
+    get: (target, name: keyof VolumeSystem) => {
       const work: unknown = Reflect.get(target, name);
       if (!changes.includes(name)) return work;
       return async (...args: unknown[]) => {

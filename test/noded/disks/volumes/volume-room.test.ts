@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { AppError } from '#shared/errors/app-error.ts';
-import type { VolumeGroup } from '../../../../noded/disks/volumes/lvm.ts';
+import { createLvm } from '../../../../noded/disks/volumes/lvm.ts';
+import type { VolumeGroup } from '../../../../noded/disks/volumes/volume-system.ts';
 import { createVolumeRoom } from '../../../../noded/disks/volumes/volume-room.ts';
 
 const group = { name: 'xenvg', uuid: 'g', sizeBytes: 8, freeBytes: 4, extentBytes: 1 };
 const asking = (listGroups: () => Promise<readonly VolumeGroup[]>, name?: string) =>
-  createVolumeRoom({ listGroups, listVolumes: () => Promise.resolve([]) }, () =>
+  createVolumeRoom({ ...createLvm(), listGroups, listVolumes: () => Promise.resolve([]) }, () =>
     Promise.resolve(name),
   );
 

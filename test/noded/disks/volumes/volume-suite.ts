@@ -9,14 +9,14 @@ import { run } from '#shared/process/run.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { createInstanceDisks } from '../../../../noded/disks/create-instance-disks.ts';
 import type { InstanceDisks } from '../../../../noded/disks/instance-disks.ts';
-import type { Lvm, Volume } from '../../../../noded/disks/volumes/lvm.ts';
+import type { VolumeSystem, Volume } from '../../../../noded/disks/volumes/volume-system.ts';
 import { dirtyTag } from '../../../../noded/disks/volumes/volume-names.ts';
 import { withVolumes } from '../../../../noded/disks/volumes/volume-disks.ts';
 import { instanceRecord } from '../../support/records.ts';
 
 /** Where the tests of volumes run. */
 export interface VolumeLab {
-  readonly lvm: Lvm;
+  readonly lvm: VolumeSystem;
   /** The volume group, which is the test's. */
   readonly group: string;
   /** What it is made on. */
@@ -34,7 +34,7 @@ export interface VolumeLab {
 }
 
 type Disk = InstanceRecord['disks'][number];
-type Named = Pick<Parameters<Lvm['remove']>[0], 'name'>;
+type Named = Pick<Parameters<VolumeSystem['remove']>[0], 'name'>;
 
 export const HERE = {
   nodeName: 'node1',
@@ -115,7 +115,7 @@ function planOperations(group: string): Readonly<Record<string, Operation>> {
   };
 }
 
-function disksOf({ folder }: VolumeLab, lvm: Lvm): InstanceDisks {
+function disksOf({ folder }: VolumeLab, lvm: VolumeSystem): InstanceDisks {
   return withVolumes(createInstanceDisks(join(folder, 'disks')), lvm, HERE);
 }
 
@@ -131,7 +131,7 @@ export async function runKilled(lab: VolumeLab, operation: string, at: number): 
       return work(...args);
     };
   const { lvm } = lab;
-  const killed: Lvm = {
+  const killed: VolumeSystem = {
     ...lvm,
     create: step((volume) => lvm.create(volume)),
     extend: step((volume, sizeBytes) => lvm.extend(volume, sizeBytes)),
@@ -266,7 +266,7 @@ export function testVolumes(lab: VolumeLab): InstanceDisks {
       await lvm.tag(inGroup(`${uuidOf(11)}.disk`), { add: dirtyTag(0) });
       await writeFile(disks.pathOf(before, 1), OLD, { flag: 'r+' });
       const gate = Promise.withResolvers<void>();
-      const slow: Lvm = {
+      const slow: VolumeSystem = {
         ...lvm,
         zero: async (...place) => {
           await gate.promise;
