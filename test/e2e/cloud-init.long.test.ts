@@ -5,6 +5,7 @@ import { after, before, test } from 'node:test';
 import { buildGuestImage } from '../../scripts/guest-image/build.ts';
 import { createLab, type Lab } from '../../scripts/demo/lab.ts';
 import { endLab } from './support/end-lab.ts';
+import { placeImage, WITHOUT_INSTALL } from './support/placed-image.ts';
 import { receiveUntil } from './support/receive-until.ts';
 import { instanceInfo, type InstanceInfo } from '#shared/contract/instance.ts';
 
@@ -52,10 +53,13 @@ for (const [dialects, source] of [
   test(`a stock guest with a NIC of its own is led to ${source} by SMBIOS alone, and runs all of its user data`, async (t) => {
     t.after(remove);
     const added = await lab.run('gnt-instance', [
-      'add', '--os-image', imagePath, '--communication=yes', '--seed-disk', 'no', '--dialects', dialects,
+      'add', ...WITHOUT_INSTALL, '--os-image', imagePath, '--communication=yes', '--seed-disk', 'no', '--dialects', dialects,
       '--net', '0:mode=user', '--user-data', USER_DATA, '--ssh-key', sshKey, '-s', '2G', '-B', 'memory=512,vcpus=1', NAME,
     ]); // prettier-ignore
     assert.equal(added.status, 0, added.stderr);
+    await placeImage(lab, NAME, imagePath);
+    const started = await lab.run('gnt-instance', ['startup', NAME]);
+    assert.equal(started.status, 0, started.stderr);
     const text = await receiveUntil(lab, NAME, '\n', BOOT_TIMEOUT_MS);
     const fields = text
       .trim()

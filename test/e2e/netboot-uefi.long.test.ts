@@ -1,32 +1,21 @@
 import assert from 'node:assert/strict';
-import { createReadStream } from 'node:fs';
-import { readFile, stat } from 'node:fs/promises';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { pipeline } from 'node:stream/promises';
 import { after, before, test } from 'node:test';
+import { run } from '#shared/process/run.ts';
 import { createLab, type Lab } from '../../scripts/demo/lab.ts';
-import { listenOnLoopback } from '../lab/listen-on-loopback.ts';
-import { debianInstaller } from '../lab/unpacked-packages.ts';
+import { debianInstaller, xorriso } from '../lab/unpacked-packages.ts';
 import { infoOf } from './support/ask-nodes.ts';
 import { createBootEnvs, must, REHEARSAL, sawFirmware } from './support/booted-by-channel.ts';
 
-/** Machines with UEFI firmware: the EFI half of the ROM, and variables beside the disks. */
+/**
+ * Machines with UEFI firmware: the EFI half of the ROM, an installer in an ISO that the appliance
+ * has opened, and variables beside the disks. What BIOS and a mirror lead to is in
+ * netboot.long.test.ts, what is made of each archive in boot-archives.long.test.ts.
+ */
 const NAME = 'uefi.example.com';
 const COPY = 'copy.example.com';
 let lab: Lab;
-
-async function answer({ url = '', method }: IncomingMessage, response: ServerResponse) {
-  const [, name] = /^\/debian\/debian-installer\/amd64\/(linux|initrd\.gz)$/.exec(url) ?? [];
-  if (name === undefined) return void response.writeHead(404).end();
-  const file = join(await debianInstaller(), name);
-  response.setHeader('content-length', (await stat(file)).size);
-  if (method === 'HEAD') return void response.end();
-  await pipeline(createReadStream(file), response);
-}
-const mirror = createServer((request, response) => {
-  answer(request, response).catch(() => response.destroy());
-});
 
 before(async () => {
   await debianInstaller();
@@ -36,13 +25,24 @@ before(async () => {
 after(async () => {
   for (const name of [NAME, COPY])
     await lab.run('gnt-instance', ['remove', '--force', '--shutdown-timeout=0', name]);
-  mirror.close();
-  mirror.closeAllConnections();
   await lab.stopNode();
   const leftovers = await lab.findLeftovers();
   await lab.dispose();
   assert.deepEqual(leftovers, []);
 });
+
+/** The installer as its discs have it: there is no mirror. */
+async function makeIso(): Promise<string> {
+  const tree = join(await debianInstaller(), '../..');
+  const iso = join(lab.paths.root, 'netboot.iso');
+  const files = ['debian-installer/amd64/linux', 'debian-installer/amd64/initrd.gz'];
+  const grafts = files.map((file) => `${file}=${join(tree, file)}`);
+  const { path, libraries } = await xorriso();
+  await run(path, ['-as', 'mkisofs', '-quiet', '-f', '-R', '-o', iso, '-graft-points', ...grafts], {
+    env: { LD_LIBRARY_PATH: libraries },
+  });
+  return iso;
+}
 
 /** Of the firmware of an instance. */
 async function variablesOf(name: string): Promise<Buffer> {
@@ -51,13 +51,10 @@ async function variablesOf(name: string): Promise<Buffer> {
   return readFile(join(folder, `efi-variables-${instanceId}.fd`));
 }
 
-test('UEFI boots an installer from the channel, and a copy of the machine has variables of its own', async () => {
-  const url = `http://127.0.0.1:${await listenOnLoopback(mirror)}/debian`;
+test('UEFI boots an installer of an ISO from the channel, and a copy of the machine has variables of its own', async () => {
+  const iso = await makeIso();
   await createBootEnvs(lab);
-  await must(lab, 'gnt-cluster', 'modify', `--package-mirror=debian=${url}`);
-  const repository = { tag: 'd', os: ['debian-12'], arch: 'amd64', url, installSource: true };
-  const parameters = `package-repositories=${JSON.stringify([repository])}`;
-  await must(lab, 'gnt-profile', 'modify', '-O', parameters.replaceAll(',', '\\,'), 'global');
+  await must(lab, 'gnt-bootenv', 'uploadiso', 'debian-12-install', iso);
   const uefi = ['-H', 'accel=tcg,firmware=uefi'];
   await must(lab, 'gnt-instance', 'add', '-s', '64M', ...uefi, ...REHEARSAL, NAME);
   assert.equal((await infoOf(lab, NAME)).installState, 'installed');

@@ -4,12 +4,14 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import type { BootTree } from '../../noded/boot/boot-tree.ts';
 import { bootOf, folderTree, NetbootLab } from '../lab/netboot-lab.ts';
-import { ovmf } from '../lab/unpacked-packages.ts';
 import { openConsole, writeTinyDisk } from '../noded/hypervisor/tiny-guest.ts';
 
-/** iPXE in the ROM of QEMU's NIC, against the real metad, through the wall of the channel. */
+/**
+ * The BIOS half of iPXE in the ROM of QEMU's NIC, against the real metad, through the wall of the
+ * channel; e2e/netboot-uefi.long.test.ts has the other half, and what EFI keeps.
+ */
 
-/** An emulated machine's firmware takes seconds, EFI many, on a busy host. */
+/** An emulated machine's firmware takes seconds on a busy host. */
 const DEADLINE_MS = 150_000;
 const BIG_BYTES = 40 * 1024 * 1024;
 const TREE = 'http://169.254.169.254/ganeti/latest/boot/machines';
@@ -89,16 +91,4 @@ imgfetch ${base}/failed
   assert.ok((times[1] ?? NaN) - (times[0] ?? NaN) < 8_000, times.join());
   assert.ok(lines.some((line) => line.includes('6aa7b544') && line.includes('"status":404')));
   assert.ok(!lines.some((line) => line.includes('/failed')));
-});
-
-test('EFI boots the same script from the same ROM, and keeps its variables', async () => {
-  const guest = await lab.addGuest();
-  const base = `${TREE}/${guest.view.uuid}`;
-  const firmware = await ovmf();
-  const variablesPath = join(lab.directory, 'variables');
-  lab.trees.set(guest.view.uuid, folderTree(files));
-  const script = `#!ipxe\nimgfetch ${base}/boot/small\nimgfetch ${base}/efi\npoweroff\n`;
-  await lab.put({ ...guest.view, boot: bootOf(guest.view, script, { efi: 'x' }) });
-  await lab.start(guest, { uefi: { variablesPath, firmwares: [firmware] } });
-  await answered('efi', 200);
 });
