@@ -13,10 +13,13 @@ export interface KnownDurations {
   keep(results: readonly Pick<FileResult, 'file' | 'durationMs' | 'report'>[]): Promise<void>;
 }
 
+/** What the longest take somewhere, for a machine that has not run them yet. */
+const USUAL = join(import.meta.dirname, 'usual-durations.json');
+
 /** @param directory outside the checkout, so that a new one knows them, too */
 export async function openDurations(directory: string): Promise<KnownDurations> {
   const path = join(directory, 'test-durations.json');
-  const known = new Map(Object.entries(await read(path)));
+  const known = new Map(Object.entries({ ...(await read(USUAL)), ...(await read(path)) }));
   return {
     slowestFirst: (files) =>
       files.toSorted((a, b) => {
