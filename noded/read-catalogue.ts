@@ -1,26 +1,26 @@
 import { text } from 'node:stream/consumers';
-import type { CatalogueQuestion, CatalogueVerdict } from '#shared/contract/image-catalogue.ts';
+import { type CatalogueVerdict, MAX_ENTRIES } from '#shared/contract/image-catalogue.ts';
 import { readYaml } from '#shared/yaml/read-yaml.ts';
 
 /**
- * Reads a catalogue of images: a CatalogueQuestion on the standard input, a CatalogueVerdict on the
- * standard output. It is run without any right (shared/powerless/ask-powerless.ts), since catalogues
- * are a stranger's. What it says is judged by the daemon, entry for entry.
+ * Reads a catalogue of images. On the standard input: a line with the host's machine as Debian calls
+ * it (amd64, arm64), and the document. On the standard output: a line with a CatalogueVerdict, and a
+ * line for each entry. It is run without any right (shared/powerless/ask-powerless.ts), since
+ * catalogues are a stranger's. What it says is judged by the daemon, entry for entry.
  */
 type Fields = Readonly<Record<string, unknown>>;
 
 /** Kinds of files in simplestreams that are a whole disk, the best first. */
 const DISK_TYPES = ['disk1.img', 'disk-kvm.img', 'disk.img', 'disk.qcow2', 'qcow2'];
-const MAX_ENTRIES = 5000;
 const MAX_PATHS = 64;
 
-function read({ text: document, machine }: CatalogueQuestion): CatalogueVerdict {
+function read(document: string, machine: string): readonly [CatalogueVerdict, ...Fields[]] {
   const value = parse(document);
-  if ('problem' in value) return { verdict: 'refused', message: value.problem };
+  if ('problem' in value) return refused(value.problem);
   const root = fieldsOf(value.parsed);
   switch (root['format']) {
     case 'index:1.0':
-      return { verdict: 'index', paths: pathsOf(root).slice(0, MAX_PATHS) };
+      return [{ verdict: 'index', paths: pathsOf(root).slice(0, MAX_PATHS) }];
     case 'products:1.0':
       return limited(productsOf(root, machine), true);
     default: {
@@ -32,15 +32,19 @@ function read({ text: document, machine }: CatalogueQuestion): CatalogueVerdict 
         );
       const message =
         'it is neither simplestreams (index:1.0, products:1.0) nor a document with a list of images';
-      return { verdict: 'refused', message };
+      return refused(message);
     }
   }
 }
 
-function limited(entries: readonly Fields[], isStream: boolean): CatalogueVerdict {
+function limited(entries: readonly Fields[], isStream: boolean): ReturnType<typeof read> {
   return entries.length > MAX_ENTRIES
-    ? { verdict: 'refused', message: `it has more than ${MAX_ENTRIES} images` }
-    : { verdict: 'entries', entries: [...entries], isStream };
+    ? refused(`it has more than ${MAX_ENTRIES} images`)
+    : [{ verdict: 'entries', isStream }, ...entries];
+}
+
+function refused(message: string): ReturnType<typeof read> {
+  return [{ verdict: 'refused', message }];
 }
 
 function parse(document: string): { parsed: unknown } | { problem: string } {
@@ -142,5 +146,7 @@ function fieldsOf(value: unknown): Fields {
   return isFields ? (value as Fields) : {};
 }
 
-const question = JSON.parse(await text(process.stdin)) as CatalogueQuestion; // the daemon's own
-process.stdout.write(JSON.stringify(read(question)));
+const given = await text(process.stdin);
+const headEnd = given.indexOf('\n');
+const lines = read(given.slice(headEnd + 1), given.slice(0, headEnd));
+process.stdout.write(lines.map((line) => `${JSON.stringify(line)}\n`).join(''));

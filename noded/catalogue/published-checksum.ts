@@ -1,3 +1,6 @@
+/** Of a checksum of SHA-256. */
+const SHORTEST_LINE = 64;
+
 /**
  * The checksum of one file in a list that a publisher gives out, as sha256sum and sha512sum write it
  * (`HEX  NAME`, `HEX *NAME`) or with the algorithm in front (`SHA256 (NAME) = HEX`). The strongest
@@ -6,15 +9,25 @@
  * different ones
  */
 export function findPublishedChecksum(list: string, fileName: string): string | undefined {
-  const found = list.split(/\r?\n/).flatMap((line) => {
-    const [, hex, name] = /^([0-9a-fA-F]{64,128})\s+\*?(?:\.\/)?(\S+)$/.exec(line) ?? [];
-    if (hex !== undefined && name === fileName) return named(hex);
-    const [, tagged, value] = /^(?:SHA256|SHA512) \((\S+)\) = ([0-9a-fA-F]+)$/.exec(line) ?? [];
-    return value !== undefined && tagged === fileName ? named(value) : [];
-  });
+  const found: string[] = [];
+  // A list may be a million empty lines: those that are too short are not even taken out of it.
+  for (let start = 0; start < list.length;) {
+    const next = list.indexOf('\n', start);
+    const end = next === -1 ? list.length : next;
+    const isLong = end - start > SHORTEST_LINE + fileName.length;
+    if (isLong) found.push(...checksumIn(list.slice(start, end), fileName));
+    start = end + 1;
+  }
   const strongest = found.some((one) => one.startsWith('sha512:')) ? 'sha512:' : 'sha256:';
   const [first, ...others] = new Set(found.filter((one) => one.startsWith(strongest)));
   return others.length === 0 ? first : undefined;
+}
+
+function checksumIn(line: string, fileName: string): string[] {
+  const [, hex, name] = /^([0-9a-fA-F]{64,128})\s+\*?(?:\.\/)?(\S+)\r?$/.exec(line) ?? [];
+  if (hex !== undefined && name === fileName) return named(hex);
+  const [, tagged, value] = /^(?:SHA256|SHA512) \((\S+)\) = ([0-9a-fA-F]+)\r?$/.exec(line) ?? [];
+  return value !== undefined && tagged === fileName ? named(value) : [];
 }
 
 const ALGORITHMS: Readonly<Record<number, string>> = { 64: 'sha256', 128: 'sha512' };

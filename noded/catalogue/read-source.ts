@@ -4,11 +4,13 @@ import {
   catalogueEntry,
   type CatalogueVerdict,
   catalogueVerdict,
+  MAX_ENTRIES,
 } from '#shared/contract/image-catalogue.ts';
+import { othersTurn } from '#shared/clock/turns.ts';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
 import { askPowerless } from '#shared/powerless/ask-powerless.ts';
-import { MIB } from '#shared/units/bytes.ts';
+import { KIB, MIB } from '#shared/units/bytes.ts';
 import { isDeeper } from '../downloads/transfer/address-policy.ts';
 import { depthOfHost } from '../downloads/transfer/reach.ts';
 import { type FetchSmall, parseCatalogueSource } from './fetch-small.ts';
@@ -30,6 +32,9 @@ export interface ReadSourceOptions {
 const MAX_DOCUMENT_BYTES = 16 * MIB;
 /** What one catalogue may keep in the daemon's memory. */
 const MAX_IMAGES = 5000;
+const MAX_VERDICT_CHARACTERS = 128 * KIB;
+/** Of one entry, as JSON: its fields have some 12,000 at most. */
+const MAX_ENTRY_CHARACTERS = 16_384;
 const STREAMS = /\.(json|ya?ml)$/i;
 
 /**
@@ -46,7 +51,7 @@ export async function readCatalogue(
   const isStream = !isAbsolute(source) && !STREAMS.test(new URL(source).pathname);
   const document = isStream ? below(rootOf(source), 'streams/v1/index.json') : source;
   const first = await ask(document, options);
-  if (first.verdict === 'entries') return judgeAll(first, document);
+  if (first.verdict === 'entries') return await judgeAll(first, document);
   const root = document.slice(0, -'streams/v1/index.json'.length);
   if (isAbsolute(document) || !document.endsWith('/streams/v1/index.json'))
     throw invalid(source, 'an index of simplestreams belongs at …/streams/v1/index.json');
@@ -55,7 +60,7 @@ export async function readCatalogue(
     const products = below(root, path);
     const verdict = await ask(products, options);
     if (verdict.verdict === 'index') throw invalid(products, 'an index in an index');
-    all.push(judgeAll(verdict, products, root));
+    all.push(await judgeAll(verdict, products, root));
     if (all.reduce((sum, { entries }) => sum + entries.length, 0) > MAX_IMAGES)
       throw invalid(source, `it has more than ${MAX_IMAGES} images`);
   }
@@ -65,14 +70,18 @@ export async function readCatalogue(
   };
 }
 
-type Understood = Exclude<CatalogueVerdict, { verdict: 'refused' }>;
+type Understood = Exclude<CatalogueVerdict, { verdict: 'refused' }> & {
+  /** One entry as JSON each. */
+  readonly lines: readonly string[];
+};
 
 async function ask(
   document: string,
   { fetchSmall, firstUid, machine, signal }: ReadSourceOptions,
 ): Promise<Understood> {
   const bytes = await fetchSmall(document, MAX_DOCUMENT_BYTES, signal);
-  const question = JSON.stringify({ text: bytes.toString('utf8'), machine });
+  // Of bytes as they came: as text in JSON they would hold the daemon up.
+  const question = Buffer.concat([Buffer.from(`${machine}\n`), bytes]);
   let answer: string;
   try {
     answer = await askPowerless('noded/read-catalogue', question, { firstUid, signal });
@@ -80,29 +89,39 @@ async function ask(
     signal.throwIfAborted();
     throw invalid(document, 'the program that reads catalogues did not get through it', error);
   }
-  const verdict = catalogueVerdict.safeParse(parseJson(answer));
+  const [first = '', ...lines] = answer.split('\n', MAX_ENTRIES + 1);
+  const isShort = first.length <= MAX_VERDICT_CHARACTERS;
+  const verdict = catalogueVerdict.safeParse(isShort ? parseJson(first) : undefined);
   if (!verdict.success) throw invalid(document, 'it holds more than an answer may');
   if (verdict.data.verdict === 'refused') throw invalid(document, verdict.data.message);
-  return verdict.data;
+  return { ...verdict.data, lines: lines.filter((line) => line !== '') };
 }
 
-function judgeAll(
-  { entries, isStream }: Extract<Understood, { verdict: 'entries' }>,
+/** Entry by entry, so that thousands of them hold nobody up. */
+async function judgeAll(
+  { lines, isStream }: Extract<Understood, { verdict: 'entries' }>,
   document: string,
   root?: string,
-): CatalogueContent {
+): Promise<CatalogueContent> {
   const base = isStream ? (root ?? document.replace(/streams\/v1\/[^/]*$/, '')) : document;
-  const judged = entries.map((given) => judge(given, base, isStream));
-  const good = judged.filter((entry) => entry !== undefined);
-  return { entries: good, refused: judged.length - good.length };
+  const entries: CatalogueEntry[] = [];
+  for (const line of lines) {
+    await othersTurn();
+    const given = line.length <= MAX_ENTRY_CHARACTERS ? parseJson(line) : undefined;
+    const entry = isFields(given) ? judge(given, base, isStream) : undefined;
+    if (entry !== undefined) entries.push(entry);
+  }
+  return { entries, refused: lines.length - entries.length };
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+function isFields(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** Undefined for what is no entry, or leads where its catalogue may not lead. */
-function judge(
-  given: Readonly<Record<string, unknown>>,
-  base: string,
-  isStream: boolean,
-): CatalogueEntry | undefined {
+function judge(given: Fields, base: string, isStream: boolean): CatalogueEntry | undefined {
   const isLocal = isAbsolute(base);
   const whole = { ...given };
   for (const key of ['url', 'checksums', 'signature']) {

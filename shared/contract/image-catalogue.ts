@@ -105,20 +105,16 @@ export const catalogueEntry = z
   });
 export type CatalogueEntry = z.infer<typeof catalogueEntry>;
 
-/** What the program without power is asked, and what it makes of a foreign document. */
-export interface CatalogueQuestion {
-  readonly text: string;
-  /** As Debian calls the host's machine: amd64, arm64. */
-  readonly machine: string;
-}
 export const MAX_ENTRIES = 5000;
+/**
+ * The first line of what the program without power makes of a foreign document. Entries follow, a
+ * line each: the daemon judges each by `catalogueEntry`, with its URLs made whole.
+ */
 export const catalogueVerdict = z.discriminatedUnion('verdict', [
   /** Of simplestreams: where its products are, below its root. */
   z.strictObject({ verdict: z.literal('index'), paths: z.string().max(1024).array().max(64) }),
   z.strictObject({
     verdict: z.literal('entries'),
-    /** Each is judged by `catalogueEntry`, with its URLs made whole. */
-    entries: z.record(z.string(), z.unknown()).array().max(MAX_ENTRIES),
     /** Of simplestreams: URLs are below the root, not beside the document. */
     isStream: z.boolean(),
   }),

@@ -5,6 +5,7 @@ import { basename, join } from 'node:path';
 import { test } from 'node:test';
 import { createImageCatalogue } from '../../../noded/catalogue/image-catalogue.ts';
 import { fails } from '../images/image-cache-lab.ts';
+import { threadStretches } from '../../lab/thread-time.ts';
 import { CHECKSUM, OTHER, newCatalogue, type Web } from './image-catalogue-lab.ts';
 
 const { signal } = new AbortController();
@@ -230,6 +231,21 @@ test('a document that is none is refused, and nothing of it is kept', async (t) 
   const { catalogue } = await newCatalogue(t, {});
   for (const source of ['http://site.example/x.yaml', 'ftp://a/b', 'x.yaml', 'https://u:p@a/b'])
     await assert.rejects(catalogue.add('evil', source, signal), fails('IMAGE_SOURCE', /catalogue/));
+});
+
+test('a catalogue of a stranger does not hold the daemon up, however large it is', async (t) => {
+  const image = (index: number) => ({
+    ...{ name: `i${index}`, url: `${index}.raw`, checksum: CHECKSUM, title: 'ä'.repeat(200) },
+    aliases: Array.from({ length: 32 }, (_, alias) => `${'a'.repeat(60)}/${index}/${alias}`),
+  });
+  const many = Array.from({ length: 5000 }, (_, index) => image(index));
+  for (const document of [Buffer.alloc(15 * 1024 ** 2), JSON.stringify({ images: many })]) {
+    const { catalogue } = await newCatalogue(t, { [SITE]: document });
+    const { longestMs } = await threadStretches(() =>
+      assert.rejects(catalogue.add('evil', SITE, signal), fails('CATALOGUE_INVALID', /./)),
+    );
+    assert.ok(longestMs < 60, `${longestMs} ms at a stretch`);
+  }
 });
 
 test('an import is a copy by content, checked, and gone with its name', async (t) => {
