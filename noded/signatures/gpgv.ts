@@ -126,20 +126,23 @@ class GpgvCheck implements ContentCheck {
 }
 
 /**
- * By what it says line by line, and by its status: a key that has expired is fine with the latter.
+ * By what it says line by line, and by its status: a key that has expired is fine with the latter,
+ * and one of several signatures that is of another key is not. Such a one beside a right one is no
+ * reason to refuse.
  * @throws SignatureProblem
  */
 function judge(text: string, isSuccess: boolean): void {
   const words = text.split('\n').flatMap((line) => /^\[GNUPG:\] ([A-Z_]+)/.exec(line)?.[1] ?? []);
   if (words.includes('BADSIG')) throw new SignatureProblem('it is of another content');
-  if (words.includes('NO_PUBKEY')) {
+  if (words.includes('NO_PUBKEY') && !words.includes('VALIDSIG')) {
     const id = /^\[GNUPG:\] NO_PUBKEY ([0-9A-F]+)/m.exec(text)?.[1] ?? 'unknown';
     throw new SignatureProblem(`it is of the key ${id}, which was not named`);
   }
   const bad = words.find((word) => ['EXPSIG', 'EXPKEYSIG', 'REVKEYSIG'].includes(word));
   if (bad === 'REVKEYSIG') throw new SignatureProblem('its key was revoked');
   if (bad !== undefined) throw new SignatureProblem('it, or its key, has expired');
-  if (!isSuccess || !words.includes('GOODSIG'))
+  const isFine = isSuccess || words.includes('NO_PUBKEY');
+  if (!isFine || !words.includes('GOODSIG'))
     throw new SignatureProblem(`gpgv says: ${words.join(', ').slice(0, 200) || 'nothing'}`);
   const valid = [...text.matchAll(/^\[GNUPG:\] VALIDSIG (.*)$/gm)].map(([, said = '']) => said);
   if (valid.length === 0 || !valid.every((said) => said.split(' ')[CLASS_FIELD] === BINARY_CLASS))

@@ -12,6 +12,7 @@ import { Secret } from '#shared/secret/secret.ts';
 import { DEFAULT_FIRST_MACHINE_UID, planMachineUsers } from '../../../noded/host/machine-users.ts';
 import { readThrough } from '../../../noded/signatures/content-check.ts';
 import { parseImageKey } from '../../../noded/signatures/parse-image-key.ts';
+import { parseOpenpgpSignature } from '../../../noded/signatures/gpgv.ts';
 import { createSignatures } from '../../../noded/signatures/signatures.ts';
 import { listenOnLoopback } from '../../lab/listen-on-loopback.ts';
 
@@ -127,6 +128,19 @@ test('a foreign signature is no reason to refuse what has one of a named key bes
   // Where none counts, the first one's reason is told.
   const both = { '.minisig': 'release.minisig', '.asc': 'release.asc' };
   assert.match(await judge(keys, both, unsigned), /\.minisig does not count: .*another content/);
+});
+
+test('one file may have signatures of others beside that of a named key, in any order', async () => {
+  const own = fixture('release.sig');
+  const foreign = parseOpenpgpSignature(fixture('expired.asc'));
+  for (const both of [Buffer.concat([own, foreign]), Buffer.concat([foreign, own])]) {
+    assert.equal(await judge(['release.key.asc'], { '.sig': both }), 'counts');
+    const other = Buffer.from('another content');
+    assert.match(await judge(['release.key.asc'], { '.sig': both }, other), /of another content/);
+    assert.match(await judge(['other.key.asc'], { '.sig': both }), /of the key .* not named/);
+    const named = ['release.key.asc', 'expired.key.asc'];
+    assert.match(await judge(named, { '.sig': both }), /expired/, 'named, and no longer good');
+  }
 });
 
 test('what has expired, is over a weak digest or is no detached signature does not count', async () => {
