@@ -50,7 +50,7 @@ test('goes on when metad is killed in the middle of a script: cancelling ends th
   await victim.remove();
 });
 
-test('explains an installation that a kill of noded interrupted, and installs it again', async () => {
+test('explains an installation that a kill of noded interrupted, and a reinstallation too, which starts what it had stopped on its old disks', async () => {
   const adding = victim.add('--os-image', victim.image, '-o', 'sleeper', '-s', '32M');
   await victim.untilStage('os-scripts');
   victim.lab.node().kill('SIGKILL');
@@ -68,14 +68,7 @@ test('explains an installation that a kill of noded interrupted, and installs it
   const again = await victim.reinstall('-o', 'hello');
   assert.equal(again.status, 0, again.stderr);
   assert.equal((await victim.info()).installState, 'installed');
-  await victim.remove();
-  await victim.lab.stopNode();
-  await victim.lab.startNode();
-});
 
-test('starts what it had stopped for a reinstallation that a kill of noded interrupted, on its old disks', async () => {
-  const added = await victim.add('--os-image', victim.image, '-o', 'hello', '-s', '32M');
-  assert.equal(added.status, 0, added.stderr);
   const disks = await victim.digestDisks();
   const started = await victim.lab.run('gnt-instance', ['startup', VICTIM]);
   assert.equal(started.status, 0, started.stderr);
@@ -88,14 +81,14 @@ test('starts what it had stopped for a reinstallation that a kill of noded inter
   assert.throws(() => process.kill(pid, 0), { code: 'ESRCH' });
   victim.lab.node().kill('SIGKILL');
   await victim.lab.startNode();
-  const result = await installing;
-  assert.equal(result.status, 1, result.stderr);
-  assert.match(result.stderr, /JOB_INTERRUPTED/);
-  let shown = await victim.info();
-  for (; shown.running === null; shown = await victim.info()) await sleep(100);
-  assert.equal(shown.status, 'running');
-  assert.equal(shown.installState, 'installed');
-  assert.equal(shown.instanceId, before.instanceId);
-  assert.equal(shown.osType, before.osType);
+  const interrupted = await installing;
+  assert.equal(interrupted.status, 1, interrupted.stderr);
+  assert.match(interrupted.stderr, /JOB_INTERRUPTED/);
+  let after = await victim.info();
+  for (; after.running === null; after = await victim.info()) await sleep(100);
+  assert.equal(after.status, 'running');
+  assert.equal(after.installState, 'installed');
+  assert.equal(after.instanceId, before.instanceId);
+  assert.equal(after.osType, before.osType);
   assert.deepEqual(await victim.digestDisks(), disks);
 });

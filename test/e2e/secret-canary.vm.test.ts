@@ -70,7 +70,7 @@ before(async () => {
     'set -x\nenv\necho "it is $OSP_API_KEY" >&2\nprintf %s "$OSP_API_KEY $OSP_OWNER"\n' +
     WRITTEN_FORMS;
   for (const [name, end] of [
-    ['failing', 'exit 9'],
+    ['failing', 'sleep 1000 &\nexit 9'],
     ['sleeping', 'exec sleep 600'],
   ] as const) {
     await cp(join(osDir, 'hello'), join(osDir, name), { recursive: true });
@@ -274,7 +274,7 @@ test('keeps secrets through an installation whose hook and script print them all
     'add', '-o', 'failing', '-s', '16M', '-C', 'yes', '--os-parameters-private', `owner=@${join(given, 'privateValue')}`,
     '--personalization-package', packageUrl, '--hooks', join(given, 'hooks.yaml'), ...secretOptions(),
   ); // prettier-ignore
-  assert.match(result.stderr, /^error\[SCRIPT_FAILED\]/m);
+  assert.match(result.stderr, /^error\[SCRIPT_FAILED\]: .*status 9/m);
   const log = await instance('log');
   assert.match(log.stdout, /^OSP_API_KEY=<redacted>$/m);
   assert.match(log.stdout, /^OSP_OWNER=<redacted>$/m);

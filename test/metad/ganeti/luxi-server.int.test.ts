@@ -4,7 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { silentLogger } from '#shared/log/log.ts';
+import { MIB } from '#shared/units/bytes.ts';
+import { LuxiDecoder } from '../../../metad/ganeti/luxi-framing.ts';
 import { listenForGaneti } from '../../../metad/ganeti/luxi-server.ts';
+import { threadStretches } from '../../lab/thread-time.ts';
 import { LuxiClient } from '../support/luxi-client.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'gnt-luxi-'));
@@ -56,4 +59,49 @@ test('requests that are sent ahead are answered in their order, each once', asyn
       success: true,
       result: method === 'echo' ? args[0] : [],
     });
+});
+
+test('who never reads what is answered is not asked for more', async () => {
+  const socketPath = join(directory, 'deaf.sock');
+  let parsed = 0;
+  await using server = await listenForGaneti({
+    socketPath,
+    updateConfig: async () => void (parsed += 1),
+    logger: silentLogger,
+  });
+  assert.ok(server);
+  using client = await LuxiClient.open(socketPath);
+  client.stopReading();
+  const echo = `${JSON.stringify({ method: 'echo', args: ['x'.repeat(MIB)] })}\x03`;
+  client.send(echo.repeat(8));
+  client.send('{"method": "updateConfig", "args": [{}]}\x03');
+  using other = await LuxiClient.open(socketPath);
+  for (let index = 0; index < 50; index += 1)
+    assert.deepEqual(await other.call('echo', 'hi'), { success: true, result: 'hi' });
+  assert.equal(parsed, 0, 'it was answered what it does not read');
+});
+
+test('eight MiB are echoed, in pieces of any size, and holding all up is refused', async () => {
+  const socketPath = join(directory, 'large.sock');
+  const options = { socketPath, updateConfig: async () => undefined, logger: silentLogger };
+  await using server = await listenForGaneti(options);
+  assert.ok(server);
+  const text = 'x'.repeat(8 * MIB);
+  using client = await LuxiClient.open(socketPath);
+  assert.deepEqual(await client.call('echo', text), { success: true, result: text });
+  const { longestMs } = await threadStretches(async () => {
+    client.send(`{"method":"updateConfig","args":[[${'[],'.repeat(2 * MIB)}0]]}\x03`);
+    assert.match(JSON.stringify(await client.receive()), /more than 50000 values/);
+  });
+  assert.ok(longestMs < 150, `${longestMs} ms at a stretch`);
+});
+
+test('a message in pieces of a byte is held once', () => {
+  const decoder = new LuxiDecoder(9 * MIB);
+  const [piece] = [Buffer.from('x')];
+  const before = process.memoryUsage().rss;
+  for (let index = 0; index < 4 * MIB; index += 1) assert.equal(decoder.push(piece).length, 0);
+  const grownMiB = (process.memoryUsage().rss - before) / MIB;
+  assert.equal(decoder.push(Buffer.from([3]))[0]?.length, 4 * MIB);
+  assert.ok(grownMiB < 100, `${grownMiB} MiB for 4`);
 });

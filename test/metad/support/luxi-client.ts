@@ -23,6 +23,10 @@ export class LuxiClient implements Disposable {
     this.#socket.write(bytes);
   }
 
+  stopReading(): void {
+    this.#socket.pause();
+  }
+
   /** The next answer, or null when the daemon has closed the connection. */
   async receive(): Promise<unknown> {
     for (;;) {
