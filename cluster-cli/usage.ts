@@ -163,7 +163,7 @@ const OTHERS_OPTIONS: readonly (readonly [option: string, hint: string])[] = [
 const OF_OPTIONS: readonly (readonly [option: string, hint: string])[] = [
   [
     "--disk-template <template>' argument",
-    'thin volumes of LVM are plain, in a pool that gnt-cluster modify --vg-name GROUP/POOL names; there is no template for ZFS, DRBD or Ceph',
+    'volumes of LVM are plain (thin ones: gnt-cluster modify --vg-name GROUP/POOL), those of ZFS zfs; there is no template for DRBD or Ceph',
   ],
 ];
 

@@ -17,7 +17,7 @@ export interface LeftoverSources {
 /** Disks whose instance the store does not know, while no machine without a record has them. */
 export async function listNobodys(
   { records, host, guests }: LeftoverSources,
-  { own }: VolumeFacts,
+  own: VolumeFacts['own'],
 ): Promise<readonly string[]> {
   // In this order: an instance is recorded before its disks are made, and forgotten after them.
   const folders = await host.disks.list();

@@ -17,6 +17,7 @@ import { createLvm } from './disks/volumes/lvm.ts';
 import { createOwnVolumes } from './disks/volumes/own-volumes.ts';
 import { withVolumes } from './disks/volumes/volume-disks.ts';
 import { withVolumeSnapshots } from './disks/volumes/volume-snapshots.ts';
+import { createZfs } from './disks/volumes/zfs.ts';
 import type { VolumeSystem } from './disks/volumes/volume-system.ts';
 import { createSnapshotDisks, type SnapshotDisks } from './disks/snapshot-disks.ts';
 import {
@@ -48,6 +49,7 @@ export interface NodeHost extends AsyncDisposable {
   readonly accelerators: AcceleratorChooser;
   readonly disks: InstanceDisks;
   readonly lvm: VolumeSystem;
+  readonly zfs: VolumeSystem;
   readonly shared: SharedFolder;
   readonly snapshots: SnapshotDisks;
   readonly moving: MovingDisks;
@@ -142,18 +144,30 @@ export async function startHost(parts: HostParts): Promise<NodeHost> {
     },
   });
   const shared = createSharedFolder(() => records.clusters.load());
-  const lvm = createLvm();
+  const [lvm, zfs] = [createLvm(), createZfs()];
   const files = createInstanceDisks(
     paths.disksDir,
     (uuid) => bringBack(uuid, { nodeName: config.nodeName, ...records, moving, logger }),
     shared,
   );
   const here = { nodeName: config.nodeName, owns: records.owns };
-  const volumes = createOwnVolumes(lvm, here);
-  const disks = withVolumes(files, lvm, {
+  const inLvm = withVolumes(files, lvm, {
     ...here,
     loadPlace: async () => (await records.clusters.load()).vgName,
   });
+  const disks = withVolumes(inLvm, zfs, {
+    ...here,
+    loadPlace: async () => (await records.clusters.load()).zfsPool,
+  });
+  const snapshots = [lvm, zfs].reduce(
+    (below, system) =>
+      withVolumeSnapshots(
+        below,
+        { system, volumes: createOwnVolumes(system, here) },
+        { disksDir: paths.disksDir, disks },
+      ),
+    createSnapshotDisks(paths.disksDir, disks),
+  );
   const moving = createMovingDisks(paths.disksDir, disks);
   const lease = undo.use(
     records.common === null
@@ -182,13 +196,9 @@ export async function startHost(parts: HostParts): Promise<NodeHost> {
     hypervisor,
     accelerators: createAcceleratorChooser(() => hypervisor.probeAccelerator()),
     disks,
-    lvm,
+    ...{ lvm, zfs },
     shared,
-    snapshots: withVolumeSnapshots(
-      createSnapshotDisks(paths.disksDir, disks),
-      { system: lvm, volumes },
-      { disksDir: paths.disksDir, disks },
-    ),
+    snapshots,
     moving,
     images,
     catalogue,

@@ -244,8 +244,7 @@ function ownDependencies(parts: InterfacesParts, sources: OverviewSources, clust
         diskFacts: async () => {
           const own = await listOwn();
           const shared = await examineShared(parts);
-          const volumes = await examineVolumes(parts);
-          const isWanted = volumes.vgName !== undefined || volumes.problem !== null;
+          const [volumes, zfs] = await Promise.all([examineVolumes(parts), examineZvols(parts)]);
           const reached = own.filter(
             ({ diskTemplate }) => diskTemplate !== 'sharedfile' || shared?.problem === null,
           );
@@ -253,13 +252,14 @@ function ownDependencies(parts: InterfacesParts, sources: OverviewSources, clust
             instances: own,
             totalBytes: await disks.totalBytes(),
             ofNobody: [
-              ...(await listNobodys(parts, volumes)),
+              ...(await listNobodys(parts, [...volumes.own, ...zfs.own])),
               ...(await listForgotten(reached, parts)),
             ],
             left: await listLeft(parts),
             abandoned: await listAbandoned(parts),
             shared,
-            volumes: isWanted || (volumes.groups ?? []).length > 0 ? volumes : null,
+            volumes: isOfConcern(volumes, volumes.vgName) ? volumes : null,
+            zfs: isOfConcern(zfs, zfs.zfsPool) ? zfs : undefined,
             halted: keeper.list().flatMap((kept) => (kept.machine.halt ? [kept.instanceName] : [])),
           };
         },
@@ -311,6 +311,20 @@ async function examineVolumes(
   const { vgName } = (await loadCluster(records)) ?? {};
   const here = { nodeName: config.nodeName, owns: records.owns };
   return { ...(await lookAtVolumes(host.lvm, vgName, here)), vgName };
+}
+
+async function examineZvols(
+  parts: InterfacesParts,
+): Promise<VolumeFacts & { readonly zfsPool: string | undefined }> {
+  const { config, records, host } = parts;
+  const { zfsPool } = (await loadCluster(records)) ?? {};
+  const here = { nodeName: config.nodeName, owns: records.owns };
+  return { ...(await lookAtVolumes(host.zfs, zfsPool, here)), zfsPool };
+}
+
+/** There is something, or somebody wants it to be. */
+function isOfConcern({ groups, problem }: VolumeFacts, place: string | undefined): boolean {
+  return place !== undefined || problem !== null || (groups ?? []).length > 0;
 }
 
 function startKey({ config, records, logger }: InterfacesParts): ClusterKey {

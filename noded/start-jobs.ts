@@ -61,6 +61,7 @@ export function startJobs(parts: JobsParts): JobEngine {
     cards,
     nat,
     lvm,
+    zfs,
   } = host;
   const { runner, bootViews, services, orphans, guestReports, lifecycles, keeper, metad } = guests;
   return createJobEngine({
@@ -87,6 +88,7 @@ export function startJobs(parts: JobsParts): JobEngine {
         outcomes: records.outcomes,
         disks,
         lvm,
+        zfs,
         images,
         osRegistry,
         hostCopies,

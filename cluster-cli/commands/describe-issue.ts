@@ -27,6 +27,7 @@ const OPTIONS: Readonly<Record<string, string>> = {
   remoteHosts: '--remote-hosts',
   sharedFileStorageDir: '--shared-file-storage-dir',
   vgName: '--vg-name',
+  zfsPool: '--zfs-pool',
   lowSpacePercent: '--low-space',
   shutdownTimeoutS: '--shutdown-timeout',
   timeoutS: '--timeout',

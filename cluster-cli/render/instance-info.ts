@@ -237,7 +237,7 @@ function describeHardware(i: InstanceInfo): OutlineEntry {
         value: i.diskTemplate,
         children: i.disks.map((disk, index) => ({
           key: `disk/${index}`,
-          value: `${formatMiB(disk.sizeBytes / MIB, 'h')} (${formatBytes(disk.sizeBytes)})${disk.name === null ? '' : `, name ${disk.name}`}, UUID ${disk.uuid}${disk.vg === undefined ? '' : `, volume group ${disk.vg}`}${disk.pool === undefined ? '' : `, thin pool ${disk.pool}`}`,
+          value: `${formatMiB(disk.sizeBytes / MIB, 'h')} (${formatBytes(disk.sizeBytes)})${disk.name === null ? '' : `, name ${disk.name}`}, UUID ${disk.uuid}${disk.vg === undefined ? '' : `, volume group ${disk.vg}`}${disk.pool === undefined ? '' : `, thin pool ${disk.pool}`}${disk.dataset === undefined ? '' : `, ZFS dataset ${disk.dataset}`}`,
         })),
       },
       ...(i.snapshots.length === 0

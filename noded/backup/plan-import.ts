@@ -19,7 +19,7 @@ export function completeFromExport(
       hint: 'leave the OS image out',
     });
   }
-  if (opcode.diskTemplate === 'sharedfile' || opcode.diskTemplate === 'plain') {
+  if (opcode.diskTemplate !== 'file' && opcode.diskTemplate !== 'diskless') {
     throw new AppError(
       'NOT_SUPPORTED',
       `nothing is imported to disks of the template ${opcode.diskTemplate}: they grow as files of a node`,

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { BUILT_APPLIANCE } from '#shared/contract/appliance-manifest.ts';
-import { localDiskBytes, volumeBytes } from '#shared/contract/disk-template.ts';
+import { localDiskBytes, volumeBytes, zvolBytes } from '#shared/contract/disk-template.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { withDefaultOs } from '../instances/default-os.ts';
@@ -95,10 +95,13 @@ export function wantedBy(opcode: OpcodeOf<'INSTANCE_CREATE'>): Wanted | null {
       newUuid: randomUUID,
       newMac: () => randomNicMac(),
       // Which one it is, is the node's business.
-      vgName: 'any',
+      ...{ vgName: 'any', zfsPool: 'any' },
     });
     const { name, beparams, tags, nics } = planned;
-    const disks = { diskBytes: localDiskBytes(planned), volumeBytes: volumeBytes(planned) };
+    const disks = {
+      diskBytes: localDiskBytes(planned),
+      ...{ volumeBytes: volumeBytes(planned), zvolBytes: zvolBytes(planned) },
+    };
     return { name, ...beparams, ...disks, tags, nics };
   } catch (error) {
     if (isAppError(error)) return null;

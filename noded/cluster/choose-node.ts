@@ -18,6 +18,8 @@ export interface Share {
    * instance has is not free.
    */
   readonly volumeBytes?: number;
+  /** The same of a ZFS dataset. */
+  readonly zvolBytes?: number;
   readonly tags: readonly string[];
   /** What of it is in use already; undefined where nobody has looked: then all of it counts as. */
   readonly inUse?: Used;
@@ -142,9 +144,11 @@ export function judgeNode(
     reasons.push(`${wanted.vcpus} processor(s): it has ${Math.max(0, left.vcpus)} to give`);
   if (wanted.diskBytes > Math.max(0, left.diskBytes))
     reasons.push(`${gib(wanted.diskBytes)} of disk: it has ${gib(left.diskBytes)}`);
-  if ((wanted.volumeBytes ?? 0) > left.volumeBytes) {
-    const has = room.volumes === undefined ? 'no volume group for disks' : gib(left.volumeBytes);
-    reasons.push(`${gib(wanted.volumeBytes ?? 0)} of LVM volumes: it has ${has}`);
+  for (const { kind, place, what, none } of IN_VOLUMES) {
+    const { [kind]: bytes = 0 } = wanted;
+    if (bytes <= left[kind]) continue;
+    const has = room[place] === undefined ? none : gib(left[kind]);
+    reasons.push(`${gib(bytes)} of ${what}: it has ${has}`);
   }
   const there = new Set(taken.flatMap(({ tags }) => tags));
   for (const tag of wanted.tags) {
@@ -154,11 +158,18 @@ export function judgeNode(
   return reasons;
 }
 
+/** What of a node has room for volumes. */
+const IN_VOLUMES = [
+  { kind: 'volumeBytes', place: 'volumes', what: 'LVM volumes', none: 'no volume group for disks' },
+  { kind: 'zvolBytes', place: 'zvols', what: 'ZFS volumes', none: 'no ZFS pool for disks' },
+] as const;
+type InVolumes = Record<(typeof IN_VOLUMES)[number]['kind'], number>;
+
 /** What may be promised to others: neither promised already nor used by something else now. */
 function leftOf(
   room: HostRoom,
   taken: readonly Share[],
-): Used & { readonly vcpus: number; readonly volumeBytes: number } {
+): Used & InVolumes & { readonly vcpus: number } {
   const memoryReserve = Math.min(room.memoryMiB / MEMORY_RESERVE_PART, MAX_MEMORY_RESERVE_MIB);
   const diskReserve = Math.min(room.diskBytes / DISK_RESERVE_PART, MAX_DISK_RESERVE_BYTES);
   const unpromised = (total: number, free: number, kind: keyof Used): number => {
@@ -169,10 +180,12 @@ function leftOf(
     );
     return Math.min(total - promised, free - (promised - inUse));
   };
+  const inVolumes = (kind: keyof InVolumes, place: HostRoom['volumes']): number =>
+    (place?.freeBytes ?? 0) - taken.reduce((sum, { [kind]: bytes = 0 }) => sum + bytes, 0);
   return {
     memoryMiB: unpromised(room.memoryMiB, room.memoryFreeMiB, 'memoryMiB') - memoryReserve,
-    volumeBytes:
-      (room.volumes?.freeBytes ?? 0) - taken.reduce((sum, one) => sum + (one.volumeBytes ?? 0), 0),
+    volumeBytes: inVolumes('volumeBytes', room.volumes),
+    zvolBytes: inVolumes('zvolBytes', room.zvols),
     vcpus: room.cpus * VCPUS_PER_CPU - taken.reduce((sum, { vcpus }) => sum + vcpus, 0),
     diskBytes: unpromised(room.diskBytes, room.diskFreeBytes, 'diskBytes') - diskReserve,
   };
@@ -187,17 +200,21 @@ function scoreOf(
   const memoryMiB = before.memoryMiB - wanted.memoryMiB;
   const diskBytes = before.diskBytes - wanted.diskBytes;
   const vcpus = before.vcpus - wanted.vcpus;
-  const { volumeBytes: inVolumes = 0 } = wanted;
-  const volumeBytes = before.volumeBytes - inVolumes;
+  const volumes = IN_VOLUMES.flatMap(({ kind, place, what }) => {
+    const { [kind]: bytes = 0 } = wanted;
+    if (bytes === 0) return [];
+    const leftBytes = before[kind] - bytes;
+    const part = leftBytes / Math.max(1, room[place]?.sizeBytes ?? 1);
+    return [{ part, text: `${gib(leftBytes)} of ${what}, ` }];
+  });
   const part = Math.min(
     memoryMiB / Math.max(1, room.memoryMiB),
     vcpus / Math.max(1, room.cpus * VCPUS_PER_CPU),
     // A file system that others have filled says nothing against one without disks.
     wanted.diskBytes === 0 ? 1 : diskBytes / Math.max(1, room.diskBytes),
-    inVolumes === 0 ? 1 : volumeBytes / Math.max(1, room.volumes?.sizeBytes ?? 1),
+    ...volumes.map((one) => one.part),
   );
-  const volumes = inVolumes === 0 ? '' : `${gib(volumeBytes)} of LVM volumes, `;
-  const left = `${gib(memoryMiB * MIB)} of memory, ${gib(diskBytes)} of disk, ${volumes}${vcpus} of ${room.cpus * VCPUS_PER_CPU} processors`;
+  const left = `${gib(memoryMiB * MIB)} of memory, ${gib(diskBytes)} of disk, ${volumes.map(({ text }) => text).join('')}${vcpus} of ${room.cpus * VCPUS_PER_CPU} processors`;
   return { score: Math.floor(part * SCORE_STEPS), left };
 }
 

@@ -204,7 +204,7 @@ export function createInstanceDisks(
       await unlink(dirOf({ uuid }));
       await syncPath(disksDir);
     },
-    volumeRoom: () => Promise.resolve(undefined),
+    volumeRoom: () => Promise.resolve({}),
     isPoolFull: () => Promise.resolve(false),
     listAbsent: () => Promise.resolve([]),
     hasFiles: async ({ uuid }) => {

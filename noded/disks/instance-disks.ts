@@ -52,8 +52,8 @@ export interface InstanceDisks {
   listAbsent(
     instance: Pick<InstanceRecord, 'diskTemplate' | 'disks' | 'snapshots'>,
   ): Promise<readonly string[]>;
-  /** Of where new volumes are made, as of some seconds ago; undefined: there is no such place. */
-  volumeRoom(): Promise<HostRoom['volumes']>;
+  /** Of where new volumes are made, as of some seconds ago; without what there is no place for. */
+  volumeRoom(): Promise<Pick<HostRoom, 'volumes' | 'zvols'>>;
   /**
    * Blocks that its disks have and write anew in their place: none of one with snapshots, which
    * share them.

@@ -3,6 +3,7 @@ import { localDiskBytes } from '#shared/contract/disk-template.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { poolsOf } from '../disks/volumes/thin-pools.ts';
 import { examineVolumes, type KnownVolumes } from './examine-volumes.ts';
+import { examineZfs, type KnownZfs } from './examine-zfs.ts';
 import { describePromise, isOverpromised } from '../host/low-space.ts';
 
 /** The others are counted. */
@@ -28,6 +29,8 @@ export interface DiskFacts {
   readonly halted: readonly string[];
   /** Null: there are no groups, and nobody wants one. */
   readonly volumes: KnownVolumes | null;
+  /** Undefined: there are no pools of ZFS, and nobody wants one. */
+  readonly zfs?: KnownZfs | undefined;
 }
 
 /** Disks are sparse: what they may grow to counts, not what they take now. */
@@ -40,6 +43,7 @@ export function examineDisks({
   shared,
   halted,
   volumes,
+  zfs,
 }: DiskFacts): readonly DoctorFinding[] {
   const promise = {
     instances: instances.length,
@@ -80,9 +84,10 @@ export function examineDisks({
       hint:
         ofNobody.length === 0
           ? null
-          : 'the store has lost what it knew of them: restore it from a backup; or their instance moved away and was removed there before gnt-noded here could remove what it left (gnt-job list tells); then, or else, move away or remove their folders, or what has the name of a volume group before it by lvremove',
+          : 'the store has lost what it knew of them: restore it from a backup; or their instance moved away and was removed there before gnt-noded here could remove what it left (gnt-job list tells); then, or else, move away or remove their folders, or what has the name of a volume group before it by lvremove, of a ZFS dataset by zfs destroy',
     },
     ...(volumes === null ? [] : examineVolumes(volumes, instances)),
+    ...(zfs === undefined ? [] : examineZfs(zfs, instances)),
     ...(left.length === 0 ? [] : [describeLeft(left)]),
     ...(abandoned.length === 0 ? [] : [describeAbandoned(abandoned)]),
   ];
@@ -94,7 +99,7 @@ function placesOf(halted: readonly string[], instances: DiskFacts['instances']):
   const pools = poolsOf(all.flat());
   return [
     ...(all.every((disks) => poolsOf(disks).length > 0) ? [] : ['on the file system of the disks']),
-    ...(pools.length === 0 ? [] : [`in the thin pool ${pools.join(', ')}`]),
+    ...(pools.length === 0 ? [] : [`in the ${pools.map(({ name }) => name).join(', ')}`]),
   ].join(', and ');
 }
 

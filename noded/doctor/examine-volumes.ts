@@ -5,8 +5,8 @@ import { FULL_SHARE, roomHint, type ThinPool } from '../disks/volumes/thin-pools
 import { toGib } from './in-gib.ts';
 import type { VolumeFacts } from './volume-facts.ts';
 
-/** Of a thin pool: time to do something. */
-const NEARLY_FULL = 0.8;
+/** Of a thin pool, or a ZFS dataset: time to do something. */
+export const NEARLY_FULL = 0.8;
 
 export interface KnownVolumes extends VolumeFacts {
   /** The cluster's place for new disks, as GROUP or GROUP/POOL; undefined: there is none. */

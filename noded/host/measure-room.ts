@@ -6,8 +6,7 @@ import { MIB } from '#shared/units/bytes.ts';
 interface DiskSpace {
   totalBytes(): Promise<number>;
   freeBytes(): Promise<number>;
-  /** Undefined: there is no volume group for disks. */
-  volumeRoom(): Promise<HostRoom['volumes']>;
+  volumeRoom(): Promise<Pick<HostRoom, 'volumes' | 'zvols'>>;
 }
 
 /** What this host has, and what of it is free. */
@@ -19,6 +18,6 @@ export async function measureRoom(disks: DiskSpace): Promise<HostRoom> {
     memoryFreeMiB: Math.floor(freemem() / MIB),
     diskBytes: await disks.totalBytes(),
     diskFreeBytes: await disks.freeBytes(),
-    ...(volumes && { volumes }),
+    ...volumes,
   };
 }

@@ -20,6 +20,7 @@ export interface PartContext {
   readonly newMac: (networkName?: string) => string;
   /** Of disks of the template `plain`. */
   readonly vgName?: string | undefined;
+  readonly zfsPool?: string | undefined;
 }
 
 type Named = Pick<InstanceRecord, 'name'>;
@@ -111,7 +112,7 @@ export function changeNics(
 export function changeDisks(
   { name, disks, diskTemplate }: Named & Pick<InstanceRecord, 'disks' | 'diskTemplate'>,
   changes: readonly DiskChange[],
-  { newUuid, vgName }: Pick<PartContext, 'newUuid' | 'vgName'>,
+  { newUuid, vgName, zfsPool }: Pick<PartContext, 'newUuid' | 'vgName' | 'zfsPool'>,
 ): InstanceDisk[] {
   if (changes.length > 0 && diskTemplate === 'diskless') {
     throw new AppError('VALIDATION', `'${name}' is diskless, and stays so`, {
@@ -128,7 +129,7 @@ export function changeDisks(
   for (const change of changes) {
     if (change.action === 'add') {
       const { sizeBytes, name: diskName = null } = change.disk;
-      const place = placeOf(diskTemplate, placeBeside(disks) ?? vgName);
+      const place = placeOf(diskTemplate, placeBeside(disks) ?? { vgName, zfsPool });
       planned.push({ uuid: newUuid(), name: diskName, sizeBytes, ...place });
       continue;
     }

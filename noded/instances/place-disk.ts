@@ -1,28 +1,42 @@
 import type { InstanceDisk, InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 
-type Place = Pick<InstanceDisk, 'vg' | 'pool'>;
+type Place = Pick<InstanceDisk, 'vg' | 'pool' | 'dataset'>;
+
+/** Where the cluster has new volumes made. */
+export interface VolumePlaces {
+  /** As GROUP or GROUP/POOL. */
+  readonly vgName?: string | undefined;
+  readonly zfsPool?: string | undefined;
+}
 
 /**
- * In which volume group, and thin pool, a new disk is, where it is in one. Pure.
- * @param place the cluster's, as GROUP or GROUP/POOL
+ * In which volume group and thin pool, or ZFS dataset, a new disk is, where it is in one. Pure.
  * @throws AppError NOT_SUPPORTED
  */
 export function placeOf(
   template: InstanceRecord['diskTemplate'],
-  place: string | undefined,
+  { vgName, zfsPool }: VolumePlaces,
 ): Place {
+  if (template === 'zfs') {
+    if (zfsPool !== undefined) return { dataset: zfsPool };
+    throw new AppError('NOT_SUPPORTED', 'the cluster has no ZFS pool for disks', {
+      hint: 'gnt-cluster modify --zfs-pool POOL names one, POOL/DATASET a dataset in it; zpool list and zfs list tell those of a node',
+    });
+  }
   if (template !== 'plain') return {};
-  if (place === undefined) {
+  if (vgName === undefined) {
     throw new AppError('NOT_SUPPORTED', 'the cluster has no volume group for disks', {
       hint: 'gnt-cluster modify --vg-name NAME names one, NAME/POOL a thin pool in it; vgs and lvs list those of a node',
     });
   }
-  const [vg = '', pool] = place.split('/');
+  const [vg = '', pool] = vgName.split('/');
   return { vg, ...(pool !== undefined && { pool }) };
 }
 
 /** Where the others of an instance are, there is the next one; undefined: nowhere yet. Pure. */
-export function placeBeside([first]: readonly Place[]): string | undefined {
-  return first?.vg === undefined ? undefined : [first.vg, first.pool].filter(Boolean).join('/');
+export function placeBeside([first]: readonly Place[]): VolumePlaces | undefined {
+  if (first?.dataset !== undefined) return { zfsPool: first.dataset };
+  if (first?.vg === undefined) return undefined;
+  return { vgName: [first.vg, first.pool].filter(Boolean).join('/') };
 }

@@ -14,7 +14,7 @@ import { refuseLostDocuments } from './lost-documents.ts';
 import type { NewInstance } from '../records/instance-repository.ts';
 import { mergeImage, mergePackage, noImage, noPackage } from './merge-content.ts';
 import { planNic } from './change-parts.ts';
-import { placeOf } from './place-disk.ts';
+import { placeOf, type VolumePlaces } from './place-disk.ts';
 import { refuseUnusableMacs } from './refuse-macs.ts';
 import { sortHooks } from './hook-files.ts';
 import { mergeOsParameters, mergeSettings } from './merge-changes.ts';
@@ -23,12 +23,10 @@ import { mergeOsParameters, mergeSettings } from './merge-changes.ts';
 export const DEFAULT_BACKEND_PARAMETERS: BeParameters = { memoryMiB: 512, vcpus: 1 };
 const DEFAULT_DISK_BYTES = 10 * GIB;
 
-export interface RecordContext {
+export interface RecordContext extends VolumePlaces {
   readonly nodeName: string;
   readonly newUuid: () => string;
   readonly newMac: (networkName?: string) => string;
-  /** Of disks of the template `plain`. */
-  readonly vgName?: string | undefined;
 }
 
 /**
@@ -68,7 +66,7 @@ export function planNewInstance(
           uuid: context.newUuid(),
           name: disk.name ?? null,
           sizeBytes: disk.sizeBytes,
-          ...placeOf(opcode.diskTemplate, context.vgName),
+          ...placeOf(opcode.diskTemplate, context),
         }),
       );
   const record: NewInstance = {

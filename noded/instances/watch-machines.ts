@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { HostRoom } from '#shared/contract/host-room.ts';
+import type { HostRoom, VolumeRoom } from '#shared/contract/host-room.ts';
 import type { MachineChanges, RunningMachine } from '#shared/contract/instance.ts';
 import type { KeptMachine, MachineKeeper } from './machine-keeper.ts';
 
@@ -63,12 +63,15 @@ function inParts(room: HostRoom): HostRoom {
     const part = Math.max(1, Math.floor(whole / ROOM_PARTS));
     return Math.floor(free / part) * part;
   };
+  const ofVolumes = ({ sizeBytes, freeBytes }: VolumeRoom): VolumeRoom => ({
+    sizeBytes,
+    freeBytes: down(freeBytes, sizeBytes),
+  });
   return {
     ...room,
     memoryFreeMiB: down(room.memoryFreeMiB, room.memoryMiB),
     diskFreeBytes: down(room.diskFreeBytes, room.diskBytes),
-    ...(room.volumes && {
-      volumes: { ...room.volumes, freeBytes: down(room.volumes.freeBytes, room.volumes.sizeBytes) },
-    }),
+    ...(room.volumes && { volumes: ofVolumes(room.volumes) }),
+    ...(room.zvols && { zvols: ofVolumes(room.zvols) }),
   };
 }

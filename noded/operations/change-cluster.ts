@@ -196,6 +196,8 @@ export function modifyClusterHandler(
       if (shared !== undefined) await refuseSharedInUse(shared, dependencies);
       if (opcode.vgName != null)
         await requireVolumePlace(opcode.vgName, dependencies.lvm, dependencies);
+      if (opcode.zfsPool != null)
+        await requireVolumePlace(opcode.zfsPool, dependencies.zfs, dependencies);
       return async () => {
         const { uuid } = await dependencies.clusters.load();
         if (shared != null) await claimSharedFolder(shared, uuid);
@@ -217,6 +219,7 @@ export function modifyClusterHandler(
           }),
           ...(shared !== undefined && { sharedFileStorageDir: shared ?? undefined }),
           ...(opcode.vgName !== undefined && { vgName: opcode.vgName ?? undefined }),
+          ...(opcode.zfsPool !== undefined && { zfsPool: opcode.zfsPool ?? undefined }),
           ...(opcode.remoteFolders && { remoteFolders: opcode.remoteFolders }),
           ...(opcode.remoteHosts && { remoteHosts: opcode.remoteHosts }),
           exposeServices: mergeChanges(cluster.exposeServices, opcode.exposeServices),

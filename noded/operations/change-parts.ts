@@ -38,8 +38,8 @@ export async function planParts(
   { disks, runner, clusters, cards }: PartFiles,
 ): Promise<Parts> {
   const networks = opcode.nics.length === 0 ? [] : await clusters.listNetworks();
-  const { vgName } = instance.diskTemplate === 'plain' ? await clusters.load() : {};
-  const context = { newUuid: randomUUID, newMac: drawMacs(networks), vgName };
+  const { vgName, zfsPool } = await clusters.load();
+  const context = { newUuid: randomUUID, newMac: drawMacs(networks), vgName, zfsPool };
   const planned: Parts = {
     nics: changeNics(instance, opcode.nics, context),
     disks: changeDisks(instance, opcode.disks, context),

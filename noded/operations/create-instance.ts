@@ -58,7 +58,7 @@ export function createInstanceHandler(
         nodeName,
         newUuid: randomUUID,
         newMac: drawMacs(await clusters.listNetworks()),
-        vgName: cluster.vgName,
+        ...{ vgName: cluster.vgName, zfsPool: cluster.zfsPool },
       });
       refuseMissingSecrets(`the package of '${opcode.name}' needs its whole login`, {
         osParameters: [],

@@ -1,3 +1,4 @@
+import { hasVolumes } from '#shared/contract/disk-template.ts';
 import { readFile, realpath, stat } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { zstdCompress } from 'node:zlib';
@@ -31,8 +32,8 @@ export async function dumpWhole(
   );
   let sizeBytes = 0;
   let takenInAll = 0;
-  for (const [disk, { vg, sizeBytes: diskBytes }] of instance.disks.entries()) {
-    const deviceBytes = vg === undefined ? null : diskBytes;
+  for (const [disk, { sizeBytes: diskBytes }] of instance.disks.entries()) {
+    const deviceBytes = hasVolumes(instance.diskTemplate) ? diskBytes : null;
     const to = unfinished.wholePath(disk);
     // Of a volume udev makes links.
     const path = disks.pathOf(instance, disk);

@@ -5,6 +5,7 @@ import { AppError } from '#shared/errors/app-error.ts';
 import { createArrivalClient } from '../cluster/arrival-client.ts';
 import { moveInstance } from '../cluster/move-instance.ts';
 import { lvmErrors } from '../disks/volumes/lvm-errors.ts';
+import { zfsErrors } from '../disks/volumes/zfs-errors.ts';
 import type { Peers } from '../peers/ask-peer.ts';
 import type { JobHandler } from '../jobs/job-handler.ts';
 import { noNode } from '../records/node-registry.ts';
@@ -89,6 +90,7 @@ export function refuseInstalling({ name, installState }: InstanceRecord): void {
 export function refuseShared(instance: InstanceRecord): void {
   const { name, diskTemplate } = instance;
   if (diskTemplate === 'plain') throw lvmErrors.notDone(instance, 'moved');
+  if (diskTemplate === 'zfs') throw zfsErrors.notDone(instance, 'moved');
   if (diskTemplate !== 'sharedfile') return;
   throw new AppError('NOT_SUPPORTED', `'${name}' has shared disks, which do not move`, {
     details: { name },

@@ -55,6 +55,7 @@ export interface OperationDependencies {
   readonly outcomes: Pick<Outcomes, 'noteRemoval' | 'endRemoval' | 'removalOf'>;
   readonly disks: InstanceDisks;
   readonly lvm: AskedVolumes;
+  readonly zfs: AskedVolumes;
   readonly snapshots: SnapshotDisks;
   readonly moving: MovingDisks;
   readonly leases: ForeignLeases;

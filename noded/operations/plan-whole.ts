@@ -1,3 +1,4 @@
+import { hasVolumes } from '#shared/contract/disk-template.ts';
 import { isDeepStrictEqual } from 'node:util';
 import { imageReference } from '#shared/contract/image-catalogue.ts';
 import { MAX_SOURCE_LENGTH } from '#shared/contract/machine-parameters.ts';
@@ -57,8 +58,11 @@ export function planWhole(
     channelNicUuid: context.newUuid(),
     nics,
     // What was in volumes becomes files.
-    diskTemplate: instance.diskTemplate === 'plain' ? 'file' : instance.diskTemplate,
-    disks: instance.disks.map((disk) => ({ ...disk, uuid: context.newUuid(), vg: undefined })),
+    diskTemplate: hasVolumes(instance.diskTemplate) ? 'file' : instance.diskTemplate,
+    disks: instance.disks.map(({ name, sizeBytes, port }) => ({
+      ...{ uuid: context.newUuid(), name, sizeBytes },
+      ...(port !== undefined && { port }),
+    })),
     tags: opcode.tags.length > 0 ? opcode.tags : instance.tags,
     beparams: mergeSettings(instance.beparams, opcode.beparams),
     hvparams: mergeSettings(kept.hvparams, opcode.hvparams),

@@ -1,3 +1,4 @@
+import { hasVolumes } from '#shared/contract/disk-template.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { OsSelection } from './os-registry.ts';
 import { planScriptEnvironment, type ScriptOperation } from './script-environment.ts';
@@ -39,7 +40,7 @@ export function planInstanceEnvironment(input: InstanceEnvironmentInput): Record
       name: disk.name,
       access: 'rw',
       backend:
-        input.runsIn === 'appliance' || instance.diskTemplate === 'plain' ? 'block' : 'file:loop',
+        input.runsIn === 'appliance' || hasVolumes(instance.diskTemplate) ? 'block' : 'file:loop',
     })),
     nics: instance.nics,
     debugLevel: 0,

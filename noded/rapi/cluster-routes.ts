@@ -114,7 +114,8 @@ async function describeCluster(
     enabled_disk_templates: diskTemplate.options.filter(
       (one) =>
         (one !== 'sharedfile' || cluster.sharedFileStorageDir !== undefined) &&
-        (one !== 'plain' || cluster.vgName !== undefined),
+        (one !== 'plain' || cluster.vgName !== undefined) &&
+        (one !== 'zfs' || cluster.zfsPool !== undefined),
     ),
     volume_group_name: cluster.vgName?.split('/')[0] ?? null,
     file_storage_dir: scope === null ? disksDir : null,

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { launchDefaults, lowSpacePercent, serviceProtocol } from './cluster-settings.ts';
-import { volumePlace } from './disk-template.ts';
+import { volumePlace, zfsDataset } from './disk-template.ts';
 import { hookBook } from './hook-book.ts';
 import { imageKey } from './image-keys.ts';
 import { NO_FLAGS, nodeFlags } from './node-flags.ts';
@@ -156,6 +156,8 @@ export const clusterRecord = z.object({
   sharedFileStorageDir: z.string().optional(),
   /** Where new disks of the template `plain` are made. Absent: nowhere. */
   vgName: volumePlace.optional(),
+  /** In which dataset new disks of the template `zfs` are made. Absent: nowhere. */
+  zfsPool: zfsDataset.optional(),
   /** Where less of a file system is free, jobs and the doctor warn. Absent: the usual. */
   lowSpacePercent: lowSpacePercent.optional(),
   maxImageBytes: z.number().int().positive().optional(),

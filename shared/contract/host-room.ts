@@ -1,5 +1,11 @@
 import { z } from 'zod';
 
+const volumeRoom = z.object({
+  sizeBytes: z.number().nonnegative(),
+  freeBytes: z.number().nonnegative(),
+});
+export type VolumeRoom = z.infer<typeof volumeRoom>;
+
 /** What the host of a node has for instances, and what of it nobody uses now. */
 export const hostRoom = z.object({
   cpus: z.number().int().nonnegative(),
@@ -9,9 +15,9 @@ export const hostRoom = z.object({
   diskBytes: z.number().nonnegative(),
   diskFreeBytes: z.number().nonnegative(),
   /** Of the volume group for new disks of the template `plain`; undefined: it has none. */
-  volumes: z
-    .object({ sizeBytes: z.number().nonnegative(), freeBytes: z.number().nonnegative() })
-    .optional(),
+  volumes: volumeRoom.optional(),
+  /** Of the ZFS dataset for new disks of the template `zfs`; undefined: it has none. */
+  zvols: volumeRoom.optional(),
 });
 export type HostRoom = z.infer<typeof hostRoom>;
 

@@ -3,7 +3,7 @@ import { applianceInForce } from './appliance-choice.ts';
 import { autostart, DEFAULT_AUTOSTART } from './autostart.ts';
 import { bootEnvName } from './boot-env.ts';
 import { bootReport } from './boot-report.ts';
-import { diskTemplate, volumeGroupName } from './disk-template.ts';
+import { diskTemplate, volumeGroupName, zfsDataset } from './disk-template.ts';
 import { hostKeys, knownHostKeys, loginUser, sshInfo } from './host-keys.ts';
 import { hostRoom } from './host-room.ts';
 import { hookFiles } from './hooks.ts';
@@ -91,6 +91,8 @@ export const instanceDisk = z.object({
   vg: volumeGroupName.optional(),
   /** The thin pool of that group that its blocks come from. Absent: it has extents of its own. */
   pool: volumeGroupName.optional(),
+  /** Of the template `zfs`: the dataset that its volume is in. */
+  dataset: zfsDataset.optional(),
 });
 /** Each takes the blocks that were changed since. */
 export const MAX_SNAPSHOTS = 64;

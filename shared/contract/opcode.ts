@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { applianceName } from './appliance-manifest.ts';
 import { bootEnvName } from './boot-env.ts';
 import { bootContent, bootObject } from './boot-objects.ts';
-import { diskTemplate, volumePlace } from './disk-template.ts';
+import { diskTemplate, volumePlace, zfsDataset } from './disk-template.ts';
 import { autostartChanges } from './autostart.ts';
 import {
   exposedServiceChanges,
@@ -491,6 +491,8 @@ export const clusterModify = z.strictObject({
   sharedFileStorageDir: remoteFolder.nullable().optional(),
   /** Volume group, or thin pool, of new disks of the template `plain`; `null`: none. */
   vgName: volumePlace.nullable().optional(),
+  /** ZFS pool, or dataset, of new disks of the template `zfs`; `null`: none. */
+  zfsPool: zfsDataset.nullable().optional(),
   /** Where less of a file system is free, jobs and the doctor warn; 0: never. */
   lowSpacePercent: lowSpacePercent.optional(),
   /** What, beside the internet, URLs of the remote API may lead to; replaces what there is. */

@@ -59,7 +59,7 @@ const lines: readonly (readonly [string, readonly string[]])[] = [
   ['gnt-instance add --os-type ', ['debian+bookworm', 'debian+trixie', 'noop']],
   ['gnt-instance add --os-type=deb', ['debian+bookworm', 'debian+trixie']],
   ['gnt-instance add --seed-disk=', ['yes', 'no']],
-  ['gnt-instance add -t ', ['file', 'sharedfile', 'plain', 'diskless']],
+  ['gnt-instance add -t ', ['file', 'sharedfile', 'plain', 'zfs', 'diskless']],
   ['gnt-job watch 3', ['31']],
   ['gnt-node info n', ['node1']],
 ];

@@ -27,6 +27,7 @@ export interface ClusterOptions extends SubmitOptions {
   readonly remoteFolders?: string;
   readonly sharedFileStorageDir?: string;
   readonly vgName?: string;
+  readonly zfsPool?: string;
   /** Percent; 0 is none. */
   readonly lowSpace?: number;
   readonly remoteHosts?: string;
@@ -185,6 +186,7 @@ function composeChanges(options: ClusterOptions, values: ValueSource): ClusterCh
       sharedFileStorageDir: orTakenBack(options.sharedFileStorageDir),
     }),
     ...(options.vgName !== undefined && { vgName: orTakenBack(options.vgName) }),
+    ...(options.zfsPool !== undefined && { zfsPool: orTakenBack(options.zfsPool) }),
     ...(options.lowSpace !== undefined && { lowSpacePercent: options.lowSpace }),
     ...(options.remoteHosts !== undefined && { remoteHosts: listOrNone(options.remoteHosts) }),
     ...(options.imageCa !== undefined && { imageCa: readCa(options.imageCa, values) }),
@@ -295,6 +297,7 @@ export async function runClusterInfo(
     { key: 'Network of launch', value: cluster.launchDefaults?.net ?? 'mode=user' },
     { key: 'Folder for shared disks', value: cluster.sharedFileStorageDir ?? 'none' },
     { key: 'Volume group', value: cluster.vgName ?? 'none' },
+    { key: 'ZFS pool', value: cluster.zfsPool ?? 'none' },
     { key: 'Warns of low space', value: describeLowSpace(cluster) },
     {
       key: 'Folders for the remote API',

@@ -85,6 +85,11 @@ function clusterOptions(): readonly OptionMaker[] {
       'LVM volume group, or a thin pool in it, on each node that has it, for new disks of the disk template plain; none takes it back, and the disks that there are stay where they are',
       { group },
     ),
+    option(
+      '--zfs-pool <pool[/dataset]>',
+      'ZFS pool, or a dataset in it, on each node that has it, for new disks of the disk template zfs; none takes it back, and the disks that there are stay where they are',
+      { group },
+    ),
     wholeNumber(
       '--low-space <percent>',
       'warn, after a job that promises disk space and in gnt-node doctor, where less of a file system is free (10) or the disks may grow beyond it; 0: never after a job',

@@ -244,10 +244,10 @@ export function diskOptions(): readonly OptionMaker[] {
   return [
     option(
       '-t, --disk-template <template>',
-      'file: sparse raw files (default); sharedfile: the same in the folder that all nodes have; plain: LVM volumes, thin ones or not, as gnt-cluster modify --vg-name says, which are not copied, moved, migrated or taken over by failover, and are kept in snapshots where they are thin; diskless: no disk',
+      'file: sparse raw files (default); sharedfile: the same in the folder that all nodes have; plain: LVM volumes, thin ones or not, as gnt-cluster modify --vg-name says, which are not copied, moved, migrated or taken over by failover, and are kept in snapshots where they are thin; zfs: the same with ZFS volumes, all of them thin, in the pool or dataset that gnt-cluster modify --zfs-pool names; diskless: no disk',
       {
         group,
-        choices: ['file', 'sharedfile', 'plain', 'diskless'],
+        choices: ['file', 'sharedfile', 'plain', 'zfs', 'diskless'],
       },
     ),
     option('-s, --os-size <size>', 'one disk of this size: 10G, 512M; MiB without a unit', {

@@ -22,7 +22,7 @@ export function addSnapshots(program: Command, context: Context): void {
     completeArguments: ['instance'],
     summary: 'keep a moment of the disks, of a running instance too',
     description:
-      'All disks in the same moment, sharing their blocks with the snapshot: that takes no room but for what is changed later. Disks that are files need a file system that can share blocks (btrfs, xfs), LVM volumes a thin pool. On other file systems, --copy copies all that the disks hold; LVM volumes outside of a pool are refused. The guest of a running instance stands still for it, for milliseconds with files, for some tenths of a second for each disk with LVM, for as long as it takes with --copy; what it has in memory is not in the snapshot, which is like its disks after a power cut. What the guest keeps on its disks is in it, its secrets included; nothing else is.',
+      'All disks in the same moment, sharing their blocks with the snapshot: that takes no room but for what is changed later. Disks that are files need a file system that can share blocks (btrfs, xfs), LVM volumes a thin pool; ZFS volumes nothing. On other file systems, --copy copies all that the disks hold; LVM volumes outside of a pool are refused. The guest of a running instance stands still for it, for milliseconds with files, for some tenths of a second for each disk with LVM and ZFS, for as long as it takes with --copy; what it has in memory is not in the snapshot, which is like its disks after a power cut. What the guest keeps on its disks is in it, its secrets included; nothing else is.',
     options: [
       option(
         '--copy',

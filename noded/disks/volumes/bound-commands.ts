@@ -33,17 +33,30 @@ export interface Change {
   readonly isMortal?: boolean;
 }
 
+/** Whose commands, for those who wait for them. */
+export type CommandsOf = keyof typeof HINTS;
+
+/** Of a command that begins by `env` the kernel's answer is that one's status (env(1)). */
+export const NOT_FOUND = 127;
+
 const PATIENCE: Patience = { readMs: 30_000, changeMs: 180_000 };
 const ENVIRONMENT = { LVM_SUPPRESS_FD_WARNINGS: '1' };
-const HINT =
-  'mostly a device below it does not answer (journalctl -k, dmsetup info), or another command of LVM has it locked (ps -C lvm); nobody ends it: do the same again when it has ended, what is there is looked at anew';
+const AGAIN =
+  'nobody ends it: do the same again when it has ended, what is there is looked at anew';
+const HINTS = {
+  LVM: `mostly a device below it does not answer (journalctl -k, dmsetup info), or another command of LVM has it locked (ps -C lvm); ${AGAIN}`,
+  ZFS: `mostly a device below it does not answer (journalctl -k, zpool status), or the pool is suspended; ${AGAIN}`,
+} as const;
 
 interface Begun {
   readonly what: string;
   readonly atMs: number;
 }
 
-export function createBoundCommands(patience: Patience = PATIENCE): BoundCommands {
+export function createBoundCommands(
+  of: CommandsOf = 'LVM',
+  patience: Patience = PATIENCE,
+): BoundCommands {
   const overdue = new Set<Begun>();
   const start = async (
     command: string,
@@ -51,7 +64,7 @@ export function createBoundCommands(patience: Patience = PATIENCE): BoundCommand
     waitMs: number,
     isMortal = false,
   ): Promise<string> => {
-    for (const begun of overdue) throw stillThere(begun);
+    for (const begun of overdue) throw stillThere(begun, of);
     const begun = { what: `${command} ${args[0] ?? ''}`, atMs: performance.now() };
     const plan = isMortal ? planMortal(command, args) : { command, args };
     const running = run(plan.command, plan.args, { env: ENVIRONMENT, timeoutMs: null });
@@ -66,7 +79,7 @@ export function createBoundCommands(patience: Patience = PATIENCE): BoundCommand
     // Whoever asked has been told already.
     const forget = (): void => void overdue.delete(begun);
     void running.then(forget, forget);
-    throw tooLong(begun, waitMs);
+    throw tooLong(begun, waitMs, of);
   };
   return {
     read: (command, args) => start(command, args, patience.readMs),
@@ -83,13 +96,13 @@ async function outlast(ms: number, signal: AbortSignal): Promise<null> {
   return null;
 }
 
-function tooLong({ what }: Begun, waitMs: number): AppError {
+function tooLong({ what }: Begun, waitMs: number, of: CommandsOf): AppError {
   const message = `${what} has not ended within ${waitMs / 1000} s, and goes on`;
-  return new AppError('COMMAND_TIMEOUT', message, { details: { command: what }, hint: HINT });
+  return new AppError('COMMAND_TIMEOUT', message, { details: { command: what }, hint: HINTS[of] });
 }
 
-function stillThere({ what, atMs }: Begun): AppError {
+function stillThere({ what, atMs }: Begun, of: CommandsOf): AppError {
   const seconds = Math.round((performance.now() - atMs) / 1000);
-  const message = `${what}, which began ${seconds} s ago, has not ended: nothing of LVM is begun beside it`;
-  return new AppError('COMMAND_TIMEOUT', message, { details: { command: what }, hint: HINT });
+  const message = `${what}, which began ${seconds} s ago, has not ended: nothing of ${of} is begun beside it`;
+  return new AppError('COMMAND_TIMEOUT', message, { details: { command: what }, hint: HINTS[of] });
 }

@@ -1,8 +1,9 @@
-import { AppError } from '#shared/errors/app-error.ts';
+import { stat } from 'node:fs/promises';
+import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { syncPath } from '#shared/files/durable.ts';
 import { CommandFailed } from '#shared/process/run.ts';
 import { MIB } from '#shared/units/bytes.ts';
-import { type BoundCommands, createBoundCommands } from './bound-commands.ts';
+import { type BoundCommands, createBoundCommands, NOT_FOUND } from './bound-commands.ts';
 import { lvmErrors } from './lvm-errors.ts';
 import { GROUP_FIELDS, parseGroups, parseVolumes, VOLUME_FIELDS } from './parse-report.ts';
 import { volumePath } from './volume-names.ts';
@@ -17,20 +18,21 @@ const ZERO_STEP_BYTES = 64 * MIB;
 const MIN_ZEROING_BYTES_PER_MS = 4000;
 
 /** LVM's own commands, for disks of the template `plain`. */
-export function createLvm(commands: BoundCommands = createBoundCommands()): VolumeSystem {
+export function createLvm(commands: BoundCommands = createBoundCommands('LVM')): VolumeSystem {
   const path = ({ group, name }: Named): string => `${group}/${name}`;
   const read = (command: string, ...args: readonly string[]): Promise<string> =>
     orMissing(commands.read('lvm', [command, ...NEVER_INSIDE, ...args]));
   const change = (command: string, ...args: readonly string[]): Promise<string> =>
     orMissing(commands.change('lvm', [command, ...NEVER_INSIDE, ...args]));
   return {
-    ...{ template: 'plain', errors: lvmErrors },
+    ...{ template: 'plain', roomName: 'volumes', errors: lvmErrors },
     placeOf: ({ vg = '', pool }) => ({ group: vg, pool }),
     parsePlace: (place) => {
       const [group = '', pool] = place.split('/');
       return { group, pool };
     },
     pathOf: ({ group, name }) => volumePath(group, name),
+    isThere: ({ group, name }) => isBlockDevice(volumePath(group, name)),
     listGroups: async () => parseGroups(await read('vgs', ...REPORT, '-o', GROUP_FIELDS)),
     listVolumes: async () => parseVolumes(await read('lvs', ...REPORT, '-o', VOLUME_FIELDS)),
     isScanned: async () => {
@@ -77,10 +79,17 @@ export function createLvm(commands: BoundCommands = createBoundCommands()): Volu
   };
 }
 
+async function isBlockDevice(path: string): Promise<boolean> {
+  try {
+    return (await stat(path)).isBlockDevice();
+  } catch (error) {
+    if (systemCodeOf(error) !== 'ENOENT') throw error;
+    return false;
+  }
+}
+
 /** Of extents, of a thin pool's threshold, and of what it notes down. */
 const FULL = /insufficient free|reached threshold|no free space/i;
-/** Of a command that begins by `env` the kernel's answer is that one's status (env(1)). */
-const NOT_FOUND = 127;
 
 /** What is there and failed, or was killed, says so itself. */
 async function orMissing(asked: Promise<string>): Promise<string> {

@@ -1,6 +1,5 @@
-import { stat } from 'node:fs/promises';
 import type { InstanceDisk, InstanceRecord } from '#shared/contract/instance.ts';
-import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
+import { AppError } from '#shared/errors/app-error.ts';
 import { syncPath } from '#shared/files/durable.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { holdDevice } from '../hold-images.ts';
@@ -198,20 +197,6 @@ export function requireAlone(volumes: readonly OwnVolume[], errors: VolumeErrors
     const [first] = volume.dependents;
     if (first !== undefined) throw errors.dependents(volume, first);
   }
-}
-
-/** @throws AppError DISK_MISSING */
-export async function requireDevice(
-  instance: Pick<InstanceRecord, 'name'>,
-  index: number,
-  { path, errors }: { readonly path: string; readonly errors: VolumeErrors },
-): Promise<void> {
-  try {
-    if ((await stat(path)).isBlockDevice()) return;
-  } catch (error) {
-    if (systemCodeOf(error) !== 'ENOENT') throw error;
-  }
-  throw errors.noDevice(instance, index, path);
 }
 
 /** For whoever reads all of it. @throws AppError INSTANCE_STATE: a grow of it was cut off */

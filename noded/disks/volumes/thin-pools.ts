@@ -1,5 +1,6 @@
 import type { InstanceDisk } from '#shared/contract/instance.ts';
 import { MIB } from '#shared/units/bytes.ts';
+import { datasetRoomHint } from './zfs-errors.ts';
 import type { Place, Volume, VolumeErrors } from './volume-system.ts';
 
 /** What many volumes take their blocks from when something is written to them (lvmthin(7)). */
@@ -47,10 +48,23 @@ export function roomHint(path: string): string {
   return `remove instances or snapshots that are not needed, or lvextend --size +10g ${path} (lvs ${path} tells data and metadata: --poolmetadatasize is for the latter)`;
 }
 
-/** Where the blocks of thin disks come from, as GROUP/POOL. Pure. */
-export function poolsOf(disks: readonly Pick<InstanceDisk, 'vg' | 'pool'>[]): readonly string[] {
+/** Where the blocks of thin disks come from. */
+export interface BlockSource {
+  /** Of what kind, and its name. */
+  readonly name: string;
+  /** How it gets room. */
+  readonly hint: string;
+}
+
+/** Thin pools and ZFS datasets, each once. Pure. */
+export function poolsOf(
+  disks: readonly Pick<InstanceDisk, 'vg' | 'pool' | 'dataset'>[],
+): readonly BlockSource[] {
+  const thin = new Set(disks.flatMap(({ vg, pool }) => (pool === undefined ? [] : [`${vg}/${pool}`]))); // prettier-ignore
+  const datasets = new Set(disks.flatMap(({ dataset }) => dataset ?? []));
   return [
-    ...new Set(disks.flatMap(({ vg, pool }) => (pool === undefined ? [] : [`${vg}/${pool}`]))),
+    ...[...thin].map((path) => ({ name: `thin pool ${path}`, hint: roomHint(path) })),
+    ...[...datasets].map((path) => ({ name: `ZFS dataset ${path}`, hint: datasetRoomHint(path) })),
   ];
 }
 

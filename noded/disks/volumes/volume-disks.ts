@@ -8,13 +8,12 @@ import {
   createOwnVolumes,
   type OwnVolumes,
   requireAlone,
-  requireDevice,
   requireRecordedSize,
 } from './own-volumes.ts';
 import { findPools, FULL_SHARE } from './thin-pools.ts';
 import { createVolumeRoom, planRoomBeside } from './volume-room.ts';
 import { findOwn, type OwnVolume, volumeName, type VolumeState } from './volume-names.ts';
-import type { VolumeSystem } from './volume-system.ts';
+import type { Named, VolumeSystem } from './volume-system.ts';
 
 type Disk = InstanceRecord['disks'][number];
 
@@ -38,6 +37,7 @@ export function withVolumes(
 ): InstanceDisks {
   const { template, errors } = system;
   const volumes = createOwnVolumes(system, here);
+  const askRoom = createVolumeRoom(system, here.loadPlace);
   const isOurs = ({ diskTemplate }: Pick<InstanceRecord, 'diskTemplate'>): boolean =>
     diskTemplate === template;
   const diskPath = (disk: Disk): string => pathOfDisk(system, disk, { kind: 'disk' });
@@ -58,12 +58,13 @@ export function withVolumes(
   };
   const activate: InstanceDisks['activate'] = async (instance) => {
     if (!isOurs(instance)) return files.activate(instance);
-    const all = instance.disks.map((disk, index) => {
+    for (const [index, disk] of instance.disks.entries())
+      if (!(await system.isThere(namedOf(system, disk, { kind: 'disk' }))))
+        throw errors.noDevice(instance, index, diskPath(disk));
+    return instance.disks.map((disk, index) => {
       const { name, sizeBytes } = disk;
-      return { ...{ index, name, sizeBytes }, path: diskPath(disk) };
+      return { index, name, sizeBytes, path: diskPath(disk) };
     });
-    for (const { index, path } of all) await requireDevice(instance, index, { path, errors });
-    return all;
   };
   const listDisks = async (instance: Pick<InstanceRecord, 'uuid'>): Promise<readonly OwnVolume[]> =>
     (await volumes.list(instance)).filter(({ state }) => state.kind === 'disk');
@@ -115,7 +116,10 @@ export function withVolumes(
   return {
     ...files,
     ...{ settle, activate, hold, openForInstall },
-    volumeRoom: createVolumeRoom(system, here.loadPlace),
+    volumeRoom: async () => {
+      const room = await askRoom();
+      return { ...(await files.volumeRoom()), ...(room && { [system.roomName]: room }) };
+    },
     isPoolFull: async (instance) => {
       const own = await listToRemove({ files, volumes, template }, instance);
       if (own.length === 0) return files.isPoolFull(instance);
@@ -241,8 +245,12 @@ interface Volumes {
   readonly volumes: OwnVolumes;
 }
 
+function namedOf(system: VolumeSystem, disk: Disk, state: VolumeState): Named {
+  return { group: system.placeOf(disk).group, name: volumeName(disk.uuid, state) };
+}
+
 function pathOfDisk(system: VolumeSystem, disk: Disk, state: VolumeState): string {
-  return system.pathOf({ group: system.placeOf(disk).group, name: volumeName(disk.uuid, state) });
+  return system.pathOf(namedOf(system, disk, state));
 }
 
 function volumesInPlace({ system, volumes }: Volumes, instance: InstanceRecord): InstallDisks {

@@ -64,6 +64,11 @@ export function volumePath(group: string, name: string): string {
   return `/dev/${group}/${name}`;
 }
 
+/** Of a snapshot nobody opens a volume. */
+export function isOfSnapshot(name: string): boolean {
+  return /\.snapshot(?:ting)?-/.test(name);
+}
+
 /** Nothing of somebody else's, whatever else is in the group. Pure. */
 export function findOwn(volumes: readonly Volume[]): readonly OwnVolume[] {
   return volumes.flatMap((volume) => {

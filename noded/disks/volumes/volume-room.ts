@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { HostRoom } from '#shared/contract/host-room.ts';
+import type { VolumeRoom } from '#shared/contract/host-room.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
 import type { RoomBeside } from '../instance-disks.ts';
 import { type PlacedDisk, requireGroup } from './check-group.ts';
@@ -7,7 +7,6 @@ import { findPools, neededInPool, type ThinPool } from './thin-pools.ts';
 import type { OwnVolume } from './volume-names.ts';
 import type { Place, VolumeErrors, VolumeGroup, VolumeSystem } from './volume-system.ts';
 
-type VolumeRoom = HostRoom['volumes'];
 type AskedForRoom = Pick<VolumeSystem, 'listGroups' | 'listVolumes' | 'parsePlace'>;
 
 /** How old an answer may be. Who needs room is asked again when it is taken. */
@@ -16,14 +15,14 @@ const FIRST_MS = 2000;
 
 /**
  * The room of the group, or thin pool, for new disks, from memory: who asks for the room of a node,
- * mostly for disks in files, waits for no LVM.
+ * mostly for disks in files, waits for no LVM and no ZFS.
  * @param loadPlace as the cluster names it
  */
 export function createVolumeRoom(
   system: AskedForRoom,
   loadPlace: () => Promise<string | undefined>,
-): () => Promise<VolumeRoom> {
-  let known: VolumeRoom;
+): () => Promise<VolumeRoom | undefined> {
+  let known: VolumeRoom | undefined;
   let asked: { readonly atMs: number; readonly answer: Promise<void> } | undefined;
   let isAsking = false;
   const ask = async (): Promise<void> => {
@@ -49,7 +48,10 @@ export function createVolumeRoom(
   };
 }
 
-async function measure(system: AskedForRoom, place: string | undefined): Promise<VolumeRoom> {
+async function measure(
+  system: AskedForRoom,
+  place: string | undefined,
+): Promise<VolumeRoom | undefined> {
   if (place === undefined) return undefined;
   const { group, pool } = system.parsePlace(place);
   const found =

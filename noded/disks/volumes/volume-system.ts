@@ -21,7 +21,7 @@ export interface Volume {
   readonly tags: readonly string[];
   /** The volume that it is a snapshot of; empty: of none. */
   readonly origin: string;
-  /** Its device is there. */
+  /** Its device is there, and nothing of it is left to be done. */
   readonly isActive: boolean;
   /** The thin pool that its blocks come from; empty: it has extents of its own. */
   readonly pool: string;
@@ -54,12 +54,16 @@ export interface Place {
  */
 export interface VolumeSystem {
   /** Of disks that are its volumes. */
-  readonly template: 'plain';
+  readonly template: 'plain' | 'zfs';
+  /** What the room for new ones is called where nodes tell what they have. */
+  readonly roomName: 'volumes' | 'zvols';
   readonly errors: VolumeErrors;
-  placeOf(disk: Pick<InstanceDisk, 'vg' | 'pool'>): Place;
+  placeOf(disk: Pick<InstanceDisk, 'vg' | 'pool' | 'dataset'>): Place;
   /** Of a place as the cluster names it for new disks. */
   parsePlace(place: string): Place;
   pathOf(volume: Named): string;
+  /** Whether its device is there, and is that volume's. */
+  isThere(volume: Named): Promise<boolean>;
   /** @throws AppError HOST_PREREQUISITE: it is not installed */
   listGroups(): Promise<readonly VolumeGroup[]>;
   /** All there are, whosoever. @throws AppError HOST_PREREQUISITE */

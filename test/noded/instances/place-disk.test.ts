@@ -7,9 +7,13 @@ import { placeOf } from '../../../noded/instances/place-disk.ts';
 import { instanceRecord } from '../support/records.ts';
 
 test('only a disk of the template plain is in a volume group, and needs one', () => {
-  assert.deepEqual(placeOf('file', 'xenvg'), {});
-  assert.deepEqual(placeOf('plain', 'xenvg'), { vg: 'xenvg' });
-  assert.throws(() => placeOf('plain', undefined), { code: 'NOT_SUPPORTED', hint: /--vg-name/ });
+  const places = { vgName: 'xenvg', zfsPool: 'tank/vms' };
+  assert.deepEqual(placeOf('file', places), {});
+  assert.deepEqual(placeOf('plain', places), { vg: 'xenvg' });
+  assert.throws(() => placeOf('plain', { zfsPool: 'tank' }), {
+    code: 'NOT_SUPPORTED',
+    hint: /--vg-name/,
+  });
   assert.throws(() => instanceRecord({ diskTemplate: 'plain' }), { code: 'NOT_SUPPORTED' });
 });
 

@@ -43,7 +43,7 @@ const slowly = (folder: string): string =>
 
 test('a change that takes too long is told, goes on, and nothing begins beside it', async (t) => {
   const folder = await makeFolder(t);
-  const commands = createBoundCommands(PATIENCE);
+  const commands = createBoundCommands('LVM', PATIENCE);
   await assert.rejects(commands.change('sh', ['-c', slowly(folder)]), {
     code: 'COMMAND_TIMEOUT',
     message: 'sh -c has not ended within 0.3 s, and goes on',
@@ -61,8 +61,8 @@ test('a change that takes too long is told, goes on, and nothing begins beside i
 test('reading has a bound, and one that hangs is waited for once', async (t) => {
   const folder = await makeFolder(t);
   const lvm = createLvm({
-    ...createBoundCommands(PATIENCE),
-    read: createBoundCommands(PATIENCE).read.bind(null, 'sh', ['-c', slowly(folder)]),
+    ...createBoundCommands('LVM', PATIENCE),
+    read: createBoundCommands('LVM', PATIENCE).read.bind(null, 'sh', ['-c', slowly(folder)]),
   });
   await assert.rejects(lvm.listVolumes(), { code: 'COMMAND_TIMEOUT', message: /within 0.3 s/ });
   for (let many = 0; many < 20; many += 1) {

@@ -1,0 +1,153 @@
+import { z } from 'zod';
+import { MIB } from '#shared/units/bytes.ts';
+import type { Volume, VolumeGroup } from './volume-system.ts';
+
+/** `-p` prints numbers, and `-` of what a kind of dataset does not have. */
+const bytes = z.string().regex(/^\d{1,16}$/).transform(Number); // prettier-ignore
+const absent = z.literal('-').transform(() => null);
+const text = z.string().min(1);
+/** A property that an administrator may give any value: one that is none of ours means nothing. */
+const property = z.union([absent, text]);
+
+const dataset = z.object({
+  name: text,
+  type: z.enum(['filesystem', 'volume']),
+  guid: z.string().regex(/^\d{1,20}$/),
+  used: bytes,
+  available: bytes,
+  referenced: bytes,
+  volsize: z.union([absent, bytes]),
+  'gnt:instance': property,
+  'gnt:node': property,
+});
+const snapshot = z.object({
+  name: text,
+  /** Whether it goes by itself with the last clone of it. */
+  defer_destroy: z.enum(['on', 'off']),
+  clones: z.string(),
+});
+
+export const DATASET_FIELDS = Object.keys(dataset.shape).join(',');
+export const SNAPSHOT_FIELDS = Object.keys(snapshot.shape).join(',');
+
+export type Dataset = z.infer<typeof dataset>;
+
+export interface ZfsSnapshot {
+  /** The dataset that it is of, with its path. */
+  readonly of: string;
+  readonly name: string;
+  readonly isGoing: boolean;
+  /** Datasets with their paths. */
+  readonly clones: readonly string[];
+}
+
+/** @throws Error, ZodError: it is no report of zfs list -Hp */
+export function parseDatasets(report: string): readonly Dataset[] {
+  return rowsOf(report, Object.keys(dataset.shape)).map((row) => dataset.parse(row));
+}
+
+/** @throws Error, ZodError */
+export function parseSnapshots(report: string): readonly ZfsSnapshot[] {
+  return rowsOf(report, Object.keys(snapshot.shape)).map((row) => {
+    const { name: path, defer_destroy: going, clones } = snapshot.parse(row);
+    const [of = '', name = ''] = path.split('@');
+    const cloned = clones.split(',').filter((clone) => clone !== '' && clone !== '-');
+    return { of, name, isGoing: going === 'on', clones: cloned };
+  });
+}
+
+/** Datasets that volumes can be in. Pure. */
+export function groupsOf(datasets: readonly Dataset[]): readonly VolumeGroup[] {
+  return datasets
+    .filter(({ type }) => type === 'filesystem')
+    .map(({ name, guid, used, available }) => ({
+      ...{ name, uuid: guid, sizeBytes: used + available, freeBytes: available },
+      // Of any block size that a volume may have, as the sizes are that users give.
+      extentBytes: MIB,
+    }));
+}
+
+/**
+ * The volumes, what each dataset has room for, which is told as a pool, and administrators'
+ * snapshots. Pure.
+ * @param hasDevice whether the device of a volume is there that has one
+ */
+export function volumesOf(
+  datasets: readonly Dataset[],
+  snapshots: readonly ZfsSnapshot[],
+  hasDevice: (path: string) => boolean,
+): readonly Volume[] {
+  const guids = new Map(datasets.map(({ name, guid }) => [name, guid]));
+  const common = (path: string) => {
+    const group = parentOf(path);
+    return { group, groupUuid: guids.get(group) ?? '', name: path.slice(group.length + 1) };
+  };
+  const owes = new Set(snapshots.filter(isLeft).map(({ of }) => of));
+  return [
+    ...datasets.filter(({ type }) => type === 'filesystem').map(roomOf),
+    ...datasets.flatMap((one) => {
+      if (one.volsize === null) return [];
+      const properties = [one['gnt:instance'], one['gnt:node']];
+      const tags = ['gnt:instance', 'gnt:node'].map((key, at) => `${key}=${properties[at] ?? ''}`);
+      return [
+        {
+          ...{ ...common(one.name), ...NO_POOL, sizeBytes: one.volsize, origin: '' },
+          tags: tags.filter((_, at) => properties[at] != null),
+          isActive: hasDevice(one.name) && !owes.has(one.name),
+          pool: poolOf(one.name),
+          dataShare: Math.min(1, one.referenced / Math.max(1, one.volsize)),
+        },
+      ];
+    }),
+    ...snapshots
+      .filter(({ name }) => !isOurs(name))
+      .map(({ of, name }) => {
+        const { group, groupUuid, name: origin } = common(of);
+        const own = { group, groupUuid, name: `${origin}@${name}`, origin, tags: [] };
+        return { ...NO_POOL, ...own, sizeBytes: 0, isActive: false };
+      }),
+  ];
+}
+
+const NO_POOL = {
+  ...{ pool: '', isPool: false, isZeroing: true, dataShare: null, usedShare: null },
+} as const;
+
+function roomOf({ name, guid, used, available }: Dataset): Volume {
+  const sizeBytes = used + available;
+  const share = sizeBytes === 0 ? 1 : used / sizeBytes;
+  return {
+    ...{ ...NO_POOL, group: name, groupUuid: guid, name: poolOf(name), isPool: true },
+    ...{ sizeBytes, tags: [], origin: '', isActive: true, dataShare: share, usedShare: share },
+  };
+}
+
+/** Snapshots that a clone needs, which this product makes. */
+export const OWN_SNAPSHOT = 'gnt-';
+
+/** One that whoever made it was to give up for its clone to keep, and did not. */
+export function isLeft({ name, isGoing }: ZfsSnapshot): boolean {
+  return isOurs(name) && !isGoing;
+}
+
+export function isOurs(snapshotName: string): boolean {
+  return snapshotName.startsWith(OWN_SNAPSHOT);
+}
+
+/** The pool of a dataset. */
+export function poolOf(path: string): string {
+  return path.split('/')[0] ?? '';
+}
+
+function parentOf(path: string): string {
+  return path.slice(0, Math.max(0, path.lastIndexOf('/')));
+}
+
+function rowsOf(report: string, fields: readonly string[]): readonly Record<string, string>[] {
+  const lines = report.split('\n').filter((line) => line !== '');
+  return lines.map((line) => {
+    const values = line.split('\t');
+    if (values.length !== fields.length) throw new Error(`zfs list printed '${line}'`);
+    return Object.fromEntries(fields.map((field, at) => [field, values[at] ?? '']));
+  });
+}

@@ -1,0 +1,229 @@
+import { randomUUID } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { realpath, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
+import { CommandFailed } from '#shared/process/run.ts';
+import { type BoundCommands, createBoundCommands, NOT_FOUND } from './bound-commands.ts';
+import { looksAt } from './lvm-filter.ts';
+import { isOfSnapshot } from './volume-names.ts';
+import type { Named, VolumeSystem } from './volume-system.ts';
+import { datasetRoomHint, zfsErrors } from './zfs-errors.ts';
+import {
+  DATASET_FIELDS,
+  groupsOf,
+  isLeft,
+  isOurs,
+  OWN_SNAPSHOT,
+  parseDatasets,
+  parseSnapshots,
+  poolOf,
+  SNAPSHOT_FIELDS,
+  volumesOf,
+  type Dataset,
+  type ZfsSnapshot,
+} from './zfs-report.ts';
+
+const ZVOLS = '/dev/zvol';
+/** What udev's own rule asks for the name of a device. */
+const ZVOL_ID = '/lib/udev/zvol_id';
+const DEVICE = /^\/dev\/zd\d+$/;
+/** In which udev names a device; a host that is busy takes seconds. */
+const NAMED_WITHIN_MS = 30_000;
+const LOOK_MS = 50;
+/** Of one that udev looks at in this moment. */
+const BUSY_TRIES = 10;
+const BUSY_WAIT_MS = 500;
+
+/** ZFS' own commands, for disks of the template `zfs`: volumes that take no room beforehand. */
+export function createZfs(commands: BoundCommands = createBoundCommands('ZFS')): VolumeSystem {
+  const read = (command: string, ...args: readonly string[]): Promise<string> =>
+    orMissing(commands.read('zfs', [command, ...args]));
+  const change = (command: string, ...args: readonly string[]): Promise<string> =>
+    orMissing(commands.change('zfs', [command, ...args]));
+  const listDatasets = async (): Promise<readonly Dataset[]> =>
+    parseDatasets(await read('list', '-Hp', '-t', 'filesystem,volume', '-o', DATASET_FIELDS));
+  const isNamed = async (path: string): Promise<boolean> => {
+    try {
+      const device = await realpath(join(ZVOLS, path));
+      if (!DEVICE.test(device) || !(await stat(device)).isBlockDevice()) return false;
+      // A name that udev has not taken away yet leads to what has the device's number by now.
+      return (await commands.read(ZVOL_ID, [device])).trim() === path;
+    } catch (error) {
+      if (systemCodeOf(error) === 'ENOENT' || error instanceof CommandFailed) return false;
+      throw error;
+    }
+  };
+  const untilNamed = async (path: string): Promise<void> => {
+    const endMs = performance.now() + NAMED_WITHIN_MS;
+    while (!(await isNamed(path))) {
+      if (performance.now() > endMs) throw unnamed(path);
+      await sleep(LOOK_MS);
+    }
+  };
+  const listSnapshots = async (depth: number, paths: readonly string[]) =>
+    parseSnapshots(
+      await read('list', '-Hp', '-t', 'snapshot', ...['-o', SNAPSHOT_FIELDS, '-s', 'createtxg'], ...['-d', `${depth}`, ...paths]), // prettier-ignore
+    );
+  /** From then on it goes with the last clone of it; one that has none, at once. */
+  const giveUp = ({ of, name }: Pick<ZfsSnapshot, 'of' | 'name'>): Promise<string> =>
+    change('destroy', '-d', `${of}@${name}`);
+  const giveUpLeft = async (path: string): Promise<void> => {
+    for (const left of (await listSnapshots(1, [path])).filter(isLeft)) await giveUp(left);
+  };
+  /** What was made of it stays, and has from then on what they share. */
+  const handOver = async (path: string): Promise<void> => {
+    for (;;) {
+      const cloned = (await listSnapshots(1, [path])).filter(({ clones }) => clones.length > 0);
+      const last = cloned.findLast(({ name }) => isOurs(name));
+      const [heir] = last?.clones ?? [];
+      if (heir === undefined) return;
+      await change('promote', heir);
+    }
+  };
+  const destroy = async (path: string): Promise<void> => {
+    for (let tries = 1; ; tries += 1) {
+      try {
+        await change('destroy', path);
+        return;
+      } catch (error) {
+        const isBusy = error instanceof CommandFailed && BUSY.test(error.stderr);
+        if (!isBusy || tries === BUSY_TRIES) throw error;
+        await sleep(BUSY_WAIT_MS);
+      }
+    }
+  };
+  return {
+    ...{ template: 'zfs', roomName: 'zvols', errors: zfsErrors },
+    placeOf: ({ dataset = '' }) => ({ group: dataset, pool: poolOf(dataset) }),
+    parsePlace: (dataset) => ({ group: dataset, pool: poolOf(dataset) }),
+    pathOf: (volume) => join(ZVOLS, pathOf(volume)),
+    isThere: (volume) => isNamed(pathOf(volume)),
+    listGroups: async () => groupsOf(await listDatasets()),
+    listVolumes: async () => {
+      const datasets = await listDatasets();
+      const groups = new Set(
+        datasets.flatMap((one) =>
+          one['gnt:instance'] === null || one.volsize === null ? [] : [groupOf(one.name)],
+        ),
+      );
+      const snapshots = groups.size === 0 ? [] : await listSnapshots(2, [...groups]);
+      return volumesOf(datasets, snapshots, (path) => existsSync(join(ZVOLS, path)));
+    },
+    isScanned: async () => {
+      const full = ['--typeconfig', 'full', 'devices/filter', 'devices/global_filter'];
+      try {
+        // Any of them has names like these.
+        const config = await commands.read('lvm', ['lvmconfig', ...full]);
+        return looksAt(config, ['/dev/zd0', '/dev/zvol/pool/disk', '/dev/pool/disk']);
+      } catch (error) {
+        if (error instanceof CommandFailed && error.exitStatus === NOT_FOUND) return false;
+        throw error;
+      }
+    },
+    create: async ({ group, name, sizeBytes, tags }) => {
+      const path = pathOf({ group, name });
+      // Partitions that a guest makes are none of the host's.
+      const how = ['-s', '-V', `${sizeBytes}`, '-o', 'volmode=dev', ...labelsOf(tags)];
+      await orFull(group, change('create', ...how, path));
+      await untilNamed(path);
+    },
+    clone: async (origin, { name, tags, isActive }) => {
+      const of = pathOf(origin);
+      const made = pathOf({ group: origin.group, name });
+      const snapshot = { of, name: `${OWN_SNAPSHOT}${randomUUID()}` };
+      const how = ['-o', `volmode=${isActive ? 'dev' : 'none'}`, ...labelsOf(tags)];
+      await orFull(origin.group, change('snapshot', `${of}@${snapshot.name}`));
+      try {
+        await orFull(origin.group, change('clone', ...how, `${of}@${snapshot.name}`, made));
+      } finally {
+        await giveUp(snapshot);
+      }
+      if (isActive) await untilNamed(made);
+    },
+    extend: async (volume, sizeBytes) => {
+      await orFull(volume.group, change('set', `volsize=${sizeBytes}`, pathOf(volume)));
+    },
+    rename: async (volume, name) => {
+      const to = pathOf({ group: volume.group, name });
+      await change('rename', pathOf(volume), to);
+      if (!isOfSnapshot(name)) await untilNamed(to);
+    },
+    remove: async (volume) => {
+      const path = pathOf(volume);
+      await handOver(path);
+      // Those without a clone: what is of others is not among them, and keeps the volume.
+      for (const own of (await listSnapshots(1, [path])).filter(({ name }) => isOurs(name)))
+        await giveUp(own);
+      await destroy(path);
+    },
+    activate: async (volume) => {
+      await giveUpLeft(pathOf(volume));
+      await untilNamed(pathOf(volume));
+    },
+    tag: async (volume, what) => {
+      const [key = ''] = 'remove' in what ? what.remove.split('=') : [];
+      if ('add' in what) await change('set', what.add, pathOf(volume));
+      else await change('inherit', key, pathOf(volume));
+    },
+    // Nothing of one is ever what others wrote.
+    zero: () => Promise.reject(new Error('a volume of ZFS was to be zeroed')),
+  };
+}
+
+/** Of a pool, a quota or a reservation. */
+const FULL = /out of space|no space left|quota/i;
+const BUSY = /is busy/i;
+const NOT_LOADED = /modules? (?:are|is) not loaded|modprobe zfs|\/dev\/zfs/i;
+
+function pathOf({ group, name }: Named): string {
+  return `${group}/${name}`;
+}
+
+function groupOf(path: string): string {
+  return path.slice(0, Math.max(0, path.lastIndexOf('/')));
+}
+
+function labelsOf(tags: readonly string[]): readonly string[] {
+  return tags.flatMap((tag) => ['-o', tag]);
+}
+
+/** What is there and failed, or was killed, says so itself. */
+async function orMissing(asked: Promise<string>): Promise<string> {
+  try {
+    return await asked;
+  } catch (error) {
+    if (!(error instanceof CommandFailed)) throw error;
+    if (error.exitStatus === NOT_FOUND) {
+      throw new AppError('HOST_PREREQUISITE', 'this node has no ZFS: there is no zfs', {
+        hint: 'apt-get install zfsutils-linux, and zfs-dkms with the headers of the kernel where it has no module (in contrib of Debian)',
+        cause: error,
+      });
+    }
+    if (!NOT_LOADED.test(error.stderr)) throw error;
+    throw new AppError('HOST_PREREQUISITE', "this node's kernel has not loaded ZFS", {
+      hint: 'modprobe zfs (zfs-dkms makes the module for the kernel that runs)',
+      cause: error,
+    });
+  }
+}
+
+async function orFull(dataset: string, done: Promise<unknown>): Promise<void> {
+  try {
+    await done;
+  } catch (error) {
+    if (!(error instanceof CommandFailed) || !FULL.test(error.stderr)) throw error;
+    throw new AppError('DISK_FULL', `the ZFS dataset '${dataset}' has no room for it`, {
+      hint: datasetRoomHint(dataset),
+      cause: error,
+    });
+  }
+}
+
+function unnamed(path: string): AppError {
+  return new AppError('DISK_MISSING', `${join(ZVOLS, path)} is not the volume ${path}`, {
+    details: { path: join(ZVOLS, path) },
+    hint: 'udev makes that name: udevadm trigger --subsystem-match=block, and systemctl status systemd-udevd',
+  });
+}
