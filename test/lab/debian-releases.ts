@@ -89,15 +89,44 @@ const HOST_SETUP = [
  * @returns its path; nothing may be written below it
  */
 export function hostTree(release: HostRelease, packages: readonly string[]): Promise<string> {
+  return makeHost(`host-${release}`, { release, packages, setup: HOST_SETUP, components: 'main' });
+}
+
+/** As Debian's dkms does it when a kernel comes, which is not the one that runs here. */
+const MODULE_SETUP = [
+  `--customize-hook=chroot "$1" sh -ec 'for there in /lib/modules/*; do version=$(basename "$there"); dkms autoinstall -k "$version"; depmod "$version"; modinfo -k "$version" zfs >/var/log/zfs-module; done'`,
+  // Of use to the compiler alone.
+  '--customize-hook=rm -rf "$1"/usr/src/* "$1"/var/lib/dkms/* "$1"/usr/lib/gcc/*',
+];
+
+/** The root of a host with OpenZFS, whose module is compiled for it: minutes of a processor. */
+export function zfsHostTree(packages: readonly string[]): Promise<string> {
+  return makeHost('host-zfs-bookworm', {
+    release: 'bookworm',
+    packages: ['linux-headers-cloud-amd64', 'zfs-dkms', 'zfsutils-linux', ...packages],
+    setup: [...HOST_SETUP, ...MODULE_SETUP],
+    components: 'main contrib',
+  });
+}
+
+interface Host {
+  readonly release: HostRelease;
+  readonly packages: readonly string[];
+  /** Options of mmdebstrap. */
+  readonly setup: readonly string[];
+  readonly components: string;
+}
+
+function makeHost(name: string, { release, packages, setup, components }: Host): Promise<string> {
   const all = [...HOST_PACKAGES, ...packages];
-  return cachedTree(`host-${release}`, [...all, ...HOST_SETUP], (root) =>
+  return cachedTree(name, [...all, ...setup], (root) =>
     makeDebianTree(root, {
       suite: release,
       variant: 'minbase',
       packages: all,
       excludedPaths: [],
-      options: [...HOST_SETUP, '--aptopt=Acquire::Check-Valid-Until "false"'],
-      sources: [`deb ${hostMirror()} ${release} main`],
+      options: [...setup, '--aptopt=Acquire::Check-Valid-Until "false"'],
+      sources: [`deb ${hostMirror()} ${release} ${components}`],
       proxyEnvironment: {},
     }),
   );

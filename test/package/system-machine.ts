@@ -91,10 +91,10 @@ export class SystemMachine implements AsyncDisposable {
     return this.#console;
   }
 
-  /** Runs a shell script in it. */
-  async try(script: string): Promise<CommandResult> {
+  /** Runs a shell script in it. @param withinMs only what hangs reaches it */
+  async try(script: string, withinMs = COMMAND_TIMEOUT_MS): Promise<CommandResult> {
     this.#socket.write(`${Buffer.from(script).toString('base64')}\n`);
-    const heard = await this.#until(new RegExp(`${END} (\\d+)\n`), COMMAND_TIMEOUT_MS);
+    const heard = await this.#until(new RegExp(`${END} (\\d+)\n`), withinMs);
     const end = heard.lastIndexOf(END);
     return { status: Number(heard.slice(end + END.length)), output: heard.slice(0, end).trimEnd() };
   }
