@@ -3,7 +3,7 @@ import { isAppError } from '#shared/errors/app-error.ts';
 import { StoreConflict } from '#shared/store/store-conflict.ts';
 import type { Store, Write } from '#shared/store/store.ts';
 import { MIB } from '#shared/units/bytes.ts';
-import { type Counter, COUNTERS, JOB_NUMBERS, readCounter } from '../records/job-numbers.ts';
+import { type Counter, COUNTERS, JOB_NUMBERS, readCounter } from './job-numbers.ts';
 
 export const JOBS = 'jobs';
 /**

@@ -23,7 +23,7 @@ import {
 } from './instance-claims.ts';
 import { createDepartures, type Departures, planDeparture, planForgotten } from './departures.ts';
 import { isOfNamed, planNamed } from './named-records.ts';
-import { COUNTERS, JOB_NUMBERS, readCounter } from './job-numbers.ts';
+import { COUNTERS, JOB_NUMBERS, readCounter } from '../jobs/job-numbers.ts';
 import { NETWORK_IPS } from './network-repository.ts';
 import { placeInNetworks } from './place-in-networks.ts';
 
