@@ -205,7 +205,7 @@ export function createInstanceDisks(
       await syncPath(disksDir);
     },
     volumeRoom: () => Promise.resolve({}),
-    isPoolFull: () => Promise.resolve(false),
+    isPoolFull: () => Promise.resolve(null),
     listAbsent: () => Promise.resolve([]),
     hasFiles: async ({ uuid }) => {
       const dir = dirOf({ uuid });

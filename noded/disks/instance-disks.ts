@@ -46,8 +46,11 @@ export interface InstanceDisks {
   freeBytes(): Promise<number>;
   /** Size of the file system. */
   totalBytes(): Promise<number>;
-  /** Whether it has volumes in a thin pool that has no room for what its guest writes. */
-  isPoolFull(instance: Pick<InstanceRecord, 'uuid'>): Promise<boolean>;
+  /**
+   * Whether a thin pool with its volumes has no room for what its guest writes; null: it has no
+   * volumes, and what it writes takes room of the file system.
+   */
+  isPoolFull(instance: Pick<InstanceRecord, 'uuid'>): Promise<boolean | null>;
   /** What `remove` leaves, as GROUP/VOLUME: the node has no such group in this moment. */
   listAbsent(
     instance: Pick<InstanceRecord, 'diskTemplate' | 'disks' | 'snapshots'>,

@@ -30,10 +30,11 @@ export async function resumeHalted({ keeper, disks, logger }: ResumeDependencies
   const halted = keeper.list().filter(({ machine }) => machine.halt?.reason === 'disk-full');
   if (halted.length === 0) return;
   const [free, total] = await Promise.all([disks.freeBytes(), disks.totalBytes()]);
-  if (free < roomToResume(total)) return;
+  const hasRoom = free >= roomToResume(total);
   for (const { machine, instanceName } of halted) {
     try {
-      if (await disks.isPoolFull(machine)) continue;
+      const isPoolFull = await disks.isPoolFull(machine);
+      if (isPoolFull ?? !hasRoom) continue;
       await machine.resume();
       logger.info('machine.resumed', { instance: instanceName, freeBytes: free });
     } catch (error) {

@@ -5,7 +5,12 @@ import { GIB, MIB } from '#shared/units/bytes.ts';
 import { resumeHalted, roomToResume } from '../../../noded/instances/resume-halted.ts';
 import { FakeMachine } from '../support/fake-machine.ts';
 
-async function look(freeBytes: number, ...machines: readonly FakeMachine[]): Promise<void> {
+/** @param pools whether those of the machines' volumes are full; null: they have none */
+async function lookBeside(
+  pools: boolean | null,
+  freeBytes: number,
+  ...machines: readonly FakeMachine[]
+): Promise<void> {
   const kept = machines.map((machine) => ({
     ...{ machine, kind: 'run', instanceName: 'a', device: null, isOrphan: false },
   })) as never;
@@ -13,12 +18,14 @@ async function look(freeBytes: number, ...machines: readonly FakeMachine[]): Pro
     keeper: { list: () => kept },
     disks: {
       freeBytes: () => Promise.resolve(freeBytes),
-      isPoolFull: () => Promise.resolve(false),
+      isPoolFull: () => Promise.resolve(pools),
       totalBytes: () => Promise.resolve(100 * GIB),
     },
     logger: silentLogger,
   });
 }
+
+const look = lookBeside.bind(undefined, null);
 
 function halted(reason: 'disk-full' | 'disk-error'): FakeMachine {
   const machine = new FakeMachine();
@@ -45,4 +52,12 @@ test('a guest that cannot be told to go on does not keep the others', async () =
   first.resume = () => Promise.reject(new Error('no answer'));
   await look(GIB, first, second);
   assert.equal(second.resumes, 1);
+});
+
+test('a guest on volumes waits for room in their pool, and for no other', async () => {
+  const machine = halted('disk-full');
+  await lookBeside(true, GIB, machine);
+  assert.equal(machine.resumes, 0);
+  await lookBeside(false, 0, machine);
+  assert.equal(machine.resumes, 1);
 });
