@@ -22,9 +22,10 @@ const dataset = z.object({
 });
 const snapshot = z.object({
   name: text,
+  /** Not the last one: it may be empty. */
+  clones: z.string(),
   /** Whether it goes by itself with the last clone of it. */
   defer_destroy: z.enum(['on', 'off']),
-  clones: z.string(),
 });
 
 export const DATASET_FIELDS = Object.keys(dataset.shape).join(',');

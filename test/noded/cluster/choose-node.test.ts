@@ -169,3 +169,17 @@ test('disks in LVM volumes go where the group has room, what was given and is no
   assert.equal(choice.node, 'node2');
   assert.match(choice.why, /80\.0 GiB of LVM volumes/);
 });
+
+test('disks in ZFS volumes go where a pool has room for them, and not by a volume group', () => {
+  const room = { ...ROOM, volumes: { sizeBytes: 100 * GIB, freeBytes: 90 * GIB } };
+  const wanted = { ...WANTED, diskBytes: 0, volumeBytes: 0, zvolBytes: 10 * GIB };
+  const against = (given: Partial<Candidate>): readonly string[] =>
+    judgeNode(node('node1', given), wanted, []);
+  assert.deepEqual(against({ room }), ['10.0 GiB of ZFS volumes: it has no ZFS pool for disks']);
+  const zvols = { sizeBytes: 20 * GIB, freeBytes: 12 * GIB };
+  assert.deepEqual(against({ room: { ...room, zvols } }), []);
+  const taken = [share({ zvolBytes: 4 * GIB })];
+  assert.deepEqual(against({ room: { ...room, zvols }, taken }), [
+    '10.0 GiB of ZFS volumes: it has 8.0 GiB',
+  ]);
+});

@@ -17,4 +17,9 @@ test('who stands still since its thin pool is full is told which one, and how it
   assert.doesNotMatch(told, /file system/);
   assert.match(explainHalt({ ...record, disks }, full), /file system of the disks is full/);
   assert.match(explainHalt({ ...record, disks }, { reason: 'disk-error' }), /see what its storage/);
+  const inZfs = disks.map((disk) => ({ ...disk, dataset: 'tank/vms' }));
+  assert.match(
+    explainHalt({ ...record, disks: inZfs }, full),
+    /ZFS dataset tank\/vms is full on .*zpool add/,
+  );
 });

@@ -6,7 +6,7 @@ import { changeDisks } from '../../../noded/instances/change-parts.ts';
 import { placeOf } from '../../../noded/instances/place-disk.ts';
 import { instanceRecord } from '../support/records.ts';
 
-test('only a disk of the template plain is in a volume group, and needs one', () => {
+test('only a disk of the template plain is in a volume group, of zfs in a dataset, and needs one', () => {
   const places = { vgName: 'xenvg', zfsPool: 'tank/vms' };
   assert.deepEqual(placeOf('file', places), {});
   assert.deepEqual(placeOf('plain', places), { vg: 'xenvg' });
@@ -14,6 +14,8 @@ test('only a disk of the template plain is in a volume group, and needs one', ()
     code: 'NOT_SUPPORTED',
     hint: /--vg-name/,
   });
+  assert.deepEqual(placeOf('zfs', places), { dataset: 'tank/vms' });
+  assert.throws(() => placeOf('zfs', { vgName: 'xenvg' }), { hint: /--zfs-pool/ });
   assert.throws(() => instanceRecord({ diskTemplate: 'plain' }), { code: 'NOT_SUPPORTED' });
 });
 

@@ -58,7 +58,7 @@ test('a disk owes what a snapshot was not given up for, and is not ready without
     findOwn(volumesOf(datasets, parseSnapshots(SNAPSHOTS + more), () => hasDevice))[0]?.isActive;
   assert.equal(isActive(''), true);
   assert.equal(isActive('', false), false);
-  assert.equal(isActive(`tank/vms/${DISK}.disk@gnt-2\toff\t\n`), false);
+  assert.equal(isActive(`tank/vms/${DISK}.disk@gnt-2\t\toff\n`), false);
 });
 
 test('what is no report of zfs is refused, and none of them is empty', () => {
@@ -66,7 +66,7 @@ test('what is no report of zfs is refused, and none of them is empty', () => {
   assert.deepEqual(parseSnapshots(''), []);
   assert.throws(() => parseDatasets('tank\tfilesystem\n'), /printed/);
   assert.throws(() => parseDatasets(DATASETS.replace('368394240', '351M')));
-  assert.throws(() => parseSnapshots('tank/vms/a@b\tmaybe\t-\n'));
+  assert.throws(() => parseSnapshots('tank/vms/a@b\t-\tmaybe\n'));
 });
 
 test('the name of a dataset is no option, no path and no snapshot', () => {

@@ -13,6 +13,6 @@ export const DATASETS = `${[
   'tank/vms/precious\tvolume\t92057594037927\t12288\t368394240\t12288\t8388608\t-\t-',
 ].join('\n')}\n`;
 export const SNAPSHOTS = `${[
-  `tank/vms/${DISK}.disk@gnt-1\ton\ttank/vms/${DISK}.snapshot-00000020-0000-4000-8000-000000000000`,
-  `tank/vms/${DISK}.disk@daily\toff\t`,
+  `tank/vms/${DISK}.disk@gnt-1\ttank/vms/${DISK}.snapshot-00000020-0000-4000-8000-000000000000\ton`,
+  `tank/vms/${DISK}.disk@daily\t\toff`,
 ].join('\n')}\n`;
