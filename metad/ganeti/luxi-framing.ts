@@ -4,7 +4,8 @@ const END_OF_MESSAGE = 3;
 /** Splits a byte stream into messages, however it was cut. */
 export class LuxiDecoder {
   readonly #maxBytes: number;
-  #chunks: Buffer[] = [];
+  /** Of the unfinished message, which is its beginning. It is one however small the pieces come. */
+  #held = Buffer.alloc(0);
   #length = 0;
 
   constructor(maxBytes: number) {
@@ -25,8 +26,8 @@ export class LuxiDecoder {
     let rest = chunk;
     for (let end = rest.indexOf(END_OF_MESSAGE); end !== -1; end = rest.indexOf(END_OF_MESSAGE)) {
       this.#append(rest.subarray(0, end));
-      messages.push(Buffer.concat(this.#chunks, this.#length).toString('utf8'));
-      this.#chunks = [];
+      messages.push(this.#held.toString('utf8', 0, this.#length));
+      this.#held = Buffer.alloc(0);
       this.#length = 0;
       rest = rest.subarray(end + 1);
     }
@@ -35,9 +36,15 @@ export class LuxiDecoder {
   }
 
   #append(bytes: Buffer): void {
-    this.#length += bytes.length;
-    if (this.#length > this.#maxBytes) throw new RangeError(`message over ${this.#maxBytes} bytes`);
-    this.#chunks.push(bytes);
+    const length = this.#length + bytes.length;
+    if (length > this.#maxBytes) throw new RangeError(`message over ${this.#maxBytes} bytes`);
+    if (length > this.#held.length) {
+      const larger = Buffer.alloc(Math.min(2 * length, this.#maxBytes));
+      this.#held.copy(larger, 0, 0, this.#length);
+      this.#held = larger;
+    }
+    bytes.copy(this.#held, this.#length);
+    this.#length = length;
   }
 }
 

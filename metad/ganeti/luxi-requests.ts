@@ -1,3 +1,4 @@
+import { countJsonValues } from '#shared/json/count-values.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
 
 /** What Ganeti's node daemon asks of its metadata daemon. */
@@ -16,8 +17,13 @@ export class LuxiRefusal extends Error {}
  */
 export class LuxiParseFailure extends Error {}
 
+/** An instance has some hundreds; 8 MiB of them would hold all guests up for seconds. */
+const MAX_VALUES = 50_000;
+
 /** @throws LuxiRefusal, LuxiParseFailure */
 export function parseLuxiRequest(text: string): LuxiRequest {
+  if (countJsonValues(Buffer.from(text), MAX_VALUES) > MAX_VALUES)
+    throw new LuxiParseFailure(`more than ${MAX_VALUES} values`);
   const value = parseJson(text);
   if (value === undefined) throw new LuxiParseFailure('not JSON');
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {

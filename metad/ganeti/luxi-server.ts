@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { rename, rm, stat } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import type { Socket } from 'node:net';
@@ -8,8 +9,8 @@ import { MIB } from '#shared/units/bytes.ts';
 import { LuxiDecoder, encodeLuxi } from './luxi-framing.ts';
 import { LuxiParseFailure, LuxiRefusal, parseLuxiRequest } from './luxi-requests.ts';
 
-/** Ganeti's daemon takes 8 MiB; an instance's parameters are far smaller. */
-const MAX_MESSAGE_BYTES = 32 * MIB;
+/** Ganeti's daemon takes 8 MiB of text; an instance's parameters are far smaller. */
+const MAX_MESSAGE_BYTES = 9 * MIB;
 /** Ganeti's: an idle or half-sent connection is closed without an answer. */
 const IDLE_TIMEOUT_MS = 60_000;
 const BACKLOG = 128;
@@ -79,22 +80,37 @@ async function answerAll(
 }
 
 async function answer(socket: Socket, message: string, options: LuxiServerOptions): Promise<void> {
+  const said = await replyTo(message, options);
+  const bytes = encodeLuxi(said.reply);
+  if (said.isLast) return void socket.end(bytes);
+  if (socket.write(bytes)) return;
+  // Who does not read is answered nothing more, and is cut off when nothing moved for long enough.
+  const given = new AbortController();
+  const { signal } = given;
+  const events = ['drain', 'close'].map((event) => once(socket, event, { signal }));
+  // A connection that breaks is destroyed by its listener.
+  await Promise.race(events).catch(() => undefined);
+  given.abort();
+}
+
+interface Said {
+  readonly reply: { readonly success: boolean; readonly result: unknown };
+  readonly isLast: boolean;
+}
+
+async function replyTo(message: string, options: LuxiServerOptions): Promise<Said> {
   try {
     const request = parseLuxiRequest(message);
-    if (request.method === 'echo') {
-      socket.write(encodeLuxi({ success: true, result: request.text }));
-      return;
-    }
-    await options.updateConfig(request.instance);
-    socket.write(encodeLuxi({ success: true, result: [] }));
+    if (request.method === 'updateConfig') await options.updateConfig(request.instance);
+    const result = request.method === 'echo' ? request.text : [];
+    return { reply: { success: true, result }, isLast: false };
   } catch (error) {
     options.logger.warn('luxi.refused', { error: messageOf(error) });
     if (error instanceof LuxiParseFailure) {
       const result = `Failed to parse request: ${error.message}`;
-      socket.end(encodeLuxi({ success: false, result }));
-      return;
+      return { reply: { success: false, result }, isLast: true };
     }
     const text = error instanceof LuxiRefusal ? error.message : 'internal error';
-    socket.write(encodeLuxi({ success: false, result: ['GenericError', [text]] }));
+    return { reply: { success: false, result: ['GenericError', [text]] }, isLast: false };
   }
 }
