@@ -293,6 +293,6 @@ test('a pool that is full takes nothing new, and a guest that it stopped waits',
   });
   await assert.rejects(disks.checkSizes([disk(12)], large), { code: 'DISK_SPACE' });
   await disks.remove(large);
-  assert.equal(await disks.isPoolFull(large), false);
+  assert.equal(await disks.isPoolFull(large), null);
   await disks.checkSizes(before.disks, before);
 });
