@@ -41,6 +41,7 @@ export interface Fairness {
 const IMAGE_BYTES = 64 * 1024 * 1024;
 const FLOOD = join(import.meta.dirname, 'flood-process.ts');
 const STATUS_EVERY_MS = 250;
+const MAX_QUIET_S = 60;
 const END_PATIENCE_MS = 3000;
 const ASK_EVERY_MS = 5;
 const run = promisify(execFile);
@@ -123,9 +124,9 @@ export class FairnessLab implements AsyncDisposable {
     return new FairnessLab({ lab, attacker, neighbour }, stack.move());
   }
 
-  /** The neighbour without a flood, then with one, each for so long. */
+  /** The neighbour without a flood, then with one; a minute of quiet tells what it is without. */
   async measure(flood: string, seconds: number): Promise<Fairness> {
-    const quiet = await this.#watch(seconds);
+    const quiet = await this.#watch(Math.min(seconds, MAX_QUIET_S));
     const child = spawn(process.execPath, [FLOOD, flood, this.#attacker.namespace], {
       stdio: ['pipe', 'pipe', 'inherit'],
     });
