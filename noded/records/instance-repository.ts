@@ -29,8 +29,10 @@ import { placeInNetworks } from './place-in-networks.ts';
 
 export const INSTANCES = 'instances';
 const LAST_IP = 'last-channel-ip';
-/** Addresses that are tried before it is asked which are taken. */
+/** Addresses that are tried before it is asked which of the next ones are taken. */
 const MAX_GUESSES = 8;
+/** So many: of a cluster that is all but full one of them is free. */
+const NEXT_ADDRESSES = 256;
 
 /** A record without what only the store can give: addresses of the channel. */
 export type NewInstance = Omit<
@@ -106,6 +108,14 @@ export function noInstance(name: string): AppError {
     details: { name },
     hint: 'gnt-instance list shows the instances',
   });
+}
+
+/** Of the next addresses; of all only where none of these is free, since all of them take long. */
+async function findTaken(store: Store, tried: string): Promise<ReadonlySet<string>> {
+  const next = channelIpCandidates(tried).take(NEXT_ADDRESSES).toArray();
+  const found = await store.getSome(IPS, next);
+  if (found.length < next.length) return new Set(found.map(({ id }) => id));
+  return new Set(await store.ids(IPS));
 }
 
 export function createInstanceRepository(
@@ -305,7 +315,7 @@ export function createInstanceRepository(
           refuseTakenName(error, record.name);
           await claims.refuseTakenAddress(error, { nics });
           refused += 1;
-          if (refused === MAX_GUESSES) taken = new Set(await store.ids(IPS));
+          if (refused % MAX_GUESSES === 0) taken = await findTaken(store, ip);
           if (error.collection === MACS && drawn.has(error.id)) {
             const again = randomNicMac(error.id.slice(0, 8));
             drawn.add(again);

@@ -17,6 +17,37 @@ test('a MAC that was drawn and is taken is drawn again, one that was given is no
   await assert.rejects(repository.create(plan('web3', { nics: nic(mac) })), { code: 'CONFLICT' });
 });
 
+test('a new address among many that are taken is found without asking for all of them', async (t) => {
+  const store = openStore(t);
+  const take = (network: string, from: number, to: number): Promise<unknown> =>
+    store.commit(
+      Array.from({ length: to - from }, (_, index) => ({
+        ...{ collection: 'claim-ip', id: `${network}.${from + index}` },
+        ...{ expected: 'absent' as const, value: randomUUID() },
+      })),
+    );
+  let asked = 0;
+  const ids: Store['ids'] = (collection) => {
+    asked += 1;
+    return store.ids(collection);
+  };
+  const repository = repositoryOf({ ...store, ids });
+  const give = async (name: string, last: number): Promise<string> => {
+    const nics = nic(`aa:00:00:00:00:0${last}`);
+    return (await repository.create(plan(name, { nics }))).channel.ip;
+  };
+  await take('169.254.1', 0, 40);
+  await take('169.254.1', 41, 80);
+  assert.deepEqual(
+    [await give('web1', 1), await give('web2', 2)],
+    ['169.254.1.40', '169.254.1.80'],
+  );
+  assert.equal(asked, 0);
+  await take('169.254.1', 81, 256);
+  await take('169.254.2', 0, 256);
+  assert.equal(await give('web3', 3), '169.254.3.0');
+});
+
 /**
  * A repository into whose work another one comes, once.
  * @param where between what it reads and what it writes, or after its first reading
