@@ -1,0 +1,81 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { createServer, type Server } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { encodeCpio } from '../../../appliance/image/cpio.ts';
+
+/** Where the guest counts. */
+export const COUNTER_PORT = 8099;
+/** Of a guest to which nobody gives an address. */
+const OWN_ADDRESS = '169.254.1.1';
+const POLL_MS = 20;
+const LIMIT_MS = 120_000;
+
+/** Each number goes to its disk, and then over HTTP to the host; then comes the next one. */
+const INIT = `#!/bin/busybox sh
+b=/bin/busybox
+$b mount -t proc proc /proc
+$b mount -t sysfs sysfs /sys
+$b mount -t devtmpfs dev /dev
+$b modprobe -a virtio_pci virtio_blk virtio_net
+$b ip link set lo up
+$b ip link set eth0 up
+$b udhcpc -i eth0 -f -q -n -t 10 -T 1 -s /lease || $b ip addr add ${OWN_ADDRESS}/16 dev eth0
+n=0
+while :; do
+  n=$((n+1))
+  echo "$n" | $b dd of=/dev/vda bs=512 seek=$((n % 100000)) conv=notrunc,fsync 2>/dev/null
+  printf 'GET /?n=%s HTTP/1.0\\r\\nHost: 169.254.169.254\\r\\n\\r\\n' "$n" | $b nc -w 2 169.254.169.254 ${COUNTER_PORT} >/dev/null
+done
+`;
+
+/** Kernel, busybox and modules are the appliance's; what runs is the counter. */
+export async function writeCountingInitrd(applianceInitrd: string, path: string): Promise<void> {
+  const initrd = await readFile(applianceInitrd);
+  const padding = Buffer.alloc((4 - (initrd.length % 4)) % 4);
+  const ours = encodeCpio([], [{ path: 'init', mode: 0o755, data: Buffer.from(INIT) }]);
+  await writeFile(path, Buffer.concat([initrd, padding, ours]), { mode: 0o644 });
+}
+
+export interface Counter {
+  readonly server: Server;
+  /** Until the guest has counted so much further. */
+  untilCounted(further: number): Promise<void>;
+  /** The waits between its numbers, longest last, since there were so many. */
+  gapsMs(from: number): readonly number[];
+  count(): number;
+}
+
+/** Takes a guest's numbers, behind a PROXY header or not. */
+export function createCounter(): Counter {
+  const times: number[] = [];
+  const server = createServer((socket) => {
+    let text = '';
+    socket.on('error', () => undefined);
+    socket.on('data', (bytes) => {
+      text += bytes.toString('latin1');
+      if (!/GET \/\?n=\d+ [^]*\r\n\r\n/.test(text)) return;
+      text = '';
+      times.push(performance.now());
+      socket.end('HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n');
+    });
+  });
+  return {
+    server,
+    count: () => times.length,
+    untilCounted: async (further) => {
+      const wanted = times.length + further;
+      const deadlineMs = performance.now() + LIMIT_MS;
+      while (times.length < wanted) {
+        if (performance.now() > deadlineMs) throw new Error('the guest does not count any more');
+        await sleep(POLL_MS);
+      }
+    },
+    gapsMs: (from) => {
+      const seen = times.slice(Math.max(0, from - 1));
+      return seen
+        .slice(1)
+        .map((atMs, index) => atMs - (seen[index] ?? 0))
+        .sort((a, b) => a - b);
+    },
+  };
+}
