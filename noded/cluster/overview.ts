@@ -130,8 +130,8 @@ function summarize(
   status: InstanceStatus = statusOf(instance, running),
 ): InstanceSummary {
   // A row has what its schema names: nothing looks at it once more.
-  const { diskBytes, profiles, bootEnv, stoppedByJob, ...listed } = instance;
-  void [diskBytes, profiles, bootEnv, stoppedByJob];
+  const { diskBytes, profiles, bootEnv, stoppedByJob, namedAfterJob, ...listed } = instance;
+  void [diskBytes, profiles, bootEnv, stoppedByJob, namedAfterJob];
   return { ...listed, status, running: running && tellRunning(running) };
 }
 
