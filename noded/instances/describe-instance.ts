@@ -46,7 +46,9 @@ export function describeInstance(
 ): InstanceInfo {
   const { osParametersPrivate, userData, vendorData, networkConfig, hooks, hostKeys, ...rest } =
     instance;
-  const { runLists, lifecycle, ...shown } = rest;
+  const { runLists, lifecycle, namedAfterJob, ...shown } = rest;
+  // Who may see which job is nobody's but the node's.
+  void namedAfterJob;
   return {
     ...shown,
     osImage: redactNullable(shown.osImage),

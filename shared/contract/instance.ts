@@ -328,6 +328,7 @@ export const instanceInfo = instanceRecord
     hostKeys: true,
     runLists: true,
     lifecycle: true,
+    namedAfterJob: true,
   })
   .extend({
     osParametersPrivate: z.record(z.string(), z.literal('<redacted>')),
