@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
+import { hasVolumes } from '#shared/contract/disk-template.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
@@ -38,7 +39,8 @@ export async function planParts(
   { disks, runner, clusters, cards }: PartFiles,
 ): Promise<Parts> {
   const networks = opcode.nics.length === 0 ? [] : await clusters.listNetworks();
-  const { vgName, zfsPool } = await clusters.load();
+  const isInVolumes = hasVolumes(instance.diskTemplate);
+  const { vgName, zfsPool } = isInVolumes ? await clusters.load() : {};
   const context = { newUuid: randomUUID, newMac: drawMacs(networks), vgName, zfsPool };
   const planned: Parts = {
     nics: changeNics(instance, opcode.nics, context),
