@@ -58,6 +58,8 @@ export const knownRefusals: readonly RegExp[] = [
   /its name is empty/,
   /it links to .*, which (is absolute|is empty|has "\.\." in it)/,
   /its link to .* leads out of the root/,
+  // GNU tar ends a target at its first NUL.
+  /it links to what is no path/,
   /it is (a named pipe|a (block|character) device|a volume label|an entry of type|a continuation)/,
   /its (size|uid|gid|mtime|mode|atime|ctime|GNU\.sparse\.\w+) .* is no number that can be used/,
   /its name is that of a directory, and it has content/,
