@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { InstanceView } from '#shared/contract/view.ts';
 import { DEFAULT_LIMITS } from '#shared/contract/view.ts';
-import { KEEP_ALIVE_TIMEOUT_MS } from '../../metad/config/limits.ts';
+import { UNACKNOWLEDGED_MS } from '../../metad/channel/accept-options.ts';
 import { planBaseRules, planTapRules } from '../../noded/network/nft-rules.ts';
 import { applyNftCommands } from '../../noded/network/nft.ts';
 import { ChannelLab } from '../metad/support/channel-lab.ts';
@@ -44,7 +44,7 @@ const MAX_RESIDENT_MIB = 300;
 /**
  * What a guest may keep metad from forgetting after it went away: the longest of metad's timeouts.
  */
-const SETTLE_MS = KEEP_ALIVE_TIMEOUT_MS + 15_000;
+const SETTLE_MS = UNACKNOWLEDGED_MS + 15_000;
 const SAY_EVERY_MS = 10_000;
 const NO_LIMITS = { requestsPerSecond: 1e6, burst: 1e6, connections: DEFAULT_LIMITS.connections };
 
