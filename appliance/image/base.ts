@@ -1,10 +1,10 @@
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { hashFile } from '#shared/files/hash-file.ts';
 import { run } from '#shared/process/run.ts';
 import { type DebianRoot, makeDebianRoot } from './debian-root.ts';
 import type { MirrorOptions } from './debian-tree.ts';
-import { hashFile } from './manifest.ts';
 
 const baseDescription = z.strictObject({
   kernelVersion: z.string(),

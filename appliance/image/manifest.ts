@@ -1,11 +1,9 @@
-import { createHash } from 'node:crypto';
-import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { pipeline } from 'node:stream/promises';
 import { z } from 'zod';
 import { type ApplianceManifest, applianceManifest } from '#shared/contract/appliance-manifest.ts';
 import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
+import { hashFile } from '#shared/files/hash-file.ts';
 import { readBounded } from '#shared/files/read-bounded.ts';
 import { MIB } from '#shared/units/bytes.ts';
 
@@ -15,13 +13,6 @@ type ManifestFile = ApplianceManifest['kernel'];
 const REBUILD_HINT = 'build it again: gnt-appliance build';
 /** The names of its packages make it some 20 KiB. */
 const MAX_MANIFEST_BYTES = 4 * MIB;
-
-export async function hashFile(path: string, signal?: AbortSignal): Promise<string> {
-  const hash = createHash('sha256');
-  const bytes = createReadStream(path, { highWaterMark: MIB });
-  await pipeline(bytes, hash, { ...(signal && { signal }) });
-  return hash.digest('hex');
-}
 
 export async function describeFile(
   directory: string,

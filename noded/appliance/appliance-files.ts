@@ -1,11 +1,8 @@
-import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { createReadStream } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { machine, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { pipeline } from 'node:stream/promises';
 import { orAborted } from '#shared/abort/abortable.ts';
 import {
   applianceManifest,
@@ -16,9 +13,9 @@ import {
 import { describeUnfit } from '#shared/contract/unfit-appliance.ts';
 import { AppError, isAppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
 import { isErrorCode } from '#shared/errors/codes.ts';
+import { hashFile } from '#shared/files/hash-file.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
 import type { LaunchProgram } from '#shared/process/run-in-group.ts';
-import { MIB } from '#shared/units/bytes.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
 
 export interface Appliance {
@@ -197,9 +194,7 @@ async function verifyFile(
     const { size } = await stat(path);
     if (size !== expected.sizeBytes)
       throw corrupt(`has ${size} bytes, its manifest says ${expected.sizeBytes}`);
-    const hash = createHash('sha256');
-    await pipeline(createReadStream(path, { highWaterMark: MIB }), hash);
-    if (hash.digest('hex') !== expected.sha256) throw corrupt('differs from its manifest');
+    if ((await hashFile(path)) !== expected.sha256) throw corrupt('differs from its manifest');
   } catch (error) {
     if (isAppError(error)) throw error;
     throw corrupt(`cannot be read: ${messageOf(error)}`, error);

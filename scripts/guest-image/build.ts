@@ -8,7 +8,7 @@ import { GIB } from '#shared/units/bytes.ts';
 import { readAptSources } from '../../appliance/image/apt-source-files.ts';
 import { chooseAptSources } from '../../appliance/image/apt-sources.ts';
 import { acquireLock } from '../../appliance/image/lock.ts';
-import { hashFile } from '../../appliance/image/manifest.ts';
+import { hashFile } from '#shared/files/hash-file.ts';
 import { makeCoreImage, planBootSectors } from './boot-sectors.ts';
 import { makeGuestRoot } from './guest-root.ts';
 

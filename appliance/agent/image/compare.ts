@@ -1,13 +1,13 @@
 import { availableParallelism } from 'node:os';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { ImageFormatName } from '#shared/contract/image-formats.ts';
-import { type ImageJail, JAILED_DISK, JAILED_IMAGE } from './image-jail.ts';
+import type { CommandResult } from '../process/command.ts';
+import { JAILED_DISK, JAILED_IMAGE } from './image-jail.ts';
 
 /** QEMU's name for what image and disk are; files in tests. */
 export type ImageDriver = 'host_device' | 'file';
 
 export interface Comparison {
-  readonly jail: ImageJail;
   readonly format: ImageFormatName;
   /** Of the image, a multiple of 512. The rest of a large disk is not read. */
   readonly sizeBytes: number;
@@ -18,9 +18,11 @@ export interface Comparison {
 const PART_ALIGNMENT_BYTES = 64 * 1024 * 1024;
 /**
  * qemu-img compares with one thread; more parts than processors, since data is rarely spread
- * evenly.
+ * evenly. One processor gains nothing by starting it twice.
  */
-const PARTS_PER_PROCESSOR = 2;
+function countParts(processors: number): number {
+  return processors === 1 ? 1 : 2 * processors;
+}
 
 /** Lines that a message has of what differs. */
 const MAX_REASONS = 4;
@@ -49,17 +51,28 @@ for job in $jobs; do wait "$job" || status=$?; done
 exit $status`;
 
 /**
- * Reads image and disk again and compares them, on all processors.
- * @throws AppError IMAGE_DUMP when they differ; what ImageJail.run throws
+ * A shell script that reads image and disk again and compares them, on all processors, and its
+ * arguments. One shell starts all that it needs: to get into the jail takes longer than to start
+ * qemu-img. `explainDifference` says what its end means.
  */
-export async function compareImage(comparison: Comparison): Promise<void> {
-  const parts = planParts(comparison.sizeBytes, availableParallelism() * PARTS_PER_PROCESSOR);
-  const args = parts.flatMap((part) => planComparison(comparison, part));
-  // One shell starts them all: to get into the jail takes longer than to start qemu-img.
-  const result = await comparison.jail.run('/bin/sh', ['-c', COMPARE_PARTS, 'sh', ...args]);
-  if (result.status === 0) return;
-  const reason = (result.stdout + result.stderr).trim().split('\n').slice(0, MAX_REASONS);
-  throw new AppError('IMAGE_DUMP', `the disk differs from the image, ${reason.join('; ')}`);
+export function planComparison({ format, driver, sizeBytes }: Comparison): {
+  readonly script: string;
+  readonly args: readonly string[];
+} {
+  const parts = planParts(sizeBytes, countParts(availableParallelism()));
+  const args = parts.flatMap((part) => [
+    `in the ${part.size} bytes from ${part.offset}`,
+    windowOf({ driver: format, file: { driver, filename: JAILED_IMAGE } }, part),
+    windowOf({ driver, filename: JAILED_DISK }, part),
+  ]);
+  return { script: COMPARE_PARTS, args };
+}
+
+/** @returns null where the disk is equal to the image */
+export function explainDifference({ status, stdout, stderr }: CommandResult): AppError | null {
+  if (status === 0) return null;
+  const reason = (stdout + stderr).trim().split('\n').slice(0, MAX_REASONS);
+  return new AppError('IMAGE_DUMP', `the disk differs from the image, ${reason.join('; ')}`);
 }
 
 /** At most `count` parts that cover the bytes; a small image is one. Pure. */
@@ -72,10 +85,6 @@ export function planParts(sizeBytes: number, count: number): readonly Part[] {
   return parts;
 }
 
-function planComparison({ format, driver }: Comparison, part: Part): readonly string[] {
-  const image = { driver: format, file: { driver, filename: JAILED_IMAGE } };
-  const disk = { driver, filename: JAILED_DISK };
-  const window = (file: object): string =>
-    `json:${JSON.stringify({ driver: 'raw', ...part, file })}`;
-  return [`in the ${part.size} bytes from ${part.offset}`, window(image), window(disk)];
+function windowOf(file: object, part: Part): string {
+  return `json:${JSON.stringify({ driver: 'raw', ...part, file })}`;
 }

@@ -3,7 +3,7 @@ import { crc32 } from 'node:zlib';
 import { AppError } from '#shared/errors/app-error.ts';
 import { runCommand, tryCommand } from '../process/command.ts';
 import type { StageReporter } from '../report/stage.ts';
-import { compareImage, type ImageDriver } from './compare.ts';
+import { explainDifference, type ImageDriver, planComparison } from './compare.ts';
 import { decompress } from './decompress.ts';
 import {
   describeImage,
@@ -50,34 +50,48 @@ async function clear(options: DumpOptions): Promise<boolean> {
   return (await tryCommand('fallocate', args)).status === 0;
 }
 
+const COPIED = 'copied';
+/** The arguments are a format, an option or nothing, and those of the comparison behind it. */
+const COPY = `
+qemu-img convert -p -f "$1" -O raw -n -W -S 64k -t none -T none $2 ${JAILED_IMAGE} ${JAILED_DISK} || exit
+shift 2
+echo ${COPIED}`;
+
+/** Copies and compares in one go: to get into the jail takes as long as to start qemu-img twice. */
 async function dumpWithQemuImg(
   options: DumpOptions,
   jail: ImageJail,
   image: Extract<ExaminedImage, { kind: 'plain' }>,
 ): Promise<string> {
-  const { reporter } = options;
+  const { reporter, driver } = options;
   const { format, sizeBytes } = image;
+  const comparison = planComparison({ format, sizeBytes: roundUp(sizeBytes), driver });
   const startedAt = performance.now();
   const isZeroed = await clear(options);
-  const copied = await jail.run(
-    'qemu-img',
+  let said = '';
+  let copiedMs: number | null = null;
+  const result = await jail.run(
+    '/bin/sh',
     [
-      ...['convert', '-p', '-f', format, '-O', 'raw', '-n', '-W', '-S', '64k'],
-      ...['-t', 'none', '-T', 'none'],
-      ...(isZeroed ? ['--target-is-zero'] : []),
-      ...[JAILED_IMAGE, JAILED_DISK],
+      ...['-c', `${COPY}\n${comparison.script}`, 'sh'],
+      ...[format, isZeroed ? '--target-is-zero' : '', ...comparison.args],
     ],
     {
       onStdout: (text) => {
         const percent = /([0-9.]{1,9})\/100%/.exec(text)?.[1];
         if (percent !== undefined)
           reporter.progress((Number(percent) / 100) * sizeBytes, sizeBytes);
+        // Its pieces end anywhere.
+        said += text;
+        if (said.includes(COPIED)) copiedMs ??= performance.now() - startedAt;
+        said = said.slice(-COPIED.length);
       },
     },
   );
-  if (copied.status !== 0) throw dumpFailure(copied.stderr);
-  const copiedMs = performance.now() - startedAt;
-  await compareImage({ jail, format, sizeBytes: roundUp(sizeBytes), driver: options.driver });
+  const [, afterCopy] = result.stdout.split(`${COPIED}\n`);
+  if (copiedMs === null || afterCopy === undefined) throw dumpFailure(result.stderr);
+  const difference = explainDifference({ ...result, stdout: afterCopy });
+  if (difference !== null) throw difference;
   return `${describeImage(image)} at ${rate(sizeBytes, copiedMs)}, compared in ${seconds(performance.now() - startedAt - copiedMs)}`;
 }
 

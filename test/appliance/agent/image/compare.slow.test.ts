@@ -7,7 +7,11 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { fc } from '../../../lab/fast-check.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
-import { compareImage, planParts } from '../../../../appliance/agent/image/compare.ts';
+import {
+  explainDifference,
+  planComparison,
+  planParts,
+} from '../../../../appliance/agent/image/compare.ts';
 import { ImageJail } from '../../../../appliance/agent/image/image-jail.ts';
 
 const MIB = 1024 * 1024;
@@ -39,7 +43,9 @@ function disk(name: string): string {
 async function compare(targetPath: string, format: 'raw' | 'qcow2'): Promise<void> {
   const path = format === 'raw' ? raw : qcow2;
   await using jail = await ImageJail.open(path, targetPath);
-  await compareImage({ jail, format, sizeBytes: IMAGE_BYTES, driver: 'file' });
+  const { script, args } = planComparison({ format, sizeBytes: IMAGE_BYTES, driver: 'file' });
+  const difference = explainDifference(await jail.run('/bin/sh', ['-c', script, 'sh', ...args]));
+  if (difference !== null) throw difference;
 }
 
 for (const format of ['raw', 'qcow2'] as const) {

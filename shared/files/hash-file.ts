@@ -1,0 +1,26 @@
+import { createHash } from 'node:crypto';
+import { open } from 'node:fs/promises';
+import { MIB } from '../units/bytes.ts';
+
+/**
+ * SHA-256 of a file, in hex. One piece is read while the one before it is hashed: a stream does one
+ * after the other, and takes half as long again.
+ * @throws system errors, and the signal's reason
+ */
+export async function hashFile(path: string, signal?: AbortSignal): Promise<string> {
+  await using file = await open(path, 'r');
+  const hash = createHash('sha256');
+  let [reading, other] = [Buffer.allocUnsafe(MIB), Buffer.allocUnsafe(MIB)];
+  let next = file.read(reading, 0, MIB, null);
+  for (;;) {
+    const { bytesRead, buffer } = await next;
+    if (bytesRead === 0) return hash.digest('hex');
+    [reading, other] = [other, reading];
+    next = file.read(reading, 0, MIB, null);
+    hash.update(buffer.subarray(0, bytesRead));
+    if (signal?.aborted === true) {
+      await next;
+      signal.throwIfAborted();
+    }
+  }
+}
