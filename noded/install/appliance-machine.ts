@@ -7,16 +7,15 @@ import { planBoot, planUefi, withChannelFirst } from '../instances/plan-boot.ts'
 import { planSmbios } from '../instances/cloud-init-datasource.ts';
 import { diskSerial } from '../disks/disk-serials.ts';
 
-/**
- * With two CPUs one loads kernel modules while the other reads the agent. An emulated one costs a
- * core of the host while it waits for the other, and is waited for.
- */
-const APPLIANCE_VCPUS: Readonly<Record<Accelerator, number>> = { kvm: 2, tcg: 1 };
+/** With two CPUs one loads kernel modules while the other reads the agent; more gain nothing. */
+const APPLIANCE_VCPUS = 2;
 
 export interface ApplianceMachineInput {
   readonly instance: InstanceRecord;
   readonly appliance: Appliance;
   readonly accelerator: Accelerator;
+  /** Of the host, with nothing to do. */
+  readonly idleProcessors: number;
   readonly nics: readonly MachineNic[];
   /** Disks that carry content: the image, and dumps. */
   readonly contentDisks: readonly MachineDisk[];
@@ -47,7 +46,7 @@ export function planApplianceMachine(input: ApplianceMachineInput): MachineSpec 
     name: instance.name,
     smbios: { uuid: instance.instanceId, manufacturer: 'gnt', product: 'gnt appliance' },
     memoryMiB: appliance.manifest.memoryMiB,
-    vcpus: APPLIANCE_VCPUS[input.accelerator],
+    vcpus: countVcpus(input),
     accelerator: input.accelerator,
     kernel: {
       kernelPath: appliance.kernelPath,
@@ -58,6 +57,15 @@ export function planApplianceMachine(input: ApplianceMachineInput): MachineSpec 
     nics: input.nics,
     noReboot: true,
   };
+}
+
+/**
+ * An emulated CPU keeps a processor busy while it waits for the other: on a busy host a second one
+ * costs a quarter more of processor time and saves none.
+ */
+function countVcpus({ accelerator, idleProcessors }: ApplianceMachineInput): number {
+  const canHaveAll = accelerator !== 'tcg' || idleProcessors >= APPLIANCE_VCPUS;
+  return canHaveAll ? APPLIANCE_VCPUS : 1;
 }
 
 export interface MediumMachineInput {

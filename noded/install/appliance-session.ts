@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { messageOf } from '#shared/errors/app-error.ts';
 import type { Accelerator, MachineDisk } from '../hypervisor/machine.ts';
+import { countIdleProcessors } from '../host/idle-processors.ts';
 import { installationParameters } from '../instances/installation-parameters.ts';
 import type { OsParameters } from '../instances/os-parameters.ts';
 import type { InstallContent } from '../instances/plan-view.ts';
@@ -96,6 +97,7 @@ async function bootAppliance(
           instance,
           appliance,
           accelerator,
+          idleProcessors: await countIdleProcessors(),
           nics,
           contentDisks,
           diskPath: session.diskPath,

@@ -9,11 +9,14 @@ const APPLIANCE = {
   manifest: { memoryMiB: 512, kernelArguments: 'quiet', kernel: file, initrd: file, root: file },
 } as unknown as Parameters<typeof planApplianceMachine>[0]['appliance'];
 
-test('an emulated appliance has one CPU, since a second one costs a core and saves no time', () => {
-  const vcpusBy = (accelerator: 'kvm' | 'tcg'): number =>
+test('an emulated appliance has a second CPU only where two processors are idle', () => {
+  const vcpus = (accelerator: 'kvm' | 'tcg', idleProcessors: number): number =>
     planApplianceMachine({
-      ...{ instance: instanceRecord(), appliance: APPLIANCE, accelerator },
+      ...{ instance: instanceRecord(), appliance: APPLIANCE, accelerator, idleProcessors },
       ...{ nics: [], contentDisks: [], diskPath: null },
     }).vcpus;
-  assert.deepEqual([vcpusBy('kvm'), vcpusBy('tcg')], [2, 1]);
+  assert.deepEqual(
+    [vcpus('kvm', 0), vcpus('tcg', 2), vcpus('tcg', 1), vcpus('tcg', 0)],
+    [2, 2, 1, 1],
+  );
 });
