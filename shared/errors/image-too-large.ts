@@ -1,15 +1,19 @@
 import { MIB } from '../units/bytes.ts';
 import { AppError } from './app-error.ts';
 
-/** An image that does not fit on the instance's first disk, found by the host or in the appliance. */
-export function imageTooLarge(imageBytes: number, diskBytes: number): AppError {
+const LOOK_AT_IT =
+  'look at what was downloaded; if it is meant, give a disk that holds it: -s SIZE';
+
+/**
+ * An image that does not fit on the instance's first disk, found by the host or in the appliance.
+ * @param isWhole false where the image was not read to its end, and may be larger still
+ */
+export function imageTooLarge(imageBytes: number, diskBytes: number, isWhole = true): AppError {
   const size = `${Math.ceil(imageBytes / MIB)}m`;
-  return new AppError(
-    'IMAGE_TOO_LARGE',
-    `the image needs ${imageBytes} bytes, the first disk has ${diskBytes}`,
-    {
-      hint: `give a larger disk: -s ${size}, or --disk 0:size=${size}; of an instance that is there, gnt-instance grow-disk --absolute NAME 0 ${size}`,
-      details: { imageBytes, diskBytes },
-    },
-  );
+  const needs = isWhole ? `needs ${imageBytes} bytes` : `needs more than ${imageBytes} bytes`;
+  const giveLarger = `give a larger disk: -s ${size}, or --disk 0:size=${size}; of an instance that is there, gnt-instance grow-disk --absolute NAME 0 ${size}`;
+  return new AppError('IMAGE_TOO_LARGE', `the image ${needs}, the first disk has ${diskBytes}`, {
+    hint: isWhole ? giveLarger : LOOK_AT_IT,
+    details: { imageBytes, diskBytes },
+  });
 }

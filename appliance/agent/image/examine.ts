@@ -243,13 +243,19 @@ async function examineCompressed(
 }
 
 /**
+ * How many times as large as the disk an image may be whose size is still told. A few kilobytes can
+ * hold zeros for years.
+ */
+const MAX_TOO_LARGE = 16;
+
+/**
  * Decompresses to nowhere: the size, and the proof that the stream is whole, before the disk is
  * touched.
  */
 async function measure(
   source: { path: string; sizeBytes: number },
   compression: Compression,
-  { jail, reporter, format }: ExamineOptions,
+  { jail, reporter, format, targetSizeBytes }: ExamineOptions,
 ): Promise<number> {
   let sizeBytes = 0;
   let head = Buffer.alloc(0);
@@ -265,6 +271,8 @@ async function measure(
     if (head.length < HEADER_BYTES)
       head = Buffer.concat([head, chunk.subarray(0, HEADER_BYTES - head.length)]);
     sizeBytes += chunk.length;
+    if (sizeBytes > MAX_TOO_LARGE * targetSizeBytes)
+      throw imageTooLarge(sizeBytes, targetSizeBytes, false);
   }
   const inner = recognizeImage(head);
   if (inner.kind !== 'raw' && format === null) {

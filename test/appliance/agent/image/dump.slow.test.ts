@@ -157,6 +157,19 @@ for (const [name, command] of formats) {
   });
 }
 
+test('gives up a stream that has no end in sight: it is many times as large as the disk', async () => {
+  // 1 GiB of zeros, for a disk of 8 MiB.
+  const image = make('bomb', '(head -c 512 $in; head -c 1073741824 /dev/zero) | zstd -q -1 >$out');
+  const disk = target('bomb', 8 * MIB);
+  let readBytes = 0;
+  await assert.rejects(dump(image, disk), (error) => {
+    assert.ok(isAppError(error, 'IMAGE_TOO_LARGE'), String(error));
+    readBytes = Number(/needs more than (\d+) bytes/.exec(error.message)?.[1]);
+    return true;
+  });
+  assert.ok(readBytes > 128 * MIB && readBytes < 256 * MIB, String(readBytes));
+});
+
 for (const name of ['gz', 'xz', 'zst', 'bz2']) {
   const command = formats.find(([each]) => each === name)?.[1] ?? '';
   test(`refuses a cut ${name} stream before the first byte`, async () => {
