@@ -1,26 +1,20 @@
 import assert from 'node:assert/strict';
-import { readFile, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { encodeCpio } from '../../appliance/image/cpio.ts';
 import { ConsoleLogs } from '../../noded/host/console-log.ts';
 import { createLab, type Lab } from '../../scripts/demo/lab.ts';
 import { killNode } from '../lab/kill-node.ts';
 import { infoOf, succeed } from './support/ask-nodes.ts';
+import { makeTinyLinux, TINY_INIT, type TinyLinux } from '../lab/tiny-linux.ts';
 
 /** Disks and cards that come and go while a Linux guest runs, which says what it sees. */
 const NAME = 'plugged.example.com';
 const LIMIT_MS = 120_000;
 const TAIL_BYTES = 65_536;
-const INIT = `#!/bin/busybox sh
-b=/bin/busybox
-$b mount -t proc proc /proc
-$b mount -t sysfs sysfs /sys
-$b mount -t devtmpfs dev /dev
-$b modprobe -a virtio_pci virtio_blk virtio_net
-exec >/dev/ttyS0 2>&1
+const INIT = `${TINY_INIT}exec >/dev/ttyS0 2>&1
 last=
 while :; do
   now=sees
@@ -39,19 +33,14 @@ done
 `;
 const FIRST = '02:00:00:00:00:01@0000:00:02.0';
 let lab: Lab;
+let guest: TinyLinux;
 
 before(async () => {
   lab = await createLab('gnt-hot');
   await succeed(lab, 'gnt-appliance', 'build');
   await lab.startNode();
-  const { applianceDir, root } = lab.paths;
-  const initrd = await readFile(join(applianceDir, 'initrd.img'));
-  const init = encodeCpio([], [{ path: 'init', mode: 0o755, data: Buffer.from(INIT) }]);
-  await writeFile(
-    join(root, 'initrd.img'),
-    Buffer.concat([initrd, Buffer.alloc((4 - (initrd.length % 4)) % 4), init]),
-  );
-  await writeFile(join(root, 'image.raw'), Buffer.alloc(65_536), { mode: 0o644 });
+  guest = await makeTinyLinux(lab, 'initrd.img', INIT);
+  await writeFile(join(lab.paths.root, 'image.raw'), Buffer.alloc(65_536), { mode: 0o644 });
 });
 
 after(async () => {
@@ -81,8 +70,8 @@ async function sees(what: string): Promise<void> {
 }
 
 test('a disk and a card come and go in a guest that runs, and stay where they were put', async () => {
-  const { applianceDir, root } = lab.paths;
-  const boot = `kernel_path=${join(applianceDir, 'vmlinuz')},initrd_path=${join(root, 'initrd.img')}`;
+  const { root } = lab.paths;
+  const boot = `kernel_path=${guest.kernel},initrd_path=${guest.initrd}`;
   await succeed(
     lab, 'gnt-instance', 'add', '--no-install', '-s', '8M', '--os-image', join(root, 'image.raw'),
     '-B', 'memory=256M', '-H', `accel=tcg,kernel_args=console=ttyS0,${boot}`,

@@ -4,7 +4,6 @@ import { mkdir, open, readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { after, afterEach, before, test } from 'node:test';
-import { encodeCpio } from '../../appliance/image/cpio.ts';
 import { createLab, type Lab, type ProgramResult } from '../../scripts/demo/lab.ts';
 import { addDefinitions } from './support/definitions.ts';
 import { endLab } from './support/end-lab.ts';
@@ -13,6 +12,7 @@ import { firstDiskOf, readOnDisk } from './support/installed.ts';
 import { run } from '#shared/process/run.ts';
 import { listenOnLoopback } from '../lab/listen-on-loopback.ts';
 import { makeBootCdrom } from './support/boot-cdrom.ts';
+import { makeTinyLinux, TINY_INIT } from '../lab/tiny-linux.ts';
 
 /** Instances that install themselves from a medium, and what is laid over that afterwards. */
 let lab: Lab;
@@ -41,13 +41,7 @@ function reinstall(...options: string[]): Promise<ProgramResult> {
  * A medium: puts a system on its disk, with what it knows of itself, says that it is done unless it
  * is told to be mute, and powers off.
  */
-const MEDIUM_INIT = `#!/bin/busybox sh
-b=/bin/busybox
-at=http://169.254.169.254/ganeti/latest
-$b mount -t proc proc /proc
-$b mount -t sysfs sysfs /sys
-$b mount -t devtmpfs dev /dev
-$b modprobe -a virtio_pci virtio_blk virtio_net
+const MEDIUM_INIT = `${TINY_INIT}at=http://169.254.169.254/ganeti/latest
 $b ip link set lo up
 $b ip link set eth0 up
 $b udhcpc -i eth0 -f -q -n -t 60 -T 1 -s /lease
@@ -62,23 +56,12 @@ $b poweroff -f
 
 /** @returns kernel and initramfs, as installation parameters */
 async function makeMedium(): Promise<string> {
-  const { applianceDir, root } = lab.paths;
-  const system = join(root, 'system.img');
+  const system = join(lab.paths.root, 'system.img');
   await run('mke2fs', ['-q', '-t', 'ext4', system, '4M']);
-  // Later archives of an initramfs replace files of earlier ones: busybox and modules are the
-  // appliance's, the rest is ours.
-  const initrd = await readFile(join(applianceDir, 'initrd.img'));
-  const ours = encodeCpio(
-    [],
-    [
-      { path: 'init', mode: 0o755, data: Buffer.from(MEDIUM_INIT) },
-      { path: 'system.img', mode: 0o644, data: await readFile(system) },
-    ],
-  );
-  const medium = join(root, 'medium.img');
-  const padding = Buffer.alloc((4 - (initrd.length % 4)) % 4);
-  await writeFile(medium, Buffer.concat([initrd, padding, ours]));
-  return `kernel_path=${join(applianceDir, 'vmlinuz')},initrd_path=${medium}`;
+  const { kernel, initrd } = await makeTinyLinux(lab, 'medium.img', MEDIUM_INIT, [
+    { path: 'system.img', mode: 0o644, data: await readFile(system) },
+  ]);
+  return `kernel_path=${kernel},initrd_path=${initrd}`;
 }
 
 async function makePackage(): Promise<string> {

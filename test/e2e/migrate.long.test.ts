@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { jobEvent, type JobRecord } from '#shared/contract/job.ts';
 import { Redis } from 'ioredis';
-import { encodeCpio } from '../../appliance/image/cpio.ts';
 import { findSecret } from '../../scripts/demo/find-secret.ts';
 import { createLab, type Lab } from '../../scripts/demo/lab.ts';
 import { killNode } from '../lab/kill-node.ts';
@@ -15,6 +14,7 @@ import { askSocket } from '../lab/ask-socket.ts';
 import { listenOnLoopback } from '../lab/listen-on-loopback.ts';
 import { startRedis, type RedisServer } from '../noded/support/redis-server.ts';
 import { addOs, assertRefused, infoOf, statusOf, submit, succeed } from './support/ask-nodes.ts';
+import { makeTinyLinux, TINY_INIT } from '../lab/tiny-linux.ts';
 
 /**
  * Two nodes with one real, sealed Redis between them, and a real guest that counts: each number goes
@@ -60,15 +60,9 @@ const server = createServer((socket) => {
   });
 });
 
-const INIT = `#!/bin/busybox sh
-b=/bin/busybox
-get() {
+const INIT = `${TINY_INIT}get() {
   printf 'GET %s HTTP/1.0\\r\\nHost: 169.254.169.254\\r\\n\\r\\n' "$2" | $b nc -w 2 169.254.169.254 "$1"
 }
-$b mount -t proc proc /proc
-$b mount -t sysfs sysfs /sys
-$b mount -t devtmpfs dev /dev
-$b modprobe -a virtio_pci virtio_blk virtio_net
 $b ip link set lo up
 $b ip link set eth0 up
 $b ip link set eth1 up
@@ -120,22 +114,16 @@ after(async () => {
   assert.deepEqual(leftovers, []);
 });
 
-/** Kernel, busybox and modules are the appliance's; what runs is ours. */
 async function startCounter(): Promise<void> {
-  const { applianceDir, root } = one.paths;
-  const initrd = await readFile(join(applianceDir, 'initrd.img'));
-  const padding = Buffer.alloc((4 - (initrd.length % 4)) % 4);
-  const ours = encodeCpio([], [{ path: 'init', mode: 0o755, data: Buffer.from(INIT) }]);
-  const path = join(root, 'counter.img');
-  await writeFile(path, Buffer.concat([initrd, padding, ours]), { mode: 0o644 });
+  const { kernel, initrd } = await makeTinyLinux(one, 'counter.img', INIT);
   const made = await submit(one, {
     ...{ opcode: 'INSTANCE_CREATE', name: NAME, node: ONE, install: false, start: false },
     ...{ nics: [{ mode: 'user' }], communication: true, osType: 'both' },
     ...{ disks: [{ sizeBytes: 64 * MIB }], beparams: { memoryMiB: 128, vcpus: 1 } },
     hvparams: {
       accel: 'tcg',
-      kernel_path: join(applianceDir, 'vmlinuz'),
-      initrd_path: path,
+      kernel_path: kernel,
+      initrd_path: initrd,
       kernel_args: 'console=ttyS0 quiet',
     },
   });

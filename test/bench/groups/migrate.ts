@@ -12,7 +12,7 @@ import { addLink, BareMachine, modelOf, type MachineModel } from '../support/bar
 import {
   COUNTER_PORT,
   createCounter,
-  writeCountingInitrd,
+  makeCountingGuest,
   type Counter,
 } from '../support/counting-guest.ts';
 import { median, type Report } from '../support/measurement.ts';
@@ -120,15 +120,13 @@ async function startNodes(one: Lab, two: Lab, url: string, port: number): Promis
 }
 
 async function startGuest(lab: Lab): Promise<void> {
-  const { applianceDir, root } = lab.paths;
-  const initrd = join(root, 'counter.img');
-  await writeCountingInitrd(join(applianceDir, 'initrd.img'), initrd);
+  const { kernel, initrd } = await makeCountingGuest(lab);
   const made = await submit(lab, {
     ...{ opcode: 'INSTANCE_CREATE', name: NAME, node: ONE, install: false, start: false },
     ...{ nics: [], communication: true, seedDisk: false, osType: 'both' },
     ...{ disks: [{ sizeBytes: DISK_BYTES }], beparams: { memoryMiB: MEMORY_MIB, vcpus: 1 } },
     hvparams: {
-      kernel_path: join(applianceDir, 'vmlinuz'),
+      kernel_path: kernel,
       initrd_path: initrd,
       kernel_args: 'console=ttyS0 quiet',
     },

@@ -1,7 +1,7 @@
-import { readFile, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { encodeCpio } from '../../../appliance/image/cpio.ts';
+import type { Lab } from '../../../scripts/demo/lab.ts';
+import { makeTinyLinux, TINY_INIT, type TinyLinux } from '../../lab/tiny-linux.ts';
 
 /** Where the guest counts. */
 export const COUNTER_PORT = 8099;
@@ -11,13 +11,7 @@ const POLL_MS = 20;
 const LIMIT_MS = 120_000;
 
 /** Each number goes to its disk, and then over HTTP to the host; then comes the next one. */
-const INIT = `#!/bin/busybox sh
-b=/bin/busybox
-$b mount -t proc proc /proc
-$b mount -t sysfs sysfs /sys
-$b mount -t devtmpfs dev /dev
-$b modprobe -a virtio_pci virtio_blk virtio_net
-$b ip link set lo up
+const INIT = `${TINY_INIT}$b ip link set lo up
 $b ip link set eth0 up
 $b udhcpc -i eth0 -f -q -n -t 10 -T 1 -s /lease || $b ip addr add ${OWN_ADDRESS}/16 dev eth0
 n=0
@@ -28,12 +22,8 @@ while :; do
 done
 `;
 
-/** Kernel, busybox and modules are the appliance's; what runs is the counter. */
-export async function writeCountingInitrd(applianceInitrd: string, path: string): Promise<void> {
-  const initrd = await readFile(applianceInitrd);
-  const padding = Buffer.alloc((4 - (initrd.length % 4)) % 4);
-  const ours = encodeCpio([], [{ path: 'init', mode: 0o755, data: Buffer.from(INIT) }]);
-  await writeFile(path, Buffer.concat([initrd, padding, ours]), { mode: 0o644 });
+export function makeCountingGuest(lab: Lab): Promise<TinyLinux> {
+  return makeTinyLinux(lab, 'counter.img', INIT);
 }
 
 export interface Counter {

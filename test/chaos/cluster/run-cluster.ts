@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { createWriteStream, type WriteStream } from 'node:fs';
-import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, stat } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { finished } from 'node:stream/promises';
@@ -8,7 +8,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { JobRecord } from '#shared/contract/job.ts';
 import { messageOf } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
-import { encodeCpio } from '../../../appliance/image/cpio.ts';
 import { findSecret } from '../../../scripts/demo/find-secret.ts';
 import { createLab, type Lab } from '../../../scripts/demo/lab.ts';
 import { openClusterRecords } from '../../bench/support/cluster-records.ts';
@@ -20,6 +19,7 @@ import { judgeCluster, readInstances, readJobs, SCRIPT_LOG } from './judge-clust
 import { StoreServers } from './store-servers.ts';
 import { FAULTS, strike, type Place } from './strike.ts';
 import { Wire } from './wire.ts';
+import { makeTinyLinux, type TinyLinux } from '../../lab/tiny-linux.ts';
 
 export interface ClusterChaos {
   readonly seed: number;
@@ -149,12 +149,7 @@ class ClusterRun {
 
   /** Some instances that are stopped, and one guest on each node. */
   async #populate(): Promise<void> {
-    const { applianceDir, root } = this.#first.paths;
-    const initrd = await readFile(join(applianceDir, 'initrd.img'));
-    const padding = Buffer.alloc((4 - (initrd.length % 4)) % 4);
-    const idle = encodeCpio([], [{ path: 'init', mode: 0o755, data: Buffer.from(IDLE) }]);
-    const initrdPath = join(root, 'idle.img');
-    await writeFile(initrdPath, Buffer.concat([initrd, padding, idle]), { mode: 0o644 });
+    const guest = await makeTinyLinux(this.#first, 'idle.img', IDLE);
     const making: Promise<void>[] = [];
     for (let index = 0; index < STOPPED; index += 1) {
       const name = `stopped${index}.example.com`;
@@ -164,21 +159,21 @@ class ClusterRun {
     }
     for (const [index, place] of this.#places.slice(0, this.#options.guests).entries()) {
       const name = `guest${index}.example.com`;
-      making.push(this.#startGuest(name, place, initrdPath));
+      making.push(this.#startGuest(name, place, guest));
       this.#running.push(name);
     }
     await Promise.all(making);
   }
 
-  async #startGuest(name: string, { name: node, lab }: Place, initrdPath: string): Promise<void> {
+  async #startGuest(name: string, { name: node, lab }: Place, guest: TinyLinux): Promise<void> {
     const made = {
       ...{ opcode: 'INSTANCE_CREATE', name, node, install: false, start: false, osType: OS },
       ...{ nics: [{ networkName: NETWORK, ip: 'pool' }], communication: true },
       ...{ disks: [{ sizeBytes: 4 * MIB }], beparams: { memoryMiB: 96, vcpus: 1 } },
       hvparams: {
         accel: 'tcg',
-        kernel_path: join(this.#first.paths.applianceDir, 'vmlinuz'),
-        initrd_path: initrdPath,
+        kernel_path: guest.kernel,
+        initrd_path: guest.initrd,
         kernel_args: 'console=ttyS0 quiet',
       },
     };

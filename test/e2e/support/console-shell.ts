@@ -1,9 +1,9 @@
 import { once } from 'node:events';
-import { readFile, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { encodeCpio } from '../../../appliance/image/cpio.ts';
 import type { Lab } from '../../../scripts/demo/lab.ts';
+import { makeTinyLinux, type TinyLinux } from '../../lab/tiny-linux.ts';
 import { infoOf, succeed } from './ask-nodes.ts';
 
 const LIMIT_MS = 120_000;
@@ -35,9 +35,7 @@ while :; do setsid cttyhack sh; done
 `;
 
 /** A kernel with busybox: a guest that does what its console is told. */
-export interface ConsoleGuest {
-  readonly kernel: string;
-  readonly initrd: string;
+export interface ConsoleGuest extends TinyLinux {
   /** Nothing that it reads. */
   readonly image: string;
 }
@@ -45,15 +43,10 @@ export interface ConsoleGuest {
 /** Of the appliance's kernel, in the lab's root. */
 export async function makeConsoleGuest(lab: Lab): Promise<ConsoleGuest> {
   await succeed(lab, 'gnt-appliance', 'build');
-  const { applianceDir, root } = lab.paths;
-  const appliance = await readFile(join(applianceDir, 'initrd.img'));
-  const init = encodeCpio([], [{ path: 'init', mode: 0o755, data: Buffer.from(INIT) }]);
-  const aligned = Buffer.alloc((4 - (appliance.length % 4)) % 4);
-  const initrd = join(root, 'console-guest.img');
-  await writeFile(initrd, Buffer.concat([appliance, aligned, init]));
-  const image = join(root, 'image.raw');
+  const tiny = await makeTinyLinux(lab, 'console-guest.img', INIT);
+  const image = join(lab.paths.root, 'image.raw');
   await writeFile(image, Buffer.alloc(65_536), { mode: 0o644 });
-  return { kernel: join(applianceDir, 'vmlinuz'), initrd, image };
+  return { ...tiny, image };
 }
 
 /** The shell of such a guest, on its serial console. */
