@@ -11,7 +11,7 @@ import { interfaceIndex, openDeviceSocket, setHopLimit } from '#shared/sys/netwo
 import { ACCEPT_OPTIONS, UNACKNOWLEDGED_MS } from './accept-options.ts';
 import { RETRY_LIMIT, V6_RETRY_LIMIT, whenReady } from './when-ready.ts';
 import { ServiceListeners } from './service-listeners.ts';
-import { RECEIVE_BUFFER_BYTES } from '../config/limits.ts';
+import { RECEIVE_BUFFER_BYTES, SEND_BUFFER_BYTES } from '../config/limits.ts';
 import type { OnServiceConnection, OnServiceSocket } from './service-listeners.ts';
 
 const HTTP_PORT = 80;
@@ -111,6 +111,7 @@ export class DeviceBinding implements AsyncDisposable {
           address: SERVICE_IPV4,
           port: HTTP_PORT,
           receiveBufferBytes: RECEIVE_BUFFER_BYTES,
+          sendBufferBytes: SEND_BUFFER_BYTES,
           unacknowledgedMs: UNACKNOWLEDGED_MS,
         }),
       ),
@@ -136,6 +137,7 @@ export class DeviceBinding implements AsyncDisposable {
           address: SERVICE_IPV6,
           port: HTTP_PORT,
           receiveBufferBytes: RECEIVE_BUFFER_BYTES,
+          sendBufferBytes: SEND_BUFFER_BYTES,
           unacknowledgedMs: UNACKNOWLEDGED_MS,
         }),
       );

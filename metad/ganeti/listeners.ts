@@ -6,7 +6,7 @@ import type { Logger } from '#shared/log/log.ts';
 import { interfaceIndex, openDeviceSocket, setHopLimit } from '#shared/sys/network-sockets.ts';
 import { ACCEPT_OPTIONS, UNACKNOWLEDGED_MS } from '../channel/accept-options.ts';
 import { parseRouteTable } from './route-table.ts';
-import { RECEIVE_BUFFER_BYTES } from '../config/limits.ts';
+import { RECEIVE_BUFFER_BYTES, SEND_BUFFER_BYTES } from '../config/limits.ts';
 import type { RouteTable } from './route-table.ts';
 
 const ROUTE_FILE = '/proc/net/route';
@@ -142,6 +142,7 @@ export class Listeners implements Disposable {
       port,
       isShared: true,
       receiveBufferBytes: RECEIVE_BUFFER_BYTES,
+      sendBufferBytes: SEND_BUFFER_BYTES,
       unacknowledgedMs: UNACKNOWLEDGED_MS,
     });
     setHopLimit(fd, false, 1);

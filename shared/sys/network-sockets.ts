@@ -37,6 +37,7 @@ const IPV6_UNICAST_HOPS = 16;
 const IPPROTO_IP = 0;
 const IP_TTL = 2;
 const IP_FREEBIND = 15;
+const SO_SNDBUF = 7;
 const SO_RCVBUF = 8;
 const SO_REUSEPORT = 15;
 
@@ -99,6 +100,11 @@ export interface DeviceSocketOptions {
    */
   readonly receiveBufferBytes?: number;
   /**
+   * SO_SNDBUF, as above. Without it the kernel keeps up to 4 MiB for a connection whose other side
+   * was fast once and does not read any more, of memory that all TCP of the host shares.
+   */
+  readonly sendBufferBytes?: number;
+  /**
    * TCP_USER_TIMEOUT of accepted sockets: for how long the other side may leave unacknowledged what
    * was sent, answer no keepalive probe, or keep its window shut, before the connection has ended.
    */
@@ -139,6 +145,9 @@ export function openDeviceSocket(options: DeviceSocketOptions): number {
     if (isV6) set(IPPROTO_IPV6, IPV6_V6ONLY, one);
     if (options.receiveBufferBytes !== undefined) {
       set(SOL_SOCKET, SO_RCVBUF, int32(options.receiveBufferBytes));
+    }
+    if (options.sendBufferBytes !== undefined) {
+      set(SOL_SOCKET, SO_SNDBUF, int32(options.sendBufferBytes));
     }
     if (options.type === 'tcp' && options.unacknowledgedMs !== undefined) {
       set(IPPROTO_TCP, TCP_USER_TIMEOUT, int32(options.unacknowledgedMs));
