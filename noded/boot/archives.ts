@@ -31,8 +31,11 @@ import { TRAILER, TRAILER_BYTES } from './explode-script.ts';
 
 /** Names of archives of this node, each of which is a content that was opened. */
 const namesFile = z.record(fileName, sha256Hex);
-/** Indexes that are held in memory: each may have some megabytes. */
-const MAX_HELD = 4;
+/**
+ * Indexes that are held in memory, of some hundred KiB each mostly: so many that machines of a whole
+ * room, each with another distribution, have none read anew with every file that they ask for.
+ */
+const MAX_HELD_BYTES = 4 * MAX_INDEX_BYTES;
 const UNFINISHED = /^new-/;
 const NAMES = 'names.json';
 
@@ -244,12 +247,21 @@ class FolderArchives implements BootArchives {
   /** Read at once: it is this daemon's own file, and a plan is made without waiting for it. */
   #index(sha256: string): Buffer {
     const held = this.#held.get(sha256);
-    if (held !== undefined) return held;
-    const index = readFileSync(this.#path(sha256, 'index'));
-    const [oldest] = this.#held.keys();
-    if (this.#held.size >= MAX_HELD && oldest !== undefined) this.#held.delete(oldest);
+    const index = held ?? readFileSync(this.#path(sha256, 'index'));
+    // The one that was asked for last is the last.
+    this.#held.delete(sha256);
     this.#held.set(sha256, index);
+    if (held === undefined) this.#dropOldest();
     return index;
+  }
+
+  #dropOldest(): void {
+    let bytes = this.#held.values().reduce((sum, { length }) => sum + length, 0);
+    for (const [sha256, { length }] of this.#held) {
+      if (bytes <= MAX_HELD_BYTES) return;
+      this.#held.delete(sha256);
+      bytes -= length;
+    }
   }
 
   #path(sha256: string, part: 'data' | 'index'): string {

@@ -100,6 +100,19 @@ test('an archive is kept once for its content, under each of its names, and surv
   assert.equal(again.find('__proto__', ''), null);
 });
 
+test('of more archives than a few none is looked up anew in its file with each request', async (t) => {
+  const dir = await folder(t);
+  const archives = await openBootArchives(dir, nobody);
+  const contents = Array.from({ length: 12 }, (_, at) => at.toString(16).repeat(64));
+  for (const sha256 of contents)
+    await keep(archives, `${sha256}.iso`, written('kernel', '0 6 linux\n'), { sha256 });
+  const readAll = (): Promise<readonly string[]> =>
+    Promise.all(contents.map((sha256) => readTree(archives.tree(sha256), 'linux')));
+  await readAll();
+  for (const sha256 of contents) await rm(join(dir, `${sha256}.index`));
+  assert.deepEqual(new Set(await readAll()), new Set(['kernel']));
+});
+
 test('an index of the archive itself takes its bytes, for root alone, and nothing beyond them', async (t) => {
   const dir = await folder(t);
   const path = join(await folder(t), 'd.iso');
