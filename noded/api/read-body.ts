@@ -1,11 +1,18 @@
 import type { IncomingMessage } from 'node:http';
 import { AppError } from '#shared/errors/app-error.ts';
+import { countJsonValues } from '#shared/json/count-values.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
 import { collect, TooLong } from '#shared/stream/collect.ts';
 import { MIB } from '#shared/units/bytes.ts';
 
 /** Enough for the largest opcode: three documents of 1 MiB in base64, keys and parameters. */
 export const MAX_BODY_BYTES = 16 * MIB;
+/**
+ * More than the largest set of boot environments has. A parser takes 25 ms for as many lists in
+ * each other, and ten seconds, in which nobody else is served, for those that the bytes would
+ * allow.
+ */
+export const MAX_BODY_VALUES = 50_000;
 
 /**
  * @throws AppError REQUEST_TOO_LARGE over the limit. As much again is read and thrown away, for a
@@ -37,7 +44,13 @@ async function discard(request: IncomingMessage, maxBytes: number): Promise<void
 
 /** @throws AppError VALIDATION, REQUEST_TOO_LARGE; the text is never in the message */
 export async function readJson(request: IncomingMessage): Promise<unknown> {
-  const value = parseJson(await readBody(request));
+  const bytes = await readBody(request);
+  if (countJsonValues(bytes, MAX_BODY_VALUES) > MAX_BODY_VALUES) {
+    throw new AppError('REQUEST_TOO_LARGE', `the request has more than ${MAX_BODY_VALUES} values`, {
+      hint: 'send less at a time',
+    });
+  }
+  const value = parseJson(bytes);
   if (value === undefined) throw new AppError('VALIDATION', 'the request body is not JSON');
   return value;
 }

@@ -5,7 +5,7 @@ import { opcode, type Opcode } from '#shared/contract/opcode.ts';
 import { countJsonValues } from '#shared/json/count-values.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
 import { parseInput } from '../api/http-errors.ts';
-import { MAX_BODY_BYTES, readBody } from '../api/read-body.ts';
+import { MAX_BODY_BYTES, MAX_BODY_VALUES, readBody } from '../api/read-body.ts';
 import type { JobService } from '../jobs/job-service.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
 import { confineOpcode } from './confine-opcode.ts';
@@ -14,12 +14,6 @@ import type { RapiUser, Role } from './users-file.ts';
 
 /** A query has filters at most; only a writer may send documents. */
 const MAX_READER_BODY_BYTES = 64 * 1024;
-/**
- * More than the largest set of boot environments has. A parser takes 25 ms for as many lists in
- * each other, and ten seconds, in which nobody else is served, for those that the bytes would
- * allow.
- */
-const MAX_BODY_VALUES = 50_000;
 
 export interface RapiRequest {
   /** Who asks; nobody may do or see anything where there is no need to say it. */

@@ -7,6 +7,7 @@ import { test } from 'node:test';
 import { activeDisk, apiError } from '#shared/contract/api.ts';
 import { jobEvent } from '#shared/contract/job.ts';
 import { startApiServer } from '../../../noded/api/api-server.ts';
+import { MAX_BODY_VALUES } from '../../../noded/api/read-body.ts';
 import { planNewInstance } from '../../../noded/instances/plan-record.ts';
 import { ask, createApiLab, node, upgrade } from '../support/api-lab.ts';
 import { createOpcode } from '../support/opcodes.ts';
@@ -56,6 +57,16 @@ test('a submitted job can be watched to its end and read afterwards', async (t) 
     [[]],
     'a list shows no logs',
   );
+});
+
+test('values that would take a parser long are counted before one of them is made', async (t) => {
+  const { path } = await createApiLab(t);
+  const submit = async (count: number): Promise<string> => {
+    const { status, text } = await ask(path, 'POST', '/v1/jobs', `[${'{},'.repeat(count - 2)}{}]`);
+    return `${status} ${apiError.parse(JSON.parse(text)).code}`;
+  };
+  assert.equal(await submit(MAX_BODY_VALUES / 2), '400 VALIDATION');
+  assert.equal(await submit(MAX_BODY_VALUES), '413 REQUEST_TOO_LARGE');
 });
 
 test('a dry run answers without a job', async (t) => {
