@@ -5,6 +5,7 @@ import { abortReason } from '#shared/abort/abortable.ts';
 import { apiError } from '#shared/contract/api.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { isErrorCode } from '#shared/errors/codes.ts';
+import { countJsonValues } from '#shared/json/count-values.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
 import { requestOverSocket, upgradeOverSocket } from '#shared/socket/http-request.ts';
 import { collect } from '#shared/stream/collect.ts';
@@ -28,6 +29,11 @@ export interface PeerRequest {
 
 /** Answers that are no streams: the list of all instances is the longest. */
 const MAX_ANSWER_BYTES = 64 * MIB;
+/**
+ * Some tenths of a second of a parser. As many as the bytes would allow are ten seconds, in which
+ * nobody else is served, and 2 GiB.
+ */
+export const MAX_ANSWER_VALUES = 1_000_000;
 
 export class UnreachableNode extends AppError {
   /** It took the question: it hangs, or does not know it, as another release does. */
@@ -124,7 +130,10 @@ async function openUntil(peers: Peers, node: string, signal?: AbortSignal): Prom
 
 async function readAll(answer: IncomingMessage, node: string, method = 'GET'): Promise<Buffer> {
   try {
-    return await collect(answer, MAX_ANSWER_BYTES);
+    const bytes = await collect(answer, MAX_ANSWER_BYTES);
+    if (countJsonValues(bytes, MAX_ANSWER_VALUES) > MAX_ANSWER_VALUES)
+      throw new Error(`it answers with more than ${MAX_ANSWER_VALUES} values`);
+    return bytes;
   } catch (error) {
     throw brokenOff(node, error, method);
   }

@@ -1,18 +1,19 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { connect, createServer } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { test, type TestContext } from 'node:test';
 import { z } from 'zod';
 import { AppError } from '#shared/errors/app-error.ts';
-import { askPeer } from '../../../noded/peers/ask-peer.ts';
+import { askPeer, MAX_ANSWER_VALUES, type Peers } from '../../../noded/peers/ask-peer.ts';
 
 const CREATED =
   'HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{"id"';
 
-test('who breaks off is told apart: a question can be asked again, an order may be done already', async (t) => {
+/** A node that says something to whoever asks, whatever it is. */
+async function startNode(t: TestContext): Promise<{ peers: Peers; say: (answer: string) => void }> {
   const directory = await mkdtemp(join(tmpdir(), 'gnt-peer-'));
   t.after(() => rm(directory, { recursive: true }));
   const path = join(directory, 'socket');
@@ -24,19 +25,34 @@ test('who breaks off is told apart: a question can be asked again, an order may 
   server.listen(path);
   await once(server, 'listening');
   t.after(() => server.close());
-  const peers = {
-    open: async () => {
-      const socket = connect(path);
-      await once(socket, 'connect');
-      return socket;
-    },
+  const open = async (): Promise<Socket> => {
+    const socket = connect(path);
+    await once(socket, 'connect');
+    return socket;
   };
+  return { peers: { open }, say: (answer) => (says = answer) };
+}
+
+test('an answer of more values than any has is not parsed', async (t) => {
+  const { peers, say } = await startNode(t);
+  const ask = (): Promise<unknown> =>
+    askPeer(peers, 'other', { method: 'GET', path: '/v1/node' }, z.unknown());
+  const HEAD = 'HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n';
+  say(`${HEAD}[{},{}]`);
+  assert.deepEqual(await ask(), [{}, {}]);
+  say(`${HEAD}[${'{},'.repeat(MAX_ANSWER_VALUES / 2)}{}]`);
+  await assert.rejects(ask(), { code: 'NODE_UNREACHABLE', message: /broke off/ });
+});
+
+test('who breaks off is told apart: a question can be asked again, an order may be done already', async (t) => {
+  const { peers, say } = await startNode(t);
   for (const [method, mayBeDone] of [
     ['GET', undefined],
     ['POST', true],
     ['DELETE', true],
   ] as const) {
-    for (says of ['', CREATED]) {
+    for (const says of ['', CREATED]) {
+      say(says);
       await assert.rejects(
         askPeer(peers, 'other', { method, path: '/v1/jobs' }, z.unknown()),
         (error) => {
