@@ -7,7 +7,7 @@ import { messageOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { closeFd } from '#shared/sys/libc.ts';
 import { openDeviceSocket, setHopLimit } from '#shared/sys/network-sockets.ts';
-import { SEND_BUFFER_BYTES } from '../config/limits.ts';
+import { SERVICE_BUFFER_BYTES } from '../config/limits.ts';
 import { ACCEPT_OPTIONS, UNACKNOWLEDGED_MS } from './accept-options.ts';
 import { V6_RETRY_LIMIT, whenReady } from './when-ready.ts';
 
@@ -67,7 +67,8 @@ export class ServiceListeners {
       const fd = await whenReady(device, abort.signal, V6_RETRY_LIMIT, () =>
         openDeviceSocket({
           ...{ device, type: protocol, address, port },
-          sendBufferBytes: SEND_BUFFER_BYTES,
+          receiveBufferBytes: SERVICE_BUFFER_BYTES,
+          sendBufferBytes: SERVICE_BUFFER_BYTES,
           unacknowledgedMs: UNACKNOWLEDGED_MS,
         }),
       );

@@ -123,6 +123,11 @@ export const RECEIVE_BUFFER_BYTES = 16 * 1024;
  */
 export const SEND_BUFFER_BYTES = 128 * 1024;
 /**
+ * Either buffer of a connection to an exposed service, likewise: for one that does not read any
+ * more, the kernel would hold some megabytes of what the guest sends.
+ */
+export const SERVICE_BUFFER_BYTES = 128 * 1024;
+/**
  * Requests that opening an image or a package costs as much as: the node opens a file for it, or
  * begins a download.
  */

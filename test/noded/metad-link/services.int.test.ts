@@ -8,7 +8,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { InstanceView, ViewService } from '#shared/contract/view.ts';
 import { systemClock } from '#shared/clock/clock.ts';
 import { silentLogger } from '#shared/log/log.ts';
+import { run } from '#shared/process/run.ts';
 import { inNetworkNamespace, openDeviceClientSocket } from '#shared/sys/network-sockets.ts';
+import { MIB } from '#shared/units/bytes.ts';
+import { SERVICE_BUFFER_BYTES } from '../../../metad/config/limits.ts';
 import {
   type ContentServer,
   startContentServer,
@@ -140,6 +143,36 @@ test('a service that speaks first is heard before the guest has said anything', 
   accepted[0]?.socket.write('220 ready');
   const [chunk] = (await once(socket, 'data')) as [Buffer];
   assert.equal(chunk.toString(), '220 ready');
+});
+
+/** Bytes of guests that the kernel has taken, and metad has not. */
+async function unreadBytes(): Promise<number> {
+  const words = ['netns', 'exec', lab.namespace, 'ss', '-tnH', 'sport', '=', `:${PORT}`];
+  const { stdout } = await run('ip', words);
+  const lines = stdout.trim().split('\n');
+  return lines.reduce((sum, line) => sum + Number(line.split(/\s+/)[1] ?? 0), 0);
+}
+
+test('of a service that was fast, and stops to read, the kernel holds little for the guest', async () => {
+  const socket = await fromGuest();
+  await until(() => accepted.length === 1);
+  const service = accepted[0]?.socket;
+  let bytes = 0;
+  service?.on('data', (chunk: Buffer) => {
+    if ((bytes += chunk.length) > 40 * MIB) service.pause();
+  });
+  const content = Buffer.alloc(MIB);
+  const more = (error?: Error | null): void => {
+    if (!error) socket.write(content, more);
+  };
+  more();
+  await until(() => service?.isPaused() === true);
+  let held = 0;
+  for (let before = -1; held !== before || held === 0; await sleep(100)) {
+    before = held;
+    held = await unreadBytes();
+  }
+  assert.ok(held <= 2 * SERVICE_BUFFER_BYTES, `${held} bytes`);
 });
 
 test('each direction ends by itself, and ten megabytes arrive whole', async () => {
