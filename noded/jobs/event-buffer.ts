@@ -18,6 +18,10 @@ export class EventBuffer {
   #events: JobEvent[] = [];
   readonly #newestProgress = new Map<string, JobEvent>();
 
+  get length(): number {
+    return this.#events.length;
+  }
+
   push(event: JobEvent): void {
     if (event.type === 'progress') this.#newestProgress.set(event.activity, event);
     this.#events.push(event);

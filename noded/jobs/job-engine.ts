@@ -41,6 +41,13 @@ export interface JobEngineDependencies {
   readonly onEnded?: (job: JobRecord) => void;
 }
 
+/**
+ * Jobs that have ended whose events are still told, when they were no more than so many: who asks
+ * for a short job comes to watch it when it is over, and is told what others are told.
+ */
+const MAX_RECENT = 64;
+const MAX_RECENT_EVENTS = 100;
+
 /** Where the ends of jobs are written, whatever becomes of the store. */
 export interface JobOutcomes {
   /** Resolves when it cannot be lost any more. */
@@ -93,6 +100,7 @@ class LockingJobEngine implements JobEngine {
   readonly #locks = new LockTable();
   readonly #active = new Map<number, ActiveJob>();
   readonly #entering = new Set<Entry>();
+  readonly #recent = new Map<number, JobStream>();
   #isStopping = false;
 
   constructor(dependencies: JobEngineDependencies) {
@@ -223,7 +231,7 @@ class LockingJobEngine implements JobEngine {
 
   async *watch(id: number, signal: AbortSignal): AsyncGenerator<JobEvent> {
     // Only the stream: a watcher that reads slowly must not keep the opcode in memory.
-    const stream = this.#active.get(id)?.stream;
+    const stream = this.#active.get(id)?.stream ?? this.#recent.get(id);
     if (stream !== undefined) {
       yield* stream.watch(signal);
       return;
@@ -259,6 +267,7 @@ class LockingJobEngine implements JobEngine {
       endedAtMs: this.#dependencies.clock.now(),
     };
     await outcomes.endJob(job.record);
+    this.#keepRecent(job);
     this.#active.delete(job.record.id);
     logger.info('job.ended', {
       job: job.record.id,
@@ -267,6 +276,13 @@ class LockingJobEngine implements JobEngine {
     });
     onEnded?.(job.record);
     job.stream.push({ type: 'end', atMs: this.#dependencies.clock.now(), job: job.record });
+  }
+
+  #keepRecent({ record, stream }: ActiveJob): void {
+    if (stream.length > MAX_RECENT_EVENTS) return;
+    this.#recent.set(record.id, stream);
+    const [oldest] = this.#recent.keys();
+    if (this.#recent.size > MAX_RECENT && oldest !== undefined) this.#recent.delete(oldest);
   }
 
   async #runPhases(job: ActiveJob): Promise<unknown> {

@@ -8,6 +8,11 @@ export class JobStream {
   #hasEnded = false;
   #lastAtMs = 0;
 
+  /** Of the events that are remembered. */
+  get length(): number {
+    return this.#events.length;
+  }
+
   push(told: JobEvent): void {
     if (this.#hasEnded) return;
     // Watchers tell by the time what they have seen: it stands still when the host's clock is set

@@ -170,9 +170,30 @@ test('keeps the log of a talkative job within bounds', async () => {
   assert.equal((await endOf(engine, await engine.submit(shutdown()))).log.length, 2_000);
 });
 
-test('who watches an ended job is told its log, warnings as such, and its end', async () => {
+test('who watches a short job when it is over is told what others were told', async () => {
   const { engine } = createEngine({
     execute: (context) => {
+      context.report.stageStarted('create-disks');
+      context.report.progress('copying', 32, 32);
+      return Promise.resolve();
+    },
+  });
+  const id = await engine.submit(shutdown());
+  const live = await eventsOf(engine, id);
+  assert.ok(live.some(({ type }) => type === 'progress'));
+  assert.deepEqual(await eventsOf(engine, id), live);
+  // Not for ever, nor of thousands of jobs.
+  for (let job = 0; job < 64; job += 1) await endOf(engine, await engine.submit(shutdown()));
+  assert.deepEqual(
+    (await eventsOf(engine, id)).map(({ type }) => type),
+    ['end'],
+  );
+});
+
+test('who watches a long job when it is over is told its log, warnings as such, and its end', async () => {
+  const { engine } = createEngine({
+    execute: (context) => {
+      for (let line = 0; line < 100; line += 1) context.report.output('os-scripts', `${line}`);
       context.report.log('one');
       context.report.log('two', 'warn');
       return Promise.resolve();
