@@ -154,7 +154,9 @@ export function testCloudInit(release: CloudInitRelease): void {
         TOLD_STAGES.filter((stage) => stages.includes(stage)),
         stages,
       );
-      assert.deepEqual([stages[0], ...stages.slice(-2)], ['init-network', 'ready', null]);
+      // What tells it looks ten times a second: on a busy host a stage may have gone by.
+      assert.ok(stages.length > 2, stages.join());
+      assert.deepEqual(stages.slice(-2), ['ready', null]);
       const [told] = events.flatMap((event) => (isEnd(event) ? [event.result] : []));
       assert.equal(told?.errors.length, failing.length);
       assert.ok(told.errors.every(isOfTree));

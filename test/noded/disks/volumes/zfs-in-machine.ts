@@ -34,6 +34,8 @@ import {
 } from './zfs-scene.ts';
 
 /** What zfs-volumes.hand.test.ts runs in its machine, whose `/dev/vdb` is the test's. */
+/** Some hundred megabytes, by an emulated machine on a busy host. */
+const FILL_LIMIT_MS = 600_000;
 const LVM_CONF = '/etc/lvm/lvmlocal.conf';
 
 test('a dataset that is not there is refused by name, and so are odd sizes', async () => {
@@ -238,7 +240,8 @@ test('a pool that is full takes nothing new, and a guest that it stopped waits',
   await disks.createEmpty(large);
   const fill = `dd if=/dev/urandom of=${disks.pathOf(large, 0)} bs=1M oflag=direct 2>&1 || true`;
   // What a guest is told when it is QEMU's to stop it.
-  assert.match((await run('sh', ['-c', fill])).stdout, /No space left on device/);
+  const filled = await run('sh', ['-c', fill], { timeoutMs: FILL_LIMIT_MS });
+  assert.match(filled.stdout, /No space left on device/);
   await run('zpool', ['sync']);
   assert.equal(await disks.isPoolFull(large), true);
   await assert.rejects(snapshots.check(large, true), { code: 'DISK_SPACE', hint: /tank\/vms/ });
