@@ -64,6 +64,7 @@ export async function measure(report: Report): Promise<void> {
         compared_with: otherMs === undefined ? null : { name: other, value: otherMs / 1000 },
       });
     compare('add to agent start', beforeAgent(whole), 'guestfish run', peer?.launchMs);
+    compare('QEMU start to agent start', bootMs(whole), 'guestfish run', peer?.launchMs);
     compare('total of image and overlay', whole.wallMs, 'guestfish', peer?.totalMs);
     await measureMemory(lab, report, image.path);
     await measureSideBySide(lab, report, { image: image.path, overlay, aloneMs: whole.wallMs });
@@ -196,6 +197,10 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
 function beforeAgent({ stages }: InstallTiming): number {
   const end = stages.findIndex(({ stage }) => stage === 'boot-appliance') + 1;
   return stages.slice(0, end).reduce((sum, { durationMs }) => sum + durationMs, 0);
+}
+
+function bootMs({ stages }: InstallTiming): number {
+  return stages.find(({ stage }) => stage === 'boot-appliance')?.durationMs ?? NaN;
 }
 
 function reportInstall(report: Report, timing: InstallTiming): void {
