@@ -15,7 +15,8 @@ import {
 } from './job-handler.ts';
 import type { JobRepository } from './job-repository.ts';
 import type { JobService, SubmitOptions } from './job-service.ts';
-import { JobStream } from './job-stream.ts';
+import { JobStream, replayEnded } from './job-stream.ts';
+import { RecentStreams } from './recent-streams.ts';
 import { LockTable } from './lock-table.ts';
 
 /** Lines of a job's own log that are kept with it. */
@@ -40,13 +41,6 @@ export interface JobEngineDependencies {
   /** Called once per ended job, for metrics. */
   readonly onEnded?: (job: JobRecord) => void;
 }
-
-/**
- * Jobs that have ended whose events are still told, when they were no more than so many: who asks
- * for a short job comes to watch it when it is over, and is told what others are told.
- */
-const MAX_RECENT = 64;
-const MAX_RECENT_EVENTS = 100;
 
 /** Where the ends of jobs are written, whatever becomes of the store. */
 export interface JobOutcomes {
@@ -100,7 +94,7 @@ class LockingJobEngine implements JobEngine {
   readonly #locks = new LockTable();
   readonly #active = new Map<number, ActiveJob>();
   readonly #entering = new Set<Entry>();
-  readonly #recent = new Map<number, JobStream>();
+  readonly #recent = new RecentStreams();
   #isStopping = false;
 
   constructor(dependencies: JobEngineDependencies) {
@@ -236,10 +230,7 @@ class LockingJobEngine implements JobEngine {
       yield* stream.watch(signal);
       return;
     }
-    const job = await this.get(id);
-    for (const { atMs, message, level = 'info' } of job.log)
-      yield { type: 'log', atMs, message, level };
-    yield { type: 'end', atMs: job.endedAtMs ?? job.receivedAtMs, job };
+    yield* replayEnded(await this.get(id));
   }
 
   async stop(): Promise<void> {
@@ -267,7 +258,7 @@ class LockingJobEngine implements JobEngine {
       endedAtMs: this.#dependencies.clock.now(),
     };
     await outcomes.endJob(job.record);
-    this.#keepRecent(job);
+    this.#recent.keep(job.record.id, job.stream);
     this.#active.delete(job.record.id);
     logger.info('job.ended', {
       job: job.record.id,
@@ -276,13 +267,6 @@ class LockingJobEngine implements JobEngine {
     });
     onEnded?.(job.record);
     job.stream.push({ type: 'end', atMs: this.#dependencies.clock.now(), job: job.record });
-  }
-
-  #keepRecent({ record, stream }: ActiveJob): void {
-    if (stream.length > MAX_RECENT_EVENTS) return;
-    this.#recent.set(record.id, stream);
-    const [oldest] = this.#recent.keys();
-    if (this.#recent.size > MAX_RECENT && oldest !== undefined) this.#recent.delete(oldest);
   }
 
   async #runPhases(job: ActiveJob): Promise<unknown> {

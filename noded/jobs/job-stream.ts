@@ -1,4 +1,4 @@
-import type { JobEvent } from '#shared/contract/job.ts';
+import type { JobEvent, JobRecord } from '#shared/contract/job.ts';
 import { EventBuffer } from './event-buffer.ts';
 
 /** The events of one job: remembered, and handed to whoever watches. Ends with `end`. */
@@ -56,4 +56,11 @@ export class JobStream {
       signal.removeEventListener('abort', onAbort);
     }
   }
+}
+
+/** What a record still tells of a job whose stream is gone: its log, and its end. */
+export function* replayEnded(job: JobRecord): Generator<JobEvent> {
+  for (const { atMs, message, level = 'info' } of job.log)
+    yield { type: 'log', atMs, message, level };
+  yield { type: 'end', atMs: job.endedAtMs ?? job.receivedAtMs, job };
 }
