@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs the Debian packages that the product (and, with the rest of the list, its tests) runs on. Prints nothing when all are there.
 set -eu
-product='netbase libatomic1 binutils qemu-system-x86 qemu-utils iproute2 nftables mmdebstrap squashfs-tools cpio zstd xz-utils bzip2 e2fsprogs mtools curl ca-certificates openssl busybox-static'
+product='netbase libatomic1 binutils qemu-system-x86 qemu-utils iproute2 nftables mmdebstrap squashfs-tools cpio lz4 zstd xz-utils bzip2 e2fsprogs mtools curl ca-certificates openssl busybox-static'
 # DHCP and names of networks that a node makes (gnt-network connect … nat): nothing else needs it, and it brings others along.
 networks='dnsmasq-base'
 # The demo guest's boot loader, the foreign clients that tests run against the service, and the shells that complete our commands.

@@ -7,7 +7,7 @@ import { run } from '#shared/process/run.ts';
 import { bundleAgent, bundleHooks } from './agent-bundle.ts';
 import { makeSnapshot } from './agent-snapshot.ts';
 import { provideBase } from './base.ts';
-import { KERNEL_ARGUMENTS, MEMORY_MIB } from './contents.ts';
+import { EMULATED_KERNEL_ARGUMENTS, KERNEL_ARGUMENTS, MEMORY_MIB } from './contents.ts';
 import { buildInitramfs } from './initramfs.ts';
 import type { MirrorOptions } from './debian-tree.ts';
 import { hashBaseInputs, hashInputs } from './inputs.ts';
@@ -143,7 +143,8 @@ async function build(options: BuildOptions, key: BuildKey, workDir: string): Pro
   );
   step('adding Node and the agent');
   await addAgent(rootPath, options, key);
-  const vmlinux = extractVmlinux(base.bzImage);
+  const vmlinux = await extractVmlinux(base.bzImage, workDir);
+  if (vmlinux === null) step('the kernel boots from its bzImage: there is no plain one in it');
   await writeFile(join(output, 'vmlinuz'), vmlinux ?? base.bzImage);
   await writeFile(
     join(output, 'initrd.img'),
@@ -159,6 +160,7 @@ async function build(options: BuildOptions, key: BuildKey, workDir: string): Pro
     kernelVersion: base.kernelVersion,
     sourceDate: new Date(base.sourceDateSeconds * 1000).toISOString(),
     kernelArguments: `${KERNEL_ARGUMENTS} GNT_AGENT_VERSION=${key.inputsHash.slice(0, 12)}`,
+    emulatedKernelArguments: EMULATED_KERNEL_ARGUMENTS,
     memoryMiB: MEMORY_MIB,
     kernel: await describeFile(output, 'vmlinuz'),
     initrd: await describeFile(output, 'initrd.img'),

@@ -10,6 +10,12 @@ const NODE_FLAGS = '--no-warnings --no-verify-snapshot-checksum --v8-pool-size=0
 export const HOOKS_ARCHIVE_FOLDER = 'hooks';
 
 /**
+ * Where the initramfs has `MODPROBE`. The kernel is told when there is a root: it would look for
+ * modules some times while it starts, which costs a process each, and there are none yet.
+ */
+export const MODPROBE_PATH = '/modprobe';
+
+/**
  * First process of the appliance. It stays process 1: whatever becomes of the agent, the machine
  * powers off. The network comes up beside it, on the other processor, while Node starts; so nothing
  * that it uses may be moved away.
@@ -30,6 +36,7 @@ if ! $b mount -r -t squashfs "$root" /root; then
   echo 'gnt-appliance: no disk with serial root, or no squashfs on it'
   $b poweroff -f
 fi
+echo ${MODPROBE_PATH} >/proc/sys/kernel/modprobe
 $b sh /network &
 $b mount -t tmpfs -o mode=755 run /root/run
 $b mount -t tmpfs -o mode=1777 tmp /root/tmp

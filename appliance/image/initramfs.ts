@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { INITRAMFS_MODULES } from './contents.ts';
 import { type CpioEntry, encodeCpio } from './cpio.ts';
-import { INIT, LEASE, MODPROBE, NETWORK } from './init-scripts.ts';
+import { INIT, LEASE, MODPROBE, MODPROBE_PATH, NETWORK } from './init-scripts.ts';
 import { type ModuleTable, withDependencies } from './modules.ts';
 
 /**
@@ -21,7 +21,7 @@ export async function buildInitramfs(
     { path: 'bin/busybox', mode: 0o755, data: await read('bin/busybox') },
     { path: 'init', mode: 0o755, data: Buffer.from(INIT) },
     { path: 'lease', mode: 0o755, data: Buffer.from(LEASE) },
-    { path: 'sbin/modprobe', mode: 0o755, data: Buffer.from(MODPROBE) },
+    { path: MODPROBE_PATH.slice(1), mode: 0o755, data: Buffer.from(MODPROBE) },
     { path: 'network', mode: 0o644, data: Buffer.from(NETWORK) },
     {
       path: `${directory}/modules.dep`,
@@ -33,10 +33,7 @@ export async function buildInitramfs(
     const data = await read(join('usr', directory, module));
     files.push({ path: `${directory}/${basename(module)}`, mode: 0o644, data });
   }
-  return encodeCpio(
-    ['bin', 'dev', 'lib', 'lib/modules', directory, 'proc', 'root', 'sbin', 'sys'],
-    files,
-  );
+  return encodeCpio(['bin', 'dev', 'lib', 'lib/modules', directory, 'proc', 'root', 'sys'], files);
 }
 
 /** busybox's modprobe reads this; all modules lie flat beside it. */

@@ -44,6 +44,7 @@ const buildCommands = {
   mmdebstrap: 'mmdebstrap',
   mksquashfs: 'squashfs-tools',
   cpio: 'cpio',
+  lz4: 'lz4',
 } as const;
 
 /** What only networks need that a node makes itself. */

@@ -51,12 +51,18 @@ export function planApplianceMachine(input: ApplianceMachineInput): MachineSpec 
     kernel: {
       kernelPath: appliance.kernelPath,
       initrdPath: appliance.initrdPath,
-      append: appliance.manifest.kernelArguments,
+      append: kernelArguments(appliance.manifest, input.accelerator),
     },
     disks,
     nics: input.nics,
     noReboot: true,
   };
+}
+
+function kernelArguments(manifest: Appliance['manifest'], accelerator: Accelerator): string {
+  const { kernelArguments, emulatedKernelArguments } = manifest;
+  if (accelerator !== 'tcg' || emulatedKernelArguments === '') return kernelArguments;
+  return `${kernelArguments} ${emulatedKernelArguments}`;
 }
 
 /**

@@ -36,6 +36,8 @@ export const applianceManifest = z.strictObject({
   sourceDate: printableLine,
   /** `-append` of the kernel. */
   kernelArguments: printableLine,
+  /** Put behind them in an emulated machine. Absent in manifests that are older. */
+  emulatedKernelArguments: printableLine.default(''),
   memoryMiB: z.number().int().positive(),
   kernel: manifestFile,
   initrd: manifestFile,

@@ -48,6 +48,7 @@ function makeAppliance(name: string, rootBytes: string): string {
     kernelVersion: '6.1.0',
     sourceDate: '2026-01-01T00:00:00.000Z',
     kernelArguments: 'quiet',
+    emulatedKernelArguments: '',
     memoryMiB: 512,
     kernel: file('vmlinuz', 'kernel'),
     initrd: file('initrd.img', 'initrd'),

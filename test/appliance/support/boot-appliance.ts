@@ -81,7 +81,7 @@ function planArguments(applianceDir: string, disks: readonly VmDisk[]): string[]
     ...['-m', `${manifest.memoryMiB}M`, '-serial', 'stdio'],
     ...['-kernel', join(applianceDir, manifest.kernel.name)],
     ...['-initrd', join(applianceDir, manifest.initrd.name)],
-    ...['-append', manifest.kernelArguments],
+    ...['-append', `${manifest.kernelArguments} ${manifest.emulatedKernelArguments}`],
     ...['-netdev', 'tap,id=net0,fd=3'],
     ...['-device', `virtio-net-pci,netdev=net0,mac=${CHANNEL_MAC},romfile=`],
     ...[root, ...disks].flatMap((disk, index) => [

@@ -6,17 +6,28 @@ import { instanceRecord } from '../support/records.ts';
 const file = { name: 'file', sha256: '0'.repeat(64), sizeBytes: 1 };
 const APPLIANCE = {
   ...{ kernelPath: '/a/vmlinuz', initrdPath: '/a/initrd', rootPath: '/a/root' },
-  manifest: { memoryMiB: 512, kernelArguments: 'quiet', kernel: file, initrd: file, root: file },
+  manifest: {
+    ...{ memoryMiB: 512, kernel: file, initrd: file, root: file },
+    ...{ kernelArguments: 'quiet', emulatedKernelArguments: 'lpj=1' },
+  },
 } as unknown as Parameters<typeof planApplianceMachine>[0]['appliance'];
+
+const planFor = (accelerator: 'kvm' | 'tcg', idleProcessors: number) =>
+  planApplianceMachine({
+    ...{ instance: instanceRecord(), appliance: APPLIANCE, accelerator, idleProcessors },
+    ...{ nics: [], contentDisks: [], diskPath: null },
+  });
 
 test('an emulated appliance has a second CPU only where two processors are idle', () => {
   const vcpus = (accelerator: 'kvm' | 'tcg', idleProcessors: number): number =>
-    planApplianceMachine({
-      ...{ instance: instanceRecord(), appliance: APPLIANCE, accelerator, idleProcessors },
-      ...{ nics: [], contentDisks: [], diskPath: null },
-    }).vcpus;
+    planFor(accelerator, idleProcessors).vcpus;
   assert.deepEqual(
     [vcpus('kvm', 0), vcpus('tcg', 2), vcpus('tcg', 1), vcpus('tcg', 0)],
     [2, 2, 1, 1],
   );
+});
+
+test('an emulated appliance is told what its kernel would have to find out', () => {
+  assert.equal(planFor('tcg', 2).kernel?.append, 'quiet lpj=1');
+  assert.equal(planFor('kvm', 2).kernel?.append, 'quiet');
 });
