@@ -8,7 +8,7 @@ import { planSmbios } from '../instances/cloud-init-datasource.ts';
 import { diskSerial } from '../disks/disk-serials.ts';
 
 /** With two CPUs one loads kernel modules while the other reads the agent; more gain nothing. */
-const APPLIANCE_VCPUS = 2;
+export const APPLIANCE_VCPUS = 2;
 
 export interface ApplianceMachineInput {
   readonly instance: InstanceRecord;

@@ -2,14 +2,14 @@ import { randomUUID } from 'node:crypto';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { messageOf } from '#shared/errors/app-error.ts';
 import type { Accelerator, MachineDisk } from '../hypervisor/machine.ts';
-import { countIdleProcessors } from '../host/idle-processors.ts';
+import { findIdleProcessors } from '../host/idle-processors.ts';
 import { installationParameters } from '../instances/installation-parameters.ts';
 import type { OsParameters } from '../instances/os-parameters.ts';
 import type { InstallContent } from '../instances/plan-view.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
 import type { AlongsideScript } from '../os/alongside-script.ts';
 import type { Appliance } from '../appliance/appliance-files.ts';
-import { planApplianceMachine } from './appliance-machine.ts';
+import { APPLIANCE_VCPUS, planApplianceMachine } from './appliance-machine.ts';
 import { followAppliance, hasNeverComeUp } from '../appliance/follow-appliance.ts';
 import type { InstallerDependencies } from './install-request.ts';
 import type { StageRecorder } from './stage-recorder.ts';
@@ -97,7 +97,7 @@ async function bootAppliance(
           instance,
           appliance,
           accelerator,
-          idleProcessors: await countIdleProcessors(),
+          idleProcessors: await findIdleProcessors(APPLIANCE_VCPUS),
           nics,
           contentDisks,
           diskPath: session.diskPath,
