@@ -5,6 +5,9 @@ import { tryCommand } from '../process/command.ts';
 import { type DiskLocations, linkDisks, listDisksBySerial, listPartitions } from './disks.ts';
 import type { FileSystem } from './fstab.ts';
 
+/** An image may have a hundred partitions. */
+const PROBES_AT_ONCE = 8;
+
 /** Tells the kernel to look at the partition tables again, and names what it finds. */
 export async function rereadPartitions(plan: InstallPlan, at: DiskLocations): Promise<void> {
   const disks = listDisksBySerial(at);
@@ -64,22 +67,18 @@ export async function deactivateVolumeGroups(
  * explain a failure.
  */
 export async function listFileSystems(plan: InstallPlan, at: DiskLocations): Promise<FileSystem[]> {
-  const found: FileSystem[] = [];
   const disks = listDisksBySerial(at);
-  for (const [diskIndex, { serial }] of plan.disks.entries()) {
+  const places = plan.disks.flatMap(({ serial }, diskIndex): Place[] => {
     const disk = disks.get(serial);
-    if (!disk) continue;
+    if (!disk) return [];
     const partitions = listPartitions(disk.name, at);
-    const whole = partitions.length === 0 ? [{ path: disk.path, partition: null }] : [];
-    const parts = partitions.map((part) => ({
+    if (partitions.length === 0) return [{ path: disk.path, diskIndex, partition: null }];
+    return partitions.map((part) => ({
       path: `${at.dev}/${part.name}`,
-      partition: part.number,
+      ...{ diskIndex, partition: part.number },
     }));
-    for (const { path, partition } of [...whole, ...parts]) {
-      const probed = await probe(path);
-      if (probed) found.push({ ...probed, diskIndex, partition });
-    }
-  }
+  });
+  const found = await probeAll(places);
   if (!found.some((fileSystem) => fileSystem.type === 'LVM2_member')) return found;
   const devices = listInstanceDevices(plan, at);
   const listed = await tryCommand('vgs', [...only(devices), '--noheadings', '-o', 'vg_name']);
@@ -128,6 +127,26 @@ async function listLogicalVolumes(
     const path = `${at.dev}/mapper/${name}`;
     const probed = await probe(path);
     if (probed) found.push({ ...probed, aliases: [path, `/dev/${group}/${volume}`] });
+  }
+  return found;
+}
+
+type Place = Pick<FileSystem, 'path' | 'diskIndex' | 'partition'>;
+
+/**
+ * What is known of them, in their order. Some side by side: to start a program is most of a look.
+ */
+async function probeAll(places: readonly Place[]): Promise<FileSystem[]> {
+  const found: FileSystem[] = [];
+  for (let at = 0; at < places.length; at += PROBES_AT_ONCE) {
+    const some = places.slice(at, at + PROBES_AT_ONCE);
+    const probed = await Promise.all(
+      some.map(async (place) => {
+        const fileSystem = await probe(place.path);
+        return fileSystem === null ? [] : [{ ...fileSystem, ...place }];
+      }),
+    );
+    found.push(...probed.flat());
   }
   return found;
 }

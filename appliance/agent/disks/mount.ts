@@ -25,9 +25,13 @@ const MAX_FSTAB_BYTES = 256 * 1024;
 /** Lines that are told one by one. */
 const MAX_NAMED = 20;
 
-interface Candidate {
+interface Root {
   readonly fileSystem: FileSystem;
   readonly subvolume: string | null;
+  readonly isMounted: boolean;
+}
+
+interface Candidate extends Root {
   /** Index in ROOT_MARKS; its length when there is no mark. */
   readonly rank: number;
 }
@@ -47,9 +51,9 @@ export async function mountInstance(
   const access = mayExecute ? ['rw'] : ['rw', 'noexec'];
   const kairos = findKairos(fileSystems);
   if (kairos) return await mountKairos(kairos, TARGET_PATH, access, reporter);
-  const root = await findRoot(fileSystems, reporter);
+  const root = (await mountOnlyOne(fileSystems, access)) ?? (await findRoot(fileSystems, reporter));
   if (!root) throw nothingToMount(fileSystems);
-  await mountOne(root.fileSystem, TARGET_PATH, '/', root.subvolume, access);
+  if (!root.isMounted) await mountOne(root.fileSystem, TARGET_PATH, '/', root.subvolume, access);
   const mounted = [`${describe(root)} on /`];
   const rootDirectory = new TargetRoot(TARGET_PATH);
   const unknown: string[] = [];
@@ -91,6 +95,25 @@ async function mountBelow(
 }
 
 /**
+ * Where there is nothing to choose from, nothing is looked at first.
+ * @returns null where there is, or it cannot be mounted: `findRoot` says why
+ */
+async function mountOnlyOne(
+  fileSystems: readonly FileSystem[],
+  access: readonly string[],
+): Promise<Root | null> {
+  const [only, ...others] = fileSystems.filter(({ type }) => Object.hasOwn(writableTypes, type));
+  if (!only || others.length > 0 || writableTypes[only.type] !== null) return null;
+  try {
+    await mountOne(only, TARGET_PATH, '/', null, access);
+    return { fileSystem: only, subvolume: null, isMounted: true };
+  } catch (error) {
+    if (isAppError(error)) return null;
+    throw error;
+  }
+}
+
+/**
  * The first of the best. What else could be a root is told: an image with two of them may mean the
  * other one.
  */
@@ -105,7 +128,7 @@ async function findRoot(
     if (module) await tryCommand('modprobe', [module]);
     for (const subvolume of fileSystem.type === 'btrfs' ? BTRFS_ROOT_SUBVOLUMES : [null]) {
       const rank = await rankAsRoot(fileSystem, subvolume, fileSystems, reporter);
-      if (rank !== null) candidates.push({ fileSystem, subvolume, rank });
+      if (rank !== null) candidates.push({ fileSystem, subvolume, rank, isMounted: false });
     }
   }
   const [best, ...others] = candidates.sort((a, b) => a.rank - b.rank);
@@ -199,7 +222,7 @@ export function readFstab(root: TargetRoot): string {
   return text ?? '';
 }
 
-function describe(root: Candidate): string {
+function describe(root: Root): string {
   const { path, type } = root.fileSystem;
   return `${path} (${type}${root.subvolume === null ? '' : `, subvolume ${root.subvolume}`})`;
 }

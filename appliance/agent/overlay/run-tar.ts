@@ -14,19 +14,6 @@ const loaders: Readonly<Record<string, string>> = {
 };
 
 /**
- * Lays the system's programs over an empty directory of the target, in a mount namespace that ends
- * with tar, which has the target as its root: whatever links an archive or an image has, every path
- * is resolved in there. Memory is limited, and tar is the first to go when there is none left: an
- * archive can make it want much.
- */
-const ENTER = `set -eu
-echo 1000 >/proc/self/oom_score_adj
-ulimit -v 262144
-/usr/bin/mount -o bind,ro /usr "$1/$2"
-shift 2
-exec "$@"`;
-
-/**
  * How archives are unpacked (tar(1)). Links may be absolute since the root is the target. Warnings
  * are of no use to anybody, except that an attribute could not be set: data would be lost.
  */
@@ -54,7 +41,9 @@ export interface RunningTar {
 
 /**
  * Starts GNU tar with `rootPath` as its root, without network and without the capabilities and system
- * calls that it can do without. It ends with its first complaint: what came before it stays.
+ * calls that it can do without. The system's programs are laid over an empty directory in there, in a
+ * mount namespace that ends with tar: whatever links an archive or an image has, every path is
+ * resolved in that root. It ends with its first complaint: what came before it stays.
  * @throws AppError DISK_FULL when not even an empty directory can be made
  */
 export function startTar(rootPath: string): RunningTar {
@@ -65,10 +54,9 @@ export function startTar(rootPath: string): RunningTar {
   makeToolsDirectory(toolsPath);
   const inside = (path: string): string => `/${tools}${path.replace(/^\/usr/, '')}`;
   const child = spawn(
-    '/usr/bin/unshare',
+    PERL,
     [
-      ...['--mount', '/bin/sh', '-c', ENTER, 'sh', rootPath, tools, PERL],
-      ...planConfineCommand('unpack', '0', '', rootPath, '', '', ''),
+      ...planConfineCommand('unpack', tools, '0', '', rootPath, '', '', ''),
       ...[inside(loader), '--argv0', 'tar', '--inhibit-cache'],
       ...['--library-path', inside(dirname(loader)), inside('/usr/bin/tar'), ...TAR_OPTIONS],
     ],

@@ -10,7 +10,7 @@
  *   attach HOLDER FROM TO      what is mounted at FROM here is seen at TO in there
  *   detach HOLDER PATH…        and no longer is
  *   run HOLDER CGROUP ROOT DEV PROC SYS PROGRAM ARGUMENT…
- *   unpack HOLDER CGROUP ROOT DEV PROC SYS PROGRAM ARGUMENT…
+ *   unpack TOOLS HOLDER CGROUP ROOT DEV PROC SYS PROGRAM ARGUMENT…
  *   nobody HOLDER CGROUP ROOT DEV PROC SYS PROGRAM ARGUMENT…
  *
  * `run`: HOLDER 0 is this mount namespace. DEV, PROC and SYS are where to mount these, PROC alone
@@ -18,7 +18,8 @@
  * outside; the second is the first process of a PID namespace, which ends with it, and all that is
  * in it; the third loses what a script can do without and becomes the program. `unpack` is for one
  * that makes files and nothing else: it has no network, and may not mount, change its root, start a
- * process or reach one. `nobody` is for one that reads what a user brought: it is another user's,
+ * process or reach one; it finds the system's programs in the folder TOOLS of ROOT, has 256 MiB of
+ * memory, and is the first to go where memory ends. `nobody` is for one that reads what a user brought: it is another user's,
  * without any capability, network, socket or environment, and the first to go where memory ends.
  * All of this is done here rather than by programs of its own, since starting one costs more than
  * anything that it does.
@@ -28,9 +29,9 @@ export const CONFINE_PROGRAM = String.raw`
 BEGIN { $^H |= 0x602 }
 my %numbers = (
   x64 => { unshare => 272, setns => 308, mount => 165, umount2 => 166, prctl => 157, setsid => 112,
-    mknodat => 259, setgroups => 116, setresgid => 119, setresuid => 117, capset => 126 },
+    mknodat => 259, setgroups => 116, setresgid => 119, setresuid => 117, capset => 126, prlimit64 => 302 },
   arm64 => { unshare => 97, setns => 268, mount => 40, umount2 => 39, prctl => 167, setsid => 157,
-    mknodat => 33, setgroups => 159, setresgid => 149, setresuid => 147, capset => 91 },
+    mknodat => 33, setgroups => 159, setresgid => 149, setresuid => 147, capset => 91, prlimit64 => 261 },
 );
 my $machine = shift @ARGV;
 my $number = $numbers{$machine} or die "confine: no system calls for $machine\n";
@@ -62,7 +63,8 @@ my @refused_to_read = $machine eq 'x64'
   : (117, 270, 271, 272, 434, 438, 198, 199, 40, 39, 41, 51, 97, 268, 265, 428 .. 433, 442, 217, 218, 219, 282, 425 .. 427);
 # And to who unpacks, who needs no second process and no thread: clone, clone3, fork, vfork.
 my @refused_to_unpack = (@refused_to_read, $machine eq 'x64' ? (56, 435, 57, 58) : (220, 435));
-my ($has_network, $is_nobody) = (1, 0);
+my ($has_network, $is_nobody, $tools) = (1, 0, '');
+my ($ADDRESS_SPACE, $UNPACK_BYTES) = (9, 1 << 28);
 
 sub call {
   my ($name, @args) = @_;
@@ -78,6 +80,17 @@ sub enter {
   open(my $root, '<', "/proc/$holder/root") or die "confine: $!\n";
   call('setns', fileno($namespace), $NEWNS);
   chdir($root) && chroot('.') or die "confine: $!\n";
+}
+# Programs and libraries, read-only.
+sub lay_programs {
+  my ($to) = @_;
+  mount('/usr', $to, 0, $BIND);
+  mount('none', $to, 0, $REMOUNT | $BIND | $READ_ONLY | $NOSUID);
+}
+# What a user brought can make it want all memory: then it goes, and neither the agent nor a tool of its own.
+sub go_first {
+  open(my $order, '>', '/proc/self/oom_score_adj') or die "confine: oom_score_adj: $!\n";
+  syswrite($order, '1000') or die "confine: oom_score_adj: $!\n";
 }
 sub keep {
   my ($root, $make) = @_;
@@ -115,8 +128,7 @@ sub jail {
       mkdir("/mnt/$_->[0]", $_->[1]) or die "confine: $_->[0]: $!\n";
     }
     call('mknodat', $AT_FDCWD, '/mnt/dev/null', 0020666, 0x103);
-    mount('/usr', '/mnt/usr', 0, $BIND);
-    mount('none', '/mnt/usr', 0, $REMOUNT | $BIND | $READ_ONLY | $NOSUID);
+    lay_programs('/mnt/usr');
     symlink("usr/$_", "/mnt/$_") or die "confine: $_: $!\n" for qw(bin sbin lib lib64);
     give($image, '/mnt/image', 0400);
     give($disk, '/mnt/disk', 0600) if $disk ne '';
@@ -171,6 +183,7 @@ sub become {
     die "confine: capability $capability: $!\n";
   }
   become_nobody() if $is_nobody;
+  call('prlimit64', 0, $ADDRESS_SPACE, pack('QQ', $UNPACK_BYTES, $UNPACK_BYTES), 0) if $tools ne '';
   refuse_calls();
   exec { $program[0] } @program or print STDERR "$program[0]: $!\n";
   exit 127;
@@ -184,6 +197,7 @@ sub run {
   enter($holder);
   call('unshare', $NEWNS | $NEWPID | $NEWIPC | ($cgroup ne '' ? $NEWCGROUP : 0) | ($has_network ? 0 : $NEWNET));
   mount('none', '/', 0, $REC | $PRIVATE) if $dev ne '' || $holder == 0;
+  lay_programs("$root/$tools") if $tools ne '';
   pipe(my $status, my $told) or die "confine: $!\n";
   my $first = fork() // die "confine: $!\n";
   if ($first == 0) {
@@ -212,16 +226,15 @@ sub run {
   exit($end >> 8);
 }
 sub unpack_files {
+  $tools = shift;
   $has_network = 0;
+  go_first();
   @kept = @kept_to_unpack;
   @refused = ([@{$refused[0]}, @refused_to_unpack]);
   run(@_);
 }
 sub run_as_nobody {
-  # What a user brought can make it want all memory: then it goes, and neither the agent nor a tool of its own.
-  open(my $order, '>', '/proc/self/oom_score_adj') or die "confine: oom_score_adj: $!\n";
-  syswrite($order, '1000') or die "confine: oom_score_adj: $!\n";
-  close($order);
+  go_first();
   ($has_network, $is_nobody, @kept) = (0, 1);
   @refused = ([@{$refused[0]}, @refused_to_read]);
   run(@_);

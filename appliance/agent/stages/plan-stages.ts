@@ -74,7 +74,7 @@ export function createPlanStages(options: PlanStagesOptions): PlanStages {
       ...around('install.pre'),
       ...around('before-install'),
       ...around('before-reset'),
-      ...around('image', ...createImageStages(plan, at, mayHaveWritten)),
+      ...around('image', ...createImageStages(options, mayHaveWritten)),
       ...around('os-scripts', ...(scripts ? [scripts.run] : [])),
       ...(mounted.length > 0 ? [createMountStage({ plan, at, world, mayExecute })] : []),
       ...mounted,
@@ -87,17 +87,17 @@ export function createPlanStages(options: PlanStagesOptions): PlanStages {
   };
 }
 
-function createImageStages(plan: InstallPlan, at: DiskLocations, mayHaveWritten: boolean): Stage[] {
+function createImageStages(options: PlanStagesOptions, mayHaveWritten: boolean): Stage[] {
+  const { plan, at } = options;
   if (!plan.image) return [];
   const isTargetBlank = plan.image.isDiskBlank === true && !mayHaveWritten;
-  const image = createImageStage(plan, plan.image, at, isTargetBlank);
+  const image = createImageStage(options, plan.image, isTargetBlank);
   return plan.image.grow ? [image, createGrowStage(plan, at)] : [image];
 }
 
 function createImageStage(
-  plan: InstallPlan,
+  { plan, at, hooks }: PlanStagesOptions,
   image: NonNullable<InstallPlan['image']>,
-  at: DiskLocations,
   isTargetBlank: boolean,
 ): Stage {
   return {
@@ -119,8 +119,8 @@ function createImageStage(
         driver: 'host_device',
         reporter,
       });
-      // Scripts find the image's partitions as devices.
-      await rereadPartitions(plan, at);
+      // Hooks find the image's partitions as devices; for scripts and mounts they are read then.
+      if (hooks) await rereadPartitions(plan, at);
       return summary;
     },
   };

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -33,7 +33,9 @@ test('who unpacks may make files of any kind, and reach nothing else', async () 
       ([what, code]) => `print "${what}\\n" if eval { ${code} };`,
     );
     const program = `use Errno; my $folder = shift; my $file = "$folder/file"; open(my $f, '>', $file); $| = 1; ${tried.join('\n')}`;
-    const confined = planConfineCommand('unpack', '0', '', '/', '', '', '');
+    const tools = join(folder, 'tools');
+    mkdirSync(tools);
+    const confined = planConfineCommand('unpack', tools.slice(1), '0', '', '/', '', '', '');
     const result = await tryCommand(PERL, [...confined, PERL, '-e', program, folder]);
     assert.deepEqual(result.stdout.trim().split('\n'), Object.keys(allowed), result.stderr);
   } finally {
@@ -41,7 +43,7 @@ test('who unpacks may make files of any kind, and reach nothing else', async () 
   }
 });
 
-test('tar has no network, few capabilities and a filter of system calls', async () => {
+test('tar has no network, few capabilities, a filter of system calls and a limit of memory', async () => {
   const root = mkdtempSync(join(tmpdir(), 'gnt-unpack-'));
   const tar = startTar(root);
   try {
@@ -50,6 +52,8 @@ test('tar has no network, few capabilities and a filter of system calls', async 
     assert.match(status, /^Seccomp:\t2$/m);
     // chown, dac_override, dac_read_search, fowner, fsetid, sys_admin, mknod, setfcap.
     assert.match(status, /^CapEff:\t000000008820001f$/m);
+    assert.match(readFileSync(`/proc/${pid}/limits`, 'utf8'), /^Max address space +268435456 /m);
+    assert.equal(readFileSync(`/proc/${pid}/oom_score_adj`, 'utf8'), '1000\n');
     assert.notEqual(readlinkSync(`/proc/${pid}/ns/net`), readlinkSync('/proc/self/ns/net'));
   } finally {
     tar.kill();
@@ -72,7 +76,10 @@ test('tar that a signal ends, and tar that cannot start, are told apart', async 
     const without = ['--bounding-set', '-sys_admin', '--inh-caps', '-sys_admin'];
     const node = [process.execPath, '--input-type=module', '-e', program];
     const { stdout } = await tryCommand('setpriv', [...without, ...node]);
-    assert.match(stdout, /^COMMAND_FAILED tar could not be started in the appliance: unshare: /);
+    assert.match(
+      stdout,
+      /^COMMAND_FAILED tar could not be started in the appliance: confine: unshare: /,
+    );
   } finally {
     tar.kill();
     rmSync(root, { recursive: true });
