@@ -1,22 +1,23 @@
-import { readFile } from 'node:fs/promises';
+import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-const LOOKS = 10;
+const LOOKS = 20;
 const BETWEEN_LOOKS_MS = 10;
 
 /**
  * Processors of this host that have nothing to do right now, by the number of tasks that run or
  * could run (`proc_loadavg(5)`), this one left out. For what is faster with more and works with
  * less. Each look is a moment's: some task of the host's own nearly always runs for a millisecond,
- * so the best of a tenth of a second counts, and a busy host has none in all of it.
+ * so the best of a fifth of a second counts, and a busy host has none in all of it.
  * @param wanted how many are enough; with these at the first look it takes no time
  */
 export async function findIdleProcessors(wanted: number): Promise<number> {
   let most = 0;
   for (let look = 0; look < LOOKS && most < wanted; look += 1) {
     if (look > 0) await sleep(BETWEEN_LOOKS_MS);
-    most = Math.max(most, idleOf(await readFile('/proc/loadavg', 'utf8'), availableParallelism()));
+    // By the thread that waits for it: one that read for it would be another that runs.
+    most = Math.max(most, idleOf(readFileSync('/proc/loadavg', 'utf8'), availableParallelism()));
   }
   return most;
 }
