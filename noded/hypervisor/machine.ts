@@ -101,6 +101,8 @@ export interface MachineSpec {
         readonly firmwares?: readonly UefiFirmware[];
       }
     | undefined;
+  /** A ROM in place of the BIOS, which can do no more than start the kernel. */
+  readonly kernelStarterPath?: string;
   /** The machine ends when the guest reboots. */
   readonly noReboot: boolean;
   /** Its disks are shared: it runs only while its node may write them. */

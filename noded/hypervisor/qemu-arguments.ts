@@ -240,6 +240,7 @@ function planKernel(spec: MachineSpec, fds: QemuDescriptors): readonly string[] 
   if (!spec.kernel || fds.kernel === undefined) return [];
   const { append } = spec.kernel;
   return [
+    ...(spec.kernelStarterPath === undefined ? [] : ['-bios', spec.kernelStarterPath]),
     ...['-kernel', `/proc/self/fd/${fds.kernel}`],
     ...(fds.initrd === undefined ? [] : ['-initrd', `/proc/self/fd/${fds.initrd}`]),
     ...(append === undefined ? [] : ['-append', append]),

@@ -10,12 +10,21 @@ import { diskSerial } from '../disks/disk-serials.ts';
 /** With two CPUs one loads kernel modules while the other reads the agent; more gain nothing. */
 export const APPLIANCE_VCPUS = 2;
 
+/**
+ * qboot, which QEMU brings for its microvm machines. The BIOS looks for disks to boot from, and sets
+ * up all devices; emulated, that is a seventh of the way to the agent. Where the processor is the
+ * host's it is next to nothing, so there the BIOS stays.
+ */
+export const KERNEL_STARTER = '/usr/share/qemu/qboot.rom';
+
 export interface ApplianceMachineInput {
   readonly instance: InstanceRecord;
   readonly appliance: Appliance;
   readonly accelerator: Accelerator;
   /** Of the host, with nothing to do. */
   readonly idleProcessors: number;
+  /** Whether there is `KERNEL_STARTER`. */
+  readonly hasKernelStarter: boolean;
   readonly nics: readonly MachineNic[];
   /** Disks that carry content: the image, and dumps. */
   readonly contentDisks: readonly MachineDisk[];
@@ -53,6 +62,8 @@ export function planApplianceMachine(input: ApplianceMachineInput): MachineSpec 
       initrdPath: appliance.initrdPath,
       append: kernelArguments(appliance.manifest, input.accelerator),
     },
+    ...(input.accelerator === 'tcg' &&
+      input.hasKernelStarter && { kernelStarterPath: KERNEL_STARTER }),
     disks,
     nics: input.nics,
     noReboot: true,

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { messageOf } from '#shared/errors/app-error.ts';
 import type { Accelerator, MachineDisk } from '../hypervisor/machine.ts';
@@ -9,7 +10,7 @@ import type { InstallContent } from '../instances/plan-view.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
 import type { AlongsideScript } from '../os/alongside-script.ts';
 import type { Appliance } from '../appliance/appliance-files.ts';
-import { APPLIANCE_VCPUS, planApplianceMachine } from './appliance-machine.ts';
+import { APPLIANCE_VCPUS, KERNEL_STARTER, planApplianceMachine } from './appliance-machine.ts';
 import { followAppliance, hasNeverComeUp } from '../appliance/follow-appliance.ts';
 import type { InstallerDependencies } from './install-request.ts';
 import type { StageRecorder } from './stage-recorder.ts';
@@ -97,6 +98,7 @@ async function bootAppliance(
           instance,
           appliance,
           accelerator,
+          hasKernelStarter: existsSync(KERNEL_STARTER),
           idleProcessors: await findIdleProcessors(APPLIANCE_VCPUS),
           nics,
           contentDisks,

@@ -1,8 +1,9 @@
 import { spawn } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { applianceManifest } from '#shared/contract/appliance-manifest.ts';
 import type { InstallEvent, InstallReport } from '#shared/contract/install-event.ts';
+import { KERNEL_STARTER } from '../../../noded/install/appliance-machine.ts';
 import { type StandInContent, StandInHost } from './stand-in-host.ts';
 
 export interface VmDisk {
@@ -79,6 +80,7 @@ function planArguments(applianceDir: string, disks: readonly VmDisk[]): string[]
     ...['-nodefaults', '-no-user-config', '-display', 'none', '-no-reboot', '-machine', 'q35'],
     ...['-accel', 'tcg,thread=multi,tb-size=128', '-cpu', 'max,-erms,-tsc', '-smp', '1'],
     ...['-m', `${manifest.memoryMiB}M`, '-serial', 'stdio'],
+    ...(existsSync(KERNEL_STARTER) ? ['-bios', KERNEL_STARTER] : []),
     ...['-kernel', join(applianceDir, manifest.kernel.name)],
     ...['-initrd', join(applianceDir, manifest.initrd.name)],
     ...['-append', `${manifest.kernelArguments} ${manifest.emulatedKernelArguments}`],

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { planApplianceMachine } from '../../../noded/install/appliance-machine.ts';
+import { KERNEL_STARTER, planApplianceMachine } from '../../../noded/install/appliance-machine.ts';
 import { instanceRecord } from '../support/records.ts';
 
 const file = { name: 'file', sha256: '0'.repeat(64), sizeBytes: 1 };
@@ -12,9 +12,10 @@ const APPLIANCE = {
   },
 } as unknown as Parameters<typeof planApplianceMachine>[0]['appliance'];
 
-const planFor = (accelerator: 'kvm' | 'tcg', idleProcessors: number) =>
+const planFor = (accelerator: 'kvm' | 'tcg', idleProcessors: number, hasKernelStarter = true) =>
   planApplianceMachine({
     ...{ instance: instanceRecord(), appliance: APPLIANCE, accelerator, idleProcessors },
+    hasKernelStarter,
     ...{ nics: [], contentDisks: [], diskPath: null },
   });
 
@@ -30,4 +31,10 @@ test('an emulated appliance has a second CPU only where two processors are idle'
 test('an emulated appliance is told what its kernel would have to find out', () => {
   assert.equal(planFor('tcg', 2).kernel?.append, 'quiet lpj=1');
   assert.equal(planFor('kvm', 2).kernel?.append, 'quiet');
+});
+
+test('an emulated appliance needs no BIOS where the host has what starts a kernel', () => {
+  assert.equal(planFor('tcg', 2).kernelStarterPath, KERNEL_STARTER);
+  assert.equal(planFor('tcg', 2, false).kernelStarterPath, undefined);
+  assert.equal(planFor('kvm', 2).kernelStarterPath, undefined);
 });
