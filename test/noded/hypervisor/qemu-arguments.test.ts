@@ -188,7 +188,9 @@ test('with a kernel nothing else boots', () => {
   const args = plan(spec({ kernel: { kernelPath: '/k', append: 'a=1,b' }, bootOrder: ['disk'] }));
   assert.deepEqual(valuesOf(args, '-kernel'), ['/proc/self/fd/6']);
   assert.deepEqual(valuesOf(args, '-append'), ['a=1,b']);
-  assert.doesNotMatch(args.join(' '), /bootindex|-initrd/);
+  assert.doesNotMatch(args.join(' '), /bootindex|-initrd|-bios/);
+  const direct = plan(spec({ kernel: { kernelPath: '/k' }, kernelStarterPath: '/rom' }));
+  assert.deepEqual(valuesOf(direct, '-bios'), ['/rom']);
 });
 
 test('a comma in a name or in SMBIOS cannot start another option', () => {
