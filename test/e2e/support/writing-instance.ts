@@ -8,8 +8,8 @@ import type { Lab } from '../../../scripts/demo/lab.ts';
 import { createWritingSector, findWrongSector } from '../../noded/hypervisor/writing-guest.ts';
 
 export const WRITER = 'writer.example.com';
-/** More than the guest can fill in the time of a file of tests. */
-export const WRITER_DISK_BYTES = 64 * MIB;
+/** The guest fills it in 225 s, by its clock: longer than a file of tests takes. */
+export const WRITER_DISK_BYTES = 128 * MIB;
 const SECTOR_BYTES = 512;
 const LIMIT_MS = 60_000;
 
@@ -51,7 +51,7 @@ export function createWritingInstance(lab: Lab, disks: string): WritingInstance 
       await gnt('add', '--no-install', '--no-nics', '--os-image', image, ...size, WRITER);
       {
         await using file = await open(join(await folder(), 'disk0.raw'), 'r+');
-        await file.write(createWritingSector(WRITER_DISK_BYTES), 0, SECTOR_BYTES, 0);
+        await file.write(createWritingSector(WRITER_DISK_BYTES, 'ticks'), 0, SECTOR_BYTES, 0);
       }
       await gnt('startup', WRITER);
     },

@@ -15,15 +15,27 @@ const INSTRUCTIONS = [
   // the packet: 16 bytes, 64 sectors, from 0x1000:0
   '1000 4000 0000 0010',
 ];
+/** hlt, until the clock ticks the next time; then say. */
+const TICK = 'f4 e9cfff';
+const TICK_OFFSET = 0x80;
+/** Of the call that says a dot: its distance from what follows it, at 0x40. */
+const DOT_CALL_OFFSET = 0x3e;
 const LIMIT_OFFSET = 0x74;
 const SECTOR_BYTES = 512;
 const FIRST_SECTOR = 64;
 const SECTORS_AT_ONCE = 64;
 
-/** @param diskBytes a multiple of 32 KiB */
-export function createWritingSector(diskBytes: number): Buffer {
+/**
+ * @param diskBytes a multiple of 32 KiB
+ * @param pace `ticks`: a piece for each tick of the clock, 18.2 a second, however fast the host is
+ */
+export function createWritingSector(diskBytes: number, pace: 'full' | 'ticks' = 'full'): Buffer {
   const sector = Buffer.alloc(SECTOR_BYTES);
-  Buffer.from(INSTRUCTIONS.join('').replaceAll(' ', ''), 'hex').copy(sector);
+  fromHex(INSTRUCTIONS.join('')).copy(sector);
+  if (pace === 'ticks') {
+    fromHex(TICK).copy(sector, TICK_OFFSET);
+    sector.writeInt16LE(TICK_OFFSET - 0x40, DOT_CALL_OFFSET);
+  }
   sector.writeUInt32LE(diskBytes / SECTOR_BYTES, LIMIT_OFFSET);
   sector.writeUInt16BE(0x55aa, 510);
   return sector;
@@ -39,4 +51,8 @@ export function findWrongSector(disk: Buffer): number | undefined {
     if (!disk.subarray(at, at + SECTOR_BYTES).equals(expected)) return sector;
   }
   return undefined;
+}
+
+function fromHex(text: string): Buffer {
+  return Buffer.from(text.replaceAll(' ', ''), 'hex');
 }
