@@ -7,7 +7,7 @@ import { silentLogger } from '#shared/log/log.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { LuxiDecoder } from '../../../metad/ganeti/luxi-framing.ts';
 import { listenForGaneti } from '../../../metad/ganeti/luxi-server.ts';
-import { threadStretches } from '../../lab/thread-time.ts';
+import { type Stretches, threadStretches } from '../../lab/thread-time.ts';
 import { LuxiClient } from '../support/luxi-client.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'gnt-luxi-'));
@@ -89,11 +89,13 @@ test('eight MiB are echoed, in pieces of any size, and holding all up is refused
   const text = 'x'.repeat(8 * MIB);
   using client = await LuxiClient.open(socketPath);
   assert.deepEqual(await client.call('echo', text), { success: true, result: text });
-  const { longestMs } = await threadStretches(async () => {
-    client.send(`{"method":"updateConfig","args":[[${'[],'.repeat(2 * MIB)}0]]}\x03`);
-    assert.match(JSON.stringify(await client.receive()), /more than 50000 values/);
-  });
-  assert.ok(longestMs < 150, `${longestMs} ms at a stretch`);
+  const isFine = ({ longestMs }: Stretches): boolean => longestMs < 150;
+  const stretches = await threadStretches(async () => {
+    using other = await LuxiClient.open(socketPath);
+    other.send(`{"method":"updateConfig","args":[[${'[],'.repeat(2 * MIB)}0]]}\x03`);
+    assert.match(JSON.stringify(await other.receive()), /more than 50000 values/);
+  }, isFine);
+  assert.ok(isFine(stretches), JSON.stringify(stretches));
 });
 
 test('a message in pieces of a byte is held once', () => {
