@@ -242,7 +242,7 @@ test('a catalogue of a stranger does not hold the daemon up, however large it is
   for (const document of [Buffer.alloc(15 * 1024 ** 2), JSON.stringify({ images: many })]) {
     const { catalogue } = await newCatalogue(t, { [SITE]: document });
     const isFine = ({ allMs, longestMs }: Stretches): boolean =>
-      longestMs < Math.max(60, allMs / 5);
+      longestMs < Math.max(60, allMs / 3);
     const stretches = await threadStretches(
       () => assert.rejects(catalogue.add('evil', SITE, signal), fails('CATALOGUE_INVALID', /./)),
       isFine,

@@ -61,7 +61,7 @@ test('everybody else has turns amid a slice of instances with large documents', 
   // Once unmeasured: what is compiled then, and what is looked at, is no part of it.
   const chunks = await list();
   assert.equal((JSON.parse(chunks.join('')) as unknown[]).length, COUNT);
-  const isFine = ({ allMs, longestMs }: Stretches): boolean => longestMs * 3 < allMs;
+  const isFine = ({ allMs, longestMs }: Stretches): boolean => longestMs * 5 < allMs;
   const stretches = await threadStretches(list, isFine);
   assert.ok(isFine(stretches), JSON.stringify(stretches));
 });
