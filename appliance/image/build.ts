@@ -3,6 +3,7 @@ import { basename, join } from 'node:path';
 import type { ApplianceManifest } from '#shared/contract/appliance-manifest.ts';
 import type { HookFile } from '#shared/contract/hooks.ts';
 import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
+import { BUILD_COMMANDS, findMissing } from '#shared/process/host-commands.ts';
 import { run } from '#shared/process/run.ts';
 import { bundleAgent, bundleHooks } from './agent-bundle.ts';
 import { makeSnapshot } from './agent-snapshot.ts';
@@ -44,7 +45,7 @@ const WORK_PREFIX = '.building-';
 /**
  * Puts an intact appliance into `applianceDir`: from the build cache, or built. One build at a time
  * per cache; whatever a killed build left behind is removed by the next.
- * @throws AppError APPLIANCE_BUILD with the step that failed
+ * @throws AppError APPLIANCE_BUILD with the step that failed, HOST_PREREQUISITE
  */
 export async function buildAppliance(options: BuildOptions): Promise<ApplianceManifest> {
   const { cacheDir, step, signal } = options;
@@ -106,6 +107,7 @@ async function isIntact(directory: string, step: (text: string) => void): Promis
 }
 
 async function buildIntoCache(options: BuildOptions, key: BuildKey): Promise<void> {
+  await checkCommands();
   const workDir = join(options.cacheDir, `${WORK_PREFIX}${process.pid}`);
   await mkdir(workDir);
   try {
@@ -121,6 +123,14 @@ async function buildIntoCache(options: BuildOptions, key: BuildKey): Promise<voi
   } finally {
     await rm(workDir, { recursive: true, force: true });
   }
+}
+
+/** Said before a mirror is asked for hundreds of packages. */
+async function checkCommands(): Promise<void> {
+  const missing = await findMissing(BUILD_COMMANDS);
+  if (missing === null) return;
+  const what = `this host has no ${missing.commands.join(', ')}, which an appliance is built with`;
+  throw new AppError('HOST_PREREQUISITE', what, { hint: missing.remedy });
 }
 
 /** @returns the directory with the finished files */

@@ -1,7 +1,5 @@
 import { describeRemoval, OFFLINE_HINT, REJOIN_HINT } from '../cluster/membership.ts';
-import { constants } from 'node:fs';
-import { access, open } from 'node:fs/promises';
-import { delimiter, join } from 'node:path';
+import { open } from 'node:fs/promises';
 import { z } from 'zod';
 import type { ApplianceUsers } from '#shared/contract/appliance-choice.ts';
 import type { DoctorFinding, DoctorReport, Orphan } from '#shared/contract/api.ts';
@@ -9,7 +7,7 @@ import { SERVICE_IPV4 } from '#shared/contract/service-address.ts';
 import { isAppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
 import { run } from '#shared/process/run.ts';
 import type { RootPaths } from '#shared/paths/root-paths.ts';
-import { SYSTEM_PATH } from '#shared/process/system-path.ts';
+import { BUILD_COMMANDS, findMissing, type HostCommands } from '#shared/process/host-commands.ts';
 import type { RecordProblem } from '#shared/store/readable-records.ts';
 import type { StoreRisk } from '#shared/store/redis-risks.ts';
 import { MIB } from '#shared/units/bytes.ts';
@@ -27,7 +25,6 @@ import { examineFirmware } from './examine-firmware.ts';
 import { examineNetworks } from './examine-networks.ts';
 import { examineIsolation, type IsolationFacts } from './examine-isolation.ts';
 
-/** Command → the Debian package that has it. */
 const neededCommands = {
   'qemu-system-x86_64': 'qemu-system-x86',
   'qemu-img': 'qemu-utils',
@@ -39,14 +36,6 @@ const neededCommands = {
   prlimit: 'util-linux',
   mcopy: 'mtools',
 } as const;
-/** Commands that only the appliance's builder needs. */
-const buildCommands = {
-  mmdebstrap: 'mmdebstrap',
-  mksquashfs: 'squashfs-tools',
-  cpio: 'cpio',
-  lz4: 'lz4',
-} as const;
-
 /** What only networks need that a node makes itself. */
 const networkCommands = { dnsmasq: 'dnsmasq-base' } as const;
 
@@ -96,7 +85,7 @@ export interface DoctorDependencies {
 export async function examineHost(dependencies: DoctorDependencies): Promise<DoctorReport> {
   const findings = await Promise.all([
     checkCommands('packages', neededCommands, 'error'),
-    checkCommands('build-packages', buildCommands, 'warning'),
+    checkCommands('build-packages', BUILD_COMMANDS, 'warning'),
     checkTun(),
     checkAccelerator(dependencies.probeAccelerator),
     checkNamespace(dependencies.paths.networkNamespace),
@@ -134,33 +123,17 @@ function ok(check: string, message: string): DoctorFinding {
 
 async function checkCommands(
   check: string,
-  commands: Readonly<Record<string, string>>,
+  wanted: HostCommands,
   level: 'error' | 'warning',
 ): Promise<DoctorFinding> {
-  const missing: string[] = [];
-  for (const command of Object.keys(commands)) {
-    if (!(await isInPath(command))) missing.push(command);
-  }
-  if (missing.length === 0) return ok(check, `found ${Object.keys(commands).join(', ')}`);
-  const packages = [...new Set(missing.map((command) => commands[command]))].join(' ');
+  const missing = await findMissing(wanted);
+  if (missing === null) return ok(check, `found ${Object.keys(wanted).join(', ')}`);
   return {
     check,
     level,
-    message: `missing: ${missing.join(', ')}`,
-    hint: `apt-get install ${packages}`,
+    message: `missing: ${missing.commands.join(', ')}`,
+    hint: missing.remedy,
   };
-}
-
-async function isInPath(command: string): Promise<boolean> {
-  for (const dir of SYSTEM_PATH.split(delimiter)) {
-    try {
-      await access(join(dir, command), constants.X_OK);
-      return true;
-    } catch {
-      // It is not in this folder.
-    }
-  }
-  return false;
 }
 
 async function checkStore({

@@ -22,6 +22,7 @@ import { MANIFEST_NAME, verifyAppliance } from '../../../appliance/image/manifes
 import { parseModulesDep, withDependencies } from '../../../appliance/image/modules.ts';
 import type { ApplianceManifest } from '#shared/contract/appliance-manifest.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
+import { SYSTEM_PATH } from '#shared/process/system-path.ts';
 
 let directory = '';
 before(() => {
@@ -239,4 +240,23 @@ test('the command says what is missing or wrong, with the exit status that scrip
   const help = run('build', '--help');
   assert.equal(help.status, 0);
   assert.match(help.stdout, /--progress-json/);
+});
+
+test('a host without a program that builds is told so before anything is fetched or made', () => {
+  const main = join(import.meta.dirname, '../../../appliance/main.ts');
+  const cache = join(directory, 'empty-cache');
+  // In mounts of its own, where nobody may run lz4.
+  const hide = 'mount --bind /dev/null "$(command -v lz4)" && exec "$@"';
+  const { status, stderr } = spawnSync(
+    'unshare',
+    ['--mount', 'sh', '-c', hide, 'sh', process.execPath, main, 'build'],
+    {
+      encoding: 'utf8',
+      env: { PATH: SYSTEM_PATH, GNT_ROOT: join(directory, 'no-root'), GNT_CACHE: cache },
+    },
+  );
+  assert.match(stderr, /^error\[HOST_PREREQUISITE\]: this host has no lz4, .*$/m);
+  assert.match(stderr, /^hint: apt-get install lz4$/m);
+  assert.equal(status, 2);
+  assert.deepEqual(readdirSync(cache), ['appliance.lock']);
 });
