@@ -5,7 +5,7 @@ import { run } from '#shared/process/run.ts';
 import { userModeLinux } from './unpacked-packages.ts';
 
 /** Only what hangs reaches it. */
-const TIMEOUT_MS = 20 * 60_000;
+const TIMEOUT_MS = 30 * 60_000;
 const MODULES = [
   ...['md/dm-mod', 'md/dm-bufio', 'md/dm-bio-prison', 'md/persistent-data/dm-persistent-data'],
   ...['md/dm-snapshot', 'md/dm-thin-pool'],

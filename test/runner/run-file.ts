@@ -19,10 +19,10 @@ export interface FileResult {
 }
 
 /**
- * A file that takes longer hangs, and is ended: the slowest takes a third of it on a machine that
+ * A file that takes longer hangs, and is ended: the slowest takes a quarter of it on a machine that
  * does nothing else. Node's own limit ends a test, not a process in which all tests have ended.
  */
-const FILE_TIMEOUT_MS = 20 * 60_000;
+const FILE_TIMEOUT_MS = 40 * 60_000;
 /**
  * For what is cleaned up when the last test has ended. A process that is still there then has left
  * something open, as tests do that fail before they close it.

@@ -7,6 +7,7 @@ import { run } from '#shared/process/run.ts';
 import { createInstanceDisks } from '../../../noded/disks/create-instance-disks.ts';
 import { SEED_FILES, writeSeedDisk, type SeedDocuments } from '../../../noded/disks/seed-disk.ts';
 import { instanceRecord } from '../support/records.ts';
+import { isFilledWith } from '../../lab/is-filled.ts';
 
 let dir = '';
 before(async () => {
@@ -107,7 +108,7 @@ test('an installation starts from zeros, whatever was on the disk', async () => 
   await disks.createEmpty(instance);
   const bytes = await readFile(disks.pathOf(instance, 0));
   assert.equal(bytes.length, 1 << 20);
-  assert.ok(bytes.every((byte) => byte === 0));
+  assert.ok(isFilledWith(0, bytes));
 });
 
 test('a disk that cannot be made is named', async () => {

@@ -17,6 +17,7 @@ import { dumpImage } from '../../../../appliance/agent/image/dump.ts';
 import { ImageJail } from '../../../../appliance/agent/image/image-jail.ts';
 import type { ImageFormatName } from '#shared/contract/image-formats.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
+import { isFilledWith } from '../../../lab/is-filled.ts';
 
 const MIB = 1024 * 1024;
 const IMAGE_BYTES = 12 * MIB;
@@ -93,10 +94,7 @@ function assertIsImage(targetPath: string): void {
   const found = readFileSync(targetPath);
   const digest = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
   assert.equal(digest(found.subarray(0, IMAGE_BYTES)), digest(readFileSync(raw)));
-  assert.ok(
-    found.subarray(IMAGE_BYTES).every((byte) => byte === 0),
-    'old data behind the image',
-  );
+  assert.ok(isFilledWith(0, found.subarray(IMAGE_BYTES)), 'old data behind the image');
   assert.ok(statSync(targetPath).blocks * 512 < 2 * MIB, 'zeros were written');
 }
 
@@ -150,10 +148,7 @@ for (const [name, command] of formats) {
       assert.match(error.hint ?? '', /-s 12m.*--disk 0:size=12m.*grow-disk --absolute NAME 0 12m/);
       return true;
     });
-    assert.ok(
-      readFileSync(disk).every((byte) => byte === 0xaa),
-      'the disk was written',
-    );
+    assert.ok(isFilledWith(0xaa, readFileSync(disk)), 'the disk was written');
   });
 }
 
@@ -177,10 +172,7 @@ for (const name of ['gz', 'xz', 'zst', 'bz2']) {
     truncateSync(image, Math.floor(statSync(image).size / 2));
     const disk = target(`cut-${name}`);
     await assert.rejects(dump(image, disk), (error) => isAppError(error, 'IMAGE_INVALID'));
-    assert.ok(
-      readFileSync(disk).every((byte) => byte === 0xaa),
-      'the disk was written',
-    );
+    assert.ok(isFilledWith(0xaa, readFileSync(disk)), 'the disk was written');
   });
 
   test(`refuses a damaged ${name} stream before the first byte`, async () => {
@@ -191,10 +183,7 @@ for (const name of ['gz', 'xz', 'zst', 'bz2']) {
     writeFileSync(image, bytes);
     const disk = target(`damaged-${name}`);
     await assert.rejects(dump(image, disk), (error) => isAppError(error, 'IMAGE_INVALID'));
-    assert.ok(
-      readFileSync(disk).every((byte) => byte === 0xaa),
-      'the disk was written',
-    );
+    assert.ok(isFilledWith(0xaa, readFileSync(disk)), 'the disk was written');
   });
 
   test(`reads a ${name} file from a disk that pads it with zeros`, async () => {
@@ -292,10 +281,7 @@ test('refuses what is no disk by what it is, before the first byte, unless the o
       assert.match(error.hint ?? '', /--image-format/, name);
       return true;
     });
-    assert.ok(
-      readFileSync(disk).every((byte) => byte === 0xaa),
-      `${name}: the disk was written`,
-    );
+    assert.ok(isFilledWith(0xaa, readFileSync(disk)), `${name}: the disk was written`);
   }
   const zeros = make('said-zeros', 'truncate -s 4M $out');
   assert.match(await dump(zeros, target('said-raw'), 'raw'), /^raw, 4194304 bytes/);
@@ -369,9 +355,6 @@ for (const [format, option] of [
     truncateSync(image, Math.floor((statSync(image).size * 2) / 3 / 512) * 512);
     const disk = target(`cut-${format}-data`);
     await assert.rejects(dump(image, disk), (error) => isAppError(error, 'IMAGE_INVALID'));
-    assert.ok(
-      readFileSync(disk).every((byte) => byte === 0xaa),
-      'the disk was written',
-    );
+    assert.ok(isFilledWith(0xaa, readFileSync(disk)), 'the disk was written');
   });
 }

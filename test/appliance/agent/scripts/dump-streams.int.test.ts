@@ -6,6 +6,7 @@ import { after, test } from 'node:test';
 import { isAppError } from '#shared/errors/app-error.ts';
 import { NO_WORLD, runConfined } from '../../../../appliance/agent/scripts/confine.ts';
 import { readDump, writeDump } from '../../../../appliance/agent/scripts/dump-streams.ts';
+import { isFilledWith } from '../../../lab/is-filled.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'gnt-dump-streams-'));
 const disk = join(directory, 'disk');
@@ -53,8 +54,8 @@ test('what a script prints is on the disk, as many bytes as are told', async () 
   assert.equal(await target.finish(), 3_000_001);
   assert.deepEqual(lines, ['told']);
   const written = readFileSync(disk);
-  assert.ok(written.subarray(0, 3_000_001).every((byte) => byte === 0x79));
-  assert.ok(written.subarray(3_000_001).every((byte) => byte === 0));
+  assert.ok(isFilledWith(0x79, written.subarray(0, 3_000_001)));
+  assert.ok(isFilledWith(0, written.subarray(3_000_001)));
 });
 
 test('a script that prints more than there is room for is ended, and told why', async () => {
