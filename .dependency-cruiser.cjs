@@ -1,9 +1,13 @@
-/** The import table of the house: programs never import each other, shared imports only itself, folders point one way. */
+/**
+ * The import table of the house: programs never import each other, shared imports only itself,
+ * folders point one way.
+ */
 const programs = ['metad', 'noded', 'appliance', 'cluster-cli'];
 
 /**
- * The folders of each program, the ground first: a folder imports those before it in its list and none behind it. Files at the top of
- * a program (`main.ts` and the wiring) stand above all of its folders.
+ * The folders of each program, the ground first: a folder imports those before it in its list and
+ * none behind it. Files at the top of a program (`main.ts` and the wiring) stand above all of its
+ * folders.
  */
 const layers = {
   metad: ['config', 'view', 'dialects', 'channel', 'http', 'services', 'dhcp', 'control', 'ganeti'],

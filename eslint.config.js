@@ -6,7 +6,8 @@ const refusedSyntax = [
   { selector: 'ExportAllDeclaration', message: 'no barrels' },
   { selector: 'TSEnumDeclaration', message: 'use a union or as const' },
   {
-    // return-await looks at async functions only; a plain one may hand out a promise of what it has already disposed of.
+    // return-await looks at async functions only; a plain one may hand out a promise of what it has
+    // already disposed of.
     selector:
       ':function[async=false][returnType.typeAnnotation.typeName.name="Promise"] > BlockStatement > VariableDeclaration[kind=/using$/]',
     message: 'make the function async, so that return-await sees what it returns',
@@ -57,7 +58,8 @@ export default tseslint.config(
         'error',
         { allowNumber: true, allowBoolean: true },
       ],
-      // A promise that is returned without await outlives the "using", "finally" or "catch" around it.
+      // A promise that is returned without await outlives the "using", "finally" or "catch" around
+      // it.
       '@typescript-eslint/return-await': ['error', 'error-handling-correctness-only'],
       'preserve-caught-error': 'error',
       'no-console': 'error',
@@ -81,7 +83,8 @@ export default tseslint.config(
     },
   },
   {
-    // Nearly every text here is somebody else's. An expression whose time grows faster than the text stops the daemon for seconds.
+    // Nearly every text here is somebody else's. An expression whose time grows faster than the
+    // text stops the daemon for seconds.
     files: ['{metad,noded,appliance,cluster-cli,shared}/**/*.ts'],
     plugins: { regexp },
     rules: {

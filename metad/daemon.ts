@@ -71,8 +71,8 @@ export async function startDaemon(options: DaemonOptions): Promise<AsyncDisposab
     await readFile(programData('metad/guest/agent.sh'), 'utf8'),
     await readFile(programData('metad/guest/enable.sh'), 'utf8'),
   );
-  // A guest that read from one that was killed asks for what follows the last byte that it had: with
-  // numbers that begin anew it would miss that many bytes of these queues.
+  // A guest that read from one that was killed asks for what follows the last byte that it had:
+  // with numbers that begin anew it would miss that many bytes of these queues.
   const firstQueueOffset = options.isSuccessor ? startedAtMs * 1000 : 0;
   const registry = new Registry({ open, events, clock, guestAgent, firstQueueOffset });
   const control = await listenForControl(options.controlSocket, {

@@ -122,7 +122,9 @@ class Starter {
     await Promise.all(retries);
   }
 
-  /** What is refused meanwhile is no try: the guests of a host that is back wait for its operator. */
+  /**
+   * What is refused meanwhile is no try: the guests of a host that is back wait for its operator.
+   */
   async #untilOnline(): Promise<void> {
     const { isOffline, logger } = this.#dependencies;
     // While the store is away nobody knows: the job, or the list, says so.

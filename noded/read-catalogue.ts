@@ -3,10 +3,11 @@ import { type CatalogueVerdict, MAX_ENTRIES } from '#shared/contract/image-catal
 import { readYaml } from '#shared/yaml/read-yaml.ts';
 
 /**
- * Reads a catalogue of images. On the standard input: a line with the host's machine as Debian calls
- * it (amd64, arm64), and the document. On the standard output: a line with a CatalogueVerdict, and a
- * line for each entry. It is run without any right (shared/powerless/ask-powerless.ts), since
- * catalogues are a stranger's. What it says is judged by the daemon, entry for entry.
+ * Reads a catalogue of images. On the standard input: a line with the host's machine as Debian
+ * calls it (amd64, arm64), and the document. On the standard output: a line with a
+ * CatalogueVerdict, and a line for each entry. It is run without any right
+ * (shared/powerless/ask-powerless.ts), since catalogues are a stranger's. What it says is judged by
+ * the daemon, entry for entry.
  */
 type Fields = Readonly<Record<string, unknown>>;
 

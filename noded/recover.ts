@@ -119,7 +119,10 @@ async function endPause(
   }
 }
 
-/** What a job that was cut short has put into it, or taken out, is on record before its guest sees it. */
+/**
+ * What a job that was cut short has put into it, or taken out, is on record before its guest sees
+ * it.
+ */
 export async function settlePortsOf(
   machine: Machine,
   { instances, logger }: Pick<RecoverDependencies, 'instances' | 'logger'>,

@@ -93,7 +93,9 @@ export async function startInterfaces(parts: InterfacesParts): Promise<AsyncDisp
   return { [Symbol.asyncDispose]: () => all.disposeAsync() };
 }
 
-/** What a node with others beside it answers: to them from itself alone, to everybody else from all. */
+/**
+ * What a node with others beside it answers: to them from itself alone, to everybody else from all.
+ */
 function serveCluster(
   parts: InterfacesParts,
   given: {

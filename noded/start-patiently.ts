@@ -8,8 +8,8 @@ const STORE_PATIENCE_MS = 30_000;
 const START_AGAIN_MS = 500;
 
 /**
- * Starts again what its store kept from starting, for half a minute, or until it is to stop. A start
- * that fails has to leave nothing.
+ * Starts again what its store kept from starting, for half a minute, or until it is to stop. A
+ * start that fails has to leave nothing.
  */
 export async function startPatiently<T>(
   start: () => Promise<T>,

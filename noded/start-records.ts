@@ -20,7 +20,9 @@ import { createNodeRegistry, type NodeRegistry } from './records/node-registry.t
 import { createOutcomes, type Outcomes } from './records/outcomes.ts';
 import { openStore, type CommonStore } from './records/open-store.ts';
 
-/** What was told may be lost by the store itself: it is said, and guests need the node all the same. */
+/**
+ * What was told may be lost by the store itself: it is said, and guests need the node all the same.
+ */
 async function tellRisks(store: Store, logger: Logger): Promise<void> {
   try {
     for (const { level, message, hint } of (await store.risks?.()) ?? [])

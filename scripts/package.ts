@@ -17,9 +17,9 @@ import { run } from '#shared/process/run.ts';
 import { formatHelpPage } from './debian/man-page.ts';
 
 /**
- * Makes a Debian package: `node scripts/package.ts [--arch amd64|arm64] [FOLDER]`, into dist/ without
- * one, for this machine without the other. The programs, their npm packages and their own Node are
- * under /usr/lib/gnt; nothing outside of it but links, units, manual pages and completion.
+ * Makes a Debian package: `node scripts/package.ts [--arch amd64|arm64] [FOLDER]`, into dist/
+ * without one, for this machine without the other. The programs, their npm packages and their own
+ * Node are under /usr/lib/gnt; nothing outside of it but links, units, manual pages and completion.
  */
 const top = join(import.meta.dirname, '..');
 /** As Node, Debian and GNU call machines. */
@@ -110,7 +110,8 @@ async function build(architecture: Architecture): Promise<string> {
   const file = join(outputDir, `gnt_${project.version}_${architecture.debian}.deb`);
   tell(`package: ${basename(file)}`);
   await mkdir(outputDir, { recursive: true });
-  // Debian's own archive takes no zstd. A sixth smaller than this at level 6 takes six times as long.
+  // Debian's own archive takes no zstd. A sixth smaller than this at level 6 takes six times as
+  // long.
   await run('dpkg-deb', ['--root-owner-group', '-Zxz', '-z1', '--build', stage, file], {
     timeoutMs: BUILD_TIMEOUT_MS,
   });
@@ -150,7 +151,9 @@ async function installModules({ arch }: Architecture): Promise<string> {
   return foreign;
 }
 
-/** Packages with compiled code, of which only what runs on that machine, and of Node the program. */
+/**
+ * Packages with compiled code, of which only what runs on that machine, and of Node the program.
+ */
 async function copyModules({ arch, strip }: Architecture, modules: string): Promise<void> {
   const koffi = `@koromix/koffi-linux-${arch}`;
   const files = [

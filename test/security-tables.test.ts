@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 
 /**
- * SECURITY.md says of each attack which test holds what happens: a file, and often words of a test's
- * name in it. A file that was renamed, a test that was taken out or says something else now, and a
- * promise without a test are found here.
+ * SECURITY.md says of each attack which test holds what happens: a file, and often words of a
+ * test's name in it. A file that was renamed, a test that was taken out or says something else now,
+ * and a promise without a test are found here.
  */
 const projectDir = join(import.meta.dirname, '..');
 const files = globSync('test/**/*.ts', { cwd: projectDir });

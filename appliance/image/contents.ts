@@ -146,10 +146,10 @@ export const KERNEL_ARGUMENTS =
   'console=ttyS0 quiet loglevel=4 panic=-1 cryptomgr.notests rcupdate.rcu_expedited=1 tsc=reliable no_timer_check nokaslr mitigations=off raid=noautodetect random.trust_cpu=on';
 
 /**
- * Of an emulated machine, whose processors have no time stamp counter: the kernel waits a quarter of
- * a second to learn how fast it loops on each, and how fast the timer of a processor is. It is told
- * a number (loops in a jiffy; too many are longer waits, which hardly anything does), and has the
- * HPET wake all processors.
+ * Of an emulated machine, whose processors have no time stamp counter: the kernel waits a quarter
+ * of a second to learn how fast it loops on each, and how fast the timer of a processor is. It is
+ * told a number (loops in a jiffy; too many are longer waits, which hardly anything does), and has
+ * the HPET wake all processors.
  */
 export const EMULATED_KERNEL_ARGUMENTS = process.arch === 'x64' ? 'lpj=4000000 noapictimer' : '';
 

@@ -41,7 +41,9 @@ export async function submitJob(
   });
 }
 
-/** A value of a few letters cannot be hidden where a script prints it: it would hide ordinary words. */
+/**
+ * A value of a few letters cannot be hidden where a script prints it: it would hide ordinary words.
+ */
 function warnOfShortValues(context: Context, opcode: Opcode): void {
   const parameters = {
     ...('osParametersPrivate' in opcode && opcode.osParametersPrivate),

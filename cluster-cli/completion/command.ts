@@ -49,7 +49,10 @@ export interface CommandSpec {
   readonly isHidden?: boolean;
 }
 
-/** A program without commands yet. Of those, only the ones are made that the context names, if it does. */
+/**
+ * A program without commands yet. Of those, only the ones are made that the context names, if it
+ * does.
+ */
 export function createProgram(
   { only }: Pick<Context, 'only'>,
   name: string,

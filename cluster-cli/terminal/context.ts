@@ -24,7 +24,9 @@ export interface Context {
   /** One line for the person, on stderr. */
   readonly note: (text: string) => void;
   readonly warn: (text: string) => void;
-  /** The command ends with this status although nothing was thrown, as `gnt-node doctor` and ssh do. */
+  /**
+   * The command ends with this status although nothing was thrown, as `gnt-node doctor` and ssh do.
+   */
   readonly setExitStatus: (status: number) => void;
 }
 

@@ -13,8 +13,8 @@ const MAX_MIB = 2 ** 33;
 
 /**
  * A size as Ganeti writes them, in MiB: `10G`, `512M`, `1.5T`, `10GiB`; no unit means MiB. Part of
- * a MiB counts as a whole one; `B` alone is no unit. Ganeti also rounds up to a multiple of 4 MiB, which volume groups
- * need and files do not: here the size is what was asked for.
+ * a MiB counts as a whole one; `B` alone is no unit. Ganeti also rounds up to a multiple of 4 MiB,
+ * which volume groups need and files do not: here the size is what was asked for.
  * @throws AppError USAGE
  */
 export function parseSizeMiB(option: string, text: string): number {

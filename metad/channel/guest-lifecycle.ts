@@ -21,9 +21,10 @@ export interface TakenEvent {
 /**
  * How far a guest got with its run lists, by its own words.
  *
- * INVARIANTS: of a batch, which is of one boot, either all counts or nothing; what was heard here is newer than what a
- * view of the same run says; one script's output is held at a time, and bounded; what was given with
- * a command is known as long as its output can come, whatever the view says then.
+ * INVARIANTS: of a batch, which is of one boot, either all counts or nothing; what was heard here
+ * is newer than what a view of the same run says; one script's output is held at a time, and
+ * bounded; what was given with a command is known as long as its output can come, whatever the view
+ * says then.
  */
 export class GuestLifecycle {
   #view: ViewLifecycle;

@@ -147,8 +147,8 @@ export class Instance {
   }
 
   /**
-   * Private and secret values that were changed while the guest is up, which has the former ones. The
-   * same array as long as it says the same.
+   * Private and secret values that were changed while the guest is up, which has the former ones.
+   * The same array as long as it says the same.
    */
   get formerValues(): readonly string[] {
     return this.#formerValues;
@@ -211,8 +211,8 @@ export class Instance {
   }
 
   /**
-   * The guest stands still, and may go on elsewhere: what it and its host have here changes no more,
-   * until `stay`.
+   * The guest stands still, and may go on elsewhere: what it and its host have here changes no
+   * more, until `stay`.
    * @returns what the other metad goes on with
    */
   leave(): GuestState {

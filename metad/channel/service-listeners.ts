@@ -12,7 +12,10 @@ import { ACCEPT_OPTIONS, UNACKNOWLEDGED_MS } from './accept-options.ts';
 import { V6_RETRY_LIMIT, whenReady } from './when-ready.ts';
 
 export type OnServiceConnection = (service: ViewService, socket: Socket) => void;
-/** A socket that datagrams to a UDP service come in by; it is closed when that is not wanted any more. */
+/**
+ * A socket that datagrams to a UDP service come in by; it is closed when that is not wanted any
+ * more.
+ */
 export type OnServiceSocket = (service: ViewService, socket: UdpSocket) => void;
 
 export interface ServiceListenersOptions {

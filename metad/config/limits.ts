@@ -42,8 +42,8 @@ export const MAX_BODY_BYTES = MAX_BOOT_STATUS_BYTES;
  */
 export const MAX_OUTPUT_LINE_LENGTH = 256 * 1024;
 /**
- * Values that were changed while a guest is up, and are hidden in its words all the same; the oldest
- * is forgotten. Each makes the mask dearer.
+ * Values that were changed while a guest is up, and are hidden in its words all the same; the
+ * oldest is forgotten. Each makes the mask dearer.
  */
 export const MAX_FORMER_VALUES = 256;
 /**
@@ -140,7 +140,10 @@ export const HEADERS_PER_REQUEST_TOKEN = 32;
  */
 export const MAX_BODY_PIECES = 256;
 export const BYTES_PER_PIECE = 512;
-/** Bytes of a connection with an unfinished body of unknown length that are too few to have cost anything. */
+/**
+ * Bytes of a connection with an unfinished body of unknown length that are too few to have cost
+ * anything.
+ */
 export const UNFINISHED_CHUNKS_BYTES = 1024;
 /**
  * An answer that says 429 waits this long, so that a guest at its limit cannot keep the process
@@ -150,8 +153,9 @@ export const REFUSAL_DELAY_MS = 50;
 /** Then so many leave before others have their turn. */
 export const REFUSALS_AT_ONCE = 16;
 /**
- * Bodies of an instance that are dropped at a time, since the guest is at its limit: each is as many
- * bytes to read as one that is taken. Who goes beyond it is cut off as for unanswered requests.
+ * Bodies of an instance that are dropped at a time, since the guest is at its limit: each is as
+ * many bytes to read as one that is taken. Who goes beyond it is cut off as for unanswered
+ * requests.
  */
 export const MAX_REFUSED_BODIES = 8;
 /**
@@ -166,7 +170,9 @@ export const MAX_RENDERED_SITES = 1024;
 export const MAX_DATAGRAM_FLOWS_OF_ALL = 1024;
 /** Datagrams that wait for the node daemon to open their flow. */
 export const MAX_DATAGRAMS_WAITING = 4;
-/** Bytes that wait to be sent, in either direction; what comes then is dropped, as a network does. */
+/**
+ * Bytes that wait to be sent, in either direction; what comes then is dropped, as a network does.
+ */
 export const MAX_DATAGRAM_BYTES_WAITING = 64 * 1024;
 /**
  * A view holds an OS definition (16 MiB) twice at most: as an archive and as scripts, both in

@@ -161,7 +161,9 @@ function firmwareOf(options: ReadonlyMap<number, Buffer>): Firmware | null {
   };
 }
 
-/** Firmware may list several: those of EFI x64 count by the one that boots by HTTP, if it is there. */
+/**
+ * Firmware may list several: those of EFI x64 count by the one that boots by HTTP, if it is there.
+ */
 function chooseArchitecture(content: Buffer | undefined): number | null {
   if (content === undefined || content.length === 0 || content.length % 2 !== 0) return null;
   const listed = Array.from({ length: content.length / 2 }, (_, at) =>

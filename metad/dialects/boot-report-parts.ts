@@ -5,11 +5,12 @@ import { textPart } from './multi-part.ts';
 import { isDialectServed } from './served-dialects.ts';
 
 /**
- * What watches a boot from within and tells it: the status file of cloud-init's whenever a stage has
- * begun, and at its end what phone_home would say (that the guest is up, its SSH host keys, whom the
- * operator's keys let in) and that file once more, which has the errors. A boothook is what
- * vendor-data can have run in every boot (its per-boot scripts are written down and not run), and
- * all of its services let it stay: those that stop with their processes are never stopped in a boot.
+ * What watches a boot from within and tells it: the status file of cloud-init's whenever a stage
+ * has begun, and at its end what phone_home would say (that the guest is up, its SSH host keys,
+ * whom the operator's keys let in) and that file once more, which has the errors. A boothook is
+ * what vendor-data can have run in every boot (its per-boot scripts are written down and not run),
+ * and all of its services let it stay: those that stop with their processes are never stopped in a
+ * boot.
  *
  * cloud-init's own webhook has no filter: some sixty requests a boot, each by a thread of its own
  * making, and while a later boot has no network yet, seconds of waiting for it. This takes five
@@ -98,7 +99,10 @@ tell("boot/status", read(CLOUD + "status.json"), pauses)
 ' </dev/null >/dev/null 2>&1 &
 `;
 
-/** What tells the guest's boot, where it is asked to in `place`; nothing without the path that takes it. */
+/**
+ * What tells the guest's boot, where it is asked to in `place`; nothing without the path that takes
+ * it.
+ */
 export function bootReportParts(
   view: ServedView,
   place: Exclude<BootReporting, 'no'>,

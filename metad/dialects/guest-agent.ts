@@ -16,10 +16,10 @@ export function guestAgentLeaves(view: ServedView): readonly (readonly [string, 
 }
 
 /**
- * What cloud-init gets for it, in one of its two documents: with RightLink's tag in user-data, which
- * EC2's guests have too, else in vendor-data. Of both cloud-init runs boothooks in every boot, too
- * early for an agent, so that this one leaves a script for the last stage. Ours asks the network for
- * nothing; where a tag names another installer, a guest gets that one and not ours.
+ * What cloud-init gets for it, in one of its two documents: with RightLink's tag in user-data,
+ * which EC2's guests have too, else in vendor-data. Of both cloud-init runs boothooks in every
+ * boot, too early for an agent, so that this one leaves a script for the last stage. Ours asks the
+ * network for nothing; where a tag names another installer, a guest gets that one and not ours.
  */
 export function guestAgentParts(
   view: ServedView,

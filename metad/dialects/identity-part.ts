@@ -35,7 +35,9 @@ export function identityPart(view: ServedView): PlacedPart | null {
   return { part, place: 'last' };
 }
 
-/** RightLink's variables. There is no secret: whom the channel belongs to is known by its device. */
+/**
+ * RightLink's variables. There is no secret: whom the channel belongs to is known by its device.
+ */
 function identity({ uuid, clusterName }: ServedView): string {
   return [
     ['client_id', uuid],

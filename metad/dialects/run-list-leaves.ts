@@ -85,8 +85,8 @@ const STATUS_OF_REFUSED = 126;
 
 /**
  * Lines for a shell to read, which sets `GNT_SCRIPT` to the name of the script before. Where no
- * script has variables of its own, they are assignments and nothing else. A script that needs a lost
- * secret ends there; the others run without it.
+ * script has variables of its own, they are assignments and nothing else. A script that needs a
+ * lost secret ends there; the others run without it.
  */
 function environmentLeaf(view: ServedView, lifecycle: ViewLifecycle, list: RunListName): Leaf {
   const scripts = lifecycle.lists[list];

@@ -24,8 +24,8 @@ export type GateAnswer = 'enter' | 'take-out' | 'stop';
 
 /**
  * Asks before each request of a connection, when its headers are there and before anything is made
- * for its answer, whether it may come in. If it is to stop, nothing is parsed that came after it, and the
- * server gets the `clientError` HPE_CB_HEADERS_COMPLETE.
+ * for its answer, whether it may come in. If it is to stop, nothing is parsed that came after it,
+ * and the server gets the `clientError` HPE_CB_HEADERS_COMPLETE.
  *
  * Node hands a program all requests that came in one read, a thousand of them and more, and
  * destroying the socket does not end that.

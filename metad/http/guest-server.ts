@@ -202,7 +202,9 @@ export class GuestServer implements Disposable {
     else endWith(socket, status);
   }
 
-  /** Cuts off who sends what is no request here more often than it may ask: each is a connection. */
+  /**
+   * Cuts off who sends what is no request here more often than it may ask: each is a connection.
+   */
   #isBeyondRate(socket: Socket): boolean {
     const peer = this.#peers.get(socket);
     if (!peer || peer.instance.charge(1) === 0) return false;
@@ -233,7 +235,10 @@ function isChunked({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined;
 }
 
-/** Who does not come to the end of such a body, and not for an early mistake, is kept out for a while. */
+/**
+ * Who does not come to the end of such a body, and not for an early mistake, is kept out for a
+ * while.
+ */
 function watchChunks({ instance }: Peer, request: IncomingMessage, response: ServerResponse): void {
   instance.isReadingChunks = true;
   response.on('close', () => {

@@ -4,9 +4,9 @@ import { hostKey, loginUser, MAX_HOST_KEYS } from '#shared/contract/host-keys.ts
 const MAX_PAIRS = 64;
 
 /**
- * The SSH host keys in what phone_home posts (`pub_key_ed25519=ssh-ed25519+AAAA…`), and `login_user`
- * of our own script. What is no key is left out: cloud-init writes `N/A` for those that there are
- * not.
+ * The SSH host keys in what phone_home posts (`pub_key_ed25519=ssh-ed25519+AAAA…`), and
+ * `login_user` of our own script. What is no key is left out: cloud-init writes `N/A` for those
+ * that there are not.
  * @returns null when there is none
  */
 export function readHostKeys(body: Buffer): { keys: string[]; user: string | null } | null {

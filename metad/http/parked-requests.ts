@@ -27,7 +27,8 @@ export interface Parked {
 
 /**
  * Connections whose request waits for a change, without all that node:http holds of a request that
- * is under way, which is twice what the connection takes itself. Thousands of agents wait for hours.
+ * is under way, which is twice what the connection takes itself. Thousands of agents wait for
+ * hours.
  */
 export class ParkedRequests implements Disposable {
   readonly #parked = new Set<ParkedRequest>();
@@ -54,7 +55,9 @@ export class ParkedRequests implements Disposable {
     for (const { socket } of [...this.#parked]) socket.destroy();
   }
 
-  /** Each is parsed and answered: all of one guest's at once would keep every other guest waiting. */
+  /**
+   * Each is parsed and answered: all of one guest's at once would keep every other guest waiting.
+   */
   #wake(request: ParkedRequest): void {
     if (this.#due.size === 0) setImmediate(this.#wakeSome);
     this.#due.add(request);

@@ -51,8 +51,8 @@ export class Peer {
   }
 
   /**
-   * Ends the connection, since its guest goes beyond what it may have under way, and keeps the guest
-   * out for a while.
+   * Ends the connection, since its guest goes beyond what it may have under way, and keeps the
+   * guest out for a while.
    */
   cutOff(): void {
     this.instance.keepOut();

@@ -76,8 +76,8 @@ export function isPaid(exchange: Exchange, cost: number, what: string): boolean 
 }
 
 /**
- * Does work whose time the guest's own values decide, and charges for it afterwards, be it a debt: a
- * millisecond of the processor's costs as much as a request.
+ * Does work whose time the guest's own values decide, and charges for it afterwards, be it a debt:
+ * a millisecond of the processor's costs as much as a request.
  */
 export function chargeForTime<T>({ instance }: Exchange, work: () => T): T {
   const before = process.threadCpuUsage();

@@ -18,15 +18,15 @@ export interface DatagramRelayOptions {
 }
 
 /**
- * Hands guests' datagrams to the node daemon, which knows where the service is, and its answers back.
- * The device that a socket is bound to says whose datagrams come in by it; a source port of the
- * guest's is a flow, with a stream to the node daemon and a socket there for itself alone, so that an
- * answer goes to who asked and nobody who was not asked is heard. Each datagram counts as one of the
- * guest's requests. What fails is silence, as anywhere with UDP.
+ * Hands guests' datagrams to the node daemon, which knows where the service is, and its answers
+ * back. The device that a socket is bound to says whose datagrams come in by it; a source port of
+ * the guest's is a flow, with a stream to the node daemon and a socket there for itself alone, so
+ * that an answer goes to who asked and nobody who was not asked is heard. Each datagram counts as
+ * one of the guest's requests. What fails is silence, as anywhere with UDP.
  *
- * INVARIANTS: only a guest's datagram opens a flow; a flow ends with its socket, which ends with the
- * service, the view and the device; no instance has more than MAX_DATAGRAM_FLOWS, all together no
- * more than MAX_DATAGRAM_FLOWS_OF_ALL.
+ * INVARIANTS: only a guest's datagram opens a flow; a flow ends with its socket, which ends with
+ * the service, the view and the device; no instance has more than MAX_DATAGRAM_FLOWS, all together
+ * no more than MAX_DATAGRAM_FLOWS_OF_ALL.
  */
 export class DatagramRelay {
   readonly #options: DatagramRelayOptions;
@@ -43,7 +43,9 @@ export class DatagramRelay {
     return this.#count;
   }
 
-  /** Serves what comes in by a socket that is bound to the instance's device, until it is closed. */
+  /**
+   * Serves what comes in by a socket that is bound to the instance's device, until it is closed.
+   */
   attach(instance: Instance, service: ViewService, socket: Socket): void {
     const bySource = new Map<string, DatagramFlow>();
     socket.on('message', (datagram, source) => {

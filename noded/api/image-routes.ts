@@ -15,7 +15,10 @@ export interface ImageRoutesDependencies {
   readonly catalogue: ImageCatalogue;
 }
 
-/** Names of images are a node's own: what it imported, and what the catalogues that it was given say. */
+/**
+ * Names of images are a node's own: what it imported, and what the catalogues that it was given
+ * say.
+ */
 export function imageRoutes({ catalogue }: ImageRoutesDependencies): readonly AnyApiRoute[] {
   return [
     question('/v1/images', 'Images by name', imageInfo.array(), () => catalogue.list()),

@@ -37,8 +37,8 @@ function takesDisksAway(opcode: Opcode): boolean {
 }
 
 /**
- * An operation as an operator of this host wrote it, who may have given the beginning of a name. For
- * nobody else: users of the remote API have rights by whole names. What nobody has is left, and
+ * An operation as an operator of this host wrote it, who may have given the beginning of a name.
+ * For nobody else: users of the remote API have rights by whole names. What nobody has is left, and
  * refused by whoever looks for it.
  * @throws AppError VALIDATION: several instances may be meant; INSTANCE_NOT_FOUND: what takes disks
  * away was asked for by less than the whole name

@@ -12,9 +12,9 @@ import { type ExportRecord, formatExportRecord, parseExportRecord } from './expo
 
 const RECORD_FILE = 'config.ini';
 /**
- * Directories that are not complete, or are being removed, end with it. No instance's name can, as it
- * can with Ganeti's `.new`: what ends with that is taken for an export like others, and never swept.
- * A file's name has 255 bytes, an instance's 253.
+ * Directories that are not complete, or are being removed, end with it. No instance's name can, as
+ * it can with Ganeti's `.new`: what ends with that is taken for an export like others, and never
+ * swept. A file's name has 255 bytes, an instance's 253.
  */
 const UNFINISHED = '~n';
 /**
@@ -35,7 +35,9 @@ export interface DumpFile {
 
 export interface LoadedExport {
   readonly path: string;
-  /** In the folder that only root may open: what is in it was written by this program, or by root. */
+  /**
+   * In the folder that only root may open: what is in it was written by this program, or by root.
+   */
   readonly isOwn: boolean;
   readonly record: ExportRecord;
   readonly dumps: readonly DumpFile[];
@@ -91,7 +93,9 @@ export const wholeFileOf = (disk: number): string => `disk${disk}.raw.zst`;
 
 export function createExportStore(directory: string): ExportStore {
   const pathOf = (name: string): string => join(directory, name);
-  /** Where it is: one that could not be replaced, and for which there was no way back, stays aside. */
+  /**
+   * Where it is: one that could not be replaced, and for which there was no way back, stays aside.
+   */
   const placeOf = async (name: string): Promise<string> => {
     const isAside = findAside(await namesIn(directory)).includes(name);
     return pathOf(isAside ? name + REPLACED : name);

@@ -31,9 +31,9 @@ interface ArchiveIndex {
 }
 
 /**
- * The index of an archive: its files, `OFFSET SIZE PATH` by line, then its links, `link PATH` with a
- * tab and what it leads to, each in the order of the paths' bytes. These are the words of a guest, of
- * which each is checked; whatever else the daemon does goes on meanwhile.
+ * The index of an archive: its files, `OFFSET SIZE PATH` by line, then its links, `link PATH` with
+ * a tab and what it leads to, each in the order of the paths' bytes. These are the words of a
+ * guest, of which each is checked; whatever else the daemon does goes on meanwhile.
  * @param dataBytes what the extents have to be within
  * @throws AppError IMAGE_INVALID
  */

@@ -32,8 +32,9 @@ import { TRAILER, TRAILER_BYTES } from './explode-script.ts';
 /** Names of archives of this node, each of which is a content that was opened. */
 const namesFile = z.record(fileName, sha256Hex);
 /**
- * Indexes that are held in memory, of some hundred KiB each mostly: so many that machines of a whole
- * room, each with another distribution, have none read anew with every file that they ask for.
+ * Indexes that are held in memory, of some hundred KiB each mostly: so many that machines of a
+ * whole room, each with another distribution, have none read anew with every file that they ask
+ * for.
  */
 const MAX_HELD_BYTES = 4 * MAX_INDEX_BYTES;
 const UNFINISHED = /^new-/;
@@ -50,8 +51,8 @@ export interface UnfinishedArchive extends AsyncDisposable {
    * the archive's own bytes, these are taken.
    * @param sizeBytes as it says
    * @returns how many files it has
-   * @throws AppError IMAGE_INVALID, IMAGE_UNREADABLE, DISK_FULL, what `verifyUnchanged` throws, or the
-   * signal's reason
+   * @throws AppError IMAGE_INVALID, IMAGE_UNREADABLE, DISK_FULL, what `verifyUnchanged` throws, or
+   * the signal's reason
    */
   keep(
     isoFile: string,
@@ -279,7 +280,10 @@ async function list(dir: string): Promise<readonly string[]> {
   }
 }
 
-/** The same blocks where the file system can do that: else it is as much to write as the archive has. */
+/**
+ * The same blocks where the file system can do that: else it is as much to write as the archive
+ * has.
+ */
 async function takeBytes(archive: ReadArchive, path: string, signal: AbortSignal): Promise<void> {
   try {
     signal.throwIfAborted();

@@ -33,7 +33,9 @@ export interface BootPlanInput {
   readonly parameters: ReadonlyMap<string, BootParameter>;
   /** All there are, the lowest first: ParamCompose joins what each of them says. */
   readonly layers: readonly { readonly values: ReadonlyMap<string, BootParameter> }[];
-  /** The opened archive on this node, or null when there is none of that checksum, if one is given. */
+  /**
+   * The opened archive on this node, or null when there is none of that checksum, if one is given.
+   */
   readonly archive: (isoFile: string, sha256: string) => ArchiveContent | null;
   /** Whether a repository is below a package mirror that the administrator allowed. */
   readonly isAllowed: (url: string) => boolean;

@@ -6,8 +6,8 @@ import {
 } from '#shared/contract/boot-env.ts';
 
 /**
- * A BootEnv with what the param bootenv-customize says of it: what is there is replaced, templates by
- * their Name, the rest stays. Pure.
+ * A BootEnv with what the param bootenv-customize says of it: what is there is replaced, templates
+ * by their Name, the rest stays. Pure.
  */
 export function customizeBootEnv(bootEnv: BootEnv, override: BootEnvOverride | undefined): BootEnv {
   if (override === undefined) return bootEnv;

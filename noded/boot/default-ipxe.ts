@@ -8,9 +8,10 @@ const PAUSE_SECONDS = 3;
 /**
  * The iPXE script of a machine, where the store has no template of this ID. An EFI kernel finds its
  * initrds by their names on its own line, which the BIOS one does not look at; the names are given
- * here, since two initrds may be called the same. Without a kernel the firmware goes on to the disk.
- * So it does after the last try, but for an installation, which ends there: whoever waits for it is
- * told at once. A machine without a power-off in its ROM's iPXE reboots, which ends it as well.
+ * here, since two initrds may be called the same. Without a kernel the firmware goes on to the
+ * disk. So it does after the last try, but for an installation, which ends there: whoever waits for
+ * it is told at once. A machine without a power-off in its ROM's iPXE reboots, which ends it as
+ * well.
  */
 export const DEFAULT_IPXE = `#!ipxe
 {{- if .Env.Kernel}}

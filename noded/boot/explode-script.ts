@@ -12,17 +12,18 @@ export const TRAILER_BYTES = 64;
 export const TRAILER = /^gnt-(index|in-place) (\d{1,15}) *\n$/;
 
 /**
- * Opens an archive that machines boot from. It runs in the appliance, confined as scripts of nobody's
- * trust are, and prints an index of the files (@see parseArchiveIndex), then where that begins. It is
- * Perl, which the appliance has: the kernel reads an ISO 9660 file system, with Rock Ridge and Joliet,
- * and a program of the distribution decompresses a tar archive, which is read here.
+ * Opens an archive that machines boot from. It runs in the appliance, confined as scripts of
+ * nobody's trust are, and prints an index of the files (@see parseArchiveIndex), then where that
+ * begins. It is Perl, which the appliance has: the kernel reads an ISO 9660 file system, with Rock
+ * Ridge and Joliet, and a program of the distribution decompresses a tar archive, which is read
+ * here.
  *
- * The files of a tar archive that is not compressed, and of an ISO whose files lie in it as they are,
- * each in one piece, are nowhere but in the archive itself: its index tells where. All others are
- * printed before the index, one behind the other, each from a multiple of 512 bytes on.
+ * The files of a tar archive that is not compressed, and of an ISO whose files lie in it as they
+ * are, each in one piece, are nowhere but in the archive itself: its index tells where. All others
+ * are printed before the index, one behind the other, each from a multiple of 512 bytes on.
  *
- * Links that lead out are left out. A file system that says more than it can hold (files on the same
- * blocks, folders that are in themselves) is refused by what it comes to.
+ * Links that lead out are left out. A file system that says more than it can hold (files on the
+ * same blocks, folders that are in themselves) is refused by what it comes to.
  */
 export const EXPLODE_SCRIPT = String.raw`#!/usr/bin/perl
 use strict;

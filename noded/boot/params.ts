@@ -176,8 +176,9 @@ export function withoutSecrets({ schemas, parameters, layers }: ParamSources): P
 }
 
 /**
- * What stands for a value that is not shown: of the type, the keys and the length that it has, so that
- * templates go the same way, without a text or a number of its own. Of an enum its first. Pure.
+ * What stands for a value that is not shown: of the type, the keys and the length that it has, so
+ * that templates go the same way, without a text or a number of its own. Of an enum its first.
+ * Pure.
  */
 export function redactParam(text: string, param: BootParam | undefined, word: string): string {
   const { types, values } = readSchema(param);

@@ -72,7 +72,8 @@ const ANY_MACHINE: BootPlanInput['machine'] = {
 
 /**
  * Refuses a BootEnv whose Paths are wrong for every machine, before one is to boot into it. What is
- * of parameters, or of templates that the store may come to have, is judged when it is planned. Pure.
+ * of parameters, or of templates that the store may come to have, is judged when it is planned.
+ * Pure.
  * @throws AppError BOOTENV_INVALID
  */
 export function refuseWrongPaths(bootEnv: BootEnv): void {

@@ -32,8 +32,8 @@ const MAX_STEPS = 100_000;
 /**
  * All that a machine is given to boot by, rendered for it. Pure.
  * @throws AppError BOOTENV_INVALID for paths that are not the machine's, BOOTENV_NO_SOURCE when
- * neither an archive nor an allowed repository has kernel and initrds, BOOTENV_RENDER with template,
- * line and column
+ * neither an archive nor an allowed repository has kernel and initrds, BOOTENV_RENDER with
+ * template, line and column
  */
 export function planBootEnv(input: BootPlanInput): BootPlan {
   const customize = readDocument(input, CUSTOMIZE_PARAM, bootEnvCustomize) ?? {};

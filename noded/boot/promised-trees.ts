@@ -35,8 +35,8 @@ interface Offer {
 }
 
 /**
- * What machines load from, kept beside them: a daemon after this one serves it on. Files that are on
- * their way when one is replaced come from the old one to their end.
+ * What machines load from, kept beside them: a daemon after this one serves it on. Files that are
+ * on their way when one is replaced come from the old one to their end.
  */
 export interface PromisedTrees {
   /** What the view is of that metad shows; while it is given another one, who asks waits. */

@@ -96,8 +96,8 @@ function installUrlOf({ baseUrl, machine }: Pick<RenderInput, 'baseUrl' | 'machi
 }
 
 /**
- * The same by a protocol. TFTP, which nothing here serves, knows paths below the file root: those of
- * loaders that are left out begin so, and iPXE takes one for what is beside its script.
+ * The same by a protocol. TFTP, which nothing here serves, knows paths below the file root: those
+ * of loaders that are left out begin so, and iPXE takes one for what is beside its script.
  */
 function rootOf(protocol: string, input: Pick<RenderInput, 'baseUrl' | 'machine'>): string {
   if (protocol === 'http') return installUrlOf(input);

@@ -9,10 +9,11 @@ const MACHINES = {
 export type Machine = keyof typeof MACHINES;
 
 /**
- * The distributions' own cloud images, where they publish them. Checksums are asked for when an image
- * is wanted, since most of these are replaced every few weeks. Debian signs none of these lists;
- * those of Fedora and AlmaLinux have the signature inside, which is not looked at here. The version of
- * cloud-init is the oldest that the image may have, where its publisher goes on to newer ones.
+ * The distributions' own cloud images, where they publish them. Checksums are asked for when an
+ * image is wanted, since most of these are replaced every few weeks. Debian signs none of these
+ * lists; those of Fedora and AlmaLinux have the signature inside, which is not looked at here. The
+ * version of cloud-init is the oldest that the image may have, where its publisher goes on to newer
+ * ones.
  */
 export function builtInImages(machine: Machine): CatalogueEntry[] {
   const { debian, rpm } = MACHINES[machine];

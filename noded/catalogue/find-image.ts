@@ -15,8 +15,9 @@ export function namesOf(named: NamedImage): readonly string[] {
 }
 
 /**
- * The image that a name means: what was imported before what is built in, and that before what other
- * catalogues say, none of which takes a name away from these. `CATALOGUE:NAME` asks that one alone.
+ * The image that a name means: what was imported before what is built in, and that before what
+ * other catalogues say, none of which takes a name away from these. `CATALOGUE:NAME` asks that one
+ * alone.
  * @param all in this order
  * @throws AppError IMAGE_NOT_FOUND, or CONFLICT when several added catalogues have the name
  */

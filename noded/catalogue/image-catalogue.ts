@@ -35,9 +35,10 @@ export interface ImageCatalogue {
   list(): Promise<ImageInfo[]>;
   catalogues(): Promise<CatalogueInfo[]>;
   /**
-   * What a name stands for now, with a checksum: the publisher is asked where the catalogue has none.
-   * Where it cannot be reached, what it said last counts as long as that image is cached.
-   * @throws AppError IMAGE_NOT_FOUND, CONFLICT, DOWNLOAD_FAILED, SIGNATURE_INVALID, CATALOGUE_INVALID
+   * What a name stands for now, with a checksum: the publisher is asked where the catalogue has
+   * none. Where it cannot be reached, what it said last counts as long as that image is cached.
+   * @throws AppError IMAGE_NOT_FOUND, CONFLICT, DOWNLOAD_FAILED, SIGNATURE_INVALID,
+   * CATALOGUE_INVALID
    */
   resolve(reference: string, signal: AbortSignal): Promise<ResolvedImage>;
   import(request: ImportImage, signal: AbortSignal): Promise<void>;

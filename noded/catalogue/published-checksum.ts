@@ -2,9 +2,9 @@
 const SHORTEST_LINE = 64;
 
 /**
- * The checksum of one file in a list that a publisher gives out, as sha256sum and sha512sum write it
- * (`HEX  NAME`, `HEX *NAME`) or with the algorithm in front (`SHA256 (NAME) = HEX`). The strongest
- * where there are several. Pure.
+ * The checksum of one file in a list that a publisher gives out, as sha256sum and sha512sum write
+ * it (`HEX  NAME`, `HEX *NAME`) or with the algorithm in front (`SHA256 (NAME) = HEX`). The
+ * strongest where there are several. Pure.
  * @returns `sha256:HEX` or `sha512:HEX`; undefined when the file is not in it, or twice with
  * different ones
  */

@@ -30,7 +30,9 @@ const MAX_PAUSE_MS = 5000;
  * each question may be asked again, and is, until patience ends.
  */
 export interface ArrivalClient {
-  /** Whether it would take the instance; nothing is kept. @throws AppError what it refuses it with */
+  /**
+   * Whether it would take the instance; nothing is kept. @throws AppError what it refuses it with
+   */
   check(uuid: string, signal: AbortSignal): Promise<void>;
   begin(uuid: string, files: readonly MovedFile[], signal: AbortSignal): Promise<ArrivalBegun>;
   write(at: WrittenTo, message: Buffer, signal: AbortSignal): Promise<void>;
@@ -43,7 +45,9 @@ export interface ArrivalClient {
   checkMachine(uuid: string, nature: MachineNature, signal: AbortSignal): Promise<void>;
   expect(at: Session, expected: MachineExpected, signal: AbortSignal): Promise<void>;
   openStream(at: WrittenTo, signal: AbortSignal): Promise<Duplex>;
-  /** Of disks that have been copied, while the guest goes on: what is left for the switch is little. */
+  /**
+   * Of disks that have been copied, while the guest goes on: what is left for the switch is little.
+   */
   sync(at: Session, signal: AbortSignal): Promise<void>;
   /** What it and its host have with metad; it stands still. */
   handOver(at: Session, handover: GuestHandover, signal: AbortSignal): Promise<void>;

@@ -54,25 +54,37 @@ export interface Arrivals extends AsyncDisposable {
   /** @throws AppError NOT_FOUND (it has ended, or is whole), VALIDATION, DISK_FULL */
   write(at: FileOfArrival, message: Buffer): Promise<void>;
   /**
-   * From now on the disks are the instance's as soon as the record names this node. The same digests
-   * again change nothing. @throws AppError NOT_FOUND, CONFLICT, DISK_FULL
+   * From now on the disks are the instance's as soon as the record names this node. The same
+   * digests again change nothing.
+   * @throws AppError NOT_FOUND, CONFLICT, DISK_FULL
    */
   verify(
     at: Omit<FileOfArrival, 'name'>,
     digests: Readonly<Record<string, string>>,
     signal: AbortSignal,
   ): Promise<void>;
-  /** Makes the machine of a guest that is going to be sent. @throws AppError NOT_FOUND, NOT_SUPPORTED */
+  /**
+   * Makes the machine of a guest that is going to be sent.
+   * @throws AppError NOT_FOUND, NOT_SUPPORTED
+   */
   expect(
     at: Omit<FileOfArrival, 'name'>,
     expected: MachineExpected,
     signal: AbortSignal,
   ): Promise<void>;
-  /** What the guest that is expected has with metad, until it goes on. @throws AppError NOT_FOUND */
+  /**
+   * What the guest that is expected has with metad, until it goes on. @throws AppError NOT_FOUND
+   */
   handOver(at: Omit<FileOfArrival, 'name'>, handover: GuestHandover): Promise<void>;
-  /** What the other node's QEMU says to this one's: of a disk, or of memory. @throws AppError NOT_FOUND */
+  /**
+   * What the other node's QEMU says to this one's: of a disk, or of memory.
+   * @throws AppError NOT_FOUND
+   */
   openStream(at: FileOfArrival): Promise<Duplex>;
-  /** What is here of its disks outlives a power cut: later there is less to wait for. @throws AppError NOT_FOUND */
+  /**
+   * What is here of its disks outlives a power cut: later there is less to wait for.
+   * @throws AppError NOT_FOUND
+   */
   sync(at: Omit<FileOfArrival, 'name'>): Promise<void>;
   /**
    * From now on the guest that was expected goes on as soon as the record names this node.
@@ -126,7 +138,9 @@ export function createArrivals(dependencies: ArrivalsDependencies): Arrivals {
   return new Sessions(dependencies);
 }
 
-/** INVARIANTS: an instance has at most one session; what is done for it is done one after the other. */
+/**
+ * INVARIANTS: an instance has at most one session; what is done for it is done one after the other.
+ */
 class Sessions implements Arrivals {
   readonly #dependencies: ArrivalsDependencies;
   readonly #sessions = new Map<string, Session>();

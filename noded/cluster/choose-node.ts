@@ -14,8 +14,8 @@ export interface Share {
   readonly vcpus: number;
   readonly diskBytes: number;
   /**
-   * Of a volume group; undefined: nothing that is not there already. Volumes are not sparse: what an
-   * instance has is not free.
+   * Of a volume group; undefined: nothing that is not there already. Volumes are not sparse: what
+   * an instance has is not free.
    */
   readonly volumeBytes?: number;
   /** The same of a ZFS dataset. */

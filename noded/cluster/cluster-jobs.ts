@@ -144,8 +144,8 @@ async function onItsNode<T>(
 }
 
 /**
- * Each node that is chosen is asked before the job is made; the job asks once more. An instance that
- * is not there is refused by its job.
+ * Each node that is chosen is asked before the job is made; the job asks once more. An instance
+ * that is not there is refused by its job.
  */
 async function placeMove<T>(
   opcode: OpcodeOf<'INSTANCE_MOVE' | 'INSTANCE_MIGRATE'>,

@@ -17,8 +17,8 @@ export interface JoinTokensDependencies {
 
 /**
  * Makes a word by which one node joins.
- * @throws AppError NOT_SUPPORTED on a node that is a cluster by itself; CONFLICT while the key of the
- * cluster is renewed; HOST_PREREQUISITE
+ * @throws AppError NOT_SUPPORTED on a node that is a cluster by itself; CONFLICT while the key of
+ * the cluster is renewed; HOST_PREREQUISITE
  */
 export async function issueJoinToken(
   lifetimeS: number,

@@ -51,11 +51,12 @@ const MAX_COMMITS = 10;
 
 /**
  * Gives a running instance to another node while its guest goes on. QEMU there is made first, with
- * channel and metadata, and does not run; disks are mirrored, then memory is sent, until what is left
- * goes in the time that the guest may stand still. The one commit of the record is the switch: it is
- * made while both QEMUs stand still and the other node has all and has synced it. Until then the guest
- * runs on here whatever happens; from then on it is the other one's (settle-guests.ts).
- * @throws AppError what the other node refuses it with, MIGRATION_FAILED, NODE_UNREACHABLE, CONFLICT
+ * channel and metadata, and does not run; disks are mirrored, then memory is sent, until what is
+ * left goes in the time that the guest may stand still. The one commit of the record is the switch:
+ * it is made while both QEMUs stand still and the other node has all and has synced it. Until then
+ * the guest runs on here whatever happens; from then on it is the other one's (settle-guests.ts).
+ * @throws AppError what the other node refuses it with, MIGRATION_FAILED, NODE_UNREACHABLE,
+ * CONFLICT
  */
 export async function migrateInstance(
   { instance, machine }: { readonly instance: InstanceRecord; readonly machine: Machine },
@@ -281,7 +282,9 @@ async function bothOf<A, B>(one: Promise<A>, other: Promise<B>): Promise<readonl
   return Promise.all([one, other]);
 }
 
-/** @returns false where something else of the record was changed since the other node had read it */
+/**
+ * @returns false where something else of the record was changed since the other node had read it
+ */
 async function commit(
   { uuid, name, primaryNode }: InstanceRecord,
   { node, serialNo }: { readonly node: string; readonly serialNo: number },

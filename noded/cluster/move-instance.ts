@@ -26,9 +26,9 @@ const WITHDRAW_TIMEOUT_MS = 10_000;
 
 /**
  * Gives a stopped instance to another node. One commit is the only switch, which this node writes
- * when the other one has all disks, read again and synced, as these are: until then nothing here has
- * changed but the name of a folder, and from then on it is the other one's. Whoever is killed finds
- * out by the record (settle-moves.ts).
+ * when the other one has all disks, read again and synced, as these are: until then nothing here
+ * has changed but the name of a folder, and from then on it is the other one's. Whoever is killed
+ * finds out by the record (settle-moves.ts).
  * @throws AppError what the other node refuses it with, DISK_FULL, NODE_UNREACHABLE, CONFLICT
  */
 export async function moveInstance(

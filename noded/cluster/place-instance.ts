@@ -52,7 +52,8 @@ export async function placeInstance<T>(
 }
 
 /**
- * Has something done on a node with room, one after the other as long as they refuse for want of it.
+ * Has something done on a node with room, one after the other as long as they refuse for want of
+ * it.
  * @param options `except`: nodes that are not asked, and why
  * @throws as `placeInstance`
  */

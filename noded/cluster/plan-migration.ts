@@ -3,7 +3,10 @@ import type { MigrationState, SendingProgress } from '../hypervisor/machine-migr
 /** What a guest stands still for at first, and at most. */
 const FIRST_DOWNTIME_MS = 300;
 const MAX_DOWNTIME_MS = 9600;
-/** A guest that writes as fast as its memory leaves is given so long before it is to stand still longer. */
+/**
+ * A guest that writes as fast as its memory leaves is given so long before it is to stand still
+ * longer.
+ */
 const PATIENCE_MS = 10_000;
 /** The first pass sends all of the memory, and the second one what was written meanwhile. */
 const USUAL_PASSES = 2;
@@ -35,14 +38,17 @@ const OVER = ['completed', 'failed', 'cancelled'];
 /** In which a guest stands still for one. */
 const STANDING = ['inmigrate', 'finish-migrate', 'postmigrate'];
 
-/** Whether one was ever begun: metad may have been told that the guest leaves, and nothing since. Pure. */
+/**
+ * Whether one was ever begun: metad may have been told that the guest leaves, and nothing since.
+ * Pure.
+ */
 export function hasBegun({ migration }: Pick<MigrationState, 'migration'>): boolean {
   return migration !== 'none';
 }
 
 /**
- * Whether a machine that outlived its daemon may run elsewhere by now, so that the record has to say
- * whose it is. One that was paused for anything else is none of these. Pure.
+ * Whether a machine that outlived its daemon may run elsewhere by now, so that the record has to
+ * say whose it is. One that was paused for anything else is none of these. Pure.
  * @param kind what it was started for
  */
 export function mayBeElsewhere(

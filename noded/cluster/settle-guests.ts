@@ -13,16 +13,16 @@ export interface SettleGuestDependencies extends Pick<
 }
 
 /**
- * Longer than a metad that hangs is left alone: one that was started anew keeps no guest out. After a
- * predecessor's metad has been waited for, a start of noded has this time still.
+ * Longer than a metad that hangs is left alone: one that was started anew keeps no guest out. After
+ * a predecessor's metad has been waited for, a start of noded has this time still.
  */
 const TOLD_WITHIN_MS = 150_000;
 const TELL_AGAIN_MS = 500;
 
 /**
  * What becomes of a machine that outlived its daemon, of which a migration may have been under way:
- * the record is written anew before, so that a commit that is still on its way fails. A guest goes on
- * on the node that the record names, and its machine ends on the other one.
+ * the record is written anew before, so that a commit that is still on its way fails. A guest goes
+ * on on the node that the record names, and its machine ends on the other one.
  * @returns whether it is this node's
  * @throws AppError of the store: it stands still, and nobody has it
  */
@@ -53,8 +53,8 @@ export async function settleGuest(
 }
 
 /**
- * A guest goes on here after all, and metad serves it again. It does not stand still for a metad that
- * is slow; who would let it migrate once more waits for both.
+ * A guest goes on here after all, and metad serves it again. It does not stand still for a metad
+ * that is slow; who would let it migrate once more waits for both.
  */
 export async function goOn(
   uuid: string,
@@ -69,7 +69,10 @@ export async function goOn(
   }
 }
 
-/** That its guest stays, also where it knows of nothing else. One that is not told refuses the guest. */
+/**
+ * That its guest stays, also where it knows of nothing else. One that is not told refuses the
+ * guest.
+ */
 export async function tellMetad(
   uuid: string,
   { metad, logger }: Pick<SettleGuestDependencies, 'metad' | 'logger'>,

@@ -54,9 +54,10 @@ export async function decideOwner(
 }
 
 /**
- * Whether disks that arrived in a folder of this node are those of an instance of it. That the record
- * says so is not enough: a commit can be read before the replicas have it, and a failover takes it
- * back, so that the other node goes on as well. A write that comes through has it in front of it.
+ * Whether disks that arrived in a folder of this node are those of an instance of it. That the
+ * record says so is not enough: a commit can be read before the replicas have it, and a failover
+ * takes it back, so that the other node goes on as well. A write that comes through has it in front
+ * of it.
  */
 export async function isOwnForGood(
   uuid: string,
@@ -169,8 +170,8 @@ export async function bringBack(uuid: string, dependencies: DecideDependencies):
 }
 
 /**
- * All departures that nobody works on: of a daemon that was killed, of a job that could not end. Each
- * look is for those whose turn it is: at first it comes soon, and then less and less often.
+ * All departures that nobody works on: of a daemon that was killed, of a job that could not end.
+ * Each look is for those whose turn it is: at first it comes soon, and then less and less often.
  */
 export function createDepartureSweeper(
   dependencies: SettleMovesDependencies & { readonly clock: Pick<Clock, 'monotonicMs'> },

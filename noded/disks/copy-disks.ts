@@ -36,8 +36,8 @@ export interface CopyRequest {
 }
 
 /**
- * Disks with the content of others, and what their firmware boots them by: they share their blocks where the file system can (btrfs, xfs),
- * and holes stay holes where it cannot.
+ * Disks with the content of others, and what their firmware boots them by: they share their blocks
+ * where the file system can (btrfs, xfs), and holes stay holes where it cannot.
  * @throws AppError DISK_SPACE
  */
 export async function copyDisks(dir: string, request: CopyRequest): Promise<void> {
@@ -79,7 +79,8 @@ export async function takeCopy(disksDir: string, uuid: string): Promise<void> {
 }
 
 /**
- * Takes what a record's copy left, if it did not come so far. An instance that has disks keeps them.
+ * Takes what a record's copy left, if it did not come so far. An instance that has disks keeps
+ * them.
  * @returns names of the folders that were dealt with
  */
 export async function takeLeftCopy(disksDir: string, uuid: string): Promise<readonly string[]> {

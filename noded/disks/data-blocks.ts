@@ -29,8 +29,8 @@ export interface Batch {
 }
 
 /**
- * All of a file that is not zeros, in its order: holes and blocks of zeros are left out, so that two
- * files are the same, and digests of these messages are, when their sizes and their bytes are,
+ * All of a file that is not zeros, in its order: holes and blocks of zeros are left out, so that
+ * two files are the same, and digests of these messages are, when their sizes and their bytes are,
  * wherever they have holes.
  */
 export async function* readBatches(file: FileHandle, signal: AbortSignal): AsyncGenerator<Batch> {

@@ -4,7 +4,9 @@ import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { GIB } from '#shared/units/bytes.ts';
 
-/** Linux' `O_TMPFILE`, which Node has no name for (`fcntl-linux.h`, the same on amd64 and arm64). */
+/**
+ * Linux' `O_TMPFILE`, which Node has no name for (`fcntl-linux.h`, the same on amd64 and arm64).
+ */
 const O_TMPFILE = 0o20000000 | constants.O_DIRECTORY;
 
 /**

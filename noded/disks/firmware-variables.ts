@@ -43,7 +43,8 @@ export async function copyVariables(from: Installation, to: Installation): Promi
 
 /**
  * Takes away the variables of installations that are no more: neither the record's nor those that a
- * snapshot goes back to; and what a start did not finish that was killed. Undivided ones become the record's, unless it has its own. Idempotent.
+ * snapshot goes back to; and what a start did not finish that was killed. Undivided ones become the
+ * record's, unless it has its own. Idempotent.
  * @returns names of the files that are gone
  */
 export async function settleVariables(

@@ -79,7 +79,8 @@ export function beside(dir: string, instance: Owner): InstallDisks {
  * its disks take the place of the old ones when it is one that the record tells of, and go when it
  * is not. Idempotent, and right after a kill at any moment.
  * @param currentIds the record's instance id and the id of its last restoration
- * @param isDecided false while the record may still become that of an installation whose disks these are
+ * @param isDecided false while the record may still become that of an installation whose disks
+ * these are
  * @returns names of the files that were dealt with
  * @throws AppError DISK_IN_USE
  */

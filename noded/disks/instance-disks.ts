@@ -132,8 +132,9 @@ export interface InstanceDisks {
    */
   checkCopy(from: InstanceRecord): Promise<void>;
   /**
-   * Makes the disks and EFI variables of a new instance from those of one that does not run, and hands them over when
-   * `commit` has put its record into the store; a failure or a kill before leaves nothing.
+   * Makes the disks and EFI variables of a new instance from those of one that does not run, and
+   * hands them over when `commit` has put its record into the store; a failure or a kill before
+   * leaves nothing.
    * @throws AppError DISK_IN_USE, DISK_MISSING, DISK_SPACE, DISK_FULL
    */
   copy<Result>(
@@ -160,8 +161,8 @@ export interface InstanceDisks {
    */
   settleCopy(uuid: string, isThere: (uuid: string) => Promise<boolean>): Promise<void>;
   /**
-   * For jobs, before they use the disks: a reinstallation's, a copy's or a snapshot's may still have
-   * to take their place.
+   * For jobs, before they use the disks: a reinstallation's, a copy's or a snapshot's may still
+   * have to take their place.
    * @param instance on record
    * @param onZeroing for a start, which waits for nothing that is long: called with what goes on
    * after this; whoever uses the disks waits for it
@@ -191,7 +192,9 @@ export interface InstanceDisks {
    * @throws AppError DISK_MISSING, DISK_IN_USE, HOST_PREREQUISITE
    */
   checkShared(instance: InstanceRecord): Promise<void>;
-  /** Forgets the shared disks of an instance that another node has. No error where there are none. */
+  /**
+   * Forgets the shared disks of an instance that another node has. No error where there are none.
+   */
   detach(uuid: string): Promise<void>;
   /** Whether an instance has disks that are files, here or in the shared folder. */
   hasFiles(instance: Pick<InstanceRecord, 'uuid'>): Promise<boolean>;

@@ -37,7 +37,8 @@ export interface MovingDisks {
   listLeaving(): Promise<readonly string[]>;
   /**
    * Gives the folder its name back. No error where there is none.
-   * @throws AppError CONFLICT while others of the instance wait here to get that name: they are newer
+   * @throws AppError CONFLICT while others of the instance wait here to get that name: they are
+   * newer
    */
   comeBack(uuid: string): Promise<void>;
   /** Removes what has left. No error where there is nothing. */
@@ -45,10 +46,14 @@ export interface MovingDisks {
   /**
    * Makes files of these sizes, without content, in a folder that is no instance's yet: the same
    * that copies grow in.
-   * @throws AppError CONFLICT (there are disks of it here, or such that a job still removes), DISK_FULL
+   * @throws AppError CONFLICT (there are disks of it here, or such that a job still removes),
+   * DISK_FULL
    */
   arrive(uuid: string, files: readonly MovedFile[]): Promise<Arrival>;
-  /** Does something with a copy on which nobody works, while nothing of that instance begins to arrive. */
+  /**
+   * Does something with a copy on which nobody works, while nothing of that instance begins to
+   * arrive.
+   */
   whileNobodys(uuid: string, work: () => Promise<unknown>): Promise<void>;
   /** Whether its arrival has not been disposed of: whoever brings it may still write. */
   isArriving(uuid: string): boolean;

@@ -14,8 +14,8 @@ const MAX_MARKER_BYTES = 64;
 /**
  * The folder that all nodes have, for disks of the template `sharedfile`. Each instance has its own
  * folder in it, and its node a link to that where the folder of a local instance would be: so
- * whatever looks through the disks of a node sees those of its own instances, and who removes a link
- * has removed no disk.
+ * whatever looks through the disks of a node sees those of its own instances, and who removes a
+ * link has removed no disk.
  */
 export interface SharedFolder {
   /**

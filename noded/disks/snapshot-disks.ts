@@ -16,8 +16,8 @@ export const SNAPSHOT_PREFIX = 'snapshot';
 
 /**
  * A snapshot that is on its way in or out. The record says which: one that it names gets its name,
- * any other one is removed, whenever a daemon or the power went. A finished one that no record names
- * is left alone: the store may have lost it.
+ * any other one is removed, whenever a daemon or the power went. A finished one that no record
+ * names is left alone: the store may have lost it.
  */
 const UNFINISHED = /^snapshotting-([0-9a-f-]{36})$/;
 const FINISHED = /^snapshot-([0-9a-f-]{36})$/;
@@ -58,8 +58,9 @@ export interface RestoreSnapshot extends CopyWatch {
 }
 
 /**
- * Moments of an instance's disks, which share their blocks with them: below the instance's folder, or
- * in the thin pool of its volumes. Below the folder they are copies where blocks cannot be shared.
+ * Moments of an instance's disks, which share their blocks with them: below the instance's folder,
+ * or in the thin pool of its volumes. Below the folder they are copies where blocks cannot be
+ * shared.
  */
 export interface SnapshotDisks {
   /**

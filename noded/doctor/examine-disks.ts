@@ -19,7 +19,9 @@ export interface DiskFacts {
   readonly totalBytes: number;
   /** UUIDs that folders are named after, and volumes as GROUP/NAME, of which there is no record. */
   readonly ofNobody: readonly string[];
-  /** Folders of disks that were moved away, of which the other node has not said that it has them. */
+  /**
+   * Folders of disks that were moved away, of which the other node has not said that it has them.
+   */
   readonly left: readonly string[];
   /** Folders of copies and arrivals that nothing works on any more, and nobody has settled. */
   readonly abandoned: readonly string[];

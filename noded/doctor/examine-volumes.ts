@@ -94,7 +94,9 @@ function describePools(group: string, pools: readonly ThinPool[]): string {
   return names.length === 0 ? '' : `, thin pools ${names.join(', ')}`;
 }
 
-/** Those that new disks are made in, or disks are in: volumes are thin, so it may be full one day. */
+/**
+ * Those that new disks are made in, or disks are in: volumes are thin, so it may be full one day.
+ */
 function examinePools({ pools, own, vgName }: KnownVolumes): readonly DoctorFinding[] {
   return pools.flatMap((pool) => {
     const path = `${pool.group}/${pool.name}`;

@@ -33,7 +33,9 @@ export function collectSecrecyFacts(metadPid: number | null): SecrecyFacts {
   };
 }
 
-/** By its limit: at one byte the kernel makes neither a file nor a program's core, at none no file. */
+/**
+ * By its limit: at one byte the kernel makes neither a file nor a program's core, at none no file.
+ */
 function leavesCore(pid: number): boolean {
   const limit = /^Max core file size +(\S+)/m.exec(readText(`/proc/${pid}/limits`))?.[1];
   const isPiped = readText('/proc/sys/kernel/core_pattern').startsWith('|');

@@ -94,7 +94,9 @@ function parsePackageSource(text: string): Source {
   return source;
 }
 
-/** @throws AppError PACKAGE_SOURCE when a package that is a path cannot be opened here, or is empty */
+/**
+ * @throws AppError PACKAGE_SOURCE when a package that is a path cannot be opened here, or is empty
+ */
 export async function checkPackageFile(path: string): Promise<void> {
   try {
     const { file, sizeBytes } = await openPackageFile(path);

@@ -46,7 +46,9 @@ export interface OwnLeaseDependencies {
   readonly replicas: number | undefined;
   /** Whether there can be instances with shared disks. */
   readonly isNeeded: () => Promise<boolean>;
-  /** Ends the machine of an instance that was taken, without another write, and forgets its disks. */
+  /**
+   * Ends the machine of an instance that was taken, without another write, and forgets its disks.
+   */
   readonly giveUp: (uuid: string) => Promise<void>;
   readonly logger: Logger;
 }

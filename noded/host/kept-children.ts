@@ -192,7 +192,9 @@ function forgetLater(record: string, exit: ReturnType<typeof exitOf>): void {
   exit.then(forget, forget);
 }
 
-/** As shells tell of a signal that ended a program; of a program's own status above 128 likewise. */
+/**
+ * As shells tell of a signal that ended a program; of a program's own status above 128 likewise.
+ */
 function signalOf(status: number | null): NodeJS.Signals | null {
   const found = Object.entries(constants.signals).find(([, number]) => number + 128 === status);
   // The names of `os.constants.signals` are those.

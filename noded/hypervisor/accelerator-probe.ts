@@ -23,8 +23,8 @@ interface ProbeEnd {
 }
 
 /**
- * Finds out whether KVM runs a guest, as a user such as machines have. `-accel kvm` itself fails only
- * when the device cannot be opened.
+ * Finds out whether KVM runs a guest, as a user such as machines have. `-accel kvm` itself fails
+ * only when the device cannot be opened.
  * @param device for tests
  */
 export async function probeKvm(

@@ -1,7 +1,7 @@
 /**
- * The parent of a QEMU with shared disks, for as long as that runs. It reads until when this node may
- * write them, by the clock that counts while the host is suspended: QEMU is stopped when that is
- * over, goes on when there is a new time, and is ended when there was none for long. It needs no
+ * The parent of a QEMU with shared disks, for as long as that runs. It reads until when this node
+ * may write them, by the clock that counts while the host is suspended: QEMU is stopped when that
+ * is over, goes on when there is a new time, and is ended when there was none for long. It needs no
  * daemon, and QEMU does not outlive it (`setpriv --pdeathsig`).
  */
 const SCRIPT = `

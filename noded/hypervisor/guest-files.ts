@@ -127,8 +127,8 @@ async function driverOf(handle: FileHandle): Promise<ImageDriver> {
 }
 
 /**
- * QEMU opens the kernel and the initrd again, by their descriptors, as a user that owns nothing: the
- * file's own mode counts, its folders' do not.
+ * QEMU opens the kernel and the initrd again, by their descriptors, as a user that owns nothing:
+ * the file's own mode counts, its folders' do not.
  */
 async function openReadableByQemu(path: string): Promise<FileHandle> {
   const handle = await openMedium(path);

@@ -2,7 +2,9 @@ import { z } from 'zod';
 import type { GuestHalt } from './machine.ts';
 import type { QmpEvent } from './qmp-client.ts';
 
-/** The state in which QEMU stops a guest by itself at a failed write (RunState in run-state.json). */
+/**
+ * The state in which QEMU stops a guest by itself at a failed write (RunState in run-state.json).
+ */
 const STOPPED_BY_ERROR = 'io-error';
 
 const runState = z.object({ status: z.string() });
@@ -17,7 +19,9 @@ export function haltReasonOf({ name, data }: QmpEvent): GuestHalt['reason'] | un
   return data['nospace'] === true ? 'disk-full' : 'disk-error';
 }
 
-/** What the answers to `query-status` and `query-block` tell: null for a guest that was not halted. */
+/**
+ * What the answers to `query-status` and `query-block` tell: null for a guest that was not halted.
+ */
 export function readHaltReason(status: unknown, devices: unknown): GuestHalt['reason'] | null {
   if (runState.parse(status).status !== STOPPED_BY_ERROR) return null;
   const isFull = blockDevices.parse(devices).some((device) => device['io-status'] === 'nospace');

@@ -75,7 +75,9 @@ export async function plugDisk(
   }
 }
 
-/** @param tap descriptor of a TAP; null for user mode. @throws AppError QMP; nothing is there then */
+/**
+ * @param tap descriptor of a TAP; null for user mode. @throws AppError QMP; nothing is there then
+ */
 export async function plugNic(
   qmp: QmpSpeaker,
   { uuid, port }: PortedPart,

@@ -54,7 +54,9 @@ export interface MachineMigration {
   mirror(disk: string, fd: number): Promise<void>;
   /** @throws AppError MIGRATION_FAILED where one has ended */
   mirrors(): Promise<MirrorProgress>;
-  /** The other sides have all that the guest has written, and get nothing more. @throws as `mirrors` */
+  /**
+   * The other sides have all that the guest has written, and get nothing more. @throws as `mirrors`
+   */
   endMirrors(): Promise<void>;
   /** Sends memory, and stops the guest where what is left takes less than this. */
   send(fd: number, downtimeMs: number): Promise<void>;
@@ -62,16 +64,24 @@ export interface MachineMigration {
   sending(): Promise<SendingProgress>;
   /** Sends the rest of a guest that stands still for it; it does not run again by itself. */
   sendRest(): Promise<void>;
-  /** Gives up; a guest that stands still for it goes on. Also after `sendRest`, and when nothing was begun. */
+  /**
+   * Gives up; a guest that stands still for it goes on. Also after `sendRest`, and when nothing was
+   * begun.
+   */
   abandon(): Promise<void>;
   /** Serves its disks on a unix socket, and waits for memory on a descriptor. */
   receive(socketPath: string, disks: readonly string[], fd: number): Promise<void>;
-  /** Nothing writes to its disks any more: it has all of its state. @throws AppError MIGRATION_FAILED */
+  /**
+   * Nothing writes to its disks any more: it has all of its state.
+   * @throws AppError MIGRATION_FAILED
+   */
   endReceiving(signal: AbortSignal): Promise<void>;
 }
 
 const POLL_MS = 20;
-/** What is under way when a guest is stopped: disks may be slow, and the rest of memory is small. */
+/**
+ * What is under way when a guest is stopped: disks may be slow, and the rest of memory is small.
+ */
 const REST_TIMEOUT_MS = 120_000;
 const MIRROR = 'mirror-';
 const AWAY = 'away-';

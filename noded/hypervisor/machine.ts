@@ -89,7 +89,9 @@ export interface MachineSpec {
   readonly disks: readonly MachineDisk[];
   /** The machine's NICs, in the order in which the guest finds them. */
   readonly nics: readonly MachineNic[];
-  /** The channel's NIC comes before all others: for guests that ask by DHCP on their first alone. */
+  /**
+   * The channel's NIC comes before all others: for guests that ask by DHCP on their first alone.
+   */
   readonly isChannelFirst?: boolean;
   readonly cdromPath?: string | undefined;
   /** Absent: a BIOS. */
@@ -169,7 +171,10 @@ export interface Machine {
   readonly halt: GuestHalt | null;
   readonly migration: MachineMigration;
   isRunning(): boolean;
-  /** Lets the guest stand still, with all that it has written in its disks' files. @throws AppError QMP */
+  /**
+   * Lets the guest stand still, with all that it has written in its disks' files.
+   * @throws AppError QMP
+   */
   pause(): Promise<void>;
   /** Lets a guest that stands still go on. @throws AppError QMP */
   resume(): Promise<void>;

@@ -52,8 +52,8 @@ export interface ImageCache {
    * The image as a local file. An absolute path is used in place; a URL comes from the cache or is
    * downloaded once, however many wait.
    * @throws AppError IMAGE_SOURCE, IMAGE_NOT_FOUND, IMAGE_UNREADABLE, IMAGE_CHECKSUM_MISMATCH,
-   * DOWNLOAD_FAILED, DOWNLOAD_TRUNCATED,
-   *   DISK_SPACE (refused before the download), DISK_FULL (while it ran; nothing is left of it), or the signal's reason
+   * DOWNLOAD_FAILED, DOWNLOAD_TRUNCATED,   DISK_SPACE (refused before the download), DISK_FULL
+   * (while it ran; nothing is left of it), or the signal's reason
    */
   fetch(source: string, options: ImageFetchOptions): Promise<FetchedImage>;
   /**

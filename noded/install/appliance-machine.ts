@@ -11,9 +11,9 @@ import { diskSerial } from '../disks/disk-serials.ts';
 export const APPLIANCE_VCPUS = 2;
 
 /**
- * qboot, which QEMU brings for its microvm machines. The BIOS looks for disks to boot from, and sets
- * up all devices; emulated, that is a seventh of the way to the agent. Where the processor is the
- * host's it is next to nothing, so there the BIOS stays.
+ * qboot, which QEMU brings for its microvm machines. The BIOS looks for disks to boot from, and
+ * sets up all devices; emulated, that is a seventh of the way to the agent. Where the processor is
+ * the host's it is next to nothing, so there the BIOS stays.
  */
 export const KERNEL_STARTER = '/usr/share/qemu/qboot.rom';
 

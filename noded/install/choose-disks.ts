@@ -7,7 +7,8 @@ import type { JobReporter } from '../jobs/job-handler.ts';
 
 /**
  * What becomes of what is on an instance's disks when it is installed: they are of no use any more,
- * or stay until the installation has succeeded (always, or where there is room), or are overwritten.
+ * or stay until the installation has succeeded (always, or where there is room), or are
+ * overwritten.
  */
 export type FormerDisks = 'worthless' | 'keep' | 'keep-if-room' | 'overwrite';
 

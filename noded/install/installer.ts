@@ -25,7 +25,8 @@ export interface Installer {
   /**
    * The room of an installation, taken when there is something to run: at once and before anything
    * is changed, unless an image is to be downloaded first, whose server must not hold what others
-   * could use, or a package, or the instance runs until then. Disposing of the answer gives the room back.
+   * could use, or a package, or the instance runs until then. Disposing of the answer gives the
+   * room back.
    */
   reserve(
     instance: Pick<

@@ -59,8 +59,8 @@ export function planLook(
 }
 
 /**
- * All that is to be done, in its order. What a medium has installed, or this host has written, is a disk like one from
- * an image: scripts, hooks and the package are laid over it. Pure.
+ * All that is to be done, in its order. What a medium has installed, or this host has written, is a
+ * disk like one from an image: scripts, hooks and the package are laid over it. Pure.
  */
 export function planPhases(parts: InstallParts): readonly InstallPhase[] {
   const { hasMedium, isImageOnHost, hasPackage, applianceScript, hostScript, hasHooks } = parts;

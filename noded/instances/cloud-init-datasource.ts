@@ -68,8 +68,8 @@ export function planSmbios(instance: InstanceRecord): Smbios {
 /**
  * Whether the channel's NIC has to come before the instance's own. For EC2 and OpenStack cloud-init
  * asks by DHCP, before any network of the guest's, on one NIC alone: the first by name, and names
- * follow PCI slots (26.2 asks on the next when it has waited for the service of the first). What the
- * service says of all NICs is by MAC, so that their order is nothing to the guest thereafter.
+ * follow PCI slots (26.2 asks on the next when it has waited for the service of the first). What
+ * the service says of all NICs is by MAC, so that their order is nothing to the guest thereafter.
  */
 export function isChannelFirst(instance: Described): boolean {
   const { datasource } = explainDatasource(instance);
@@ -125,7 +125,9 @@ function isBehindAnother(instance: Described): boolean {
   return datasourceDialect(dialects) === 'nocloud';
 }
 
-/** Why a stock guest may find nothing of what the instance gives it, in words; null when it will. */
+/**
+ * Why a stock guest may find nothing of what the instance gives it, in words; null when it will.
+ */
 function unreachedService(instance: Described): string | null {
   if (!isBehindAnother(instance)) return null;
   return `${BEHIND_ANOTHER}: choose --seed-disk yes, or ec2 or openstack first in --dialects`;

@@ -36,7 +36,10 @@ export interface ExposedServices {
   publish(): Promise<void>;
   /** After a change that another node may have made. */
   refresh(): Promise<void>;
-  /** Where an instance's connection or datagrams to a service go; undefined when it may not have one. */
+  /**
+   * Where an instance's connection or datagrams to a service go; undefined when it may not have
+   * one.
+   */
   find(uuid: string, name: string): Promise<ServiceTarget | undefined>;
 }
 

@@ -88,7 +88,9 @@ export interface InstanceRunner {
   reset(instance: InstanceRecord): Promise<void>;
   /** Puts a disk or a card into the port that it has on record. @throws AppError QMP */
   plug(instance: InstanceRecord, part: string): Promise<void>;
-  /** Takes it out. @returns false where the guest does not let go of it now. @throws AppError QMP */
+  /**
+   * Takes it out. @returns false where the guest does not let go of it now. @throws AppError QMP
+   */
   unplug(uuid: string, part: string): Promise<boolean>;
   /**
    * Makes all of a machine whose guest runs elsewhere, and does not let it run.

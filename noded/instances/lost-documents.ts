@@ -17,7 +17,8 @@ interface Given extends Partial<Pick<Documents, 'userData' | 'vendorData' | 'dia
 /**
  * Documents of which nothing would be left in the guest: vendor data, and user data beside which
  * `boot_report=user-data` or a tag has a part of ours, go as parts of one MIME message, and of that
- * cloud-init alone reads anything, and only what it knows; and tags that would say nothing of it. Pure.
+ * cloud-init alone reads anything, and only what it knows; and tags that would say nothing of it.
+ * Pure.
  * @param given what of them is new: what is stored already stands in the way of nothing else
  * @throws AppError VALIDATION with the option's name
  */

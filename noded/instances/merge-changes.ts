@@ -82,8 +82,8 @@ export function mergeOsParameters(
 }
 
 /**
- * Parameters of several instances, which are no secrets, with changes over them. One that is given in
- * a visibility leaves the other. Pure.
+ * Parameters of several instances, which are no secrets, with changes over them. One that is given
+ * in a visibility leaves the other. Pure.
  */
 export function mergeSharedParameters(
   current: Pick<OsParameters, 'osParameters' | 'osParametersPrivate'>,

@@ -38,7 +38,9 @@ export function newInstanceId(newUuid: () => string, dialects: readonly Dialect[
   return datasourceDialect(dialects) === 'ec2' ? `ec2${uuid.slice(3)}` : uuid;
 }
 
-/** What no machine, no guest and no job has made of an instance yet: of a new one, and of a copy. */
+/**
+ * What no machine, no guest and no job has made of an instance yet: of a new one, and of a copy.
+ */
 export const NO_PAST = {
   adminState: 'down',
   stoppedByJob: null,

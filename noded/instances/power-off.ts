@@ -24,8 +24,8 @@ interface PowerOffContext {
 /**
  * Asks the guest to power off, as soon as it listens; after the timeout the power is cut, and early
  * when it cannot obey: it stands still at a write that failed (it is first let go on, since there
- * may be room again), or no operating system that knows the button runs in it. Resolves when nothing
- * of the machine is left.
+ * may be room again), or no operating system that knows the button runs in it. Resolves when
+ * nothing of the machine is left.
  */
 export async function powerOff(
   { machine, kind, instanceName }: KeptMachine,

@@ -22,7 +22,8 @@ export interface Views {
   /** The same where nothing of the instance was changed: it boots what it was given. */
   asGiven(uuid: string, device: string, revision: number): Promise<InstanceView>;
   /**
-   * The same for a machine that is about to start: without its BootEnv it would boot something else.
+   * The same for a machine that is about to start: without its BootEnv it would boot something
+   * else.
    * @throws AppError BOOTENV_*
    */
   forStart(

@@ -45,7 +45,9 @@ export interface LifecyclesDependencies {
   readonly clock: Clock;
   /** 15 s without. */
   readonly agentSilenceMs?: number;
-  /** From when guests are heard until a deadline that an earlier daemon set may ring; 30 s without. */
+  /**
+   * From when guests are heard until a deadline that an earlier daemon set may ring; 30 s without.
+   */
   readonly replayGraceMs?: number;
 }
 

@@ -55,7 +55,10 @@ const MAX_LOGGED_PATH = 256;
 /** rw-rw---- */
 const SOCKET_MODE = 0o660;
 
-/** Serves images, packages, what machines boot, and exposed services to metad (shared/contract/metad-control.ts). */
+/**
+ * Serves images, packages, what machines boot, and exposed services to metad
+ * (shared/contract/metad-control.ts).
+ */
 export async function startContentServer(options: ContentServerOptions): Promise<ContentServer> {
   const failures = new GuestFailures(options.logger, options.clock);
   const metad: MetadFileSocket = {

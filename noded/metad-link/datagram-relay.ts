@@ -35,9 +35,9 @@ export interface DatagramRelayOptions {
 }
 
 /**
- * Answers metad's requests for exposed UDP services: a flow is one source port of one guest, and has
- * a socket of its own, connected to the service, so that the kernel drops what comes from anywhere
- * else and an answer cannot reach another flow.
+ * Answers metad's requests for exposed UDP services: a flow is one source port of one guest, and
+ * has a socket of its own, connected to the service, so that the kernel drops what comes from
+ * anywhere else and an answer cannot reach another flow.
  */
 export class DatagramRelay {
   readonly #options: DatagramRelayOptions;

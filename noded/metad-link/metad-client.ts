@@ -67,7 +67,9 @@ export interface MetadCalls {
   leave(uuid: string): Promise<GuestState>;
   /** It goes on there all the same. @throws AppError as `leave` */
   stay(uuid: string): Promise<void>;
-  /** A guest that is expected goes on with what another metad had of it. @throws AppError as `leave` */
+  /**
+   * A guest that is expected goes on with what another metad had of it. @throws AppError as `leave`
+   */
   arrive(uuid: string, state: GuestState): Promise<void>;
   /** Prometheus text. */
   metrics(): Promise<string>;

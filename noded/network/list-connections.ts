@@ -18,9 +18,9 @@ const OVER = new Set(['LISTEN', 'FIN-WAIT-2', 'TIME-WAIT', 'UNCONN']);
 const END = /^\[?([0-9a-f.:]+?)\]?(?:%[^:]+)?:(\d+)$/;
 
 /**
- * The TCP connections that the kernel has to a guest over its channel, to be told to a host to which
- * it goes. metad knows fewer: those that it has not accepted yet, and those that it has closed while
- * the guest has not got the last of an answer, are the kernel's alone.
+ * The TCP connections that the kernel has to a guest over its channel, to be told to a host to
+ * which it goes. metad knows fewer: those that it has not accepted yet, and those that it has
+ * closed while the guest has not got the last of an answer, are the kernel's alone.
  * @throws CommandFailed of `ss`, from Debian's iproute2
  */
 export async function listConnections({

@@ -12,7 +12,9 @@ import { applyNftCommands } from './nft.ts';
 const LOOK_INTERVAL_MS = 10_000;
 const OWN_NAMESPACE = '/proc/self/ns/net';
 const RESOLVER_FILE = '/etc/resolv.conf';
-/** Multicast, and broadcast to a link: what is sent there comes back to who listens on this host. */
+/**
+ * Multicast, and broadcast to a link: what is sent there comes back to who listens on this host.
+ */
 const GROUPS: readonly string[] = ['224.0.0.0/4', '255.255.255.255/32', 'ff00::/8'];
 /** More than a resolver library reads. */
 const MAX_RESOLVERS = 8;
@@ -96,9 +98,10 @@ export function createMachineWall(options: MachineWallOptions): MachineWall {
 
 /**
  * Replaces the wall as a whole. What goes to an address of this host leaves by `lo`, whichever
- * address it is, but for a subnet's broadcast, which comes back besides. The host's resolvers are let through: a user-mode NIC hands them the guest's
- * questions, and they may be on loopback or behind the metadata service's address. No machine has the
- * first user: no process has the number 0.
+ * address it is, but for a subnet's broadcast, which comes back besides. The host's resolvers are
+ * let through: a user-mode NIC hands them the guest's questions, and they may be on loopback or
+ * behind the metadata service's address. No machine has the first user: no process has the number
+ * 0.
  */
 export function planWall(
   table: string,

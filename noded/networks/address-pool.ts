@@ -31,7 +31,9 @@ export function countFree(pool: AddressPool, taken: ReadonlySet<string>): number
   return sizeOf(pool) - [...used].filter((address) => address > first && address < last).length;
 }
 
-/** A character for each address, as Ganeti draws it: `X` for one that nobody else gets, else `.`. */
+/**
+ * A character for each address, as Ganeti draws it: `X` for one that nobody else gets, else `.`.
+ */
 export function drawMap(pool: AddressPool, taken: readonly string[]): string {
   const { first, last } = rangeOf(pool.network);
   const drawn = Buffer.alloc(last - first + 1, '.');

@@ -89,7 +89,10 @@ export function createDnsmasq(dir: string, uid: number): Dnsmasq {
     if (!existsSync(files.leases)) writeFileSync(files.leases, '', { mode: 0o600 });
     chownSync(files.leases, uid, uid);
   };
-  /** Its folder is root's: no name in it can be a link of somebody else's. @returns whether it changed */
+  /**
+   * Its folder is root's: no name in it can be a link of somebody else's.
+   * @returns whether it changed
+   */
   const write = (path: string, text: string): boolean => {
     if (existsSync(path) && readFileSync(path, 'utf8') === text) return false;
     writeFileSync(`${path}.new`, text, { mode: 0o640 });

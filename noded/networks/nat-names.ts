@@ -35,7 +35,9 @@ export function bridgeOf({ bridgePrefix }: NatNames, network: { readonly uuid: s
   return bridgePrefix + hash(network.uuid, BRIDGE_LENGTH);
 }
 
-/** Whether a device is called as a bridge of a node of this host is, be it another node than this. */
+/**
+ * Whether a device is called as a bridge of a node of this host is, be it another node than this.
+ */
 export function isNatBridge(device: string): boolean {
   return NAT_BRIDGE.test(device);
 }

@@ -14,7 +14,9 @@ export interface DnsmasqFiles {
 }
 
 const LEASE = '1h';
-/** Names that no guest is found by: programs take who has them for themselves, or for their proxy. */
+/**
+ * Names that no guest is found by: programs take who has them for themselves, or for their proxy.
+ */
 const UNTOLD: ReadonlySet<string> = new Set(['localhost', 'wpad']);
 /**
  * To answer at ports below 1024, and because it refuses to serve DHCP without: what it has of the

@@ -53,7 +53,9 @@ function forwardingPath(device: string): string {
   return `/proc/sys/net/ipv4/conf/${device}/forwarding`;
 }
 
-/** In the byte order of the processor, which is that of all that this runs on: the last comes first. */
+/**
+ * In the byte order of the processor, which is that of all that this runs on: the last comes first.
+ */
 function addressOf(hex: string): string {
   return (hex.match(/../g) ?? [])
     .toReversed()

@@ -63,7 +63,9 @@ function isAboutInstance(opcode: Opcode): opcode is Extract<Opcode, { name: stri
   return isOfInstances && opcode.opcode !== 'INSTANCE_ADOPT';
 }
 
-/** By this param a BootEnv is of any archive that a node has opened, which may be somebody else's. */
+/**
+ * By this param a BootEnv is of any archive that a node has opened, which may be somebody else's.
+ */
 function refuseForeignArchives(opcode: Opcode, user: string): void {
   const asked: Readonly<Record<string, unknown>> = opcode;
   const isGiven = PARAMETER_FIELDS.some((field) => {

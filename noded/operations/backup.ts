@@ -170,7 +170,9 @@ function tellWhatIsMissing({ bootEnv, profiles }: InstanceRecord, context: JobCo
   }
 }
 
-/** Whatever becomes of the export: the instance was up, and nobody is left to wonder whether it is. */
+/**
+ * Whatever becomes of the export: the instance was up, and nobody is left to wonder whether it is.
+ */
 async function thenRestart<T>(
   name: string,
   restart: () => Promise<void>,

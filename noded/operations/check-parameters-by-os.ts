@@ -30,8 +30,8 @@ export interface VerifyLimits {
 }
 
 /**
- * Names by `parameters.list` and by the variables they become, then values by the definition's own `verify`, as Ganeti does. That
- * one runs on the host, so only a trusted definition's does.
+ * Names by `parameters.list` and by the variables they become, then values by the definition's own
+ * `verify`, as Ganeti does. That one runs on the host, so only a trusted definition's does.
  * @param instance whose own parameters have to be of the definition's list
  * @param parameters in force, as far as they are known
  * @throws AppError OS_PARAMETER with the script's last lines, private and secret values masked

@@ -13,8 +13,8 @@ import { instanceLock, type OperationDependencies } from './operation-dependenci
 
 /**
  * The disks are there before the record, in a folder that is no instance's yet; the record's commit
- * is what makes the copy. Nothing in the guest is touched: its new instance id makes cloud-init take
- * it for a new machine.
+ * is what makes the copy. Nothing in the guest is touched: its new instance id makes cloud-init
+ * take it for a new machine.
  */
 export function copyInstanceHandler(
   dependencies: OperationDependencies,

@@ -11,7 +11,10 @@ import { checkArrival } from './check-arrival.ts';
 import { refuseInstalling } from './move-instance.ts';
 import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
 
-/** A machine of the other node that is paused ends after as long again; a server of files forgets it. */
+/**
+ * A machine of the other node that is paused ends after as long again; a server of files forgets
+ * it.
+ */
 const LOCK_TIMEOUT_MS = 600_000;
 const LOOK_MS = 1000;
 const TELL_MS = 10_000;

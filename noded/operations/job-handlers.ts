@@ -38,7 +38,9 @@ import { reinstallInstanceHandler } from './reinstall-instance.ts';
 export function createJobHandlers(dependencies: OperationDependencies): JobHandlers {
   const here = <Op extends InstanceOpcode>(handler: JobHandler<Op>): JobHandler<Op> =>
     onPrimaryNode(handler, dependencies);
-  /** What changes the cluster, and is about no instance that is there, is nothing for who left it. */
+  /**
+   * What changes the cluster, and is about no instance that is there, is nothing for who left it.
+   */
   const asMember = <Op extends Opcode>(handler: JobHandler<Op>): JobHandler<Op> => ({
     locks: (opcode) => handler.locks(opcode),
     prepare: async (opcode, signal) => {

@@ -17,7 +17,9 @@ import {
 } from './move-instance.ts';
 import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
 
-/** A running instance to another node. Everything that can be refused is asked before, there too. */
+/**
+ * A running instance to another node. Everything that can be refused is asked before, there too.
+ */
 export function migrateInstanceHandler(
   dependencies: OperationDependencies,
 ): JobHandler<OpcodeOf<'INSTANCE_MIGRATE'>> {

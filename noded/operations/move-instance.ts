@@ -11,7 +11,9 @@ import type { JobHandler } from '../jobs/job-handler.ts';
 import { noNode } from '../records/node-registry.ts';
 import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
 
-/** A stopped instance to another node. Everything that can be refused is asked before, there too. */
+/**
+ * A stopped instance to another node. Everything that can be refused is asked before, there too.
+ */
 export function moveInstanceHandler(
   dependencies: OperationDependencies,
 ): JobHandler<OpcodeOf<'INSTANCE_MOVE'>> {
@@ -86,7 +88,10 @@ export function refuseInstalling({ name, installState }: InstanceRecord): void {
   });
 }
 
-/** What no node may have but the one that runs it, and what does not move yet. @throws AppError NOT_SUPPORTED */
+/**
+ * What no node may have but the one that runs it, and what does not move yet.
+ * @throws AppError NOT_SUPPORTED
+ */
 export function refuseShared(instance: InstanceRecord): void {
   const { name, diskTemplate } = instance;
   if (diskTemplate === 'plain') throw lvmErrors.notDone(instance, 'moved');

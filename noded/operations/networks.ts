@@ -62,7 +62,9 @@ export function modifyNetworkHandler({
   };
 }
 
-/** Other nodes follow by themselves: what they lack is said by their logs, and to who starts there. */
+/**
+ * Other nodes follow by themselves: what they lack is said by their logs, and to who starts there.
+ */
 export function connectNetworkHandler(
   dependencies: Network<'clusters' | 'nodeName' | 'nat'> & {
     readonly nodes: Pick<OperationDependencies['nodes'], 'names'>;
@@ -262,7 +264,9 @@ async function chooseNodes(
   return given.length === 0 ? names : given;
 }
 
-/** An instance that moves keeps its address, and how its guest gets it. @throws AppError CONFLICT */
+/**
+ * An instance that moves keeps its address, and how its guest gets it. @throws AppError CONFLICT
+ */
 function refuseOtherMode({ name, connections }: NetworkRecord, mode: 'bridged' | 'nat'): void {
   const other = Object.entries(connections).find(([, connection]) => connection.mode !== mode);
   if (other === undefined) return;

@@ -50,7 +50,9 @@ export function adoptInstanceHandler(
   };
 }
 
-/** Removing what has no record: the machine, its disks, its logs, and what its name still claims. */
+/**
+ * Removing what has no record: the machine, its disks, its logs, and what its name still claims.
+ */
 export function orRemoveOrphan(
   handler: JobHandler<OpcodeOf<'INSTANCE_REMOVE'>>,
   dependencies: OperationDependencies,

@@ -25,7 +25,8 @@ const HOST_FILES = ['kernel_path', 'initrd_path', 'cdrom_image_path'] as const;
 /**
  * The record of an instance whose disks are in an export: as a copy's, but that cards keep their
  * MACs where the name is the same. An export from elsewhere is anybody's: it names no files of this
- * host that its guest would read, and no URLs that lead to it or its networks. Pure but for what the context draws.
+ * host that its guest would read, and no URLs that lead to it or its networks. Pure but for what
+ * the context draws.
  * @throws AppError VALIDATION, EXPORT_INVALID
  */
 export function planWhole(

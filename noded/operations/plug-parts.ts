@@ -58,8 +58,8 @@ export async function settlePorts(
 }
 
 /**
- * After the commit of a change: what came is put into the machine, what is no more is taken out, and
- * what neither works for waits for the next start.
+ * After the commit of a change: what came is put into the machine, what is no more is taken out,
+ * and what neither works for waits for the next start.
  */
 export async function plugParts(
   changed: InstanceRecord,

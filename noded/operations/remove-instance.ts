@@ -43,7 +43,9 @@ export function removeInstanceHandler(
   };
 }
 
-/** A group may come back with its devices: what was on it is nobody's by then, and keeps its room. */
+/**
+ * A group may come back with its devices: what was on it is nobody's by then, and keeps its room.
+ */
 async function warnOfAbsent(
   disks: Pick<OperationDependencies['disks'], 'listAbsent'>,
   instance: InstanceRecord,

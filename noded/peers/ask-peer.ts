@@ -88,7 +88,10 @@ export async function requestPeer(
   }
 }
 
-/** A raw stream to what another node opens for it. @throws as `requestPeer`, and what it refuses it with */
+/**
+ * A raw stream to what another node opens for it.
+ * @throws as `requestPeer`, and what it refuses it with
+ */
 export async function upgradePeer(
   peers: Peers,
   node: string,

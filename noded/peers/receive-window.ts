@@ -35,8 +35,8 @@ export class WindowPool {
 /**
  * How much the other end of a stream may send: bytes of frames and what these weigh.
  *
- * INVARIANTS: what the other end may still send and what waits for the reader are together the first
- * window and what is leased of the pool, or less; what is leased is given back once.
+ * INVARIANTS: what the other end may still send and what waits for the reader are together the
+ * first window and what is leased of the pool, or less; what is leased is given back once.
  */
 export class ReceiveWindow {
   readonly #pool: WindowPool;
@@ -70,7 +70,9 @@ export class ReceiveWindow {
     this.#pool.giveBack(returned);
   }
 
-  /** @returns what the other end may send more from now on; 0 as long as it has half of what it had */
+  /**
+   * @returns what the other end may send more from now on; 0 as long as it has half of what it had
+   */
   grant(): number {
     const held = this.#allowed + this.#waiting;
     if (this.#isClosed || held > this.#granted / 2) return 0;

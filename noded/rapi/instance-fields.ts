@@ -22,8 +22,8 @@ export function nicsOf(instance: InstanceInfo): readonly Nic[] {
 }
 
 /**
- * Ganeti has no words for installations: an instance is down until its is done. Nor for a guest that
- * was stopped, and its tools refuse words that they do not know: it should run and does not.
+ * Ganeti has no words for installations: an instance is down until its is done. Nor for a guest
+ * that was stopped, and its tools refuse words that they do not know: it should run and does not.
  */
 const statusWords: Readonly<Record<InstanceStatus, string>> = {
   running: 'running',

@@ -11,8 +11,8 @@ export const MACS = 'claim-mac';
 type Claim = Pick<Write, 'collection' | 'id'>;
 
 /**
- * What an instance has for itself in the whole cluster: a name, addresses, MACs. What is planned here
- * is written in the commit of the record that it is of.
+ * What an instance has for itself in the whole cluster: a name, addresses, MACs. What is planned
+ * here is written in the commit of the record that it is of.
  */
 export interface InstanceClaims {
   /** What a change of a record claims, and what it gives up. */

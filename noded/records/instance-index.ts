@@ -62,8 +62,8 @@ export interface InstanceIndexDependencies {
 
 const ASK_AGAIN_MS = 500;
 /**
- * Who writes to the store without this program leaves nothing in the log. What such a change makes of
- * a list is told an hour later at the latest.
+ * Who writes to the store without this program leaves nothing in the log. What such a change makes
+ * of a list is told an hour later at the latest.
  */
 const READ_ALL_AGAIN_MS = 3_600_000;
 /** Records that changed: a few milliseconds of work. */

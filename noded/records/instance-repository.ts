@@ -48,8 +48,8 @@ export interface InstanceRepository extends Departures {
    * A card in a network whose `ip` is `pool` gets a free address of it.
    * @param options `drawnMacs`: those of its NICs that nobody asked for; one that is taken is drawn
    * again
-   * @throws AppError INSTANCE_EXISTS, CONFLICT (a given MAC is taken), NO_FREE_ADDRESS, NOT_FOUND and
-   * BOOTENV_NOT_FOUND (what it names is gone)
+   * @throws AppError INSTANCE_EXISTS, CONFLICT (a given MAC is taken), NO_FREE_ADDRESS, NOT_FOUND
+   * and BOOTENV_NOT_FOUND (what it names is gone)
    */
   create(
     instance: NewInstance,
@@ -58,8 +58,8 @@ export interface InstanceRepository extends Departures {
   /** @throws AppError INSTANCE_NOT_FOUND */
   findByName(name: string): Promise<InstanceRecord>;
   /**
-   * The name of the one instance that is meant by what somebody typed, as Ganeti reads it: the whole
-   * name, or its first labels (`web1` for `web1.example.com`).
+   * The name of the one instance that is meant by what somebody typed, as Ganeti reads it: the
+   * whole name, or its first labels (`web1` for `web1.example.com`).
    * @throws AppError INSTANCE_NOT_FOUND, VALIDATION (several)
    */
   expandName(typed: string): Promise<string>;
@@ -72,11 +72,11 @@ export interface InstanceRepository extends Departures {
   readSome(uuids: readonly string[]): Promise<SortedOut<InstanceRecord>>;
   /**
    * Re-reads, changes and writes until nobody came between. What the change claims beyond what it
-   * had, and gives up, is claimed and given up in the same commit; that another node gets it is noted
-   * there.
+   * had, and gives up, is claimed and given up in the same commit; that another node gets it is
+   * noted there.
    * @param also what else has to be written in it, asked anew for each
-   * @throws StoreConflict of one of those; AppError INSTANCE_NOT_FOUND, INSTANCE_EXISTS, CONFLICT (a MAC is taken), NOT_FOUND and
-   * BOOTENV_NOT_FOUND (what it comes to name is gone)
+   * @throws StoreConflict of one of those; AppError INSTANCE_NOT_FOUND, INSTANCE_EXISTS, CONFLICT
+   * (a MAC is taken), NOT_FOUND and BOOTENV_NOT_FOUND (what it comes to name is gone)
    */
   update(
     uuid: string,

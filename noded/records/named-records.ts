@@ -13,10 +13,11 @@ type Named = Pick<Write, 'collection' | 'id'>;
 const NAMES_NOTHING: Naming = { profiles: [], bootEnv: null, nics: [] };
 
 /**
- * Writes that go with a record which names profiles, networks or a BootEnv that it did not name before,
- * or another address of a network: each is written again as it is. So the commit finds all of them there, and who removes one, and saw
- * nobody that names it, finds it changed and looks again (`removeUnused`). One that was lost since
- * an instance got it stands in the way of no other change of that instance.
+ * Writes that go with a record which names profiles, networks or a BootEnv that it did not name
+ * before, or another address of a network: each is written again as it is. So the commit finds all
+ * of them there, and who removes one, and saw nobody that names it, finds it changed and looks
+ * again (`removeUnused`). One that was lost since an instance got it stands in the way of no other
+ * change of that instance.
  * @throws AppError NOT_FOUND, BOOTENV_NOT_FOUND
  */
 export async function planNamed(

@@ -25,7 +25,9 @@ export interface NetworkRepository {
   listNetworks(): Promise<readonly NetworkRecord[]>;
   /** @throws AppError CONFLICT */
   createNetwork(network: NetworkRecord): Promise<void>;
-  /** Re-reads, changes (or refuses) and writes until nobody came between. @throws AppError NOT_FOUND */
+  /**
+   * Re-reads, changes (or refuses) and writes until nobody came between. @throws AppError NOT_FOUND
+   */
   updateNetwork(
     name: string,
     change: (network: NetworkRecord) => NetworkRecord | Promise<NetworkRecord>,

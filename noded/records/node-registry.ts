@@ -130,7 +130,8 @@ export function createNodeRegistry(store: Store, problems: RecordProblems): Node
       const writes: Write[] = [{ collection: NODES, id: name, expected: 'any', value: undefined }];
       if (publicKey !== undefined) {
         const id = idOfKey(publicKey);
-        // That of the name begins anew with each node that has it; this is of the one that was found.
+        // That of the name begins anew with each node that has it; this is of the one that was
+        // found.
         const expected = (await store.get(REMOVED, id))?.revision ?? 'absent';
         const value = { name, removedAtMs: nowMs };
         writes.push({ collection: REMOVED, id, expected, value });

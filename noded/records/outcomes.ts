@@ -62,8 +62,9 @@ export interface Outcomes {
   /** What was noted, and is not in the store yet. */
   removalOf(uuid: string): BegunRemoval | undefined;
   /**
-   * Writes what a daemon before this one could not. What the store refuses, since the record that it
-   * is for cannot be read, is logged and stays. @throws AppError STORE_UNAVAILABLE, DISK_FULL
+   * Writes what a daemon before this one could not. What the store refuses, since the record that
+   * it is for cannot be read, is logged and stays.
+   * @throws AppError STORE_UNAVAILABLE, DISK_FULL
    */
   resume(): Promise<void>;
 }

@@ -11,7 +11,9 @@ export interface ProfileRepository {
   loadProfile(name: string): Promise<ProfileRecord | undefined>;
   /** By name. */
   listProfiles(): Promise<readonly ProfileRecord[]>;
-  /** Re-reads, changes and writes until nobody came between; makes the profile where there is none. */
+  /**
+   * Re-reads, changes and writes until nobody came between; makes the profile where there is none.
+   */
   updateProfile(
     name: string,
     change: (profile: ProfileRecord) => ProfileRecord,

@@ -2,8 +2,8 @@ import { StoreConflict } from '#shared/store/store-conflict.ts';
 import type { Store } from '#shared/store/store.ts';
 
 /**
- * Removes what records may name. Whoever comes to name it writes it again (`planNamed`), so that what
- * came after the look at its users is seen by another look.
+ * Removes what records may name. Whoever comes to name it writes it again (`planNamed`), so that
+ * what came after the look at its users is seen by another look.
  * @param refuseUsed throws where somebody names it
  */
 export async function removeUnused(

@@ -33,7 +33,9 @@ const KEYRING = 3;
 const SIGNATURE = 4;
 /** RFC 9580, 4.2: the tag of a signature, in both formats of a packet's first byte. */
 const SIGNATURE_TAG = 2;
-/** What VALIDSIG says at this place (GnuPG's DETAILS): RFC 9580, 5.2.1, of the bytes as they are. */
+/**
+ * What VALIDSIG says at this place (GnuPG's DETAILS): RFC 9580, 5.2.1, of the bytes as they are.
+ */
 const CLASS_FIELD = 8;
 const BINARY_CLASS = '00';
 

@@ -19,12 +19,12 @@ const READABLE_MAPPING = /^([0-9a-f]+)-([0-9a-f]+) r\S+ \S+ \S+ \d+ *(\S.*)?$/gm
 /**
  * Looks for a value in every file below a root (a store's journals and core files are among them),
  * in the host's swap, in deleted files that any process still holds open, and in the command line
- * and environment of every process. A long value is also found when it is torn in two, as a store tears records
- * between its pages, and in base64.
+ * and environment of every process. A long value is also found when it is torn in two, as a store
+ * tears records between its pages, and in base64.
  *
- * Memory is no place to look (`holdsInMemory` does): secrets are to be there. That goes for memfds too: they are memory
- * with a descriptor, end with their last process, and ours holds what a guest itself said on its
- * console.
+ * Memory is no place to look (`holdsInMemory` does): secrets are to be there. That goes for memfds
+ * too: they are memory with a descriptor, end with their last process, and ours holds what a guest
+ * itself said on its console.
  * @param secret several are looked for at once: each file is read once
  * @param isExcluded paths that may have it: the instance's own disk, the file that the operator
  * gave it in

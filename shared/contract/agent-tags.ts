@@ -21,8 +21,8 @@ const NAMES = ['mime_identity', 'mime_shellscript', 'mime_include_url'] as const
 type Name = (typeof NAMES)[number];
 
 /**
- * What the tags say; null where user data is served as it is. What `wrongAgentTag` would name counts
- * for nothing. Pure.
+ * What the tags say; null where user data is served as it is. What `wrongAgentTag` would name
+ * counts for nothing. Pure.
  */
 export function parseAgentTags(tags: readonly string[]): AgentTags | null {
   if (!tags.includes(AGENT_TYPE_TAG)) return null;

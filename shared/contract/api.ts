@@ -49,7 +49,9 @@ export const exportInfo = z.object({
 });
 export type ExportInfo = z.infer<typeof exportInfo>;
 
-/** A machine that runs without a record of the cluster: it was lost, or is another node's by now. */
+/**
+ * A machine that runs without a record of the cluster: it was lost, or is another node's by now.
+ */
 const orphan = z.object({
   uuid,
   /** As the machine was called when it was started; its UUID when that is not known. */
@@ -205,7 +207,9 @@ export type JoinTokenMade = z.infer<typeof joinTokenMade>;
 export const cryptoSteps = ['learn', 'seal', 'reseal', 'forget'] as const;
 /** GET /v1/cluster/renew-crypto: what the renewal that this node carries out has done so far. */
 export const cryptoProgress = z.object({
-  /** Renewals that this daemon has carried out, or carries out; what was done is of the last one. */
+  /**
+   * Renewals that this daemon has carried out, or carries out; what was done is of the last one.
+   */
   renewals: z.number(),
   done: z.array(z.object({ step: z.enum(cryptoSteps), node: z.string() })),
 });

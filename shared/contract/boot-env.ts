@@ -293,7 +293,8 @@ export const bootParam = z.strictObject({
   Name: osParameterName,
   /** A file that it went into is treated as if it held a secret. */
   Secure: flag,
-  // As a document for others describes it: anything. A schema that refers to itself has no name there.
+  // As a document for others describes it: anything. A schema that refers to itself has no name
+  // there.
   Schema: z
     .unknown()
     .optional()

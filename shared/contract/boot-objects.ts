@@ -18,7 +18,9 @@ const MAX_PROFILES = 100;
 /** Of a value of an OS parameter, in characters. */
 const MAX_VALUE_LENGTH = 65_536;
 
-/** Content for BootEnvs, as a folder of dr-provision's has it; what there is of a name, is replaced. */
+/**
+ * Content for BootEnvs, as a folder of dr-provision's has it; what there is of a name, is replaced.
+ */
 export const bootContent = {
   bootEnvs: z.array(bootEnv).max(MAX_BOOT_ENVS).default([]),
   templates: z.array(bootTemplate).max(MAX_TEMPLATES).default([]),

@@ -22,7 +22,10 @@ export const MAX_BOOT_ERRORS = 20;
 export const MAX_BOOT_ERROR_LENGTH = 500;
 const errors = z.array(z.string().max(MAX_BOOT_ERROR_LENGTH)).max(MAX_BOOT_ERRORS);
 
-/** What cloud-init's reporting webhook, where a user has set it up, posts of a stage or of a module in it. */
+/**
+ * What cloud-init's reporting webhook, where a user has set it up, posts of a stage or of a module
+ * in it.
+ */
 export const bootEvent = z.object({
   stage: bootStage,
   /** Null: the stage itself. */

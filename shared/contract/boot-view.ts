@@ -22,7 +22,9 @@ export const bootPath = z
     error: 'not a path below the file root',
   });
 
-/** Digest of what is in a file besides its secrets; of two that are equal one stands for the other. */
+/**
+ * Digest of what is in a file besides its secrets; of two that are equal one stands for the other.
+ */
 const basis = sha256Hex.optional();
 /**
  * `lost` names the secret OS parameters that noded would need and does not have any more. Whoever

@@ -2,8 +2,8 @@ import { z } from 'zod';
 
 /**
  * Ganeti's words for where disks are: `file`: on the node; `sharedfile`: in a folder that all nodes
- * have; `plain`: in LVM volumes of the node; `diskless`: nowhere. `zfs`, in ZFS volumes of the node, is a
- * word of ours: Ganeti has none for it.
+ * have; `plain`: in LVM volumes of the node; `diskless`: nowhere. `zfs`, in ZFS volumes of the
+ * node, is a word of ours: Ganeti has none for it.
  */
 export const diskTemplate = z.enum(['file', 'sharedfile', 'plain', 'zfs', 'diskless']);
 /** A volume group, as LVM takes its name (lvm(8)). */
@@ -20,8 +20,8 @@ export const volumePlace = z
     'expected the name of a volume group, or GROUP/POOL for a thin pool in it',
   );
 /**
- * A ZFS dataset that volumes are made in (zfsconcepts(7)): with a volume's name and that of a snapshot
- * of it a path has 255 characters at most.
+ * A ZFS dataset that volumes are made in (zfsconcepts(7)): with a volume's name and that of a
+ * snapshot of it a path has 255 characters at most.
  */
 export const zfsDataset = z
   .string()

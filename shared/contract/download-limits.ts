@@ -1,7 +1,8 @@
 import type { ClusterRecord } from './api.ts';
 
 /**
- * What a download of the host may cost, and whom it trusts; the settings of the cluster, or what holds without them.
+ * What a download of the host may cost, and whom it trusts; the settings of the cluster, or what
+ * holds without them.
  */
 export interface DownloadLimits {
   /** Largest image as it is published, in bytes. */

@@ -2,7 +2,10 @@ import { z } from 'zod';
 
 /** More than a queue of 1 MiB has, in base64. */
 const MAX_QUEUE_CHARACTERS = 2 * 1024 * 1024;
-/** Of the commands that a guest was given last, on however many nodes; each as long as a value may be. */
+/**
+ * Of the commands that a guest was given last, on however many nodes; each as long as a value may
+ * be.
+ */
 const MAX_HIDDEN_INPUTS = 16_384;
 const MAX_HIDDEN_CHARACTERS = 65_536;
 /** More than a host tells. */

@@ -4,9 +4,9 @@ import { IMAGE_FORMATS } from './image-formats.ts';
 import { imageChecksum } from './opcode.ts';
 
 /**
- * Images by name: what a catalogue says of them, and what the node's API tells. A name is a few words
- * with slashes between them, each beginning with a letter or digit, so that it is no path, no URL and
- * no option.
+ * Images by name: what a catalogue says of them, and what the node's API tells. A name is a few
+ * words with slashes between them, each beginning with a letter or digit, so that it is no path, no
+ * URL and no option.
  */
 const WORD = '[a-z0-9][a-z0-9._+-]{0,63}';
 const NAME = `${WORD}(/${WORD}){0,3}`;

@@ -212,8 +212,8 @@ export const instanceRecord = z.object({
   restoreId: uuid.nullable().default(null),
   nics: z.array(instanceNic),
   /**
-   * What the machine that runs is made of, where that was changed since its start: what its guest is
-   * shown. The next start forgets it. Absent in older records.
+   * What the machine that runs is made of, where that was changed since its start: what its guest
+   * is shown. The next start forgets it. Absent in older records.
    */
   partsOfRun: z
     .object({
@@ -252,8 +252,8 @@ export const instanceRecord = z.object({
   beforeReinstall: formerState.nullable().default(null),
   createdAtMs: z.number(),
   /**
-   * The last job's number when it got its name: earlier jobs meant another instance by it. Absent in
-   * older records.
+   * The last job's number when it got its name: earlier jobs meant another instance by it. Absent
+   * in older records.
    */
   namedAfterJob: z.number().int().optional(),
   modifiedAtMs: z.number(),

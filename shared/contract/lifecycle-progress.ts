@@ -18,8 +18,8 @@ export interface LifecycleRefusal {
 
 /**
  * How far an event brings a guest, or why it is none that can come now. Pure. An event that was
- * taken before changes nothing: an answer may be lost on its way. A number may be left out: what was
- * refused is not said again, and must not make the host deaf to what comes after it.
+ * taken before changes nothing: an answer may be lost on its way. A number may be left out: what
+ * was refused is not said again, and must not make the host deaf to what comes after it.
  * @param isCertain false where events between these two may have been lost with a metad
  */
 export function advanceProgress(

@@ -232,7 +232,9 @@ export const lifecycleCommand = z.discriminatedUnion('do', [
   /** Tells its operating system to go down, or to begin anew. */
   z.strictObject({
     do: z.enum(['reboot', 'stop', 'terminate']),
-    /** What the scripts are told it is for, where that is another: it goes down to be started again. */
+    /**
+     * What the scripts are told it is for, where that is another: it goes down to be started again.
+     */
     kind: z.literal('reboot').optional(),
     entry: uuid,
   }),

@@ -68,7 +68,9 @@ export const hvParameters = z.strictObject({
   boot_report: bootReporting.optional(),
   /** Seconds that the scripts of a guest that goes down may take; 180 without. */
   decommission_timeout: z.number().int().min(1).max(MAX_DECOMMISSION_TIMEOUT_S).optional(),
-  /** Whether the guest's systemd is told by SMBIOS what it needs before any network; default yes. */
+  /**
+   * Whether the guest's systemd is told by SMBIOS what it needs before any network; default yes.
+   */
   systemd_credentials: z.enum(['yes', 'no']).optional(),
 });
 

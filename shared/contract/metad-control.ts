@@ -28,45 +28,52 @@ export const MAX_DATAGRAM_FLOWS = 64;
  * files (SCM_RIGHTS), each with the name as its text that metad asked for it by.
  */
 export const METAD_FILE_SOCKET = 'files.sock';
-/** metad → noded, of a GET: the name (a UUID) of an open file that it would take in place of a body. */
+/**
+ * metad → noded, of a GET: the name (a UUID) of an open file that it would take in place of a body.
+ */
 export const TAKES_FILE_HEADER = 'x-gnt-takes-file';
 /**
- * noded → metad: the file was handed over, and the answer has no body; `FIRST LENGTH` in bytes of the
- * file is what its body would be.
+ * noded → metad: the file was handed over, and the answer has no body; `FIRST LENGTH` in bytes of
+ * the file is what its body would be.
  */
 export const HANDED_FILE_HEADER = 'x-gnt-file';
 
 /**
- * noded → metad, HTTP on `run/gnt/metad/control.sock`:
- *   PUT    /v1/instances/{uuid}[?guest=up] body InstanceView → 204; 400 {code,message} names the field, the old view stays.
- *                                          up: its guest was started before, and may have been served by another metad
- *   DELETE /v1/instances/{uuid}            → 204, also when unknown; sockets of its device are closed before the answer
- *   GET    /v1/status                      → MetadStatus
- *   GET    /v1/events?after={sequence}     → NDJSON of MetadEvent, open-ended; starts with those kept after `sequence`
- *   GET    /v1/instances/{uuid}/tree/{path}      → what the guest would get there, secrets redacted; folders as listings
- *   GET    /v1/instances/{uuid}/queue?offset=N&wait=S  → bytes that the guest wrote (header x-gnt-offset), 204 when none
- *   POST   /v1/instances/{uuid}/queue      body: bytes for the guest's next `read` → 204, 413, 429
- *   GET    /v1/instances/{uuid}/connect/{port}   Upgrade: tcp → 101 and a raw stream to that TCP port of the guest
- *   DELETE /v1/instances/{uuid}/tokens     → 204: every session token of its ec2 dialect has ended; 404 without a view
- *   GET    /v1/instances/{uuid}/secrets    → {name: value}: secret OS parameters that it still has, for the node that gets the guest
- *   POST   /v1/instances/{uuid}/leave      → GuestHandover: its guest stands still, and nothing of it changes here any more. Its
- *                                          connections are closed, who reads or writes its queue gets 204 and 429
- *   DELETE /v1/instances/{uuid}/leave      → 204: the guest goes on here
- *   PUT    /v1/instances/{uuid}/arrive     body GuestHandover → 204: the guest that is expected goes on with that; 409 of another installation
- *   GET    /metrics                        → Prometheus text
+ * noded → metad, HTTP on `run/gnt/metad/control.sock`:   PUT    /v1/instances/{uuid}[?guest=up]
+ * body InstanceView → 204; 400 {code,message} names the field, the old view stays.
+ * up: its guest was started before, and may have been served by another metad   DELETE
+ * /v1/instances/{uuid}            → 204, also when unknown; sockets of its device are closed before
+ * the answer   GET    /v1/status                      → MetadStatus   GET
+ * /v1/events?after={sequence}     → NDJSON of MetadEvent, open-ended; starts with those kept after
+ * `sequence`   GET    /v1/instances/{uuid}/tree/{path}      → what the guest would get there,
+ * secrets redacted; folders as listings   GET    /v1/instances/{uuid}/queue?offset=N&wait=S  →
+ * bytes that the guest wrote (header x-gnt-offset), 204 when none   POST
+ * /v1/instances/{uuid}/queue      body: bytes for the guest's next `read` → 204, 413, 429   GET
+ * /v1/instances/{uuid}/connect/{port}   Upgrade: tcp → 101 and a raw stream to that TCP port of the
+ * guest   DELETE /v1/instances/{uuid}/tokens     → 204: every session token of its ec2 dialect has
+ * ended; 404 without a view   GET    /v1/instances/{uuid}/secrets    → {name: value}: secret OS
+ * parameters that it still has, for the node that gets the guest   POST
+ * /v1/instances/{uuid}/leave      → GuestHandover: its guest stands still, and nothing of it
+ * changes here any more. Its                                          connections are closed, who
+ * reads or writes its queue gets 204 and 429   DELETE /v1/instances/{uuid}/leave      → 204: the
+ * guest goes on here   PUT    /v1/instances/{uuid}/arrive     body GuestHandover → 204: the guest
+ * that is expected goes on with that; 409 of another installation   GET    /metrics
+ * → Prometheus text
  *
- * metad → noded, HTTP on `run/gnt/metad/content.sock`:
- *   GET /v1/instances/{uuid}/image (Range) | /v1/instances/{uuid}/package   for instances that are being installed
- *   GET /v1/instances/{uuid}/mirror/{name}/{path}   (Range, conditions) likewise, from a mirror that the administrator allows;
- *     400 for a path that could lead out of it, 404 when it is not there, 502 with a reason for everything else
- *   GET /v1/instances/{uuid}/boot/{path}   (Range, conditions) of an instance that boots from its channel: a file of the archive or
- *     repository of its boot environment; 404 and 502 likewise
- *   GET /v1/instances/{uuid}/services/{name}   Upgrade: tcp, x-gnt-source-port: the guest's port → 101 and a raw stream to the exposed
- *     service, which noded has sent its PROXY header to; 404 when there is no such service, 502 when it does not answer
- *   GET /v1/instances/{uuid}/datagrams/{name}  Upgrade: tcp → 101 and a stream of datagrams (shared/stream/datagram-frames.ts) to and from
- *     the exposed UDP service, for one of the guest's source ports; noded ends it when the guest is silent; 404 and 502 as above
- *   503 for any of these: the instance has too many open
- *   An image, or a file of an archive, is handed over open where metad asks for that (TAKES_FILE_HEADER)
+ * metad → noded, HTTP on `run/gnt/metad/content.sock`:   GET /v1/instances/{uuid}/image (Range) |
+ * /v1/instances/{uuid}/package   for instances that are being installed   GET
+ * /v1/instances/{uuid}/mirror/{name}/{path}   (Range, conditions) likewise, from a mirror that the
+ * administrator allows;     400 for a path that could lead out of it, 404 when it is not there, 502
+ * with a reason for everything else   GET /v1/instances/{uuid}/boot/{path}   (Range, conditions) of
+ * an instance that boots from its channel: a file of the archive or     repository of its boot
+ * environment; 404 and 502 likewise   GET /v1/instances/{uuid}/services/{name}   Upgrade: tcp,
+ * x-gnt-source-port: the guest's port → 101 and a raw stream to the exposed     service, which
+ * noded has sent its PROXY header to; 404 when there is no such service, 502 when it does not
+ * answer   GET /v1/instances/{uuid}/datagrams/{name}  Upgrade: tcp → 101 and a stream of datagrams
+ * (shared/stream/datagram-frames.ts) to and from     the exposed UDP service, for one of the
+ * guest's source ports; noded ends it when the guest is silent; 404 and 502 as above   503 for any
+ * of these: the instance has too many open   An image, or a file of an archive, is handed over open
+ * where metad asks for that (TAKES_FILE_HEADER)
  */
 export const metadStatus = z.object({
   pid: z.number().int(),

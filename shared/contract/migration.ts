@@ -14,7 +14,9 @@ export type MachineNature = z.infer<typeof machineNature>;
 /** Whether a node would take a machine as it runs. */
 export const machineQuestion = z.object({ nature: machineNature });
 
-/** More than a seed disk of four documents of 1 MiB has, in base64; less than a request may have. */
+/**
+ * More than a seed disk of four documents of 1 MiB has, in base64; less than a request may have.
+ */
 const MAX_SEED_CHARACTERS = 12 * 1024 * 1024;
 
 /** A machine that is going to be sent. It travels sealed, and is in memory only: it has secrets. */

@@ -1,7 +1,10 @@
 import { z } from 'zod';
 import { uuid } from './primitives.ts';
 
-/** A file of an instance that moves: its disks, and what its UEFI firmware remembers of its installation. */
+/**
+ * A file of an instance that moves: its disks, and what its UEFI firmware remembers of its
+ * installation.
+ */
 export const movedFile = z.object({
   name: z.string().regex(/^(disk\d{1,3}\.raw|efi-variables-[0-9a-fA-F-]{36}\.fd)$/),
   sizeBytes: z.number().int().nonnegative().max(Number.MAX_SAFE_INTEGER),

@@ -227,7 +227,10 @@ export const instanceModify = z.strictObject({
   tags: tags.optional(),
   /** Run lists of the instance, in place of stored ones; `null`: none. */
   runLists: runLists.nullable().optional(),
-  /** SSH host keys of the guest that are trusted from now on; an empty list: those that it says first in a run. */
+  /**
+   * SSH host keys of the guest that are trusted from now on; an empty list: those that it says
+   * first in a run.
+   */
   hostKeys: hostKeys.optional(),
   /** The installation that is meant: when there is another one by now, nothing is changed. */
   instanceId: uuid.optional(),
@@ -480,14 +483,18 @@ export const clusterModify = z.strictObject({
   downloadTimeoutS: z.number().int().nonnegative().max(MAX_DOWNLOAD_TIMEOUT_S).optional(),
   /** Bytes a second below which a server is given up; 0 means none. */
   minDownloadRate: z.number().int().nonnegative().max(MAX_MIN_DOWNLOAD_RATE).optional(),
-  /** PEM certificates that servers of images and packages are trusted by; `null`: the system's only. */
+  /**
+   * PEM certificates that servers of images and packages are trusted by; `null`: the system's only.
+   */
   imageCa: z.string().max(MAX_IMAGE_CA_LENGTH).nullable().optional(),
   /**
    * Folders of the nodes below which the remote API may name images, packages, media and kernels;
    * replaces those that there are.
    */
   remoteFolders: z.array(remoteFolder).max(MAX_REMOTE_FOLDERS).optional(),
-  /** Where all nodes have the same folder, for disks of the template `sharedfile`; `null`: nowhere. */
+  /**
+   * Where all nodes have the same folder, for disks of the template `sharedfile`; `null`: nowhere.
+   */
   sharedFileStorageDir: remoteFolder.nullable().optional(),
   /** Volume group, or thin pool, of new disks of the template `plain`; `null`: none. */
   vgName: volumePlace.nullable().optional(),

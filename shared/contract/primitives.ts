@@ -122,8 +122,8 @@ export const socketPath = z
   );
 
 /**
- * When an installation from a medium has succeeded: when the medium says so at install/events, or when
- * the guest powers off or reboots.
+ * When an installation from a medium has succeeded: when the medium says so at install/events, or
+ * when the guest powers off or reboots.
  */
 export const mediumSuccess = z.enum(MEDIUM_SUCCESS);
 export type MediumSuccess = z.infer<typeof mediumSuccess>;

@@ -34,8 +34,8 @@ export function readLogin(url: URL): SourceLogin | undefined {
 }
 
 /**
- * Takes logins out of the URLs of an opcode, so that no URL that is stored, logged or shown has one:
- * a package's becomes its user and password, which are in the running job's memory only. Where
+ * Takes logins out of the URLs of an opcode, so that no URL that is stored, logged or shown has
+ * one: a package's becomes its user and password, which are in the running job's memory only. Where
  * there is no such way, the opcode is refused with the one that there is. For a schema's `check`.
  */
 export function takeLoginsApart({ value, issues }: z.core.ParsePayload<NamesSources>): void {

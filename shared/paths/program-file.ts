@@ -16,7 +16,9 @@ export function programFile(name: string): string {
   return [`${path}.mjs`, `${path}.cjs`].find((file) => existsSync(file)) ?? `${path}.mjs`;
 }
 
-/** A file that a program reads as it is, such as `metad/guest/agent.sh`: the bundles have copies. */
+/**
+ * A file that a program reads as it is, such as `metad/guest/agent.sh`: the bundles have copies.
+ */
 export function programData(path: string): string {
   return join(programs, path);
 }

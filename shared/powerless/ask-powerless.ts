@@ -13,9 +13,9 @@ export interface PowerlessOptions {
 const TIMEOUT_MS = 60_000;
 
 /**
- * Has one of our programs read what a stranger wrote: bytes in, text out, in a process without power.
- * It has a user that no other process has, no network, no capability, and may read the programs' own
- * files and do nothing else. What it says is bounded, and as foreign as what it read.
+ * Has one of our programs read what a stranger wrote: bytes in, text out, in a process without
+ * power. It has a user that no other process has, no network, no capability, and may read the
+ * programs' own files and do nothing else. What it says is bounded, and as foreign as what it read.
  * @param program its main file, such as `appliance/judge-hooks`
  */
 export async function askPowerless(

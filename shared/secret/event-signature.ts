@@ -20,7 +20,9 @@ export function signEvent(keyHex: string, sequence: number, body: string): strin
     .digest('hex');
 }
 
-/** Proof that whoever has the key may read a path, below `/ganeti/<v>/`, that is its own to read. */
+/**
+ * Proof that whoever has the key may read a path, below `/ganeti/<v>/`, that is its own to read.
+ */
 export function signPath(keyHex: string, path: string): string {
   return signEvent(keyHex, NO_SEQUENCE, path);
 }

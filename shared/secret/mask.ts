@@ -17,8 +17,8 @@ export function canBeMasked(value: string): boolean {
  * Replaces every occurrence of the given values, and of each of their lines (without the blanks
  * around it), by `<redacted>`: as they are, and as programs write them (`writtenForms`). What
  * overlaps is hidden as a whole.
- * @param length how many characters of a text are looked at and, masked, given back at most; a value
- *   that begins among them is hidden to its end
+ * @param length how many characters of a text are looked at and, masked, given back at most; a
+ * value   that begins among them is hidden to its end
  */
 export function createMask(
   values: Iterable<string>,

@@ -5,8 +5,8 @@ const SHELL_SPECIAL = /[ -~]/g;
 const SHELL_PLAIN = /[A-Za-z0-9_.,:=@%/+-]/;
 
 /**
- * How programs write a value when they do not write it as it is: in JSON, quoted as a shell's
- * `set -x` or `printf %q` does, in a URL or a form, in base64 at any place of a longer text, in hex.
+ * How programs write a value when they do not write it as it is: in JSON, quoted as a shell's `set
+ * -x` or `printf %q` does, in a URL or a form, in base64 at any place of a longer text, in hex.
  */
 export function* writtenForms(value: string): Generator<string> {
   yield* jsonForms(value);

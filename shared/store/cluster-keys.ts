@@ -20,7 +20,9 @@ export interface ClusterKeys {
   learn(key: Uint8Array): Promise<void>;
   /** From here on this node seals with it, and reads what was sealed before. */
   sealWith(key: Uint8Array): Promise<void>;
-  /** Forgets every key but the one that seals. @throws AppError CONFLICT when that is another one */
+  /**
+   * Forgets every key but the one that seals. @throws AppError CONFLICT when that is another one
+   */
   forgetOthers(fingerprint: string): Promise<void>;
 }
 

@@ -4,9 +4,9 @@ import { unreadable } from './readable-records.ts';
 import type { ListedRecord, StoredRecord, Write } from './store.ts';
 
 /**
- * Version of what stores hold: of the layout in which records are kept, and of what records have. An
- * engine takes over older ones and refuses newer ones when it is opened, since a program takes out
- * of a record what it does not know at its first change. fixtures/upgrade/layouts.json has what
+ * Version of what stores hold: of the layout in which records are kept, and of what records have.
+ * An engine takes over older ones and refuses newer ones when it is opened, since a program takes
+ * out of a record what it does not know at its first change. fixtures/upgrade/layouts.json has what
  * belongs to each.
  */
 export const STORE_SCHEMA = 2;

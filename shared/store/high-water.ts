@@ -36,8 +36,8 @@ export interface HighWater {
   note(records: readonly MarkedRecord[]): void;
   /**
    * What is gone does not come back, unless somebody makes it anew.
-   * @param asked the version before it was seen to be gone, or was deleted: what was noted since may
-   * be of one that was made anew
+   * @param asked the version before it was seen to be gone, or was deleted: what was noted since
+   * may be of one that was made anew
    */
   noteGone(keys: readonly MarkedKey[], asked: number): void;
   close(): void;

@@ -25,8 +25,8 @@ interface Log {
 }
 
 /**
- * Tells who watches a log of the ids that come into it, in their order, over a connection of its own
- * that is made for the first of them.
+ * Tells who watches a log of the ids that come into it, in their order, over a connection of its
+ * own that is made for the first of them.
  *
  * INVARIANT: a log is read on from an entry only if that is still there. A server that lost some of
  * it (a failover, a backup, a log that was cut) lost the newest too: then all may have changed.

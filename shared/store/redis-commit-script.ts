@@ -1,20 +1,20 @@
 /**
- * Entries that a log of changes has at least, once it has had so many: who was away for longer reads
- * all records again.
+ * Entries that a log of changes has at least, once it has had so many: who was away for longer
+ * reads all records again.
  */
 const LOGGED_CHANGES = 10_000;
 
 /**
- * All writes or none, on the server.
- * KEYS[1] schema version; then three for each write: the hash, the log of its changes, and the
- * collection's floor: the newest stamp of its writes, the highest revision of what was deleted.
- * ARGV[1] schema of the writer; then five per write: id, expected revision | absent | any, 1 to
- * write or 0 to delete, JSON, its stamp or 0 for none. Answers {done, revision…}, {conflict, index
- * of the write}, {schema, version} or {behind, index of the write, newest stamp}: a writer that has
- * not seen the record before this one may have taken its stamp before that was made. The id of each record that was written or deleted is put into the log, and published
- * under the hash's name: nodes of the release before the logs hear of it in no other way, so this is
- * to stay until none of them is left. Who may not publish commits all the same, hence the pcall.
- * Values are never decoded: Lua's numbers and empty tables would change them.
+ * All writes or none, on the server. KEYS[1] schema version; then three for each write: the hash,
+ * the log of its changes, and the collection's floor: the newest stamp of its writes, the highest
+ * revision of what was deleted. ARGV[1] schema of the writer; then five per write: id, expected
+ * revision | absent | any, 1 to write or 0 to delete, JSON, its stamp or 0 for none. Answers {done,
+ * revision…}, {conflict, index of the write}, {schema, version} or {behind, index of the write,
+ * newest stamp}: a writer that has not seen the record before this one may have taken its stamp
+ * before that was made. The id of each record that was written or deleted is put into the log, and
+ * published under the hash's name: nodes of the release before the logs hear of it in no other way,
+ * so this is to stay until none of them is left. Who may not publish commits all the same, hence
+ * the pcall. Values are never decoded: Lua's numbers and empty tables would change them.
  */
 export const COMMIT_SCRIPT = `
 local schema = redis.call('GET', KEYS[1])

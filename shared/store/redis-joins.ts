@@ -3,7 +3,9 @@ import type { Redis } from 'ioredis';
 import { createRedis } from './redis-connection.ts';
 import { describeStoreUrl, parseStoreUrl } from './store-url.ts';
 
-/** What tokens to join with left in a store. No record: who takes it has no key of the cluster yet. */
+/**
+ * What tokens to join with left in a store. No record: who takes it has no key of the cluster yet.
+ */
 export interface Joins extends AsyncDisposable {
   /** The store's clock: milliseconds since the epoch. */
   now(): Promise<number>;

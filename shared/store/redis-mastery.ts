@@ -9,10 +9,11 @@ const IN_DOUBT = /s_down|o_down|failover_in_progress|disconnected/;
 type Watched = Extract<RedisServer, { sentinels: unknown }>;
 
 /**
- * Whether the server that took a write, or was read, is its Sentinels' master still. One that
- * stood still while they made another one goes on as before when it wakes: those of its replicas
- * that were not told yet confirm what it is given, and lose it when they are. The one that was
- * promoted has left it by then, so whoever finds a replica less, or has a connection anew, asks the Sentinels.
+ * Whether the server that took a write, or was read, is its Sentinels' master still. One that stood
+ * still while they made another one goes on as before when it wakes: those of its replicas that
+ * were not told yet confirm what it is given, and lose it when they are. The one that was promoted
+ * has left it by then, so whoever finds a replica less, or has a connection anew, asks the
+ * Sentinels.
  */
 export class Mastery {
   readonly #server: Watched;

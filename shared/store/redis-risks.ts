@@ -18,8 +18,8 @@ export interface RedisFacts {
   /** How many replicas have what is told, so that this server's own disk is not all there is. */
   readonly replicas: number;
   /**
-   * Sentinels make a master of a replica, whatever that has: how many there are, and how many of them
-   * the URL names. Null without any.
+   * Sentinels make a master of a replica, whatever that has: how many there are, and how many of
+   * them the URL names. Null without any.
    */
   readonly sentinels: { readonly named: number; readonly all: number } | null;
 }
@@ -90,7 +90,10 @@ function findFailedWrites(facts: ReadonlyMap<string, string>): readonly StoreRis
   ];
 }
 
-/** A failover takes back what is not on most of the servers, and a master that is cut off does not know. */
+/**
+ * A failover takes back what is not on most of the servers, and a master that is cut off does not
+ * know.
+ */
 function findTakenBack(facts: ReadonlyMap<string, string>, replicas: number): readonly StoreRisk[] {
   const servers = Number(facts.get('connected_slaves') ?? 0) + 1;
   if (replicas > 0 && 2 * (replicas + 1) > servers) return [];

@@ -103,8 +103,9 @@ function keyOf(options: RedisStoreOptions, suffix: string): string {
 }
 
 /**
- * Two numbers: with another layout nothing can be committed, by nodes that run already neither; what
- * records have keeps earlier releases from starting, and those that run, go on until they are upgraded.
+ * Two numbers: with another layout nothing can be committed, by nodes that run already neither;
+ * what records have keeps earlier releases from starting, and those that run, go on until they are
+ * upgraded.
  */
 async function claimSchema(redis: Redis, options: RedisStoreOptions): Promise<void> {
   const layoutKey = keyOf(options, 'schema');

@@ -44,7 +44,9 @@ const UNGUARDED = new Set([
 ]);
 /** A record that changes between each question and its answer changes a few times at most. */
 const MAX_READS = 10;
-/** Nodes that make records of one collection at once get ahead of each other a few times at most. */
+/**
+ * Nodes that make records of one collection at once get ahead of each other a few times at most.
+ */
 const MAX_COMMITS = 50;
 /** No node's clock is ahead by so much; a stamp that is would be carried on for ever. */
 const FARTHEST_CLOCK_MS = 366 * 24 * 3_600_000;

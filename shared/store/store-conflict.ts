@@ -18,7 +18,9 @@ export class StoreConflict extends AppError {
   }
 }
 
-/** A stamp is not newer than another node's of the collection. Nothing of the commit was written. */
+/**
+ * A stamp is not newer than another node's of the collection. Nothing of the commit was written.
+ */
 export class StampBehind extends Error {
   readonly collection: string;
   readonly newest: number;

@@ -37,8 +37,9 @@ const REPLICAS = /\?replicas=([1-9])$/;
 
 /**
  * The URL of a cluster's store: `redis://[user[:password]@]host[:port][/database]`, `rediss://…` by
- * TLS, `unix:/path` or `unix://[user]:password@/path`, or `sentinel://[[user]:password@]host[:port],…/name`
- * with the user and the password of the Redis that the sentinels watch. `?replicas=N` at the end of each: what counts as written.
+ * TLS, `unix:/path` or `unix://[user]:password@/path`, or
+ * `sentinel://[[user]:password@]host[:port],…/name` with the user and the password of the Redis
+ * that the sentinels watch. `?replicas=N` at the end of each: what counts as written.
  * @throws AppError USAGE that names the URL, without its password
  */
 export function parseStoreUrl(given: string): RedisServer {

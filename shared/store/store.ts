@@ -56,8 +56,8 @@ export interface Store {
   /** @throws AppError RECORD_UNREADABLE, STORE_KEY */
   get(collection: string, id: string): Promise<StoredRecord | undefined>;
   /**
-   * Those of some records that are there, in the order of their ids as they were given: one question
-   * for as many as are read in a few milliseconds.
+   * Those of some records that are there, in the order of their ids as they were given: one
+   * question for as many as are read in a few milliseconds.
    */
   getSome(collection: string, ids: readonly string[]): Promise<readonly ListedRecord[]>;
   /** All records of a collection, ordered by id. */
@@ -81,8 +81,8 @@ export interface Store {
    */
   watch(collection: string, onChanges: OnChanges): Watch;
   /**
-   * Taken before something is read, it tells afterwards whether that outlasts whatever the engine is
-   * to outlast. Only engines have it that may take back what was not told to be written.
+   * Taken before something is read, it tells afterwards whether that outlasts whatever the engine
+   * is to outlast. Only engines have it that may take back what was not told to be written.
    */
   witness?(): () => Promise<boolean>;
   /**

@@ -107,8 +107,8 @@ interface Oddity {
 }
 
 /**
- * @returns the first key that is a map, a list or an alias, or is in its map with two values; or the first
- * alias of nothing, or too many of them
+ * @returns the first key that is a map, a list or an alias, or is in its map with two values; or
+ * the first alias of nothing, or too many of them
  */
 function findOddity(document: Document.Parsed): Oddity | null {
   let found: Oddity | null = null;

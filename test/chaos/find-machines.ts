@@ -43,7 +43,9 @@ export async function findWrongMachines(
   ];
 }
 
-/** What explains itself by a machine that is told: its files, and the disks of one without a record. */
+/**
+ * What explains itself by a machine that is told: its files, and the disks of one without a record.
+ */
 export function isOfMachine(text: string, machines: readonly ToldMachine[]): boolean {
   return machines.some(
     ({ uuid }) =>

@@ -8,8 +8,8 @@ const DAEMON = /(noded|metad)\/main\.|dnsmasq/;
 
 /**
  * What an operation that has ended must not leave while its node goes on: processes but the two
- * daemons, TAPs, mounts, run directories, locks of the image cache; but for machines that run. The file system that its disks
- * may be on is not its own.
+ * daemons, TAPs, mounts, run directories, locks of the image cache; but for machines that run. The
+ * file system that its disks may be on is not its own.
  */
 export async function findRemains(
   lab: Lab,

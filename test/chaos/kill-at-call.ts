@@ -26,7 +26,9 @@ export type Blow = 'killed' | 'full-once' | 'full-from-then-on';
 
 /** A trap that is armed; disarmed, it lets the process go on undisturbed. */
 export interface Trap {
-  /** Afterwards the process is gone, or has gone on: none is left that has yet to die of the trap. */
+  /**
+   * Afterwards the process is gone, or has gone on: none is left that has yet to die of the trap.
+   */
   disarm(): Promise<void>;
   /** Once it is disarmed: whether there was such a call. */
   isSprung(): boolean;
@@ -40,7 +42,9 @@ const EFFECTS: Readonly<Record<Blow, (when: number) => string>> = {
 const ATTACH_POLL_MS = 2;
 /** What is told of a process, or of a thread, that has ended meanwhile. */
 const GONE: ReadonlySet<string | undefined> = new Set(['ENOENT', 'ESRCH']);
-/** Threads of libuv's pool; there is one, since a daemon under test runs with UV_THREADPOOL_SIZE=1. */
+/**
+ * Threads of libuv's pool; there is one, since a daemon under test runs with UV_THREADPOOL_SIZE=1.
+ */
 const POOL_THREAD = 'libuv-worker';
 
 /** The thread's id; undefined as long as it has not been started. */
@@ -94,8 +98,8 @@ export async function armTrap(
 }
 
 /**
- * A thread kills its process when it has its next turn, which on a busy machine is later than strace
- * ends: one that sleeps has had it.
+ * A thread kills its process when it has its next turn, which on a busy machine is later than
+ * strace ends: one that sleeps has had it.
  */
 function isDecided(pid: number, id: number): boolean {
   const state = stateOf(pid, id);

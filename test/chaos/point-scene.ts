@@ -52,7 +52,9 @@ export interface PointScene {
   readonly list: (path: string) => Promise<readonly Readonly<Record<string, unknown>>[]>;
 }
 
-/** How instances of a scene differ: what is said when one is made, and where their first disk is. */
+/**
+ * How instances of a scene differ: what is said when one is made, and where their first disk is.
+ */
 export interface SceneDisks {
   readonly words?: object;
   readonly pathOf?: (instance: InstanceInfo) => string;

@@ -114,7 +114,10 @@ async function soil({ lvm, device }: Group): Promise<void> {
   await file.sync();
 }
 
-/** Each is a disk of a record, of its size, there, and free of what others wrote; and no disk has none. */
+/**
+ * Each is a disk of a record, of its size, there, and free of what others wrote; and no disk has
+ * none.
+ */
 async function judgeVolumes(lab: Lab, { name: group, lvm }: Group): Promise<readonly string[]> {
   const instances = await ask(lab, '/v1/instances', instanceInfo.array());
   const found = findOwn(await lvm.listVolumes());

@@ -14,7 +14,10 @@ import {
 } from './program-move.ts';
 import type { ProgramOperation } from './program-points.ts';
 
-/** It speaks to QEMU and passes it descriptors; what it carries for QEMU is one call like the others. */
+/**
+ * It speaks to QEMU and passes it descriptors; what it carries for QEMU is one call like the
+ * others.
+ */
 const CALLS: ProgramOperation['calls'] = [
   ...callsOf('loop', 'fsync', 'sendmsg', 'clone', 'kill'),
   ...callsOf('files', 'fsync', 'rename', 'unlink', 'rmdir', 'mkdir', 'ftruncate'),

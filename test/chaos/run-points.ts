@@ -22,8 +22,8 @@ import { createVolumeScene } from './point-volumes.ts';
 import { createPointScene, OS, type PointOperation, settled, WRITTEN } from './point-scene.ts';
 
 /**
- * What happens to noded at a point: it is killed; the power is cut, and what was not synced is gone,
- * too; its disk is full, once or from then on.
+ * What happens to noded at a point: it is killed; the power is cut, and what was not synced is
+ * gone, too; its disk is full, once or from then on.
  */
 export type Hazard = 'kill' | 'power-cut' | 'full-disk';
 

@@ -4,7 +4,10 @@ import { type DaemonStandIn, startDaemonStandIn } from './support/daemon-stand-i
 import { runProgram } from './support/run-program.ts';
 import { sampleInstance } from './support/samples.ts';
 
-/** What `run`, the tags and `audit` send and print; with a guest behind them: test/e2e/lifecycle-kills.long.test.ts. */
+/**
+ * What `run`, the tags and `audit` send and print; with a guest behind them:
+ * test/e2e/lifecycle-kills.long.test.ts.
+ */
 
 let daemon: DaemonStandIn;
 before(async () => {

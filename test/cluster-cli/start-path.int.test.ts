@@ -8,7 +8,9 @@ import { programs } from '../../cluster-cli/programs.ts';
 const top = join(import.meta.dirname, '../..');
 /** Those that Node has loaded by itself when a program begins, or that cost next to nothing. */
 const CHEAP = ['node:events', 'node:fs', 'node:module', 'node:os', 'node:path', 'node:util'];
-/** As many as there are, and some: a program that loads what its commands need has ten times that. */
+/**
+ * As many as there are, and some: a program that loads what its commands need has ten times that.
+ */
 const MOST_MODULES = 45;
 
 let graph: Metafile['inputs'];

@@ -68,8 +68,8 @@ async function fileOf(archive: Buffer, path: string): Promise<Buffer | undefined
 }
 
 /**
- * xorriso's. `rock-ridge-links` has Rock Ridge and Joliet, links to files, to folders, out of it and
- * round in themselves.
+ * xorriso's. `rock-ridge-links` has Rock Ridge and Joliet, links to files, to folders, out of it
+ * and round in themselves.
  */
 async function unpackIso(name: string): Promise<Buffer> {
   const packed = `../../fixtures/bootenvs/archives/${name}.iso.gz`;

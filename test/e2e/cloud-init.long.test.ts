@@ -10,9 +10,9 @@ import { receiveUntil } from './support/receive-until.ts';
 import { instanceInfo, type InstanceInfo } from '#shared/contract/instance.ts';
 
 /**
- * Debian's own cloud-init in real guests that SMBIOS alone leads to EC2 and OpenStack. Each has a NIC
- * of its own, which answers DHCP and leads nowhere near the service: cloud-init's local stage asks on
- * its first NIC alone. What ds-identify makes of the other datasources' SMBIOS is in
+ * Debian's own cloud-init in real guests that SMBIOS alone leads to EC2 and OpenStack. Each has a
+ * NIC of its own, which answers DHCP and leads nowhere near the service: cloud-init's local stage
+ * asks on its first NIC alone. What ds-identify makes of the other datasources' SMBIOS is in
  * test/noded/instances/ds-identify.int.test.ts, NoCloud by the seed disk in one-machine.vm.test.ts,
  * later boots in test/metad/cloud-init.slow.test.ts: a guest under emulation takes a minute.
  */

@@ -80,7 +80,10 @@ after(async () => {
   assert.deepEqual(leftovers, []);
 });
 
-/** Who watches a lease counts seconds by a program, which outlives a watcher that is killed by less than one. */
+/**
+ * Who watches a lease counts seconds by a program, which outlives a watcher that is killed by less
+ * than one.
+ */
 async function untilNone(find: () => Promise<readonly string[]>): Promise<readonly string[]> {
   for (let tries = 50; ; tries -= 1) {
     const found = await find();

@@ -66,7 +66,9 @@ function firstHourTests(): void {
   });
 }
 
-/** Beyond times and the root: what is this host's, what is drawn by lot, and what takes its time. */
+/**
+ * Beyond times and the root: what is this host's, what is drawn by lot, and what takes its time.
+ */
 function normalise(text: string): string {
   return text
     .replaceAll(/\b[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}\b/g, 'UUID')

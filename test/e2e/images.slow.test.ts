@@ -10,7 +10,9 @@ import { disposeLab } from './support/end-lab.ts';
 import { listenOnLoopback } from '../lab/listen-on-loopback.ts';
 import { makeOwnAuthority } from '../lab/own-authority.ts';
 
-/** Images by name as an operator meets them: the programs, a daemon, and a server with an own CA. */
+/**
+ * Images by name as an operator meets them: the programs, a daemon, and a server with an own CA.
+ */
 let lab: Lab;
 let site = '';
 let certFile = '';

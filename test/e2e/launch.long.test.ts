@@ -68,7 +68,10 @@ after(async () => {
   await endLab(lab);
 });
 
-/** Programs of the guest's must not read the shell's own input. @returns what it prints, when its status is as expected */
+/**
+ * Programs of the guest's must not read the shell's own input.
+ * @returns what it prints, when its status is as expected
+ */
 async function type(command: string, expected = 0): Promise<readonly string[]> {
   const { status, lines } = await shell.run(`{ ${command}\n} </dev/null`);
   assert.equal(status, expected, `${command}\n${lines.join('\n')}`);

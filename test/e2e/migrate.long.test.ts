@@ -17,9 +17,9 @@ import { addOs, assertRefused, infoOf, statusOf, submit, succeed } from './suppo
 import { makeTinyLinux, TINY_INIT } from '../lab/tiny-linux.ts';
 
 /**
- * Two nodes with one real, sealed Redis between them, and a real guest that counts: each number goes
- * to its disk first, and then over its channel to a service of the host, with what it reads of its
- * secret. All of it while the guest goes from node to node.
+ * Two nodes with one real, sealed Redis between them, and a real guest that counts: each number
+ * goes to its disk first, and then over its channel to a service of the host, with what it reads of
+ * its secret. All of it while the guest goes from node to node.
  */
 const ONE = 'node1.example.com';
 const TWO = 'node2.example.com';

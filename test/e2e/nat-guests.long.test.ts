@@ -12,8 +12,8 @@ import { infoOf, succeed } from './support/ask-nodes.ts';
 import { type ConsoleGuest, ConsoleShell, makeConsoleGuest } from './support/console-shell.ts';
 
 /**
- * Real guests on a network that the node makes, one of them hostile, and a server outside: each test
- * goes on where the one before it ended.
+ * Real guests on a network that the node makes, one of them hostile, and a server outside: each
+ * test goes on where the one before it ended.
  */
 if (!hasOwnNetwork()) {
   test('guests on a NAT network, in a network of its own', () => {

@@ -125,7 +125,10 @@ test('a node whose joining was cut off joins by the same key, or by another toke
 });
 
 const SETTLE_MS = 30_000;
-/** Of a renewal, whose node syncs eight times: that of the new key, of the change of the two, and the end. */
+/**
+ * Of a renewal, whose node syncs eight times: that of the new key, of the change of the two, and
+ * the end.
+ */
 const RENEWAL_SYNCS = [2, 5, null];
 
 test('a renewal of the key whose node loses its power goes on by itself, and leaves one key', async (t) => {

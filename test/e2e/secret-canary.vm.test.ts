@@ -20,9 +20,9 @@ import { listenOnLoopback } from '../lab/listen-on-loopback.ts';
 
 /**
  * One instance through failure, crashes, success and change, in this order, with values that are
- * easy to find: after each, the secrets are in no file, swap, core or answer, in no command line and
- * environment, and in the memory of no process that need not hold them; and the private value and
- * the texts of hooks are in the store alone, and in the note beside a machine that runs.
+ * easy to find: after each, the secrets are in no file, swap, core or answer, in no command line
+ * and environment, and in the memory of no process that need not hold them; and the private value
+ * and the texts of hooks are in the store alone, and in the note beside a machine that runs.
  */
 const NAME = 'canary.example.com';
 const secret = randomBytes(20).toString('hex');

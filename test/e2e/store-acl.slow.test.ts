@@ -77,8 +77,8 @@ after(async () => {
 });
 
 /**
- * What nodes were refused, but for CONFIG: what it says of the server's own passwords is not worth a
- * better word of the doctor.
+ * What nodes were refused, but for CONFIG: what it says of the server's own passwords is not worth
+ * a better word of the doctor.
  */
 async function refusals(): Promise<readonly string[]> {
   const log = (await admin.call('ACL', 'LOG')) as unknown[][];

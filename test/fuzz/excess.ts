@@ -36,7 +36,10 @@ export function judgeBuffers(inputBytes: number, bufferBytes: number): string | 
   return bufferBytes > allowed ? `buffers of ${bufferBytes} bytes for ${inputBytes}` : null;
 }
 
-/** Learns what is usual from the first cases, when the code is warm: the median, which knows nothing of interruptions. */
+/**
+ * Learns what is usual from the first cases, when the code is warm: the median, which knows nothing
+ * of interruptions.
+ */
 export class UsualTime {
   readonly #samples: number[] = [];
   #msPerByte = 0;

@@ -6,7 +6,9 @@ import { test } from 'node:test';
 import { runFuzz } from './run-fuzz.ts';
 import { targets } from './targets/all.ts';
 
-/** The same inputs each time: a run tells whether the program is right, and not how lucky it was. */
+/**
+ * The same inputs each time: a run tells whether the program is right, and not how lucky it was.
+ */
 const SEED = 1;
 
 /** A thread of its own begins for as many, which loads all that its target imports. */

@@ -20,7 +20,9 @@ export interface CaseRange {
 }
 
 export interface FuzzFailure {
-  /** The number of the case: with the seed it gives the input again; -1 for all of them together. */
+  /**
+   * The number of the case: with the seed it gives the input again; -1 for all of them together.
+   */
   readonly index: number;
   readonly input: Buffer;
   readonly reason: string;

@@ -13,7 +13,9 @@ const HANG_MS = 30_000;
 const WATCH_INTERVAL_MS = 1_000;
 /** MiB of a worker's heap: more than any case needs, less than what a machine misses. */
 const MAX_HEAP_MIB = 512;
-/** MiB: what the programs' own thread has; a worker's is four times as deep unless told otherwise. */
+/**
+ * MiB: what the programs' own thread has; a worker's is four times as deep unless told otherwise.
+ */
 const STACK_MIB = 1;
 
 /** What a worker is started with. */

@@ -19,8 +19,8 @@ const MAX_RUNS = 5;
 /**
  * How long this thread works while `work` runs, and for how long of it at a stretch nothing else
  * gets its turn. Repeated until it is fine: where this is a virtual machine, its host may hold a
- * processor up for a fifth of a second, which the kernel counts as the thread's. What gives nobody a
- * turn does so each time.
+ * processor up for a fifth of a second, which the kernel counts as the thread's. What gives nobody
+ * a turn does so each time.
  * @returns the last of the runs
  */
 export async function threadStretches(

@@ -8,7 +8,9 @@ import { askFromGuest, sendRaw } from './support/guest-http.ts';
 /** What one guest can post a million times, and what metad lets it do. */
 const flood = useFloodLab();
 
-/** Posts that are refused with their bodies, of a guest that reads each answer before it goes on. */
+/**
+ * Posts that are refused with their bodies, of a guest that reads each answer before it goes on.
+ */
 const POST = `POST /ganeti/latest/ready HTTP/1.1\r\n${HOST}Content-Length: 16000\r\n\r\n`;
 const POSTED = `${POST}${'a'.repeat(16_000)}`;
 

@@ -9,7 +9,10 @@ import { delimiter, join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { promisify } from 'node:util';
 
-/** How the guest's agent gets its files, with each program that it may have, from a service that is not ours. */
+/**
+ * How the guest's agent gets its files, with each program that it may have, from a service that is
+ * not ours.
+ */
 
 const agent = await readFile(new URL('../../metad/guest/agent.sh', import.meta.url), 'utf8');
 const main = agent.lastIndexOf('\nmkdir -p "$home" "$dir"\n');

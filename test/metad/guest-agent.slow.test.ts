@@ -8,7 +8,9 @@ import { DOWNLOADERS, GuestSystem, SHELLS } from './support/guest-system.ts';
 import { lifecycleOf, scriptOf } from './support/lifecycle-fixture.ts';
 import { exampleView } from './support/view-fixture.ts';
 
-/** The guest's agent as it is, in each shell and with each program that it may find, against metad. */
+/**
+ * The guest's agent as it is, in each shell and with each program that it may find, against metad.
+ */
 
 const COMMAND = '33333333-3333-4333-8333-333333333333';
 const CANCELLED = '44444444-4444-4444-8444-444444444444';
@@ -208,7 +210,8 @@ describe('the guest’s agent', () => {
         }),
       );
       await wordsUntil(since, 'started boot/01-wait');
-      // The answer to its last word comes late: when the next one has something to say, or never will.
+      // The answer to its last word comes late: when the next one has something to say, or never
+      // will.
       await system.delay('curl', [
         'case "$*" in *lifecycle/events*)',
         '  case "$(cat /run/rightlink/events)" in *\'"operational"\'*) mkdir /run/held 2>/dev/null && {',

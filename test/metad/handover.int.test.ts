@@ -20,7 +20,9 @@ import { askFromGuest, connectFromGuest } from './support/guest-http.ts';
 import { lifecycleOf, scriptOf } from './support/lifecycle-fixture.ts';
 import { exampleView } from './support/view-fixture.ts';
 
-/** Two hosts, each with a metad of its own, and a guest whose wire goes from the one to the other. */
+/**
+ * Two hosts, each with a metad of its own, and a guest whose wire goes from the one to the other.
+ */
 const view = exampleView({ metadataToken: 'required' });
 const PATH = `/v1/instances/${view.uuid}`;
 const LIMIT_MS = 20_000;
@@ -192,7 +194,8 @@ test('who did not get the whole answer on the host that the guest has left is to
   const socket = connectFromGuest(guest.namespace).resume();
   const ended = new Promise<Error>((resolve) => socket.on('error', resolve));
   await new Promise((resolve) => socket.once('connect', resolve));
-  // As with a guest that stands still: its question has been taken, and no byte of the answer comes.
+  // As with a guest that stands still: its question has been taken, and no byte of the answer
+  // comes.
   const table =
     'table ip still { chain in { type filter hook input priority 0; ip length > 60 drop; }; }';
   await applyNftCommands(`/run/netns/${guest.namespace}`, table);

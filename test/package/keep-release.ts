@@ -11,8 +11,8 @@ import { RELEASES } from '../lab/kept-releases.ts';
 import { killNode } from '../lab/kill-node.ts';
 
 /**
- * Keeps what this release writes, for the tests of those that come after it: `npm run package` calls
- * it, and it does so once for a version. Programs need no keeping: the commit has them.
+ * Keeps what this release writes, for the tests of those that come after it: `npm run package`
+ * calls it, and it does so once for a version. Programs need no keeping: the commit has them.
  */
 const top = join(import.meta.dirname, '../..');
 const [FIRST, SECOND, THIRD] = ['web1.example.com', 'web2.example.com', 'web3.example.com'];

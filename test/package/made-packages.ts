@@ -13,8 +13,9 @@ export async function presentPackage(folder: string): Promise<string> {
 }
 
 /**
- * The package of an earlier commit, made of its own sources with the npm packages that are installed
- * here, and with a version below the present one's. Made once and kept in the build cache.
+ * The package of an earlier commit, made of its own sources with the npm packages that are
+ * installed here, and with a version below the present one's. Made once and kept in the build
+ * cache.
  */
 export async function earlierPackage(commit: string): Promise<string> {
   const folder = await cachedTree('package', [commit, top], async (root, scratch) => {

@@ -10,9 +10,9 @@ import { earlierPackage, presentPackage } from './made-packages.ts';
 import { SystemMachine } from './system-machine.ts';
 
 /**
- * The package on a minimal Debian whose first process is systemd, in an emulated machine: installed,
- * started, upgraded, rebooted, removed and purged. `node test/package/main.ts [RELEASE…]`, as root;
- * some minutes for each release.
+ * The package on a minimal Debian whose first process is systemd, in an emulated machine:
+ * installed, started, upgraded, rebooted, removed and purged. `node test/package/main.ts
+ * [RELEASE…]`, as root; some minutes for each release.
  */
 const EARLIER = '0fd04bd';
 const NAME = 'p1.example.com';

@@ -70,11 +70,11 @@ function jobsOf(group: FileGroup): (() => Promise<FileResult>)[] {
 }
 
 /**
- * One lane for machines, one for the rest; who has nothing left helps the other. An emulated machine
- * is busy with about one core, and half of the rest is waiting for a program: so one more works at
- * the rest beside machines, and none at the machines beside those who do. Without machines one more
- * works than there are cores. Long ones have a lane of their own, with as many machines as have a
- * core each, two at most.
+ * One lane for machines, one for the rest; who has nothing left helps the other. An emulated
+ * machine is busy with about one core, and half of the rest is waiting for a program: so one more
+ * works at the rest beside machines, and none at the machines beside those who do. Without machines
+ * one more works than there are cores. Long ones have a lane of their own, with as many machines as
+ * have a core each, two at most.
  */
 function lanesTogether(): readonly Lane<FileResult>[] {
   const check = wanted.includes('check') ? [() => runCheck(projectDir, controller.signal)] : [];

@@ -1,4 +1,6 @@
-/** Jobs that `workers` take one after the other; `then` is what they go on with when none is left. */
+/**
+ * Jobs that `workers` take one after the other; `then` is what they go on with when none is left.
+ */
 export interface Lane<T> {
   readonly jobs: readonly (() => Promise<T>)[];
   readonly workers: number;

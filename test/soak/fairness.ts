@@ -112,12 +112,12 @@ export class FairnessLab implements AsyncDisposable {
       if (status !== 204) throw new Error(`metad refused the view: ${status}`);
       return guest;
     };
-    // What is measured is what metad makes of a flood, not who of all the programs of a machine with
-    // two processors runs: metad and the neighbour run as soon as they have something to do, before
-    // the attacker, whose guest would have a processor of its own, and before the tests of others.
-    // Nice values were tried: with them one request in a hundred waits for a processor for tens of
-    // milliseconds, flood or not. The order is no help to metad: what it does for the attacker
-    // first, the neighbour waits for.
+    // What is measured is what metad makes of a flood, not who of all the programs of a machine
+    // with two processors runs: metad and the neighbour run as soon as they have something to do,
+    // before the attacker, whose guest would have a processor of its own, and before the tests of
+    // others. Nice values were tried: with them one request in a hundred waits for a processor for
+    // tens of milliseconds, flood or not. The order is no help to metad: what it does for the
+    // attacker first, the neighbour waits for.
     await run('chrt', ['--fifo', '--all-tasks', '--pid', '1', `${lab.metadPid}`]);
     const attacker = await add(0);
     const neighbour = await add(1);

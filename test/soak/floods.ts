@@ -28,7 +28,9 @@ function post(path: string, body: string): string {
   return `POST ${path} HTTP/1.1\r\n${HOST}Content-Length: ${body.length}\r\n\r\n${body}`;
 }
 
-/** Connects again and again, on as many connections as a guest may have; each lasts until it is cut. */
+/**
+ * Connects again and again, on as many connections as a guest may have; each lasts until it is cut.
+ */
 function onConnections(use: (socket: Socket) => void): Attacker {
   return async (attack) => {
     const workers = Array.from({ length: CONNECTIONS }, async () => {
@@ -75,7 +77,9 @@ const hurry = onConnections((socket) => {
   socket.on('connect', () => socket.write(get('/')));
 });
 
-/** Asks for what it has already, which takes the parser from the connection, with more behind it. */
+/**
+ * Asks for what it has already, which takes the parser from the connection, with more behind it.
+ */
 const parked: Attacker = async (attack) => {
   const path = `${PATH}/meta_data.json`;
   const etag = await askForEtag(attack, path);

@@ -81,8 +81,8 @@ export interface LeftMount {
 }
 
 /**
- * What of these devices, of logical volumes and of files that are mounted, `/proc/self/mounts` has; the last one mounted
- * comes last.
+ * What of these devices, of logical volumes and of files that are mounted, `/proc/self/mounts` has;
+ * the last one mounted comes last.
  */
 export function findMounts(mounts: string, devices: ReadonlySet<string>): LeftMount[] {
   return mounts

@@ -26,7 +26,8 @@ exit 1`;
 
 /**
  * Why a step is not to run here, or null. The conditions are yip's, in its order.
- * @throws AppError HOOK_FAILED when nobody can say: a step that is left out for that is never missed
+ * @throws AppError HOOK_FAILED when nobody can say: a step that is left out for that is never
+ * missed
  */
 export async function findSkipReason(
   fields: StepFields,

@@ -8,7 +8,8 @@ export type Refusal = (reason: string, hint?: string) => Error;
 const NOTHING = /^(~|null|Null|NULL)$/;
 
 /**
- * YAML with all scalars as they are written; what is nothing is an empty text. Aliases are bounded by the library.
+ * YAML with all scalars as they are written; what is nothing is an empty text. Aliases are bounded
+ * by the library.
  * @throws what `refuse` makes
  */
 export function parsePlainYaml(text: string, refuse: Refusal): unknown {

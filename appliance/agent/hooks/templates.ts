@@ -17,8 +17,8 @@ const IS_OURS = /\{\{[^{}]*\.Values\b/;
 const IS_OURS_IN_HOSTNAME = /\{\{/;
 
 /**
- * Why a text cannot be rendered by an installation, or null. Pure; the text is not repeated, but for
- * the name of a value.
+ * Why a text cannot be rendered by an installation, or null. Pure; the text is not repeated, but
+ * for the name of a value.
  */
 export function findTemplateFault(text: string, isHostname = false): string | null {
   if (!isTemplate(text, isHostname)) return null;

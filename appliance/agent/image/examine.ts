@@ -213,14 +213,14 @@ function headOf(result: CommandResult): Buffer {
 }
 
 /**
- * Exit statuses of `qemu-img check` with which an image is taken: it is sound, has unused space, which
- * does no harm, or has a format without a check. A check that was killed has found nothing.
+ * Exit statuses of `qemu-img check` with which an image is taken: it is sound, has unused space,
+ * which does no harm, or has a format without a check. A check that was killed has found nothing.
  */
 const CHECK_PASSED: readonly number[] = [0, 3, 63];
 
 /**
- * `qemu-img check` looks at the image's own tables: QEMU reads zeros where a cut file has nothing, and would not
- * complain.
+ * `qemu-img check` looks at the image's own tables: QEMU reads zeros where a cut file has nothing,
+ * and would not complain.
  * @throws AppError IMAGE_INVALID
  */
 function requireSoundTables(result: CommandResult, format: ContainerFormat): void {

@@ -204,7 +204,9 @@ function recognizeSparseVmdk(head: Buffer): ImageFormat {
   return container('vmdk', { role: 'backing file', name });
 }
 
-/** By its title; or as QEMU knows it, which takes any comments and empty lines before the version. */
+/**
+ * By its title; or as QEMU knows it, which takes any comments and empty lines before the version.
+ */
 function isVmdkDescriptor(head: Buffer): boolean {
   const text = head.subarray(0, QEMU_PROBE_BYTES).toString('latin1');
   return (

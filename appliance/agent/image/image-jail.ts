@@ -53,7 +53,8 @@ function notStarted(stderr: string): AppError {
 
 /**
  * Where tools read images: a root directory with programs and libraries, read-only, and two more
- * names, the image and the disk that it is written to. Whatever else an image tells a tool to open is not there.
+ * names, the image and the disk that it is written to. Whatever else an image tells a tool to open
+ * is not there.
  */
 export class ImageJail implements AsyncDisposable {
   readonly #namespace: HeldNamespace;

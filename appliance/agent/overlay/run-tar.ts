@@ -40,10 +40,10 @@ export interface RunningTar {
 }
 
 /**
- * Starts GNU tar with `rootPath` as its root, without network and without the capabilities and system
- * calls that it can do without. The system's programs are laid over an empty directory in there, in a
- * mount namespace that ends with tar: whatever links an archive or an image has, every path is
- * resolved in that root. It ends with its first complaint: what came before it stays.
+ * Starts GNU tar with `rootPath` as its root, without network and without the capabilities and
+ * system calls that it can do without. The system's programs are laid over an empty directory in
+ * there, in a mount namespace that ends with tar: whatever links an archive or an image has, every
+ * path is resolved in that root. It ends with its first complaint: what came before it stays.
  * @throws AppError DISK_FULL when not even an empty directory can be made
  */
 export function startTar(rootPath: string): RunningTar {

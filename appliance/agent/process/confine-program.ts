@@ -5,13 +5,12 @@
  *
  * The arguments are Node's name of the processor, and
  *
- *   hold SCRIPT ROOT           a mount namespace of its own, made by a shell script, that lasts until stdin ends
- *   jail IMAGE DISK            one with programs and libraries, read-only, and these two, for image tools; DISK may be empty
- *   attach HOLDER FROM TO      what is mounted at FROM here is seen at TO in there
- *   detach HOLDER PATH…        and no longer is
- *   run HOLDER CGROUP ROOT DEV PROC SYS PROGRAM ARGUMENT…
- *   unpack TOOLS HOLDER CGROUP ROOT DEV PROC SYS PROGRAM ARGUMENT…
- *   nobody HOLDER CGROUP ROOT DEV PROC SYS PROGRAM ARGUMENT…
+ *   hold SCRIPT ROOT           a mount namespace of its own, made by a shell script, that lasts
+ * until stdin ends   jail IMAGE DISK            one with programs and libraries, read-only, and
+ * these two, for image tools; DISK may be empty   attach HOLDER FROM TO      what is mounted at
+ * FROM here is seen at TO in there   detach HOLDER PATH…        and no longer is   run HOLDER
+ * CGROUP ROOT DEV PROC SYS PROGRAM ARGUMENT…   unpack TOOLS HOLDER CGROUP ROOT DEV PROC SYS PROGRAM
+ * ARGUMENT…   nobody HOLDER CGROUP ROOT DEV PROC SYS PROGRAM ARGUMENT…
  *
  * `run`: HOLDER 0 is this mount namespace. DEV, PROC and SYS are where to mount these, PROC alone
  * (DEV and SYS empty) in a world whose mounts later programs see. Three processes: one waits
@@ -19,10 +18,10 @@
  * in it; the third loses what a script can do without and becomes the program. `unpack` is for one
  * that makes files and nothing else: it has no network, and may not mount, change its root, start a
  * process or reach one; it finds the system's programs in the folder TOOLS of ROOT, has 256 MiB of
- * memory, and is the first to go where memory ends. `nobody` is for one that reads what a user brought: it is another user's,
- * without any capability, network, socket or environment, and the first to go where memory ends.
- * All of this is done here rather than by programs of its own, since starting one costs more than
- * anything that it does.
+ * memory, and is the first to go where memory ends. `nobody` is for one that reads what a user
+ * brought: it is another user's, without any capability, network, socket or environment, and the
+ * first to go where memory ends. All of this is done here rather than by programs of its own, since
+ * starting one costs more than anything that it does.
  */
 export const CONFINE_PROGRAM = String.raw`
 # What "use strict" sets, which loads a file for it: in an emulated machine that is a sixth of a start.

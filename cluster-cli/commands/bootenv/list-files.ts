@@ -6,7 +6,9 @@ import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 const MAX_FILES = 5000;
 const MAX_DEPTH = 8;
 
-/** What a file of a folder is by the part of the folder that it lies in; null: what it says itself. */
+/**
+ * What a file of a folder is by the part of the folder that it lies in; null: what it says itself.
+ */
 export type Section = 'bootenvs' | 'templates' | 'params' | 'profiles';
 export const SECTIONS: readonly Section[] = ['bootenvs', 'templates', 'params', 'profiles'];
 

@@ -237,7 +237,9 @@ function parseMirrors(texts: readonly string[]): Record<string, string | null> {
   return Object.fromEntries(parseRemovable('--package-mirror', texts));
 }
 
-/** `NAME=@FILE` or `NAME=KEY`; taken back as a service is. @throws AppError USAGE, FILE_UNREADABLE */
+/**
+ * `NAME=@FILE` or `NAME=KEY`; taken back as a service is. @throws AppError USAGE, FILE_UNREADABLE
+ */
 function parseImageKeys(
   texts: readonly string[],
   values: ValueSource,

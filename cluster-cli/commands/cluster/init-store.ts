@@ -104,8 +104,8 @@ function needsKey(url: string, cause: unknown): AppError {
 }
 
 /**
- * A new cluster is not trusted to a store that throws records away when it is full. One that may not
- * be asked is taken: noded and the doctor say that it is not known.
+ * A new cluster is not trusted to a store that throws records away when it is full. One that may
+ * not be asked is taken: noded and the doctor say that it is not known.
  */
 async function refuseForgetful(store: Store, url: string): Promise<void> {
   const risks = (await store.risks?.().catch(() => undefined)) ?? [];

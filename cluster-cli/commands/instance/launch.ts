@@ -29,8 +29,9 @@ const DEFAULT_WAIT_S = 600;
 const AGENT_TIMEOUT_MS = 5000;
 
 /**
- * `gnt-instance launch IMAGE NAME`: `add` with what a person wants who is going to log in. An option
- * counts before the user's own file, that before the cluster's settings, these before what is here.
+ * `gnt-instance launch IMAGE NAME`: `add` with what a person wants who is going to log in. An
+ * option counts before the user's own file, that before the cluster's settings, these before what
+ * is here.
  * @throws AppError, CommandFailure
  */
 export async function runLaunch(

@@ -37,7 +37,10 @@ export type MigrateOptions = SubmitOptions & {
   readonly cleanup?: true;
 };
 
-/** `gnt-instance migrate [-n NODE] NAME`, `gnt-instance migrate --cleanup NAME`. @throws AppError, CommandFailure */
+/**
+ * `gnt-instance migrate [-n NODE] NAME`, `gnt-instance migrate --cleanup NAME`.
+ * @throws AppError, CommandFailure
+ */
 export async function runMigrate(
   context: Context,
   name: string,

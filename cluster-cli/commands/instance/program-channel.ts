@@ -24,7 +24,9 @@ function sshOptions(): readonly OptionMaker[] {
   ];
 }
 
-/** What leads into a guest: console, connect, ssh, exec, push, pull, known-hosts, send and receive. */
+/**
+ * What leads into a guest: console, connect, ssh, exec, push, pull, known-hosts, send and receive.
+ */
 export function addChannel(program: Command, context: Context): void {
   addCommand(program, {
     ...ONE,

@@ -39,8 +39,9 @@ export async function runSsh(
 }
 
 /**
- * `gnt-instance exec NAME -- COMMAND…`: the words arrive as they are, whatever a shell would make of
- * them; ends with the command's status. Without a terminal there, so that bytes stay what they are.
+ * `gnt-instance exec NAME -- COMMAND…`: the words arrive as they are, whatever a shell would make
+ * of them; ends with the command's status. Without a terminal there, so that bytes stay what they
+ * are.
  * @throws as `withGuest`
  */
 export async function runExec(
@@ -60,8 +61,8 @@ export async function runExec(
 export type CopyDirection = 'push' | 'pull';
 
 /**
- * `gnt-instance push NAME FILE… PATH` and `pull NAME PATH… FILE`: scp in its SFTP mode, since in the
- * older one a guest names the files that it sends. Local names may hold colons.
+ * `gnt-instance push NAME FILE… PATH` and `pull NAME PATH… FILE`: scp in its SFTP mode, since in
+ * the older one a guest names the files that it sends. Local names may hold colons.
  * @throws as `withGuest`, USAGE, COMMAND_FAILED
  */
 export async function runCopy(
@@ -160,7 +161,9 @@ async function openNameless(text: string): Promise<FileHandle> {
   }
 }
 
-/** `gnt-instance known-hosts [NAME…]`: lines for a known_hosts file, of all instances without names. */
+/**
+ * `gnt-instance known-hosts [NAME…]`: lines for a known_hosts file, of all instances without names.
+ */
 export async function runKnownHosts(context: Context, names: readonly string[]): Promise<void> {
   const client = await context.client();
   const infos =

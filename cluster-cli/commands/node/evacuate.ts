@@ -10,8 +10,8 @@ const MAX_NAMED = 20;
 const FIELDS = ['name', 'primaryNode', 'running', 'diskTemplate'] as const;
 
 /**
- * `gnt-node evacuate NODE`: each of its instances goes where placement sends it, one after the other:
- * those that run migrate, and go on meanwhile. One that cannot go does not keep the others.
+ * `gnt-node evacuate NODE`: each of its instances goes where placement sends it, one after the
+ * other: those that run migrate, and go on meanwhile. One that cannot go does not keep the others.
  * @throws AppError NODE_NOT_FOUND; CommandFailure
  */
 export async function runEvacuate(

@@ -40,8 +40,8 @@ function judge(
 }
 
 /**
- * What other nodes have under the name of each definition of this one: those that lack it, cannot use
- * it, or have another content, in words. None where nobody differs. Pure.
+ * What other nodes have under the name of each definition of this one: those that lack it, cannot
+ * use it, or have another content, in words. None where nobody differs. Pure.
  */
 export function findDiffering(
   own: readonly OsInfo[],

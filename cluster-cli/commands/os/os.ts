@@ -14,8 +14,8 @@ import { submitAndWatch, type SubmitOptions } from '../submit.ts';
 import { diagnoseAll, findDiffering, listFound, type OsDiagnosis } from './diagnose.ts';
 
 /**
- * `gnt-os list`: what can be installed; hidden and blacklisted ones with `--all`. Where nodes differ, a
- * list with titles has a column more, which scripts do not read.
+ * `gnt-os list`: what can be installed; hidden and blacklisted ones with `--all`. Where nodes
+ * differ, a list with titles has a column more, which scripts do not read.
  */
 export async function runOsList(
   context: Context,

@@ -10,7 +10,10 @@ export interface ParsedText {
 /** What a rendering may use of what is around it. */
 export interface Surroundings {
   readonly functions: ReadonlyMap<string, GoFunction>;
-  /** The template of a name that the set has or defines; undefined when there is none. @throws TemplateError when its text is none */
+  /**
+   * The template of a name that the set has or defines; undefined when there is none.
+   * @throws TemplateError when its text is none
+   */
   readonly lookUp: (name: string) => ParsedTemplate | undefined;
   /** A text that is a value, as a template. @throws TemplateError */
   readonly parse: (name: string, text: string) => ParsedText;

@@ -1,7 +1,7 @@
 /**
  * Go's values as JavaScript's: int is bigint, float64 is number, slices are arrays and maps are
- * Maps, so that no name that a template says can reach what JavaScript's objects inherit. Text is of
- * characters, and counted in bytes as Go does; a cut within a character leaves U+FFFD.
+ * Maps, so that no name that a template says can reach what JavaScript's objects inherit. Text is
+ * of characters, and counted in bytes as Go does; a cut within a character leaves U+FFFD.
  */
 export type Value = null | boolean | bigint | number | string | List | Dict | Struct;
 export type List = readonly Value[];

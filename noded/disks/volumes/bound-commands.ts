@@ -10,9 +10,9 @@ export interface Patience {
 }
 
 /**
- * INVARIANTS: none of them is ever killed but those that may be, since what was killed in the middle
- * of a change leaves something of which nobody knows what it is; while one has not ended for which somebody has stopped
- * to wait, no other begins: what is changed next is looked at after it.
+ * INVARIANTS: none of them is ever killed but those that may be, since what was killed in the
+ * middle of a change leaves something of which nobody knows what it is; while one has not ended for
+ * which somebody has stopped to wait, no other begins: what is changed next is looked at after it.
  */
 export interface BoundCommands {
   /** @throws AppError COMMAND_TIMEOUT, CommandFailed */
@@ -27,8 +27,8 @@ export interface Change {
   /** That it may take beside what all may. */
   readonly moreMs?: number;
   /**
-   * It may be ended at any time, and is with this daemon: the next one, which does it again, must not
-   * find it at work behind its own.
+   * It may be ended at any time, and is with this daemon: the next one, which does it again, must
+   * not find it at work behind its own.
    */
   readonly isMortal?: boolean;
 }

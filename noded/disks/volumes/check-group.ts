@@ -9,8 +9,8 @@ export interface PlacedDisk extends Place {
 }
 
 /**
- * Whether disks can be made, or made larger, as they are wanted: what a volume has, nobody else has,
- * unless it is thin. Pure.
+ * Whether disks can be made, or made larger, as they are wanted: what a volume has, nobody else
+ * has, unless it is thin. Pure.
  * @throws AppError HOST_PREREQUISITE, VALIDATION, DISK_SPACE
  */
 export function checkGroups(
@@ -22,7 +22,8 @@ export function checkGroups(
     const group = requireGroup(name, groups, errors);
     const own = disks.filter((disk) => disk.group === name);
     for (const { sizeBytes } of own)
-      // A guest sees all of a volume: one that is larger than its record says would be of two sizes.
+      // A guest sees all of a volume: one that is larger than its record says would be of two
+      // sizes.
       if (sizeBytes % group.extentBytes !== 0) throw errors.oddSize(sizeBytes, group);
     const isMore = (disk: PlacedDisk): boolean => disk.sizeBytes > presentBytes(disk, volumes);
     for (const { pool } of own.filter(isMore))

@@ -1,9 +1,9 @@
 const QUOTED = /"((?:[^"\\]|\\.)*)"/g;
 
 /**
- * Whether LVM looks at a device, by what `lvmconfig --typeconfig full` prints of its filters. Of one
- * filter the first pattern that a name matches counts, and a name that is taken counts more than one
- * that is not (lvm.conf(5)). Pure.
+ * Whether LVM looks at a device, by what `lvmconfig --typeconfig full` prints of its filters. Of
+ * one filter the first pattern that a name matches counts, and a name that is taken counts more
+ * than one that is not (lvm.conf(5)). Pure.
  * @param names all that the device has
  */
 export function looksAt(config: string, names: readonly string[]): boolean {

@@ -1,7 +1,9 @@
 import { z } from 'zod';
 import type { Volume, VolumeGroup } from './volume-system.ts';
 
-/** What `--units b --nosuffix` prints; in JSON all values of LVM are text, or numbers by `json_std`. */
+/**
+ * What `--units b --nosuffix` prints; in JSON all values of LVM are text, or numbers by `json_std`.
+ */
 const bytes = z.coerce.number().int().nonnegative();
 const text = z.string();
 /** Empty: of what has none, or is not active. */
@@ -49,7 +51,9 @@ export function parseVolumes(report: string): readonly Volume[] {
   );
 }
 
-/** Of `lv_attr` the first letter is the type, the eighth a `z` where new blocks are zeroed (lvs(8)). */
+/**
+ * Of `lv_attr` the first letter is the type, the eighth a `z` where new blocks are zeroed (lvs(8)).
+ */
 function thinness({
   lv_attr: attributes,
   pool_lv: pool,

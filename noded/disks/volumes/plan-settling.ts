@@ -17,9 +17,9 @@ export interface SettlingRecord {
 }
 
 /**
- * The record decides: its disks are its volumes, and a volume that was on its way there, or away, is
- * one of its disks or goes. One that has its name already and that no record has stays: the store
- * may have lost it. Pure.
+ * The record decides: its disks are its volumes, and a volume that was on its way there, or away,
+ * is one of its disks or goes. One that has its name already and that no record has stays: the
+ * store may have lost it. Pure.
  * @param volumes all of one instance
  */
 export function planSettling(

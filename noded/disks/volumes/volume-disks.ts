@@ -326,8 +326,8 @@ async function removeUnfinished(
 }
 
 /**
- * Volumes are called by the UUIDs of their disks: the others stay as they are, whichever one leaves.
- * A commit whose answer was lost counts: settling asks the record.
+ * Volumes are called by the UUIDs of their disks: the others stay as they are, whichever one
+ * leaves. A commit whose answer was lost counts: settling asks the record.
  */
 async function changeVolumes<Result>(
   { system, volumes }: Volumes,

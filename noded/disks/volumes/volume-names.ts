@@ -3,8 +3,8 @@ import type { Volume } from './volume-system.ts';
 const KINDS = ['new', 'ready', 'disk', 'leaving'] as const;
 
 /**
- * What a volume of ours is for, which its name says: LVM changes a name in one commit of its own, so
- * that each moment in which a daemon or the power may go has one meaning.
+ * What a volume of ours is for, which its name says: LVM changes a name in one commit of its own,
+ * so that each moment in which a daemon or the power may go has one meaning.
  * - `new`: may hold what others wrote; nobody is given it.
  * - `ready`: zeros, of an instance whose record may not know it yet.
  * - `disk`: a disk of the record.

@@ -49,8 +49,8 @@ export interface Place {
 
 /**
  * What keeps volumes of instances, by its own commands. Each change is on its devices when it
- * resolves. Words as LVM's: of ZFS a group is a dataset that volumes are in, all of them are thin, and
- * the room that it has is its thin pool.
+ * resolves. Words as LVM's: of ZFS a group is a dataset that volumes are in, all of them are thin,
+ * and the room that it has is its thin pool.
  */
 export interface VolumeSystem {
   /** Of disks that are its volumes. */
@@ -69,8 +69,9 @@ export interface VolumeSystem {
   /** All there are, whosoever. @throws AppError HOST_PREREQUISITE */
   listVolumes(): Promise<readonly Volume[]>;
   /**
-   * Whether LVM, asked by anybody else on this host, looks for groups inside of these volumes: those
-   * would be what guests wrote. @throws AppError HOST_PREREQUISITE
+   * Whether LVM, asked by anybody else on this host, looks for groups inside of these volumes:
+   * those would be what guests wrote.
+   * @throws AppError HOST_PREREQUISITE
    */
   isScanned(): Promise<boolean>;
   /**

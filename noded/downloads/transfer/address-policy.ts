@@ -26,7 +26,10 @@ const inner = listOf(
   ...['198.18.0.0/15', '224.0.0.0/3', 'fc00::/7', 'fec0::/10', '2002::/16', '2001::/32'],
   ...['64:ff9b:1::/48', 'ff00::/8'],
 );
-/** RFC 6052, and 2765, whose addresses some stacks still send on: the last 32 bits are the IPv4 address that is meant. */
+/**
+ * RFC 6052, and 2765, whose addresses some stacks still send on: the last 32 bits are the IPv4
+ * address that is meant.
+ */
 const translated = listOf('64:ff9b::/96', '::ffff:0:0:0/96');
 
 function listOf(...subnets: readonly string[]): BlockList {

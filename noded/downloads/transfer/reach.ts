@@ -52,9 +52,10 @@ export function remoteRefusalOf(url: URL, remoteHosts: readonly string[]): strin
 
 /**
  * Which addresses one download may connect to. The operator chose the first host, and a user of the
- * remote API one of the internet or one that the operator named; from then on, redirections and later attempts lead to addresses that are no nearer to this host than the one
- * that answered first. What is judged is the address that is connected to, never a name: whoever
- * owns a name may let it point anywhere, and elsewhere a second later.
+ * remote API one of the internet or one that the operator named; from then on, redirections and
+ * later attempts lead to addresses that are no nearer to this host than the one that answered
+ * first. What is judged is the address that is connected to, never a name: whoever owns a name may
+ * let it point anywhere, and elsewhere a second later.
  */
 export class Reach {
   #first: Depth | undefined;

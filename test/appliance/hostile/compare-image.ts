@@ -5,7 +5,9 @@ import { looksLikeDisk } from '../../../appliance/agent/image/disk-signature.ts'
 import { HEADER_BYTES, recognizeImage } from '../../../appliance/agent/image/format.ts';
 import { createSeededRandom } from '../../lab/seeded-random.ts';
 
-/** Image files, ours against `qemu-img info`: real ones of each format, and the same with changes. */
+/**
+ * Image files, ours against `qemu-img info`: real ones of each format, and the same with changes.
+ */
 
 const QEMU_TIMEOUT_MS = 60_000;
 /** A table that a changed header counts is as large as the header says. */
@@ -151,7 +153,9 @@ export async function judgeImage(bytes: Buffer, folder: string): Promise<ImageJu
   return { kind: 'different', how: `${ours.format} alone, and QEMU opens ${others.join(', ')}` };
 }
 
-/** A disk that begins with LUKS is a disk: it is written as it is. Any file can be opened as raw. */
+/**
+ * A disk that begins with LUKS is a disk: it is written as it is. Any file can be opened as raw.
+ */
 function judgeRaw(kind: string, head: Buffer, probed: ImageInfo | null): ImageJudgement {
   if (head.toString('latin1', 0, 4) === 'LUKS' || probed?.format === 'raw') return { kind: 'same' };
   const theirs = probed?.format ?? 'of a format that it cannot open';
@@ -164,7 +168,9 @@ interface ImageInfo {
   readonly 'format-specific'?: {
     readonly data?: {
       readonly 'data-file'?: string;
-      /** There is one: of an image without the feature only the name is told, and nothing opened. */
+      /**
+       * There is one: of an image without the feature only the name is told, and nothing opened.
+       */
       readonly 'data-file-raw'?: boolean;
       readonly extents?: readonly { readonly filename: string }[];
     };

@@ -30,8 +30,8 @@ const MAX_SAID_BYTES = 256 * 1024 * 1024;
 /** A complaint, or that a parent directory was missing, which has no owner in its line. */
 const NO_ENTRY = /^(tar: |d\S+ +Creating directory: )/;
 /**
- * Each archive becomes a root's content, with that root as tar's own. tar quotes what is no text, so
- * that a NUL is never its own.
+ * Each archive becomes a root's content, with that root as tar's own. tar quotes what is no text,
+ * so that a NUL is never its own.
  */
 const UNPACK_EACH = String.raw`ulimit -v 262144
 cd "$1" || exit 1

@@ -40,7 +40,9 @@ echo "peer-hundredths $(($(now) - from))" >&2
 umount /mnt/t
 exec ./untrusted/explode`;
 
-/** An ISO is opened in an appliance: our script and the agent against bsdtar in the same machine. */
+/**
+ * An ISO is opened in an appliance: our script and the agent against bsdtar in the same machine.
+ */
 export async function measure(report: Report): Promise<void> {
   const bsdtar = await unpackProgram('bsdtar', BSDTAR, 'usr/bin/bsdtar');
   if (bsdtar === null) return;

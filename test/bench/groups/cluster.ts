@@ -30,7 +30,9 @@ const ANSWER_TIMEOUT_MS = 60_000;
 const SETTLED_MS = 10_000;
 const OTHERS = join(import.meta.dirname, '../support/others-process.ts');
 
-/** Two real nodes with one real Redis between them. What is asked for is what the commands ask for. */
+/**
+ * Two real nodes with one real Redis between them. What is asked for is what the commands ask for.
+ */
 export async function measure(report: Report): Promise<void> {
   const redis = await startRedis();
   const labs = await Promise.all([createLab('gnt-bench1'), createLab('gnt-bench2')]);

@@ -25,8 +25,8 @@ const ROUNDS_BEHIND = 5;
 const LAST_ADDRESS = '169.254.254.255';
 
 /**
- * How long it takes to put a new instance into a store that has many: the embedded one, and a sealed
- * Redis that has synced each commit before it answers.
+ * How long it takes to put a new instance into a store that has many: the embedded one, and a
+ * sealed Redis that has synced each commit before it answers.
  */
 export async function measure(report: Report): Promise<void> {
   const directory = await mkdtemp(join(tmpdir(), 'gnt-bench-create-'));

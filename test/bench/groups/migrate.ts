@@ -38,10 +38,10 @@ interface Round {
 type Mover = () => Promise<number>;
 
 /**
- * A guest that counts over HTTP moves with its disk: by `gnt-instance migrate` between two nodes, and
- * between two bare QEMUs of the same words, on one bridge, with the same parameters; in turns. It is
- * asked for the longest wait between two of its numbers. An emulated guest of ours stands still while
- * its memory is sent, so that the bare one is moved so too.
+ * A guest that counts over HTTP moves with its disk: by `gnt-instance migrate` between two nodes,
+ * and between two bare QEMUs of the same words, on one bridge, with the same parameters; in turns.
+ * It is asked for the longest wait between two of its numbers. An emulated guest of ours stands
+ * still while its memory is sent, so that the bare one is moved so too.
  */
 export async function measure(report: Report): Promise<void> {
   await using stack = new AsyncDisposableStack();

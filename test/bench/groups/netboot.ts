@@ -7,10 +7,10 @@ import { median, type Report } from '../support/measurement.ts';
 import { startPeers } from '../support/peer-servers.ts';
 
 /**
- * A machine boots by the ROM of QEMU's NIC: how soon it asks for its script, and how fast kernel and
- * initrd come, from metad through the content socket and from nginx on the same TAP in turn. All
- * times are those of metad's log, from inside of one boot. Before it templates are rendered, after
- * it sixteen guests boot at once.
+ * A machine boots by the ROM of QEMU's NIC: how soon it asks for its script, and how fast kernel
+ * and initrd come, from metad through the content socket and from nginx on the same TAP in turn.
+ * All times are those of metad's log, from inside of one boot. Before it templates are rendered,
+ * after it sixteen guests boot at once.
  */
 const BYTES = 45 * 1024 * 1024;
 /** Each of metad and of nginx; whoever is first in a round is second in the next one. */

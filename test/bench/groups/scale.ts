@@ -14,7 +14,9 @@ import { benchRecord } from '../support/cluster-records.ts';
 import type { Report } from '../support/measurement.ts';
 import { watchServer, type ServerWatch } from '../support/server-work.ts';
 
-/** More than one cluster can have, whose channel has 65,023 addresses: the last ones share theirs. */
+/**
+ * More than one cluster can have, whose channel has 65,023 addresses: the last ones share theirs.
+ */
 const INSTANCES_COUNT = 100_000;
 const NODES_COUNT = 1000;
 const nodeOf = (index: number): string => `node${index % NODES_COUNT}.example.com`;

@@ -6,8 +6,8 @@ import { performance } from 'node:perf_hooks';
  * Somebody else who asks a node, one question after the other, for what costs nothing: `node
  * others-process.ts SOCKET PID`, until its standard input ends. What each answer took, and for how
  * long of it the node's main thread worked, which other programs on a busy machine do not change,
- * comes as JSON then, in ms, behind a blank as soon as it asks. A process of its own: whoever reads a
- * long list is busy with it.
+ * comes as JSON then, in ms, behind a blank as soon as it asks. A process of its own: whoever reads
+ * a long list is busy with it.
  */
 const [socketPath = '', pid = ''] = process.argv.slice(2);
 const waits: { readonly ms: number; readonly workMs: number }[] = [];
@@ -19,7 +19,10 @@ process.stdout.write(' ');
 while (!isOver) waits.push(await askNothing());
 process.stdout.write(JSON.stringify(waits));
 
-/** Of the node's main thread until now. The kernel counts late, unless the whole process is asked for. */
+/**
+ * Of the node's main thread until now. The kernel counts late, unless the whole process is asked
+ * for.
+ */
 function readWorkMs(): number {
   readFileSync(`/proc/${pid}/stat`);
   const [workNs] = readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ');

@@ -35,7 +35,10 @@ export interface WiredHost {
   setWire(state: Partial<WireState>): void;
 }
 
-/** Of the host, like its network: what is mounted and which namespaces have names. It waits to be ended. */
+/**
+ * Of the host, like its network: what is mounted and which namespaces have names. It waits to be
+ * ended.
+ */
 const HOLD = [
   'mount -t sysfs sysfs /sys',
   'mount -t tmpfs -o mode=755 tmpfs /run',

@@ -15,8 +15,8 @@ const EVERY_FRAME = ['protocol', 'all', 'u32', 'match', 'u32', '0', '0', 'action
 
 /**
  * A guest in two parts. Its machine is QEMU with 512 bytes of a system, by which the node sees it
- * reset and go off; its network and its agent are a namespace of this host, whose frames come and go
- * on the machine's own TAP. What its system is told, its machine does.
+ * reset and go off; its network and its agent are a namespace of this host, whose frames come and
+ * go on the machine's own TAP. What its system is told, its machine does.
  */
 export class AgentGuest implements AsyncDisposable {
   readonly #lab: Lab;

@@ -1,6 +1,6 @@
 /**
- * An installer of a few instructions on a bootable cdrom (El Torito, no emulation): it writes a text
- * to the first sector of the first disk, and powers off. Nothing has to boot but the firmware.
+ * An installer of a few instructions on a bootable cdrom (El Torito, no emulation): it writes a
+ * text to the first sector of the first disk, and powers off. Nothing has to boot but the firmware.
  */
 const SECTOR = 2048;
 const CATALOG_AT = 19;

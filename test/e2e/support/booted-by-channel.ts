@@ -18,7 +18,9 @@ const DEADLINE_MS = 300_000;
 /** There is no event for a line in a file. */
 const POLL_MS = 200;
 
-/** Of an instance that is told by the installer's answers that it got there, and installs nothing. */
+/**
+ * Of an instance that is told by the installer's answers that it got there, and installs nothing.
+ */
 export const REHEARSAL = [
   ...['-B', 'memory=1024', '-C', 'yes', '--no-start', '--install-timeout', '1500'],
   ...['--bootenv', 'debian-12-install', '-O', 'debian-preseed=debian-12-rehearsal.tmpl'],

@@ -4,7 +4,10 @@ import type { Lab } from '../../../scripts/demo/lab.ts';
 
 const SCRIPTS = ['create', 'import', 'export', 'rename', 'verify'] as const;
 
-/** An OS definition whose scripts run on the host, when it is trusted; what is not said does nothing. */
+/**
+ * An OS definition whose scripts run on the host, when it is trusted; what is not said does
+ * nothing.
+ */
 export async function addHostOs(
   lab: Lab,
   name: string,

@@ -10,10 +10,10 @@ const MKE2FS_TIMEOUT_MS = 5 * 60_000;
 export const NEWER_DISK_BYTES = GIB;
 
 /**
- * QEMU 7.2's emulation and kernels this new: Debian 13's once ended in a double fault in cmpxchg16b,
- * and is booted without that instruction; each of the two once stood still without a word, which
- * thirty more boots did not show again. So the kernel speaks (without `quiet`), and who asks for a
- * report gives a guest that says nothing a second machine.
+ * QEMU 7.2's emulation and kernels this new: Debian 13's once ended in a double fault in
+ * cmpxchg16b, and is booted without that instruction; each of the two once stood still without a
+ * word, which thirty more boots did not show again. So the kernel speaks (without `quiet`), and who
+ * asks for a report gives a guest that says nothing a second machine.
  */
 const MORE_ARGUMENTS: Readonly<Record<NewerRelease, string>> = {
   trixie: ' clearcpuid=cx16',

@@ -7,7 +7,9 @@ import type { Lab, ProgramName } from '../../../scripts/demo/lab.ts';
 const COMMAND_TIMEOUT_MS = 60_000;
 
 interface Transcript {
-  /** A line `$ COMMAND`, what it prints, and `[STATUS]`; what is before the first is told to people. */
+  /**
+   * A line `$ COMMAND`, what it prints, and `[STATUS]`; what is before the first is told to people.
+   */
   readonly file: string;
   /** To be written anew, and read before it is kept. */
   readonly isRenewed: boolean;

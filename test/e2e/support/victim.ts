@@ -98,7 +98,9 @@ export async function createVictim(prefix: string) {
     assert.fail(`the installation never came to ${stage}`);
   };
 
-  /** Cancels what runs and removes the instance: a failed assertion must not fail what comes next. */
+  /**
+   * Cancels what runs and removes the instance: a failed assertion must not fail what comes next.
+   */
   const clear = async (): Promise<void> => {
     const { stdout } = await lab.run('gnt-job', ['list', '--json']);
     for (const { id, status } of jobRecord.array().parse(JSON.parse(stdout || '[]'))) {

@@ -32,8 +32,8 @@ const MIN_SHARE_OF_OK = 0.2;
 const MIN_ANSWERS = 1000;
 
 /**
- * The guests' HTTP server, some requests pipelined on each connection: whatever comes, the answers are of a known kind, no more than
- * the requests, and all of them when the requests are right.
+ * The guests' HTTP server, some requests pipelined on each connection: whatever comes, the answers
+ * are of a known kind, no more than the requests, and all of them when the requests are right.
  */
 export function httpTarget(
   wrap: (handler: GuestHandler) => GuestHandler = (handler) => handler,
@@ -89,7 +89,8 @@ class HttpOracle {
     });
     const view = parseView(exampleView({ limits: LIMITS }));
     const guests = new GuestServer(wrap(handler), metrics);
-    // An instance for each connection: one that is kept out for what it did is not in the way of the others.
+    // An instance for each connection: one that is kept out for what it did is not in the way of
+    // the others.
     const server = createServer({ allowHalfOpen: true }, (socket) =>
       guests.accept(new Instance(view, systemClock), socket, true),
     );

@@ -11,7 +11,10 @@ const END_MARK_BYTES = 1024;
 /** Lengths of chunks: of whole archives, of blocks, and of none of both. */
 const CHUNKS = [1 << 20, 512, 77];
 
-/** Packages: refused, or let through byte for byte, the same however they are cut. What GNU tar makes of them is judged beside it. */
+/**
+ * Packages: refused, or let through byte for byte, the same however they are cut. What GNU tar
+ * makes of them is judged beside it.
+ */
 export function tarTarget(createGate: () => Gate = () => new TarGate()): Target {
   return { name: 'tar', generate, open: () => openPure((input) => check(input, createGate)) };
 }

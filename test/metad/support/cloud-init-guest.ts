@@ -103,7 +103,9 @@ export class CloudInitGuest implements AsyncDisposable {
     return { result: v1 };
   }
 
-  /** Of a guest that has booted: how long its cloud-init takes for so many empty per-boot scripts. */
+  /**
+   * Of a guest that has booted: how long its cloud-init takes for so many empty per-boot scripts.
+   */
   async timePerBoot(scripts: number): Promise<number> {
     for (let at = 0; at < scripts; at += 1)
       await this.#tree.write(`var/lib/cloud/scripts/per-boot/${at + 10}-empty`, '#!/bin/sh\n:\n');
@@ -181,7 +183,8 @@ until [ -S /run/cloud-init/share/final.sock ]; do sleep 0.1; done`,
     up: `[ ! -x /usr/libexec/netplan/configure ] || /usr/libexec/netplan/configure
 /usr/lib/systemd/systemd-networkd >/var/log/networkd.log 2>&1 & networkd=$!
 /usr/lib/systemd/systemd-networkd-wait-online --timeout=30`,
-    // What NoCloud says over the network has cloud-init apply the network anew, as it finds it there.
+    // What NoCloud says over the network has cloud-init apply the network anew, as it finds it
+    // there.
     upAgain: '/usr/lib/systemd/systemd-networkd-wait-online --timeout=30',
     down: 'kill $networkd $main',
   },

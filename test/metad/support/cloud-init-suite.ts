@@ -65,7 +65,9 @@ function identityOf({ uuid, clusterName }: InstanceView): string {
   return `client_id='${uuid}'\nclient_secret=''\naccount='${clusterName}'\napi_hostname='169.254.169.254'\n`;
 }
 
-/** From the boothook on, which is of the network stage; one of a tenth of a second may go unseen. */
+/**
+ * From the boothook on, which is of the network stage; one of a tenth of a second may go unseen.
+ */
 const TOLD_STAGES = ['init-network', 'modules-config', 'modules-final', 'ready', null];
 function stagesTold(events: readonly MetadEvent['event'][]): readonly (string | null)[] {
   return events.flatMap((event) => {
@@ -139,7 +141,10 @@ export function testCloudInit(release: CloudInitRelease): void {
       assert.equal(found, view.metadata['role'], role.join('.'));
     }
 
-    /** The host hears of each stage, that the guest is up, and what cloud-init's own files say of it. */
+    /**
+     * The host hears of each stage, that the guest is up, and what cloud-init's own files say of
+     * it.
+     */
     async function assertVerdict(): Promise<void> {
       const events = (
         await eventsUntil(lab, 0, (some) => some.some(({ event }) => isEnd(event)))
@@ -185,7 +190,8 @@ export function testCloudInit(release: CloudInitRelease): void {
     }
 
     /**
-     * A reboot, and a boot after a reinstall: the script must have run again exactly after the latter.
+     * A reboot, and a boot after a reinstall: the script must have run again exactly after the
+     * latter.
      */
     async function assertLaterBoots(boot: Boot): Promise<void> {
       await cloudInit.boot(boot);

@@ -58,7 +58,9 @@ wait_address
 ifdown eth0 >/dev/null 2>&1
 `;
 
-/** What asks for an address on the channel in Linux guests of today, by the name of its recording. */
+/**
+ * What asks for an address on the channel in Linux guests of today, by the name of its recording.
+ */
 export const DHCP_CLIENTS: Readonly<Record<string, DhcpClientProgram>> = {
   'networkd-trixie': {
     program: 'systemd-networkd 257 of Debian trixie',

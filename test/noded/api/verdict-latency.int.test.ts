@@ -15,8 +15,8 @@ import { createApiLab } from '../support/api-lab.ts';
 
 /**
  * From the request of a guest to the word on the terminal, by the real metad, node API and command.
- * The measure is the answer to that same request, and the quickest quarter is judged: a timer on the
- * way is in all of them, what else the machine does in some.
+ * The measure is the answer to that same request, and the quickest quarter is judged: a timer on
+ * the way is in all of them, what else the machine does in some.
  */
 const ROUNDS = 40;
 /** About 2 (2.5 ms and 5 ms) on a machine with other work; a timer of 20 ms makes it 9. */

@@ -94,7 +94,9 @@ function exportHurt(content: string, call: string, effect: string): SpawnSyncRet
 const exportUntilKilled = (content: string, call: string, n: number): boolean =>
   exportHurt(content, call, `signal=KILL:when=${n}`).signal === 'SIGKILL';
 
-/** The first rename puts the earlier one aside, the second is the new one's, the third the way back. */
+/**
+ * The first rename puts the earlier one aside, the second is the new one's, the third the way back.
+ */
 for (const when of ['1', '2', '2+']) {
   test(`an export whose renames ${when} find the disk full leaves the earlier one`, async () => {
     await makeExport('earlier');

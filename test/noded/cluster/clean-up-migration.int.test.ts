@@ -12,7 +12,9 @@ import { type MovingWorld, useMovingWorlds } from '../support/moving-worlds.ts';
 const worlds = useMovingWorlds();
 const signal = new AbortController().signal;
 
-/** The job, on the node that has the instance. @returns what it says, and what its machine is told */
+/**
+ * The job, on the node that has the instance. @returns what it says, and what its machine is told
+ */
 async function cleanUp(
   node: MovingNode,
   { source, target, instance }: MovingWorld,

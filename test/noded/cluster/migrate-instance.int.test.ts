@@ -83,7 +83,9 @@ async function migrate(
   return told;
 }
 
-/** The answer to the commit that gives the instance away is lost, and its new node goes on at once. */
+/**
+ * The answer to the commit that gives the instance away is lost, and its new node goes on at once.
+ */
 function losingStore({ target, instance }: MovingWorld): Store {
   const store = worlds.store();
   let isGiven = false;

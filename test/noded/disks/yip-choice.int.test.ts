@@ -46,7 +46,9 @@ function probeFat(disk: Buffer): Found | null {
   return { kind: clusters < 4085 ? 'fat12' : 'fat16', label: findLabel(disk, root, rootEntries) };
 }
 
-/** It looks for the mark of an information sector, whose number FAT32 has where others have text. */
+/**
+ * It looks for the mark of an information sector, whose number FAT32 has where others have text.
+ */
 function isFat32(disk: Buffer): boolean {
   const at = disk.readUInt16LE(48) * disk.readUInt16LE(11);
   return at + 512 <= disk.length && disk.subarray(at, at + 4).toString('latin1') === 'RRaA';

@@ -6,7 +6,8 @@
 const INSTRUCTIONS = [
   // cli; %ds = %ss = 0; %sp = 0x7c00; sti; cld; %es = 0x1000; say u; %ebx = 64
   'fa 31c0 8ed8 8ed0 bc007c fb fc b80010 8ec0 b075 e83d00 66bb40000000',
-  // next: the buffer is %ebx, 8192 times; so is the packet's sector; write it (int 0x13, %ah = 0x43)
+  // next: the buffer is %ebx, 8192 times; so is the packet's sector; write it (int 0x13, %ah =
+  // 0x43)
   '31ff 6689d8 b90020 66f3ab 66891e6c7c b443 b000 b280 be647c cd13',
   // carry -> say E and stop; say a dot; %ebx += 64, below the limit -> next; say D; stop: hlt
   'b045 7212 b02e e81300 6683c340 663b1e747c 72d1 b044 e80300 f4 ebfd',

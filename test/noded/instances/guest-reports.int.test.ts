@@ -47,8 +47,8 @@ async function createLab(t: TestContext) {
   const load = async () => (await instances.findByUuid(uuid)) ?? assert.fail('no record');
   const started = new WeakSet<FakeMachine>();
   /**
-   * What a daemon has of one machine, and of what it hears of its guest. The first one for a machine
-   * started that, the others adopt it.
+   * What a daemon has of one machine, and of what it hears of its guest. The first one for a
+   * machine started that, the others adopt it.
    */
   const startDaemon = (
     machine: FakeMachine,

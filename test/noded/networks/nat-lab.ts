@@ -41,7 +41,9 @@ except OSError as e:
   return !['no', 'failed'].includes(python(namespace, script));
 }
 
-/** Python that sends `p` by UDP from port 68 to 67, in two IP packets of which the first is short. */
+/**
+ * Python that sends `p` by UDP from port 68 to 67, in two IP packets of which the first is short.
+ */
 export function sendInFragments(from: string, to: string): string {
   return `import struct
 u = struct.pack("!HHHH", 68, 67, 8 + len(p), 0) + p
@@ -62,7 +64,9 @@ print(len(held))`;
   return Number(python(namespace, script));
 }
 
-/** Asks for its name as fast as it is told, until it is told nothing. @returns how often it was told */
+/**
+ * Asks for its name as fast as it is told, until it is told nothing. @returns how often it was told
+ */
 export function askOften(namespace: string, count: number): number {
   const script = `import socket
 q = bytes.fromhex("000101000001000000000000") + bytes([6]) + b"greedy" + bytes([7]) + b"example" + bytes([3]) + b"com" + bytes([0, 0, 1, 0, 1])
@@ -144,7 +148,10 @@ export function removeGuest({ namespace, device }: TestGuest): void {
   while (existsSync(`/sys/class/net/${device}`));
 }
 
-/** A real DHCP client. @returns what it was told, as its script's environment; null without an answer */
+/**
+ * A real DHCP client.
+ * @returns what it was told, as its script's environment; null without an answer
+ */
 export function askByDhcp(namespace: string, dir: string): Record<string, string> | null {
   const script = join(dir, 'udhcpc.sh');
   const told = join(dir, `told-${namespace}`);

@@ -28,7 +28,9 @@ const begun = {
   ...{ stage: null, error: null, stages: [], logFile: null },
 } satisfies InstanceRecord['install'];
 
-/** Whoever is asked for anything else fails: nothing of the node may be touched by what is refused. */
+/**
+ * Whoever is asked for anything else fails: nothing of the node may be touched by what is refused.
+ */
 function dependenciesOf(
   instance: InstanceRecord,
   machine?: { readonly halt: { readonly reason: string } | null },

@@ -14,7 +14,9 @@ import { createLabBootViews } from './lab-boot-views.ts';
 import { createLabLifecycles } from './lab-lifecycles.ts';
 import { noBoots } from './no-boots.ts';
 
-/** What keeps and starts a node's machines, over machines, a network and a metad that are played. */
+/**
+ * What keeps and starts a node's machines, over machines, a network and a metad that are played.
+ */
 export function createFakeGuests({
   clusters,
   instances,

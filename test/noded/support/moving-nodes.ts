@@ -83,7 +83,9 @@ class Life {
   }
 }
 
-/** Nodes with folders of their own over one real, sealed Redis; daemons are started and killed here. */
+/**
+ * Nodes with folders of their own over one real, sealed Redis; daemons are started and killed here.
+ */
 export class MovingNodes implements AsyncDisposable {
   readonly redis: RedisServer;
   readonly directory: string;

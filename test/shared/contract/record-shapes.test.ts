@@ -13,8 +13,8 @@ import { STORE_SCHEMA } from '#shared/store/encode.ts';
 
 /**
  * What records have, by the store's version. A program takes out of a record what it does not know
- * at its first change, so that one which does not know all of it has to be refused the store: by the
- * version, and by nothing else.
+ * at its first change, so that one which does not know all of it has to be refused the store: by
+ * the version, and by nothing else.
  */
 const SHAPES = join(import.meta.dirname, '../../../fixtures/upgrade/records.json');
 const RECORDS = {

@@ -16,7 +16,9 @@ import {
   type Value,
 } from '../values.ts';
 
-/** What text/template itself has; `and` and `or` are the evaluator's, which may leave arguments out. */
+/**
+ * What text/template itself has; `and` and `or` are the evaluator's, which may leave arguments out.
+ */
 export const builtins: Readonly<Record<string, GoFunction>> = {
   not: fixed(['any'], (_call, value) => !isTrue(value)),
   len: fixed(['any'], (_call, value) => lengthOf(value)),

@@ -213,7 +213,10 @@ function cleanPath(path: string): string {
   return clean.length > 1 && clean.endsWith('/') ? clean.slice(0, -1) : clean;
 }
 
-/** Runs of one kind: small letters with a capital before them, capitals, digits, and what is between. */
+/**
+ * Runs of one kind: small letters with a capital before them, capitals, digits, and what is
+ * between.
+ */
 const RUNS =
   /\p{Lu}?\p{Ll}+|\p{Lu}(?:(?!\p{Lu}\p{Ll})\p{Lu})*|\d+|[\s_-]|(?:(?![_-])\p{P})+|[^\p{L}\d\s\p{P}]+|[^]/gu;
 const kindOfRun = (run: string | undefined): 'none' | 'small' | 'number' | 'word' => {

@@ -38,7 +38,9 @@ test(
   },
 );
 
-/** Mounts in a mount namespace of its own, and runs a script there; ends with the error's message. */
+/**
+ * Mounts in a mount namespace of its own, and runs a script there; ends with the error's message.
+ */
 function mountAndRun(script: string, labels: readonly string[]): string {
   const disks = labels.map((label) => fileSystem(join(directory, label), label));
   const program = `

@@ -12,7 +12,10 @@ import { decompress } from '../../../../appliance/agent/image/decompress.ts';
 import { ImageJail } from '../../../../appliance/agent/image/image-jail.ts';
 import { PERL, planConfineCommand } from '../../../../appliance/agent/process/held-namespace.ts';
 
-/** What the kernel says of this process, by the numbers of x86-64: prctl 157, capget 125, statfs 137. */
+/**
+ * What the kernel says of this process, by the numbers of x86-64: prctl 157, capget 125, statfs
+ * 137.
+ */
 const LOOK = String.raw`
 use strict;
 sub bits { my $set = pack('L6', (1) x 6); syscall(125, my $header = pack('LL', 0x20080522, 0), $set); return join ' ', unpack('L6', $set) }

@@ -28,7 +28,8 @@ export interface LoopLvm extends VolumeSystem {
 
 /**
  * LVM on a kernel without a device mapper: its own commands keep the books of the group, on the
- * device, and what would be mapped is a loop device over the same bytes. A volume is one piece there.
+ * device, and what would be mapped is a loop device over the same bytes. A volume is one piece
+ * there.
  */
 export function createLoopLvm(group: string, device: string, program = 'lvm'): LoopLvm {
   const config = `devices { filter=["a|^${device}$|","r|.*|"] } backup { backup=0 archive=0 }`;
