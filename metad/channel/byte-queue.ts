@@ -1,3 +1,4 @@
+import { nextCall } from '#shared/abort/next-call.ts';
 import type { QueueState } from '#shared/contract/guest-handover.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 
@@ -113,17 +114,8 @@ export class ByteQueue {
   }
 
   /** Resolves at the next write, when it is held, or when the signal says so. */
-  async waitForWrite(signal: AbortSignal): Promise<void> {
-    if (signal.aborted) return;
-    await new Promise<void>((resolve) => {
-      const done = (): void => {
-        this.#waiters.delete(done);
-        signal.removeEventListener('abort', done);
-        resolve();
-      };
-      this.#waiters.add(done);
-      signal.addEventListener('abort', done);
-    });
+  waitForWrite(signal: AbortSignal): Promise<void> {
+    return nextCall(this.#waiters, signal);
   }
 
   #wake(): void {

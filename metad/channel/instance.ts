@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import { nextCall } from '#shared/abort/next-call.ts';
 import type { Clock } from '#shared/clock/clock.ts';
 import type { GuestState } from '#shared/contract/guest-handover.ts';
 import type { InstallReport } from '#shared/contract/install-event.ts';
@@ -339,17 +340,8 @@ export class Instance {
   /**
    * Resolves when anything that the instance reads may have changed, or when the signal says so.
    */
-  async waitForChange(signal: AbortSignal): Promise<void> {
-    if (signal.aborted) return;
-    await new Promise<void>((resolve) => {
-      const done = (): void => {
-        this.offChange(done);
-        signal.removeEventListener('abort', done);
-        resolve();
-      };
-      this.onChange(done);
-      signal.addEventListener('abort', done);
-    });
+  waitForChange(signal: AbortSignal): Promise<void> {
+    return nextCall((this.#changeListeners ??= new Set()), signal);
   }
 
   /** Calls whenever anything that the instance reads may have changed, until `offChange`. */

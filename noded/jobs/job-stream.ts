@@ -1,3 +1,4 @@
+import { nextCall } from '#shared/abort/next-call.ts';
 import type { JobEvent, JobRecord } from '#shared/contract/job.ts';
 import { EventBuffer } from './event-buffer.ts';
 
@@ -31,21 +32,17 @@ export class JobStream {
   async *watch(signal: AbortSignal): AsyncGenerator<JobEvent> {
     const pending = new EventBuffer();
     for (const event of this.#events.list()) pending.push(event);
-    let wake: () => void = () => undefined;
+    const waiting = new Set<() => void>();
     const watcher = (event: JobEvent): void => {
       pending.push(event);
-      wake();
+      for (const wake of waiting) wake();
     };
-    const onAbort = (): void => wake();
     this.#watchers.add(watcher);
-    signal.addEventListener('abort', onAbort);
     try {
       while (!signal.aborted) {
         const event = pending.shift();
         if (event === undefined) {
-          await new Promise<void>((resolve) => {
-            wake = resolve;
-          });
+          await nextCall(waiting, signal);
           continue;
         }
         yield event;
@@ -53,7 +50,6 @@ export class JobStream {
       }
     } finally {
       this.#watchers.delete(watcher);
-      signal.removeEventListener('abort', onAbort);
     }
   }
 }

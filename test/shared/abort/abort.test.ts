@@ -4,6 +4,7 @@ import { mock, test } from 'node:test';
 import { abortable, orAborted } from '#shared/abort/abortable.ts';
 import { setAlarm } from '#shared/abort/alarm.ts';
 import { startDeadline } from '#shared/abort/deadline.ts';
+import { WakeCalls } from '#shared/abort/wake-calls.ts';
 
 const DAY_MS = 24 * 3600 * 1000;
 
@@ -80,4 +81,15 @@ test('a wait that ended holds no listener on the signal, which may live as long 
     message: 'failed',
   });
   assert.deepEqual(getEventListeners(signal, 'abort'), []);
+});
+
+test('who waits again as soon as it is woken beside another is woken again', async () => {
+  const calls = new WakeCalls();
+  const { signal } = new AbortController();
+  const again = calls.next('a', signal).then(() => calls.next('a', signal));
+  const other = calls.next('a', signal);
+  calls.wake('a');
+  await other;
+  calls.wake('a');
+  await again;
 });
