@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { closeSync, rmSync } from 'node:fs';
+import { bindWithMode } from '#shared/socket/listen-unix.ts';
 import { receiveDescriptor } from '#shared/sys/descriptors.ts';
 import { openUnixDatagrams } from '#shared/sys/unix-sockets.ts';
 
 /** rw------- */
-const SOCKET_MASK = 0o177;
+const SOCKET_MODE = 0o600;
 /** A name, and what shows that one is too long. */
 const MAX_NAME_BYTES = 64;
 
@@ -93,10 +94,5 @@ export class HandedFiles implements Disposable {
 /** One that is left there is of a process before this one: whoever answers next to it is alone. */
 function listen(path: string): number {
   rmSync(path, { force: true });
-  const mask = process.umask(SOCKET_MASK);
-  try {
-    return openUnixDatagrams(path);
-  } finally {
-    process.umask(mask);
-  }
+  return bindWithMode(SOCKET_MODE, () => openUnixDatagrams(path));
 }

@@ -16,11 +16,23 @@ export interface UnixSocketOptions {
 const ALL_PERMISSIONS = 0o777;
 
 /**
+ * Binds a socket whose file gets this mode.
+ * @param bind is synchronous, so that the process' mask covers it alone
+ */
+export function bindWithMode<T>(mode: number, bind: () => T): T {
+  const mask = process.umask(ALL_PERMISSIONS & ~mode);
+  try {
+    return bind();
+  } finally {
+    process.umask(mask);
+  }
+}
+
+/**
  * Listens on a unix socket, at a path where there is nothing.
  *
- * Binding is synchronous, so that the mask covers it alone. Mode and owner are not changed by name
- * afterwards: in a folder that belongs to somebody else they could be led elsewhere by a link,
- * which `lchown` does not follow.
+ * Mode and owner are not changed by name afterwards: in a folder that belongs to somebody else they
+ * could be led elsewhere by a link, which `lchown` does not follow.
  */
 export async function listenOnUnixSocket(
   server: Server,
@@ -28,12 +40,7 @@ export async function listenOnUnixSocket(
   { mode, gid, backlog }: UnixSocketOptions,
 ): Promise<void> {
   const listening = once(server, 'listening');
-  const mask = process.umask(ALL_PERMISSIONS & ~mode);
-  try {
-    server.listen(backlog === undefined ? { path } : { path, backlog });
-  } finally {
-    process.umask(mask);
-  }
+  bindWithMode(mode, () => server.listen(backlog === undefined ? { path } : { path, backlog }));
   try {
     if (gid !== undefined && server.listening) lchownSync(path, 0, gid);
   } finally {
