@@ -15,8 +15,6 @@ export const REQUEST_TIMEOUT_MS = 30_000;
 export const KEEP_ALIVE_TIMEOUT_MS = 60_000;
 /** How often the two timeouts above are looked at. */
 export const TIMEOUT_CHECK_INTERVAL_MS = 1_000;
-/** Body of one POST to the `write` queue. */
-export const MAX_WRITE_BYTES = 64 * 1024;
 /** Bytes waiting in one direction of one instance's channel. */
 export const MAX_QUEUE_BYTES = MIB;
 /** Longest `?wait=` of a queue's reader, in seconds. */

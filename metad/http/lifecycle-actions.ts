@@ -6,6 +6,7 @@ import {
   MAX_LIFECYCLE_OUTPUT_BYTES,
   MAX_OUTPUT_TEXT_LENGTH,
 } from '#shared/contract/lifecycle.ts';
+import { OFFSET_HEADER } from '#shared/contract/metad-control.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
 import type { EntryOutput, OutputPiece } from '../channel/entry-output.ts';
 import type { EventLog } from '../channel/event-log.ts';
@@ -98,6 +99,6 @@ export async function lifecycleOutput(exchange: Exchange, events: EventLog): Pro
     const output = lifecycle.outputOf(entry.data);
     if (!output) return sendText(response, 409, `entry: ${entry.data} does not run`);
     tell(exchange, events, lifecycle, output, (mask) => output.push(offset, body, mask));
-    return acknowledge(exchange, events, ['X-Gnt-Offset', String(output.end)]);
+    return acknowledge(exchange, events, [OFFSET_HEADER, String(output.end)]);
   });
 }

@@ -1,17 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { MAX_MESSAGE_BYTES } from '#shared/contract/channel-message.ts';
+import { OFFSET_HEADER } from '#shared/contract/metad-control.ts';
 import type { ByteQueue, QueueSlice } from '../channel/byte-queue.ts';
 import { etagOf } from '../dialects/tree.ts';
-import {
-  MAX_QUEUE_BYTES,
-  MAX_READ_WAIT_S,
-  MAX_WRITE_BYTES,
-  RETRY_AFTER_S,
-} from '../config/limits.ts';
+import { MAX_QUEUE_BYTES, MAX_READ_WAIT_S, RETRY_AFTER_S } from '../config/limits.ts';
 import { queryInteger, waitingSignal } from './exchange.ts';
 import { readBody } from './request-body.ts';
 import { sendEmpty, sendText } from './reply.ts';
 
-const OFFSET_HEADER = 'X-Gnt-Offset';
 const NOTHING = Buffer.alloc(0);
 
 /**
@@ -96,10 +92,10 @@ export async function serveQueueWrite(
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<number> {
-  const body = await readBody(request, MAX_WRITE_BYTES);
+  const body = await readBody(request, MAX_MESSAGE_BYTES);
   if (body.kind === 'aborted') return 0;
   if (body.kind === 'too-large') {
-    sendText(response, 413, `at most ${MAX_WRITE_BYTES} bytes can be written at once`);
+    sendText(response, 413, `at most ${MAX_MESSAGE_BYTES} bytes can be written at once`);
     return 0;
   }
   if (!queue.push(body.bytes)) {

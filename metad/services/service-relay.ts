@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import type { Clock } from '#shared/clock/clock.ts';
+import { SOURCE_PORT_HEADER } from '#shared/contract/metad-control.ts';
 import type { ViewService } from '#shared/contract/view.ts';
 import { messageOf } from '#shared/errors/app-error.ts';
 import { upgradeOverSocket } from '#shared/socket/http-request.ts';
@@ -52,7 +53,7 @@ export function createServiceRelay(
     const asked = upgradeOverSocket({
       on: options.socketPath,
       path: `/v1/instances/${instance.view.uuid}/services/${service.name}`,
-      headers: { host: 'noded', 'x-gnt-source-port': String(socket.remotePort ?? 0) },
+      headers: { host: 'noded', [SOURCE_PORT_HEADER]: String(socket.remotePort ?? 0) },
       idleTimeoutMs: OPEN_TIMEOUT_MS,
       signal: gone.signal,
     });

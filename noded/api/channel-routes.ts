@@ -1,7 +1,9 @@
 import { connect } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { z } from 'zod';
+import { MAX_MESSAGE_BYTES } from '#shared/contract/channel-message.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
+import { OFFSET_HEADER } from '#shared/contract/metad-control.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { KeptMachine, MachineKeeper } from '../instances/machine-keeper.ts';
 import type { MetadCalls } from '../metad-link/metad-client.ts';
@@ -10,8 +12,6 @@ import { flag, route, wholeNumber, type AnyApiRoute, type StreamRoute } from './
 
 /** Longest wait for bytes of the channel that one request may ask for, in seconds. */
 const MAX_WAIT_S = 60;
-/** One message of the channel; contract's limit of a guest's write too. */
-const MAX_MESSAGE_BYTES = 64 * 1024;
 const MAX_PORT = 65_535;
 const BYTES = 'application/octet-stream';
 
@@ -58,8 +58,7 @@ export function channelRoutes(dependencies: ChannelRoutesDependencies): readonly
     route({
       method: 'GET',
       path: '/v1/instances/{name}/queue',
-      summary:
-        'Takes the bytes that the guest wrote; the header X-Gnt-Offset tells the next offset',
+      summary: `Takes the bytes that the guest wrote; the header ${OFFSET_HEADER} tells the next offset`,
       query: z.object({
         wait: wholeNumber('seconds to wait for bytes', MAX_WAIT_S),
         offset: wholeNumber(
@@ -76,7 +75,7 @@ export function channelRoutes(dependencies: ChannelRoutesDependencies): readonly
           waitS,
         });
         if (read === null) return { status: 204 };
-        const headers = { 'X-Gnt-Offset': String(read.nextOffset) };
+        const headers = { [OFFSET_HEADER]: String(read.nextOffset) };
         return { status: 200, headers, body: read.bytes };
       },
     }),

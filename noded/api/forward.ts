@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Context, Next } from 'koa';
 import { BUILD_HEADER } from '#shared/build/build-id.ts';
+import { OFFSET_HEADER } from '#shared/contract/metad-control.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
 import { requestPeer, type Peers } from '../peers/ask-peer.ts';
@@ -20,7 +21,7 @@ const OF_INSTANCE = /^\/v1\/instances\/([a-z0-9.-]+)\/./;
 const KEPT_HEADERS = [
   'content-type',
   'content-length',
-  'x-gnt-offset',
+  OFFSET_HEADER.toLowerCase(),
   'retry-after',
   BUILD_HEADER,
 ];

@@ -1,7 +1,8 @@
 import { Duplex } from 'node:stream';
 import { z } from 'zod';
+import { MAX_MESSAGE_BYTES } from '#shared/contract/channel-message.ts';
 import { guestState, type GuestState } from '#shared/contract/guest-handover.ts';
-import { type MetadStatus, metadStatus } from '#shared/contract/metad-control.ts';
+import { type MetadStatus, metadStatus, OFFSET_HEADER } from '#shared/contract/metad-control.ts';
 import type { InstanceView } from '#shared/contract/view.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
@@ -114,7 +115,8 @@ export function createMetadCalls(channel: ControlChannel): MetadCalls {
       });
       if (answer.status === 204) return null;
       if (answer.status !== 200) throw failed(answer, uuid, 'the queue');
-      return { bytes: answer.body, nextOffset: Number(answer.headers['x-gnt-offset'] ?? 0) };
+      const nextOffset = Number(answer.headers[OFFSET_HEADER.toLowerCase()] ?? 0);
+      return { bytes: answer.body, nextOffset };
     },
     async writeQueue(uuid, bytes) {
       const answer = await channel.ask({
@@ -232,7 +234,10 @@ function notFound(uuid: string): AppError {
 function channelFull(answer: ControlAnswer, sizeBytes: number): AppError {
   const [message, hint] =
     answer.status === 413
-      ? [`${sizeBytes} bytes are too many for one message`, 'send at most 65536 bytes at a time']
+      ? [
+          `${sizeBytes} bytes are too many for one message`,
+          `send at most ${MAX_MESSAGE_BYTES} bytes at a time`,
+        ]
       : ["the instance's queue is full", 'wait until the guest has read what is there'];
   const retryAfter = answer.headers['retry-after'] ?? null;
   return new AppError('CHANNEL_FULL', message, {

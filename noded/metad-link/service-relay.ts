@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { InstanceSlots } from '#shared/bounds/instance-slots.ts';
+import { SOURCE_PORT_HEADER } from '#shared/contract/metad-control.ts';
 import { uuid as uuidType } from '#shared/contract/primitives.ts';
 import { messageOf } from '#shared/errors/app-error.ts';
 import { joinStreams } from '#shared/stream/join-streams.ts';
@@ -91,7 +92,7 @@ function join(
     service.destroy();
     return;
   }
-  const sourcePort = Number(request.headers['x-gnt-source-port']);
+  const sourcePort = Number(request.headers[SOURCE_PORT_HEADER]);
   const isPort = Number.isInteger(sourcePort) && sourcePort >= 0 && sourcePort <= 65_535;
   service.write(proxyHeader(target.instance, isPort ? sourcePort : 0, target.port));
   if (head.length > 0) service.write(head);

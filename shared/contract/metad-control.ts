@@ -38,7 +38,7 @@ export const TAKES_FILE_HEADER = 'x-gnt-takes-file';
  */
 export const HANDED_FILE_HEADER = 'x-gnt-file';
 /** Of a queue's bytes, to guest and host: the offset that follows them. */
-export const OFFSET_HEADER = 'x-gnt-offset';
+export const OFFSET_HEADER = 'X-Gnt-Offset';
 /** metad → noded, of a connection to an exposed service: the guest's port. */
 export const SOURCE_PORT_HEADER = 'x-gnt-source-port';
 

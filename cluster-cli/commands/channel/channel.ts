@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { MAX_MESSAGE_BYTES } from '#shared/contract/channel-message.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { NodeClient } from '../../client/node-client.ts';
 import type { Context } from '../../terminal/context.ts';
@@ -9,8 +10,6 @@ const OPEN_LIMIT_MS = 300_000;
 const OPEN_RETRY_MS = 500;
 /** Longest time that the daemon keeps one question open. */
 const QUESTION_S = 50;
-/** Bytes that the guest's queue takes at once (contract, section 5). */
-const MAX_MESSAGE_BYTES = 64 * 1024;
 
 /**
  * `gnt-channel read`: waits until the other side wrote something, prints it, and ends.

@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as delay } from 'node:timers/promises';
+import { MAX_MESSAGE_BYTES } from '#shared/contract/channel-message.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { Context } from '../../terminal/context.ts';
 import { CommandFailure } from '../../failures/failure.ts';
@@ -84,9 +85,6 @@ async function relay(context: Context, socket: Socket): Promise<void> {
   socket.destroy();
   stdin.destroy();
 }
-
-/** Bytes that the guest's queue takes at once (contract, section 5). */
-const MAX_MESSAGE_BYTES = 64 * 1024;
 
 /**
  * `gnt-instance send NAME [FILE]`: a file or stdin to the guest's `read`, in pieces of 64 KiB.
