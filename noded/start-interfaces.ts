@@ -77,7 +77,6 @@ export async function startInterfaces(parts: InterfacesParts): Promise<AsyncDisp
     peers === null
       ? { own: alone, served: alone }
       : serveCluster(parts, { sources, own: alone, peers, undo });
-  if (peers !== null) answerPeers(peers, own, logger);
   const forwarding = peers && { peers, instances, owns };
   if (config.rapi !== null) {
     const onAnswered = metrics.rapiAnswered;
@@ -89,6 +88,8 @@ export async function startInterfaces(parts: InterfacesParts): Promise<AsyncDisp
     ...{ ...createApiRoutes(served), forwarding, logger },
   });
   undo.defer(() => api.close());
+  // Nothing of theirs is accepted by a start that fails.
+  if (peers !== null) answerPeers(peers, own, logger);
   const all = undo.move();
   return { [Symbol.asyncDispose]: () => all.disposeAsync() };
 }

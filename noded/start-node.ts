@@ -87,6 +87,11 @@ export async function startNode(
     clock,
     logger,
   });
+  const stopJobs = (): Promise<void> => {
+    records.endWaits();
+    return jobs.stop();
+  };
+  undo.defer(stopJobs);
   const ofMoves = {
     ...{ nodeName, owns: records.owns, instances: records.instances, ...host, clock, logger },
     isTaken: createIsTaken(records.peers),
@@ -161,8 +166,7 @@ export async function startNode(
       // First: what it has not started by now is for the next daemon.
       await autostart[Symbol.asyncDispose]();
       // Whoever watches a job is told of its end before the interfaces close.
-      records.endWaits();
-      await jobs.stop();
+      await stopJobs();
       await all.disposeAsync();
       logger.info('node.stopped');
     },
