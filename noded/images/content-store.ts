@@ -4,6 +4,7 @@ import type { Clock } from '#shared/clock/clock.ts';
 import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
 import { syncPath } from '#shared/files/durable.ts';
 import type { Logger } from '#shared/log/log.ts';
+import { SerialQueue } from '#shared/serial/serial-queue.ts';
 import { type CacheIndex, loadIndex, saveIndex } from './cache-index.ts';
 import {
   contentName,
@@ -46,8 +47,8 @@ export interface HeldContent {
 export class ContentStore {
   readonly #options: ContentStoreOptions;
   readonly #uses = new Map<string, number>();
+  readonly #turns = new SerialQueue<'files'>();
   #opening: Promise<CacheIndex> | undefined;
-  #turn: Promise<void> = Promise.resolve();
 
   constructor(options: ContentStoreOptions) {
     this.#options = options;
@@ -221,8 +222,8 @@ export class ContentStore {
     return { dir, index, isInUse: this.#isInUse, maxBytes, nowMs: clock.now() };
   }
 
-  async close(): Promise<void> {
-    await this.#turn;
+  close(): Promise<void> {
+    return this.#inTurn(() => Promise.resolve());
   }
 
   #evict(): Promise<void> {
@@ -254,12 +255,7 @@ export class ContentStore {
 
   /** One after the other. A failure is its caller's, not the next one's. */
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const done = this.#turn.then(work);
-    this.#turn = done.then(
-      () => undefined,
-      () => undefined,
-    );
-    return done;
+    return this.#turns.run('files', work);
   }
 }
 

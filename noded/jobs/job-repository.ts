@@ -1,4 +1,5 @@
 import { jobRecord, type JobRecord } from '#shared/contract/job.ts';
+import { SerialQueue } from '#shared/serial/serial-queue.ts';
 import { listRecords, parseRecord, type RecordProblems } from '#shared/store/readable-records.ts';
 import { StoreConflict } from '#shared/store/store-conflict.ts';
 import type { Store } from '#shared/store/store.ts';
@@ -24,7 +25,7 @@ export interface JobRepository {
 }
 
 export function createJobRepository(store: Store, problems: RecordProblems): JobRepository {
-  const lastSaves = new Map<number, Promise<unknown>>();
+  const saves = new SerialQueue<number>();
   // Of jobs that have not ended. A write that was given up may still be on its way in a connection
   // that is lost: it expects a revision that is gone by then.
   const revisions = new Map<number, number>();
@@ -53,16 +54,7 @@ export function createJobRepository(store: Store, problems: RecordProblems): Job
 
   return {
     enter,
-    save: async (job) => {
-      const saving = (lastSaves.get(job.id) ?? Promise.resolve()).then(() => save(job));
-      const last = saving.catch(() => undefined);
-      lastSaves.set(job.id, last);
-      try {
-        await saving;
-      } finally {
-        if (lastSaves.get(job.id) === last) lastSaves.delete(job.id);
-      }
-    },
+    save: (job) => saves.run(job.id, () => save(job)),
     load: async (id) => {
       const stored = await store.get(COLLECTION, keyOf(id));
       return stored && parseRecord(jobRecord, COLLECTION, stored);

@@ -1,7 +1,7 @@
-import PQueue from 'p-queue';
 import { SERVICE_IPV4, SERVICE_IPV6 } from '#shared/contract/service-address.ts';
 import { AppError, isAppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
+import { SerialQueue } from '#shared/serial/serial-queue.ts';
 import { closeFd } from '#shared/sys/libc.ts';
 import { inNetworkNamespace, openTap as openTapDevice } from '#shared/sys/network-sockets.ts';
 import {
@@ -105,7 +105,7 @@ class NamespacedChannelNetwork implements ChannelNetwork {
   readonly namespacePath: string;
   readonly #name: string;
   readonly #logger: Logger;
-  readonly #queue = new PQueue({ concurrency: 1 });
+  readonly #queue = new SerialQueue<'network'>();
   readonly #reserved = new Set<string>();
   readonly #withIpv6 = hasIpv6();
   #netlink: RouteNetlink | undefined;
@@ -193,7 +193,7 @@ class NamespacedChannelNetwork implements ChannelNetwork {
   }
 
   async close(): Promise<void> {
-    await this.#queue.add(() => this.#closeNetlink());
+    await this.#queue.run('network', () => this.#closeNetlink());
   }
 
   /**
@@ -286,7 +286,7 @@ class NamespacedChannelNetwork implements ChannelNetwork {
   }
 
   async #exclusively<T>(activity: string, body: () => Promise<T>): Promise<T> {
-    return this.#queue.add(async () => {
+    return this.#queue.run('network', async () => {
       try {
         return await body();
       } catch (error) {

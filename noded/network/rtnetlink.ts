@@ -1,7 +1,7 @@
 import { createRtNetlink, FlagsNew } from 'netlink';
 import type { RtNetlinkSocket } from 'netlink';
-import PQueue from 'p-queue';
 import { messageOf } from '#shared/errors/app-error.ts';
+import { SerialQueue } from '#shared/serial/serial-queue.ts';
 
 /** A kernel under load answers in milliseconds; what takes this long never comes. */
 const REQUEST_TIMEOUT_MS = 5_000;
@@ -33,7 +33,7 @@ class NetlinkError extends Error {
  */
 export class RouteNetlink {
   readonly #socket: RtNetlinkSocket;
-  readonly #queue = new PQueue({ concurrency: 1 });
+  readonly #queue = new SerialQueue<'socket'>();
   #broken: Error | undefined;
   #closed = false;
 
@@ -142,14 +142,14 @@ export class RouteNetlink {
   }
 
   async close(): Promise<void> {
-    await this.#queue.onIdle();
+    await this.#queue.run('socket', () => Promise.resolve());
     if (this.#closed) return;
     this.#closed = true;
     this.#socket.socket.close();
   }
 
   async #request<T>(name: string, send: (options: { timeout: number }) => Promise<T>): Promise<T> {
-    return this.#queue.add(async () => {
+    return this.#queue.run('socket', async () => {
       if (this.#broken) throw new NetlinkError(name, 'EPIPE', this.#broken);
       try {
         return await send({ timeout: REQUEST_TIMEOUT_MS });
