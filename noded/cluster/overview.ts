@@ -30,14 +30,19 @@ import { loadInstanceInfo, type InstanceInfoSources } from '../instances/instanc
 import type { Orphans } from '../instances/orphans.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
 import { runningMachineOf } from '../instances/watch-machines.ts';
-import { askPeer, requestPeer, throwRefusal, type Peers } from '../peers/ask-peer.ts';
+import { askPeer, openAnswer, type Peers } from '../peers/ask-peer.ts';
 import type { IndexedInstance, InstanceIndex } from '../records/instance-index.ts';
 import { beginRemoval, FAILED } from '../records/install-states.ts';
 import type { Outcomes } from '../records/outcomes.ts';
 import type { ListedFlags, NodeRegistry } from '../records/node-registry.ts';
 import { readIndexed, readOne, type IndexedRecords } from '../records/read-indexed.ts';
 import { mergeTold } from './merge-told.ts';
-import { stateAfter, type NodeFacts, type RunningElsewhere } from './running-elsewhere.ts';
+import {
+  ANSWER_TIMEOUT_MS,
+  stateAfter,
+  type NodeFacts,
+  type RunningElsewhere,
+} from './running-elsewhere.ts';
 
 /** What there is and how it is, as an interface tells it. */
 export interface Overview {
@@ -69,8 +74,6 @@ export interface OverviewSources extends InstanceInfoSources {
   readonly listOs: () => Promise<OsInfo[]>;
 }
 
-/** One that says nothing for so long is shown as silent. */
-const ANSWER_TIMEOUT_MS = 3000;
 /** An instance as it is told: sixteen documents' names, keys and parameters. */
 const MAX_LINE_CHARACTERS = 4 * MIB;
 
@@ -283,11 +286,8 @@ function summarizeTold(instance: IndexedInstance, facts: NodeFacts | undefined):
 
 /** What another node says of its own instances. However many they are, it says something always. */
 async function* readInstances(peers: Peers, node: string): AsyncGenerator<readonly InstanceInfo[]> {
-  const late = new AbortController();
-  const timer = setTimeout(() => late.abort(new Error('no answer')), ANSWER_TIMEOUT_MS);
-  const asking = { method: 'GET', path: '/v1/own-instances', signal: late.signal };
-  const answer = await requestPeer(peers, node, asking).finally(() => clearTimeout(timer));
-  if (answer.statusCode !== 200) await throwRefusal(answer, node);
+  const begins = { withinMs: ANSWER_TIMEOUT_MS };
+  const answer = await openAnswer(peers, node, '/v1/own-instances', begins);
   const lively = Readable.from(limitSilence(answer, ANSWER_TIMEOUT_MS));
   for await (const line of readLines(lively, MAX_LINE_CHARACTERS)) {
     yield [instanceInfo.parse(parseJson(line))];

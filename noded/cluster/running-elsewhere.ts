@@ -9,7 +9,7 @@ import type { Store } from '#shared/store/store.ts';
 import { readLines } from '#shared/stream/lines.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { OFFLINE_HINT } from './membership.ts';
-import { requestPeer, throwRefusal, UnreachableNode, type Peers } from '../peers/ask-peer.ts';
+import { openAnswer, UnreachableNode, type Peers } from '../peers/ask-peer.ts';
 import { NODES, type NodeRegistry } from '../records/node-registry.ts';
 
 /** What a node said of its machines; one that says nothing is not one that says what is wrong. */
@@ -49,7 +49,8 @@ export interface RunningElsewhereDependencies {
   readonly logger: Logger;
 }
 
-const ANSWER_TIMEOUT_MS = 3000;
+/** One that says nothing for so long is shown as silent. */
+export const ANSWER_TIMEOUT_MS = 3000;
 const ASK_AGAIN_MS = 1000;
 /**
  * A node that takes hellos and answers none holds one of the few places of hellos each time until
@@ -176,14 +177,9 @@ class Following implements RunningElsewhere {
 
   /** Until the other node, or the way to it, ends. */
   async #readFrom(node: string, followed: Followed, isKnown: () => void): Promise<void> {
-    const late = new AbortController();
-    const timer = setTimeout(() => late.abort(new Error('no answer')), ANSWER_TIMEOUT_MS);
-    const signal = AbortSignal.any([followed.ended.signal, late.signal]);
-    const asking = { method: 'GET', path: '/v1/machines/events', signal };
-    const answer = await requestPeer(this.#dependencies.peers, node, asking).finally(() =>
-      clearTimeout(timer),
-    );
-    if (answer.statusCode !== 200) await throwRefusal(answer, node);
+    const begins = { withinMs: ANSWER_TIMEOUT_MS, signal: followed.ended.signal };
+    const { peers } = this.#dependencies;
+    const answer = await openAnswer(peers, node, '/v1/machines/events', begins);
     const running = new Map<string, RunningMachine>();
     let room: HostRoom | null = null;
     for await (const line of readLines(answer, MAX_LINE_CHARACTERS)) {

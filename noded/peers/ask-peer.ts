@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { z } from 'zod';
 import { abortReason } from '#shared/abort/abortable.ts';
+import { startDeadline } from '#shared/abort/deadline.ts';
 import { apiError } from '#shared/contract/api.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { isErrorCode } from '#shared/errors/codes.ts';
@@ -86,6 +87,22 @@ export async function requestPeer(
     signal?.throwIfAborted();
     throw brokenOff(node, error, method);
   }
+}
+
+/**
+ * An answer of any length, which has to begin in time.
+ * @throws as `requestPeer`, and what the other node refuses it with
+ */
+export async function openAnswer(
+  peers: Peers,
+  node: string,
+  path: string,
+  { withinMs, signal }: { readonly withinMs: number; readonly signal?: AbortSignal },
+): Promise<IncomingMessage> {
+  using late = startDeadline(signal, withinMs, () => new Error('no answer'));
+  const answer = await requestPeer(peers, node, { method: 'GET', path, signal: late.signal });
+  if (answer.statusCode !== 200) await throwRefusal(answer, node);
+  return answer;
 }
 
 /**
