@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { MAX_TIMER_MS } from '#shared/abort/alarm.ts';
 import { startDeadline } from '#shared/abort/deadline.ts';
 import { WakeCalls } from '#shared/abort/wake-calls.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
@@ -24,8 +25,6 @@ import { ViewPublisher } from './view-publisher.ts';
 const AGENT_SILENCE_MS = 15_000;
 /** So long what guests said to no daemon may take to be told to the next one. */
 const REPLAY_GRACE_MS = 30_000;
-/** What a timer of Node can wait; a longer one would ring at once. */
-const MAX_TIMER_MS = 2 ** 31 - 1;
 
 export function createLifecycles(dependencies: LifecyclesDependencies): Lifecycles {
   return new KnownLifecycles(dependencies);

@@ -1,7 +1,7 @@
 /**
  * The longest delay of Node's timers, in milliseconds (24.8 days): a longer one would ring at once.
  */
-const MAX_TIMER_MS = 2 ** 31 - 1;
+export const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /** Calls back once, after a delay of any length. Disposing of the answer keeps it silent. */
 export function setAlarm(delayMs: number, ring: () => void): Disposable {
