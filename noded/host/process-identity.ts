@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { systemCodeOf } from '#shared/errors/app-error.ts';
 import { readProcFile } from './process-facts.ts';
 
@@ -53,6 +54,29 @@ export function signalProcess(identity: ProcessIdentity, signal: NodeJS.Signals)
   } catch (error) {
     if (systemCodeOf(error) !== 'ESRCH') throw error;
   }
+}
+
+/** There is no event for the end of a process that is no child. */
+const END_POLL_MS = 20;
+
+/**
+ * Asks a process to end, and kills it where it has not after so long.
+ * @param limits `askMs`: 0 for one that hears nothing; `killMs`: how long the end of a killed one is
+ * waited for
+ * @returns whether it has ended
+ */
+export async function endProcess(
+  identity: ProcessIdentity,
+  { askMs, killMs }: { readonly askMs: number; readonly killMs: number },
+): Promise<boolean> {
+  const end = async (signal: NodeJS.Signals, limitMs: number): Promise<void> => {
+    const deadline = performance.now() + limitMs;
+    signalProcess(identity, signal);
+    while (isAlive(identity) && performance.now() < deadline) await sleep(END_POLL_MS);
+  };
+  if (askMs > 0) await end('SIGTERM', askMs);
+  await end('SIGKILL', killMs);
+  return !isAlive(identity);
 }
 
 export function readBootId(): string {

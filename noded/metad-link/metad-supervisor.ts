@@ -14,6 +14,7 @@ import { boundFile, openLog, readFileTail } from '../host/bounded-log.ts';
 import { planMetadCommand } from './metad-sandbox.ts';
 import { isInNetworkNamespace } from '../host/process-facts.ts';
 import {
+  endProcess,
   isAlive,
   type ProcessIdentity,
   readProcessIdentity,
@@ -46,7 +47,7 @@ export interface SupervisorOptions {
  * `ADOPT_TIMEOUT_MS` it stays below the time that systemd gives noded to start.
  */
 const START_TIMEOUT_MS = 120_000;
-const STOP_TIMEOUT_MS = 10_000;
+const STOP_LIMITS = { askMs: 10_000, killMs: 10_000 };
 const POLL_MS = 100;
 const WATCH_MS = 500;
 /**
@@ -115,7 +116,7 @@ export class MetadSupervisor {
 
   async stop(): Promise<void> {
     await this.release();
-    if (this.#process) await this.#end(this.#process);
+    if (this.#process) await endProcess(this.#process, STOP_LIMITS);
     rmSync(this.#options.paths.metadControlSocket, { force: true });
     rmSync(this.#options.paths.metadRecordFile, { force: true });
   }
@@ -147,7 +148,7 @@ export class MetadSupervisor {
     for (const other of left) {
       if (other === adopted) continue;
       logger.warn('metad.ended-at-start', { metadPid: other.pid, isHung });
-      await this.#end(other, isHung ? ['SIGKILL'] : ['SIGTERM', 'SIGKILL']);
+      await endProcess(other, isHung ? { ...STOP_LIMITS, askMs: 0 } : STOP_LIMITS);
     }
     if (adopted) {
       recordMetad(this.#places(), adopted);
@@ -221,7 +222,7 @@ export class MetadSupervisor {
       }
       await delay(POLL_MS);
     }
-    if (started) await this.#end(started);
+    if (started) await endProcess(started, STOP_LIMITS);
     const said = this.#lastWords();
     throw new AppError(
       'METAD_UNAVAILABLE',
@@ -282,18 +283,6 @@ export class MetadSupervisor {
       silentChecks = 0;
       this.#options.logger.error('metad.hung', { metadPid: asked.pid });
       signalProcess(asked, 'SIGKILL');
-    }
-  }
-
-  async #end(
-    target: ProcessIdentity,
-    signals: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGKILL'],
-  ): Promise<void> {
-    const { clock } = this.#options;
-    for (const signal of signals) {
-      const deadline = clock.monotonicMs() + STOP_TIMEOUT_MS;
-      signalProcess(target, signal);
-      while (isAlive(target) && clock.monotonicMs() < deadline) await delay(POLL_MS);
     }
   }
 }

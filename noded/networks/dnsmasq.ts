@@ -8,8 +8,8 @@ import { AppError } from '#shared/errors/app-error.ts';
 import { SYSTEM_PATH } from '#shared/process/system-path.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { bound, readFileTail } from '../host/bounded-log.ts';
-import { type ProcessIdentity, isAlive, parseProcessStat } from '../host/process-identity.ts';
-import { readProcessIdentity, signalProcess } from '../host/process-identity.ts';
+import { type ProcessIdentity, endProcess, isAlive } from '../host/process-identity.ts';
+import { parseProcessStat, readProcessIdentity, signalProcess } from '../host/process-identity.ts';
 import { readProcFile, userOf } from '../host/process-facts.ts';
 import { type DnsmasqFiles, dropForeignLeases, formatHosts } from './plan-dnsmasq.ts';
 import { formatReservations, planDnsmasq } from './plan-dnsmasq.ts';
@@ -160,15 +160,8 @@ export function createDnsmasq(dir: string, uid: number): Dnsmasq {
 }
 
 async function end(process: ProcessIdentity): Promise<void> {
-  signalProcess(process, 'SIGTERM');
-  const began = performance.now();
-  while (isAlive(process)) {
-    const passedMs = performance.now() - began;
-    if (passedMs > STOP_TIMEOUT_MS) signalProcess(process, 'SIGKILL');
-    if (passedMs > STOP_TIMEOUT_MS + KILL_TIMEOUT_MS)
-      throw new AppError('NETWORK_SETUP', `dnsmasq (process ${process.pid}) cannot be ended`);
-    await delay(LOOK_MS);
-  }
+  if (await endProcess(process, { askMs: STOP_TIMEOUT_MS, killMs: KILL_TIMEOUT_MS })) return;
+  throw new AppError('NETWORK_SETUP', `dnsmasq (process ${process.pid}) cannot be ended`);
 }
 
 async function endAll(processes: readonly ProcessIdentity[]): Promise<void> {

@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { test } from 'node:test';
 import {
+  endProcess,
   isAlive,
   parseProcessStat,
   readProcessIdentity,
@@ -37,4 +38,22 @@ test('a process that has ended is not alive, and neither is another one of its n
   await exit;
   assert.equal(isAlive(identity), false);
   signalProcess(identity, 'SIGKILL');
+});
+
+test('a process is asked to end, and killed where it is deaf or never asked', async () => {
+  const limits = { askMs: 10_000, killMs: 10_000 };
+  for (const [trap, asked, expected] of [
+    ['trap "exit 7" TERM', limits, 7],
+    ['trap "" TERM', { ...limits, askMs: 50 }, 'SIGKILL'],
+    ['trap "exit 7" TERM', { ...limits, askMs: 0 }, 'SIGKILL'],
+  ] as const) {
+    const child = spawn('sh', ['-c', `${trap}; echo; while :; do sleep 0.01; done`]);
+    const exit = once(child, 'exit');
+    await once(child.stdout, 'data');
+    const identity = readProcessIdentity(child.pid ?? 0);
+    assert.ok(identity);
+    assert.equal(await endProcess(identity, asked), true);
+    const [status, signal] = (await exit) as [number | null, NodeJS.Signals | null];
+    assert.equal(status ?? signal, expected);
+  }
 });
