@@ -1,4 +1,4 @@
-import { NO_CORE_BYTES } from '#shared/sys/forbid-cores.ts';
+import { WITHOUT_CORES } from '#shared/powerless/plan-powerless.ts';
 import type { SystemUser } from '../host/system-user.ts';
 
 export interface SandboxOptions {
@@ -40,7 +40,7 @@ mount -o remount,bind,ro,nosuid,nodev "$stage/program"
 mount --bind "$sockets" "$stage/run"
 mount -o remount,ro "$stage"
 cd /
-exec prlimit --core=${NO_CORE_BYTES}:${NO_CORE_BYTES} -- setpriv --reuid="$uid" --regid="$gid" --clear-groups --no-new-privs --bounding-set=-all --inh-caps=-all --ambient-caps=-all -- "$@"
+exec ${WITHOUT_CORES} setpriv --reuid="$uid" --regid="$gid" --clear-groups --no-new-privs --bounding-set=-all --inh-caps=-all --ambient-caps=-all -- "$@"
 `;
 
 /**

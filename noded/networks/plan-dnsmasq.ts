@@ -1,5 +1,5 @@
 import type { NetworkGuest } from '#shared/contract/network.ts';
-import { NO_CORE_BYTES } from '#shared/sys/forbid-cores.ts';
+import { NOTE_IDENTITY, WITHOUT_CORES } from '#shared/powerless/plan-powerless.ts';
 import type { NatNetwork } from './plan-nat-rules.ts';
 
 /** The files of a network's dnsmasq: it writes its leases, and reads the others. */
@@ -34,9 +34,8 @@ export function planDnsmasq(
   uid: number,
 ): readonly [string, ...string[]] {
   const script = [
-    'umask 077',
-    'read -r stat <"/proc/$$/stat"; echo "$stat" >"$1"; shift',
-    `exec prlimit --core=${NO_CORE_BYTES}:${NO_CORE_BYTES} -- unshare --ipc -- setpriv --reuid=${uid} --regid=${uid} --clear-groups --inh-caps=${CAPABILITIES} --ambient-caps=${CAPABILITIES} --bounding-set=${CAPABILITIES} --no-new-privs -- "$@"`,
+    ...NOTE_IDENTITY,
+    `exec ${WITHOUT_CORES} unshare --ipc -- setpriv --reuid=${uid} --regid=${uid} --clear-groups --inh-caps=${CAPABILITIES} --ambient-caps=${CAPABILITIES} --bounding-set=${CAPABILITIES} --no-new-privs -- "$@"`,
   ];
   return [
     '/bin/sh',

@@ -23,23 +23,32 @@ export interface PowerlessLaunch {
 }
 
 /**
+ * The beginning of a shell's script whose first argument is a file: it gets the process' line of
+ * /proc/<pid>/stat, and the arguments behind it stay.
+ */
+export const NOTE_IDENTITY = [
+  'umask 077',
+  'read -r stat <"/proc/$$/stat"; echo "$stat" >"$1"; shift',
+] as const;
+/** Before a command that is to leave no core dump, which would hold its memory. */
+export const WITHOUT_CORES = `prlimit --core=${NO_CORE_BYTES}:${NO_CORE_BYTES} --`;
+
+/**
  * The command that notes who it is (the process' number and its start survive the execs), forbids
  * core dumps, which would hold its memory, gives up everything that root has and becomes the
  * program.
  */
 export function planPowerless(launch: PowerlessLaunch): readonly [string, ...string[]] {
   const { firstUid, group, hasHostNetwork, identityFile = '/dev/null' } = launch;
-  const limits = `prlimit --core=${NO_CORE_BYTES}:${NO_CORE_BYTES} -- `;
   const isolate = `unshare ${hasHostNetwork ? '' : '--net '}--ipc -- `;
   const groups = group === null ? '--clear-groups' : `--groups=${group}`;
   // A parent that ended before the signal was set sends none.
   const dying = `--pdeathsig KILL -- /bin/sh -c '[ "$PPID" = "$GNT_PARENT" ] || exit 1; unset GNT_PARENT; exec "$@"' sh "$@"`;
   const become = launch.diesWithParent === true ? dying : '-- "$@"';
   const script = [
-    'umask 077',
-    'read -r stat <"/proc/$$/stat"; echo "$stat" >"$1"; shift',
+    ...NOTE_IDENTITY,
     `id=$((${firstUid} + $$)); unset PWD`,
-    `exec ${limits}${isolate}setpriv --reuid=$id --regid=$id ${groups} --inh-caps=-all --bounding-set=-all --no-new-privs ${become}`,
+    `exec ${WITHOUT_CORES} ${isolate}setpriv --reuid=$id --regid=$id ${groups} --inh-caps=-all --bounding-set=-all --no-new-privs ${become}`,
   ];
   return ['/bin/sh', '-c', script.join('\n'), 'sh', identityFile, ...launch.command];
 }
