@@ -1,3 +1,4 @@
+import { isHiddenFromLogs } from '#shared/contract/os-parameters.ts';
 import { reveal } from '#shared/secret/secret.ts';
 import { MAX_FORMER_CHARACTERS, MAX_FORMER_VALUES } from '../config/limits.ts';
 import type { ServedView } from '../view/served-view.ts';
@@ -5,7 +6,7 @@ import type { ServedView } from '../view/served-view.ts';
 /** Private and secret values that a view had, and a later one has others for, or none. */
 export function valuesThatWere(former: ServedView, view: ServedView): readonly string[] {
   return [...former.osParameters].flatMap(([name, { value, visibility }]) => {
-    if (value === null || visibility === 'public') return [];
+    if (value === null || !isHiddenFromLogs(visibility)) return [];
     const now = view.osParameters.get(name)?.value;
     return now && reveal(now) === reveal(value) ? [] : [reveal(value)];
   });

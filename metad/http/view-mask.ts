@@ -1,4 +1,6 @@
-import { createMask, REDACTED } from '#shared/secret/mask.ts';
+import { isHiddenFromLogs } from '#shared/contract/os-parameters.ts';
+import { REDACTED } from '#shared/contract/redacted.ts';
+import { createMask } from '#shared/secret/mask.ts';
 import { reveal } from '#shared/secret/secret.ts';
 import type { Instance } from '../channel/instance.ts';
 import type { ServedView } from '../view/served-view.ts';
@@ -40,7 +42,7 @@ export function maskOf(
   let mask = known.byLength.get(maxLength);
   if (!mask) {
     const hidden = [...view.osParameters.values()].flatMap(({ value, visibility }) =>
-      value === null || visibility === 'public' ? [] : [reveal(value)],
+      value !== null && isHiddenFromLogs(visibility) ? [reveal(value)] : [],
     );
     const isLost = isInherited && hasLostSecret(view);
     mask = isLost ? hideAll : createMask([...hidden, ...formerValues, ...inputs], maxLength);

@@ -1,6 +1,8 @@
 import { instanceView } from '#shared/contract/view.ts';
 import type { ViewBoot } from '#shared/contract/boot-view.ts';
 import type { RunListEnvironment, ViewLifecycle, ViewScript } from '#shared/contract/lifecycle.ts';
+import { isHiddenFromLogs } from '#shared/contract/os-parameters.ts';
+import { REDACTED } from '#shared/contract/redacted.ts';
 import type { InstanceView, ViewInstall } from '#shared/contract/view.ts';
 import type { Visibility } from '#shared/contract/primitives.ts';
 import { AppError } from '#shared/errors/app-error.ts';
@@ -46,9 +48,9 @@ export function redactView(view: ServedView): ServedView {
   const osParameters = new Map(
     [...view.osParameters].map(([name, parameter]) => [
       name,
-      parameter.visibility === 'public' || parameter.value === null
-        ? parameter
-        : { ...parameter, value: new Secret('<redacted>') },
+      isHiddenFromLogs(parameter.visibility) && parameter.value !== null
+        ? { ...parameter, value: new Secret(REDACTED) }
+        : parameter,
     ]),
   );
   return {
@@ -66,7 +68,7 @@ function redactInputs(lifecycle: ViewLifecycle): ViewLifecycle {
     Object.fromEntries(
       Object.entries(environment).map(([name, value]) => [
         name,
-        'text' in value ? { text: '<redacted>' } : value,
+        'text' in value ? { text: REDACTED } : value,
       ]),
     );
   const redactAll = (scripts: readonly ViewScript[]): ViewScript[] =>
@@ -86,7 +88,7 @@ function redactInputs(lifecycle: ViewLifecycle): ViewLifecycle {
 
 /** Files that private or secret parameters went into: where in them, nobody knows any more. */
 function redactBootFiles(boot: ViewBoot): ViewBoot {
-  const content = Buffer.from('<redacted>\n').toString('base64');
+  const content = Buffer.from(`${REDACTED}\n`).toString('base64');
   const files = Object.entries(boot.files).map(([path, file]) => [
     path,
     'content' in file && file.isSecretBearing ? { ...file, content } : file,

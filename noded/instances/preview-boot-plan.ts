@@ -2,6 +2,7 @@ import type { BootParam } from '#shared/contract/boot-env.ts';
 import type { BootPlanInfo } from '#shared/contract/boot-objects.ts';
 import { LOCAL_BOOT_ENV } from '#shared/contract/boot-objects.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
+import { REDACTED } from '#shared/contract/redacted.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { createMask } from '#shared/secret/mask.ts';
 import { reveal } from '#shared/secret/secret.ts';
@@ -9,8 +10,6 @@ import { redactParam } from '../boot/params.ts';
 import { type BootSources, loadBootPlan } from '../boot/load-boot-plan.ts';
 import { loadParameterLayers, type ParameterSources } from './load-parameters.ts';
 import { listHiddenValues, type ParameterLayer, resolveParameters } from './os-parameters.ts';
-
-const REDACTED = '<redacted>';
 
 /**
  * What an instance would be given, for an operator's eyes: a word stands for each value that is

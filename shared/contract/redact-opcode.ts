@@ -1,8 +1,7 @@
 import type { RunLists } from './lifecycle.ts';
 import type { Opcode, OpcodeOf } from './opcode.ts';
+import { REDACTED } from './redacted.ts';
 import { redactMedium, redactSource } from './redact-source.ts';
-
-const REDACTED = '<redacted>';
 
 /**
  * The opcode as it may be stored and shown: private values, secrets, credentials and documents

@@ -1,8 +1,8 @@
+import { REDACTED } from '../contract/redacted.ts';
 import { writtenForms } from './written-forms.ts';
 
 /** Shorter values would mask ordinary text ("yes", "1") and tell where they stand. */
 const MIN_MASKED_LENGTH = 4;
-export const REDACTED = '<redacted>';
 /** Slots of the table that tells at which places of a text to look; a power of two. */
 const SLOTS = 65_536;
 /** The base of the rolling hashes: odd, and larger than a byte. */

@@ -1,6 +1,5 @@
 import { inspect } from 'node:util';
-
-const REDACTED = '<redacted>';
+import { REDACTED } from '../contract/redacted.ts';
 
 /**
  * A value that must not be shown. Printing, interpolating, inspecting, cloning or serialising it
