@@ -136,7 +136,7 @@ function describeOs(i: InstanceInfo): OutlineEntry {
   const effective = Object.entries(i.osParametersEffective).map(
     ([name, { value, visibility, source }]) => ({
       key: name,
-      value: `${visibility === 'public' ? value : '<redacted>'} (${visibility}, from ${source})`,
+      value: `${value} (${visibility}, from ${source})`,
     }),
   );
   return {

@@ -199,7 +199,7 @@ function describeOs(os: OsInfo): OutlineEntry {
 function describeDefaults(defaults: OsInfo['defaults']): readonly OutlineEntry[] {
   return Object.entries(defaults).map(([name, { value, visibility }]) => ({
     key: name,
-    value: visibility === 'public' ? value : `<redacted> (${visibility})`,
+    value: visibility === 'public' ? value : `${value} (${visibility})`,
   }));
 }
 
