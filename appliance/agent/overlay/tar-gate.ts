@@ -3,7 +3,7 @@ import { MIB } from '#shared/units/bytes.ts';
 import { badMap, type HoleMap, readHoleMap } from './hole-map.ts';
 import { type EntryExtension, judgeEntry } from './judge-entry.ts';
 import { parsePax } from './pax.ts';
-import { BLOCK, cutAtNul, isZeroBlock, parseTarHeader } from './tar-header.ts';
+import { BLOCK, cutAtNul, DamagedHeader, isZeroBlock, parseTarHeader } from './tar-header.ts';
 
 /** pax headers and GNU long names are held in memory until their entry is judged. */
 const MAX_META_BYTES = 4 * MIB;
@@ -213,7 +213,7 @@ function parseFirstOrLater(block: Buffer, isFirst: boolean): ReturnType<typeof p
   try {
     return parseTarHeader(block);
   } catch (error) {
-    if (isFirst && error instanceof AppError && error.message.endsWith('a damaged header'))
+    if (isFirst && error instanceof DamagedHeader)
       throw unusable('it does not hold a tar archive', error);
     throw error;
   }

@@ -25,6 +25,15 @@ const numbers = [
   ['mtime', 136, 12, -(2 ** 52), 2 ** 52],
 ] as const;
 
+/** A block whose sum is not the one that it tells: damaged, or no header at all. */
+export class DamagedHeader extends AppError {
+  constructor() {
+    super('PACKAGE_INVALID', 'not a usable tar.gz archive: a damaged header', {
+      hint: 'make it with tar -C DIR -czf x.tar.gz .',
+    });
+  }
+}
+
 export function isZeroBlock(block: Buffer): boolean {
   for (let index = 0; index < BLOCK; index += 1) if (block[index] !== 0) return false;
   return true;
@@ -32,7 +41,7 @@ export function isZeroBlock(block: Buffer): boolean {
 
 /**
  * Reads a header. Formats: POSIX.1-2017 ustar, GNU tar manual "Tar internals".
- * @throws AppError PACKAGE_INVALID that names the entry whose numbers are none
+ * @throws DamagedHeader, AppError PACKAGE_INVALID that names the entry whose numbers are none
  */
 export function parseTarHeader(block: Buffer): TarHeader {
   verifyChecksum(block);
@@ -87,9 +96,7 @@ function verifyChecksum(block: Buffer): void {
     return sum + (byte > 0x7f ? byte - 0x100 : byte);
   }, 0);
   if (said === signed) return;
-  throw new AppError('PACKAGE_INVALID', 'not a usable tar.gz archive: a damaged header', {
-    hint: 'make it with tar -C DIR -czf x.tar.gz .',
-  });
+  throw new DamagedHeader();
 }
 
 /** A block as 128 numbers, for its sum. */
