@@ -27,7 +27,7 @@ export function parseFstab(text: string): FstabEntry[] {
   const entries: FstabEntry[] = [];
   for (const line of text.split('\n')) {
     const fields = line.trim().split(/[ \t]+/);
-    const [source, directory, type, options = 'defaults'] = fields.map(unescape);
+    const [source, directory, type, options = 'defaults'] = fields.map(unescapeOctal);
     if (!source || source.startsWith('#') || !directory?.startsWith('/') || !type) continue;
     const mountPoint = posix.resolve('/', directory);
     const words = options.split(',');
@@ -53,10 +53,11 @@ export function findRootSource(text: string): string | null {
     .split('\n')
     .map((each) => each.trim().split(/[ \t]+/))
     .find(([source, directory]) => source?.startsWith('#') === false && directory === '/');
-  return line?.[0] === undefined ? null : unescape(line[0]);
+  return line?.[0] === undefined ? null : unescapeOctal(line[0]);
 }
 
-function unescape(field: string): string {
+/** Blanks and backslashes are octal in fstab(5) and in proc_pid_mounts(5). */
+export function unescapeOctal(field: string): string {
   return field.replace(/\\([0-7]{3})/g, (_, octal: string) =>
     String.fromCharCode(Number.parseInt(octal, 8)),
   );

@@ -5,6 +5,7 @@ import { tryCommand } from '../process/command.ts';
 import type { StageReporter } from '../report/stage.ts';
 import { type DiskLocations, listDisksBySerial } from './disks.ts';
 import { deactivateVolumeGroups, listInstanceDevices } from './file-systems.ts';
+import { unescapeOctal } from './fstab.ts';
 import { KAIROS_STATE_PATH } from './kairos-root.ts';
 import { TARGET_PATH } from './mount.ts';
 
@@ -98,12 +99,6 @@ export function findMounts(mounts: string, devices: ReadonlySet<string>): LeftMo
 
 function listMounts(devices: ReadonlySet<string>): LeftMount[] {
   return findMounts(readFileSync('/proc/self/mounts', 'utf8'), devices);
-}
-
-function unescapeOctal(field: string): string {
-  return field.replace(/\\([0-7]{3})/g, (_, octal: string) =>
-    String.fromCharCode(Number.parseInt(octal, 8)),
-  );
 }
 
 /**

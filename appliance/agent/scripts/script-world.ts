@@ -1,4 +1,5 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { unescapeOctal } from '../disks/fstab.ts';
 import { runCommand } from '../process/command.ts';
 import { HeldNamespace, type NamespaceDescription } from '../process/held-namespace.ts';
 import type { Confinement } from './confine.ts';
@@ -129,7 +130,7 @@ export class OpenWorld implements Confinement {
       .filter((line) => line.startsWith('/dev/'))
       .map((line) => {
         const [device = '', where = ''] = line.split(' ');
-        return { device, where: unescapeMount(where) };
+        return { device, where: unescapeOctal(where) };
       })
       .reverse();
   }
@@ -138,13 +139,6 @@ export class OpenWorld implements Confinement {
   async end(): Promise<void> {
     await this.#namespace[Symbol.asyncDispose]();
   }
-}
-
-/** proc_pid_mounts(5): blanks and backslashes in octal. */
-function unescapeMount(path: string): string {
-  return path.replace(/\\([0-7]{3})/g, (_, digits: string) =>
-    String.fromCharCode(parseInt(digits, 8)),
-  );
 }
 
 /**
