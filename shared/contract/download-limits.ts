@@ -1,3 +1,4 @@
+import { GIB } from '../units/bytes.ts';
 import type { ClusterRecord } from './api.ts';
 
 /**
@@ -22,7 +23,7 @@ export interface DownloadLimits {
  * MiB/s.
  */
 const DEFAULTS: DownloadLimits = {
-  maxImageBytes: 64 * 1024 ** 3,
+  maxImageBytes: 64 * GIB,
   timeoutS: 6 * 3600,
   minRate: 4096,
   remoteHosts: [],

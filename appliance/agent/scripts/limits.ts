@@ -2,6 +2,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { runCommand } from '../process/command.ts';
 import type { ProgramEnd } from '#shared/process/run-in-group.ts';
+import { MIB } from '#shared/units/bytes.ts';
 
 /**
  * Processes and threads at a time: an installer has some tens. Each takes kernel memory, so more
@@ -9,9 +10,8 @@ import type { ProgramEnd } from '#shared/process/run-in-group.ts';
  */
 const MAX_PROCESSES = 512;
 /** What the agent keeps for itself of the memory that is free when the first script runs. */
-const AGENT_RESERVE_BYTES = 64 * 1024 * 1024;
-const MIN_MEMORY_BYTES = 64 * 1024 * 1024;
-const MIB = 1024 * 1024;
+const AGENT_RESERVE_BYTES = 64 * MIB;
+const MIN_MEMORY_BYTES = 64 * MIB;
 /** A fork bomb is ended after this at the latest. */
 const WATCH_INTERVAL_MS = 500;
 
