@@ -1,8 +1,7 @@
-import { once } from 'node:events';
 import { readFile, stat } from 'node:fs/promises';
 import { machine, totalmem } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
+import type { z } from 'zod';
 import { orAborted } from '#shared/abort/abortable.ts';
 import {
   applianceManifest,
@@ -15,7 +14,7 @@ import { AppError, isAppError, messageOf, systemCodeOf } from '#shared/errors/ap
 import { isErrorCode } from '#shared/errors/codes.ts';
 import { hashFile } from '#shared/files/hash-file.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
-import type { LaunchProgram } from '#shared/process/run-in-group.ts';
+import { type LaunchProgram, runInGroup } from '#shared/process/run-in-group.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
 
 export interface Appliance {
@@ -203,70 +202,52 @@ async function verifyFile(
 
 /** From SIGTERM to SIGKILL: the builder removes what it unpacked and mounted. */
 const BUILDER_GRACE_MS = 30_000;
+/** With it all of its tools have ended, and closed its output. */
+const BUILDER_DRAIN_MS = 30_000;
 
 /**
  * Runs the builder to its end; cancelling the job that started it ends it, and waits until it has.
  */
 async function build(options: ApplianceFilesOptions, context: JobContext): Promise<void> {
-  context.signal.throwIfAborted();
   const { builder, builderEnvironment } = options;
-  const program = await options
-    .launch(builder.command, [...builder.args, 'build', '--progress-json'], {
-      stdio: ['ignore', 'pipe', 'pipe'],
-      env: { ...builderEnvironment },
-    })
-    .catch((error: unknown) => {
-      const message = `the appliance builder did not start: ${messageOf(error)}`;
-      throw new AppError('APPLIANCE_BUILD', message, { cause: error });
-    });
-  const { child } = program;
   let failure: AppError | undefined;
-  let stderrTail = '';
-  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-    stderrTail = (stderrTail + text).slice(-2000);
+  let complaint = '';
+  const end = await runInGroup({
+    command: builder.command,
+    args: [...builder.args, 'build', '--progress-json'],
+    environment: builderEnvironment,
+    launch: (...program) =>
+      options.launch(...program).catch((error: unknown) => {
+        const message = `the appliance builder did not start: ${messageOf(error)}`;
+        throw new AppError('APPLIANCE_BUILD', message, { cause: error });
+      }),
+    onLine: (line, stream) => {
+      if (stream === 'stderr') {
+        complaint = line.trim() || complaint;
+        return;
+      }
+      const progress = parseProgress(line);
+      if (progress?.type === 'step') context.report.log(`appliance: ${progress.text}`);
+      if (progress?.type === 'error') failure = failureOf(progress);
+    },
+    ...{ signal: context.signal, graceMs: BUILDER_GRACE_MS, drainMs: BUILDER_DRAIN_MS },
   });
-  // With it all of its tools have ended, and closed its output.
-  const ended = Promise.all([program.exit, once(child, 'close')]);
-  let killTimer: NodeJS.Timeout | undefined;
-  const stop = (): void => {
-    program.kill('SIGTERM');
-    killTimer = setTimeout(() => program.kill(), BUILDER_GRACE_MS);
-  };
-  context.signal.addEventListener('abort', stop, { once: true });
-  if (context.signal.aborted) stop();
-  if (child.stdout === null) throw new Error('its output is a pipe');
-  createInterface({ input: child.stdout }).on('line', (line) => {
-    const progress = parseProgress(line);
-    if (progress?.type === 'step') context.report.log(`appliance: ${progress.text}`);
-    if (progress?.type === 'error') {
-      failure = new AppError(
-        isErrorCode(progress.code) ? progress.code : 'APPLIANCE_BUILD',
-        progress.message,
-        {
-          hint: progress.hint,
-        },
-      );
-    }
-  });
-  const [[status]] = await ended;
-  context.signal.removeEventListener('abort', stop);
-  clearTimeout(killTimer);
-  context.signal.throwIfAborted();
-  if (status !== 0) {
-    throw (
-      failure ??
-      new AppError(
-        'APPLIANCE_BUILD',
-        `the appliance builder failed: ${stderrTail.trim().split('\n').at(-1) ?? ''}`,
-        {
-          hint: 'gnt-appliance build shows the whole output',
-        },
-      )
-    );
-  }
+  if (end.isSuccess) return;
+  throw (
+    failure ??
+    new AppError('APPLIANCE_BUILD', `the appliance builder failed: ${complaint}`, {
+      hint: 'gnt-appliance build shows the whole output',
+    })
+  );
+}
+
+type Progress = z.output<typeof buildProgress>;
+
+function failureOf({ code, message, hint }: Extract<Progress, { type: 'error' }>): AppError {
+  return new AppError(isErrorCode(code) ? code : 'APPLIANCE_BUILD', message, { hint });
 }
 
 /** The builder's tools may print what is no progress. */
-function parseProgress(line: string): ReturnType<typeof buildProgress.parse> | undefined {
+function parseProgress(line: string): Progress | undefined {
   return buildProgress.safeParse(parseJson(line)).data;
 }

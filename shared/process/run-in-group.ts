@@ -44,6 +44,8 @@ export interface GroupOptions {
   readonly stdout?: Writable | undefined;
   /** Kills the program and its group. */
   readonly signal?: AbortSignal | undefined;
+  /** How long before that it asks them to end; not at all otherwise. */
+  readonly graceMs?: number | undefined;
   /** For how long after the end the rest of the log is waited for. */
   readonly drainMs: number;
   /** Other than in a process group of its own. */
@@ -83,7 +85,12 @@ export async function runInGroup(options: GroupOptions): Promise<ProgramEnd> {
     stdio: [options.stdin === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
   });
   const { child } = program;
-  const abort = (): void => program.kill();
+  let late: NodeJS.Timeout | undefined;
+  const abort = (): void => {
+    if (options.graceMs === undefined) return program.kill();
+    program.kill('SIGTERM');
+    late = setTimeout(() => program.kill(), options.graceMs);
+  };
   options.signal?.addEventListener('abort', abort);
   if (options.signal?.aborted) abort();
   try {
@@ -101,6 +108,7 @@ export async function runInGroup(options: GroupOptions): Promise<ProgramEnd> {
     return { isSuccess: status === 0, status, signal, how, lastLines };
   } finally {
     options.signal?.removeEventListener('abort', abort);
+    clearTimeout(late);
   }
 }
 

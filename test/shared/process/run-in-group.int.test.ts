@@ -36,3 +36,25 @@ test('a character that lies across two reads is one where a log is full, too', a
   const { last } = await listen("printf 'a\\303'; sleep 0.1; printf '\\244b\\n'", 0);
   assert.deepEqual(last, ['aäb']);
 });
+
+test('a program is asked to end, and is killed with what it started when it does not', async () => {
+  for (const [trap, graceMs, expected] of [
+    ['echo asked; exit 0', 30_000, ['ready', 'asked']],
+    ['echo deaf', 200, ['ready', 'deaf']],
+  ] as const) {
+    const abort = new AbortController();
+    const seen: string[] = [];
+    const running = runInGroup({
+      command: '/bin/sh',
+      args: ['-c', `trap '${trap}' TERM; echo ready; while :; do sleep 0.05; done`],
+      environment: { PATH },
+      onLine: (line, stream) => {
+        if (stream === 'stdout') seen.push(line);
+        if (line === 'ready') abort.abort(new Error('enough'));
+      },
+      ...{ signal: abort.signal, graceMs, drainMs: 1000 },
+    });
+    await assert.rejects(running, /enough/);
+    assert.deepEqual(seen.slice(0, 2), expected);
+  }
+});
