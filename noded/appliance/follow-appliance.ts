@@ -20,8 +20,6 @@ import type { InstallLog } from '../host/install-log.ts';
 const SHUTDOWN_TIMEOUT_MS = 60_000;
 /** A result may still be on its way when the machine has ended already. */
 const LATE_RESULT_MS = 3_000;
-/** What of its console is kept with a failure that the appliance did not explain. */
-const CONSOLE_LINES = 30;
 
 export interface ApplianceRunInput {
   /** What this machine was told to do. */
@@ -65,7 +63,7 @@ export async function followAppliance(input: ApplianceRunInput): Promise<readonl
     unsubscribe();
     follower.tellOfForgeries();
     const { consoleTail } = await input.machine.kill();
-    if (isUnexplained) keepConsole(consoleTail, input.log);
+    if (isUnexplained) input.log.keepConsole(consoleTail);
   }
 }
 
@@ -95,11 +93,6 @@ export class ApplianceFailure extends AppError {
     this.stage = options.stage ?? null;
     this.neverCameUp = options.neverCameUp ?? false;
   }
-}
-
-function keepConsole(consoleTail: string, log: InstallLog): void {
-  for (const line of consoleTail.split('\n').slice(-CONSOLE_LINES))
-    log.append(`console: ${line.trimEnd()}`);
 }
 
 /**

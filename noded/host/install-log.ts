@@ -8,6 +8,7 @@ import { plainText } from '#shared/log/plain-text.ts';
 
 /** A hostile script may print for ever; what comes after this is counted, not kept. */
 const TAIL_LINES = 20;
+const CONSOLE_LINES = 30;
 const FOLLOW_INTERVAL_MS = 500;
 
 /**
@@ -55,6 +56,12 @@ export class InstallLog {
     // A log that cannot be written (full disk) must not end the installation; the tail is kept in
     // memory.
     this.#writing = this.#writing.then(() => this.#file.write(bytes)).catch(() => undefined);
+  }
+
+  /** The last lines of a machine's console, for a failure that explains itself in no other way. */
+  keepConsole(consoleTail: string): void {
+    for (const line of consoleTail.split('\n').slice(-CONSOLE_LINES))
+      this.append(`console: ${line.trimEnd()}`);
   }
 
   tail(): readonly string[] {

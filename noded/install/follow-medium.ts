@@ -11,7 +11,6 @@ import type { InstallLog } from '../host/install-log.ts';
 
 /** A word may still be on its way when the machine has ended already. */
 const LATE_WORD_MS = 3_000;
-const CONSOLE_LINES = 30;
 
 export interface MediumRunInput {
   readonly installId: string;
@@ -42,7 +41,7 @@ export async function followMedium(input: MediumRunInput): Promise<string> {
     if (!heard.hasSucceeded()) await lateWord(heard);
     if (heard.hasSucceeded()) return `the medium reported success and ${end}`;
     if (success === 'poweroff') return `the medium ${end}, which counts as success`;
-    keepConsole(exit, log);
+    log.keepConsole(exit.consoleTail);
     throw new AppError('APPLIANCE_NO_RESULT', `the medium ${end} without saying that it is done`, {
       hint: 'let it POST a result to /ganeti/latest/install/events, or take its power-off for success: --medium-success=poweroff',
     });
@@ -101,12 +100,7 @@ async function lateWord({ failed, succeeded }: Heard): Promise<void> {
 }
 
 function crashed(exit: MachineExit, log: InstallLog): AppError {
-  keepConsole(exit, log);
+  log.keepConsole(exit.consoleTail);
   const message = `the machine ended before its medium was done (${exit.reason})`;
   return new AppError('APPLIANCE_CRASHED', message, { details: { stderr: exit.stderrTail } });
-}
-
-function keepConsole({ consoleTail }: MachineExit, log: InstallLog): void {
-  for (const line of consoleTail.split('\n').slice(-CONSOLE_LINES))
-    log.append(`console: ${line.trimEnd()}`);
 }
