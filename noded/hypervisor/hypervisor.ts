@@ -3,7 +3,6 @@ import type { Clock } from '#shared/clock/clock.ts';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { probeKvm } from './accelerator-probe.ts';
-import { readFileTail } from '../host/bounded-log.ts';
 import { type ConsoleLog, ConsoleLogs } from '../host/console-log.ts';
 import { openGuestFiles } from './guest-files.ts';
 import { launchQemu } from './launch-qemu.ts';
@@ -28,7 +27,6 @@ import type { MachineRecord } from './run-directory.ts';
 /** QEMU greets within a fraction of a second; a host that swaps may take long. */
 const START_TIMEOUT_MS = 60_000;
 const ADOPT_TIMEOUT_MS = 10_000;
-const STDERR_TAIL_BYTES = 4 * 1024;
 const IDENTIFIED_INTERVAL_MS = 20;
 const ENDED_INTERVAL_MS = 50;
 /** The user that all machines of earlier releases have in common. */
@@ -240,7 +238,7 @@ class QemuHypervisor implements Hypervisor {
   ): Promise<unknown> {
     if (signal?.aborted) return signal.reason;
     if (error instanceof AppError && error.code !== 'QMP') return error;
-    const stderr = readFileTail(runDirectory.stderrLog, STDERR_TAIL_BYTES);
+    const stderr = runDirectory.readStderr();
     return new AppError(
       'QEMU_FAILED',
       `QEMU for ${spec.name} did not start: ${causeIn(stderr) ?? messageOf(error)}`,

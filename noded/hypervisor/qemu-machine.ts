@@ -4,7 +4,7 @@ import type { Clock } from '#shared/clock/clock.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
-import { boundFile, readFileTail } from '../host/bounded-log.ts';
+import { boundFile } from '../host/bounded-log.ts';
 import type { ConsoleLog } from '../host/console-log.ts';
 import { judgeExit } from './judge-exit.ts';
 import { openDisk } from './guest-files.ts';
@@ -41,7 +41,6 @@ const DRAIN_TIMEOUT_MS = 120_000;
 /** A guest that hears of it needs a second; under load some more. */
 const UNPLUG_TIMEOUT_MS = 15_000;
 const MAX_LOG_BYTES = 4 * MIB;
-const STDERR_TAIL_BYTES = 4 * 1024;
 const CONSOLE_TAIL_BYTES = 16 * 1024;
 
 export interface ProcessEnd {
@@ -346,7 +345,7 @@ export class QemuMachine implements Machine {
 
   #readStderr(): string {
     try {
-      return readFileTail(this.#parts.runDirectory.stderrLog, STDERR_TAIL_BYTES);
+      return this.#parts.runDirectory.readStderr();
     } catch (error) {
       return `(not readable: ${messageOf(error)})`;
     }

@@ -5,7 +5,8 @@ import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { readBounded } from '#shared/files/read-bounded.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
 import { MAX_UNIX_PATH_BYTES } from '#shared/sys/unix-sockets.ts';
-import { MIB } from '#shared/units/bytes.ts';
+import { KIB, MIB } from '#shared/units/bytes.ts';
+import { readFileTail } from '../host/bounded-log.ts';
 import { parseProcessStat } from '../host/process-identity.ts';
 import type { ProcessIdentity } from '../host/process-identity.ts';
 
@@ -28,6 +29,7 @@ export type MachineRecord = z.infer<typeof machineRecord>;
 
 /** Of a note: more than the documents and parameters of an instance can have. */
 const MAX_NOTE_BYTES = 64 * MIB;
+const STDERR_TAIL_BYTES = 4 * KIB;
 
 const UUID_PATTERN = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
@@ -62,6 +64,11 @@ export class RunDirectory {
   }
   get identityFile(): string {
     return join(this.path, 'process');
+  }
+
+  /** What QEMU said last. */
+  readStderr(): string {
+    return readFileTail(this.stderrLog, STDERR_TAIL_BYTES);
   }
 
   async create(record: MachineRecord): Promise<void> {
