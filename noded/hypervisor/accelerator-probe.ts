@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { mkdtemp, rm, writeFile, chmod } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { lastLineOf } from '#shared/stream/lines.ts';
 import type { AcceleratorChoice } from './machine.ts';
 import { createProbeFirmware, PROBE_EXIT_SUCCESS, PROBE_EXIT_WRONG } from './probe-firmware.ts';
 import { QEMU_ENVIRONMENT, findQemu, planLaunch } from './qemu-command.ts';
@@ -99,7 +100,7 @@ function judge(end: ProbeEnd): AcceleratorChoice {
     return { accelerator: 'kvm', reason: 'a test guest ran in KVM' };
   }
   if (end.exitStatus === PROBE_EXIT_WRONG) return tcg('a test guest in KVM computed wrongly');
-  const lastLine = end.stderr.trim().split('\n').at(-1) ?? '';
+  const lastLine = lastLineOf(end.stderr);
   if (/Permission denied/i.test(lastLine)) {
     return tcg(`${KVM_DEVICE} cannot be opened by QEMU's user: ${lastLine}`);
   }

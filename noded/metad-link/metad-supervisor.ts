@@ -7,6 +7,7 @@ import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import type { RootPaths } from '#shared/paths/root-paths.ts';
 import { SYSTEM_PATH } from '#shared/process/system-path.ts';
+import { lastLineOf } from '#shared/stream/lines.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import type { ControlChannel } from './control-request.ts';
 import { askStatus, ForeignMetad } from './metad-client.ts';
@@ -237,7 +238,7 @@ export class MetadSupervisor {
 
   /** The last line that metad logged, for an error message. */
   #lastWords(): string {
-    return readFileTail(this.#logFile, LOG_TAIL_BYTES).trim().split('\n').at(-1) ?? '';
+    return lastLineOf(readFileTail(this.#logFile, LOG_TAIL_BYTES));
   }
 
   /** A poll, since an adopted metad is no child of ours. */

@@ -6,6 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { NetworkGuest } from '#shared/contract/network.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { SYSTEM_PATH } from '#shared/process/system-path.ts';
+import { lastLineOf } from '#shared/stream/lines.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { bound, readFileTail } from '../host/bounded-log.ts';
 import { type ProcessIdentity, endProcess, isAlive } from '../host/process-identity.ts';
@@ -180,7 +181,7 @@ function listServing(bridge: string, uid: number): readonly ProcessIdentity[] {
 
 function notStarted({ name }: NatNetwork, log: string): AppError {
   const stderr = readFileTail(log, TAIL_BYTES);
-  const last = stderr.trim().split('\n').at(-1) ?? '';
+  const last = lastLineOf(stderr);
   return new AppError(
     'NETWORK_SETUP',
     `dnsmasq for network '${name}' did not start: ${last.replace(/^dnsmasq: /, '') || 'it said nothing'}`,

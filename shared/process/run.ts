@@ -1,5 +1,6 @@
 import { execa } from 'execa';
 import { AppError } from '../errors/app-error.ts';
+import { lastLineOf } from '../stream/lines.ts';
 import { MIB } from '../units/bytes.ts';
 import { SYSTEM_PATH } from './system-path.ts';
 
@@ -81,7 +82,7 @@ export async function run(
     });
   }
   if (result.failed) {
-    const reason = stderr.trim().split('\n').at(-1) || result.shortMessage;
+    const reason = lastLineOf(stderr) || result.shortMessage;
     throw new CommandFailed(`${command} ${args[0] ?? ''}: ${reason}`, {
       ...{ command, args, exitStatus: result.exitCode ?? null, stderr: stderr.slice(-4000) },
       cause: result,

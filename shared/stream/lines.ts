@@ -65,6 +65,11 @@ export async function* readLines(
     for (const line of splitter.push(text)) if (line !== '') yield line;
 }
 
+/** What a program said in the end; empty where it said nothing. */
+export function lastLineOf(text: string): string {
+  return text.trim().split('\n').at(-1) ?? '';
+}
+
 /**
  * A line as a log shows it: of a progress bar's `\r` what was shown last, and no control
  * characters, as terminal escapes of a script must not reach the reader's terminal.

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createReadStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
+import { lastLineOf } from '#shared/stream/lines.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import type { Compression } from './format.ts';
 import { type ImageJail, refuseEnd } from './image-jail.ts';
@@ -67,7 +68,7 @@ export async function* decompress(
     if (readError !== null) throw invalid(compression, messageOf(readError), readError);
     if (status === 0 || (compression === 'gz' && status === GZIP_WARNING)) return;
     if (/memory/i.test(complaint)) throw tooDear(compression);
-    throw invalid(compression, complaint.trim().split('\n').at(-1) || `status ${status}`);
+    throw invalid(compression, lastLineOf(complaint) || `status ${status}`);
   } finally {
     input.destroy();
     child.kill('SIGKILL');

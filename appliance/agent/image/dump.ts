@@ -1,6 +1,7 @@
 import { open, type FileHandle } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
 import { AppError } from '#shared/errors/app-error.ts';
+import { lastLineOf } from '#shared/stream/lines.ts';
 import { runCommand, tryCommand } from '../process/command.ts';
 import type { StageReporter } from '../report/stage.ts';
 import { explainDifference, type ImageDriver, planComparison } from './compare.ts';
@@ -11,7 +12,6 @@ import {
   examineImage,
   type ExamineOptions,
   FETCH_AGAIN,
-  lastLine,
 } from './examine.ts';
 import { ImageJail, JAILED_DISK, JAILED_IMAGE } from './image-jail.ts';
 import { CHUNK_BYTES, SparseWriter } from './sparse-writer.ts';
@@ -97,7 +97,7 @@ async function dumpWithQemuImg(
 
 /** qemu-img says alike that it cannot read the image and that it cannot write the disk. */
 function dumpFailure(stderr: string): AppError {
-  const reason = lastLine(stderr);
+  const reason = lastLineOf(stderr);
   if (/error while reading|Could not open|corrupt|invalid/i.test(reason))
     return new AppError('IMAGE_INVALID', `the image cannot be read: ${reason}`, {
       hint: FETCH_AGAIN,

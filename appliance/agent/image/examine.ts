@@ -3,6 +3,7 @@ import type { ContainerFormat, ImageFormatName } from '#shared/contract/image-fo
 import { AppError } from '#shared/errors/app-error.ts';
 import { imageTooLarge } from '#shared/errors/image-too-large.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
+import { lastLineOf } from '#shared/stream/lines.ts';
 import type { CommandResult } from '../process/command.ts';
 import type { StageReporter } from '../report/stage.ts';
 import { decompress } from './decompress.ts';
@@ -74,11 +75,6 @@ export async function examineImage(options: ExamineOptions): Promise<ExaminedIma
     case 'compressed':
       return await examineCompressed(options, format.compression);
   }
-}
-
-/** What a program complained of in the end. */
-export function lastLine(text: string): string {
-  return text.trim().split('\n').at(-1) ?? '';
 }
 
 /** For the reader. */
@@ -159,7 +155,7 @@ function virtualSize(result: CommandResult, format: ContainerFormat): number {
   if (result.status !== 0) {
     throw new AppError(
       'IMAGE_INVALID',
-      `the ${format} image cannot be opened: ${lastLine(result.stderr)}`,
+      `the ${format} image cannot be opened: ${lastLineOf(result.stderr)}`,
       { hint: FETCH_AGAIN },
     );
   }
@@ -206,7 +202,7 @@ function planHeadInside(format: ContainerFormat): readonly string[] {
 
 function headOf(result: CommandResult): Buffer {
   if (result.status !== 0)
-    throw new AppError('IMAGE_INVALID', `the image cannot be read: ${lastLine(result.stderr)}`, {
+    throw new AppError('IMAGE_INVALID', `the image cannot be read: ${lastLineOf(result.stderr)}`, {
       hint: FETCH_AGAIN,
     });
   return Buffer.from(result.stdout, 'base64');

@@ -4,6 +4,7 @@ import { constants } from 'node:os';
 import type { Readable } from 'node:stream';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { SYSTEM_PATH } from '#shared/process/system-path.ts';
+import { lastLineOf } from '#shared/stream/lines.ts';
 import { MIB } from '#shared/units/bytes.ts';
 
 /** What a shell adds to the number of the signal that ended a program. */
@@ -106,7 +107,7 @@ export async function runCommand(
  */
 export function commandFailure(what: string, { status, stdout, stderr }: CommandResult): AppError {
   const signal = signalOf(status);
-  const said = (stderr.trim() || stdout.trim()).split('\n').at(-1) || `exit status ${status}`;
+  const said = lastLineOf(stderr) || lastLineOf(stdout) || `exit status ${status}`;
   const reason = signal === undefined ? said : endedBySignal(signal);
   return new AppError('COMMAND_FAILED', `${what}: ${reason}`);
 }

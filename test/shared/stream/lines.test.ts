@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { Readable } from 'node:stream';
 import { test } from 'node:test';
 import { fc } from '../../lab/fast-check.ts';
-import { cleanLine, LineSplitter, readLines } from '#shared/stream/lines.ts';
+import { cleanLine, lastLineOf, LineSplitter, readLines } from '#shared/stream/lines.ts';
 
 test('lines are the same wherever the stream is cut', async () => {
   const line = fc
@@ -54,4 +54,9 @@ test('a line without end costs bounded memory and does not swallow the next', ()
   for (let count = 0; count < 100; count += 1) splitter.push('x'.repeat(10_000));
   const lines = splitter.push('\nnext\n');
   assert.deepEqual([lines[0]?.length, lines[1]], [65_536, 'next']);
+});
+
+test('what a program said in the end is its last line that is not empty', () => {
+  assert.equal(lastLineOf('first\nlast \n\n'), 'last');
+  assert.equal(lastLineOf(' \n'), '');
 });
