@@ -66,6 +66,8 @@ export default tseslint.config(
       'no-restricted-exports': ['error', { restrictDefaultExports: { direct: true } }],
       'no-restricted-syntax': ['error', ...refusedSyntax],
       complexity: ['warn', 15],
+      // As wide as the code, which is Prettier's.
+      'max-len': ['error', { code: 10_000, comments: 100, ignorePattern: 'eslint-|prettier-ignore' }],
       'max-lines': ['warn', { max: 300, skipBlankLines: true, skipComments: true }],
     },
   },

@@ -259,14 +259,22 @@ ${send}`;
 
   test('a dnsmasq that stands still is replaced, and keeps nobody waiting meanwhile', async () => {
     const [pid = ''] = lab.listDnsmasqs();
-    // It has answered once: so it is known that it may be asked.
-    await delay(2000);
-    process.kill(Number(pid), 'SIGSTOP');
-    const began = performance.now();
-    await nat.settle(lab.LAN.name);
-    assert.ok(performance.now() - began < 5000, 'a job waits for it');
-    const deadline = performance.now() + 30_000;
-    while (lab.listDnsmasqs().includes(pid) && performance.now() < deadline) await delay(100);
+    const isThere = (): boolean => lab.listDnsmasqs().includes(pid);
+    const settleMs = async (): Promise<number> => {
+      const began = performance.now();
+      await nat.settle(lab.LAN.name);
+      return performance.now() - began;
+    };
+    const usualMs = await settleMs();
+    // Only one that has answered is known to hang, and nobody sees from here whether it has.
+    for (let tries = 0; tries < 5 && isThere(); tries += 1) {
+      process.kill(Number(pid), 'SIGCONT');
+      await delay(2000 * (tries + 1));
+      process.kill(Number(pid), 'SIGSTOP');
+      assert.ok((await settleMs()) < 4 * usualMs + 3000, 'a job waits for it');
+      const deadline = performance.now() + 30_000;
+      while (isThere() && performance.now() < deadline) await delay(100);
+    }
     await nat.settle(lab.LAN.name);
     assert.equal(lab.listDnsmasqs().length, 1);
     assert.ok(!lab.listDnsmasqs().includes(pid));
