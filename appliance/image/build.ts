@@ -121,7 +121,8 @@ async function buildIntoCache(options: BuildOptions, key: BuildKey): Promise<voi
       hint: 'see that the host reaches a Debian mirror (--mirror URL) and has 1 GiB of free disk space',
     });
   } finally {
-    await rm(workDir, { recursive: true, force: true });
+    // What a program that was stopped has started may end a moment after it.
+    await rm(workDir, { recursive: true, force: true, maxRetries: 10 });
   }
 }
 

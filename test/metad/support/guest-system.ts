@@ -1,10 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
 import { mkdir, mkdtemp, readFile, readlink, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { run } from '#shared/process/run.ts';
+import { endNamespace } from './end-namespace.ts';
 
 export const SHELLS = ['dash', 'busybox ash', 'bash'] as const;
 export const DOWNLOADERS = ['curl', 'GNU wget', 'busybox wget'] as const;
@@ -87,10 +87,7 @@ export class GuestSystem implements AsyncDisposable {
   async stop(): Promise<void> {
     const child = this.#main;
     this.#main = undefined;
-    if (!child || child.exitCode !== null || child.signalCode !== null) return;
-    const ended = once(child, 'exit');
-    child.kill('SIGKILL');
-    await ended;
+    await endNamespace(child);
   }
 
   /** A file below /var/lib; null when there is none. */

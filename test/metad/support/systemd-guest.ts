@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { mkdir, readdir, readFile, rm, rmdir, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { newerDebianTree } from '../../lab/debian-releases.ts';
+import { endNamespace } from './end-namespace.ts';
 import { GuestTree } from './guest-tree.ts';
 
 /** They want a machine, or the network that the guest's namespace has already. */
@@ -90,10 +91,7 @@ exec ip netns exec ${namespace} unshare --mount --pid --uts --ipc --cgroup --for
   async #end(): Promise<void> {
     const child = this.#init;
     this.#init = undefined;
-    if (!child || child.exitCode !== null || child.signalCode !== null) return;
-    const gone = once(child, 'exit');
-    child.kill('SIGKILL');
-    await gone;
+    await endNamespace(child);
   }
 }
 

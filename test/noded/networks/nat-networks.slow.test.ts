@@ -266,11 +266,19 @@ ${send}`;
       return performance.now() - began;
     };
     const usualMs = await settleMs();
+    /** It may be about to end. */
+    const signal = (name: NodeJS.Signals): void => {
+      try {
+        process.kill(Number(pid), name);
+      } catch {
+        assert.ok(!isThere());
+      }
+    };
     // Only one that has answered is known to hang, and nobody sees from here whether it has.
     for (let tries = 0; tries < 5 && isThere(); tries += 1) {
-      process.kill(Number(pid), 'SIGCONT');
+      signal('SIGCONT');
       await delay(2000 * (tries + 1));
-      process.kill(Number(pid), 'SIGSTOP');
+      signal('SIGSTOP');
       assert.ok((await settleMs()) < 4 * usualMs + 3000, 'a job waits for it');
       const deadline = performance.now() + 30_000;
       while (isThere() && performance.now() < deadline) await delay(100);
