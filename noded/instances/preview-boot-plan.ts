@@ -5,11 +5,15 @@ import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { REDACTED } from '#shared/contract/redacted.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { createMask } from '#shared/secret/mask.ts';
-import { reveal } from '#shared/secret/secret.ts';
 import { redactParam } from '../boot/params.ts';
 import { type BootSources, loadBootPlan } from '../boot/load-boot-plan.ts';
 import { loadParameterLayers, type ParameterSources } from './load-parameters.ts';
-import { listHiddenValues, type ParameterLayer, resolveParameters } from './os-parameters.ts';
+import {
+  listHiddenValues,
+  type ParameterLayer,
+  resolveParameters,
+  revealValue,
+} from './os-parameters.ts';
 
 /**
  * What an instance would be given, for an operator's eyes: a word stands for each value that is
@@ -66,7 +70,7 @@ function withoutValues(
     if (visibility === 'public') return [name, parameter] as const;
     const schema = schemas.get(name);
     // A secret of which only the name is known: a text can be a word all the same.
-    const text = value === null ? '' : typeof value === 'string' ? value : reveal(value);
+    const text = revealValue(parameter) ?? '';
     const shown = redactParam(text, schema, REDACTED);
     if (value === null && shown === '') return [name, parameter] as const;
     return [name, { visibility: 'private', value: shown }] as const;
