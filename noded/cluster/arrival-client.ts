@@ -134,7 +134,7 @@ function nameNode(error: unknown, node: string): unknown {
   const { code, details, hint } = error;
   return new AppError(code, `node '${node}': ${error.message}`, {
     details: { ...details, node },
-    ...(hint !== undefined && { hint }),
+    hint,
     cause: error,
   });
 }

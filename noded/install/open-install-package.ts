@@ -35,8 +35,8 @@ export function createOpenInstallPackage(
       signal,
       netrcFile,
       limits: downloadLimitsOf(await clusters.load()),
-      ...(packageUser !== undefined && { user: packageUser }),
-      ...(packagePassword !== undefined && { password: packagePassword }),
+      user: packageUser,
+      password: packagePassword,
     });
     if (packageSha256 === undefined) return opened;
     const shown = redactSource(instance.personalizationPackage);

@@ -20,7 +20,7 @@ export async function requireAppliance(
     if (!isAppError(error)) throw error;
     const by = source === GIVEN ? '' : ` (from ${source})`;
     throw new AppError('VALIDATION', `appliance '${name}'${by} cannot be used: ${error.message}`, {
-      ...(error.hint !== undefined && { hint: error.hint }),
+      hint: error.hint,
       details: { appliance: name, source, reason: error.code },
       cause: error,
     });

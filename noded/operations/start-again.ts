@@ -77,7 +77,7 @@ export async function startAfter(
     const why = signal.aborted ? 'was not started' : 'did not start';
     throw new AppError(code, `${done}, but '${name}' ${why}: ${messageOf(error)}`, {
       hint: `start it: gnt-instance startup ${name}`,
-      ...(isAppError(error) && error.details !== undefined && { details: error.details }),
+      ...(isAppError(error) && { details: error.details }),
       cause: error,
     });
   }
