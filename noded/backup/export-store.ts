@@ -281,7 +281,7 @@ async function openFolder(path: string, source: string, directory: string): Prom
   } catch (error) {
     const code = systemCodeOf(error);
     if (code !== 'ENOENT' && code !== 'ENOTDIR') throw error;
-    throw notFound(source, directory);
+    throw notFound(source, directory, error);
   }
 }
 
@@ -334,9 +334,10 @@ function unreadableDump(file: string, reason: unknown): AppError {
   );
 }
 
-function notFound(source: string, directory: string): AppError {
+function notFound(source: string, directory: string, cause?: unknown): AppError {
   return new AppError('EXPORT_NOT_FOUND', `there is no export '${source}' on this node`, {
     details: { source },
     hint: `gnt-backup list shows what is in ${directory}; another directory is given with its whole path`,
+    cause,
   });
 }

@@ -158,7 +158,8 @@ export function createBootViews(dependencies: BootViewsDependencies): BootViews 
         await Promise.all(paths.map((path) => requireFile(tree, path, asked, asking)));
       } catch (error) {
         if (error !== late.reason) throw error;
-        throw noFile(paths.join(', '), asked, `no answer within ${askTimeoutMs / 1000} s`);
+        const reason = `no answer within ${askTimeoutMs / 1000} s`;
+        throw noFile(paths.join(', '), asked, reason, error);
       } finally {
         ended.abort();
       }
@@ -264,9 +265,10 @@ async function requireFile(
   throw noFile(path, asked, reason);
 }
 
-function noFile(path: string, { name, url }: Asked, reason: string): AppError {
+function noFile(path: string, { name, url }: Asked, reason: string, cause?: unknown): AppError {
   return new AppError('BOOTENV_NO_SOURCE', `BootEnv ${name}: ${path} of ${url}: ${reason}`, {
     details: { bootEnv: name, path, url },
     hint: `look at the param package-repositories, or open its archive: gnt-bootenv uploadiso ${name}`,
+    cause,
   });
 }

@@ -116,7 +116,7 @@ async function statFile(path: string, name: string): Promise<Stats | undefined> 
     const code = systemCodeOf(error) ?? messageOf(error);
     const isAbsent = code === 'ENOENT' && !(await isLink(file));
     if (isAbsent || code === 'ENOTDIR') return undefined;
-    throw missingFile(name, path, code);
+    throw missingFile(name, path, code, error);
   }
 }
 
@@ -182,8 +182,10 @@ async function readList(path: string, name: string, what: string): Promise<reado
   return lines;
 }
 
-function missingFile(name: string, path: string, code: string): DefinitionProblem {
-  return new DefinitionProblem(`File '${name}' under path '${path}' is missing (${code})`);
+function missingFile(name: string, path: string, code: string, cause?: unknown): DefinitionProblem {
+  return new DefinitionProblem(`File '${name}' under path '${path}' is missing (${code})`, {
+    cause,
+  });
 }
 
 function notRegular(name: string, path: string): DefinitionProblem {
