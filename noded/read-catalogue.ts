@@ -144,6 +144,7 @@ function wordOf(value: unknown): string {
 
 function fieldsOf(value: unknown): Fields {
   const isFields = typeof value === 'object' && value !== null && !Array.isArray(value);
+  // An object has fields of any kind.
   return isFields ? (value as Fields) : {};
 }
 

@@ -23,6 +23,7 @@ export class Tally {
   }
 
   add(group: number, status: number, tookS: number): void {
+    // Every index is one that the constructor has made room for.
     this.#counts[group * STATUSES + status]! += 1;
     let bucket = 0;
     while (bucket < this.#boundsS.length && tookS > this.#boundsS[bucket]!) bucket++;

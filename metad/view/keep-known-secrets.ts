@@ -26,7 +26,7 @@ function keepBootFiles({ boot: known }: ServedView, next: ViewBoot): ViewBoot {
   if (known?.bootEnv !== next.bootEnv) return next;
   const files = Object.entries(next.files).map(([path, file]) => {
     const former = 'lost' in file ? known.files[path] : undefined;
-    return [path, former?.basis === file.basis ? (former ?? file) : file];
+    return [path, former?.basis === file.basis ? (former ?? file) : file] as const;
   });
-  return { ...next, files: Object.fromEntries(files) as ViewBoot['files'] };
+  return { ...next, files: Object.fromEntries(files) };
 }

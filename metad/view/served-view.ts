@@ -89,11 +89,11 @@ function redactInputs(lifecycle: ViewLifecycle): ViewLifecycle {
 /** Files that private or secret parameters went into: where in them, nobody knows any more. */
 function redactBootFiles(boot: ViewBoot): ViewBoot {
   const content = Buffer.from(`${REDACTED}\n`).toString('base64');
-  const files = Object.entries(boot.files).map(([path, file]) => [
-    path,
-    'content' in file && file.isSecretBearing ? { ...file, content } : file,
-  ]);
-  return { ...boot, files: Object.fromEntries(files) as ViewBoot['files'] };
+  const files = Object.entries(boot.files).map(([path, file]) => {
+    const isHidden = 'content' in file && file.isSecretBearing;
+    return [path, isHidden ? { ...file, content } : file] as const;
+  });
+  return { ...boot, files: Object.fromEntries(files) };
 }
 
 /**

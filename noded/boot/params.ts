@@ -118,6 +118,7 @@ function composeParam(
 const MAX_COMPOSE_DEPTH = 32;
 
 function compose(low: unknown, high: unknown, depth: number): unknown {
+  // `isArray` makes any of what nobody knows.
   if (Array.isArray(low) && Array.isArray(high))
     return [...(high as unknown[]), ...(low as unknown[])];
   if (!isMap(low) || !isMap(high) || depth >= MAX_COMPOSE_DEPTH) return high;

@@ -13,6 +13,7 @@ import {
   noNodeFits,
   type Candidate,
   type Choice,
+  type Share,
   type Wanted,
 } from './choose-node.ts';
 import { shareOf, type NodeRoom } from './node-room.ts';
@@ -133,7 +134,7 @@ async function listCandidates({
     index.list(),
   ]);
   const others = listed.filter(({ name }) => name !== nodeName);
-  const taken = new Map(others.map(({ name }) => [name, [] as ReturnType<typeof shareOf>[]]));
+  const taken = new Map<string, Share[]>(others.map(({ name }) => [name, []]));
   for (const instance of instances) taken.get(instance.primaryNode)?.push(shareOf(instance));
   return [
     own,

@@ -157,6 +157,7 @@ async function readIdentity(
   ended.catch(() => undefined); // told by the race below, as long as that waits
   word.setEncoding('utf8');
   while (!line.includes('\n') && line.length < MAX_STAT_LENGTH) {
+    // One argument of 'data', text by the encoding above; `ended` only ever throws.
     const [text] = (await Promise.race([once(word, 'data'), ended])) as [string];
     line += text;
   }

@@ -50,6 +50,7 @@ export const NO_PAST = {
   lifecycle: null,
   guestReport: null,
   hostKeys: null,
+  // By `as const` alone it could never have any.
   snapshots: [] as InstanceRecord['snapshots'],
   restoreId: null,
 } as const satisfies Partial<NewInstance>;

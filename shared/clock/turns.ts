@@ -4,7 +4,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 const LONGEST_MS = 3;
 
 /** Of all work in pieces together, as the event loop is one: when others had their turn last. */
-const others = { sinceMs: 0, turn: undefined as Promise<void> | undefined };
+const others: { sinceMs: number; turn?: Promise<void> | undefined } = { sinceMs: 0 };
 
 /**
  * For work in pieces whose size nobody knows beforehand: awaited between two of them, it gives

@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { gunzipSync } from 'node:zlib';
+import { systemCodeOf } from '../errors/app-error.ts';
 
 /** What an operator's user or vendor data is to cloud-init. */
 export type CloudDocument =
@@ -50,7 +51,7 @@ function unpack(document: Buffer): Buffer | string {
   try {
     return gunzipSync(document, { maxOutputLength: MAX_UNPACKED_BYTES });
   } catch (error) {
-    const isTooLarge = (error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE';
+    const isTooLarge = systemCodeOf(error) === 'ERR_BUFFER_TOO_LARGE';
     return isTooLarge ? 'it is compressed and has more than 4 MiB' : 'its gzip is damaged';
   }
 }

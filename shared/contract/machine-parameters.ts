@@ -85,6 +85,7 @@ const NOT_OF_INSTALLATIONS = ['decommission_timeout', 'systemd_credentials'] as 
 function ofInstallations<Type extends z.ZodType<object>>(parameters: Type): Type {
   return parameters.superRefine((given, context) => {
     for (const key of NOT_OF_INSTALLATIONS)
+      // It is a key of theirs, since it is in them.
       if (key in given && given[key as keyof typeof given] != null)
         context.addIssue({
           code: 'custom',

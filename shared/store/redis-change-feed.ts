@@ -162,8 +162,7 @@ function tell(log: Log, ids: readonly string[] | null): void {
 function isTold({ position }: Log, entry: string): boolean {
   if (position === null) return false;
   // Milliseconds and a number, both below what a number holds.
-  const [[ms = 0, nth = 0], [entryMs = 0, entryNth = 0]] = [position, entry].map((text) =>
-    text.split('-').map(Number),
-  ) as [number[], number[]];
+  const [ms = 0, nth = 0] = position.split('-').map(Number);
+  const [entryMs = 0, entryNth = 0] = entry.split('-').map(Number);
   return ms > entryMs || (ms === entryMs && nth >= entryNth);
 }

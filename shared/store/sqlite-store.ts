@@ -169,6 +169,7 @@ function createStore(database: DatabaseSync, path: string): Store {
     },
     async ids(collection) {
       checkCollection(collection);
+      // As in get().
       return (selectIds.all(collection) as unknown as Pick<Row, 'id'>[]).map(({ id }) => id);
     },
     async commit(writes) {

@@ -63,7 +63,7 @@ function isTemplate(text: string, isHostname: boolean): boolean {
 }
 
 function isKnown(word: string): boolean {
-  return word.startsWith('.') && (templateValues as readonly string[]).includes(word.slice(1));
+  return templateValues.some((value) => `.${value}` === word);
 }
 
 function isLiteral(word: string): boolean {

@@ -108,6 +108,7 @@ export class ImageJail implements AsyncDisposable {
       more: [],
     }));
     for (const result of results) refuseEnd('', signalOf(result.status));
+    // One of each program.
     return results as { [Each in keyof T]: CommandResult };
   }
 

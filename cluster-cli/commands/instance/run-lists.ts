@@ -7,6 +7,7 @@ import {
   type DeclaredInput,
   type InputValue,
   parseInputValue,
+  type RunListName,
   type RunLists,
   runLists,
   type RunListScript,
@@ -98,12 +99,11 @@ export function readRunLists(
   );
 }
 
-const NO_TEMPLATE = {
-  ...{ boot: [] as string[], operational: [] as string[], decommission: [] as string[] },
-  inputs: {} as Record<string, InputValue>,
-};
+type Template = Record<RunListName, string[]> & { readonly inputs: Record<string, InputValue> };
 
-function readTemplate(given: string, context: Context): typeof NO_TEMPLATE {
+const NO_TEMPLATE: Template = { boot: [], operational: [], decommission: [], inputs: {} };
+
+function readTemplate(given: string, context: Context): Template {
   const file = withoutSign(given);
   const text = context.values.readText('--run-list', file);
   const template = parseYaml(text, file, serverTemplate, 1);
