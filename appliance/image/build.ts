@@ -3,6 +3,7 @@ import { basename, join } from 'node:path';
 import type { ApplianceManifest } from '#shared/contract/appliance-manifest.ts';
 import type { HookFile } from '#shared/contract/hooks.ts';
 import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
+import { readKeptHooks } from '#shared/files/read-kept-hooks.ts';
 import { BUILD_COMMANDS, findMissing } from '#shared/process/host-commands.ts';
 import { run } from '#shared/process/run.ts';
 import { bundleAgent, bundleHooks } from './agent-bundle.ts';
@@ -15,7 +16,7 @@ import { hashBaseInputs, hashInputs } from './inputs.ts';
 import { installAppliance } from './install.ts';
 import { acquireLock } from './lock.ts';
 import { describeFile, MANIFEST_NAME, verifyAppliance } from './manifest.ts';
-import { keepHooks, readKeptHooks } from './own-hooks.ts';
+import { keepHooks } from './own-hooks.ts';
 import { packRoot } from './root-image.ts';
 import { extractVmlinux } from './vmlinux.ts';
 
@@ -82,7 +83,7 @@ export async function buildAppliance(options: BuildOptions): Promise<ApplianceMa
 
 async function settleHooks(hooks: BuildOptions['hooks']): Promise<readonly HookFile[]> {
   if (hooks === undefined) return [];
-  if (hooks.given === undefined) return readKeptHooks(hooks.keptIn);
+  if (hooks.given === undefined) return readKeptHooks(hooks.keptIn, 'APPLIANCE_BUILD');
   await keepHooks(hooks.keptIn, hooks.given);
   return hooks.given;
 }

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
-import { mkdir, readFile, rm } from 'node:fs/promises';
+import { mkdir, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { ApplianceManifest } from '#shared/contract/appliance-manifest.ts';
-import { type HookFile, hookFiles, MAX_HOOKS_BYTES } from '#shared/contract/hooks.ts';
+import { type HookFile, MAX_HOOKS_BYTES } from '#shared/contract/hooks.ts';
 import { fileName, hookPoint } from '#shared/contract/primitives.ts';
-import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
+import { AppError } from '#shared/errors/app-error.ts';
 import { writeDurably } from '#shared/files/durable.ts';
 import { readHookFolder } from '#shared/files/read-hook-folder.ts';
 import { judgeHooks } from '#shared/powerless/judge-hooks.ts';
@@ -42,22 +42,6 @@ function requireName(folder: string, hook: HookFile): void {
   throw new AppError('VALIDATION', `hooks ${join(folder, hook.name)}: not a name for a document`, {
     hint: 'letters, digits, and _ + . - after the first one: 10-users.yaml',
   });
-}
-
-/**
- * The hooks of the last build that was given some: every later build has them too, one by the node
- * daemon among them.
- */
-export async function readKeptHooks(path: string): Promise<HookFile[]> {
-  try {
-    return hookFiles.parse(JSON.parse(await readFile(path, 'utf8')));
-  } catch (error) {
-    if (systemCodeOf(error) === 'ENOENT') return [];
-    throw new AppError('APPLIANCE_BUILD', `the appliance's hooks in ${path} cannot be read`, {
-      hint: 'give them again: gnt-appliance build --hooks FOLDER, or --hooks default for none',
-      cause: error,
-    });
-  }
 }
 
 export async function keepHooks(path: string, hooks: readonly HookFile[]): Promise<void> {

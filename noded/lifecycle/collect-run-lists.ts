@@ -1,5 +1,3 @@
-import { constants } from 'node:fs';
-import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
   type Attachment,
@@ -11,8 +9,8 @@ import {
   runListScript,
   type RunListScript,
 } from '#shared/contract/lifecycle.ts';
-import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
-import { readHookFolder } from '#shared/files/read-hook-folder.ts';
+import { AppError, messageOf } from '#shared/errors/app-error.ts';
+import { openHookFolder, readHookFolder } from '#shared/files/read-hook-folder.ts';
 
 /** What an instance runs, in its order. */
 export interface CollectedLists {
@@ -29,6 +27,9 @@ export interface RunListPlaces {
   readonly own: RunLists | null;
 }
 
+/** A definition need not have run lists, and what it links to is no part of it. */
+const OWN_ALONE = { followLinks: false, mayBeMissing: true };
+
 /**
  * The scripts of an instance: those of the cluster, of the OS definition, its own; by name within
  * each of the first two. They are bytes here, run by the guest alone.
@@ -37,7 +38,8 @@ export interface RunListPlaces {
  */
 export async function collectRunLists(places: RunListPlaces): Promise<CollectedLists | null> {
   const { clusterDir, osPath, own } = places;
-  await using ofOs = osPath === null ? null : await openOwnFolder(join(osPath, 'run-lists'));
+  await using ofOs =
+    osPath === null ? null : await openHookFolder(join(osPath, 'run-lists'), OWN_ALONE);
   const collect = async (list: RunListName): Promise<RunListScript[]> => [
     ...(await readFolder(join(clusterDir, list), { followLinks: true })),
     // What a definition links to is no part of it.
@@ -66,17 +68,6 @@ export async function collectRunLists(places: RunListPlaces): Promise<CollectedL
   if (bytes > MAX_RUN_LISTS_BYTES)
     throw tooMuch(`${bytes} bytes, ${MAX_RUN_LISTS_BYTES} are possible`);
   return { lists, attachments };
-}
-
-/** Null where there is none, or something else, a link among it. */
-async function openOwnFolder(path: string): Promise<FileHandle | null> {
-  const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW } = constants;
-  try {
-    return await open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-  } catch (error) {
-    if (['ENOENT', 'ENOTDIR', 'ELOOP'].includes(systemCodeOf(error) ?? '')) return null;
-    throw error;
-  }
 }
 
 interface ReadOptions {

@@ -1,10 +1,8 @@
-import { readFile } from 'node:fs/promises';
 import PQueue from 'p-queue';
 import { BUILT_APPLIANCE } from '#shared/contract/appliance-manifest.ts';
 import type { HookBook } from '#shared/contract/hook-book.ts';
-import { type HookDocument, type HookFile, hookFiles } from '#shared/contract/hooks.ts';
-import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
-import { parseJson } from '#shared/json/parse-json.ts';
+import type { HookDocument, HookFile } from '#shared/contract/hooks.ts';
+import { readKeptHooks } from '#shared/files/read-kept-hooks.ts';
 import { judgeHooks } from '#shared/powerless/judge-hooks.ts';
 import { diskPathInAppliance } from '../disks/disk-serials.ts';
 import { collectHooks } from './collect-hooks.ts';
@@ -56,7 +54,8 @@ export function createHookChecker(dependencies: HookCheckerDependencies): HookCh
       const documents = await collectHooks({ clusterDir, osPath, instance });
       // Of one that was made elsewhere nobody here has the documents: its agent reads them.
       const isBuilt = appliance === BUILT_APPLIANCE;
-      const own = isBuilt ? await readApplianceHooks(applianceFile) : [];
+      const kept = isBuilt ? await readKeptHooks(applianceFile, 'FILE_UNREADABLE') : [];
+      const own = kept.map((file) => ({ source: 'appliance' as const, ...file }));
       const all = [...own, ...documents];
       const remarks = isBuilt ? [] : describeUnseen(appliance, await hooksOf(appliance));
       if (all.length === 0)
@@ -83,18 +82,4 @@ function describeUnseen(appliance: string, hooks: readonly string[]): string[] {
   return [
     `appliance ${appliance}: it runs hooks of its own before these, which are not shown: ${hooks.join(', ')}`,
   ];
-}
-
-/** @throws AppError FILE_UNREADABLE */
-async function readApplianceHooks(path: string): Promise<HookDocument[]> {
-  try {
-    const files = hookFiles.parse(parseJson(await readFile(path, 'utf8')));
-    return files.map((file) => ({ source: 'appliance', ...file }));
-  } catch (error) {
-    if (systemCodeOf(error) === 'ENOENT') return [];
-    throw new AppError('FILE_UNREADABLE', `the appliance's hooks in ${path} cannot be read`, {
-      hint: 'give them again: gnt-appliance build --hooks FOLDER, or --hooks default for none',
-      cause: error,
-    });
-  }
 }

@@ -31,7 +31,7 @@ export async function readHookFolder(
   folder: string,
   options: HookFolderOptions,
 ): Promise<HookFile[]> {
-  await using opened = await openFolder(folder, options);
+  await using opened = await openHookFolder(folder, options);
   if (opened === null) return [];
   // By what is open: the folder may be another one, or a link, a moment later.
   const at = `/proc/self/fd/${opened.fd}`;
@@ -55,7 +55,7 @@ export async function readHookFolder(
 }
 
 /** Null where there is none; where links are not followed, what is no folder is none. */
-async function openFolder(
+export async function openHookFolder(
   folder: string,
   { followLinks, mayBeMissing }: HookFolderOptions,
 ): Promise<FileHandle | null> {

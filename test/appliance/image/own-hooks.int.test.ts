@@ -15,7 +15,8 @@ import { after, before, test } from 'node:test';
 import { encodeCpio } from '../../../appliance/image/cpio.ts';
 import { installAppliance } from '../../../appliance/image/install.ts';
 import { describeFile, MANIFEST_NAME, verifyAppliance } from '../../../appliance/image/manifest.ts';
-import { keepHooks, readOwnHooks, readKeptHooks } from '../../../appliance/image/own-hooks.ts';
+import { keepHooks, readOwnHooks } from '../../../appliance/image/own-hooks.ts';
+import { readKeptHooks } from '#shared/files/read-kept-hooks.ts';
 
 const VALID = 'stages: {install.pre: [{commands: [true]}]}\n';
 let directory = '';
@@ -65,13 +66,13 @@ for (const [what, makeFolder, code, message] of refused) {
 
 test('keeps hooks for later builds, readable by root alone, until they are taken away', async () => {
   const path = join(directory, 'state/appliance-hooks.json');
-  assert.deepEqual(await readKeptHooks(path), []);
+  assert.deepEqual(await readKeptHooks(path, 'APPLIANCE_BUILD'), []);
   const hooks = [{ name: 'a.yaml', content: 'eA==' }];
   await keepHooks(path, hooks);
-  assert.deepEqual(await readKeptHooks(path), hooks);
+  assert.deepEqual(await readKeptHooks(path, 'APPLIANCE_BUILD'), hooks);
   assert.equal(statSync(path).mode & 0o777, 0o600);
   writeFileSync(path, '[');
-  await assert.rejects(readKeptHooks(path), { code: 'APPLIANCE_BUILD' });
+  await assert.rejects(readKeptHooks(path, 'APPLIANCE_BUILD'), { code: 'APPLIANCE_BUILD' });
   await keepHooks(path, []);
   assert.deepEqual(readdirSync(join(directory, 'state')), []);
 });

@@ -1,0 +1,24 @@
+import { readFile } from 'node:fs/promises';
+import { type HookFile, hookFiles } from '../contract/hooks.ts';
+import { AppError, systemCodeOf } from '../errors/app-error.ts';
+import { parseJson } from '../json/parse-json.ts';
+
+/**
+ * The hooks of the last build that was given some: every later build has them too, one by the node
+ * daemon among them.
+ * @throws AppError with that code
+ */
+export async function readKeptHooks(
+  path: string,
+  code: 'APPLIANCE_BUILD' | 'FILE_UNREADABLE',
+): Promise<HookFile[]> {
+  try {
+    return hookFiles.parse(parseJson(await readFile(path, 'utf8')));
+  } catch (error) {
+    if (systemCodeOf(error) === 'ENOENT') return [];
+    throw new AppError(code, `the appliance's hooks in ${path} cannot be read`, {
+      hint: 'give them again: gnt-appliance build --hooks FOLDER, or --hooks default for none',
+      cause: error,
+    });
+  }
+}
