@@ -1,5 +1,6 @@
 import { MAX_BOOT_FILE_BYTES } from '#shared/contract/boot-view.ts';
 import type { BootEnv } from '#shared/contract/boot-env.ts';
+import { SERVICE_URL } from '#shared/contract/service-address.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { BootPlanInput } from './boot-plan.ts';
 import { placeFile } from './place-files.ts';
@@ -83,7 +84,7 @@ export function refuseWrongPaths(bootEnv: BootEnv): void {
   };
   const data = createRenderData(
     {
-      ...{ machine: ANY_MACHINE, baseUrl: 'http://169.254.169.254', bootEnv, opened: null },
+      ...{ machine: ANY_MACHINE, baseUrl: SERVICE_URL, bootEnv, opened: null },
       ...{ mirrorUrl: () => null, repositories: ofAMachine },
       params: { read: ofAMachine, compose: ofAMachine, has: ofAMachine },
     },

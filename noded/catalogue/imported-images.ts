@@ -5,11 +5,12 @@ import { join } from 'node:path';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { nameDiskFull } from '#shared/errors/disk-full.ts';
 import { syncPath } from '#shared/files/durable.ts';
+import { MIB } from '#shared/units/bytes.ts';
 import { type Checksum, checksumMismatch, digestFile } from '../images/digest.ts';
 import { openLocalImage } from '../images/local-image.ts';
 
 /** Free space that an import leaves to others. */
-const RESERVE_BYTES = 256 * 1024 ** 2;
+const RESERVE_BYTES = 256 * MIB;
 
 /** Images that were imported: a file each, by the SHA-256 of its content, which nothing evicts. */
 export interface ImportedImages {

@@ -1,3 +1,4 @@
+import { MIB } from '#shared/units/bytes.ts';
 import type { MigrationState, SendingProgress } from '../hypervisor/machine-migration.ts';
 
 /** What a guest stands still for at first, and at most. */
@@ -27,7 +28,7 @@ export function isRepeating({ passes }: Pick<SendingProgress, 'passes'>): boolea
 
 /** Pure. */
 export function tellRates({ dirtyRate, sentRate }: SendingProgress, downtimeMs: number): string {
-  const rate = (bytes: number): string => `${Math.round(bytes / 2 ** 20)} MiB/s`;
+  const rate = (bytes: number): string => `${Math.round(bytes / MIB)} MiB/s`;
   return `the guest writes ${rate(dirtyRate)} into its memory, and ${rate(sentRate)} leave: it may stand still for ${downtimeMs} ms now, and is slowed down`;
 }
 

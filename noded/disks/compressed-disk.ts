@@ -5,10 +5,11 @@ import { pipeline } from 'node:stream/promises';
 import { constants as zlib, createZstdCompress, createZstdDecompress } from 'node:zlib';
 import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
 import { findData } from '#shared/sys/files.ts';
+import { MIB } from '#shared/units/bytes.ts';
 import { writeSparse } from './write-sparse.ts';
 
 /** Of one read, and of one piece that comes out of zstd. */
-const CHUNK_BYTES = 2 ** 20;
+const CHUNK_BYTES = MIB;
 const ZEROS = Buffer.alloc(CHUNK_BYTES);
 /** Zeros, of which there are most, go through five times as fast as at zstd's own level 3. */
 const LEVEL = 1;

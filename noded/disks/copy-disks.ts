@@ -6,12 +6,13 @@ import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { syncFlatDirectory, syncPath } from '#shared/files/durable.ts';
 import { findData } from '#shared/sys/files.ts';
+import { MIB } from '#shared/units/bytes.ts';
 import { shareBlocks } from '../host/share-blocks.ts';
 import { copyVariables, type Installation } from './firmware-variables.ts';
 import { diskPath, takenBytes } from './install-disks.ts';
 
 /** Of one read: large enough for any disk, small enough to be asked soon whether to go on. */
-const CHUNK_BYTES = 2 ** 20;
+const CHUNK_BYTES = MIB;
 
 /**
  * Where a copy grows. It is told from the folder of an instance by its name: a daemon that finds

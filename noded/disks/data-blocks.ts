@@ -2,16 +2,17 @@ import { createHash } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
 import { AppError } from '#shared/errors/app-error.ts';
 import { findData } from '#shared/sys/files.ts';
+import { GIB, KIB, MIB } from '#shared/units/bytes.ts';
 
 /** What is skipped where it is zeros, and sent where it is not. */
-const BLOCK_BYTES = 64 * 1024;
+const BLOCK_BYTES = 64 * KIB;
 const ZEROS = Buffer.alloc(BLOCK_BYTES);
 /** Of a block: where it is in its file, and how long it is. */
 const HEAD_BYTES = 8 + 4;
 /** From so much on, blocks go in one message. */
-const BATCH_BYTES = 1024 * 1024;
+const BATCH_BYTES = MIB;
 /** So much is read, and is all zeros, before a message says at least that somebody reads. */
-const SILENT_BYTES = 1024 * 1024 * 1024;
+const SILENT_BYTES = GIB;
 /** The longest message. */
 export const MAX_BATCH_BYTES = BATCH_BYTES + BLOCK_BYTES + HEAD_BYTES;
 

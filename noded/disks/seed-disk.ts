@@ -1,13 +1,13 @@
 import { open, rm } from 'node:fs/promises';
 import { run } from '#shared/process/run.ts';
+import { KIB, MIB } from '#shared/units/bytes.ts';
 import { planMortal } from '../host/mortal-command.ts';
 
 const SECTOR_BYTES = 512;
-const MIB_BYTES = 1024 * 1024;
 /** A FAT12 floppy's worth: the documents are a few KiB, as a rule. */
-const FLOPPY_BYTES = 1440 * 1024;
+const FLOPPY_BYTES = 1440 * KIB;
 /** What FAT itself may take of a floppy, with room to spare. */
-const FAT_BYTES = 64 * 1024;
+const FAT_BYTES = 64 * KIB;
 /** Label and size that cloud-init's NoCloud looks for, on a file system that every kernel reads. */
 const LABEL = 'CIDATA';
 
@@ -50,5 +50,5 @@ function sizeFor(documents: SeedDocuments): number {
   const contentBytes = SEED_FILES.reduce((sum, name) => sum + documents[name].length, 0);
   if (contentBytes <= FLOPPY_BYTES - FAT_BYTES) return FLOPPY_BYTES;
   // FAT and the ends of clusters take far less than the one MiB more.
-  return (Math.ceil(contentBytes / MIB_BYTES) + 1) * MIB_BYTES;
+  return (Math.ceil(contentBytes / MIB) + 1) * MIB;
 }

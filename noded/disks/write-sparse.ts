@@ -1,8 +1,9 @@
 import type { FileHandle } from 'node:fs/promises';
+import { MIB } from '#shared/units/bytes.ts';
 
 /** What is all zeros stays a hole of the disk: as small as file systems have them. */
 const BLOCK_BYTES = 4096;
-const ZEROS = Buffer.alloc(1024 * 1024);
+const ZEROS = Buffer.alloc(MIB);
 
 /**
  * Writes bytes into a file that is empty there: blocks of zeros stay holes, and what lies between

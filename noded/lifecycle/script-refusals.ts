@@ -1,4 +1,5 @@
 import type { LifecycleRecord } from '#shared/contract/lifecycle.ts';
+import { SERVICE_URL } from '#shared/contract/service-address.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 
 /** A script was asked of a guest that runs none now. */
@@ -19,7 +20,7 @@ export function silentAgent(name: string, silenceMs: number): AppError {
     'GUEST_AGENT_SILENT',
     `nothing in the guest of '${name}' took the script within ${silenceMs / 1000} s`,
     {
-      hint: 'in the guest: curl -s http://169.254.169.254/ganeti/latest/guest/enable | sh',
+      hint: `in the guest: curl -s ${SERVICE_URL}/ganeti/latest/guest/enable | sh`,
     },
   );
 }
