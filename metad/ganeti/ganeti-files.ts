@@ -2,6 +2,7 @@ import { constants } from 'node:fs';
 import { open, readFile, realpath } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
 import { basename, join, sep } from 'node:path';
+import { splitOsName } from '#shared/contract/os-name.ts';
 import { parseRange } from '#shared/http/parse-range.ts';
 import { reveal } from '#shared/secret/secret.ts';
 import { MIB } from '#shared/units/bytes.ts';
@@ -39,7 +40,7 @@ export async function ganetiLeaves(
 ): Promise<ReadonlyMap<string, Leaf>> {
   const leaves = new Map<string, Leaf>();
   // Ganeti's daemon looked for a folder with the variant in its name, and found none.
-  const osName = instance.os.split('+')[0] ?? '';
+  const { name: osName } = splitOsName(instance.os);
   if (OS_NAME.test(osName)) {
     for (const script of SCRIPTS) {
       const bytes = await readScript(options.osSearchPath, osName, script);

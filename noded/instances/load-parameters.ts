@@ -1,4 +1,5 @@
 import type { InstanceRecord } from '#shared/contract/instance.ts';
+import { splitOsName } from '#shared/contract/os-name.ts';
 import { GLOBAL_PROFILE } from '#shared/contract/profile.ts';
 import type { Secret } from '#shared/secret/secret.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
@@ -58,6 +59,6 @@ export async function loadParameterLayers(
  */
 export function osLayerNames(osType: string | null): readonly string[] {
   if (osType === null) return [];
-  const [name = osType] = osType.split('+');
+  const { name } = splitOsName(osType);
   return name === osType ? [name] : [name, osType];
 }

@@ -2,6 +2,7 @@ import { X509Certificate } from 'node:crypto';
 import type { ClusterRecord, OsSettings } from '#shared/contract/api.ts';
 import { type ImageKey, type ImageKeys, MAX_IMAGE_KEYS } from '#shared/contract/image-keys.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
+import { splitOsName } from '#shared/contract/os-name.ts';
 import { MAX_MIRRORS } from '#shared/contract/primitives.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { claimSharedFolder } from '../disks/shared-folder.ts';
@@ -26,7 +27,7 @@ export function modifyOsHandler(
 ): JobHandler<OpcodeOf<'OS_SET_PARAMS'>> {
   return {
     // Of all its variants: trust in them goes with trust in it.
-    locks: (opcode) => [`os/${opcode.name.split('+')[0]}`],
+    locks: (opcode) => [`os/${splitOsName(opcode.name).name}`],
     prepare: async (opcode) => {
       const names = [
         ...Object.keys(opcode.osParameters),
@@ -68,7 +69,7 @@ async function findContent(
   name: string,
   { osRegistry, findElsewhere, nodeName }: OperationDependencies,
 ): Promise<FoundElsewhere> {
-  const [osName = name] = name.split('+');
+  const { name: osName } = splitOsName(name);
   const diagnosis = await osRegistry.diagnose(osName);
   const found =
     diagnosis === undefined
@@ -91,7 +92,7 @@ async function revoke(
   clusters: ClusterRepository,
   { report }: JobContext,
 ): Promise<void> {
-  const [osName = name] = name.split('+');
+  const { name: osName } = splitOsName(name);
   if (osName === name) {
     await clusters.updateWholeOs(name, (settings) =>
       settings.name === name ? change(settings) : withoutTrust(settings),

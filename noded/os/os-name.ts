@@ -1,3 +1,4 @@
+import { splitOsName } from '#shared/contract/os-name.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 
 /**
@@ -17,9 +18,7 @@ export interface OsName {
  * @throws AppError OS_NOT_FOUND when no definition can have such a name
  */
 export function parseOsName(text: string): OsName {
-  const plus = text.indexOf('+');
-  const name = plus === -1 ? text : text.slice(0, plus);
-  const variant = plus === -1 ? null : text.slice(plus + 1);
+  const { name, variant } = splitOsName(text);
   if (!isOsName(name)) {
     throw new AppError('OS_NOT_FOUND', `'${text.slice(0, 200)}' is not an OS name`, {
       hint: 'OS names are single directory names such as debootstrap, with +VARIANT where there are variants',
