@@ -1,4 +1,5 @@
 import { SERVICE_IPV4 } from '#shared/contract/service-address.ts';
+import { addressBytes } from '#shared/sys/network-sockets.ts';
 
 const SIGNATURE = Buffer.from('0d0a0d0a000d0a515549540a', 'hex');
 const VERSION_2_PROXY = 0x21;
@@ -36,10 +37,6 @@ export function proxyHeader(
   ]);
   const head = Buffer.from([VERSION_2_PROXY, TCP_OVER_IPV4, body.length >> 8, body.length & 0xff]);
   return Buffer.concat([SIGNATURE, head, body]);
-}
-
-function addressBytes(ip: string): Buffer {
-  return Buffer.from(ip.split('.').map(Number));
 }
 
 function tlv(type: number, text: string): Buffer {

@@ -2,6 +2,7 @@ import { createRtNetlink, FlagsNew } from 'netlink';
 import type { RtNetlinkSocket } from 'netlink';
 import { messageOf } from '#shared/errors/app-error.ts';
 import { SerialQueue } from '#shared/serial/serial-queue.ts';
+import { addressBytes } from '#shared/sys/network-sockets.ts';
 
 /** A kernel under load answers in milliseconds; what takes this long never comes. */
 const REQUEST_TIMEOUT_MS = 5_000;
@@ -93,7 +94,7 @@ export class RouteNetlink {
    * detection.
    */
   async ensureAddress(index: number, address: string, prefixLength: number): Promise<void> {
-    const bytes = encodeAddress(address);
+    const bytes = addressBytes(address);
     const isV6 = address.includes(':');
     await ignoring(
       'EEXIST',
@@ -124,7 +125,7 @@ export class RouteNetlink {
           scope: 'LINK',
           type: 'UNICAST',
         },
-        { dst: encodeAddress(destination), oif: index, prefsrc: encodeAddress(source) },
+        { dst: addressBytes(destination), oif: index, prefsrc: addressBytes(source) },
         { ...options, flags: FlagsNew.CREATE | FlagsNew.REPLACE },
       ),
     );
@@ -135,7 +136,7 @@ export class RouteNetlink {
     await this.#request(`neighbour ${address}`, (options) =>
       this.#socket.newNeighbor(
         { family: AF_INET, ifindex: index, state: { permanent: true } },
-        { dst: encodeAddress(address), lladdr: encodeMac(mac) },
+        { dst: addressBytes(address), lladdr: encodeMac(mac) },
         { ...options, flags: FlagsNew.CREATE | FlagsNew.REPLACE },
       ),
     );
@@ -178,14 +179,4 @@ async function ignoring(code: string, request: Promise<unknown>): Promise<void> 
 
 function encodeMac(mac: string): Buffer {
   return Buffer.from(mac.replaceAll(':', ''), 'hex');
-}
-
-function encodeAddress(address: string): Buffer {
-  if (!address.includes(':')) return Buffer.from(address.split('.').map(Number));
-  const [head = '', tail = ''] = address.split('::');
-  const left = head.split(':').filter(Boolean);
-  const right = tail.split(':').filter(Boolean);
-  const zeros = Array<string>(8 - left.length - right.length).fill('0');
-  const groups = [...left, ...zeros, ...right].map((group) => group.padStart(4, '0'));
-  return Buffer.from(groups.join(''), 'hex');
 }
