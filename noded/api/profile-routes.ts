@@ -1,4 +1,5 @@
 import { type ProfileInfo, profileInfo, type ProfileRecord } from '#shared/contract/profile.ts';
+import { redactAll } from '../instances/describe-instance.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
 import type { IndexedInstance, InstanceIndex } from '../records/instance-index.ts';
 import { question, type AnyApiRoute } from './api-route.ts';
@@ -31,6 +32,6 @@ export function describeProfiles(
 
 function describeProfile(profile: ProfileRecord, instances: string[]): ProfileInfo {
   const { name, osParameters, osParametersPrivate } = profile;
-  const redacted = Object.keys(osParametersPrivate).map((key) => [key, '<redacted>'] as const);
-  return { name, osParameters, osParametersPrivate: Object.fromEntries(redacted), instances };
+  const redacted = redactAll(osParametersPrivate);
+  return { name, osParameters, osParametersPrivate: redacted, instances };
 }

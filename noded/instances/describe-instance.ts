@@ -90,7 +90,8 @@ function redactNullable(source: string | null): string | null {
   return source === null ? null : redactSource(source);
 }
 
-function redactAll(values: Record<string, string>): Record<string, '<redacted>'> {
+/** The names alone, as an API tells them. */
+export function redactAll(values: Record<string, string>): Record<string, '<redacted>'> {
   return Object.fromEntries(Object.keys(values).map((name) => [name, '<redacted>' as const]));
 }
 

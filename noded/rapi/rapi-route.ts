@@ -6,6 +6,7 @@ import { countJsonValues } from '#shared/json/count-values.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
 import { parseInput } from '../api/http-errors.ts';
 import { MAX_BODY_BYTES, MAX_BODY_VALUES, readBody } from '../api/read-body.ts';
+import { untilGone } from '../api/until-gone.ts';
 import type { JobService } from '../jobs/job-service.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
 import { confineOpcode } from './confine-opcode.ts';
@@ -49,14 +50,12 @@ export function addRapiRoutes(router: Router<RapiState>, routes: readonly RapiRo
       if (route.role === 'write' && user?.role !== 'write') {
         throw new RapiFailure(403, 'this needs a user with the option write');
       }
-      const gone = new AbortController();
-      context.res.once('close', () => gone.abort());
       const answer = await route.handle({
         user: user ?? NOBODY,
         params: context.params,
         query: context.URL.searchParams,
         body: await readRequest(context, route.role),
-        signal: gone.signal,
+        signal: untilGone(context.res),
       });
       context.type = 'application/json';
       // Also null and bare strings are JSON here: clients parse every answer.
