@@ -11,6 +11,9 @@ export const MAX_ARCHIVE_DEPTH = 32;
 export const TRAILER_BYTES = 64;
 export const TRAILER = /^gnt-(index|in-place) (\d{1,15}) *\n$/;
 
+/** How the script says why it opens none; the reason follows. */
+export const ARCHIVE_REFUSED = 'the archive cannot be opened: ';
+
 /**
  * Opens an archive that machines boot from. It runs in the appliance, confined as scripts of
  * nobody's trust are, and prints an index of the files (@see parseArchiveIndex), then where that
@@ -38,7 +41,7 @@ binmode STDOUT;
 fcntl(STDOUT, 1031, $chunk);
 
 sub refuse {
-  print STDERR "the archive cannot be opened: $_[0]\n";
+  print STDERR "${ARCHIVE_REFUSED}$_[0]\n";
   exit 1;
 }
 sub put {

@@ -1,4 +1,5 @@
 import type { BootParam } from '#shared/contract/boot-env.ts';
+import { isHiddenFromLogs } from '#shared/contract/os-parameters.ts';
 import { reveal } from '#shared/secret/secret.ts';
 import type { BootParameter, BootPlanInput } from './boot-plan.ts';
 import { CallError } from './template/template-error.ts';
@@ -144,7 +145,7 @@ function readParameter(
   return {
     kind: 'known',
     value: readTyped(name, text, schema, spend),
-    isHidden: visibility !== 'public' || schema?.Secure === true,
+    isHidden: isHiddenFromLogs(visibility) || schema?.Secure === true,
     isSecret: visibility === 'secret',
   };
 }

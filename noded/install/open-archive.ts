@@ -6,7 +6,7 @@ import { BUILT_APPLIANCE } from '#shared/contract/appliance-manifest.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { opcode } from '#shared/contract/opcode.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
-import { EXPLODE_SCRIPT } from '../boot/explode-script.ts';
+import { ARCHIVE_REFUSED, EXPLODE_SCRIPT } from '../boot/explode-script.ts';
 import { diskSerial, dumpSerial } from '../disks/disk-serials.ts';
 import { InstallLog, installLogPath, removeLogs } from '../host/install-log.ts';
 import { NO_PAST, planNewInstance } from '../instances/plan-record.ts';
@@ -120,7 +120,7 @@ async function freeBytesAt(path: string): Promise<number> {
 /** What the script says of the archive, in place of how an OS definition's script fails. */
 function tellRefusal(error: unknown): unknown {
   if (!isAppError(error, 'SCRIPT_FAILED')) return error;
-  const [said] = /the archive cannot be opened: .*/.exec(error.message) ?? [];
+  const [said] = new RegExp(`${ARCHIVE_REFUSED}.*`).exec(error.message) ?? [];
   return said === undefined
     ? error
     : new AppError('IMAGE_INVALID', said, {

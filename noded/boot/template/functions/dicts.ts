@@ -38,12 +38,15 @@ const toRawJson = fixed(['any'], ({ spend }, value) =>
 const toPrettyJson = fixed(['any'], ({ spend }, value) =>
   encodeJson(value, spend, { escapesHtml: true, indent: '  ' }),
 );
+/** A text that is to be JSON, and is not. */
+class NoJson extends CallError {}
+
 const mustFromJson = fixed(['string'], ({ spend }, text) => {
   spend(text.length >> 2);
   try {
     return fromJson(JSON.parse(text));
   } catch {
-    throw new CallError('fromJson: this is no JSON');
+    throw new NoJson('fromJson: this is no JSON');
   }
 });
 
@@ -64,7 +67,7 @@ export const dictFunctions: Readonly<Record<string, GoFunction>> = {
     try {
       return mustFromJson.run(call, [text]);
     } catch (error) {
-      if (error instanceof CallError && error.message.startsWith('fromJson')) return null;
+      if (error instanceof NoJson) return null;
       throw error;
     }
   }),
