@@ -22,7 +22,7 @@ export const jobSubmitted = z.object({ id: z.number().int().positive() });
 /** A job would be taken: its check and prerequisites passed. */
 export const dryRunAccepted = z.object({
   ok: z.literal(true),
-  /** Of an installation that has some: the order in which they would be run. */
+  /** Hooks in the order in which an installation that has some would run them. */
   hooks: hookBook.optional(),
 });
 export type DryRunAccepted = z.infer<typeof dryRunAccepted>;
@@ -139,7 +139,7 @@ export const clusterRecord = z.object({
   createdAtMs: z.number(),
   installTimeoutS: z.number().int().nonnegative(),
   hostScripts: z.boolean(),
-  /** Of those that were imported, what installations use. Absent: the built one. */
+  /** The imported appliance that installations use. Absent: the built one. */
   appliance: z.string().optional(),
   /** OS, with its variant, of new instances that name nothing to install. Absent: none. */
   defaultOs: z.string().optional(),
@@ -154,11 +154,11 @@ export const clusterRecord = z.object({
   remoteFolders: z.array(z.string()).optional(),
   /** What, beside the internet, URLs of the remote API may lead to. */
   remoteHosts: z.array(z.string()).optional(),
-  /** Of disks of the template `sharedfile`: mounted there on every node. Absent: there are none. */
+  /** Where disks of the template `sharedfile` are, on every node. Absent: there are none. */
   sharedFileStorageDir: z.string().optional(),
   /** Where new disks of the template `plain` are made. Absent: nowhere. */
   vgName: volumePlace.optional(),
-  /** In which dataset new disks of the template `zfs` are made. Absent: nowhere. */
+  /** The dataset in which new disks of the template `zfs` are made. Absent: nowhere. */
   zfsPool: zfsDataset.optional(),
   /** Where less of a file system is free, jobs and the doctor warn. Absent: the usual. */
   lowSpacePercent: lowSpacePercent.optional(),
@@ -203,7 +203,7 @@ export const joinTokenMade = z.object({
 });
 export type JoinTokenMade = z.infer<typeof joinTokenMade>;
 
-/** Of an exchange of the key, in their order; records are sealed anew by one node. */
+/** Steps of an exchange of the key, in their order; one node seals the records anew. */
 export const cryptoSteps = ['learn', 'seal', 'reseal', 'forget'] as const;
 /** GET /v1/cluster/renew-crypto: what the renewal that this node carries out has done so far. */
 export const cryptoProgress = z.object({
@@ -244,7 +244,7 @@ export type OsSettings = z.infer<typeof osSettings>;
 const osTrust = z.object({
   /** `changed`: it is not what was trusted. `by-name`: its name was trusted, and no content. */
   state: z.enum(['trusted', 'untrusted', 'changed', 'by-name']),
-  /** Of the definition as it is now; null when it cannot be taken. */
+  /** Digest of the definition as it is now; null when it cannot be taken. */
   digest: z.string().nullable(),
   trustedAtMs: z.number().nullable(),
 });

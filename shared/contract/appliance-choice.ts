@@ -20,7 +20,7 @@ export const applianceUsers = z.object({
 });
 export type ApplianceUsers = z.infer<typeof applianceUsers>;
 
-/** Of a list of instances, for a line that people read. */
+/** Instances that are named in a line which people read. */
 const MAX_NAMED = 3;
 
 /** `the cluster, OS debian, instances web1, web2 and 3 more` */

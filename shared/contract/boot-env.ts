@@ -15,7 +15,7 @@ const MAX_REPOSITORIES = 256;
 /** Of what a BootEnv says that was left out: enough for a person, whatever somebody wrote. */
 const MAX_LEFT_OUT = 32;
 const MAX_LEFT_OUT_LENGTH = 300;
-/** Of the JSON of a param's schema, its default in it. */
+/** Characters that the JSON of a param's schema may have, its default in it. */
 const MAX_SCHEMA_CHARACTERS = 128 * 1024;
 
 const text = (max: number): z.ZodString => z.string().max(max);
@@ -37,7 +37,7 @@ export const bootTemplateId = z
   .string()
   .regex(/^[A-Za-z0-9][A-Za-z0-9_. /-]{0,127}$/, 'not an ID of a template');
 
-/** Of a file in an archive or below a repository. */
+/** The path of a file in an archive or below a repository. */
 const sourcePath = z
   .string()
   .max(1024)

@@ -10,12 +10,12 @@ export function installsSystem(name: string | null): boolean {
   return name?.endsWith('-install') === true;
 }
 
-/** Of one request. */
+/** BootEnvs that one request may have. */
 const MAX_BOOT_ENVS = 250;
 const MAX_TEMPLATES = 1000;
 const MAX_PARAMS = 1000;
 const MAX_PROFILES = 100;
-/** Of a value of an OS parameter, in characters. */
+/** Characters that the value of an OS parameter may have. */
 const MAX_VALUE_LENGTH = 65_536;
 
 /**

@@ -17,7 +17,7 @@ export const BOOT_STAGES = [
 export const bootStage = z.enum(BOOT_STAGES);
 export type BootStage = z.infer<typeof bootStage>;
 
-/** Of each kind, in one report. */
+/** Errors of each kind in one report. */
 export const MAX_BOOT_ERRORS = 20;
 export const MAX_BOOT_ERROR_LENGTH = 500;
 const errors = z.array(z.string().max(MAX_BOOT_ERROR_LENGTH)).max(MAX_BOOT_ERRORS);

@@ -8,7 +8,7 @@ export const MAX_DOWNLOAD_TIMEOUT_S = 14 * 24 * 3600;
 /** What a gigabit network carries: above it, every server would be too slow. */
 export const MAX_MIN_DOWNLOAD_RATE = 125_000_000;
 
-/** Of a file system, what has to be free lest jobs and the doctor warn of it. */
+/** What has to be free of a file system lest jobs and the doctor warn of it. */
 export const DEFAULT_LOW_SPACE_PERCENT = 10;
 /** 0: nobody is warned. */
 export const lowSpacePercent = z.number().int().min(0).max(90);
@@ -22,7 +22,7 @@ export const launchDefaults = z.strictObject({
   net: z.string().min(1).max(1000).optional(),
 });
 
-/** Of PEM certificates, a few dozen. */
+/** Characters of PEM certificates: a few dozen of them. */
 export const MAX_IMAGE_CA_LENGTH = 131_072;
 
 export const MAX_REMOTE_FOLDERS = 32;

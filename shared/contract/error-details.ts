@@ -4,7 +4,7 @@ import { osParameterName } from './primitives.ts';
 /** Details of SECRETS_NEEDED: what has to be given before the operation can be tried. */
 export const neededSecrets = z.object({
   osParameters: z.array(osParameterName),
-  /** Of the login at the server of the personalization package. */
+  /** The user of the login at the server of the personalization package. */
   packageUser: z.boolean(),
   packagePassword: z.boolean(),
 });

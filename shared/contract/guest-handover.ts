@@ -34,7 +34,7 @@ export type GuestConnection = z.infer<typeof guestConnection>;
  * metad's memory into another's, sealed on its way, and is written down nowhere.
  */
 export const guestState = z.object({
-  /** Of whom it is: what is of another installation counts for nothing. */
+  /** Whose it is: what is of another installation counts for nothing. */
   instanceId: z.string().max(256),
   /** Session tokens: their key, base64, and what the clock is that they count by. */
   tokens: z.object({ key: z.base64().max(64), nowMs: z.number() }).nullable(),

@@ -11,12 +11,12 @@ export const hostRoom = z.object({
   cpus: z.number().int().nonnegative(),
   memoryMiB: z.number().nonnegative(),
   memoryFreeMiB: z.number().nonnegative(),
-  /** Of the file system of the disks. */
+  /** The size of the file system of the disks. */
   diskBytes: z.number().nonnegative(),
   diskFreeBytes: z.number().nonnegative(),
-  /** Of the volume group for new disks of the template `plain`; undefined: it has none. */
+  /** The volume group for new disks of the template `plain`; undefined: it has none. */
   volumes: volumeRoom.optional(),
-  /** Of the ZFS dataset for new disks of the template `zfs`; undefined: it has none. */
+  /** The ZFS dataset for new disks of the template `zfs`; undefined: it has none. */
   zvols: volumeRoom.optional(),
 });
 export type HostRoom = z.infer<typeof hostRoom>;

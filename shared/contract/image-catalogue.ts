@@ -60,14 +60,14 @@ export function fileNameOf(url: string): string {
   return fileNameIn(new URL(url)) ?? '';
 }
 
-/** Of a catalogue's image: what `launch` makes without being asked. */
+/** The largest disk that a catalogue's image may need: `launch` makes it without being asked. */
 const MAX_MIN_DISK_BYTES = 2 ** 40;
 
 const facts = {
   format: z.enum([...IMAGE_FORMATS, 'auto']).default('auto'),
   /** Whom cloud-init lets in. */
   user: loginUser.nullable().default(null),
-  /** That the image needs; null: nobody said. */
+  /** The smallest disk that the image fits on; null: nobody said. */
   minDiskBytes: z
     .number()
     .int()
@@ -85,7 +85,7 @@ export const catalogueEntry = z
     title: plainText.default(''),
     ...facts,
     url: webUrl,
-    /** Of the file at `url`. */
+    /** The checksum of the file at `url`. */
     checksum: imageChecksum.nullable().default(null),
     /** Where the publisher lists checksums; the file is found there by its name. */
     checksums: secureUrl.nullable().default(null),
@@ -111,11 +111,11 @@ export const MAX_ENTRIES = 5000;
  * line each: the daemon judges each by `catalogueEntry`, with its URLs made whole.
  */
 export const catalogueVerdict = z.discriminatedUnion('verdict', [
-  /** Of simplestreams: where its products are, below its root. */
+  /** It is an index of simplestreams, whose products are at these paths below its root. */
   z.strictObject({ verdict: z.literal('index'), paths: z.string().max(1024).array().max(64) }),
   z.strictObject({
     verdict: z.literal('entries'),
-    /** Of simplestreams: URLs are below the root, not beside the document. */
+    /** It is a part of simplestreams: URLs are below the root, not beside the document. */
     isStream: z.boolean(),
   }),
   z.strictObject({ verdict: z.literal('refused'), message: z.string().max(1000) }),

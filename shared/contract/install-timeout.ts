@@ -5,7 +5,7 @@ import { z } from 'zod';
  */
 export const installTimeout = z.number().int().nonnegative().max(1e9);
 
-/** Of a cluster where nobody said anything: no medium and no script holds an instance for ever. */
+/** What holds where nobody said anything: no medium and no script holds an instance for ever. */
 export const DEFAULT_INSTALL_TIMEOUT_S = 4 * 3600;
 
 /**

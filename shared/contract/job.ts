@@ -39,7 +39,7 @@ export const jobRecord = z.object({
   /** The opcode with private and secret values replaced. */
   input: z.record(z.string(), z.unknown()),
   instance: z.string().nullable(),
-  /** That runs it. Absent in records that are older than clusters of several nodes. */
+  /** The node that runs it. Absent in records older than clusters of several nodes. */
   node: z.string().optional(),
   /** Who asked for it, as `rapi:NAME`. Absent when it was root on the node. */
   submitter: z.string().optional(),

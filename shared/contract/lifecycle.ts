@@ -11,7 +11,7 @@ export const RUN_LISTS = ['boot', 'operational', 'decommission'] as const;
 export const runListName = z.enum(RUN_LISTS);
 export type RunListName = z.infer<typeof runListName>;
 
-/** Of all lists of an instance together, those of its cluster and its OS definition included. */
+/** Scripts of all lists of an instance, those of its cluster and its OS definition included. */
 export const MAX_RUN_LIST_SCRIPTS = 64;
 /** Bytes of one script, or of one attachment. */
 export const MAX_RUN_LIST_SCRIPT_BYTES = MIB;
@@ -35,7 +35,7 @@ export const MAX_ENTRY_OUTPUT_BYTES = 4 * MIB;
 /** Characters of one piece of output that metad tells; a line of the event stream holds it. */
 export const MAX_OUTPUT_TEXT_LENGTH = 8192;
 
-/** Of a file in a folder of attachments; it stays in that folder. */
+/** The name of a file in a folder of attachments; it stays in that folder. */
 export const attachmentName = z
   .string()
   .max(255)
@@ -200,7 +200,7 @@ export const lifecycleEventBatch = z.array(lifecycleEvent).min(1).max(MAX_LIFECY
 export const lifecycleProgress = z.strictObject({
   /** Null before its first word in this run. */
   boot: uuid.nullable(),
-  /** Of its last event. */
+  /** The number of its last event. */
   number: z.number().int().nonnegative(),
   state: lifecycleState.exclude(['failed']),
   kind: decommissionKind.nullable(),
@@ -283,7 +283,7 @@ export const viewLifecycle = z.strictObject({
     decommission: z.array(viewScript).max(MAX_RUN_LIST_SCRIPTS),
   }),
   attachments: z.array(attachment).max(MAX_RUN_LIST_SCRIPTS),
-  /** Of every script that declares no inputs. */
+  /** Variables of every script that declares no inputs. */
   env: environment,
   /** Given with the present command, over what its script has. */
   commandEnv: environment,

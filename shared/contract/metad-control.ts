@@ -83,7 +83,7 @@ export const metadStatus = z.object({
   pid: z.number().int(),
   protocol: z.literal(1),
   startedAtMs: z.number(),
-  /** Of the events so far. An earlier release does not say. */
+  /** The number of the last event so far. An earlier release does not say. */
   lastSequence: z.number().int().optional(),
   instances: z.array(
     z.object({

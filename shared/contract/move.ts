@@ -21,7 +21,7 @@ export const arrivalRequest = z.object({ files: z.array(movedFile).max(MAX_FILES
 export const arrivalBegun = z.object({
   /** Who begins anew gets another one, and this one ends. */
   session: uuid,
-  /** Of the record, which nobody may have changed when its node is. */
+  /** The record's: nobody may have changed it when its node is changed. */
   serialNo: z.number().int(),
 });
 export type ArrivalBegun = z.infer<typeof arrivalBegun>;
@@ -39,9 +39,9 @@ export type ArrivalEnded = z.infer<typeof arrivalEnded>;
 
 /** What a node had of an instance that another one has, and has no more. */
 export const remainsEnded = z.object({
-  /** Of a move to it: the machine or the disks that waited for its end. */
+  /** The machine or the disks of a move to it, which waited for its end. */
   hadArrived: z.boolean(),
-  /** Of a move away from it. */
+  /** Disks that a move away from it had left there. */
   hadLeft: z.boolean(),
 });
 export type RemainsEnded = z.infer<typeof remainsEnded>;

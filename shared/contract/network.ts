@@ -2,9 +2,9 @@ import { z } from 'zod';
 import { deviceName, macAddress, newTag, nodeName, uuid } from './primitives.ts';
 import { subnetOf } from './static-network.ts';
 
-/** Of the whole cluster; each is read as a whole for lists. */
+/** Networks of the whole cluster; each is read as a whole for lists. */
 export const MAX_NETWORKS = 256;
-/** Of one network: addresses that somebody else has. */
+/** Addresses of one network that somebody else has. */
 export const MAX_RESERVED = 1024;
 const MAX_TAGS = 100;
 

@@ -103,7 +103,7 @@ export const DEFAULT_DIALECTS: readonly Dialect[] = ['ganeti', 'ec2', 'openstack
 
 /** Longest path that a unix socket can have (sun_path, with its end). */
 const MAX_SOCKET_PATH_BYTES = 107;
-/** Of a unix socket on the host: absolute, and in one way to write it. */
+/** The path of a unix socket on the host: absolute, and in one way to write it. */
 export const socketPath = z
   .string()
   .refine(

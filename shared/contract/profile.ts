@@ -1,13 +1,13 @@
 import { z } from 'zod';
 import { osParameterName } from './primitives.ts';
 
-/** Of a profile: a set of OS parameters that instances share. */
+/** The name of a profile: a set of OS parameters that instances share. */
 export const profileName = z
   .string()
   .regex(/^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/, 'not a name of a profile');
 /** The one that every instance has, below all others and below its OS. */
 export const GLOBAL_PROFILE = 'global';
-/** Of an instance. Each is looked up whenever its parameters are. */
+/** Profiles that an instance may have. Each is looked up whenever its parameters are. */
 const MAX_PROFILES_OF_INSTANCE = 32;
 /** The first counts more than those after it. */
 export const profileNames = z
