@@ -3,13 +3,13 @@ import { AppError } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { MAX_ARCHIVE_DEPTH, MAX_ARCHIVE_NAMES, MAX_ARCHIVE_PATH_BYTES } from './explode-script.ts';
 
-/** Of what an appliance may say of an archive. */
+/** What an appliance may say of an archive at most. */
 export const MAX_INDEX_BYTES = 64 * MIB;
 /** A millisecond or two of a daemon that has others to serve. */
 const LINES_AT_ONCE = 1000;
 /** As many links as Linux follows for a path (path_resolution(7)). */
 const MAX_LINKS_FOLLOWED = 40;
-/** Of a path that is followed: a link's own, and what is behind it. */
+/** Parts of a path that is followed: a link's own, and what is behind it. */
 const MAX_PARTS = 2 * MAX_ARCHIVE_DEPTH;
 /**
  * Folders that one look-up asks for in the index, each for some microseconds of a daemon that has
@@ -17,7 +17,7 @@ const MAX_PARTS = 2 * MAX_ARCHIVE_DEPTH;
  */
 const MAX_FOLDERS_ASKED = 128;
 const LINE_FEED = 0x0a;
-/** Of `link`: the lines of files begin with digits. */
+/** The `l` that lines of links begin with: those of files begin with digits. */
 const LINK_LETTER = 0x6c;
 
 export interface ArchiveExtent {

@@ -65,7 +65,7 @@ export interface UnfinishedArchive extends AsyncDisposable {
 export interface OpenedArchive {
   readonly isoFile: string;
   readonly sha256: string;
-  /** Of its files, and of its index. */
+  /** What its files and its index take. */
   readonly sizeBytes: number;
 }
 
@@ -302,7 +302,7 @@ function copyBytes(archive: ReadArchive, path: string, signal: AbortSignal): Pro
 
 interface WrittenIndex {
   readonly text: string;
-  /** Of the archive's own bytes; else of the files before it. */
+  /** It is an index of the archive's own bytes; else of the files before it. */
   readonly isInPlace: boolean;
   readonly filesBytes: number;
 }

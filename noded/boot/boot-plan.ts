@@ -18,9 +18,9 @@ export interface BootPlanInput {
   readonly machine: {
     readonly name: string;
     readonly uuid: string;
-    /** Of the channel, in lower case with colons. */
+    /** The channel's, in lower case with colons. */
     readonly mac: string;
-    /** Of the channel. */
+    /** The channel's. */
     readonly address: string;
   };
   /** As the store has it, not yet customized. */
@@ -43,7 +43,7 @@ export interface BootPlanInput {
   readonly mirrorUrl: (url: string) => string | null;
   /** The allowed mirrors themselves, by name. */
   readonly packageMirrors: Readonly<Record<string, string>>;
-  /** Of the file root: http://169.254.169.254/ganeti/latest/boot */
+  /** URL of the file root: http://169.254.169.254/ganeti/latest/boot */
   readonly baseUrl: string;
 }
 

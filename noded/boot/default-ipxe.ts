@@ -1,7 +1,7 @@
 /** The ID of the template that BootEnvs name for their iPXE script. */
 export const DEFAULT_IPXE_ID = 'default-ipxe.tmpl';
 
-/** Of what a machine loads: a daemon that restarts cuts transfers, and is back within seconds. */
+/** How often a file is tried: a daemon that restarts cuts transfers, and is back in seconds. */
 const TRIES = 10;
 const PAUSE_SECONDS = 3;
 

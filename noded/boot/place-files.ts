@@ -5,7 +5,7 @@ import { machinePath } from './render-data.ts';
 
 export type Place =
   | { readonly kind: 'file'; readonly path: string }
-  /** Of a loader that is got by TFTP, which nothing here serves, or of an unknown machine. */
+  /** It is for a loader that is got by TFTP, which nothing here serves, or an unknown machine. */
   | { readonly kind: 'left-out'; readonly reason: string };
 
 type Machine = BootPlanInput['machine'];

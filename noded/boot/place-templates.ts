@@ -61,7 +61,7 @@ function refuseBelow(bootEnv: string, path: string, taken: readonly string[]): v
   );
 }
 
-/** Of the Paths of a BootEnv, each of which is a line: some milliseconds at the most. */
+/** Steps of rendering all Paths of a BootEnv, a line each: some milliseconds at the most. */
 const MAX_STEPS = 5000;
 /** What no machine has: a Path that is wrong for it is wrong for each. */
 const ANY_MACHINE: BootPlanInput['machine'] = {

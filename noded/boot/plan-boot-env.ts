@@ -105,7 +105,7 @@ function asInvalid<Result>(run: () => Result, invalid: (reason: string) => AppEr
   }
 }
 
-/** Of a param without a schema, which is a text. */
+/** Reads the value of a param without a schema, which is JSON. */
 function parseText(text: string, invalid: (reason: string) => AppError): unknown {
   try {
     return JSON.parse(text);
@@ -214,7 +214,7 @@ function newUse(): ParamUse {
   return { isSecretBearing: false, hasSecret: false, lostSecrets: new Set() };
 }
 
-/** Of a mistake that only the secret keeps from happening, its place and reason. */
+/** The digest of it without its secrets; of a mistake that only they prevent, its message. */
 function digestSecretless(
   { input, publicBasis }: Secretless,
   set: TemplateSet,
@@ -248,7 +248,7 @@ interface Attempt {
   readonly input: RenderInput;
   readonly use: ParamUse;
   readonly set: TemplateSet;
-  /** Of what is rendered. */
+  /** The template or text that is rendered, for messages. */
   readonly name: string;
 }
 

@@ -17,7 +17,7 @@ const promiseFile = z.discriminatedUnion('kind', [
 type BootPromise = z.infer<typeof promiseFile>;
 
 const SUFFIX = '.json';
-/** Of what a view is of that metad has not taken yet. */
+/** Behind the name of a promise whose view metad has not taken yet. */
 const OFFERED = '.new';
 
 export interface PromisedTreesDependencies {

@@ -38,7 +38,7 @@ export interface RenderInput extends Pick<BootPlanInput, 'machine' | 'baseUrl' |
   readonly params: ParamReader;
   /** Customized. */
   readonly bootEnv: BootEnv;
-  /** Of the param package-repositories. */
+  /** What the param package-repositories names. */
   readonly repositories: () => readonly PackageRepository[];
   /** The archive that it boots from; null for a repository. */
   readonly opened: Pick<NonNullable<InstallPlaces['archive']>, 'hasRelease'> | null;

@@ -67,7 +67,7 @@ export function installRepositories(
   ].map((each) => ({ ...each, url: places.mirrorUrl(each.url) ?? each.url }));
 }
 
-/** Of Debian's, many have an installer and no packages. */
+/** The opened archive as one; null of Debian's that have an installer and no packages. */
 function localRepository(osName: string, { archive }: InstallPlaces): PackageRepository | null {
   if (archive === null) return null;
   const { name, url, hasRelease } = archive;

@@ -117,10 +117,10 @@ interface Session {
   readonly from: string;
   /** Runs while nobody asks for anything. */
   timer: NodeJS.Timeout | undefined;
-  /** Of an instance that runs. */
+  /** What waits for the guest of an instance that runs. */
   guest?: ExpectedGuest;
   isAwaited?: boolean;
-  /** That it does not end is in the log: it is tried again several times a second. */
+  /** The log has it that this does not end: it is tried again several times a second. */
   isTold?: boolean;
 }
 
@@ -363,7 +363,7 @@ class Sessions implements Arrivals {
     }
   }
 
-  /** Of this session, if it is the present one still. */
+  /** Ends the arrival of this session, if it is the present one still. */
   async #endOf(uuid: string, session: Session): Promise<void> {
     try {
       await this.#queue.run(uuid, async () => {

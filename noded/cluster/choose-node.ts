@@ -37,7 +37,7 @@ export interface Candidate {
   /** Null where it is not known; then `silence` says why. */
   readonly room: HostRoom | null;
   readonly silence?: string;
-  /** Of all its instances, stopped ones too: they may be started. */
+  /** What all its instances take, stopped ones too: they may be started. */
   readonly taken: readonly Share[];
 }
 
@@ -56,7 +56,7 @@ export interface Choice {
 }
 
 export interface Preference {
-  /** Of the cluster's exclusive tags. */
+  /** Prefixes of tags that no two instances of one node may share. */
   readonly exclusive: readonly string[];
   /** The node that was asked: it is taken where others have no more room. */
   readonly asked: string;
@@ -239,7 +239,7 @@ function asLine(line: string): string {
   return `${kept.join('')}…`;
 }
 
-/** That none of the nodes fits, each with its reasons. Pure. */
+/** The failure where none of the nodes fits, with the reasons of each. Pure. */
 export function noNodeFits(name: string, { against }: Choice): AppError {
   const told = [...against].map(([node, reasons]) => `${node}: ${reasons.join('; ')}`);
   const shown = told.slice(0, MAX_PLACEMENT_LINES);

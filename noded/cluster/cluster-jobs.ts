@@ -27,13 +27,13 @@ export interface ClusterJobsDependencies {
   readonly overview: Pick<Overview, 'orphans'>;
   readonly membership: Pick<Membership, 'removedAtMs'>;
   readonly placement: PlacementDependencies;
-  /** Of this node. */
+  /** Arrivals at this node. */
   readonly arrivals: Pick<Arrivals, 'check'>;
 }
 
 const JSON_TYPE = 'application/json';
 const MAX_EVENT_CHARACTERS = 4 * MIB;
-/** Of the question whether a node takes an instance, which asks repositories and archives too. */
+/** How long a node may take to say whether it takes an instance: it asks repositories, too. */
 const CHECK_TIMEOUT_MS = 30_000;
 /** Operations that name something which every node, or the asked one, has. */
 const ANYWHERE = new Set<string>([

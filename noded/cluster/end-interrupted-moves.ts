@@ -14,7 +14,7 @@ export interface EndInterruptedMovesDependencies {
 }
 
 const ANSWER_TIMEOUT_MS = 15_000;
-/** Of their input, which job it was and where to. */
+/** Inputs of jobs that move: which instance, and where to. */
 const ofMove = instanceMove.or(instanceMigrate);
 
 /**

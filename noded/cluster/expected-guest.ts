@@ -49,7 +49,7 @@ export interface ExpectGuestDependencies {
   readonly runner: Pick<InstanceRunner, 'expect' | 'welcome'>;
   readonly keeper: Pick<MachineKeeper, 'kill' | 'whenGone'>;
   readonly metad: Pick<MetadCalls, 'arrive'>;
-  /** Of a guest that goes on here, to the host where it was. */
+  /** Ends connections that a guest which goes on here had to the host where it was. */
   readonly endConnections: (ended: Omit<EndedConnections, 'namespacePath'>) => void;
   readonly logger: Logger;
   readonly instances: { findByUuid(uuid: string): Promise<InstanceRecord | undefined> };

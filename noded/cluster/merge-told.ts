@@ -20,9 +20,9 @@ export interface Telling<Item, Told> {
   readonly describeLeft: (item: Item, failure: unknown) => Promise<readonly Told[]>;
 }
 
-/** That are told at a time: a few milliseconds of work. */
+/** Items that are told at a time: a few milliseconds of work. */
 const SLICE = 32;
-/** That are only looked at: a millisecond of work. */
+/** Items that are looked at before others have their turn: a millisecond of work. */
 const LOOKED_AT = 512;
 
 /**

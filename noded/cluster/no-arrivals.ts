@@ -1,7 +1,7 @@
 import { AppError } from '#shared/errors/app-error.ts';
 import type { Arrivals } from './arrivals.ts';
 
-/** Of a node that has no others beside it. */
+/** Arrivals of a node that has no others beside it: every one is refused. */
 export function noArrivals(): Arrivals {
   const refuse = (): Promise<never> =>
     Promise.reject(

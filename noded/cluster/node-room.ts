@@ -32,7 +32,7 @@ export interface NodeRoom {
    * @throws AppError NO_ROOM
    */
   admit(wanted: Wanted, judging?: Judging): Promise<Admission>;
-  /** Of one that somebody put here: it takes its room, whatever there is. */
+  /** Notes one that somebody put here: it takes its room, whatever there is. */
   note(wanted: Wanted): Admission;
 }
 

@@ -271,7 +271,7 @@ function countBy<T>(all: readonly T[], keyOf: (one: T) => string): ReadonlyMap<s
   return counts;
 }
 
-/** Of instances whose node does not tell of them. */
+/** The status of instances whose node does not tell of them, by what is wrong with it. */
 const STATUS_OF = {
   silent: 'ERROR_nodedown',
   failing: 'ERROR_nodefails',

@@ -32,11 +32,11 @@ export function tellRates({ dirtyRate, sentRate }: SendingProgress, downtimeMs: 
   return `the guest writes ${rate(dirtyRate)} into its memory, and ${rate(sentRate)} leave: it may stand still for ${downtimeMs} ms now, and is slowed down`;
 }
 
-/** In which a migration may be under way. */
+/** QEMU's states of a migration that may be under way. */
 const UNDER_WAY = ['setup', 'active', 'pre-switchover', 'device', 'cancelling'];
-/** In which one has ended. */
+/** QEMU's states of a migration that has ended. */
 const OVER = ['completed', 'failed', 'cancelled'];
-/** In which a guest stands still for one. */
+/** QEMU's states of a guest that stands still for a migration. */
 const STANDING = ['inmigrate', 'finish-migrate', 'postmigrate'];
 
 /**

@@ -8,7 +8,7 @@ import { findData } from '#shared/sys/files.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { writeSparse } from './write-sparse.ts';
 
-/** Of one read, and of one piece that comes out of zstd. */
+/** The length of one read, and of one piece that comes out of zstd. */
 const CHUNK_BYTES = MIB;
 const ZEROS = Buffer.alloc(CHUNK_BYTES);
 /** Zeros, of which there are most, go through five times as fast as at zstd's own level 3. */

@@ -11,7 +11,7 @@ import { shareBlocks } from '../host/share-blocks.ts';
 import { copyVariables, type Installation } from './firmware-variables.ts';
 import { diskPath, takenBytes } from './install-disks.ts';
 
-/** Of one read: large enough for any disk, small enough to be asked soon whether to go on. */
+/** The length of one read: fast on any disk, and soon over when the copy is to end. */
 const CHUNK_BYTES = MIB;
 
 /**

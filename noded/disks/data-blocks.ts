@@ -7,7 +7,7 @@ import { GIB, KIB, MIB } from '#shared/units/bytes.ts';
 /** What is skipped where it is zeros, and sent where it is not. */
 const BLOCK_BYTES = 64 * KIB;
 const ZEROS = Buffer.alloc(BLOCK_BYTES);
-/** Of a block: where it is in its file, and how long it is. */
+/** The head of a block: where it is in its file, and how long it is. */
 const HEAD_BYTES = 8 + 4;
 /** From so much on, blocks go in one message. */
 const BATCH_BYTES = MIB;

@@ -3,10 +3,10 @@ import { AppError } from '#shared/errors/app-error.ts';
 
 /** A file server that takes longer is of no use to a machine either. */
 const ANSWER_MS = 10_000;
-/** Of one that does not: so many instances of one folder wait for it once. */
+/** How long one that was late is not asked again: its many instances wait for it once. */
 const SILENCE_MS = 3_000;
 
-/** Of each folder the question that is asked, or was not answered just now. */
+/** The question that is asked of each folder, or was not answered just now. */
 const asked = new Map<string, Promise<boolean>>();
 
 /**

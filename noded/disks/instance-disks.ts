@@ -55,7 +55,7 @@ export interface InstanceDisks {
   listAbsent(
     instance: Pick<InstanceRecord, 'diskTemplate' | 'disks' | 'snapshots'>,
   ): Promise<readonly string[]>;
-  /** Of where new volumes are made, as of some seconds ago; without what there is no place for. */
+  /** Room where new volumes are made, as of some seconds ago; without what has no place. */
   volumeRoom(): Promise<Pick<HostRoom, 'volumes' | 'zvols'>>;
   /**
    * Blocks that its disks have and write anew in their place: none of one with snapshots, which

@@ -38,7 +38,7 @@ export function createSharedFolder(load: () => Promise<Settings>): SharedFolder 
   };
 }
 
-/** Of a node without others, or before there is a store. */
+/** For a node without others, or before there is a store: there is no shared folder. */
 export const noSharedFolder: SharedFolder = { require: () => Promise.reject(hasNone()) };
 
 /**

@@ -34,7 +34,7 @@ export interface ForeignLeases {
 
 export interface ForeignLeasesDependencies {
   readonly store: Pick<Store, 'get'>;
-  /** Of a node that never had one. */
+  /** How long the lease of a node lasts that never had one. */
   readonly ttlMs: number;
   /** Null of a node that is a cluster by itself. */
   readonly server: RedisServer | null;

@@ -42,7 +42,7 @@ export interface OwnLeaseDependencies {
   /** Where the parents of machines read it. */
   readonly file: string;
   readonly ttlMs: number;
-  /** That have a renewal before it counts; undefined: none has to. */
+  /** How many replicas have a renewal before it counts; undefined: none has to. */
   readonly replicas: number | undefined;
   /** Whether there can be instances with shared disks. */
   readonly isNeeded: () => Promise<boolean>;

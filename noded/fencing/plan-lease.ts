@@ -33,7 +33,7 @@ export function planInterval(ttlMs: number): number {
   return (ttlMs * PAUSE_PART) / TRIES;
 }
 
-/** Of the boot, since uptimes of another one say nothing. As the script that pauses reads it. */
+/** The lease as the script that pauses reads it; with the boot, whose uptimes alone count. */
 export function formatLease(bootId: string, { pauseAtS, endAtS }: LeaseTimes): string {
   return `${bootId} ${pauseAtS} ${endAtS}\n`;
 }

@@ -8,7 +8,7 @@ export interface UefiFirmware {
   readonly variablesPath: string;
 }
 
-/** Of Debian, its releases before 12, and Fedora. */
+/** Where Debian, its releases before 12, and Fedora have theirs. */
 const UEFI_FIRMWARES: readonly UefiFirmware[] = [
   pair('/usr/share/OVMF', 'OVMF_CODE_4M.fd', 'OVMF_VARS_4M.fd'),
   pair('/usr/share/OVMF', 'OVMF_CODE.fd', 'OVMF_VARS.fd'),

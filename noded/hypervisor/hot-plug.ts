@@ -36,9 +36,9 @@ export const netdevId = (uuid: string): string => `net-${uuid}`;
 /** QEMU's names of block nodes have 31 characters. */
 const nodeName = (kind: 'd' | 'f', uuid: string): string =>
   kind + uuid.replaceAll('-', '').slice(0, 30);
-/** Of the disk as its guest has it. */
+/** The block node that is the disk as its guest has it. */
 export const diskNode = (uuid: string): string => nodeName('d', uuid);
-/** Of the file below it. */
+/** The block node that is the file below it. */
 export const fileNode = (uuid: string): string => nodeName('f', uuid);
 
 /** @throws AppError QMP; nothing is there then */

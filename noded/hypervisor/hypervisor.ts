@@ -43,7 +43,7 @@ export interface StartOptions {
   readonly meta?: Readonly<Record<string, string>>;
   /** The machine's first one. @see Machine.writeNote */
   readonly note?: string;
-  /** Of a guest that was started elsewhere: its run goes on. */
+  /** When a guest was started that was elsewhere before: its run goes on. */
   readonly startedAtMs?: number | undefined;
 }
 

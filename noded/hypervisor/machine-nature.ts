@@ -10,7 +10,7 @@ const OWN_PATTERNS: readonly (readonly [RegExp, string])[] = [
   [/\/proc\/self\/fd\/\d+/g, '/proc/self/fd/N'],
   [/cache\.direct=(on|off)/g, 'cache.direct=X'],
 ];
-/** Of a guest that is expected; its name, which may have been changed since its start. */
+/** Words that only a guest which is expected has, and the name, which may have changed. */
 const OWN_WORDS = new Set(['-S', '-incoming', '-name']);
 const WITH_VALUE = new Set(['-incoming', '-name']);
 

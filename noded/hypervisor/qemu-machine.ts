@@ -52,7 +52,7 @@ export interface QemuMachineParts {
   readonly record: MachineRecord;
   readonly runDirectory: RunDirectory;
   readonly identity: ProcessIdentity;
-  /** Of our own child; undefined for an adopted machine. */
+  /** The end of our own child; undefined for an adopted machine. */
   readonly childEnd: Promise<ProcessEnd> | undefined;
   /** The parent of an adopted machine that is fenced: it has QEMU's descriptors too. */
   readonly fence?: ProcessIdentity | undefined;

@@ -54,7 +54,7 @@ interface Pending {
  */
 export class QmpClient {
   readonly #socket: Socket;
-  /** Of the socket, which closes it. */
+  /** The socket's descriptor; the socket closes it. */
   readonly #fd: number;
   readonly #onEvent: (event: QmpEvent) => void;
   readonly #pending = new Map<number, Pending>();

@@ -27,7 +27,7 @@ const machineRecord = z.strictObject({
 });
 export type MachineRecord = z.infer<typeof machineRecord>;
 
-/** Of a note: more than the documents and parameters of an instance can have. */
+/** The longest note: more than the documents and parameters of an instance can have. */
 const MAX_NOTE_BYTES = 64 * MIB;
 const STDERR_TAIL_BYTES = 4 * KIB;
 

@@ -3,7 +3,7 @@ import { type AppError, isAppError, messageOf } from '#shared/errors/app-error.t
 import { nameDiskFull } from '#shared/errors/disk-full.ts';
 import { StageFailure } from './stage-failure.ts';
 
-/** Of a job's error, as JSON. What is kept with a job for years is bounded. */
+/** The longest details of a job's error, as JSON: they may be kept for years. */
 const MAX_DETAILS_CHARACTERS = 16_384;
 
 /** What a job's record says of what was thrown. Pure. */

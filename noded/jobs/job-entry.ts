@@ -13,7 +13,7 @@ export const JOBS = 'jobs';
 const RINGS = 'job-rings';
 /** How many of root's ended jobs are kept. */
 const MAX_KEPT_JOBS = 5000;
-/** Of each user of the remote API, so that nobody pushes out what others did. */
+/** The same of each user of the remote API: nobody pushes out what others did. */
 const MAX_KEPT_JOBS_OF_USER = 1000;
 /** Jobs of one commit: the server does nothing else meanwhile. Fewer than any ring has. */
 const MAX_AT_ONCE = 32;

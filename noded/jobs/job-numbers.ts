@@ -1,7 +1,7 @@
 import type { Store } from '#shared/store/store.ts';
 
 export const COUNTERS = 'counters';
-/** Of all nodes' jobs. */
+/** The counter that the jobs of all nodes have their numbers from. */
 export const JOB_NUMBERS = 'job-id';
 
 export interface Counter {

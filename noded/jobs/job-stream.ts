@@ -9,7 +9,7 @@ export class JobStream {
   #hasEnded = false;
   #lastAtMs = 0;
 
-  /** Of the events that are remembered. */
+  /** How many events are remembered. */
   get length(): number {
     return this.#events.length;
   }

@@ -9,7 +9,7 @@ const MAX_TIMEOUTS_S: ReadonlyMap<string, number> = new Map([
   ['rs_decommissioning:delay=medium', 110 * 60],
   ['rs_decommissioning:delay=long', 230 * 60],
 ]);
-/** Of `rs_launch:type=auto`. */
+/** How long the boot list may take with the tag `rs_launch:type=auto`. */
 const BOOT_TIMEOUT_S = 45 * 60;
 
 /** How long the guest may take, by hypervisor parameter and tags. Pure. */

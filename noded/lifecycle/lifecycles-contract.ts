@@ -93,7 +93,7 @@ export interface Lifecycles {
   listScripts(instance: RunListOwner): Promise<readonly string[]>;
   /** As it is now, or was at the end of the last run. */
   current(instance: Pick<InstanceRecord, 'uuid' | 'lifecycle'>): LifecycleRecord | null;
-  /** Of a machine that runs. */
+  /** The state of a guest whose machine runs. */
   state(uuid: string): LifecycleRecord['state'] | undefined;
   /** Whether its guest has an agent that will decommission it. */
   isListening(uuid: string): boolean;

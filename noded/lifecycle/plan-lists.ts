@@ -15,7 +15,7 @@ import type { CollectedLists } from './collect-run-lists.ts';
 export interface InputSources {
   /** Names of the OS parameters in force. */
   readonly parameters: ReadonlySet<string>;
-  /** Of the instance's run list. */
+  /** What the instance's run list gives them. */
   readonly inputs: InputValues;
 }
 

@@ -16,7 +16,7 @@ import {
   type Value,
 } from './values.ts';
 
-/** Of blocks, parentheses and templates in each other, all counted together. */
+/** How many blocks, parentheses and templates may be in each other, all counted together. */
 const MAX_DEPTH = 400;
 
 /**

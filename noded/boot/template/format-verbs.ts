@@ -92,7 +92,7 @@ function formatLeaf(value: Leaf, layout: Layout, spend: Spend): string {
   return `%!${verb}(${named(value, spend, layout)})`;
 }
 
-/** Of a number its digits, of a text a look at each character, which %s alone takes none of. */
+/** Steps: a number's digits, or a look at each character of a text, which %s alone spares. */
 function costOf(value: Leaf, { verb, width, precision, flags }: Layout): number {
   if (typeof value === 'number') return 8;
   if (typeof value !== 'string') return 1;

@@ -4,7 +4,7 @@ import type { TemplateSource, Token } from './read-tokens.ts';
 import { errorAt, type TemplateError } from './template-error.ts';
 import { TokenCursor } from './token-cursor.ts';
 
-/** Of blocks and parentheses in each other. Whoever writes a template by hand stays below 20. */
+/** How many blocks and parentheses may be in each other: by hand nobody writes 20. */
 const MAX_NESTING = 100;
 
 /** Declared where one is: each use looks through them. */

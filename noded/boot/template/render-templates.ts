@@ -40,9 +40,9 @@ export interface TemplateSet {
 }
 
 export interface TemplateLimits {
-  /** Of all renderings of the set together. A million are about a second, where it is worst. */
+  /** Steps of all renderings of the set together. A million are a second, where it is worst. */
   readonly maxSteps: number;
-  /** Of one rendering's text. */
+  /** The text of one rendering may have so many. */
   readonly maxBytes: number;
 }
 

@@ -19,7 +19,7 @@ export interface Surroundings {
   readonly parse: (name: string, text: string) => ParsedText;
   /** @throws CallError when all steps that may be taken are taken */
   readonly spend: (steps: number) => void;
-  /** Of what is rendered, in bytes. */
+  /** What is rendered may have so many. */
   readonly maxBytes: number;
 }
 

@@ -24,7 +24,7 @@ export interface BoundCommands {
 }
 
 export interface Change {
-  /** That it may take beside what all may. */
+  /** What it may take longer than any other command. */
   readonly moreMs?: number;
   /**
    * It may be ended at any time, and is with this daemon: the next one, which does it again, must
@@ -36,7 +36,7 @@ export interface Change {
 /** Whose commands, for those who wait for them. */
 export type CommandsOf = keyof typeof HINTS;
 
-/** Of a command that begins by `env` the kernel's answer is that one's status (env(1)). */
+/** Status of a command that begins by `env` where there is no such program (env(1)). */
 export const NOT_FOUND = 127;
 
 const PATIENCE: Patience = { readMs: 30_000, changeMs: 180_000 };

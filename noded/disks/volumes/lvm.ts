@@ -14,7 +14,7 @@ const REPORT = ['--reportformat', 'json', '--units', 'b', '--nosuffix'];
 const NEVER_INSIDE = ['--config', 'devices/scan_lvs=0'];
 /** Between two looks at whether it is to go on. */
 const ZERO_STEP_BYTES = 64 * MIB;
-/** Of the slowest device that somebody would want. */
+/** How fast the slowest device is zeroed that somebody would want. */
 const MIN_ZEROING_BYTES_PER_MS = 4000;
 
 /** LVM's own commands, for disks of the template `plain`. */
@@ -88,7 +88,7 @@ async function isBlockDevice(path: string): Promise<boolean> {
   }
 }
 
-/** Of extents, of a thin pool's threshold, and of what it notes down. */
+/** What LVM says where extents, a thin pool or what it notes down have no room left. */
 const FULL = /insufficient free|reached threshold|no free space/i;
 
 /** What is there and failed, or was killed, says so itself. */

@@ -134,7 +134,7 @@ export function createOwnVolumes(system: VolumeSystem, here: Here): OwnVolumes {
       throw error;
     }
   };
-  /** Of a thin one: to write zeros would take blocks for all of it. */
+  /** Makes a thin one again in place of zeroing it, which would take blocks for all of it. */
   const makeAnew = async (volume: OwnVolume): Promise<void> => {
     const { instance, disk, sizeBytes, group, pool, state } = volume;
     await remove(volume);

@@ -9,7 +9,7 @@ export type SettlingStep =
 
 export interface SettlingRecord {
   readonly disks: readonly Pick<InstanceRecord['disks'][number], 'uuid'>[];
-  /** Of the last installation that succeeded, and of the last restoration. */
+  /** IDs of the last installation that succeeded, and of the last restoration. */
   readonly currentIds: readonly (string | null)[];
   readonly snapshots: readonly Pick<InstanceRecord['snapshots'][number], 'uuid'>[];
   /** False while a job may still fill volumes of an installation. */

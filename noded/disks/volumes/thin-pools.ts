@@ -9,7 +9,7 @@ export interface ThinPool {
   readonly name: string;
   readonly sizeBytes: number;
   readonly freeBytes: number;
-  /** Of its data or of what LVM notes down of them, whichever is fuller: from 0 to 1. */
+  /** How full its data or what LVM notes down of them is, whichever is fuller: from 0 to 1. */
   readonly usedShare: number;
   /** A block that it gives away holds zeros, not what a former tenant wrote. */
   readonly isZeroing: boolean;
@@ -50,7 +50,7 @@ export function roomHint(path: string): string {
 
 /** Where the blocks of thin disks come from. */
 export interface BlockSource {
-  /** Of what kind, and its name. */
+  /** Its kind and its name, for a message. */
   readonly name: string;
   /** How it gets room. */
   readonly hint: string;

@@ -31,7 +31,7 @@ export interface OwnVolume extends Volume {
   readonly state: VolumeState;
   /** From there on it may hold what others wrote: it was made larger, and not zeroed yet. */
   readonly dirtyFromBytes: number | null;
-  /** Which made it; null: it does not say. */
+  /** The node that made it; null: its tags do not say. */
   readonly node: string | null;
   /** Snapshots of it, which LVM removes with it: they are an administrator's, and not thin. */
   readonly dependents: readonly string[];

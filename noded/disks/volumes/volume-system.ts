@@ -53,13 +53,13 @@ export interface Place {
  * and the room that it has is its thin pool.
  */
 export interface VolumeSystem {
-  /** Of disks that are its volumes. */
+  /** The disk template whose disks are its volumes. */
   readonly template: 'plain' | 'zfs';
   /** What the room for new ones is called where nodes tell what they have. */
   readonly roomName: 'volumes' | 'zvols';
   readonly errors: VolumeErrors;
   placeOf(disk: Pick<InstanceDisk, 'vg' | 'pool' | 'dataset'>): Place;
-  /** Of a place as the cluster names it for new disks. */
+  /** Reads a place as the cluster names it for new disks. */
   parsePlace(place: string): Place;
   pathOf(volume: Named): string;
   /** Whether its device is there, and is that volume's. */

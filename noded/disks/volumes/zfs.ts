@@ -29,10 +29,10 @@ const ZVOLS = '/dev/zvol';
 /** What udev's own rule asks for the name of a device. */
 const ZVOL_ID = '/lib/udev/zvol_id';
 const DEVICE = /^\/dev\/zd\d+$/;
-/** In which udev names a device; a host that is busy takes seconds. */
+/** How long udev may take to name a device; a host that is busy takes seconds. */
 const NAMED_WITHIN_MS = 30_000;
 const LOOK_MS = 50;
-/** Of one that udev looks at in this moment. */
+/** How often one is destroyed anew that udev looks at in this moment. */
 const BUSY_TRIES = 10;
 const BUSY_WAIT_MS = 500;
 
@@ -172,7 +172,7 @@ export function createZfs(commands: BoundCommands = createBoundCommands('ZFS')):
   };
 }
 
-/** Of a pool, a quota or a reservation. */
+/** What ZFS says where a pool, a quota or a reservation has no room left. */
 const FULL = /out of space|no space left|quota/i;
 const BUSY = /is busy/i;
 const NOT_LOADED = /modules? (?:are|is) not loaded|modprobe zfs|\/dev\/zfs/i;
