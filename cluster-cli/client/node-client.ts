@@ -77,12 +77,12 @@ export interface NodeClient {
   /** @param skip nodes that are left behind */
   renewCrypto(skip: readonly string[]): Promise<CryptoRenewed>;
   makeJoinToken(lifetimeS: number): Promise<JoinTokenMade>;
-  /** Of the renewal that the node which is asked carries out, or carried out last. */
+  /** Progress of the renewal that the node which is asked carries out, or carried out last. */
   cryptoProgress(): Promise<CryptoProgress>;
   instances(): Promise<InstanceInfo[]>;
   /** All that is known of all instances: slices, as they come. */
   instanceSlices(): AsyncIterable<readonly InstanceInfo[]>;
-  /** Of what lists show of all instances, what is asked for: slices, as they come. */
+  /** What is asked for of what lists show of all instances: slices, as they come. */
   instanceSummaries<Field extends InstanceSummaryField>(
     fields: readonly Field[],
   ): AsyncIterable<readonly Pick<InstanceSummary, Field>[]>;

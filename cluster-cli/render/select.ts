@@ -85,7 +85,7 @@ export function parseSort<T>(table: FieldTable<T>, sort: string): ItemOrder<T> {
   };
 }
 
-/** Of a value that is sorted by. */
+/** What a value is sorted by. */
 export type Comparable = number | NaturalText | null;
 
 function toComparable(value: FieldValue): Comparable {

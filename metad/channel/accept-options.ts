@@ -6,7 +6,7 @@
  */
 export const UNACKNOWLEDGED_MS = 120_000;
 
-/** Of each connection that a guest makes. */
+/** Options of each connection that a guest makes. */
 export const ACCEPT_OPTIONS = {
   allowHalfOpen: true,
   noDelay: true,

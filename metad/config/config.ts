@@ -8,7 +8,7 @@ interface NodeConfig {
   readonly kind: 'node';
   readonly controlSocket: string;
   readonly contentSocket: string;
-  /** Of one that was not asked to end, and whose guests may still be there. */
+  /** The one before it was not asked to end, and its guests may still be there. */
   readonly isSuccessor: boolean;
 }
 

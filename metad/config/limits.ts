@@ -60,7 +60,7 @@ export const DRAIN_TIMEOUT_MS = 2_000;
 /** Events of one instance that wait for the node daemon; older ones are counted and dropped. */
 export const MAX_EVENTS_KEPT = 8192;
 export const MAX_EVENT_BYTES_KEPT = 4 * MIB;
-/** Of all instances together. Beyond it those that have most lose their oldest. */
+/** The same of all instances together. Beyond it those that have most lose their oldest. */
 export const MAX_EVENT_BYTES_KEPT_OF_ALL = 64 * MIB;
 /**
  * How long a report waits for its acknowledgement until the node daemon has it. One that does not

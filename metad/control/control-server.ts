@@ -11,7 +11,7 @@ import { createControlApp, describeError, instanceOf } from './control-app.ts';
 import type { ControlOptions } from './control-app.ts';
 
 const CONNECT_PATH = /^\/v1\/instances\/([0-9a-f-]{36})\/connect\/(\d{1,5})$/;
-/** Of the socket file: only its owner, and root. */
+/** The mode of the socket file: for its owner, and root, alone. */
 const SOCKET_MODE = 0o600;
 
 /** HTTP on a unix socket. Whoever can open that file is trusted. */

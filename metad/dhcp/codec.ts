@@ -35,8 +35,10 @@ export interface Firmware {
   /** `PXEClient` or `HTTPClient`, without what follows it. */
   readonly vendorClass: string;
   readonly userClasses: readonly string[];
-  /** Of RFC 4578 and IANA's list; null where it is not said. */
-  /** The first of a list (RFC 4578), or the one that boots by HTTP. */
+  /**
+   * A number of IANA's list: the first that was sent (RFC 4578), or the one that boots by HTTP;
+   * null where none was.
+   */
   readonly architecture: number | null;
 }
 
@@ -67,7 +69,7 @@ const OPTION_SERVER_IDENTIFIER = 54;
 const OPTION_VENDOR_CLASS = 60;
 const OPTION_USER_CLASS = 77;
 const OPTION_ARCHITECTURE = 93;
-/** Of EFI x64 that boots by HTTP, in IANA's list of architectures. */
+/** The number of EFI x64 that boots by HTTP in IANA's list of architectures. */
 export const X64_HTTP = 16;
 
 /** @returns null for anything that is not a well-formed DHCP message from an Ethernet client */

@@ -60,7 +60,7 @@ function secretLeaf(body: Buffer): Leaf {
   return bytesLeaf(body, { isSecretBearing: true });
 }
 
-/** Of all files together: 4 MiB and their heads. */
+/** Digits of a position in all files together: 4 MiB and their heads. */
 const POSITION_DIGITS = 8;
 
 /**

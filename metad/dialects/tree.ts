@@ -97,7 +97,7 @@ function byNumberThenText(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-/** Of leaves that many instances have. */
+/** The contents of leaves that many instances have. */
 const shared = new WeakMap<FixedLeaf, ContentResource>();
 
 function sharedContentOf(leaf: FixedLeaf): ContentResource {

@@ -4,7 +4,7 @@ const END_OF_MESSAGE = 3;
 /** Splits a byte stream into messages, however it was cut. */
 export class LuxiDecoder {
   readonly #maxBytes: number;
-  /** Of the unfinished message, which is its beginning. It is one however small the pieces come. */
+  /** The beginning of the unfinished message, in one buffer however small the pieces come. */
   #held = Buffer.alloc(0);
   #length = 0;
 

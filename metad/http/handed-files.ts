@@ -9,7 +9,7 @@ const SOCKET_MODE = 0o600;
 /** A name, and what shows that one is too long. */
 const MAX_NAME_BYTES = 64;
 
-/** For a file that was on its way while its guest went away. */
+/** How long until a file is looked for that was on its way while its guest went away. */
 const LATE_MS = 1000;
 
 /** A file that the node daemon was asked for. Who asked disposes of it when it is answered. */
@@ -30,7 +30,7 @@ export interface ExpectedFile extends Disposable {
  */
 export class HandedFiles implements Disposable {
   readonly #socketPath: string;
-  /** Of those that were asked for, by name; null: it has not come. */
+  /** Descriptors of files that were asked for, by name; null: it has not come. */
   readonly #expected = new Map<string, number | null>();
   #socket: number | undefined;
   #lateLook: NodeJS.Timeout | undefined;

@@ -5,7 +5,7 @@ import type { Address } from '../dialects/address.ts';
 /** What a request waits for that has nothing else to do. */
 export interface Wait {
   readonly address: Address;
-  /** Of what its guest has already. */
+  /** The ETag of what its guest has already. */
   readonly etag: string;
   readonly waitMs: number;
 }

@@ -38,7 +38,7 @@ export class Peer {
   /** What a request that was parked comes back for; taken by the next one of the connection. */
   revival: 'answer' | 'wait' | undefined;
 
-  /** Of its request that the gate has taken out. */
+  /** What its request that the gate has taken out waits for. */
   wait: Wait | undefined;
 
   /** Whether one more request may wait for its answer; one that was parked was let in before. */
@@ -64,7 +64,7 @@ export class Peer {
     this.instance.unanswered++;
   }
 
-  /** For `finish` of a response: one function for all of a connection. */
+  /** What `finish` of a response calls: one function for all of a connection. */
   readonly answered = (): void => {
     if (this.#isClosed) return;
     this.#unanswered--;

@@ -74,7 +74,7 @@ export function waitMsOf(query: URLSearchParams | null): number | null {
   return Math.min(timeoutS ?? DEFAULT_CHANGE_WAIT_S, MAX_CHANGE_WAIT_S) * 1000;
 }
 
-/** Of what the guest has already, as far as it says so. */
+/** The ETag of what the guest has already, as far as it says so. */
 export function lastEtagOf(query: URLSearchParams | null): string | undefined {
   return normalizedEtag(query?.get('last_etag'));
 }

@@ -14,7 +14,7 @@ const O_PATH = 0o10000000;
 const DIRECTORY_FLAGS = O_PATH | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 /** Directories in each other, each of which is held open: as many as one path can name. */
 const MAX_DEPTH = 2048;
-/** Of a path in a message: a name in a tree may have any length. */
+/** Characters of a path in a message: a name in a tree may have any length. */
 const MAX_SHOWN = 200;
 /** The kernel follows as many links in one path (path_resolution(7)). */
 const MAX_SYMLINKS = 40;

@@ -23,7 +23,7 @@ export interface ParsedDocument {
 
 /** Steps of one stage of a document. */
 const MAX_STEPS = 1000;
-/** Of what is wrong in one document, and of a key's letters; more of it is noise. */
+/** How much is told of what is wrong in one document, and of a key; more of it is noise. */
 const MAX_TOLD = 3;
 const MAX_TOLD_LENGTH = 64;
 

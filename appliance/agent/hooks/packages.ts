@@ -21,7 +21,7 @@ export interface PackageWorld {
   ) => Promise<void>;
 }
 
-/** Of this installation alone; all of it is taken away again. */
+/** Sources and lists of this installation alone; all of it is taken away again. */
 const SOURCES = '/etc/apt/gnt-installation.list';
 const LISTS = '/var/lib/apt/gnt-lists';
 const REPOSITORIES = '/etc/apk/gnt-installation';

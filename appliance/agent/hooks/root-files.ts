@@ -33,7 +33,7 @@ const CREATE_FLAGS =
 /** O_NONBLOCK: a FIFO in the image must not be waited for. */
 const READ_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 const MAX_SYMLINKS = 40;
-/** Of a file that is changed: accounts, hosts and the like. */
+/** The largest file that is changed: accounts, hosts and the like. */
 const MAX_READ_BYTES = 16 * MIB;
 
 interface Place {

@@ -9,7 +9,7 @@ export type ImageDriver = 'host_device' | 'file';
 
 export interface Comparison {
   readonly format: ImageFormatName;
-  /** Of the image, a multiple of 512. The rest of a large disk is not read. */
+  /** The image's, a multiple of 512. The rest of a large disk is not read. */
   readonly sizeBytes: number;
   readonly driver: ImageDriver;
 }

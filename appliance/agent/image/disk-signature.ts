@@ -2,7 +2,7 @@ const SECTOR_BYTES = 512;
 /** Sectors of disks that have no others: a partition table counts in them. */
 const LARGE_SECTOR_BYTES = 4096;
 const GPT_SIGNATURE = 'EFI PART';
-/** Of the part of it that is read. */
+/** The part of a GPT's header that is read. */
 const GPT_HEADER_BYTES = 92;
 const GPT_PROTECTION = 0xee;
 /**

@@ -13,7 +13,7 @@ import { HeldNamespace, PERL, planConfineCommand } from '../process/held-namespa
 export const JAILED_IMAGE = '/image';
 export const JAILED_DISK = '/disk';
 
-/** Of programs that run together: behind the standard ones. A shell knows no more than 9. */
+/** First descriptor for output of programs that run together; a shell knows no more than 9. */
 const FIRST_OUTPUT = 3;
 
 /** How one ended that the shell said nothing of. */

@@ -24,7 +24,7 @@ export const TAR_OPTIONS = [
   '--blocking-factor=128',
 ];
 
-/** Of what it complains of only the beginning is read. */
+/** How much of what it complains of is read: the beginning. */
 const MAX_COMPLAINT_LENGTH = 8192;
 
 /** GNU tar, unpacking what is written into it. */

@@ -38,7 +38,7 @@ export function createReporter(options: ReporterOptions): Reporter {
   const clean = (text: string, limit: number): string => options.mask(text).slice(0, limit);
   const stamp = (): string => (uptimeMs() / 1000).toFixed(2).padStart(7);
   let lastProgressAtMs = -Infinity;
-  /** Of the log, for what scripts and hooks print; negative when there was more. */
+  /** Room in the log for what scripts and hooks print; negative when there was more. */
   let roomBytes = MAX_INSTALL_LOG_BYTES;
   let consoleRoomBytes = MAX_CONSOLE_BYTES;
 

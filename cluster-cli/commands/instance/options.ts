@@ -107,7 +107,7 @@ export function installTimeoutOption(remark: string): OptionMaker {
   );
 }
 
-/** Of modify, which can take back what is stored. */
+/** The timeout as modify has it, which can take back what is stored. */
 export function storedTimeoutOption(): OptionMaker {
   return option(
     '--install-timeout <seconds>',
