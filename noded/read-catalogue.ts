@@ -3,9 +3,9 @@ import { type CatalogueVerdict, MAX_ENTRIES } from '#shared/contract/image-catal
 import { readYaml } from '#shared/yaml/read-yaml.ts';
 
 /**
- * Reads a catalogue of images. On the standard input: a line with the host's machine as Debian
- * calls it (amd64, arm64), and the document. On the standard output: a line with a
- * CatalogueVerdict, and a line for each entry. It is run without any right
+ * Reads a catalogue of images. Its argument: the host's machine as Debian calls it (amd64, arm64).
+ * On the standard input: the document. On the standard output: a line with a CatalogueVerdict, and
+ * a line for each entry. It is run without any right
  * (shared/powerless/ask-powerless.ts), since catalogues are a stranger's. What it says is judged by
  * the daemon, entry for entry.
  */
@@ -148,7 +148,6 @@ function fieldsOf(value: unknown): Fields {
   return isFields ? (value as Fields) : {};
 }
 
-const given = await text(process.stdin);
-const headEnd = given.indexOf('\n');
-const lines = read(given.slice(headEnd + 1), given.slice(0, headEnd));
+const [machine = ''] = process.argv.slice(2);
+const lines = read(await text(process.stdin), machine);
 process.stdout.write(lines.map((line) => `${JSON.stringify(line)}\n`).join(''));

@@ -80,11 +80,12 @@ async function ask(
   { fetchSmall, firstUid, machine, signal }: ReadSourceOptions,
 ): Promise<Understood> {
   const bytes = await fetchSmall(document, MAX_DOCUMENT_BYTES, signal);
-  // Of bytes as they came: as text in JSON they would hold the daemon up.
-  const question = Buffer.concat([Buffer.from(`${machine}\n`), bytes]);
   let answer: string;
   try {
-    answer = await askPowerless('noded/read-catalogue', question, { firstUid, signal });
+    // The bytes as they came: as text in JSON, or copied, they would hold the daemon up.
+    answer = await askPowerless('noded/read-catalogue', bytes, {
+      ...{ firstUid, args: [machine], signal },
+    });
   } catch (error) {
     signal.throwIfAborted();
     throw invalid(document, 'the program that reads catalogues did not get through it', error);

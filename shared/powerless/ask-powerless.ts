@@ -6,6 +6,8 @@ import { planPowerless } from './plan-powerless.ts';
 export interface PowerlessOptions {
   /** Of the range in which the program has its user. */
   readonly firstUid: number;
+  /** Of the program. */
+  readonly args?: readonly string[];
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -21,13 +23,13 @@ const TIMEOUT_MS = 60_000;
 export async function askPowerless(
   program: string,
   input: string | Uint8Array,
-  { firstUid, signal }: PowerlessOptions,
+  { firstUid, args: given = [], signal }: PowerlessOptions,
 ): Promise<string> {
   const node = [
     process.execPath,
     ...['--disable-warning=ExperimentalWarning', '--max-old-space-size=256'],
     ...['--permission', `--allow-fs-read=${installDir}`],
-    programFile(program),
+    ...[programFile(program), ...given],
   ];
   const [command, ...args] = planPowerless({
     ...{ command: node, firstUid, group: null, hasHostNetwork: false },

@@ -33,7 +33,7 @@ export async function newCatalogue(
         const found = typeof given === 'function' ? await given() : given;
         if (found === undefined) throw new PublisherAway(`no ${source}`);
         if (found === MISSING) throw new AppError('DOWNLOAD_FAILED', `${source}: status 404`);
-        const bytes = Buffer.from(found);
+        const bytes = typeof found === 'string' ? Buffer.from(found) : found;
         if (bytes.length > maxBytes) throw new AppError('CATALOGUE_INVALID', 'too long');
         return bytes;
       },

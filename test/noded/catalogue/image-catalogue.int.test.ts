@@ -233,22 +233,25 @@ test('a document that is none is refused, and nothing of it is kept', async (t) 
     await assert.rejects(catalogue.add('evil', source, signal), fails('IMAGE_SOURCE', /catalogue/));
 });
 
-test('a catalogue of a stranger does not hold the daemon up, however large it is', async (t) => {
+test('a catalogue of a stranger holds the daemon up for no longer than to move its bytes', async (t) => {
   const image = (index: number) => ({
     ...{ name: `i${index}`, url: `${index}.raw`, checksum: CHECKSUM, title: 'ä'.repeat(200) },
     aliases: Array.from({ length: 32 }, (_, alias) => `${'a'.repeat(60)}/${index}/${alias}`),
   });
   const many = Array.from({ length: 5000 }, (_, index) => image(index));
-  for (const document of [Buffer.alloc(15 * 1024 ** 2), JSON.stringify({ images: many })]) {
+  const large = Buffer.from(JSON.stringify({ images: many }));
+  const add = async (document: Buffer): Promise<void> => {
     const { catalogue } = await newCatalogue(t, { [SITE]: document });
-    const isFine = ({ allMs, longestMs }: Stretches): boolean =>
-      longestMs < Math.max(60, allMs / 3);
-    const stretches = await threadStretches(
-      () => assert.rejects(catalogue.add('evil', SITE, signal), fails('CATALOGUE_INVALID', /./)),
-      isFine,
-    );
-    assert.ok(isFine(stretches), JSON.stringify(stretches));
-  }
+    await assert.rejects(catalogue.add('evil', SITE, signal), fails('CATALOGUE_INVALID', /./));
+  };
+  // In this one there is nothing to judge.
+  const addNothing = (): Promise<void> => add(Buffer.alloc(large.length));
+  let movedMs = Infinity;
+  for (let run = 0; run < 3; run += 1)
+    movedMs = Math.min(movedMs, (await threadStretches(addNothing)).longestMs);
+  const isFine = ({ longestMs }: Stretches): boolean => longestMs < 1.7 * movedMs;
+  const stretches = await threadStretches(() => add(large), isFine);
+  assert.ok(isFine(stretches), JSON.stringify({ ...stretches, movedMs }));
 });
 
 test('an import is a copy by content, checked, and gone with its name', async (t) => {
