@@ -4,7 +4,7 @@ import type { Clock } from '#shared/clock/clock.ts';
 import { METAD_FILE_SOCKET } from '#shared/contract/metad-control.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { programData } from '#shared/paths/program-file.ts';
-import { interfaceIndex } from '#shared/sys/network-sockets.ts';
+import { findInterfaceIndex } from '#shared/sys/network-sockets.ts';
 import { DeviceBinding } from './channel/device-binding.ts';
 import { EventLog } from './channel/event-log.ts';
 import type { Instance } from './channel/instance.ts';
@@ -96,17 +96,10 @@ export async function startDaemon(options: DaemonOptions): Promise<AsyncDisposab
 function withDeviceCheck(binding: DeviceBinding): Binding {
   return {
     device: binding.device,
-    isCurrent: () => binding.isOpen && binding.interfaceIndex === indexOrNull(binding.device),
+    isCurrent: () =>
+      binding.isOpen && binding.interfaceIndex === findInterfaceIndex(binding.device),
     setHopLimit: (hopLimit) => binding.setHopLimit(hopLimit),
     setServices: (services) => binding.setServices(services),
     [Symbol.asyncDispose]: async () => await binding[Symbol.asyncDispose](),
   };
-}
-
-function indexOrNull(device: string): number | null {
-  try {
-    return interfaceIndex(device);
-  } catch {
-    return null;
-  }
 }

@@ -3,7 +3,12 @@ import { createServer } from 'node:net';
 import type { Server, Socket } from 'node:net';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
-import { interfaceIndex, openDeviceSocket, setHopLimit } from '#shared/sys/network-sockets.ts';
+import {
+  findInterfaceIndex,
+  interfaceIndex,
+  openDeviceSocket,
+  setHopLimit,
+} from '#shared/sys/network-sockets.ts';
 import { ACCEPT_OPTIONS, UNACKNOWLEDGED_MS } from '../channel/accept-options.ts';
 import { parseRouteTable } from './route-table.ts';
 import { RECEIVE_BUFFER_BYTES, SEND_BUFFER_BYTES } from '../config/limits.ts';
@@ -84,7 +89,7 @@ export class Listeners implements Disposable {
       const device = this.#routes.deviceOf(ip);
       if (device === null) continue;
       const listener = this.#devices.get(device);
-      if (listener?.interfaceIndex === indexOrNull(device)) continue;
+      if (listener?.interfaceIndex === findInterfaceIndex(device)) continue;
       listener?.server.close();
       this.#devices.delete(device);
       this.#addDevice(device);
@@ -96,7 +101,7 @@ export class Listeners implements Disposable {
     if (!(await this.#readRoutes())) return;
     const wanted = new Set(this.#options.addresses().map((ip) => this.#routes.deviceOf(ip)));
     for (const [device, listener] of this.#devices) {
-      if (wanted.has(device) && listener.interfaceIndex === indexOrNull(device)) continue;
+      if (wanted.has(device) && listener.interfaceIndex === findInterfaceIndex(device)) continue;
       listener.server.close();
       this.#devices.delete(device);
     }
@@ -152,13 +157,5 @@ export class Listeners implements Disposable {
     });
     server.listen({ fd });
     return server;
-  }
-}
-
-function indexOrNull(device: string): number | null {
-  try {
-    return interfaceIndex(device);
-  } catch {
-    return null;
   }
 }

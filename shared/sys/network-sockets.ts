@@ -241,9 +241,15 @@ export function addressBytes(address: string): Buffer {
 
 /** @throws Error with `code` ENODEV */
 export function interfaceIndex(device: string): number {
-  const index = numberOf(cIfNametoindex(device));
-  if (index === 0) throw Object.assign(new Error(`no such device: ${device}`), { code: 'ENODEV' });
+  const index = findInterfaceIndex(device);
+  if (index === null)
+    throw Object.assign(new Error(`no such device: ${device}`), { code: 'ENODEV' });
   return index;
+}
+
+/** @returns null where there is no such device */
+export function findInterfaceIndex(device: string): number | null {
+  return numberOf(cIfNametoindex(device)) || null;
 }
 
 function encodeSockaddrIn(address: string, port: number): Buffer {
