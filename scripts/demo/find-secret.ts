@@ -2,6 +2,7 @@ import { type FileHandle, open, readdir, readFile, readlink, stat } from 'node:f
 import { join } from 'node:path';
 import { findData } from '#shared/sys/files.ts';
 import { GIB, MIB } from '#shared/units/bytes.ts';
+import { parseSwaps } from '../../noded/doctor/secrecy-facts.ts';
 
 /**
  * Overlap between chunks, so that a value across their border is found. Longer secrets than this
@@ -40,7 +41,8 @@ export async function findSecret(
   for await (const path of walk(root)) {
     if (!isExcluded(path) && (await contains(path, needles))) found.push(path);
   }
-  for (const path of await swapsOfHost()) if (await contains(path, needles)) found.push(path);
+  const swaps = parseSwaps(await readFile('/proc/swaps', 'utf8'));
+  for (const path of swaps) if (await contains(path, needles)) found.push(path);
   const pids = (await readdir('/proc')).filter((entry) => /^\d+$/.test(entry));
   // Many descriptors have one file: those that a process was started with, and their copies.
   const seen = new Set<string>();
@@ -87,11 +89,6 @@ async function regionHolds(
     if (holdsAny(chunk.subarray(0, read.bytesRead), needles)) return true;
   }
   return false;
-}
-
-async function swapsOfHost(): Promise<readonly string[]> {
-  const lines = (await readFile('/proc/swaps', 'utf8')).trim().split('\n').slice(1);
-  return lines.map((line) => line.split(/\s/, 1)[0]?.replaceAll('\\040', ' ') ?? '');
 }
 
 /** Whether a text has a value, as it is, in base64, or a half of a long one. */
