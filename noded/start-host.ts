@@ -130,6 +130,8 @@ export async function startHost(parts: HostParts): Promise<NodeHost> {
     ...{ vmDir: paths.vmDir, users: machineUsers, wall, logger, clock },
     leaseFile: records.common === null ? null : paths.leaseFile,
   });
+  // A start that is tried again adopts them once more.
+  undo.defer(() => hypervisor.letGo());
   const [command, ...args] = programCommand('appliance');
   const applianceFiles = createApplianceFiles({
     dir: paths.applianceDir,

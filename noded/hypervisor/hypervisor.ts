@@ -65,6 +65,8 @@ export interface Hypervisor {
    * Resolves when it has ended; at once where there is none.
    */
   cut(uuid: string): Promise<void>;
+  /** Leaves all machines, running, to the one that adopts them next. */
+  letGo(): void;
   /**
    * Boots something tiny with KVM, with a deadline. The answer does not change while the host runs:
    * keep it.
@@ -97,6 +99,7 @@ class QemuHypervisor implements Hypervisor {
   readonly #clock: Clock;
   readonly #consoles = new ConsoleLogs();
   readonly #busy = new Set<string>();
+  readonly #machines = new Set<QemuMachine>();
 
   constructor(options: HypervisorOptions) {
     this.#vmDir = options.vmDir;
@@ -152,6 +155,11 @@ class QemuHypervisor implements Hypervisor {
     while (isAlive(identity)) await sleep(ENDED_INTERVAL_MS);
   }
 
+  letGo(): void {
+    for (const machine of this.#machines) machine.letGo();
+    this.#machines.clear();
+  }
+
   async probeAccelerator(): Promise<AcceleratorChoice> {
     requireMachineUsers(this.#users);
     return probeKvm(this.#users);
@@ -161,7 +169,7 @@ class QemuHypervisor implements Hypervisor {
     spec: MachineSpec,
     runDirectory: RunDirectory,
     { signal, meta = {}, note, startedAtMs = this.#clock.now() }: StartOptions,
-  ): Promise<Machine> {
+  ): Promise<QemuMachine> {
     requireMachineUsers(this.#users);
     if (await this.#findAlive(runDirectory, await runDirectory.readRecord())) {
       throw runsAlready(spec);
@@ -208,7 +216,7 @@ class QemuHypervisor implements Hypervisor {
     launched: LaunchedProcess,
     consoleLog: ConsoleLog,
     signal: AbortSignal | undefined,
-  ): Promise<Machine> {
+  ): Promise<QemuMachine> {
     // One that is fenced is a child of the process that was launched, and has written who it is.
     const isChild = record.isFenced ? await runDirectory.readIdentity() : undefined;
     const identity = isChild ?? readProcessIdentity(launched.pid);
@@ -318,10 +326,12 @@ class QemuHypervisor implements Hypervisor {
     }
   }
 
-  #releaseAfter({ uuid, exited }: Machine): void {
-    void exited.then(async () => {
-      this.#busy.delete(uuid);
-      await this.#wall.lowerFor(uuid);
+  #releaseAfter(machine: QemuMachine): void {
+    this.#machines.add(machine);
+    void machine.exited.then(async () => {
+      this.#machines.delete(machine);
+      this.#busy.delete(machine.uuid);
+      await this.#wall.lowerFor(machine.uuid);
     });
   }
 }

@@ -81,6 +81,7 @@ export class QemuMachine implements Machine {
   onRelease: ((uuid: string) => void) | undefined;
   #isKilled = false;
   #hasEnded = false;
+  readonly #letGo = new AbortController();
 
   constructor(parts: QemuMachineParts) {
     this.#parts = parts;
@@ -146,10 +147,21 @@ export class QemuMachine implements Machine {
     const timer = setInterval(() => void this.#tend(), WATCH_INTERVAL_MS);
     // A daemon that stops leaves its machines running.
     timer.unref();
+    this.#letGo.signal.addEventListener('abort', () => clearInterval(timer));
     void ended.then(async (end) => {
       clearInterval(timer);
-      this.#exit.resolve(await this.#conclude(end));
+      if (!this.#letGo.signal.aborted) this.#exit.resolve(await this.#conclude(end));
     });
+  }
+
+  /**
+   * Leaves it, running, to whoever adopts it next, with whom QEMU speaks then: it speaks with one.
+   * Nothing is done to it here any more, and its end is not told.
+   */
+  letGo(): void {
+    this.#letGo.abort(new AppError('QMP', 'this machine has been let go'));
+    this.#qmp?.close();
+    this.#parts.consoleLog?.close();
   }
 
   async powerButton(): Promise<PowerButton | undefined> {
@@ -222,7 +234,7 @@ export class QemuMachine implements Machine {
   }
 
   async kill(): Promise<MachineExit> {
-    if (!this.#isKilled) {
+    if (!this.#isKilled && !this.#letGo.signal.aborted) {
       this.#isKilled = true;
       signalProcess(this.#parts.identity, 'SIGTERM');
       const late = setTimeout(() => signalProcess(this.#parts.identity, 'SIGKILL'), TERM_GRACE_MS);
@@ -233,6 +245,7 @@ export class QemuMachine implements Machine {
 
   async #connect(timeoutMs: number, signal?: AbortSignal): Promise<QmpClient> {
     if (this.#qmp?.isOpen) return this.#qmp;
+    this.#letGo.signal.throwIfAborted();
     this.#connecting ??= QmpClient.connect({
       socketPath: this.#parts.runDirectory.qmpSocket,
       onEvent: (event) => this.#note(event),
@@ -242,6 +255,7 @@ export class QemuMachine implements Machine {
       .then(async (client) => {
         client.unref();
         this.#qmp = client;
+        if (this.#letGo.signal.aborted) client.close();
         // What happened while nobody listened.
         const status = await client.execute('query-status');
         this.#noteHalt(readHaltReason(status, await client.execute('query-block')));
@@ -292,7 +306,8 @@ export class QemuMachine implements Machine {
 
   async #waitForStranger(): Promise<ProcessEnd> {
     const { identity, fence } = this.#parts;
-    while (isAlive(identity) || (fence !== undefined && isAlive(fence))) {
+    const lives = (): boolean => isAlive(identity) || (fence !== undefined && isAlive(fence));
+    while (!this.#letGo.signal.aborted && lives()) {
       const isEnding = this.#qmp !== undefined && !this.#qmp.isOpen;
       const wait = sleep(isEnding ? ENDING_INTERVAL_MS : WATCH_INTERVAL_MS, undefined, {
         ref: false,

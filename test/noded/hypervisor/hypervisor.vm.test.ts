@@ -6,6 +6,7 @@ import { chmod, copyFile, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, describe, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import { createHypervisor } from '../../../noded/hypervisor/hypervisor.ts';
 import type { Hypervisor } from '../../../noded/hypervisor/hypervisor.ts';
 import type { Machine, MachineExit } from '../../../noded/hypervisor/machine.ts';
@@ -306,6 +307,23 @@ describe('the hypervisor', () => {
     const exit = await endOf(machine);
     assert.deepEqual([exit.reason, exit.exitStatus], ['guest-shutdown', null]);
     assert.match(exit.consoleTail, /up\r\n/);
+  });
+
+  test('lets its machines go, to one that has them whole at once and alone', async () => {
+    const former = newHypervisor();
+    const left = await former.start(tinySpec(disk));
+    former.letGo();
+    await assert.rejects(left.pause(), { code: 'QMP' });
+    const [adopted] = await newHypervisor().adopt();
+    assert.ok(adopted);
+    machines.push(adopted.machine);
+    void left.kill();
+    // QEMU speaks with one, and it is this one.
+    await adopted.machine.pause();
+    await adopted.machine.resume();
+    await adopted.machine.kill();
+    const told = left.exited.then(() => 'told');
+    assert.equal(await Promise.race([told, delay(2000, 'silent')]), 'silent');
   });
 
   test('keeps what a guest says on its console out of every file', async () => {

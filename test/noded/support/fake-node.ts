@@ -42,6 +42,10 @@ export class FakeHypervisor implements Hypervisor {
     for (const machine of this.machines) if (machine.uuid === uuid) await machine.kill();
   }
 
+  letGo(): void {
+    this.machines.length = 0;
+  }
+
   probeAccelerator(): Promise<AcceleratorChoice> {
     return Promise.resolve({ accelerator: 'tcg', reason: 'KVM does not answer' });
   }
