@@ -79,6 +79,8 @@ export default tseslint.config(
       '@typescript-eslint/return-await': ['error', 'error-handling-correctness-only'],
       'preserve-caught-error': 'error',
       'no-console': 'error',
+      // Compiled without a word where a function of ours with that name is not imported.
+      'no-restricted-globals': ['error', 'escape', 'unescape'],
       'no-restricted-exports': ['error', { restrictDefaultExports: { direct: true } }],
       'no-restricted-syntax': ['error', ...refusedSyntax],
       complexity: ['warn', 15],

@@ -2,18 +2,18 @@ import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Clock } from '#shared/clock/clock.ts';
 import type { Logger } from '#shared/log/log.ts';
-import { EventLog } from './channel/event-log.ts';
+import { createEventLog } from './channel/event-log.ts';
 import { listenForControl, refuseTakenSocket } from './control/control-server.ts';
 import { createMetrics } from './control/metrics.ts';
 import type { GanetiConfig } from './config/config.ts';
-import { GanetiDropIn } from './ganeti/drop-in.ts';
+import { createDropIn, type GanetiDropIn } from './ganeti/drop-in.ts';
 import { createPackageServer, ganetiLeaves } from './ganeti/ganeti-files.ts';
-import { Listeners } from './ganeti/listeners.ts';
+import { openListeners } from './ganeti/listeners.ts';
 import { listenForGaneti } from './ganeti/luxi-server.ts';
 import { claimPidFile } from './ganeti/pid-file.ts';
 import { createAudit } from './http/audit.ts';
-import { GuestHandler } from './http/guest-handler.ts';
-import { GuestServer } from './http/guest-server.ts';
+import { createGuestHandler } from './http/guest-handler.ts';
+import { createGuestServer } from './http/guest-server.ts';
 
 export interface GanetiDaemonOptions extends GanetiConfig {
   readonly clock: Clock;
@@ -27,18 +27,18 @@ export interface GanetiDaemonOptions extends GanetiConfig {
 export async function startGanetiDaemon(options: GanetiDaemonOptions): Promise<AsyncDisposable> {
   const { clock, logger } = options;
   const startedAtMs = clock.now();
-  const events = new EventLog(startedAtMs * 1000);
+  const events = createEventLog(startedAtMs * 1000);
   const metrics = createMetrics(() => dropIn.instances());
   const serveStream = createPackageServer(options.packageDirectories);
-  const handler = new GuestHandler({
+  const handler = createGuestHandler({
     events,
     serveStream,
     metrics,
     audit: createAudit(logger, clock),
     clock,
   });
-  const guests = new GuestServer(handler, metrics);
-  const dropIn: GanetiDropIn = new GanetiDropIn({
+  const guests = createGuestServer(handler, metrics);
+  const dropIn: GanetiDropIn = createDropIn({
     guests,
     readLeaves: async (instance) => await ganetiLeaves(instance, options),
     deviceOf: (ip) => listeners.deviceOf(ip),
@@ -51,7 +51,7 @@ export async function startGanetiDaemon(options: GanetiDaemonOptions): Promise<A
   // Before anything of a daemon that runs is touched.
   const pidFile = claimPidFile(options.pidFile);
   await refuseTakenSocket(options.ganetiSocket);
-  const listeners = await Listeners.open({
+  const listeners = await openListeners({
     address: options.bindAddress,
     port: options.port,
     onConnection: (device, socket) => dropIn.accept(device, socket),

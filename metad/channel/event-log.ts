@@ -61,7 +61,7 @@ const LIMITS: EventLogLimits = {
  * together, and who has most makes room, so that one guest cannot push out another's events;
  * whoever asks for events that were dropped gets one `gap` in their place.
  */
-export class EventLog {
+class EventLog {
   readonly #rings = new Map<string, Ring>();
   readonly #readers = new Set<Reader>();
   /** In the order of their sequence numbers, which is that in which they came. */
@@ -177,6 +177,12 @@ export class EventLog {
       this.#bytes -= trim(ring, { ...this.#limits, maxBytes });
     }
   }
+}
+
+export type { EventLog };
+
+export function createEventLog(firstSequence: number, limits?: EventLogLimits): EventLog {
+  return new EventLog(firstSequence, limits);
 }
 
 function emptyRing(): Ring {

@@ -32,6 +32,14 @@ export interface InstanceDirectory {
 
 export type OpenBinding = (instance: Instance, device: string) => Promise<Binding>;
 
+export interface RegistryOptions {
+  readonly open: OpenBinding;
+  readonly events: EventLog;
+  readonly clock: Clock;
+  readonly guestAgent?: GuestAgent;
+  readonly firstQueueOffset?: number;
+}
+
 interface Entry {
   readonly instance: Instance;
   binding: Binding;
@@ -43,7 +51,7 @@ interface Entry {
  * INVARIANTS: one instance per device; changes of one instance happen one after the other; an
  * instance is visible to its guest only while it is in here.
  */
-export class Registry implements InstanceDirectory {
+class Registry implements InstanceDirectory {
   readonly #entries = new Map<string, Entry>();
   readonly #owners = new Map<string, Instance>();
   /** Changes of an instance wait for each other; those of two instances do not. */
@@ -56,13 +64,7 @@ export class Registry implements InstanceDirectory {
   readonly #guestAgent: GuestAgent | undefined;
   readonly #firstQueueOffset: number;
 
-  constructor(options: {
-    open: OpenBinding;
-    events: EventLog;
-    clock: Clock;
-    guestAgent?: GuestAgent;
-    firstQueueOffset?: number;
-  }) {
+  constructor(options: RegistryOptions) {
     this.#open = options.open;
     this.#events = options.events;
     this.#clock = options.clock;
@@ -156,6 +158,12 @@ export class Registry implements InstanceDirectory {
     const owner = this.#owners.get(view.channel.device);
     if (owner && owner.view.uuid !== view.uuid) throw deviceConflict(view.channel.device, owner);
   }
+}
+
+export type { Registry };
+
+export function createRegistry(options: RegistryOptions): Registry {
+  return new Registry(options);
 }
 
 function deviceConflict(device: string, owner: Instance): AppError {

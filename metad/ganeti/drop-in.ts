@@ -27,7 +27,7 @@ export interface DropInOptions {
  * later decides: an address belongs to whom it was given last, and an instance without
  * communication has none.
  */
-export class GanetiDropIn implements InstanceDirectory {
+class GanetiDropIn implements InstanceDirectory {
   readonly #instances = new Map<string, Instance>();
   readonly #byIp = new Map<string, Instance>();
   /** Each instance's addresses: the reverse of the map above. */
@@ -130,4 +130,10 @@ export class GanetiDropIn implements InstanceDirectory {
     this.#ips.delete(instance);
     instance.end();
   }
+}
+
+export type { GanetiDropIn };
+
+export function createDropIn(options: DropInOptions): GanetiDropIn {
+  return new GanetiDropIn(options);
 }

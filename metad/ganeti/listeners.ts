@@ -37,38 +37,17 @@ interface Listener {
  * behind; a device's own goes first. TAPs come and go with their instances, so both are compared
  * with the routing table again and again.
  */
-export class Listeners implements Disposable {
+class Listeners implements Disposable {
   readonly #options: ListenersOptions;
   readonly #devices = new Map<string, Listener>();
   readonly #common: Server;
   #routes: RouteTable = parseRouteTable('');
   readonly #timer: NodeJS.Timeout;
 
-  private constructor(options: ListenersOptions) {
+  constructor(options: ListenersOptions) {
     this.#options = options;
     this.#common = this.#listen(null);
     this.#timer = setInterval(() => void this.refresh(), POLL_INTERVAL_MS);
-  }
-
-  /**
-   * @throws AppError NETWORK_SETUP when the port cannot be had: metadata must not be off without a
-   * word
-   */
-  static async open(options: ListenersOptions): Promise<Listeners> {
-    try {
-      const listeners = new Listeners(options);
-      await listeners.refresh();
-      return listeners;
-    } catch (error) {
-      throw new AppError(
-        'NETWORK_SETUP',
-        `cannot listen on ${options.address}:${options.port}: ${messageOf(error)}`,
-        {
-          hint: 'stop what listens there, or allow the port with net.ipv4.ip_unprivileged_port_start',
-          cause: error,
-        },
-      );
-    }
   }
 
   deviceOf(ip: string): string | null {
@@ -157,5 +136,28 @@ export class Listeners implements Disposable {
     });
     server.listen({ fd });
     return server;
+  }
+}
+
+export type { Listeners };
+
+/**
+ * @throws AppError NETWORK_SETUP when the port cannot be had: metadata must not be off without a
+ * word
+ */
+export async function openListeners(options: ListenersOptions): Promise<Listeners> {
+  try {
+    const listeners = new Listeners(options);
+    await listeners.refresh();
+    return listeners;
+  } catch (error) {
+    throw new AppError(
+      'NETWORK_SETUP',
+      `cannot listen on ${options.address}:${options.port}: ${messageOf(error)}`,
+      {
+        hint: 'stop what listens there, or allow the port with net.ipv4.ip_unprivileged_port_start',
+        cause: error,
+      },
+    );
   }
 }

@@ -51,7 +51,7 @@ const TOKEN_IS_REQUIRED =
  * Answers the requests of guests. Everything that comes in here is hostile until the guards say
  * otherwise.
  */
-export class GuestHandler {
+class GuestHandler {
   readonly #options: GuestHandlerOptions;
   readonly #serveStream: ServeStream;
   readonly #refusals: HeldRefusals;
@@ -230,6 +230,12 @@ export class GuestHandler {
     if (response.headersSent) response.destroy();
     else sendText(response, 500, 'the service could not answer this request');
   }
+}
+
+export type { GuestHandler };
+
+export function createGuestHandler(options: GuestHandlerOptions): GuestHandler {
+  return new GuestHandler(options);
 }
 
 /** As far as its first line and its headers tell without being looked at. */

@@ -22,7 +22,7 @@ import { Peer } from './peer.ts';
  * HTTP for all guests: one server without a listener of its own, which is given the connections
  * that the devices' sockets accept together with the instance that they belong to.
  */
-export class GuestServer implements Disposable {
+class GuestServer implements Disposable {
   readonly #server: Server;
   readonly #peers = new WeakMap<Socket, Peer>();
   readonly #metrics: GuestMetrics;
@@ -217,6 +217,12 @@ export class GuestServer implements Disposable {
     const peer = this.#peers.get(socket);
     if (peer) this.#handler.noteRefusal(peer, status, reason);
   }
+}
+
+export type { GuestServer };
+
+export function createGuestServer(handler: GuestHandler, metrics: GuestMetrics): GuestServer {
+  return new GuestServer(handler, metrics);
 }
 
 /**

@@ -28,7 +28,7 @@ export interface ExpectedFile extends Disposable {
  * control socket, which is looked at when an answer says that there is something. What nobody waits
  * for is closed.
  */
-export class HandedFiles implements Disposable {
+class HandedFiles implements Disposable {
   readonly #socketPath: string;
   /** Descriptors of files that were asked for, by name; null: it has not come. */
   readonly #expected = new Map<string, number | null>();
@@ -89,6 +89,12 @@ export class HandedFiles implements Disposable {
     rmSync(this.#socketPath, { force: true });
     this.#socket = undefined;
   }
+}
+
+export type { HandedFiles };
+
+export function createHandedFiles(socketPath: string): HandedFiles {
+  return new HandedFiles(socketPath);
 }
 
 /** One that is left there is of a process before this one: whoever answers next to it is alone. */

@@ -28,7 +28,7 @@ export interface DatagramRelayOptions {
  * the service, the view and the device; no instance has more than MAX_DATAGRAM_FLOWS, all together
  * no more than MAX_DATAGRAM_FLOWS_OF_ALL.
  */
-export class DatagramRelay {
+class DatagramRelay {
   readonly #options: DatagramRelayOptions;
   /** Those that were used last are last. */
   readonly #flows = new Map<Instance, Set<DatagramFlow>>();
@@ -132,6 +132,12 @@ export class DatagramRelay {
     for (const flows of this.#flows.values()) if (flows.size > most.size) most = flows;
     endFirst(most);
   }
+}
+
+export type { DatagramRelay };
+
+export function createDatagramRelay(options: DatagramRelayOptions): DatagramRelay {
+  return new DatagramRelay(options);
 }
 
 function endFirst(flows: ReadonlySet<DatagramFlow>): void {
