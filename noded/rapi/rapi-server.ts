@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import Router from '@koa/router';
-import Koa, { type Context, type Next } from 'koa';
+import Koa, { type Next, type ParameterizedContext } from 'koa';
 import type { Clock } from '#shared/clock/clock.ts';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
@@ -119,7 +119,7 @@ export async function startRapi(
 
 /** Answers failures, and notes who asked for what; never with which parameters. */
 function answerFailures(logger: Logger, onAnswered: RapiServing['onAnswered']) {
-  return async (context: Context, next: Next): Promise<void> => {
+  return async (context: ParameterizedContext<RapiState>, next: Next): Promise<void> => {
     context.set('Cache-Control', 'no-store');
     try {
       await next();
@@ -128,12 +128,12 @@ function answerFailures(logger: Logger, onAnswered: RapiServing['onAnswered']) {
       context.status = failure.status;
       context.set({ ...failure.headers });
       // What a stranger sends beyond that is not read; a user's client gets its answer when it has
-      // sent all. Koa's middleware before the router knows nothing of the state's type.
-      if ((context.state as RapiState).user === undefined) context.set('Connection', 'close');
+      // sent all.
+      if (context.state.user === undefined) context.set('Connection', 'close');
       context.body = describeFailure(failure);
     }
     const { method, path, status } = context;
-    const user = (context.state as RapiState).user?.name;
+    const user = context.state.user?.name;
     onAnswered(method, status);
     const fields = { user, address: context.ip, method, path, status };
     // Strangers do not fill the log.
@@ -143,16 +143,16 @@ function answerFailures(logger: Logger, onAnswered: RapiServing['onAnswered']) {
 }
 
 function authenticate(users: UsersFile, limit: LoginLimit, logger: Logger) {
-  return async (context: Context, next: Next): Promise<void> => {
+  return async (context: ParameterizedContext<RapiState>, next: Next): Promise<void> => {
     if (!PUBLIC_PATHS.has(context.path)) {
-      (context.state as RapiState).user = await findUser(context, users, limit, logger);
+      context.state.user = await findUser(context, users, limit, logger);
     }
     await next();
   };
 }
 
 async function findUser(
-  context: Context,
+  context: ParameterizedContext<RapiState>,
   users: UsersFile,
   limit: LoginLimit,
   logger: Logger,
