@@ -10,10 +10,14 @@ import type { InstallContent } from '../instances/plan-view.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
 import type { AlongsideScript } from '../os/alongside-script.ts';
 import type { Appliance } from '../appliance/appliance-files.ts';
-import { APPLIANCE_VCPUS, KERNEL_STARTER, planApplianceMachine } from './appliance-machine.ts';
+import {
+  APPLIANCE_VCPUS,
+  KERNEL_STARTER,
+  planApplianceMachine,
+} from '../appliance/appliance-machine.ts';
 import { followAppliance, hasNeverComeUp } from '../appliance/follow-appliance.ts';
 import type { InstallerDependencies } from './install-request.ts';
-import type { StageRecorder } from './stage-recorder.ts';
+import type { StageRecorder } from '../jobs/stage-recorder.ts';
 
 /**
  * An appliance that hangs before its agent runs is rare, and a matter of the emulator: the next

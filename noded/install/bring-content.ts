@@ -11,7 +11,7 @@ import { installationParameters } from '../instances/installation-parameters.ts'
 import { hasMedium } from '../instances/plan-boot.ts';
 import type { InstallRequest } from './install-request.ts';
 import type { OpenInstallPackage } from './open-install-package.ts';
-import type { StageRecorder } from './stage-recorder.ts';
+import type { StageRecorder } from '../jobs/stage-recorder.ts';
 
 /**
  * Stages of an installation that bring what it is made of, or show that it can be had. They touch

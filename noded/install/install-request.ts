@@ -21,7 +21,7 @@ import type { ChannelCommandsOptions } from '../os/channel-commands.ts';
 import type { HostCopies } from '../os/host-copies.ts';
 import type { ChosenScripts } from '../os/choose-scripts.ts';
 import type { Signatures } from '../signatures/signatures.ts';
-import type { FormerDisks } from './choose-disks.ts';
+import type { FormerDisks } from '../disks/choose-disks.ts';
 import type { InstallRoom } from './install-room.ts';
 import type { OpenInstallPackage } from './open-install-package.ts';
 

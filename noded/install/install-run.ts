@@ -13,7 +13,7 @@ import { AlongsideScript } from '../os/alongside-script.ts';
 import type { HostScript } from '../os/choose-scripts.ts';
 import { runAppliance } from './appliance-session.ts';
 import { checkPackage, fetchCdrom, fetchImage } from './bring-content.ts';
-import { chooseDisks } from './choose-disks.ts';
+import { chooseDisks } from '../disks/choose-disks.ts';
 import { createChannelCommands } from '../os/channel-commands.ts';
 import { importDumps, runInstanceScript } from '../os/instance-script.ts';
 import { buildInstallContent } from './install-content.ts';
@@ -22,8 +22,8 @@ import type { ActiveInstall, InstallerDependencies, InstallRequest } from './ins
 import { dumpSerial, IMAGE_SERIAL } from '../disks/disk-serials.ts';
 import { planLook, planPhases, type InstallPhase } from './plan-phases.ts';
 import { runMedium } from './run-medium.ts';
-import { StageRecorder } from './stage-recorder.ts';
-import { isImageForHost, writeImage } from './write-image.ts';
+import { StageRecorder } from '../jobs/stage-recorder.ts';
+import { isImageForHost, writeImage } from '../images/write-image.ts';
 
 type AppliancePhase = Extract<InstallPhase, { kind: 'appliance' }>;
 

@@ -13,11 +13,11 @@ import { NO_PAST, planNewInstance } from '../instances/plan-record.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
 import { randomChannelMac } from '../records/channel-addresses.ts';
 import { runAppliance } from './appliance-session.ts';
-import { explainDiskFull } from './explain-disk-full.ts';
-import { inStage } from './install-error.ts';
+import { explainDiskFull } from '../disks/explain-disk-full.ts';
+import { inStage } from '../jobs/in-stage.ts';
 import type { InstallerDependencies } from './install-request.ts';
 import { planInstall } from './plan-install.ts';
-import { StageRecorder } from './stage-recorder.ts';
+import { StageRecorder } from '../jobs/stage-recorder.ts';
 
 /**
  * RFC 3927 keeps it, so no instance is given it. One archive is opened at a time on a node, by a

@@ -4,7 +4,7 @@ import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { type OpenedPackage, openPackage } from '../downloads/package-source.ts';
 import type { JobSecrets } from '../instances/job-secrets.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
-import { requireDigest } from './require-digest.ts';
+import { requireDigest } from '../downloads/require-digest.ts';
 
 /** What an installation needs to know to open its package. */
 export interface PackageOwner {

@@ -13,12 +13,12 @@ import type { ScriptOperation } from '../os/script-environment.ts';
 import { runAppliance } from './appliance-session.ts';
 import type { ChosenHelper, HostScript } from '../os/choose-scripts.ts';
 import { exportDumps, runInstanceScript } from '../os/instance-script.ts';
-import { inStage } from './install-error.ts';
+import { inStage } from '../jobs/in-stage.ts';
 import { buildInstallContent } from './install-content.ts';
 import { InstallLog, scriptLogPath } from '../host/install-log.ts';
 import type { InstallerDependencies } from './install-request.ts';
 import { dumpSerial } from '../disks/disk-serials.ts';
-import { StageRecorder } from './stage-recorder.ts';
+import { StageRecorder } from '../jobs/stage-recorder.ts';
 
 /** A script that works on an installed instance that is down. */
 export interface ScriptRequest {

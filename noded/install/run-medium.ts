@@ -5,10 +5,10 @@ import type { JobSecrets } from '../instances/job-secrets.ts';
 import type { OsParameters } from '../instances/os-parameters.ts';
 import type { InstallContent } from '../instances/plan-view.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
-import { planMediumMachine } from './appliance-machine.ts';
-import { followMedium } from './follow-medium.ts';
+import { planMediumMachine } from '../appliance/appliance-machine.ts';
+import { followMedium } from '../appliance/follow-medium.ts';
 import type { InstallerDependencies } from './install-request.ts';
-import type { StageRecorder } from './stage-recorder.ts';
+import type { StageRecorder } from '../jobs/stage-recorder.ts';
 
 /** An instance that is to install itself. */
 export interface MediumSession {

@@ -3,7 +3,7 @@ import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { installTimeoutOf } from '#shared/contract/install-timeout.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
-import { type FormerDisks, requireRoomBeside } from '../install/choose-disks.ts';
+import { type FormerDisks, requireRoomBeside } from '../disks/choose-disks.ts';
 import { type JobSecrets, takeSecrets } from '../instances/job-secrets.ts';
 import { missingSecrets, refuseMissingSecrets } from '../instances/needed-secrets.ts';
 import { planReinstall, refuseDuplicateParameters } from '../instances/plan-record.ts';

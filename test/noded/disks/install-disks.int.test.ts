@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { MIB } from '#shared/units/bytes.ts';
 import { createInstanceDisks } from '../../../noded/disks/create-instance-disks.ts';
-import { chooseDisks, type FormerDisks } from '../../../noded/install/choose-disks.ts';
+import { chooseDisks, type FormerDisks } from '../../../noded/disks/choose-disks.ts';
 import { instanceRecord } from '../support/records.ts';
 
 let dir = '';

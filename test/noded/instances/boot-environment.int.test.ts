@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { isAppError } from '#shared/errors/app-error.ts';
 import { createSqliteStore } from '#shared/store/sqlite-store.ts';
-import { planMediumMachine } from '../../../noded/install/appliance-machine.ts';
+import { planMediumMachine } from '../../../noded/appliance/appliance-machine.ts';
 import {
   bootEnvOfRun,
   installingBootEnv,

@@ -15,7 +15,7 @@ import { silentLogger } from '#shared/log/log.ts';
 import { createRootPaths, type RootPaths } from '#shared/paths/root-paths.ts';
 import { run } from '#shared/process/run.ts';
 import { userOf } from '../../../noded/host/process-facts.ts';
-import { requireDigest } from '../../../noded/install/require-digest.ts';
+import { requireDigest } from '../../../noded/downloads/require-digest.ts';
 import type { ContentProvider } from '../../../noded/metad-link/content-server.ts';
 import { createMetadLink, type MetadLink } from '../../../noded/metad-link/metad-link.ts';
 import { attack } from '../../lab/attack-process.ts';

@@ -1,7 +1,7 @@
 import type { Clock } from '#shared/clock/clock.ts';
 import type { StageTiming } from '#shared/contract/instance.ts';
 import type { InstallStage } from '#shared/contract/primitives.ts';
-import type { JobContext } from '../jobs/job-handler.ts';
+import type { JobContext } from './job-handler.ts';
 import type { InstallLog } from '../host/install-log.ts';
 
 export interface StageRecorderOptions {

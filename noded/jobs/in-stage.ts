@@ -1,7 +1,7 @@
 import type { InstallStage } from '#shared/contract/primitives.ts';
 import { type AppError, isAppError, type JsonValue, messageOf } from '#shared/errors/app-error.ts';
 import { nameDiskFull } from '#shared/errors/disk-full.ts';
-import { StageFailure } from '../jobs/stage-failure.ts';
+import { StageFailure } from './stage-failure.ts';
 
 /**
  * Gives a failure the stage in which it happened and the last lines of the log; the cause stays as

@@ -5,8 +5,8 @@ import type { MediumSuccess } from '#shared/contract/primitives.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { Machine, MachineExit } from '../hypervisor/machine.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
-import { agentCode } from '../appliance/agent-code.ts';
-import { AgentWord } from '../appliance/agent-word.ts';
+import { agentCode } from './agent-code.ts';
+import { AgentWord } from './agent-word.ts';
 import type { InstallLog } from '../host/install-log.ts';
 
 /** A word may still be on its way when the machine has ended already. */

@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { KERNEL_STARTER, planApplianceMachine } from '../../../noded/install/appliance-machine.ts';
+import {
+  KERNEL_STARTER,
+  planApplianceMachine,
+} from '../../../noded/appliance/appliance-machine.ts';
 import { instanceRecord } from '../support/records.ts';
 
 const file = { name: 'file', sha256: '0'.repeat(64), sizeBytes: 1 };

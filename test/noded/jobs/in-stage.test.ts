@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { AppError } from '#shared/errors/app-error.ts';
 import { createMask } from '#shared/secret/mask.ts';
-import { inStage } from '../../../noded/install/install-error.ts';
+import { inStage } from '../../../noded/jobs/in-stage.ts';
 import { describeFailure } from '../../../noded/jobs/describe-failure.ts';
 
 test('a private value is in no part of what a job keeps of its failure', () => {

@@ -6,7 +6,7 @@ import { after, before, test } from 'node:test';
 import { MIB } from '#shared/units/bytes.ts';
 import { digestFile } from '../../../noded/images/digest.ts';
 import { openLocalImage } from '../../../noded/images/local-image.ts';
-import { writeImage } from '../../../noded/install/write-image.ts';
+import { writeImage } from '../../../noded/images/write-image.ts';
 
 const SIZE_BYTES = 2.5 * MIB;
 const { signal } = new AbortController();

@@ -1,8 +1,8 @@
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
-import type { InstallDisks } from '../disks/install-disks.ts';
-import type { InstanceDisks, RoomBeside } from '../disks/instance-disks.ts';
+import type { InstallDisks } from './install-disks.ts';
+import type { InstanceDisks, RoomBeside } from './instance-disks.ts';
 import type { JobReporter } from '../jobs/job-handler.ts';
 
 /**

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { AppError } from '#shared/errors/app-error.ts';
-import { explainDiskFull } from '../../../noded/install/explain-disk-full.ts';
+import { explainDiskFull } from '../../../noded/disks/explain-disk-full.ts';
 
 test('what a guest calls an I/O error is a full host where nothing is free, and nothing else is', async () => {
   const io = new AppError('INTERNAL', 'EIO: i/o error, fsync');

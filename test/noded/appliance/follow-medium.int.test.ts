@@ -8,7 +8,7 @@ import type { MetadEvent } from '#shared/contract/metad-control.ts';
 import type { MediumSuccess } from '#shared/contract/primitives.ts';
 import { createMask } from '#shared/secret/mask.ts';
 import { InstallLog } from '../../../noded/host/install-log.ts';
-import { followMedium } from '../../../noded/install/follow-medium.ts';
+import { followMedium } from '../../../noded/appliance/follow-medium.ts';
 import { FakeMachine } from '../support/fake-machine.ts';
 
 const installId = '11111111-2222-4333-8444-555555555555';

@@ -2,8 +2,8 @@ import { open } from 'node:fs/promises';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { imageTooLarge } from '#shared/errors/image-too-large.ts';
 import { writeSparse } from '../disks/write-sparse.ts';
-import { readImageBytes } from '../images/image-bytes.ts';
-import type { FetchedImage } from '../images/image-cache.ts';
+import { readImageBytes } from './image-bytes.ts';
+import type { FetchedImage } from './image-cache.ts';
 import type { JobReporter } from '../jobs/job-handler.ts';
 
 /** First bytes of files that the appliance would unpack: gz, xz, zst, bz2. */

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { test } from 'node:test';
 import { collect } from '#shared/stream/collect.ts';
-import { requireDigest } from '../../../noded/install/require-digest.ts';
+import { requireDigest } from '../../../noded/downloads/require-digest.ts';
 
 const chunks = ['first ', 'second ', 'last'].map((text) => Buffer.from(text));
 const sha256 = createHash('sha256').update(Buffer.concat(chunks)).digest('hex');

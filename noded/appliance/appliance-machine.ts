@@ -1,6 +1,6 @@
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { Accelerator, MachineDisk, MachineNic, MachineSpec } from '../hypervisor/machine.ts';
-import type { Appliance } from '../appliance/appliance-files.ts';
+import type { Appliance } from './appliance-files.ts';
 import { installationParameters } from '../instances/installation-parameters.ts';
 import { installingBootEnv } from '../instances/boot-environment.ts';
 import { planBoot, planUefi, withChannelFirst } from '../instances/plan-boot.ts';
