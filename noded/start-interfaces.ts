@@ -83,7 +83,7 @@ export async function startInterfaces(parts: InterfacesParts): Promise<AsyncDisp
     const routes = createRapiRoutes({ ...served, disksDir: paths.disksDir });
     undo.use(await startRapi(config.rapi, { routes, nodeName, logger, clock, onAnswered }));
   }
-  // The node is ready when its own socket answers, so that comes last.
+  // The node is ready when its own socket answers, so that is the last that can fail.
   const api = await startApiServer(paths.nodedSocket, {
     ...{ ...createApiRoutes(served), forwarding, logger },
   });

@@ -41,8 +41,8 @@ export interface JobsParts {
 }
 
 /**
- * Runs operations on this node's instances. `stop` is its undo, which whoever watches jobs has to
- * be there for.
+ * Runs operations on this node's instances. `stop` is its undo; in a daemon that stops it comes
+ * before the interfaces end, so that whoever watches jobs is told.
  */
 export function startJobs(parts: JobsParts): JobEngine {
   const { config, records, host, guests, osRegistry, hostCopies, hookChecker } = parts;

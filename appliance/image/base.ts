@@ -3,7 +3,9 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { hashFile } from '#shared/files/hash-file.ts';
 import { run } from '#shared/process/run.ts';
+import { BASE_COMMANDS } from '#shared/process/host-commands.ts';
 import { type DebianRoot, makeDebianRoot } from './debian-root.ts';
+import { requireCommands } from './require-commands.ts';
 import type { MirrorOptions } from './debian-tree.ts';
 
 const baseDescription = z.strictObject({
@@ -36,6 +38,7 @@ export async function provideBase(options: BaseOptions, rootPath: string): Promi
     if (cached) return cached;
   }
   options.step(`installing Debian packages from ${options.mirror.sources[0] ?? ''}`);
+  await requireCommands(BASE_COMMANDS);
   const root = await makeDebianRoot(rootPath, options.mirror, options.signal);
   options.step('keeping the Debian part for the next build');
   await keepBase(options, rootPath, root);

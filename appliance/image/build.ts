@@ -4,7 +4,7 @@ import type { ApplianceManifest } from '#shared/contract/appliance-manifest.ts';
 import type { HookFile } from '#shared/contract/hooks.ts';
 import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
 import { readKeptHooks } from '#shared/files/read-kept-hooks.ts';
-import { BUILD_COMMANDS, findMissing } from '#shared/process/host-commands.ts';
+import { BUILD_COMMANDS } from '#shared/process/host-commands.ts';
 import { run } from '#shared/process/run.ts';
 import { bundleAgent, bundleHooks } from './agent-bundle.ts';
 import { makeSnapshot } from './agent-snapshot.ts';
@@ -17,6 +17,7 @@ import { installAppliance } from './install.ts';
 import { acquireLock } from './lock.ts';
 import { describeFile, MANIFEST_NAME, verifyAppliance } from './manifest.ts';
 import { keepHooks } from './own-hooks.ts';
+import { requireCommands } from './require-commands.ts';
 import { packRoot } from './root-image.ts';
 import { extractVmlinux } from './vmlinux.ts';
 
@@ -108,7 +109,8 @@ async function isIntact(directory: string, step: (text: string) => void): Promis
 }
 
 async function buildIntoCache(options: BuildOptions, key: BuildKey): Promise<void> {
-  await checkCommands();
+  // Before a mirror is asked for hundreds of packages.
+  await requireCommands(BUILD_COMMANDS);
   const workDir = join(options.cacheDir, `${WORK_PREFIX}${process.pid}`);
   await mkdir(workDir);
   try {
@@ -117,6 +119,7 @@ async function buildIntoCache(options: BuildOptions, key: BuildKey): Promise<voi
     await rename(output, key.cached);
   } catch (error) {
     options.signal.throwIfAborted();
+    if (isAppError(error, 'HOST_PREREQUISITE')) throw error;
     throw new AppError('APPLIANCE_BUILD', `the appliance could not be built: ${messageOf(error)}`, {
       cause: error,
       hint: 'see that the host reaches a Debian mirror (--mirror URL) and has 1 GiB of free disk space',
@@ -125,14 +128,6 @@ async function buildIntoCache(options: BuildOptions, key: BuildKey): Promise<voi
     // What a program that was stopped has started may end a moment after it.
     await rm(workDir, { recursive: true, force: true, maxRetries: 10 });
   }
-}
-
-/** Said before a mirror is asked for hundreds of packages. */
-async function checkCommands(): Promise<void> {
-  const missing = await findMissing(BUILD_COMMANDS);
-  if (missing === null) return;
-  const what = `this host has no ${missing.commands.join(', ')}, which an appliance is built with`;
-  throw new AppError('HOST_PREREQUISITE', what, { hint: missing.remedy });
 }
 
 /** @returns the directory with the finished files */

@@ -7,7 +7,12 @@ import { SERVICE_IPV4 } from '#shared/contract/service-address.ts';
 import { isAppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
 import { run } from '#shared/process/run.ts';
 import type { RootPaths } from '#shared/paths/root-paths.ts';
-import { BUILD_COMMANDS, findMissing, type HostCommands } from '#shared/process/host-commands.ts';
+import {
+  BASE_COMMANDS,
+  BUILD_COMMANDS,
+  findMissing,
+  type HostCommands,
+} from '#shared/process/host-commands.ts';
 import type { RecordProblem } from '#shared/store/readable-records.ts';
 import type { StoreRisk } from '#shared/store/redis-risks.ts';
 import { MIB } from '#shared/units/bytes.ts';
@@ -85,7 +90,7 @@ export interface DoctorDependencies {
 export async function examineHost(dependencies: DoctorDependencies): Promise<DoctorReport> {
   const findings = await Promise.all([
     checkCommands('packages', neededCommands, 'error'),
-    checkCommands('build-packages', BUILD_COMMANDS, 'warning'),
+    checkCommands('build-packages', { ...BUILD_COMMANDS, ...BASE_COMMANDS }, 'warning'),
     checkTun(),
     checkAccelerator(dependencies.probeAccelerator),
     checkNamespace(dependencies.paths.networkNamespace),

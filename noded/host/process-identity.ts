@@ -61,8 +61,8 @@ const END_POLL_MS = 20;
 
 /**
  * Asks a process to end, and kills it where it has not after so long.
- * @param limits `askMs`: 0 for one that hears nothing; `killMs`: how long the end of a killed one is
- * waited for
+ * @param limits `askMs`: 0 for one that hears nothing; `killMs`: how long the end of a killed one
+ * is waited for
  * @returns whether it has ended
  */
 export async function endProcess(

@@ -64,7 +64,8 @@ export interface QemuMachineParts {
 
 /**
  * INVARIANTS: `exited` resolves exactly once, after the process is gone and its run directory
- * removed; nothing that QEMU says or does makes a rejected promise that nobody handles.
+ * removed, or never, for one that is let go before; nothing that QEMU says or does makes a rejected
+ * promise that nobody handles.
  */
 export class QemuMachine implements Machine {
   readonly exited: Promise<MachineExit>;
@@ -150,13 +151,15 @@ export class QemuMachine implements Machine {
     this.#letGo.signal.addEventListener('abort', () => clearInterval(timer));
     void ended.then(async (end) => {
       clearInterval(timer);
-      if (!this.#letGo.signal.aborted) this.#exit.resolve(await this.#conclude(end));
+      if (this.#letGo.signal.aborted) return;
+      const exit = await this.#conclude(end);
+      if (!this.#letGo.signal.aborted) this.#exit.resolve(exit);
     });
   }
 
   /**
    * Leaves it, running, to whoever adopts it next, with whom QEMU speaks then: it speaks with one.
-   * Nothing is done to it here any more, and its end is not told.
+   * No more signals are sent to it from here than `kill` has asked for, and its end is not told.
    */
   letGo(): void {
     this.#letGo.abort(new AppError('QMP', 'this machine has been let go'));

@@ -1,3 +1,4 @@
+import type { FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
   type Attachment,
@@ -38,8 +39,7 @@ const OWN_ALONE = { followLinks: false, mayBeMissing: true };
  */
 export async function collectRunLists(places: RunListPlaces): Promise<CollectedLists | null> {
   const { clusterDir, osPath, own } = places;
-  await using ofOs =
-    osPath === null ? null : await openHookFolder(join(osPath, 'run-lists'), OWN_ALONE);
+  await using ofOs = osPath === null ? null : await openOwn(join(osPath, 'run-lists'));
   const collect = async (list: RunListName): Promise<RunListScript[]> => [
     ...(await readFolder(join(clusterDir, list), { followLinks: true })),
     // What a definition links to is no part of it.
@@ -76,6 +76,12 @@ interface ReadOptions {
   readonly shownAs?: string;
 }
 
+async function openOwn(folder: string): Promise<FileHandle | null> {
+  return await openHookFolder(folder, OWN_ALONE).catch((error: unknown) => {
+    throw unreadable(folder, messageOf(error), error);
+  });
+}
+
 async function readFolder(
   folder: string,
   { followLinks, shownAs = folder }: ReadOptions,
@@ -86,11 +92,7 @@ async function readFolder(
     // What editors and packages leave is no script.
     accepts: (name) => !/^\.|~$|\.(dpkg|rpm|bak|sw)/.test(name),
   }).catch((error: unknown) => {
-    const why = messageOf(error).replaceAll(folder, shownAs);
-    throw new AppError('RUN_LIST_INVALID', `run list ${shownAs}: ${why}`, {
-      hint: 'a run list is a folder of at most 64 scripts of at most 1 MiB',
-      cause: error,
-    });
+    throw unreadable(shownAs, messageOf(error).replaceAll(folder, shownAs), error);
   });
   return files.map((file) => {
     const script = runListScript.safeParse(file);
@@ -101,6 +103,13 @@ async function readFolder(
       `run list ${join(shownAs, file.name)}: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`,
       { hint: 'a script begins with #! and the path of its interpreter' },
     );
+  });
+}
+
+function unreadable(folder: string, why: string, cause: unknown): AppError {
+  return new AppError('RUN_LIST_INVALID', `run list ${folder}: ${why}`, {
+    hint: 'a run list is a folder of at most 64 scripts of at most 1 MiB',
+    cause,
   });
 }
 

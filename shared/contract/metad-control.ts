@@ -37,7 +37,10 @@ export const TAKES_FILE_HEADER = 'x-gnt-takes-file';
  * the file is what its body would be.
  */
 export const HANDED_FILE_HEADER = 'x-gnt-file';
-/** Of a queue's bytes, to guest and host: the offset that follows them. */
+/**
+ * Of the bytes of a queue, or of a run list entry's output, to guest and host: the offset that
+ * follows them.
+ */
 export const OFFSET_HEADER = 'X-Gnt-Offset';
 /** metad → noded, of a connection to an exposed service: the guest's port. */
 export const SOURCE_PORT_HEADER = 'x-gnt-source-port';

@@ -5,13 +5,14 @@ import { SYSTEM_PATH } from './system-path.ts';
 /** Command → the Debian package that has it. */
 export type HostCommands = Readonly<Record<string, string>>;
 
-/** Those that only the appliance's builder needs. */
+/** What the appliance's builder needs each time. */
 export const BUILD_COMMANDS = {
-  mmdebstrap: 'mmdebstrap',
   mksquashfs: 'squashfs-tools',
-  cpio: 'cpio',
+  strip: 'binutils',
   lz4: 'lz4',
 } as const satisfies HostCommands;
+/** What it needs where its cache does not have the appliance's Debian. */
+export const BASE_COMMANDS = { mmdebstrap: 'mmdebstrap' } as const satisfies HostCommands;
 
 export interface MissingCommands {
   readonly commands: readonly string[];

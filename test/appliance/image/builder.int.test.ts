@@ -244,19 +244,26 @@ test('the command says what is missing or wrong, with the exit status that scrip
 
 test('a host without a program that builds is told so before anything is fetched or made', () => {
   const main = join(import.meta.dirname, '../../../appliance/main.ts');
-  const cache = join(directory, 'empty-cache');
-  // In mounts of its own, where nobody may run lz4.
-  const hide = 'mount --bind /dev/null "$(command -v lz4)" && exec "$@"';
-  const { status, stderr } = spawnSync(
-    'unshare',
-    ['--mount', 'sh', '-c', hide, 'sh', process.execPath, main, 'build'],
-    {
-      encoding: 'utf8',
-      env: { PATH: SYSTEM_PATH, GNT_ROOT: join(directory, 'no-root'), GNT_CACHE: cache },
-    },
-  );
-  assert.match(stderr, /^error\[HOST_PREREQUISITE\]: this host has no lz4, .*$/m);
-  assert.match(stderr, /^hint: apt-get install lz4$/m);
-  assert.equal(status, 2);
-  assert.deepEqual(readdirSync(cache), ['appliance.lock']);
+  for (const [command, debianPackage] of [
+    ['lz4', 'lz4'],
+    ['strip', 'binutils'],
+    ['mmdebstrap', 'mmdebstrap'],
+  ] as const) {
+    const cache = join(directory, `empty-cache-${command}`);
+    // In mounts of its own, where nobody may run it.
+    const hide = `mount --bind /dev/null "$(readlink -f "$(command -v ${command})")" && exec "$@"`;
+    const { status, stderr } = spawnSync(
+      'unshare',
+      ['--mount', 'sh', '-c', hide, 'sh', process.execPath, main, 'build'],
+      {
+        encoding: 'utf8',
+        env: { PATH: SYSTEM_PATH, GNT_ROOT: join(directory, 'no-root'), GNT_CACHE: cache },
+      },
+    );
+    const told = new RegExp(`^error\\[HOST_PREREQUISITE\\]: this host has no ${command}, .*$`, 'm');
+    assert.match(stderr, told);
+    assert.match(stderr, new RegExp(`^hint: apt-get install ${debianPackage}$`, 'm'));
+    assert.equal(status, 2);
+    assert.deepEqual(readdirSync(cache), ['appliance.lock']);
+  }
 });
