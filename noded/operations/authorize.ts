@@ -12,7 +12,7 @@ import { AppError } from '#shared/errors/app-error.ts';
 import { noInstance, type InstanceRepository } from '../records/instance-repository.ts';
 
 /**
- * Under the job's locks: whether who asked for it may have it done.
+ * Refuses what the submitter may not have done. It is called under the job's locks.
  * @throws AppError NOT_ALLOWED, INSTANCE_NOT_FOUND
  */
 export type Authorize = (opcode: Opcode, submitter: Submitter) => Promise<void>;
@@ -64,7 +64,8 @@ function isAboutInstance(opcode: Opcode): opcode is Extract<Opcode, { name: stri
 }
 
 /**
- * By this param a BootEnv is of any archive that a node has opened, which may be somebody else's.
+ * This param makes a BootEnv boot from any archive that a node has opened: it may be somebody
+ * else's.
  */
 function refuseForeignArchives(opcode: Opcode, user: string): void {
   const asked: Readonly<Record<string, unknown>> = opcode;

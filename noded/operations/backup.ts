@@ -79,14 +79,14 @@ export function removeExportHandler({
   };
 }
 
-/** Of a directory: an export replaces it. */
+/** The lock of an export's directory, which an export of the same name replaces. */
 export function exportLock(name: string): string {
   return `export/${name}`;
 }
 
 type ExportScript = Pick<ScriptRequest, 'os' | 'script' | 'appliance' | 'parameters' | 'timeoutS'>;
 
-/** Null where nothing but the disks as they are can be dumped. */
+/** The export script that makes the dumps; null where the disks are dumped as they are. */
 async function chooseExport(
   instance: InstanceRecord,
   opcode: OpcodeOf<'BACKUP_EXPORT'>,
@@ -94,7 +94,7 @@ async function chooseExport(
 ): Promise<ExportScript | null> {
   const { clusters } = dependencies;
   const { name, osType, installState } = instance;
-  // Of an installed system, whatever its definition lists by now.
+  // The system is installed: its variant counts, whatever the definition lists by now.
   const selected = osType && (await selectOs(osType, dependencies, { forceVariant: true }));
   if (!selected || !hasHelper(selected.os.definition, 'export')) {
     refuseUnfinished(instance);

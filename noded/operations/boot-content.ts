@@ -11,7 +11,7 @@ import type { ClusterRepository } from '../records/cluster-repository.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
 import { requireRoom, tryChanges } from './profiles.ts';
 
-/** Of each kind in the store: whoever renders for an instance reads all of them. */
+/** Objects of one kind in the store: whoever renders for an instance reads all of them. */
 const MAX_OBJECTS = 1000;
 const MAX_TEMPLATE_CHARACTERS = 16 * MIB;
 /** Whoever is given, or loses, something of it changes no instance: one at a time is enough. */
@@ -94,7 +94,7 @@ function mergeShown(
 }
 
 /**
- * Stored templates, and those that BootEnvs have in them.
+ * @param templates all that are stored, and those that BootEnvs have in them
  * @throws AppError BOOTENV_INVALID
  */
 function refuseTooLong(templates: readonly { readonly Contents: string }[]): void {

@@ -26,7 +26,7 @@ export function modifyOsHandler(
   dependencies: OperationDependencies,
 ): JobHandler<OpcodeOf<'OS_SET_PARAMS'>> {
   return {
-    // Of all its variants: trust in them goes with trust in it.
+    // One lock for all variants of an OS: trust in them goes with trust in it.
     locks: (opcode) => [`os/${splitOsName(opcode.name).name}`],
     prepare: async (opcode) => {
       const names = [
@@ -85,7 +85,7 @@ function tellTrust(name: string, found: FoundElsewhere, { report }: JobContext):
   report.log(`OS ${name} is trusted as it is now on node ${found.node}: ${found.digest}`);
 }
 
-/** Of an OS: all of it, what was trusted by a variant's own name included, at once. */
+/** Takes trust back: of an OS with that in all of its variants at once, of a variant alone. */
 async function revoke(
   name: string,
   change: (settings: OsSettings) => OsSettings,
@@ -288,7 +288,7 @@ async function requireNamed(
   if (appliance != null) await requireAppliance({ name: appliance, source: GIVEN }, dependencies);
 }
 
-/** Where this node does not have it, another one has to. @throws AppError OS_* */
+/** An OS that this node does not have has to be on another one. @throws AppError OS_* */
 async function requireOs(osType: string, dependencies: OperationDependencies): Promise<void> {
   try {
     refuseBlacklisted(osType, (await selectOs(osType, dependencies)).policy);

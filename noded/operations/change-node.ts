@@ -29,7 +29,7 @@ export function modifyNodeHandler({
         );
       }
       return async (context) => {
-        // Whom nobody can ask about it is marked all the same: this is for a warning alone.
+        // A node is marked even where nobody can be asked about it: this is for a warning alone.
         const ask = (): Promise<Presence> => presenceOf(name).catch(() => 'gone');
         if (offline === true && (await ask()) !== 'gone') {
           context.report.log(

@@ -81,7 +81,7 @@ export async function checkInstall(
   if (isFromMedium && cdrom?.startsWith('/') === false) await dependencies.images.check(cdrom);
   const decision = await checkOs(instance, isFromMedium, given, dependencies);
   const appliance = await loadAppliance(instance, dependencies.clusters);
-  // Even where it is not booted: without its manifest nobody knows whether it has hooks to run.
+  // It is needed even where it is not booted: its manifest tells whether it has hooks to run.
   await requireAppliance(appliance, dependencies);
   refuseImageWithoutDisk(instance);
   if (instance.osImage !== null) await dependencies.images.check(instance.osImage);
@@ -121,7 +121,7 @@ export function refuseImageWithoutDisk({
   );
 }
 
-/** There is something to install, and one that fills the disks. */
+/** Refuses an installation of nothing, and one of two things that would both fill the disks. */
 function refuseContradiction(
   instance: Installable,
   isFromMedium: boolean,

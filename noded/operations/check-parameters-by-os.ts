@@ -20,7 +20,7 @@ import type { OsPolicy } from './os-policy.ts';
 
 /** It judges words; one that hangs must not hold the instance's lock. */
 const VERIFY_TIMEOUT_S = 60;
-/** Of its last lines, in characters; cut after the mask has seen them whole. */
+/** Characters of its last lines that are told; they are cut after the mask has seen them. */
 const MAX_OUTPUT_LENGTH = 16_384;
 
 export interface VerifyLimits {

@@ -79,7 +79,7 @@ export function planCopy(instance: InstanceRecord, newName: string): NewInstance
       ...nic,
       uuid: randomUUID(),
       mac: randomNicMac(nic.networkName === undefined ? undefined : nic.mac.slice(0, 8)),
-      // In a network no two have one address.
+      // No two cards in a network have one address: the copy gets its own.
       ...(nic.networkName !== undefined && { ip: ANY_ADDRESS, network: null }),
     })),
     // Copies grow on the node.

@@ -142,7 +142,7 @@ export function createInstanceHandler(
   };
 }
 
-/** Of the NICs whose MAC was left to us. */
+/** MACs of the NICs for which none was given: they were drawn here. */
 function drawnMacs(
   { nics }: Pick<NewInstance, 'nics'>,
   opcode: OpcodeOf<'INSTANCE_CREATE'>,

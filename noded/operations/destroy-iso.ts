@@ -14,7 +14,7 @@ export function destroyIsoHandler(
 ): JobHandler<OpcodeOf<'BOOTENV_DESTROY_ISO'>> {
   const { archives } = dependencies;
   return {
-    // With the content of BootEnvs: none comes to name it meanwhile.
+    // The second lock is of the content of BootEnvs: none comes to name the archive meanwhile.
     locks: () => ['boot-archives', 'bootenvs'],
     prepare: async ({ isoFile }) => {
       await requireArchive(isoFile, dependencies);

@@ -35,7 +35,7 @@ export async function dumpWhole(
   for (const [disk, { sizeBytes: diskBytes }] of instance.disks.entries()) {
     const deviceBytes = hasVolumes(instance.diskTemplate) ? diskBytes : null;
     const to = unfinished.wholePath(disk);
-    // Of a volume udev makes links.
+    // The path of a volume is a link that udev makes.
     const path = disks.pathOf(instance, disk);
     const from = deviceBytes === null ? path : await realpath(path);
     await compressDisk({ from, to, deviceBytes }, signal, onDisk(disk));
@@ -50,7 +50,7 @@ export async function dumpWhole(
   return { record: { ...describeInstance(instance, about), whole }, sizeBytes };
 }
 
-/** Of several disks, what is done of all of them together. */
+/** Makes of the progress of each disk that of all of them together. */
 export function addUp(
   disks: readonly { readonly sizeBytes: number }[],
   onProgress: (doneBytes: number, totalBytes: number) => void,

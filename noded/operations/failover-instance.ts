@@ -36,7 +36,7 @@ export function failoverInstanceHandler(
       requireTakesNew(nodeName, await nodes.flagsOf(nodeName));
       await checkArrival(instance, signal, dependencies);
       await disks.checkShared(instance).catch((error: unknown) => {
-        // By the machine that is to be paused.
+        // The machine that is to be paused still uses it.
         if (!isAppError(error, 'DISK_IN_USE')) throw error;
       });
       return async (context) => {
@@ -76,7 +76,7 @@ async function refuseNotDown(
   }
   // One that hangs is there, and does not answer: its lease tells.
   if ((await presenceOf(node)) === 'answers') throw itAnswers(name, node);
-  // Who marks a node offline says that it is off.
+  // An operator who marks a node offline says that it is off.
   if (!(await nodes.flagsOf(node)).offline) await leases.requireSeen(node);
 }
 

@@ -50,7 +50,7 @@ export function growDiskHandler(
   };
 }
 
-/** As the machine calls it: by its port's UUID, or by its number among those in slots. Pure. */
+/** What the machine calls a disk: its UUID if it has a port, else its number in slots. Pure. */
 function diskOfMachine({ disks }: InstanceRecord, index: number): string | number {
   const disk = disks[index];
   if (disk?.port !== undefined) return disk.uuid;

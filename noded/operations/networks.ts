@@ -47,7 +47,7 @@ export function modifyNetworkHandler({
     locks: () => LOCKS,
     prepare: async (opcode) => {
       const { name } = opcode;
-      // Asked again after each that came between: whoever gets an address writes the network again.
+      // This runs anew after each write that came between: who gets an address writes the network.
       const change = async (former: NetworkRecord): Promise<NetworkRecord> => {
         const changed = changeNetwork(former, opcode);
         await refuseTaken(former, changed, clusters);

@@ -61,7 +61,7 @@ export interface OperationDependencies {
   readonly leases: ForeignLeases;
   readonly cards: InstanceCards;
   readonly nat: Pick<NatNetworks, 'check' | 'settle' | 'follow'>;
-  /** Null of a node that is a cluster by itself. */
+  /** Null on a node that is a cluster by itself. */
   readonly peers: Peers | null;
   readonly images: ImageCache;
   readonly applianceFiles: Pick<ApplianceFiles, 'verify'>;

@@ -28,7 +28,7 @@ export function refuseBlacklisted(osType: string, { layers }: Pick<OsPolicy, 'la
 }
 
 export interface SelectedOs {
-  /** As far as it may be used: what is forced into the appliance has no script for the host. */
+  /** What of it may be used: one that is forced into the appliance has no script for the host. */
   readonly os: OsSelection;
   readonly policy: OsPolicy;
 }

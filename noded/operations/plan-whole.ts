@@ -117,7 +117,7 @@ function withoutFiles(parameters: Instance['hvparams']): Instance['hvparams'] {
   return url === null ? left : { ...left, cdrom_image_path: url };
 }
 
-/** Null for what is no URL, absolute or relative: a file of this host. */
+/** The URL, marked as a remote one; null for a path, which is a file of this host. */
 function remoteUrl(text: string | null): string | null {
   if (text === null || parseSource(text)?.kind !== 'url') return null;
   const marked = markRemote(text);

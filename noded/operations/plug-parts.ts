@@ -58,8 +58,8 @@ export async function settlePorts(
 }
 
 /**
- * After the commit of a change: what came is put into the machine, what is no more is taken out,
- * and what neither works for waits for the next start.
+ * Puts what a change brought into the machine, takes out what it removed, and leaves what neither
+ * works for to the next start. The change is committed before.
  */
 export async function plugParts(
   changed: InstanceRecord,

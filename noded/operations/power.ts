@@ -31,7 +31,7 @@ export function startInstanceHandler(
       return async (context) => {
         tellLostSecrets(instance, opcode, context);
         const secrets = takeSecrets(opcode);
-        // Before the guest has them: whoever loses them can say which.
+        // The names are stored before the guest has the values: whoever loses those can say which.
         const named = await instances.update(instance.uuid, (current) =>
           nameSecrets(current, [...secrets.osParameters.keys()]),
         );

@@ -10,9 +10,11 @@ import type { ClusterRepository } from '../records/cluster-repository.ts';
 import type { ProfileChange } from '../records/profile-repository.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
 
-/** Each is read as a whole, for every view of an instance that names it. */
+/** Each profile is read as a whole, for every view of an instance that names it. */
 const MAX_PARAMETERS = 1000;
-/** Of names and values: a view has room for `global` and all profiles that an instance can have. */
+/**
+ * Names and values of a profile: a view has room for `global` and all that an instance can have.
+ */
 const MAX_PROFILE_BYTES = MIB;
 const MAX_PROFILES = 1000;
 
@@ -43,7 +45,8 @@ export function modifyProfileHandler({
 }
 
 /**
- * Before anything is changed: there is room for all of them, and none refuses what it would change.
+ * Tries changes before anything is changed: refuses more profiles than there may be, and whatever
+ * a change itself refuses.
  * @throws AppError VALIDATION, what a change throws
  */
 export function tryChanges(

@@ -6,7 +6,7 @@ const MAX_SERVICES = 32;
 const HTTP_PORT = 80;
 const DHCP_PORT = 67;
 
-/** Of those that the cluster would have. @throws AppError VALIDATION */
+/** @param services all that the cluster would have @throws AppError VALIDATION */
 export function refuseUnusableServices(services: ClusterRecord['exposeServices']): void {
   if (Object.keys(services).length > MAX_SERVICES) {
     throw new AppError('VALIDATION', `more than ${MAX_SERVICES} exposed services`, {

@@ -27,5 +27,5 @@ export async function requireAppliance(
   }
 }
 
-/** By the very request. */
+/** The source of an appliance that the request itself names. */
 export const GIVEN = 'request';

@@ -27,7 +27,7 @@ export async function runRenameScript(
   const { clusters, installer } = dependencies;
   if (renamed.osType === null || renamed.installState !== 'installed') return;
   try {
-    // Of an installed system, whatever its definition lists by now.
+    // The system is installed: its variant counts, whatever the definition lists by now.
     const { os, policy } = await selectOs(renamed.osType, dependencies, { forceVariant: true });
     const script = chooseHelper(os.definition, 'rename', policy);
     if (script === undefined) {

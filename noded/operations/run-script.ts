@@ -38,7 +38,7 @@ export function runScriptHandler({
   };
 }
 
-/** By its name in the list, or without the number. */
+/** Finds a script by its name in the list, with or without the number. */
 function findScript({ name }: InstanceRecord, wanted: string, scripts: readonly string[]): string {
   const found = scripts.find(
     (script) => script === wanted || script.replace(/^\d+-/, '') === wanted,

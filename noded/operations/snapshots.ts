@@ -129,7 +129,7 @@ export function removeSnapshotHandler({
   };
 }
 
-/** Where blocks cannot be shared, disks are copied. */
+/** Reports progress, since disks are copied where blocks cannot be shared. */
 function watchOf({ signal, report }: JobContext) {
   return {
     signal,
@@ -143,7 +143,7 @@ export function planRestore(
   { disks, instanceId, installState, hostKeys }: InstanceSnapshot,
   restoreId: string,
 ): InstanceRecord {
-  // Of another one, or of one that failed on these disks since, nothing is on them any more.
+  // These disks have nothing of another installation, or of one that failed on them since.
   const isOfThese = instance.instanceId === instanceId && instance.install?.state === 'success';
   return {
     ...instance,

@@ -10,12 +10,12 @@ import type { FetchedImage } from '../images/image-cache.ts';
 import type { JobContext, JobHandler } from '../jobs/job-handler.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
 
-/** Of an archive in its own bytes, compressed or not, and of all archives' files. */
+/** How many times an archive's own bytes, compressed or not, its files may take. */
 const MAX_MULTIPLE = 20;
 const MAX_OPENED_BYTES = 64 * GIB;
-/** The index, and where it begins. */
+/** Room for the index, and for what says where it begins. */
 const INDEX_ROOM_BYTES = 128 * MIB;
-/** For a machine that spins on what it was given. */
+/** It ends a machine that spins on what it was given. */
 const OPEN_TIMEOUT_MS = 3_600_000;
 
 /** One at a time on a node: two of one content open it once. */
