@@ -7,9 +7,9 @@ import { bound, readTail } from './bounded-log.ts';
 const NAME = 'gnt-console';
 
 export interface ConsoleLogLimits {
-  /** Of one machine: no more than a few times what is ever read of it. */
+  /** The log of one machine has so many: no more than a few times what is ever read of it. */
   readonly maxBytes: number;
-  /** Of all machines together. */
+  /** The logs of all machines have so many together. */
   readonly maxBytesOfAll: number;
 }
 

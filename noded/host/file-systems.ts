@@ -9,7 +9,7 @@ export type Place = (typeof PLACES)[number];
 export interface PlaceSpace {
   readonly place: Place;
   readonly path: string;
-  /** Of the file system; places on one have the same. */
+  /** Number of the file system; places on one have the same. */
   readonly device: number;
   readonly totalBytes: number;
   /** What this program may still write. */

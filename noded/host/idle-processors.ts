@@ -16,7 +16,7 @@ export async function findIdleProcessors(wanted: number): Promise<number> {
   let most = 0;
   for (let look = 0; look < LOOKS && most < wanted; look += 1) {
     if (look > 0) await sleep(BETWEEN_LOOKS_MS);
-    // By the thread that waits for it: one that read for it would be another that runs.
+    // This thread reads it itself: another one that read for it would count as one that runs.
     most = Math.max(most, idleOf(readFileSync('/proc/loadavg', 'utf8'), availableParallelism()));
   }
   return most;

@@ -34,7 +34,7 @@ export class InstallLog {
     return new InstallLog(path, await open(path, 'w', 0o600), mask);
   }
 
-  /** For what is told elsewhere: the same values are hidden there. */
+  /** Hides in what is told elsewhere the same values that are hidden in the log. */
   mask(text: string): string {
     return this.#mask(text);
   }
@@ -45,7 +45,7 @@ export class InstallLog {
   }
 
   append(line: string): void {
-    // Masked before it is cut: of a secret across the cut nothing may stay.
+    // The line is masked before it is cut: nothing may stay of a secret across the cut.
     const text = toOneRecord(this.#mask(line)).slice(0, MAX_LOG_LINE_LENGTH);
     this.#tail.push(text);
     if (this.#tail.length > TAIL_LINES) this.#tail.shift();

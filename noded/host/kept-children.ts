@@ -38,7 +38,7 @@ export interface KeptChildren {
 }
 
 export interface KeptChildrenOptions {
-  /** Of the records: a folder of its own, which goes with the machine's boot or with its files. */
+  /** The records' own folder; it goes with the machine's boot or with its files. */
   readonly dir: string;
   readonly logger: Logger;
   readonly clock: Clock;
@@ -81,8 +81,8 @@ exit $?
 `;
 
 /**
- * In this order: the kernel kills `unshare` when this daemon ends, `unshare` has its child killed
- * when it ends, and the end of that child is the end of the namespace.
+ * With these no program outlives the daemon: the kernel kills `unshare` when the daemon ends,
+ * `unshare` has its child killed when it ends, and with that child ends the namespace.
  */
 const NAMESPACES = ['--pid', '--fork', '--kill-child', '--mount', '--propagation', 'slave'];
 

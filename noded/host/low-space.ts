@@ -31,7 +31,7 @@ export function groupPlaces(places: readonly PlaceSpace[]): readonly Shared[] {
   });
 }
 
-/** `3.1 of 40.0 GiB free below /var/lib/gnt (store, disks)` */
+/** For example: `3.1 GiB of 40.0 GiB are free below /var/lib/gnt (store, disks)` */
 export function describeSpace({ freeBytes, totalBytes, path, places }: Shared): string {
   return `${inUnits(freeBytes)} of ${inUnits(totalBytes)} are free below ${path} (${places.join(', ')})`;
 }
@@ -42,7 +42,7 @@ export interface PromisedSpace {
    * What their disks, snapshots included, may grow to together: sparse files take what is written.
    */
   readonly promisedBytes: number;
-  /** Of the file system of the disks. */
+  /** Size of the file system of the disks. */
   readonly totalBytes: number;
 }
 

@@ -2,7 +2,7 @@ import { availableParallelism, freemem, totalmem } from 'node:os';
 import type { HostRoom } from '#shared/contract/host-room.ts';
 import { MIB } from '#shared/units/bytes.ts';
 
-/** Of the file system of the disks. */
+/** What is asked of the place where disks are made. */
 interface DiskSpace {
   totalBytes(): Promise<number>;
   freeBytes(): Promise<number>;

@@ -37,7 +37,7 @@ export function confinePath(path: string, folders: readonly string[]): string | 
   return `${innermost}${CUT}${path.slice(innermost.length + 1)}`;
 }
 
-/** As whoever asked for a confined path wrote it. */
+/** The path without its mark, as whoever asked for it wrote it. */
 export function plainPath(path: string): string {
   return path.replace(CUT, '/');
 }

@@ -58,7 +58,7 @@ async function pin(
   }
 }
 
-/** Neither replaced nor written since. */
+/** Whether the file was neither replaced nor written between the two. */
 export function isSameFile(a: BigIntStats, b: BigIntStats): boolean {
   return (['dev', 'ino', 'size', 'mtimeNs'] as const).every((field) => a[field] === b[field]);
 }

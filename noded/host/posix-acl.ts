@@ -1,8 +1,8 @@
 /** The attribute in which Linux keeps a file's access list: linux/posix_acl_xattr.h. */
 export const ACCESS_LIST = 'system.posix_acl_access';
 /**
- * And a folder the one that what is made in it begins with, in place of the umask: without a mode
- * of its own, whoever is in it may write that.
+ * The attribute in which a folder keeps the access list of what is made in it. It counts in place
+ * of the umask: what is made without a mode of its own is writable by whoever it names.
  */
 export const DEFAULT_LIST = 'system.posix_acl_default';
 

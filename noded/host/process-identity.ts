@@ -13,8 +13,8 @@ export interface ProcessIdentity {
 }
 
 /**
- * Of a line of /proc/<pid>/stat (proc(5)); undefined when it is not one, or of a process that has
- * ended.
+ * Reads a line of /proc/<pid>/stat (proc(5)). It is undefined when the text is no such line, or
+ * when the process has ended.
  */
 export function parseProcessStat(line: string): ProcessIdentity | undefined {
   // The name is in parentheses and may contain any character.
@@ -34,7 +34,7 @@ export function readProcessIdentity(pid: number): ProcessIdentity | undefined {
   return parseProcessStat(readProcFile(pid, 'stat') ?? '');
 }
 
-/** Of the process that started a living one, or has inherited it. */
+/** The process that started a living one, or has inherited it. */
 export function readParentIdentity(pid: number): ProcessIdentity | undefined {
   const line = readProcFile(pid, 'stat') ?? '';
   // State and parent follow the name.
