@@ -47,7 +47,7 @@ export function hearBootResult(result: BootResult): BootReport {
   return { ...result, status: result.stage === null ? verdictOf(result) : 'running' };
 }
 
-/** As `cloud-init status` judges. */
+/** Judges as `cloud-init status` does. */
 function verdictOf(
   result: Pick<BootResult, 'errors' | 'recoverableErrors'>,
 ): 'done' | 'degraded' | 'error' {

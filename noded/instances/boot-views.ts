@@ -14,15 +14,15 @@ import { loadParameterLayers, type ParameterSources } from './load-parameters.ts
 import { resolveParameters } from './os-parameters.ts';
 
 const ASK_TIMEOUT_MS = 15_000;
-/** In place of a channel that a new instance has not been given yet. */
+/** Stands in for the channel that a new instance has not been given yet. */
 const NO_CHANNEL = { ip: '169.254.0.1', mac: '52:54:00:00:00:00' } as const;
 
 export interface BootViewsDependencies {
   readonly sources: BootSources & { readonly clusters: ParameterSources };
-  /** Where what machines load is found by whoever serves it. */
+  /** Keeps what machines load, for whoever serves it. */
   readonly trees: Pick<PromisedTrees, 'offer' | 'forget'>;
   readonly logger: Logger;
-  /** Of the questions whether a repository has the files that are booted. */
+  /** How long it is asked whether a repository has the files that are booted. */
   readonly askTimeoutMs?: number;
 }
 
@@ -37,11 +37,11 @@ export interface BootViews {
     secrets: JobSecrets,
     signal: AbortSignal,
   ): Promise<void>;
-  /** For a machine that is about to start. @throws AppError BOOTENV_*, of the store */
+  /** What a machine boots that is about to start. @throws AppError BOOTENV_*, of the store */
   forStart(instance: InstanceRecord, secrets: JobSecrets): Promise<ViewBoot | undefined>;
   /**
-   * For a guest that runs. What cannot be rendered any more leaves it what it was given last: by a
-   * daemon before this one, too, as far as metad has it.
+   * What a guest that runs boots next. Where it cannot be rendered any more, that is what it was
+   * given last: by a daemon before this one, too, as far as metad has it.
    * @throws AppError of the store
    */
   forRun(instance: InstanceRecord, secrets: JobSecrets): Promise<ViewBoot | 'kept' | undefined>;
@@ -50,7 +50,7 @@ export interface BootViews {
    * anew. That is for its next start, and for changes of its record.
    */
   asGiven(instance: InstanceRecord): Promise<ViewBoot | 'kept' | undefined>;
-  /** For an installation. @throws AppError BOOTENV_* */
+  /** What the machine of an installation boots. @throws AppError BOOTENV_* */
   forInstall(instance: InstanceRecord, secrets: JobSecrets): Promise<ViewBoot | undefined>;
   /** Whether an installation by it says nothing, so that its power-off is its success. */
   isSilent(instance: Pick<InstanceRecord, 'bootEnv'>): Promise<boolean>;
@@ -98,7 +98,7 @@ export function createBootViews(dependencies: BootViewsDependencies): BootViews 
     const names = [...secrets.osParameters.keys()];
     const open = names.length === 0 ? undefined : await makeWithoutSecrets(name, instance);
     const { view, source } = await make(name, instance, secrets);
-    // At once: the archive that was planned with is anybody's to remove until it is promised.
+    // Promised at once: until then anybody may remove the archive that was planned with.
     trees.offer(instance.uuid, source);
     // What later views have where nothing can be rendered: no value of this job's secrets.
     const later = open ?? (names.length === 0 ? view : withoutSecretFiles(view, names));

@@ -30,7 +30,7 @@ async function readKept(vmDir: string, uuid: string): Promise<InstanceRecord | u
   return instanceRecord.safeParse(note === undefined ? undefined : parseJson(note)).data;
 }
 
-/** Also those that its machine has only as long as it runs. */
+/** Cards in networks, those included that its machine has only as long as it runs. */
 function cardsOf({ name, nics, partsOfRun }: InstanceRecord): readonly GuestCard[] {
   return [...(partsOfRun?.nics ?? []), ...nics].flatMap(({ mac, ip, networkName: network }) =>
     network === undefined || ip === null ? [] : [{ mac, ip, name, network }],

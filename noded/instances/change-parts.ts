@@ -16,9 +16,9 @@ import { refuseUnusableMacs } from './refuse-macs.ts';
 
 export interface PartContext {
   readonly newUuid: () => string;
-  /** Of a card in a network, which may have a prefix of its own. */
+  /** Draws a MAC; a network that the card is in may have a prefix of its own. */
   readonly newMac: (networkName?: string) => string;
-  /** Of disks of the template `plain`. */
+  /** Where disks of the template `plain` are made. */
   readonly vgName?: string | undefined;
   readonly zfsPool?: string | undefined;
 }

@@ -30,11 +30,11 @@ export interface ExposedServices {
   /** Opens the filter for their ports, and closes it for others. @throws AppError NETWORK_SETUP */
   openPorts(): Promise<void>;
   /**
-   * After a change of the record: what runs sees it at once, and connections to what was taken away
-   * end.
+   * Called after a change of the record: shows it at once to what runs, and ends connections to
+   * what was taken away.
    */
   publish(): Promise<void>;
-  /** After a change that another node may have made. */
+  /** Called after a change that another node may have made: does the same if there was one. */
   refresh(): Promise<void>;
   /**
    * Where an instance's connection or datagrams to a service go; undefined when it may not have
@@ -51,7 +51,7 @@ class RecordedServices implements ExposedServices {
   readonly #dependencies: ExposedServicesDependencies;
   /** What the filter lets through, as text. */
   #opened = '';
-  /** As the store had them last. */
+  /** The services as the store had them last. */
   #services: ClusterRecord['exposeServices'] = {};
   readonly #callers = new Map<string, Named>();
 

@@ -3,7 +3,7 @@ import type { AppError } from '#shared/errors/app-error.ts';
 import type { RunningBootEnv } from '#shared/contract/instance.ts';
 import type { BootSource } from '../boot/boot-plan.ts';
 
-/** Without the values of secrets: metad has those. */
+/** What a guest was given, without the values of secrets: metad has those. */
 interface GivenBoot {
   readonly view: ViewBoot;
   readonly source: BootSource | null;
@@ -12,7 +12,7 @@ interface GivenBoot {
 interface Given {
   readonly last: GivenBoot | null;
   readonly state: RunningBootEnv;
-  /** Of the files that its guest was shown, what is not secret in them. */
+  /** What is not secret in the files that its guest was shown, by path. */
   readonly shown: ReadonlyMap<string, string | undefined>;
 }
 
@@ -45,7 +45,7 @@ export class GivenBoots {
     this.#given.set(uuid, { ...(former ?? { last: null, shown: new Map() }), state });
   }
 
-  /** Null for nothing, or for what a daemon before this one gave. */
+  /** What it was given last; null where that was nothing, or a daemon before this one gave it. */
   last(uuid: string): GivenBoot | null {
     return this.#given.get(uuid)?.last ?? null;
   }

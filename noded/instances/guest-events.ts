@@ -4,7 +4,7 @@ import { MIB } from '#shared/units/bytes.ts';
 
 /** What is kept of one guest's words that nobody can take yet; metad keeps no more either. */
 const MAX_EARLY_BYTES = 4 * MIB;
-/** Of one event beside its words, about. */
+/** What one event takes beside its words, about. */
 const EVENT_BYTES = 512;
 
 type Listener = (event: MetadEvent['event'], sequence: number) => void;

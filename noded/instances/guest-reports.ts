@@ -10,13 +10,13 @@ import { hearBootEvent, hearBootResult, isLastEvent, judgeEvents } from './boot-
 import type { GuestEvents } from './guest-events.ts';
 import type { KeptMachine, MachineKeeper } from './machine-keeper.ts';
 
-/** Until the store is asked again for what it was not there for. */
+/** Time until a store that was away is asked again. */
 const AGAIN_MS = 10_000;
-/** Between two writes of one guest, whatever it says in between. */
+/** Time between two writes of one guest, whatever it says in between. */
 const WRITE_PAUSE_MS = 1_000;
 /**
- * Until the first of them: a guest says that it is up, and its verdict right after; who waits for
- * that must not wait for the disk.
+ * Time until the first write: a guest says that it is up, and its verdict right after; who waits
+ * for that must not wait for the disk.
  */
 const WRITE_DELAY_MS = 100;
 const RESULT_GRACE_MS = 5_000;
@@ -27,11 +27,11 @@ export interface GuestReportsDependencies {
   readonly guestEvents: Pick<GuestEvents, 'subscribe' | 'listenEarly'>;
   readonly logger: Logger;
   readonly clock: Clock;
-  /** For the status file to come after cloud-init's last event; 5 s without. */
+  /** Time for the status file to come after cloud-init's last event; 5 s by default. */
   readonly resultGraceMs?: number;
-  /** Until a store that was away is asked again; 10 s without. */
+  /** Time until a store that was away is asked again; 10 s by default. */
   readonly againMs?: number;
-  /** Until what was said after a silence is written; 100 ms without. */
+  /** Time until what was said after a silence is written; 100 ms by default. */
   readonly writeDelayMs?: number;
 }
 
@@ -62,10 +62,10 @@ export function createGuestReports(dependencies: GuestReportsDependencies): Gues
   const { instances, keeper, guestEvents, logger, clock } = dependencies;
   const { resultGraceMs = RESULT_GRACE_MS, againMs = AGAIN_MS } = dependencies;
   const { writeDelayMs = WRITE_DELAY_MS } = dependencies;
-  /** Of machines that run, from the moment on in which it was said. */
+  /** What guests of machines that run have said, from that moment on. */
   const heard = new Map<string, GuestReport>();
   const writing = new Set<string>();
-  /** Of guests that were reset: events up to this one are of the boot before. */
+  /** Numbers by guests that were reset: events up to this one are of the boot before. */
   const endOfFormerBoot = new Map<string, number>();
   /** The number of the last event of each guest, for when metad cannot be asked for it. */
   const lastSequence = new Map<string, number>();
@@ -145,7 +145,7 @@ export function createGuestReports(dependencies: GuestReportsDependencies): Gues
     }
   };
 
-  /** Of the present run, from memory and from before this daemon's start. */
+  /** What was said in the present run: what is in memory, and what an earlier daemon wrote down. */
   const reportOf = ({ uuid, guestReport }: InstanceRecord): GuestReport | null => {
     const runStartedAtMs = keeper.get(uuid)?.machine.startedAtMs;
     if (runStartedAtMs === undefined) return null;
@@ -175,7 +175,7 @@ export function createGuestReports(dependencies: GuestReportsDependencies): Gues
     }
   };
 
-  /** Until the machine is gone. @param begin gives what ends the listening */
+  /** Listens until the machine is gone. @param begin gives what ends the listening */
   const follow = ({ machine: { uuid } }: KeptMachine, begin: () => () => void): void => {
     const forgetAll = (): void => {
       heard.delete(uuid);
@@ -236,7 +236,7 @@ export function createGuestReports(dependencies: GuestReportsDependencies): Gues
         endOfFormerBoot.set(uuid, lastOfFormer);
       }
       const runStartedAtMs = keeper.get(uuid)?.machine.startedAtMs;
-      // For the next daemon, which metad tells its events anew.
+      // This is for the next daemon, which metad tells its events anew.
       const guestReport =
         lastOfFormer === 0 || runStartedAtMs === undefined
           ? null

@@ -36,7 +36,7 @@ export function describeSsh(
   const trusted = trustedKeys(instance);
   const said = report?.hostKeys ?? [];
   return {
-    // That of the last boot does until this one says it again.
+    // The user of the last boot counts until this one says its own again.
     user: report?.loginUser ?? instance.guestReport?.loginUser ?? null,
     // Said this moment, and first: written down within a second.
     hostKeys: trusted.length > 0 ? trusted : (report?.firstHostKeys ?? []),
@@ -44,7 +44,7 @@ export function describeSsh(
   };
 }
 
-/** Those of an earlier installation are another machine's. */
+/** The keys of this installation: those of an earlier one are another machine's. */
 function trustedKeys({ instanceId, hostKeys }: Keyed): string[] {
   return hostKeys?.instanceId === instanceId ? hostKeys.keys : [];
 }

@@ -38,7 +38,7 @@ export interface InstanceRunnerDependencies {
   readonly clock: Clock;
 }
 
-/** Of a machine that comes from another node. */
+/** What is known of a machine that comes from another node. */
 export interface ExpectedMachine {
   readonly accelerator: Accelerator;
   readonly startedAtMs: number;
@@ -329,12 +329,12 @@ class KeeperRunner implements InstanceRunner {
     const kept = keeper.get(uuid);
     if (kept === undefined) return false;
     if (kept.kind === 'moving') {
-      // Once, and before anything that may fail.
+      // This is done once, and before anything that may fail.
       guestReports.followAdopted(kept);
       if (instance.communication) lifecycles.followAdopted(kept);
     }
     await keeper.become(instance, 'run');
-    // Who paused it since then, as a snapshot does, lets it go on.
+    // Whoever paused it since then, as a snapshot does, resumes it again.
     if (!this.#resumed.has(kept.machine)) await kept.machine.resume();
     this.#resumed.add(kept.machine);
     if (!instance.communication) return true;

@@ -24,7 +24,7 @@ export interface MachineRequest {
   /** Called when the view is served, so that a seed disk can be made of it. */
   readonly makeSpec: (nics: readonly MachineNic[]) => Promise<MachineSpec>;
   readonly signal?: AbortSignal;
-  /** Of a guest that was started elsewhere. */
+  /** When a guest was started that comes from another node. */
   readonly startedAtMs?: number;
 }
 
@@ -112,7 +112,7 @@ export interface MachineKeeper {
    * Swaps the source of later views without publishing: the job that knew the secrets has ended.
    */
   forgetSecrets(uuid: string, makeView: MakeView): void;
-  /** After a restart of metad. @returns whether all of them are shown */
+  /** Publishes all views, after a restart of metad. @returns whether all of them are shown */
   republishAll(): Promise<boolean>;
   /** Puts a card into the port that it has on record. @throws AppError QMP */
   plugNic(uuid: string, nic: InstanceRecord['nics'][number]): Promise<void>;

@@ -12,7 +12,7 @@ import { planSystemdCredentials } from './systemd-credentials.ts';
 /** Files that QEMU opens. */
 export interface MachineFiles {
   readonly disks: readonly string[];
-  /** Null of a machine without one. */
+  /** The seed disk; null of a machine without one. */
   readonly seed: string | null;
 }
 

@@ -8,7 +8,7 @@ type ImageKey = 'osImage' | 'osImageChecksum' | 'osImageGrow' | 'osImageFormat';
 type PackageKey = 'personalizationPackage' | 'personalizationChecksum' | 'packageNeedsPassword';
 type Given = OpcodeOf<'INSTANCE_REINSTALL'>;
 
-/** Of an instance that is new. */
+/** What a new instance has before an image is given. */
 export const noImage: Pick<InstanceRecord, ImageKey> = {
   osImage: null,
   osImageChecksum: null,
@@ -46,7 +46,7 @@ export function mergeImage(
   };
 }
 
-/** Of an instance that is new. */
+/** What a new instance has before a package is given. */
 export const noPackage: Pick<InstanceRecord, PackageKey> = {
   personalizationPackage: null,
   personalizationChecksum: null,
@@ -85,7 +85,7 @@ export function mergePackage(
   };
 }
 
-/** Null where its content shows it. */
+/** The format that was chosen; null where the image's content shows it. */
 function chosenFormat(given: ImageFormatName | 'auto' | undefined): ImageFormatName | null {
   return given === undefined || given === 'auto' ? null : given;
 }

@@ -16,7 +16,7 @@ export function givesLogin({ personalizationUser, personalizationPassword }: Log
   return personalizationUser !== undefined || personalizationPassword !== undefined;
 }
 
-/** Of the package's login one half is no use without the other. */
+/** Which half of the package's login is missing: one is no use without the other. */
 export function missingLogin(
   isNeeded: boolean,
   login: Login,

@@ -11,7 +11,7 @@ type ParameterValue =
 
 /** One place that OS parameters come from. */
 export interface ParameterLayer {
-  /** As `gnt-instance info` shows it: `os debian+bookworm`, `instance`. */
+  /** Its name as `gnt-instance info` shows it: `os debian+bookworm`, `instance`. */
   readonly source: string;
   readonly values: ReadonlyMap<string, ParameterValue>;
 }
@@ -88,7 +88,7 @@ function shown(
   return Object.entries(values).map(([name, value]) => [name, { visibility, value }]);
 }
 
-/** Without the secrets of which only the name is known: for a run that has to do without them. */
+/** Leaves out secrets of which only the name is known, for a run that has to do without them. */
 export function withoutLostSecrets(parameters: OsParameters): OsParameters {
   return new Map([...parameters].filter(([, { value }]) => value !== null));
 }

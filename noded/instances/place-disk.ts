@@ -5,7 +5,7 @@ type Place = Pick<InstanceDisk, 'vg' | 'pool' | 'dataset'>;
 
 /** Where the cluster has new volumes made. */
 export interface VolumePlaces {
-  /** As GROUP or GROUP/POOL. */
+  /** Written as GROUP or GROUP/POOL. */
   readonly vgName?: string | undefined;
   readonly zfsPool?: string | undefined;
 }
@@ -34,7 +34,7 @@ export function placeOf(
   return { vg, ...(pool !== undefined && { pool }) };
 }
 
-/** Where the others of an instance are, there is the next one; undefined: nowhere yet. Pure. */
+/** The next disk's place, beside the first of the instance; undefined where that has none. Pure. */
 export function placeBeside([first]: readonly Place[]): VolumePlaces | undefined {
   if (first?.dataset !== undefined) return { zfsPool: first.dataset };
   if (first?.vg === undefined) return undefined;

@@ -63,7 +63,7 @@ function hasMediumParameters({
   return BOOT_PARAMETERS.some((key) => installParameters[key] !== undefined);
 }
 
-/** Before anything else that a machine boots from: what its channel has, when it has something. */
+/** Puts the channel before all else that a machine boots from, when it has a BootEnv. */
 export function withChannelFirst<Boot extends Pick<MachineSpec, 'bootOrder'>>(
   boot: Boot,
   bootEnv: string | null,

@@ -50,7 +50,7 @@ export const NO_PAST = {
   lifecycle: null,
   guestReport: null,
   hostKeys: null,
-  // By `as const` alone it could never have any.
+  // With `as const` alone the type would be that of a list which is always empty.
   snapshots: [] as InstanceRecord['snapshots'],
   restoreId: null,
 } as const satisfies Partial<NewInstance>;
@@ -118,7 +118,7 @@ export function planNewInstance(
   return record;
 }
 
-/** With the channel on, and as long as there is the dialect that the seed points at. */
+/** By default it has one when the channel is on, with the dialect that the seed points at. */
 function planSeedDisk(opcode: OpcodeOf<'INSTANCE_CREATE'>): boolean {
   const hasNoCloud = (opcode.dialects ?? DEFAULT_DIALECTS).includes('nocloud');
   if (opcode.seedDisk === true && !hasNoCloud) {

@@ -1,8 +1,8 @@
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 
 /**
- * Of instances that do not run, those that the node starts by itself: groups in the order of their
- * priority, each in the order of names. Pure.
+ * Plans which of the instances that do not run the node starts by itself: groups in the order of
+ * their priority, each in the order of names. Pure.
  * What a job had stopped, and would have started again, is started whatever else was said.
  * @param reason `boot`: the host was rebooted; `ended`: machines ended while no daemon was there
  */
@@ -23,7 +23,7 @@ export function planStarts(
   return [...byPriority].toSorted(([a], [b]) => a - b).map(([, group]) => group);
 }
 
-/** Configured up, or stopped for the time of a job alone, and nothing half installed. */
+/** Whether it is configured up, or stopped for a job's time alone, and not half installed. */
 export function isWantedUp({
   adminState,
   stoppedByJob,

@@ -33,9 +33,9 @@ export interface ViewInput {
   readonly revision: number;
   readonly parameters: OsParameters;
   readonly install: InstallContent | null;
-  /** Of a normal run of an instance that has run lists. */
+  /** Only for a normal run of an instance that has run lists. */
   readonly lifecycle?: ViewLifecycle | undefined;
-  /** Of a machine that boots from its channel. */
+  /** Only for a machine that boots from its channel. */
   readonly boot?: ViewBoot | 'kept' | undefined;
 }
 

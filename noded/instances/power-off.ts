@@ -8,7 +8,7 @@ import type { KeptMachine, MachineKeeper } from './machine-keeper.ts';
 
 const POLL_MS = 100;
 const ASK_MS = 500;
-/** So long a guest that just began may be in its firmware and boot loader. */
+/** How long a guest that just began may be in its firmware and boot loader. */
 const NO_ACPI_MS = 10_000;
 /** A press is lost while nobody in the guest has opened the button; repeated ones are harmless. */
 const PRESS_AGAIN_MS = 15_000;

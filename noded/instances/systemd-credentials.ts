@@ -12,7 +12,7 @@ type Described = Pick<
  */
 const MAX_KEYS_BYTES = 16 * 1024;
 
-/** Of the EC2 tree; public addresses are left out, since there are none. */
+/** Where things are in the EC2 tree; public addresses are left out, since there are none. */
 const IMDS: Readonly<Record<string, string>> = {
   'imds.vendor': 'gnt',
   'imds.vendor_token': `${SERVICE_URL}/latest/api/token`,
@@ -75,7 +75,7 @@ function fittingKeys(keys: readonly string[]): string {
   return text;
 }
 
-/** For a guest without a configuration of its own for this NIC: one of a lower name comes first. */
+/** It counts where the guest has none of its own for this NIC: one of a lower name comes first. */
 function channelNetwork(mac: string): string {
   return `[Match]
 MACAddress=${mac}

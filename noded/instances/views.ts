@@ -12,7 +12,7 @@ import { planView, type InstallContent } from './plan-view.ts';
 
 /** Collects what a view is made of. */
 export interface Views {
-  /** Of an instance in a normal run, as the store has it now. */
+  /** The view of an instance in a normal run, as the store has it now. */
   forRun(
     uuid: string,
     device: string,
