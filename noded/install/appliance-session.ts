@@ -30,10 +30,10 @@ export interface ApplianceSession {
   readonly instance: InstanceRecord;
   /** Its name. */
   readonly appliance: string;
-  /** Null: the machine has none of the instance's disks. */
+  /** Path of a disk by its index; null when the machine has none of the instance's disks. */
   readonly diskPath: ((index: number) => string) | null;
   readonly parameters: OsParameters;
-  /** Of one machine: asked for again when it is booted again. */
+  /** Makes the content of one machine: it is asked for again when that is booted again. */
   readonly makeContent: (installId: string) => Promise<InstallContent>;
   /** Besides the instance's own. */
   readonly contentDisks: readonly MachineDisk[];

@@ -24,7 +24,7 @@ export interface InstallContentInput {
   /** Stages of this machine that have hooks; none in one that installs itself from a medium. */
   readonly hookPoints?: readonly HookPoint[] | undefined;
   readonly hooks: readonly HookDocument[];
-  /** That an import reads or an export writes. */
+  /** Dumps that an import reads or an export writes. */
   readonly dumps?: readonly DumpFile[];
 }
 

@@ -26,7 +26,7 @@ import type { InstallRoom } from './install-room.ts';
 import type { OpenInstallPackage } from './open-install-package.ts';
 
 export interface InstallRequest {
-  /** As it is to be after the installation. */
+  /** The instance as it is to be after the installation. */
   readonly instance: InstanceRecord;
   /** What is to be stored of it with the success of the installation, and not before. */
   readonly changes: InstallChanges | undefined;
@@ -38,7 +38,7 @@ export interface InstallRequest {
   readonly scripts: ChosenScripts;
   /** Called right before a script runs on the host. @throws AppError when it may not any more */
   readonly confirmHostScript: () => Promise<void>;
-  /** In force for this installation, wherever it runs a script. */
+  /** Parameters in force for this installation, wherever it runs a script. */
   readonly parameters: OsParameters;
   /** The instance boots from `installParameters`' medium and installs itself. */
   readonly isFromMedium: boolean;
@@ -65,12 +65,12 @@ export interface ActiveInstall {
   readonly instance: InstanceRecord;
   readonly image: FetchedImage | null;
   readonly secrets: JobSecrets;
-  /** Of the package that was checked, where something had to be true of it. */
+  /** Digest of the package that was checked, where something had to be true of it. */
   readonly packageSha256?: string | undefined;
 }
 
 export interface InstallerDependencies {
-  /** For the stage that an installation is in: nothing depends on its being written. */
+  /** Keeps the stage that an installation is in: nothing depends on its being written. */
   readonly repository: InstanceRepository;
   readonly outcomes: Pick<Outcomes, 'endInstall' | 'keepInstall'>;
   readonly disks: InstanceDisks;
@@ -91,7 +91,7 @@ export interface InstallerDependencies {
   readonly room: InstallRoom;
   /** Those that are under way, by instance: the installer keeps it. */
   readonly active: Map<string, ActiveInstall>;
-  /** From power-on of an appliance to its agent's first word. */
+  /** Time from power-on of an appliance to its agent's first word. */
   readonly bootTimeoutMs: number;
   readonly logDir: string;
   readonly logger: Logger;

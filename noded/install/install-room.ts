@@ -147,7 +147,7 @@ class WaitingRoom implements InstallRoom {
         jobs,
       };
     }
-    // Promised to those that run, and not taken by them yet.
+    // What is promised to installations that run, and not taken by them yet.
     const promisedMiB = [...this.#holders.values()].reduce(
       (sum, held) => sum + Math.max(0, needOf(held) - takenMiB(held.uuid)),
       0,

@@ -45,7 +45,7 @@ export class InstallRun {
   /** The agent masks too; this is for what it missed, and for scripts on the host. */
   readonly mask: (text: string) => string;
   #image: FetchedImage | null = null;
-  /** Of a medium that was given by URL. */
+  /** The medium that was given by URL, fetched. */
   #cdrom: FetchedImage | null = null;
   #disks: (InstallDisks & Disposable) | null = null;
   #saving: Promise<unknown> = Promise.resolve();
@@ -86,7 +86,7 @@ export class InstallRun {
     return this.#stages.log;
   }
 
-  /** Once it is known where it writes. */
+  /** Null until it is known where it writes. */
   get disks(): InstallDisks | null {
     return this.#disks;
   }

@@ -10,7 +10,7 @@ import { requireDigest } from '../downloads/require-digest.ts';
 export interface PackageOwner {
   readonly instance: Pick<InstanceRecord, 'personalizationPackage'>;
   readonly secrets: JobSecrets;
-  /** Of the package that was checked, in hex: no other one is handed out. */
+  /** Digest of the package that was checked, in hex: no other one is handed out. */
   readonly packageSha256?: string | undefined;
 }
 

@@ -25,7 +25,7 @@ export interface ScriptRequest {
   readonly instance: InstanceRecord;
   readonly os: OsSelection;
   readonly script: ChosenHelper;
-  /** Of a script that does not run on the host: the name of the appliance. */
+  /** The name of the appliance in which a script runs that does not run on the host. */
   readonly appliance: string;
   readonly operation: ScriptOperation;
   readonly parameters: OsParameters;

@@ -18,7 +18,7 @@ export interface MediumSession {
   readonly secrets: JobSecrets;
   readonly installId: string;
   readonly content: InstallContent;
-  /** Of a medium that was given by URL. */
+  /** The medium that was given by URL, fetched. */
   readonly cdrom: FetchedImage | null;
   readonly diskPath: (index: number) => string;
   readonly variablesPath: string;
