@@ -55,13 +55,13 @@ export interface ApplianceFiles {
   ensure(name: string, context: JobContext): Promise<Appliance>;
 }
 
-/** Of the machine of an appliance that is yet to be built. */
+/** Memory for the machine of an appliance that is yet to be built. */
 const USUAL_MEMORY_MIB = 512;
 /** Where an appliance is, and what to do when it is not, or not intact. */
 interface Place {
   readonly dir: string;
   readonly hint: string;
-  /** Null: built here, for this host. */
+  /** Its name; null of the one that is built here, for this host. */
   readonly imported: string | null;
 }
 
@@ -200,9 +200,9 @@ async function verifyFile(
   }
 }
 
-/** From SIGTERM to SIGKILL: the builder removes what it unpacked and mounted. */
+/** Time from SIGTERM to SIGKILL, in which the builder removes what it unpacked and mounted. */
 const BUILDER_GRACE_MS = 30_000;
-/** With it all of its tools have ended, and closed its output. */
+/** Time after the builder's end for the rest of its output: its tools have ended with it. */
 const BUILDER_DRAIN_MS = 30_000;
 
 /**

@@ -21,14 +21,14 @@ export interface ApplianceMachineInput {
   readonly instance: InstanceRecord;
   readonly appliance: Appliance;
   readonly accelerator: Accelerator;
-  /** Of the host, with nothing to do. */
+  /** How many of the host's processors have nothing to do. */
   readonly idleProcessors: number;
   /** Whether there is `KERNEL_STARTER`. */
   readonly hasKernelStarter: boolean;
   readonly nics: readonly MachineNic[];
   /** Disks that carry content: the image, and dumps. */
   readonly contentDisks: readonly MachineDisk[];
-  /** Null: it has none of the instance's disks. */
+  /** Path of a disk by its index; null when it has none of the instance's disks. */
   readonly diskPath: ((index: number) => string) | null;
 }
 
@@ -90,7 +90,7 @@ export interface MediumMachineInput {
   readonly accelerator: Accelerator;
   readonly nics: readonly MachineNic[];
   readonly diskPath: (index: number) => string;
-  /** Of its UEFI firmware, where it has that. */
+  /** The variables of its UEFI firmware, where it has that. */
   readonly variablesPath: string;
   /** Where the cdrom's image is on this node, when it was given by URL. */
   readonly cdromPath: string | undefined;

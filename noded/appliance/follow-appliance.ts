@@ -16,7 +16,7 @@ import { AgentWord } from './agent-word.ts';
 import { findMissingStage, listRequiredStages } from './required-stages.ts';
 import type { InstallLog } from '../host/install-log.ts';
 
-/** From the result to the end of the machine: the agent powers off at once. */
+/** Time from the result to the end of the machine: the agent powers off at once. */
 const SHUTDOWN_TIMEOUT_MS = 60_000;
 /** A result may still be on its way when the machine has ended already. */
 const LATE_RESULT_MS = 3_000;
@@ -28,7 +28,7 @@ export interface ApplianceRunInput {
   readonly log: InstallLog;
   readonly context: JobContext;
   readonly clock: Clock;
-  /** From power-on to the agent's first word. */
+  /** Time from power-on to the agent's first word. */
   readonly bootTimeoutMs: number;
   /** Subscribes to what this instance's guest reports. */
   readonly subscribe: (listener: (event: MetadEvent['event']) => void) => () => void;
@@ -77,7 +77,7 @@ export function hasNeverComeUp(error: unknown): boolean {
 
 /** A run of the appliance that failed, with the stage that it was in. */
 export class ApplianceFailure extends AppError {
-  /** As its agent names it; by the time it reports, it has unmounted and synced already. */
+  /** The stage as its agent names it, which has unmounted and synced before it reports. */
   readonly stage: InstallStage | null;
   readonly neverCameUp: boolean;
 
