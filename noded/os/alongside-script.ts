@@ -10,7 +10,7 @@ export class AlongsideScript {
   readonly #script: HostScript | null;
   readonly #run: (script: HostScript, signal: AbortSignal) => Promise<string>;
   readonly #controller = new AbortController();
-  /** Aborted with the job, or by the script's failure. */
+  /** It is aborted with the job, by the script's failure, or by `abandon`. */
   readonly signal: AbortSignal;
   #running: Promise<unknown> | undefined;
 

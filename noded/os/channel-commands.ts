@@ -23,7 +23,7 @@ export async function createChannelCommands(
   const dir = join(options.dir, uuid);
   await mkdir(dir, { recursive: true, mode: 0o700 });
   const words = options.command.map(quoteForShell).join(' ');
-  // Not with the script's environment: its OSP_* are for that process alone.
+  // It runs without the script's environment: OSP_* are for that process alone.
   const environment = `GNT_ROOT=${quoteForShell(options.root)} GNT_PROGRAM=gnt-channel`;
   const script = `#!/bin/sh\nexec /usr/bin/env -i ${environment} ${words} "$@" ${quoteForShell(instanceName)}\n`;
   const path = join(dir, 'gnt-channel');

@@ -22,7 +22,7 @@ export interface HookQuery {
 export interface CheckedHooks {
   /** What the node brings, in the order in which they are run: all but the appliance's own. */
   readonly documents: readonly HookDocument[];
-  /** Null where there are no hooks at all. */
+  /** The order of all hooks, for a reader; null where there are none at all. */
   readonly book: HookBook | null;
 }
 
@@ -43,7 +43,7 @@ export interface HookCheckerDependencies {
   readonly mirrors: () => Promise<readonly string[]>;
 }
 
-/** Each is a process. */
+/** Checks at once: each is a process. */
 const MAX_AT_ONCE = 2;
 
 export function createHookChecker(dependencies: HookCheckerDependencies): HookChecker {
@@ -52,7 +52,7 @@ export function createHookChecker(dependencies: HookCheckerDependencies): HookCh
   return {
     async check({ osPath, instance, hasImage, isReinstall, appliance }, signal) {
       const documents = await collectHooks({ clusterDir, osPath, instance });
-      // Of one that was made elsewhere nobody here has the documents: its agent reads them.
+      // Nobody here has the hooks of an appliance that was made elsewhere: its agent reads them.
       const isBuilt = appliance === BUILT_APPLIANCE;
       const kept = isBuilt ? await readKeptHooks(applianceFile, 'FILE_UNREADABLE') : [];
       const own = kept.map((file) => ({ source: 'appliance' as const, ...file }));

@@ -14,7 +14,7 @@ export interface ScriptPolicy {
 
 /** A trusted script that runs on the host. */
 export interface HostScript {
-  /** On the host, in the definition. */
+  /** Its path on the host, in the definition. */
   readonly path: string;
   /** The digest of the definition as it is trusted. */
   readonly digest: string;

@@ -5,7 +5,7 @@ import type { OsDefinition, OsScriptName } from './os-definition.ts';
  * their environment, but for those that have one for the appliance beside them. Pure.
  */
 export function confineDefinition(definition: OsDefinition): OsDefinition {
-  // By its type it has no other keys.
+  // Its type allows no other keys.
   const names = Object.keys(definition.hostScripts) as OsScriptName[];
   // At the top of a definition a script is called by its own name.
   const topLevel = Object.fromEntries(names.map((name) => [name, name]));

@@ -19,7 +19,7 @@ const PERMISSIONS = 0o777;
 interface Walk {
   readonly hash: Hash;
   readonly source: string;
-  /** Where the same content is made; null when only the digest is asked for. */
+  /** Folder in which the same content is made; null when only the digest is asked for. */
   readonly target: string | null;
   bytesLeft: number;
   entriesLeft: number;
@@ -153,7 +153,7 @@ async function addFile(walk: Walk, name: string, file: FileHandle): Promise<void
   count(walk, ['file', name, mode, content.digest('hex')]);
 }
 
-/** As JSON, so that no name can be taken for something else. */
+/** Hashes an entry as JSON, so that no name can be taken for something else. */
 function count({ hash }: Walk, entry: readonly (string | number)[]): void {
   hash.update(`${JSON.stringify(entry)}\n`);
 }

@@ -1,6 +1,6 @@
 import { type HookPoint, hookPoint } from '#shared/contract/primitives.ts';
 
-/** Of reinstallations only. */
+/** Stages that only reinstallations have. */
 const reinstallPoints: readonly HookPoint[] = ['before-reset', 'after-reset-chroot', 'after-reset'];
 
 /** The stages that an installation has, in their order. */

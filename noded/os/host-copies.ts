@@ -12,7 +12,7 @@ import type { OsDefinition } from './os-definition.ts';
  */
 export interface HostCopy extends AsyncDisposable {
   readonly definition: OsDefinition;
-  /** Where a script of the original is in the copy. */
+  /** The path in the copy of a script of the original. */
   pathOf(script: string): string;
   /** Starts the copy's scripts. */
   readonly launch: LaunchProgram;

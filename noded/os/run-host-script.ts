@@ -8,7 +8,7 @@ import {
 import { isStartersWord } from '../host/kept-children.ts';
 import { type GroupOptions, type ProgramEnd, runInGroup } from '#shared/process/run-in-group.ts';
 
-/** With `stdin` for an import, which is the dump, and `stdout` for an export, which takes it. */
+/** `stdin` is the dump that an import reads, `stdout` takes the dump of an export. */
 export interface HostScriptOptions extends Pick<
   GroupOptions,
   'stdin' | 'stdout' | 'onLine' | 'launch'
@@ -30,7 +30,7 @@ const DRAIN_MS = 5000;
 
 /** A script that ran, and ended badly. */
 export class ScriptFailed extends AppError {
-  /** As they were printed: private and secret values may be among them. */
+  /** Lines as they were printed: private and secret values may be among them. */
   readonly lastLines: readonly string[];
 
   constructor(
