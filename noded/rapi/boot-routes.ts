@@ -18,7 +18,7 @@ import { RapiFailure } from './rapi-failure.ts';
 import { isSet, submitRoute, type RapiRequest, type RapiRoute, type Submit } from './rapi-route.ts';
 import type { RapiUser } from './users-file.ts';
 
-/** As dr-provision writes them, legacy fields of a BootEnv included. */
+/** Objects as dr-provision writes them, legacy fields of a BootEnv included. */
 const contentRequest = z.strictObject({
   bootenvs: z.array(bootEnvDocument).default([]),
   templates: z.array(bootTemplate).default([]),
@@ -26,7 +26,7 @@ const contentRequest = z.strictObject({
   profiles: bootContent.profiles,
 });
 
-/** Without a source its IsoUrl is fetched. */
+/** Without a source, the BootEnv's IsoUrl is fetched. */
 const uploadRequest = z.strictObject({ source: z.string().optional() });
 
 export interface RapiBootDependencies {

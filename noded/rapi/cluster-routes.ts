@@ -133,8 +133,8 @@ async function describeCluster(
 }
 
 /**
- * As names with their variants, or whole; hidden, blacklisted and broken definitions are in the
- * latter only.
+ * Lists OS definitions as names with their variants, or whole; hidden, blacklisted and broken ones
+ * are in the latter only.
  */
 async function listOs(
   { osRegistry, clusters }: RapiClusterDependencies,

@@ -57,7 +57,7 @@ function confineSource(text: string, reach: RemoteReach): string {
   return source === undefined ? text : confineUrl(text, source.url, reach);
 }
 
-/** Where the archive of a boot environment is, which an operator has fetched later. */
+/** Confines the URL of a boot environment's archive, which an operator has fetched later. */
 function confineArchive(bootEnv: BootEnv, reach: RemoteReach): BootEnv {
   const { amd64 } = bootEnv.OS.SupportedArchitectures;
   const source = parseSource(amd64.IsoUrl);

@@ -40,7 +40,7 @@ export function fieldsOfPart<T, Part>(partOf: (item: T) => Part | null): MakeFie
   };
 }
 
-/** By name. One table serves lists, single resources and queries. */
+/** Fields by name. One table serves lists, single resources and queries. */
 export type Fields<T> = Readonly<Record<string, Field<T>>>;
 
 /** Undefined when there is no such field. */

@@ -6,7 +6,7 @@ import { z } from 'zod';
  * become.
  */
 const ignored = z.unknown().optional();
-/** Of every opcode in Ganeti; none of them changes what is done here. */
+/** Parameters of every opcode in Ganeti; none of them changes what is done here. */
 const common = {
   debug_level: ignored,
   priority: ignored,
@@ -56,7 +56,7 @@ const nic = z.strictObject({
   search: z.string().optional(),
   routes: z.string().optional(),
   mtu: z.union([z.number(), z.string()]).optional(),
-  /** By name, as in Ganeti. */
+  /** The name of a network, as in Ganeti. */
   network: z.string().nullish(),
 });
 const disk = z.strictObject({

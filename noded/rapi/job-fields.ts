@@ -39,7 +39,7 @@ const parameterNames: Readonly<Record<string, string>> = {
   shutdownTimeoutS: 'shutdown_timeout',
 };
 
-/** As stored: private and secret values are replaced in it already. */
+/** The opcode as it is stored: private and secret values are replaced in it already. */
 function describeOpcode({ input }: JobRecord): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(input).map(([key, value]) => {
@@ -56,9 +56,7 @@ function describeResult(job: JobRecord): unknown {
   return describeInstanceData(instanceInfo.parse(job.result));
 }
 
-/**
- * As Ganeti encodes an exception: its class and arguments, so that its own clients raise it again.
- */
+/** An error as Ganeti encodes exceptions, by class and arguments: its clients raise it again. */
 function describeError({ code, message, hint, phase }: JobError): unknown {
   const text = hint === null ? message : `${message} (${hint})`;
   if (phase === 'execution') return ['OpExecError', [text]];

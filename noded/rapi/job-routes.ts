@@ -10,7 +10,7 @@ import { RapiFailure } from './rapi-failure.ts';
 import type { Visible } from './visible.ts';
 import { isSet, type RapiRequest, type RapiRoute } from './rapi-route.ts';
 
-/** As long as Ganeti's own waits; its client then asks again. */
+/** A wait is as long as Ganeti's own; its client then asks again. */
 const WAIT_MS = 10_000;
 
 const waitRequest = z.object({
@@ -114,7 +114,7 @@ function describeChange(job: JobRecord, wanted: WaitRequest): unknown {
   return isSame ? null : { job_info: info, log_entries: entries };
 }
 
-/** As the client got it: what JSON leaves out is not there. */
+/** The value as the client got it: what JSON leaves out is not there. */
 function toJson(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value)) as unknown;
 }

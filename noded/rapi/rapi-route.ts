@@ -17,7 +17,7 @@ import type { RapiUser, Role } from './users-file.ts';
 const MAX_READER_BODY_BYTES = 64 * 1024;
 
 export interface RapiRequest {
-  /** Who asks; nobody may do or see anything where there is no need to say it. */
+  /** Who asks; where that need not be said, it is a user that sees no instance. */
   readonly user: RapiUser;
   readonly params: Readonly<Record<string, string>>;
   readonly query: URLSearchParams;
@@ -39,7 +39,7 @@ export interface RapiRoute {
 const NOBODY: RapiUser = { name: '', role: 'read', scope: { tags: [], names: [] } };
 
 export interface RapiState {
-  /** Undefined on what everybody may read. */
+  /** Undefined for resources that everybody may read. */
   user?: RapiUser;
 }
 

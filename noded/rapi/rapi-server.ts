@@ -25,7 +25,7 @@ import { REALM, UsersFile, type RapiUser } from './users-file.ts';
 const MAX_CONNECTIONS = 128;
 const HANDSHAKE_TIMEOUT_MS = 10_000;
 const HEADERS_TIMEOUT_MS = 10_000;
-/** For the whole request, its body included. */
+/** Time for the whole request, its body included. */
 const REQUEST_TIMEOUT_MS = 60_000;
 /** What anybody may ask: whether this is a remote API, and which. */
 const PUBLIC_PATHS: ReadonlySet<string> = new Set(['/', '/version']);

@@ -55,7 +55,7 @@ export function parseUsers(text: string): ParsedUsers {
     const unknown =
       roles.some((role) => role !== 'read' && role !== 'write') ||
       given.length > MAX_BOUNDS ||
-      // Who is bound by nothing else would be bound by nothing.
+      // Links bind nobody by themselves: a user with links alone would be bound by nothing.
       (links.length > 0 && !isBound);
     if (digest === undefined || unknown) {
       const reason = unknown
@@ -89,7 +89,7 @@ export class UsersFile {
     this.#logger = logger;
   }
 
-  /** Undefined when the name is unknown or the password is wrong: nothing tells which. */
+  /** The user; undefined when the name or the password is wrong: nothing tells which. */
   async authenticate(name: string, password: string): Promise<RapiUser | undefined> {
     await this.refresh();
     const user = this.#users.get(name);
