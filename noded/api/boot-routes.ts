@@ -9,7 +9,7 @@ import type { InstanceRepository } from '../records/instance-repository.ts';
 import { route, type AnyApiRoute } from './api-route.ts';
 
 /**
- * At least, between two lines: a guest may change its mind as often as it likes. The first word
+ * Least time between two lines: a guest may change its mind as often as it likes. The first word
  * after a silence waits for nothing: who waits for a verdict has it within 50 ms of the guest's
  * request.
  */
@@ -49,7 +49,7 @@ async function* followBoot(
     const pauseMs = nextLineAtMs - performance.now();
     if (pauseMs > 0) await sleep(pauseMs);
     const instance = await instances.findByName(name);
-    // Before it is looked at: what comes meanwhile is not missed.
+    // Changes are awaited before anything is looked at, so that none is missed meanwhile.
     const looked = new AbortController();
     const either = AbortSignal.any([signal, looked.signal]);
     const changed = Promise.race([

@@ -5,7 +5,7 @@ import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { errorCodes, type ErrorCode } from '#shared/errors/codes.ts';
 import type { Logger } from '#shared/log/log.ts';
 
-/** Of what a refusal repeats: names of fields are the client's, and as long as it likes. */
+/** Characters that a refusal repeats: names of fields are the client's, as long as it likes. */
 const MAX_PROBLEM_LENGTH = 300;
 const MAX_FIELDS_NAMED = 50;
 

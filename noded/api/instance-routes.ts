@@ -151,7 +151,7 @@ export function instanceRoutes(dependencies: InstanceRoutesDependencies): readon
           await instances.expandName(params.name),
         );
         const path = auditLogPath(logDir, uuid);
-        // Who follows it wants what comes.
+        // A log that is followed may come later.
         if (lifecycle !== null && query.follow !== '1' && !existsSync(path)) {
           throw new AppError('NOT_FOUND', `node ${primaryNode} has no audit log of '${name}'`, {
             details: { name },

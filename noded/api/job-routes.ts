@@ -15,7 +15,7 @@ import type { JobService } from '../jobs/job-service.ts';
 import { question, route, type AnyApiRoute } from './api-route.ts';
 import { withWholeName, type WholeNamesDependencies } from './whole-names.ts';
 
-/** As JSON. Whoever may use this socket may do everything, so it can only take rights away. */
+/** A Submitter in JSON. Who may use this socket may do everything: it only takes rights away. */
 const forwardedSubmitter = z
   .string()
   .max(65_536)

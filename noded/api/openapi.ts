@@ -41,7 +41,7 @@ const answerTypes: Readonly<Record<string, z.ZodType>> = {
   ProfileInfo: profileInfo,
   NetworkInfo: networkInfo,
 };
-/** As a client writes them: what has a default may be left out. */
+/** Types as a client writes them: what has a default may be left out. */
 const requestTypes: Readonly<Record<string, z.ZodType>> = { Opcode: opcode };
 const names = new Map(
   Object.entries({ ...answerTypes, ...requestTypes }).map(([name, type]) => [type, name]),
@@ -132,7 +132,7 @@ function schemasOf(types: Readonly<Record<string, z.ZodType>>, io: 'input' | 'ou
   );
 }
 
-/** In a document, a schema is named by its place. */
+/** Leaves out `$id` and `$schema`: in a document, a schema is named by its place. */
 function withoutHeader(schema: object): Json {
   return Object.fromEntries(
     Object.entries(schema).filter(([key]) => key !== '$id' && key !== '$schema'),

@@ -24,7 +24,7 @@ export async function openRawStream(
     if (forwarding !== null && (await forwardUpgrade(request, socket, head, forwarding))) return;
     const target = await openTarget(request.url ?? '', streams);
     target.on('error', () => socket.destroy());
-    // Who asked may have gone while it was being opened.
+    // The client may have gone while the stream was being opened.
     if (socket.destroyed) {
       target.destroy();
       return;
@@ -57,8 +57,8 @@ function openTarget(url: string, streams: readonly StreamRoute[]): Promise<Duple
 }
 
 /**
- * Undefined when the path is another one. Names of instances need no escapes, so none are taken
- * out.
+ * The parameters in a path; undefined when it is another one. Names of instances need no escapes,
+ * so none are taken out.
  */
 function matchParts(
   wanted: readonly string[],

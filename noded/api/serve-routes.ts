@@ -8,7 +8,7 @@ import { parseInput } from './http-errors.ts';
 import { readBody, readJson } from './read-body.ts';
 import { untilGone } from './until-gone.ts';
 
-/** Whose connections are other nodes'. */
+/** The other node that a connection comes from, by connection. */
 export type Askers = Pick<WeakMap<object, string>, 'get'>;
 
 /**
@@ -31,7 +31,7 @@ export function createApiRouter(
   return router;
 }
 
-/** As the router writes paths: `:name`, and `{/*path}` for a rest that may be missing. */
+/** The path as the router writes it: `:name`, and `{/*path}` for a rest that may be missing. */
 function koaPath(path: string): string {
   return path.replace(/\/\{\*(\w+)\}/g, '{/*$1}').replace(/\{(\w+)\}/g, ':$1');
 }

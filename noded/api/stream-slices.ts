@@ -12,9 +12,9 @@ export async function* encodeArray<T>(slices: AsyncIterable<readonly T[]>): Asyn
 }
 
 /**
- * With the first of them there: what keeps it from coming, can still be told as a refusal. What has
- * begun is ended with the stream, of which nothing may have been read by then: a generator that
- * never began would end nothing.
+ * A stream whose first item is there: what keeps that from coming can still be told as a refusal.
+ * What has begun is ended with the stream, of which nothing may have been read by then: a generator
+ * that never began would end nothing.
  */
 export async function streamBegun<T>(
   all: AsyncIterable<T>,
