@@ -21,7 +21,7 @@ export interface PublisherOptions {
 
 export interface Published {
   readonly checksum: string;
-  /** By a key that this node has; otherwise https alone vouches for it. */
+  /** Whether a key that this node has signed it; otherwise https alone vouches for it. */
   readonly isSigned: boolean;
 }
 

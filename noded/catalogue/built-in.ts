@@ -42,7 +42,8 @@ export function builtInImages(machine: Machine): CatalogueEntry[] {
         folder: `https://cloud-images.ubuntu.com/releases/${codename}/release/`,
         ...{ file: `ubuntu-${version}-server-cloudimg-${debian}.img`, list: 'SHA256SUMS' },
         signature: 'SHA256SUMS.gpg',
-        // Of Ubuntu's package ubuntu-cloudimage-keyring; nothing is signed for who has it not.
+        // The keyring is of Ubuntu's package ubuntu-cloudimage-keyring; without it nothing is
+        // signed.
         keyring: '/usr/share/keyrings/ubuntu-cloudimage-keyring.gpg',
       }),
     ),

@@ -50,7 +50,7 @@ export type Catalogues = z.infer<typeof file>;
 export type ImportedImage = z.infer<typeof importedImage>;
 
 const MAX_BYTES = 64 * MIB;
-/** So that as many catalogues as there may be fit in, with what their publishers said. */
+/** Bytes of one catalogue: all that there may be fit in, with what their publishers said. */
 const MAX_CATALOGUE_BYTES = MIB;
 
 /**

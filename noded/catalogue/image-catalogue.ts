@@ -44,9 +44,9 @@ export interface ImageCatalogue {
   import(request: ImportImage, signal: AbortSignal): Promise<void>;
   /** Reads it, and keeps it when it can be read. @throws AppError CONFLICT, CATALOGUE_INVALID */
   add(name: string, source: string, signal: AbortSignal): Promise<void>;
-  /** Each of these anew; one that cannot be read stays as it was, and is told. @throws AppError */
+  /** Reads each anew; one that cannot be read stays as it was, and is told. @throws AppError */
   update(names: readonly string[], signal: AbortSignal): Promise<void>;
-  /** An imported image or a catalogue. @throws AppError IMAGE_NOT_FOUND */
+  /** Removes an imported image or a catalogue. @throws AppError IMAGE_NOT_FOUND */
   remove(name: string): Promise<void>;
 }
 
@@ -78,7 +78,7 @@ export function createImageCatalogue(options: ImageCatalogueOptions): ImageCatal
     return opening;
   };
   const loadFirst = async (): Promise<Catalogues> => {
-    // Who lost the record has not lost what it named.
+    // Where the record is lost, the images that it named are still there.
     const now = (await loadCatalogues(file)) ?? {
       ...{ schema: 1 as const, catalogues: [], imported: [], known: {} },
       spared: await imported.list(),

@@ -36,7 +36,7 @@ export interface ImportedImages {
 export interface TakenCopy extends AsyncDisposable {
   readonly sha256: string;
   readonly sizeBytes: number;
-  /** From now on it is there by its SHA-256, until it is not wanted. */
+  /** Keeps the copy under its SHA-256, until it is not wanted. */
   keep(): Promise<void>;
 }
 
@@ -93,7 +93,7 @@ export function createImportedImages(dir: string): ImportedImages {
       if (found.length === 0) return;
       const paths = await listPaths();
       for (const name of found)
-        // Asked now: others may have begun a copy.
+        // These are asked for now, since others may have begun a copy.
         if (!paths.has(join(dir, name)) && !halves.has(name))
           await rm(join(dir, name), { force: true });
     },

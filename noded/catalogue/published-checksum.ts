@@ -1,4 +1,4 @@
-/** Of a checksum of SHA-256. */
+/** Characters of a checksum of SHA-256. */
 const SHORTEST_LINE = 64;
 
 /**

@@ -33,7 +33,7 @@ const MAX_DOCUMENT_BYTES = 16 * MIB;
 /** What one catalogue may keep in the daemon's memory. */
 const MAX_IMAGES = 5000;
 const MAX_VERDICT_CHARACTERS = 128 * KIB;
-/** Of one entry, as JSON: its fields have some 12,000 at most. */
+/** Characters of one entry as JSON: its fields have some 12,000 at most. */
 const MAX_ENTRY_CHARACTERS = 16_384;
 const STREAMS = /\.(json|ya?ml)$/i;
 
@@ -121,7 +121,7 @@ function isFields(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Undefined for what is no entry, or leads where its catalogue may not lead. */
+/** The entry; undefined for what is none, or leads where its catalogue may not lead. */
 function judge(given: Fields, base: string, isStream: boolean): CatalogueEntry | undefined {
   const isLocal = isAbsolute(base);
   const whole = { ...given };
