@@ -128,9 +128,9 @@ class GpgvCheck implements ContentCheck {
 }
 
 /**
- * By what it says line by line, and by its status: a key that has expired is fine with the latter,
- * and one of several signatures that is of another key is not. Such a one beside a right one is no
- * reason to refuse.
+ * Judges by what gpgv says line by line, and by its status: to the latter a key that has expired
+ * is fine, and one of several signatures that is of another key is not. Such a one beside a right
+ * one is no reason to refuse.
  * @throws SignatureProblem
  */
 function judge(text: string, isSuccess: boolean): void {
@@ -180,5 +180,5 @@ function requireGpgv(): void {
   }
 }
 
-/** Of a file that is a signature, with room for comments and for many in one. */
+/** Bytes of a file of signatures, with room for comments and for many in one. */
 export const MAX_SIGNATURE_BYTES = 64 * KIB;

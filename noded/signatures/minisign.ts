@@ -10,7 +10,7 @@ export type MinisignKey = Extract<ImageKey, { kind: 'minisign' }>;
 
 export interface MinisignSignature {
   readonly keyId: string;
-  /** Of the BLAKE2b-512 digest of what is signed. */
+  /** The signature of the BLAKE2b-512 digest of what is signed. */
   readonly signature: Buffer;
   /** Signed together with the signature, unlike the comment at the top of the file. */
   readonly trustedComment: string;
@@ -91,7 +91,7 @@ export function verifyMinisign(
   return name;
 }
 
-/** As minisign shows it: the last byte first. */
+/** The id as minisign shows it: the last byte first. */
 function formatKeyId(keyId: string): string {
   return Buffer.from(keyId, 'hex').reverse().toString('hex').toUpperCase();
 }
@@ -110,7 +110,7 @@ function readBlock(
   };
 }
 
-/** Undefined for what is not exactly so many bytes in one spelling. */
+/** The bytes of a text; undefined for what is not exactly so many of them in one spelling. */
 function readBase64(text: string, length: number): Buffer | undefined {
   const bytes = Buffer.from(text, 'base64');
   return bytes.length === length && bytes.toString('base64') === text ? bytes : undefined;

@@ -43,7 +43,7 @@ export interface SignaturesOptions {
 
 type Kind = ImageKey['kind'];
 
-/** Beside the content, in this order. */
+/** Suffixes of signatures beside the content, in the order in which they are looked for. */
 const SUFFIXES: readonly (readonly [suffix: string, kind: Kind])[] = [
   ['.minisig', 'minisign'],
   ['.asc', 'openpgp'],
