@@ -117,7 +117,7 @@ export function createDnsmasq(dir: string, uid: number): Dnsmasq {
     child.once('exit', () => (isOver = true));
     child.once('error', () => (isOver = true));
     const deadline = performance.now() + START_TIMEOUT_MS;
-    // Not before: a signal that comes before it listens to signals would end it.
+    // It has to have started: a signal that comes before it listens to signals would end it.
     while (!STARTED.test(readFileTail(log, TAIL_BYTES))) {
       if (isOver || performance.now() > deadline) throw notStarted(network, log);
       await delay(LOOK_MS);

@@ -12,7 +12,7 @@ const RESOLVER_FILE = '/etc/resolv.conf';
 /** VPNs halve the default route: what is behind is the outside all the same. */
 const SHORTEST_PREFIX = 2;
 
-/** Of `ip -j route`; one of several ways has no device of its own. */
+/** What `ip -j route` prints; a route of several ways has no device of its own. */
 const ipRoutes = z.array(
   z.object({ dst: z.string(), dev: z.string().default('other ways'), type: z.string().optional() }),
 );
@@ -45,7 +45,7 @@ interface RouteInto {
   readonly device: string;
 }
 
-/** Of all tables: the host's own addresses are routes of its table `local`. */
+/** Looks in all tables: the host's own addresses are routes of its table `local`. */
 async function listRoutesInto(network: string): Promise<readonly RouteInto[]> {
   const listed = await Promise.all(
     ['match', 'root'].map((which) =>

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { subnetOf } from '#shared/contract/static-network.ts';
 import { run } from '#shared/process/run.ts';
 
-/** Of `ip -j link show`. */
+/** What `ip -j link show` prints. */
 const ipLinks = z.array(
   z.object({
     ifname: z.string(),
@@ -11,7 +11,7 @@ const ipLinks = z.array(
     altnames: z.array(z.string()).default([]),
   }),
 );
-/** Of `ip -j -4 address show`; some releases print an empty object for what is filtered out. */
+/** What `ip -j -4 address show` prints; it may be an empty object for what is filtered out. */
 const ipAddresses = z.array(
   z.object({
     addr_info: z.array(z.object({ local: z.string(), prefixlen: z.number() })).default([]),

@@ -6,7 +6,7 @@ import { type NatNames, tapOf } from './nat-names.ts';
 /** A card of a guest, as the record of its instance has it. */
 export type GuestCard = Omit<NetworkGuest, 'device'>;
 
-/** Whose the TAPs of NAT networks are. */
+/** Knows to which guests the TAPs of NAT networks belong. */
 export interface NatGuests {
   /** TAPs that somebody was found for. */
   devices(): readonly string[];
@@ -22,7 +22,7 @@ export interface NatGuests {
 
 export interface NatGuestsOptions {
   readonly names: NatNames;
-  /** Of the machines of this node; asked where there are TAPs that this daemon did not open. */
+  /** Cards of this node's machines, asked for where there are TAPs that another daemon opened. */
   readonly listCards: () => Promise<readonly GuestCard[]>;
   readonly logger: Logger;
 }

@@ -47,7 +47,7 @@ export function tapOf({ tapPrefix }: NatNames, mac: string): string {
   return tapPrefix + hash(mac, TAP_LENGTH);
 }
 
-/** Of this host alone, and the same whenever the bridge is made. */
+/** The MAC of a bridge, which no other host has: the same whenever the bridge is made. */
 export function bridgeMacOf(bridge: string, root: string): string {
   return `02:${hash(`${root} ${bridge}`, 10).replaceAll(/(..)(?=.)/g, '$1:')}`;
 }

@@ -44,30 +44,30 @@ export interface NatNetworks extends NatCards, AsyncDisposable {
 }
 
 export interface NatReport {
-  /** By the name of the network. */
+  /** What is wrong with a network, by its name. */
   readonly failures: ReadonlyMap<string, string>;
   readonly repairs: readonly { readonly atMs: number; readonly what: string }[];
 }
 
 export interface NatNetworksOptions {
   readonly nodeName: string;
-  /** Of the node's files. */
+  /** The root of the node's files. */
   readonly root: string;
   readonly dir: string;
   readonly users: MachineUsers;
   readonly listNetworks: () => Promise<readonly NetworkRecord[]>;
-  /** Of the machines of this node; asked where there are TAPs that this daemon did not open. */
+  /** Cards of this node's machines, asked for where there are TAPs that another daemon opened. */
   readonly listCards: () => Promise<readonly GuestCard[]>;
   readonly logger: Logger;
   readonly clock: Pick<Clock, 'now'>;
-  /** For tests. */
+  /** Only tests give it. */
   readonly lookIntervalMs?: number;
 }
 
-/** By the name of the network: what is wrong with it. */
+/** What is wrong with a network, by its name. */
 type Failures = ReadonlyMap<string, unknown>;
 
-/** Of what was put back. */
+/** How many repairs are remembered. */
 const MAX_REPAIRS = 16;
 
 export function createNatNetworks(options: NatNetworksOptions): NatNetworks {
@@ -84,7 +84,7 @@ class HostNatNetworks implements NatNetworks {
   readonly #names: ReturnType<typeof natNamesOf>;
   readonly #queue = new SerialQueue<'nat'>();
   readonly #timer: NodeJS.Timeout;
-  /** As the store had them last; undefined before it said so. */
+  /** The networks as the store had them last; undefined before it said so. */
   #records: readonly NetworkRecord[] | undefined;
   readonly #guests: NatGuests;
   readonly #rules: RulesInForce;

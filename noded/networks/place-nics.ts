@@ -8,9 +8,9 @@ export interface Placement {
   readonly node: string;
   /** Those that the cards name. */
   readonly networks: ReadonlyMap<string, NetworkRecord>;
-  /** By network: what others have. */
+  /** Addresses that others have, by network. */
   readonly taken: ReadonlyMap<string, ReadonlySet<string>>;
-  /** By UUID: the cards that the instance has. What they have, they keep. */
+  /** The cards that the instance has, known by their UUIDs: they keep what they have. */
   readonly former: readonly InstanceNic[];
 }
 
@@ -82,7 +82,7 @@ function takeFree(
   });
 }
 
-/** Behind NAT the guest asks by DHCP. */
+/** What the guest has to configure; null behind NAT, where it asks by DHCP. */
 function planStatic(
   { connections, network, gateway }: NetworkRecord,
   node: string,

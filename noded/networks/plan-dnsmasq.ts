@@ -19,8 +19,9 @@ const LEASE = '1h';
  */
 const UNTOLD: ReadonlySet<string> = new Set(['localhost', 'wpad']);
 /**
- * To answer at ports below 1024, and because it refuses to serve DHCP without: what it has of the
- * latter is the host's network, which is why nothing but its guests' bridge hears it.
+ * dnsmasq needs the first to answer at ports below 1024, and refuses to serve DHCP without the
+ * second. That one is power over the host's network, which is why nothing but its guests' bridge
+ * hears it.
  */
 const CAPABILITIES = '-all,+net_bind_service,+net_admin';
 

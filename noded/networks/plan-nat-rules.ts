@@ -21,7 +21,7 @@ export interface NatPlan {
   readonly lent: readonly string[];
 }
 
-/** Each costs the host an entry in a table that all connections share. */
+/** Each connection costs the host an entry in a table that all connections share. */
 const CONNECTIONS_OF_GUEST = 4096;
 /** dnsmasq answers at most 20 connections, and waits for the outside with 150 questions. */
 const DNS_CONNECTIONS_OF_GUEST = 4;
@@ -60,7 +60,7 @@ ${guests
   .map(({ device, mac, ip }) => {
     const chain = `bridge ${table} from_${device}`;
     const hex = `0x${mac.replaceAll(':', '')}`;
-    // Behind 8 bytes of UDP's header and 28 of DHCP's: whose address it is about. A packet that
+    // The MAC that it is about follows 8 bytes of UDP's header and 28 of DHCP's. A packet that //
     // ends before, as a fragment may, matches neither this nor its opposite.
     const forSelf = `@th,288,48 ${hex}`;
     return `add chain ${chain}

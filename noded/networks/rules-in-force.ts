@@ -18,7 +18,7 @@ export function createRulesInForce(names: NatNames, path: string): RulesInForce 
   let last: { readonly rules: string; readonly listed: string | null } | undefined;
   const list = async (family: string): Promise<string> =>
     (await run('nft', ['--terse', 'list', 'table', family, names.table])).stdout;
-  /** Without what sets have come to hold. Null where a table is gone. */
+  /** The tables without what sets have come to hold; null where one is gone. */
   const listAll = async (): Promise<string | null> => {
     try {
       return `${await list('inet')}${await list('bridge')}`;
@@ -30,7 +30,7 @@ export function createRulesInForce(names: NatNames, path: string): RulesInForce 
     apply: async (rules) => {
       const isSame = last?.rules === rules;
       if (isSame && (await listAll()) === last?.listed) return true;
-      // From a file: there is no limit to what they are together.
+      // nft reads them from a file: there is no limit to what they are together.
       writeFileSync(path, rules, { mode: 0o600 });
       await run('nft', ['-f', path]);
       last = { rules, listed: await listAll() };

@@ -53,9 +53,7 @@ function forwardingPath(device: string): string {
   return `/proc/sys/net/ipv4/conf/${device}/forwarding`;
 }
 
-/**
- * In the byte order of the processor, which is that of all that this runs on: the last comes first.
- */
+/** The hex is in the processor's byte order: on all that this runs on, the last comes first. */
 function addressOf(hex: string): string {
   return (hex.match(/../g) ?? [])
     .toReversed()
