@@ -227,7 +227,7 @@ class NamespacedChannelNetwork implements ChannelNetwork {
     await netlink.replacePermanentNeighbour(link.index, guest.ip, guest.mac);
   }
 
-  /** Before its guest has seen another one. */
+  /** Gives a TAP the host's MAC, before its guest has seen another one. */
   async #setHostMac(device: string): Promise<void> {
     const netlink = await this.#openNetlink();
     const link = await netlink.findLink(device);

@@ -4,7 +4,7 @@ import { addressBytes, inNetworkNamespace, sendTcpSegments } from '#shared/sys/n
 import { encodeSyn } from './tcp-segment.ts';
 
 export interface EndedConnections {
-  /** Of the channels. */
+  /** The network namespace of the channels. */
   readonly namespacePath: string;
   readonly device: string;
   /** The guest's IPv4 address. */

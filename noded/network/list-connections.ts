@@ -3,7 +3,7 @@ import { SERVICE_IPV4, SERVICE_IPV6 } from '#shared/contract/service-address.ts'
 import { run } from '#shared/process/run.ts';
 
 export interface ListedChannel {
-  /** Of the channels. */
+  /** The network namespace of the channels. */
   readonly namespacePath: string;
   readonly device: string;
   /** The guest's IPv4 address. */

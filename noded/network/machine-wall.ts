@@ -42,10 +42,10 @@ export interface MachineWallOptions {
   /** nft table of the host's namespace, in family inet. */
   readonly table: string;
   readonly users: MachineUsers;
-  /** There is none: the operator lets machines reach this host. */
+  /** There is no wall: the operator lets machines reach this host. */
   readonly isOpen: boolean;
   readonly logger: Logger;
-  /** For tests. */
+  /** Only tests give it. */
   readonly namespacePath?: string;
   readonly resolverFile?: string;
 }
@@ -173,7 +173,7 @@ async function stands(namespacePath: string, table: string): Promise<boolean> {
   }
 }
 
-/** Without the length of a network or the zone of an address. */
+/** The address without the length of its network and without its zone. */
 function bare(address: string): string {
   return address.split(/[/%]/, 1)[0] ?? '';
 }

@@ -4,8 +4,8 @@ import { DHCP_SERVER_PORT } from './channel-ports.ts';
 type Settings = Readonly<Record<string, string>>;
 
 /**
- * Of each device, and of those to come (`default`). `all` counts too: the kernel takes the stricter
- * one of most.
+ * Settings of each device, and of those to come (`default`). `all` counts too: of most the kernel
+ * takes the stricter one.
  */
 const IPV4_DEVICE: Settings = {
   forwarding: '0',
