@@ -22,7 +22,7 @@ export interface NatGuests {
 
 export interface NatGuestsOptions {
   readonly names: NatNames;
-  /** Cards of this node's machines, asked for where there are TAPs that another daemon opened. */
+  /** Cards of this node's machines, asked for where this daemon did not open all TAPs. */
   readonly listCards: () => Promise<readonly GuestCard[]>;
   readonly logger: Logger;
 }

@@ -56,7 +56,7 @@ export interface NatNetworksOptions {
   readonly dir: string;
   readonly users: MachineUsers;
   readonly listNetworks: () => Promise<readonly NetworkRecord[]>;
-  /** Cards of this node's machines, asked for where there are TAPs that another daemon opened. */
+  /** Cards of this node's machines, asked for where this daemon did not open all TAPs. */
   readonly listCards: () => Promise<readonly GuestCard[]>;
   readonly logger: Logger;
   readonly clock: Pick<Clock, 'now'>;

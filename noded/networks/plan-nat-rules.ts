@@ -60,7 +60,7 @@ ${guests
   .map(({ device, mac, ip }) => {
     const chain = `bridge ${table} from_${device}`;
     const hex = `0x${mac.replaceAll(':', '')}`;
-    // The MAC that it is about follows 8 bytes of UDP's header and 28 of DHCP's. A packet that //
+    // The MAC that it is about follows 8 bytes of UDP's header and 28 of DHCP's. A packet that
     // ends before, as a fragment may, matches neither this nor its opposite.
     const forSelf = `@th,288,48 ${hex}`;
     return `add chain ${chain}
