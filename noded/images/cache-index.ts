@@ -10,7 +10,7 @@ import type { Logger } from '#shared/log/log.ts';
 
 const content = z.object({
   sizeBytes: z.number().int().nonnegative(),
-  /** Of the file in the cache, to notice that it was touched. */
+  /** Time of the file in the cache, to notice that it was touched. */
   mtimeMs: z.number(),
   sha512: z.string().nullable(),
   lastUsedMs: z.number(),

@@ -23,7 +23,7 @@ export interface SpaceOptions {
   readonly index: CacheIndex;
   /** Contents and partial files that must stay. */
   readonly isInUse: (name: string) => boolean;
-  /** Of contents and partial files together, as far as they are not in use. */
+  /** What contents and partial files that are not in use may take together. */
   readonly maxBytes: number;
   readonly nowMs: number;
 }

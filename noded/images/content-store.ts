@@ -85,8 +85,8 @@ export class ContentStore {
   }
 
   /**
-   * Same size and time as when it was written; otherwise its bytes are read again, and it is
-   * dropped when they differ.
+   * Whether a content has the size and time that it was written with; otherwise its bytes are read
+   * again, and it is dropped when they differ.
    */
   async #isIntact(sha256: string): Promise<boolean> {
     const index = await this.index();
@@ -196,7 +196,7 @@ export class ContentStore {
   }
 
   /**
-   * For so many bytes of a download that runs, and for the cache's bound.
+   * Makes room for so many bytes of a download that runs, and for the cache's bound.
    * @throws AppError DISK_SPACE
    */
   async makeRoom(missingBytes: number): Promise<void> {

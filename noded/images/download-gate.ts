@@ -2,7 +2,7 @@ import PQueue from 'p-queue';
 
 /** How many downloads from all servers may run at a time. */
 const MAX_DOWNLOADS = 16;
-/** Of one server: a slow one holds back only those who want something of it. */
+/** Downloads from one server: a slow one holds back only those who want something of it. */
 const MAX_DOWNLOADS_OF_HOST = 4;
 
 /** Lets so many downloads run at a time; the others wait in the order in which they came. */

@@ -9,8 +9,9 @@ export interface SizedFile {
 }
 
 /**
- * As many bytes as the file had when it was found, and not one more: one that grows meanwhile would
- * pass the end of what was made for it, or never end. Whether it grew is for `verifyUnchanged`.
+ * Reads as many bytes as the file had when it was found, and not one more: one that grows meanwhile
+ * would pass the end of what was made for it, or never end. Whether it grew is for
+ * `verifyUnchanged`.
  * @throws AppError IMAGE_UNREADABLE when it has fewer by now, or the signal's reason
  */
 export async function* readImageBytes(
@@ -20,7 +21,7 @@ export async function* readImageBytes(
   await using file = await openHostFile(path);
   for (let done = 0; done < sizeBytes;) {
     signal?.throwIfAborted();
-    // Each its own: a reader may keep what it was given until the next but one.
+    // Each chunk has its own buffer: a reader may keep one until it is given the next but one.
     const chunk = Buffer.allocUnsafe(Math.min(MIB, sizeBytes - done));
     const { bytesRead } = await file.read(chunk, 0, chunk.length, done);
     if (bytesRead === 0)

@@ -23,7 +23,7 @@ export interface ImageFetchOptions {
   /** `sha256:HEX` or `sha512:HEX` of the file as published. */
   readonly checksum?: string;
   readonly signal: AbortSignal;
-  /** At most every 100 ms, and at the end. */
+  /** Called at most every 100 ms, and at the end. */
   readonly onProgress?: (doneBytes: number, totalBytes: number | null) => void;
   /** Told when this fetch joins somebody else's download, resumes, or retries. */
   readonly onWait?: (message: string) => void;
@@ -33,7 +33,7 @@ export interface ImageFetchOptions {
 export interface FetchedImage {
   readonly path: string;
   readonly sizeBytes: number;
-  /** Null for a file used in place whose SHA-256 nobody asked for. */
+  /** Null for a file that is used in place and whose SHA-256 nobody asked for. */
   readonly sha256: string | null;
   /** @throws AppError IMAGE_UNREADABLE when the file was changed or replaced since `fetch` */
   verifyUnchanged(): Promise<void>;

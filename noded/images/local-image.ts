@@ -3,7 +3,7 @@ import { isSameFile, pinFile, type PinnedFile } from '../host/pinned-file.ts';
 
 /** A file used where it is, and what tells whether it is still the same. */
 export interface LocalImage {
-  /** Of what is open: whoever replaces the file meanwhile gives nobody another one. */
+  /** Path of what is open: whoever replaces the file meanwhile gives nobody another one. */
   readonly path: string;
   readonly sizeBytes: number;
   /** @throws AppError IMAGE_UNREADABLE */

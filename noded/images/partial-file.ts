@@ -17,9 +17,9 @@ export interface PartialFileOptions {
   readonly path: string;
   /** Makes room for so many more bytes, or throws DISK_SPACE. */
   readonly makeRoom: (missingBytes: number) => Promise<void>;
-  /** Of the whole file; more of it is refused. */
+  /** The whole file may have so many; more of it is refused. */
   readonly maxBytes: number;
-  /** Of what is downloaded, for messages. */
+  /** What is downloaded, as messages name it. */
   readonly display: string;
   readonly onProgress: (doneBytes: number, totalBytes: number | null) => void;
 }
@@ -41,7 +41,7 @@ export class PartialFile implements TransferSink {
   #file: FileHandle | undefined;
   #hash: Hash = createHash('sha256');
   #totalBytes: number | null = null;
-  /** For so many bytes there was room when it was looked for last. */
+  /** Bytes for which there was room when it was looked for last. */
   #roomBytes = 0;
   #validators: Validators | null = null;
   sizeBytes = 0;
