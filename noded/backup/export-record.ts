@@ -28,8 +28,8 @@ const MAX_TIMESTAMP_S = 8.64e12;
 const MAX_DISK_MIB = Math.floor(Number.MAX_SAFE_INTEGER / MIB);
 
 /**
- * Of an instance whose disks are in the export themselves: what a copy of it has, too. What names
- * something that is not in the export (a boot environment, snapshots) is left out.
+ * What is kept of an instance whose disks are in the export themselves: what a copy of it has, too.
+ * What names something that is not in the export (a boot environment, snapshots) is left out.
  */
 const keptRecord = instanceRecord.omit({
   ...{ schema: true, name: true, uuid: true, instanceId: true, primaryNode: true },
@@ -50,7 +50,7 @@ const wholeExport = z.object({
   ),
   /** What all disks together took. */
   takenBytes: z.number().int().nonnegative(),
-  /** Of its UEFI firmware, compressed; null where there are none. */
+  /** Variables of its UEFI firmware, compressed; null where there are none. */
   variables: z.base64().nullable(),
 });
 function areDistinct(all: readonly number[]): boolean {
@@ -70,7 +70,9 @@ export interface ExportRecord {
   readonly name: string;
   readonly node: string;
   readonly createdAtMs: number;
-  /** Whose scripts made the dumps; null where they are whole disks of an instance without any. */
+  /**
+   * The OS whose scripts made the dumps; null where they are whole disks of an instance without.
+   */
   readonly osType: string | null;
   readonly beparams: { readonly memoryMiB: number; readonly vcpus: number };
   readonly disks: readonly {
@@ -109,7 +111,7 @@ export function formatExportRecord(record: ExportRecord): string {
       timestamp: String(Math.floor(record.createdAtMs / 1000)),
       source: record.node,
       os: record.osType ?? '',
-      // As what these dumps are, none of Ganeti's: it refuses them.
+      // Ganeti knows no such dumps: by this word it refuses them.
       compression: record.whole === null ? 'none' : WHOLE,
     },
     instance: {

@@ -35,9 +35,7 @@ export interface DumpFile {
 
 export interface LoadedExport {
   readonly path: string;
-  /**
-   * In the folder that only root may open: what is in it was written by this program, or by root.
-   */
+  /** It is in the folder that only root may open: this program wrote it, or root. */
   readonly isOwn: boolean;
   readonly record: ExportRecord;
   readonly dumps: readonly DumpFile[];
@@ -55,11 +53,9 @@ export interface PinnedDumps extends AsyncDisposable {
 
 /** An export that is being made: nobody sees it before `finish`. */
 export interface UnfinishedExport extends AsyncDisposable {
-  /**
-   * Where the dump of a disk goes: an empty file that may grow to `sizeBytes` when that is given.
-   */
+  /** Makes the file for a disk's dump, which may grow to `sizeBytes` if given. @returns its path */
   createDump(disk: number, sizeBytes?: number): Promise<string>;
-  /** Where the file of a disk goes that is dumped whole. */
+  /** The path for the file of a disk that is dumped whole. */
   wholePath(disk: number): string;
   /** Cuts a dump to what was written. */
   cutDump(disk: number, sizeBytes: number): Promise<void>;
@@ -94,7 +90,8 @@ export const wholeFileOf = (disk: number): string => `disk${disk}.raw.zst`;
 export function createExportStore(directory: string): ExportStore {
   const pathOf = (name: string): string => join(directory, name);
   /**
-   * Where it is: one that could not be replaced, and for which there was no way back, stays aside.
+   * Where an export is: one that could not be replaced, and for which there was no way back, stays
+   * aside.
    */
   const placeOf = async (name: string): Promise<string> => {
     const isAside = findAside(await namesIn(directory)).includes(name);
@@ -145,7 +142,7 @@ export function createExportStore(directory: string): ExportStore {
     },
     remove: async (name) => {
       await check(name);
-      // Under its own name it is whole or gone, also for those who are killed half way.
+      // Under its own name it is whole or gone, even if this is killed half way.
       await rm(pathOf(name + REPLACED), { recursive: true, force: true });
       await rm(pathOf(name + UNFINISHED), { recursive: true, force: true });
       await rename(pathOf(name), pathOf(name + UNFINISHED)).catch((error: unknown) => {
@@ -191,8 +188,8 @@ function unfinished(path: string, finalPath: string): UnfinishedExport {
 }
 
 /**
- * At each moment either the earlier export or the new one is there whole, under its own name or as
- * what `sweep` gives it back from.
+ * Replaces an export. At each moment either the earlier or the new one is there whole, under its
+ * own name or as what `sweep` gives it back from.
  */
 async function takePlace(path: string, finalPath: string): Promise<void> {
   const old = finalPath + REPLACED;
@@ -203,7 +200,7 @@ async function takePlace(path: string, finalPath: string): Promise<void> {
   try {
     await rename(path, finalPath);
   } catch (error) {
-    // On a full disk there may be no way back either: then it is found where it is.
+    // On a full disk there may be no way back either: then the earlier one is found where it is.
     await rename(old, finalPath).catch(() => undefined);
     throw error;
   }
@@ -298,7 +295,7 @@ async function readRecordFile(folder: PinnedFile, path: string): Promise<string>
   await using opened = file;
   if (opened.found.size > BigInt(MAX_RECORD_BYTES))
     throw new AppError('EXPORT_INVALID', `${shown} has more than ${MAX_RECORD_BYTES} bytes`);
-  // As long as it was when it was checked, however much is written to it by now.
+  // It is read as long as it was when it was checked, however much is written to it by now.
   const text = Buffer.alloc(Number(opened.found.size));
   const { bytesRead } = await opened.handle.read(text, 0, text.length, 0);
   return text.toString('utf8', 0, bytesRead);

@@ -2,9 +2,9 @@
 export type Ini = Readonly<Record<string, Readonly<Record<string, string>>>>;
 
 /**
- * As Python's configparser writes it: `key = value`, further lines of a value indented, a carriage
- * return ending a line as it does to Python. A `%` is kept as it is (Ganeti reads and writes these
- * files without interpolation). Pure.
+ * Writes what Python's configparser writes: `key = value`, further lines of a value indented, a
+ * carriage return ending a line as it does to Python. A `%` is kept as it is (Ganeti reads and
+ * writes these files without interpolation). Pure.
  */
 export function formatIni(ini: Ini): string {
   const sections = Object.entries(ini).map(([name, values]) => {
