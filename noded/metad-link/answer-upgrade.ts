@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream';
 
-/** From here on the connection is a stream. */
+/** Answers that from here on the connection is a stream. */
 export function acceptUpgrade(socket: Duplex): void {
   socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: tcp\r\nConnection: Upgrade\r\n\r\n');
 }

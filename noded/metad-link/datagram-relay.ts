@@ -17,14 +17,14 @@ const PATH = /^\/v1\/instances\/([^/]+)\/datagrams\/([a-z][a-z0-9-]{0,31})$/;
 const OPEN_TIMEOUT_MS = 10_000;
 /** metad ends the one that is idle longest to make room; here it may not be closed yet. */
 const MAX_FLOWS = 2 * MAX_DATAGRAM_FLOWS;
-/** Without a datagram of the guest; what the service says does not keep a flow. */
+/** Time without a datagram of the guest; what the service says does not keep a flow. */
 const IDLE_MS = 30_000;
 /**
  * Datagrams of the service for one of the guest's: DNS and NTP send one, and NTP's monitoring a
  * few. A service that sends more to a guest that asked once is dropped beyond it.
  */
 const ANSWERS_PER_DATAGRAM = 8;
-/** For a guest that asked often and heard nothing. */
+/** Answers that a guest may have coming which asked often and heard nothing. */
 const MAX_ANSWERS_OWED = 64;
 /** Bytes that wait for a reader; what comes then is dropped, as a network does. */
 const MAX_WAITING_BYTES = 64 * 1024;
@@ -41,7 +41,7 @@ export interface DatagramRelayOptions {
  */
 export class DatagramRelay {
   readonly #options: DatagramRelayOptions;
-  /** Until their streams are closed. */
+  /** Flows, which count until their streams are closed. */
   readonly #slots = new InstanceSlots(MAX_FLOWS);
 
   constructor(options: DatagramRelayOptions) {

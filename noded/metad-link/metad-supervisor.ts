@@ -43,8 +43,8 @@ export interface SupervisorOptions {
 }
 
 /**
- * For a new metad to answer. One that ends is noticed at once: only one that stands still reaches
- * this, or one on a machine that is emulated and busy, where a minute was too short. With
+ * Time for a new metad to answer. One that ends is noticed at once: only one that stands still
+ * reaches this, or one on a machine that is emulated and busy, where a minute was too short. With
  * `ADOPT_TIMEOUT_MS` it stays below the time that systemd gives noded to start.
  */
 const START_TIMEOUT_MS = 120_000;
@@ -52,8 +52,8 @@ const STOP_LIMITS = { askMs: 10_000, killMs: 10_000 };
 const POLL_MS = 100;
 const WATCH_MS = 500;
 /**
- * For a metad that lives to answer a new noded. What it holds cannot be had again, so it is given
- * as long as a new one.
+ * Time for a metad that lives to answer a new noded. What it holds cannot be had again, so it is
+ * given as long as a new one.
  */
 const ADOPT_TIMEOUT_MS = 120_000;
 const FIRST_BACKOFF_MS = 100;
@@ -103,7 +103,7 @@ export class MetadSupervisor {
     this.adopted = found !== undefined;
     this.#process = found ?? (await this.#launch());
     this.#watching = this.#watch();
-    // Not waited for: a hung metad would hold the end.
+    // Nothing waits for this: a hung metad would hold the end.
     this.#watchAnswers().catch((error: unknown) =>
       this.#options.logger.error('metad.watch-failed', { reason: messageOf(error) }),
     );
@@ -194,7 +194,8 @@ export class MetadSupervisor {
       child.on('error', (error) => (exit = error.message));
       child.on('exit', (code, signal) => (exit = `it ended with ${signal ?? `status ${code}`}`));
       const started = child.pid === undefined ? undefined : readProcessIdentity(child.pid);
-      // Before it is waited for: should this daemon be killed meanwhile, the next one finds it.
+      // It is noted before it is waited for: if this daemon is killed meanwhile, the next one finds
+      // it.
       if (started) recordMetad(this.#places(), started);
       return await this.#waitUntilReady(started, () => exit);
     } finally {

@@ -11,7 +11,7 @@ export interface SentFile {
   readonly handle: FileHandle;
   readonly offset: number;
   readonly sizeBytes: number;
-  /** With its quotes; without one there are no conditions. */
+  /** It has its quotes; a file without one knows no conditions. */
   readonly etag?: string;
 }
 

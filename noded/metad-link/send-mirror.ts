@@ -60,7 +60,7 @@ export async function sendMirrorAnswer(
   await pipeline(answer.body, bounded(MAX_FILE_BYTES), response);
 }
 
-/** For a mirror that does not say how long its answer is. */
+/** Cuts off the answer of a mirror that did not say how long it is. */
 function bounded(maxBytes: number): Transform {
   let bytes = 0;
   return new Transform({

@@ -24,7 +24,7 @@ export interface ServiceTarget {
 export type ServiceDestination =
   | { readonly host: string; readonly hostPort: number }
   /**
-   * Of a socket that only its owner and group may connect to: whoever connects can tell the service
+   * A socket that only its owner and group may connect to: whoever connects can tell the service
    * to be any instance.
    */
   | { readonly socketPath: string };
@@ -50,7 +50,7 @@ export interface ServiceRelayOptions {
 /** Answers metad's requests for exposed TCP services. */
 export class ServiceRelay {
   readonly #options: ServiceRelayOptions;
-  /** Until their connections are closed on both sides. */
+  /** Connections, which count until they are closed on both sides. */
   readonly #slots: InstanceSlots;
 
   constructor(options: ServiceRelayOptions) {
