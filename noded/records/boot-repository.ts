@@ -35,7 +35,7 @@ export interface BootContent {
 /** What instances boot by, for all nodes: validated objects, and never what is rendered of them. */
 export interface BootRepository {
   loadBootEnv(name: string): Promise<BootEnv | undefined>;
-  /** By name. */
+  /** All of them, in the order of their names. */
   listBootEnvs(): Promise<readonly BootEnv[]>;
   listTemplates(): Promise<readonly BootTemplate[]>;
   listParams(): Promise<readonly BootParam[]>;
@@ -74,7 +74,7 @@ export function createBootRepository(store: Store): BootRepository {
           ]);
           return;
         } catch (error) {
-          // Of the profiles alone: nothing else is expected to be as it was.
+          // Only profiles can conflict: nothing else is expected to be as it was.
           if (!(error instanceof StoreConflict)) throw error;
         }
       }

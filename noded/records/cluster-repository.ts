@@ -25,7 +25,8 @@ export interface ClusterRepository extends ProfileRepository, BootRepository, Ne
   load(): Promise<ClusterRecord>;
   update(change: (cluster: ClusterRecord) => ClusterRecord): Promise<ClusterRecord>;
   /**
-   * By OS name or OS+variant; what was never set has Ganeti's defaults: untrusted, shown, allowed.
+   * Settings by OS name or OS+variant; what was never set has Ganeti's defaults: untrusted, shown,
+   * allowed.
    */
   loadOs(name: string): Promise<OsSettings>;
   updateOs(name: string, change: (settings: OsSettings) => OsSettings): Promise<OsSettings>;

@@ -133,7 +133,7 @@ function claimsOfNic(nic: InstanceNic): readonly Claim[] {
   return [{ collection: MACS, id: nic.mac }, ...(address === undefined ? [] : [address])];
 }
 
-/** Of a card in a network. */
+/** The claim on the address of a card in a network. */
 function addressClaimOf({ networkName, ip }: InstanceNic): Claim | undefined {
   if (networkName === undefined || ip === null) return undefined;
   return { collection: NETWORK_IPS, id: `${networkName}/${ip}` };

@@ -62,8 +62,8 @@ export interface InstanceIndexDependencies {
 
 const ASK_AGAIN_MS = 500;
 /**
- * Who writes to the store without this program leaves nothing in the log. What such a change makes
- * of a list is told an hour later at the latest.
+ * Whoever writes to the store without this program leaves nothing in the log. What such a change
+ * makes of a list is told an hour later at the latest.
  */
 const READ_ALL_AGAIN_MS = 3_600_000;
 /** Records that changed: a few milliseconds of work. */
@@ -88,7 +88,7 @@ class FollowingIndex implements InstanceIndex {
   /** Ids that are to be read, or null: all. */
   #changed: Set<string> | null = null;
   #reading: Promise<void> | undefined;
-  /** Who waits for what was told until now to be read. */
+  /** Callers that wait until all that was told up to then is read. */
   #waiting: Pick<PromiseWithResolvers<void>, 'resolve' | 'reject'>[] = [];
   /** The last reading failed, and that was said. */
   #isFailing = false;
@@ -198,7 +198,7 @@ class FollowingIndex implements InstanceIndex {
   }
 }
 
-/** More different ones than lists of any cluster have; what is given up is made anew. */
+/** More different parts than lists of any cluster have; what is given up is made anew. */
 const MAX_SHARED = 10_000;
 
 /** What thousands of instances have in common is in memory once. */

@@ -31,7 +31,9 @@ export const INSTANCES = 'instances';
 const LAST_IP = 'last-channel-ip';
 /** Addresses that are tried before it is asked which of the next ones are taken. */
 const MAX_GUESSES = 8;
-/** So many: of a cluster that is all but full one of them is free. */
+/**
+ * Addresses that are then looked up: even in a cluster that is all but full one of them is free.
+ */
 const NEXT_ADDRESSES = 256;
 
 /** A record without what only the store can give: addresses of the channel. */
@@ -110,7 +112,7 @@ export function noInstance(name: string): AppError {
   });
 }
 
-/** Of the next addresses; of all only where none of these is free, since all of them take long. */
+/** Which of the next addresses are taken; of all where none of these is free: that takes long. */
 async function findTaken(store: Store, tried: string): Promise<ReadonlySet<string>> {
   const next = channelIpCandidates(tried).take(NEXT_ADDRESSES).toArray();
   const found = await store.getSome(IPS, next);
@@ -222,7 +224,7 @@ export function createInstanceRepository(
       if (node !== undefined && record.primaryNode !== node) return;
       const drops = [...(await claims.planRemoval(record)), ...(await also())];
       try {
-        // Of the record as it was read: one that is renamed meanwhile has another claim.
+        // The claims are those of the record as it was read: one renamed meanwhile has another.
         await store.commit([
           { collection: INSTANCES, id: uuid, expected: stored.revision, value: undefined },
           ...drops,

@@ -6,7 +6,7 @@ export interface Named {
 
 /** Changes that wait for a question at most: what was removed is not to be kept for ever. */
 const MAX_CHANGED = 1000;
-/** So few are put into their places one by one; a walk over all takes longer. */
+/** This few are put into their places one by one; a walk over all takes longer. */
 const FEW = 64;
 
 /**
@@ -71,12 +71,12 @@ export class NamedOrder<T extends Named> {
   }
 }
 
-/** As code units go: no language's order, so that all nodes have the same. */
+/** Compares code units: no language's order, so that all nodes have the same. */
 function byName(a: Named, b: Named): number {
   return a.name < b.name ? -1 : 1;
 }
 
-/** Where the first is whose name is not before this one. */
+/** The index of the first whose name is not before this one. */
 function placeOf(sorted: readonly Named[], name: string): number {
   let [from, to] = [0, sorted.length];
   while (from < to) {
@@ -95,7 +95,7 @@ function without<T extends Named>(
   const kept = [...sorted];
   for (const { uuid, name } of gone.values()) {
     let at = placeOf(kept, name);
-    // Of several that have a name for a moment.
+    // Several may have one name for a moment.
     while (kept[at] !== undefined && kept[at]?.uuid !== uuid) at += 1;
     kept.splice(at, 1);
   }

@@ -59,7 +59,7 @@ function addressesIn(network: string, { nics }: Pick<Naming, 'nics'>): ReadonlyS
   return new Set(own.flatMap(({ ip }) => ip ?? []));
 }
 
-/** Each once. */
+/** The networks that cards are in, each once. */
 export function networksOf(nics: readonly InstanceRecord['nics'][number][]): ReadonlySet<string> {
   return new Set(nics.flatMap(({ networkName }) => networkName ?? []));
 }

@@ -13,7 +13,7 @@ export const NETWORK_IPS = 'claim-network-ip';
 export interface TakenAddress {
   readonly network: string;
   readonly ip: string;
-  /** Of its instance. */
+  /** The UUID of its instance. */
   readonly uuid: string;
 }
 
@@ -21,7 +21,7 @@ export interface TakenAddress {
 export interface NetworkRepository {
   /** @throws AppError NOT_FOUND with the nearest name */
   loadNetwork(name: string): Promise<NetworkRecord>;
-  /** By name. */
+  /** All of them, in the order of their names. */
   listNetworks(): Promise<readonly NetworkRecord[]>;
   /** @throws AppError CONFLICT */
   createNetwork(network: NetworkRecord): Promise<void>;

@@ -16,7 +16,7 @@ const REMOVED = 'removed-nodes';
 
 const nodeRecord = z.object({
   name: z.string(),
-  /** Of the node's key, in base64; nodes that are clusters by themselves need none. */
+  /** The public half of its key, in base64; nodes that are clusters by themselves need none. */
   publicKey: z.string().optional(),
   drained: z.boolean().optional(),
   offline: z.boolean().optional(),
@@ -27,7 +27,7 @@ const removedNode = z.object({ name: z.string(), removedAtMs: z.number() });
 
 /** The nodes of the cluster, by name. */
 export interface NodeRegistry {
-  /** Of a node that is a cluster by itself; its name is its own business. */
+  /** Registers a node that is a cluster by itself; its name is its own business. */
   registerAlone(name: string): Promise<void>;
   /**
    * @throws AppError CONFLICT when the name belongs to another key, or the key to another name;
@@ -40,7 +40,7 @@ export interface NodeRegistry {
   flagsOf(name: string): Promise<NodeFlags>;
   /** @throws AppError NODE_NOT_FOUND */
   changeFlags(name: string, changes: NodeFlagChanges): Promise<NodeFlags>;
-  /** In base64; undefined when there is no such node. */
+  /** The key in base64; undefined when there is no such node. */
   publicKeyOf(name: string): Promise<string | undefined>;
   /** Its name is free then; its key is not taken again. */
   remove(name: string, nowMs: number): Promise<void>;
@@ -81,7 +81,7 @@ export function createNodeRegistry(store: Store, problems: RecordProblems): Node
       try {
         await store.commit([
           { collection: NODES, id: name, expected: 'absent', value: { name, publicKey } },
-          // Expected, and not written: another node may remove this one at the same time.
+          // This is expected and not written: another node may remove this one at the same time.
           { collection: REMOVED, id: idOfKey(publicKey), expected: 'absent', value: undefined },
         ]);
       } catch (error) {
@@ -130,8 +130,8 @@ export function createNodeRegistry(store: Store, problems: RecordProblems): Node
       const writes: Write[] = [{ collection: NODES, id: name, expected: 'any', value: undefined }];
       if (publicKey !== undefined) {
         const id = idOfKey(publicKey);
-        // That of the name begins anew with each node that has it; this is of the one that was
-        // found.
+        // The revision of a name begins anew with each node that has it; this one is of the key that
+        // was found.
         const expected = (await store.get(REMOVED, id))?.revision ?? 'absent';
         const value = { name, removedAtMs: nowMs };
         writes.push({ collection: REMOVED, id, expected, value });
@@ -164,7 +164,7 @@ function nodeNotFound(name: string): AppError {
   });
 }
 
-/** In hexadecimal: ids are shown and typed. */
+/** The key in hexadecimal: ids are shown and typed. */
 function idOfKey(publicKey: string): string {
   return Buffer.from(publicKey, 'base64').toString('hex');
 }

@@ -25,7 +25,7 @@ export type InstallOutcome = z.infer<typeof installOutcome>;
 const begunRemoval = z.object({ jobId: z.number(), beganAtMs: z.number() });
 export type BegunRemoval = z.infer<typeof begunRemoval>;
 
-/** Of a file. One that cannot be read stays where it is, and is told at each start. */
+/** What a file holds. One that cannot be read stays where it is, and is told at each start. */
 const written = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('job'), job: jobRecord }),
   z.object({ kind: z.literal('install'), uuid: z.uuid(), outcome: installOutcome }),
@@ -249,7 +249,7 @@ class KeptOutcomes implements Outcomes {
   }
 }
 
-/** Of an installation that was repeated meanwhile, the end is another one. Pure. */
+/** Gives an instance its end, unless it was installed anew meanwhile: that has its own. Pure. */
 function settle(
   instance: InstanceRecord,
   { installState, install, changes }: InstallOutcome,

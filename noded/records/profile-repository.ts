@@ -9,7 +9,7 @@ export const PROFILES = 'profiles';
 /** Sets of OS parameters that instances name; those of the whole cluster. */
 export interface ProfileRepository {
   loadProfile(name: string): Promise<ProfileRecord | undefined>;
-  /** By name. */
+  /** All of them, in the order of their names. */
   listProfiles(): Promise<readonly ProfileRecord[]>;
   /**
    * Re-reads, changes and writes until nobody came between; makes the profile where there is none.

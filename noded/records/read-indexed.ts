@@ -32,7 +32,7 @@ export async function* readIndexed(
   }
 }
 
-/** Undefined for one that is gone, or cannot be read. @throws AppError STORE_UNAVAILABLE */
+/** The instance; undefined if it is gone or cannot be read. @throws AppError STORE_UNAVAILABLE */
 export async function readOne(
   { index, instances }: IndexedRecords,
   uuid: string,
