@@ -5,8 +5,8 @@ import { createRedis } from '#shared/store/redis-connection.ts';
 import type { RedisServer } from '#shared/store/store-url.ts';
 
 /**
- * As long as the store's own: a server whose host lost its power says nothing, and the kernel sends
- * for a quarter of an hour what nobody confirms.
+ * It is as long as the store's own: a server whose host lost its power says nothing, and the kernel
+ * sends for a quarter of an hour what nobody confirms.
  */
 const SEND_TIMEOUT_MS = 10_000;
 

@@ -203,7 +203,7 @@ class MailboxLink implements PeerLink {
     this.onStream(accepted.stream, accepted.from);
   }
 
-  /** Each costs a question to the store and some arithmetic: a burst of them waits its turn. */
+  /** Each hello costs a question to the store and some arithmetic: a burst waits its turn. */
   #takeHello(id: string, bytes: Buffer): void {
     const nameEnd = 1 + (bytes[0] ?? 0);
     const from = bytes.subarray(1, nameEnd).toString();
@@ -251,7 +251,7 @@ class MailboxLink implements PeerLink {
     const theirKey = decodeKey(publicKey);
     if (theirKey === undefined) return undefined;
     const shared = nacl.box.before(theirKey, this.#options.key.secretKey);
-    // Of nodes that came and went.
+    // So many are there only where nodes came and went.
     if (this.#shared.size >= MAX_SHARED_KEYS) this.#shared.clear();
     this.#shared.set(publicKey, shared);
     return shared;
@@ -279,7 +279,7 @@ class MailboxLink implements PeerLink {
         throw new UnreachableNode(node, { isThere: false });
     };
     const stream = new PeerStream({ key, side, pool: this.#pool, send, onClosed });
-    // Who uses it hears of it too; before that, and after, nobody needs to.
+    // Whoever uses the stream hears of an error too; before that, and after, nobody needs to.
     stream.on('error', () => undefined);
     return stream;
   }
@@ -296,8 +296,8 @@ class MailboxLink implements PeerLink {
     if (this.#mailbox === undefined || (await this.#mailbox.countOwners()) < 2) return;
     const twin = await this.open(nodeName).catch(() => undefined);
     if (twin === undefined) {
-      // Not refused: mostly it is what is left of this node's connection after a loss of power, and
-      // guests are not to wait until Redis sees that.
+      // This is not refused: mostly it is what is left of this node's connection after a loss of
+      // power, and guests are not to wait until Redis sees that.
       if ((await this.#mailbox.countOwners()) > 1)
         logger.error('peers.silent-twin', {
           message: `somebody else takes the messages for node '${nodeName}', and does not answer`,

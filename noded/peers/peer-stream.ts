@@ -136,7 +136,7 @@ export class PeerStream extends Duplex {
       writing.bytes = writing.bytes.subarray(bytes.length);
       sent = this.#send(FrameType.data, bytes);
     }
-    // For one that is gone, it goes nowhere.
+    // To a peer that is gone nothing is sent.
     if (writing.bytes.length > 0 && !this.#isPeerGone) return;
     this.#writing = null;
     void sent.then(() => writing.done());
