@@ -14,7 +14,7 @@ export async function examineAppliances(
     const named = await list();
     return await Promise.all([...named].map(([name, users]) => examineOne(files, name, users)));
   } catch (error) {
-    // Who names which stands in the store, which has a line of its own.
+    // The store says which are named and by whom, and has a line of its own.
     if (!isAppError(error)) throw error;
     return [describe('error', error.message, error.hint)];
   }

@@ -15,7 +15,7 @@ export interface DiskFacts {
     InstanceRecord,
     'name' | 'diskTemplate' | 'disks' | 'snapshots'
   >[];
-  /** Of the file system of their disks. */
+  /** Size of the file system of their disks. */
   readonly totalBytes: number;
   /** UUIDs that folders are named after, and volumes as GROUP/NAME, of which there is no record. */
   readonly ofNobody: readonly string[];
@@ -95,7 +95,7 @@ export function examineDisks({
   ];
 }
 
-/** Where guests that were stopped at a write have their disks. */
+/** Says in words where guests that were stopped at a write have their disks. */
 function placesOf(halted: readonly string[], instances: DiskFacts['instances']): string {
   const all = halted.map((name) => instances.find((one) => one.name === name)?.disks ?? []);
   const pools = poolsOf(all.flat());

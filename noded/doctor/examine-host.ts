@@ -44,9 +44,9 @@ const neededCommands = {
 /** What only networks need that a node makes itself. */
 const networkCommands = { dnsmasq: 'dnsmasq-base' } as const;
 
-/** Of the records that were set aside; the log has them all. */
+/** How many of the records that were set aside are named; the log has them all. */
 const MAX_NAMED_RECORDS = 5;
-/** Of a file system that an installation writes to: without it, none works. */
+/** What a file system needs that an installation writes to: with less, none works. */
 const NEEDED_FREE_BYTES = 256 * MIB;
 
 /** What `ip -j route get` prints. */

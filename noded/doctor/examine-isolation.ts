@@ -67,7 +67,7 @@ function checkPtrace(setting: string | undefined): DoctorFinding {
   };
 }
 
-/** Where they are off, a local user may give a file of root's another name, or lead root to one. */
+/** Without them, a local user may give a file of root's another name, or lead root to one. */
 function checkLinks(read: (path: string) => string | undefined): DoctorFinding {
   const check = 'links';
   const settings = ['protected_hardlinks', 'protected_symlinks'];

@@ -1,7 +1,7 @@
 import type { DoctorFinding } from '#shared/contract/api.ts';
 import type { NatReport } from '../networks/nat-networks.ts';
 
-/** For how long it is worth a warning that somebody took something away. */
+/** How long it is worth a warning that somebody took something away. */
 const RECENT_MS = 60 * 60_000;
 
 /** Networks that this node makes itself. Pure. */

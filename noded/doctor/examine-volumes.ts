@@ -5,7 +5,7 @@ import { FULL_SHARE, roomHint, type ThinPool } from '../disks/volumes/thin-pools
 import { toGib } from './in-gib.ts';
 import type { VolumeFacts } from './volume-facts.ts';
 
-/** Of a thin pool, or a ZFS dataset: time to do something. */
+/** The used share of a thin pool, or a ZFS dataset, from which on something is to be done. */
 export const NEARLY_FULL = 0.8;
 
 export interface KnownVolumes extends VolumeFacts {
@@ -42,7 +42,7 @@ function examineAbsent(
   }));
 }
 
-/** Only disks of the template `plain` need one. */
+/** Examines the volume groups: only disks of the template `plain` need one. */
 function examineGroups({ groups, pools, vgName, problem }: KnownVolumes): DoctorFinding {
   const check = 'volume-group';
   if (problem !== null)
@@ -59,7 +59,7 @@ function examineGroups({ groups, pools, vgName, problem }: KnownVolumes): Doctor
   return examinePlace({ groups, pools }, vgName, told, there);
 }
 
-/** Where new disks are made. */
+/** Examines the place where new disks are made. */
 function examinePlace(
   { groups, pools }: Pick<VolumeFacts, 'groups' | 'pools'>,
   vgName: string,

@@ -64,7 +64,7 @@ function examineAbsent(
   }));
 }
 
-/** Of those that new disks are made in, or disks are in: volumes take no room beforehand. */
+/** Examines the groups that have disks, or get new ones: volumes take no room beforehand. */
 function examineRoom({ groups, own, zfsPool }: KnownZfs): readonly DoctorFinding[] {
   return (groups ?? []).flatMap((group) => {
     const inIt = own.filter((one) => one.group === group.name);

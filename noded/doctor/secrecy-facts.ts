@@ -15,11 +15,11 @@ export interface SecrecyFacts {
   readonly swappable: readonly string[];
   /** kernel.core_pattern. */
   readonly corePattern: string;
-  /** Of the daemons those of which a core could be made, by name. */
+  /** Names of the daemons of which a core could be made. */
   readonly dumpable: readonly string[];
 }
 
-/** Of this daemon and of metad, where it runs. */
+/** Collects facts of this daemon and of metad, where it runs. */
 export function collectSecrecyFacts(metadPid: number | null): SecrecyFacts {
   const daemons = new Map([['gnt-noded', process.pid]]);
   if (metadPid !== null) daemons.set('gnt-metad', metadPid);
@@ -34,7 +34,8 @@ export function collectSecrecyFacts(metadPid: number | null): SecrecyFacts {
 }
 
 /**
- * By its limit: at one byte the kernel makes neither a file nor a program's core, at none no file.
+ * Its limit tells: at one byte the kernel makes neither a file nor a program's core, at none no
+ * file.
  */
 function leavesCore(pid: number): boolean {
   const limit = /^Max core file size +(\S+)/m.exec(readText(`/proc/${pid}/limits`))?.[1];
@@ -73,12 +74,12 @@ function isSafe(name: string): boolean {
   const found = statSync(name, { throwIfNoEntry: false });
   if (found === undefined) return false;
   const device = found.isBlockDevice() ? found.rdev : found.dev;
-  // As makedev(3) packs them.
+  // The two are packed as makedev(3) does it.
   const [major, minor] = [(device >> 8) & 0xfff, (device & 0xff) | ((device >> 12) & 0xfff00)];
   return isSafeDevice(`/sys/dev/block/${major}:${minor}`);
 }
 
-/** Encrypted itself (dm-crypt), or by all that is below it; or memory that is written nowhere. */
+/** It is encrypted (dm-crypt), or all below it is; or it is memory that is written nowhere. */
 function isSafeDevice(path: string): boolean {
   if (!existsSync(path)) return false;
   if (readText(join(path, 'dm/uuid')).startsWith('CRYPT-')) return true;

@@ -6,7 +6,7 @@ import type { VolumeErrors, VolumeGroup, VolumeSystem } from '../disks/volumes/v
 
 /** What doctor is told of LVM, or of ZFS. */
 export interface VolumeFacts {
-  /** Null: it is not installed, or does not answer. */
+  /** Null when it is not installed, or does not answer. */
   readonly groups: readonly VolumeGroup[] | null;
   readonly own: readonly OwnVolume[];
   readonly pools: readonly ThinPool[];
@@ -44,7 +44,7 @@ export async function lookAtVolumes(
     };
   } catch (error) {
     if (!isAppError(error)) throw error;
-    // That there is none is of no concern where nobody wants it.
+    // It may be missing where nobody wants it.
     const isMissing = error.code === 'HOST_PREREQUISITE';
     return { groups: null, own: [], pools: [], problem: isMissing ? null : error };
   }
