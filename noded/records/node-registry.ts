@@ -130,8 +130,8 @@ export function createNodeRegistry(store: Store, problems: RecordProblems): Node
       const writes: Write[] = [{ collection: NODES, id: name, expected: 'any', value: undefined }];
       if (publicKey !== undefined) {
         const id = idOfKey(publicKey);
-        // The revision of a name begins anew with each node that has it; this one is of the key that
-        // was found.
+        // The revision of a name begins anew with each node that has it; this is of the
+        // key that was found.
         const expected = (await store.get(REMOVED, id))?.revision ?? 'absent';
         const value = { name, removedAtMs: nowMs };
         writes.push({ collection: REMOVED, id, expected, value });
