@@ -16,7 +16,7 @@ import { readIndexed, type IndexedRecords } from './records/read-indexed.ts';
 /** Ganeti's watcher tries as often, and counts for as long. */
 const MAX_TRIES = 5;
 const RESTARTS_WITHIN_MS = 8 * 3600 * 1000;
-/** Between two tries, and before a machine that crashed is started again. */
+/** Time between two tries, and before a machine that crashed is started again. */
 const PAUSE_MS = 10_000;
 
 export interface AutostartDependencies extends IndexedRecords {
@@ -28,13 +28,13 @@ export interface AutostartDependencies extends IndexedRecords {
   readonly jobs: Pick<JobService, 'submit' | 'watch'>;
   /** Holds the id of the boot in which instances were started last. */
   readonly bootFile: string;
-  /** Of this boot. */
+  /** The id of this boot. */
   readonly bootId: string;
   /** How many are started at the same time. */
   readonly maxStarts: number;
   readonly logger: Logger;
   readonly clock: Clock;
-  /** For tests. */
+  /** Only tests give it. */
   readonly sleep?: (ms: number, signal: AbortSignal) => Promise<unknown>;
 }
 
@@ -42,7 +42,7 @@ export interface AutostartDependencies extends IndexedRecords {
 export interface Autostart extends AsyncDisposable {
   /** All that was to be started was tried once, or more often. */
   readonly settled: Promise<void>;
-  /** To be told of each end of a machine in a normal run. */
+  /** Has to be called at each end of a machine in a normal run. */
   machineEnded(uuid: string, exit: Pick<MachineExit, 'reason'>): void;
 }
 
@@ -51,7 +51,7 @@ export function startAutostart(dependencies: AutostartDependencies): Autostart {
   return {
     settled: starter.startAll(),
     machineEnded: (uuid, { reason }) => {
-      // Who powered it off, within or without, meant it.
+      // Whoever powered it off, from within or without, meant it.
       if (reason !== 'guest-shutdown' && reason !== 'host-request') starter.restart(uuid);
     },
     [Symbol.asyncDispose]: () => starter.stop(),
@@ -101,7 +101,7 @@ class Starter {
     const { bootFile, bootId, maxStarts, logger } = this.#dependencies;
     const former = await readBoot(bootFile);
     const isNewBoot = former !== bootId;
-    // Without a file nobody knows: what an operator saw end is not started by an upgrade.
+    // Without a file nobody knows the boot: an upgrade does not start what an operator saw end.
     const reason = isNewBoot && former !== undefined ? 'boot' : 'ended';
     await this.#untilOnline();
     const groups = planStarts(await this.#listDown(), reason);
@@ -127,7 +127,7 @@ class Starter {
    */
   async #untilOnline(): Promise<void> {
     const { isOffline, logger } = this.#dependencies;
-    // While the store is away nobody knows: the job, or the list, says so.
+    // While the store is away nobody knows the mark: the job, or the list, says so.
     for (let waits = 0; await isOffline().catch(() => false); waits += 1) {
       if (waits === 0) logger.warn('autostart.waits-for-mark');
       await this.#sleep(PAUSE_MS);
@@ -181,7 +181,7 @@ class Starter {
     if (this.#busy.has(uuid)) return true;
     this.#busy.add(uuid);
     try {
-      // As it is now: somebody may have stopped it, started it, or removed it.
+      // It is read anew: somebody may have stopped it, started it, or removed it.
       const instance = await instances.findByUuid(uuid);
       if (instance === undefined || !isWantedUp(instance) || isRunning(uuid)) return true;
       const secrets = awaitedSecrets(instance);

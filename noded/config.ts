@@ -38,7 +38,7 @@ export interface NodedConfig {
   readonly maxStarts: number;
   /** Memory of the node that installations leave alone. */
   readonly installReserveMiB: number;
-  /** From power-on of an appliance to its agent's first word. */
+  /** Time from power-on of an appliance to its agent's first word. */
   readonly applianceBootTimeoutMs: number;
   /** How long this node may be silent before others take its instances with shared disks. */
   readonly sharedLeaseMs: number;
@@ -49,7 +49,7 @@ export interface NodedConfig {
   readonly rapi: RapiSettings | null;
 }
 
-/** On one processor too: an installation from a medium may wait for a person for hours. */
+/** One processor has so many, too: an installation from a medium may wait hours for a person. */
 const MIN_DEFAULT_INSTALLS = 2;
 
 /** @throws AppError USAGE naming the option */

@@ -19,7 +19,7 @@ export async function listNobodys(
   { records, host, guests }: LeftoverSources,
   own: VolumeFacts['own'],
 ): Promise<readonly string[]> {
-  // In this order: an instance is recorded before its disks are made, and forgotten after them.
+  // Disks are listed first: an instance is recorded before its disks are made, and forgotten after.
   const folders = await host.disks.list();
   // The store itself, not what is in memory: a store that lost records told nobody. Those that
   // cannot be read are among them.
@@ -53,7 +53,7 @@ export async function listAbandoned(parts: LeftoverSources): Promise<readonly st
     (await host.disks.listCopies()).filter((uuid) => !host.moving.isArriving(uuid));
   const found = new Map<string, string>();
   for (const uuid of await list()) found.set(uuid, await tellOwner(uuid, records));
-  // Looked at twice: one of them may have been at its end, or a trial of what the file system can.
+  // They are listed twice: one may have been at its end, or a trial of what the file system can.
   const still = found.size === 0 ? [] : await list();
   return still.flatMap((uuid) => {
     const owner = found.get(uuid);

@@ -90,7 +90,8 @@ function observeNode(sources: NodeMetricsSources, registers: Registry[]): void {
     async collect() {
       this.reset();
       try {
-        // Added up before: a gauge takes longer for one of tens of thousands than to count it does.
+        // States are counted first: of tens of thousands, a gauge takes longer for each than that
+        // does.
         const counts = Map.groupBy(await sources.instanceStates(), (status) => status);
         for (const [status, all] of counts) this.set({ status }, all.length);
       } catch {

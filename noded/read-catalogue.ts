@@ -66,7 +66,9 @@ function parse(document: string): { parsed: unknown } | { problem: string } {
   }
 }
 
-/** As an operator writes it: the words of the command's options, sizes with a unit. */
+/**
+ * Reads an entry as an operator writes it: in words of the command's options, sizes with a unit.
+ */
 function entryOf(given: Fields): Fields {
   const { min_disk: minDisk, cloud_init: cloudInit, ...entry } = given;
   return {
@@ -76,7 +78,7 @@ function entryOf(given: Fields): Fields {
   };
 }
 
-/** In bytes; what is no size stays as it is, and is refused by the daemon. */
+/** The size in bytes; what is no size stays as it is, and is refused by the daemon. */
 function sizeOf(given: unknown): unknown {
   const match = /^(\d{1,7})\s*([MGT])i?B?$/i.exec(wordOf(given));
   if (match === null) return given;

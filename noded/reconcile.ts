@@ -18,11 +18,11 @@ export interface ReconcileDependencies {
 
 const LOOK_INTERVAL_MS = 10_000;
 /**
- * For so long after the store was away it is looked at each time: a write that was given up may
- * arrive late, in a connection that the server reads last.
+ * How long after the store was away it is looked at each time: a write that was given up may arrive
+ * late, in a connection that the server reads last.
  */
 const LATE_WRITES_MS = 60_000;
-/** And now and then, whatever it was. */
+/** It is looked at so often, too, even if it never was away. */
 const USUAL_INTERVAL_MS = 10 * 60_000;
 
 const NOBODYS = 'the store was away when it was asked for, and it was refused';

@@ -70,7 +70,7 @@ export async function recover(dependencies: RecoverDependencies): Promise<readon
   for (const view of views) keeper.continueRevisions(view.revision);
   for (const survivor of await dependencies.hypervisor.adopt()) {
     const { machine, meta } = survivor;
-    // Of a machine whose own description is gone, metad still knows this.
+    // Where a machine's own description is gone, metad still knows this of it.
     const view = views.find(({ uuid }) => uuid === machine.uuid);
     const kind = meta['kind'] ?? (view?.mode === 'install' ? 'appliance' : 'run');
     const device = meta['device'] || view?.device || null;
@@ -165,7 +165,7 @@ async function settleDisks(dependencies: RecoverDependencies): Promise<void> {
   await returnDepartures(dependencies).catch((error: unknown) => {
     logger.error('departures.not-listed', { err: error });
   });
-  // Of another node's instance they arrived, and did not become this node's.
+  // Disks of another node's instance arrived, and did not become this node's.
   const isThere = (uuid: string) => isOwnForGood(uuid, dependencies);
   const copies = await disks.listCopies().catch((error: unknown) => {
     logger.error('copies.not-listed', { err: error });

@@ -159,7 +159,7 @@ export async function startGuests(
   });
   isRecovered = true;
   promisedTrees.keepOnly(keeper.list().map(({ machine }) => machine.uuid));
-  // Not before: what guests said while no daemon was there is told again, to who follows them.
+  // This comes after recovery: what guests said meanwhile is told again, to whoever follows them.
   const eventsEnd = new AbortController();
   const following = followGuests(metad.events({ signal: eventsEnd.signal }), guestEvents, logger);
   lifecycles.hear();

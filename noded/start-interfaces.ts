@@ -121,7 +121,7 @@ function serveCluster(
       const pid = guests.keeper.get(instance.uuid)?.machine.pid;
       return {
         memoryMiB: pid === undefined ? 0 : residentMiB(pid),
-        // Of one that cannot be looked at, all may still be taken.
+        // An instance whose disks cannot be looked at may still take all of them.
         diskBytes: await host.disks.ownBytes(instance).catch(() => 0),
       };
     },
@@ -325,7 +325,7 @@ async function examineZvols(
   return { ...(await lookAtVolumes(host.zfs, zfsPool, here)), zfsPool };
 }
 
-/** There is something, or somebody wants it to be. */
+/** Whether there are volumes, or somebody wants them. */
 function isOfConcern({ groups, problem }: VolumeFacts, place: string | undefined): boolean {
   return place !== undefined || problem !== null || (groups ?? []).length > 0;
 }

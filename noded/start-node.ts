@@ -55,7 +55,7 @@ export async function startNode(
   const ofImages = [join(imageCacheDir, INDEX_NAME), cataloguesFile];
   await removeHalves([nodeKeyFile, bootFile, ...ofCluster, ...ofImages]);
   const children = createKeptChildren({ dir: paths.childrenDir, logger, clock });
-  // Before anything looks at what they were writing, or calls it failed.
+  // They end before anything looks at what they were writing, or calls it failed.
   await children.endPredecessors();
   await using undo = new AsyncDisposableStack();
   const records = undo.use(await startRecords(config, clock, logger));
@@ -173,7 +173,7 @@ export async function startNode(
   };
 }
 
-/** Beside what comes next: other nodes may take their time to answer. */
+/** Ends moves beside what comes next: other nodes may take their time to answer. */
 function endMovesOf(
   interrupted: NodeGuests['interrupted'],
   { owns, instances, peers }: NodeRecords,

@@ -42,8 +42,8 @@ export interface NodeRecords extends AsyncDisposable {
   readonly problems: RecordProblems;
   readonly clusters: ClusterRepository;
   /**
-   * For jobs, which were accepted: they wait for a store that is away, until the waits are ended.
-   * Everybody else is told at once.
+   * Records for jobs, which were accepted: they wait for a store that is away, until the waits are
+   * ended. Everybody else is told at once.
    */
   readonly patient: {
     readonly clusters: ClusterRepository;
@@ -51,7 +51,7 @@ export interface NodeRecords extends AsyncDisposable {
     readonly nodes: NodeRegistry;
   };
   readonly outcomes: Outcomes;
-  /** To be called before jobs are stopped. */
+  /** Has to be called before jobs are stopped. */
   readonly endWaits: () => void;
   /** When the store did not answer last, on the monotonic clock; null where it always did. */
   readonly lastAwayAtMs: () => number | null;
