@@ -69,7 +69,7 @@ export function decodeValue(collection: string, id: string, json: string): unkno
   }
 }
 
-/** For a list: what `decode` throws becomes the record's problem. */
+/** Decodes a record of a list: what `decode` throws becomes its problem. */
 export function decodeListed(
   key: Pick<StoredRecord, 'id' | 'revision'>,
   decode: () => unknown,

@@ -22,9 +22,9 @@ export type Judgement = 'current' | 'replayed' | 'unsure';
 export interface HighWater {
   /** What a reader holds against the judgement: taken before it asks the store. */
   readonly version: number;
-  /** For a record that is written now: newer than all that was seen, of any record. */
+  /** The stamp of a record that is written now: newer than all that were seen, of any record. */
   nextStamp(): number;
-  /** For writers whose clock is behind. */
+  /** Makes later stamps newer than this one, where the writer's clock is behind. */
   raiseStamps(newest: number): void;
   /** @param asked the version before the store was asked */
   judge(record: MarkedRecord, asked: number): Judgement;
@@ -54,7 +54,7 @@ interface Mark {
   readonly raisedAt: number;
 }
 
-/** More than go away while one question is under way. */
+/** More records than go away while one question is under way. */
 const MAX_REMEMBERED_GONE = 10_000;
 
 const SCHEMA = `
@@ -69,7 +69,8 @@ const SCHEMA = `
   ) STRICT, WITHOUT ROWID`;
 
 /**
- * In memory, and in a file beside the store's key; only what is gone is in the file alone.
+ * Opens marks that are in memory, and in a file beside the store's key; only those of what is gone
+ * are in the file alone.
  * @throws AppError FILE_UNREADABLE
  */
 export function openHighWater(options: HighWaterOptions): HighWater {
@@ -98,7 +99,7 @@ class FileHighWater implements HighWater {
   readonly #upsert: StatementSync;
   readonly #selectGone: StatementSync;
   readonly #marks = new Map<string, Map<string, Mark>>();
-  /** Of what went away while a reader may still have been asking, by collection and id. */
+  /** Versions at which records went away that a reader may have asked for, by collection and id. */
   readonly #goneAt = new Map<string, number>();
   #version = 0;
   #highest: number;

@@ -13,14 +13,14 @@ import { CLUSTER_KEY_BYTES } from './sealed-store.ts';
  * minutes, so it is not to be kept.
  */
 export interface JoinToken {
-  /** Where the sealed key is, in hexadecimal. */
+  /** The name under which the store has the sealed key, in hexadecimal. */
   readonly id: string;
   readonly secret: Uint8Array;
-  /** By the store's clock, the only one that all see: milliseconds since the epoch. */
+  /** Milliseconds since the epoch by the store's clock, the only one that all see. */
   readonly expiresAtMs: number;
   /** UUID. */
   readonly cluster: string;
-  /** May have a password. */
+  /** The store's URL, which may have a password. */
   readonly url: string;
 }
 

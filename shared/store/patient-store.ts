@@ -42,7 +42,7 @@ export function createPatientStore(store: Store, signal: AbortSignal): Store {
     get: (collection, id) => insist(() => store.get(collection, id)),
     getSome: (collection, ids) => insist(() => store.getSome(collection, ids)),
     list: (collection) => insist(() => store.list(collection)),
-    // From its beginning, where it broke off: what a reader has had comes again.
+    // A scan that broke off begins anew: what a reader has had comes again.
     scan: (collection) => insistSlices(() => store.scan(collection)),
     ids: (collection) => insist(() => store.ids(collection)),
     commit: (writes) =>
@@ -79,6 +79,6 @@ async function findWritten(
 
 function isSame(written: unknown, found: StoredRecord | undefined): boolean {
   if (written === undefined || found === undefined) return written === undefined && !found;
-  // As it comes back: JSON has no `undefined`.
+  // It is compared as it comes back: JSON has no `undefined`.
   return isDeepStrictEqual(JSON.parse(JSON.stringify(written)), found.value);
 }

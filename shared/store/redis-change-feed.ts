@@ -11,7 +11,7 @@ const COUNT = 1000;
 const BLOCK_MS = 500;
 /** A server that says nothing for so long is another one by now. */
 const SILENCE_MS = 10_000;
-/** Before the first entry of a log. */
+/** The position before the first entry of a log. */
 export const EMPTY = '0-0';
 /** The feed is a round trip behind, or its connection is lost. */
 const TOLD_TIMEOUT_MS = 5000;
@@ -20,7 +20,7 @@ interface Log {
   readonly watchers: Set<OnChanges>;
   /** The last entry that was told; null before the first reading. */
   position: string | null;
-  /** Who waits for an entry to be told. */
+  /** Callers that wait until an entry is told. */
   readonly waiting: Set<{ readonly entry: string; readonly done: () => void }>;
 }
 
@@ -48,7 +48,7 @@ export class ChangeFeed {
     const log = this.#logs.get(key) ?? { watchers: new Set(), position: null, waiting: new Set() };
     this.#logs.set(key, log);
     log.watchers.add(onChanges);
-    // Who comes later begins like the first: with everything.
+    // A watcher that comes later begins like the first: it is told everything.
     log.position = null;
     this.#redis ??= this.#connect();
     return () => {
@@ -97,7 +97,7 @@ export class ChangeFeed {
     return redis;
   }
 
-  /** Until the connection is lost. */
+  /** Reads logs until the connection is lost. */
   async #follow(redis: Redis): Promise<void> {
     await this.#check(redis, true);
     while (!this.#isClosed) {
@@ -137,7 +137,7 @@ export class ChangeFeed {
       const isCut = entries.length === COUNT && !(await isThere(redis, key, from));
       const log = this.#logs.get(key);
       const last = entries.at(-1);
-      // Who came meanwhile is told everything.
+      // A watcher that came meanwhile is told everything.
       if (log === undefined || last === undefined || log.position === null) continue;
       if (isCut) {
         log.position = null;

@@ -4,7 +4,7 @@ import { type RedisServer, socketPathOf } from './store-url.ts';
 const CONNECT_TIMEOUT_MS = 5000;
 const MAX_RETRY_DELAY_MS = 500;
 
-/** Until one that was given up begins anew. */
+/** Time until a connection that was given up begins anew. */
 const REVIVE_MS = 100;
 
 type Options = Pick<
@@ -29,7 +29,7 @@ export function createRedis(server: RedisServer, options: Options): Redis {
     // What the client is called is nothing that a server has to let everybody set.
     disableClientInfo: true,
     retryStrategy: (attempt: number) => Math.min(attempt * 100, MAX_RETRY_DELAY_MS),
-    // Of a script, it is in the middle of the message.
+    // In the error of a script, the word is in the middle of the message.
     reconnectOnError: (error: Error) => /\bREADONLY\b/.test(error.message),
     ...options,
   } satisfies RedisOptions;
@@ -47,7 +47,7 @@ export function createRedis(server: RedisServer, options: Options): Redis {
     sentinels: server.sentinels.map(({ host, port }) => ({ host, port })),
     name: server.name,
     ...login,
-    // Without it a client goes on writing to a deposed master for seconds.
+    // Without this a client goes on writing to a deposed master for seconds.
     failoverDetector: true,
   });
 }

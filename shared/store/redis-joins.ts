@@ -10,7 +10,7 @@ export interface Joins extends AsyncDisposable {
   /** The store's clock: milliseconds since the epoch. */
   now(): Promise<number>;
   put(id: string, sealed: Uint8Array, lifetimeMs: number): Promise<void>;
-  /** Undefined where there is none: it was taken, or its time is over. */
+  /** The sealed key; undefined where there is none: it was taken, or its time is over. */
   look(id: string): Promise<Uint8Array | undefined>;
   /** @returns whether it was there: of all who take it, one is told so */
   take(id: string): Promise<boolean>;
@@ -20,7 +20,7 @@ const COMMAND_TIMEOUT_MS = 5000;
 const REPLICAS_TIMEOUT_MS = 2000;
 /** A key, its nonce and its tag take a hundred. */
 const MAX_SEALED_CHARACTERS = 1024;
-/** Of a name that no record has. */
+/** The key in Redis, whose name no record has. */
 const keyOf = (id: string): string => `{gnt}:join:${id}`;
 
 /** @throws AppError HOST_PREREQUISITE when the store does not answer */

@@ -19,9 +19,9 @@ export class Mastery {
   readonly #server: Watched;
   readonly #asked: Redis;
   #connection = 0;
-  /** Of the connection for which Sentinels were asked last: the replicas that it had since. */
+  /** The connection for which Sentinels were asked last, and the replicas that it had since. */
   #known: { readonly connection: number; copies: number } | undefined;
-  /** Of the questions to Sentinels, which are asked one after the other. */
+  /** The last question to Sentinels: they are asked one after the other. */
   #last: Promise<unknown> = Promise.resolve();
   /** The one that is not asked yet: whoever waits by then shares its answer. */
   #next: Promise<boolean> | undefined;
@@ -59,9 +59,10 @@ export class Mastery {
   }
 
   /**
-   * By most of the Sentinels that the URL names, none of which doubts it. One that is about to fail
-   * over counts before it is elected, too: others vote for it without a look of their own, and it
-   * chooses a replica by offsets that are seconds old, so that what another one has is lost.
+   * Whether most of the Sentinels that the URL names confirm it, and none of them doubts it. One
+   * that is about to fail over counts before it is elected, too: others vote for it without a look
+   * of their own, and it chooses a replica by offsets that are seconds old, so that what another
+   * one has is lost.
    */
   async #isConfirmed(): Promise<boolean> {
     const { sentinels, name } = this.#server;
@@ -93,7 +94,7 @@ interface Told {
   readonly others: number;
 }
 
-/** Undefined when it does not answer, or knows no such master. */
+/** What a Sentinel says; undefined when it does not answer, or knows no such master. */
 async function askSentinel(
   { host, port }: { readonly host: string; readonly port: number },
   name: string,

@@ -140,7 +140,7 @@ function findDelay(
 /** What may wait for a node in the streams between nodes is less, whatever the node does. */
 const WAITING_BYTES = 8 * MIB;
 
-/** Of subscribers: a limit at once, one for some seconds; 0 is none. */
+/** Subscribers have a limit at once, and one for some seconds; 0 is none. */
 function findOutputLimits(limits: string): readonly StoreRisk[] {
   const [, hard = 0, soft = 0] = (/pubsub (\d+) (\d+)/.exec(limits) ?? []).map(Number);
   const least = Math.min(...[hard, soft].filter((bytes) => bytes > 0));

@@ -32,7 +32,7 @@ export interface RedisStoreOptions {
   readonly logger: Logger;
 }
 
-/** Of keys and values in Redis. */
+/** The version of the layout of keys and values in Redis. */
 const LAYOUT = 1;
 /** A number is raised where it is lower. KEYS[1], ARGV[1]; answers what it is now. */
 const RAISE_SCRIPT = `
@@ -44,7 +44,7 @@ const SCAN_COUNT = 1000;
 /** Records of a slice: a few milliseconds of work for who opens and reads them. */
 const SLICE = 32;
 const COMMAND_TIMEOUT_MS = 10_000;
-/** For replicas to have a write; less than the above. One that lags so much is as good as none. */
+/** Time for replicas to have a write, less than the above: one that lags so much is none. */
 const REPLICAS_TIMEOUT_MS = 2000;
 /** Attempts to connect again, a tenth of a second and more apart, before a request fails. */
 const MAX_RECONNECTS = 3;
@@ -138,7 +138,7 @@ function decodeField(collection: string, id: string, text: string): ListedRecord
 
 function createStore(redis: Redis, writer: Redis, options: RedisStoreOptions): Store {
   const collectionKey = (collection: string): string => keyOf(options, `c:${collection}`);
-  /** Not a name of collections: these are looked for. */
+  /** The name is not one of a collection: those are looked for. */
   const logKey = (collection: string): string => keyOf(options, `l:${collection}`);
   const floorKey = (collection: string): string => keyOf(options, `f:${collection}`);
   const changes = new ChangeFeed(options.server, options.logger);
@@ -260,7 +260,7 @@ function createStore(redis: Redis, writer: Redis, options: RedisStoreOptions): S
       changes.close();
       for (const client of new Set([redis, writer])) {
         if (client.status !== 'end') await client.quit().catch(() => undefined);
-        // To Sentinels it has connections of its own.
+        // The client has connections of its own to Sentinels.
         client.disconnect();
       }
     },
@@ -274,7 +274,7 @@ function createStore(redis: Redis, writer: Redis, options: RedisStoreOptions): S
     const { replicas } = options.server;
     const words = [COMMIT_SCRIPT, keys.length, ...keys, LAYOUT, ...args] as const;
     if (replicas === undefined) return parseAnswer(await writer.eval(...words), encoded, options);
-    // Of one connection: the server counts for what that has written.
+    // All goes over one connection: the server counts replicas for what that has written.
     const asked = writer
       .pipeline()
       .eval(...words)

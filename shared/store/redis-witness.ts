@@ -10,7 +10,7 @@ const MAX_ASKED = 40;
 /** What a server says of its replication. */
 export interface Replication {
   readonly isMaster: boolean;
-  /** Of what it wrote until now. */
+  /** The offset of what it wrote until now. */
   readonly offset: number;
   /** What each replica said that it has. */
   readonly copies: readonly number[];
@@ -25,7 +25,7 @@ export class RedisWitness {
   readonly #redis: Redis;
   readonly #replicas: number;
   readonly #mastery: Pick<Mastery, 'isSure'> | undefined;
-  /** Of connections: another one may be to another server. */
+  /** The number of the connection: another one may be to another server. */
   #connection = 0;
   #asking: Promise<Replication> | undefined;
 

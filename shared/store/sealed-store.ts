@@ -79,8 +79,8 @@ export function createSealedStore(
     UNGUARDED.has(collection) ? undefined : highWater;
 
   /**
-   * Of what is read, notes what stays: a mark of what a failover takes back would refuse the record
-   * that is there then, on and on.
+   * Notes of what is read only what stays: a mark of what a failover takes back would refuse the
+   * record that is there then, on and on.
    */
   const takeNotes = (): ((note: () => void) => void) => {
     const outlasts = store.witness?.();

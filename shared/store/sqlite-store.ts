@@ -71,7 +71,7 @@ function configure(database: DatabaseSync, path: string): void {
   }
 }
 
-/** In pages of 4 KiB, as far as nobody made the file with others. */
+/** Pages, which have 4 KiB as far as nobody made the file with others. */
 const ROOM_PAGES = 512;
 /** The room is looked at now and then: most commits take a page or two. */
 const COMMITS_FOR_ROOM = 64;

@@ -7,7 +7,7 @@ import { CLUSTER_KEY_BYTES } from './sealed-store.ts';
 
 /** What makes a node one of a cluster with a common store. */
 export interface StoreChoice {
-  /** May have a password: shown by `describeStoreUrl` only. */
+  /** It may have a password: it is shown by `describeStoreUrl` only. */
   readonly url: string;
   /** UUID of the cluster: an emptied store is none that this node belongs to. */
   readonly cluster: string;
@@ -56,7 +56,7 @@ async function readIfThere(path: string): Promise<string | undefined> {
   }
 }
 
-/** For its owner only; never over one that is there. */
+/** Writes a file for its owner only, and never over one that is there. */
 async function writeNew(paths: RootPaths, path: string, text: string): Promise<void> {
   try {
     await makeDirectoryDurably(paths.stateDir, 0o755);

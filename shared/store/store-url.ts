@@ -3,7 +3,7 @@ import { AppError } from '../errors/app-error.ts';
 /** Where a Redis is: `redis://…`, `rediss://…`, `unix:/path`, or the sentinels that know. */
 export type RedisServer = (
   | ({
-      /** Of a unix socket without who logs in. */
+      /** The URL; that of a unix socket does not say who logs in. */
       readonly url: string;
     } & Login)
   | ({
@@ -16,7 +16,7 @@ export type RedisServer = (
 };
 
 interface Login {
-  /** Of the server's ACL; `default` without. */
+  /** A user of the server's ACL; `default` if it is not given. */
   readonly username?: string;
   readonly password?: string | undefined;
 }
@@ -68,7 +68,7 @@ function notStoreUrl(text: string): AppError {
 /** The URL as it may be shown and logged: without user and password. */
 export function describeStoreUrl(text: string): string {
   const shown = text.slice(0, MAX_URL_LENGTH);
-  // Up to the last @: a password that was not encoded may have one.
+  // All up to the last @ is hidden: a password that was not encoded may have one.
   const at = shown.lastIndexOf('@');
   const scheme = /^[a-z]*:?(?:\/\/)?/.exec(shown)?.[0] ?? '';
   return at === -1 ? shown : scheme + shown.slice(at + 1);

@@ -26,8 +26,8 @@ export interface Write {
   readonly expected: number | 'absent' | 'any';
   readonly value: unknown;
   /**
-   * Sealed in the value; grows over all writes of a collection. Engines that several nodes share
-   * refuse one that does not, of a writer that has not seen the record before it.
+   * It is sealed in the value and grows over all writes of a collection. Engines that several nodes
+   * share refuse one that does not grow, of a writer that has not seen the record before it.
    */
   readonly stamp?: number;
 }
@@ -67,7 +67,7 @@ export interface Store {
    * there all the while. For many records, which are not to keep everybody else waiting.
    */
   scan(collection: string): AsyncIterable<readonly ListedRecord[]>;
-  /** Of all records, in no order, without a look at them. */
+  /** The ids of all records, in no order, without a look at the records. */
   ids(collection: string): Promise<readonly string[]>;
   /**
    * All writes or none. On success the new revisions are in the order of the writes (0 for a
