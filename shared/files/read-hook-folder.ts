@@ -8,19 +8,19 @@ import { readBounded } from './read-bounded.ts';
 
 export interface HookFolderOptions {
   /**
-   * Not where the folder's owner is not trusted with what else there is: what it links to is no
+   * False where the folder's owner is not trusted with what else there is: what it links to is no
    * part of it.
    */
   readonly followLinks: boolean;
   /** A folder that is missing holds none. */
   readonly mayBeMissing: boolean;
-  /** Which names count; those of YAML without. */
+  /** Which names count; by default those of YAML. */
   readonly accepts?: (name: string) => boolean;
 }
 
-/** As `hookFile` has it. */
+/** The same limit as that of `hookFile`. */
 const MAX_DOCUMENT_BYTES = MIB;
-/** Of `readBounded`: something else, too large, a link. */
+/** Codes of `readBounded` for something else, a file that is too large, and a link. */
 const NO_DOCUMENT = new Set(['EINVAL', 'EFBIG', 'ELOOP']);
 
 /**
@@ -33,7 +33,7 @@ export async function readHookFolder(
 ): Promise<HookFile[]> {
   await using opened = await openHookFolder(folder, options);
   if (opened === null) return [];
-  // By what is open: the folder may be another one, or a link, a moment later.
+  // The path is of what is open: the folder may be another one, or a link, a moment later.
   const at = `/proc/self/fd/${opened.fd}`;
   const all = await readdir(at).catch((error: unknown) => {
     throw unreadable(folder, error);
@@ -45,7 +45,7 @@ export async function readHookFolder(
       `${folder} holds ${names.length} hook documents, ${MAX_HOOK_DOCUMENTS} are possible`,
     );
   }
-  // Awaited: the folder stays open until each of them is read.
+  // This is awaited, so that the folder stays open until each of them is read.
   return await Promise.all(
     names.map(async (name) => ({
       name,
@@ -54,7 +54,7 @@ export async function readHookFolder(
   );
 }
 
-/** Null where there is none; where links are not followed, what is no folder is none. */
+/** The folder; null where there is none. Without links, what is no folder is none. */
 export async function openHookFolder(
   folder: string,
   { followLinks, mayBeMissing }: HookFolderOptions,

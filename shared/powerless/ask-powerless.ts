@@ -4,9 +4,9 @@ import { run } from '../process/run.ts';
 import { planPowerless } from './plan-powerless.ts';
 
 export interface PowerlessOptions {
-  /** Of the range in which the program has its user. */
+  /** The first number of the range in which the program has its user. */
   readonly firstUid: number;
-  /** Of the program. */
+  /** Arguments of the program. */
   readonly args?: readonly string[];
   readonly signal?: AbortSignal | undefined;
 }

@@ -30,7 +30,7 @@ export const NOTE_IDENTITY = [
   'umask 077',
   'read -r stat <"/proc/$$/stat"; echo "$stat" >"$1"; shift',
 ] as const;
-/** Before a command that is to leave no core dump, which would hold its memory. */
+/** Stands before a command that is to leave no core dump, which would hold its memory. */
 export const WITHOUT_CORES = `prlimit --core=${NO_CORE_BYTES}:${NO_CORE_BYTES} --`;
 
 /**

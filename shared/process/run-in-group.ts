@@ -46,7 +46,7 @@ export interface GroupOptions {
   readonly signal?: AbortSignal | undefined;
   /** How long before that it asks them to end; not at all otherwise. */
   readonly graceMs?: number | undefined;
-  /** For how long after the end the rest of the log is waited for. */
+  /** How long after the end the rest of the log is waited for. */
   readonly drainMs: number;
   /** Other than in a process group of its own. */
   readonly launch?: LaunchProgram | undefined;
@@ -54,7 +54,7 @@ export interface GroupOptions {
 
 export interface ProgramEnd {
   readonly isSuccess: boolean;
-  /** Of a program that ended by itself. */
+  /** The exit status of a program that ended by itself. */
   readonly status: number | null;
   readonly signal: NodeJS.Signals | null;
   /** `exited with status 1`, `was killed by SIGKILL` */
@@ -66,7 +66,7 @@ export interface ProgramEnd {
 const MAX_LINE_LENGTH = 65_536;
 /** How many lines of the output a failure repeats. */
 const LAST_LINES = 10;
-/** Where every byte counts: the rest of a pipe, on a slow disk. */
+/** Time for the rest of a pipe, on a slow disk, where every byte counts. */
 const STDOUT_DRAIN_MS = 30_000;
 
 /**
@@ -121,7 +121,7 @@ const launchInGroup: LaunchProgram = (command, args, options) => {
   });
 };
 
-/** To be called at once; the error of a program that cannot be started is the promise's. */
+/** Has to be called at once; the promise has the error of a program that cannot be started. */
 export function exitOf(child: ChildProcess): LaunchedProgram['exit'] {
   // The event's arguments, as documented.
   const exit = once(child, 'exit') as Promise<[number | null, NodeJS.Signals | null]>;

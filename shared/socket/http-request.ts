@@ -69,7 +69,7 @@ export async function requestOverSocket(options: SocketRequest): Promise<Incomin
 export async function upgradeOverSocket(options: UpgradeRequest): Promise<Upgraded> {
   const { on } = options;
   const outgoing = request({
-    // In the place of an agent, whose connections know no half-close.
+    // This takes the place of an agent, whose connections know no half-close.
     createConnection: () =>
       typeof on === 'string' ? connect({ path: on, allowHalfOpen: true }) : on,
     ...commonOptions(options),
@@ -88,7 +88,7 @@ export async function upgradeOverSocket(options: UpgradeRequest): Promise<Upgrad
 
 type Common = Omit<UpgradeRequest, 'on'>;
 
-/** Else Node looks whether `host` is an address, by expressions that it compiles first. */
+/** Without it Node looks whether `host` is an address, by expressions that it compiles first. */
 const NO_TLS = { servername: '' } as const;
 
 function commonOptions({ method, path, idleTimeoutMs, signal }: Common): RequestOptions {
@@ -104,7 +104,7 @@ function answerOf<T>(
     outgoing.on('timeout', () => {
       outgoing.destroy(new Error(`no answer within ${idleTimeoutMs / 1000} s`));
     });
-    // Also after the head has come, when nobody is told any more but the reader of the body.
+    // Errors are heard after the head has come, too: then only the body's reader is told.
     outgoing.on('error', (error) => reject(signal?.aborted ? abortReason(signal) : error));
     send(resolve);
   });

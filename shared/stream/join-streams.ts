@@ -11,8 +11,8 @@ export function joinStreams(left: Duplex, right: Duplex): void {
   ] as const) {
     from.pipe(to);
     from.on('error', () => to.destroy());
-    // Closed before both of its directions had ended: the other side must neither wait for more nor
-    // go on sending.
+    // One that closes before both of its directions have ended: the other side must neither wait
+    // for more nor go on sending.
     from.on('close', () => {
       if (!from.readableEnded || !from.writableFinished) to.destroy();
     });

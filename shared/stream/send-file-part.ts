@@ -4,9 +4,9 @@ import { readsOfCache } from '../sys/read-cached.ts';
 import { KIB } from '../units/bytes.ts';
 
 /**
- * Of the one buffer of a transfer. While it is filled, the reader has what is in the socket: a
- * second one gained nothing, and a new one for each read would be memory that the engine collects
- * late and dearly.
+ * The size of the one buffer of a transfer. While it is filled, the reader has what is in the
+ * socket: a second one gained nothing, and a new one for each read would be memory that the engine
+ * collects late and dearly.
  */
 const READ_BYTES = 256 * KIB;
 
@@ -54,7 +54,7 @@ export function sendFilePart(
       if (error || at > last) return finish(error);
       const length = Math.min(buffer.length, last + 1 - at);
       const bytesRead = readCached(at, length);
-      // In a turn of its own: a reader that is fast would have all turns of the others otherwise.
+      // The next read has a turn of its own: a fast reader would take all turns of the others.
       if (bytesRead > 0) return void setImmediate(onRead, null, bytesRead);
       isReading = true;
       read(fd, buffer, 0, length, at, onRead);

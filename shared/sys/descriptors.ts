@@ -19,7 +19,7 @@ const MSG_NOSIGNAL = 0x4000;
 const MSG_CMSG_CLOEXEC = 0x40000000;
 /** struct cmsghdr with one descriptor: its length, level and type, the descriptor, padding. */
 const CONTROL_BYTES = 24;
-/** Without the padding, into which the kernel would put a second one. */
+/** The length without the padding, into which the kernel would put a second descriptor. */
 const CONTROL_LENGTH = 20;
 
 /**
@@ -60,7 +60,7 @@ export function receiveDescriptor(
     if (systemCodeOf(error) === 'EAGAIN') return null;
     throw error;
   }
-  // There is room for one alone: the kernel closes others itself.
+  // There is room for one descriptor alone: the kernel closes others itself.
   const hasOne =
     control.readBigUInt64LE(0) === BigInt(CONTROL_LENGTH) && control.readInt32LE(12) === SCM_RIGHTS;
   return { text: base.toString('utf8', 0, length), fd: hasOne ? control.readInt32LE(16) : null };

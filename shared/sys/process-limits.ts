@@ -18,7 +18,7 @@ export function setCoreLimit(bytes: number): void {
   checked('setrlimit', result);
 }
 
-/** Until this process executes another program: no cores, no tracing but by root. */
+/** Forbids cores, and tracing but by root, until this process executes another program. */
 export function setUndumpable(): void {
   checked('prctl', cPrctl(PR_SET_DUMPABLE, 0, 0, 0, 0));
 }

@@ -20,7 +20,7 @@ export function releaseMemory(): void {
   setFlagsFromString('--expose-gc');
   // The name is V8's, whose only way to it this is for a process that runs.
   const collect = runInNewContext('gc') as Collect;
-  // Of the kinds of collection, the one that keeps no empty pages either.
+  // This is the kind of collection that keeps no empty pages either.
   collect({ type: 'major', execution: 'sync', flavor: 'last-resort' });
   const trim = koffi.load('libc.so.6').func('int malloc_trim(size_t pad)');
   trim(0);
