@@ -16,8 +16,8 @@ export function expandArguments(argv: readonly string[]): readonly string[] {
 }
 
 /**
- * Of a command for a guest (`ssh web1 ls -l`) all words are the command's, from its first on, as
- * with ssh itself: that is where our options end.
+ * Ends our options where a command for a guest begins (`ssh web1 ls -l`): from its first word on
+ * all are the command's, as with ssh itself.
  */
 export function endOptionsAtCommand(argv: readonly string[], root: Command): readonly string[] {
   const command = root.commands.find((each) => each.name() === argv[0]);

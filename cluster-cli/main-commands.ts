@@ -103,7 +103,7 @@ async function run(): Promise<void> {
   }
 }
 
-/** With the command that is asked for; with all of them for help and suggestions. */
+/** Makes the command that is asked for; all of them for help and suggestions. */
 async function createCommands(name: ProgramName): Promise<Command> {
   const create = (only: readonly string[] | null): Promise<Command> =>
     createCommand(name, createContext(only), {

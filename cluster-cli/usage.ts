@@ -159,7 +159,7 @@ const OTHERS_OPTIONS: readonly (readonly [option: string, hint: string])[] = [
   ["unknown option '--name'", 'the name is the last word, without an option'],
 ];
 
-/** Where help would not say what to write instead of a word that others have. */
+/** Hints where help would not say what to write instead of a word that others have. */
 const OF_OPTIONS: readonly (readonly [option: string, hint: string])[] = [
   [
     "--disk-template <template>' argument",

@@ -14,7 +14,7 @@ import { linesOf, notUnderstood, readAll, withAnswers } from './read-answer.ts';
  * this is generous.
  */
 export const ANSWER_TIMEOUT_MS = 120_000;
-/** For a store that does not answer. */
+/** How long a store that does not answer is waited for. */
 const STORE_WAIT_MS = 30_000;
 const ASK_AGAIN_MS = 1000;
 
@@ -38,7 +38,7 @@ export async function ask<T>(
   return read(await readAll(response));
 }
 
-/** Each line is read while the next ones are on their way. */
+/** Asks for lines, each of which is read while the next ones are on their way. */
 export async function* askLines<T>(
   endpoint: Endpoint,
   path: string,

@@ -9,11 +9,11 @@ import {
 /** How to reach the node daemon: its unix socket. */
 export interface Endpoint {
   readonly socketPath: string;
-  /** For hints: how to start the daemon on this root. */
+  /** How to start the daemon on this root, for hints. */
   readonly startCommand: string;
   /** Told once, when a request waits for a store that is away. */
   readonly onStoreAway?: (reason: string) => void;
-  /** For how long at most. */
+  /** How long it waits for the store at most. */
   readonly storeWaitMs?: number;
 }
 

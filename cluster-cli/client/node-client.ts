@@ -99,7 +99,7 @@ export interface NodeClient {
   /** Where an image with that name is now. */
   resolveImage(name: string): Promise<ResolvedImage>;
   importImage(request: ImportImage): Promise<void>;
-  /** An imported image or a catalogue. */
+  /** Removes an imported image or a catalogue. */
   removeImage(name: string): Promise<void>;
   addCatalogue(name: string, source: string): Promise<void>;
   updateCatalogues(names: readonly string[]): Promise<void>;

@@ -12,7 +12,7 @@ const UNIT = 'usr/lib/systemd/system/gnt-noded.service';
  */
 export function startCommandOf(root: string, isNpx: boolean, host = '/'): string {
   if (root === '/' && existsSync(join(host, UNIT))) return 'systemctl start gnt-noded';
-  // Who runs this by npx has no gnt-noded on the PATH.
+  // Whoever runs this by npx has no gnt-noded on the PATH.
   const word = /^[\w./-]+$/.test(root) ? root : quoteForShell(root);
   return `${root === '/' ? '' : `GNT_ROOT=${word} `}${isNpx ? 'npx ' : ''}gnt-noded`;
 }

@@ -54,9 +54,9 @@ const WITHHELD = new Set([
   'packageMirrors',
   'sshKeys',
 ]);
-/** Of these even a key may be a secret that was given without its name. */
+/** Fields in which even a key may be a secret that was given without its name. */
 const KEYS_WITHHELD = new Set(['osParametersPrivate', 'osParametersSecret']);
-/** Where a change of a NIC or a disk has its values: no operator wrote these words. */
+/** Keys under which a change of a NIC or a disk has its values: no operator wrote them. */
 const OF_CHANGES = new Set(['changes', 'nic', 'disk', 'network']);
 const MAX_VALUE_CHARACTERS = 100;
 
@@ -70,7 +70,7 @@ export function describeIssue(issue: Issue, input: unknown): string {
     OPTIONS[field] ?? `--${field.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
   const value = WITHHELD.has(field) ? undefined : valueAt(input, issue.path);
   const isShown = typeof value === 'string' || typeof value === 'number';
-  // Which one of a list it is, its value says.
+  // The value says which one of a list it is.
   const last = isShown && typeof issue.path.at(-1) === 'number' ? -1 : undefined;
   const named = KEYS_WITHHELD.has(field) ? [] : rest.slice(0, last);
   const below = named.filter((key) => !OF_CHANGES.has(key)).map((key) => OPTIONS[key] ?? key);

@@ -137,7 +137,7 @@ function selectNamed(
       rows.filter((row) => fits(row.name));
     if (regex) return matching((full) => regex.test(full));
     const found = matching((full) => full === name);
-    // As Ganeti does: its first labels are enough, where they are one's alone.
+    // The first labels of a name are enough, as in Ganeti, where no other name has them.
     const begun = found.length > 0 ? found : matching((full) => full.startsWith(`${name}.`));
     if (begun.length === 0 || (found.length === 0 && begun.length > 1)) {
       const known = rows.map((row) => row.name);
@@ -148,8 +148,8 @@ function selectNamed(
 }
 
 /**
- * As `JSON.stringify` indents an array, in lines to print: as one text, that of some ten thousand
- * instances would be longer than a text can be.
+ * Indents an array as `JSON.stringify` does, in lines to print: as one text, that of some ten
+ * thousand instances would be longer than a text can be.
  */
 function* jsonArray(items: readonly string[]): Generator<string> {
   yield items.length === 0 ? '[]' : '[';

@@ -11,7 +11,7 @@ import { watchJob } from '../progress/watch.ts';
 import { renderHookBook } from '../render/hook-book.ts';
 import { promptHidden, promptShown } from '../terminal/prompt.ts';
 
-/** As submitAndWatch says. */
+/** @see submitAndWatch */
 export async function submitJob(
   context: Context,
   input: OpcodeInput,

@@ -90,7 +90,7 @@ export function addCommand(program: Command, spec: CommandSpec): Pick<Command, '
   return command;
 }
 
-/** In the place of a command that is not asked for. */
+/** Takes the place of a command that is not asked for. */
 const NOT_MADE: Pick<Command, 'action'> = { action: () => new Command() };
 
 function formatExtras({ notes, examples }: CommandExtras): string {

@@ -50,8 +50,8 @@ complete -F ${name} ${program}
 }
 
 /**
- * As a file in zsh's function path it is called itself when tab is first pressed; when it is
- * sourced it only registers the function.
+ * The script for zsh. A file of it in zsh's function path is called itself when tab is first
+ * pressed; when it is sourced it only registers the function.
  */
 function zshScript(program: string, name: string): string {
   return `#compdef ${program}

@@ -6,7 +6,7 @@ export interface Activity {
   readonly isStage: boolean;
   readonly startedAtMs: number;
   readonly doneBytes: number;
-  /** Null: no progress was reported, or its end is not known. */
+  /** Null when no progress was reported, or its end is not known. */
   readonly totalBytes: number | null;
   /** Smoothed; null until there are two measurements. */
   readonly bytesPerSecond: number | null;
@@ -21,7 +21,7 @@ export interface JobProgress {
   readonly waitsFor: readonly number[];
   /** What it waits for beside locks. */
   readonly waitsBecause: string | null;
-  /** In the order in which they began; finished ones are gone. */
+  /** Activities in the order in which they began; finished ones are gone. */
   readonly activities: readonly Activity[];
   /** Last line that a script or the appliance printed in the stage at hand. */
   readonly output: string | null;

@@ -7,7 +7,7 @@ import { failureOfJob } from '../failures/failure.ts';
 import { createView } from './view.ts';
 import { applyJobEvent, startProgress } from './state.ts';
 
-/** After the first interrupt, the time in which a second one cancels the job. */
+/** Time after a first interrupt in which a second one cancels the job. */
 const SECOND_INTERRUPT_MS = 3000;
 
 /**

@@ -16,7 +16,7 @@ type MakeField<T, Part> = (
   name: string,
   title: string,
   description: string,
-  /** Undefined is "not available" too. */
+  /** Gives the value; undefined is "not available" too. */
   get: (part: Part) => FieldValue | undefined,
 ) => Field<T>;
 type MakeFields<T, Part> = Readonly<Record<FieldKind, MakeField<T, Part>>>;

@@ -5,7 +5,7 @@ export function formatKnownHosts({ name, ssh }: Pick<InstanceInfo, 'name' | 'ssh
   return ssh.hostKeys.map((key) => `${name} ${key}\n`).join('');
 }
 
-/** As `ssh-keygen -l` does: `ssh-ed25519 SHA256:…`. */
+/** Writes a key as `ssh-keygen -l` does: `ssh-ed25519 SHA256:…`. */
 export function formatFingerprint(key: string): string {
   const [type = '', blob = ''] = key.split(' ');
   // Takes longer to load than most of what a command shows.

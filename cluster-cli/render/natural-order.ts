@@ -1,7 +1,7 @@
 /** Made when a name needs it: that takes as long as all else that a list does. */
 let collator: Intl.Collator | undefined;
 
-/** Below 254 characters: the collator cuts longer numbers. */
+/** Text that needs no collator. It has less than 254 characters: that cuts longer numbers. */
 const PLAIN = /^[a-z0-9._-]{0,250}$/;
 const PARTS = /[0-9]+|[._-]/g;
 /** The collator's order: these signs, then numbers, then letters. */

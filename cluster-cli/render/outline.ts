@@ -8,8 +8,8 @@ export interface OutlineEntry {
 }
 
 /**
- * As Ganeti's info commands: two spaces a level, values on the line of their key, `-` where there
- * is none.
+ * Renders entries as Ganeti's info commands do: two spaces a level, values on the line of their
+ * key, `-` where there is none.
  */
 export function renderOutline(entries: readonly OutlineEntry[], level = 0): readonly string[] {
   const indent = '  '.repeat(level);

@@ -14,7 +14,7 @@ export function sanitizeLine(text: string): string {
   return plainText(stripVTControlCharacters(text).replaceAll(/[\t\r\n]+/g, ' '));
 }
 
-/** As {@link sanitizeLine}, keeping line breaks and tabs. */
+/** Does what {@link sanitizeLine} does, and keeps line breaks and tabs. */
 export function sanitizeText(text: string): string {
   return text
     .split('\n')

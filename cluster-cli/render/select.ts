@@ -75,7 +75,7 @@ export function parseSort<T>(table: FieldTable<T>, sort: string): ItemOrder<T> {
   return {
     keysOf: (item) => orders.map(({ field }) => toComparable(field.get(item))),
     compare: (a, b) => {
-      // Asked for each pair: an iterator would take longer than what it goes over.
+      // This runs for each pair: an iterator would take longer than what it goes over.
       for (let at = 0; at < signs.length; at += 1) {
         const result = compareValues(a[at] ?? null, b[at] ?? null);
         if (result !== 0) return result * (signs[at] ?? 1);

@@ -77,7 +77,7 @@ function splitElements(text: string): readonly (readonly Character[])[] {
   for (let at = 0; at < characters.length; at += 1) {
     const character = characters[at] as string; // inside the bounds of the loop
     const next = characters[at + 1];
-    // As Ganeti's unescaping: a backslash at the end, or before a newline, stands for itself.
+    // As in Ganeti, a backslash at the end, or before a newline, stands for itself.
     if (character === '\\' && next !== undefined && next !== '\n') {
       current.push({ text: next, isEscaped: true });
       at += 1;

@@ -5,9 +5,9 @@ import type { ValueSource } from './value-source.ts';
 export type ParameterVisibility = 'public' | 'private' | 'secret';
 
 export interface ListOption {
-  /** As the user knows it: `--os-parameters-secret`. */
+  /** The option as the user knows it: `--os-parameters-secret`. */
   readonly option: string;
-  /** Each occurrence of the option. */
+  /** What was given with each occurrence of the option. */
   readonly texts: readonly string[];
 }
 
@@ -66,7 +66,7 @@ function valueOf(option: string, value: KeyValue['value'], source: ValueSource):
   }
 }
 
-/** For a request that has nothing to reset: what is unset is left out. */
+/** Leaves out what is unset, for a request that has nothing to reset. */
 export function withoutUnset<T extends object>(
   changes: T,
 ): { [Key in keyof T]: Exclude<T[Key], null> } {

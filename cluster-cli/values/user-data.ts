@@ -1,7 +1,7 @@
 import { AppError } from '#shared/errors/app-error.ts';
 
 export interface UserDataFile {
-  /** As given on the command line, for messages and the part's file name. */
+  /** The name as given on the command line, for messages and the part's file name. */
   readonly name: string;
   readonly bytes: Buffer;
 }

@@ -15,7 +15,7 @@ export const SECTIONS: readonly Section[] = ['bootenvs', 'templates', 'params', 
 export interface ContentFile {
   readonly path: string;
   readonly section: Section | null;
-  /** Below its section, with slashes: what a template is called by. */
+  /** Its path below its section, with slashes: a template is called by it. */
   readonly name: string;
 }
 

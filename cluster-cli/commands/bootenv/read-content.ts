@@ -142,7 +142,7 @@ function takeBundle(reading: Reading, sections: unknown, content: BootContent): 
       content.leftOut.push(`${reading.placeOf(['sections', name])}: ${name}`);
       continue;
     }
-    // By name, or as a list.
+    // Objects are given by name, or as a list.
     for (const [key, object] of Object.entries<unknown>({ ...objects })) {
       const at = Array.isArray(objects) ? Number(key) : key;
       takeObject(reading, ['sections', name, at], object, section, content);
@@ -150,7 +150,7 @@ function takeBundle(reading: Reading, sections: unknown, content: BootContent): 
   }
 }
 
-/** By the fields that only one kind has. */
+/** Tells the kind of an object by the fields that only one kind has. */
 function kindOf(object: unknown): Section | null {
   if (isObjectWith(object, 'Contents') && !isObjectWith(object, 'Name')) return 'templates';
   if (isObjectWith(object, 'Schema')) return 'params';

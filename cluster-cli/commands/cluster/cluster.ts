@@ -130,7 +130,7 @@ async function chooseStore(
   const url = context.values.resolve('--store', options.store);
   refuseOtherStore(current, url);
   if (options.clusterKey === undefined && hasSettings(options)) return false;
-  // With a name alone it may be the repetition of one that was interrupted: no daemon runs yet.
+  // A name alone may be given to repeat an init that was interrupted: no daemon runs yet.
   if (options.clusterKey !== undefined || name !== undefined) {
     await initStore(context, name, url, options.clusterKey);
     return true;
@@ -147,7 +147,7 @@ function refuseSettings(options: ClusterOptions): void {
   });
 }
 
-/** Without reading what they name. */
+/** Whether there are settings among the options; the files that they name are not read. */
 function hasSettings({ imageKey, imageCa, ...options }: ClusterOptions): boolean {
   const source = createValueSource();
   if (imageKey !== undefined || imageCa !== undefined) return true;

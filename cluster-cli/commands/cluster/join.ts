@@ -61,7 +61,7 @@ export async function runJoin(context: Context, given: string | undefined): Prom
       { hint: 'make a token on a node of the cluster that is meant: gnt-cluster join-token' },
     );
   }
-  // Before it is used up: what can be refused, is refused by now.
+  // The token is used up last: what can be refused, is refused by now.
   await keepKey(paths, key, cluster.uuid, {
     before: async () => {
       if (!(await joins.take(token.id))) throw used(token);

@@ -47,7 +47,7 @@ export async function runConsole(context: Context, name: string): Promise<void> 
   }
 }
 
-/** After the guest has ended its side, the time for what is still on its way to it. */
+/** Time for what is on its way to the guest after that has ended its side. */
 const LINGER_MS = 1000;
 
 /**

@@ -22,7 +22,7 @@ export interface LaunchOptions extends Omit<AddOptions, 'osImage' | 'install'> {
   readonly wait: boolean;
 }
 
-/** Where neither the operator of the cluster nor the user said anything else. */
+/** It counts where neither the operator of the cluster nor the user said anything else. */
 const DEFAULT_NET = '0:mode=user';
 const DEFAULT_DISK_BYTES = 10 * GIB;
 const DEFAULT_WAIT_S = 600;
@@ -72,12 +72,12 @@ export async function runLaunch(
   if (!options.json) context.note(`log in: gnt-instance ssh ${chooseLogin(options, named)}${name}`);
 }
 
-/** With user data of one's own it may be anybody. */
+/** The image's user, for the hint; with user data of one's own it may be anybody. */
 function chooseLogin({ userData }: LaunchOptions, { user }: ChosenImage): string {
   return userData !== undefined || user == null ? '' : `-l ${user} `;
 }
 
-/** Before an image is looked for by what is the name. @throws AppError USAGE */
+/** Refuses a name in the place of the image, before one is looked for. @throws AppError USAGE */
 function refuseSwapped(image: string, name: string): void {
   const hint = 'the image comes first: gnt-instance launch debian/12 web1';
   if (image === '') throw new AppError('USAGE', 'the name of the image is empty', { hint });

@@ -9,7 +9,7 @@ import type { Context } from '../../terminal/context.ts';
 /** The image of an installation: where it is, and of a name what that says of it. */
 export interface ChosenImage {
   readonly source: string;
-  /** Undefined for a path and a URL: there is none but what an option says. */
+  /** Undefined for a path and a URL: they have none but what an option says. */
   readonly checksum?: string;
   readonly minDiskBytes?: number | null;
   readonly user?: string | null;
@@ -36,7 +36,8 @@ export async function chooseImage(context: Context, text: string): Promise<Chose
 }
 
 /**
- * Before anything is changed: an image that does not fit would be found out when it is written.
+ * Refuses, before anything is changed, an image that does not fit: else that would be found out
+ * when it is written.
  * @throws AppError VALIDATION
  */
 export function refuseSmallDisk(

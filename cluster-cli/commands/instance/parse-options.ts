@@ -40,7 +40,7 @@ export function readOsParameters(context: Context, options: OsParameterOptions):
   const kept = read('--os-parameters-private', options.osParametersPrivate);
   const secret = read('--os-parameters-secret', options.osParametersSecret);
   if (secret.flagCount > 0) {
-    // Not named: it may be a secret whose name was forgotten.
+    // The element is not shown: it may be a secret whose name was forgotten.
     throw new AppError(
       'USAGE',
       'option --os-parameters-secret: an element has a name and no value',
@@ -333,7 +333,7 @@ export function parseDialects(text: string): Dialects {
       hint: 'known are ganeti, ec2, openstack, nocloud',
     });
   }
-  // Each was found in the list above.
+  // Each name was found in the list above.
   return names as Dialects;
 }
 

@@ -24,7 +24,7 @@ type Action = (typeof ACTIONS)[number];
 /** One `--net` or `--disk` of modify: what is done to which. */
 interface PartText {
   readonly action: Action;
-  /** As it was written; null for one that is put last, or taken from there. */
+  /** The part as it was written; null for one that is put last, or taken from there. */
   readonly which: string | null;
   readonly values: readonly KeyValue[];
 }

@@ -199,7 +199,7 @@ export function addLifecycle(program: Command, context: Context): void {
   });
 }
 
-/** As the request has them. */
+/** Changes of tags as the request has them. */
 const TAGS = {
   addTags: (tags: readonly string[]) => ({ addTags: tags }),
   removeTags: (tags: readonly string[]) => ({ removeTags: tags }),

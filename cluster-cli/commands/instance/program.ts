@@ -8,7 +8,7 @@ interface CommandGroup {
   readonly load: () => Promise<(program: Command, context: Context) => void>;
 }
 
-/** In the order of the help. Where one command is asked for, the other groups are not loaded. */
+/** The help has this order. Where one command is asked for, the other groups are not loaded. */
 export const instanceCommands: readonly CommandGroup[] = [
   {
     words: ['add', 'launch', 'reinstall', 'modify'],

@@ -21,7 +21,7 @@ export async function runList(
   names: readonly string[],
   options: ListOptions,
 ): Promise<void> {
-  // Refused before anything is asked for.
+  // Wrong fields are refused before anything is asked for.
   const used = fieldsInUse(options);
   const kind = { names, notFound: instanceNotFound, defaultSort: 'name' };
   const nameOf = ({ name }: SummaryRow): string => name;

@@ -19,7 +19,7 @@ export async function runReinstall(
   const { keepOld, shutdownTimeout: shutdownTimeoutS } = options;
   const installation = await composeInstallation(context, options);
   const name = await wholeName(context, typed, options);
-  // In scripts this word is enough, as it always was: an installation can be made again.
+  // In scripts the command itself is enough, as ever: an installation can be made again.
   if (context.terminal.stdin.isTTY)
     await confirmLoss(context, `This takes away what is on the disks of ${name}.`, options);
   const opcode: OpcodeInput = {

@@ -205,7 +205,7 @@ function parseYaml<T>(text: string, file: string, schema: z.ZodType<T>, firstLin
   throw invalid(`${file}: line ${line}: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`);
 }
 
-/** From 0. */
+/** The line of a key, counted from 0. */
 function lineOf(text: string, key: string): number {
   const found = text.split('\n').findIndex((line) => line.trim().startsWith(`${key}:`));
   return Math.max(0, found);

@@ -11,7 +11,7 @@ import { formatFingerprint, formatKnownHosts } from '../../render/host-keys.ts';
 import type { Context } from '../../terminal/context.ts';
 
 const SSH_PORT = '22';
-/** Whom a guest lets in that does not say whom. */
+/** The user of a guest that does not say whom it lets in. */
 const DEFAULT_USER = 'root';
 /** ssh's own status for a connection that did not come about. */
 const NO_CONNECTION = 255;

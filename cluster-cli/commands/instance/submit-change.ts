@@ -20,8 +20,8 @@ export async function submitChange(
 }
 
 /**
- * Who is meant by what was typed, to be shown in the question. What takes disks away without a
- * question wants the whole name: the same word may be somebody else's name the next time.
+ * The instance that is meant by what was typed, to be shown in the question. What takes disks away
+ * without a question wants the whole name: the same word may mean another one the next time.
  * @throws AppError, CommandFailure
  */
 export async function wholeName(

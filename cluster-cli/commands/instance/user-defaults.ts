@@ -8,7 +8,7 @@ const launch = z.strictObject({
   size: z.string().optional(),
   memory: z.string().optional(),
   vcpus: z.number().int().positive().optional(),
-  /** As the text behind `--net 0:`, or none. */
+  /** Written like the text behind `--net 0:`, or `none`. */
   net: z.string().max(1000).optional(),
   ssh_keys: z.string().array().max(100).optional(),
 });

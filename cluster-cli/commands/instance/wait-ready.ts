@@ -10,7 +10,7 @@ import { sanitizeLine } from '../../render/sanitize.ts';
 import type { Context } from '../../terminal/context.ts';
 import type { SubmitOptions } from '../submit.ts';
 
-/** Until the daemon is asked again that was restarted meanwhile. */
+/** Time until a daemon that was restarted meanwhile is asked again. */
 const RECONNECT_MS = 250;
 const MAX_LINE_CHARACTERS = 64 * 1024;
 
@@ -96,7 +96,7 @@ async function* infos(
       let info: InstanceInfo | null = null;
       for await (const line of readLines(response, MAX_LINE_CHARACTERS)) {
         const { isRunning, ...said } = guestProgress.parse(parseJson(line));
-        // To ask for all of it anew takes longer than the line took.
+        // Asking for all of the instance anew takes longer than the line took.
         if (isRunning && info?.running != null) info = withProgress(info, info.running, said);
         else info = await client.instance(name);
         yield info;

@@ -146,7 +146,7 @@ export async function runNetworkRemove(
   await change(context, { opcode: 'NETWORK_REMOVE', name }, options, `network ${name} is removed`);
 }
 
-/** As Ganeti's, with nodes in the place of its groups. Pure. @throws AppError USAGE */
+/** Reads words like Ganeti's, with nodes in place of its groups. Pure. @throws AppError USAGE */
 export function parseConnection(
   name: string,
   words: readonly string[],

@@ -5,7 +5,7 @@ import type { Context } from '../../terminal/context.ts';
 import { confirmLoss, type ForceOptions } from '../confirm-loss.ts';
 import { submitAndWatch } from '../submit.ts';
 
-/** Named in one message; a node may have thousands. */
+/** How many instances one message names; a node may have thousands. */
 const MAX_NAMED = 20;
 const FIELDS = ['name', 'primaryNode', 'running', 'diskTemplate'] as const;
 
@@ -88,7 +88,7 @@ async function listThere(context: Context, node: string): Promise<readonly There
 interface Sending {
   readonly node: string;
   readonly there: readonly There[];
-  /** For all of them; absent: as each runs or not. */
+  /** The opcode for all of them; absent, each has the one for how it runs. */
   readonly opcode?: 'INSTANCE_FAILOVER';
 }
 
@@ -114,12 +114,13 @@ async function sendAll(
       failed.push(one);
     }
   }
-  // Where their ends are waited for, it is asked afterwards which of them are there still.
+  // Where jobs are waited for, it is asked afterwards which instances are there still.
   if (options.submit || options.dryRun) refuseLeft(node, failed);
 }
 
 /**
- * To send many takes hours: others may have come meanwhile, and what was refused may be gone.
+ * Fails with the instances that are left. Sending many takes hours: others may have come meanwhile,
+ * and what was refused may be gone.
  * @throws AppError COMMAND_FAILED
  */
 function refuseLeft(node: string, left: readonly There[]): void {
