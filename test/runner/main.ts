@@ -25,8 +25,13 @@ if (wanted.length === 0 || unknown.length > 0) {
 
 const cores = availableParallelism();
 const controller = new AbortController();
+/** For what tests clean up; what they have started and left may hold their output open for ever. */
+const ABORT_GRACE_MS = 20_000;
 for (const signal of ['SIGINT', 'SIGTERM'] as const)
-  process.once(signal, () => controller.abort(new Error(`ended by ${signal}`)));
+  process.once(signal, () => {
+    controller.abort(new Error(`ended by ${signal}`));
+    setTimeout(() => process.exit(130), ABORT_GRACE_MS).unref();
+  });
 
 // Generated input is the same again with the same number: see test/lab/test-seed.ts.
 process.env['GNT_TEST_SEED'] ??= String(randomInt(2 ** 31));
