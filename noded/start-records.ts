@@ -57,7 +57,7 @@ export interface NodeRecords extends AsyncDisposable {
   readonly lastAwayAtMs: () => number | null;
   readonly nodes: NodeRegistry;
   readonly instances: InstanceRepository;
-  /** Their small parts, for lists and counts. */
+  /** The small parts of instances, for lists and counts. */
   readonly index: InstanceIndex;
   readonly jobs: JobRepository;
   /** Null, as are peers, for a node that is a cluster by itself. */

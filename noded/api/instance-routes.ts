@@ -255,6 +255,6 @@ async function* openLog(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
     yield* chunks;
   } catch (error) {
     if (systemCodeOf(error) !== 'ENOENT') throw error;
-    // Removed with its instance while it was followed.
+    // It was removed with its instance while it was followed.
   }
 }

@@ -94,7 +94,7 @@ export interface ExportRecord {
   readonly osParameters: Readonly<Record<string, string>>;
   readonly osParametersPrivate: Readonly<Record<string, string>>;
   readonly tags: readonly string[];
-  /** Their names: what is in them stays in their cluster. */
+  /** Names of its profiles: what is in them stays in their cluster. */
   readonly profiles: readonly string[];
   /** Null where the dumps are what the OS definition's export script printed. */
   readonly whole: WholeExport | null;

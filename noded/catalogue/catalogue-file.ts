@@ -54,7 +54,7 @@ const MAX_BYTES = 64 * MIB;
 const MAX_CATALOGUE_BYTES = MIB;
 
 /**
- * Undefined when there is no such file.
+ * Loads the catalogues; undefined when there is no such file.
  * @throws AppError RECORD_UNREADABLE: what was imported would otherwise be taken for left-overs
  */
 export async function loadCatalogues(path: string): Promise<Catalogues | undefined> {

@@ -90,7 +90,7 @@ export function createImageCatalogue(options: ImageCatalogueOptions): ImageCatal
     const wanted = new Set([...kept.map(({ sha256 }) => sha256), ...spared]);
     await imported.keepOnly(wanted, options.listPathsInUse);
   };
-  /** One after the other; what is written is what counts. */
+  /** Changes come one after the other; what is written is what counts. */
   const change = (make: (now: Catalogues) => Catalogues | Promise<Catalogues>): Promise<void> =>
     turns.run('change', async () => {
       const before = await load();

@@ -8,7 +8,7 @@ export interface PathsInUseSources {
 
 /** Images that an instance is installed from again, or that a job is going to install. */
 export async function listPathsInUse(sources: PathsInUseSources): Promise<ReadonlySet<string>> {
-  // Jobs first: one that ends in between has left an instance.
+  // Jobs are read first: one that ends in between has left an instance.
   const jobs = (await sources.jobs.list()).filter(({ endedAtMs }) => endedAtMs === null);
   const named = [
     ...jobs.map(({ input }) => input['osImage']),

@@ -28,7 +28,7 @@ export interface ReadSourceOptions {
   readonly signal: AbortSignal;
 }
 
-/** Those of Ubuntu and incus have a few MiB. */
+/** Documents of Ubuntu and incus have a few MiB. */
 const MAX_DOCUMENT_BYTES = 16 * MIB;
 /** What one catalogue may keep in the daemon's memory. */
 const MAX_IMAGES = 5000;
@@ -71,7 +71,7 @@ export async function readCatalogue(
 }
 
 type Understood = Exclude<CatalogueVerdict, { verdict: 'refused' }> & {
-  /** One entry as JSON each. */
+  /** Each line is one entry as JSON. */
   readonly lines: readonly string[];
 };
 
@@ -98,7 +98,7 @@ async function ask(
   return { ...verdict.data, lines: lines.filter((line) => line !== '') };
 }
 
-/** Entry by entry, so that thousands of them hold nobody up. */
+/** Judges entry by entry, so that thousands of them hold nobody up. */
 async function judgeAll(
   { lines, isStream }: Extract<Understood, { verdict: 'entries' }>,
   document: string,

@@ -29,9 +29,9 @@ export interface DiskFacts {
   readonly shared: { readonly folder: string; readonly problem: string | null } | null;
   /** Names of those whose guests were stopped at a write. */
   readonly halted: readonly string[];
-  /** Null: there are no groups, and nobody wants one. */
+  /** Null when there are no groups, and nobody wants one. */
   readonly volumes: KnownVolumes | null;
-  /** Undefined: there are no pools of ZFS, and nobody wants one. */
+  /** Undefined when there are no pools of ZFS, and nobody wants one. */
   readonly zfs?: KnownZfs | undefined;
 }
 

@@ -55,7 +55,7 @@ const routes = z.array(z.object({ dev: z.string().optional(), gateway: z.string(
 export interface DoctorDependencies {
   readonly paths: RootPaths;
   readonly applianceFiles: Pick<ApplianceFiles, 'verify'>;
-  /** Those that somebody names, and who does. */
+  /** Appliances that somebody names, and who does. */
   readonly appliances: () => Promise<ReadonlyMap<string, ApplianceUsers>>;
   readonly probeAccelerator: () => Promise<AcceleratorChoice>;
   readonly isolation: IsolationFacts;

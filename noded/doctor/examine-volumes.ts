@@ -95,7 +95,8 @@ function describePools(group: string, pools: readonly ThinPool[]): string {
 }
 
 /**
- * Those that new disks are made in, or disks are in: volumes are thin, so it may be full one day.
+ * Examines the pools that have disks, or get new ones: volumes are thin, so one may be full one
+ * day.
  */
 function examinePools({ pools, own, vgName }: KnownVolumes): readonly DoctorFinding[] {
   return pools.flatMap((pool) => {

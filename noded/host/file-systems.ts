@@ -22,8 +22,7 @@ type PlacePaths = Pick<
 >;
 
 /**
- * Where this node writes, and what of each place's file system is free; what is not there is left
- * out.
+ * Measures what is free where this node writes, by place; a place that is not there is left out.
  */
 export async function measurePlaces(paths: PlacePaths): Promise<readonly PlaceSpace[]> {
   const pathOf: Readonly<Record<Place, string>> = {

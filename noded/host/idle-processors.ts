@@ -6,10 +6,10 @@ const LOOKS = 20;
 const BETWEEN_LOOKS_MS = 10;
 
 /**
- * Processors of this host that have nothing to do right now, by the number of tasks that run or
- * could run (`proc_loadavg(5)`), this one left out. For what is faster with more and works with
- * less. Each look is a moment's: some task of the host's own nearly always runs for a millisecond,
- * so the best of a fifth of a second counts, and a busy host has none in all of it.
+ * Counts processors of this host that have nothing to do right now, by the number of tasks that run
+ * or could run (`proc_loadavg(5)`), this one left out. It is for what is faster with more and works
+ * with less. Each look is a moment's: some task of the host's own nearly always runs for a
+ * millisecond, so the best of a fifth of a second counts, and a busy host has none in all of it.
  * @param wanted how many are enough; with these at the first look it takes no time
  */
 export async function findIdleProcessors(wanted: number): Promise<number> {

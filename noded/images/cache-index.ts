@@ -35,7 +35,7 @@ export type CacheIndex = z.infer<typeof indexFile>;
 export const INDEX_NAME = 'index.json';
 
 /**
- * Whole URL with its credentials, not readable: two logins may see two files, and so may the
+ * A digest of the whole URL with its credentials: two logins may see two files, and so may the
  * operator and a user of the remote API.
  */
 export function keyOfUrl(url: URL): string {

@@ -5,15 +5,15 @@ import { GIB, MIB } from '#shared/units/bytes.ts';
 import type { CacheIndex } from './cache-index.ts';
 
 /**
- * Left for the rest of the machine, of a file system: one that is full stops more than installs,
- * running guests first of all.
+ * What of a file system is left for the rest of the machine: one that is full stops more than
+ * installs, running guests first of all.
  */
 const RESERVE = { share: 0.05, minBytes: 64 * MIB, maxBytes: 2 * GIB };
 const CONTENT = /^sha256-([0-9a-f]{64})$/;
 const PARTIAL = /^partial-[0-9a-f]{64}$/;
 /** Beginnings of downloads that are kept to go on from; however small, they are files. */
 const MAX_PARTIALS = 64;
-/** One that nobody continued in a week will not be. */
+/** A download that nobody continued in a week will not be continued. */
 const PARTIAL_LIFETIME_MS = 7 * 24 * 3600 * 1000;
 /** How far ahead of a download the cache is kept within its bound. */
 const AHEAD_BYTES = 16 * MIB;
@@ -136,7 +136,7 @@ interface Partial {
   readonly mtimeMs: number;
 }
 
-/** Beginnings of downloads, those that run too, oldest first. */
+/** Lists beginnings of downloads, of those that run too, the oldest first. */
 async function listPartials(dir: string): Promise<readonly Partial[]> {
   const names = (await readdir(dir)).filter((name) => PARTIAL.test(name));
   const found = await Promise.all(
@@ -162,7 +162,7 @@ async function statOrNull(path: string): Promise<{ size: number; mtimeMs: number
   }
 }
 
-/** Contents, and the beginnings of others. */
+/** What contents, and the beginnings of others, take. */
 export async function usedBytes(dir: string, index: CacheIndex): Promise<number> {
   return totalSize(index) + sizeOf(await listPartials(dir));
 }

@@ -70,8 +70,9 @@ export class ContentStore {
   }
 
   /**
-   * True: it is used once more. Counted before anything is looked at, so that it cannot be evicted
-   * in between.
+   * Uses a content once more if it is intact. It counts as used before anything is looked at, so
+   * that it cannot be evicted in between.
+   * @returns whether it is used
    */
   async useIfIntact(sha256: string): Promise<boolean> {
     this.use(sha256, 1);
@@ -141,7 +142,7 @@ export class ContentStore {
     return known;
   }
 
-  /** Counts as used until as many releases. */
+  /** Counts a content as used until it was released as many times. */
   use(sha256: string, times: number): void {
     if (times > 0) this.#uses.set(sha256, (this.#uses.get(sha256) ?? 0) + times);
   }

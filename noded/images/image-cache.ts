@@ -94,7 +94,7 @@ interface Attempt {
   readonly signal: AbortSignal;
   readonly emit: Emit;
 }
-/** SHA-256 of the content. */
+/** A download whose result is the SHA-256 of the content. */
 type Download = SharedTask<string, DownloadEvent>;
 
 const DEFAULT_RETRY_DELAY_MS = 500;
@@ -243,7 +243,7 @@ class FileImageCache implements ImageCache {
     return task;
   }
 
-  /** Downloads, unless what is cached is the newest: null. */
+  /** Downloads an image. @returns its SHA-256; null when what is cached is the newest */
   async #fill(
     url: URL,
     key: string,
@@ -352,7 +352,7 @@ class FileImageCache implements ImageCache {
   }
 }
 
-/** Says so to those who come later. */
+/** Tells those who come later that the download runs already. */
 function joined(download: Download): Pick<Download, 'join'> {
   return {
     join: (options) => {

@@ -5,7 +5,7 @@ import { toError } from '#shared/errors/app-error.ts';
 export interface SharedTask<T, Event> {
   /** @throws what the work throws, or the reason of the caller's signal */
   join(options: { signal: AbortSignal; onEvent: (event: Event) => void }): Promise<T>;
-  /** Everybody left: nobody may join any more. */
+  /** Everybody has left it: nobody may join any more. */
   readonly isAborted: boolean;
   abort(reason: Error): void;
   /** Fulfilled when the work has ended, however it did. */

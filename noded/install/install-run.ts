@@ -121,7 +121,7 @@ export class InstallRun {
     if (!this.#disks.areBeside && formerDisks !== 'worthless') {
       const look = planLook({ ...parts, hasImage: parts.hasImage && !isImageOnHost });
       if (look !== null) await this.#runAppliance(look, null);
-      // Whether they can be had: the look took minutes, and from the next line on they count as
+      // They have to be free still: the look took minutes, and from the next line on they count as
       // lost.
       await disks.checkOverwrite(instance);
       await this.#request.giveUpFormerDisks();

@@ -73,10 +73,10 @@ export function planPhases(parts: InstallParts): readonly InstallPhase[] {
 }
 
 /**
- * Image, then scripts, then the package, with as few machines as can be. User content is opened in
- * the appliance whatever runs on the host; a package is laid over the disk only when every script
- * has ended. Around a script on the host, the hooks' stages are divided between the machine before
- * it and the one after it. Pure.
+ * Plans the image, then scripts, then the package, with as few machines as can be. User content is
+ * opened in the appliance whatever runs on the host; a package is laid over the disk only when
+ * every script has ended. Around a script on the host, the hooks' stages are divided between the
+ * machine before it and the one after it. Pure.
  */
 function planOwnPhases(parts: InstallParts): readonly InstallPhase[] {
   const { hasImage, hasPackage, applianceScript, hostScript, hasHooks } = parts;

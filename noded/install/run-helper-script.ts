@@ -133,7 +133,7 @@ async function runOnHost(
       report.output('os-scripts', log.tail().at(-1) ?? '');
     },
   };
-  // Awaited here: the copy is gone when this function has returned.
+  // This is awaited here: the copy is gone when this function has returned.
   if (operation.script === 'export') return await exportDumps(script, dumps);
   await runInstanceScript(script, operation);
   return [];

@@ -29,7 +29,7 @@ export interface BootViewsDependencies {
 /** What machines boot from their channels: rendered whenever a view is made, and kept nowhere. */
 export interface BootViews {
   /**
-   * Everything about the BootEnv of an instance that can be refused before anything is changed.
+   * Refuses what can be refused about the BootEnv of an instance before anything is changed.
    * @throws AppError VALIDATION, BOOTENV_*
    */
   check(

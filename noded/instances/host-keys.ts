@@ -38,7 +38,7 @@ export function describeSsh(
   return {
     // The user of the last boot counts until this one says its own again.
     user: report?.loginUser ?? instance.guestReport?.loginUser ?? null,
-    // Said this moment, and first: written down within a second.
+    // Keys that were said this moment, and first, are written down within a second.
     hostKeys: trusted.length > 0 ? trusted : (report?.firstHostKeys ?? []),
     saidHostKeys: said,
   };

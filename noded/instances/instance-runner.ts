@@ -214,7 +214,7 @@ class KeeperRunner implements InstanceRunner {
     const { uuid } = instance;
     // It would be called stopped while its guest runs on.
     await this.checkDisksUnused(instance);
-    // Before it is stopped: whoever finds it stopped knows whether it is to stay so.
+    // It is noted before the stop: whoever finds it stopped knows whether it is to stay so.
     const stoppedByJob = kind === 'reboot' || kind === 'interlude' ? context.jobId : null;
     await instances.update(uuid, (current) => ({ ...current, adminState: 'down', stoppedByJob }));
     const kept = keeper.get(instance.uuid);

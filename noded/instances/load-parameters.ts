@@ -54,7 +54,7 @@ export async function loadParameterLayers(
 }
 
 /**
- * Under which names an administrator sets something for an OS: `debootstrap+bookworm` →
+ * Names under which an administrator sets something for an OS: `debootstrap+bookworm` →
  * `debootstrap`, `debootstrap+bookworm`
  */
 export function osLayerNames(osType: string | null): readonly string[] {

@@ -11,7 +11,7 @@ export interface VolumePlaces {
 }
 
 /**
- * In which volume group and thin pool, or ZFS dataset, a new disk is, where it is in one. Pure.
+ * The volume group and thin pool, or ZFS dataset, of a new disk whose template needs one. Pure.
  * @throws AppError NOT_SUPPORTED
  */
 export function placeOf(

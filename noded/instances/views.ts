@@ -39,7 +39,7 @@ export interface Views {
     revision: number,
     install: InstallContent,
     parameters: OsParameters,
-    /** Absent: the machine does not boot from its channel. */
+    /** Absent when the machine does not boot from its channel. */
     boot?: ViewBoot,
   ): Promise<InstanceView>;
 }
@@ -60,7 +60,7 @@ export function createViews(
     const parameters = await loadParameters(instance, clusters, secrets.osParameters);
     const cluster = await clusters.load();
     const lifecycle = await lifecycles.planView(instance, new Set(parameters.keys()));
-    // Last: who asks for its files waits from now on until metad has the view.
+    // This comes last: who asks for its files waits from now on until metad has the view.
     const boot = await bootOf(instance, secrets);
     return planView({
       ...{ instance, device, revision, install: null, parameters, cluster, lifecycle, boot },

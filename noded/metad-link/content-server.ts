@@ -176,7 +176,7 @@ async function sendPackage(
   await pipeline(found.stream, response);
 }
 
-/** Empty for what is no instance's: whoever made it up. */
+/** The instance that a request is of; empty where its path names none. */
 function instanceOf(request: IncomingMessage): string {
   const [, uuid] = /^\/v1\/instances\/([^/]+)\//.exec(request.url ?? '') ?? [];
   return uuidType.safeParse(uuid).data ?? '';

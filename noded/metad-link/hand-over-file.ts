@@ -8,7 +8,7 @@ import { openUnixDatagrams } from '#shared/sys/unix-sockets.ts';
 /** fcntl.h: a descriptor of the socket itself, which a link at its path does not lead away. */
 const O_PATH = 0o10000000;
 const OTHERS_WRITE = 0o022;
-/** It has none, has gone away, or has not read those before. */
+/** Codes when metad has no such socket, has gone away, or has not read the files before. */
 const NOT_TAKEN = ['ENOENT', 'ECONNREFUSED', 'EAGAIN', 'ETOOMANYREFS'];
 
 export interface MetadFileSocket {

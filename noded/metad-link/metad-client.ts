@@ -66,7 +66,7 @@ export interface MetadCalls {
    * @throws AppError INSTANCE_NOT_FOUND when metad has no view of it
    */
   leave(uuid: string): Promise<GuestState>;
-  /** It goes on there all the same. @throws AppError as `leave` */
+  /** A guest that was to leave goes on there all the same. @throws AppError as `leave` */
   stay(uuid: string): Promise<void>;
   /**
    * A guest that is expected goes on with what another metad had of it. @throws AppError as `leave`

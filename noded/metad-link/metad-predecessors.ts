@@ -17,8 +17,8 @@ export interface MetadPlaces {
 const metadRecord = z.object({ pid: z.number(), startTicks: z.string() });
 
 /**
- * Whole or not at all. It is not synced: the file goes with the machine's boot, and so does the
- * process.
+ * Writes the record whole or not at all. It is not synced: the file goes with the machine's boot,
+ * and so does the process.
  */
 export function recordMetad({ recordFile }: MetadPlaces, identity: ProcessIdentity): void {
   const temporary = `${recordFile}.new`;

@@ -68,7 +68,7 @@ const MAX_SILENT_CHECKS = 3;
 /** Size of metad.log, and of the one before it. */
 const MAX_LOG_BYTES = 16 * MIB;
 const LOG_TAIL_BYTES = 4096;
-/** One that lived this long failed for a new reason. */
+/** A metad that lived this long failed for a new reason. */
 const STABLE_MS = 30_000;
 
 /**
@@ -289,7 +289,7 @@ export class MetadSupervisor {
   }
 }
 
-/** False when the signal ended it. */
+/** Waits; false when the signal ended the wait. */
 async function pause(ms: number, signal: AbortSignal): Promise<boolean> {
   if (signal.aborted) return false;
   try {

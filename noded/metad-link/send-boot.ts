@@ -7,8 +7,8 @@ import { sendFile } from './send-file.ts';
 import { sendMirrorAnswer } from './send-mirror.ts';
 
 /**
- * Undefined: this daemon does not know yet, or no more, what the instance boots; metad, which has
- * its view, says when to ask again.
+ * Finds what an instance boots; undefined when this daemon does not know that yet, or no more:
+ * metad, which has its view, says when to ask again.
  */
 export type FindBootTree = (uuid: string) => Promise<BootTree | undefined>;
 

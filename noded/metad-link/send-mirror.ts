@@ -6,8 +6,8 @@ import { AnswerSlots } from './answer-slots.ts';
 import { refuse } from './refuse.ts';
 
 /**
- * Undefined: this instance is not being installed, or the administrator allows no mirror of this
- * name.
+ * Asks a mirror; undefined when this instance is not being installed, or when the administrator
+ * allows no mirror of this name.
  */
 export type OpenMirror = (
   uuid: string,

@@ -29,7 +29,7 @@ export type ServiceDestination =
    */
   | { readonly socketPath: string };
 
-/** Undefined: this instance has no channel now, or there is no such service. */
+/** Undefined when this instance has no channel now, or there is no such service. */
 export type FindService = (uuid: string, name: string) => Promise<ServiceTarget | undefined>;
 
 const PATH = /^\/v1\/instances\/([^/]+)\/services\/([a-z][a-z0-9-]{0,31})$/;

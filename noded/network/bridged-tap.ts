@@ -16,7 +16,7 @@ const LINK_PATTERN = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,14}$/;
  */
 export async function openBridgedTap(options: {
   readonly link: string;
-  /** Its name; one that nobody has without it. */
+  /** The TAP's name; by default one that nobody has. */
   readonly device?: string;
 }): Promise<ChannelTap> {
   const { link, device = `gnt${randomBytes(5).toString('hex')}` } = options;

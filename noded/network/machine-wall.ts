@@ -146,7 +146,7 @@ export function parseResolvers(text: string): readonly string[] {
   return [...new Set(addresses.filter((address) => isIP(address) !== 0))].slice(0, MAX_RESOLVERS);
 }
 
-/** None where there is no such file. */
+/** Reads the resolvers of a file; none where there is no such file. */
 export function readResolvers(path: string): readonly string[] {
   try {
     return parseResolvers(readFileSync(path, 'utf8'));

@@ -4,7 +4,7 @@ import { run } from '#shared/process/run.ts';
 
 /** Where ip-netns(8) keeps its namespaces. */
 const NAMESPACE_DIR = '/run/netns';
-/** linux/magic.h: what a namespace's file is on. */
+/** linux/magic.h: the file system that a namespace's file is on. */
 const NSFS_MAGIC = 0x6e736673;
 const NAME_PATTERN = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/;
 

@@ -191,7 +191,7 @@ export interface ServicePorts {
   readonly udp: readonly number[];
 }
 
-/** Replaces those that guests may reach. */
+/** Replaces the ports that guests may reach. */
 export function planServicePorts({ tcp, udp }: ServicePorts): string {
   const replace = (set: string, ports: readonly number[]): string => `
 flush set inet gnt ${set}

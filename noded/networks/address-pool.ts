@@ -103,7 +103,7 @@ function heldBack({ gateway, reserved }: AddressPool): readonly string[] {
   return gateway === null ? reserved : [...reserved, gateway];
 }
 
-/** NaN for what is no address. */
+/** The address as a number; NaN for what is none. */
 function encode(ip: string): number {
   const parts = ip.split('.');
   return parts.length === 4 ? parts.reduce((sum, part) => sum * 256 + Number(part), 0) : NaN;

@@ -19,7 +19,7 @@ import type { NatNetwork } from './plan-nat-rules.ts';
 const BINARIES = ['/usr/sbin/dnsmasq', '/usr/local/sbin/dnsmasq'];
 /** It says that it has started within a tenth of a second; a host that swaps may take long. */
 const START_TIMEOUT_MS = 30_000;
-/** One that stands still hears no signal but the last. */
+/** A dnsmasq that stands still hears no signal but the last. */
 const STOP_TIMEOUT_MS = 3000;
 const KILL_TIMEOUT_MS = 10_000;
 const LOOK_MS = 20;
@@ -51,7 +51,7 @@ export function requireDnsmasq(): void {
  */
 export interface Dnsmasq {
   /**
-   * It runs, and knows these guests. @returns whether it had to be started
+   * Makes it run, and know these guests. @returns whether it had to be started
    * @throws AppError HOST_PREREQUISITE, NETWORK_SETUP
    */
   ensure(network: NatNetwork, guests: readonly NetworkGuest[]): Promise<boolean>;
@@ -128,7 +128,7 @@ export function createDnsmasq(dir: string, uid: number): Dnsmasq {
     if (alive !== undefined) await end(alive);
     else if (readNoted() === undefined) await endAll(listServing(bridge, uid));
   };
-  /** It reads them when it starts, and never again. */
+  /** dnsmasq reads leases when it starts, and never again. */
   const takeBackLeases = async (guests: readonly NetworkGuest[]): Promise<void> => {
     const readLeases = (): string => readFileTail(files.leases, MAX_LEASES_BYTES);
     const leases = readLeases();

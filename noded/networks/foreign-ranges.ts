@@ -6,7 +6,7 @@ import { METADATA_NETWORKS } from '../host/metadata-networks.ts';
 import { readResolvers } from '../network/machine-wall.ts';
 import { overlap } from './address-pool.ts';
 
-/** This host itself, groups, and what is nobody's. */
+/** Ranges of this host itself, of groups, and of nobody. */
 const SPECIAL = ['0.0.0.0/8', '127.0.0.0/8', '224.0.0.0/3'];
 const RESOLVER_FILE = '/etc/resolv.conf';
 /** VPNs halve the default route: what is behind is the outside all the same. */

@@ -9,7 +9,7 @@ import { isRouter, readForwarding, writeForwarding } from './uplinks.ts';
  * its files and whoever flushes the rules, and goes with the device.
  */
 
-/** Those that an earlier look, or an earlier daemon, has lent. */
+/** Devices that an earlier look, or an earlier daemon, has lent. */
 export function listLent(links: readonly HostLink[], names: NatNames): readonly string[] {
   return links.filter((link) => markOf(link, names) !== undefined).map(({ name }) => name);
 }

@@ -11,7 +11,7 @@ export interface NatGuests {
   /** TAPs that somebody was found for. */
   devices(): readonly string[];
   /**
-   * Those whose TAPs are there, and the one that arrives.
+   * Finds the guests whose TAPs are there, and adds the one that arrives.
    * @throws AppError where there is a TAP that this daemon did not open, and no record can be read
    */
   settle(

@@ -6,7 +6,7 @@ import { firstFree, requireUsable } from './address-pool.ts';
 
 export interface Placement {
   readonly node: string;
-  /** Those that the cards name. */
+  /** Networks that the cards name. */
   readonly networks: ReadonlyMap<string, NetworkRecord>;
   /** Addresses that others have, by network. */
   readonly taken: ReadonlyMap<string, ReadonlySet<string>>;

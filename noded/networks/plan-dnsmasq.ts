@@ -74,7 +74,7 @@ export function dropForeignLeases(text: string, guests: readonly NetworkGuest[])
     .join('\n');
 }
 
-/** Whole names, and first labels where they are one's alone. */
+/** Writes whole names, and first labels where they are one guest's alone. */
 export function formatHosts(guests: readonly NetworkGuest[]): string {
   const labels = new Map<string, Set<string>>();
   for (const { name } of guests) labels.getOrInsert(labelOf(name), new Set()).add(name);

@@ -67,7 +67,7 @@ export interface GivenToCheck {
 }
 
 /**
- * Everything about an installation that can be refused before anything is changed.
+ * Refuses what can be refused about an installation before anything is changed.
  * @throws AppError of exit status 2
  */
 export async function checkInstall(

@@ -117,9 +117,9 @@ async function untilFree(
 }
 
 /**
- * One commit with the lease of the node that is down. Whoever takes another instance of that node
- * at the same moment changes the same lease: then it is looked at once more, and tells whether the
- * node lives.
+ * Takes an instance in one commit with the lease of the node that is down. Whoever takes another
+ * instance of that node at the same moment changes the same lease: then it is looked at once more,
+ * and tells whether the node lives.
  * @throws AppError INSTANCE_STATE: it lives; CONFLICT: another node has taken this very instance
  */
 export async function takeFromLost(

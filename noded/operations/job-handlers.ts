@@ -99,7 +99,8 @@ async function refuseOffline({ nodes, nodeName }: OperationDependencies): Promis
 type InstanceOpcode = Extract<Opcode, { readonly name: string }>;
 
 /**
- * Disks, machine and view of an instance are on one node: nobody else may act as if they were gone.
+ * Lets only the node act that has the disks, machine and view of an instance: no other one may act
+ * as if they were gone.
  */
 function onPrimaryNode<Op extends InstanceOpcode>(
   handler: JobHandler<Op>,

@@ -63,7 +63,8 @@ export function modifyNetworkHandler({
 }
 
 /**
- * Other nodes follow by themselves: what they lack is said by their logs, and to who starts there.
+ * Connects a network. Other nodes follow by themselves: what they lack is said by their logs, and
+ * to whoever starts an instance there.
  */
 export function connectNetworkHandler(
   dependencies: Network<'clusters' | 'nodeName' | 'nat'> & {

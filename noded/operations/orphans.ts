@@ -51,7 +51,8 @@ export function adoptInstanceHandler(
 }
 
 /**
- * Removing what has no record: the machine, its disks, its logs, and what its name still claims.
+ * Lets a removal take what has no record: the machine, its disks, its logs, and what its name still
+ * claims.
  */
 export function orRemoveOrphan(
   handler: JobHandler<OpcodeOf<'INSTANCE_REMOVE'>>,

@@ -76,7 +76,7 @@ export function reinstallInstanceHandler(
         const run = { wasRunning, isToldToStop: false };
         const enter = async (): Promise<void> => {
           run.isToldToStop = true;
-          // First, since its memory may be the room that is waited for.
+          // The instance is stopped first: its memory may be the room that is waited for.
           if (opcode.shutdownTimeoutS !== undefined)
             await runner.stop(current, opcode.shutdownTimeoutS, context, 'interlude');
           await place.enter();

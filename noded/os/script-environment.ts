@@ -117,7 +117,8 @@ export function planOspVariables(
 }
 
 /**
- * Which of two a script would get would be a matter of their order.
+ * Refuses two parameters that become one variable: which of them a script would get would be a
+ * matter of their order.
  * @param parameters in force, by name
  * @throws AppError OS_PARAMETER naming both, never their values
  */

@@ -31,8 +31,8 @@ export interface PeerRequest {
 /** Answers that are no streams: the list of all instances is the longest. */
 const MAX_ANSWER_BYTES = 64 * MIB;
 /**
- * Some tenths of a second of a parser. As many as the bytes would allow are ten seconds, in which
- * nobody else is served, and 2 GiB.
+ * So many take a parser some tenths of a second. As many as the bytes would allow take it ten
+ * seconds, in which nobody else is served, and 2 GiB.
  */
 export const MAX_ANSWER_VALUES = 1_000_000;
 

@@ -40,7 +40,7 @@ export class FrameOpener {
   readonly #side: Side;
   #expected = 0;
 
-  /** @param side of those who seal */
+  /** @param side the end of the stream that seals */
   constructor(key: Uint8Array, side: Side) {
     this.#key = key;
     this.#side = side;

@@ -141,7 +141,7 @@ class MailboxLink implements PeerLink {
     const id = randomBytes(ID_BYTES).toString('hex');
     const welcome = Promise.withResolvers<PeerStream>();
     welcome.promise.catch(() => undefined); // may come while the hello is being sent
-    // Counts only where the hello was taken.
+    // The timer counts only where the hello was taken.
     const timer = setTimeout(
       () => welcome.reject(new UnreachableNode(node, { isThere: true })),
       ANSWER_TIMEOUT_MS,

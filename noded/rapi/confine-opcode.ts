@@ -9,7 +9,7 @@ import { markRemote } from '../downloads/transfer/remote-hosts.ts';
 import { parseSource } from '../downloads/transfer/source-url.ts';
 import { notAllowed } from '../operations/host-paths.ts';
 
-/** `source` is of the archive of a boot environment. */
+/** `source` is where the archive of a boot environment comes from. */
 const SOURCE_FIELDS = ['osImage', 'personalizationPackage', 'source'] as const;
 const FILE_PARAMETERS = ['cdrom_image_path', 'kernel_path', 'initrd_path'] as const;
 

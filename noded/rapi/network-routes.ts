@@ -40,7 +40,7 @@ const modifyRequest = z.strictObject({
 const groupName = z.literal(ALL_NODES, {
   error: `there is one group, '${ALL_NODES}'; node_names names nodes`,
 });
-/** Ganeti's, and beside them the nodes that are meant. */
+/** Fields of Ganeti's, and beside them the nodes that are meant. */
 const connectRequest = z.strictObject({
   group_name: groupName.optional(),
   node_names: z.string().array().max(MAX_NETWORKS).default([]),

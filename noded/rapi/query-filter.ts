@@ -1,6 +1,6 @@
 import { RapiFailure } from './rapi-failure.ts';
 
-/** Deeper and larger ones are nobody's question. */
+/** Nobody asks with a deeper filter. */
 const MAX_DEPTH = 20;
 
 type Matches = (item: Readonly<Record<string, unknown>>) => boolean;

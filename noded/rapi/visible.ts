@@ -23,7 +23,7 @@ export interface Visible {
   instanceNames(user: RapiUser): Promise<readonly string[]>;
   /** @throws AppError INSTANCE_NOT_FOUND */
   instance(user: RapiUser, name: string): Promise<InstanceInfo>;
-  /** Nobody's: what is bound to instances sees none. */
+  /** Orphans are nobody's: a user that is bound to instances sees none. */
   orphans(user: RapiUser): Promise<readonly ListedOrphan[]>;
   jobs(user: RapiUser): Promise<readonly JobRecord[]>;
   /** @throws AppError JOB_NOT_FOUND */

@@ -30,7 +30,7 @@ export interface ClusterRepository extends ProfileRepository, BootRepository, Ne
    */
   loadOs(name: string): Promise<OsSettings>;
   updateOs(name: string, change: (settings: OsSettings) => OsSettings): Promise<OsSettings>;
-  /** All for which something was set, variants among them. */
+  /** Settings of each OS that has some, variants among them. */
   listOs(): Promise<readonly OsSettings[]>;
   /** What was set for variants of an OS, by variant. */
   loadVariants(name: string): Promise<ReadonlyMap<string, OsSettings>>;

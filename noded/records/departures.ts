@@ -20,7 +20,7 @@ export function planDeparture(uuid: string, from: string, to: string): readonly 
   return [{ ...left, value: { schema: 1 } }, drop(idOf(uuid, to))];
 }
 
-/** Nobody but those that gave it away has anything of it. */
+/** Plans to forget an instance of which only nodes that gave it away still have something. */
 export async function planForgotten(store: Store, uuid: string): Promise<readonly Write[]> {
   const ids = await store.ids(DEPARTURES);
   return ids.filter((id) => id.startsWith(idOf(uuid, ''))).map(drop);

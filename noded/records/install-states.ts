@@ -83,7 +83,7 @@ export function beginRemoval(
   return failInstall({ ...instance, beforeReinstall: null }, install);
 }
 
-/** It is nothing that can be started. */
+/** The state of an instance that cannot be started. */
 export const FAILED = { installState: 'failed', adminState: 'down', stoppedByJob: null } as const;
 
 /**

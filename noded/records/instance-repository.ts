@@ -68,7 +68,7 @@ export interface InstanceRepository extends Departures {
   findByUuid(uuid: string): Promise<InstanceRecord | undefined>;
   list(): Promise<readonly InstanceRecord[]>;
   /**
-   * Those of some that are there, in that order, and which of them cannot be read.
+   * Reads the records of those that are there, in that order, and says which cannot be read.
    * @throws AppError STORE_UNAVAILABLE
    */
   readSome(uuids: readonly string[]): Promise<SortedOut<InstanceRecord>>;

@@ -20,7 +20,7 @@ export class NamedOrder<T extends Named> {
   readonly #byId = new Map<string, T>();
   /** What was sorted already, in runs that become half as long from one to the next. */
   readonly #runs: (readonly T[])[] = [];
-  /** Those whose run has them as they were: this. */
+  /** What those are now that their run still has as they were. */
   readonly #changed = new Map<string, T>();
 
   /** Takes some that come together; of one that was there, what it is now. */

@@ -7,7 +7,7 @@ import { writeDurably } from '#shared/files/durable.ts';
 export type NodeKey = nacl.BoxKeyPair;
 
 /**
- * Made at the first start; the file (0600) holds the secret half in base64.
+ * Loads the key, which is made at the first start; the file (0600) holds the secret half in base64.
  * @throws AppError FILE_UNREADABLE
  */
 export async function loadNodeKey(path: string): Promise<NodeKey> {

@@ -36,7 +36,7 @@ export interface NodeRegistry {
   register(name: string, publicKey: string): Promise<void>;
   names(): Promise<readonly string[]>;
   list(): Promise<readonly ListedFlags[]>;
-  /** None of a node that is not there. */
+  /** The flags of a node; one that is not there has none. */
   flagsOf(name: string): Promise<NodeFlags>;
   /** @throws AppError NODE_NOT_FOUND */
   changeFlags(name: string, changes: NodeFlagChanges): Promise<NodeFlags>;

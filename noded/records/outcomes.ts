@@ -264,7 +264,7 @@ function settle(
   return { ...installed, bootEnv };
 }
 
-/** It could not write, and may later. */
+/** Whether something could not be written now, and may be later. */
 function isAway(error: unknown): boolean {
   return isAppError(error, 'STORE_UNAVAILABLE') || isAppError(error, 'DISK_FULL');
 }

@@ -28,7 +28,7 @@ export interface ProfileChange {
   readonly change: (profile: ProfileRecord) => ProfileRecord;
 }
 
-/** Expects the profile as it was read. */
+/** Plans a write that expects the profile as it was read. */
 export async function planProfile(
   store: Pick<Store, 'get'>,
   { name, change }: ProfileChange,

@@ -5,7 +5,7 @@ export interface ContentCheck {
   write(chunk: Buffer): void | Promise<void>;
   /** @throws what the content is not */
   finish(): Promise<void>;
-  /** Nobody will ask any more. */
+  /** Has to be called when nobody asks any more. */
   close(): void;
 }
 

@@ -26,9 +26,9 @@ export interface GpgvOptions {
 
 const GPGV = '/usr/bin/gpgv';
 const MAX_OUTPUT_BYTES = MIB;
-/** Keys, a signature and hashes: what it needs is far less. */
+/** gpgv needs far less for keys, a signature and hashes. */
 const MEMORY_BYTES = 256 * MIB;
-/** Numbers by which it finds what it inherits. */
+/** Numbers of the descriptors by which gpgv finds what it inherits. */
 const KEYRING = 3;
 const SIGNATURE = 4;
 /** RFC 9580, 4.2: the tag of a signature, in both formats of a packet's first byte. */
@@ -151,7 +151,7 @@ function judge(text: string, isSuccess: boolean): void {
     throw new SignatureProblem('it is of a text, whatever its line ends: sign without --textmode');
 }
 
-/** Readable by whoever has it open, and found by nobody. */
+/** Opens a file without a name: whoever has it open can read it, and nobody can find it. */
 async function openUnnamed(dir: string, content: Buffer): Promise<FileHandle> {
   const path = join(dir, randomUUID());
   try {
