@@ -17,7 +17,7 @@ export const FILE_ANSWER_HEADERS = [
   'last-modified',
 ] as const;
 
-/** Those headers that have one value. */
+/** Picks the named headers that have one value. */
 export function pickHeaders(
   headers: IncomingHttpHeaders,
   names: readonly string[],

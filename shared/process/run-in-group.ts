@@ -48,7 +48,7 @@ export interface GroupOptions {
   readonly graceMs?: number | undefined;
   /** How long after the end the rest of the log is waited for. */
   readonly drainMs: number;
-  /** Other than in a process group of its own. */
+  /** How it is started, if not in a process group of its own. */
   readonly launch?: LaunchProgram | undefined;
 }
 

@@ -12,7 +12,7 @@ import { readClusterKey } from './store-choice.ts';
  * is known, then it seals, then the one before it is forgotten. Each step may be repeated.
  */
 export interface ClusterKeys {
-  /** One object as long as no key changes. */
+  /** The keys, in the same object as long as none changes. */
   ring(): KeyRing;
   /** The key that is known and does not seal yet. */
   readonly next: Uint8Array | undefined;

@@ -4,7 +4,7 @@ import type { Mastery } from './redis-mastery.ts';
 
 /** Whoever wants to know meanwhile is told by the same question; replicas tell once a second. */
 const ASK_MS = 250;
-/** One that has it no sooner may be one that nobody has. */
+/** Questions at most: what replicas do not have by then may be kept by nobody. */
 const MAX_ASKED = 40;
 
 /** What a server says of its replication. */
@@ -38,7 +38,7 @@ export class RedisWitness {
   }
 
   /**
-   * Taken before something is read.
+   * Has to be called before something is read.
    * @returns asked after it was: whether as many replicas as it takes have it, and it is the master
    * still; false as well when nobody can tell any more
    */

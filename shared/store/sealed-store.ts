@@ -15,7 +15,7 @@ export function makeClusterKey(): Uint8Array {
 /** Keys of the cluster: two of them while a new one takes the place of the old. */
 export interface KeyRing {
   readonly sealing: Uint8Array;
-  /** Those that records are opened with, the likeliest first. */
+  /** Keys that records are opened with, the likeliest first. */
   readonly opening: readonly Uint8Array[];
 }
 
@@ -53,7 +53,7 @@ const FARTHEST_CLOCK_MS = 366 * 24 * 3_600_000;
 
 interface Opened {
   readonly value: unknown;
-  /** 0 in records of before there were stamps. */
+  /** The stamp; 0 in records of before there were stamps. */
   readonly stamp: number;
   readonly key: Uint8Array;
 }
@@ -184,7 +184,7 @@ export function createSealedStore(
     if (keys.length > 0) noteAll(() => guard.noteGone(keys, begun));
   };
 
-  /** Those that changed since they were asked for, one by one. */
+  /** Reads records again that changed since they were asked for, one by one. */
   const readAgain = async (
     collection: string,
     slice: readonly ListedRecord[],
