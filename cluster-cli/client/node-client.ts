@@ -80,9 +80,9 @@ export interface NodeClient {
   /** Progress of the renewal that the node which is asked carries out, or carried out last. */
   cryptoProgress(): Promise<CryptoProgress>;
   instances(): Promise<InstanceInfo[]>;
-  /** All that is known of all instances: slices, as they come. */
+  /** All that is known of all instances, in slices as they come. */
   instanceSlices(): AsyncIterable<readonly InstanceInfo[]>;
-  /** What is asked for of what lists show of all instances: slices, as they come. */
+  /** The fields that are asked for of all instances, in slices as they come. */
   instanceSummaries<Field extends InstanceSummaryField>(
     fields: readonly Field[],
   ): AsyncIterable<readonly Pick<InstanceSummary, Field>[]>;
@@ -90,7 +90,7 @@ export interface NodeClient {
   /** Machines that run without a record. */
   orphans(): Promise<ListedOrphan[]>;
   operatingSystems(): Promise<OsInfo[]>;
-  /** Those of each node. */
+  /** OS definitions of each node. */
   operatingSystemsOfNodes(): Promise<NodeOs[]>;
   operatingSystem(name: string): Promise<OsInfo>;
   exports(): Promise<ExportInfo[]>;

@@ -23,7 +23,7 @@ export interface CommandExtras {
 
 const extras = new WeakMap<Command, CommandExtras>();
 const optionKinds = new WeakMap<Option, CompletionKind>();
-/** Those of a program that are asked for, where not all are. */
+/** Commands of a program that are asked for, where not all are. */
 const wantedCommands = new WeakMap<Command, readonly string[]>();
 const NO_EXTRAS: CommandExtras = { completeArguments: [], examples: [], notes: [] };
 

@@ -8,7 +8,7 @@ export function formatKnownHosts({ name, ssh }: Pick<InstanceInfo, 'name' | 'ssh
 /** Writes a key as `ssh-keygen -l` does: `ssh-ed25519 SHA256:…`. */
 export function formatFingerprint(key: string): string {
   const [type = '', blob = ''] = key.split(' ');
-  // Takes longer to load than most of what a command shows.
+  // The module takes longer to load than most of what a command shows.
   const { createHash } = process.getBuiltinModule('node:crypto');
   const digest = createHash('sha256').update(Buffer.from(blob, 'base64')).digest('base64');
   return `${type} SHA256:${digest.replaceAll('=', '')}`;

@@ -16,7 +16,7 @@ export async function promptHidden(context: Context, question: string): Promise<
   if (!stdin.isTTY) {
     throw new AppError('USAGE', `cannot ask for '${question.replace(/: $/, '')}': no terminal`);
   }
-  // First, so that what is typed at the sight of the question is not shown.
+  // This comes first, so that what is typed at the sight of the question is not shown.
   stdin.setRawMode(true);
   stdin.setEncoding('utf8');
   stderr.write(question);

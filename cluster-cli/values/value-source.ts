@@ -131,7 +131,7 @@ function decodeUtf8(option: string, path: string, bytes: Buffer): string {
     // An environment variable cannot hold it, and that is where parameters end.
     if (!text.includes('\0')) return text;
   } catch {
-    // Told below: the decoder's own message says no more.
+    // This is told below: the decoder's own message says no more.
   }
   throw new AppError('VALIDATION', `option ${option}: ${nameOf(path)} is not UTF-8 text`, {
     details: { option, file: path },

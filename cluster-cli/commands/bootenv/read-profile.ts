@@ -9,7 +9,7 @@ export const profileDocument = z.strictObject({
   Description: z.unknown().optional(),
   Documentation: z.unknown().optional(),
   Meta: z.unknown().optional(),
-  /** Those that it has in it. */
+  /** Profiles that it has in it. */
   Profiles: z.array(z.string()).nullish(),
   ...{ Available: z.unknown().optional(), Bundle: z.unknown().optional() },
   ...{ Endpoint: z.unknown().optional(), Errors: z.unknown().optional() },

@@ -139,7 +139,7 @@ async function chooseStore(
   return true;
 }
 
-/** They are jobs, and need a node that runs. */
+/** Refuses settings: they are changed by jobs, which need a node that runs. */
 function refuseSettings(options: ClusterOptions): void {
   if (!hasSettings(options)) return;
   throw new AppError('USAGE', 'settings cannot be given together with a new --store', {

@@ -98,7 +98,7 @@ export function installationOptions(): readonly OptionMaker[] {
   ];
 }
 
-/** @param remark how long it holds */
+/** @param remark how long the limit holds, for the help */
 export function installTimeoutOption(remark: string): OptionMaker {
   return wholeNumber(
     '--install-timeout <seconds>',

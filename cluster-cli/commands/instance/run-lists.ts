@@ -193,7 +193,7 @@ function readFile(option: string, file: string, context: Context): Buffer {
   }
 }
 
-/** @param firstLine of the text in its file */
+/** @param firstLine the line of the file in which the text begins */
 function parseYaml<T>(text: string, file: string, schema: z.ZodType<T>, firstLine: number): T {
   const read = readYaml(text);
   if ('problem' in read) throw invalid(`${file}: ${read.problem.reason}`);

@@ -123,7 +123,7 @@ async function withGuest(
   warnOfOthers(context, info);
   const file = await openNameless(known);
   try {
-    // Ours, since ssh closes what it inherits.
+    // The descriptor is ours, since ssh closes what it inherits.
     const knownHosts = `/proc/${process.pid}/fd/${file.fd}`;
     const user = options.loginName ?? info.ssh.user ?? DEFAULT_USER;
     const proxy = [...context.self, 'connect', info.name, options.port ?? SSH_PORT];
