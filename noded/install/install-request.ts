@@ -89,7 +89,7 @@ export interface InstallerDependencies {
   readonly openPackage: OpenInstallPackage;
   readonly signatures: Signatures;
   readonly room: InstallRoom;
-  /** Those that are under way, by instance: the installer keeps it. */
+  /** Installations that are under way, by instance: the installer keeps the map. */
   readonly active: Map<string, ActiveInstall>;
   /** Time from power-on of an appliance to its agent's first word. */
   readonly bootTimeoutMs: number;

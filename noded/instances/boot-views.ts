@@ -56,7 +56,7 @@ export interface BootViews {
   isSilent(instance: Pick<InstanceRecord, 'bootEnv'>): Promise<boolean>;
   /** What the guest of a run is given; null for one that boots its disk. */
   state(uuid: string): RunningBootEnv | null;
-  /** Its machine has ended. */
+  /** Has to be called when its machine has ended. */
   forget(uuid: string): void;
 }
 

@@ -38,7 +38,7 @@ export class GivenBoots {
     this.#given.set(uuid, { last, shown: now, state: { name, failure: null, lost } });
   }
 
-  /** What it was given goes on. */
+  /** Notes a failure; what the guest was given goes on. */
   fail(uuid: string, name: string, { code, message }: AppError): void {
     const former = this.#given.get(uuid);
     const state = { name, failure: { code, message }, lost: former?.state.lost ?? [] };

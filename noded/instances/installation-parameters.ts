@@ -1,7 +1,7 @@
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { HvParameters } from '#shared/contract/machine-parameters.ts';
 
-/** Those that say what a machine boots from. */
+/** Parameters that say what a machine boots from. */
 export const BOOT_PARAMETERS = [
   'boot_order',
   'cdrom_image_path',

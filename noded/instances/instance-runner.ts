@@ -60,7 +60,7 @@ export interface InstanceRunner {
    * @throws AppError DISK_IN_USE: a machine that this daemon knows nothing of has them
    */
   checkDisksUnused(instance: NewInstance | InstanceRecord): Promise<void>;
-  /** Everything about a start that can be refused beforehand. */
+  /** Refuses what can be refused about a start beforehand. */
   checkRunnable(instance: NewInstance | InstanceRecord): Promise<void>;
   /** The same of an installation and the start that follows it. */
   checkInstallable(instance: NewInstance | InstanceRecord): Promise<void>;

@@ -145,7 +145,7 @@ function refuseHalfKernel({ kernel_path, initrd_path, kernel_args }: HvParameter
   }
 }
 
-/** The disks are empty. */
+/** Refuses an installation without a medium, since the disks are empty. */
 function refuseNoMedium(parameters: HvParameters): void {
   const order = planBoot(parameters, 'cdrom,disk').bootOrder ?? [];
   if (order.includes('cdrom') && parameters.cdrom_image_path === undefined) {
@@ -159,7 +159,7 @@ function refuseNoMedium(parameters: HvParameters): void {
   }
 }
 
-/** QEMU's user-mode network has no server for it. */
+/** Refuses a boot by QEMU's user-mode network, which has no server for that. */
 function refuseUnbootableNetwork(parameters: HvParameters, { nics }: Pick<Bootable, 'nics'>): void {
   const { bootOrder = [] } = planBoot(parameters, 'disk');
   const isAsked = bootOrder.includes('network') && parameters.kernel_path === undefined;

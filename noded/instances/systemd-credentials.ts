@@ -65,7 +65,7 @@ function wantedUnits({ userData }: Described): readonly string[] {
   return isForSystemd ? [IMDS_SOCKET, IMDS_IMPORT] : [IMDS_SOCKET];
 }
 
-/** The first ones that have room together. */
+/** The first keys that have room together. */
 function fittingKeys(keys: readonly string[]): string {
   let text = '';
   for (const key of keys) {

@@ -79,7 +79,7 @@ async function usersOf(
   ];
 }
 
-/** However deep it is, and however the document wrote it. */
+/** Whether a document has the text, however deep it is. */
 function hasText(document: unknown, text: string): boolean {
   const left = [document];
   while (left.length > 0) {

@@ -67,7 +67,7 @@ export async function prepareImportWhole(
   };
 }
 
-/** What was checked, not what the paths lead to by now. */
+/** Fills disks with what was checked, not with what the paths lead to by now. */
 async function fill(
   dir: string,
   { instanceId }: Pick<NewInstance, 'instanceId'>,

@@ -88,7 +88,7 @@ async function removeOrphan(
   return { name, uuid };
 }
 
-/** Whichever way it is named, two jobs are never about one machine. */
+/** Locks so that two jobs are never about one machine, whichever way it is named. */
 function locksOf(name: string, orphans: Orphans): readonly string[] {
   const same = orphans.list().filter((orphan) => orphan.uuid === name || orphan.name === name);
   const names = [name, ...same.flatMap((orphan) => [orphan.uuid, orphan.name])];

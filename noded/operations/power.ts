@@ -66,7 +66,7 @@ function refuseHalfInstalled(instance: InstanceRecord): void {
   );
 }
 
-/** Nobody has kept them: in their place the guest gets 410. */
+/** Tells of secrets that nobody has kept: in their place the guest gets 410. */
 function tellLostSecrets(
   { secretNames, communication }: InstanceRecord,
   { osParametersSecret }: OpcodeOf<'INSTANCE_STARTUP'>,

@@ -47,7 +47,7 @@ export function planSecrets(
 ): {
   readonly own: JobSecrets['osParameters'];
   readonly lost: readonly string[];
-  /** The instance is not started without those that are lost. */
+  /** The instance is not started without the secrets that are lost. */
   readonly isAwaited: boolean;
 } {
   const { secretNames } = instance;

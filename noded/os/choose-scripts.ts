@@ -83,7 +83,7 @@ function forbidden(what: string, giving: string): AppError {
 /** A script that works on an installed instance, or that installs one from a dump. */
 export type HelperScript = 'import' | 'export' | 'rename';
 
-/** Paths as in ChosenScripts; one of the two. */
+/** The one script that runs, with paths as in ChosenScripts. */
 export type ChosenHelper = { readonly appliance: string } | { readonly host: HostScript };
 
 /**

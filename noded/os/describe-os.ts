@@ -8,7 +8,7 @@ import { judgeTrust } from './os-trust.ts';
 
 type OsSettingsSource = Pick<ClusterRepository, 'loadOs' | 'loadVariants'>;
 
-/** All of this node, by name. */
+/** Describes all OS definitions of this node, by name. */
 export async function describeAllOs(
   osRegistry: Pick<OsRegistry, 'list'>,
   clusters: OsSettingsSource,

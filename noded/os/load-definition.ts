@@ -7,7 +7,7 @@ import { readBounded } from '#shared/files/read-bounded.ts';
 import type { OsDefinition, OsParameterDescription, OsScriptName } from './os-definition.ts';
 import { isVariantName } from './os-name.ts';
 
-/** Newest first, as Ganeti prints them. */
+/** The newest comes first, as Ganeti prints them. */
 const SUPPORTED_API_VERSIONS: readonly number[] = [20, 15, 10];
 const API_FILE = 'ganeti_api_version';
 const VARIANTS_FILE = 'variants.list';

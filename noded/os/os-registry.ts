@@ -118,7 +118,7 @@ function checkVariant(definition: OsDefinition, variant: string | null): void {
   }
 }
 
-/** Definitions make paths of it. */
+/** Refuses what is no name of a variant: definitions make paths of it. */
 function checkVariantName(variant: string | null): void {
   if (variant === null || isVariantName(variant)) return;
   throw new AppError('OS_VARIANT', `'${variant}' is not a name of a variant`, {

@@ -9,7 +9,7 @@ import { MIB } from '#shared/units/bytes.ts';
 export const REALM = 'Ganeti Remote API';
 /** A digest of nobody: an unknown name costs the same time as a wrong password. */
 const NOBODY = Buffer.alloc(16);
-/** It has room for many thousand users. */
+/** The file has room for many thousand users. */
 const MAX_FILE_BYTES = MIB;
 
 /** `write` includes reading. */
