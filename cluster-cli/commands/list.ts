@@ -74,7 +74,7 @@ export interface OpenList<T> {
   print(): void;
 }
 
-/** All of an item that is needed once the last one is known. */
+/** All that is needed of an item once the last one is known. */
 interface Row {
   readonly name: string;
   readonly isKept: boolean;

@@ -8,7 +8,7 @@ const PARTS = /[0-9]+|[._-]/g;
 const SIGNS: Readonly<Record<string, string>> = { _: '\u0001', '-': '\u0002', '.': '\u0003' };
 const NUMBER = '\u0010';
 
-/** Text with what the order by which people count needs to know of it. */
+/** Text with what it takes to put it in the order in which people count. */
 export interface NaturalText {
   readonly text: string;
   /** Code units in that order; null where only the collator knows. */

@@ -70,7 +70,7 @@ function filesOf(folder: string, section: Section): readonly ContentFile[] {
   return files;
 }
 
-/** Hidden ones are editors' and version control's. */
+/** Reads a folder without hidden names, which are editors' and version control's. */
 function readFolder(path: string): readonly string[] {
   return attempt(path, () => readdirSync(path))
     .filter((name) => !name.startsWith('.'))

@@ -12,7 +12,7 @@ export interface OsDiagnosis {
   readonly missing: readonly string[];
 }
 
-/** Every definition of every node that answered. */
+/** Lists every definition of every node that answered. */
 export function listFound(nodes: readonly NodeOs[]): OsDiagnosis['found'] {
   return nodes.flatMap((answer) =>
     'silent' in answer ? [] : answer.operatingSystems.map((os) => ({ node: answer.node, os })),
