@@ -98,9 +98,10 @@ export async function startDaemonStandIn(): Promise<DaemonStandIn> {
     closedFor: 0,
     cutAfterEvents: Infinity,
     close: async () => {
+      // The server waits for those that it has upgraded, and knows them no more.
+      for (const socket of rawSockets) socket.destroy();
       server.closeAllConnections();
       await new Promise<void>((resolve) => server.close(() => resolve()));
-      for (const socket of rawSockets) socket.destroy();
       await rm(root, { recursive: true });
     },
   };
