@@ -9,7 +9,7 @@ import {
 import { guestHandover } from '#shared/contract/guest-handover.ts';
 import { uuid } from '#shared/contract/primitives.ts';
 import { machineArrived, machineExpected, machineQuestion } from '#shared/contract/migration.ts';
-import type { Arrivals } from '../cluster/arrivals.ts';
+import type { Arrivals } from '../cluster/arrivals-contract.ts';
 import { MAX_BATCH_BYTES } from '../disks/data-blocks.ts';
 import { route, type AnyApiRoute, type StreamRoute } from './api-route.ts';
 import { parseInput } from './http-errors.ts';

@@ -9,7 +9,7 @@ import type { InstanceRepository } from '../records/instance-repository.ts';
 import type { Preview } from '../jobs/job-handler.ts';
 import type { JobService } from '../jobs/job-service.ts';
 import { createArrivalClient } from './arrival-client.ts';
-import type { Arrivals } from './arrivals.ts';
+import type { Arrivals } from './arrivals-contract.ts';
 import { wantedOf } from './node-room.ts';
 import type { Membership } from './membership.ts';
 import type { Overview } from './overview.ts';

@@ -1,5 +1,5 @@
 import { AppError } from '#shared/errors/app-error.ts';
-import type { Arrivals } from './arrivals.ts';
+import type { Arrivals } from './arrivals-contract.ts';
 
 /** Arrivals of a node that has no others beside it: every one is refused. */
 export function noArrivals(): Arrivals {

@@ -19,7 +19,8 @@ import { createRedisStore } from '#shared/store/redis-store.ts';
 import { createSealedStore, makeClusterKey, ringOf } from '#shared/store/sealed-store.ts';
 import type { Store } from '#shared/store/store.ts';
 import type { ArrivalClient } from '../../../noded/cluster/arrival-client.ts';
-import { createArrivals, type Arrivals } from '../../../noded/cluster/arrivals.ts';
+import type { Arrivals } from '../../../noded/cluster/arrivals-contract.ts';
+import { createArrivals } from '../../../noded/cluster/arrivals.ts';
 import type { ExpectGuest } from '../../../noded/cluster/expected-guest.ts';
 import { moveInstance } from '../../../noded/cluster/move-instance.ts';
 import {
