@@ -2,6 +2,7 @@ import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { once } from 'node:events';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { NetworkRecord } from '#shared/contract/network.ts';
 import type { NatNetworks } from '../../../noded/networks/nat-networks.ts';
 
@@ -204,6 +205,30 @@ export function listDnsmasqs(): readonly string[] {
     { encoding: 'utf8' },
   );
   return stdout.split('\n').filter((pid) => pid !== '');
+}
+
+/**
+ * Has a dnsmasq stand still until it is gone, a few times at most: only one that has answered is
+ * known to hang, and nobody sees from here whether it has.
+ */
+export async function haltDnsmasq(pid: string, whenHalted: () => Promise<void>): Promise<void> {
+  const isThere = (): boolean => listDnsmasqs().includes(pid);
+  const signal = (name: NodeJS.Signals): void => {
+    try {
+      process.kill(Number(pid), name);
+    } catch (error) {
+      // It may just have ended.
+      if (isThere()) throw error;
+    }
+  };
+  for (let tries = 0; tries < 5 && isThere(); tries += 1) {
+    signal('SIGCONT');
+    await delay(2000 * (tries + 1));
+    signal('SIGSTOP');
+    await whenHalted();
+    const deadline = performance.now() + 30_000;
+    while (isThere() && performance.now() < deadline) await delay(100);
+  }
 }
 
 /**

@@ -3,7 +3,6 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import type { NetworkRecord } from '#shared/contract/network.ts';
@@ -259,30 +258,15 @@ ${send}`;
 
   test('a dnsmasq that stands still is replaced, and keeps nobody waiting meanwhile', async () => {
     const [pid = ''] = lab.listDnsmasqs();
-    const isThere = (): boolean => lab.listDnsmasqs().includes(pid);
     const settleMs = async (): Promise<number> => {
       const began = performance.now();
       await nat.settle(lab.LAN.name);
       return performance.now() - began;
     };
     const usualMs = await settleMs();
-    /** It may be about to end. */
-    const signal = (name: NodeJS.Signals): void => {
-      try {
-        process.kill(Number(pid), name);
-      } catch {
-        assert.ok(!isThere());
-      }
-    };
-    // Only one that has answered is known to hang, and nobody sees from here whether it has.
-    for (let tries = 0; tries < 5 && isThere(); tries += 1) {
-      signal('SIGCONT');
-      await delay(2000 * (tries + 1));
-      signal('SIGSTOP');
+    await lab.haltDnsmasq(pid, async () => {
       assert.ok((await settleMs()) < 4 * usualMs + 3000, 'a job waits for it');
-      const deadline = performance.now() + 30_000;
-      while (isThere() && performance.now() < deadline) await delay(100);
-    }
+    });
     await nat.settle(lab.LAN.name);
     assert.equal(lab.listDnsmasqs().length, 1);
     assert.ok(!lab.listDnsmasqs().includes(pid));
