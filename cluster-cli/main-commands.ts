@@ -18,8 +18,8 @@ import { failureOf } from './failures/failure.ts';
 import { isProgramName, type ProgramName, programs } from './programs.ts';
 import { renderFailure } from './render/failure-text.ts';
 import {
+  chooseHelpColumns,
   createPaint,
-  DEFAULT_COLUMNS,
   readAppearance,
   type Terminal,
 } from './terminal/terminal.ts';
@@ -110,7 +110,7 @@ async function createCommands(name: ProgramName): Promise<Command> {
       version: readVersion(),
       write: (text) => stdout.write(text),
       // Longer lines are harder to read, and would have to be made anew for each width.
-      columns: Math.min(stdout.columns ?? DEFAULT_COLUMNS, DEFAULT_COLUMNS),
+      columns: chooseHelpColumns(stdout.columns, env),
     });
   const made = await create(wantedCommands(given));
   return made.commands.length > 0 ? made : create(null);

@@ -46,5 +46,17 @@ export function readAppearance(isTty: boolean, environment: AppearanceEnvironmen
   };
 }
 
-/** Width of a terminal whose size is not known. */
+/** Width of a pipe, and of a terminal whose size is not known. */
 export const DEFAULT_COLUMNS = 80;
+
+/**
+ * Returns the columns to wrap help at: those of the terminal, else `COLUMNS`, at most 80. A serial
+ * console without a size reports 0 columns.
+ */
+export function chooseHelpColumns(
+  ofTerminal: number | undefined,
+  { COLUMNS = '' }: { readonly COLUMNS?: string | undefined },
+): number {
+  const given = /^\d{1,5}$/.test(COLUMNS) ? Number(COLUMNS) : 0;
+  return Math.min(ofTerminal || given || DEFAULT_COLUMNS, DEFAULT_COLUMNS);
+}

@@ -117,3 +117,53 @@ test('what a program says of itself is shown as it was written down, other words
   assert.equal(await say('a/../../version', '--help'), `${main} a/../../version`);
   assert.equal(await say('--help', 'list'), `${main} --help`);
 });
+
+test('on a terminal of any size, help and version are shown and the exit status is 0', async () => {
+  const help = 'programs/cluster-cli/help';
+  const main = 'programs/cluster-cli/main.cjs';
+  await write(main, '');
+  await write(`${help}/version`, '1.2.3\n');
+  await write(`${help}/gnt-instance`, 'the program\n');
+  await write(`${help}/gnt-instance.list`, 'the list\n');
+  const env = { PATH: process.env['PATH'] ?? '' };
+  for (const [columns, args, shown] of [
+    [80, '--help', 'the program'],
+    [200, '-h', 'the program'],
+    [80, 'list --help', 'the list'],
+    [80, '--version', '1.2.3'],
+    // A serial console without a size.
+    [0, '--help', 'the program'],
+    // Too narrow for the file: the program wraps its help itself.
+    [60, '--help', `${main} --help`],
+    [60, 'list -h', `${main} list`],
+    // The size is that of the terminal that shows the help, whatever stdin is.
+    [80, '--help </dev/null', 'the program'],
+    [60, '--help </dev/null', `${main} --help`],
+    [60, '--help 2>/dev/null', `${main} --help`],
+    [60, '--help >/dev/null', ''],
+    [60, '--help | cat', 'the program'],
+  ] as const) {
+    const command = `stty cols ${columns} rows 24; exec ${join(top, 'gnt-instance')} ${args}`;
+    const { stdout } = await run('script', ['-qefc', command, '/dev/null'], { env });
+    assert.equal(stdout.trim().replace(`${top}/`, ''), shown, `${args} at ${columns} columns`);
+  }
+});
+
+test('without a terminal, COLUMNS is the width of the help', async () => {
+  const main = 'programs/cluster-cli/main.cjs';
+  await write(main, '');
+  await write('programs/cluster-cli/help/gnt-instance', 'the program\n');
+  for (const [COLUMNS, shown] of [
+    ['60', `${main} --help`],
+    ['80', 'the program'],
+    ['', 'the program'],
+    ['none', 'the program'],
+    ['-1', 'the program'],
+    ['0', 'the program'],
+  ] as const) {
+    const { stdout } = await run(join(top, 'gnt-instance'), ['--help'], {
+      env: { PATH: process.env['PATH'] ?? '', COLUMNS },
+    });
+    assert.equal(stdout.trim().replace(`${top}/`, ''), shown, `COLUMNS=${COLUMNS}`);
+  }
+});
