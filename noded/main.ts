@@ -6,7 +6,7 @@ import { createLogger } from '#shared/log/log.ts';
 import { readVersion } from '#shared/paths/read-version.ts';
 import { forbidCores } from '#shared/sys/forbid-cores.ts';
 import { releaseMemoryWhenSettled } from '#shared/sys/release-memory.ts';
-import { claimRoot } from './claim-root.ts';
+import { claimRoot } from '#shared/sys/claim-root.ts';
 import { parseConfig, type NodedConfig, type NodedOptions } from './config.ts';
 import { DEFAULT_FIRST_MACHINE_UID } from './host/machine-users.ts';
 import { addRapiOptions } from './rapi/rapi-settings.ts';

@@ -11,9 +11,18 @@ export interface StoreChoice {
   readonly url: string;
   /** UUID of the cluster: an emptied store is none that this node belongs to. */
   readonly cluster: string;
+  /**
+   * UUID of the cluster in the embedded store that this choice replaced; null for a store without a
+   * cluster. This file is the commit point: gnt-noded sets such a store aside when a kill left it.
+   */
+  readonly replaces?: string | null | undefined;
 }
 
-const storeChoice = z.strictObject({ url: z.string(), cluster: z.uuid() });
+const storeChoice = z.strictObject({
+  url: z.string(),
+  cluster: z.uuid(),
+  replaces: z.uuid().nullable().optional(),
+});
 
 /**
  * @returns undefined where `gnt-cluster init --store` was not run.

@@ -91,8 +91,8 @@ test('what is refused changes nothing, and leaves the token good', async () => {
   await writeClusterKey(two.paths, makeClusterKey());
   assertRefused(await tryJoin(two, token), 2, 'CONFLICT', /key of another cluster/);
   await rm(two.paths.clusterKeyFile);
-  await writeFile(two.paths.storeFile, '');
-  assertRefused(await tryJoin(two, token), 2, 'CONFLICT', /a cluster by itself/);
+  await writeFile(two.paths.storeFile, 'not a database');
+  assertRefused(await tryJoin(two, token), 2, 'FILE_UNREADABLE', /store\.sqlite/);
   await rm(two.paths.storeFile);
   assert.equal((await tryJoin(two, token)).status, 0);
   for (const file of [two.paths.clusterKeyFile, two.paths.storeChoiceFile]) await rm(file);

@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs';
 import type { ClusterRecord, DoctorReport, ListedNode } from '#shared/contract/api.ts';
 import { BUILT_APPLIANCE } from '#shared/contract/appliance-manifest.ts';
 import { DEFAULT_LOW_SPACE_PERCENT } from '#shared/contract/cluster-settings.ts';
@@ -49,9 +48,9 @@ export interface ClusterOptions extends SubmitOptions {
 }
 
 /**
- * `gnt-cluster init [NAME]`: with `--store` makes or joins a cluster in a common store, before the
- * first start of gnt-noded. Without it the first start has made the cluster; this says so and sets
- * what is given.
+ * `gnt-cluster init [NAME]`: with `--store` creates or joins a cluster in a common store while
+ * gnt-noded is stopped. Without it, the first start of gnt-noded has created the cluster; this
+ * reports it and changes the given settings.
  */
 export async function runClusterInit(
   context: Context,
@@ -100,7 +99,7 @@ function refuseOtherStore(current: string, wanted: string): void {
     'NOT_SUPPORTED',
     `the store of a running node cannot be changed (it is ${current})`,
     {
-      hint: 'a common store is chosen by gnt-cluster init --store on a root without a cluster, before the first start of gnt-noded',
+      hint: 'a node without instances changes from its embedded store to a common one: systemctl stop gnt-noded, then gnt-cluster init --store URL',
     },
   );
 }
@@ -117,10 +116,8 @@ async function chooseStore(
       hint: 'gnt-cluster init --store URL --cluster-key FILE',
     });
   }
-  const { findStore, initStore } = await import('./init-store.ts');
-  const current = await findStore(context.paths);
-  // A daemon that is there without a store is about to make one.
-  if (current === null && existsSync(context.paths.nodedSocket)) return false;
+  const { findCommonStore, initStore } = await import('./init-store.ts');
+  const current = await findCommonStore(context.paths);
   if (current === null) {
     refuseSettings(options);
     const url = context.values.resolve('--store', options.store);

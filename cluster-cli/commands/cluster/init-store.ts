@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs';
 import type { ClusterRecord } from '#shared/contract/api.ts';
 import { instanceName } from '#shared/contract/primitives.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
@@ -16,22 +15,22 @@ import {
 import { describeStoreUrl } from '#shared/store/store-url.ts';
 import type { Store } from '#shared/store/store.ts';
 import type { Context } from '../../terminal/context.ts';
+import { claimReplaceableStore } from './replace-embedded.ts';
 
 /**
- * The store that a root has, as `gnt-cluster info` shows it; null when it has none yet.
+ * Returns the common store of a root, as `gnt-cluster info` shows it; null when it has none.
  * @throws AppError FILE_UNREADABLE
  */
-export async function findStore(paths: RootPaths): Promise<string | null> {
+export async function findCommonStore(paths: RootPaths): Promise<string | null> {
   const choice = await readStoreChoice(paths);
-  if (choice !== undefined) return describeStoreUrl(choice.url);
-  return existsSync(paths.storeFile) ? `sqlite ${paths.storeFile}` : null;
+  return choice === undefined ? null : describeStoreUrl(choice.url);
 }
 
 /**
- * Makes a cluster in an empty store, or joins the one that is there, and notes that on this root.
- * May be repeated when it was interrupted.
- * @param keyFile of another node; needed for a cluster that is there
- * @throws AppError USAGE, HOST_PREREQUISITE, STORE_KEY, CONFLICT, FILE_UNREADABLE
+ * Creates a cluster in an empty store, or joins the cluster in it, and writes the store choice of
+ * this root. An embedded store without instances is set aside. An interrupted call can be repeated.
+ * @param keyFile of another node; needed to join
+ * @throws AppError USAGE, HOST_PREREQUISITE, STORE_KEY, CONFLICT, NOT_ROOT, FILE_UNREADABLE
  */
 export async function initStore(
   context: Context,
@@ -44,6 +43,9 @@ export async function initStore(
     throw new AppError('USAGE', `'${name}' is not a name for a cluster`, {
       hint: 'give it a host name, such as cluster.example.com',
     });
+  await using closing = new AsyncDisposableStack();
+  const isChosen = (await readStoreChoice(paths)) !== undefined;
+  const embedded = isChosen ? undefined : closing.use(await claimReplaceableStore(context));
   const given = keyFile === undefined ? undefined : await requireKey(keyFile);
   const kept = await readClusterKey(paths.clusterKeyFile);
   const key = given ?? kept ?? makeClusterKey();
@@ -54,7 +56,6 @@ export async function initStore(
       throw hasKey || !isAppError(error, 'STORE_KEY') ? error : needsKey(url, error);
     },
   );
-  await using closing = new AsyncDisposableStack();
   closing.defer(() => store.close());
   refuseOther(cluster, { name, url, isJoining: given !== undefined });
   if (cluster === undefined) await refuseForgetful(store, url);
@@ -62,7 +63,8 @@ export async function initStore(
   const { name: clusterName, uuid } =
     cluster ?? (await ensureCluster(store, context.clock.now(), name));
   if ((await readStoreChoice(paths))?.cluster !== uuid)
-    await writeStoreChoice(paths, { url, cluster: uuid });
+    await writeStoreChoice(paths, { url, cluster: uuid, replaces: embedded?.replaces });
+  await embedded?.finish();
   context.note(
     cluster === undefined
       ? `cluster ${clusterName} is made in ${describeStoreUrl(url)}\n` +

@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs';
 import { AppError } from '#shared/errors/app-error.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import type { RootPaths } from '#shared/paths/root-paths.ts';
@@ -12,6 +11,7 @@ import { formatTime } from '../../render/format.ts';
 import type { Context } from '../../terminal/context.ts';
 import { promptHidden } from '../../terminal/prompt.ts';
 import { keepKey } from './init-store.ts';
+import { claimReplaceableStore } from './replace-embedded.ts';
 
 export interface JoinTokenOptions {
   /** Seconds. */
@@ -33,7 +33,7 @@ export async function runJoinToken(context: Context, options: JoinTokenOptions):
   }
   context.print(made.token);
   context.note(
-    `good once, until ${formatTime(made.expiresAtMs)}: gnt-cluster join on the new node, before the first start of gnt-noded. Until then it is as good as the key of the cluster`,
+    `good once, until ${formatTime(made.expiresAtMs)}: gnt-cluster join on the new node, while gnt-noded is stopped there. Until then the token is as good as the key of the cluster`,
   );
   if (/^unix:|\/\/(localhost|127\.|\[?::1)/.test(made.store))
     context.warn(`the store is ${made.store}: only nodes of this host reach it`);
@@ -43,12 +43,13 @@ export async function runJoinToken(context: Context, options: JoinTokenOptions):
  * `gnt-cluster join`, `gnt-node add`: makes this root a node of the cluster that the token is of.
  * @param given the word, `@FILE` or `-`; without it, it is asked for, or read from stdin
  * @throws AppError TOKEN_INVALID, TOKEN_EXPIRED, TOKEN_USED, CLOCK_SKEW, CONFLICT, STORE_KEY,
- * HOST_PREREQUISITE; nothing was changed then
+ * HOST_PREREQUISITE, NOT_ROOT; nothing was changed then
  */
 export async function runJoin(context: Context, given: string | undefined): Promise<void> {
   const { paths } = context;
   const token = parseJoinToken(await readToken(context, given));
   await refuseMember(paths, token);
+  using embedded = await claimReplaceableStore(context);
   await using joins = await openJoins(token.url);
   const key = await lookUp(joins, token, context.clock.now());
   const { store, cluster } = await openSealedRedis(token.url, () => ringOf(key), silentLogger);
@@ -67,7 +68,9 @@ export async function runJoin(context: Context, given: string | undefined): Prom
       if (!(await joins.take(token.id))) throw used(token);
     },
   });
-  await writeStoreChoice(paths, { url: token.url, cluster: cluster.uuid });
+  const { replaces } = embedded;
+  await writeStoreChoice(paths, { url: token.url, cluster: cluster.uuid, replaces });
+  await embedded.finish();
   context.note(
     `this node is in cluster ${cluster.name} in ${describeStoreUrl(token.url)}: start gnt-noded`,
   );
@@ -88,18 +91,13 @@ async function readToken(context: Context, given: string | undefined): Promise<s
 /** A node is of one cluster, and stays in it. */
 async function refuseMember(paths: RootPaths, { cluster }: JoinToken): Promise<void> {
   const choice = await readStoreChoice(paths);
-  if (choice !== undefined) {
-    const which = choice.cluster === cluster ? 'this cluster already' : 'another cluster';
-    throw new AppError('CONFLICT', `this node is in ${which}: ${describeStoreUrl(choice.url)}`, {
-      hint:
-        choice.cluster === cluster
-          ? 'start gnt-noded; the token was not used'
-          : 'use another GNT_ROOT; the token was not used',
-    });
-  }
-  if (!existsSync(paths.storeFile)) return;
-  throw new AppError('CONFLICT', `this node is a cluster by itself, in ${paths.storeFile}`, {
-    hint: 'stop gnt-noded; if no instance is left in it, move that file away and join again; the token was not used',
+  if (choice === undefined) return;
+  const which = choice.cluster === cluster ? 'this cluster already' : 'another cluster';
+  throw new AppError('CONFLICT', `this node is in ${which}: ${describeStoreUrl(choice.url)}`, {
+    hint:
+      choice.cluster === cluster
+        ? 'start gnt-noded; the token was not used'
+        : 'use another GNT_ROOT; the token was not used',
   });
 }
 

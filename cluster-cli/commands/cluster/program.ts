@@ -146,7 +146,7 @@ export function createClusterProgram(context: Context): Command {
     arguments: { name: 'name of the cluster, to be sure of it' },
     summary: 'set a new cluster up',
     description:
-      'With --store, before the first start of gnt-noded on a root: makes a cluster of several nodes in a Redis, or makes this node one of the cluster that is there. Without it there is nothing to make, since the first start makes a cluster of one node: this says so, and sets the options that are given.',
+      'With --store: create a cluster of several nodes in a Redis, or join the cluster in it. gnt-noded must be stopped, and the node must have no instances; its embedded store is set aside. Without --store: report the cluster of one node, which the first start of gnt-noded creates, and change the given settings.',
     options: [...clusterOptions(), ...storeOptions()],
     notes: [
       'URL: redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE], rediss://… for TLS, unix:/PATH or unix://[USER]:PASSWORD@/PATH, sentinel://[[USER]:PASSWORD@]HOST:PORT,HOST:PORT/NAME, each with ?replicas=N if wanted; @FILE takes it from a file.',

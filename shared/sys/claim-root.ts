@@ -1,8 +1,8 @@
 import { closeSync, mkdirSync, openSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { AppError } from '#shared/errors/app-error.ts';
-import type { RootPaths } from '#shared/paths/root-paths.ts';
-import { tryLockFile } from '#shared/sys/file-locks.ts';
+import { AppError } from '../errors/app-error.ts';
+import type { RootPaths } from '../paths/root-paths.ts';
+import { tryLockFile } from './file-locks.ts';
 
 /**
  * Makes this process the only node daemon of its root. Call it before anything else is touched:

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { createRootPaths, type RootPaths } from '#shared/paths/root-paths.ts';
-import { claimRoot } from '../../noded/claim-root.ts';
+import { claimRoot } from '#shared/sys/claim-root.ts';
 
 let top = '';
 before(async () => {
@@ -50,8 +50,8 @@ test('nobody but root can hold the lock', async () => {
 
 /** Claims the root, starts a child that outlives it, and tells the child's pid. */
 function script(paths: RootPaths): string {
-  const modules = ['noded/claim-root.ts', 'shared/paths/root-paths.ts'].map((name) =>
-    JSON.stringify(join(import.meta.dirname, '../..', name)),
+  const modules = ['shared/sys/claim-root.ts', 'shared/paths/root-paths.ts'].map((name) =>
+    JSON.stringify(join(import.meta.dirname, '../../..', name)),
   );
   return `Promise.all([${modules.map((name) => `import(${name})`).join(',')}]).then(([claim, paths]) => {
     claim.claimRoot(paths.createRootPaths(${JSON.stringify(paths.root)}));
