@@ -165,6 +165,7 @@ async function probe(path: string): Promise<FileSystem | null> {
     label: tags.get('LABEL') ?? null,
     partUuid: tags.get('PART_ENTRY_UUID') ?? null,
     partLabel: tags.get('PART_ENTRY_NAME') ?? null,
+    partType: tags.get('PART_ENTRY_TYPE') ?? null,
     diskIndex: null,
     partition: null,
   };

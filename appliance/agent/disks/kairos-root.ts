@@ -99,7 +99,7 @@ async function probeActive(): Promise<FileSystem> {
     throw unusable(`${ACTIVE_FOLDER}/${ACTIVE_IMAGE} is ${type ?? 'nothing known'}: not writable`);
   return {
     ...{ path, aliases: [path], type, uuid: null, label: null, partUuid: null },
-    ...{ partLabel: null, diskIndex: null, partition: null },
+    ...{ partLabel: null, partType: null, diskIndex: null, partition: null },
   };
 }
 
