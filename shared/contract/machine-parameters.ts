@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { bootReporting } from './boot-report.ts';
 import { MAX_DECOMMISSION_TIMEOUT_S } from './lifecycle.ts';
 import { networkName } from './network.ts';
+import { NOT_OF_INSTALLATIONS } from './parameter-keys.ts';
 import { macAddress } from './primitives.ts';
 import { nicNetwork } from './static-network.ts';
 
@@ -77,9 +78,6 @@ export const hvParameters = z.strictObject({
 /** The same parameters where some may be reset: `null` takes the default again. */
 export const hvParameterChanges = resettable(hvParameters.shape);
 export const beParameterChanges = resettable(beParameters.shape);
-
-/** What is of the guest that was installed, whatever an installation boots. */
-const NOT_OF_INSTALLATIONS = ['decommission_timeout', 'systemd_credentials'] as const;
 
 /** @param parameters of an opcode; those that would change nothing are refused by their names */
 function ofInstallations<Type extends z.ZodType<object>>(parameters: Type): Type {
