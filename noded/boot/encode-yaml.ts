@@ -29,7 +29,10 @@ function encode(value: Value, spend: (steps: number) => void, depth: number): st
       .map((key) => `${line}${encodeText(key)}:${below(value.get(key) ?? null)}`)
       .join('');
   }
-  if (value instanceof Struct) throw new CallError(`a ${value.typeName} has no YAML`);
+  if (value instanceof Struct) {
+    if (value.asDict === null) throw new CallError(`a ${value.typeName} has no YAML`);
+    return encode(value.asDict(spend), spend, depth);
+  }
   if (typeof value === 'string') {
     spend(value.length >> 4);
     return encodeText(value);

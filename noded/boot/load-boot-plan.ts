@@ -22,7 +22,7 @@ export interface BootSources {
   readonly archives: { find: BootPlanInput['archive'] };
 }
 
-export type BootOwner = Pick<InstanceRecord, 'name' | 'uuid' | 'channel'>;
+export type BootOwner = Pick<InstanceRecord, 'name' | 'uuid' | 'channel' | 'profiles'>;
 
 /** In force, and by layers, the lowest first. */
 export type BootParameters = Pick<BootPlanInput, 'parameters' | 'layers'>;
@@ -34,7 +34,7 @@ export type BootParameters = Pick<BootPlanInput, 'parameters' | 'layers'>;
  */
 export async function loadBootPlan(
   name: string,
-  { name: machineName, uuid, channel }: BootOwner,
+  { name: machineName, uuid, channel, profiles }: BootOwner,
   parameters: BootParameters,
   { clusters, archives }: BootSources,
 ): Promise<BootPlan> {
@@ -46,7 +46,7 @@ export async function loadBootPlan(
   ]);
   if (bootEnv === undefined) throw await bootEnvNotFound(name, clusters);
   return planBootEnv({
-    machine: { name: machineName, uuid, mac: channel.mac, address: channel.ip },
+    machine: { name: machineName, uuid, mac: channel.mac, address: channel.ip, profiles },
     bootEnv,
     templates: new Map(templates.map(({ ID, Contents }) => [ID, Contents])),
     schemas: new Map(params.map((param) => [param.Name, param])),

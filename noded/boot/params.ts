@@ -3,6 +3,7 @@ import { isHiddenFromLogs } from '#shared/contract/os-parameters.ts';
 import { reveal } from '#shared/secret/secret.ts';
 import type { BootParameter, BootPlanInput } from './boot-plan.ts';
 import { CallError } from './template/template-error.ts';
+import { fromJson, type Dict } from './template/values.ts';
 
 /** A param's value, of the type that its schema says. */
 export type ParamValue =
@@ -52,6 +53,11 @@ export interface ParamReader {
   /** With what every layer says of it. @throws CallError */
   readonly compose: (name: string, spend: Spend) => ParamValue | undefined;
   readonly has: (name: string) => boolean;
+  /**
+   * The params that the instance itself has, without private, secret and Secure ones.
+   * @throws CallError
+   */
+  readonly listPublic: (spend: Spend) => Dict;
 }
 
 export function createParamReader(sources: ParamSources): ParamReader {
@@ -66,7 +72,17 @@ export function createParamReader(sources: ParamSources): ParamReader {
     read: once(readParam),
     compose: once(composeParam),
     has: (name) => hasParam(name, sources),
+    listPublic: (spend) => listPublic(sources, spend),
   };
+}
+
+function listPublic({ layers, schemas }: ParamSources, spend: Spend): Dict {
+  const params: Dict = new Map();
+  for (const [name, parameter] of layers.at(-1)?.values ?? []) {
+    const param = readParameter(name, parameter, schemas.get(name), spend);
+    if (param.kind === 'known' && !param.isHidden) params.set(name, fromJson(param.value));
+  }
+  return params;
 }
 
 export function hasParam(name: string, { schemas, parameters }: ParamSources): boolean {

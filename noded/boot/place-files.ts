@@ -1,7 +1,7 @@
 import { bootPath } from '#shared/contract/boot-view.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { BootPlanInput } from './boot-plan.ts';
-import { machinePath } from './render-data.ts';
+import { machinePath } from './render-input.ts';
 
 export type Place =
   | { readonly kind: 'file'; readonly path: string }

@@ -5,6 +5,7 @@ import { AppError } from '#shared/errors/app-error.ts';
 import type { BootPlanInput } from './boot-plan.ts';
 import { placeFile } from './place-files.ts';
 import { createRenderData } from './render-data.ts';
+import { newUse } from './render-input.ts';
 import { createTemplateSet } from './template/render-templates.ts';
 import { CallError, TemplateError } from './template/template-error.ts';
 
@@ -86,9 +87,9 @@ export function refuseWrongPaths(bootEnv: BootEnv): void {
     {
       ...{ machine: ANY_MACHINE, baseUrl: SERVICE_URL, bootEnv, opened: null },
       ...{ mirrorUrl: () => null, repositories: ofAMachine },
-      params: { read: ofAMachine, compose: ofAMachine, has: ofAMachine },
+      params: { read: ofAMachine, compose: ofAMachine, has: ofAMachine, listPublic: ofAMachine },
     },
-    { isSecretBearing: false, hasSecret: false, lostSecrets: new Set() },
+    newUse(),
   );
   placeTemplates(bootEnv, ANY_MACHINE, ({ Name, Path }) => {
     try {

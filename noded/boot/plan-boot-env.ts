@@ -18,7 +18,8 @@ import { scriptsOf } from './place-files.ts';
 import { placeTemplates } from './place-templates.ts';
 import { createParamReader, hasParam, readParam, withoutSecrets } from './params.ts';
 import { digestPublic } from './public-basis.ts';
-import { createRenderData, type ParamUse, type RenderInput } from './render-data.ts';
+import { createRenderData } from './render-data.ts';
+import { newUse, type RenderInput, type RenderUse } from './render-input.ts';
 import { STABLE_RELEASE } from './repositories.ts';
 import { createTemplateSet, type TemplateSet } from './template/render-templates.ts';
 import { asCallError, CallError, TemplateError } from './template/template-error.ts';
@@ -55,7 +56,7 @@ export function planBootEnv(input: BootPlanInput): BootPlan {
   const opened = archive && { hasRelease: archive.has(STABLE_RELEASE) };
   const common = { ...input, bootEnv, repositories, opened };
   const secretless = { ...common, params: createParamReader(withoutSecrets(input)) };
-  const { files, leftOut } = renderFiles({ ...common, params }, input.templates, {
+  const { files, leftOut, constants } = renderFiles({ ...common, params }, input.templates, {
     input: secretless,
     publicBasis: digestPublic({ ...input, bootEnv }, source),
   });
@@ -69,6 +70,7 @@ export function planBootEnv(input: BootPlanInput): BootPlan {
     initrds: Initrds,
     httpLoader: bootEnv.Loaders[EFI_LOADER] ?? null,
     leftOut,
+    constants,
   };
 }
 
@@ -136,6 +138,7 @@ function hasDefault(name: string, { schemas }: BootPlanInput): boolean {
 interface RenderedFiles {
   readonly files: readonly BootFile[];
   readonly leftOut: readonly string[];
+  readonly constants: readonly string[];
 }
 
 interface Secretless {
@@ -160,13 +163,15 @@ function renderFiles(
     { maxSteps: MAX_STEPS, maxBytes: MAX_BOOT_FILE_BYTES },
   );
   const files = new Map<string, BootFile>();
+  const constants = new Set<string>();
   const links: { readonly name: string; readonly path: string; readonly target: string }[] = [];
   const { placed, leftOut } = placeTemplates(bootEnv, machine, ({ Name, Path }) =>
     renderText(input, set, `${Name} (Path)`, Path),
   );
   for (const { template, path } of placed) {
     const { Name, ID, Link } = template;
-    if (Link === '') files.set(path, renderFile({ input, secretless, set }, path, ID || Name));
+    if (Link === '')
+      files.set(path, renderFile({ input, secretless, set, constants }, path, ID || Name));
     else links.push({ name: Name, path, target: renderText(input, set, `${Name} (Link)`, Link) });
   }
   for (const { name, path, target } of links) {
@@ -180,16 +185,22 @@ function renderFiles(
     files.set(path, { ...file, path });
   }
   refuseTooMuch(bootEnv, [...files.values()]);
-  return { files: [...files.values()], leftOut };
+  return { files: [...files.values()], leftOut, constants: [...constants].sort() };
 }
 
 interface Renderer {
   readonly input: RenderInput;
   readonly secretless: Secretless;
   readonly set: TemplateSet;
+  /** Collects the constant members that files read. */
+  readonly constants: Set<string>;
 }
 
-function renderFile({ input, secretless, set }: Renderer, path: string, name: string): BootFile {
+function renderFile(
+  { input, secretless, set, constants }: Renderer,
+  path: string,
+  name: string,
+): BootFile {
   if (!set.has(name)) {
     const { Name } = input.bootEnv;
     throw new AppError('BOOTENV_RENDER', `BootEnv ${Name}: there is no template '${name}'`, {
@@ -199,19 +210,16 @@ function renderFile({ input, secretless, set }: Renderer, path: string, name: st
   }
   const use = newUse();
   const text = attempt({ input, use, set, name }, () =>
-    set.render(name, createRenderData(input, use)),
+    set.render(name, createRenderData(input, use, path)),
   );
+  for (const member of use.constants) constants.add(member);
   return {
     path,
     contents: use.lostSecrets.size > 0 ? null : text,
     isSecretBearing: use.isSecretBearing,
     lostSecrets: [...use.lostSecrets],
-    basis: use.hasSecret ? digestSecretless(secretless, set, name) : null,
+    basis: use.hasSecret ? digestSecretless(secretless, set, name, path) : null,
   };
-}
-
-function newUse(): ParamUse {
-  return { isSecretBearing: false, hasSecret: false, lostSecrets: new Set() };
 }
 
 /** The digest of it without its secrets; of a mistake that only they prevent, its message. */
@@ -219,10 +227,11 @@ function digestSecretless(
   { input, publicBasis }: Secretless,
   set: TemplateSet,
   name: string,
+  path: string,
 ): string {
   const digest = (text: string): string => hash('sha256', `${publicBasis}\n${text}`);
   try {
-    return digest(set.render(name, createRenderData(input, newUse())));
+    return digest(set.render(name, createRenderData(input, newUse(), path)));
   } catch (error) {
     if (error instanceof TemplateError) return digest(error.message);
     throw error;
@@ -246,7 +255,7 @@ function renderText(input: RenderInput, set: TemplateSet, name: string, text: st
 
 interface Attempt {
   readonly input: RenderInput;
-  readonly use: ParamUse;
+  readonly use: RenderUse;
   readonly set: TemplateSet;
   /** The template or text that is rendered, for messages. */
   readonly name: string;

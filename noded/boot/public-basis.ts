@@ -22,7 +22,8 @@ export function digestPublic(input: BasisInput, source: BootSource | null): stri
   const { machine, bootEnv, templates, schemas, parameters, layers, packageMirrors, baseUrl } =
     input;
   const read = [
-    ...[machine.name, machine.uuid, machine.mac, machine.address, baseUrl, bootEnv],
+    ...[machine.name, machine.uuid, machine.mac, machine.address, machine.profiles],
+    ...[baseUrl, bootEnv],
     byName(templates),
     byName(schemas),
     source,

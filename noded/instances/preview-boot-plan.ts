@@ -43,7 +43,7 @@ export async function previewBootPlan(
   const real = await loadParameterLayers(instance, clusters);
   const layers = real.map((layer) => withoutValues(layer, schemas));
   const parameters = resolveParameters(layers);
-  const { files, source, initrds, leftOut, ...plan } = await loadBootPlan(
+  const { files, source, initrds, leftOut, constants, ...plan } = await loadBootPlan(
     bootEnv,
     instance,
     { parameters, layers },
@@ -54,6 +54,7 @@ export async function previewBootPlan(
     ...{ bootEnv: plan.bootEnv, script: plan.script, kernel: plan.kernel, source },
     initrds: [...initrds],
     leftOut: [...leftOut],
+    constants: [...constants],
     files: files.map(({ path, contents, isSecretBearing, lostSecrets }) => ({
       ...{ path, isSecretBearing, lostSecrets: [...lostSecrets] },
       contents: contents !== null && isSecretBearing ? mask(contents) : contents,

@@ -94,6 +94,8 @@ export const bootPlanInfo = z.object({
   kernel: z.string().nullable(),
   initrds: z.array(z.string()),
   leftOut: z.array(z.string()),
+  /** Members of dr-provision that templates read and that have a constant value here. */
+  constants: z.array(z.string()).default([]),
   /** Private and secret values are `<redacted>` in them. */
   files: z.array(
     z.object({

@@ -162,6 +162,10 @@ export async function runRender(
   const plan = await (await context.client()).bootPlan(instance, name);
   if (options.json) return context.print(JSON.stringify(plan, null, 2));
   for (const what of plan.leftOut) context.warn(`left out: ${what}`);
+  if (plan.constants.length > 0) {
+    const members = plan.constants.join(', ');
+    context.warn(`constant values for ${members}: there is no API of dr-provision`);
+  }
   context.note(describePlan(plan));
   for (const { path, contents, lostSecrets } of plan.files) {
     context.print(`==> ${path} <==`);

@@ -36,7 +36,10 @@ export function encodeJson(
     );
     return `{${join(parts)}}`;
   }
-  if (value instanceof Struct) throw new CallError(`a ${value.typeName} has no JSON`);
+  if (value instanceof Struct) {
+    if (value.asDict === null) throw new CallError(`a ${value.typeName} has no JSON`);
+    return encodeJson(value.asDict(spend), spend, form, depth);
+  }
   if (typeof value === 'string') {
     spend(value.length >> 4);
     return encodeText(value, form);
