@@ -48,7 +48,17 @@ const layers = {
     ...['process', 'report', 'channel', 'overlay', 'disks', 'image', 'scripts', 'hooks', 'stages'],
   ],
   'cluster-cli': [
-    ...['values', 'failures', 'client', 'terminal', 'render', 'fields', 'completion', 'progress'],
+    ...[
+      'values',
+      'failures',
+      'client',
+      'terminal',
+      'render',
+      'fields',
+      'completion',
+      'manual',
+      'progress',
+    ],
     'commands',
   ],
   shared: [

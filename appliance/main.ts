@@ -1,6 +1,6 @@
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { Command, CommanderError } from 'commander';
+import { type Command, CommanderError } from 'commander';
 import {
   type ApplianceManifest,
   BUILT_APPLIANCE,
@@ -22,6 +22,7 @@ import {
 } from './image/import.ts';
 import { readManifest, verifyAppliance } from './image/manifest.ts';
 import { readOwnHooks } from './image/own-hooks.ts';
+import { type ApplianceActions, type BuildFlags, createApplianceProgram } from './program.ts';
 import { createChosenAppliance } from './use.ts';
 
 const { applianceDir, applianceHooksFile, importedAppliancesDir, nodedSocket } = createRootPaths(
@@ -31,13 +32,6 @@ const cacheDir =
   process.env['GNT_CACHE'] ??
   join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'gnt');
 const print = (line: string): boolean => process.stdout.write(`${line}\n`);
-
-interface BuildFlags {
-  readonly progressJson?: boolean;
-  readonly force?: boolean;
-  readonly mirror?: string;
-  readonly hooks?: string;
-}
 
 /** Value of --hooks that takes hooks away, as in the other programs. */
 const NO_HOOKS = 'default';
@@ -186,58 +180,16 @@ async function verifyCommand(): Promise<void> {
   print(`intact: ${describe(manifest)}`);
 }
 
-function createProgram(signal: AbortSignal): Command {
-  const program = new Command('gnt-appliance')
-    .description('Build and check the read-only virtual machine that installs instances')
-    .option('--debug', 'add the trace to errors')
-    .exitOverride()
-    .configureOutput({ writeErr: () => undefined });
-  program
-    .command('build')
-    .description(
-      'put an intact appliance under the root: from the build cache, or built from Debian packages',
-    )
-    .option('--progress-json', 'print progress as JSON, one object a line')
-    .option('--force', 'build anew, whatever the cache has')
-    .option('--mirror <url>', "Debian mirror; default: the host's own")
-    .option(
-      '--hooks <folder>',
-      'hook documents (*.yaml) that become part of it and of every later build; "default" takes them away',
-    )
-    .action((flags: BuildFlags) => buildCommand(flags, signal));
-  program
-    .command('info')
-    .description('show what the appliance is made of')
-    .option('--json', 'print the manifest')
-    .action((flags: { json?: boolean }) => infoCommand(flags));
-  program
-    .command('verify')
-    .description('compare the files of the appliance with its manifest')
-    .action(() => verifyCommand());
-  program
-    .command('import')
-    .description(
-      'take in an appliance that was made elsewhere, if all of its files are as its manifest says',
-    )
-    .argument('<source>', 'folder with manifest.json and the files that it names, or a tar of one')
-    .option('--name <name>', 'what to call it; default: as the folder or the tar is called')
-    .action((source: string, flags: { name?: string }) => importCommand(source, flags, signal));
-  program
-    .command('list')
-    .description('show the appliances of this node; * is what installations use')
-    .option('--json', 'print JSON')
-    .action((flags: { json?: boolean }) => listCommand(flags));
-  program
-    .command('use')
-    .description('install with another appliance from now on, in the whole cluster')
-    .argument('<name>', `of an imported one; ${BUILT_APPLIANCE} is the one that build makes`)
-    .action((name: string) => useCommand(name));
-  program
-    .command('remove')
-    .description('remove an imported appliance from this node, if nobody names it')
-    .argument('<name>', 'as gnt-appliance list shows it')
-    .action((name: string) => removeCommand(name, signal));
-  return program;
+function createActions(signal: AbortSignal): ApplianceActions {
+  return {
+    build: (flags) => buildCommand(flags, signal),
+    info: infoCommand,
+    verify: verifyCommand,
+    import: (source, flags) => importCommand(source, flags, signal),
+    list: listCommand,
+    use: useCommand,
+    remove: (name) => removeCommand(name, signal),
+  };
 }
 
 /** Prints a failure as all programs do, and returns the exit status. */
@@ -264,7 +216,7 @@ function explain(error: unknown, program: Command, signal: AbortSignal): number 
 const interruption = new AbortController();
 for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
   process.on(name, () => interruption.abort(new AppError('INTERRUPTED', `interrupted by ${name}`)));
-const program = createProgram(interruption.signal);
+const program = createApplianceProgram(createActions(interruption.signal));
 try {
   await program.parseAsync();
 } catch (error) {

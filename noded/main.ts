@@ -1,4 +1,4 @@
-import { Command, CommanderError } from 'commander';
+import { CommanderError } from 'commander';
 import { systemClock } from '#shared/clock/clock.ts';
 import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
 import { errorCodes } from '#shared/errors/codes.ts';
@@ -8,59 +8,16 @@ import { forbidCores } from '#shared/sys/forbid-cores.ts';
 import { releaseMemoryWhenSettled } from '#shared/sys/release-memory.ts';
 import { claimRoot } from '#shared/sys/claim-root.ts';
 import { parseConfig, type NodedConfig, type NodedOptions } from './config.ts';
-import { DEFAULT_FIRST_MACHINE_UID } from './host/machine-users.ts';
-import { addRapiOptions } from './rapi/rapi-settings.ts';
+import { createNodedProgram } from './program.ts';
 import { requireTrustedRoot } from './trust-root.ts';
 import { startNode } from './start-node.ts';
 import { startPatiently } from './start-patiently.ts';
 import { tellReady } from './systemd/tell-ready.ts';
 
 async function main(): Promise<number> {
-  const program = new Command('gnt-noded')
-    .description(
-      'Node daemon: owns instances, disks, networks and the metadata daemon of this host.',
-    )
-    .option('--node <name>', 'name of this node (default: host name)')
-    .option('--os-search-path <dirs>', 'folders with OS definitions, separated by colons')
-    .option('--image-cache-gib <size>', 'largest size of the image cache', '20')
-    .option(
-      '--max-installs <n>',
-      'installations at the same time, the others wait (default: processors, at least 2)',
-    )
-    .option(
-      '--max-starts <n>',
-      'instances started at the same time after a reboot of the host',
-      '2',
-    )
-    .option('--install-reserve-mib <mib>', 'memory that installations leave to others', '256')
-    .option(
-      '--appliance-boot-timeout <seconds>',
-      'for an appliance to report; one that does not is booted once more',
-      '120',
-    )
-    .option(
-      '--shared-lease <seconds>',
-      'so long after its last word to the store others may take the instances of this node whose disks are shared; they are paused after two thirds of it, and end after twice as long',
-      '60',
-    )
-    .option(
-      '--machine-uids <first>',
-      'first of 4194304 numbers of users and groups that nobody else has; each machine runs as one of them',
-      String(DEFAULT_FIRST_MACHINE_UID),
-    )
-    .option(
-      '--user-nics-reach-host',
-      "let guests with a NIC of mode=user reach this host's addresses and its cloud's metadata service",
-    )
-    .option('--log-level <level>', 'debug, info, warn or error', 'info')
-    .version(readVersion())
+  const program = createNodedProgram(readVersion())
     .exitOverride()
-    .configureOutput({ outputError: () => undefined })
-    .addHelpText(
-      'after',
-      '\nGNT_ROOT (default /) prefixes every path; only root may write it and what it is below. Logs are JSON lines on stderr. Ends cleanly on SIGTERM.',
-    );
-  addRapiOptions(program);
+    .configureOutput({ outputError: () => undefined });
   let config: NodedConfig;
   try {
     program.parse();

@@ -25,7 +25,7 @@ export interface NodeMetricsSources {
 }
 
 export interface NodeMetrics {
-  jobEnded(job: JobRecord): void;
+  jobEnded(job: Pick<JobRecord, 'opcode' | 'status'>): void;
   stageEnded(stage: string, durationMs: number): void;
   readonly rapiAnswered: (method: string, status: number) => void;
   observe(sources: NodeMetricsSources): void;

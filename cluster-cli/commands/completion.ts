@@ -43,13 +43,21 @@ export function addCompletion(program: Command, context: Context): void {
     }
   });
   addCommand(program, {
-    usage: 'man',
-    summary: 'print the manual page',
+    usage: 'man [command]',
+    arguments: { command: 'command whose page is wanted, the program itself without one' },
+    summary: 'print a manual page',
     isHidden: true,
-  }).action(async () => {
-    const { renderManPage } = await import('../completion/man-page.ts');
+  }).action(async (name: string | undefined) => {
+    const { renderMan } = await import('../manual/render-man.ts');
+    const { commandPage, programPage } = await import('../manual/command-pages.ts');
+    const command = program.commands.find((each) => each.name() === name);
+    if (name !== undefined && command === undefined)
+      throw new AppError('USAGE', `${program.name()} has no command '${name}'`, {
+        hint: `${program.name()} --help`,
+      });
+    const page = command === undefined ? programPage(program) : commandPage(program, command);
     const date = new Date(context.clock.now()).toISOString().slice(0, 10);
-    context.print(renderManPage(program, date).trimEnd());
+    context.print(renderMan(page, date).trimEnd());
   });
 }
 

@@ -14,14 +14,14 @@ export interface RapiOptions {
 
 export function addRapiOptions(program: Command): void {
   program
-    .option('--rapi <host:port>', "serves Ganeti's remote API there, by TLS (usual port: 5080)")
     .option(
-      '--rapi-users <file>',
-      "its users, in Ganeti's format with {HA1} digests (default: etc/gnt/rapi-users)",
+      '--rapi <host:port>',
+      'serve the remote API over TLS on this address (usual port: 5080)',
     )
+    .option('--rapi-users <file>', 'users file of the remote API (default: etc/gnt/rapi-users)')
     .option(
       '--rapi-certificate <file>',
-      'PEM with its key and certificate, made when missing (default: etc/gnt/rapi.pem)',
+      'PEM file with key and certificate; created if missing (default: etc/gnt/rapi.pem)',
     );
 }
 

@@ -87,7 +87,7 @@ export async function runBackupList(context: Context, options: ListOptions): Pro
 }
 
 /** Columns of `gnt-backup list`. */
-const exportFields: FieldTable<ExportInfo> = {
+export const exportFields: FieldTable<ExportInfo> = {
   defaults: ['name', 'os', 'size', 'ctime', 'problem'],
   fields: [
     {
