@@ -14,7 +14,7 @@ import type { NatCards } from './instance-cards.ts';
 import { type HostLink, listLinks, readAddress } from './host-links.ts';
 import { giveBack, lend, listLent, planLent } from './lent-devices.ts';
 import { bridgeMacOf, bridgeOf, natNamesOf, tapOf } from './nat-names.ts';
-import { addBridge, joinBridge, removeBridge, setUpBridge } from './nat-bridge.ts';
+import { addBridge, closePorts, joinBridge, removeBridge, setUpBridge } from './nat-bridge.ts';
 import { answersQuestions } from './ask-dnsmasq.ts';
 import { createNatGuests, type GuestCard, type NatGuests } from './nat-guests.ts';
 import { type NatNetwork, planNatRules } from './plan-nat-rules.ts';
@@ -159,7 +159,7 @@ class HostNatNetworks implements NatNetworks {
       );
       const failures = await this.#apply([...others, network], { ...guest, device });
       if (failures.has(network.name)) throw failures.get(network.name);
-      return openBridgedTap({ link: bridgeOf(this.#names, network), device });
+      return openBridgedTap({ link: bridgeOf(this.#names, network), device, onlyMac: guest.mac });
     });
   }
 
@@ -276,6 +276,9 @@ class HostNatNetworks implements NatNetworks {
     const leaving = this.#listLeaving(links, planned);
     mkdirSync(this.#options.dir, { recursive: true, mode: 0o755 });
     const networks = await tryEach(planned, failures, (one) => this.#ensureBridge(one, leaving));
+    await closePorts(
+      links.map(({ name }) => name).filter((name) => name.startsWith(this.#names.tapPrefix)),
+    );
     const rules = planNatRules({ names: this.#names, networks, guests, uplinks, lent });
     if (!(await this.#rules.apply(rules)))
       this.#noteRepair('the rules were changed or gone', 'nat.rules-were-changed');
@@ -288,7 +291,7 @@ class HostNatNetworks implements NatNetworks {
     );
     const served = await tryEach(networks, failures, async (network) => {
       const own = guests.filter((guest) => guest.network === network.name);
-      for (const { device } of own) await joinBridge(network.bridge, device);
+      await joinBridge(network.bridge, own);
       await this.#ensureDnsmasq(network, own);
     });
     for (const bridge of leaving) await this.#removeNetwork(bridge);

@@ -34,19 +34,29 @@ const TABLE = /^[a-z][a-z0-9-]{0,63}$/;
 const PREFIX = /\/\d{1,2}$/;
 /** nft reads a number that begins with 0 as octal. */
 const IPV4 = { test: isIPv4 };
+/** Addresses of link protocols (IEEE 802.1D), which bridges treat apart. */
+const LINK_PROTOCOLS = 'ether daddr & ff:ff:ff:ff:ff:f0 == 01:80:c2:00:00:00';
+/** nft's tables of a node's networks: one in each family. */
+export const RULE_FAMILIES = ['inet', 'bridge', 'arp'] as const;
 const REJECT = 'reject with icmpx type admin-prohibited';
 
 /** Replaces all rules of this node's networks at once: what is added first can be deleted. Pure. */
 export function planNatRules(plan: NatPlan): string {
   checkWords(plan);
-  return [planNatRulesRemoval(plan.names), planPorts(plan), planHost(plan), ''].join('\n');
+  return [
+    planNatRulesRemoval(plan.names),
+    planPorts(plan),
+    planTaps(plan),
+    planHost(plan),
+    '',
+  ].join('\n');
 }
 
 export function planNatRulesRemoval({ table }: NatNames): string {
   if (!TABLE.test(table)) throw new Error(`not fit for a table: ${table}`);
-  return ['inet', 'bridge']
-    .map((family) => `add table ${family} ${table}\ndelete table ${family} ${table}`)
-    .join('\n');
+  return RULE_FAMILIES.map(
+    (family) => `add table ${family} ${table}\ndelete table ${family} ${table}`,
+  ).join('\n');
 }
 
 /**
@@ -56,6 +66,9 @@ export function planNatRulesRemoval({ table }: NatNames): string {
 function planPorts({ names: { table, tapPrefix }, guests }: NatPlan): string {
   return `add table bridge ${table}
 add chain bridge ${table} ports { type filter hook prerouting priority -300; policy accept; }
+add rule bridge ${table} ports iifname "${tapPrefix}*" ${LINK_PROTOCOLS} drop
+add chain bridge ${table} local { type filter hook input priority -300; policy accept; }
+add rule bridge ${table} local iifname "${tapPrefix}*" ${LINK_PROTOCOLS} drop
 ${guests
   .map(({ device, mac, ip }) => {
     const chain = `bridge ${table} from_${device}`;
@@ -77,6 +90,21 @@ add rule bridge ${table} ports iifname "${device}" goto from_${device}`;
   })
   .join('\n')}
 add rule bridge ${table} ports iifname "${tapPrefix}*" drop`;
+}
+
+/**
+ * The host takes packets of guests from bridges alone. A frame of a link protocol is handed to the
+ * host as received on the TAP, so that its packet would pass the rules for bridges.
+ */
+function planTaps({ names: { table, tapPrefix } }: NatPlan): string {
+  return [
+    `add table inet ${table}`,
+    `add chain inet ${table} taps { type filter hook prerouting priority raw; policy accept; }`,
+    `add rule inet ${table} taps iifname "${tapPrefix}*" drop`,
+    `add table arp ${table}`,
+    `add chain arp ${table} taps { type filter hook input priority filter; policy accept; }`,
+    `add rule arp ${table} taps iifname "${tapPrefix}*" drop`,
+  ].join('\n');
 }
 
 /** What a guest reaches of the host, and through it. */

@@ -18,6 +18,11 @@ export function ip(...words: readonly string[]): string {
   return execFileSync('ip', words, { encoding: 'utf8' });
 }
 
+/** Returns the output of a command. */
+export function run(file: string, ...args: readonly string[]): string {
+  return execFileSync(file, args, { encoding: 'utf8' });
+}
+
 /** What a command in a namespace says; null when it failed. */
 export function inside(namespace: string, ...command: readonly string[]): string | null {
   const ended = spawnSync('ip', ['netns', 'exec', namespace, ...command], {
@@ -140,6 +145,8 @@ export async function addGuest(
   ip('link', 'set', device, 'master', bridge, 'up');
   ip('-n', namespace, 'link', 'set', 'lo', 'up');
   ip('-n', namespace, 'link', 'set', 'eth0', 'address', guest.mac, 'up');
+  // The link takes the place of a TAP of an earlier release, whose port is open.
+  await nat.follow();
   return { namespace, device, mac: guest.mac, ip: guest.ip };
 }
 
