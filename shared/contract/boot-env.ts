@@ -224,12 +224,20 @@ export function foldBootEnv(document: BootEnvDocument): KeptBootEnv {
       SupportedArchitectures: { amd64: foldArch(document, own) },
     },
     Loaders: loader === undefined ? {} : { [EFI_LOADER]: loader },
-    Templates: document.Templates,
+    Templates: document.Templates.filter((template) => !isOfUnknown(document, template)),
     RequiredParams: document.RequiredParams,
     OptionalParams: document.OptionalParams,
     ...(leftOut.length > 0 && { LeftOut: shorten(leftOut) }),
   };
   return { bootEnv: kept, leftOut };
+}
+
+/** Whether a file is for machines that dr-provision does not know: its Path names no machine. */
+function isOfUnknown(
+  { OnlyUnknown }: BootEnvDocument,
+  { Path }: BootEnvDocument['Templates'][number],
+): boolean {
+  return OnlyUnknown && !Path.includes('.Machine');
 }
 
 function shorten(lines: readonly string[]): string[] {
@@ -266,6 +274,9 @@ function listLeftOut(document: BootEnvDocument, amd64: string | undefined): read
     ...(document.OnlyUnknown
       ? ['OnlyUnknown: every channel is of an instance, and none is unknown']
       : []),
+    ...Templates.filter((template) => isOfUnknown(document, template)).map(
+      ({ Name }) => `the template '${Name}', which is for unknown machines`,
+    ),
     ...Templates.filter(({ Meta }) => Object.keys(Meta).length > 0).map(
       ({ Name }) => `Meta of the template '${Name}'`,
     ),

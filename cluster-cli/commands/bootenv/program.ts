@@ -26,7 +26,7 @@ export function createBootEnvProgram(context: Context): Command {
     completeArguments: ['file'],
     summary: 'take BootEnvs, templates, params and profiles',
     description:
-      'Reads YAML or JSON with one object, a list of them, or a bundle (sections); folders with bootenvs/, templates/, params/ and profiles/; templates as plain files, called by their names. All of it is taken or none; what has a name that there is, takes its place. Instances that run keep what they were given until they are modified or started again. What has no meaning here (other architectures, OnlyUnknown, loaders by TFTP, tasks) is told and left out. A profile of a folder is merged into the one that there is, as public parameters; one that is private there is refused.',
+      'Reads YAML or JSON with one object, a list of them, or a bundle (sections); folders with bootenvs/, templates/, params/ and profiles/; templates as plain files, called by their names. All objects are stored or none; an object replaces the stored one of its name. An object of a folder or bundle that cannot be used here is left out and named; a single file that cannot be used is refused. Instances that run keep what they were given until they are modified or started again. What has no meaning here (other architectures, OnlyUnknown, loaders by TFTP, tasks) is told and left out. A profile of a folder is merged into the one that there is, as public parameters; one that is private there is refused.',
     options: jobOptions(),
     examples: ['gnt-bootenv create debian-12.yaml', 'gnt-bootenv create ./content'],
   }).action(async (paths: readonly string[], options: SubmitOptions) => {

@@ -10,7 +10,7 @@ import {
   type BootTemplate,
 } from '#shared/contract/boot-env.ts';
 import { LOCAL_BOOT_ENV } from '#shared/contract/boot-objects.ts';
-import { AppError } from '#shared/errors/app-error.ts';
+import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { readYaml } from '#shared/yaml/read-yaml.ts';
 import type { ValueSource } from '../../values/value-source.ts';
 import { type ContentFile, listContentFiles, SECTIONS, type Section } from './list-files.ts';
@@ -42,15 +42,45 @@ export function readBootContent(paths: readonly string[], values: ValueSource): 
   const content: BootContent = {
     ...{ bootEnvs: [], templates: [], params: [], profiles: [], leftOut: [] },
   };
+  const unusable: AppError[] = [];
   for (const path of paths) {
     const { files, leftOut } = listContentFiles(path);
     content.leftOut.push(...leftOut.map((name) => `${path}: ${name}`));
-    for (const file of files) readFile(file, values, content);
+    for (const file of files) {
+      const take = (): void => readFile(file, values, content, unusable);
+      if (file.section === null) take();
+      else collectUnusable(unusable, take);
+    }
   }
+  const [first] = unusable;
+  if (first !== undefined && isEmpty(content)) throw first;
+  content.leftOut.push(...unusable.map(({ message }) => message));
   return content;
 }
 
-function readFile(file: ContentFile, values: ValueSource, content: BootContent): void {
+function isEmpty({ bootEnvs, templates, params, profiles }: BootContent): boolean {
+  return [bootEnvs, templates, params, profiles].every(({ length }) => length === 0);
+}
+
+/**
+ * Keeps the reason why one object of many cannot be used, so that the others are taken. A folder
+ * of published content has objects that only dr-provision can use.
+ */
+function collectUnusable(unusable: AppError[], take: () => void): void {
+  try {
+    take();
+  } catch (error) {
+    if (!isAppError(error, 'BOOTENV_INVALID')) throw error;
+    unusable.push(error);
+  }
+}
+
+function readFile(
+  file: ContentFile,
+  values: ValueSource,
+  content: BootContent,
+  unusable: AppError[],
+): void {
   const text = values.readWholeText('FILE', file.path);
   const isStructured = /\.(ya?ml|json)$/i.test(file.name);
   if (!isStructured) {
@@ -71,7 +101,7 @@ function readFile(file: ContentFile, values: ValueSource, content: BootContent):
     takeTemplate(reading, [], { ID: file.name, Contents: text }, content);
     return;
   }
-  takeDocument(reading, value, file.section, content);
+  takeDocument(reading, value, file.section, { content, unusable });
 }
 
 /** A document, to find the line of what is wrong with it. */
@@ -120,20 +150,31 @@ function parse(file: string, text: string): Reading {
   );
 }
 
+interface Taken {
+  readonly content: BootContent;
+  /** Why objects of folders and bundles could not be taken. */
+  readonly unusable: AppError[];
+}
+
 function takeDocument(
   reading: Reading,
   value: unknown,
   section: Section | null,
-  content: BootContent,
+  { content, unusable }: Taken,
 ): void {
-  if (isObjectWith(value, 'sections')) return takeBundle(reading, value.sections, content);
+  if (isObjectWith(value, 'sections'))
+    return takeBundle(reading, value.sections, { content, unusable });
   const isList = Array.isArray(value);
   const objects: readonly unknown[] = isList ? value : [value];
-  for (const [index, object] of objects.entries())
-    takeObject(reading, isList ? [index] : [], object, section ?? kindOf(object), content);
+  for (const [index, object] of objects.entries()) {
+    const path = isList ? [index] : [];
+    const take = (): void => takeObject(reading, path, object, section ?? kindOf(object), content);
+    if (section === null) take();
+    else collectUnusable(unusable, take);
+  }
 }
 
-function takeBundle(reading: Reading, sections: unknown, content: BootContent): void {
+function takeBundle(reading: Reading, sections: unknown, { content, unusable }: Taken): void {
   if (typeof sections !== 'object' || sections === null)
     throw invalid(reading, ['sections'], 'sections are expected to be a map');
   for (const [name, objects] of Object.entries<unknown>({ ...sections })) {
@@ -145,7 +186,9 @@ function takeBundle(reading: Reading, sections: unknown, content: BootContent): 
     // Objects are given by name, or as a list.
     for (const [key, object] of Object.entries<unknown>({ ...objects })) {
       const at = Array.isArray(objects) ? Number(key) : key;
-      takeObject(reading, ['sections', name, at], object, section, content);
+      collectUnusable(unusable, () =>
+        takeObject(reading, ['sections', name, at], object, section, content),
+      );
     }
   }
 }
