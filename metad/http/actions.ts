@@ -41,6 +41,9 @@ const ACTIONS: Readonly<Record<string, Action>> = {
   'openstack password': { method: 'POST', perform: postPassword },
 };
 
+/** `DIALECT PATH` of every action. */
+export const ACTION_KEYS: readonly string[] = Object.keys(ACTIONS);
+
 export function isTokenPath(address: Address): boolean {
   return address.kind === 'entry' && address.dialect === 'ec2' && address.path === 'api/token';
 }

@@ -1,6 +1,15 @@
 import { renderMan } from '../../cluster-cli/manual/render-man.ts';
 import type { DocumentedPage } from './documented-page.ts';
 import { commandPages, loadPrograms } from './pages/commands.ts';
+import { clusterSettingsPage } from './pages/cluster-settings.ts';
+import { configPage } from './pages/config.ts';
+import { guestApiPage } from './pages/guest-api.ts';
+import { hooksPage } from './pages/hooks.ts';
+import { imageCataloguePage } from './pages/image-catalogue.ts';
+import { installationEventsPage } from './pages/installation-events.ts';
+import { osInterfacePage } from './pages/os-interface.ts';
+import { parameterKeysPage } from './pages/parameter-keys.ts';
+import { scriptEnvironmentPage } from './pages/script-environment.ts';
 import { daemonPages } from './pages/daemons.ts';
 import { errorCodesPage } from './pages/error-codes.ts';
 import { filesPage } from './pages/files.ts';
@@ -19,12 +28,21 @@ export async function loadPages(): Promise<readonly DocumentedPage[]> {
   const pages = [
     ...programs.flatMap(commandPages),
     ...daemonPages(),
-    errorCodesPage(),
+    clusterSettingsPage(programs),
+    parameterKeysPage(),
     listFieldsPage(),
-    await metricsPage(),
-    nodeApiPage(),
-    remoteApiPage(),
+    errorCodesPage(),
+    guestApiPage(),
+    scriptEnvironmentPage(),
+    installationEventsPage(),
+    osInterfacePage(),
+    hooksPage(),
+    imageCataloguePage(),
+    configPage(),
     rapiUsersPage(),
+    remoteApiPage(),
+    nodeApiPage(),
+    await metricsPage(),
     filesPage(),
   ];
   return [overviewPage(pages), ...pages];
