@@ -90,7 +90,7 @@ test('refuses by name what looks at a clock, chance, keys, and the host', () => 
 
 test('has the functions that its document lists', () => {
   const document = readFileSync(
-    new URL('../../../../noded/boot/DESIGN.md', import.meta.url),
+    new URL('../../../../docs/explanation/template-functions.md', import.meta.url),
     'utf8',
   );
   const [, list = ''] = /\nFunctions:\n([^]*?)\n\n/.exec(document) ?? [];
