@@ -1,5 +1,7 @@
 import type { z } from 'zod';
 import { MIB } from '#shared/units/bytes.ts';
+import type { UnusablePart } from '#shared/contract/unusable-text.ts';
+import { plainText } from '#shared/log/plain-text.ts';
 import { formatBytes } from '../render/format.ts';
 
 /** What zod says of one field of an opcode. */
@@ -65,20 +67,33 @@ const MAX_VALUE_CHARACTERS = 100;
  * it may be shown, and what is wrong.
  */
 export function describeIssue(issue: Issue, input: unknown): string {
-  const [field = '', ...rest] = issue.path.map(String);
-  const option =
-    OPTIONS[field] ?? `--${field.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+  const [field = ''] = issue.path.map(String);
   const value = WITHHELD.has(field) ? undefined : valueAt(input, issue.path);
   const isShown = typeof value === 'string' || typeof value === 'number';
   // The value says which one of a list it is.
   const last = isShown && typeof issue.path.at(-1) === 'number' ? -1 : undefined;
-  const named = KEYS_WITHHELD.has(field) ? [] : rest.slice(0, last);
-  const below = named.filter((key) => !OF_CHANGES.has(key)).map((key) => OPTIONS[key] ?? key);
   return [
-    [option, ...below].join(' '),
+    namePath(issue.path.slice(0, last)).join(' '),
     ...(isShown ? [`'${inUnit(value, issue.path).slice(0, MAX_VALUE_CHARACTERS)}'`] : []),
     splitReason(issue).reason,
   ].join(': ');
+}
+
+/** The option, and below it the keys that may be shown. */
+function namePath(path: readonly PropertyKey[]): readonly string[] {
+  const [field = '', ...rest] = path.map(String);
+  const option =
+    OPTIONS[field] ?? `--${field.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+  const named = KEYS_WITHHELD.has(field) ? [] : rest;
+  const below = named.filter((key) => !OF_CHANGES.has(key)).map((key) => OPTIONS[key] ?? key);
+  return [option, ...below];
+}
+
+/** As `describeIssue`; the value is never shown. */
+export function describeUnusable({ path, problem }: UnusablePart): string {
+  const [option, ...below] = namePath(path);
+  const shown = [option, ...below.map(plainText)].join(' ');
+  return `${shown}: ${problem}`;
 }
 
 /** What to write instead; undefined: the reason says all there is to say. */

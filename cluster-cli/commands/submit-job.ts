@@ -1,12 +1,13 @@
 import { neededSecrets, type NeededSecrets } from '#shared/contract/error-details.ts';
 import { opcode as opcodeSchema, type Opcode, type OpcodeInput } from '#shared/contract/opcode.ts';
+import { findUnusable } from '#shared/contract/unusable-text.ts';
 import type { JobRecord } from '#shared/contract/job.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { canBeMasked } from '#shared/secret/mask.ts';
 import type { Context } from '../terminal/context.ts';
 import { CommandFailure } from '../failures/failure.ts';
 import type { SubmitOptions } from './submit.ts';
-import { describeIssue, nextStepOf } from './describe-issue.ts';
+import { describeIssue, describeUnusable, nextStepOf } from './describe-issue.ts';
 import { watchJob } from '../progress/watch.ts';
 import { renderHookBook } from '../render/hook-book.ts';
 import { promptHidden, promptShown } from '../terminal/prompt.ts';
@@ -63,6 +64,11 @@ function warnOfShortValues(context: Context, opcode: Opcode): void {
 
 /** @throws AppError VALIDATION that names the field; never the value of a parameter. */
 function validateOpcode(input: OpcodeInput): Opcode {
+  const unusable = findUnusable(input);
+  if (unusable !== undefined)
+    throw new AppError('VALIDATION', describeUnusable(unusable), {
+      details: { fields: [unusable.path.join('.')] },
+    });
   const parsed = opcodeSchema.safeParse(input);
   if (parsed.success) return parsed.data;
   const { issues } = parsed.error;

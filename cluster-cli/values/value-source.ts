@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { closeSync, openSync, readSync } from 'node:fs';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
@@ -126,14 +127,11 @@ function unreadable(option: string, path: string, error: unknown): AppError {
 }
 
 function decodeUtf8(option: string, path: string, bytes: Buffer): string {
-  try {
-    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
-    // An environment variable cannot hold it, and that is where parameters end.
-    if (!text.includes('\0')) return text;
-  } catch {
-    // This is told below: the decoder's own message says no more.
-  }
-  throw new AppError('VALIDATION', `option ${option}: ${nameOf(path)} is not UTF-8 text`, {
+  const problem = isUtf8(bytes) ? undefined : 'is not UTF-8 text';
+  // An environment variable cannot hold it, and that is where parameters end.
+  const refusal = problem ?? (bytes.includes(0) ? 'contains a NUL character' : undefined);
+  if (refusal === undefined) return bytes.toString();
+  throw new AppError('VALIDATION', `option ${option}: ${nameOf(path)} ${refusal}`, {
     details: { option, file: path },
   });
 }

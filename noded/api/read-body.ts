@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { AppError } from '#shared/errors/app-error.ts';
 import { countJsonValues } from '#shared/json/count-values.ts';
@@ -50,7 +51,13 @@ export async function readJson(request: IncomingMessage): Promise<unknown> {
       hint: 'send less at a time',
     });
   }
-  const value = parseJson(bytes);
-  if (value === undefined) throw new AppError('VALIDATION', 'the request body is not JSON');
+  const value = parseUtf8Json(bytes);
+  if (value === undefined)
+    throw new AppError('VALIDATION', 'the request body is not JSON in UTF-8');
   return value;
+}
+
+/** Undefined also for bytes that are not UTF-8: a decoder would replace parts of a value. */
+export function parseUtf8Json(bytes: Buffer): unknown {
+  return isUtf8(bytes) ? parseJson(bytes) : undefined;
 }

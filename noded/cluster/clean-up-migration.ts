@@ -1,5 +1,5 @@
 import type { InstanceRecord } from '#shared/contract/instance.ts';
-import { AppError, messageOf } from '#shared/errors/app-error.ts';
+import { AppError, tellableMessage } from '#shared/errors/app-error.ts';
 import type { KeptMachine } from '../instances/machine-keeper.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
 import type { ArrivalClient } from './arrival-client.ts';
@@ -47,7 +47,7 @@ export async function cleanUpMigration(
       if (!hadArrived && !hadLeft) report.log(`${node} has nothing of it`);
     } catch (error) {
       report.log(
-        `${node} does not say that it has nothing of it (${messageOf(error)}): it ends that by itself when it starts, or hears nothing for ten minutes`,
+        `${node} does not say that it has nothing of it (${tellableMessage(error)}): it ends that by itself when it starts, or hears nothing for ten minutes`,
         'warn',
       );
     }

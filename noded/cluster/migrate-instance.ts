@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { abortReason } from '#shared/abort/abortable.ts';
 import type { GuestConnection } from '#shared/contract/guest-handover.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
-import { AppError, messageOf } from '#shared/errors/app-error.ts';
+import { AppError, tellableMessage } from '#shared/errors/app-error.ts';
 import { reveal } from '#shared/secret/secret.ts';
 import { joinStreams } from '#shared/stream/join-streams.ts';
 import { closeFd } from '#shared/sys/libc.ts';
@@ -325,7 +325,7 @@ async function goOnHere(
     await (communication ? goOn(uuid, migration, dependencies) : migration.abandon());
   } catch (error) {
     report.log(
-      `QEMU does not end the migration (${messageOf(error)}): a restart of gnt-noded lets the guest go on`,
+      `QEMU does not end the migration (${tellableMessage(error)}): a restart of gnt-noded lets the guest go on`,
       'warn',
     );
   }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
-import { AppError, messageOf } from '#shared/errors/app-error.ts';
+import { AppError, tellableMessage } from '#shared/errors/app-error.ts';
 import { readBatches, finishDigest } from '../disks/data-blocks.ts';
 import type { DepartingFile, Departure } from '../disks/moving-disks.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
@@ -115,7 +115,7 @@ export async function withdraw(
     await target.end(uuid, AbortSignal.timeout(WITHDRAW_TIMEOUT_MS));
   } catch (error) {
     report.log(
-      `node ${node} does not say that it has removed what it got (${messageOf(error)}): it does so when it hears nothing for ten minutes, or starts`,
+      `node ${node} does not say that it has removed what it got (${tellableMessage(error)}): it does so when it hears nothing for ten minutes, or starts`,
       'warn',
     );
   }
@@ -141,7 +141,7 @@ export async function removeHere(
   } catch (error) {
     logger.warn('departure.not-removed', { instance: uuid, err: error });
     report.log(
-      `its disks are still here too (${messageOf(error)}): gnt-noded asks ${node} again, at least every ten minutes, and removes them when it has its own`,
+      `its disks are still here too (${tellableMessage(error)}): gnt-noded asks ${node} again, at least every ten minutes, and removes them when it has its own`,
       'warn',
     );
   }

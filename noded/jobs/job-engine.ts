@@ -4,8 +4,8 @@ import type { Opcode } from '#shared/contract/opcode.ts';
 import { redactOpcode } from '#shared/contract/redact-opcode.ts';
 import { nameSubmitter, type Submitter } from '#shared/contract/submitter.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
-import type { Logger } from '#shared/log/log.ts';
-import { describeFailure } from './describe-failure.ts';
+import { createMask } from '#shared/secret/mask.ts';
+import { describeFailure, maskFailure } from './describe-failure.ts';
 import {
   handlerOf,
   summarizeOpcode,
@@ -15,9 +15,16 @@ import {
 } from './job-handler.ts';
 import type { JobRepository } from './job-repository.ts';
 import type { JobService, SubmitOptions } from './job-service.ts';
+import { listOpcodeValues } from './opcode-values.ts';
+import { createReporter } from './job-reporter.ts';
 import { JobStream, replayEnded } from './job-stream.ts';
 import { RecentStreams } from './recent-streams.ts';
 import { LockTable } from './lock-table.ts';
+import {
+  createLogUnexpected,
+  type LogUnexpected,
+  type LogUnexpectedDependencies,
+} from './log-unexpected.ts';
 
 /** Lines of a job's own log that are kept with it. */
 const MAX_JOB_LOG_LINES = 2000;
@@ -28,7 +35,7 @@ const MAX_UNENDED_JOBS = 50;
 /** Owner of the locks of a dry run, which is no job. */
 const DRY_RUN = 0;
 
-export interface JobEngineDependencies {
+export interface JobEngineDependencies extends LogUnexpectedDependencies {
   /** The name of the node that runs these jobs. */
   readonly nodeName: string;
   readonly repository: Omit<JobRepository, 'forgetOlder'>;
@@ -36,7 +43,6 @@ export interface JobEngineDependencies {
   readonly handlers: JobHandlers;
   /** Under a job's locks: whether who asked for it may have it done. @throws AppError */
   readonly authorize: (opcode: Opcode, submitter: Submitter) => Promise<void>;
-  readonly logger: Logger;
   readonly clock: Clock;
   /** Called once per ended job, for metrics. */
   readonly onEnded?: (job: JobRecord) => void;
@@ -56,6 +62,8 @@ interface ActiveJob {
   readonly isDryRun: boolean;
   readonly submitter: Submitter | undefined;
   readonly controller: AbortController;
+  /** Hides the private and secret values of the opcode. */
+  readonly mask: (text: string) => string;
   readonly stream: JobStream;
   /** Nothing changes it any more; its record may still be on its way to the store. */
   hasEnded: boolean;
@@ -91,6 +99,7 @@ export function createJobEngine(dependencies: JobEngineDependencies): JobEngine 
  */
 class LockingJobEngine implements JobEngine {
   readonly #dependencies: JobEngineDependencies;
+  readonly #log: LogUnexpected;
   readonly #locks = new LockTable();
   readonly #active = new Map<number, ActiveJob>();
   readonly #entering = new Set<Entry>();
@@ -99,6 +108,7 @@ class LockingJobEngine implements JobEngine {
 
   constructor(dependencies: JobEngineDependencies) {
     this.#dependencies = dependencies;
+    this.#log = createLogUnexpected(dependencies);
   }
 
   async submit(opcode: Opcode, options: SubmitOptions = {}): Promise<number> {
@@ -121,6 +131,7 @@ class LockingJobEngine implements JobEngine {
         isDryRun: options.isDryRun ?? false,
         submitter: options.submitter,
         controller: new AbortController(),
+        mask: createMask(listOpcodeValues(opcode)),
         stream: new JobStream(),
         hasEnded: false,
         done: Promise.resolve(),
@@ -166,6 +177,9 @@ class LockingJobEngine implements JobEngine {
     const held = await this.#locks.acquire(DRY_RUN, handler.locks(opcode), signal);
     try {
       return (await handler.prepare(opcode, signal)).preview ?? {};
+    } catch (error) {
+      await this.#log(error, opcode, { dryRun: opcode.opcode });
+      throw maskFailure(error, createMask(listOpcodeValues(opcode)));
     } finally {
       held.release();
     }
@@ -247,7 +261,7 @@ class LockingJobEngine implements JobEngine {
     try {
       ending = { status: 'success', result: await this.#runPhases(job), error: null };
     } catch (error) {
-      ending = this.#describeFailure(job, error);
+      ending = await this.#describeFailure(job, error);
     }
     job.hasEnded = true;
     job.record = {
@@ -321,24 +335,17 @@ class LockingJobEngine implements JobEngine {
   }
 
   #createReporter(job: ActiveJob): JobContext['report'] {
-    const now = (): number => this.#dependencies.clock.now();
-    return {
-      log: (message, level = 'info') => {
-        const sequence = job.record.log.length + 1;
-        const line = { sequence, atMs: now(), message, ...(level === 'warn' && { level }) };
-        if (job.record.log.length < MAX_JOB_LOG_LINES) {
-          job.record = { ...job.record, log: [...job.record.log, line] };
-        }
-        job.stream.push({ type: 'log', atMs: now(), message, level });
+    return createReporter({
+      mask: job.mask,
+      now: () => this.#dependencies.clock.now(),
+      keep: (line) => {
+        const { log } = job.record;
+        if (log.length >= MAX_JOB_LOG_LINES) return;
+        job.record = { ...job.record, log: [...log, { sequence: log.length + 1, ...line }] };
       },
-      stageStarted: (stage) => job.stream.push({ type: 'stage-started', atMs: now(), stage }),
-      stageFinished: (stage, durationMs, summary) =>
-        job.stream.push({ type: 'stage-finished', atMs: now(), stage, durationMs, summary }),
-      progress: (activity, doneBytes, totalBytes) =>
-        job.stream.push({ type: 'progress', atMs: now(), activity, doneBytes, totalBytes }),
+      push: (event) => job.stream.push(event),
       waits: (reason, jobs) => this.#setWaiting(job, reason, jobs),
-      output: (stage, line) => job.stream.push({ type: 'output', atMs: now(), stage, line }),
-    };
+    });
   }
 
   #setStatus(job: ActiveJob, status: JobStatus, waitsFor: readonly number[]): void {
@@ -355,21 +362,19 @@ class LockingJobEngine implements JobEngine {
     });
   }
 
-  #describeFailure(
+  async #describeFailure(
     job: ActiveJob,
     thrown: unknown,
-  ): { status: JobStatus; result: null; error: JobError } {
+  ): Promise<{ status: JobStatus; result: null; error: JobError }> {
     const isPrerequisite = thrown instanceof PrerequisiteFailure;
     const error = reasonOf(isPrerequisite ? thrown.cause : thrown, job.controller.signal);
-    if (!isAppError(error))
-      this.#dependencies.logger.error('job.failed-unexpectedly', {
-        job: job.record.id,
-        err: error,
-      });
+    const { mask, opcode, record } = job;
+    await this.#log(error, opcode, { job: record.id });
+    const phase = isPrerequisite ? 'prerequisite' : 'execution';
     return {
       status: isAppError(error, 'JOB_CANCELED') ? 'canceled' : 'error',
       result: null,
-      error: describeFailure(error, isPrerequisite ? 'prerequisite' : 'execution'),
+      error: describeFailure(error, { id: record.id, phase, mask }),
     };
   }
 }

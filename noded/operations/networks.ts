@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { MAX_NETWORKS, MAX_RESERVED, type NetworkRecord } from '#shared/contract/network.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
-import { AppError, messageOf } from '#shared/errors/app-error.ts';
+import { AppError, tellableMessage } from '#shared/errors/app-error.ts';
 import type { JobHandler } from '../jobs/job-handler.ts';
 import { compareAddresses, requireGateway, requireHost } from '../networks/address-pool.ts';
 import { requireLink } from '../networks/instance-cards.ts';
@@ -122,11 +122,15 @@ async function disconnectAgain(
       return { ...current, connections: Object.fromEntries([...kept, ...former]) };
     });
   } catch (cause) {
-    throw new AppError('NETWORK_SETUP', `network '${name}' stays connected: ${messageOf(cause)}`, {
-      details: { name, failure: messageOf(error) },
-      hint: `it did not work (${messageOf(error)}): gnt-network disconnect ${name}`,
-      cause: error,
-    });
+    throw new AppError(
+      'NETWORK_SETUP',
+      `network '${name}' stays connected: ${tellableMessage(cause)}`,
+      {
+        details: { name, failure: tellableMessage(error) },
+        hint: `it did not work (${tellableMessage(error)}): gnt-network disconnect ${name}`,
+        cause: error,
+      },
+    );
   }
   await nat.follow();
   throw error;

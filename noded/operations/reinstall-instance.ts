@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { installTimeoutOf } from '#shared/contract/install-timeout.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
-import { AppError, messageOf } from '#shared/errors/app-error.ts';
+import { AppError, tellableMessage } from '#shared/errors/app-error.ts';
 import { type FormerDisks, requireRoomBeside } from '../disks/choose-disks.ts';
 import { type JobSecrets, takeSecrets } from '../instances/job-secrets.ts';
 import { missingSecrets, refuseMissingSecrets } from '../instances/needed-secrets.ts';
@@ -147,6 +147,6 @@ async function goBack(
     if (wasRunning && isToldToStop && instance.adminState === 'up')
       await startAgain(uuid, secrets, dependencies, context);
   } catch (error) {
-    report.log(`it could not be started again: ${messageOf(error)}`, 'warn');
+    report.log(`it could not be started again: ${tellableMessage(error)}`, 'warn');
   }
 }

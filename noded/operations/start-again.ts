@@ -1,5 +1,5 @@
 import type { InstanceRecord } from '#shared/contract/instance.ts';
-import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
+import { AppError, isAppError, tellableMessage } from '#shared/errors/app-error.ts';
 import type { JobSecrets } from '../instances/job-secrets.ts';
 import { awaitedSecrets } from '../instances/plan-starts.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
@@ -75,7 +75,7 @@ export async function startAfter(
   } catch (error) {
     const code = isAppError(error) ? error.code : 'INTERNAL';
     const why = signal.aborted ? 'was not started' : 'did not start';
-    throw new AppError(code, `${done}, but '${name}' ${why}: ${messageOf(error)}`, {
+    throw new AppError(code, `${done}, but '${name}' ${why}: ${tellableMessage(error)}`, {
       hint: `start it: gnt-instance startup ${name}`,
       ...(isAppError(error) && { details: error.details }),
       cause: error,

@@ -1,3 +1,5 @@
+import { inspect } from 'node:util';
+
 /** Columns at which base64(1) and openssl(1) begin a new line. */
 const BASE64_COLUMNS = [76, 64];
 /** What bash puts a backslash before, outside of quotes; what is not ASCII stays as it is. */
@@ -10,6 +12,7 @@ const SHELL_PLAIN = /[A-Za-z0-9_.,:=@%/+-]/;
  */
 export function* writtenForms(value: string): Generator<string> {
   yield* jsonForms(value);
+  yield* inspectForms(value);
   yield* shellForms(value);
   yield* urlForms(value.toWellFormed());
   const bytes = Buffer.from(value);
@@ -28,6 +31,14 @@ function* jsonForms(value: string): Generator<string> {
 
 function unicodeEscape(character: string): string {
   return String.raw`\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
+}
+
+/** As Node's `util.inspect` shows a value, and its errors of an argument (`Received '…'`). */
+function* inspectForms(value: string): Generator<string> {
+  const quoted = inspect(value, { maxStringLength: null, breakLength: Infinity });
+  yield quoted.slice(1, -1);
+  // Python, and Node inside of single quotes.
+  yield quoted.slice(1, -1).replaceAll(/\\?'/g, String.raw`\'`);
 }
 
 function* shellForms(value: string): Generator<string> {

@@ -159,6 +159,17 @@ test('a file that is not text is refused by name, and its content is not shown',
   assert.equal(result.status, 2);
 });
 
+test('a file with a NUL character is refused for that, and its content is not shown', async () => {
+  await writeFile(join(lab.folder, 'cut'), `${SECRET}\0tail`);
+  const result = await add(['--os-parameters-secret', `pw=@${lab.folder}/cut`, 'web1']);
+  assert.match(
+    result.stderr,
+    /^error\[VALIDATION\]: option --os-parameters-secret pw: .*cut contains a NUL character$/m,
+  );
+  assert.equal(result.stderr.includes(SECRET), false);
+  assert.equal(result.status, 2);
+});
+
 test('a secret without its name is refused and not shown', async () => {
   for (const value of ['hunter2', 'no_hunter2', `@${lab.folder}/secret`]) {
     const result = await add(['--os-image', '/i', '--os-parameters-secret', value, 'web1']);

@@ -304,3 +304,24 @@ test('closing the server ends open streams and watchers', async (t) => {
   await gone;
   assert.ok(guest.destroyed);
 });
+
+test('no text with a NUL character, half a surrogate pair or bytes that are not UTF-8 gets to a job', async (t) => {
+  const { path } = await createApiLab(t);
+  const modify = (osParametersSecret: unknown): string =>
+    JSON.stringify({ opcode: 'INSTANCE_SET_PARAMS', name: 'web1', osParametersSecret });
+  const latin1 = Buffer.from(modify({ key: 'k3y\xe9' }), 'latin1');
+  for (const body of [
+    modify({ key: 'k3y\0tail' }),
+    modify({ key: 'k3y\ud800' }),
+    modify(JSON.parse('{"__proto__": "k3y"}')),
+    latin1,
+  ]) {
+    const refused = await ask(path, 'POST', '/v1/jobs', body);
+    assert.equal(refused.status, 400, refused.text);
+    assert.equal(apiError.parse(JSON.parse(refused.text)).code, 'VALIDATION');
+    assert.doesNotMatch(refused.text, /k3y/);
+  }
+  assert.equal((await ask(path, 'GET', '/v1/jobs')).text, '[]');
+  for (const given of ['/v1/instances/a%00b', '/v1/jobs/%00', '/v1/nodes/%00'])
+    assert.ok([400, 404].includes((await ask(path, 'GET', given)).status), given);
+});

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';
+import { inspect } from 'node:util';
 import { fc } from '../../lab/fast-check.ts';
 import { canBeMasked, createMask } from '#shared/secret/mask.ts';
 import { threadMs } from '../../lab/thread-time.ts';
@@ -23,6 +24,21 @@ test('masks each line of a value of several lines', () => {
 
 test('masks the lines of a value that was written with carriage returns', () => {
   assert.equal(createMask(['first-line\r\nsecond-line\r\n'])('first-line!'), '<redacted>!');
+});
+
+test('masks both parts of a value that has a NUL byte, which C programs end at', () => {
+  const mask = createMask(['before-the-end\0behind-it']);
+  assert.equal(mask('before-the-end'), '<redacted>');
+  assert.equal(mask('behind-it'), '<redacted>');
+});
+
+test('masks a value as the messages of Node show an argument', () => {
+  for (const value of ["it's a\0secret", 'se"cr\'et\x85\n', 'back\\slash`\'"\x1b'])
+    assert.equal(
+      createMask([value])(`Received ${inspect(value)}`).replaceAll(/['"`]/g, ''),
+      'Received <redacted>',
+      inspect(value),
+    );
 });
 
 test('masks a value that is shown without the blanks around it', () => {
