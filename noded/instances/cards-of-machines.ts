@@ -32,7 +32,8 @@ async function readKept(vmDir: string, uuid: string): Promise<InstanceRecord | u
 
 /** Cards in networks, those included that its machine has only as long as it runs. */
 function cardsOf({ name, nics, partsOfRun }: InstanceRecord): readonly GuestCard[] {
-  return [...(partsOfRun?.nics ?? []), ...nics].flatMap(({ mac, ip, networkName: network }) =>
-    network === undefined || ip === null ? [] : [{ mac, ip, name, network }],
+  return [...(partsOfRun?.nics ?? []), ...nics].flatMap(
+    ({ uuid, mac, ip, networkName: network }) =>
+      network === undefined || ip === null ? [] : [{ uuid, mac, ip, name, network }],
   );
 }

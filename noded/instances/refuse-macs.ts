@@ -1,10 +1,17 @@
 import { AppError } from '#shared/errors/app-error.ts';
 
-/** @throws AppError VALIDATION: a MAC that two NICs share, or that is none of a single host */
+const NO_MAC = '00:00:00:00:00:00';
+
+/** @throws AppError VALIDATION: a MAC that two NICs share, or that no single host has */
 export function refuseUnusableMacs(macs: readonly string[]): void {
   const twice = macs.find((mac, index) => macs.indexOf(mac) !== index);
   if (twice !== undefined) {
     throw new AppError('VALIDATION', `MAC address ${twice} is given to two NICs`, {
+      hint: 'choose another one, or leave it out',
+    });
+  }
+  if (macs.includes(NO_MAC)) {
+    throw new AppError('VALIDATION', `MAC address ${NO_MAC} means that there is none`, {
       hint: 'choose another one, or leave it out',
     });
   }

@@ -66,9 +66,15 @@ export async function joinBridge(
       const link = `/sys/class/net/${device}/master`;
       if (!existsSync(link) || basename(readlinkSync(link)) !== bridge)
         await run('ip', ['link', 'set', device, 'master', bridge]);
-      await bindPort(netlink, device, mac);
+      // An entry for the bridge's own MAC would send its port the traffic to the gateway.
+      if (mac === readAddress(bridge)) closePort(device);
+      else await bindPort(netlink, device, mac);
     });
   }
+}
+
+function readAddress(device: string): string {
+  return readFileSync(`/sys/class/net/${device}/address`, 'utf8').trim();
 }
 
 /** Closes ports whose guests are unknown. */

@@ -17,6 +17,7 @@ import { bridgeMacOf, bridgeOf, natNamesOf, tapOf } from './nat-names.ts';
 import { addBridge, closePorts, joinBridge, removeBridge, setUpBridge } from './nat-bridge.ts';
 import { answersQuestions } from './ask-dnsmasq.ts';
 import { createNatGuests, type GuestCard, type NatGuests } from './nat-guests.ts';
+import { refuseGuest } from './refuse-guest.ts';
 import { type NatNetwork, planNatRules } from './plan-nat-rules.ts';
 import { createRulesInForce, type RulesInForce } from './rules-in-force.ts';
 import { listRoutes, uplinksOf } from './uplinks.ts';
@@ -148,18 +149,17 @@ class HostNatNetworks implements NatNetworks {
     if (this.#failures.has(network)) throw this.#failures.get(network);
   }
 
-  openCard(
-    network: NetworkRecord,
-    guest: Parameters<NatCards['openCard']>[1],
-  ): ReturnType<NatCards['openCard']> {
+  openCard(network: NetworkRecord, guest: GuestCard): ReturnType<NatCards['openCard']> {
     return this.#queue.run('nat', async () => {
-      const device = tapOf(this.#names, guest.mac);
+      const bridge = bridgeOf(this.#names, network);
+      const device = tapOf(this.#names, guest.uuid);
+      refuseGuest(guest, device, bridgeMacOf(bridge, this.#options.root));
       const others = (this.#records ?? (await this.#wanted())).filter(
         ({ uuid }) => uuid !== network.uuid,
       );
       const failures = await this.#apply([...others, network], { ...guest, device });
       if (failures.has(network.name)) throw failures.get(network.name);
-      return openBridgedTap({ link: bridgeOf(this.#names, network), device, onlyMac: guest.mac });
+      return openBridgedTap({ link: bridge, device, onlyMac: guest.mac });
     });
   }
 

@@ -27,6 +27,11 @@ if (!hasOwnNetwork()) {
 const PORT = 7777;
 const hostNetwork = `/proc/${process.pid}/ns/net`;
 
+const third = {
+  ...{ name: 'new.test', mac: 'aa:00:00:00:00:03', ip: '10.9.0.7', network: lab.LAN.name },
+  uuid: lab.nicUuidOf('aa:00:00:00:00:03'),
+};
+
 /** Python that opens a packet socket and defines helpers that build frames. */
 const RAW = `import os, select, socket, struct, subprocess, time
 def mac(text): return bytes.fromhex(text.replace(":", ""))
@@ -167,15 +172,30 @@ print(heard(2, lambda f: f[0:6] == mac("aa:00:00:00:00:99")))`,
   });
 
   test('the port of a TAP learns and floods nothing from its first moment on', async () => {
-    const tap = await nat.openCard(lab.LAN, {
-      ...{ name: 'new.test', mac: 'aa:00:00:00:00:03', ip: '10.9.0.7', network: lab.LAN.name },
-    });
+    const tap = await nat.openCard(lab.LAN, third);
     const read = (name: string): string =>
       readFileSync(`/sys/class/net/${tap.device}/brport/${name}`, 'utf8').trim();
     assert.deepEqual([read('learning'), read('unicast_flood')], ['0', '0']);
     const entries = lab.run('bridge', 'fdb', 'show', 'br', bridge);
     assert.match(entries, new RegExp(`^aa:00:00:00:00:03 dev ${tap.device} .*static`, 'm'));
     tap.close();
+  });
+
+  test('a NIC whose TAP is in use is refused, and the rules of that TAP stay', async () => {
+    const { table } = natNamesOf(root);
+    const rules = (): string =>
+      lab.run('nft', 'list', 'chain', 'bridge', table, `from_${db.device}`);
+    const before = rules();
+    const again = { ...third, uuid: lab.nicUuidOf(db.mac) };
+    await assert.rejects(nat.openCard(lab.LAN, again), { code: 'NETWORK_SETUP' });
+    assert.equal(rules(), before);
+    assert.notEqual(lab.inside('db', 'busybox', 'ping', '-c1', '-W5', '10.9.0.1'), null);
+  });
+
+  test('a NIC with the MAC of the gateway is refused, and gets nothing that is sent there', async () => {
+    const mac = readFileSync(`/sys/class/net/${bridge}/address`, 'utf8').trim();
+    await assert.rejects(nat.openCard(lab.LAN, { ...third, mac }), { code: 'CONFLICT' });
+    assert.notEqual(lab.inside('db', 'busybox', 'ping', '-c1', '-W5', '10.9.0.1'), null);
   });
 
   test('a port that somebody opened is closed, and the MACs learned there are removed', async () => {

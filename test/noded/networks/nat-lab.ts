@@ -130,13 +130,18 @@ export interface TestGuest {
   readonly ip: string;
 }
 
+/** Returns the UUID of the one NIC that has a MAC in these tests. */
+export function nicUuidOf(mac: string): string {
+  return `22222222-2222-4222-8222-${mac.replaceAll(':', '')}`;
+}
+
 /** A guest with a real network stack: in place of its TAP there is a link of the same name. */
 export async function addGuest(
   nat: NatNetworks,
   guest: { readonly name: string; readonly mac: string; readonly ip: string },
 ): Promise<TestGuest> {
   const namespace = guest.name.split('.', 1)[0] ?? '';
-  const tap = await nat.openCard(LAN, { ...guest, network: LAN.name });
+  const tap = await nat.openCard(LAN, { uuid: nicUuidOf(guest.mac), ...guest, network: LAN.name });
   const { device } = tap;
   const bridge = ip('-o', 'link', 'show', 'dev', device).match(/master (\S+)/)?.[1] ?? '';
   tap.close();

@@ -200,10 +200,19 @@ ${send}`;
     const before = lab.picture();
     const leases = readFileSync(join(dir, bridge, 'leases'), 'utf8');
     cards = [web, db].map(({ mac, ip, namespace }) => {
-      return { mac, ip, name: `${namespace}.example.com`, network: 'lan' };
+      return {
+        ...{ uuid: lab.nicUuidOf(mac), mac, ip },
+        ...{ name: `${namespace}.example.com`, network: 'lan' },
+      };
     });
     // What an earlier release let in is one guest's trouble alone.
-    cards.push({ mac: 'aa:00:00:00:00:09', ip: '10.9.0.05', name: 'bad', network: 'lan' });
+    cards.push({
+      uuid: 'bad',
+      mac: 'aa:00:00:00:00:09',
+      ip: '10.9.0.05',
+      name: 'bad',
+      network: 'lan',
+    });
     await nat[Symbol.asyncDispose]();
     nat = open();
     await nat.settle(lab.LAN.name);
