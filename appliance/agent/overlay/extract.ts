@@ -1,7 +1,13 @@
 import { once } from 'node:events';
 import { AppError } from '#shared/errors/app-error.ts';
+import { formatOwner, GuestDirectories } from './guest-directories.ts';
+import type { JudgedEntry } from './judge-entry.ts';
 import { startTar } from './run-tar.ts';
 import { TarGate } from './tar-gate.ts';
+import { showName } from './tar-header.ts';
+
+/** Directories that the log names one by one. */
+const MAX_NAMED = 20;
 
 export interface ExtractResult {
   readonly entries: number;
@@ -11,15 +17,18 @@ export interface ExtractResult {
 
 /**
  * Puts the entries of an archive into a directory as GNU tar does: owners, modes, times, links,
- * holes and extended attributes as in the archive, what is there is replaced, directories are
- * merged. Nothing lands outside. What comes before an entry that is refused is there.
+ * holes and extended attributes as in the archive. Files that exist are replaced. Directories that
+ * exist keep their owner, mode and attributes, and `log` names those that the archive has otherwise.
+ * Nothing lands outside. What comes before an entry that is refused is there.
  * @throws AppError PACKAGE_UNSAFE or PACKAGE_INVALID that names the entry; DISK_FULL
  */
 export async function extractTar(
   archive: AsyncIterable<Buffer>,
   rootPath: string,
+  log: (line: string) => void = () => undefined,
 ): Promise<ExtractResult> {
-  const gate = new TarGate();
+  const kept = new KeptDirectories(rootPath, log);
+  const gate = new TarGate((entry) => kept.take(entry));
   const tar = startTar(rootPath);
   let hasEnded = false;
   const complaint = tar.ended.finally(() => (hasEnded = true));
@@ -42,7 +51,37 @@ export async function extractTar(
   }
   const what = await complaint;
   if (what !== null) throw explain(what);
+  kept.summarize();
   return gate.passed;
+}
+
+/** Leaves out the entries of directories that the guest has. */
+class KeptDirectories {
+  readonly #directories: GuestDirectories;
+  readonly #log: (line: string) => void;
+  #named = 0;
+
+  constructor(rootPath: string, log: (line: string) => void) {
+    this.#directories = new GuestDirectories(rootPath);
+    this.#log = log;
+  }
+
+  take(entry: JudgedEntry): boolean {
+    const stats = this.#directories.take(entry);
+    if (stats === null) return false;
+    const [own, other] = [formatOwner(stats), formatOwner(entry)];
+    if (own === other) return true;
+    this.#named += 1;
+    if (this.#named > MAX_NAMED) return true;
+    const name = showName(Buffer.from(`/${entry.components.join('/')}`, 'latin1'));
+    this.#log(`directory ${name} keeps owner and mode ${own}; the package has ${other}`);
+    return true;
+  }
+
+  summarize(): void {
+    const more = this.#named - MAX_NAMED;
+    if (more > 0) this.#log(`${more} more directories keep their owner and mode`);
+  }
 }
 
 /** @param complaint of tar, without its name: `etc/motd: Cannot open: No space left on device` */

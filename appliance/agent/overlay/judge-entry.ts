@@ -11,6 +11,14 @@ export interface JudgedEntry {
   readonly isRoot: boolean;
   /** Bytes that follow the header, without their padding. */
   readonly contentBytes: number;
+  readonly kind: 'file' | 'directory' | 'symlink' | 'hard-link';
+  /** The parts of its name, each byte as one character. */
+  readonly components: readonly string[];
+  /** Target of a link, each byte as one character; null for other kinds. */
+  readonly target: string | null;
+  readonly mode: number;
+  readonly uid: number;
+  readonly gid: number;
 }
 
 /** Headers before an entry's own that say more about it. */
@@ -70,15 +78,38 @@ export function judgeEntry(header: TarHeader, extension: EntryExtension): Judged
   if (pax) checkPaxNumbers(name, pax);
   // Which of several names counts is not the same for every reader.
   for (const candidate of names) splitName(candidate, name);
-  const depth = splitName(name, name).length;
+  const components = splitName(name, name);
+  const depth = components.length;
   checkType(header.type, name);
   for (const target of links.length > 0 ? links : [header.linkName]) {
     if (header.type === '1') splitName(target, name, 'it links to');
     if (header.type === '2') checkLinkTarget(depth, target, name);
   }
   const contentBytes = typesWithContent.has(header.type) ? contentOf(header, pax) : 0;
-  checkDirectory(header.type, name, depth === 0, contentBytes);
-  return { isRoot: depth === 0, contentBytes };
+  const kind = kindOf(header.type, name);
+  checkDirectory(kind, header.type, name, depth === 0, contentBytes);
+  const isLink = kind === 'symlink' || kind === 'hard-link';
+  return {
+    isRoot: depth === 0,
+    contentBytes,
+    kind,
+    components,
+    target: isLink ? (links[0] ?? header.linkName).toString('latin1') : null,
+    mode: header.mode,
+    uid: Number(pax?.get('uid') ?? header.uid),
+    gid: Number(pax?.get('gid') ?? header.gid),
+  };
+}
+
+/** Archives older than ustar mark a directory by its name only. */
+function kindOf(type: string, name: Buffer): JudgedEntry['kind'] {
+  if (type === '2') return 'symlink';
+  if (type === '1') return 'hard-link';
+  return type === '5' || type === 'D' || isNamedDirectory(name) ? 'directory' : 'file';
+}
+
+function isNamedDirectory(name: Buffer): boolean {
+  return name.at(-1) === 0x2f;
 }
 
 function checkType(type: string, name: Buffer): void {
@@ -90,14 +121,17 @@ function checkType(type: string, name: Buffer): void {
   );
 }
 
-/** Archives older than ustar mark a directory by its name only. */
-function checkDirectory(type: string, name: Buffer, isRoot: boolean, contentBytes: number): void {
+function checkDirectory(
+  kind: JudgedEntry['kind'],
+  type: string,
+  name: Buffer,
+  isRoot: boolean,
+  contentBytes: number,
+): void {
   const isFile = type === '0' || type === '7' || type === 'S';
-  const isNamedDirectory = name.at(-1) === 0x2f;
-  if (isFile && contentBytes > 0 && isNamedDirectory)
+  if (isFile && contentBytes > 0 && isNamedDirectory(name))
     throw invalid(name, 'its name is that of a directory, and it has content');
-  const isDirectory = type === '5' || type === 'D' || (isFile && isNamedDirectory);
-  if (isRoot && !isDirectory) throw invalid(name, 'the root is a directory');
+  if (isRoot && kind !== 'directory') throw invalid(name, 'the root is a directory');
 }
 
 function present(...values: (Buffer | null | undefined)[]): Buffer[] {

@@ -12,8 +12,12 @@ const CHUNK_BYTES = 256 * 1024;
  * @throws AppError PACKAGE_INVALID when it is not gzip or not tar, PACKAGE_DOWNLOAD when the stream
  * breaks off, and what `extractTar` throws
  */
-export async function overlayPackage(input: Readable, rootPath: string): Promise<ExtractResult> {
-  return unzip(input, (archive) => extractTar(archive, rootPath));
+export async function overlayPackage(
+  input: Readable,
+  rootPath: string,
+  log?: (line: string) => void,
+): Promise<ExtractResult> {
+  return unzip(input, (archive) => extractTar(archive, rootPath, log));
 }
 
 /**

@@ -1,7 +1,7 @@
 import { AppError } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { badMap, type HoleMap, readHoleMap } from './hole-map.ts';
-import { type EntryExtension, judgeEntry } from './judge-entry.ts';
+import { type EntryExtension, type JudgedEntry, judgeEntry } from './judge-entry.ts';
 import { parsePax } from './pax.ts';
 import { BLOCK, cutAtNul, DamagedHeader, isZeroBlock, parseTarHeader } from './tar-header.ts';
 
@@ -15,7 +15,7 @@ type Extension = { -readonly [Key in keyof EntryExtension]: EntryExtension[Key] 
 
 /**
  * Reads an archive as it passes and lets through what may be unpacked, byte for byte: the entries
- * for the root itself are left out, and the first entry that is refused ends it. Nothing of an
+ * for the root itself, and those that `mayDrop` names, are left out, and the first entry that is refused ends it. Nothing of an
  * entry is let through before it was judged.
  *
  * INVARIANTS: `#held` are bytes of earlier chunks that belong to an entry that is not judged yet;
@@ -41,6 +41,12 @@ export class TarGate {
   #metaBytes = 0;
   #contentAfterMap = 0;
   #map: HoleMap | null = null;
+  readonly #mayDrop: (entry: JudgedEntry) => boolean;
+
+  /** @param mayDrop asked once for each entry but the root's, in order */
+  constructor(mayDrop: (entry: JudgedEntry) => boolean = () => false) {
+    this.#mayDrop = mayDrop;
+  }
 
   /** Whether the end mark was read: nothing after it belongs to the archive. */
   get isEnded(): boolean {
@@ -142,16 +148,17 @@ export class TarGate {
       this.#reads = 'meta';
       return 'undecided';
     }
-    const { isRoot, contentBytes } = judgeEntry(header, this.#extension);
+    const entry = judgeEntry(header, this.#extension);
+    const { isRoot, contentBytes } = entry;
     const map = readHoleMap(block, header, this.#extension.pax);
-    if (map && isRoot) throw badMap('of a directory');
+    if (map && entry.kind === 'directory') throw badMap('of a directory');
     this.#extension = { pax: null, longName: null, longLink: null };
-    this.#isDropped = isRoot;
+    this.#isDropped = isRoot || this.#mayDrop(entry);
     this.passed.entries += isRoot ? 0 : 1;
     this.passed.bytes += contentBytes;
     this.#contentLeft = padded(contentBytes);
     if (map) this.#follow(map);
-    return isRoot ? 'drop' : 'pass';
+    return this.#isDropped ? 'drop' : 'pass';
   }
 
   #follow(map: HoleMap): void {

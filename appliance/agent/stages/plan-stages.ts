@@ -148,8 +148,12 @@ function createMountStage({ plan, at, world, mayExecute }: MountOptions): Stage 
 function createPersonalizeStage(host: HostClient): Stage {
   return {
     name: 'personalize',
-    async run() {
-      const { entries, bytes } = await overlayPackage(await host.openPackage(), TARGET_PATH);
+    async run(reporter) {
+      const { entries, bytes } = await overlayPackage(
+        await host.openPackage(),
+        TARGET_PATH,
+        (line) => reporter.log(line),
+      );
       return `${entries} entries, ${bytes} bytes of files`;
     },
   };
