@@ -27,7 +27,7 @@ const MAX_STEPS = 1000;
 const MAX_TOLD = 3;
 const MAX_TOLD_LENGTH = 64;
 
-const STAGES_HINT = 'the stages are listed in appliance/DESIGN.md';
+const STAGES_HINT = 'the stages are listed in docs/reference/hooks.md';
 
 /** What a key without a value is worth. */
 const empty = new Set<unknown>(['']);
@@ -175,6 +175,6 @@ function isMap(value: unknown): value is Record<string, unknown> {
 
 function invalid(file: string, reason: string, hint?: string): AppError {
   return new AppError('HOOK_FAILED', `hooks ${file}: ${reason}`, {
-    hint: hint ?? 'the fields are listed in appliance/DESIGN.md',
+    hint: hint ?? 'the fields are listed in docs/reference/hooks.md',
   });
 }
