@@ -1,6 +1,7 @@
 import {
   chmod,
   cp,
+  glob,
   mkdir,
   mkdtemp,
   readdir,
@@ -180,7 +181,8 @@ async function copyHostFiles(): Promise<void> {
   await copyFile(`${from}/gnt.logrotate`, 'etc/logrotate.d/gnt');
   await copyFile(`${from}/gnt-noded.default`, 'etc/default/gnt-noded');
   await copyFile(`${from}/netrc.example`, 'usr/share/doc/gnt/examples/netrc');
-  for (const document of ['README.md', 'ARCHITECTURE.md']) {
+  const documents = ['README.md', 'ARCHITECTURE.md', 'SECURITY.md', 'docs/**/*.md'];
+  for await (const document of glob(documents, { cwd: top })) {
     await copyFile(document, `usr/share/doc/gnt/${document}`);
   }
 }
