@@ -87,4 +87,6 @@ export interface BootPlan {
   readonly leftOut: readonly string[];
   /** Members of dr-provision that templates read and that have a constant value here. */
   readonly constants: readonly string[];
+  /** Whether its installation would load nothing. */
+  readonly lacksKernel: boolean;
 }

@@ -1,6 +1,3 @@
-/** The ID of the template that BootEnvs name for their iPXE script. */
-export const DEFAULT_IPXE_ID = 'default-ipxe.tmpl';
-
 /** How often a file is tried: a daemon that restarts cuts transfers, and is back in seconds. */
 const TRIES = 10;
 const PAUSE_SECONDS = 3;

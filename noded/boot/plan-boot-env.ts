@@ -8,11 +8,12 @@ import {
   type BootEnv,
   type PackageRepository,
 } from '#shared/contract/boot-env.ts';
+import { DEFAULT_IPXE_ID, lacksKernel } from '#shared/contract/boot-objects.ts';
 import { MAX_BOOT_BYTES, MAX_BOOT_FILE_BYTES } from '#shared/contract/boot-view.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { chooseSource } from './choose-source.ts';
 import { customizeBootEnv } from './customize-boot-env.ts';
-import { DEFAULT_IPXE, DEFAULT_IPXE_ID } from './default-ipxe.ts';
+import { DEFAULT_IPXE } from './default-ipxe.ts';
 import type { BootFile, BootPlan, BootPlanInput } from './boot-plan.ts';
 import { scriptsOf } from './place-files.ts';
 import { placeTemplates } from './place-templates.ts';
@@ -71,6 +72,7 @@ export function planBootEnv(input: BootPlanInput): BootPlan {
     httpLoader: bootEnv.Loaders[EFI_LOADER] ?? null,
     leftOut,
     constants,
+    lacksKernel: lacksKernel(bootEnv),
   };
 }
 

@@ -144,6 +144,7 @@ export function createBootViews(dependencies: BootViewsDependencies): BootViews 
       const name = installingBootEnv(instance) ?? bootEnvOfRun(instance);
       if (name === null) return;
       const planned = await plan(name, instance, secrets);
+      if (planned.lacksKernel) throw noKernel(name);
       encodePlan(planned);
       const { source, kernel, initrds } = planned;
       if (source?.kind !== 'repository') return;
@@ -188,6 +189,13 @@ export function createBootViews(dependencies: BootViewsDependencies): BootViews 
       trees.forget(uuid);
     },
   };
+}
+
+function noKernel(name: string): AppError {
+  return new AppError('BOOTENV_INVALID', `BootEnv ${name} has no Kernel for amd64`, {
+    details: { bootEnv: name },
+    hint: 'set OS.SupportedArchitectures.amd64.Kernel: instances are amd64',
+  });
 }
 
 function isBootError(error: unknown): error is AppError {

@@ -1,11 +1,11 @@
-import { setImmediate } from 'node:timers/promises';
-import { type BootObject, LOCAL_BOOT_ENV } from '#shared/contract/boot-objects.ts';
+import { type BootObject, DEFAULT_IPXE_ID, LOCAL_BOOT_ENV } from '#shared/contract/boot-objects.ts';
+import type { BootEnv, BootTemplate } from '#shared/contract/boot-env.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { ProfileRecord } from '#shared/contract/profile.ts';
 import { suggest } from '#shared/errors/suggest.ts';
 import { MIB } from '#shared/units/bytes.ts';
-import { refuseWrongPaths } from '../boot/place-templates.ts';
+import { examineContent, scopeBuiltIn } from '../boot/examine-content.ts';
 import type { JobHandler } from '../jobs/job-handler.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
@@ -22,14 +22,15 @@ export function setBootContentHandler({
 }: Pick<OperationDependencies, 'clusters'>): JobHandler<OpcodeOf<'BOOTENV_SET'>> {
   return {
     locks: () => LOCKS,
-    prepare: async ({ bootEnvs, templates, params, profiles }) => {
+    prepare: async (given) => {
+      refuseTwice(
+        'template',
+        given.templates.map(({ ID }) => ID),
+      );
+      const { bootEnvs, templates, params, profiles } = scopeBuiltIn(given);
       refuseTwice(
         'BootEnv',
         bootEnvs.map(({ Name }) => Name),
-      );
-      refuseTwice(
-        'template',
-        templates.map(({ ID }) => ID),
       );
       refuseTwice(
         'profile',
@@ -44,13 +45,14 @@ export function setBootContentHandler({
           hint: 'it boots the disk, and is made of nothing: give this one another Name',
         });
       }
-      for (const bootEnv of bootEnvs) {
-        refuseWrongPaths(bootEnv);
-        await setImmediate();
-      }
+      await examineContent({ bootEnvs, templates });
+      const [storedBootEnvs, storedTemplates] = await Promise.all([
+        clusters.listBootEnvs(),
+        clusters.listTemplates(),
+      ]);
       const kept = {
-        BootEnv: union(await clusters.listBootEnvs(), bootEnvs, ({ Name }) => Name),
-        template: union(await clusters.listTemplates(), templates, ({ ID }) => ID),
+        BootEnv: union(storedBootEnvs, bootEnvs, ({ Name }) => Name),
+        template: union(storedTemplates, templates, ({ ID }) => ID),
         param: union(await clusters.listParams(), params, ({ Name }) => Name),
       };
       for (const [kind, { length }] of Object.entries(kept)) refuseTooMany(kind, length);
@@ -67,6 +69,7 @@ export function setBootContentHandler({
           templates: templates.length,
           params: params.length,
           profiles: profiles.length,
+          alsoChanged: listAlsoChanged(storedBootEnvs, storedTemplates, { bootEnvs, templates }),
         };
       };
     },
@@ -110,6 +113,24 @@ function refuseTooLong(templates: readonly { readonly Contents: string }[]): voi
 function union<T>(there: readonly T[], given: readonly T[], nameOf: (one: T) => string): T[] {
   const names = new Set(given.map(nameOf));
   return [...there.filter((one) => !names.has(nameOf(one))), ...given];
+}
+
+/** Lists stored BootEnvs that the request does not have and whose templates it changes. */
+function listAlsoChanged(
+  storedBootEnvs: readonly BootEnv[],
+  storedTemplates: readonly BootTemplate[],
+  { bootEnvs, templates }: Pick<OpcodeOf<'BOOTENV_SET'>, 'bootEnvs' | 'templates'>,
+): readonly string[] {
+  const before = new Map(storedTemplates.map(({ ID, Contents }) => [ID, Contents]));
+  const changed = new Set(
+    templates.flatMap(({ ID, Contents }) => (before.get(ID) === Contents ? [] : [ID])),
+  );
+  const given = new Set(bootEnvs.map(({ Name }) => Name));
+  return storedBootEnvs
+    .filter(({ Name, Templates }) => {
+      return !given.has(Name) && Templates.some(({ ID }) => changed.has(ID));
+    })
+    .map(({ Name }) => Name);
 }
 
 /** @throws AppError BOOTENV_INVALID */
@@ -168,6 +189,8 @@ async function usersOf(
     case 'bootEnv':
       return (await instances.list()).filter((one) => one.bootEnv === name).map((one) => one.name);
     case 'template':
+      // The built-in template takes the place of a stored one.
+      if (name === DEFAULT_IPXE_ID) return [];
       return (await clusters.listBootEnvs())
         .filter(({ Templates }) => Templates.some(({ ID }) => ID === name))
         .map(({ Name }) => `BootEnv ${Name}`);

@@ -1,11 +1,14 @@
 import { stringify } from 'yaml';
+import { z } from 'zod';
 import type {
   BootArchiveInfo,
   BootEnvInfo,
   BootObject,
   BootPlanInfo,
 } from '#shared/contract/boot-objects.ts';
+import type { JobRecord } from '#shared/contract/job.ts';
 import type { OpcodeInput } from '#shared/contract/opcode.ts';
+import { DEFAULT_IPXE_ID } from '#shared/contract/boot-objects.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { suggest } from '#shared/errors/suggest.ts';
 import { bootArchiveFields, bootEnvFields } from '../../fields/other-fields.ts';
@@ -13,7 +16,10 @@ import type { Context } from '../../terminal/context.ts';
 import { fromHere } from '../../values/host-path.ts';
 import { type ListOptions, printFields, printList } from '../list.ts';
 import { submitAndWatch, type SubmitOptions } from '../submit.ts';
+import { locateFailure } from './locate-content.ts';
 import { type BootContent, readBootContent } from './read-content.ts';
+
+const setResult = z.object({ alsoChanged: z.array(z.string()) });
 
 /** `gnt-bootenv create PATH…`. @throws AppError, CommandFailure */
 export async function runCreate(
@@ -21,7 +27,7 @@ export async function runCreate(
   paths: readonly string[],
   options: SubmitOptions,
 ): Promise<void> {
-  const { leftOut, ...content } = readBootContent(paths, context.values);
+  const { leftOut, places, ...content } = readBootContent(paths, context.values);
   for (const what of leftOut) context.warn(`left out: ${what}`);
   const told = describeContent(content);
   if (told === '') {
@@ -30,11 +36,25 @@ export async function runCreate(
     });
   }
   const opcode: OpcodeInput = { opcode: 'BOOTENV_SET', ...content };
-  const job = await submitAndWatch(context, opcode, options);
-  if (job !== null && !options.json) context.note(told);
+  if (content.templates.some(({ ID }) => ID === DEFAULT_IPXE_ID))
+    context.warn(
+      `template ${DEFAULT_IPXE_ID} is built in: the given one is only for the BootEnvs given with it`,
+    );
+  const job = await submitAndWatch(context, opcode, options).catch((error: unknown) => {
+    throw locateFailure(error, places);
+  });
+  if (job === null || options.json) return;
+  context.note(told);
+  const alsoChanged = alsoChangedBy(job);
+  if (alsoChanged.length > 0)
+    context.warn(`BootEnvs that use a replaced template: ${alsoChanged.join(', ')}`);
 }
 
-function describeContent(content: Omit<BootContent, 'leftOut'>): string {
+function alsoChangedBy({ result }: JobRecord): readonly string[] {
+  return setResult.safeParse(result).data?.alsoChanged ?? [];
+}
+
+function describeContent(content: Omit<BootContent, 'leftOut' | 'places'>): string {
   const lists = [
     ['BootEnv', content.bootEnvs.map(({ Name }) => Name)],
     ['template', content.templates.map(({ ID }) => ID)],

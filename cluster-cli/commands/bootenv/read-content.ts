@@ -1,4 +1,4 @@
-import { isNode, type Document } from 'yaml';
+import { isNode, isScalar, Scalar, type Document } from 'yaml';
 import type { z } from 'zod';
 import {
   bootEnvDocument,
@@ -9,11 +9,12 @@ import {
   type BootParam,
   type BootTemplate,
 } from '#shared/contract/boot-env.ts';
-import { LOCAL_BOOT_ENV } from '#shared/contract/boot-objects.ts';
+import { lacksKernel, LOCAL_BOOT_ENV } from '#shared/contract/boot-objects.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { readYaml } from '#shared/yaml/read-yaml.ts';
 import type { ValueSource } from '../../values/value-source.ts';
 import { type ContentFile, listContentFiles, SECTIONS, type Section } from './list-files.ts';
+import type { ContentPlaces } from './locate-content.ts';
 import { profileDocument, type ProfileValues, toProfile } from './read-profile.ts';
 
 /** Lines and list items of a file: a bundle has all of a product's templates in it. */
@@ -28,6 +29,8 @@ export interface BootContent {
   readonly profiles: ProfileValues[];
   /** What means nothing here, and would do something elsewhere; with its place. */
   readonly leftOut: string[];
+  /** Where BootEnvs and templates are, for refusals of the daemon. */
+  readonly places: ContentPlaces;
 }
 
 type Path = readonly (string | number)[];
@@ -41,6 +44,7 @@ type Path = readonly (string | number)[];
 export function readBootContent(paths: readonly string[], values: ValueSource): BootContent {
   const content: BootContent = {
     ...{ bootEnvs: [], templates: [], params: [], profiles: [], leftOut: [] },
+    places: { templates: new Map(), bootEnvs: new Map() },
   };
   const unusable: AppError[] = [];
   for (const path of paths) {
@@ -98,7 +102,7 @@ function readFile(
   const reading = parse(file.path, text);
   const value = reading.value();
   if (file.section === 'templates' && !isObjectWith(value, 'Contents')) {
-    takeTemplate(reading, [], { ID: file.name, Contents: text }, content);
+    takeTemplate(new Reading(file.path, '', null), [], { ID: file.name, Contents: text }, content);
     return;
   }
   takeDocument(reading, value, file.section, { content, unusable });
@@ -135,6 +139,16 @@ class Reading {
       return `${this.file}:${this.#text.slice(0, node.range[0]).split('\n').length}`;
     }
     return this.file;
+  }
+
+  /** `FILE:LINE` of a line of a text; of the text's start where its lines are not the file's. */
+  placeIn(path: Path, line: number): string {
+    const node: unknown = this.#document?.getIn(path, true);
+    if (this.#document === null) return `${this.file}:${line}`;
+    const start = this.placeOf(path);
+    if (!isScalar(node) || node.type !== Scalar.BLOCK_LITERAL) return start;
+    const first = Number(start.slice(start.lastIndexOf(':') + 1));
+    return `${this.file}:${first + line}`;
   }
 }
 
@@ -211,11 +225,18 @@ function takeObject(
   switch (kind) {
     case 'bootenvs': {
       const { bootEnv, leftOut } = foldBootEnv(check(reading, path, bootEnvDocument, object));
+      if (lacksKernel(bootEnv))
+        throw invalid(reading, [...path, 'OS'], `BootEnv ${bootEnv.Name} has no Kernel for amd64`);
       if (bootEnv.Name === LOCAL_BOOT_ENV)
         content.leftOut.push(
           `${reading.placeOf(path)}: BootEnv ${LOCAL_BOOT_ENV}, which is built in`,
         );
-      else content.bootEnvs.push(bootEnv);
+      else {
+        content.bootEnvs.push(bootEnv);
+        content.places.bootEnvs.set(bootEnv.Name, (field, line) =>
+          reading.placeIn([...path, ...field], line),
+        );
+      }
       content.leftOut.push(...leftOut.map((what) => `${reading.placeOf(path)}: ${what}`));
       return;
     }
@@ -240,7 +261,11 @@ function takeObject(
 }
 
 function takeTemplate(reading: Reading, path: Path, object: unknown, content: BootContent): void {
-  content.templates.push(check(reading, path, bootTemplate, object));
+  const template = check(reading, path, bootTemplate, object);
+  content.templates.push(template);
+  content.places.templates.set(template.ID, (field, line) =>
+    reading.placeIn([...path, ...field], line),
+  );
 }
 
 function check<T>(reading: Reading, path: Path, schema: z.ZodType<T>, object: unknown): T {

@@ -30,6 +30,23 @@ function checkFunction(name: string): string | null {
   return refusalOf(name) ?? `there is no function '${name}'`;
 }
 
+/**
+ * Parses a text, without looking at the templates that it calls. A function that is known and
+ * refused is accepted: a template that no BootEnv uses may call it.
+ * @param maxSteps bounds the work
+ * @throws TemplateError
+ */
+export function checkTemplate(source: TemplateSource, maxSteps: number): void {
+  let steps = 0;
+  const spend = (count: number): void => {
+    steps += count;
+    if (steps > maxSteps) throw new CallError('the template takes too many steps');
+  };
+  const check = (name: string): string | null =>
+    refusalOf(name) === null ? checkFunction(name) : null;
+  placed(source, () => parseTemplate(source, check, spend));
+}
+
 export interface TemplateSet {
   /** Whether there is a template of this name, without what others define. */
   readonly has: (name: string) => boolean;

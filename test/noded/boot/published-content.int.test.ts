@@ -6,7 +6,7 @@ import { createValueSource } from '../../../cluster-cli/values/value-source.ts';
 import { refuseWrongPaths } from '../../../noded/boot/place-templates.ts';
 import { baseUrl, mac, plan, publicly, sha256, uuid } from './plan-fixture.ts';
 
-/** Debian's BootEnv of Digital Rebar's community content, without two lines that ask for a token. */
+/** Debian's BootEnv of Digital Rebar's community content, without two lines that need a token. */
 const FOLDER = fileURLToPath(new URL('../../../fixtures/bootenvs/digitalrebar', import.meta.url));
 
 function load() {
