@@ -2,6 +2,7 @@ import { type Command, CommanderError } from 'commander';
 import { AppError } from '#shared/errors/app-error.ts';
 import { hasSensitiveArguments } from './arguments.ts';
 import { suggest } from '#shared/errors/suggest.ts';
+import { ownValue } from '#shared/json/own-value.ts';
 
 /** Makes commander throw instead of ending the process, and print nothing but help. */
 export function prepareForUse(
@@ -139,7 +140,7 @@ const OTHERS_COMMANDS: Readonly<Record<string, readonly string[]>> = {
 function elsewhere(message: string, root: Command): string | null {
   const [, word = ''] = /^unknown command '([^']*)'$/.exec(message) ?? [];
   const isHere = (name: string): boolean => root.commands.some((each) => isCalled(each, name));
-  const words = (Object.hasOwn(OTHERS_COMMANDS, word) ? OTHERS_COMMANDS[word] : [])?.filter(isHere);
+  const words = (ownValue(OTHERS_COMMANDS, word) ?? []).filter(isHere);
   if (words === undefined || words.length === 0) return null;
   return `here it is ${words.map((name) => `${root.name()} ${name}`).join(' or ')}`;
 }

@@ -3,6 +3,7 @@ import type { ClusterRecord, NodeInfo } from '#shared/contract/api.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { JobRecord } from '#shared/contract/job.ts';
 import { isAppError, messageOf } from '#shared/errors/app-error.ts';
+import { ownValue } from '#shared/json/own-value.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { createApiRoutes, type ApiDependencies } from './api/api-routes.ts';
 import { createConnectionApi, startApiServer } from './api/api-server.ts';
@@ -240,7 +241,7 @@ function ownDependencies(parts: InterfacesParts, sources: OverviewSources, clust
       examineHost({
         makesNetworks: async () =>
           (await clusters.listNetworks()).some(
-            ({ connections }) => connections[config.nodeName]?.mode === 'nat',
+            ({ connections }) => ownValue(connections, config.nodeName)?.mode === 'nat',
           ),
         networks: () => host.nat.report(),
         ...{ paths: config.paths, applianceFiles, isolation: config },

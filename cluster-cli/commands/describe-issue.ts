@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import { MIB } from '#shared/units/bytes.ts';
 import type { UnusablePart } from '#shared/contract/unusable-text.ts';
+import { ownValue } from '#shared/json/own-value.ts';
 import { plainText } from '#shared/log/plain-text.ts';
 import { formatBytes } from '../render/format.ts';
 
@@ -83,9 +84,12 @@ export function describeIssue(issue: Issue, input: unknown): string {
 function namePath(path: readonly PropertyKey[]): readonly string[] {
   const [field = '', ...rest] = path.map(String);
   const option =
-    OPTIONS[field] ?? `--${field.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+    ownValue(OPTIONS, field) ??
+    `--${field.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
   const named = KEYS_WITHHELD.has(field) ? [] : rest;
-  const below = named.filter((key) => !OF_CHANGES.has(key)).map((key) => OPTIONS[key] ?? key);
+  const below = named
+    .filter((key) => !OF_CHANGES.has(key))
+    .map((key) => ownValue(OPTIONS, key) ?? key);
   return [option, ...below];
 }
 
@@ -145,8 +149,7 @@ function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {
   let value = input;
   for (const key of path) {
     if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return undefined;
-    // An object that has the key, as was just seen.
-    value = (value as Record<PropertyKey, unknown>)[key];
+    value = Reflect.get(value, key);
   }
   return value;
 }

@@ -3,6 +3,7 @@ import { opcode as opcodeSchema, type Opcode, type OpcodeInput } from '#shared/c
 import { findUnusable } from '#shared/contract/unusable-text.ts';
 import type { JobRecord } from '#shared/contract/job.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import { setOwn } from '#shared/json/own-value.ts';
 import { canBeMasked } from '#shared/secret/mask.ts';
 import type { Context } from '../terminal/context.ts';
 import { CommandFailure } from '../failures/failure.ts';
@@ -106,7 +107,8 @@ async function askSecrets(
   { osParameters, packageUser, packagePassword }: NeededSecrets,
 ): Promise<Opcode> {
   const given: Record<string, string> = {};
-  for (const name of osParameters) given[name] = await promptHidden(context, `${name} (secret): `);
+  for (const name of osParameters)
+    setOwn(given, name, await promptHidden(context, `${name} (secret): `));
   // An opcode of the same kind: values are added, which every kind that needs them allows.
   // Whether an opcode of this kind takes these keys is what is validated.
   return validateOpcode({

@@ -1,4 +1,5 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
+import { ownValue } from '#shared/json/own-value.ts';
 import type { Context } from '../terminal/context.ts';
 
 /** How an argument or option value is completed in a shell. */
@@ -73,7 +74,7 @@ export function addCommand(program: Command, spec: CommandSpec): Pick<Command, '
   const command = program.command(name, { hidden: spec.isHidden ?? false });
   for (const parameter of parameters) {
     const key = parameter.replaceAll(/[<>[\].]/g, '');
-    command.argument(parameter, spec.arguments?.[key] ?? '');
+    command.argument(parameter, ownValue(spec.arguments ?? {}, key) ?? '');
   }
   command.aliases([...(spec.aliases ?? [])]);
   command.summary(spec.summary).description(spec.description ?? `${spec.summary}.`);

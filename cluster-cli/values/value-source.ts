@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { closeSync, openSync, readSync } from 'node:fs';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
+import { ownValue } from '#shared/json/own-value.ts';
 import { MIB } from '#shared/units/bytes.ts';
 
 /**
@@ -114,7 +115,7 @@ const REASONS: Readonly<Record<string, string>> = {
 
 function unreadable(option: string, path: string, error: unknown): AppError {
   const code = systemCodeOf(error);
-  const reason = (code && REASONS[code]) ?? code ?? 'unknown reason';
+  const reason = (code && ownValue(REASONS, code)) ?? code ?? 'unknown reason';
   return new AppError(
     'FILE_UNREADABLE',
     `option ${option}: ${nameOf(path)} cannot be read: ${reason}`,

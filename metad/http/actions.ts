@@ -3,6 +3,7 @@ import {
   MAX_EVENTS_BODY_BYTES,
   MAX_EVENTS_PER_BATCH,
 } from '#shared/contract/install-event.ts';
+import { ownValue } from '#shared/json/own-value.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
 import type { EventLog } from '../channel/event-log.ts';
 import { parseTokenTtl } from '../channel/session-tokens.ts';
@@ -56,7 +57,7 @@ export function findAction(view: ServedView, address: Address): Action | undefin
   if (address.path === 'install/events' && view.mode !== 'install') return undefined;
   if (address.path.startsWith('lifecycle/') && !view.lifecycle) return undefined;
   const key = `${address.dialect} ${address.path}`;
-  return Object.hasOwn(ACTIONS, key) ? ACTIONS[key] : undefined;
+  return ownValue(ACTIONS, key);
 }
 
 async function write({ instance, request, response }: Exchange, events: EventLog): Promise<void> {

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { AppError } from '#shared/errors/app-error.ts';
+import { setOwn } from '#shared/json/own-value.ts';
 import type { Logger } from '#shared/log/log.ts';
 import type { StreamRoute } from './api-route.ts';
 import { forwardUpgrade, type Forwarding } from './forward.ts';
@@ -68,7 +69,7 @@ function matchParts(
   const params: Record<string, string> = {};
   for (const [index, part] of parts.entries()) {
     const name = /^\{(\w+)\}$/.exec(wanted[index] ?? '')?.[1];
-    if (name !== undefined) params[name] = part;
+    if (name !== undefined) setOwn(params, name, part);
     else if (wanted[index] !== part) return undefined;
   }
   return params;

@@ -19,6 +19,7 @@ import { fileName, sha256Hex } from '#shared/contract/primitives.ts';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { nameDiskFull } from '#shared/errors/disk-full.ts';
 import { removeHalves, syncPath, writeDurably } from '#shared/files/durable.ts';
+import { ownValue } from '#shared/json/own-value.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
 import { SerialQueue } from '#shared/serial/serial-queue.ts';
 import { shareBlocks } from '../host/share-blocks.ts';
@@ -224,7 +225,7 @@ class FolderArchives implements BootArchives {
   }
 
   contentOf(isoFile: string): string | undefined {
-    return Object.hasOwn(this.#names, isoFile) ? this.#names[isoFile] : undefined;
+    return ownValue(this.#names, isoFile);
   }
 
   dropUnnamed(): Promise<void> {

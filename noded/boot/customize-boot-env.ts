@@ -4,6 +4,7 @@ import {
   type BootEnv,
   type BootEnvOverride,
 } from '#shared/contract/boot-env.ts';
+import { ownValue } from '#shared/json/own-value.ts';
 
 /**
  * A BootEnv with what the param bootenv-customize says of it: what is there is replaced, templates
@@ -33,7 +34,7 @@ type Arch = BootEnv['OS']['SupportedArchitectures']['amd64'];
 function customizeArch({ OS }: BootEnv, override: BootEnvOverride['OS']): Arch {
   const own = OS.SupportedArchitectures.amd64;
   const name = AMD64_NAMES.find((each) => Object.hasOwn(override.SupportedArchitectures, each));
-  const arch = name === undefined ? undefined : override.SupportedArchitectures[name];
+  const arch = name === undefined ? undefined : ownValue(override.SupportedArchitectures, name);
   if (!arch) return own;
   // Another file has another digest and another address, or none that is known.
   const iso =

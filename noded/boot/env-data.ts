@@ -1,4 +1,5 @@
 import { AMD64_NAMES, type BootEnv } from '#shared/contract/boot-env.ts';
+import { ownValue } from '#shared/json/own-value.ts';
 import { installUrlOf, machinePath, type RenderInput } from './render-input.ts';
 import { CallError } from './template/template-error.ts';
 import {
@@ -135,7 +136,7 @@ function osData({ OS }: BootEnv): Struct {
     Codename: OS.Codename,
     Version: OS.Version,
     FamilyName: family,
-    FamilyType: Object.hasOwn(kinds, family) ? (kinds[family] ?? family) : family,
+    FamilyType: ownValue(kinds, family) ?? family,
     FamilyVersion: version,
     VersionEq: fixed(['string'], (_call, other) => isVersion(version, other)),
     SupportedArchitectures: new Map([['amd64', fromJson(OS.SupportedArchitectures.amd64)]]),

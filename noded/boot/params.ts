@@ -1,5 +1,6 @@
 import type { BootParam } from '#shared/contract/boot-env.ts';
 import { isHiddenFromLogs } from '#shared/contract/os-parameters.ts';
+import { ownValue } from '#shared/json/own-value.ts';
 import { reveal } from '#shared/secret/secret.ts';
 import type { BootParameter, BootPlanInput } from './boot-plan.ts';
 import { CallError } from './template/template-error.ts';
@@ -141,7 +142,7 @@ function compose(low: unknown, high: unknown, depth: number): unknown {
   if (!isMap(low) || !isMap(high) || depth >= MAX_COMPOSE_DEPTH) return high;
   const joined = Object.entries(high).map(([key, value]) => [
     key,
-    Object.hasOwn(low, key) ? compose(low[key], value, depth + 1) : value,
+    Object.hasOwn(low, key) ? compose(ownValue(low, key), value, depth + 1) : value,
   ]);
   return { ...low, ...Object.fromEntries(joined) };
 }

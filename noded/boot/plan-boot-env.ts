@@ -11,6 +11,7 @@ import {
 import { DEFAULT_IPXE_ID, lacksKernel } from '#shared/contract/boot-objects.ts';
 import { MAX_BOOT_BYTES, MAX_BOOT_FILE_BYTES } from '#shared/contract/boot-view.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import { ownValue } from '#shared/json/own-value.ts';
 import { chooseSource } from './choose-source.ts';
 import { customizeBootEnv } from './customize-boot-env.ts';
 import { DEFAULT_IPXE } from './default-ipxe.ts';
@@ -39,9 +40,7 @@ const MAX_STEPS = 100_000;
  */
 export function planBootEnv(input: BootPlanInput): BootPlan {
   const customize = readDocument(input, CUSTOMIZE_PARAM, bootEnvCustomize) ?? {};
-  const override = Object.hasOwn(customize, input.bootEnv.Name)
-    ? customize[input.bootEnv.Name]
-    : undefined;
+  const override = ownValue(customize, input.bootEnv.Name);
   const bootEnv = customizeBootEnv(input.bootEnv, override);
   requireParams(bootEnv, input);
   let read: readonly PackageRepository[] | undefined;

@@ -10,6 +10,7 @@ import {
   type ResolvedImage,
 } from '#shared/contract/image-catalogue.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
+import { ownValue } from '#shared/json/own-value.ts';
 import { SerialQueue } from '#shared/serial/serial-queue.ts';
 import { parseChecksum } from '../images/digest.ts';
 import type { ImageCache } from '../images/image-cache.ts';
@@ -171,7 +172,7 @@ export function createImageCatalogue(options: ImageCatalogueOptions): ImageCatal
       try {
         const asked = { ...entry, checksums: entry.checksums };
         const published = await askPublisher(asked, keys, options, signal);
-        if (!isDeepStrictEqual(now.known[key], published))
+        if (!isDeepStrictEqual(ownValue(now.known, key), published))
           await change((before) => ({
             ...before,
             known: { ...before.known, [key]: published },
@@ -180,7 +181,7 @@ export function createImageCatalogue(options: ImageCatalogueOptions): ImageCatal
         return { ...facts, checksum: published.checksum, verified: by, isOffline: false };
       } catch (error) {
         signal.throwIfAborted();
-        const known = now.known[key];
+        const known = ownValue(now.known, key);
         if (!(error instanceof PublisherAway) || known === undefined) throw error;
         // A signature that can be checked now is not let go for a time when it could not.
         const mayCount = known.isSigned || keys === null;
@@ -309,7 +310,7 @@ async function isCached(
   { known }: Catalogues,
   images: Pick<ImageCache, 'holds'>,
 ): Promise<boolean> {
-  const wanted = entry.checksum ?? known[keyOfKnown(catalogue, entry)]?.checksum;
+  const wanted = entry.checksum ?? ownValue(known, keyOfKnown(catalogue, entry))?.checksum;
   return wanted !== undefined && (await images.holds(wanted));
 }
 
@@ -332,7 +333,7 @@ function describe(
   }
   const { name, aliases, title, user, minDiskBytes, format, cloudInit, url } = named.entry;
   const { checksum, checksums } = named.entry;
-  const last = known[keyOfKnown(catalogue, named.entry)];
+  const last = ownValue(known, keyOfKnown(catalogue, named.entry));
   const ofList = last?.isSigned === true ? 'signature' : 'https';
   return {
     ...{ name, catalogue, aliases: [...aliases], title, user, minDiskBytes, cloudInit, format },

@@ -124,8 +124,8 @@ function isFields(value: unknown): value is Fields {
 /** The entry; undefined for what is none, or leads where its catalogue may not lead. */
 function judge(given: Fields, base: string, isStream: boolean): CatalogueEntry | undefined {
   const isLocal = isAbsolute(base);
-  const whole = { ...given };
-  for (const key of ['url', 'checksums', 'signature']) {
+  const whole: Record<string, unknown> = { ...given };
+  for (const key of ['url', 'checksums', 'signature'] as const) {
     const text = whole[key];
     if (typeof text !== 'string' || isLocal) continue;
     whole[key] = URL.parse(text, base)?.href;

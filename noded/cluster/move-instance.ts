@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError, tellableMessage } from '#shared/errors/app-error.ts';
+import { setOwn } from '#shared/json/own-value.ts';
 import { readBatches, finishDigest } from '../disks/data-blocks.ts';
 import type { DepartingFile, Departure } from '../disks/moving-disks.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
@@ -77,7 +78,7 @@ async function sendFiles(
       doneBytes += readBytes;
       report.progress('moving disks', Math.min(doneBytes, totalBytes), totalBytes);
     }
-    digests[name] = finishDigest(hash, sizeBytes);
+    setOwn(digests, name, finishDigest(hash, sizeBytes));
   }
   return digests;
 }

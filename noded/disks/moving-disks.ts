@@ -5,6 +5,7 @@ import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { MovedFile } from '#shared/contract/move.ts';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { syncFlatDirectory, syncPath } from '#shared/files/durable.ts';
+import { ownValue } from '#shared/json/own-value.ts';
 import { SerialQueue } from '#shared/serial/serial-queue.ts';
 import { dropCached } from '#shared/sys/files.ts';
 import { copyDir, dropCopy } from './copy-disks.ts';
@@ -237,8 +238,9 @@ async function fillFiles(
     verify: async (digests, signal) => {
       await sync();
       for (const [name, { file }] of opened) {
-        const digest = verified === undefined ? await digestStored(file, signal) : verified[name];
-        if (digest === digests[name]) continue;
+        const digest =
+          verified === undefined ? await digestStored(file, signal) : ownValue(verified, name);
+        if (digest === ownValue(digests, name)) continue;
         throw new AppError('CONFLICT', `${name} did not arrive as it was sent`, {
           details: { name },
           hint: 'a disk or its memory may be faulty: nothing was changed, see the kernel logs of both nodes, and repeat it',

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import type { Clock } from '#shared/clock/clock.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import type { DownloadLimits } from '#shared/contract/download-limits.ts';
+import { ownValue } from '#shared/json/own-value.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { keyOfUrl } from './cache-index.ts';
 import { partialName } from './cache-space.ts';
@@ -279,7 +280,7 @@ class FileImageCache implements ImageCache {
 
   /** The content's SHA-256, used once. */
   async #bring(url: URL, key: string, signal: AbortSignal, emit: Emit): Promise<string> {
-    const location = (await this.#contents.index()).locations[key];
+    const location = ownValue((await this.#contents.index()).locations, key);
     const isCached = location !== undefined && (await this.#contents.useIfIntact(location.sha256));
     const cached = isCached ? location : null;
     try {

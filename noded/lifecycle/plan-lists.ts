@@ -9,6 +9,7 @@ import type {
 } from '#shared/contract/lifecycle.ts';
 import { inputName, RUN_LISTS } from '#shared/contract/lifecycle.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import { ownValue } from '#shared/json/own-value.ts';
 import type { CollectedLists } from './collect-run-lists.ts';
 
 /** What variables of scripts are made of. */
@@ -75,7 +76,8 @@ function valueOf(
   input: NonNullable<RunListScript['inputs']>[number],
   { inputs, parameters }: InputSources,
 ): InputValue | null {
-  if (Object.hasOwn(inputs, input.name)) return inputs[input.name] ?? null;
+  const given = ownValue(inputs, input.name);
+  if (given !== undefined) return given;
   return parameters.has(input.name) ? { from: 'cred', name: input.name } : input.default;
 }
 

@@ -5,6 +5,7 @@ import { guestState, type GuestState } from '#shared/contract/guest-handover.ts'
 import { type MetadStatus, metadStatus, OFFSET_HEADER } from '#shared/contract/metad-control.ts';
 import type { InstanceView } from '#shared/contract/view.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import { ownValue } from '#shared/json/own-value.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
 import { Secret } from '#shared/secret/secret.ts';
 import type { ControlAnswer, ControlChannel } from './control-request.ts';
@@ -115,7 +116,7 @@ export function createMetadCalls(channel: ControlChannel): MetadCalls {
       });
       if (answer.status === 204) return null;
       if (answer.status !== 200) throw failed(answer, uuid, 'the queue');
-      const nextOffset = Number(answer.headers[OFFSET_HEADER.toLowerCase()] ?? 0);
+      const nextOffset = Number(ownValue(answer.headers, OFFSET_HEADER.toLowerCase()) ?? 0);
       return { bytes: answer.body, nextOffset };
     },
     async writeQueue(uuid, bytes) {

@@ -2,6 +2,7 @@ import { DEFAULT_LINK } from '#shared/contract/machine-parameters.ts';
 import type { InstanceNic } from '#shared/contract/instance.ts';
 import type { NetworkConnection, NetworkRecord } from '#shared/contract/network.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import { ownValue } from '#shared/json/own-value.ts';
 import { assertBridge, openBridgedTap } from '../network/bridged-tap.ts';
 import type { ChannelTap } from '../network/channel-network.ts';
 import type { GuestCard } from './nat-guests.ts';
@@ -39,7 +40,7 @@ export function createInstanceCards(options: InstanceCardsOptions): InstanceCard
     name: string,
   ): Promise<{ readonly network: NetworkRecord; readonly connection: NetworkConnection }> => {
     const network = requireConnected(name, await loadNetwork(name), nodeName);
-    const connection = network.connections[nodeName];
+    const connection = ownValue(network.connections, nodeName);
     if (connection === undefined) throw new Error('it was required');
     return { network, connection };
   };

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { NetworkGuest, NetworkRecord } from '#shared/contract/network.ts';
 import type { Clock } from '#shared/clock/clock.ts';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
+import { ownValue } from '#shared/json/own-value.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { SerialQueue } from '#shared/serial/serial-queue.ts';
 import { type MachineUsers, requireMachineUsers } from '../host/machine-users.ts';
@@ -223,7 +224,7 @@ class HostNatNetworks implements NatNetworks {
   async #wanted(): Promise<readonly NetworkRecord[]> {
     const { nodeName, listNetworks } = this.#options;
     this.#records = (await listNetworks()).filter(
-      ({ connections }) => connections[nodeName]?.mode === 'nat',
+      ({ connections }) => ownValue(connections, nodeName)?.mode === 'nat',
     );
     return this.#records;
   }

@@ -2,6 +2,7 @@ import type { InstanceNic } from '#shared/contract/instance.ts';
 import { ANY_ADDRESS, type NetworkRecord } from '#shared/contract/network.ts';
 import { nicNetwork, type NicNetwork } from '#shared/contract/static-network.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import { ownValue } from '#shared/json/own-value.ts';
 import { firstFree, requireUsable } from './address-pool.ts';
 
 export interface Placement {
@@ -55,7 +56,7 @@ export function requireConnected(
       hint: 'gnt-network list shows the networks',
     });
   }
-  if (network.connections[node] !== undefined) return network;
+  if (ownValue(network.connections, node) !== undefined) return network;
   throw new AppError('CONFLICT', `network '${name}' is not connected on node ${node}`, {
     details: { name, node },
     hint: `gnt-network connect ${name} ${node} bridged LINK, or nat in place of bridged LINK`,
@@ -88,7 +89,7 @@ function planStatic(
   node: string,
   ip: string,
 ): NicNetwork | null {
-  if (connections[node]?.mode === 'nat') return null;
+  if (ownValue(connections, node)?.mode === 'nat') return null;
   return nicNetwork.parse({
     addresses: [`${ip}/${network.split('/')[1] ?? ''}`],
     gateways: gateway === null ? [] : [gateway],

@@ -4,6 +4,7 @@ import { imageReference } from '#shared/contract/image-catalogue.ts';
 import { MAX_SOURCE_LENGTH } from '#shared/contract/machine-parameters.ts';
 import { instanceCreate, type OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import { ownValue } from '#shared/json/own-value.ts';
 import type { WholeExport } from '../backup/export-record.ts';
 import type { LoadedExport } from '../backup/export-store.ts';
 import { markRemote } from '../downloads/transfer/remote-hosts.ts';
@@ -83,7 +84,7 @@ function refuseOtherSettings(opcode: Create): void {
   });
   const isOther = Object.entries(opcode).some(
     ([key, value]) =>
-      !SETTABLE.has(key) && value !== undefined && !isDeepStrictEqual(value, plain[key]),
+      !SETTABLE.has(key) && value !== undefined && !isDeepStrictEqual(value, ownValue(plain, key)),
   );
   if (!isOther) return;
   throw new AppError(

@@ -5,6 +5,7 @@ import { buffer } from 'node:stream/consumers';
 import { type Pack, pack } from 'tar-stream';
 import { AppError, messageOf, toError } from '#shared/errors/app-error.ts';
 import { readBounded } from '#shared/files/read-bounded.ts';
+import { setOwn } from '#shared/json/own-value.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { pinDirectory, pinFile, type PinnedFile } from '../host/pinned-file.ts';
 import type { OsDefinition } from './os-definition.ts';
@@ -125,7 +126,7 @@ async function readScripts(definition: OsDefinition): Promise<Record<string, Buf
     if (!real.startsWith(topPath + sep)) {
       throw invalid(definition, `its script '${path}' leads out of it, to ${real}`);
     }
-    scripts[name] = await readBounded(file.path, MAX_TAR_BYTES);
+    setOwn(scripts, name, await readBounded(file.path, MAX_TAR_BYTES));
   }
   return scripts;
 }

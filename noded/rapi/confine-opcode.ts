@@ -31,7 +31,7 @@ export function confineOpcode<Op extends Opcode>(opcode: Op, reach: RemoteReach)
     const source = changed[key];
     if (typeof source === 'string') changed[key] = confineSource(source, reach);
   }
-  for (const key of ['hvparams', 'installParameters']) {
+  for (const key of ['hvparams', 'installParameters'] as const) {
     const parameters = changed[key];
     if (typeof parameters !== 'object' || parameters === null) continue;
     const given: Record<string, unknown> = { ...parameters };

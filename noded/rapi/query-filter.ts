@@ -1,3 +1,4 @@
+import { ownValue } from '#shared/json/own-value.ts';
 import { RapiFailure } from './rapi-failure.ts';
 
 /** Nobody asks with a deeper filter. */
@@ -46,22 +47,22 @@ function parseComparison(
   }
   switch (operator) {
     case '?':
-      return (item) => isTrue(item[name]);
+      return (item) => isTrue(ownValue(item, name));
     case '=':
     case '==':
-      return (item) => item[name] === value;
+      return (item) => ownValue(item, name) === value;
     case '!=':
-      return (item) => item[name] !== value;
+      return (item) => ownValue(item, name) !== value;
     case '=[]':
       return (item) => {
-        const list = item[name];
+        const list = ownValue(item, name);
         return Array.isArray(list) && list.includes(value);
       };
   }
   const holds = comparisons.get(operator);
   if (holds === undefined) throw malformed();
   return (item) => {
-    const order = compare(item[name], value);
+    const order = compare(ownValue(item, name), value);
     return order !== undefined && holds(order);
   };
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { fileName, osParameterName } from './primitives.ts';
+import { ownValue } from '../json/own-value.ts';
 
 /**
  * Boot environments as dr-provision writes them: its words, in its casing. What a user wrote is a
@@ -208,7 +209,7 @@ export interface KeptBootEnv {
 export function foldBootEnv(document: BootEnvDocument): KeptBootEnv {
   const { OS, Loaders } = document;
   const name = AMD64_NAMES.find((each) => Object.hasOwn(OS.SupportedArchitectures, each));
-  const own = name === undefined ? undefined : OS.SupportedArchitectures[name];
+  const own = name === undefined ? undefined : ownValue(OS.SupportedArchitectures, name);
   const loader = Loaders[EFI_LOADER];
   const leftOut = listLeftOut(document, name);
   const kept: BootEnv = {
@@ -263,7 +264,7 @@ function foldArch(document: BootEnvDocument, own: ArchDocument | undefined): Boo
 function listLeftOut(document: BootEnvDocument, amd64: string | undefined): readonly string[] {
   const { OS, Loaders, Templates } = document;
   const others = Object.keys(OS.SupportedArchitectures).filter((name) => name !== amd64);
-  const loader = amd64 === undefined ? '' : OS.SupportedArchitectures[amd64]?.Loader;
+  const loader = amd64 === undefined ? '' : ownValue(OS.SupportedArchitectures, amd64)?.Loader;
   return [
     ...(OS.type === undefined ? [] : ["the field 'type' of OS, which is Meta's"]),
     ...(others.length > 0 ? [`the architectures ${others.join(', ')}: machines are amd64`] : []),

@@ -20,8 +20,10 @@ interface Place {
 export function findUnusable(input: unknown): UnusablePart | undefined {
   const left: Place[] = [{ value: input, key: null, parent: null }];
   for (let place = left.pop(); place !== undefined; place = left.pop()) {
-    const { value, key } = place;
-    const problem = problemOf(value) ?? (typeof key === 'string' ? problemOfKey(key) : undefined);
+    const { value, key, parent } = place;
+    const ofKey = typeof key === 'string' ? problemOfKey(key) : undefined;
+    if (ofKey !== undefined) return { path: pathOf(parent), problem: `a name ${ofKey}` };
+    const problem = problemOf(value);
     if (problem !== undefined) return { path: pathOf(place), problem };
     if (typeof value !== 'object' || value === null) continue;
     for (const name of Object.keys(value).reverse())
@@ -41,11 +43,11 @@ function problemOf(value: unknown): string | undefined {
 }
 
 function problemOfKey(key: string): string | undefined {
-  return key === '__proto__' ? 'is not possible as a name' : problemOf(key);
+  return key === '__proto__' ? "must not be '__proto__'" : problemOf(key);
 }
 
-function pathOf(place: Place): readonly (string | number)[] {
+function pathOf(place: Place | null): readonly (string | number)[] {
   const path: (string | number)[] = [];
-  for (let at: Place | null = place; at?.key != null; at = at.parent) path.unshift(at.key);
+  for (let at = place; at?.key != null; at = at.parent) path.unshift(at.key);
   return path;
 }

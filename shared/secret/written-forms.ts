@@ -1,4 +1,5 @@
 import { inspect } from 'node:util';
+import { ownValue } from '../json/own-value.ts';
 
 /** Columns at which base64(1) and openssl(1) begin a new line. */
 const BASE64_COLUMNS = [76, 64];
@@ -62,7 +63,7 @@ const ANSI_ESCAPES: Readonly<Record<string, string>> = {
 function ansiQuoted(value: string): string {
   return [...value]
     .map((character) => {
-      const named = ANSI_ESCAPES[character];
+      const named = ownValue(ANSI_ESCAPES, character);
       if (named !== undefined) return `\\${named}`;
       const isControl = character < ' ' || character === '\x7f';
       return isControl ? `\\${character.charCodeAt(0).toString(8).padStart(3, '0')}` : character;

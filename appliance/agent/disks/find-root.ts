@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { isAppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
+import { ownValue } from '#shared/json/own-value.ts';
 import { runCommand, tryCommand } from '../process/command.ts';
 import type { StageReporter } from '../report/stage.ts';
 import {
@@ -54,7 +55,7 @@ async function mountOnlyOne(
   access: readonly string[],
 ): Promise<Candidate | null> {
   const only = fileSystems.find(({ type }) => Object.hasOwn(writableTypes, type));
-  if (!only || writableTypes[only.type] !== null || isBootPartition(only)) return null;
+  if (!only || ownValue(writableTypes, only.type) !== null || isBootPartition(only)) return null;
   if (!isAlone(only, fileSystems)) return null;
   try {
     await mountOne(only, target, '/', null, access);
@@ -76,7 +77,7 @@ async function listCandidates(
   const candidates: Candidate[] = [];
   for (const fileSystem of fileSystems) {
     if (!Object.hasOwn(writableTypes, fileSystem.type) || isBootPartition(fileSystem)) continue;
-    const module = writableTypes[fileSystem.type];
+    const module = ownValue(writableTypes, fileSystem.type);
     if (module) await tryCommand('modprobe', [module]);
     for (const subvolume of fileSystem.type === 'btrfs' ? BTRFS_ROOT_SUBVOLUMES : [null]) {
       const candidate = await tryAsRoot(fileSystem, subvolume, target, fileSystems, reporter);

@@ -2,6 +2,7 @@ import type { HookDocument } from '#shared/contract/hooks.ts';
 import type { HookStage } from '#shared/contract/primitives.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { z } from 'zod';
+import { ownValue, setOwn } from '#shared/json/own-value.ts';
 import { instanceFields, refusedFields, type StepFields, stepFields } from './fields.ts';
 import { parsePlainYaml } from './plain-yaml.ts';
 import { findStage, isChroot } from './stage-names.ts';
@@ -93,7 +94,7 @@ function parseSteps(steps: unknown, stage: HookStage, file: string): StepFields[
     if (empty.has(step)) return stepFields.parse({}, { jitless: true });
     if (!isMap(step)) throw invalid(file, `${where}: it is no map`);
     for (const [field, reason] of Object.entries(refusedFields))
-      if (field in step && !empty.has(step[field]))
+      if (!empty.has(ownValue(step, field)))
         throw invalid(file, `${where}: "${field}" is not for an installation: ${reason}`);
     const parsed = stepFields.safeParse(dropEmpty(step), { jitless: true });
     if (!parsed.success) throw invalid(file, `${where}: ${describeIssues(parsed.error.issues)}`);
@@ -129,18 +130,26 @@ function dropEmpty(map: Record<string, unknown>): Record<string, unknown> {
   const kept: Record<string, unknown> = {};
   for (const [key, value] of Object.entries(map)) {
     if (empty.has(value)) continue;
-    if (verbatimFields.includes(key)) kept[key] = value;
+    if (verbatimFields.includes(key)) setOwn(kept, key, value);
     // A user without any field is a user.
     else if (key === 'users' && isMap(value))
-      kept[key] = Object.fromEntries(
-        Object.entries(value).map(([name, user]) => [
-          name,
-          isMap(user) ? dropEmpty(user) : user || {},
-        ]),
+      setOwn(
+        kept,
+        key,
+        Object.fromEntries(
+          Object.entries(value).map(([name, user]) => [
+            name,
+            isMap(user) ? dropEmpty(user) : user || {},
+          ]),
+        ),
       );
     else if (Array.isArray(value))
-      kept[key] = value.map((item: unknown) => (isMap(item) ? dropEmpty(item) : item));
-    else kept[key] = isMap(value) ? dropEmpty(value) : value;
+      setOwn(
+        kept,
+        key,
+        value.map((item: unknown) => (isMap(item) ? dropEmpty(item) : item)),
+      );
+    else setOwn(kept, key, isMap(value) ? dropEmpty(value) : value);
   }
   return kept;
 }

@@ -3,6 +3,7 @@ import { basename, dirname } from 'node:path';
 import { AppError } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { z } from 'zod';
+import { ownValue } from '#shared/json/own-value.ts';
 import { runCommand, tryCommand } from '../process/command.ts';
 import { linkDisks, listDisksBySerial, REAL_LOCATIONS } from '../disks/disks.ts';
 import { growFileSystem } from '../disks/grow.ts';
@@ -97,7 +98,7 @@ async function addPartition(
   const known = new Set(before.partitions.map(({ node }) => node));
   const added = (await readTable(disk)).partitions.find(({ node }) => !known.has(node));
   if (!added) throw new AppError('HOOK_FAILED', `partition ${name} was not made`);
-  const maker = makers[partition.filesystem];
+  const maker = ownValue(makers, partition.filesystem);
   if (maker) {
     const [command = '', ...args] = maker[0].split(' ');
     const label = partition.fsLabel === undefined ? [] : [maker[1], partition.fsLabel];

@@ -1,4 +1,5 @@
 import { AppError } from '#shared/errors/app-error.ts';
+import { ownValue } from '#shared/json/own-value.ts';
 import type { PaxRecords } from './pax.ts';
 import { badNumber, MAX_ID, showName, type TarHeader } from './tar-header.ts';
 
@@ -116,7 +117,7 @@ function checkType(type: string, name: Buffer): void {
   if (typesWithContent.has(type) || typesWithoutContent.has(type)) return;
   throw unsafe(
     name,
-    `it is ${typeNames[type] ?? `an entry of type ${JSON.stringify(type)}`}`,
+    `it is ${ownValue(typeNames, type) ?? `an entry of type ${JSON.stringify(type)}`}`,
     'pack files, directories and links only',
   );
 }
@@ -145,7 +146,7 @@ function contentOf(header: TarHeader, pax: PaxRecords | null): number {
 
 function checkPaxNumbers(name: Buffer, pax: PaxRecords): void {
   for (const [key, value] of pax) {
-    const grammar = paxNumbers[key];
+    const grammar = ownValue(paxNumbers, key);
     if (grammar === undefined) continue;
     const text = value.toString('latin1');
     if (!grammar.test(text)) throw badNumber(name, key, value);

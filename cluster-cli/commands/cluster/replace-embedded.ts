@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { AppError, isAppError, systemCodeOf } from '#shared/errors/app-error.ts';
+import { ownValue } from '#shared/json/own-value.ts';
 import {
   type EmbeddedStore,
   readEmbeddedStore,
@@ -107,7 +108,7 @@ async function refuseUnwritten(outcomesDir: string): Promise<void> {
 }
 
 function describeKept({ others }: EmbeddedStore, path: string): string {
-  const counts = [...others].map(([name, count]) => `${WORDS[name]} (${count})`);
+  const counts = [...others].map(([name, count]) => `${ownValue(WORDS, name)} (${count})`);
   const left = ['cluster settings', 'jobs', ...counts].join(', ');
   return `the embedded store is now ${path}; it keeps the former ${left}, and the cluster does not have them`;
 }

@@ -1,5 +1,6 @@
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import { setOwn } from '#shared/json/own-value.ts';
 import { parseKeyValues } from '../../values/key-values.ts';
 
 type Services = OpcodeOf<'CLUSTER_SET_PARAMS'>['exposeServices'];
@@ -12,7 +13,7 @@ type Services = OpcodeOf<'CLUSTER_SET_PARAMS'>['exposeServices'];
 export function parseServices(texts: readonly string[]): Services {
   const services: Services = {};
   for (const [name, text] of parseRemovable('--expose-service', texts)) {
-    services[name] = text === null ? null : parseService(name, text);
+    setOwn(services, name, text === null ? null : parseService(name, text));
   }
   return services;
 }

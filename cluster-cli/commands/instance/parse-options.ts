@@ -5,6 +5,7 @@ import type { diskSpec, nicSpec } from '#shared/contract/machine-parameters.ts';
 import type { instanceCreate, instanceModify } from '#shared/contract/opcode.ts';
 import { readNicNetwork } from '#shared/contract/static-network.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import { ownValue, setOwn } from '#shared/json/own-value.ts';
 import type { Context } from '../../terminal/context.ts';
 import { arrangeByIndex, parseIdentified } from '../../values/identified.ts';
 import { type KeyValue, parseList } from '../../values/key-values.ts';
@@ -176,10 +177,10 @@ export function parseHypervisorParameters(
   }
   const parsed: Record<string, string | number | null> = {};
   for (const [key, text] of readKnown(option, pairs, HV_KEYS, source)) {
-    if (text === null) parsed[key] = null;
+    if (text === null) setOwn(parsed, key, null);
     else if (key.startsWith('metadata_') || key === 'decommission_timeout')
-      parsed[key] = parseCount(`${option} ${key}`, text);
-    else parsed[key] = key.endsWith('_path') ? fromHere(text) : text;
+      setOwn(parsed, key, parseCount(`${option} ${key}`, text));
+    else setOwn(parsed, key, key.endsWith('_path') ? fromHere(text) : text);
   }
   // The keys are known; values such as accel's are checked with the opcode.
   return parsed;
@@ -311,7 +312,7 @@ export function composeNic(known: ReadonlyMap<string, string | null>): NicInput 
     const networkKey = NETWORK_KEYS.find((name) => name === key);
     if (networkKey !== undefined) network[networkKey] = value;
     else if (key === 'mac') nic['mac'] = value === 'generate' ? 'auto' : value.toLowerCase();
-    else nic[RENAMED_NIC_KEYS[key] ?? key] = value;
+    else setOwn(nic, ownValue(RENAMED_NIC_KEYS, key) ?? key, value);
   }
   // Values are checked with the opcode.
   return { ...nic, ...readNicNetwork(network) };

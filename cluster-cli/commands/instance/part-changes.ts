@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import type { instanceModify } from '#shared/contract/opcode.ts';
 import { readNicNetworkChanges } from '#shared/contract/static-network.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import { ownValue, setOwn } from '#shared/json/own-value.ts';
 import { parseIdentified } from '../../values/identified.ts';
 import type { KeyValue } from '../../values/key-values.ts';
 import type { ValueSource } from '../../values/value-source.ts';
@@ -123,7 +124,7 @@ function composeNicChanges(
     if (networkKey !== undefined) network[networkKey] = value;
     else if (key === 'mac')
       nic['mac'] = value === 'generate' ? 'auto' : (value ?? 'auto').toLowerCase();
-    else nic[RENAMED_NIC_KEYS[key] ?? key] = value;
+    else setOwn(nic, ownValue(RENAMED_NIC_KEYS, key) ?? key, value);
   }
   // Values are checked with the opcode.
   return { ...nic, ...readNicNetworkChanges(network) };

@@ -1,3 +1,4 @@
+import { ownValue } from '#shared/json/own-value.ts';
 import { isEqualToAny, isLess } from '../compare-values.ts';
 import { formatPrint, formatPrintf, formatPrintln } from '../format-values.ts';
 import { isPrintable } from '../quote.ts';
@@ -117,7 +118,7 @@ const HTML: Readonly<Record<string, string>> = {
 };
 
 function escapeHtml(text: string): string {
-  return text.replace(/["'&<>\0]/g, (each) => HTML[each] ?? each);
+  return text.replace(/["'&<>\0]/g, (each) => ownValue(HTML, each) ?? each);
 }
 
 function escapeJs(text: string): string {
