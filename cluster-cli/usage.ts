@@ -1,31 +1,67 @@
-import { type Command, CommanderError } from 'commander';
+import { type Command, CommanderError, Option } from 'commander';
 import { AppError } from '#shared/errors/app-error.ts';
 import { hasSensitiveArguments } from './arguments.ts';
+import { keysOf } from './completion/command.ts';
+import { formatKeys } from './help/keys.ts';
+import { countAdvanced, formatExtras, layoutHelp, showWhole } from './help/layout.ts';
 import { suggest } from '#shared/errors/suggest.ts';
 import { ownValue } from '#shared/json/own-value.ts';
 
+interface Output {
+  readonly write: (text: string) => void;
+  readonly columns: number;
+}
+
 /** Makes commander throw instead of ending the process, and print nothing but help. */
-export function prepareForUse(
-  command: Command,
-  output: { readonly write: (text: string) => void; readonly columns: number },
-): void {
+export function prepareForUse(command: Command, output: Output): void {
   command
     .exitOverride()
     .showSuggestionAfterError(false)
     .configureOutput({
       writeOut: output.write,
-      // Commander's own error text: told by errorOfUsage instead. Help that follows an error goes
-      // the same way.
+      // errorOfUsage reports errors; commander's own text, and help behind an error, is dropped.
       writeErr: () => undefined,
       getOutHelpWidth: () => output.columns,
       getErrHelpWidth: () => output.columns,
     })
-    .configureHelp({ sortSubcommands: false, showGlobalOptions: false });
+    .configureHelp(layoutHelp(output.columns))
+    .addHelpText('after', () => formatExtras(command, output.columns));
+  addHelpAll(command);
+  addKeyHelp(command, output);
   refuseOpposites(command);
   for (const subcommand of command.commands) prepareForUse(subcommand, output);
 }
 
-/** Commander lets the last of `--WORD` and `--no-WORD` win: what was meant is not guessed. */
+/** `--help-all`: the options that `--help` leaves out too. */
+function addHelpAll(command: Command): void {
+  const more = countAdvanced(command);
+  const option = new Option('--help-all', `Show all options, ${more} more`).helpGroup('Other:');
+  command.addOption(more === 0 ? option.hideHelp() : option);
+  command.on('option:help-all', () => {
+    showWhole(command);
+    command.outputHelp();
+    throw helpShown();
+  });
+}
+
+/** `--net help`: the keys of an option. */
+function addKeyHelp(command: Command, { write, columns }: Output): void {
+  for (const option of command.options) {
+    const keyed = keysOf(option);
+    if (keyed === undefined) continue;
+    command.on(`option:${option.name()}`, (value: string) => {
+      if (value !== 'help') return;
+      write(`${formatKeys(option.long ?? option.flags, keyed, columns).join('\n')}\n`);
+      throw helpShown();
+    });
+  }
+}
+
+function helpShown(): CommanderError {
+  return new CommanderError(0, 'commander.helpDisplayed', '(outputHelp)');
+}
+
+/** Refuses `--WORD` beside `--no-WORD`, of which commander takes the last one. */
 function refuseOpposites(command: Command): void {
   const given = new Map<string, string>();
   for (const option of command.options) {

@@ -73,6 +73,7 @@ export function describeCommand(command: Command): readonly Block[] {
   const told = command.registeredArguments.filter((each) => each.description !== '');
   return [
     paragraph(command.description()),
+    ...extrasOf(command).explanation.map(paragraph),
     ...(aliases.length === 0 ? [] : [paragraph(`Aliases: ${aliases.map(asCode).join(', ')}.`)]),
     ...(told.length === 0
       ? []

@@ -37,7 +37,11 @@ test('every command of every program has its own help', async () => {
       'list-fields',
     ],
     os: ['list', 'diagnose', 'info', 'modify'],
-    bootenv: ['create', 'list', 'list-fields', 'show', 'destroy', 'render', 'uploadiso'],
+    bootenv: [
+      ...['add', 'list', 'list-fields', 'info', 'remove', 'render', 'add-iso', 'remove-iso'],
+      ...['create', 'show', 'destroy', 'uploadiso', 'listisos', 'destroyiso'],
+    ],
+    image: ['list-catalogues', 'catalogues'],
     profile: ['list', 'list-fields', 'info', 'modify', 'remove'],
     network: [
       ...['list', 'list-fields', 'info', 'add', 'modify', 'connect', 'disconnect', 'remove'],
@@ -56,6 +60,18 @@ test('every command of every program has its own help', async () => {
     assert.match(help.stdout, new RegExp(`^Usage: gnt-${program} `), name);
     assert.match(help.stdout, /-h, --help/, name);
     assert.equal(help.stderr, '', name);
+  }
+});
+
+test('on a terminal of any width, help has status 0 and no line that is wider', async () => {
+  for (const columns of [60, 80, 200]) {
+    for (const args of [['--help'], ['launch', '--help-all'], ['add', '--net', 'help']]) {
+      const { status, stdout } = await runProgram('gnt-instance', args, {
+        ...{ root: '/tmp/gnt-none', columns },
+      });
+      assert.equal(status, 0, `${args.join(' ')} at ${columns} columns: ${stdout}`);
+      for (const line of stdout.split('\r\n')) assert.ok(line.length <= columns, line);
+    }
   }
 });
 
