@@ -118,7 +118,7 @@ export function remoteApiPage(): DocumentedPage {
       ...describeBody('PUT /2/instances/NAME/modify', modifyRequest),
       heading('Differences from Ganeti'),
       bullets([
-        'Parameters that have no effect here are refused by name, except for those that clients of Ganeti send by habit.',
+        'Parameters that have no effect here are refused by name, except for parameters that clients of Ganeti always send.',
         'Groups do not exist. `node_names` replaces them for networks; `group_name` `default` means all nodes.',
         '`osparams["os-image"]` is the image, as in Ganeti. `os_image` is the same.',
         '`modify` changes neither disks nor NICs. `gnt-instance modify` on a node does.',

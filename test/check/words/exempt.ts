@@ -16,8 +16,6 @@ export const exempt = {
     'docs/reference/commands/gnt-node.md',
     'docs/reference/commands/gnt-os.md',
     'docs/reference/list-fields.md',
-    'docs/reference/metrics.md',
-    'docs/reference/node-api.md',
   ],
   strings: [
     'appliance/agent',
