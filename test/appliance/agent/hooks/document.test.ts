@@ -198,9 +198,9 @@ test('a document of aliases that multiply is refused instead of unfolded', () =>
   refused(lines.join('\n'), /aliases cannot be resolved/);
 });
 
-test("the README's example is a valid document", () => {
-  const readme = readFileSync(new URL('../../../../README.md', import.meta.url), 'utf8');
-  const [, example = ''] = /## Hooks[\s\S]*?```\n([\s\S]*?)```/.exec(readme) ?? [];
+test('the example of the how-to guide is a valid document', () => {
+  const guide = readFileSync(new URL('../../../../docs/howto/hooks.md', import.meta.url), 'utf8');
+  const [, example = ''] = /```yaml\n([\s\S]*?)```/.exec(guide) ?? [];
   const { stages } = parse(example);
   assert.deepEqual([...stages.keys()], ['before-install', 'after-install-chroot']);
   assert.equal(stages.get('after-install-chroot')?.[0]?.files[0]?.content, 'hello\n');
