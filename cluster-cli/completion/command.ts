@@ -1,4 +1,5 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
+import { ownValue } from '#shared/json/own-value.ts';
 import type { KeyedOption } from '../help/keys.ts';
 import type { Context } from '../terminal/context.ts';
 
