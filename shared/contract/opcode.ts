@@ -43,6 +43,7 @@ import {
   newNetworkTags,
   reservedAddresses,
 } from './network.ts';
+import { osNameWithVariant } from './os-name.ts';
 import { profileName, profileNames } from './profile.ts';
 import { diskChange, MAX_DISKS, MAX_NICS, nicChange } from './part-changes.ts';
 import {
@@ -88,7 +89,7 @@ export const imageChecksum = z
   .regex(/^(sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128})$/, 'expected sha256:HEX or sha512:HEX');
 
 const reinstallable = {
-  osType: z.string().max(255).optional(),
+  osType: osNameWithVariant.optional(),
   /** The variant is taken although the definition does not list it. */
   forceVariant: z.boolean().optional(),
   osImage: source.optional(),
@@ -375,7 +376,7 @@ export const backupRemove = z.strictObject({
 
 export const osModify = z.strictObject({
   opcode: z.literal('OS_SET_PARAMS'),
-  name: z.string().max(255),
+  name: osNameWithVariant,
   trusted: z.boolean().optional(),
   hidden: z.boolean().optional(),
   blacklisted: z.boolean().optional(),
@@ -467,7 +468,7 @@ export const clusterModify = z.strictObject({
   /** An imported appliance; `null`: the built one. */
   appliance: applianceName.nullable().optional(),
   /** Of new instances that name neither an OS nor an image nor a medium; `null`: none. */
-  defaultOs: z.string().min(1).max(255).nullable().optional(),
+  defaultOs: osNameWithVariant.nullable().optional(),
   /** A field that is `null` is forgotten. */
   launchDefaults: z
     .strictObject({
