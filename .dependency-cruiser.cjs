@@ -56,6 +56,7 @@ const layers = {
       'render',
       'fields',
       'completion',
+      'help',
       'manual',
       'progress',
     ],

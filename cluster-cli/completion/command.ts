@@ -1,6 +1,6 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
+import type { KeyTable } from '#shared/contract/parameter-keys.ts';
 import { ownValue } from '#shared/json/own-value.ts';
-import type { KeyedOption } from '../help/keys.ts';
 import type { Context } from '../terminal/context.ts';
 
 /** How an argument or option value is completed in a shell. */
@@ -15,6 +15,13 @@ export type CompletionKind =
   | 'network'
   | 'bootenv'
   | 'file';
+
+/** An option whose value is a list of known keys. */
+export interface KeyedOption {
+  readonly keys: KeyTable;
+  /** Syntax of the whole value, such as `N:key=value,key=value`. */
+  readonly syntax: string;
+}
 
 /** Properties for help, shell completion and manual pages that commander does not hold. */
 export interface CommandExtras {

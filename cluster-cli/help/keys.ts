@@ -1,12 +1,6 @@
 import type { KeyTable, ParameterKey } from '#shared/contract/parameter-keys.ts';
+import type { KeyedOption } from '../completion/command.ts';
 import { formatItems, wrapText } from './layout.ts';
-
-/** An option whose value is a list of known keys: what `OPTION help` prints. */
-export interface KeyedOption {
-  readonly keys: KeyTable;
-  /** Syntax of the whole value, such as `N:key=value,key=value`. */
-  readonly syntax: string;
-}
 
 /** What `--net help` and the like print. */
 export function formatKeys(

@@ -134,7 +134,7 @@ export function formatExtras(command: Command, columns: number): string {
 }
 
 /** A shell command in several lines where it is longer than one: it can still be pasted. */
-function formatExample(example: string, columns: number): readonly string[] {
+export function formatExample(example: string, columns: number): readonly string[] {
   const words = example.match(/(?:[^\s"']|"[^"]*"|'[^']*')+/g) ?? [];
   const lines = fill(words, columns - 2 * INDENT.length - ' \\'.length, ' ');
   return lines.map((line, at) => {

@@ -1,5 +1,7 @@
 import type { Argument, Command, Option } from 'commander';
-import { extrasOf } from '../completion/command.ts';
+import { extrasOf, keysOf } from '../completion/command.ts';
+import { formatExample } from '../help/layout.ts';
+import { keyTerms } from './key-terms.ts';
 import { asSentence } from './sentence.ts';
 import { type Block, code, heading, type Page, paragraph, terms } from './page.ts';
 
@@ -62,6 +64,7 @@ export function commandPage(program: Command, command: Command): Page {
       code(`${program.name()} ${synopsisOf(command)}`),
       heading('Description'),
       ...describeCommand(command),
+      ...describeKeys(command),
     ],
     seeAlso: [`${program.name()}(8)`, 'gnt(7)'],
   };
@@ -124,12 +127,37 @@ function describeOption({ description, argChoices, defaultValue }: Option): stri
   return `${asSentence(description)}${choices}${shown ? ` Default: \`${defaultValue}\`.` : ''}`;
 }
 
+/** Keys of the options whose values are lists. */
+function describeKeys(command: Command): readonly Block[] {
+  return command.options.flatMap((option) => {
+    const keyed = keysOf(option);
+    if (keyed === undefined || option.hidden) return [];
+    return [
+      heading(`Keys of ${option.long ?? option.flags}`),
+      paragraph(`Syntax: \`${keyed.syntax}\`.`),
+      keyTerms(keyed.keys),
+    ];
+  });
+}
+
 function describeExtras(command: Command): readonly Block[] {
   const { notes, examples } = extrasOf(command);
   return [
     ...(notes.length === 0 ? [] : [heading('Notes'), ...notes.map(paragraph)]),
-    ...(examples.length === 0 ? [] : [heading('Examples'), code(examples.join('\n'))]),
+    ...(examples.length === 0
+      ? []
+      : [heading('Examples'), code(examples.map(breakExample).join('\n'))]),
   ];
+}
+
+/** Wide enough for a terminal of 80 columns, with the indent of a manual page. */
+const EXAMPLE_COLUMNS = 72;
+
+/** The lines of an example, without the indent that help has. */
+function breakExample(example: string): string {
+  return formatExample(example, EXAMPLE_COLUMNS)
+    .map((line) => line.replace(/^ {2}/, ''))
+    .join('\n');
 }
 
 function formatArgument(argument: Argument): string {

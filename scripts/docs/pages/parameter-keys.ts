@@ -7,7 +7,8 @@ import {
   type KeyTable,
   nicKeys,
 } from '#shared/contract/parameter-keys.ts';
-import { type Block, heading, paragraph, terms } from '../../../cluster-cli/manual/page.ts';
+import { heading, paragraph } from '../../../cluster-cli/manual/page.ts';
+import { keyTerms } from '../../../cluster-cli/manual/key-terms.ts';
 import { documented, type DocumentedPage } from '../documented-page.ts';
 
 const TABLES: readonly (readonly [title: string, text: string, keys: KeyTable])[] = [
@@ -17,13 +18,6 @@ const TABLES: readonly (readonly [title: string, text: string, keys: KeyTable])[
   ['Hypervisor: -H', 'Syntax: `-H KEY=VALUE,...`.', hypervisorKeys],
   ['Autostart: --autostart', 'Syntax: `--autostart yes|no,KEY=VALUE,...`.', autostartKeys],
 ];
-
-const EFFECTIVE = {
-  'at once': 'Takes effect at once.',
-  'next start': 'Takes effect with the next start.',
-  installation: 'Takes effect with the next installation.',
-  fixed: '',
-} as const;
 
 export function parameterKeysPage(): DocumentedPage {
   return documented('parameter-keys.md', 'Keys of NICs, disks, backend and hypervisor', {
@@ -40,11 +34,7 @@ export function parameterKeysPage(): DocumentedPage {
         '`-KEY` removes a key and `KEY=default` resets it to its default, as in Ganeti. ' +
           'A comma in a value is written as `\\,`.',
       ),
-      ...TABLES.flatMap(([title, text, keys]) => [
-        heading(title),
-        paragraph(text),
-        describeKeys(keys),
-      ]),
+      ...TABLES.flatMap(([title, text, keys]) => [heading(title), paragraph(text), keyTerms(keys)]),
       heading('Installation: --install-parameters'),
       paragraph(
         `The keys of \`-H\` that have an effect on an installation: ${Object.keys(installKeys)
@@ -54,20 +44,4 @@ export function parameterKeysPage(): DocumentedPage {
     ],
     seeAlso: ['gnt-instance-add(8)', 'gnt-instance-modify(8)'],
   });
-}
-
-function describeKeys(keys: KeyTable): Block {
-  return terms(
-    Object.entries(keys).map(([key, { value, default: preset, help, unit, effective }]) => [
-      value === '' ? key : `${key}=${value}`,
-      [
-        help,
-        ...(unit === undefined ? [] : [`Unit: ${unit}.`]),
-        ...(preset === null ? [] : [`Default: \`${preset}\`.`]),
-        EFFECTIVE[effective],
-      ]
-        .join(' ')
-        .trim(),
-    ]),
-  );
 }

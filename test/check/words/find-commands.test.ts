@@ -42,3 +42,10 @@ test('an unknown command or option is found with its line', () => {
 test('each command of a line is judged', () => {
   assert.deepEqual(check('`gnt-os list; gnt-os lost`'), ["a.md:1: gnt-os has no command 'lost'"]);
 });
+
+test('commands of another product are not judged where a page compares the two', () => {
+  const text = '| `gnt-os lost` | `gnt-os gone` |\n```\nganeti# gnt-os lost\n# gnt-os list\n```\n';
+  assert.deepEqual(findUnknownCommands(new Map([['docs/migrate-from/x.md', text]]), tree), [
+    "docs/migrate-from/x.md:1: gnt-os has no command 'gone'",
+  ]);
+});

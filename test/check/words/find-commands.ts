@@ -16,10 +16,19 @@ export function findUnknownCommands(contents: Contents, tree: Tree): readonly st
   const options = allOptions(tree);
   return [...contents].flatMap(([path, text]) => {
     if (!path.endsWith('.md') || path.startsWith('fixtures/')) return [];
-    return codeOf(text).flatMap(({ number, text: line }) =>
+    return codeOf(ownText(path, text)).flatMap(({ number, text: line }) =>
       judgeCode(line, tree, options).map((problem) => `${path}:${number}: ${problem}`),
     );
   });
+}
+
+/**
+ * Pages for people who come from another product show its commands in the first cell of a row, and
+ * behind a prompt with its name.
+ */
+function ownText(path: string, text: string): string {
+  if (!path.startsWith('docs/migrate-from/')) return text;
+  return text.replaceAll(/^\|(?:[^|\n]|\\\|)*\|/gm, '|').replaceAll(/^[a-z]+[#$] .*$/gm, '');
 }
 
 /** Lines of code blocks with their continuations, and code spans. */
