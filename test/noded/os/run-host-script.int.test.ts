@@ -59,6 +59,35 @@ test('a script gets its environment, its directory and nothing of ours', async (
   assert.equal(stderr[0], directory);
 });
 
+test('a parameter whose name has a dot gets to a script, and nothing of the shell that starts it', async () => {
+  const { stdout } = await runScript('tr "\\0" "\\n" <"/proc/$$/environ"', {
+    environment: { PATH: '/usr/bin:/bin', 'OSP_A.B': 'with a dot', BASH_ENV: '/nowhere' },
+  });
+  assert.deepEqual(stdout.toSorted(), [
+    ...['BASH_ENV=/nowhere', 'OSP_A.B=with a dot', 'PATH=/usr/bin:/bin'],
+  ]);
+});
+
+test('a program that env(1) would take for a variable is refused, not its argument run', async () => {
+  await assert.rejects(
+    children.launch('/a=b', ['/bin/true'], { stdio: ['ignore', 'pipe', 'pipe'] }),
+    {
+      code: 'HOST_PREREQUISITE',
+    },
+  );
+});
+
+test('a script that a signal ends prints nothing of its own', async () => {
+  const { stdout, stderr } = await runScript('echo before; kill -TERM $$').catch(
+    (error: unknown) => {
+      assert.ok(error instanceof ScriptFailed);
+      assert.match(error.message, /was killed by SIGTERM/);
+      return { stdout: error.lastLines, stderr: [] };
+    },
+  );
+  assert.deepEqual([stdout, stderr], [['before'], []]);
+});
+
 test('a failing script is named with its status and last lines', async () => {
   await assert.rejects(
     runScript('seq 1 100; echo why >&2; exit 17'),
