@@ -22,6 +22,9 @@ export function customizeBootEnv(bootEnv: BootEnv, override: BootEnvOverride | u
     OS: {
       ...bootEnv.OS,
       Name: OS.Name || bootEnv.OS.Name,
+      Family: OS.Family || bootEnv.OS.Family,
+      Codename: OS.Codename || bootEnv.OS.Codename,
+      Version: OS.Version || bootEnv.OS.Version,
       SupportedArchitectures: { amd64: customizeArch(bootEnv, OS) },
     },
     Loaders: loader === undefined ? {} : { [EFI_LOADER]: loader },

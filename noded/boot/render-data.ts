@@ -28,6 +28,7 @@ export function createRenderData(input: RenderInput, use: RenderUse, filePath = 
   const plainBootParams = (call: Call): string =>
     call.renderText('BootParams', bootEnv.OS.SupportedArchitectures.amd64.BootParams, data);
   const bootParams = bootParamsFunctions(bootEnv, filePath, plainBootParams);
+  const params = createParams(input, use);
   const members: Record<string, Value | GoFunction> = {
     Machine: machineData(input),
     Env: envData(input, bootParams),
@@ -38,8 +39,11 @@ export function createRenderData(input: RenderInput, use: RenderUse, filePath = 
     CallTemplate: fixed(['string', 'any'], (call, name, dot) => call.renderTemplate(name, dot)),
     ParseURL: parseUrl,
     ParseUrl: parseUrl,
-    ...paramFunctions(input, use, () => data),
-    ...repositoryFunctions(input, () => data),
+    ...paramFunctions(input, params, () => data),
+    ...repositoryFunctions(input, {
+      dot: () => data,
+      param: (call, name) => (input.params.has(name) ? params.read(call, name) : null),
+    }),
     ...constantMembers(baseUrl, use.constants),
     ...refusedMembers(),
   };
@@ -47,11 +51,13 @@ export function createRenderData(input: RenderInput, use: RenderUse, filePath = 
   return data;
 }
 
-function paramFunctions(
-  { params }: RenderInput,
-  use: RenderUse,
-  dot: () => Value,
-): Readonly<Record<string, GoFunction>> {
+/** Reads of params, each of which is noted. */
+interface Params {
+  readonly read: (call: Call, name: string) => Value;
+  readonly compose: (call: Call, name: string) => Value;
+}
+
+function createParams({ params }: RenderInput, use: RenderUse): Params {
   const take = (call: Call, name: string, found: ParamValue | undefined): Value => {
     if (!found) throw new CallError(`there is no param '${name}'`);
     if (found.kind === 'lost') {
@@ -65,17 +71,24 @@ function paramFunctions(
     call.spend(sizeOf(found.value));
     return fromJson(found.value);
   };
-  const param = (call: Call, name: string): Value =>
-    take(call, name, params.read(name, call.spend));
-  const compose = (call: Call, name: string): Value =>
-    take(call, name, params.compose(name, call.spend));
   return {
-    Param: fixed(['string'], param),
+    read: (call, name) => take(call, name, params.read(name, call.spend)),
+    compose: (call, name) => take(call, name, params.compose(name, call.spend)),
+  };
+}
+
+function paramFunctions(
+  { params }: RenderInput,
+  { read, compose }: Params,
+  dot: () => Value,
+): Readonly<Record<string, GoFunction>> {
+  return {
+    Param: fixed(['string'], read),
     ParamExists: fixed(['string'], (_call, name) => params.has(name)),
     ParamCompose: fixed(['string'], compose),
     ComposeParam: fixed(['string'], compose),
     ParamExpand: fixed(['string'], (call, name) =>
-      expand(call, `param ${name}`, param(call, name), dot()),
+      expand(call, `param ${name}`, read(call, name), dot()),
     ),
     ParamComposeExpand: fixed(['string'], (call, name) =>
       expand(call, `param ${name}`, compose(call, name), dot()),
@@ -83,9 +96,9 @@ function paramFunctions(
     StringExpand: fixed(['string'], (call, text) => expand(call, 'StringExpand', text, dot())),
     ObjectExpand: fixed(['any'], (call, value) => expand(call, 'ObjectExpand', value, dot())),
     ParamAsJSON: fixed(['string'], (call, name) =>
-      encodeJson(param(call, name), call.spend, { escapesHtml: true }),
+      encodeJson(read(call, name), call.spend, { escapesHtml: true }),
     ),
-    ParamAsYAML: fixed(['string'], (call, name) => encodeYaml(param(call, name), call.spend)),
+    ParamAsYAML: fixed(['string'], (call, name) => encodeYaml(read(call, name), call.spend)),
   };
 }
 

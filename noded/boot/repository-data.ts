@@ -1,5 +1,6 @@
 import type { PackageRepository } from '#shared/contract/boot-env.ts';
 import { installsSystem } from '#shared/contract/boot-objects.ts';
+import { isBehindProxy } from './kickstart-lines.ts';
 import { installUrlOf, type RenderInput } from './render-input.ts';
 import {
   installLines,
@@ -10,8 +11,10 @@ import {
   repoTypeOf,
   urlFor,
 } from './repositories.ts';
+import { CallError } from './template/template-error.ts';
 import {
   fixed,
+  isList,
   Struct,
   variadic,
   type Call,
@@ -19,16 +22,24 @@ import {
   type Value,
 } from './template/values.ts';
 
-/** `.Repos`, `.MachineRepos` and `.InstallRepos`. @param dot the value of `.R` of each */
+/** The functions that repositories use of the data around them. */
+export interface RepositoryUses {
+  /** The value of `.R`. */
+  readonly dot: () => Value;
+  /** Reads a param, and null where there is none. */
+  readonly param: (call: Call, name: string) => Value;
+}
+
+/** `.Repos`, `.MachineRepos` and `.InstallRepos`. */
 export function repositoryFunctions(
   input: RenderInput,
-  dot: () => Value,
+  uses: RepositoryUses,
 ): Readonly<Record<string, GoFunction>> {
   const { bootEnv, repositories } = input;
   const { Name } = bootEnv.OS;
   const shown = (call: Call, list: readonly PackageRepository[]): readonly Value[] => {
     call.spend(repositories().length + list.length * 10);
-    return list.map((repository) => repositoryData(repository, dot));
+    return list.map((repository) => repositoryData(repository, input, uses));
   };
   return {
     Repos: variadic([], 'string', (call, _fixed, tags) => {
@@ -57,7 +68,16 @@ function placesOf({ bootEnv, opened, mirrorUrl, ...input }: RenderInput): Instal
   };
 }
 
-function repositoryData(repository: PackageRepository, dot: () => Value): Struct {
+function repositoryData(
+  repository: PackageRepository,
+  { bootEnv, baseUrl }: RenderInput,
+  { dot, param }: RepositoryUses,
+): Struct {
+  const { OS } = bootEnv;
+  const proxyOf = (call: Call): string | null =>
+    isBehindProxy(repository, new URL(baseUrl).hostname)
+      ? firstProxy(param(call, 'proxy-servers'))
+      : null;
   const { tag, os, arch, url, packageType, bootloc, components, distribution } = repository;
   return new Struct('Repo', {
     Tag: tag,
@@ -73,8 +93,20 @@ function repositoryData(repository: PackageRepository, dot: () => Value): Struct
     BootLoc: bootloc,
     JoinedComponents: fixed([], () => components.join(' ')),
     UrlFor: fixed(['string'], (_call, component) => urlFor(repository, component)),
-    Install: fixed([], () => installLines(repository)),
+    Install: fixed([], (call) =>
+      installLines(repository, { name: OS.Name, version: OS.Version }, () => proxyOf(call)),
+    ),
     Lines: fixed([], () => repositoryLines(repository)),
     R: fixed([], dot),
+    Target: OS.Name,
   });
+}
+
+/** The first entry of the param proxy-servers, which is a list of URLs. */
+function firstProxy(servers: Value): string | null {
+  if (!isList(servers) || servers.length === 0) return null;
+  const [first] = servers;
+  if (typeof first !== 'string' || /["\\\s\p{Cc}]/u.test(first))
+    throw new CallError("the first entry of the param 'proxy-servers' is not a URL");
+  return first === '' ? null : first;
 }

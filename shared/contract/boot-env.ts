@@ -332,7 +332,8 @@ const packageRepository = z
   .strictObject({
     tag: text(256).min(1),
     os: z.array(text(128).min(1)).min(1).max(64),
-    arch: text(32).min(1),
+    /** Empty means amd64 for an installSource, and any for another repository. */
+    arch: orEmpty(text(32), ''),
     url: repositoryUrl,
     packageType: orEmpty(text(32), ''),
     repoType: orEmpty(z.enum(['', 'yum', 'zypp', 'apt']), ''),
@@ -353,7 +354,11 @@ const packageRepository = z
   .refine(
     ({ installSource, arch }) => !installSource || arch !== 'any',
     "an installSource has an arch, and not 'any'",
-  );
+  )
+  .transform((repository) => ({
+    ...repository,
+    arch: repository.arch || (repository.installSource ? 'amd64' : 'any'),
+  }));
 export type PackageRepository = z.infer<typeof packageRepository>;
 export const packageRepositories = z.array(packageRepository).max(MAX_REPOSITORIES);
 
@@ -364,8 +369,12 @@ const bootEnvOverride = z.strictObject({
   Loaders: loaders,
   Templates: templates,
   OS: orEmpty(
-    z.strictObject({ Name: orEmpty(text(128), ''), SupportedArchitectures: architectures }),
-    { Name: '', SupportedArchitectures: {} },
+    z.strictObject({
+      ...osFields,
+      Name: orEmpty(text(128), ''),
+      SupportedArchitectures: architectures,
+    }),
+    { Name: '', Family: '', Codename: '', Version: '', SupportedArchitectures: {} },
   ),
 });
 export type BootEnvOverride = z.infer<typeof bootEnvOverride>;
