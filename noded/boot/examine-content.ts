@@ -1,4 +1,4 @@
-import { setImmediate } from 'node:timers/promises';
+import { othersTurn } from '#shared/clock/turns.ts';
 import type { BootEnv, BootTemplate } from '#shared/contract/boot-env.ts';
 import { DEFAULT_IPXE_ID, lacksKernel } from '#shared/contract/boot-objects.ts';
 import { AppError } from '#shared/errors/app-error.ts';
@@ -41,12 +41,11 @@ export function scopeBuiltIn<Given extends Content>(given: Given): Given {
 export async function examineContent({ bootEnvs, templates }: Content): Promise<void> {
   for (const bootEnv of bootEnvs) {
     examineBootEnv(bootEnv);
-    await setImmediate();
+    await othersTurn();
   }
   for (const { ID, Contents } of templates) {
     examineText(`template ${ID}`, Contents, { template: ID });
-    // A text is parsed in milliseconds, but there may be a thousand.
-    await setImmediate();
+    await othersTurn();
   }
 }
 

@@ -1,4 +1,5 @@
 import type { ClusterRecord } from '#shared/contract/api.ts';
+import type { BootParam, BootTemplate } from '#shared/contract/boot-env.ts';
 import { LOCAL_BOOT_ENV } from '#shared/contract/boot-objects.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { SERVICE_IPV4 } from '#shared/contract/service-address.ts';
@@ -48,8 +49,8 @@ export async function loadBootPlan(
   return planBootEnv({
     machine: { name: machineName, uuid, mac: channel.mac, address: channel.ip, profiles },
     bootEnv,
-    templates: new Map(templates.map(({ ID, Contents }) => [ID, Contents])),
-    schemas: new Map(params.map((param) => [param.Name, param])),
+    templates: byList(templatesOf, templates, ({ ID, Contents }) => [ID, Contents]),
+    schemas: byList(schemasOf, params, (param) => [param.Name, param]),
     ...parameters,
     archive: (isoFile, sha256) => archives.find(isoFile, sha256),
     isAllowed: (url) => isAllowedRepository(url, cluster),
@@ -57,6 +58,20 @@ export async function loadBootPlan(
     packageMirrors: cluster.packageMirrors ?? {},
     baseUrl: BASE_URL,
   });
+}
+
+/** The maps of lists that were read once for many plans. */
+const templatesOf = new WeakMap<readonly BootTemplate[], ReadonlyMap<string, string>>();
+const schemasOf = new WeakMap<readonly BootParam[], ReadonlyMap<string, BootParam>>();
+
+function byList<Item, Kept>(
+  known: WeakMap<readonly Item[], ReadonlyMap<string, Kept>>,
+  list: readonly Item[],
+  entryOf: (item: Item) => readonly [string, Kept],
+): ReadonlyMap<string, Kept> {
+  const map = known.get(list) ?? new Map(list.map(entryOf));
+  known.set(list, map);
+  return map;
 }
 
 type Mirrors = Pick<ClusterRecord, 'packageMirrors'>;

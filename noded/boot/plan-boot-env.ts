@@ -58,7 +58,7 @@ export function planBootEnv(input: BootPlanInput): BootPlan {
   const secretless = { ...common, params: createParamReader(withoutSecrets(input)) };
   const { files, leftOut, constants } = renderFiles({ ...common, params }, input.templates, {
     input: secretless,
-    publicBasis: digestPublic({ ...input, bootEnv }, source),
+    publicBasis: once(() => digestPublic({ ...input, bootEnv }, source)),
   });
   return {
     bootEnv: bootEnv.Name,
@@ -145,7 +145,13 @@ interface RenderedFiles {
 interface Secretless {
   /** With something in place of each secret. */
   readonly input: RenderInput;
-  readonly publicBasis: string;
+  /** Only files with secrets need it. */
+  readonly publicBasis: () => string;
+}
+
+function once(make: () => string): () => string {
+  let made: string | undefined;
+  return () => (made ??= make());
 }
 
 function renderFiles(
@@ -230,7 +236,7 @@ function digestSecretless(
   name: string,
   path: string,
 ): string {
-  const digest = (text: string): string => hash('sha256', `${publicBasis}\n${text}`);
+  const digest = (text: string): string => hash('sha256', `${publicBasis()}\n${text}`);
   try {
     return digest(set.render(name, createRenderData(input, newUse(), path)));
   } catch (error) {
