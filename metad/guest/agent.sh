@@ -6,7 +6,7 @@ set -u
 umask 077
 service=http://169.254.169.254 token=''
 base=$service/ganeti/latest
-home=/var/lib/rightlink dir=/run/rightlink system=/run/systemd/system
+home=/var/lib/rightlink dir=/run/rightlink late=/run/rightlink/late system=/run/systemd/system
 self=$home/agent tmp=$dir/$$
 refused='' worker='' patience=1000000 long=30 # attempts at telling the host something, and seconds for each: few when the system goes down
 # Bytes of one script's output that the host keeps, and of one piece of it.
@@ -176,6 +176,7 @@ run_list() {
   fetch_all "run-lists/$1" "$home/scripts" && fetch_inputs "$1" || return 1
   for file in "$home/scripts"/*; do
     [ -e "$file" ] || return 0
+    [ ! -e "$late" ] || return 1
     entry=$1/${file##*/}
     say started ",\"entry\":\"$entry\"" && tell ask
     [ -z "$refused" ] || [ "$1" != boot ] || return 1
@@ -213,6 +214,17 @@ end_script() {
   kill -TERM "-$group" 2>/dev/null || kill -TERM "$group" 2>/dev/null
   (sleep 5 && [ "$(cat "$dir/child")" = "$group" ] && { kill -KILL "-$group" || kill -KILL "$group"; }) 2>/dev/null &
 }
+# limit_list SECONDS: ends the scripts of the decommission list after that time. systemd's own limit is later, since it ends the agent, too.
+limit_list() {
+  read_uptime && end=$((up + $1)) group=''
+  while sleep 1 && read_uptime; do
+    [ "$up" -ge "$end" ] || continue
+    : >"$late"
+    # Once for each script: the next one may have begun just now.
+    [ "$(cat "$dir/child" 2>/dev/null)" = "$group" ] || end_script
+  done
+}
+read_uptime() { read -r up _ </proc/uptime && up=${up%.*}; }
 # Why the system goes down, by its own word: reboot, shutdown, or service_restart when it does not.
 word_of_system() {
   case $(${limited:+"$limited" 10} systemctl list-jobs --no-legend --no-pager 2>/dev/null) in
@@ -229,11 +241,16 @@ decommission() { # WORD: a shutdown is what the host calls it, and `stop` where 
   [ ! -e "$dir/worker" ] || kill "$(cat "$dir/worker")" 2>/dev/null
   end_script
   case $before in operational | stranded) ;; *) return 0 ;; esac
-  ask 5 lifecycle.json && read_status
+  limit=180 && ask 5 lifecycle.json && read_status
   case $kind:$wanted in shutdown:stop | shutdown:terminate) kind=${wanted_kind:-$wanted} ;; shutdown:*) kind=stop ;; esac
   say decommissioning ",\"kind\":\"$kind\"" && tell ask
+  rm -f "$late"
+  limit_list "$limit" &
+  limiter=$!
   run_list decommission "$kind"
-  state=decommissioned entry='' && say decommissioned && tell insist
+  kill "$limiter" && wait "$limiter" 2>/dev/null
+  state=decommissioned entry='' && if [ -e "$late" ]; then say decommissioned ',"timedOut":true'; else say decommissioned; fi
+  tell insist
   # The service alone began anew: this boot's list has been run.
   [ "$kind" != service_restart ] || { state=$before && save; }
 }
@@ -270,10 +287,11 @@ obey() {
   stop | terminate) go_down shutdown poweroff ;;
   esac
 }
-# lift SECONDS: how long systemd lets the decommission list run, and a system that goes down.
+# lift SECONDS: how long systemd lets the agent run its decommission list, and a system that goes down. The agent ends the list by itself,
+# and has a minute to say so.
 lift() {
   mkdir -p "$system/rightlink.service.d" "$system/reboot.target.d" "$system/poweroff.target.d" "$system/halt.target.d"
-  printf '[Service]\nTimeoutStopSec=%s\n' "$1" >"$system/rightlink.service.d/limit.conf"
+  printf '[Service]\nTimeoutStopSec=%s\n' "$(($1 + 60))" >"$system/rightlink.service.d/limit.conf"
   for target in reboot poweroff halt; do
     printf '[Unit]\nJobTimeoutSec=%s\n' "$(($1 > 1500 ? $1 + 300 : 1800))" >"$system/$target.target.d/rightlink.conf"
   done

@@ -1,6 +1,8 @@
+import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { LifecycleRecord } from '#shared/contract/lifecycle.ts';
 import { SERVICE_URL } from '#shared/contract/service-address.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import type { Lifecycles } from './lifecycles-contract.ts';
 
 /** A script was asked of a guest that runs none now. */
 export function notUp(name: string, record: LifecycleRecord | undefined): AppError {
@@ -23,4 +25,22 @@ export function silentAgent(name: string, silenceMs: number): AppError {
       hint: `in the guest: curl -s ${SERVICE_URL}/ganeti/latest/guest/enable | sh`,
     },
   );
+}
+
+/** Returns why the decommission list of the present run failed, or null when it did not. */
+export function undecommissionedReason(
+  instance: Pick<InstanceRecord, 'uuid' | 'lifecycle'>,
+  lifecycles: Pick<Lifecycles, 'state' | 'current'>,
+): string | null {
+  // The record alone may be of an earlier run, when this one had no lists.
+  if (lifecycles.state(instance.uuid) !== 'failed') return null;
+  const { kind, reason } = lifecycles.current(instance) ?? {};
+  return kind == null ? null : (reason ?? '');
+}
+
+/** The instance went down, but its decommission list failed. */
+export function undecommissioned(name: string, how: string, reason: string): AppError {
+  return new AppError('DECOMMISSION_TIMEOUT', `'${name}' ${how}, but ${reason}`, {
+    hint: `gnt-instance audit ${name} shows what its scripts did; -H decommission_timeout gives them more time`,
+  });
 }

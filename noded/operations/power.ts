@@ -4,6 +4,7 @@ import { AppError } from '#shared/errors/app-error.ts';
 import { bootEnvOfRun } from '../instances/boot-environment.ts';
 import { noSecrets, takeSecrets } from '../instances/job-secrets.ts';
 import type { JobContext, JobHandler } from '../jobs/job-handler.ts';
+import { undecommissioned, undecommissionedReason } from '../lifecycle/script-refusals.ts';
 import { checkRunLists } from './check-run-lists.ts';
 import { checkHostPathsOfRun } from './host-paths.ts';
 import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
@@ -92,29 +93,12 @@ export function stopInstanceHandler(
       return async (context) => {
         const hasRun = runner.running(instance.uuid) !== undefined;
         await runner.stop(instance, opcode.timeoutS, context);
-        if (hasRun) refuseUndecommissioned(instance, dependencies);
+        const reason = hasRun ? undecommissionedReason(instance, dependencies.lifecycles) : null;
+        if (reason !== null) throw undecommissioned(instance.name, 'was powered off', reason);
         return { name: instance.name };
       };
     },
   };
-}
-
-/**
- * It is off, but its scripts did not do what they had to: who asked has to know.
- * @throws AppError DECOMMISSION_TIMEOUT
- */
-function refuseUndecommissioned(
-  instance: InstanceRecord,
-  { lifecycles }: Pick<OperationDependencies, 'lifecycles'>,
-): void {
-  const { name, uuid } = instance;
-  // A record alone is of an earlier run: this one had no lists.
-  if (lifecycles.state(uuid) !== 'failed') return;
-  const { kind, reason } = lifecycles.current(instance) ?? {};
-  if (kind == null) return;
-  throw new AppError('DECOMMISSION_TIMEOUT', `'${name}' was powered off: ${reason ?? ''}`, {
-    hint: `gnt-instance audit ${name} shows what its scripts did; -H decommission_timeout gives them more time`,
-  });
 }
 
 export function rebootInstanceHandler(
@@ -141,7 +125,8 @@ export function rebootInstanceHandler(
         if (opcode.kind === 'hard') {
           await runner.reset(instance);
         } else {
-          await runner.reboot(instance, opcode.timeoutS, context, opcode.kind);
+          const reason = await runner.reboot(instance, opcode.timeoutS, context, opcode.kind);
+          if (reason !== null) throw undecommissioned(instance.name, 'was rebooted', reason);
         }
         return { name: instance.name };
       };

@@ -23,6 +23,16 @@ const MAX_INPUT_LENGTH = 65_536;
 
 /** RightLink's: 50 minutes, 110 with the tag `medium`, 230 with `long`. */
 export const MAX_DECOMMISSION_TIMEOUT_S = 230 * 60;
+/**
+ * Seconds after the limit of the decommission list, at which the agent ends its scripts, until the
+ * guest's service manager ends the agent itself (metad/guest/agent.sh and enable.sh).
+ */
+export const AGENT_STOP_GRACE_S = 60;
+/**
+ * Seconds after that limit until the host cuts the power: the guest's system has time to end its
+ * services (systemd: 90 s each) and to unmount.
+ */
+export const POWER_CUT_GRACE_S = 300;
 
 /** Events in one POST of lifecycle/events, and bytes of it. */
 export const MAX_LIFECYCLE_EVENTS = 256;
@@ -141,7 +151,10 @@ function decodedBytes(content: string): number {
 /** Why a guest is decommissioned. */
 export const decommissionKind = z.enum(['reboot', 'stop', 'terminate', 'service_restart']);
 
-/** `failed` is the host's word alone: a deadline passed, or the machine ended too early. */
+/**
+ * Only the host decides `failed`: a deadline passed, the decommission list was ended at its limit,
+ * or the machine ended too early.
+ */
 export const LIFECYCLE_STATES = [
   'booting',
   'operational',
@@ -189,7 +202,12 @@ export const lifecycleEvent = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('operational'), ...said }),
   z.strictObject({ type: z.literal('stranded'), ...said }),
   z.strictObject({ type: z.literal('decommissioning'), ...said, kind: decommissionKind }),
-  z.strictObject({ type: z.literal('decommissioned'), ...said }),
+  z.strictObject({
+    type: z.literal('decommissioned'),
+    ...said,
+    /** The agent ended the list at its limit. */
+    timedOut: z.literal(true).optional(),
+  }),
 ]);
 export type LifecycleEvent = z.infer<typeof lifecycleEvent>;
 
@@ -249,7 +267,7 @@ export const lifecycleStatus = z.strictObject({
   kind: decommissionKind.nullable(),
   /** When the power is cut, or a guest that is not operational is stopped. */
   deadlineMs: z.number().nonnegative().nullable(),
-  /** What a decommissioning may take, in seconds: for the unit's TimeoutStopSec. */
+  /** The limit of the decommission list in seconds, at which the agent ends its scripts. */
   decommissionTimeoutS: z.number().int().positive(),
   next: lifecycleCommand.nullable(),
 });

@@ -193,7 +193,7 @@ export const hypervisorKeys: KeyTable<keyof HvParameters> = {
     default: '180',
     unit: 'seconds',
     effective: 'at once',
-    help: 'Time for the decommission scripts at a shutdown.',
+    help: 'Time for the decommission scripts. The host cuts the power 300 s later.',
   },
   systemd_credentials: {
     value: 'yes|no',

@@ -390,7 +390,8 @@ export const codeExplanations: Readonly<Record<ErrorCode, CodeExplanation>> = {
     remedy: 'Run `gnt-instance audit NAME`.',
   },
   DECOMMISSION_TIMEOUT: {
-    cause: 'The decommission scripts exceeded their time limit, and the instance was powered off.',
+    cause:
+      'The decommission scripts exceeded their time limit and were ended. The instance went down.',
     remedy: 'Raise `-H decommission_timeout`.',
   },
   GUEST_AGENT_SILENT: {

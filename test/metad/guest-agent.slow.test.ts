@@ -166,6 +166,32 @@ describe('the guest’s agent', () => {
     assert.equal(await system.read('went-down'), 'poweroff\n');
   });
 
+  test('ends a decommission list at its limit, runs no later script of it, says so and goes down', async (t) => {
+    const decommission = [
+      scriptOf('01-hangs', 'trap "" TERM; echo waiting; while :; do sleep 1; done'),
+      scriptOf('02-later', 'echo ran >/var/lib/ran'),
+    ];
+    const one = { boot: [], operational: [], decommission };
+    const since = await lastSequence();
+    const system = await bootGuest(t, lifecycleOf({ lists: one }));
+    await wordsUntil(since, 'operational');
+    const next = { do: 'stop', entry: LAST } as const;
+    const state = { state: 'operational', decommissionTimeoutS: 2, next } as const;
+    await serve(lifecycleOf({ lists: one, ...state }));
+    const ended = await wordsUntil(since, 'decommissioned');
+    assert.deepEqual(
+      wordsOf(ended).slice(-3),
+      ['started decommission/01-hangs', 'finished decommission/01-hangs 137', 'decommissioned'],
+      system.log,
+    );
+    const last = ended.map(({ event }) => event).findLast((event) => event.type === 'lifecycle');
+    assert.ok(last?.type === 'lifecycle' && last.event.type === 'decommissioned');
+    assert.equal(last.event.timedOut, true);
+    await system.wentDown();
+    assert.equal(await system.read('went-down'), 'poweroff\n');
+    assert.equal(await system.read('ran'), null);
+  });
+
   test('a worker that ends late takes no variables from the next list', async (t) => {
     const boot = [
       scriptOf('01-wait', 'echo waiting; until [ -e /var/lib/go ]; do sleep 0.1; done'),

@@ -228,6 +228,21 @@ test('a reboot that stops and starts has the guest go off, and tells it why', as
   ]);
 });
 
+test('a reboot tells a decommission list that failed before its next run begins', async () => {
+  let state: 'failed' | 'booting' = 'failed';
+  const lifecycles = Object.assign(createLabLifecycles(), {
+    announce: () => Promise.resolve(0),
+    state: () => state,
+    current: () => ({ state, kind: 'reboot', reason: 'its list did not end' }),
+    begin: () => Promise.resolve(void (state = 'booting')),
+  });
+  const { runner } = createRunner('/nonexistent', lifecycles);
+  await runner.start(record, secrets, context);
+  state = 'failed';
+  assert.equal(await runner.reboot(record, 0, context, 'full'), 'its list did not end');
+  assert.equal(await runner.reboot(record, 0, context, 'full'), null);
+});
+
 test('a reboot that is cancelled while the guest is asked leaves nothing announced', async () => {
   const withdrawn: string[] = [];
   const lifecycles = Object.assign(createLabLifecycles(), {
