@@ -18,10 +18,12 @@ const SYSTEMCTL = `systemctl() {
     'start gnt-noded' | 'enable --now gnt-noded')
       gnt-noded 2>>/var/log/gnt-noded.log &
       noded=$!
-      until gnt-node info >/dev/null 2>&1; do
-        kill -0 $noded 2>/dev/null || { tail -n 3 /var/log/gnt-noded.log; return 1; }
+      for try in $(seq 300); do
+        gnt-node info >/dev/null 2>&1 && return
+        kill -0 $noded 2>/dev/null || break
         sleep 0.2
-      done ;;
+      done
+      tail -n 3 /var/log/gnt-noded.log; gnt-node info; return 1 ;;
     'stop gnt-noded') kill $noded && wait $noded ;;
     *) echo "systemctl $* is not known here"; return 2 ;;
   esac
