@@ -1,5 +1,6 @@
 import { renderMan } from '../../cluster-cli/manual/render-man.ts';
 import type { DocumentedPage } from './documented-page.ts';
+import { bootTemplatesPage } from './pages/boot-templates.ts';
 import { commandPages, loadPrograms } from './pages/commands.ts';
 import { clusterSettingsPage } from './pages/cluster-settings.ts';
 import { configPage } from './pages/config.ts';
@@ -38,6 +39,7 @@ export async function loadPages(): Promise<readonly DocumentedPage[]> {
     osInterfacePage(),
     hooksPage(),
     imageCataloguePage(),
+    bootTemplatesPage(),
     configPage(),
     rapiUsersPage(),
     remoteApiPage(),

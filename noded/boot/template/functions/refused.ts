@@ -30,6 +30,18 @@ const refused: Readonly<Record<keyof typeof reasons, readonly string[]>> = {
   absent: ['call', 'hello', 'semver', 'semverCompare', 'urlJoin', 'urlParse'],
 };
 
+/** Lists the refused functions by the reason. */
+export function listRefusedFunctions(): readonly {
+  readonly reason: string;
+  readonly names: readonly string[];
+}[] {
+  return Object.entries(refused).map(([kind, names]) => ({
+    // The keys of the one are those of the other.
+    reason: reasons[kind as keyof typeof reasons],
+    names,
+  }));
+}
+
 const byName: ReadonlyMap<string, string> = new Map(
   Object.entries(refused).flatMap(([kind, names]) =>
     // The keys of the one are those of the other.
