@@ -160,7 +160,7 @@ async function placeMove<T>(
     await target.check(instance.uuid, signal);
     return make(owner, undefined, { ...opcode, node });
   };
-  const except = new Map([[owner, 'it is there']]);
+  const except = new Map([[owner, 'the instance exists']]);
   return placeWhereFits(wantedOf(instance), { isBound, except }, moveTo, placement);
 }
 
@@ -183,7 +183,7 @@ async function placeFailover<T>(
     if (!names.includes(opcode.node)) throw noNode(opcode.node, names);
     return takeOn(opcode.node);
   }
-  const except = new Map([[instance.primaryNode, 'it was there']]);
+  const except = new Map([[instance.primaryNode, 'the instance existed']]);
   return placeWhereFits(wantedOf(instance), { isBound, except }, takeOn, placement);
 }
 

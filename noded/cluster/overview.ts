@@ -202,7 +202,7 @@ export function createClusterOverview(
         if (owns(primaryNode)) return [];
         const record = await readOne(sources, uuid);
         if (record === undefined || record.primaryNode !== primaryNode) return [];
-        const status = STATUS_OF[stateAfter(failure ?? new Error('nothing was said of it'))];
+        const status = STATUS_OF[stateAfter(failure ?? new Error('no report received'))];
         return [tellable(await loadInstanceInfo(record, read, status))];
       },
     });

@@ -117,7 +117,7 @@ function refusalOf(
   if (!options.isBound) return told;
   return new AppError('NO_ROOM', `no node has room for '${name}'`, {
     details: { name },
-    hint: 'give it less, or ask an administrator',
+    hint: 'Ask for less, or ask an administrator.',
   });
 }
 

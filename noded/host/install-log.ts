@@ -51,7 +51,7 @@ export class InstallLog {
     if (this.#tail.length > TAIL_LINES) this.#tail.shift();
     if (this.#writtenBytes > MAX_INSTALL_LOG_BYTES) return;
     const isLast = this.#writtenBytes + text.length > MAX_INSTALL_LOG_BYTES;
-    const bytes = isLast ? '… the log is full: further lines are not kept\n' : `${text}\n`;
+    const bytes = isLast ? '… the log is full: no further lines are recorded\n' : `${text}\n`;
     this.#writtenBytes += isLast ? MAX_INSTALL_LOG_BYTES : Buffer.byteLength(bytes);
     // A log that cannot be written (full disk) must not end the installation; the tail is kept in
     // memory.

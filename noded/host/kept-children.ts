@@ -113,9 +113,9 @@ async function launch(
   { dir }: KeptChildrenOptions,
   ...[command, args, { stdio, env = {}, cwd }]: Parameters<LaunchProgram>
 ): ReturnType<LaunchProgram> {
-  if (!Array.isArray(stdio) || stdio.length !== 3) throw new Error('three streams are expected');
+  if (!Array.isArray(stdio) || stdio.length !== 3) throw new Error('expected three streams');
   // env(1) would take it for a variable.
-  if (command.includes('=')) throw cannotStart(`there is a '=' in its path ${command}`);
+  if (command.includes('=')) throw cannotStart(`its path contains '=': ${command}`);
   const path = env['PATH'] ?? SYSTEM_PATH;
   const first = [...SHELL, FIRST_PROCESS, STARTER, path, command, ...args];
   const starter = planMortal('unshare', [...NAMESPACES, ...first]);
@@ -178,8 +178,11 @@ async function readIdentity(
 function cannotStart(reason: string, cause?: unknown): AppError {
   return new AppError(
     'HOST_PREREQUISITE',
-    `no program can be run in a PID namespace of its own: ${reason}`,
-    { hint: 'gnt-noded needs bash, and setpriv and unshare of util-linux 2.32, as root', cause },
+    `cannot run a program in its own PID namespace: ${reason}`,
+    {
+      hint: 'gnt-noded needs root, bash, and setpriv and unshare of util-linux 2.32 or later.',
+      cause,
+    },
   );
 }
 

@@ -115,10 +115,10 @@ export async function ensureSpace(neededBytes: number, options: SpaceOptions): P
   if (lacking <= 0) return;
   throw new AppError(
     'DISK_SPACE',
-    `the image needs ${neededBytes} bytes in ${dir}, where ${Math.max(0, neededBytes - lacking)} are free`,
+    `the image needs ${neededBytes} bytes in ${dir}, ${Math.max(0, neededBytes - lacking)} are free`,
     {
       details: { dir, neededBytes, lackingBytes: lacking },
-      hint: `free ${Math.ceil(lacking / 1024 / 1024)} MiB there`,
+      hint: `Free ${Math.ceil(lacking / 1024 / 1024)} MiB there.`,
     },
   );
 }

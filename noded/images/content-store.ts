@@ -176,7 +176,7 @@ export class ContentStore {
         const found = await statOrUndefined(path);
         if (found?.size === content.sizeBytes && found.mtimeMs === content.mtimeMs) return;
         throw new AppError('IMAGE_UNREADABLE', `${path} in the image cache was changed`, {
-          hint: 'reinstall: it is downloaded again',
+          hint: 'Reinstall: the image is downloaded again.',
         });
       },
       release: () => {

@@ -329,7 +329,7 @@ class KeeperRunner implements InstanceRunner {
     });
     keeper.forgetSecrets(uuid, (device, revision) => views.asGiven(uuid, device, revision));
     const kept = keeper.get(uuid);
-    if (kept === undefined) throw new Error(`the machine of ${instance.name} ended at once`);
+    if (kept === undefined) throw new Error(`the QEMU process of ${instance.name} ended at once`);
     return kept;
   }
 
@@ -380,11 +380,7 @@ class KeeperRunner implements InstanceRunner {
 function refuseTooMuchMemory(memoryMiB: number): void {
   const hostMiB = Math.floor(totalmem() / MIB);
   if (memoryMiB <= hostMiB) return;
-  throw new AppError(
-    'VALIDATION',
-    `memory of ${memoryMiB} MiB is more than this host's ${hostMiB}`,
-    {
-      hint: 'give less by -B memory=',
-    },
-  );
+  throw new AppError('VALIDATION', `${memoryMiB} MiB of memory exceed this host's ${hostMiB} MiB`, {
+    hint: 'Choose less with -B memory=SIZE.',
+  });
 }

@@ -32,9 +32,9 @@ export async function previewBootPlan(
   if (bootEnv === null || bootEnv === LOCAL_BOOT_ENV) {
     throw new AppError(
       'VALIDATION',
-      `'${instance.name}' boots from its disk: nothing is rendered`,
+      `'${instance.name}' boots from its disk: there is nothing to render`,
       {
-        hint: 'name a BootEnv: gnt-bootenv list shows them',
+        hint: 'Name a boot environment. List them: gnt-bootenv list',
       },
     );
   }

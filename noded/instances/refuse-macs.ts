@@ -6,8 +6,8 @@ const NO_MAC = '00:00:00:00:00:00';
 export function refuseUnusableMacs(macs: readonly string[]): void {
   const twice = macs.find((mac, index) => macs.indexOf(mac) !== index);
   if (twice !== undefined) {
-    throw new AppError('VALIDATION', `MAC address ${twice} is given to two NICs`, {
-      hint: 'choose another one, or leave it out',
+    throw new AppError('VALIDATION', `the MAC address ${twice} is given to two NICs`, {
+      hint: 'Choose another address, or omit it.',
     });
   }
   if (macs.includes(NO_MAC)) {
@@ -17,8 +17,8 @@ export function refuseUnusableMacs(macs: readonly string[]): void {
   }
   const multicast = macs.find((mac) => (Number.parseInt(mac.slice(0, 2), 16) & 1) === 1);
   if (multicast !== undefined) {
-    throw new AppError('VALIDATION', `MAC address ${multicast} is a multicast address`, {
-      hint: 'its first byte must be even, as in 02:00:00:12:34:56',
+    throw new AppError('VALIDATION', `the MAC address ${multicast} is a multicast address`, {
+      hint: 'Its first byte must be even, as in 02:00:00:12:34:56.',
     });
   }
 }

@@ -114,7 +114,7 @@ class LockingJobEngine implements JobEngine {
   async submit(opcode: Opcode, options: SubmitOptions = {}): Promise<number> {
     if (this.#isStopping)
       throw new AppError('CONFLICT', 'the node daemon is stopping', {
-        hint: 'try again when it runs',
+        hint: 'Try again when it runs.',
       });
     const submitter = options.submitter && nameSubmitter(options.submitter);
     this.#refuseTooMany(submitter);
@@ -189,7 +189,7 @@ class LockingJobEngine implements JobEngine {
     const job = this.#active.get(id);
     if (job === undefined || job.hasEnded) {
       const ended = await this.get(id);
-      throw new AppError('CONFLICT', `job ${id} has ended already (${ended.status})`);
+      throw new AppError('CONFLICT', `job ${id} has already ended (${ended.status})`);
     }
     this.#dependencies.logger.info('job.cancel-requested', { job: id });
     this.#setStatus(job, 'canceling', []);
@@ -200,7 +200,7 @@ class LockingJobEngine implements JobEngine {
     const record = this.#known(id) ?? (await this.#dependencies.repository.load(id));
     if (record === undefined) {
       throw new AppError('JOB_NOT_FOUND', `there is no job ${id}`, {
-        hint: 'gnt-job list shows the jobs',
+        hint: 'List the jobs: gnt-job list',
       });
     }
     return record;
@@ -227,9 +227,13 @@ class LockingJobEngine implements JobEngine {
     const entering = [...this.#entering].map((one) => one.submitter);
     const theirs = [...active, ...entering].filter((one) => one === submitter).length;
     if (theirs < MAX_UNENDED_JOBS) return;
-    throw new AppError('TOO_MANY_JOBS', `${submitter} has ${theirs} jobs that have not ended`, {
-      hint: 'wait until some have',
-    });
+    throw new AppError(
+      'TOO_MANY_JOBS',
+      `${submitter} has ${theirs} unfinished jobs, which is the limit`,
+      {
+        hint: 'Wait until some have ended.',
+      },
+    );
   }
 
   /** A job in a state that the store need not have yet. */
@@ -381,7 +385,7 @@ class LockingJobEngine implements JobEngine {
 
 function stopped(): AppError {
   return new AppError('JOB_INTERRUPTED', 'the node daemon was stopped', {
-    hint: 'submit the operation again',
+    hint: 'Submit the operation again.',
   });
 }
 

@@ -284,7 +284,7 @@ class KnownLifecycles implements Lifecycles {
         const record = this.#entries.get(uuid)?.record;
         if (record === undefined || event.run !== record.run) return;
         if (sequence <= record.sequence) return;
-        const lost = event.lostBytes > 0 ? `  … ${event.lostBytes} bytes more were not kept\n` : '';
+        const lost = event.lostBytes > 0 ? `  … ${event.lostBytes} more bytes were dropped\n` : '';
         this.#append(uuid, `${lost}${event.text === '' ? '' : formatOutput(event.text)}`, sequence);
       }
     };

@@ -209,10 +209,10 @@ function end(record: LifecycleRecord, terms: LifecycleTerms): LifecycleStep {
   const limitMs = (record.deadlineMs ?? Infinity) - POWER_CUT_GRACE_S * 1000;
   const reason =
     state !== 'decommissioning'
-      ? 'its machine ended without being decommissioned'
+      ? 'its QEMU process ended without decommissioning'
       : terms.nowMs >= limitMs
         ? tookTooLong(terms)
-        : 'its machine ended before its decommission list did';
+        : 'its QEMU process ended before its decommission list did';
   return said({ ...ended, state: 'failed', reason }, [`*RS> Failed: ${reason}`]);
 }
 

@@ -94,9 +94,12 @@ export function refuseMissingInputs({ lists }: CollectedLists, sources: InputSou
   const { inputs, parameters } = sources;
   for (const [name, value] of Object.entries(inputs)) {
     if (value.from !== 'cred' || parameters.has(value.name)) continue;
-    throw missing(`input ${name} is to have the value of ${value.name}, which is no OS parameter`, {
-      hint: `give it: --os-parameters-secret ${value.name}=@FILE`,
-    });
+    throw missing(
+      `input ${name} takes its value from ${value.name}, which is not an OS parameter`,
+      {
+        hint: `Define it: --os-parameters-secret ${value.name}=@FILE`,
+      },
+    );
   }
   for (const list of RUN_LISTS) {
     for (const script of lists[list]) {
@@ -107,7 +110,7 @@ export function refuseMissingInputs({ lists }: CollectedLists, sources: InputSou
       });
       if (bare === undefined) continue;
       throw missing(`script '${script.name}' (${list}) requires the input ${bare.name}`, {
-        hint: `give it as an OS parameter, -O ${bare.name}=VALUE, or in the run list's Inputs`,
+        hint: `Define it as an OS parameter (-O ${bare.name}=VALUE), or in the Inputs of the run list.`,
       });
     }
   }

@@ -6,13 +6,13 @@ import type { Lifecycles } from './lifecycles-contract.ts';
 
 /** A script was asked of a guest that runs none now. */
 export function notUp(name: string, record: LifecycleRecord | undefined): AppError {
-  const how = record?.announced ? 'going down' : record?.state;
+  const how = record?.announced ? 'is shutting down' : record?.state;
   const why =
     how === undefined
-      ? 'has no run lists, or does not run'
-      : `is ${how}: scripts are run in a guest that is operational or stranded`;
+      ? 'has no run lists, or is stopped'
+      : `is ${how}: scripts run only in a guest that is operational or stranded`;
   return new AppError('INSTANCE_STATE', `instance '${name}' ${why}`, {
-    hint: `gnt-instance info ${name} says how it is`,
+    hint: `Show its state: gnt-instance info ${name}`,
   });
 }
 
@@ -20,9 +20,9 @@ export function notUp(name: string, record: LifecycleRecord | undefined): AppErr
 export function silentAgent(name: string, silenceMs: number): AppError {
   return new AppError(
     'GUEST_AGENT_SILENT',
-    `nothing in the guest of '${name}' took the script within ${silenceMs / 1000} s`,
+    `the guest of '${name}' did not pick up the script within ${silenceMs / 1000} s`,
     {
-      hint: `in the guest: curl -s ${SERVICE_URL}/ganeti/latest/guest/enable | sh`,
+      hint: `Run in the guest: curl -s ${SERVICE_URL}/ganeti/latest/guest/enable | sh`,
     },
   );
 }

@@ -228,8 +228,8 @@ export class MetadSupervisor {
     const said = this.#lastWords();
     throw new AppError(
       'METAD_UNAVAILABLE',
-      `gnt-metad did not start: ${exitReason() ?? reason}${said && `; it said: ${said}`}`,
-      { hint: `see ${this.#logFile}` },
+      `gnt-metad did not start: ${exitReason() ?? reason}${said && `; it printed: ${said}`}`,
+      { hint: `See ${this.#logFile}` },
     );
   }
 

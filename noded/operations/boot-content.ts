@@ -41,9 +41,13 @@ export function setBootContentHandler({
         params.map(({ Name }) => Name),
       );
       if (bootEnvs.some(({ Name }) => Name === LOCAL_BOOT_ENV)) {
-        throw new AppError('BOOTENV_INVALID', `BootEnv '${LOCAL_BOOT_ENV}' is built in`, {
-          hint: 'it boots the disk, and is made of nothing: give this one another Name',
-        });
+        throw new AppError(
+          'BOOTENV_INVALID',
+          `the boot environment '${LOCAL_BOOT_ENV}' is built in`,
+          {
+            hint: 'It boots from the disk. Choose another Name.',
+          },
+        );
       }
       await examineContent({ bootEnvs, templates });
       const [storedBootEnvs, storedTemplates] = await Promise.all([
@@ -88,10 +92,14 @@ function mergeShown(
     Object.hasOwn(profile.osParametersPrivate, name),
   );
   if (hidden !== undefined) {
-    throw new AppError('BOOTENV_INVALID', `profile '${profile.name}' has a private '${hidden}'`, {
-      details: { name: profile.name, parameter: hidden },
-      hint: `leave it out of the content, or make it public first: gnt-profile modify -O ${hidden}=… ${profile.name}`,
-    });
+    throw new AppError(
+      'BOOTENV_INVALID',
+      `profile '${profile.name}' has a private parameter '${hidden}'`,
+      {
+        details: { name: profile.name, parameter: hidden },
+        hint: `Leave it out of the content, or make it public first: gnt-profile modify -O ${hidden}=… ${profile.name}`,
+      },
+    );
   }
   return requireRoom({ ...profile, osParameters: { ...profile.osParameters, ...given } });
 }
@@ -105,8 +113,10 @@ function refuseTooLong(templates: readonly { readonly Contents: string }[]): voi
   if (characters <= MAX_TEMPLATE_CHARACTERS) return;
   throw new AppError(
     'BOOTENV_INVALID',
-    `all templates would have ${characters} characters together, at most ${MAX_TEMPLATE_CHARACTERS} are possible`,
-    { hint: 'gnt-bootenv destroy takes away a BootEnv, with --template ID a template' },
+    `all templates together would have ${characters} characters, the limit is ${MAX_TEMPLATE_CHARACTERS}`,
+    {
+      hint: 'Remove a boot environment with gnt-bootenv remove NAME, a template with gnt-bootenv remove --template ID',
+    },
   );
 }
 
@@ -142,8 +152,8 @@ function refuseTwice(kind: string, names: readonly string[]): void {
 
 function refuseTooMany(kind: string, count: number): void {
   if (count <= MAX_OBJECTS) return;
-  throw new AppError('BOOTENV_INVALID', `there would be ${count} of the kind ${kind}`, {
-    hint: `at most ${MAX_OBJECTS} are possible: gnt-bootenv destroy takes some away`,
+  throw new AppError('BOOTENV_INVALID', `there would be ${count} objects of the kind ${kind}`, {
+    hint: `The limit is ${MAX_OBJECTS}. Remove some with gnt-bootenv remove NAME`,
   });
 }
 
@@ -175,7 +185,7 @@ async function refuseUsed(
   throw new AppError('CONFLICT', `${inWords(object)} is used by ${users.join(', ')}`, {
     details: { ...object, users },
     ...(object.kind === 'bootEnv' && {
-      hint: `gnt-instance modify --bootenv ${LOCAL_BOOT_ENV} lets an instance boot its disk`,
+      hint: `Let an instance boot its disk: gnt-instance modify --bootenv ${LOCAL_BOOT_ENV} NAME`,
     }),
   });
 }
@@ -193,7 +203,7 @@ async function usersOf(
       if (name === DEFAULT_IPXE_ID) return [];
       return (await clusters.listBootEnvs())
         .filter(({ Templates }) => Templates.some(({ ID }) => ID === name))
-        .map(({ Name }) => `BootEnv ${Name}`);
+        .map(({ Name }) => `boot environment ${Name}`);
     case 'param':
       return [];
   }
@@ -215,6 +225,6 @@ async function requireObject(object: BootObject, clusters: ClusterRepository): P
   const near = suggest(object.name, names);
   throw new AppError('BOOTENV_NOT_FOUND', `there is no ${inWords(object)}`, {
     details: object,
-    hint: near === null ? 'gnt-bootenv list shows what there is' : `did you mean ${near}?`,
+    hint: near === null ? 'List them: gnt-bootenv list' : `did you mean ${near}?`,
   });
 }

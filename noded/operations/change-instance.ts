@@ -60,7 +60,7 @@ export function modifyInstanceHandler(
       if (changesOs(opcode)) await checkOs(planned, opcode, dependencies, signal);
       if (planned.seedDisk && !planned.dialects.includes('nocloud')) {
         throw new AppError('VALIDATION', 'a seed disk needs the nocloud dialect', {
-          hint: 'add nocloud to --dialects, or give --seed-disk no',
+          hint: 'Add nocloud to --dialects, or give --seed-disk no.',
         });
       }
       if (changesBoot(opcode))
@@ -100,7 +100,7 @@ export function modifyInstanceHandler(
         if (runner.running(instance.uuid) !== undefined) {
           await runner.republish(changed, takeSecrets(opcode));
           if (instance.communication !== changed.communication) {
-            context.report.log('the channel is switched at the next start of the instance', 'warn');
+            context.report.log('the channel changes at the next start of the instance', 'warn');
           }
         }
         return { name: instance.name };
@@ -120,8 +120,8 @@ export function refuseOtherInstallation(
   if (opcode.instanceId === undefined || opcode.instanceId === instanceId) return;
   throw new AppError(
     'CONFLICT',
-    `${name} is another installation by now: ${instanceId}, not ${opcode.instanceId}`,
-    { hint: `look again with: gnt-instance info ${name}` },
+    `${name} was reinstalled meanwhile: it is ${instanceId}, not ${opcode.instanceId}`,
+    { hint: `Look at it again: gnt-instance info ${name}` },
   );
 }
 
@@ -271,7 +271,7 @@ export function refuseNewTags(before: readonly string[], after: readonly string[
   const wrong = after.find((tag) => !before.includes(tag) && !newTag.safeParse(tag).success);
   if (wrong === undefined) return;
   throw new AppError('VALIDATION', `--tags: '${wrong}': not a tag`, {
-    hint: 'use letters, digits and .+*/:@_-=, without spaces, 128 at most',
+    hint: 'Use letters, digits and .+*/:@_-=, without spaces, at most 128 characters.',
   });
 }
 

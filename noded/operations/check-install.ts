@@ -116,7 +116,7 @@ export function refuseImageWithoutDisk({
     'VALIDATION',
     `an OS image needs a disk, but the disk template is 'diskless'`,
     {
-      hint: 'leave --os-image out, or use --disk-template file',
+      hint: 'Leave out --os-image, or use --disk-template file.',
     },
   );
 }
@@ -130,12 +130,12 @@ function refuseContradiction(
   const bootsChannel = bootEnvOfRun(instance) !== null;
   if (instance.osType === null && instance.osImage === null && !isFromMedium && !bootsChannel) {
     throw new AppError('VALIDATION', 'No guest OS or OS image specified', {
-      hint: 'give --os-type, --os-image, or both, a medium with --install-parameters, or --bootenv; gnt-os list shows the OS definitions',
+      hint: 'Give --os-type, --os-image or both, a medium with --install-parameters, or --bootenv. List OS definitions: gnt-os list',
     });
   }
   refuseImageAndMedium(instance);
   if (isFromMedium && isImport) {
-    throw new AppError('VALIDATION', 'dumps and an installation medium exclude each other');
+    throw new AppError('VALIDATION', 'an import and an installation medium exclude each other');
   }
 }
 
@@ -169,8 +169,8 @@ async function checkOs(
   await checkParametersByOs(os, policy, instance, parameters, hostCopies, given);
   const confirmHostScript = async (): Promise<void> => {
     if (choose(await select()).host !== null) return;
-    throw new AppError('OS_NOT_TRUSTED', `OS '${osType}' may run nothing on the host any more`, {
-      hint: `what gnt-os modify and gnt-cluster modify say of it was changed since this began: gnt-os info ${osType}`,
+    throw new AppError('OS_NOT_TRUSTED', `OS '${osType}' may no longer run scripts on the host`, {
+      hint: `Its settings in gnt-os modify or gnt-cluster modify changed since the operation began: gnt-os info ${osType}`,
     });
   };
   return { os, isFromMedium, parameters, scripts: choose(selected), confirmHostScript };

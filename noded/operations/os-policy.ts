@@ -23,7 +23,7 @@ export function refuseBlacklisted(osType: string, { layers }: Pick<OsPolicy, 'la
   const blacklisted = layers.find((settings) => settings.blacklisted);
   if (blacklisted === undefined) return;
   throw new AppError('OS_BLACKLISTED', `Guest OS '${osType}' is not allowed for installation`, {
-    hint: `gnt-os modify --blacklisted no ${blacklisted.name}`,
+    hint: `Allow it: gnt-os modify --blacklisted no ${blacklisted.name}`,
   });
 }
 

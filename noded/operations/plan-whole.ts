@@ -40,7 +40,7 @@ export function planWhole(
   const { instance } = whole;
   const kept = isOwn ? instance : asForeign(instance);
   if (dumps.length !== instance.disks.length || record.disks.length !== instance.disks.length) {
-    throw new AppError('EXPORT_INVALID', `the export in ${path} has not all of its disks`, {
+    throw new AppError('EXPORT_INVALID', `the export in ${path} is incomplete: disks are missing`, {
       details: { path },
     });
   }
@@ -89,8 +89,10 @@ function refuseOtherSettings(opcode: Create): void {
   if (!isOther) return;
   throw new AppError(
     'VALIDATION',
-    'the export has whole disks and all settings: only --net, -B, -H, --tags, --autostart and --install-timeout can be given',
-    { hint: `leave the others out; gnt-instance modify ${name} changes them afterwards` },
+    'the export holds whole disks and all settings: only --net, -B, -H, --tags, --autostart and --install-timeout can be given',
+    {
+      hint: `Leave the other options out. Change them after the import: gnt-instance modify ${name}`,
+    },
   );
 }
 

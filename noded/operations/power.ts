@@ -19,7 +19,7 @@ export function startInstanceHandler(
       const instance = await instances.findByName(opcode.name);
       if (runner.isRunning(instance.uuid)) {
         return async (context) => {
-          context.report.log(`instance ${instance.name} is running already`);
+          context.report.log(`instance ${instance.name} is already running`);
           return { name: instance.name };
         };
       }
@@ -60,9 +60,9 @@ function refuseHalfInstalled(instance: InstanceRecord): void {
   if (instance.installState === 'installed' || instance.installState === 'created') return;
   throw new AppError(
     'INSTANCE_STATE',
-    `instance '${instance.name}' is not installed (${instance.installState}), not starting it`,
+    `instance '${instance.name}' is not installed (${instance.installState}) and cannot be started`,
     {
-      hint: `gnt-instance reinstall ${instance.name}; gnt-instance info ${instance.name} says what went wrong`,
+      hint: `Install it: gnt-instance reinstall ${instance.name}. Show the failure: gnt-instance info ${instance.name}`,
     },
   );
 }
@@ -76,7 +76,7 @@ function tellLostSecrets(
   const lost = secretNames.filter((name) => !Object.hasOwn(osParametersSecret, name));
   if (!communication || lost.length === 0) return;
   report.log(
-    `its channel has no secrets any more: ${lost.join(', ')}; gnt-instance modify --os-parameters-secret gives them again`,
+    `its channel has lost the secrets ${lost.join(', ')}. Supply them again: gnt-instance modify --os-parameters-secret NAME=@FILE`,
     'warn',
   );
 }
@@ -101,6 +101,27 @@ export function stopInstanceHandler(
   };
 }
 
+<<<<<<< HEAD
+=======
+/**
+ * It is off, but its scripts did not do what they had to: who asked has to know.
+ * @throws AppError DECOMMISSION_TIMEOUT
+ */
+function refuseUndecommissioned(
+  instance: InstanceRecord,
+  { lifecycles }: Pick<OperationDependencies, 'lifecycles'>,
+): void {
+  const { name, uuid } = instance;
+  // A record alone is of an earlier run: this one had no lists.
+  if (lifecycles.state(uuid) !== 'failed') return;
+  const { kind, reason } = lifecycles.current(instance) ?? {};
+  if (kind == null) return;
+  throw new AppError('DECOMMISSION_TIMEOUT', `'${name}' was powered off: ${reason ?? ''}`, {
+    hint: `Show the output of its scripts: gnt-instance audit ${instance.name}. Allow more time: -H decommission_timeout=SECONDS`,
+  });
+}
+
+>>>>>>> a4f35985 (noded: say in plain English what failed and what to do)
 export function rebootInstanceHandler(
   dependencies: OperationDependencies,
 ): JobHandler<OpcodeOf<'INSTANCE_REBOOT'>> {

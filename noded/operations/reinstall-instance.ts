@@ -34,16 +34,16 @@ export function reinstallInstanceHandler(
       if (runner.isRunning(current.uuid) && opcode.shutdownTimeoutS === undefined) {
         throw new AppError(
           'INSTANCE_STATE',
-          `instance '${current.name}' is running, cannot reinstall it`,
+          `instance '${current.name}' is running and cannot be reinstalled`,
           {
-            hint: `gnt-instance shutdown ${current.name} first, or give --shutdown-timeout SECONDS`,
+            hint: `Stop it first (gnt-instance shutdown ${current.name}), or give --shutdown-timeout SECONDS.`,
           },
         );
       }
       const changes = planReinstall(current, opcode, randomUUID);
       const planned = { ...current, ...changes };
       refuseMissingSecrets(
-        `the reinstallation of '${current.name}' needs secrets again`,
+        `the reinstallation of '${current.name}' needs its secrets again`,
         missingSecrets(planned, opcode),
       );
       const secrets = takeSecrets(opcode);
@@ -143,7 +143,7 @@ async function goBack(
   try {
     const instance = await dependencies.instances.findByUuid(uuid);
     if (instance === undefined || instance.install?.jobId === context.jobId) return;
-    report.log(`instance ${instance.name} is as it was before: its disks and what is stored of it`);
+    report.log(`instance ${instance.name} is unchanged: its disks and its record are as before`);
     if (wasRunning && isToldToStop && instance.adminState === 'up')
       await startAgain(uuid, secrets, dependencies, context);
   } catch (error) {

@@ -35,7 +35,7 @@ export async function runRenameScript(
       const isLost = trust.state === 'changed' || trust.state === 'by-name';
       const why = isLost ? `, ${explainMistrust(trust)}` : '';
       context.report.log(
-        `the system inside keeps its name: OS '${renamed.osType}' has no rename script that may run${why}`,
+        `the guest keeps its host name: OS '${renamed.osType}' has no rename script that may run${why}`,
       );
       return;
     }

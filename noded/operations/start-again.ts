@@ -22,7 +22,7 @@ export async function startAgain(
     stoppedByJob: null,
   }));
   if (runner.isRunning(uuid)) {
-    report.log('its guest was told to power off, and may still do so', 'warn');
+    report.log('the guest was told to power off, and may still do so', 'warn');
     return;
   }
   const { own, lost, isAwaited } = planSecrets(instance, given);
@@ -30,8 +30,8 @@ export async function startAgain(
     const named = lost.join(', ');
     report.log(
       isAwaited
-        ? `it is not started without its secrets: ${named}; gnt-instance startup --os-parameters-secret gives them`
-        : `its channel has no secrets any more: ${named}; gnt-instance modify --os-parameters-secret gives them again`,
+        ? `it is not started without its secrets: ${named}. Supply them: gnt-instance startup --os-parameters-secret NAME=@FILE`
+        : `its channel has lost the secrets ${named}. Supply them again: gnt-instance modify --os-parameters-secret NAME=@FILE`,
       'warn',
     );
   }
@@ -76,7 +76,7 @@ export async function startAfter(
     const code = isAppError(error) ? error.code : 'INTERNAL';
     const why = signal.aborted ? 'was not started' : 'did not start';
     throw new AppError(code, `${done}, but '${name}' ${why}: ${tellableMessage(error)}`, {
-      hint: `start it: gnt-instance startup ${name}`,
+      hint: `Start it: gnt-instance startup ${name}`,
       ...(isAppError(error) && { details: error.details }),
       cause: error,
     });

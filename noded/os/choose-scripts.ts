@@ -48,13 +48,9 @@ export function chooseCreateScripts(definition: OsDefinition, policy: ScriptPoli
   const { name } = definition;
   const { trust, allowsHostScripts } = policy;
   if (appliance !== null && !policy.isSafeInstall) {
-    throw new AppError(
-      'VALIDATION',
-      `OS '${name}' has scripts that run in the virtualized environment alone`,
-      {
-        hint: 'give --enable-safe-install=yes',
-      },
-    );
+    throw new AppError('VALIDATION', `OS '${name}' has only scripts for the appliance`, {
+      hint: 'give --enable-safe-install=yes',
+    });
   }
   const digest = digestForHost(policy);
   if (digest !== null) {
@@ -67,8 +63,8 @@ export function chooseCreateScripts(definition: OsDefinition, policy: ScriptPoli
   if (trust.state === 'trusted') throw forbidden(scripts, 'the definition an untrusted/ folder');
   const way =
     appliance === null
-      ? 'give the definition an untrusted/ folder, whose scripts run in the appliance'
-      : `gnt-os modify --trusted no ${name} runs its untrusted scripts alone`;
+      ? 'Give the definition an untrusted/ folder, whose scripts run in the appliance.'
+      : `Run only its untrusted scripts: gnt-os modify --trusted no ${name}`;
   return refuseMistrusted(name, scripts, trust, way);
 }
 
@@ -76,7 +72,7 @@ function forbidden(what: string, giving: string): AppError {
   return new AppError(
     'OS_NOT_TRUSTED',
     `${what} would run on the host, which the cluster forbids`,
-    { hint: `gnt-cluster modify --host-scripts yes, or give ${giving}` },
+    { hint: `Allow it with gnt-cluster modify --host-scripts yes, or give ${giving}` },
   );
 }
 
@@ -122,11 +118,11 @@ export function requireHelper(
   const { name } = definition;
   if (definition.hostScripts[script] === undefined) {
     throw new AppError('OS_INVALID', `OS '${name}' has no ${script} script`, {
-      hint: `put one into ${definition.path}/untrusted/, it runs in the appliance`,
+      hint: `Put one into ${definition.path}/untrusted/; it runs in the appliance.`,
     });
   }
   const what = `the ${script} script of OS '${name}'`;
   const way = `the definition an untrusted/${script}`;
   if (policy.trust.state === 'trusted') throw forbidden(what, way);
-  return refuseMistrusted(name, what, policy.trust, `give ${way}`);
+  return refuseMistrusted(name, what, policy.trust, `Give ${way}`);
 }

@@ -134,8 +134,8 @@ export function refuseSharedVariables(
     if (other !== undefined)
       throw new AppError(
         'OS_PARAMETER',
-        `OS parameters ${other} and ${shown} are the same variable to a script, ${variable}`,
-        { hint: 'remove one of them (-O -NAME), or give it another name' },
+        `the OS parameters ${other} and ${shown} become the same script variable, ${variable}`,
+        { hint: 'Remove one of them (-O -NAME), or rename it.' },
       );
     names.set(variable, shown);
   }

@@ -77,7 +77,7 @@ function notThere({ collection, id: name }: Named): AppError {
   };
   return new AppError(
     collection === BOOT_ENVS ? 'BOOTENV_NOT_FOUND' : 'NOT_FOUND',
-    `there is no ${word} '${name}' any more`,
-    { details: { name }, hint: `${program} list shows what there is` },
+    `there is no ${word} '${name}'`,
+    { details: { name }, hint: `List them: ${program} list` },
   );
 }

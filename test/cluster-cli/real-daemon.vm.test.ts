@@ -171,7 +171,7 @@ test('what is set for the cluster and an OS is shown again', async () => {
     /^ {2}dns: UDP port 3142 goes to 127\.0\.0\.1:53$/m,
   );
   const dhcp = await gnt('cluster', 'modify', '--expose-service', 'boot=67/udp:127.0.0.1:67');
-  assert.match(dhcp.stderr, /service 'boot': port 67 is taken by the channel's DHCP/);
+  assert.match(dhcp.stderr, /service 'boot': port 67 is in use by the channel's DHCP/);
   await succeed('cluster', 'modify', '--expose-service', 'dns=');
   await succeed('cluster', 'modify', '--expose-service', 'apt=');
   assert.doesNotMatch(await succeed('cluster', 'info'), /apt: port/);

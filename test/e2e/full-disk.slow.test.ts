@@ -87,7 +87,7 @@ test('long before the disk is full the jobs that take room, the doctor and the m
     return log.flatMap(({ level, message }) => (level === 'warn' ? [message] : [])).join('\n');
   };
   assert.equal(await add('one.example.com', 4), '');
-  const beyond = /disks of 2 instance\(s\) may grow to 204 MiB on a file system of 112 MiB/;
+  const beyond = /disks of 2 instance\(s\) can grow to 204 MiB on a file system of 112 MiB/;
   assert.match(await add('two.example.com', 200), beyond);
   await writeFile(join(lab.paths.root, 'filler'), Buffer.alloc(30 * 1024 * 1024, 'x'));
   const setShare = (percent: string): Promise<unknown> =>

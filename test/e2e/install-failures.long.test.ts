@@ -203,7 +203,7 @@ test('ends an appliance that does not say a word, after a second try', async () 
   );
   assert.match(
     result.stderr,
-    /did not report within 1 s; nothing was written yet: it is booted once more/,
+    /did not report within 1 s; nothing was written yet: booting the appliance once more/,
   );
   await victim.assertFailedAndRemove(
     result,

@@ -90,7 +90,7 @@ function networkTests(): void {
     assert.match((await info('web1.example.com')).nics[0]?.mac ?? '', /^aa:00:09:/);
     assert.match(
       await add('web3.example.com', '--net 0:network=lan,ip=10.9.0.5'),
-      /error\[CONFLICT\]: 10\.9\.0\.5 of network 'lan' is that of instance 'web2\.example\.com'/,
+      /error\[CONFLICT\]: 10\.9\.0\.5 of network 'lan' belongs to instance 'web2\.example\.com'/,
     );
     assert.match(
       await add('web3.example.com', '--net 0:network=lan,ip=10.9.0.2'),
@@ -160,7 +160,7 @@ function networkTests(): void {
     assert.equal(bridges().length, 1);
   });
 
-  test('nothing of it is left', async () => {
+  test('it was removed completely', async () => {
     await done('cluster modify --default-network lan');
     for (const name of ['web1', 'web2']) await done(`instance remove -f ${name}.example.com`);
     await done('network disconnect lan');

@@ -115,7 +115,7 @@ test('refuses by name a medium that would never boot, and what it does not know 
     [/nobody answers PXE/, 'boot_order=network:disk', '--net', '0:mode=user'],
     [/names no installation medium/, 'boot_order=disk'],
     [/belong to a kernel_path/, 'kernel_args=auto=true'],
-    [/'http:\/\/a\.example\/linux' is no absolute path/, 'kernel_path=http://a.example/linux'],
+    [/'http:\/\/a\.example\/linux' is not an absolute path/, 'kernel_path=http://a.example/linux'],
     [/exclude each other/, 'cdrom_image_path=/etc/hostname', '--os-image', '/etc/hostname'],
   ];
   for (const [text, parameters = '', ...more] of refused) {

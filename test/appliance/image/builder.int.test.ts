@@ -30,7 +30,7 @@ before(() => {
 });
 after(() => rmSync(directory, { recursive: true }));
 
-/** A directory that looks like an appliance, with a few bytes in place of each file. */
+/** A directory that looks like an appliance, with a few bytes instead of each file. */
 function makeAppliance(name: string, rootBytes: string): string {
   const path = join(directory, name);
   mkdirSync(path);

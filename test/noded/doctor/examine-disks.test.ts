@@ -88,9 +88,15 @@ test('who stands still since a thin pool is full is sent there, not to the file 
   const instances = [onVolume('thin', 'xenvg', 'pool'), instance(1)];
   const hint = (...halted: readonly string[]) =>
     examineDisks({ ...facts, instances, halted, ofNobody: [] }).find(({ check }) => check === 'paused')?.hint; // prettier-ignore
-  assert.equal(hint('thin'), 'make room in the thin pool xenvg/pool: they go on by themselves');
+  assert.equal(
+    hint('thin'),
+    'Free space in the thin pool xenvg/pool. The guests then resume by themselves.',
+  );
   assert.match(hint('a', 'thin') ?? '', /on the file system .*, and in the thin pool xenvg\/pool/);
-  assert.equal(hint('a'), 'make room on the file system of the disks: they go on by themselves');
+  assert.equal(
+    hint('a'),
+    'Free space on the file system of the disks. The guests then resume by themselves.',
+  );
 });
 
 test('a volume group that disks are on, and that is gone, is an error with their names', () => {
@@ -100,7 +106,10 @@ test('a volume group that disks are on, and that is gone, is an error with their
   const found = examineDisks({ ...facts, instances, volumes, ofNobody: [] });
   const [told, ...others] = found.filter(({ level }) => level === 'error');
   assert.deepEqual(others, []);
-  assert.equal(told?.message, 'volume group gone is not on this node, and has disks of web1, db1');
+  assert.equal(
+    told?.message,
+    'volume group gone is missing on this node but holds disks of web1, db1',
+  );
   assert.match(told.hint ?? '', /vgchange --activate y gone/);
 });
 

@@ -51,6 +51,6 @@ test('a dataset that disks are in, and that is gone, is an error with their name
   const found = examineZfs(known(), instances).filter(({ level }) => level === 'error');
   assert.deepEqual(
     found.map(({ message }) => message),
-    ['ZFS dataset gone/vms is not on this node, and has disks of web1'],
+    ['ZFS dataset gone/vms is missing on this node but holds disks of web1'],
   );
 });

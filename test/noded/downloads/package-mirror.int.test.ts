@@ -290,7 +290,7 @@ test('what the mirror lacks is 404, what fails is 502 in words', async () => {
     502,
     'the node could not provide the mirror: the mirror answered 503 Sorry\n',
   ]);
-  assert.match((await brief('huge'))[1], /the file has more than \d+ bytes/);
+  assert.match((await brief('huge'))[1], /the file exceeds \d+ bytes/);
   await assert.rejects(ask('short'), 'half a file must not look whole');
   mirrors['debian'] = 'http://127.0.0.1:1/';
   assert.match((await brief('file')).join(' '), /^502 .*ECONNREFUSED/);

@@ -138,7 +138,7 @@ test('a server that trickles, or says nothing after its headers, is given up aft
       limits: limitsOf({ minDownloadRate: 4096, downloadTimeoutS: 0 }),
       rateWindowMs: 100,
     });
-    const isTooSlow = /bytes a second for .*, less than 4096/;
+    const isTooSlow = /bytes per second over .*, below the limit of 4096/;
     await assert.rejects(cache.fetch(server.url, { signal }), (error) => {
       assert.ok(isAppError(error), String(error));
       assert.match(`${error.message} ${error.hint}`, isTooSlow);

@@ -37,7 +37,7 @@ test("what is not cloud-init's does not go with a part of ours behind it", () =>
     const plain = instanceRecord({ userData });
     assert.throws(() => instanceRecord({ userData, hvparams }), {
       code: 'VALIDATION',
-      message: /^--user-data does not go with boot_report=user-data: /,
+      message: /^--user-data cannot be combined with boot_report=user-data: /,
     });
     const joined = { ...plain, hvparams };
     assert.throws(() => refuseLostDocuments(joined, { hvparams }), { code: 'VALIDATION' });
@@ -54,7 +54,7 @@ test('what is not cloud-init’s does not go with a tag that puts parts of ours 
   const userData = encode('{"ignition":{"version":"3.4.0"}}');
   const refusal = {
     code: 'VALIDATION',
-    message: /^--user-data does not go with rs_agent:type=right_link_lite: /,
+    message: /^--user-data cannot be combined with rs_agent:type=right_link_lite: /,
   };
   assert.throws(() => instanceRecord({ userData, tags: [type] }), refusal);
   const tagged = { ...instanceRecord({ userData }), tags: [type] };

@@ -72,7 +72,7 @@ test('a start that fails says what was done before it', async () => {
   await assert.rejects(startAfter('the new system is installed', 'web1', refused, signal), {
     code: 'HOST_PREREQUISITE',
     message: "the new system is installed, but 'web1' did not start: no such bridge",
-    hint: 'start it: gnt-instance startup web1',
+    hint: 'Start it: gnt-instance startup web1',
     details: { link: 'br9' },
   });
   await startAfter('the new system is installed', 'web1', async () => undefined, signal);

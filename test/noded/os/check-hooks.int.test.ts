@@ -86,7 +86,7 @@ test('where an imported appliance is used, the hooks of the built one are none o
   const { book } = await asMine();
   assert.equal(
     book?.remarks[0],
-    'appliance mine: it runs hooks of its own before these, which are not shown: a.yaml, b.yaml',
+    'appliance mine runs hooks of its own before these, which are not shown: a.yaml, b.yaml',
   );
   rmSync(join(clusterDir, '10-c.yaml'));
   const alone = await asMine();

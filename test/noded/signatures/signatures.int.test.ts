@@ -71,7 +71,7 @@ async function judge(
 
 test('as long as no key is named nothing is signed; then everything has to be', async () => {
   assert.equal(await judge([], {}), 'not asked for');
-  assert.match(await judge(['release.pub'], {}), /has no signature beside it \(\.minisig: /);
+  assert.match(await judge(['release.pub'], {}), /has no signature file \(\.minisig: /);
   assert.match(await judge(['release.key.asc'], {}), /\.asc: .*\.sig: .*\.gpg: /);
   // What is there is of a kind that no key was named for.
   assert.match(await judge(['release.pub'], { '.asc': 'release.asc' }), /has no signature/);
@@ -116,18 +116,18 @@ test('a foreign signature is no reason to refuse what has one of a named key bes
   for (const foreign of ['other.minisig', unsigned]) {
     const both = { '.minisig': foreign, '.asc': 'release.asc' };
     assert.equal(await judge(keys, both), 'counts');
-    assert.match(await judge(keys, both, unsigned), /\.asc does not count: .*another content/);
+    assert.match(await judge(keys, both, unsigned), /\.asc is not valid: .*other content/);
   }
   // Of one kind too, in whichever order they are looked for.
   const twice = { '.asc': 'expired.asc', '.gpg': 'release.sig' };
   assert.equal(await judge(['release.key.asc'], twice), 'counts');
   assert.match(
     await judge(['release.key.asc'], twice, unsigned),
-    /\.asc does not count: .*not named/,
+    /\.asc is not valid: .*not configured/,
   );
   // Where none counts, the first one's reason is told.
   const both = { '.minisig': 'release.minisig', '.asc': 'release.asc' };
-  assert.match(await judge(keys, both, unsigned), /\.minisig does not count: .*another content/);
+  assert.match(await judge(keys, both, unsigned), /\.minisig is not valid: .*other content/);
 });
 
 test('one file may have signatures of others beside that of a named key, in any order', async () => {
@@ -147,7 +147,7 @@ test('what has expired, is over a weak digest or is no detached signature does n
   assert.match(await judge(['expired.key.asc'], { '.asc': 'expired.asc' }), /expired/);
   assert.match(
     await judge(['release.key.asc'], { '.asc': 'sha1.asc' }),
-    /does not count: gpgv says/,
+    /is not valid: gpgv reports/,
   );
   assert.match(await judge(['release.key.asc'], { '.asc': 'inline.asc' }), /no detached signature/);
   for (const junk of [

@@ -11,7 +11,7 @@ test('replaces every occurrence of every value', () => {
   assert.equal(mask('hunter2 or swordfish or hunter2'), '<redacted> or <redacted> or <redacted>');
 });
 
-test('masks the longer of two values that contain each other, so that nothing of it is left', () => {
+test('masks the longer of two values that contain each other, so that it was removed completely', () => {
   assert.equal(createMask(['pass', 'password-1'])('password-1 pass'), '<redacted> <redacted>');
 });
 

@@ -39,7 +39,7 @@ test('what a volume has is not asked for again', () => {
   check([disk('a', 20), disk('b', 20)]);
   assert.throws(() => check([disk('a', 20), disk('b', 24)]), {
     code: 'DISK_SPACE',
-    message: "its disks take 44 MiB of the volume group 'xenvg', and 40 MiB are free",
+    message: "the disks need 44 MiB, the volume group 'xenvg' has 40 MiB free",
   });
   check([disk('a', 60)], [volume('a', 20)]);
   assert.throws(() => check([disk('a', 64)], [volume('a', 20)]), {
