@@ -90,7 +90,7 @@ test('who stands still since a thin pool is full is sent there, not to the file 
     examineDisks({ ...facts, instances, halted, ofNobody: [] }).find(({ check }) => check === 'paused')?.hint; // prettier-ignore
   assert.equal(
     hint('thin'),
-    'Free space in the thin pool xenvg/pool. The guests then resume by themselves.',
+    'Free space in thin pool xenvg/pool. The guests then resume by themselves.',
   );
   assert.match(hint('a', 'thin') ?? '', /on the file system .*, and in the thin pool xenvg\/pool/);
   assert.equal(
@@ -199,7 +199,7 @@ test('what volume groups there are is told, and that the one for disks is not on
       volumes: { ...{ groups, vgName, problem: null, own: [], pools: [] } },
     }).find(({ check }) => check === 'volume-group');
   assert.equal(find([xenvg], 'xenvg')?.message, 'volume group xenvg (1.0 GiB of 4.0 GiB free)');
-  assert.match(find([xenvg])?.message ?? '', /no volume group .* there are: xenvg/);
+  assert.match(find([xenvg])?.message ?? '', /no volume group .* this node has: xenvg/);
   assert.equal(find([xenvg], 'other')?.level, 'warning');
   assert.match(find(null, 'xenvg')?.message ?? '', /LVM does not answer/);
   assert.match(find(null, 'xenvg')?.hint ?? '', /apt-get install lvm2/);
@@ -235,6 +235,6 @@ test('a thin pool is told with what is in it and what it may come to, and one th
   assert.equal(level(0.9, [volume(GIB)], { vgName: 'xenvg' }), 'warning');
   assert.match(find(0.5)[3]?.message ?? '', /free, thin pools pool\)/);
   const [, , , missing] = find(0.5, [], { isThere: false });
-  assert.match(missing?.message ?? '', /thin pool xenvg\/pool is not on this node/);
+  assert.match(missing?.message ?? '', /thin pool xenvg\/pool is missing on this node/);
   assert.match(missing?.hint ?? '', /lvcreate --type thin-pool .* --name pool xenvg/);
 });

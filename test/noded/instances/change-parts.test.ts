@@ -110,7 +110,7 @@ test('disks are added last; one goes at a time, by number or name, and never the
   ] as const)
     assert.throws(() => disksAfter([{ action: 'remove', which }], instance), {
       code: 'VALIDATION',
-      message: /disk 0 of 'web1' has its system/,
+      message: /disk 0 of 'web1' holds its system/,
     });
   assert.throws(() => disksAfter([1, 2].map((which) => ({ action: 'remove', which }))), {
     code: 'VALIDATION',

@@ -98,15 +98,15 @@ test('a signature of another key or another content does not count, and says whi
     await judge(keys, { '.minisig': 'other.minisig' }),
     /key [0-9A-F]{16}, which was not/,
   );
-  assert.match(await judge(keys, { '.minisig': 'release.minisig' }, other), /of another content/);
-  assert.match(await judge(keys, { '.asc': 'release.asc' }, other), /of another content/);
+  assert.match(await judge(keys, { '.minisig': 'release.minisig' }, other), /signs other content/);
+  assert.match(await judge(keys, { '.asc': 'release.asc' }, other), /signs other content/);
   assert.match(
     await judge(['other.key.asc'], { '.asc': 'release.asc' }),
     /key [0-9A-F]{16}, which/,
   );
   assert.match(
     await judge(['other.key.asc'], { '.asc': 'release.asc' }, other),
-    /which was not named/,
+    /which is not configured/,
   );
 });
 
@@ -136,8 +136,8 @@ test('one file may have signatures of others beside that of a named key, in any 
   for (const both of [Buffer.concat([own, foreign]), Buffer.concat([foreign, own])]) {
     assert.equal(await judge(['release.key.asc'], { '.sig': both }), 'counts');
     const other = Buffer.from('another content');
-    assert.match(await judge(['release.key.asc'], { '.sig': both }, other), /of another content/);
-    assert.match(await judge(['other.key.asc'], { '.sig': both }), /of the key .* not named/);
+    assert.match(await judge(['release.key.asc'], { '.sig': both }, other), /signs other content/);
+    assert.match(await judge(['other.key.asc'], { '.sig': both }), /by the key .* not configured/);
     const named = ['release.key.asc', 'expired.key.asc'];
     assert.match(await judge(named, { '.sig': both }), /expired/, 'named, and no longer good');
   }
