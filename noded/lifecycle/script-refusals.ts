@@ -41,6 +41,6 @@ export function undecommissionedReason(
 /** The instance went down, but its decommission list failed. */
 export function undecommissioned(name: string, how: string, reason: string): AppError {
   return new AppError('DECOMMISSION_TIMEOUT', `'${name}' ${how}, but ${reason}`, {
-    hint: `gnt-instance audit ${name} shows what its scripts did; -H decommission_timeout gives them more time`,
+    hint: `Show the output of its scripts: gnt-instance audit ${name}. Allow more time: -H decommission_timeout=SECONDS`,
   });
 }

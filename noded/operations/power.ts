@@ -101,27 +101,6 @@ export function stopInstanceHandler(
   };
 }
 
-<<<<<<< HEAD
-=======
-/**
- * It is off, but its scripts did not do what they had to: who asked has to know.
- * @throws AppError DECOMMISSION_TIMEOUT
- */
-function refuseUndecommissioned(
-  instance: InstanceRecord,
-  { lifecycles }: Pick<OperationDependencies, 'lifecycles'>,
-): void {
-  const { name, uuid } = instance;
-  // A record alone is of an earlier run: this one had no lists.
-  if (lifecycles.state(uuid) !== 'failed') return;
-  const { kind, reason } = lifecycles.current(instance) ?? {};
-  if (kind == null) return;
-  throw new AppError('DECOMMISSION_TIMEOUT', `'${name}' was powered off: ${reason ?? ''}`, {
-    hint: `Show the output of its scripts: gnt-instance audit ${instance.name}. Allow more time: -H decommission_timeout=SECONDS`,
-  });
-}
-
->>>>>>> a4f35985 (noded: say in plain English what failed and what to do)
 export function rebootInstanceHandler(
   dependencies: OperationDependencies,
 ): JobHandler<OpcodeOf<'INSTANCE_REBOOT'>> {
