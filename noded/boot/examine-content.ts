@@ -1,7 +1,8 @@
 import { othersTurn } from '#shared/clock/turns.ts';
-import type { BootEnv, BootTemplate } from '#shared/contract/boot-env.ts';
+import type { BootEnv, BootParam, BootTemplate } from '#shared/contract/boot-env.ts';
 import { DEFAULT_IPXE_ID, lacksKernel } from '#shared/contract/boot-objects.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import { whyBadDefault } from './params.ts';
 import { refuseWrongPaths } from './place-templates.ts';
 import { checkTemplate } from './template/render-templates.ts';
 import { TemplateError } from './template/template-error.ts';
@@ -9,6 +10,10 @@ import { TemplateError } from './template/template-error.ts';
 interface Content {
   readonly bootEnvs: readonly BootEnv[];
   readonly templates: readonly BootTemplate[];
+}
+
+interface ExaminedContent extends Content {
+  readonly params: readonly BootParam[];
 }
 
 /** Steps of parsing one text: half a second at the most for the longest that is accepted. */
@@ -38,7 +43,12 @@ export function scopeBuiltIn<Given extends Content>(given: Given): Given {
  * Refuses content that cannot boot any instance.
  * @throws AppError BOOTENV_INVALID; its details name template, line and column of a syntax error
  */
-export async function examineContent({ bootEnvs, templates }: Content): Promise<void> {
+export async function examineContent({
+  bootEnvs,
+  templates,
+  params,
+}: ExaminedContent): Promise<void> {
+  for (const param of params) examineParam(param);
   for (const bootEnv of bootEnvs) {
     examineBootEnv(bootEnv);
     await othersTurn();
@@ -68,6 +78,31 @@ function examineBootEnv(bootEnv: BootEnv): void {
     field: ['BootParams'],
   });
   refuseWrongPaths(bootEnv);
+}
+
+function examineParam(param: BootParam): void {
+  const reason = whyBadDefault(param);
+  if (reason === null) return;
+  throw new AppError('BOOTENV_INVALID', `param ${param.Name}: ${reason}`, {
+    details: { param: param.Name },
+    hint: "correct the Schema: a plan would use the default as a parameter's value",
+  });
+}
+
+/**
+ * Lists templates that BootEnvs name by ID and that nothing defines: `BootEnv x: seed.tmpl`. Such
+ * a BootEnv is accepted, since its templates may come later. Pure.
+ */
+export function listMissingTemplates(
+  bootEnvs: readonly BootEnv[],
+  known: readonly BootTemplate[],
+): readonly string[] {
+  const ids = new Set([DEFAULT_IPXE_ID, '', ...known.map(({ ID }) => ID)]);
+  return bootEnvs.flatMap(({ Name, Templates }) =>
+    [...new Set(Templates.map(({ ID }) => ID))]
+      .filter((id) => !ids.has(id))
+      .map((id) => `BootEnv ${Name}: ${id}`),
+  );
 }
 
 function examineText(name: string, text: string, details: Record<string, unknown>): void {

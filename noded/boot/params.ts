@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { BootParam } from '#shared/contract/boot-env.ts';
 import { isHiddenFromLogs } from '#shared/contract/os-parameters.ts';
 import { ownValue } from '#shared/json/own-value.ts';
@@ -42,6 +43,16 @@ function readSchema(param: BootParam | undefined): ParamSchema {
     values: Array.isArray(values) ? values : undefined,
     byDefault,
   };
+}
+
+/** Says why the default of a param does not fit its own schema; null where it does. Pure. */
+export function whyBadDefault(param: BootParam): string | null {
+  const { types, values, byDefault } = readSchema(param);
+  if (byDefault === undefined) return null;
+  if (types.length > 0 && !types.some((type) => isOfType(byDefault, type)))
+    return `its default is not of the type ${types.join(' or ')}`;
+  const isListed = (each: unknown): boolean => isDeepStrictEqual(each, byDefault);
+  return values && !values.some(isListed) ? 'its default is not a value of its enum' : null;
 }
 
 /** Takes steps by what is read. @throws CallError when there are none left */

@@ -5,12 +5,14 @@ import { AppError } from '#shared/errors/app-error.ts';
 import type { ProfileRecord } from '#shared/contract/profile.ts';
 import { suggest } from '#shared/errors/suggest.ts';
 import { MIB } from '#shared/units/bytes.ts';
-import { examineContent, scopeBuiltIn } from '../boot/examine-content.ts';
+import { examineContent, listMissingTemplates, scopeBuiltIn } from '../boot/examine-content.ts';
 import type { JobHandler } from '../jobs/job-handler.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
 import { requireRoom, tryChanges } from './profiles.ts';
 
+/** Missing templates that a result lists. */
+const MAX_TOLD = 32;
 /** Objects of one kind in the store: whoever renders for an instance reads all of them. */
 const MAX_OBJECTS = 1000;
 const MAX_TEMPLATE_CHARACTERS = 16 * MIB;
@@ -49,7 +51,7 @@ export function setBootContentHandler({
           },
         );
       }
-      await examineContent({ bootEnvs, templates });
+      await examineContent({ bootEnvs, templates, params });
       const [storedBootEnvs, storedTemplates] = await Promise.all([
         clusters.listBootEnvs(),
         clusters.listTemplates(),
@@ -74,6 +76,7 @@ export function setBootContentHandler({
           params: params.length,
           profiles: profiles.length,
           alsoChanged: listAlsoChanged(storedBootEnvs, storedTemplates, { bootEnvs, templates }),
+          missingTemplates: listMissingTemplates(bootEnvs, kept.template).slice(0, MAX_TOLD),
         };
       };
     },

@@ -6,7 +6,6 @@ import type {
   BootObject,
   BootPlanInfo,
 } from '#shared/contract/boot-objects.ts';
-import type { JobRecord } from '#shared/contract/job.ts';
 import type { OpcodeInput } from '#shared/contract/opcode.ts';
 import { DEFAULT_IPXE_ID } from '#shared/contract/boot-objects.ts';
 import { AppError } from '#shared/errors/app-error.ts';
@@ -19,7 +18,10 @@ import { submitAndWatch, type SubmitOptions } from '../submit.ts';
 import { locateFailure } from './locate-content.ts';
 import { type BootContent, readBootContent } from './read-content.ts';
 
-const setResult = z.object({ alsoChanged: z.array(z.string()) });
+const setResult = z.object({
+  alsoChanged: z.array(z.string()).default([]),
+  missingTemplates: z.array(z.string()).default([]),
+});
 
 /** `gnt-bootenv create PATH…`. @throws AppError, CommandFailure */
 export async function runCreate(
@@ -45,13 +47,10 @@ export async function runCreate(
   });
   if (job === null || options.json) return;
   context.note(told);
-  const alsoChanged = alsoChangedBy(job);
+  const { alsoChanged = [], missingTemplates = [] } = setResult.safeParse(job.result).data ?? {};
   if (alsoChanged.length > 0)
     context.warn(`BootEnvs that use a replaced template: ${alsoChanged.join(', ')}`);
-}
-
-function alsoChangedBy({ result }: JobRecord): readonly string[] {
-  return setResult.safeParse(result).data?.alsoChanged ?? [];
+  for (const missing of missingTemplates) context.warn(`missing template: ${missing}`);
 }
 
 function describeContent(content: Omit<BootContent, 'leftOut' | 'places'>): string {

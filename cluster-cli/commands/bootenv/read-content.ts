@@ -74,7 +74,8 @@ function collectUnusable(unusable: AppError[], take: () => void): void {
   try {
     take();
   } catch (error) {
-    if (!isAppError(error, 'BOOTENV_INVALID')) throw error;
+    const isOfObject = isAppError(error, 'BOOTENV_INVALID') || isAppError(error, 'VALIDATION');
+    if (!isOfObject) throw error;
     unusable.push(error);
   }
 }

@@ -1,9 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { BootEnv, BootTemplate } from '#shared/contract/boot-env.ts';
-import { bootTemplate } from '#shared/contract/boot-env.ts';
+import { bootParam, bootTemplate } from '#shared/contract/boot-env.ts';
 import { AppError } from '#shared/errors/app-error.ts';
-import { examineContent, scopeBuiltIn } from '../../../noded/boot/examine-content.ts';
+import {
+  examineContent,
+  listMissingTemplates,
+  scopeBuiltIn,
+} from '../../../noded/boot/examine-content.ts';
 import { envOf, ipxe } from './plan-fixture.ts';
 
 const templateOf = (ID: string, Contents: string): BootTemplate =>
@@ -11,7 +15,7 @@ const templateOf = (ID: string, Contents: string): BootTemplate =>
 
 async function refusalOf(bootEnvs: readonly BootEnv[], templates: readonly BootTemplate[] = []) {
   try {
-    await examineContent({ bootEnvs, templates });
+    await examineContent({ bootEnvs, templates, params: [] });
   } catch (error) {
     assert.ok(error instanceof AppError, String(error));
     assert.equal(error.code, 'BOOTENV_INVALID');
@@ -56,6 +60,7 @@ test('a template that calls others, or a refused function, is accepted', async (
   await examineContent({
     bootEnvs: [envOf({ Templates: [{ ...ipxe, ID: 'later.tmpl' }] })],
     templates: [templateOf('a.tmpl', '{{template "none.tmpl" .}}'), templateOf('b', '{{now}}')],
+    params: [],
   });
 });
 
@@ -73,7 +78,7 @@ test('a BootEnv that installs by a kernel, and has none for amd64, is refused', 
     { ...parts, Templates: [] },
     { ...parts, OS: { Name: 'x', SupportedArchitectures: { x86_64: { Kernel: 'linux' } } } },
   ])
-    await examineContent({ bootEnvs: [envOf(other)], templates: [] });
+    await examineContent({ bootEnvs: [envOf(other)], templates: [], params: [] });
 });
 
 test("an upload's own default-ipxe.tmpl is for the BootEnvs that come with it", () => {
@@ -85,4 +90,34 @@ test("an upload's own default-ipxe.tmpl is for the BootEnvs that come with it", 
   assert.deepEqual([script?.ID, script?.Contents, script?.Path], ['', own.Contents, ipxe.Path]);
   const plain = { bootEnvs: [envOf({})], templates: [other] };
   assert.equal(scopeBuiltIn(plain), plain);
+});
+
+test('a default that its own schema does not accept is refused', async () => {
+  const examine = (Schema: object): Promise<void> =>
+    examineContent({
+      ...{ bootEnvs: [], templates: [] },
+      params: [bootParam.parse({ Name: 'p', Schema })],
+    });
+  for (const Schema of [
+    { type: 'integer', default: '7' },
+    { type: ['array', 'object'], default: 'x' },
+    { type: 'string', enum: ['a', 'b'], default: 'c' },
+  ])
+    await assert.rejects(examine(Schema), /param p: its default is not/);
+  for (const Schema of [
+    { type: 'integer', default: 7 },
+    { type: 'object' },
+    { default: 1 },
+    { enum: [{ a: 1 }], default: { a: 1 } },
+    { type: 'unknown', default: 'x' },
+  ])
+    await examine(Schema);
+});
+
+test('templates that nothing defines are listed by BootEnv, and the built-in one is not', () => {
+  const seed = { Name: 's', Path: '{{.Machine.Path}}/s', ID: 'seed.tmpl' };
+  const bootEnv = envOf({ Templates: [ipxe, seed, { ...seed, Name: 't', ID: 'known.tmpl' }] });
+  assert.deepEqual(listMissingTemplates([bootEnv], [templateOf('known.tmpl', 'x')]), [
+    'BootEnv test: seed.tmpl',
+  ]);
 });

@@ -12,7 +12,7 @@ import { locateFailure } from '../../../../cluster-cli/commands/bootenv/locate-c
 import { CommandFailure } from '../../../../cluster-cli/failures/failure.ts';
 import { createValueSource } from '../../../../cluster-cli/values/value-source.ts';
 
-async function folderOf(t: TestContext, files: Record<string, string>): Promise<string> {
+async function folderOf(t: TestContext, files: Record<string, string | Buffer>): Promise<string> {
   const dir = await mkdtemp(join(tmpdir(), 'gnt-content-'));
   t.after(() => rm(dir, { recursive: true, force: true }));
   for (const [name, text] of Object.entries(files)) {
@@ -148,6 +148,7 @@ test('an object of a folder that cannot be used is left out by its place, and th
     'bootenvs/arm64-install.yaml':
       'Name: arm64-install\nOS:\n  Name: a\nTemplates:\n  - {Name: i, ID: default-ipxe.tmpl, Path: x}\n',
     'bootenvs/syntax.yaml': 'Name: [\n',
+    'templates/picture.png': Buffer.from([0x89, 0x50, 0xff]),
     'params/list.yaml': '- {Name: good, Schema: {}}\n- {Name: ../bad, Schema: {}}\n',
   });
   const { bootEnvs, params, leftOut } = read(dir);
@@ -162,6 +163,7 @@ test('an object of a folder that cannot be used is left out by its place, and th
   for (const place of [
     /bootenvs\/kernel\.yaml:3: Kernel: not a path within an archive/,
     /bootenvs\/arm64-install\.yaml:3: BootEnv arm64-install has no Kernel for amd64/,
+    /templates\/picture\.png is not UTF-8 text/,
     /bootenvs\/syntax\.yaml:\d+: not valid YAML/,
     /params\/list\.yaml:2: Name: not a parameter name/,
   ])
