@@ -7,6 +7,7 @@ import {
   synopsisOf,
 } from '../../../cluster-cli/manual/command-pages.ts';
 import { type Block, code, heading, nest, type Page } from '../../../cluster-cli/manual/page.ts';
+import { addCompletion } from '../../../cluster-cli/commands/completion.ts';
 import { isProgramName, programs } from '../../../cluster-cli/programs.ts';
 import type { Context } from '../../../cluster-cli/terminal/context.ts';
 import type { DocumentedPage } from '../documented-page.ts';
@@ -15,8 +16,13 @@ import type { DocumentedPage } from '../documented-page.ts';
 export async function loadPrograms(): Promise<readonly Command[]> {
   const names = Object.keys(programs).filter(isProgramName);
   return Promise.all(
-    // Nothing is carried out: no more of the context is read.
-    names.map((program) => programs[program]({ program, only: null } as Context)),
+    names.map(async (name) => {
+      // Nothing is carried out: no more of the context is read.
+      const context = { program: name, only: null } as Context;
+      const program = await programs[name](context);
+      addCompletion(program, context);
+      return program;
+    }),
   );
 }
 

@@ -16,8 +16,6 @@ export interface CommandNode {
 
 /** Options that every program takes. */
 const COMMON = ['--help', '-h', '--version', '-V', '--help-all'];
-/** Hidden commands that every client program has. */
-const HIDDEN = ['help', 'completion', 'man'];
 
 /** The real commands and options of all programs, by program. */
 export async function loadCommandTree(): Promise<ReadonlyMap<string, CommandNode>> {
@@ -40,12 +38,13 @@ function nodeOf(command: Command): CommandNode {
   const children = command.commands.flatMap((child) =>
     [child.name(), ...child.aliases()].map((name) => [name, nodeOf(child)] as const),
   );
-  const hidden = HIDDEN.map(
-    (name) => [name, { options: new Set(COMMON), commands: new Map(), isForGuest: false }] as const,
-  );
+  // Commander adds `help` when it parses.
+  const help = { options: new Set(COMMON), commands: new Map(), isForGuest: false };
   return {
     options: new Set([...COMMON, ...options]),
-    commands: new Map<string, CommandNode>(children.length === 0 ? [] : [...hidden, ...children]),
+    commands: new Map<string, CommandNode>(
+      children.length === 0 ? [] : [['help', help], ...children],
+    ),
     isForGuest: command.registeredArguments[1]?.name() === 'command',
   };
 }
