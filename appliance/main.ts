@@ -30,7 +30,7 @@ const { applianceDir, applianceHooksFile, importedAppliancesDir, nodedSocket } =
 );
 const cacheDir =
   process.env['GNT_CACHE'] ??
-  join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'gnt');
+  join(process.env['hooks === NO_HOOKSDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'gnt');
 const print = (line: string): boolean => process.stdout.write(`${line}\n`);
 
 /** Value of --hooks that takes hooks away, as in the other programs. */

@@ -62,7 +62,7 @@ export async function readerOf<T>(
   if (buildId !== null && response.headers[BUILD_HEADER] === buildId)
     return (json) => {
       const value = parseJson(json);
-      if (value === undefined) throw notUnderstood(path, 'it is no JSON');
+      if (value === undefined) throw notUnderstood(path, 'not JSON');
       return value as T;
     };
   const schema = schemaOf((await import('./answers.ts')).answers);
@@ -105,5 +105,5 @@ export async function orFailure(response: IncomingMessage): Promise<IncomingMess
   const { answers } = await import('./answers.ts');
   const parsed = answers.refusal.safeParse(parseJson(await readAll(response)));
   if (parsed.success) throw failureOfApi(status, parsed.data);
-  throw notUnderstood('error', `status ${status} without a reason`);
+  throw notUnderstood('error', `status ${status} without a message`);
 }

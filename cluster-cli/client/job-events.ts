@@ -70,8 +70,8 @@ async function* readEvents(
 function parseEvent(line: string): JobEvent {
   const parsed = jobEvent.safeParse(parseJson(line));
   if (parsed.success) return parsed.data;
-  throw new AppError('INTERNAL', 'an event of the job is not understood by this command', {
-    hint: 'this command and the running gnt-noded are of different versions: restart gnt-noded',
+  throw new AppError('INTERNAL', 'unexpected event of the job', {
+    hint: 'the running gnt-noded has another version: systemctl restart gnt-noded',
   });
 }
 
@@ -110,9 +110,9 @@ function isUnreachable(error: unknown): boolean {
 function withWayBack(error: unknown, id: number): AppError {
   return new AppError(
     'NODED_UNREACHABLE',
-    `the node daemon went away while job ${id} was watched`,
+    `the node daemon stopped responding while the command watched job ${id}`,
     {
-      hint: `start gnt-noded again, then: gnt-job watch ${id}`,
+      hint: `systemctl start gnt-noded, then gnt-job watch ${id}`,
       cause: error,
     },
   );

@@ -319,7 +319,7 @@ async function refusedToGuest(response: IncomingMessage, path: string): Promise<
   return new AppError(
     status === 404 ? 'NOT_FOUND' : status === 410 ? 'SECRET_LOST' : 'METAD_REFUSED',
     `the guest gets ${status} for /${path}${text === '' ? '' : `: ${text.slice(0, 300)}`}`,
-    { hint: 'without a path, the entries that there are' },
+    { hint: 'gnt-instance metadata NAME without a path lists the entries' },
   );
 }
 

@@ -42,8 +42,8 @@ export async function withAnswers<T>(asked: Promise<T>): Promise<T> {
 }
 
 function brokenOff(cause: unknown): AppError {
-  return new AppError('NODED_UNREACHABLE', 'the node daemon broke its answer off', {
-    hint: 'it was stopped or restarted: try again, and look at the log of gnt-noded',
+  return new AppError('NODED_UNREACHABLE', 'the node daemon ended its answer early', {
+    hint: 'try again; if that fails, read the log of gnt-noded',
     cause,
   });
 }
@@ -53,7 +53,7 @@ export async function discard(response: IncomingMessage): Promise<void> {
 }
 
 export function notUnderstood(path: string, reason: string | undefined): AppError {
-  return new AppError('INTERNAL', `noded's answer to ${path} is not understood: ${reason}`, {
-    hint: 'this command and the running gnt-noded are of different versions: restart gnt-noded',
+  return new AppError('INTERNAL', `unexpected answer of gnt-noded to ${path}: ${reason}`, {
+    hint: 'the running gnt-noded has another version: systemctl restart gnt-noded',
   });
 }

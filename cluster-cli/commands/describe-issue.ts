@@ -107,8 +107,8 @@ export function nextStepOf(issue: Issue): string | undefined {
   if (!isNumber && issue.code !== 'invalid_value') return splitReason(issue).step;
   if (issue.code === 'invalid_value') return `write ${issue.values.map(String).join(' or ')}`;
   return issue.code === 'too_small'
-    ? `give ${inUnit(issue.minimum, issue.path)} or more`
-    : `give ${inUnit(issue.maximum, issue.path)} or less`;
+    ? `write ${inUnit(issue.minimum, issue.path)} or more`
+    : `write ${inUnit(issue.maximum, issue.path)} or less`;
 }
 
 /** The schemas' own words have it behind a colon, or are what was expected. */
@@ -140,7 +140,7 @@ function reasonOf(issue: Issue): string {
       : `must be at most ${inUnit(issue.maximum, issue.path)}`;
   if (issue.code === 'invalid_value')
     return `must be one of ${issue.values.map(String).join(', ')}`;
-  if (issue.code === 'unrecognized_keys') return `there is no ${issue.keys.join(', ')}`;
+  if (issue.code === 'unrecognized_keys') return `unknown key ${issue.keys.join(', ')}`;
   const isNumber = issue.code === 'invalid_type' && /^(number|int)$/.test(issue.expected);
   return isNumber ? 'must be a whole number' : issue.message;
 }

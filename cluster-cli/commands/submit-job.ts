@@ -59,7 +59,7 @@ function warnOfShortValues(context: Context, opcode: Opcode): void {
     .map(([name]) => name);
   if (short.length === 0) return;
   context.warn(
-    `too short to be hidden in logs, should a script print it: ${short.join(', ')}; values of four characters and more are`,
+    `logs show these values if a script prints them, because they have fewer than four characters: ${short.join(', ')}`,
   );
 }
 

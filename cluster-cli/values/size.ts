@@ -37,7 +37,7 @@ export function parseSizeBytes(option: string, text: string): number {
   const sizeMiB = parseSizeMiB(option, text);
   if (sizeMiB < LEAST_DISK_MIB && /^[\d.]+$/.test(text.trim())) {
     throw new AppError('USAGE', `option ${option}: '${text}' without a unit is ${sizeMiB} MiB`, {
-      hint: `write ${text.trim()}G, or ${text.trim()}M if it is meant`,
+      hint: `write ${text.trim()}G, or ${text.trim()}M if you mean MiB`,
       details: { option, value: text },
     });
   }

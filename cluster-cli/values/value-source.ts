@@ -44,7 +44,7 @@ export function createValueSource(): ValueSource {
   function readBytes(option: string, path: string): Buffer {
     if (path === '-') {
       if (stdinOption !== undefined) {
-        throw new AppError('USAGE', `stdin is read by ${stdinOption}, it cannot be ${option} too`, {
+        throw new AppError('USAGE', `${stdinOption} and ${option} cannot both read stdin`, {
           hint: 'use @FILE for one of them',
         });
       }
@@ -108,7 +108,7 @@ function readBounded(option: string, path: string): Buffer {
 const REASONS: Readonly<Record<string, string>> = {
   ENOENT: 'no such file',
   EACCES: 'permission denied',
-  EISDIR: 'it is a directory',
+  EISDIR: 'is a directory',
   ENOTDIR: 'a part of the path is not a directory',
   EAGAIN: 'nothing to read from stdin',
 };

@@ -106,12 +106,12 @@ const refusals: readonly (readonly [string, readonly string[], RegExp])[] = [
   [
     'stdin for two values',
     ['-O', 'a=@-', '--user-data', '-', 'web1'],
-    /^error\[USAGE\]: stdin is read by --user-data, it cannot be --os-parameters a too$/m,
+    /^error\[USAGE\]: --user-data and --os-parameters a cannot both read stdin$/m,
   ],
   [
     'a package user without a password',
     ['--personalization-user', 'u', 'web1'],
-    /^error\[USAGE\]: --personalization-user needs --personalization-password$/m,
+    /^error\[USAGE\]: --personalization-user requires --personalization-password$/m,
   ],
   [
     '--degraded-fails without --wait-ready',

@@ -180,7 +180,7 @@ test('--dry-run submits nothing', async () => {
   assert.equal(lab.daemon.submitted.length, 0);
 });
 
-test('--wait-ready before the name waits until the guest says that it is up', async () => {
+test('--wait-ready before the name waits until the guest is ready', async () => {
   lab.daemon.instances.push(sampleInstance({ name: 'web1' }));
   const result = await add(['--os-image', '/i', '--wait-ready', 'web1']);
   assert.equal(result.status, 0);
@@ -304,7 +304,7 @@ test('--wait-ready does not take the knock of a boot that is under way for its e
   const result = await add(['--os-image', '/i', '--wait-ready=1', 'web1']);
   assert.equal(result.status, 1);
   assert.match(result.stderr, /^web1: cloud-init is at modules-final$/m);
-  assert.match(result.stderr, /did not say within 1 s .*: its cloud-init is at modules-final/);
+  assert.match(result.stderr, /was not ready within 1 s.*: cloud-init is at modules-final/);
 });
 
 test('--wait-ready believes a line of the boot without asking for the instance again', async () => {
@@ -319,7 +319,7 @@ test('--wait-ready believes a line of the boot without asking for the instance a
   lab.daemon.progress.push({ isRunning: true, readyAtMs: 1, boot });
   const result = await add(['--os-image', '/i', '--wait-ready=60', 'web1']);
   assert.equal(result.status, 0, result.stderr);
-  assert.match(result.stderr, /^web1 is up: cloud-init is done$/m);
+  assert.match(result.stderr, /^web1 is ready: cloud-init is done$/m);
 });
 
 test('--wait-ready ends with GUEST_NOT_READY and what is known when the time is over', async () => {
@@ -335,7 +335,7 @@ test('--wait-ready ends with GUEST_NOT_READY and what is known when the time is 
   assert.equal(result.status, 1);
   assert.match(
     result.stderr,
-    /^error\[GUEST_NOT_READY\]: web1 did not say within 1 s .*: nothing was heard of a cloud-init in it$/m,
+    /^error\[GUEST_NOT_READY\]: web1 was not ready within 1 s.*: cloud-init has reported nothing$/m,
   );
   assert.match(result.stderr, /^hint: it runs on: .*console web1.*without cloud-init/m);
 });

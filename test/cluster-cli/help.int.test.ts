@@ -88,12 +88,12 @@ test('help for a command that does not exist is an error that names the nearest'
 
 test('words of other programs are told in those of here', async () => {
   for (const [program, words, hint] of [
-    ['gnt-instance', ['ls'], 'here it is gnt-instance list'],
-    ['gnt-instance', ['delete', 'web1'], 'here it is gnt-instance remove'],
-    ['gnt-instance', ['create', 'web1'], 'here it is gnt-instance add or gnt-instance launch'],
-    ['gnt-network', ['create', 'lan'], 'here it is gnt-network add'],
-    ['gnt-instance', ['list', '--format', 'json'], 'write --json, or -o FIELDS with --separator'],
-    ['gnt-instance', ['launch', '--cpus', '2', 'debian/12', 'web1'], 'write -B vcpus=2'],
+    ['gnt-instance', ['ls'], 'use gnt-instance list'],
+    ['gnt-instance', ['delete', 'web1'], 'use gnt-instance remove'],
+    ['gnt-instance', ['create', 'web1'], 'use gnt-instance add or gnt-instance launch'],
+    ['gnt-network', ['create', 'lan'], 'use gnt-network add'],
+    ['gnt-instance', ['list', '--format', 'json'], 'use --json, or -o FIELDS with --separator'],
+    ['gnt-instance', ['launch', '--cpus', '2', 'debian/12', 'web1'], 'use -B vcpus=2'],
   ] as const) {
     const { status, stderr } = await runProgram(program, words, { root: '/nonexistent' });
     assert.equal(status, 2);
@@ -110,10 +110,7 @@ test('a full disk behind what is printed is an error by its name', async () => {
       env: { ...process.env, GNT_PROGRAM: 'gnt-instance' },
     });
     assert.equal(status, 1);
-    assert.match(
-      stderr,
-      /^error\[DISK_FULL\]: what the command prints cannot be written: .*\nhint: .*\n$/,
-    );
+    assert.match(stderr, /^error\[DISK_FULL\]: cannot write the output: .*\nhint: .*\n$/);
   } finally {
     closeSync(full);
   }

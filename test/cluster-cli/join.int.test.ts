@@ -60,7 +60,7 @@ test('a token makes one root a node, of two that use it at once, and never anoth
   ]);
   assert.deepEqual(both.map(({ status }) => status).sort(), [0, 2]);
   const [joined, left] = both[0].status === 0 ? [two, three] : [three, two];
-  assertRefused(both[0].status === 0 ? both[1] : both[0], 2, 'TOKEN_USED', /used already/);
+  assertRefused(both[0].status === 0 ? both[1] : both[0], 2, 'TOKEN_USED', /already used/);
   assert.equal(await keyOf(joined), await keyOf(one));
   assert.equal(
     await readFile(joined.paths.storeChoiceFile, 'utf8'),
@@ -69,7 +69,7 @@ test('a token makes one root a node, of two that use it at once, and never anoth
   assert.ok(!has(left));
   const told = both.map(({ stderr }) => stderr.includes('on the command line can be read'));
   assert.deepEqual(told, [false, true]);
-  assertRefused(await tryJoin(left, token), 2, 'TOKEN_USED', /used already/);
+  assertRefused(await tryJoin(left, token), 2, 'TOKEN_USED', /already used/);
   const again = await issue();
   assertRefused(await tryJoin(joined, again), 2, 'CONFLICT', /in this cluster already/);
   assert.equal((await tryJoin(left, again)).status, 0);
@@ -118,7 +118,7 @@ test('a token of a cluster that is no more in its store, or of a key that is, jo
   );
   const other = await issue();
   await writeFile(paths.storeChoiceFile, choice);
-  assertRefused(await tryJoin(two, other), 2, 'CONFLICT', /the token is of another one/);
+  assertRefused(await tryJoin(two, other), 2, 'CONFLICT', /the token belongs to another cluster/);
   assert.ok(!has(two));
 });
 

@@ -72,7 +72,7 @@ test('one line makes a machine to log in to, of an image with its checksum', asy
     nics.map(({ mode }) => mode),
     ['user'],
   );
-  assert.match(stderr, /is https:\S+, verified by the list of checksums, over https/);
+  assert.match(stderr, /is https:\S+, verified by the checksums of the publisher, over https/);
   assert.doesNotMatch(stderr, /the disk has/);
   daemon.image = { ...image, minDiskBytes: 20 * GIB };
   const large = await launch('--no-wait', 'debian/12', 'web1');
@@ -102,7 +102,7 @@ test('a first disk that is too small for the image is refused, before anything i
     assert.deepEqual([status, daemon.submitted], [2, []], stderr);
     assert.match(
       stderr,
-      /^error\[VALIDATION\]: debian\/12 needs a disk of 3.0 GiB, and .* 2.0 GiB$/m,
+      /^error\[VALIDATION\]: debian\/12 requires a disk of 3.0 GiB, and .* 2.0 GiB$/m,
     );
     assert.match(stderr, /^hint: give -s 3072M or more, .*https:\/\/a\.example\/d\.qcow2$/m);
   }
@@ -245,6 +245,9 @@ test('Ctrl-C while it waits leaves the machine, and says how to go on', async ()
   });
   daemon.instances.length = 0;
   assert.equal(status, 130, stderr);
-  assert.match(stderr, /^error\[INTERRUPTED\]: stopped waiting for web1; the instance runs on$/m);
+  assert.match(
+    stderr,
+    /^error\[INTERRUPTED\]: stopped waiting for web1; the instance keeps running$/m,
+  );
   assert.match(stderr, /^hint: .*gnt-instance ssh web1 logs in$/m);
 });

@@ -113,7 +113,7 @@ test('reinstall refuses an option beside its opposite, whichever comes last', as
     assert.equal(status, 2);
     assert.match(
       stderr,
-      /^error\[USAGE\]: '--(no-)?keep-old' and '--(no-)?keep-old' are opposites$/m,
+      /^error\[USAGE\]: '--(no-)?keep-old' and '--(no-)?keep-old' exclude each other$/m,
     );
     assert.deepEqual(daemon.submitted, []);
   }

@@ -152,7 +152,7 @@ test('info shows private values as <redacted>, and secrets and hooks by name', a
 });
 
 test('hooks prints each step by stage with its document and the names of its fields, and nothing that a terminal obeys; --dry-run the same', async () => {
-  assert.match((await gnt('instance', 'hooks', 'web10')).stdout, /^no hooks are run for web10$/m);
+  assert.match((await gnt('instance', 'hooks', 'web10')).stdout, /^no hooks for web10$/m);
   daemon.hookBook = {
     stages: [
       {
@@ -209,7 +209,7 @@ test('gnt-os list shows the nodes that differ, but to scripts, which want names'
     assert.equal(asked.stdout, 'node2 (other content)\n');
     daemon.otherNodesOs = [{ node: 'node2', silent: 'it is down' }];
     const silent = await gnt('os', 'list');
-    assert.match(silent.stderr, /node node2 does not answer: it is down/);
+    assert.match(silent.stderr, /node node2 does not respond: it is down/);
   } finally {
     daemon.otherNodesOs = [];
   }
@@ -286,10 +286,7 @@ test('gnt-cluster init says that the cluster exists and sets what is given', asy
 test('gnt-cluster init under another name, or with another store, is refused', async () => {
   const other = await gnt('cluster', 'init', 'other');
   assert.equal(other.status, 2);
-  assert.match(
-    other.stderr,
-    /^error\[CONFLICT\]: this node is in cluster node1 already, not other$/m,
-  );
+  assert.match(other.stderr, /^error\[CONFLICT\]: this node is in cluster node1, not other$/m);
   const store = await gnt('cluster', 'modify', '--store', 'redis://h');
   assert.match(
     store.stderr,

@@ -78,7 +78,7 @@ MultiCloudImages:
     SERVERS: { from: 'text', text: 'a b' },
     SECRET: { from: 'cred', name: 'DB_PASSWORD' },
   });
-  assert.match(warnings.join(), /MultiCloudImages is left out/);
+  assert.match(warnings.join(), /MultiCloudImages is ignored/);
 });
 
 const refusals: readonly (readonly [string, Readonly<Record<string, string>>, string, RegExp])[] = [

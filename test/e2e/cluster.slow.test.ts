@@ -79,7 +79,7 @@ test('the first node makes the cluster, others join with its key and with no oth
   assert.equal(made.status, 0, made.stderr);
   // Nobody knows whether one that was interrupted came through: it is repeated as it was.
   const repeated = await init(one, '--store', url(), 'gnt.example.com');
-  assert.match(repeated.stderr, /^this node is in cluster gnt\.example\.com/);
+  assert.match(repeated.stderr, /^this node joined cluster gnt\.example\.com/);
   const otherName = await init(one, '--store', url(), 'other.example.com');
   assertRefused(otherName, 2, 'CONFLICT', /not other\.example\.com/);
   const { clusterKeyFile } = one.paths;
@@ -88,7 +88,7 @@ test('the first node makes the cluster, others join with its key and with no oth
     assert.equal((await stat(join(one.paths.stateDir, name))).mode & 0o777, 0o600);
   assertRefused(await init(two, '--store', url()), 2, 'STORE_KEY', /--cluster-key FILE/);
   const joined = await init(two, '--store', url(), '--cluster-key', clusterKeyFile);
-  assert.match(joined.stderr, /^this node is in cluster gnt\.example\.com/);
+  assert.match(joined.stderr, /^this node joined cluster gnt\.example\.com/);
   assert.equal((await init(two, '--store', url())).status, 0);
   assertRefused(await init(two, '--store', 'redis://h'), 2, 'NOT_SUPPORTED', /redis|unix/);
   await mkdir(join(one.paths.root, 'etc/gnt'), { recursive: true });
@@ -481,10 +481,10 @@ test('the key of the cluster is renewed while nodes run, and over the death of t
   const told = await one.run('gnt-cluster', ['renew-crypto']);
   assert.match(told.stderr, /on node1\.example\.com, node2\.example\.com, node3\.example\.com/);
   // Whatever was asked when, each node's steps are told, the last one before the result.
-  for (const step of ['the new key is on', 'it seals on', 'the former key is gone from'])
+  for (const step of ['new key received:', 'new key in use:', 'old key removed from:'])
     for (const node of [ONE, TWO, THREE])
       assert.match(told.stderr, new RegExp(`^${step} .*${RegExp.escape(node)}`, 'm'));
-  assert.match(told.stderr, /^every record is sealed anew, by node1\.example\.com$/m);
+  assert.match(told.stderr, /^records encrypted again by: node1\.example\.com$/m);
   isRenewing = false;
   await changing;
   const renewed = await keyOf(one);

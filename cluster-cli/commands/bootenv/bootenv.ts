@@ -30,11 +30,11 @@ export async function runCreate(
   options: SubmitOptions,
 ): Promise<void> {
   const { leftOut, places, ...content } = readBootContent(paths, context.values);
-  for (const what of leftOut) context.warn(`left out: ${what}`);
+  for (const what of leftOut) context.warn(`ignored: ${what}`);
   const told = describeContent(content);
   if (told === '') {
-    throw new AppError('VALIDATION', `there is nothing to create in ${paths.join(', ')}`, {
-      hint: 'BootEnvs, templates, params and profiles are taken',
+    throw new AppError('VALIDATION', `nothing to add in ${paths.join(', ')}`, {
+      hint: 'give files with boot environments, templates, params or profiles: gnt-bootenv add --help',
     });
   }
   const opcode: OpcodeInput = { opcode: 'BOOTENV_SET', ...content };
@@ -113,9 +113,13 @@ function objectOf(name: string | undefined, { template, param }: ObjectOptions):
   ];
   const [object] = given;
   if (object !== undefined && given.length === 1) return object;
-  throw new AppError('USAGE', 'give the name of a BootEnv, or --template ID, or --param NAME', {
-    hint: 'gnt-bootenv list shows what there is',
-  });
+  throw new AppError(
+    'USAGE',
+    'expected the name of a boot environment, or --template ID, or --param NAME',
+    {
+      hint: 'gnt-bootenv list shows the boot environments',
+    },
+  );
 }
 
 /** `gnt-bootenv show NAME`. @throws AppError, CommandFailure */
@@ -153,10 +157,10 @@ function find<T>(object: BootObject, all: readonly T[], nameOf: (one: T) => stri
 
 function notFound({ kind, name }: BootObject, known: readonly string[]): AppError {
   const near = suggest(name, known);
-  const what = kind === 'bootEnv' ? 'BootEnv' : kind;
-  return new AppError('BOOTENV_NOT_FOUND', `there is no ${what} '${name}'`, {
+  const what = kind === 'bootEnv' ? 'boot environment' : kind;
+  return new AppError('BOOTENV_NOT_FOUND', `${what} '${name}' does not exist`, {
     details: { name },
-    hint: near === null ? 'gnt-bootenv list shows what there is' : `did you mean ${near}?`,
+    hint: near === null ? 'gnt-bootenv list shows the boot environments' : `did you mean ${near}?`,
   });
 }
 
@@ -168,7 +172,7 @@ export async function runDestroy(
 ): Promise<void> {
   const object = objectOf(name, options);
   const job = await submitAndWatch(context, { opcode: 'BOOTENV_REMOVE', object }, options);
-  if (job !== null && !options.json) context.note(`${object.name} is gone`);
+  if (job !== null && !options.json) context.note(`${object.name} removed`);
 }
 
 /** `gnt-bootenv render NAME INSTANCE`. @throws AppError, CommandFailure */
@@ -180,7 +184,7 @@ export async function runRender(
 ): Promise<void> {
   const plan = await (await context.client()).bootPlan(instance, name);
   if (options.json) return context.print(JSON.stringify(plan, null, 2));
-  for (const what of plan.leftOut) context.warn(`left out: ${what}`);
+  for (const what of plan.leftOut) context.warn(`ignored: ${what}`);
   if (plan.constants.length > 0) {
     const members = plan.constants.join(', ');
     context.warn(`constant values for ${members}: there is no API of dr-provision`);
@@ -188,12 +192,12 @@ export async function runRender(
   context.note(describePlan(plan));
   for (const { path, contents, lostSecrets } of plan.files) {
     context.print(`==> ${path} <==`);
-    context.print(contents ?? `(needs the value of ${lostSecrets.join(', ')}, which is nowhere)`);
+    context.print(contents ?? `(needs the lost value of ${lostSecrets.join(', ')})`);
   }
 }
 
 function describePlan({ source, kernel, initrds }: BootPlanInfo): string {
-  if (source === null) return 'nothing is loaded';
+  if (source === null) return 'loads nothing';
   const from = source.kind === 'archive' ? `the archive ${source.isoFile}` : source.url;
   return `${[kernel, ...initrds].filter((path) => path !== null).join(', ') || 'files'} from ${from}`;
 }
@@ -208,7 +212,7 @@ export async function runUploadIso(
   const source = file === undefined ? {} : { source: fromHere(file) };
   const opcode: OpcodeInput = { opcode: 'BOOTENV_UPLOAD_ISO', bootEnv, ...source };
   const job = await submitAndWatch(context, opcode, options);
-  if (job !== null && !options.json) context.note(`the archive of ${bootEnv} is open on this node`);
+  if (job !== null && !options.json) context.note(`archive of ${bootEnv} unpacked on this node`);
 }
 
 /** `gnt-bootenv listisos`. @throws AppError, CommandFailure */
@@ -226,9 +230,9 @@ export async function runListIsos(
       nameOf: ({ isoFile }: BootArchiveInfo) => isoFile,
       names,
       notFound: (name) =>
-        new AppError('NOT_FOUND', `no archive '${name}' is open on this node`, {
+        new AppError('NOT_FOUND', `archive '${name}' is not unpacked on this node`, {
           details: { name },
-          hint: 'gnt-bootenv listisos shows those that are',
+          hint: 'gnt-bootenv list-isos shows the archives',
         }),
       defaultSort: 'name',
     },
@@ -243,5 +247,5 @@ export async function runDestroyIso(
   options: SubmitOptions,
 ): Promise<void> {
   const job = await submitAndWatch(context, { opcode: 'BOOTENV_DESTROY_ISO', isoFile }, options);
-  if (job !== null && !options.json) context.note(`${isoFile} is gone from this node`);
+  if (job !== null && !options.json) context.note(`archive ${isoFile} removed from this node`);
 }

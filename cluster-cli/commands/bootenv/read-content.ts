@@ -125,7 +125,7 @@ class Reading {
     try {
       return this.#document?.toJS({ maxAliasCount: MAX_ALIASES });
     } catch (error) {
-      throw new AppError('BOOTENV_INVALID', `${this.file}: too much of it is said by aliases`, {
+      throw new AppError('BOOTENV_INVALID', `${this.file}: its aliases expand to too much`, {
         cause: error,
       });
     }
@@ -191,7 +191,7 @@ function takeDocument(
 
 function takeBundle(reading: Reading, sections: unknown, { content, unusable }: Taken): void {
   if (typeof sections !== 'object' || sections === null)
-    throw invalid(reading, ['sections'], 'sections are expected to be a map');
+    throw invalid(reading, ['sections'], 'expected a map of sections');
   for (const [name, objects] of Object.entries<unknown>({ ...sections })) {
     const section = SECTIONS.find((one) => one === name);
     if (section === undefined || typeof objects !== 'object' || objects === null) {
@@ -291,7 +291,7 @@ function formatField(field: Path): string {
 function invalid(reading: Reading, path: Path, reason: string): AppError {
   return new AppError('BOOTENV_INVALID', `${reading.placeOf(path)}: ${reason}`, {
     details: { file: reading.file },
-    hint: "the fields are dr-provision's: see gnt-bootenv create --help",
+    hint: 'the fields are those of dr-provision: gnt-bootenv add --help',
   });
 }
 

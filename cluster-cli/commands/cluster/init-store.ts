@@ -40,8 +40,8 @@ export async function initStore(
 ): Promise<void> {
   const { paths } = context;
   if (name !== undefined && !instanceName.safeParse(name).success)
-    throw new AppError('USAGE', `'${name}' is not a name for a cluster`, {
-      hint: 'give it a host name, such as cluster.example.com',
+    throw new AppError('USAGE', `'${name}' is not a valid name for a cluster`, {
+      hint: 'write a host name, such as cluster.example.com',
     });
   await using closing = new AsyncDisposableStack();
   const isChosen = (await readStoreChoice(paths)) !== undefined;
@@ -67,9 +67,9 @@ export async function initStore(
   await embedded?.finish();
   context.note(
     cluster === undefined
-      ? `cluster ${clusterName} is made in ${describeStoreUrl(url)}\n` +
+      ? `cluster ${clusterName} created in ${describeStoreUrl(url)}\n` +
           `start gnt-noded; other nodes join with a copy of ${paths.clusterKeyFile}: gnt-cluster init --store URL --cluster-key FILE`
-      : `this node is in cluster ${clusterName} in ${describeStoreUrl(url)}: start gnt-noded`,
+      : `this node joined cluster ${clusterName} in ${describeStoreUrl(url)}; next step: systemctl start gnt-noded`,
   );
 }
 
@@ -79,16 +79,16 @@ function refuseOther(
   { name, url, isJoining }: { name: string | undefined; url: string; isJoining: boolean },
 ): void {
   if (cluster === undefined && isJoining) {
-    throw new AppError('CONFLICT', `there is no cluster in ${describeStoreUrl(url)} to join`, {
-      hint: 'correct --store; a new cluster is made without --cluster-key',
+    throw new AppError('CONFLICT', `${describeStoreUrl(url)} contains no cluster to join`, {
+      hint: 'correct --store, or omit --cluster-key to create a cluster',
     });
   }
   if (cluster !== undefined && name !== undefined && name !== cluster.name) {
     throw new AppError(
       'CONFLICT',
-      `${describeStoreUrl(url)} has cluster ${cluster.name}, not ${name}`,
+      `${describeStoreUrl(url)} contains cluster ${cluster.name}, not ${name}`,
       {
-        hint: 'leave out the name to join it, or use another database for another cluster',
+        hint: 'omit the name to join it, or use another database for another cluster',
       },
     );
   }
@@ -97,9 +97,9 @@ function refuseOther(
 function needsKey(url: string, cause: unknown): AppError {
   return new AppError(
     'STORE_KEY',
-    `there is a cluster in ${describeStoreUrl(url)} already: joining it takes its key`,
+    `${describeStoreUrl(url)} already contains a cluster, and joining it requires its key`,
     {
-      hint: 'copy var/lib/gnt/cluster.key from one of its nodes, and give it with --cluster-key FILE',
+      hint: 'copy /var/lib/gnt/cluster.key from one of its nodes and give --cluster-key FILE',
       cause,
     },
   );
@@ -115,7 +115,7 @@ async function refuseForgetful(store: Store, url: string): Promise<void> {
   if (risk === undefined) return;
   throw new AppError(
     'HOST_PREREQUISITE',
-    `${describeStoreUrl(url)} is no place for a cluster: ${risk.message}`,
+    `${describeStoreUrl(url)} is not safe for a cluster: ${risk.message}`,
     { hint: risk.hint },
   );
 }
@@ -123,8 +123,8 @@ async function refuseForgetful(store: Store, url: string): Promise<void> {
 async function requireKey(path: string): Promise<Uint8Array> {
   const key = await readClusterKey(path);
   if (key !== undefined) return key;
-  throw new AppError('FILE_UNREADABLE', `--cluster-key: there is no ${path}`, {
-    hint: 'copy var/lib/gnt/cluster.key from another node of the cluster',
+  throw new AppError('FILE_UNREADABLE', `--cluster-key: ${path} does not exist`, {
+    hint: 'copy /var/lib/gnt/cluster.key from another node of the cluster',
   });
 }
 
@@ -158,6 +158,6 @@ export async function keepKey(
     return;
   }
   throw new AppError('CONFLICT', `${paths.clusterKeyFile} is the key of another cluster`, {
-    hint: 'move it away, if no cluster needs it any more',
+    hint: 'move the file away if no cluster needs it',
   });
 }

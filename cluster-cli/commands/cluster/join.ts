@@ -33,10 +33,10 @@ export async function runJoinToken(context: Context, options: JoinTokenOptions):
   }
   context.print(made.token);
   context.note(
-    `good once, until ${formatTime(made.expiresAtMs)}: gnt-cluster join on the new node, while gnt-noded is stopped there. Until then the token is as good as the key of the cluster`,
+    `valid once, until ${formatTime(made.expiresAtMs)}: run gnt-cluster join on the new node while gnt-noded is stopped there. Protect the token like the cluster key`,
   );
   if (/^unix:|\/\/(localhost|127\.|\[?::1)/.test(made.store))
-    context.warn(`the store is ${made.store}: only nodes of this host reach it`);
+    context.warn(`only nodes on this host can reach the store ${made.store}`);
 }
 
 /**
@@ -58,8 +58,8 @@ export async function runJoin(context: Context, given: string | undefined): Prom
   if (cluster?.uuid !== token.cluster) {
     throw new AppError(
       'CONFLICT',
-      `${describeStoreUrl(token.url)} has ${cluster === undefined ? 'no cluster' : `cluster ${cluster.name}`}, and the token is of another one`,
-      { hint: 'make a token on a node of the cluster that is meant: gnt-cluster join-token' },
+      `${describeStoreUrl(token.url)} has ${cluster === undefined ? 'no cluster' : `cluster ${cluster.name}`}, and the token belongs to another cluster`,
+      { hint: 'print a token on a node of the intended cluster: gnt-cluster join-token' },
     );
   }
   // The token is used up last: what can be refused, is refused by now.
@@ -72,7 +72,7 @@ export async function runJoin(context: Context, given: string | undefined): Prom
   await writeStoreChoice(paths, { url: token.url, cluster: cluster.uuid, replaces });
   await embedded.finish();
   context.note(
-    `this node is in cluster ${cluster.name} in ${describeStoreUrl(token.url)}: start gnt-noded`,
+    `this node joined cluster ${cluster.name} in ${describeStoreUrl(token.url)}; next step: systemctl start gnt-noded`,
   );
 }
 
@@ -82,7 +82,7 @@ async function readToken(context: Context, given: string | undefined): Promise<s
   if (given === undefined || given === '-') return values.readText('TOKEN', '-');
   if (!given.startsWith('@')) {
     context.warn(
-      'a token on the command line can be read by every user of this host, and stays in the history of the shell: the password of the store in it is good even when the token is used up. Give @FILE or -',
+      'other users can see a token on the command line, and the shell keeps it in its history. It contains the password of the store, which stays valid. Use @FILE or -',
     );
   }
   return values.resolve('TOKEN', given);
@@ -109,18 +109,14 @@ export async function lookUp(joins: Joins, token: JoinToken, hereMs: number): Pr
     const way = hereMs > thereMs ? 'ahead of' : 'behind';
     throw new AppError(
       'CLOCK_SKEW',
-      `the clock of this host is ${seconds} s ${way} that of the store ${describeStoreUrl(token.url)}`,
-      { hint: 'set the clocks, as by timedatectl set-ntp true; the token was not used' },
+      `the clock of this host is ${seconds} s ${way} the clock of the store ${describeStoreUrl(token.url)}`,
+      { hint: 'timedatectl set-ntp true; the token was not used' },
     );
   }
   if (thereMs >= token.expiresAtMs) {
-    throw new AppError(
-      'TOKEN_EXPIRED',
-      `the token was good until ${formatTime(token.expiresAtMs)}`,
-      {
-        hint: 'make another one on a node of the cluster: gnt-cluster join-token',
-      },
-    );
+    throw new AppError('TOKEN_EXPIRED', `the token expired at ${formatTime(token.expiresAtMs)}`, {
+      hint: 'print a new token on a node of the cluster: gnt-cluster join-token',
+    });
   }
   const sealed = await joins.look(token.id);
   if (sealed === undefined) throw used(token);
@@ -130,9 +126,9 @@ export async function lookUp(joins: Joins, token: JoinToken, hereMs: number): Pr
 function used({ url }: JoinToken): AppError {
   return new AppError(
     'TOKEN_USED',
-    `the store ${describeStoreUrl(url)} has nothing for this token: it was used already`,
+    `the token was already used with the store ${describeStoreUrl(url)}`,
     {
-      hint: 'make another one: gnt-cluster join-token. If nobody of yours used it, gnt-cluster renew-crypto',
+      hint: 'print a new token: gnt-cluster join-token. If the use was not yours, run gnt-cluster renew-crypto',
     },
   );
 }
