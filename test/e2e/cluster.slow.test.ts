@@ -260,7 +260,7 @@ test('without -n a choice says why, passes over who is drained, and gives the la
   assert.equal(placed.error, null);
   assert.equal(placed.node, ONE);
   const [why, ...passedOver] = placed.log.map(({ message }) => message);
-  assert.match(why ?? '', /^placed on node1\.example\.com, .* of memory.*processors would be left/);
+  assert.match(why ?? '', /^placed on node1\.example\.com, .* of memory.*vcpus would remain/);
   assert.equal(passedOver[0], `not on ${TWO}: drained`);
   await remove('placed.example.com');
   const told = await statusOf(one, { ...diskless, name: 'told.example.com', node: TWO });
@@ -413,7 +413,7 @@ test('a node that was killed is shown as silent, and comes back', async () => {
     modify,
     1,
     'NODE_UNREACHABLE',
-    /node2\.example\.com.*\n.*is gnt-noded running there/,
+    /node2\.example\.com.*\n.*Check that gnt-noded runs there/,
   );
   assert.equal((await one.run('gnt-cluster', ['verify'])).status, 1);
   await two.startNode('--node', TWO);

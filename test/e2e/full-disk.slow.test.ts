@@ -94,11 +94,11 @@ test('long before the disk is full the jobs that take room, the doctor and the m
     succeed(lab, 'gnt-cluster', 'modify', '--low-space', percent);
   await setShare('80');
   const low = new RegExp(
-    `only \\d+ MiB of 112 MiB are free below ${lab.paths.stateDir} \\(store, disks`,
+    `only \\d+ MiB of 112 MiB free below ${lab.paths.stateDir} \\(store, disks`,
   );
   assert.match(await add('three.example.com', 4), low);
   const doctor = await lab.run('gnt-node', ['doctor']);
-  assert.match(doctor.stdout, /disk: \d+ MiB of 112 MiB are free below/);
+  assert.match(doctor.stdout, /disk: \d+ MiB of 112 MiB free below/);
   const { body } = await askSocket(lab.paths.nodedSocket, '/metrics');
   const metric = (name: string): number =>
     Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(body)?.[1]);

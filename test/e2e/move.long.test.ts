@@ -194,12 +194,7 @@ const refusedMove = async (...words: string[]) => one.run('gnt-instance', ['move
 
 test('what cannot move is refused by name, and nothing is anywhere else', async (t) => {
   const web = await place(t, 'refused.example.com', {}, MIB);
-  assertRefused(
-    await refusedMove('-n', ONE, 'refused'),
-    2,
-    'INSTANCE_STATE',
-    /already on the node/,
-  );
+  assertRefused(await refusedMove('-n', ONE, 'refused'), 2, 'INSTANCE_STATE', /already on node/);
   const unknown = await refusedMove('-n', 'no.example.com', 'refused');
   assertRefused(unknown, 2, 'NODE_NOT_FOUND', /node1\.example\.com/);
   await succeed(one, 'gnt-node', 'modify', '--drained', 'yes', TWO);

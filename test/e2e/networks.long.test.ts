@@ -118,7 +118,7 @@ function networkTests(): void {
     assert.deepEqual(await ips('web2.example.com'), ['10.9.0.4']);
     assert.deepEqual((await info('web2.example.com')).nics[0]?.network, null);
     assert.deepEqual((await network('office')).addresses, []);
-    assert.match(await gnt('network connect office nat'), /is connected as bridged on node1/);
+    assert.match(await gnt('network connect office nat'), /is connected in mode bridged on node1/);
     await done('network disconnect office');
     assert.match(
       await gnt('instance modify --net 0:network=office,ip=pool web2.example.com'),
@@ -141,10 +141,7 @@ function networkTests(): void {
     assert.equal(picture(), before);
     await lab.startNode();
     assert.equal(picture(), before);
-    assert.match(
-      await gnt('network disconnect lan'),
-      /has cards of web1\.example\.com, web2\.exam/,
-    );
+    assert.match(await gnt('network disconnect lan'), /has NICs of web1\.example\.com, web2\.exam/);
   });
 
   test('a stopped noded leaves what its machines use, and nothing else', async () => {
@@ -167,7 +164,7 @@ function networkTests(): void {
     assert.equal(picture(), empty);
     assert.equal(existsSync(lab.paths.networksDir), false);
     assert.match(await gnt('network remove lan'), /is the default network/);
-    await done('cluster modify --default-network default');
+    await done('cluster modify --default-network none');
     await done('network remove lan');
     assert.equal(JSON.stringify(JSON.parse(await gnt('network info --json'))), '[]');
   });

@@ -372,7 +372,10 @@ test('without safe installation this host writes a raw image and runs a trusted 
   assert.deepEqual(await snapshot(), before, 'known before the disk is overwritten');
   await addDefinitions(lab, 'hello');
   const confined = await lab.run('gnt-instance', ['modify', '-o', 'hello', NAME]);
-  assert.match(confined.stderr, /^error\[VALIDATION\]: OS 'hello' has scripts that run in the v/m);
+  assert.match(
+    confined.stderr,
+    /^error\[VALIDATION\]: OS 'hello' has only scripts for the appliance/m,
+  );
   assert.deepEqual(await snapshot(), before);
   await must('gnt-instance', 'modify', '--os-image', 'none', NAME);
   await must('gnt-instance', ...['reinstall', '--force', '--no-start', ...SECRET], NAME);

@@ -105,7 +105,7 @@ test('settings that the disks were not made with are refused, and so is what is 
   await truncate(join(foreign, 'disk0.raw.zst'), 20);
   const job = await submit(lab, { opcode: 'INSTANCE_CREATE', name: NEW, importFrom: foreign, start: false }); // prettier-ignore
   assert.equal(job.error?.code, 'EXPORT_INVALID');
-  assert.match(job.error.message, /foreign\/disk0\.raw\.zst has no whole zstd stream/);
+  assert.match(job.error.message, /foreign\/disk0\.raw\.zst has an incomplete zstd stream/);
   assert.equal((await readdir(lab.paths.disksDir)).length, 1);
 });
 

@@ -168,7 +168,7 @@ test('a hostile stream leads nowhere: not out of itself, not into this node', as
     const index = { format: 'index:1.0', index: { a: { path } } };
     const { catalogue } = await newCatalogue(t, { [INDEX]: JSON.stringify(index) });
     const adding = catalogue.add('evil', 'https://s.example/mirror/', signal);
-    await assert.rejects(adding, fails('CATALOGUE_INVALID', /leads out of itself/));
+    await assert.rejects(adding, fails('CATALOGUE_INVALID', /points outside of itself/));
   }
 });
 

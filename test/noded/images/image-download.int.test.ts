@@ -249,7 +249,7 @@ test('redirections are followed a few times, never to a link-local address or an
     ['file:///etc/passwd', /redirects to file: are not followed/],
     ['gopher://x/', /redirects to gopher: are not followed/],
     [server.url, /more than 10 times/],
-    ['http://', /redirects to nowhere/],
+    ['http://', /the redirect has no target/],
   ] as const) {
     location = to;
     await assert.rejects(

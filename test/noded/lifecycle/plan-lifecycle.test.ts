@@ -173,7 +173,7 @@ void test('a machine that ends after the limit, without a word, ended its list l
   const { record } = tell([...UP, ['decommissioning', 'stop']]);
   const reasonAt = (nowMs: number): string | null =>
     planLifecycle(record, { type: 'gone' }, { ...TERMS, nowMs }).record.reason;
-  assert.match(reasonAt(189_999) ?? '', /its machine ended before/);
+  assert.match(reasonAt(189_999) ?? '', /its QEMU process ended before/);
   assert.match(reasonAt(190_000) ?? '', /did not end within 180 s/);
 });
 

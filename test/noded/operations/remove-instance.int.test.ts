@@ -127,7 +127,7 @@ for (const canKeep of [true, false]) {
     assert.deepEqual([listed?.status, listed?.adminState], ['install_failed', 'down']);
     const [slice] = await Array.fromAsync(overview.instanceSlices());
     assert.equal(slice?.[0]?.status, 'install_failed');
-    assert.match(logged.join(), /its record goes when the store has room/);
+    assert.match(logged.join(), /its record follows when the store has space/);
     room.isFull = false;
     await removing;
     await assert.rejects(instances.findByName('web1'), { code: 'INSTANCE_NOT_FOUND' });

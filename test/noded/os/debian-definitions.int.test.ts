@@ -186,5 +186,5 @@ test('rename tells the system on the disk its new name, once it is installed and
   await trust('own', false);
   const untrusted = await rename('own2.example.com', 'own3.example.com');
   assert.equal(untrusted.status, 'success');
-  assert.match(messagesOf(untrusted), /the system inside keeps its name/);
+  assert.match(messagesOf(untrusted), /the guest keeps its host name/);
 });

@@ -59,7 +59,7 @@ test('who breaks off is told apart: a question can be asked again, an order may 
           assert.ok(error instanceof AppError);
           assert.equal(error.code, 'NODE_UNREACHABLE');
           assert.equal(error.details['mayBeDone'], mayBeDone, `${method} ${says}`);
-          assert.equal(/may be doing it/.test(error.message), mayBeDone === true);
+          assert.equal(/may still be running there/.test(error.message), mayBeDone === true);
           return true;
         },
       );

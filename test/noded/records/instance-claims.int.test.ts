@@ -212,7 +212,7 @@ test('a MAC that an instance gave up is free when its machine is another', async
   );
   // As a store has it that lost the claim.
   await repository.update(web1.uuid, () => changed ?? web1);
-  await assert.rejects(takeBack(), { code: 'CONFLICT', message: /in use by another instance/ });
+  await assert.rejects(takeBack(), { code: 'CONFLICT', message: /belongs to another instance/ });
 });
 
 test('a renaming that is repeated, since nobody knows of the first, is one', async (t) => {

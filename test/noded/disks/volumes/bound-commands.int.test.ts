@@ -47,7 +47,7 @@ test('a change that takes too long is told, goes on, and nothing begins beside i
   await assert.rejects(commands.change('sh', ['-c', slowly(folder)]), {
     code: 'COMMAND_TIMEOUT',
     message: 'sh -c is still running after 0.3 s',
-    hint: /do the same again when it has ended/,
+    hint: /wait until it has ended, and repeat the command/,
   });
   const beside = { code: 'COMMAND_TIMEOUT', message: /^sh -c, which began \d+ s ago/ };
   await assert.rejects(commands.change('touch', [join(folder, 'beside')]), beside);

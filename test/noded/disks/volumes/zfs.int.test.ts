@@ -60,7 +60,7 @@ test('a pool for new disks is refused by name where it is not there, or ZFS is n
   await assert.rejects(modify(empty), {
     code: 'HOST_PREREQUISITE',
     message: "this node has no ZFS dataset 'tank/vms'",
-    hint: /its pools are: none; zfs create .*tank\/vms makes it/,
+    hint: /Its pools are: none\. Create the dataset \(zfs create .*tank\/vms\)/,
   });
 });
 
@@ -68,7 +68,7 @@ test('the doctor says what to install where the cluster has a pool and the node 
   const facts = { ...(await lookAtVolumes(missing, 'tank', HERE)), zfsPool: 'tank' };
   const [found] = examineZfs(facts, []);
   assert.equal(found?.level, 'warning');
-  assert.match(found.message, /ZFS dataset tank is not on this node; ZFS does not answer/);
+  assert.match(found.message, /ZFS dataset tank is missing on this node; ZFS does not answer/);
   assert.match(found.hint ?? '', /apt-get install zfsutils-linux/);
 });
 
