@@ -65,9 +65,16 @@ export async function* readLines(
     for (const line of splitter.push(text)) if (line !== '') yield line;
 }
 
-/** What a program said in the end; empty where it said nothing. */
+/** `qemu-img: warning: …`, `WARNING: …` */
+const WARNING = /^(?:[\w./-]+: )?warning: /i;
+
+/**
+ * Returns the last line of a program's output, which is the reason when it failed. Warnings only
+ * count when there is nothing else. Empty for no output.
+ */
 export function lastLineOf(text: string): string {
-  return text.trim().split('\n').at(-1) ?? '';
+  const lines = text.trim().split('\n');
+  return lines.findLast((line) => line !== '' && !WARNING.test(line)) ?? lines.at(-1) ?? '';
 }
 
 /**

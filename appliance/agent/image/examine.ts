@@ -52,7 +52,7 @@ export async function examineImage(options: ExamineOptions): Promise<ExaminedIma
   switch (format.kind) {
     case 'unsupported':
       throw new AppError('IMAGE_INVALID', `the image is ${format.what}, which is not supported`, {
-        hint: `convert it with qemu-img convert -O qcow2; ${SAY_THE_FORMAT}`,
+        hint: `${remedyOf(format)}; ${SAY_THE_FORMAT}`,
       });
     case 'container':
       if (format.external) {
@@ -101,6 +101,19 @@ export const FETCH_AGAIN =
   'fetch the image again and compare its checksum: --os-image-checksum sha256:…';
 const SAY_THE_FORMAT = 'if it is a disk all the same, say so: --image-format FORMAT';
 
+function remedyOf({ remedy }: Extract<ImageFormat, { kind: 'unsupported' }>): string {
+  switch (remedy) {
+    case 'unpack':
+      return 'unpack it (tar -xf FILE for .tar and .tar.gz) and give the disk image that is in it';
+    case 'decompress':
+      return 'decompress it and give the disk image';
+    case 'none':
+      return 'look at what was downloaded';
+    case undefined:
+      return 'convert it: qemu-img convert -O qcow2 OLD NEW';
+  }
+}
+
 /**
  * @param head of the disk that the image holds
  * @param said by the operator: then it is a disk
@@ -141,7 +154,7 @@ async function examineContainer(
   // Each takes longer to start than to read: all at once, and judged in this order.
   const [described, checked, head] = await jail.runTogether([
     ['qemu-img', 'info', '--output=json', '-f', format, JAILED_IMAGE],
-    ['qemu-img', 'check', '-q', '--image-opts', alone(format)],
+    ['qemu-img', 'check', '-q', alone(format)],
     planHeadInside(format),
   ]);
   const sizeBytes = virtualSize(described, format);
@@ -190,12 +203,12 @@ function isDescription(
  * for it must not make another tool wait for a server that is not there.
  */
 function alone(format: ContainerFormat): string {
-  return `driver=${format},file.filename=${JAILED_IMAGE},backing=`;
+  return `json:${JSON.stringify({ driver: format, 'file.filename': JAILED_IMAGE, backing: null })}`;
 }
 
 /** The first bytes of the disk that a container holds. */
 function planHeadInside(format: ContainerFormat): readonly string[] {
-  const args = ['--image-opts', '-O', 'raw', `if=${alone(format)}`, 'of=/tmp/head'];
+  const args = ['-O', 'raw', `if=${alone(format)}`, 'of=/tmp/head'];
   const script = 'qemu-img dd "$@" && exec base64 -w 0 /tmp/head';
   return ['/bin/sh', '-c', script, 'sh', ...args, `bs=${HEADER_BYTES}`, 'count=1'];
 }
@@ -221,7 +234,7 @@ const CHECK_PASSED: readonly number[] = [0, 3, 63];
  */
 function requireSoundTables(result: CommandResult, format: ContainerFormat): void {
   if (CHECK_PASSED.includes(result.status)) return;
-  const [reason = ''] = (result.stderr + result.stdout).trim().split('\n');
+  const reason = lastLineOf(result.stderr) || lastLineOf(result.stdout);
   throw new AppError('IMAGE_INVALID', `the ${format} image is damaged or cut: ${reason}`, {
     hint: FETCH_AGAIN,
   });
@@ -276,7 +289,10 @@ async function measure(
       'IMAGE_INVALID',
       `the ${compression} file holds ${describeFormat(inner)}, not a raw disk`,
       {
-        hint: 'decompress it first: only raw images may be compressed as a whole',
+        hint:
+          inner.kind === 'unsupported'
+            ? `${remedyOf(inner)}; ${SAY_THE_FORMAT}`
+            : 'decompress it first: only raw images may be compressed as a whole',
       },
     );
   }

@@ -16,7 +16,14 @@ export type ImageFormat =
     }
   | { readonly kind: 'compressed'; readonly compression: Compression }
   /** Recognised, and known not to work. */
-  | { readonly kind: 'unsupported'; readonly what: string };
+  | {
+      readonly kind: 'unsupported';
+      readonly what: string;
+      /** What makes a usable image of it; qemu-img where it is not said. */
+      readonly remedy?: Remedy;
+    };
+
+export type Remedy = 'unpack' | 'decompress' | 'none';
 
 /** Another file that the image needs: there is none inside the appliance. */
 export interface ExternalFile {
@@ -39,7 +46,12 @@ const VDI_DIFFERENCING = 4;
 const MAX_NAME_BYTES = 1024;
 
 /** Files that people take for images, by their first bytes. */
-const NO_IMAGES: readonly (readonly [bytes: string, what: string, offset?: number])[] = [
+const NO_IMAGES: readonly (readonly [
+  bytes: string,
+  what: string,
+  remedy?: Remedy,
+  offset?: number,
+])[] = [
   ['QED\0', 'a QED image'],
   ['WithoutFreeSpace', 'a Parallels image'],
   ['WithouFreSpacExt', 'a Parallels image'],
@@ -49,16 +61,16 @@ const NO_IMAGES: readonly (readonly [bytes: string, what: string, offset?: numbe
   ['OOOM\0', 'a User Mode Linux image'],
   ['Bochs Virtual HD Image', 'a Bochs image'],
   ['#!/bin/sh\n#V2.0 Format\n', 'a cloop image'],
-  ['PK\x03\x04', 'a zip archive'],
-  ['7z\xbc\xaf\x27\x1c', 'a 7-Zip archive'],
-  ['Rar!\x1a\x07', 'a RAR archive'],
-  ['ustar', 'a tar archive (an OVA is one)', 257],
-  ['\x04\x22\x4d\x18', 'a file compressed by lz4'],
-  ['\x02\x21\x4c\x18', 'a file compressed by lz4'],
-  ['LZIP', 'a file compressed by lzip'],
-  ['\x89LZO\0', 'a file compressed by lzop'],
-  ['\x5d\0\0', 'a file compressed by lzma'],
-  ['%PDF', 'a PDF document'],
+  ['PK\x03\x04', 'a zip archive', 'unpack'],
+  ['7z\xbc\xaf\x27\x1c', 'a 7-Zip archive', 'unpack'],
+  ['Rar!\x1a\x07', 'a RAR archive', 'unpack'],
+  ['ustar', 'a tar archive (an OVA is one)', 'unpack', 257],
+  ['\x04\x22\x4d\x18', 'a file compressed by lz4', 'decompress'],
+  ['\x02\x21\x4c\x18', 'a file compressed by lz4', 'decompress'],
+  ['LZIP', 'a file compressed by lzip', 'decompress'],
+  ['\x89LZO\0', 'a file compressed by lzop', 'decompress'],
+  ['\x5d\0\0', 'a file compressed by lzma', 'decompress'],
+  ['%PDF', 'a PDF document', 'none'],
 ];
 /** What the first byte alone says is not said of a disk: a boot sector may begin with any. */
 const MARKUP = 'a text with markup, such as a web page';
@@ -90,12 +102,12 @@ function recognizeStart(head: Buffer): ImageFormat {
   if (startsWith('\xfd7zXZ\0')) return compressed('xz');
   if (isZstandard(head)) return compressed('zst');
   if (isBzip2(head)) return compressed('bz2');
-  for (const [bytes, what, offset = 0] of NO_IMAGES) {
+  for (const [bytes, what, remedy, offset = 0] of NO_IMAGES) {
     if (head.subarray(offset, offset + bytes.length).equals(Buffer.from(bytes, 'latin1')))
-      return { kind: 'unsupported', what };
+      return { kind: 'unsupported', what, ...(remedy && { remedy }) };
   }
   return startsWith('<') && !looksLikeDisk(head)
-    ? { kind: 'unsupported', what: MARKUP }
+    ? { kind: 'unsupported', what: MARKUP, remedy: 'none' }
     : { kind: 'raw' };
 }
 

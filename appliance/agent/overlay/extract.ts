@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { AppError } from '#shared/errors/app-error.ts';
 import { formatOwner, GuestDirectories } from './guest-directories.ts';
 import type { JudgedEntry } from './judge-entry.ts';
+import { LeftOut } from './left-out.ts';
 import { startTar } from './run-tar.ts';
 import { TarGate } from './tar-gate.ts';
 import { showName } from './tar-header.ts';
@@ -19,6 +20,7 @@ export interface ExtractResult {
  * Puts the entries of an archive into a directory as GNU tar does: owners, modes, times, links,
  * holes and extended attributes as in the archive. Files that exist are replaced. Directories that
  * exist keep their owner, mode and attributes, and `log` names those that the archive has otherwise.
+ * Attributes of other systems are left out and logged.
  * Nothing lands outside. What comes before an entry that is refused is there.
  * @throws AppError PACKAGE_UNSAFE or PACKAGE_INVALID that names the entry; DISK_FULL
  */
@@ -28,7 +30,12 @@ export async function extractTar(
   log: (line: string) => void = () => undefined,
 ): Promise<ExtractResult> {
   const kept = new KeptDirectories(rootPath, log);
-  const gate = new TarGate((entry) => kept.take(entry));
+  const leftOut = new LeftOut();
+  const gate = new TarGate((entry) => {
+    if (kept.take(entry)) return true;
+    leftOut.add(entry.leftOut);
+    return false;
+  });
   const tar = startTar(rootPath);
   let hasEnded = false;
   const complaint = tar.ended.finally(() => (hasEnded = true));
@@ -52,6 +59,8 @@ export async function extractTar(
   const what = await complaint;
   if (what !== null) throw explain(what);
   kept.summarize();
+  const omitted = leftOut.describe();
+  if (omitted !== null) log(omitted);
   return gate.passed;
 }
 

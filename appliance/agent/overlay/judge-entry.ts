@@ -1,5 +1,6 @@
 import { AppError } from '#shared/errors/app-error.ts';
 import { ownValue } from '#shared/json/own-value.ts';
+import { listLeftOut } from './left-out.ts';
 import type { PaxRecords } from './pax.ts';
 import { badNumber, MAX_ID, showName, type TarHeader } from './tar-header.ts';
 
@@ -20,6 +21,8 @@ export interface JudgedEntry {
   readonly mode: number;
   readonly uid: number;
   readonly gid: number;
+  /** Names of extended attributes that tar does not unpack. */
+  readonly leftOut: readonly string[];
 }
 
 /** Headers before an entry's own that say more about it. */
@@ -99,6 +102,7 @@ export function judgeEntry(header: TarHeader, extension: EntryExtension): Judged
     mode: header.mode,
     uid: Number(pax?.get('uid') ?? header.uid),
     gid: Number(pax?.get('gid') ?? header.gid),
+    leftOut: pax ? listLeftOut(pax) : [],
   };
 }
 

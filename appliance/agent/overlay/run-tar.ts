@@ -4,6 +4,7 @@ import { mkdirSync, realpathSync, rmdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Writable } from 'node:stream';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
+import { KEPT_NAMESPACES } from './left-out.ts';
 import { endedBySignal, signalOf } from '../process/command.ts';
 import { PERL, planConfineCommand } from '../process/held-namespace.ts';
 
@@ -19,7 +20,8 @@ const loaders: Readonly<Record<string, string>> = {
  */
 export const TAR_OPTIONS = [
   ...['--extract', '--file=-', '--absolute-names', '--numeric-owner', '--same-owner'],
-  ...['--same-permissions', '--keep-directory-symlink', '--xattrs', '--xattrs-include=*', '--acls'],
+  ...['--same-permissions', '--keep-directory-symlink', '--xattrs', '--acls'],
+  ...KEPT_NAMESPACES.map((namespace) => `--xattrs-include=${namespace}*`),
   ...['--selinux', '--warning=none', '--warning=xattr-write', '--quoting-style=escape'],
   '--blocking-factor=128',
 ];

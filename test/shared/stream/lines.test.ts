@@ -60,3 +60,11 @@ test('what a program said in the end is its last line that is not empty', () => 
   assert.equal(lastLineOf('first\nlast \n\n'), 'last');
   assert.equal(lastLineOf(' \n'), '');
 });
+
+test('a warning is not the reason where there is another line', () => {
+  const warning = 'qemu-img: warning: Use of "backing": "" is deprecated';
+  assert.equal(lastLineOf(`error\n${warning}\n`), 'error');
+  assert.equal(lastLineOf(`first\n${warning}`), 'first');
+  assert.equal(lastLineOf(`${warning}\n`), warning);
+  assert.equal(lastLineOf('WARNING: a\n  WARNING: b\nc'), 'c');
+});

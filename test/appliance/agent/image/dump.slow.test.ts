@@ -11,7 +11,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { dumpImage } from '../../../../appliance/agent/image/dump.ts';
 import { ImageJail } from '../../../../appliance/agent/image/image-jail.ts';
@@ -293,6 +293,17 @@ test('refuses what is no disk by what it is, before the first byte, unless the o
   await assert.rejects(dump(qcow2, target('said-wrong'), 'vmdk'), /is qcow2, not vmdk/);
 });
 
+test('the hint for an archive leads to a disk that is taken', async () => {
+  const archive = make('disk.tar.gz', 'tar -C $(dirname $in) -czf $out $(basename $in)');
+  const refusal = await dump(archive, target('archive')).catch((error: unknown) => error);
+  assert.ok(isAppError(refusal, 'IMAGE_INVALID'));
+  const command = /tar -xf FILE/.exec(refusal.hint ?? '')?.[0].replace('FILE', archive);
+  assert.ok(command, refusal.hint);
+  const folder = mkdtempSync(join(directory, 'unpacked-'));
+  execFileSync('sh', ['-c', command], { cwd: folder });
+  assert.match(await dump(join(folder, basename(raw)), target('unpacked')), /^raw, /);
+});
+
 test('opens nothing that an image names: neither by its header nor, in its jail, by any other way', async () => {
   const secret = join(directory, 'secret');
   writeFileSync(secret, Buffer.alloc(MIB, 'secret'));
@@ -358,3 +369,12 @@ for (const [format, option] of [
     assert.ok(isFilledWith(0xaa, readFileSync(disk)), 'the disk was written');
   });
 }
+
+test('a disk that cannot be opened is not reported as a bad image', async () => {
+  const disk = target('read-only');
+  chmodSync(disk, 0o444);
+  await assert.rejects(dump(make('fine.qcow2', 'qemu-img convert -O qcow2 $in $out'), disk), {
+    code: 'IMAGE_DUMP',
+    message: /^the disk could not be written: .*Permission denied/,
+  });
+});

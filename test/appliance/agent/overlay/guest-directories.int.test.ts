@@ -118,7 +118,7 @@ test('a package of endless links is refused before their names fill the memory',
   const take = (index: number): unknown =>
     directories.take({
       ...{ isRoot: false, contentBytes: 0, kind: 'symlink', components: [`l${index}`], target },
-      ...{ mode: 0o777, uid: 0, gid: 0 },
+      ...{ mode: 0o777, uid: 0, gid: 0, leftOut: [] },
     });
   assert.throws(
     () => {
