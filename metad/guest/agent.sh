@@ -141,6 +141,9 @@ send_output() { # HOW
   done
 }
 
+interpreter_of() { # FILE
+  read -r line <"$1" && set -f && set -- ${line#'#!'} && echo "$1"
+}
 # run_script NAME FILE [REASON]: its status is in `code`. Its output goes through a pipe, so that the host's bound is one for the file,
 # too; what the script leaves running keeps the pipe, and is not waited for.
 run_script() {
@@ -150,7 +153,9 @@ run_script() {
   reader=$!
   (
     [ ! -e "$dir/lost" ] || { cat "$dir/lost" && exit 126; }
-    set -a && GNT_SCRIPT=$1 RS_ATTACH_DIR=$home/attachments RS_SELF_HREF=$base
+    interpreter=$(interpreter_of "$2")
+    [ -x "$interpreter" ] || { echo "rightlink: the guest has no interpreter '$interpreter' for $1" && exit 127; }
+    set -a && HOME=/root USER=root LOGNAME=root SHELL=/bin/sh GNT_SCRIPT=$1 RS_ATTACH_DIR=$home/attachments RS_SELF_HREF=$base
     [ -z "${3-}" ] || DECOM_REASON=$3
     # Nothing of ours is looked up behind the operator's variables.
     set -- "$2" "$home/cwd" ${own_session:+"$own_session"}
@@ -199,9 +204,11 @@ work() { # boot | command ENTRY SCRIPT
     say_finished "$code"
   fi
   tell insist
-  rm -f "$dir/worker" "$tmp.env"
+  rm -f "$dir/worker" "$tmp".*
 }
 start_work() {
+  # A worker that was killed has left its files; they are named by its process.
+  [ -z "$worker" ] || rm -f "$dir/$worker".*
   entry=${2-} && save && : >"$dir/child"
   sh "$self" work "$@" &
   worker=$! && echo "$worker" >"$dir/worker"
@@ -299,6 +306,7 @@ lift() {
 }
 
 run() {
+  is_working || rm -f "$dir"/[0-9]*.*
   load && echo $$ >"$dir/main"
   # An agent that ended in the middle of a script does not run it again.
   [ -z "$entry" ] || [ -z "$state" ] || say_finished 143

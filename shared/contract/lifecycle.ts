@@ -98,7 +98,10 @@ export type DeclaredInput = z.infer<typeof declaredInput>;
 /** A script as the operator gives it. */
 export const runListScript = z.strictObject({
   name: fileName.max(100),
-  content: base64.max(MAX_SCRIPT_BASE64).refine(hasInterpreter, 'has no #! in its first line'),
+  content: base64
+    .max(MAX_SCRIPT_BASE64)
+    .refine(hasInterpreter, 'has no #! in its first line')
+    .refine(hasUnixLines, 'has lines that end with CR LF: remove the CRs (sed -i "s/\\r$//" FILE)'),
   /** Null: it declares none, and gets all that there are. */
   inputs: z.array(declaredInput).max(MAX_INPUTS).nullable().default(null),
 });
@@ -142,6 +145,12 @@ export type RunLists = z.infer<typeof runLists>;
 function hasInterpreter(content: string): boolean {
   // base64 of `#!` and whatever comes next
   return /^Iy[E-H]/.test(content);
+}
+
+/** Linux takes the CR of a first line for a part of the interpreter's name. */
+function hasUnixLines(content: string): boolean {
+  const [first = ''] = Buffer.from(content, 'base64').toString('latin1').split('\n', 1);
+  return !first.endsWith('\r');
 }
 
 function decodedBytes(content: string): number {
