@@ -25,7 +25,9 @@ export function formatKeys(
 /** When changes to an existing instance take effect, by key. */
 function describeEffects(keys: KeyTable): readonly string[] {
   return (['at once', 'next start'] as const).flatMap((effect) => {
-    const named = Object.keys(keys).filter((key) => keys[key]?.effective === effect);
+    const named = Object.entries(keys).flatMap(([key, row]) =>
+      row.effective === effect ? [key] : [],
+    );
     const label = effect === 'at once' ? 'at once' : 'at the next start';
     return named.length === 0 ? [] : [`Changes take effect ${label}: ${named.join(', ')}.`];
   });

@@ -49,7 +49,7 @@ export function chooseCreateScripts(definition: OsDefinition, policy: ScriptPoli
   const { trust, allowsHostScripts } = policy;
   if (appliance !== null && !policy.isSafeInstall) {
     throw new AppError('VALIDATION', `OS '${name}' has only scripts for the appliance`, {
-      hint: 'give --enable-safe-install=yes',
+      hint: `Let add or reinstall run them there: gnt-instance reinstall -o ${name} --enable-safe-install yes NAME`,
     });
   }
   const digest = digestForHost(policy);

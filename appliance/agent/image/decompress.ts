@@ -79,7 +79,7 @@ function tooDear(compression: Compression): AppError {
   return new AppError(
     'IMAGE_INVALID',
     `the image's ${compression} stream takes more than ${MAX_MEMORY} of memory to decompress`,
-    { hint: 'compress it again with a smaller window: xz -9 or zstd -19, without --long' },
+    { hint: 'compress it again with a smaller window: xz -9, or zstd -19 without --long' },
   );
 }
 
