@@ -1,5 +1,7 @@
+import { lookup } from 'node:dns/promises';
 import type { Clock } from '#shared/clock/clock.ts';
 import type { ClusterRecord, NodeInfo } from '#shared/contract/api.ts';
+import { reachPolicyOf } from '#shared/contract/guest-reach.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { JobRecord } from '#shared/contract/job.ts';
 import { isAppError, messageOf } from '#shared/errors/app-error.ts';
@@ -26,6 +28,7 @@ import { noClusterKey, startClusterKey, type ClusterKey } from './cluster/start-
 import { createIsTaken } from './cluster/settle-moves.ts';
 import type { NodedConfig } from './config.ts';
 import { describeNode } from './doctor/describe-node.ts';
+import { listOpenGuests } from './instances/cards-of-machines.ts';
 import type { DiskFacts } from './doctor/examine-disks.ts';
 import { examineHost } from './doctor/examine-host.ts';
 import { lookAtVolumes, type VolumeFacts } from './doctor/volume-facts.ts';
@@ -279,6 +282,12 @@ function ownDependencies(parts: InterfacesParts, sources: OverviewSources, clust
         orphans: () => orphans.list(),
         removedAtMs: () => records.membership.removedAtMs(),
         isOffline: async () => (await records.nodes.flagsOf(config.nodeName)).offline,
+        storeReach: {
+          description: storeDescription,
+          resolve: async (host) => (await lookup(host, { all: true })).map((one) => one.address),
+          readPolicy: async () => reachPolicyOf(await clusters.load()),
+          listOpenGuests: () => listOpenGuests(config.paths.vmDir, records.instances),
+        },
         store: {
           description: storeDescription,
           ask: () => clusters.load(),

@@ -28,6 +28,8 @@ const OPTIONS: Readonly<Record<string, string>> = {
   packageMirrors: '--package-mirror',
   remoteFolders: '--remote-folders',
   remoteHosts: '--remote-hosts',
+  confineGuests: '--confine-guests',
+  guestNetworks: '--guest-networks',
   sharedFileStorageDir: '--shared-file-storage-dir',
   vgName: '--vg-name',
   zfsPool: '--zfs-pool',

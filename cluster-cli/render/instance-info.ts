@@ -295,6 +295,7 @@ function describeHardware(i: InstanceInfo): OutlineEntry {
             `mode ${nic.mode}`,
             ...(nic.link === null ? [] : [`link ${nic.link}`]),
             ...(nic.networkName === undefined ? [] : [`network ${nic.networkName}`]),
+            ...(nic.reach === undefined ? [] : [`reach ${nic.reach}`]),
             ...(nic.ip === null ? [] : [`IP ${nic.ip}`]),
             ...describeNetwork(nic.network),
             ...(nic.name === null ? [] : [`name ${nic.name}`]),

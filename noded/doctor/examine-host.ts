@@ -19,6 +19,7 @@ import { MIB } from '#shared/units/bytes.ts';
 import type { ApplianceFiles } from '../appliance/appliance-files.ts';
 import type { AcceleratorChoice } from '../hypervisor/machine.ts';
 import { collectSecrecyFacts } from './secrecy-facts.ts';
+import { examineStoreReach, type StoreReachFacts } from './examine-store-reach.ts';
 import { examineSecrecy } from './examine-secrecy.ts';
 import { examineAppliances } from './examine-appliances.ts';
 import { type BootFacts, examineBoots } from './examine-boots.ts';
@@ -59,6 +60,7 @@ export interface DoctorDependencies {
   readonly appliances: () => Promise<ReadonlyMap<string, ApplianceUsers>>;
   readonly probeAccelerator: () => Promise<AcceleratorChoice>;
   readonly isolation: IsolationFacts;
+  readonly storeReach: StoreReachFacts;
   readonly diskFacts: () => Promise<DiskFacts>;
   /** Percent of a file system below which little of it is free; undefined: the usual. */
   readonly lowSpacePercent: () => Promise<number | undefined>;
@@ -110,6 +112,7 @@ export async function examineHost(dependencies: DoctorDependencies): Promise<Doc
   findings.push(
     ...(await examineAppliances(dependencies.applianceFiles, dependencies.appliances)),
     ...examineIsolation(dependencies.isolation),
+    ...(await examineStoreReach(dependencies.storeReach)),
     ...(await checkDisks(dependencies.diskFacts)),
     ...((await dependencies.makesNetworks().catch(() => false))
       ? [

@@ -19,6 +19,8 @@ const machineRecord = z.strictObject({
   tap: z.string().nullable(),
   /** Not in the records of earlier releases, whose machines the wall is not for. */
   userNic: z.boolean().default(false),
+  /** Its NICs of mode=user reach public addresses only; absent of all others. */
+  isPublicOnly: z.literal(true).optional(),
   /** Its node pauses it when it may not write; absent of all others. */
   isFenced: z.literal(true).optional(),
   startedAtMs: z.number(),

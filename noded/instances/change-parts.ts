@@ -40,6 +40,7 @@ export function planNic(
     name: nic.name ?? null,
     ip: nic.ip ?? null,
     network: nic.network ?? null,
+    ...(nic.reach === 'public' && { reach: nic.reach }),
   };
   if (networkName === undefined) return requireNoPool(card);
   return inNetwork(card, networkName, nic);
@@ -176,6 +177,7 @@ function changeNic(
     link: link ?? (link === undefined && !isOther ? nic.link : defaultLink(changedMode)),
     name: name === undefined ? nic.name : name,
     ip: ip === undefined ? kept.ip : ip,
+    ...(changes.reach !== undefined && { reach: changes.reach }),
   };
   if (networkName !== undefined) {
     const { network: planned, ...placed } = inNetwork(card, networkName, {

@@ -52,12 +52,12 @@ export function createInstanceCards(options: InstanceCardsOptions): InstanceCard
       if (connection.mode === 'bridged') requireLink(connection.link);
       else nat.requireSound(networkName);
     },
-    open: async ({ uuid, mac, ip, link, networkName }, name) => {
+    open: async ({ uuid, mac, ip, link, networkName, reach }, name) => {
       if (networkName === undefined) return openLinked(link ?? DEFAULT_LINK);
       const { network, connection } = await find(networkName);
       if (connection.mode === 'bridged') return openLinked(connection.link);
       if (ip === null) throw new Error(`a card of ${name} has no address`);
-      return nat.openCard(network, { uuid, mac, ip, name, network: networkName });
+      return nat.openCard(network, { uuid, mac, ip, name, network: networkName, reach });
     },
     tidy: () => nat.tidy(),
   };

@@ -1,12 +1,15 @@
+import type { NicReach } from '#shared/contract/guest-reach.ts';
 import { networkGuest, type NetworkGuest } from '#shared/contract/network.ts';
 import type { Logger } from '#shared/log/log.ts';
 import type { HostLink } from './host-links.ts';
 import { formerTapOf, type NatNames, tapOf } from './nat-names.ts';
 
 /** A NIC of a guest, from the record of its instance. */
-export interface GuestCard extends Omit<NetworkGuest, 'device'> {
+export interface GuestCard extends Omit<NetworkGuest, 'device' | 'reach'> {
   /** UUID of the NIC. */
   readonly uuid: string;
+  /** Absent: `all`. */
+  readonly reach?: NicReach | undefined;
 }
 
 /** Knows to which guests the TAPs of NAT networks belong. */

@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import type { NetworkGuest, NetworkRecord } from '#shared/contract/network.ts';
+import type { ReachPolicy } from '#shared/contract/guest-reach.ts';
+import { networkGuest, type NetworkGuest, type NetworkRecord } from '#shared/contract/network.ts';
 import type { Clock } from '#shared/clock/clock.ts';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
 import { ownValue } from '#shared/json/own-value.ts';
@@ -60,6 +61,8 @@ export interface NatNetworksOptions {
   readonly listNetworks: () => Promise<readonly NetworkRecord[]>;
   /** Cards of this node's machines, asked for where this daemon did not open all TAPs. */
   readonly listCards: () => Promise<readonly GuestCard[]>;
+  /** Which private networks guests reach. */
+  readonly readPolicy: () => Promise<ReachPolicy>;
   readonly logger: Logger;
   readonly clock: Pick<Clock, 'now'>;
   /** Only tests give it. */
@@ -96,6 +99,7 @@ class HostNatNetworks implements NatNetworks {
   readonly #answered = new Set<string>();
   #failures: Failures = new Map();
   #repairs: NatReport['repairs'] = [];
+  #policy: ReachPolicy | undefined;
   #isLooking = false;
 
   constructor(options: NatNetworksOptions) {
@@ -158,7 +162,10 @@ class HostNatNetworks implements NatNetworks {
       const others = (this.#records ?? (await this.#wanted())).filter(
         ({ uuid }) => uuid !== network.uuid,
       );
-      const failures = await this.#apply([...others, network], { ...guest, device });
+      const failures = await this.#apply(
+        [...others, network],
+        networkGuest.parse({ ...guest, device }),
+      );
       if (failures.has(network.name)) throw failures.get(network.name);
       return openBridgedTap({ link: bridge, device, onlyMac: guest.mac });
     });
@@ -280,7 +287,9 @@ class HostNatNetworks implements NatNetworks {
     await closePorts(
       links.map(({ name }) => name).filter((name) => name.startsWith(this.#names.tapPrefix)),
     );
-    const rules = planNatRules({ names: this.#names, networks, guests, uplinks, lent });
+    this.#policy = await this.#readPolicy();
+    const policy = this.#policy;
+    const rules = planNatRules({ names: this.#names, networks, guests, uplinks, lent, policy });
     if (!(await this.#rules.apply(rules)))
       this.#noteRepair('the rules were changed or gone', 'nat.rules-were-changed');
     for (const device of await lend(lent, former, this.#names))
@@ -358,6 +367,16 @@ class HostNatNetworks implements NatNetworks {
     const { logger, clock } = this.#options;
     logger.warn(event, { what });
     this.#repairs = [...this.#repairs, { atMs: clock.now(), what }].slice(-MAX_REPAIRS);
+  }
+
+  /** A store that is away changes nothing. */
+  async #readPolicy(): Promise<ReachPolicy> {
+    try {
+      return await this.#options.readPolicy();
+    } catch (error) {
+      if (this.#policy === undefined) throw error;
+      return this.#policy;
+    }
   }
 
   #planNetwork({ name, uuid, network, gateway }: NetworkRecord): NatNetwork {

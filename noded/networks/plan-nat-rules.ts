@@ -1,6 +1,8 @@
 import { isIPv4, isIPv6 } from 'node:net';
 import type { NetworkGuest } from '#shared/contract/network.ts';
+import type { ReachPolicy } from '#shared/contract/guest-reach.ts';
 import { METADATA_NETWORKS } from '../host/metadata-networks.ts';
+import { planPrivateChain } from '../network/reach-rules.ts';
 import type { NatNames } from './nat-names.ts';
 
 /** A network as this node makes it. */
@@ -19,6 +21,7 @@ export interface NatPlan {
   readonly uplinks: readonly string[];
   /** Those of them that forward for these networks alone, because the host forwarded nothing. */
   readonly lent: readonly string[];
+  readonly policy: ReachPolicy;
 }
 
 /** Each connection costs the host an entry in a table that all connections share. */
@@ -108,7 +111,7 @@ function planTaps({ names: { table, tapPrefix } }: NatPlan): string {
 }
 
 /** What a guest reaches of the host, and through it. */
-function planHost({ names, networks, uplinks, lent }: NatPlan): string {
+function planHost({ names, networks, guests, uplinks, lent, policy }: NatPlan): string {
   const table = `inet ${names.table}`;
   const bridges = `"${names.bridgePrefix}*"`;
   const closed = [...METADATA_NETWORKS.filter((network) => !isIPv6(bare(network))), ...GROUPS];
@@ -135,11 +138,15 @@ function planHost({ names, networks, uplinks, lent }: NatPlan): string {
     `add rule ${table} from_guests ${REJECT}`,
     `add chain ${table} input { type filter hook input priority filter; policy accept; }`,
     `add rule ${table} input iifname ${bridges} goto from_guests`,
+    ...planPrivateChain(table, policy),
     `add chain ${table} outward`,
     ...networks.map(
       ({ bridge }) => `add rule ${table} outward iifname "${bridge}" oifname "${bridge}" accept`,
     ),
     `add rule ${table} outward ip daddr { ${closed.join(', ')} } ${REJECT}`,
+    ...planConfined(guests, policy).map(
+      (whose) => `add rule ${table} outward ${whose}jump private`,
+    ),
     `add rule ${table} outward ${limitConnections}`,
     ...(outside === '' ? [] : [`add rule ${table} outward oifname { ${outside} } accept`]),
     `add rule ${table} outward ${REJECT}`,
@@ -160,6 +167,13 @@ function planHost({ names, networks, uplinks, lent }: NatPlan): string {
     ),
   ];
   return lines.join('\n');
+}
+
+/** Matches packets of the guests that reach no private networks; empty for all guests. */
+function planConfined(guests: readonly NetworkGuest[], policy: ReachPolicy): readonly string[] {
+  if (policy.confinesAll) return [''];
+  const confined = guests.filter(({ reach }) => reach === 'public').map(({ ip }) => ip);
+  return confined.length === 0 ? [] : [`ip saddr { ${[...new Set(confined)].join(', ')} } `];
 }
 
 /** Whatever came to be in a record: nothing of it is a word of nft's. */

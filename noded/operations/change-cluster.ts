@@ -227,6 +227,8 @@ export function modifyClusterHandler(
           ...(opcode.zfsPool !== undefined && { zfsPool: opcode.zfsPool ?? undefined }),
           ...(opcode.remoteFolders && { remoteFolders: opcode.remoteFolders }),
           ...(opcode.remoteHosts && { remoteHosts: opcode.remoteHosts }),
+          ...(opcode.confineGuests !== undefined && { confineGuests: opcode.confineGuests }),
+          ...(opcode.guestNetworks && { guestNetworks: opcode.guestNetworks }),
           exposeServices: mergeChanges(cluster.exposeServices, opcode.exposeServices),
           packageMirrors: mergeChanges(cluster.packageMirrors ?? {}, opcode.packageMirrors),
           imageKeys: mergeChanges(cluster.imageKeys ?? {}, keyChanges),

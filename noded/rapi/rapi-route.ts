@@ -8,6 +8,7 @@ import { MAX_BODY_BYTES, MAX_BODY_VALUES, parseUtf8Json, readBody } from '../api
 import { untilGone } from '../api/until-gone.ts';
 import type { JobService } from '../jobs/job-service.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
+import { confineNics } from './confine-nics.ts';
 import { confineOpcode } from './confine-opcode.ts';
 import { RapiFailure } from './rapi-failure.ts';
 import type { RapiUser, Role } from './users-file.ts';
@@ -97,7 +98,8 @@ export function createSubmit(
   return async (asked, { name, scope }, options) => {
     const { remoteFolders = [], remoteHosts = [] } = await clusters.load();
     const confined = confineOpcode(asked, { folders: remoteFolders, hosts: remoteHosts });
-    return jobs.submit(confined, { ...options, submitter: { user: name, scope } });
+    const bounded = scope === null ? confined : confineNics(confined);
+    return jobs.submit(bounded, { ...options, submitter: { user: name, scope } });
   };
 }
 

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { nicReach } from './guest-reach.ts';
 import { bootReporting } from './boot-report.ts';
 import { MAX_DECOMMISSION_TIMEOUT_S } from './lifecycle.ts';
 import { networkName } from './network.ts';
@@ -26,6 +27,8 @@ export const nicSpec = z.strictObject({
   network: nicNetwork.optional(),
   /** A network of the cluster, in place of `link`; `ip` is an address of it, or `pool`. */
   networkName: networkName.optional(),
+  /** Absent: `public` from users who are bound to instances, else `all`. */
+  reach: nicReach.optional(),
 });
 /** In whole sectors: a guest gets no others, and would see a larger disk than the record has. */
 export const diskSizeBytes = z.number().int().positive().multipleOf(512);

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { nicReach } from './guest-reach.ts';
 import { deviceName, macAddress, newTag, nodeName, uuid } from './primitives.ts';
 import { subnetOf } from './static-network.ts';
 
@@ -93,5 +94,6 @@ export const networkGuest = z.object({
   /** Its instance. */
   name: z.string(),
   network: networkName,
+  reach: nicReach.default('all'),
 });
 export type NetworkGuest = z.infer<typeof networkGuest>;

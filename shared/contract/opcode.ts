@@ -18,6 +18,7 @@ import {
   remoteFolder,
   remoteHost,
 } from './cluster-settings.ts';
+import { guestNetwork, MAX_GUEST_NETWORKS } from './guest-reach.ts';
 import { hookFiles } from './hooks.ts';
 import { imageKeyName, MAX_IMAGE_KEY_LENGTH } from './image-keys.ts';
 import { installTimeout } from './install-timeout.ts';
@@ -505,6 +506,10 @@ export const clusterModify = z.strictObject({
   lowSpacePercent: lowSpacePercent.optional(),
   /** What, beside the internet, URLs of the remote API may lead to; replaces what there is. */
   remoteHosts: z.array(remoteHost).max(MAX_REMOTE_HOSTS).optional(),
+  /** Every NIC has `reach=public`. */
+  confineGuests: z.boolean().optional(),
+  /** Private networks that NICs with `reach=public` reach; replaces the former ones. */
+  guestNetworks: z.array(guestNetwork).max(MAX_GUEST_NETWORKS).optional(),
   /** NAME=PORT:HOST:PORT or NAME=PORT:unix:PATH; null removes NAME. */
   exposeServices: exposedServiceChanges.default({}),
   /**

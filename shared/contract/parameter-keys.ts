@@ -92,6 +92,12 @@ export const nicKeys: KeyTable<NicKey> = {
     effective: 'next start',
     help: 'MAC address of the NIC.',
   },
+  reach: {
+    value: 'all|public',
+    default: 'all',
+    effective: 'next start',
+    help: 'With mode=user or a NAT network: reach all addresses, or no private ones (public).',
+  },
   name: {
     value: 'NAME',
     default: null,

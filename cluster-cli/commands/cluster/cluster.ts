@@ -30,6 +30,8 @@ export interface ClusterOptions extends SubmitOptions {
   /** Percent; 0 is none. */
   readonly lowSpace?: number;
   readonly remoteHosts?: string;
+  readonly confineGuests?: boolean;
+  readonly guestNetworks?: string;
   /** Seconds; 0 is none. */
   readonly downloadTimeout?: number;
   /** Bytes a second; 0 is none. */
@@ -195,6 +197,10 @@ function composeChanges(
     ...(options.zfsPool !== undefined && { zfsPool: orUnset(options.zfsPool) }),
     ...(options.lowSpace !== undefined && { lowSpacePercent: options.lowSpace }),
     ...(options.remoteHosts !== undefined && { remoteHosts: listOrNone(options.remoteHosts) }),
+    ...(options.confineGuests !== undefined && { confineGuests: options.confineGuests }),
+    ...(options.guestNetworks !== undefined && {
+      guestNetworks: listOrNone(options.guestNetworks),
+    }),
     ...(options.imageCa !== undefined && { imageCa: readCa(options.imageCa, values) }),
     ...composeLaunchDefaults(options, context),
     ...(options.exposeService && { exposeServices: parseServices(options.exposeService, context) }),
@@ -335,6 +341,11 @@ export async function runClusterInfo(
     {
       key: 'Remote API hosts',
       value: ['the internet', ...(cluster.remoteHosts ?? [])].join(', '),
+    },
+    { key: 'Guests reach public addresses only', value: cluster.confineGuests ?? false },
+    {
+      key: 'Private networks for all guests',
+      value: (cluster.guestNetworks ?? []).join(', ') || 'none',
     },
     { key: 'Largest image', value: formatBytes(limits.maxImageBytes) },
     {

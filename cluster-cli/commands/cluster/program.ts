@@ -29,6 +29,7 @@ function clusterOptions(): readonly OptionMaker[] {
     ...storageOptions(),
     ...serviceOptions(),
     ...remoteOptions(),
+    ...reachOptions(),
     ...jobOptions(),
   ];
 }
@@ -146,6 +147,16 @@ function remoteOptions(): readonly OptionMaker[] {
   ];
 }
 
+function reachOptions(): readonly OptionMaker[] {
+  const group = 'Private networks:';
+  return [
+    yesNo('--confine-guests <yes|no>', 'Keep all guests from private networks (default no)', {
+      group,
+    }),
+    option('--guest-networks <networks>', 'Private networks that confined guests reach', { group }),
+  ];
+}
+
 function storeOptions(): readonly OptionMaker[] {
   const group = 'Store:';
   return [
@@ -213,6 +224,7 @@ export function createClusterProgram(context: Context): Command {
       'gnt-cluster modify --expose-service apt=none',
       'gnt-cluster modify --remote-folders /srv/images,/srv/iso',
       'gnt-cluster modify --remote-hosts images.example.lan,10.1.0.0/16',
+      'gnt-cluster modify --confine-guests yes --guest-networks 10.1.0.0/16,10.2.0.53',
       'gnt-cluster modify --image-key release=@/root/minisign.pub',
       'gnt-cluster modify --image-ca @/etc/ssl/private-ca.pem',
       'gnt-cluster modify --package-mirror debian=http://deb.example.org/debian',

@@ -81,6 +81,16 @@ const SETTINGS: Readonly<Record<Exclude<keyof z.input<typeof clusterModify>, 'op
       default: 'none',
       text: 'Non-public hosts and networks that URLs of the remote API may lead to.',
     },
+    confineGuests: {
+      options: ['--confine-guests'],
+      default: 'no',
+      text: 'Every NIC of mode=user and every NAT network reaches public addresses and guest networks only.',
+    },
+    guestNetworks: {
+      options: ['--guest-networks'],
+      default: 'none',
+      text: 'Private networks that NICs with `reach=public` reach.',
+    },
     sharedFileStorageDir: {
       options: ['--shared-file-storage-dir'],
       default: 'none',

@@ -70,6 +70,7 @@ function frameTests(): void {
     used.use(await lab.serve(PORT));
     nat = createNatNetworks({
       ...{ nodeName: 'node1', root, dir, logger: silentLogger, clock: systemClock },
+      readPolicy: () => Promise.resolve(lab.OPEN_REACH),
       users: planMachineUsers(DEFAULT_FIRST_MACHINE_UID),
       listNetworks: () => Promise.resolve([lab.LAN]),
       listCards: () => Promise.resolve([]),

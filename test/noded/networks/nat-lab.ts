@@ -3,7 +3,9 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { ReachPolicy } from '#shared/contract/guest-reach.ts';
 import type { NetworkRecord } from '#shared/contract/network.ts';
+import type { GuestCard } from '../../../noded/networks/nat-guests.ts';
 import type { NatNetworks } from '../../../noded/networks/nat-networks.ts';
 
 export const LAN: NetworkRecord = {
@@ -11,6 +13,8 @@ export const LAN: NetworkRecord = {
   ...{ network: '10.9.0.0/24', gateway: '10.9.0.1', macPrefix: null, reserved: [], tags: [] },
   connections: { node1: { mode: 'nat' } },
 };
+/** Guests reach private networks, unless their NICs may not. */
+export const OPEN_REACH: ReachPolicy = { confinesAll: false, networks: [] };
 export const OUTSIDE = '198.51.100.1';
 export const HOST_OUTSIDE = '198.51.100.2';
 
@@ -138,7 +142,7 @@ export function nicUuidOf(mac: string): string {
 /** A guest with a real network stack: in place of its TAP there is a link of the same name. */
 export async function addGuest(
   nat: NatNetworks,
-  guest: { readonly name: string; readonly mac: string; readonly ip: string },
+  guest: Pick<GuestCard, 'name' | 'mac' | 'ip' | 'reach'>,
 ): Promise<TestGuest> {
   const namespace = guest.name.split('.', 1)[0] ?? '';
   const tap = await nat.openCard(LAN, { uuid: nicUuidOf(guest.mac), ...guest, network: LAN.name });

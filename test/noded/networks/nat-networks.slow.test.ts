@@ -39,6 +39,7 @@ function natTests(): void {
     createNatNetworks({
       ...{ nodeName: 'node1', root, dir, logger: silentLogger, clock: systemClock },
       ...{ lookIntervalMs: 500, listCards: () => Promise.resolve(cards) },
+      readPolicy: () => Promise.resolve(lab.OPEN_REACH),
       users: planMachineUsers(DEFAULT_FIRST_MACHINE_UID),
       listNetworks: () => Promise.resolve(networks),
     });
@@ -252,6 +253,7 @@ ${send}`;
     await nat[Symbol.asyncDispose]();
     const away = createNatNetworks({
       ...{ nodeName: 'node1', root, dir, logger: silentLogger, clock: systemClock },
+      readPolicy: () => Promise.resolve(lab.OPEN_REACH),
       users: planMachineUsers(DEFAULT_FIRST_MACHINE_UID),
       listNetworks: () => Promise.reject(new Error('away')),
       listCards: () => Promise.reject(new Error('away')),

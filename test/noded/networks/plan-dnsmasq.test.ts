@@ -4,7 +4,7 @@ import type { NetworkGuest } from '#shared/contract/network.ts';
 import { formatHosts } from '../../../noded/networks/plan-dnsmasq.ts';
 
 const guest = (name: string, ip: string): NetworkGuest => ({
-  ...{ device: 'gn0', mac: 'aa:00:00:00:00:01', network: 'lan' },
+  ...{ device: 'gn0', mac: 'aa:00:00:00:00:01', network: 'lan', reach: 'all' },
   ...{ name, ip },
 });
 
