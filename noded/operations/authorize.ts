@@ -9,6 +9,7 @@ import {
   type Submitter,
 } from '#shared/contract/submitter.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import { type Excess, findExcess } from './bound-parameters.ts';
 import { noInstance, type InstanceRepository } from '../records/instance-repository.ts';
 
 /**
@@ -32,6 +33,7 @@ export function createAuthorize(instances: Pick<InstanceRepository, 'findByName'
     refuseForeignLinks(opcode, user, scope);
     if (opcode.opcode === 'INSTANCE_CREATE') {
       authorizeCreate(opcode, user, scope);
+      refuseExcess(findExcess(opcode, {}), user);
       return;
     }
     if (!isAboutInstance(opcode)) {
@@ -43,6 +45,7 @@ export function createAuthorize(instances: Pick<InstanceRepository, 'findByName'
     const instance = await instances.findByName(opcode.name);
     // For a bound user, what is not theirs does not exist.
     if (!isWithin(scope, instance)) throw noInstance(opcode.name);
+    refuseExcess(findExcess(opcode, { ...instance.hvparams, ...instance.beparams }), user);
     if (opcode.opcode === 'INSTANCE_SET_PARAMS') {
       const { tags, addTags = [], removeTags = [] } = opcode;
       if (tags !== undefined || addTags.length > 0 || removeTags.length > 0) {
@@ -96,6 +99,12 @@ function refuseForeignLinks(opcode: Opcode, user: string, scope: Scope): void {
   for (const name of [...bridges, ...plugs.map(({ networkName }) => networkName)])
     if (name != null && !fitsLink(scope, name))
       throw notAllowed(user, `a NIC at '${name}' needs the user option link:${name}`);
+}
+
+function refuseExcess(excess: Excess | undefined, user: string): void {
+  if (excess === undefined) return;
+  const { key, value, most } = excess;
+  throw notAllowed(user, `${key}=${value} is more than ${most}`);
 }
 
 type Plug = Partial<Record<'link' | 'networkName', string | null | undefined>>;
