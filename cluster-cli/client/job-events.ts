@@ -3,9 +3,9 @@ import { jobEvent, type JobEvent } from '#shared/contract/job.ts';
 import { AppError, isAppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
 import { readLines } from '#shared/stream/lines.ts';
-import { MIB } from '#shared/units/bytes.ts';
 import { CommandFailure } from '../failures/failure.ts';
 import type { NodeClient } from './node-client.ts';
+import { MAX_LINE_CHARACTERS } from './read-answer.ts';
 
 /**
  * A restart of noded takes seconds; after this long without it, the watcher gives up (the job does
@@ -13,7 +13,6 @@ import type { NodeClient } from './node-client.ts';
  */
 const MAX_OUTAGE_MS = 60_000;
 const RETRY_MS = 500;
-const MAX_LINE_CHARACTERS = 4 * MIB;
 
 export type WatchedEvent =
   | JobEvent

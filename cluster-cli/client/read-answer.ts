@@ -5,8 +5,8 @@ import { LineSplitter } from '#shared/stream/lines.ts';
 import { MIB } from '#shared/units/bytes.ts';
 
 const MAX_ANSWER_BYTES = 64 * MIB;
-/** All that is known of an instance: sixteen documents' names, keys and parameters. */
-const MAX_LINE_CHARACTERS = 4 * MIB;
+/** All that is known of an instance; JSON writes a control character with six. */
+export const MAX_LINE_CHARACTERS = 64 * MIB;
 
 /** @throws AppError NODED_UNREACHABLE when it is broken off */
 export async function readAll(response: IncomingMessage): Promise<Buffer> {

@@ -124,6 +124,7 @@ export function applyOsChanges(
     ...settings,
     trusted: opcode.trusted ?? settings.trusted,
     trust: opcode.trusted === undefined ? settings.trust : trust,
+    ...(opcode.trusted !== undefined && { isDistrusted: !opcode.trusted }),
     hidden: opcode.hidden ?? settings.hidden,
     blacklisted: opcode.blacklisted ?? settings.blacklisted,
     safeInstall: opcode.safeInstall ?? settings.safeInstall,

@@ -16,6 +16,8 @@ export interface OsPolicy {
   readonly trust: OsTrust;
   /** The cluster lets trusted scripts run on its hosts. */
   readonly allowsHostScripts: boolean;
+  /** The administrator said that it is not trusted, rather than nothing. */
+  readonly isDistrusted: boolean;
 }
 
 /** @throws AppError OS_BLACKLISTED: by its own name, or by that of its variant */
@@ -62,5 +64,7 @@ async function loadOsPolicy(
   // One that nobody trusts need not be read.
   const isMarked = layers.some((settings) => settings.trusted);
   const digest = isMarked ? await digestDefinition(definition.path) : null;
-  return { layers, trust: judgeTrust(layers, digest), allowsHostScripts: hostScripts };
+  const isDistrusted = !isMarked && layers.some((settings) => settings.isDistrusted === true);
+  const trust = judgeTrust(layers, digest);
+  return { layers, trust, allowsHostScripts: hostScripts, isDistrusted };
 }

@@ -2,9 +2,10 @@ import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { bootEnvOfRun } from '../instances/boot-environment.ts';
-import { noSecrets, takeSecrets } from '../instances/job-secrets.ts';
+import { type JobSecrets, noSecrets, takeSecrets } from '../instances/job-secrets.ts';
 import type { JobContext, JobHandler } from '../jobs/job-handler.ts';
 import { undecommissioned, undecommissionedReason } from '../lifecycle/script-refusals.ts';
+import { checkGivenSecrets, nameSecrets } from './check-given-secrets.ts';
 import { checkRunLists } from './check-run-lists.ts';
 import { checkHostPathsOfRun } from './host-paths.ts';
 import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
@@ -17,9 +18,12 @@ export function startInstanceHandler(
     locks: (opcode) => [instanceLock(opcode.name)],
     prepare: async (opcode, signal) => {
       const instance = await instances.findByName(opcode.name);
+      await checkGivenSecrets(instance, opcode, dependencies, signal);
       if (runner.isRunning(instance.uuid)) {
+        refuseUnread(instance, opcode, dependencies);
         return async (context) => {
           context.report.log(`instance ${instance.name} is already running`);
+          await supplySecrets(instance, opcode, dependencies, context);
           return { name: instance.name };
         };
       }
@@ -33,9 +37,7 @@ export function startInstanceHandler(
         tellLostSecrets(instance, opcode, context);
         const secrets = takeSecrets(opcode);
         // The names are stored before the guest has the values: whoever loses those can say which.
-        const named = await instances.update(instance.uuid, (current) =>
-          nameSecrets(current, [...secrets.osParameters.keys()]),
-        );
+        const named = await nameInRecord(instance, secrets, instances);
         await runner.start(named, secrets, context);
         return { name: instance.name };
       };
@@ -43,17 +45,41 @@ export function startInstanceHandler(
   };
 }
 
-/**
- * The record knows secrets by their names alone, which later views of this run, and of the next
- * ones, are made with. What has a value there keeps it: a secret takes its place for one run. Pure.
- */
-export function nameSecrets(instance: InstanceRecord, given: readonly string[]): InstanceRecord {
-  const { osParameters, osParametersPrivate, secretNames } = instance;
-  const known = [...secretNames, ...Object.keys({ ...osParameters, ...osParametersPrivate })];
-  const unknown = given.filter((name) => !known.includes(name));
-  return unknown.length === 0
-    ? instance
-    : { ...instance, secretNames: [...secretNames, ...unknown].sort() };
+/** A running guest reads secrets over its channel alone. @throws AppError INSTANCE_STATE */
+function refuseUnread(
+  { name, uuid }: InstanceRecord,
+  { osParametersSecret }: OpcodeOf<'INSTANCE_STARTUP'>,
+  { runner }: Pick<OperationDependencies, 'runner'>,
+): void {
+  const names = Object.keys(osParametersSecret);
+  if (names.length === 0 || runner.running(uuid)?.device != null) return;
+  throw new AppError(
+    'INSTANCE_STATE',
+    `instance '${name}' runs without a channel, by which its guest could read ${names.join(', ')}`,
+    { hint: `gnt-instance modify --communication yes ${name} && gnt-instance reboot ${name}` },
+  );
+}
+
+/** Gives a running guest the secrets that it lost, or new ones. */
+async function supplySecrets(
+  instance: InstanceRecord,
+  opcode: OpcodeOf<'INSTANCE_STARTUP'>,
+  { instances, runner }: Pick<OperationDependencies, 'instances' | 'runner'>,
+  { report }: JobContext,
+): Promise<void> {
+  const secrets = takeSecrets(opcode);
+  const names = [...secrets.osParameters.keys()];
+  if (names.length === 0) return;
+  await runner.republish(await nameInRecord(instance, secrets, instances), secrets);
+  report.log(`its guest can read these secrets now: ${names.join(', ')}`);
+}
+
+function nameInRecord(
+  { uuid }: InstanceRecord,
+  { osParameters }: JobSecrets,
+  instances: OperationDependencies['instances'],
+): Promise<InstanceRecord> {
+  return instances.update(uuid, (current) => nameSecrets(current, [...osParameters.keys()]));
 }
 
 function refuseHalfInstalled(instance: InstanceRecord): void {

@@ -235,6 +235,11 @@ export const osSettings = z.object({
    * trust a name, which counts for nothing.
    */
   trust: z.object({ digest: z.string(), atMs: z.number() }).optional(),
+  /**
+   * An administrator gave `--trusted no`: of a definition with a create script for the node and
+   * one for the appliance, the latter runs alone. Absent in older records.
+   */
+  isDistrusted: z.boolean().optional(),
   hidden: z.boolean(),
   blacklisted: z.boolean(),
   /** `required`: its scripts run in the appliance, all of them. Absent in older records. */

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { MIB } from '../units/bytes.ts';
+import { boundedText, MAX_TABLE_BYTES, sizeOfTexts } from './bounded-texts.ts';
 import { base64, fileName, osParameterName, uuid } from './primitives.ts';
 
 /**
@@ -19,7 +20,6 @@ export const MAX_RUN_LIST_SCRIPT_BYTES = MIB;
 export const MAX_RUN_LISTS_BYTES = 4 * MIB;
 const MAX_SCRIPT_BASE64 = 1_400_000;
 export const MAX_INPUTS = 256;
-const MAX_INPUT_LENGTH = 65_536;
 
 /** RightLink's: 50 minutes, 110 with the tag `medium`, 230 with `long`. */
 export const MAX_DECOMMISSION_TIMEOUT_S = 230 * 60;
@@ -55,10 +55,10 @@ export const inputName = z
   .string()
   .max(128)
   .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'not a name of an input');
-const noNul = z
-  .string()
-  .max(MAX_INPUT_LENGTH)
-  .refine((text) => !text.includes('\0'), 'has a NUL character, which no environment can hold');
+const noNul = boundedText.refine(
+  (text) => !text.includes('\0'),
+  'has a NUL character, which no environment can hold',
+);
 
 /** What an input is given: the text, the value of an OS parameter, or nothing at all. */
 export const inputValue = z.discriminatedUnion('from', [
@@ -71,8 +71,17 @@ export const inputValue = z.discriminatedUnion('from', [
 export type InputValue = z.infer<typeof inputValue>;
 export const inputValues = z
   .record(inputName, inputValue)
-  .refine((inputs) => Object.keys(inputs).length <= MAX_INPUTS, `at most ${MAX_INPUTS} inputs`);
+  .refine((inputs) => Object.keys(inputs).length <= MAX_INPUTS, `at most ${MAX_INPUTS} inputs`)
+  .refine((inputs) => sizeOfTexts(textsOf(inputs)) <= MAX_TABLE_BYTES, {
+    error: `has more than ${MAX_TABLE_BYTES} bytes of names and values`,
+  });
 export type InputValues = z.infer<typeof inputValues>;
+
+function textsOf(inputs: Readonly<Record<string, InputValue>>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(inputs).map(([name, value]) => [name, value.from === 'text' ? value.text : '']),
+  );
+}
 
 /** @throws Error whose message names the form and what is possible, never the value */
 export function parseInputValue(text: string): InputValue {

@@ -20,6 +20,7 @@ import {
 } from './cluster-settings.ts';
 import { guestNetwork, MAX_GUEST_NETWORKS } from './guest-reach.ts';
 import { hookFiles } from './hooks.ts';
+import { boundedTable, boundedText } from './bounded-texts.ts';
 import { imageKeyName, MAX_IMAGE_KEY_LENGTH } from './image-keys.ts';
 import { installTimeout } from './install-timeout.ts';
 import { inputName, MAX_INPUTS, runLists } from './lifecycle.ts';
@@ -70,14 +71,10 @@ import { takeLoginsApart } from './source-login.ts';
  * Private and secret OS parameters, and the personalization password, are in the request only:
  * `redactOpcode` is what is kept of it.
  */
-const MAX_PARAMETER_VALUE_LENGTH = 65_536;
 const MAX_NODES_NAMED = 1000;
-const osParameterValues = z.record(osParameterName, z.string().max(MAX_PARAMETER_VALUE_LENGTH));
+const osParameterValues = boundedTable(osParameterName, boundedText);
 /** `null` deletes the stored value. */
-const osParameterChanges = z.record(
-  osParameterName,
-  z.string().max(MAX_PARAMETER_VALUE_LENGTH).nullable(),
-);
+const osParameterChanges = boundedTable(osParameterName, boundedText.nullable());
 /** 1 MiB of content. */
 const document = base64.max(1_400_000);
 const MAX_TAGS = 1000;
@@ -139,7 +136,7 @@ export const instanceCreate = z.strictObject({
   vendorData: document.optional(),
   networkConfig: document.optional(),
   sshKeys: z.array(z.string().max(16_384)).max(100).default([]),
-  metadata: z.record(z.string().max(255), z.string().max(65_536)).default({}),
+  metadata: boundedTable(z.string().max(255), boundedText).default({}),
   tags: newTags.default([]),
   runLists: runLists.optional(),
   seedDisk: z.boolean().optional(),
@@ -207,7 +204,7 @@ export const instanceModify = z.strictObject({
   vendorData: document.nullable().optional(),
   networkConfig: document.nullable().optional(),
   sshKeys: z.array(z.string().max(16_384)).max(100).optional(),
-  metadata: z.record(z.string().max(255), z.string().max(65_536).nullable()).default({}),
+  metadata: boundedTable(z.string().max(255), boundedText.nullable()).default({}),
   seedDisk: z.boolean().optional(),
   dialects: z.array(dialect).min(1).optional(),
   metadataToken: tokenPolicy.optional(),
@@ -319,14 +316,7 @@ export const instanceRunScript = z.strictObject({
   /** Its name, with or without its number in the list. */
   script: z.string().min(1).max(128),
   /** Variables of this run; never stored. */
-  inputs: z
-    .record(
-      inputName,
-      z
-        .string()
-        .max(MAX_PARAMETER_VALUE_LENGTH)
-        .regex(/^[^\0]*$/, 'has a NUL'),
-    )
+  inputs: boundedTable(inputName, boundedText.regex(/^[^\0]*$/, 'has a NUL'))
     .refine((inputs) => Object.keys(inputs).length <= MAX_INPUTS, 'too many inputs')
     .default({}),
 });

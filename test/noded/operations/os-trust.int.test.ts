@@ -151,6 +151,27 @@ test('a definition that lost its trust is refused, and not half run in the appli
   });
 });
 
+test('half of a definition that nobody judged is not installed, and is when that is said', async (t) => {
+  const node = await createNode(t);
+  await mkdir(join(node.os, 'untrusted'));
+  await node.change('untrusted/create', 'true');
+  await assert.rejects(node.choose('debian+small'), isMistrusted(/but the OS is not trusted/));
+  await node.modify('debian', { trusted: false });
+  const half = { appliance: 'untrusted/create', host: null };
+  assert.deepEqual(await node.choose('debian+small'), half);
+
+  await node.modify('debian', { trusted: true });
+  assert.notEqual((await node.choose('debian+small')).host, null);
+  await node.clusters.update((cluster) => ({ ...cluster, hostScripts: false }));
+  await assert.rejects(node.choose('debian+small'), (error) => {
+    assert.ok(isAppError(error, 'OS_NOT_TRUSTED'));
+    assert.match(error.hint ?? '', /--host-scripts yes.*gnt-os modify --trusted no debian/);
+    return true;
+  });
+  await node.modify('debian', { trusted: false });
+  assert.deepEqual(await node.choose('debian+small'), half);
+});
+
 test('helpers on the host are refused for the same reason', async (t) => {
   const node = await createNode(t);
   await node.modify('debian', { trusted: true });

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { PassThrough, Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { after, before, test } from 'node:test';
+import { MAX_TABLE_BYTES, MAX_VALUE_BYTES } from '#shared/contract/bounded-texts.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
 import { createMask } from '#shared/secret/mask.ts';
 import { createTestChildren } from '../support/test-children.ts';
@@ -66,6 +67,16 @@ test('a parameter whose name has a dot gets to a script, and nothing of the shel
   assert.deepEqual(stdout.toSorted(), [
     ...['BASH_ENV=/nowhere', 'OSP_A.B=with a dot', 'PATH=/usr/bin:/bin'],
   ]);
+});
+
+test('a script can be started with as many parameters as there may be', async () => {
+  const count = MAX_TABLE_BYTES / MAX_VALUE_BYTES;
+  const value = '€'.repeat(Math.floor((MAX_VALUE_BYTES - 32) / 3));
+  const parameters = Array.from({ length: count }, (_, at) => [`OSP_P${at}`, value] as const);
+  const { stdout } = await runScript('wc -c <"/proc/$$/environ"', {
+    environment: { PATH: '/usr/bin:/bin', ...Object.fromEntries(parameters) },
+  });
+  assert.ok(Number(stdout[0]) > MAX_TABLE_BYTES - 32 * count, stdout[0]);
 });
 
 test('a program that env(1) would take for a variable is refused, not its argument run', async () => {
