@@ -1,4 +1,6 @@
 import { inspect } from 'node:util';
+import { plainText } from '../log/plain-text.ts';
+import { cleanLine } from '../stream/lines.ts';
 import { ownValue } from '../json/own-value.ts';
 
 /** Columns at which base64(1) and openssl(1) begin a new line. */
@@ -13,6 +15,7 @@ const SHELL_PLAIN = /[A-Za-z0-9_.,:=@%/+-]/;
  */
 export function* writtenForms(value: string): Generator<string> {
   yield* jsonForms(value);
+  yield* cleanedForms(value);
   yield* inspectForms(value);
   yield* shellForms(value);
   yield* urlForms(value.toWellFormed());
@@ -34,6 +37,12 @@ function unicodeEscape(character: string): string {
   return String.raw`\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }
 
+/** As our logs have it, which is before they are masked where a script has printed it. */
+function* cleanedForms(value: string): Generator<string> {
+  yield cleanLine(value);
+  yield plainText(value);
+}
+
 /** As Node's `util.inspect` shows a value, and its errors of an argument (`Received '…'`). */
 function* inspectForms(value: string): Generator<string> {
   const quoted = inspect(value, { maxStringLength: null, breakLength: Infinity });
@@ -47,6 +56,8 @@ function* shellForms(value: string): Generator<string> {
   yield value.replaceAll("'", String.raw`'\''`);
   yield value.replaceAll(/'+/g, `'"$&"'`).replace(/'$/, '');
   yield ansiQuoted(value);
+  // In the locale C, which scripts on a node have, other bytes than ASCII are quoted too.
+  yield ansiQuoted(value).replaceAll(/[^\0-\x7f]+/gu, octalEscapes);
   yield value.replaceAll(SHELL_SPECIAL, (character) =>
     SHELL_PLAIN.test(character) ? character : `\\${character}`,
   );
@@ -69,6 +80,10 @@ function ansiQuoted(value: string): string {
       return isControl ? `\\${character.charCodeAt(0).toString(8).padStart(3, '0')}` : character;
     })
     .join('');
+}
+
+function octalEscapes(text: string): string {
+  return [...Buffer.from(text)].map((byte) => `\\${byte.toString(8).padStart(3, '0')}`).join('');
 }
 
 function* urlForms(value: string): Generator<string> {

@@ -41,7 +41,7 @@ const ask = (path: string, body?: unknown): Promise<SocketAnswer> =>
   askSocket(lab.paths.nodedSocket, path, body === undefined ? {} : { method: 'POST', body });
 
 /** @returns the error of the job, null when it succeeded */
-async function submit(opcode: OpcodeInput | object): Promise<unknown> {
+async function submit(opcode: unknown): Promise<unknown> {
   const { status, body } = await ask('/v1/jobs', opcode);
   if (status !== 202) return JSON.parse(body);
   const { id } = JSON.parse(body) as { id: number };

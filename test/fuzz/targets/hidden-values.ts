@@ -5,7 +5,9 @@ import { request } from 'node:http';
 import { inspect } from 'node:util';
 import type { Opcode } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import { plainText } from '#shared/log/plain-text.ts';
 import { createMask } from '#shared/secret/mask.ts';
+import { cleanLine } from '#shared/stream/lines.ts';
 import { bothFailures } from '../../../noded/jobs/both-failures.ts';
 import { describeFailure } from '../../../noded/jobs/describe-failure.ts';
 import { inStage } from '../../../noded/jobs/in-stage.ts';
@@ -34,6 +36,8 @@ const PIECES: readonly string[] = [
 /** How the programs of a job write a value; the message of an expected failure may repeat it. */
 const FORMS: readonly ((value: string) => string)[] = [
   (value) => value,
+  (value) => cleanLine(value),
+  (value) => plainText(value),
   (value) => JSON.stringify(value),
   (value) => inspect(value, { maxStringLength: null, breakLength: Infinity }),
   (value) => encodeURIComponent(value),

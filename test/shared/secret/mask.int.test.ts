@@ -3,7 +3,9 @@ import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';
 import { inspect } from 'node:util';
 import { fc } from '../../lab/fast-check.ts';
+import { plainText } from '#shared/log/plain-text.ts';
 import { canBeMasked, createMask } from '#shared/secret/mask.ts';
+import { cleanLine } from '#shared/stream/lines.ts';
 import { threadMs } from '../../lab/thread-time.ts';
 
 test('replaces every occurrence of every value', () => {
@@ -30,6 +32,13 @@ test('masks both parts of a value that has a NUL byte, which C programs end at',
   const mask = createMask(['before-the-end\0behind-it']);
   assert.equal(mask('before-the-end'), '<redacted>');
   assert.equal(mask('behind-it'), '<redacted>');
+});
+
+test('masks a value with control characters as a log shows what a script prints', () => {
+  const value = 'a\x1b[31mk3y\x7f\u202eend';
+  const mask = createMask([value]);
+  assert.equal(mask(cleanLine(`it is ${value}`)), 'it is <redacted>');
+  assert.equal(mask(plainText(`it is ${value}`)), 'it is <redacted>');
 });
 
 test('masks a value as the messages of Node show an argument', () => {
@@ -131,6 +140,16 @@ test('real shells show nothing of a value that they trace', { timeout: 20_000 },
         assert.ok(!masked.includes(word), `${shell}: ${word} in ${masked}`);
     }
   }
+});
+
+test('a shell without a locale shows nothing of a value that has other characters than ASCII', () => {
+  const secret = 'passwörd€ of\tthe guest';
+  const { stdout, stderr } = spawnSync('bash', ['-xc', ': "$1"; printf "%q" "$1"', '-', secret], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    encoding: 'utf8',
+    env: {},
+  });
+  assert.doesNotMatch(createMask([secret])(stderr + stdout), /passw|guest/);
 });
 
 test('a log of 8 MiB is masked within the time that reading it takes, whatever the values are', () => {
