@@ -126,7 +126,7 @@ test('a variant of a trusted OS cannot be untrusted alone, which is said', async
   const node = await createNode(t);
   await node.modify('debian', { trusted: true });
   await node.modify('debian+small', { trusted: false });
-  assert.match(node.told.at(-1) ?? '', /gnt-os modify --trusted no debian revokes that/);
+  assert.match(node.told.at(-1) ?? '', /gnt-os modify --trusted no debian$/);
 });
 
 test('a record that trusts a name and no content counts for nothing, and says so', async (t) => {
@@ -143,7 +143,7 @@ test('a definition that lost its trust is refused, and not half run in the appli
   const chosen = await node.choose('debian+small');
   assert.deepEqual([chosen.appliance, chosen.host === null], ['untrusted/create', false]);
   await node.change('create', 'evil');
-  await assert.rejects(node.choose('debian+small'), isMistrusted(/has changed/));
+  await assert.rejects(node.choose('debian+small'), isMistrusted(/changed/));
   await node.modify('debian', { trusted: false });
   assert.deepEqual(await node.choose('debian+small'), {
     appliance: 'untrusted/create',
@@ -179,7 +179,7 @@ test('helpers on the host are refused for the same reason', async (t) => {
   const { os, policy } = await selectOs('debian+small', node);
   assert.throws(
     () => requireHelper(os.definition, 'export', policy),
-    isMistrusted(/^the export script of OS 'debian' would run on the host, but .* changed/),
+    isMistrusted(/^the export script of OS 'debian' would run on the host, but .*changed/),
   );
 });
 
