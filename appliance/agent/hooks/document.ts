@@ -94,7 +94,7 @@ function parseSteps(steps: unknown, stage: HookStage, file: string): StepFields[
     if (empty.has(step)) return stepFields.parse({}, { jitless: true });
     if (!isMap(step)) throw invalid(file, `${where}: it is no map`);
     for (const [field, reason] of Object.entries(refusedFields))
-      if (!empty.has(ownValue(step, field)))
+      if (Object.hasOwn(step, field) && !empty.has(ownValue(step, field)))
         throw invalid(file, `${where}: "${field}" is not for an installation: ${reason}`);
     const parsed = stepFields.safeParse(dropEmpty(step), { jitless: true });
     if (!parsed.success) throw invalid(file, `${where}: ${describeIssues(parsed.error.issues)}`);
