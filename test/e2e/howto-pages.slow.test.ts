@@ -19,7 +19,8 @@ const PREPARE = [
 ];
 const CLEAN = [
   'for name in $(gnt-instance list --no-headers -o name); do gnt-instance remove -f $name; done',
-  'cd .. && rm -r page',
+  // A page that fails leaves its settings, which the next page must not meet.
+  'cd .. && rm -r page && rm -rf /etc/gnt/hooks',
 ];
 
 let host: OwnHost;
