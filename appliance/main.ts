@@ -30,11 +30,13 @@ const { applianceDir, applianceHooksFile, importedAppliancesDir, nodedSocket } =
 );
 const cacheDir =
   process.env['GNT_CACHE'] ??
-  join(process.env['hooks === NO_HOOKSDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'gnt');
+  join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'gnt');
 const print = (line: string): boolean => process.stdout.write(`${line}\n`);
 
-/** Value of --hooks that takes hooks away, as in the other programs. */
-const NO_HOOKS = 'default';
+/** Value of --hooks that removes the hooks, as in the other programs. */
+const NONE = 'none';
+/** The former spelling. */
+const FORMER_NONE = 'default';
 
 async function buildCommand(flags: BuildFlags, signal: AbortSignal): Promise<void> {
   const tell = (progress: BuildProgress): void => {
@@ -47,6 +49,10 @@ async function buildCommand(flags: BuildFlags, signal: AbortSignal): Promise<voi
         hint: 'run it as root',
       });
     const { hooks } = flags;
+    if (hooks === FORMER_NONE)
+      process.stderr.write(
+        `warning: --hooks ${FORMER_NONE} is deprecated: write --hooks ${NONE}\n`,
+      );
     const manifest = await buildAppliance({
       applianceDir,
       cacheDir,
@@ -61,7 +67,7 @@ async function buildCommand(flags: BuildFlags, signal: AbortSignal): Promise<voi
       hooks: {
         keptIn: applianceHooksFile,
         ...(hooks !== undefined && {
-          given: hooks === NO_HOOKS ? [] : await readOwnHooks(hooks, signal),
+          given: hooks === NONE || hooks === FORMER_NONE ? [] : await readOwnHooks(hooks, signal),
         }),
       },
       force: flags.force === true,

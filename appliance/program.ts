@@ -39,7 +39,7 @@ export function createApplianceProgram(actions: ApplianceActions): Command {
     .option('--mirror <url>', 'Debian mirror (default: the mirror of the host)')
     .option(
       '--hooks <folder>',
-      'add the hook documents (*.yaml) to this and later builds; `default` removes them',
+      'add the hook documents (*.yaml) to this and later builds; `none` removes them',
     )
     .action((flags: BuildFlags) => actions.build(flags));
   program
