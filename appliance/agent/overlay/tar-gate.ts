@@ -15,8 +15,8 @@ type Extension = { -readonly [Key in keyof EntryExtension]: EntryExtension[Key] 
 
 /**
  * Reads an archive as it passes and lets through what may be unpacked, byte for byte: the entries
- * for the root itself, and those that `mayDrop` names, are left out, and the first entry that is refused ends it. Nothing of an
- * entry is let through before it was judged.
+ * for the root itself, and those that `mayDrop` names, are left out. The first refused entry ends
+ * it. No byte of an entry passes before the entry is judged.
  *
  * INVARIANTS: `#held` are bytes of earlier chunks that belong to an entry that is not judged yet;
  * `#missing` bytes of the present step are still to come; a step's bytes are in `#step` until they

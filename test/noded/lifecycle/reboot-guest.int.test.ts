@@ -35,7 +35,14 @@ async function reboot(
     { lifecycles, clock: { now: () => 0, monotonicMs: () => 0 } },
     {
       signal: new AbortController().signal,
-      report: { log: () => undefined, progress: () => undefined },
+      report: {
+        log: () => undefined,
+        progress: () => undefined,
+        stageStarted: () => undefined,
+        stageFinished: () => undefined,
+        waits: () => undefined,
+        output: () => undefined,
+      },
     },
   );
 }
