@@ -65,7 +65,7 @@ function renderTerm(term: string, text: string): readonly string[] {
 }
 
 /** The cells of a row behind its first: in a list they need the heads of their columns. */
-function labelled(heads: readonly string[], cells: readonly string[]): string {
+export function labelled(heads: readonly string[], cells: readonly string[]): string {
   if (heads.length === 1) return cells[0] ?? '';
   return heads
     .flatMap((head, index) => {

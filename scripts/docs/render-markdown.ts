@@ -1,7 +1,10 @@
 import { type Block, type Page, type Term, wrap } from '../../cluster-cli/manual/page.ts';
+import { labelled } from '../../cluster-cli/manual/render-man.ts';
 
 /** The limit of the prose check is 120. */
 const COLUMNS = 110;
+const MAX_ROW = 120;
+const MAX_TERM = 100;
 
 /** A page as GitHub-flavoured Markdown. */
 export function renderMarkdown(page: Pick<Page, 'name' | 'blocks'>): string {
@@ -27,17 +30,29 @@ function renderBlock(block: Block): readonly string[] {
     case 'code':
       return [`\`\`\`${block.info ?? ''}`, ...block.text.split('\n'), '```'];
     case 'table':
-      return [
-        renderRow(block.head),
-        `|${block.head.map(() => ' --- ').join('|')}|`,
-        ...block.rows.map(renderRow),
-      ];
+      return renderTable(block.head, block.rows);
   }
+}
+
+/** A table, or a list where a row would be wider than a line may be. */
+function renderTable(
+  head: readonly string[],
+  rows: readonly (readonly string[])[],
+): readonly string[] {
+  const lines = rows.map(renderRow);
+  if (lines.some((line) => line.length > MAX_ROW))
+    return rows.flatMap(([first = '', ...others]) =>
+      renderItem(`${escapeMarkdown(first)}: ${escapeMarkdown(labelled(head.slice(1), others))}`),
+    );
+  return [renderRow(head), `|${head.map(() => ' --- ').join('|')}|`, ...lines];
 }
 
 function renderTerm({ term, text }: Term): readonly string[] {
   const shown = escapeMarkdown(text);
-  return renderItem(shown === '' ? `\`${term}\`` : `\`${term}\`: ${shown}`);
+  // A code span stays on one line: a list of names needs one for each.
+  const names = term.length > MAX_TERM ? term.split(', ') : [term];
+  const code = names.map((name) => `\`${name}\``).join(', ');
+  return renderItem(shown === '' ? code : `${code}: ${shown}`);
 }
 
 function renderItem(text: string): readonly string[] {

@@ -6,8 +6,15 @@ type Tree = ReadonlyMap<string, CommandNode>;
 
 /** A place that holds no subcommand: `NAME`, `<name>`, `[options]`, `…`, `$name`. */
 const PLACEHOLDER = /^(?:[^a-z]|[a-z]*[<[$"'(=:…{/.@*])/;
-/** Options of V8 and of this project's own tools, which documents name alone. */
-const FOREIGN = new Set(['--optimize-for-size', '--seed', '--target', '--cases', '--guests']);
+/** Options of V8, Anaconda and this project's own tools, which documents name alone. */
+const FOREIGN = new Set([
+  '--optimize-for-size',
+  '--proxy',
+  '--seed',
+  '--target',
+  '--cases',
+  '--guests',
+]);
 /** Ends the words of one command. */
 const END = /^(?:\||\|\||&&|;|&|--|\)|>|>>|<|2>.*|#.*|then|do)$/;
 
