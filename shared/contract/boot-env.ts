@@ -33,10 +33,10 @@ const flag = orEmpty(z.boolean(), false);
 /** One path segment: operators type it, and files are named by it. */
 export const bootEnvName = z
   .string()
-  .regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/, 'not a name of a BootEnv');
+  .regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/, 'not a BootEnv name');
 export const bootTemplateId = z
   .string()
-  .regex(/^[A-Za-z0-9][A-Za-z0-9_. /-]{0,127}$/, 'not an ID of a template');
+  .regex(/^[A-Za-z0-9][A-Za-z0-9_. /-]{0,127}$/, 'not a template ID');
 
 /** The path of a file in an archive or below a repository. */
 const sourcePath = z
@@ -46,7 +46,7 @@ const sourcePath = z
     (path) =>
       !/[\\\p{Cc}?#]/u.test(path) &&
       path.split('/').every((part) => part !== '' && part !== '.' && part !== '..'),
-    "not a path within an archive: without a leading '/', without '.' and '..'",
+    "not a path within an archive: remove the leading '/' and the parts '.' and '..'",
   );
 const sourcePathOrNone = orEmpty(z.union([z.literal(''), sourcePath]), '');
 const isoFile = orEmpty(z.union([z.literal(''), fileName]), '');
@@ -92,7 +92,7 @@ const templateInfo = z
   })
   .refine(
     ({ ID, Contents, Link }) => [ID, Contents, Link].filter((part) => part !== '').length === 1,
-    'a template has one of ID, Contents and Link',
+    'a template needs exactly one of ID, Contents and Link',
   );
 const templates = orEmpty(
   z
@@ -266,15 +266,13 @@ function listLeftOut(document: BootEnvDocument, amd64: string | undefined): read
   const others = Object.keys(OS.SupportedArchitectures).filter((name) => name !== amd64);
   const loader = amd64 === undefined ? '' : ownValue(OS.SupportedArchitectures, amd64)?.Loader;
   return [
-    ...(OS.type === undefined ? [] : ["the field 'type' of OS, which is Meta's"]),
-    ...(others.length > 0 ? [`the architectures ${others.join(', ')}: machines are amd64`] : []),
+    ...(OS.type === undefined ? [] : ["the field 'type' of OS, which belongs in Meta"]),
+    ...(others.length > 0 ? [`the architectures ${others.join(', ')}: instances are amd64`] : []),
     ...Object.keys(Loaders)
       .filter((name) => name !== EFI_LOADER)
-      .map((name) => `the loader '${name}': nothing is loaded by TFTP`),
-    ...(loader ? [`the loader '${loader}' of amd64: nothing is loaded by TFTP`] : []),
-    ...(document.OnlyUnknown
-      ? ['OnlyUnknown: every channel is of an instance, and none is unknown']
-      : []),
+      .map((name) => `the loader '${name}': TFTP is not supported`),
+    ...(loader ? [`the loader '${loader}' of amd64: TFTP is not supported`] : []),
+    ...(document.OnlyUnknown ? ['OnlyUnknown: every channel belongs to a known instance'] : []),
     ...Templates.filter((template) => isOfUnknown(document, template)).map(
       ({ Name }) => `the template '${Name}', which is for unknown machines`,
     ),
@@ -317,7 +315,7 @@ export const bootParam = z.strictObject({
     })
     .refine(
       (schema) => JSON.stringify(schema).length <= MAX_SCHEMA_CHARACTERS,
-      `at most ${MAX_SCHEMA_CHARACTERS} characters of JSON`,
+      `longer than ${MAX_SCHEMA_CHARACTERS} characters of JSON`,
     ),
 });
 export type BootParam = z.infer<typeof bootParam>;
@@ -345,15 +343,15 @@ const packageRepository = z
   })
   .refine(
     ({ installSource, os }) => !installSource || os.length === 1,
-    'an installSource is of one os',
+    'an installSource must have exactly one os',
   )
   .refine(
     ({ installSource, url, bootloc }) => !installSource || !/[$*]/.test(url + bootloc),
-    'an installSource has no wildcards of package managers in url and bootloc',
+    'url and bootloc of an installSource must not contain wildcards of package managers',
   )
   .refine(
     ({ installSource, arch }) => !installSource || arch !== 'any',
-    "an installSource has an arch, and not 'any'",
+    "the arch of an installSource must not be 'any'",
   )
   .transform((repository) => ({
     ...repository,

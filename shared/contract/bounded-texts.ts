@@ -36,6 +36,6 @@ export function boundedTable<Key extends z.ZodType<string, string>, Value extend
   return z.record(key, value as Value).refine(
     // The values of the table are texts, or null.
     (texts) => sizeOfTexts(texts as Texts) <= MAX_TABLE_BYTES,
-    { error: `has more than ${MAX_TABLE_BYTES} bytes of names and values` },
+    { error: `names and values are larger than ${MAX_TABLE_BYTES} bytes in total` },
   );
 }

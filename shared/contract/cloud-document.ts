@@ -49,7 +49,7 @@ export function classifyCloudDocument(document: Buffer): CloudDocument {
   }
   // Without a version too, where it is plain what the first line is: inside of ours it needs none.
   if (!head.includes('mime-version:') && !head.startsWith('content-type:'))
-    return { kind: 'foreign', why: 'it begins with nothing that cloud-init knows' };
+    return { kind: 'foreign', why: 'cloud-init does not recognize the first line' };
   if (!isUtf8(plain)) return { kind: 'foreign', why: 'it is a MIME message that is not in UTF-8' };
   return { kind: 'mime', text: plain.toString('utf8') };
 }
@@ -60,6 +60,6 @@ function unpack(document: Buffer): Buffer | string {
     return gunzipSync(document, { maxOutputLength: MAX_UNPACKED_BYTES });
   } catch (error) {
     const isTooLarge = systemCodeOf(error) === 'ERR_BUFFER_TOO_LARGE';
-    return isTooLarge ? 'it is compressed and has more than 4 MiB' : 'its gzip is damaged';
+    return isTooLarge ? 'it is larger than 4 MiB after decompression' : 'its gzip data is damaged';
   }
 }

@@ -49,15 +49,15 @@ export const MAX_OUTPUT_TEXT_LENGTH = 8192;
 export const attachmentName = z
   .string()
   .max(255)
-  .regex(/^[A-Za-z0-9_+][A-Za-z0-9_.+ -]*$/, 'not a name of an attachment');
+  .regex(/^[A-Za-z0-9_+][A-Za-z0-9_.+ -]*$/, 'not an attachment name');
 /** A variable's name as every shell takes it. */
 export const inputName = z
   .string()
   .max(128)
-  .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'not a name of an input');
+  .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'not an input name');
 const noNul = boundedText.refine(
   (text) => !text.includes('\0'),
-  'has a NUL character, which no environment can hold',
+  'contains a NUL character, which an environment variable cannot hold',
 );
 
 /** What an input is given: the text, the value of an OS parameter, or nothing at all. */
@@ -71,9 +71,9 @@ export const inputValue = z.discriminatedUnion('from', [
 export type InputValue = z.infer<typeof inputValue>;
 export const inputValues = z
   .record(inputName, inputValue)
-  .refine((inputs) => Object.keys(inputs).length <= MAX_INPUTS, `at most ${MAX_INPUTS} inputs`)
+  .refine((inputs) => Object.keys(inputs).length <= MAX_INPUTS, `more than ${MAX_INPUTS} inputs`)
   .refine((inputs) => sizeOfTexts(textsOf(inputs)) <= MAX_TABLE_BYTES, {
-    error: `has more than ${MAX_TABLE_BYTES} bytes of names and values`,
+    error: `names and values are larger than ${MAX_TABLE_BYTES} bytes in total`,
   });
 export type InputValues = z.infer<typeof inputValues>;
 
@@ -91,8 +91,8 @@ export function parseInputValue(text: string): InputValue {
   if (form === 'text' && rest !== undefined) return { from: 'text', text: rest };
   if (form === 'cred' && rest !== undefined && osParameterName.safeParse(rest).success)
     return { from: 'cred', name: rest };
-  const what = form === undefined ? 'a value without a form' : `'${form}:'`;
-  throw new Error(`${what} is not possible here: text:VALUE, cred:NAME, blank or ignore`);
+  const what = form === undefined ? 'a value without a prefix' : `'${form}:'`;
+  throw new Error(`${what} is not allowed: use text:VALUE, cred:NAME, blank or ignore`);
 }
 
 /** An input that a script declares in its header. */
@@ -109,8 +109,8 @@ export const runListScript = z.strictObject({
   name: fileName.max(100),
   content: base64
     .max(MAX_SCRIPT_BASE64)
-    .refine(hasInterpreter, 'has no #! in its first line')
-    .refine(hasUnixLines, 'has lines that end with CR LF: remove the CRs (sed -i "s/\\r$//" FILE)'),
+    .refine(hasInterpreter, 'the first line does not begin with #!')
+    .refine(hasUnixLines, 'lines end with CR LF: remove the CRs (sed -i "s/\\r$//" FILE)'),
   /** Null: it declares none, and gets all that there are. */
   inputs: z.array(declaredInput).max(MAX_INPUTS).nullable().default(null),
 });
@@ -137,16 +137,19 @@ export const runLists = z
       context.addIssue({ code: 'custom', message: `more than ${MAX_RUN_LIST_SCRIPTS} scripts` });
     const bytes = [...scripts, ...lists.attachments].map(({ content }) => decodedBytes(content));
     if (bytes.some((size) => size > MAX_RUN_LIST_SCRIPT_BYTES))
-      context.addIssue({ code: 'custom', message: 'a file of more than 1 MiB' });
+      context.addIssue({ code: 'custom', message: 'a file is larger than 1 MiB' });
     if (bytes.reduce((sum, size) => sum + size, 0) > MAX_RUN_LISTS_BYTES)
-      context.addIssue({ code: 'custom', message: 'more than 4 MiB of scripts and attachments' });
+      context.addIssue({
+        code: 'custom',
+        message: 'scripts and attachments are larger than 4 MiB in total',
+      });
     for (const [list, names] of [
       ...RUN_LISTS.map((list) => [list, lists[list].map(({ name }) => name)] as const),
       ['attachments', lists.attachments.map(({ name }) => name)] as const,
     ]) {
       const twice = names.find((name, index) => names.indexOf(name) !== index);
       if (twice !== undefined)
-        context.addIssue({ code: 'custom', path: [list], message: `'${twice}' is there twice` });
+        context.addIssue({ code: 'custom', path: [list], message: `'${twice}' occurs twice` });
     }
   });
 export type RunLists = z.infer<typeof runLists>;
@@ -193,7 +196,7 @@ export const lifecycleEntry = z.union([
   z
     .string()
     .max(140)
-    .regex(/^(boot|decommission)\/[A-Za-z0-9_+.-]+$/, 'not an entry'),
+    .regex(/^(boot|decommission)\/[A-Za-z0-9_+.-]+$/, 'not a run list entry'),
 ]);
 
 /** `number` is 1 for a boot's first event, and larger for each that follows. */

@@ -91,7 +91,7 @@ function ofInstallations<Type extends z.ZodType<object>>(parameters: Type): Type
         context.addIssue({
           code: 'custom',
           path: [key],
-          message: 'has no effect on an installation: it belongs to the hypervisor parameters (-H)',
+          message: 'has no effect on an installation: give it as a hypervisor parameter (-H)',
         });
   });
 }

@@ -316,8 +316,8 @@ export const instanceRunScript = z.strictObject({
   /** Its name, with or without its number in the list. */
   script: z.string().min(1).max(128),
   /** Variables of this run; never stored. */
-  inputs: boundedTable(inputName, boundedText.regex(/^[^\0]*$/, 'has a NUL'))
-    .refine((inputs) => Object.keys(inputs).length <= MAX_INPUTS, 'too many inputs')
+  inputs: boundedTable(inputName, boundedText.regex(/^[^\0]*$/, 'contains a NUL character'))
+    .refine((inputs) => Object.keys(inputs).length <= MAX_INPUTS, `more than ${MAX_INPUTS} inputs`)
     .default({}),
 });
 export const instanceGrowDisk = z.strictObject({
@@ -523,7 +523,7 @@ export const nodeModify = z
   })
   .refine(
     ({ drained, offline }) => !(drained === true && offline === true),
-    'a node is drained or offline, not both',
+    'a node can be drained or offline, but not both',
   )
   .refine(
     ({ drained, offline }) => drained !== undefined || offline !== undefined,

@@ -11,7 +11,7 @@ export const osNameWithVariant = z
     abort: true,
   })
   .refine((text) => text !== '' && !text.startsWith('+'), {
-    error: 'not the name of an OS: use the name of its folder, with +VARIANT where it has variants',
+    error: 'not an OS name: use the name of the folder, plus +VARIANT if it has variants',
   });
 
 /** Splits `debootstrap+bookworm` at its first plus; what the parts may be is for others to say. */

@@ -58,7 +58,7 @@ export const nicKeys: KeyTable<NicKey> = {
   gateway: {
     value: 'ADDRESS',
     default: null,
-    effective: 'next start',
+    effective: 'Default gateway; needs ip=ADDRESS/PREFIX. One IPv4 and one IPv6 address at most.',
     help: 'Default gateway; needs ip=ADDRESS/PREFIX. At most one IPv4 and one IPv6 address.',
   },
   dns: {
@@ -168,7 +168,7 @@ export const hypervisorKeys: KeyTable<keyof HvParameters> = {
     value: 'PATH',
     default: null,
     effective: 'next start',
-    help: 'CD-ROM image: an absolute path on the node. For installations also a URL.',
+    help: 'Boot devices in order, separated by a colon (cdrom:disk).',
   },
   kernel_path: {
     value: 'PATH',
@@ -192,7 +192,7 @@ export const hypervisorKeys: KeyTable<keyof HvParameters> = {
     value: 'vendor-data|user-data|no',
     default: 'vendor-data',
     effective: 'next start',
-    help: 'How cloud-init is asked to report its boot. EC2 datasources need user-data.',
+    help: 'How cloud-init reports its boot. EC2 datasources need user-data.',
   },
   decommission_timeout: {
     value: 'NUMBER',
@@ -218,14 +218,14 @@ export const hypervisorKeys: KeyTable<keyof HvParameters> = {
     default: '200',
     unit: 'requests per second',
     effective: 'at once',
-    help: 'Requests that the metadata service answers. It refuses more with 429.',
+    help: 'Limit of requests to the metadata service. It refuses more with status 429.',
   },
   metadata_request_burst: {
     value: '1..1000000',
     default: '400',
     unit: 'requests',
     effective: 'at once',
-    help: 'Requests above the rate that may come together.',
+    help: 'Requests above the rate that are accepted at once.',
   },
   metadata_connections: {
     value: '1..10000',
@@ -238,7 +238,7 @@ export const hypervisorKeys: KeyTable<keyof HvParameters> = {
     default: '400',
     unit: 'connections per second',
     effective: 'next start',
-    help: 'New connections to the metadata service. The packet filter drops more.',
+    help: 'Limit of new connections to the metadata service. The packet filter drops more.',
   },
 };
 

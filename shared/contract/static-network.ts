@@ -6,7 +6,7 @@ const prefixed = z.union([z.cidrv4(), z.cidrv6()], { error: 'expected ADDRESS/PR
 const searchDomain = z
   .string()
   .max(253)
-  .regex(/^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$/, 'expected a domain');
+  .regex(/^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$/, 'expected a domain name');
 
 /**
  * Lines and list items of an operator's network configuration that the channel is added to: reading
@@ -60,16 +60,16 @@ function faultsOf(network: NicNetwork): readonly string[] {
   return [
     ...addresses
       .filter((address) => isUnusable(addressOf(address)))
-      .map((address) => `${address} cannot be the address of a card`),
+      .map((address) => `${address} cannot be the address of a NIC`),
     ...via
       .filter((gateway) => !reachable.check(gateway, familyOf(gateway)))
-      .map((gateway) => `gateway ${gateway} is in none of ${addresses.join(', ')}`),
+      .map((gateway) => `gateway ${gateway} is not in ${addresses.join(', ')}`),
     ...routes
       .filter(({ to, via }) => familyOf(to) !== familyOf(via))
-      .map(({ to, via }) => `route ${to} cannot go by ${via}`),
+      .map(({ to, via }) => `route ${to} and its gateway ${via} are of different address families`),
     ...(['ipv4', 'ipv6'] as const)
       .filter((family) => gateways.filter((one) => familyOf(one) === family).length > 1)
-      .map((family) => `there are two default gateways for ${family}`),
+      .map((family) => `more than one default gateway for ${family}`),
   ];
 }
 

@@ -39,7 +39,7 @@ export function findUnusable(input: unknown): UnusablePart | undefined {
 function problemOf(value: unknown): string | undefined {
   if (typeof value !== 'string') return undefined;
   if (value.includes('\0')) return 'contains a NUL character';
-  return value.isWellFormed() ? undefined : 'contains half of a surrogate pair, which is no text';
+  return value.isWellFormed() ? undefined : 'contains half of a surrogate pair';
 }
 
 function problemOfKey(key: string): string | undefined {

@@ -219,7 +219,10 @@ async function feed(source: Readable, target: Writable): Promise<void> {
 }
 
 function heldOpen(): AppError {
-  return new AppError('SCRIPT_FAILED', 'a program that it left running holds its output open');
+  return new AppError(
+    'SCRIPT_FAILED',
+    'a program that the script left running holds its output open',
+  );
 }
 
 /** Ends the process group that a detached child leads, or asks it to end. */

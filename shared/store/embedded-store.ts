@@ -30,7 +30,7 @@ export function readEmbeddedStore(path: string): EmbeddedStore {
     return readRecords(database);
   } catch (error) {
     throw new AppError('FILE_UNREADABLE', `${path} is not a readable store: ${messageOf(error)}`, {
-      hint: `restore it from a backup, or move it away if it has no instances: mv ${path} ${path}.bad`,
+      hint: `Restore it from a backup, or move it away if it has no instances: mv ${path} ${path}.bad`,
       cause: error,
     });
   }

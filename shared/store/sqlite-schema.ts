@@ -78,6 +78,6 @@ function syncSync(path: string): void {
 
 function pragma(database: DatabaseSync, name: string): number {
   const value = database.prepare(`PRAGMA ${name}`).get()?.[name];
-  if (typeof value !== 'number') throw new Error(`PRAGMA ${name} gave no number`);
+  if (typeof value !== 'number') throw new Error(`PRAGMA ${name} returned no number`);
   return value;
 }

@@ -18,9 +18,9 @@ export function claimRoot(paths: RootPaths): () => void {
   const fd = openSync(path, 'a', 0o600);
   if (!tryLockFile(fd)) {
     closeSync(fd);
-    throw new AppError('CONFLICT', `another gnt-noded runs on ${paths.root}`, {
+    throw new AppError('CONFLICT', `another gnt-noded is running on ${paths.root}`, {
       details: { root: paths.root },
-      hint: 'stop it first, or set GNT_ROOT to another root',
+      hint: 'Stop it first, or set GNT_ROOT to another root.',
     });
   }
   return () => closeSync(fd);

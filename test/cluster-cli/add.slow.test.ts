@@ -103,7 +103,7 @@ test('a static address arrives with all that belongs to it, and a wrong one is r
     'web1',
   ]);
   assert.equal(wrong.status, 2);
-  assert.match(wrong.stderr, /--net 0: gateway 10\.1\.0\.1 is in none of 10\.0\.0\.5\/24/);
+  assert.match(wrong.stderr, /--net 0: gateway 10\.1\.0\.1 is not in 10\.0\.0\.5\/24/);
 });
 
 test('two files of user data arrive as one multi-part document', async () => {

@@ -208,17 +208,20 @@ test('wrong order, foreign entries, other runs and absurd values are refused by 
   const since = await now();
   const [booting, started] = BOOTED;
   for (const [events, refusal] of [
-    [[booting, { type: 'operational' }], '409 1.type: the boot list has not been run'],
+    [[booting, { type: 'operational' }], '409 1.type: the boot list has not finished'],
     [[booting, { type: 'started', entry: 'boot/02-own' }], '409 1.entry: boot/01-all comes next'],
     [
       [booting, { type: 'started', entry: 'boot/03-none' }],
-      '409 1.entry: no script of this instance',
+      '409 1.entry: this instance has no such script',
     ],
-    [[booting, { type: 'started', entry: COMMAND }], '409 1.entry: no script of this instance'],
+    [
+      [booting, { type: 'started', entry: COMMAND }],
+      '409 1.entry: this instance has no such script',
+    ],
     [[booting, { ...started, run: COMMAND }], '409 1.run: another run'],
     [[booting, { ...started, boot: COMMAND }], '409 1.boot: a batch is of one boot'],
     [[booting, { ...booting, boot: COMMAND, number: 1 }], '409 1.boot: a batch is of one boot'],
-    [[{ ...started, number: 1 }], '409 0.number: the first event of a boot is booting'],
+    [[{ ...started, number: 1 }], '409 0.number: the first event of a boot must be booting'],
     [[booting, { ...started, status: 0 }], '400 1: Unrecognized key: "status"'],
     [[{ type: 'finished', entry: 'boot/01-all', status: 256 }], /^400 0\.status: /],
     [[{ type: 'finished', entry: '../etc', status: 0 }], /^400 0\.entry: /],

@@ -149,8 +149,8 @@ test('one changed byte, a missing file, a missing manifest and a wrong one are t
   for (const [changes, message] of [
     [{ memoryMiB: 'much' }, /not a manifest: memoryMiB: /],
     [{ kernel: {} }, /not a manifest: kernel\.name: /],
-    [{ kernelVersion: '6.1\u001b[2J' }, /: kernelVersion: has control characters$/],
-    [{ kernelArguments: 'quiet\nmore' }, /: kernelArguments: has control characters$/],
+    [{ kernelVersion: '6.1\u001b[2J' }, /: kernelVersion: contains control characters$/],
+    [{ kernelArguments: 'quiet\nmore' }, /: kernelArguments: contains control characters$/],
     [{ '\u001b[2J': 1 }, /not a manifest: it has a field that is not known$/],
   ] as const) {
     writeFileSync(join(path, MANIFEST_NAME), JSON.stringify({ ...manifest, ...changes }));

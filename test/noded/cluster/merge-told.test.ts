@@ -48,7 +48,7 @@ test('what nodes tell of their own comes in the order of all names', async () =>
 });
 
 test('what a node says nothing of, or no more since it broke off, stands in its place', async () => {
-  const failure = new Error('the connection is lost');
+  const failure = new Error('the connection was lost');
   const told = { x: tell([of('x', 'c')]), y: tell([of('y', 'b')], failure) };
   const heard: unknown[] = [];
   const left: Scene['left'] = (item, reason) => {

@@ -12,10 +12,10 @@ const HUGE = gzipSync(Buffer.alloc(5 * 1024 * 1024, `#!/bin/sh\n`));
 
 test('vendor data that cloud-init would not carry out is refused by name', () => {
   for (const [document, why] of [
-    ['packages: [vim]\n', /begins with nothing that cloud-init knows/],
+    ['packages: [vim]\n', /cloud-init does not recognize the first line/],
     [LATIN1, /not in UTF-8/],
-    [Buffer.from([0x1f, 0x8b, 8, 0, 255]), /gzip is damaged/],
-    [HUGE, /more than 4 MiB/],
+    [Buffer.from([0x1f, 0x8b, 8, 0, 255]), /gzip data is damaged/],
+    [HUGE, /larger than 4 MiB/],
   ] as const) {
     assert.throws(
       () => instanceRecord({ vendorData: encode(document) }),
@@ -68,7 +68,8 @@ test('a tag for the agent that says nothing is refused by name', () => {
   const wrong = 'rs_agent:mime_include_url=none';
   assert.throws(() => instanceRecord({ tags: [wrong] }), {
     code: 'VALIDATION',
-    message: /^the tag rs_agent:mime_include_url=none does not say an http or https URL$/,
+    message:
+      /^the tag rs_agent:mime_include_url=none has an invalid value: expected an http or https URL$/,
   });
   const stored = { ...instanceRecord({}), tags: [wrong] };
   assert.throws(() => refuseLostDocuments(stored, { addTags: [wrong] }), { code: 'VALIDATION' });

@@ -43,7 +43,7 @@ async function createNode(
     commit: async (writes) => {
       if (!room.isFull) return plain.commit(writes);
       room.onRefused();
-      throw new AppError('DISK_FULL', 'there is no room for the store to grow');
+      throw new AppError('DISK_FULL', 'no space left for the store to grow');
     },
   };
   const clock = new ManualClock();

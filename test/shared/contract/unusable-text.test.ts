@@ -15,7 +15,7 @@ test('finds a NUL character, half of a surrogate pair and __proto__ wherever the
     [
       'contains a NUL character',
       'a name contains a NUL character',
-      'contains half of a surrogate pair, which is no text',
+      'contains half of a surrogate pair',
       "a name must not be '__proto__'",
       'contains a NUL character',
     ],

@@ -88,7 +88,7 @@ test('stages of other times and keys for the guest are left out, and told', () =
 test('what is wrong is told by place, and no value of the document is repeated', () => {
   refused('- SECRET', /^hooks instance\/test\.yaml: it is no map with "stages"$/);
   refused('SECRET: [', /line 1: not valid YAML \(\w+\)$/);
-  refused('a: 1\nb: *SECRET', /line 2: an alias of nothing/);
+  refused('a: 1\nb: *SECRET', /line 2: an alias without an anchor/);
   refused('stages: SECRET', /"stages" is no map/);
   refused('stages: {after-install: SECRET}', /stage after-install is no list of steps/);
   refused('stages: {after-install: [SECRET]}', /stage after-install, step 1: it is no map/);
@@ -224,9 +224,12 @@ test('a key that would change what an object is, and an alias in what it stands 
 });
 
 test('a document that nests without end, or whose maps are keys of maps, is refused in no time', () => {
-  refused(`stages:\n  after-install:\n    ${'- '.repeat(40_000)}SECRET`, /deep in each other/);
+  refused(
+    `stages:\n  after-install:\n    ${'- '.repeat(40_000)}SECRET`,
+    /nested more than \d+ deep/,
+  );
   // The library takes a minute for this.
-  refused(`stages:\n${'? '.repeat(40)}SECRET`, /line 2: a key is no word/);
+  refused(`stages:\n${'? '.repeat(40)}SECRET`, /line 2: a key is not a scalar/);
 });
 
 test('what an installer cannot do is refused by name and reason, in stages of an installation only', () => {

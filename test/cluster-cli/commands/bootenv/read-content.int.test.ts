@@ -111,7 +111,7 @@ test('what is wrong is told by its file and line', async (t) => {
   const cases: readonly (readonly [string, string, RegExp])[] = [
     ['field.yaml', `${BOOT_ENV}Colour: blue\n`, /field\.yaml:4: Colour: an unknown field/],
     ['arch.yaml', `${BOOT_ENV}  Kernel: vmlinuz\n`, /arch\.yaml:4: OS\.Kernel: an unknown field/],
-    ['name.yaml', 'OS:\n  Name: x\nName: ../up\n', /name\.yaml:3: Name: not a name of a BootEnv/],
+    ['name.yaml', 'OS:\n  Name: x\nName: ../up\n', /name\.yaml:3: Name: not a BootEnv name/],
     ['kernel.yaml', `${BOOT_ENV}Kernel: /vmlinuz\n`, /kernel\.yaml:4: Kernel: not a path within/],
     ['syntax.yaml', 'Name: [\n', /syntax\.yaml:\d+: not valid YAML/],
     ['twice.yaml', 'Name: a\nName: b\n', /twice\.yaml:2: not valid YAML \(DUPLICATE_KEY\)/],
