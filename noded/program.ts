@@ -45,7 +45,7 @@ export function createNodedProgram(version: string): Command {
     .helpOption('-h, --help', 'show this help')
     .addHelpText(
       'after',
-      '\nGNT_ROOT (default /) is the prefix of every path. Only root may have write access\nto it and to its parent folders. The log goes to stderr as JSON lines. SIGTERM\nstops the daemon; instances continue to run.',
+      '\nGNT_ROOT (default /) is the prefix of every path. Only root may have write\naccess to it and to its parent folders. The log goes to stderr as JSON lines.\nSIGTERM stops the daemon; instances continue to run.',
     );
   addRapiOptions(program);
   return program;

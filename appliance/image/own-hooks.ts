@@ -21,7 +21,7 @@ export async function readOwnHooks(folder: string, signal?: AbortSignal): Promis
   const hooks = await readHookFolder(folder, { followLinks: true, mayBeMissing: false });
   if (hooks.length === 0)
     throw new AppError('VALIDATION', `${folder} holds no hook documents`, {
-      hint: 'their names end in .yaml or .yml; --hooks default takes hooks away',
+      hint: 'name hook documents *.yaml or *.yml; gnt-appliance build --hooks none removes hooks',
     });
   for (const hook of hooks) requireName(folder, hook);
   const bytes = hooks.reduce((sum, { content }) => sum + Buffer.byteLength(content, 'base64'), 0);

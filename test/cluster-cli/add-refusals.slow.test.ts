@@ -61,7 +61,7 @@ const refusals: readonly (readonly [string, readonly string[], RegExp])[] = [
   [
     'another hypervisor',
     ['-H', 'xen-pvm:kernel_path=/k', 'web1'],
-    /^error\[VALIDATION\]: option -H: hypervisor 'xen-pvm' is not known$/m,
+    /^error\[VALIDATION\]: option -H: unknown hypervisor 'xen-pvm'$/m,
   ],
   [
     'an unknown hypervisor parameter',
@@ -101,7 +101,7 @@ const refusals: readonly (readonly [string, readonly string[], RegExp])[] = [
   [
     'a private SSH key',
     ['--ssh-key', '@KEY@', 'web1'],
-    /^error\[VALIDATION\]: option --ssh-key: .* holds a private key$/m,
+    /^error\[VALIDATION\]: option --ssh-key: .* is a private key$/m,
   ],
   [
     'stdin for two values',
@@ -116,12 +116,12 @@ const refusals: readonly (readonly [string, readonly string[], RegExp])[] = [
   [
     '--degraded-fails without --wait-ready',
     ['--degraded-fails', 'web1'],
-    /^error\[USAGE\]: --degraded-fails waits for nothing by itself$/m,
+    /^error\[USAGE\]: --degraded-fails requires --wait-ready$/m,
   ],
   [
     '--wait-ready with --no-start',
     ['--wait-ready=5', '--no-start', 'web1'],
-    /^error\[USAGE\]: --wait-ready and --no-start contradict each other$/m,
+    /^error\[USAGE\]: --wait-ready and --no-start exclude each other$/m,
   ],
   ['no name', [], /^error\[USAGE\]: missing required argument 'name'$/m],
   ['two names', ['web1', 'web2'], /^error\[USAGE\]: add takes one name at a time$/m],

@@ -140,7 +140,7 @@ test('a secret in the command line works with a warning, and is wiped from the p
   };
   const result = await add(['--os-image', '/i', '--os-parameters-secret', `pw=${SECRET}`, 'web1']);
   assert.equal(result.status, 0);
-  assert.match(result.stderr, /^warning: the secret pw was given on the command line/m);
+  assert.match(result.stderr, /^warning: other users can see the secret pw on the command line/m);
   assert.equal(seen.includes('gnt-instance add'), true);
   assert.equal(seen.includes(SECRET), false);
 });
@@ -185,17 +185,20 @@ test('--wait-ready before the name waits until the guest is ready', async () => 
   const result = await add(['--os-image', '/i', '--wait-ready', 'web1']);
   assert.equal(result.status, 0);
   assert.equal(submitted().name, 'web1');
-  assert.match(result.stderr, /web1 is up, 30\.0 s after its start/);
+  assert.match(result.stderr, /web1 is ready, 30\.0 s after its start/);
 });
 
 test('--wait-ready says at once that a guest cannot say that it is up', async () => {
   const running = { ...(sampleInstance().running ?? assert.fail()), readyAtMs: null };
   const ec2 = { datasource: 'Ec2', reason: 'DMI UUID and serial begin with ec2' };
   const cases: readonly (readonly [Parameters<typeof sampleInstance>[0], RegExp])[] = [
-    [{ cloudInit: ec2 }, /EC2 reads no vendor-data/],
+    [{ cloudInit: ec2 }, /EC2 datasource reads no vendor data/],
     [{ communication: false }, /channel is off/],
-    [{ dialects: ['nocloud'] }, /dialect ganeti is not served/],
-    [{ metadataToken: 'required', seedDisk: false }, /NoCloud sends no session token/],
+    [{ dialects: ['nocloud'] }, /dialect ganeti, .* is not served/],
+    [
+      { metadataToken: 'required', seedDisk: false },
+      /session tokens are required, and cloud-init with NoCloud sends none/,
+    ],
   ];
   for (const [fields, reason] of cases) {
     lab.daemon.instances.length = 0;
@@ -203,7 +206,10 @@ test('--wait-ready says at once that a guest cannot say that it is up', async ()
     const startedAtMs = performance.now();
     const result = await add(['--os-image', '/i', '--wait-ready=600', 'web1']);
     assert.equal(result.status, 1);
-    assert.match(result.stderr, /^error\[GUEST_NOT_READY\]: web1 runs, but will not say/m);
+    assert.match(
+      result.stderr,
+      /^error\[GUEST_NOT_READY\]: web1 runs, but cannot report that it is ready/m,
+    );
     assert.match(result.stderr, reason);
     assert.ok(performance.now() - startedAtMs < 60_000);
   }

@@ -67,7 +67,7 @@ test('a token makes one root a node, of two that use it at once, and never anoth
     await readFile(one.paths.storeChoiceFile, 'utf8'),
   );
   assert.ok(!has(left));
-  const told = both.map(({ stderr }) => stderr.includes('on the command line can be read'));
+  const told = both.map(({ stderr }) => stderr.includes('can see a token on the command line'));
   assert.deepEqual(told, [false, true]);
   assertRefused(await tryJoin(left, token), 2, 'TOKEN_USED', /already used/);
   const again = await issue();

@@ -194,7 +194,7 @@ test('a machine that nobody could log in to is refused, before anything is made'
   const refused = await launch('debian/12', 'web1');
   assert.equal(refused.status, 2, refused.stderr);
   assert.match(refused.stderr, /warning: .*odd\.pub is left out/);
-  assert.match(refused.stderr, /error\[VALIDATION\]: nobody could log in/);
+  assert.match(refused.stderr, /error\[VALIDATION\]: no login is possible/);
   assert.match(refused.stderr, /hint: .*ssh-keygen/);
   assert.doesNotMatch(refused.stderr, /secret/);
   assert.deepEqual(daemon.submitted, []);
@@ -223,7 +223,10 @@ test('the name and the image the other way round are told apart before any is lo
     const { status, stderr } = await launch(...words);
     assert.deepEqual([status, daemon.submitted], [2, []], stderr);
     assert.match(stderr, told);
-    assert.match(stderr, /^hint: the image comes first: gnt-instance launch debian\/12 web1$/m);
+    assert.match(
+      stderr,
+      /^hint: the image is the first argument: gnt-instance launch debian\/12 web1$/m,
+    );
   }
 });
 

@@ -145,7 +145,7 @@ test('the daemon refuses with status 2 what cannot be, and nothing is left of it
     ],
     [
       ['add', '--no-nics', '--net', '0:mode=user', '--os-image', image, '-s', '8M', 'x1'],
-      /^error\[USAGE\]: --net and --no-nics contradict each other$/m,
+      /^error\[USAGE\]: --net and --no-nics exclude each other$/m,
     ],
     [['startup', 'x1'], /^error\[INSTANCE_NOT_FOUND\]: .*'x1'/m],
     [['console', 'x1'], /^error\[INSTANCE_NOT_FOUND\]: .*'x1'/m],

@@ -139,7 +139,7 @@ test('what launch takes by default is set for all, shown, and taken back', async
 test('what has no such name is refused with the nearest, before anything is made', async () => {
   for (const [image, hint] of [
     ['debain/12', /did you mean debian\/12\?/],
-    ['disk.img', /a file of here is \.\/NAME or a whole path/],
+    ['disk.img', /write \.\/NAME for a local file/],
   ] as const) {
     const { status, stderr } = await lab.run('gnt-instance', [
       ...['add', '--os-image', image, '-s', '64M', 'no.example.com'],
