@@ -55,15 +55,17 @@ function faultsOf(network: NicNetwork): readonly string[] {
     const isAlone = [gateways, nameservers, search, routes].every((list) => list.length === 0);
     return isAlone ? [] : ['gateway, dns, search and routes need ip=ADDRESS/PREFIX'];
   }
-  const reachable = addressList(addresses);
   const via = [...gateways, ...routes.map((route) => route.via)];
   return [
     ...addresses
       .filter((address) => isUnusable(addressOf(address)))
       .map((address) => `${address} cannot be the address of a NIC`),
     ...via
-      .filter((gateway) => !reachable.check(gateway, familyOf(gateway)))
-      .map((gateway) => `gateway ${gateway} is not in ${addresses.join(', ')}`),
+      .filter((gateway) => !isReachable(network, gateway))
+      .map(
+        (gateway) =>
+          `gateway ${gateway} is not in ${addresses.join(', ')}: give the address with ${familyOf(gateway) === 'ipv4' ? '/32' : '/128'} for a gateway on the link outside of its network`,
+      ),
     ...routes
       .filter(({ to, via }) => familyOf(to) !== familyOf(via))
       .map(({ to, via }) => `route ${to} and its gateway ${via} are of different address families`),
@@ -72,6 +74,30 @@ function faultsOf(network: NicNetwork): readonly string[] {
       .map((family) => `more than one default gateway for ${family}`),
   ];
 }
+
+/**
+ * Whether a gateway is outside of all networks of a NIC and reached on its link all the same, so
+ * that its route needs to say so. A link-local IPv6 gateway does not.
+ */
+export function isOnLink(network: Pick<NicNetwork, 'addresses'>, gateway: string): boolean {
+  const isInside = addressList(network.addresses).check(gateway, familyOf(gateway));
+  return !isInside && !isLinkLocal(gateway);
+}
+
+function isReachable(network: Pick<NicNetwork, 'addresses'>, gateway: string): boolean {
+  const family = familyOf(gateway);
+  const own = network.addresses.filter((address) => familyOf(address) === family);
+  if (isLinkLocal(gateway)) return own.length > 0;
+  if (!isOnLink(network, gateway)) return true;
+  const hostBits = family === 'ipv4' ? 32 : 128;
+  return own.some((address) => prefixOf(address) === hostBits) && !isUnusable(gateway);
+}
+
+function isLinkLocal(gateway: string): boolean {
+  return familyOf(gateway) === 'ipv6' && LINK_LOCAL.check(gateway, 'ipv6');
+}
+
+const LINK_LOCAL = addressList(['fe80::/10']);
 
 /** Link-local IPv4 is the channel's; the rest is nobody's. */
 const NO_CARDS_ADDRESS = addressList([

@@ -33,6 +33,8 @@ for (const [name, texts, message] of [
   ['no prefix beside a gateway', { ip: '10.0.0.5', gateway: '10.0.0.1' }, /ADDRESS\/PREFIX/],
   ['a gateway alone', { gateway: '10.0.0.1' }, /need ip=ADDRESS\/PREFIX/],
   ['a gateway elsewhere', { ip: '10.0.0.5/24', gateway: '10.1.0.1' }, /10\.1\.0\.1 is not in/],
+  ['a gateway of the host', { ip: '10.0.0.5/32', gateway: '127.0.0.1' }, /is not in/],
+  ['an IPv6 gateway alone', { ip: '10.0.0.5/24', gateway: 'fe80::1' }, /is not in/],
   [
     'two gateways',
     { ip: '10.0.0.5/24', gateway: '10.0.0.1;10.0.0.2' },
@@ -53,6 +55,16 @@ for (const [name, texts, message] of [
   test(`${name} is refused`, () => {
     const result = nicNetwork.safeParse(readNicNetwork(texts).network);
     assert.match(result.error?.message ?? 'accepted', message);
+  });
+}
+
+for (const [name, texts] of [
+  ['a gateway outside of a /32', { ip: '203.0.113.5/32', gateway: '198.51.100.1' }],
+  ['a gateway outside of a /128', { ip: '2001:db8::5/128', gateway: '2001:db8:1::1' }],
+  ['a link-local IPv6 gateway', { ip: '2001:db8::5/64', gateway: 'fe80::1' }],
+] as const) {
+  test(`${name} is accepted`, () => {
+    assert.ok(nicNetwork.safeParse(readNicNetwork(texts).network).success);
   });
 }
 
