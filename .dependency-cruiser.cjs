@@ -65,6 +65,8 @@ const layers = {
   shared: [
     ...[
       'units',
+      'json',
+      'text',
       'build',
       'serial',
       'bounds',
@@ -72,7 +74,6 @@ const layers = {
       'errors',
       'abort',
       'contract',
-      'json',
       'yaml',
       'secret',
       'log',
@@ -164,7 +165,7 @@ module.exports = {
       name: 'errors-and-contract-import-nothing-above-them',
       severity: 'error',
       from: { path: '^shared/(errors|contract)/' },
-      to: { path: '^shared/', pathNot: '^shared/(errors|contract|units)/' },
+      to: { path: '^shared/', pathNot: '^shared/(errors|contract|units|json)/' },
     },
     { name: 'not-to-unresolvable', severity: 'error', from: {}, to: { couldNotResolve: true } },
   ],

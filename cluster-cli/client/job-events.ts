@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { jobEvent, type JobEvent } from '#shared/contract/job.ts';
 import { AppError, isAppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
-import { readLines } from '#shared/stream/lines.ts';
+import { readLines } from '#shared/text/lines.ts';
 import { CommandFailure } from '../failures/failure.ts';
 import type { NodeClient } from './node-client.ts';
 import { MAX_LINE_CHARACTERS } from './read-answer.ts';

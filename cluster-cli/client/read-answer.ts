@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { AppError } from '#shared/errors/app-error.ts';
 import { collect, TooLong } from '#shared/stream/collect.ts';
-import { LineSplitter } from '#shared/stream/lines.ts';
+import { LineSplitter } from '#shared/text/lines.ts';
 import { MIB } from '#shared/units/bytes.ts';
 
 const MAX_ANSWER_BYTES = 64 * MIB;

@@ -2,7 +2,7 @@ import type { z } from 'zod';
 import { MIB } from '#shared/units/bytes.ts';
 import type { UnusablePart } from '#shared/contract/unusable-text.ts';
 import { ownValue } from '#shared/json/own-value.ts';
-import { plainText } from '#shared/log/plain-text.ts';
+import { plainText } from '#shared/text/plain-text.ts';
 import { formatBytes } from '../render/format.ts';
 
 /** What zod says of one field of an opcode. */

@@ -5,7 +5,7 @@ import { findUnusable } from '#shared/contract/unusable-text.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { errorCodes, type ErrorCode } from '#shared/errors/codes.ts';
 import type { Logger } from '#shared/log/log.ts';
-import { plainText } from '#shared/log/plain-text.ts';
+import { plainText } from '#shared/text/plain-text.ts';
 
 /** Characters that a refusal repeats: names of fields are the client's, as long as it likes. */
 const MAX_PROBLEM_LENGTH = 300;

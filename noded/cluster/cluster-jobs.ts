@@ -3,7 +3,7 @@ import { dryRunAccepted, jobSubmitted } from '#shared/contract/api.ts';
 import { jobEvent, jobRecord, type JobEvent, type JobRecord } from '#shared/contract/job.ts';
 import type { Opcode, OpcodeOf } from '#shared/contract/opcode.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
-import { readLines } from '#shared/stream/lines.ts';
+import { readLines } from '#shared/text/lines.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
 import type { Preview } from '../jobs/job-handler.ts';

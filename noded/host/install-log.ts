@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { MAX_INSTALL_LOG_BYTES, MAX_LOG_LINE_LENGTH } from '#shared/contract/install-event.ts';
 import { systemCodeOf } from '#shared/errors/app-error.ts';
-import { plainText } from '#shared/log/plain-text.ts';
+import { plainText } from '#shared/text/plain-text.ts';
 
 /** A hostile script may print for ever; what comes after this is counted, not kept. */
 const TAIL_LINES = 20;

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { mkdtemp, rm, writeFile, chmod } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { lastLineOf } from '#shared/stream/lines.ts';
+import { lastLineOf } from '#shared/text/lines.ts';
 import type { AcceleratorChoice } from './machine.ts';
 import { createProbeFirmware, PROBE_EXIT_SUCCESS, PROBE_EXIT_WRONG } from './probe-firmware.ts';
 import { QEMU_ENVIRONMENT, findQemu, planLaunch } from './qemu-command.ts';

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { orAborted } from '#shared/abort/abortable.ts';
 import { startDeadline } from '#shared/abort/deadline.ts';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
-import { LineSplitter } from '#shared/stream/lines.ts';
+import { LineSplitter } from '#shared/text/lines.ts';
 import { sendDescriptor } from '#shared/sys/descriptors.ts';
 import { openUnixClient } from '#shared/sys/unix-sockets.ts';
 import { MIB } from '#shared/units/bytes.ts';

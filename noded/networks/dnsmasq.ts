@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { NetworkGuest } from '#shared/contract/network.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { SYSTEM_PATH } from '#shared/process/system-path.ts';
-import { lastLineOf } from '#shared/stream/lines.ts';
+import { lastLineOf } from '#shared/text/lines.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { bound, readFileTail } from '../host/bounded-log.ts';
 import { type ProcessIdentity, endProcess, isAlive } from '../host/process-identity.ts';

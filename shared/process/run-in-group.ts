@@ -4,7 +4,7 @@ import type { Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { StringDecoder } from 'node:string_decoder';
 import { AppError, systemCodeOf } from '../errors/app-error.ts';
-import { cleanLine, LineSplitter } from '../stream/lines.ts';
+import { cleanLine, LineSplitter } from '../text/lines.ts';
 
 /** A program that runs, with all that it starts. */
 export interface LaunchedProgram {

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
-import { plainText } from '../log/plain-text.ts';
-import { cleanLine } from '../stream/lines.ts';
+import { plainText } from '../text/plain-text.ts';
+import { cleanLine } from '../text/lines.ts';
 import { ownValue } from '../json/own-value.ts';
 
 /** Columns at which base64(1) and openssl(1) begin a new line. */

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createReadStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
-import { lastLineOf } from '#shared/stream/lines.ts';
+import { lastLineOf } from '#shared/text/lines.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import type { Compression } from './format.ts';
 import { type ImageJail, refuseEnd } from './image-jail.ts';

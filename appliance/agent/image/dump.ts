@@ -1,7 +1,7 @@
 import { open, type FileHandle } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
 import { AppError } from '#shared/errors/app-error.ts';
-import { lastLineOf } from '#shared/stream/lines.ts';
+import { lastLineOf } from '#shared/text/lines.ts';
 import { runCommand, tryCommand } from '../process/command.ts';
 import type { StageReporter } from '../report/stage.ts';
 import { explainDifference, type ImageDriver, planComparison } from './compare.ts';

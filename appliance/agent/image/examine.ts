@@ -3,7 +3,7 @@ import type { ContainerFormat, ImageFormatName } from '#shared/contract/image-fo
 import { AppError } from '#shared/errors/app-error.ts';
 import { imageTooLarge } from '#shared/errors/image-too-large.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
-import { lastLineOf } from '#shared/stream/lines.ts';
+import { lastLineOf } from '#shared/text/lines.ts';
 import type { CommandResult } from '../process/command.ts';
 import type { StageReporter } from '../report/stage.ts';
 import { decompress } from './decompress.ts';

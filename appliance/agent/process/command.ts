@@ -4,7 +4,7 @@ import { constants } from 'node:os';
 import type { Readable } from 'node:stream';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { SYSTEM_PATH } from '#shared/process/system-path.ts';
-import { lastLineOf } from '#shared/stream/lines.ts';
+import { lastLineOf } from '#shared/text/lines.ts';
 import { MIB } from '#shared/units/bytes.ts';
 
 /** What a shell adds to the number of the signal that ended a program. */

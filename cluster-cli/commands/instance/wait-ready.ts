@@ -3,7 +3,7 @@ import { guestProgress, type GuestProgress, type InstanceInfo } from '#shared/co
 import { startDeadline } from '#shared/abort/deadline.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
-import { readLines } from '#shared/stream/lines.ts';
+import { readLines } from '#shared/text/lines.ts';
 import { isConnectionLoss } from '../../client/job-events.ts';
 import type { NodeClient } from '../../client/node-client.ts';
 import { sanitizeLine } from '../../render/sanitize.ts';

@@ -3,9 +3,9 @@ import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';
 import { inspect } from 'node:util';
 import { fc } from '../../lab/fast-check.ts';
-import { plainText } from '#shared/log/plain-text.ts';
+import { plainText } from '#shared/text/plain-text.ts';
 import { canBeMasked, createMask } from '#shared/secret/mask.ts';
-import { cleanLine } from '#shared/stream/lines.ts';
+import { cleanLine } from '#shared/text/lines.ts';
 import { threadMs } from '../../lab/thread-time.ts';
 
 test('replaces every occurrence of every value', () => {

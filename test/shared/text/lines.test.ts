@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { Readable } from 'node:stream';
 import { test } from 'node:test';
 import { fc } from '../../lab/fast-check.ts';
-import { cleanLine, lastLineOf, LineSplitter, readLines } from '#shared/stream/lines.ts';
+import { cleanLine, lastLineOf, LineSplitter, readLines } from '#shared/text/lines.ts';
 
 test('lines are the same wherever the stream is cut', async () => {
   const line = fc

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { plainText } from '#shared/log/plain-text.ts';
+import { plainText } from '#shared/text/plain-text.ts';
 
 test('nothing steers a terminal or turns the text behind it round; lines, tabs and words stay', () => {
   const isolates = '\u2066\u2067\u2068\u2069';
