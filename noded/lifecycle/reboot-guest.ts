@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '#shared/clock/clock.ts';
 import type { LifecycleState } from '#shared/contract/lifecycle.ts';
-import type { JobContext } from '../jobs/job-handler.ts';
+import type { JobReporter } from '../jobs/job-handler.ts';
 import type { Lifecycles } from './lifecycles-contract.ts';
 import { undecommissionedReason } from './script-refusals.ts';
 
@@ -42,7 +42,7 @@ export async function rebootGuest(
     readonly lifecycles: Pick<Lifecycles, 'announce' | 'state' | 'current' | 'reset'>;
     readonly clock: Clock;
   },
-  { signal, report }: Pick<JobContext, 'signal' | 'report'>,
+  { signal, report }: { readonly signal: AbortSignal; readonly report: Pick<JobReporter, 'log'> },
 ): Promise<RebootedGuest | null> {
   const { uuid } = machine;
   const resets = machine.guestResets;

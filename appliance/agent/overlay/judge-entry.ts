@@ -99,6 +99,15 @@ export function judgeEntry(header: TarHeader, extension: EntryExtension): Judged
     kind,
     components,
     target: isLink ? (links[0] ?? header.linkName).toString('latin1') : null,
+    ...metadataOf(header, pax),
+  };
+}
+
+function metadataOf(
+  header: TarHeader,
+  pax: PaxRecords | null,
+): Pick<JudgedEntry, 'mode' | 'uid' | 'gid' | 'leftOut'> {
+  return {
     mode: header.mode,
     uid: Number(pax?.get('uid') ?? header.uid),
     gid: Number(pax?.get('gid') ?? header.gid),

@@ -33,17 +33,7 @@ async function reboot(
     { instanceName: 'web1', machine },
     120,
     { lifecycles, clock: { now: () => 0, monotonicMs: () => 0 } },
-    {
-      signal: new AbortController().signal,
-      report: {
-        log: () => undefined,
-        progress: () => undefined,
-        stageStarted: () => undefined,
-        stageFinished: () => undefined,
-        waits: () => undefined,
-        output: () => undefined,
-      },
-    },
+    { signal: new AbortController().signal, report: { log: () => undefined } },
   );
 }
 
