@@ -109,7 +109,7 @@ function remedyOf({ remedy }: Extract<ImageFormat, { kind: 'unsupported' }>): st
       return 'decompress it and give the disk image';
     case 'none':
       return 'look at what was downloaded';
-    case undefined:
+    default:
       return 'convert it: qemu-img convert -O qcow2 OLD NEW';
   }
 }

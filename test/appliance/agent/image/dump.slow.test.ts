@@ -298,7 +298,7 @@ test('the hint for an archive leads to a disk that is taken', async () => {
   const refusal = await dump(archive, target('archive')).catch((error: unknown) => error);
   assert.ok(isAppError(refusal, 'IMAGE_INVALID'));
   const command = /tar -xf FILE/.exec(refusal.hint ?? '')?.[0].replace('FILE', archive);
-  assert.ok(command, refusal.hint);
+  assert.ok(command !== undefined);
   const folder = mkdtempSync(join(directory, 'unpacked-'));
   execFileSync('sh', ['-c', command], { cwd: folder });
   assert.match(await dump(join(folder, basename(raw)), target('unpacked')), /^raw, /);
