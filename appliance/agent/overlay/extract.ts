@@ -20,7 +20,8 @@ export interface ExtractResult {
  * Puts the entries of an archive into a directory as GNU tar does: owners, modes, times, links,
  * holes and extended attributes as in the archive. Files that exist are replaced. Directories that
  * exist keep their owner, mode and attributes, and `log` names those that the archive has
- * otherwise. Attributes of other systems are left out and logged. Nothing lands outside. What comes before an entry that is refused is there.
+ * otherwise. Attributes of other systems are left out and logged. Nothing lands outside. Entries
+ * before a refused one stay.
  * @throws AppError PACKAGE_UNSAFE or PACKAGE_INVALID that names the entry; DISK_FULL
  */
 export async function extractTar(
