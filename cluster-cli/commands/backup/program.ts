@@ -66,8 +66,8 @@ export function createBackupProgram(context: Context): Command {
       ...installationOptions().filter(
         ({ long }) => !WITHOUT.some((prefix) => long?.startsWith(prefix)),
       ),
-      ...metadataOptions('no'),
-      ...diskOptions(),
+      ...metadataOptions(),
+      ...diskOptions('as exported'),
       ...machineOptions(),
       option('--no-start', 'Do not start the instance after the import', { group: GROUP }),
       ...jobOptions(),

@@ -48,7 +48,7 @@ const SETTINGS: Readonly<Record<Exclude<keyof z.input<typeof clusterModify>, 'op
         '--default-net',
         '--default-network',
       ],
-      default: 'none',
+      default: '`10G`, `512M`, `1`, `mode=user`, none',
       text: 'Defaults of `gnt-instance launch`.',
     },
     maxImageBytes: {
