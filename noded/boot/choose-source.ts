@@ -49,7 +49,7 @@ function noSource(bootEnv: BootEnv, isoFile: string, refused: readonly string[])
       : `its installSource ${first} is below no package mirror that is allowed`;
   const opened =
     isoFile === '' ? 'it names no archive' : `the archive ${isoFile} is not opened here`;
-  const upload = `gnt-bootenv uploadiso ${Name}`;
+  const upload = `gnt-bootenv add-iso ${Name}`;
   const allow = `gnt-cluster modify --package-mirror NAME=${first ?? ''}`;
   return new AppError(
     'BOOTENV_NO_SOURCE',

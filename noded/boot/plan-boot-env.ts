@@ -212,7 +212,7 @@ function renderFile(
     const { Name } = input.bootEnv;
     throw new AppError('BOOTENV_RENDER', `BootEnv ${Name}: there is no template '${name}'`, {
       details: { bootEnv: Name, template: name },
-      hint: 'gnt-bootenv create FILE adds it',
+      hint: 'gnt-bootenv add FILE adds it',
     });
   }
   const use = newUse();

@@ -364,7 +364,7 @@ function noCatalogue(name: string): AppError {
     'IMAGE_NOT_FOUND',
     `'${name}' is neither an added catalogue nor an imported image`,
     {
-      hint: 'Show both with gnt-image catalogues and gnt-image list.',
+      hint: 'Show both with gnt-image list-catalogues and gnt-image list.',
     },
   );
 }

@@ -103,7 +103,7 @@ export async function openArchive(
     const explained = await explainDiskFull(
       tellRefusal(error),
       () => freeBytesAt(targetPath),
-      'gnt-bootenv uploadiso',
+      'gnt-bootenv add-iso',
     );
     throw inStage(explained, stages.stage, stages.log.tail(), mask);
   } finally {

@@ -283,7 +283,7 @@ function noFile(path: string, { name, url }: Asked, reason: string, cause?: unkn
     `boot environment ${name}: ${path} of ${url}: ${reason}`,
     {
       details: { bootEnv: name, path, url },
-      hint: `Check the param package-repositories, or open the archive: gnt-bootenv uploadiso ${name}`,
+      hint: `Check the param package-repositories, or open the archive: gnt-bootenv add-iso ${name}`,
       cause,
     },
   );

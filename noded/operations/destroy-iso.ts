@@ -38,7 +38,7 @@ async function requireArchive(isoFile: string, { archives }: Dependencies): Prom
   );
   throw new AppError('NOT_FOUND', `this node has no open archive '${isoFile}'`, {
     details: { isoFile },
-    hint: near === null ? 'List the open archives: gnt-bootenv listisos' : `did you mean ${near}?`,
+    hint: near === null ? 'List the open archives: gnt-bootenv list-isos' : `did you mean ${near}?`,
   });
 }
 
@@ -48,7 +48,7 @@ async function refuseUsed(isoFile: string, dependencies: Dependencies): Promise<
   if (users.length === 0) return;
   throw new AppError('CONFLICT', `the archive '${isoFile}' is used by ${users.join(', ')}`, {
     details: { isoFile, users },
-    hint: 'Remove the boot environment (gnt-bootenv remove NAME), or replace the archive (gnt-bootenv uploadiso NAME FILE).',
+    hint: 'Remove the boot environment (gnt-bootenv remove NAME), or replace the archive (gnt-bootenv add-iso NAME FILE).',
   });
 }
 

@@ -38,7 +38,7 @@ export function uploadIsoHandler(
       const source = given ?? IsoUrl;
       if (source === '') {
         throw new AppError('BOOTENV_NO_SOURCE', `the boot environment ${name} has no IsoUrl`, {
-          hint: `Give the file: gnt-bootenv uploadiso ${name} ./${isoFile}`,
+          hint: `Give the file: gnt-bootenv add-iso ${name} ./${isoFile}`,
         });
       }
       await images.check(source);

@@ -218,7 +218,7 @@ export const codeExplanations: Readonly<Record<ErrorCode, CodeExplanation>> = {
   },
   BOOTENV_NO_SOURCE: {
     cause: 'The boot environment has no archive or repository to boot from.',
-    remedy: 'Run `gnt-bootenv uploadiso NAME FILE`, or set the param `package-repositories`.',
+    remedy: 'Run `gnt-bootenv add-iso NAME FILE`, or set the param `package-repositories`.',
   },
   BOOTENV_RENDER: {
     cause: 'A template of the boot environment cannot be rendered.',

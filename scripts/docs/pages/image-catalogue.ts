@@ -39,7 +39,7 @@ export function imageCataloguePage(): DocumentedPage {
       ]),
       paragraph(
         'The document has one key, `images`, with a list of entries. An entry that breaks a rule is ' +
-          'ignored and counted in the field `refused` of `gnt-image catalogues`.',
+          'ignored and counted in the field `refused` of `gnt-image list-catalogues`.',
       ),
       heading('Fields of an entry'),
       terms(Object.entries(FIELDS)),

@@ -118,7 +118,7 @@ test('without an archive, it boots from the installSource of its system', () => 
 
 test('nothing to boot from is refused, and says what would help', () => {
   const upload = refusal('BOOTENV_NO_SOURCE', () => plan(bootable, { parameters: opts }));
-  assert.match(upload.hint ?? '', /gnt-bootenv uploadiso test/);
+  assert.match(upload.hint ?? '', /gnt-bootenv add-iso test/);
   const parameters = withRepositories(repository);
   const allow = refusal('BOOTENV_NO_SOURCE', () =>
     plan(bootable, { parameters, isAllowed: () => false }),
