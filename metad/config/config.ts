@@ -43,7 +43,7 @@ export function parseConfig(
   const logLevel = LEVELS.find((level) => level === values['log-level']);
   if (!logLevel) {
     const text = values['log-level'];
-    throw new AppError('USAGE', `--log-level: ${text} is none of ${LEVELS.join(', ')}`);
+    throw new AppError('USAGE', `--log-level: ${text} is not one of ${LEVELS.join(', ')}`);
   }
   if (values.ganeti) return { ...ganetiConfig(values, root), logLevel };
   return {
@@ -94,13 +94,13 @@ function parse(args: readonly string[]) {
       options: OPTIONS,
     }).values;
   } catch (error) {
-    throw new AppError('USAGE', messageOf(error), { hint: 'see gnt-metad --help', cause: error });
+    throw new AppError('USAGE', messageOf(error), { hint: 'See gnt-metad --help', cause: error });
   }
 }
 
 function required(value: string | undefined, option: string): string {
   if (value !== undefined && value !== '') return value;
   throw new AppError('USAGE', `${option} is missing`, {
-    hint: 'the node daemon starts gnt-metad itself; see gnt-metad --help for --ganeti',
+    hint: 'The node daemon starts gnt-metad itself. For --ganeti see gnt-metad --help',
   });
 }

@@ -185,7 +185,7 @@ function showTree(context: RouterContext, instance: Instance): void {
   const target = parseRequestTarget(raw === '' ? '/' : raw);
   const address = target && resolveAddress(target.path);
   const found = address && instance.findRedacted(address);
-  if (!found) throw new AppError('NOT_FOUND', `${instance.view.name} has nothing at ${raw}`);
+  if (!found) throw new AppError('NOT_FOUND', `${instance.view.name} has no content at ${raw}`);
   if (found.kind === 'live') {
     context.type = 'text/plain';
     context.body = `<${found.source}: streamed to the guest on request>\n`;

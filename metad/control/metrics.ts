@@ -9,7 +9,7 @@ export interface Metrics extends GuestMetrics {
 }
 
 const LATENCY = 'gnt_metad_request_seconds';
-const LATENCY_HELP = 'Time from the headers of a request to the end of its answer, waits included';
+const LATENCY_HELP = 'Time from the headers of a request to the end of its answer, including waits';
 const LATENCY_BUCKETS_S = [0.0005, 0.001, 0.005, 0.025, 0.1, 0.5, 2, 10, 60];
 const DIALECTS = ['ganeti', 'ec2', 'openstack', 'nocloud', 'other'] as const;
 type DialectIndex = 0 | 1 | 2 | 3 | 4;

@@ -81,7 +81,7 @@ async function ready(exchange: Exchange, events: EventLog): Promise<void> {
   });
 }
 
-const TOO_MANY_EVENTS = `(top level): at most ${MAX_EVENTS_PER_BATCH} events at once`;
+const TOO_MANY_EVENTS = `(top level): more than ${MAX_EVENTS_PER_BATCH} events`;
 const BATCH = {
   name: 'install events',
   maxBytes: MAX_EVENTS_BODY_BYTES,
@@ -119,14 +119,14 @@ function takeBatch(
 }
 
 function createToken({ instance, request, response }: Exchange): void {
-  if (hasUnreadBody(request)) return sendText(response, 400, 'this request has no body');
+  if (hasUnreadBody(request)) return sendText(response, 400, 'this request must not have a body');
   const header = request.headers['x-aws-ec2-metadata-token-ttl-seconds'];
   const ttl = parseTokenTtl(typeof header === 'string' ? header : undefined);
   if (ttl === null) {
     return sendText(
       response,
       400,
-      'X-aws-ec2-metadata-token-ttl-seconds: give a whole number from 1 to 21600',
+      'X-aws-ec2-metadata-token-ttl-seconds: expected a whole number from 1 to 21600',
     );
   }
   const token = instance.tokens.create(ttl);
@@ -152,7 +152,8 @@ async function postPassword(exchange: Exchange): Promise<void> {
     sendText(response, 400, 'the request is too large');
     return;
   }
-  if (instance.password !== '') return sendText(response, 409, 'a password was posted already');
+  if (instance.password !== '')
+    return sendText(response, 409, 'a password has already been posted');
   instance.setPassword(body.bytes.toString('utf8'));
   sendEmpty(response, 200, ['Content-Length', '0']);
 }

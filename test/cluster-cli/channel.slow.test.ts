@@ -114,7 +114,7 @@ test('metadata prints what the guest would get, and says when there is nothing',
   assert.equal(odd.stdout, 'content of a%3Fb%3Dc');
   const missing = await gnt(['metadata', 'web1', 'missing']);
   assert.equal(missing.status, 2);
-  assert.match(missing.stderr, /^error\[NOT_FOUND\]: web1 has nothing at \/missing$/m);
+  assert.match(missing.stderr, /^error\[NOT_FOUND\]: web1 has no content at \/missing$/m);
   const lost = await gnt(['metadata', 'web1', 'lost']);
   assert.equal(lost.status, 1);
   assert.match(

@@ -140,7 +140,7 @@ test('a lost secret is named, and nothing that only an operator may see is shown
   assert.equal(boot.status, 200);
   assert.match(
     boot.text,
-    /\n'01-all'\)\nGREETING='hello'\nhostkey='KEY123'\n;;\n'02-own'\)\necho 'the host no longer has the secret OS parameters rootpw: [^']*'\nexit 126\n;;\nesac\n$/,
+    /\n'01-all'\)\nGREETING='hello'\nhostkey='KEY123'\n;;\n'02-own'\)\necho 'the host has lost the secret OS parameters rootpw: [^']*'\nexit 126\n;;\nesac\n$/,
   );
   const needing = { ...lists, boot: lists.boot.slice(1) };
   await serve(lifecycleOf({ lists: needing }), { osParameters });
@@ -219,8 +219,14 @@ test('wrong order, foreign entries, other runs and absurd values are refused by 
       '409 1.entry: this instance has no such script',
     ],
     [[booting, { ...started, run: COMMAND }], '409 1.run: another run'],
-    [[booting, { ...started, boot: COMMAND }], '409 1.boot: a batch is of one boot'],
-    [[booting, { ...booting, boot: COMMAND, number: 1 }], '409 1.boot: a batch is of one boot'],
+    [
+      [booting, { ...started, boot: COMMAND }],
+      '409 1.boot: a batch must contain events of one boot only',
+    ],
+    [
+      [booting, { ...booting, boot: COMMAND, number: 1 }],
+      '409 1.boot: a batch must contain events of one boot only',
+    ],
     [[{ ...started, number: 1 }], '409 0.number: the first event of a boot must be booting'],
     [[booting, { ...started, status: 0 }], '400 1: Unrecognized key: "status"'],
     [[{ type: 'finished', entry: 'boot/01-all', status: 256 }], /^400 0\.status: /],
