@@ -46,7 +46,7 @@ async function buildCommand(flags: BuildFlags, signal: AbortSignal): Promise<voi
   try {
     if (process.getuid?.() !== 0)
       throw new AppError('NOT_ROOT', 'building an appliance needs root', {
-        hint: 'run it as root',
+        hint: 'Run it as root.',
       });
     const { hooks } = flags;
     if (hooks === FORMER_NONE)
@@ -173,7 +173,7 @@ async function removeCommand(given: string, signal: AbortSignal): Promise<void> 
   const users = await createChosenAppliance(nodedSocket).users(name);
   if (users.cluster || users.operatingSystems.length > 0 || users.instances.length > 0) {
     throw new AppError('VALIDATION', `appliance '${name}' is used by ${describeUsers(users)}`, {
-      hint: 'take it back from them: gnt-appliance use built, gnt-os modify --appliance none OS, gnt-instance modify --appliance none INSTANCE',
+      hint: 'Stop using it first: gnt-appliance use built, gnt-os modify --appliance none OS, gnt-instance modify --appliance none INSTANCE',
     });
   }
   const onWait = (): void => void print('waiting for an import');
@@ -204,7 +204,7 @@ function explain(error: unknown, program: Command, signal: AbortSignal): number 
   if (error instanceof CommanderError) {
     if (error.exitCode === 0) return 0;
     complain(`error[USAGE]: ${error.message.replace(/^error: /, '')}`);
-    complain(`hint: see gnt-appliance --help`);
+    complain(`hint: See gnt-appliance --help`);
     return errorCodes.USAGE;
   }
   if (signal.aborted) {

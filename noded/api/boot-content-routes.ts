@@ -76,7 +76,9 @@ export function bootContentRoutes({
       path: '/v1/instances/{name}/boot-plan',
       summary:
         'Renders every file of a boot environment for an instance, without private and secret values',
-      query: z.object({ bootenv: bootEnvName.describe("absent: the instance's own").optional() }),
+      query: z.object({
+        bootenv: bootEnvName.describe("default: the instance's own boot environment").optional(),
+      }),
       answers: { 200: bootPlanInfo },
       handle: async ({ params, query }) => {
         const instance = await instances.findByName(await instances.expandName(params.name));

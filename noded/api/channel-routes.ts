@@ -62,7 +62,7 @@ export function channelRoutes(dependencies: ChannelRoutesDependencies): readonly
       query: z.object({
         wait: wholeNumber('seconds to wait for bytes', MAX_WAIT_S),
         offset: wholeNumber(
-          'gives bytes from here on, forgets those before',
+          'return bytes from this offset on and drop earlier ones',
           Number.MAX_SAFE_INTEGER,
         ),
       }),
@@ -120,7 +120,7 @@ async function findOnChannel(
   const { instance, kept } = await findRunning(name, dependencies);
   if (kept.device !== null) return instance.uuid;
   throw new AppError('INSTANCE_STATE', `the channel of instance '${instance.name}' is off`, {
-    hint: `gnt-instance modify --communication yes ${instance.name}, then gnt-instance reboot ${instance.name}`,
+    hint: `Switch it on, then reboot: gnt-instance modify --communication yes ${instance.name}; gnt-instance reboot ${instance.name}`,
   });
 }
 
@@ -132,7 +132,7 @@ async function findRunning(
   const kept = keeper.get(instance.uuid);
   if (kept !== undefined) return { instance, kept };
   throw new AppError('INSTANCE_STATE', `instance '${instance.name}' is not running`, {
-    hint: `gnt-instance startup ${instance.name}`,
+    hint: `Start it: gnt-instance startup ${instance.name}`,
   });
 }
 
@@ -150,7 +150,7 @@ function connectUnix(path: string): Promise<Duplex> {
     socket.once('connect', () => resolve(socket));
     socket.once('error', (error) =>
       reject(
-        new AppError('CONFLICT', `the console cannot be opened: ${error.message}`, {
+        new AppError('CONFLICT', `cannot open the console: ${error.message}`, {
           cause: error,
         }),
       ),

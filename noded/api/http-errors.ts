@@ -68,7 +68,7 @@ export function toAppError(error: unknown, logger: Logger): AppError {
   if (isAppError(error)) return error;
   logger.error('api.unexpected', { err: error });
   return new AppError('INTERNAL', 'unexpected failure in the node daemon', {
-    hint: 'this is a bug: the node daemon logged it',
+    hint: 'This is a bug. The log of the node daemon has the details.',
     cause: error,
   });
 }

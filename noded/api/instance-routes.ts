@@ -120,7 +120,7 @@ export function instanceRoutes(dependencies: InstanceRoutesDependencies): readon
         if (install === null) {
           throw new AppError(
             'NOT_FOUND',
-            `instance '${name}' was never installed, so there is no log`,
+            `instance '${name}' was never installed, so it has no log`,
           );
         }
         const path = installLogPath(logDir, uuid);
@@ -130,7 +130,7 @@ export function instanceRoutes(dependencies: InstanceRoutesDependencies): readon
             `node ${primaryNode} has no log of the last installation of '${name}'`,
             {
               details: { name },
-              hint: `if the instance has moved since, its log stayed where it was written: gnt-job info ${install.jobId} says on which node, there in ${install.logFile}`,
+              hint: `If the instance has moved since, the log stayed on the node that wrote it, as ${install.logFile}. Show the node: gnt-job info ${install.jobId}`,
             },
           );
         }
@@ -155,7 +155,7 @@ export function instanceRoutes(dependencies: InstanceRoutesDependencies): readon
         if (lifecycle !== null && query.follow !== '1' && !existsSync(path)) {
           throw new AppError('NOT_FOUND', `node ${primaryNode} has no audit log of '${name}'`, {
             details: { name },
-            hint: `if the instance has moved since its last run, the log stayed on the node that it left, there in ${path}: gnt-job list shows its moves (INSTANCE_MOVE), and gnt-job info ID of which node each was`,
+            hint: `If the instance has moved since its last run, the log stayed on the former node, as ${path}. Find the move with gnt-job list (INSTANCE_MOVE), then show its node: gnt-job info ID`,
           });
         }
         const isOngoing = async (): Promise<boolean> =>
@@ -190,8 +190,8 @@ export function instanceRoutes(dependencies: InstanceRoutesDependencies): readon
         if (instance.installState === 'installing') {
           throw new AppError(
             'INSTANCE_STATE',
-            `instance '${instance.name}' is being installed, its disks are in use`,
-            { hint: `wait for it: gnt-job watch ${instance.install?.jobId ?? 'ID'}` },
+            `instance '${instance.name}' is being installed, so its disks are in use`,
+            { hint: `Wait for it: gnt-job watch ${instance.install?.jobId ?? 'ID'}` },
           );
         }
         return [...(await disks.activate(instance))];

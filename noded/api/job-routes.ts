@@ -120,7 +120,7 @@ async function* encodeLines(
 function parseJobId(text: string): number {
   if (!/^[1-9]\d{0,9}$/.test(text)) {
     throw new AppError('JOB_NOT_FOUND', `'${text}' is not a job id`, {
-      hint: 'gnt-job list shows the jobs',
+      hint: 'List the jobs: gnt-job list',
     });
   }
   return Number(text);

@@ -67,7 +67,7 @@ export function describeApi(version: string, { routes, streams }: ApiRoutes): Js
       title: 'gnt-noded',
       version,
       description:
-        "The node's API on the unix socket run/gnt/noded.sock. File permissions are the only key.",
+        'The API of the node on the unix socket run/gnt/noded.sock. Only file permissions control access.',
     },
     paths,
     components: {

@@ -23,7 +23,7 @@ export function osRoutes(dependencies: OsRoutesDependencies): readonly AnyApiRou
       const diagnosis = await osRegistry.diagnose(name);
       if (diagnosis !== undefined) return describeOs(diagnosis, clusters);
       throw new AppError('OS_NOT_FOUND', `Directory for OS ${name} not found in search path`, {
-        hint: `put it below ${osSearchPath.join(' or ')}`,
+        hint: `Put it below ${osSearchPath.join(' or ')}.`,
       });
     }),
     question(

@@ -54,7 +54,7 @@ function openTarget(url: string, streams: readonly StreamRoute[]): Promise<Duple
     const params = matchParts(stream.path.split('/'), parts);
     if (params !== undefined) return stream.open(params);
   }
-  throw new AppError('NOT_FOUND', `there is no stream at ${path}`);
+  throw new AppError('NOT_FOUND', `this API has no stream at ${path}`);
 }
 
 /**

@@ -28,8 +28,8 @@ export async function readBody(
   } catch (error) {
     if (!(error instanceof TooLong)) throw error;
     await discard(request, maxBytes);
-    throw new AppError('REQUEST_TOO_LARGE', `the request is longer than ${maxBytes} bytes`, {
-      hint: 'send less at a time',
+    throw new AppError('REQUEST_TOO_LARGE', `the request is larger than ${maxBytes} bytes`, {
+      hint: 'Send less data at a time.',
       cause: error,
     });
   }
@@ -48,7 +48,7 @@ export async function readJson(request: IncomingMessage): Promise<unknown> {
   const bytes = await readBody(request);
   if (countJsonValues(bytes, MAX_BODY_VALUES) > MAX_BODY_VALUES) {
     throw new AppError('REQUEST_TOO_LARGE', `the request has more than ${MAX_BODY_VALUES} values`, {
-      hint: 'send less at a time',
+      hint: 'Send less data at a time.',
     });
   }
   const value = parseUtf8Json(bytes);

@@ -72,7 +72,7 @@ export function refusedMembers(): Readonly<Record<string, GoFunction>> {
     REFUSED.map((name) => [
       name,
       fixed([], () => {
-        throw new CallError(`.${name} is refused: BootEnvs have no tasks and no stages`);
+        throw new CallError(`.${name} is not supported: BootEnvs have no tasks and no stages`);
       }),
     ]),
   );

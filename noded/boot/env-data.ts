@@ -49,7 +49,7 @@ function initrdWords(filePath: string, initrds: readonly string[]): readonly str
 
 function refuseOtherArch(name: string): void {
   if (!AMD64_NAMES.includes(name))
-    throw new CallError(`machines are amd64, not ${JSON.stringify(name)}`);
+    throw new CallError(`instances are amd64, not ${JSON.stringify(name)}`);
 }
 
 /**

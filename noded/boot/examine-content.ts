@@ -64,7 +64,7 @@ function examineBootEnv(bootEnv: BootEnv): void {
   if (lacksKernel(bootEnv))
     throw new AppError('BOOTENV_INVALID', `BootEnv ${Name} has no Kernel for amd64`, {
       details: { bootEnv: Name },
-      hint: 'set OS.SupportedArchitectures.amd64.Kernel: instances are amd64',
+      hint: 'Set OS.SupportedArchitectures.amd64.Kernel, instances are amd64.',
     });
   for (const [index, template] of Templates.entries())
     for (const part of ['Contents', 'Path', 'Link'] as const)
@@ -113,7 +113,7 @@ function examineText(name: string, text: string, details: Record<string, unknown
     const { line, column } = error.position;
     throw new AppError('BOOTENV_INVALID', `${name}:${line}:${column}: ${error.reason}`, {
       details: { ...details, line, column },
-      hint: 'correct the template and create it again',
+      hint: 'Correct the template and add it again.',
       cause: error,
     });
   }

@@ -47,5 +47,5 @@ function macAs(form: string, mac: string): string {
   if (form === 'pxe' || form === 'pxelinux') return `01-${mac.replaceAll(':', '-')}`;
   // A Raspberry Pi 4 asks for its files in a folder of this name.
   if (form === 'rpi4') return mac.replaceAll(':', '-');
-  throw new CallError(`no form of a MAC address: ${JSON.stringify(form)}`);
+  throw new CallError(`unknown form of a MAC address: ${JSON.stringify(form)}`);
 }

@@ -248,12 +248,12 @@ function readTyped(
     return listed === wanted;
   };
   if (values && !values.some(isWanted))
-    throw new CallError(`the parameter '${name}' is none of the values that its schema lists`);
+    throw new CallError(`the parameter '${name}' must be one of the values that its schema lists`);
   return value;
 }
 
 function readJson(name: string, text: string, types: readonly SchemaType[]): unknown {
-  const wanted = `the parameter '${name}' is to be ${types.join(' or ')}, written as JSON`;
+  const wanted = `the parameter '${name}' must be ${types.join(' or ')}, written as JSON`;
   let value: unknown;
   try {
     value = JSON.parse(text);

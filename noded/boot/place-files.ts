@@ -39,22 +39,22 @@ export function placeFile(
   if (isOfTftp(path, machine))
     return {
       kind: 'left-out',
-      reason: `the template '${template}' at ${path.slice(0, 100)}: nothing is loaded by TFTP`,
+      reason: `the template '${template}' at ${path.slice(0, 100)}: TFTP is not supported`,
     };
   if (path === 'default.ipxe')
     return {
       kind: 'left-out',
-      reason: `the template '${template}' at ${path}: it is of machines that nobody knows`,
+      reason: `the template '${template}' at ${path}: it is for unknown machines`,
     };
   const isOwn = path.startsWith(own) && path !== tree && !path.startsWith(`${tree}/`);
   if (bootPath.safeParse(path).success && (isOwn || scriptsOf(machine).includes(path)))
     return { kind: 'file', path };
   throw new AppError(
     'BOOTENV_INVALID',
-    `BootEnv ${bootEnv}: the Path of the template '${template}' is not the machine's: '${path.slice(0, 200)}'`,
+    `BootEnv ${bootEnv}: the Path of the template '${template}' is outside the instance's files: '${path.slice(0, 200)}'`,
     {
       details: { bootEnv, template },
-      hint: "a path begins with '{{.Machine.Path}}/', and not with its boot/; or it is '{{.Machine.Address}}.ipxe'",
+      hint: "A Path must begin with '{{.Machine.Path}}/' but not with '{{.Machine.Path}}/boot/', or be '{{.Machine.Address}}.ipxe'.",
     },
   );
 }

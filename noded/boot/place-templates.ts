@@ -57,7 +57,7 @@ function refuseBelow(bootEnv: string, path: string, taken: readonly string[]): v
   if (other === undefined) return;
   throw new AppError(
     'BOOTENV_INVALID',
-    `BootEnv ${bootEnv}: the Paths ${other} and ${path} make one of them a file and a folder`,
+    `BootEnv ${bootEnv}: one of the Paths ${other} and ${path} would be both a file and a folder`,
     { details: { bootEnv, path } },
   );
 }
@@ -81,7 +81,7 @@ const ANY_MACHINE: BootPlanInput['machine'] = {
 export function refuseWrongPaths(bootEnv: BootEnv): void {
   const set = createTemplateSet(new Map(), { maxSteps: MAX_STEPS, maxBytes: MAX_BOOT_FILE_BYTES });
   const ofAMachine = (): never => {
-    throw new CallError('this is known of a machine alone');
+    throw new CallError('this value is only known for an instance');
   };
   const data = createRenderData(
     {

@@ -84,13 +84,13 @@ function readDocument<Schema extends z.ZodType>(
   const invalid = (reason: string): AppError =>
     new AppError('BOOTENV_INVALID', `the parameter '${name}' of ${input.machine.name}: ${reason}`, {
       details: { bootEnv: input.bootEnv.Name, parameter: name },
-      hint: `correct '${name}' where it is set: gnt-instance info shows where`,
+      hint: `Correct '${name}' where it is set: gnt-instance info shows where.`,
     });
   const found = asInvalid(() => readParam(name, input), invalid);
   if (!found) return undefined;
   // It decides which files there are, and goes into names, addresses and messages.
   if (found.kind === 'lost' || found.isHidden)
-    throw invalid('it is private, secret or Secure, and has to be public');
+    throw invalid('it is private, secret or Secure, but must be public');
   const document = typeof found.value === 'string' ? parseText(found.value, invalid) : found.value;
   const parsed = schema.safeParse(document);
   if (parsed.success) return parsed.data;
@@ -113,7 +113,7 @@ function parseText(text: string, invalid: (reason: string) => AppError): unknown
   try {
     return JSON.parse(text);
   } catch {
-    throw invalid('it is no JSON');
+    throw invalid('it is not JSON');
   }
 }
 
@@ -124,10 +124,10 @@ function requireParams({ Name, RequiredParams }: BootEnv, input: BootPlanInput):
   if (missing.length === 0) return;
   throw new AppError(
     'BOOTENV_RENDER',
-    `BootEnv ${Name} requires the parameters ${missing.join(', ')}, which ${input.machine.name} has not`,
+    `BootEnv ${Name} requires the parameters ${missing.join(', ')}, which ${input.machine.name} does not have`,
     {
       details: { bootEnv: Name, missing },
-      hint: `gnt-instance modify -O ${missing[0] ?? ''}=… ${input.machine.name}`,
+      hint: `Set them: gnt-instance modify -O ${missing[0] ?? ''}=… ${input.machine.name}`,
     },
   );
 }
@@ -186,7 +186,7 @@ function renderFiles(
     if (!file)
       throw new AppError(
         'BOOTENV_INVALID',
-        `BootEnv ${bootEnv.Name}: the Link of '${name}' leads to ${target}, which is no file of its templates`,
+        `BootEnv ${bootEnv.Name}: the Link of '${name}' leads to ${target}, which is not a file of its templates`,
         { details: { bootEnv: bootEnv.Name, template: name } },
       );
     files.set(path, { ...file, path });
@@ -210,9 +210,9 @@ function renderFile(
 ): BootFile {
   if (!set.has(name)) {
     const { Name } = input.bootEnv;
-    throw new AppError('BOOTENV_RENDER', `BootEnv ${Name}: there is no template '${name}'`, {
+    throw new AppError('BOOTENV_RENDER', `BootEnv ${Name}: template '${name}' does not exist`, {
       details: { bootEnv: Name, template: name },
-      hint: 'gnt-bootenv add FILE adds it',
+      hint: 'Add it: gnt-bootenv add FILE',
     });
   }
   const use = newUse();
@@ -254,8 +254,11 @@ function renderText(input: RenderInput, set: TemplateSet, name: string, text: st
   if (use.isSecretBearing)
     throw new AppError(
       'BOOTENV_RENDER',
-      `BootEnv ${input.bootEnv.Name}: ${name} is of a parameter that is not public`,
-      { details: { bootEnv: input.bootEnv.Name, template: name }, hint: 'name files otherwise' },
+      `BootEnv ${input.bootEnv.Name}: ${name} depends on a parameter that is not public`,
+      {
+        details: { bootEnv: input.bootEnv.Name, template: name },
+        hint: 'Do not use such a parameter in file names.',
+      },
     );
   return rendered.trim();
 }
@@ -283,12 +286,12 @@ function attempt({ input, use, set, name }: Attempt, render: () => string): stri
     const template =
       !use.isSecretBearing || isKnown ? error.template : `text that ${name} is made of`;
     const shown = use.isSecretBearing
-      ? 'what went wrong is not told, since a parameter that is not public was read'
+      ? 'the reason is hidden, because a parameter that is not public was read'
       : reason;
     const at = `${template}:${position.line}:${position.column}`;
     throw new AppError('BOOTENV_RENDER', `BootEnv ${Name}: template ${at}: ${shown}`, {
       details: { bootEnv: Name, template, line: position.line, column: position.column },
-      hint: `gnt-bootenv render ${Name} ${input.machine.name} shows what it makes once it is corrected`,
+      hint: `After the correction, show the result: gnt-bootenv render ${Name} ${input.machine.name}`,
       // Its message has the values that this one leaves out.
       cause: use.isSecretBearing ? undefined : error,
     });
@@ -300,10 +303,10 @@ function refuseTooMuch({ Name }: BootEnv, files: readonly BootFile[]): void {
   if (bytes <= MAX_BOOT_BYTES) return;
   throw new AppError(
     'BOOTENV_RENDER',
-    `BootEnv ${Name}: its files have ${bytes} bytes, more than ${MAX_BOOT_BYTES}`,
+    `BootEnv ${Name}: its files are larger than ${MAX_BOOT_BYTES} bytes in total (${bytes})`,
     {
       details: { bootEnv: Name, bytes, maxBytes: MAX_BOOT_BYTES },
-      hint: 'serve large files from the archive',
+      hint: 'Serve large files from the archive.',
     },
   );
 }
@@ -315,8 +318,8 @@ function chooseScript(
 ): string {
   const script = scriptsOf(machine).find((path) => files.some((file) => file.path === path));
   if (script !== undefined) return script;
-  throw new AppError('BOOTENV_INVALID', `BootEnv ${Name} has no iPXE script for its machine`, {
+  throw new AppError('BOOTENV_INVALID', `BootEnv ${Name} has no iPXE script for its instance`, {
     details: { bootEnv: Name },
-    hint: `add a template with ID ${DEFAULT_IPXE_ID} and Path '{{.Machine.MacAddr "ipxe"}}.ipxe'`,
+    hint: `Add a template with ID ${DEFAULT_IPXE_ID} and Path '{{.Machine.MacAddr "ipxe"}}.ipxe'.`,
   });
 }

@@ -59,7 +59,7 @@ interface Params {
 
 function createParams({ params }: RenderInput, use: RenderUse): Params {
   const take = (call: Call, name: string, found: ParamValue | undefined): Value => {
-    if (!found) throw new CallError(`there is no param '${name}'`);
+    if (!found) throw new CallError(`param '${name}' does not exist`);
     if (found.kind === 'lost') {
       use.isSecretBearing = true;
       use.hasSecret = true;
@@ -115,7 +115,7 @@ const MAX_EXPAND_DEPTH = 100;
  */
 function expand(call: Call, name: string, value: Value, dot: Value, depth = 0): Value {
   call.spend(1);
-  if (depth > MAX_EXPAND_DEPTH) throw new CallError('a value is too deep to be expanded');
+  if (depth > MAX_EXPAND_DEPTH) throw new CallError('a value is nested too deeply to be expanded');
   const part = (each: Value): Value => expand(call, name, each, dot, depth + 1);
   if (typeof value === 'string') return call.renderText(name, value, dot);
   if (isList(value)) return value.map(part);
@@ -124,10 +124,12 @@ function expand(call: Call, name: string, value: Value, dot: Value, depth = 0): 
 }
 
 const parseUrl = fixed(['string', 'string'], (_call, segment, text) => {
-  if (!URL.canParse(text)) throw new CallError(`this is no URL: ${JSON.stringify(text)}`);
+  if (!URL.canParse(text)) throw new CallError(`not a URL: ${JSON.stringify(text)}`);
   const url = new URL(text);
   if (segment === 'scheme') return url.protocol.slice(0, -1);
   if (segment === 'host') return url.host;
   if (segment === 'path') return url.pathname;
-  throw new CallError(`a URL has scheme, host and path, not ${JSON.stringify(segment)}`);
+  throw new CallError(
+    `a URL has the segments scheme, host and path, not ${JSON.stringify(segment)}`,
+  );
 });

@@ -227,7 +227,7 @@ class QemuHypervisor implements Hypervisor {
     // One that is fenced is a child of the process that was launched, and has written who it is.
     const isChild = record.isFenced ? await runDirectory.readIdentity() : undefined;
     const identity = isChild ?? readProcessIdentity(launched.pid);
-    if (!identity) throw new Error('QEMU ended at once');
+    if (!identity) throw new Error('QEMU ended right after its start');
     const logger = this.#logger.child({ instance: record.name, machine: record.uuid });
     const machine = new QemuMachine({
       record,
@@ -257,7 +257,7 @@ class QemuHypervisor implements Hypervisor {
     const stderr = runDirectory.readStderr();
     return new AppError(
       'QEMU_FAILED',
-      `QEMU for ${spec.name} did not start: ${causeIn(stderr) ?? messageOf(error)}`,
+      `cannot start QEMU for ${spec.name}: ${causeIn(stderr) ?? messageOf(error)}`,
       { details: { stderr }, cause: error },
     );
   }
@@ -398,7 +398,7 @@ async function killChild(launched: LaunchedProcess): Promise<void> {
 }
 
 function runsAlready(spec: MachineSpec): AppError {
-  return new AppError('INSTANCE_STATE', `a machine for ${spec.name} runs already`, {
-    hint: 'shut it down first: gnt-instance shutdown',
+  return new AppError('INSTANCE_STATE', `a QEMU process of ${spec.name} is already running`, {
+    hint: `Shut it down first: gnt-instance shutdown ${spec.name}`,
   });
 }

@@ -63,7 +63,7 @@ async function connect(
   const links = await netlink.listLinks();
   const tap = links.find((link) => link.name === device);
   const master = links.find((link) => link.name === bridge);
-  if (!tap || !master) throw new Error('it disappeared');
+  if (!tap || !master) throw new Error('the bridge disappeared');
   // The host itself must not speak on the guest's port.
   const disable = `/proc/sys/net/ipv6/conf/${device}/disable_ipv6`;
   if (existsSync(disable)) writeFileSync(disable, '1');
@@ -79,7 +79,7 @@ async function connect(
 /** @throws AppError HOST_PREREQUISITE */
 export function assertBridge(link: string): void {
   if (LINK_PATTERN.test(link) && existsSync(`/sys/class/net/${link}/bridge`)) return;
-  throw new AppError('HOST_PREREQUISITE', `no bridge named ${JSON.stringify(link)} on this host`, {
-    hint: `create it (ip link add ${LINK_PATTERN.test(link) ? link : 'br0'} type bridge) or give another link=`,
+  throw new AppError('HOST_PREREQUISITE', `this host has no bridge named ${JSON.stringify(link)}`, {
+    hint: `Create it (ip link add ${LINK_PATTERN.test(link) ? link : 'br0'} type bridge), or use another link=`,
   });
 }

@@ -201,7 +201,8 @@ function exceptOpen({ confinesAll, open }: WallReach): string {
 
 /** Whether it is there or not: what is added first can be deleted. */
 export function planWallRemoval(table: string): string {
-  if (!TABLE_PATTERN.test(table)) throw new Error(`not fit for a table: ${JSON.stringify(table)}`);
+  if (!TABLE_PATTERN.test(table))
+    throw new Error(`not valid in an nft table: ${JSON.stringify(table)}`);
   return `add table inet ${table}\ndelete table inet ${table}`;
 }
 

@@ -206,5 +206,5 @@ function addressSet(device: string): string {
 }
 
 function assertMatches(value: string, pattern: RegExp): void {
-  if (!pattern.test(value)) throw new Error(`not fit for a rule: ${JSON.stringify(value)}`);
+  if (!pattern.test(value)) throw new Error(`not valid in an nft rule: ${JSON.stringify(value)}`);
 }

@@ -56,7 +56,7 @@ export function createInstanceCards(options: InstanceCardsOptions): InstanceCard
       if (networkName === undefined) return openLinked(link ?? DEFAULT_LINK);
       const { network, connection } = await find(networkName);
       if (connection.mode === 'bridged') return openLinked(connection.link);
-      if (ip === null) throw new Error(`a card of ${name} has no address`);
+      if (ip === null) throw new Error(`a NIC of ${name} has no address`);
       return nat.openCard(network, { uuid, mac, ip, name, network: networkName, reach });
     },
     tidy: () => nat.tidy(),
@@ -72,7 +72,7 @@ export function requireLink(link: string): void {
   if (isNatBridge(link)) {
     throw new AppError('CONFLICT', `${link} is the bridge of a NAT network`, {
       details: { link },
-      hint: 'network=NAME puts a card into it; gnt-network list shows the names',
+      hint: 'Use network=NAME to connect a NIC to it. List the names: gnt-network list',
     });
   }
   assertBridge(link);

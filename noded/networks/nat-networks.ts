@@ -120,10 +120,14 @@ class HostNatNetworks implements NatNetworks {
       (one) => one.uuid !== uuid && overlap(one.network, network),
     );
     if (other !== undefined) {
-      throw new AppError('CONFLICT', `${network} overlaps with network '${other.name}' here`, {
-        details: { name: other.name },
-        hint: 'make a network of other addresses',
-      });
+      throw new AppError(
+        'CONFLICT',
+        `${network} overlaps with network '${other.name}' on this node`,
+        {
+          details: { name: other.name },
+          hint: 'Create a network with other addresses.',
+        },
+      );
     }
     await requireUnused(network, [bridgeOf(this.#names, { uuid })]);
   }
@@ -208,7 +212,10 @@ class HostNatNetworks implements NatNetworks {
     if (await answersQuestions(gateway)) this.#answered.add(bridge);
     // A firewall that lets nobody ask is none of its faults.
     else if (this.#answered.delete(bridge)) {
-      this.#noteRepair(`dnsmasq of network '${network.name}' answered no more`, 'nat.dnsmasq-hung');
+      this.#noteRepair(
+        `dnsmasq of network '${network.name}' stopped responding`,
+        'nat.dnsmasq-hung',
+      );
       await this.#queue
         .run('nat', () => this.#dnsmasqOf(network).stop())
         .catch((error: unknown) => {
@@ -291,9 +298,9 @@ class HostNatNetworks implements NatNetworks {
     const policy = this.#policy;
     const rules = planNatRules({ names: this.#names, networks, guests, uplinks, lent, policy });
     if (!(await this.#rules.apply(rules)))
-      this.#noteRepair('the rules were changed or gone', 'nat.rules-were-changed');
+      this.#noteRepair('the rules were changed or removed', 'nat.rules-were-changed');
     for (const device of await lend(lent, former, this.#names))
-      this.#noteRepair(`${device} forwarded no more`, 'nat.forwarding-was-off');
+      this.#noteRepair(`forwarding was disabled on ${device}`, 'nat.forwarding-was-off');
     await giveBack(
       former.filter((device) => !lent.includes(device)),
       links,
@@ -313,7 +320,7 @@ class HostNatNetworks implements NatNetworks {
     const { bridge, name } = network;
     const isStarted = await this.#dnsmasqOf(network).ensure(network, guests);
     if (isStarted && this.#answered.delete(bridge))
-      this.#noteRepair(`dnsmasq of network '${name}' had ended`, 'nat.dnsmasq-had-ended');
+      this.#noteRepair(`dnsmasq of network '${name}' had stopped`, 'nat.dnsmasq-had-ended');
   }
 
   async #removeAll(links: readonly HostLink[]): Promise<void> {
@@ -357,7 +364,7 @@ class HostNatNetworks implements NatNetworks {
       await addBridge(bridge, bridgeMacOf(bridge, this.#options.root));
       this.#answered.delete(bridge);
       if (this.#standing.delete(bridge))
-        this.#noteRepair(`the bridge of network '${name}' was gone`, 'nat.bridge-was-gone');
+        this.#noteRepair(`the bridge of network '${name}' had disappeared`, 'nat.bridge-was-gone');
     }
     await setUpBridge(bridge, `${gateway}/${network.split('/')[1] ?? ''}`);
     if (isNew) this.#options.logger.info('nat.made', { network: name, bridge });

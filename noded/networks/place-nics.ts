@@ -53,13 +53,13 @@ export function requireConnected(
   if (network === undefined) {
     throw new AppError('NOT_FOUND', `there is no network '${name}'`, {
       details: { name },
-      hint: 'gnt-network list shows the networks',
+      hint: 'List the networks: gnt-network list',
     });
   }
   if (ownValue(network.connections, node) !== undefined) return network;
   throw new AppError('CONFLICT', `network '${name}' is not connected on node ${node}`, {
     details: { name, node },
-    hint: `gnt-network connect ${name} ${node} bridged LINK, or nat in place of bridged LINK`,
+    hint: `Connect it: gnt-network connect ${name} ${node} bridged LINK, or nat instead of bridged LINK`,
   });
 }
 
@@ -77,9 +77,9 @@ function takeFree(
 ): string {
   const free = firstFree(network, own.union(taken));
   if (free !== undefined) return free;
-  throw new AppError('NO_FREE_ADDRESS', `network '${network.name}' has no free address left`, {
+  throw new AppError('NO_FREE_ADDRESS', `network '${network.name}' has no free address`, {
     details: { network: network.name },
-    hint: 'remove instances that are not needed any more, or make a larger network',
+    hint: 'Remove instances that are not needed, or create a larger network.',
   });
 }
 

@@ -56,7 +56,7 @@ export function planNatRules(plan: NatPlan): string {
 }
 
 export function planNatRulesRemoval({ table }: NatNames): string {
-  if (!TABLE.test(table)) throw new Error(`not fit for a table: ${table}`);
+  if (!TABLE.test(table)) throw new Error(`not valid in an nft table: ${table}`);
   return RULE_FAMILIES.map(
     (family) => `add table ${family} ${table}\ndelete table ${family} ${table}`,
   ).join('\n');
@@ -188,7 +188,8 @@ function checkWords({ networks, guests, uplinks, lent }: NatPlan): void {
   ];
   for (const [pattern, values] of words)
     for (const value of values)
-      if (!pattern.test(value)) throw new Error(`not fit for a rule: ${JSON.stringify(value)}`);
+      if (!pattern.test(value))
+        throw new Error(`not valid in an nft rule: ${JSON.stringify(value)}`);
 }
 
 function bare(network: string): string {

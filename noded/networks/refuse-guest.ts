@@ -14,18 +14,18 @@ export function refuseGuest(
   bridgeMac: string,
 ): void {
   if (mac === bridgeMac) {
-    throw new AppError('CONFLICT', `MAC address ${mac} of '${name}' is the gateway's`, {
+    throw new AppError('CONFLICT', `the MAC address ${mac} of '${name}' belongs to the gateway`, {
       details: { mac },
-      hint: `gnt-instance modify --net ${uuid}:modify,mac=generate ${name}`,
+      hint: `Generate another one: gnt-instance modify --net ${uuid}:modify,mac=generate ${name}`,
     });
   }
   if (existsSync(`/sys/class/net/${device}`)) {
     throw new AppError(
       'NETWORK_SETUP',
-      `cannot open the TAP ${device} for '${name}': a process still holds it`,
+      `cannot open the TAP ${device} for '${name}': another process holds it`,
       {
         details: { device },
-        hint: `grep -ls ${device} /proc/[0-9]*/fdinfo/* shows the process`,
+        hint: `Find the process: grep -ls ${device} /proc/[0-9]*/fdinfo/*`,
       },
     );
   }

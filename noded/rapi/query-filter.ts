@@ -43,7 +43,7 @@ function parseComparison(
   names: ReadonlySet<string>,
 ): Matches {
   if (typeof name !== 'string' || !names.has(name)) {
-    throw new RapiFailure(400, 'the filter asks for a field that there is not');
+    throw new RapiFailure(400, 'the filter names an unknown field');
   }
   switch (operator) {
     case '?':
@@ -82,6 +82,6 @@ function compare(a: unknown, b: unknown): number | undefined {
 function malformed(): RapiFailure {
   return new RapiFailure(
     400,
-    'the filter is none of & | ! ? == != < <= > >= =[] with its operands',
+    'the filter must be one of & | ! ? == != < <= > >= =[] with its operands',
   );
 }

@@ -45,7 +45,7 @@ export function parseRapiOptions(options: RapiOptions, paths: RootPaths): RapiSe
   const port = Number(match?.[3] ?? DEFAULT_PORT);
   if (host === undefined || port > 65_535) {
     throw new AppError('USAGE', `--rapi: '${options.rapi}' is not HOST:PORT`, {
-      hint: `an address of this host, as 192.0.2.1:${DEFAULT_PORT} or [::]:${DEFAULT_PORT}`,
+      hint: `Give an address of this host, such as 192.0.2.1:${DEFAULT_PORT} or [::]:${DEFAULT_PORT}.`,
     });
   }
   return {

@@ -17,7 +17,7 @@ export async function readKeptHooks(
   } catch (error) {
     if (systemCodeOf(error) === 'ENOENT') return [];
     throw new AppError(code, `cannot read the appliance's hooks in ${path}`, {
-      hint: 'Give them again: gnt-appliance build --hooks FOLDER, or --hooks default for none',
+      hint: 'Give them again: gnt-appliance build --hooks FOLDER, or remove them: gnt-appliance build --hooks none',
       cause: error,
     });
   }

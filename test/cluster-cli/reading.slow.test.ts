@@ -163,13 +163,13 @@ test('hooks prints each step by stage with its document and the names of its fie
         ],
       },
     ],
-    remarks: ['cluster/10-a.yaml: not of an installation: stage boot'],
+    remarks: ['cluster/10-a.yaml: ignored, not for installations: stage boot'],
   };
   const expected = [
     'before-install:',
     "  cluster/10-a.yaml, step 'disk': if, layout",
     '  instance/b.yaml, step 2: -',
-    '(cluster/10-a.yaml: not of an installation: stage boot)',
+    '(cluster/10-a.yaml: ignored, not for installations: stage boot)',
     '',
   ];
   const { stdout } = await gnt('instance', 'hooks', 'web10');

@@ -75,12 +75,12 @@ function noRoot(candidates: readonly Candidate[], all: readonly FileSystem[]): A
   const isOstree = all.some((each) => foreign(each) === 'an ostree repository');
   return new AppError(
     'NOTHING_TO_MOUNT',
-    `no file system on the disks of the instance looks like a root: ${seen.join(', ')}`,
+    `no file system on the disks of the instance looks like a root file system: ${seen.join(', ')}`,
     {
       hint: isOstree
-        ? 'the guest composes its root from the ostree repository: give its configuration with --user-data, not as a package or hook'
+        ? 'The guest composes its root from the ostree repository. Configure it with --user-data instead of a package or hook.'
         : (encryptionHint(all) ??
-          'a root has /etc or /usr/lib/os-release: use another image, give the configuration with --user-data, or write it in an OS script'),
+          'A root file system has /etc or /usr/lib/os-release. Use another image, configure the guest with --user-data, or write the files in an OS script.'),
     },
   );
 }
@@ -94,20 +94,20 @@ function nothingToMount(all: readonly FileSystem[]): AppError {
   return new AppError(
     'NOTHING_TO_MOUNT',
     seen === ''
-      ? 'there is no file system on the disks of the instance'
-      : `no file system that can be mounted: ${seen}`,
+      ? 'the disks of the instance hold no file system'
+      : `no file system on the disks can be mounted: ${seen}`,
     {
       hint:
         encryptionHint(all) ??
         (isNtfs
-          ? 'the appliance does not write NTFS: use a script of your OS definition, or give the configuration with --user-data'
-          : 'the package needs an ext4, xfs, btrfs or vfat file system on a disk, a partition or a logical volume; after a broken partition table use another image'),
+          ? 'The appliance cannot write NTFS. Use a script of your OS definition, or configure the guest with --user-data.'
+          : 'The package needs an ext4, xfs, btrfs or vfat file system on a disk, a partition or a logical volume. If the partition table is broken, use another image.'),
     },
   );
 }
 
 function encryptionHint(all: readonly FileSystem[]): string | null {
   return all.some(({ type }) => type === 'crypto_LUKS' || type === 'BitLocker')
-    ? 'the disk is encrypted: use another image, or open it in an OS script with the key as a secret parameter, and lay the files over there'
+    ? 'The disk is encrypted. Use another image, or open the disk in an OS script with the key as a secret parameter and write the files there.'
     : null;
 }

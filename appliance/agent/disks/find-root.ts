@@ -40,7 +40,9 @@ export async function mountRoot(
   const root = chooseRoot(candidates, fileSystems);
   for (const other of candidates)
     if (other.rank !== null && other.fileSystem !== root.fileSystem)
-      reporter.log(`${describeRoot(other)} looks like a root, ${describeRoot(root)} more so`);
+      reporter.log(
+        `${describeRoot(other)} also looks like a root file system; using ${describeRoot(root)}, the better match`,
+      );
   await mountOne(root.fileSystem, target, '/', root.subvolume, access);
   return root;
 }

@@ -29,19 +29,19 @@ export function createGrowStage(plan: InstallPlan, at: DiskLocations): Stage {
     async run() {
       const first = plan.disks[0];
       const disk = first && listDisksBySerial(at).get(first.serial);
-      if (!disk) throw new AppError('DISK_MISSING', 'there is no first disk');
+      if (!disk) throw new AppError('DISK_MISSING', 'the instance has no first disk');
       await rereadPartitions(plan, at);
       const last = lastPartition(listPartitions(disk.name, at));
       if (!last) return `${await growFileSystem(disk.path, disk.sizeBytes)} on the whole disk`;
       const table = (await probe(disk.path)).get('PTTYPE');
       if (table !== 'gpt' && last.number >= FIRST_LOGICAL_PARTITION)
-        return `not grown: the last partition (${last.number}) is a logical one`;
+        return `not grown: the last partition (${last.number}) is a logical partition`;
       // The backup header of a GPT belongs at the end of the disk, whether there is something to
       // grow or not.
       if (table === 'gpt') await runCommand('sfdisk', ['--relocate', 'gpt-bak-std', disk.path]);
       const path = `${at.dev}/${last.name}`;
       const kept = keptContent(await probe(path));
-      if (kept !== null) return `not grown: partition ${last.number}, the last one, holds ${kept}`;
+      if (kept !== null) return `not grown: the last partition (${last.number}) holds ${kept}`;
       if (disk.sizeBytes - last.startBytes - last.sizeBytes >= MIN_GAIN_BYTES) {
         await runCommand(
           'sfdisk',

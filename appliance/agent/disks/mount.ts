@@ -48,9 +48,11 @@ export async function mountInstance(
     }
   }
   for (const line of unknown.slice(0, MAX_NAMED))
-    reporter.log(`fstab mounts ${line}: not mounted, it is not on the instance's disks`);
+    reporter.log(`fstab mounts ${line}: skipped, it is not on the instance's disks`);
   if (unknown.length > MAX_NAMED)
-    reporter.log(`fstab mounts ${unknown.length - MAX_NAMED} more that are not on its disks`);
+    reporter.log(
+      `fstab has ${unknown.length - MAX_NAMED} more mounts that are not on the instance's disks`,
+    );
   return mounted.join(', ');
 }
 

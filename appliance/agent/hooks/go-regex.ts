@@ -45,5 +45,5 @@ function translate(token: string): string | null {
 }
 
 function refuse(): never {
-  throw new Error('not an expression that is known');
+  throw new Error('unknown expression');
 }

@@ -111,11 +111,11 @@ async function dumpFailure(
     ...['--target-image-opts', JAILED_IMAGE, nowhere],
   ]);
   if (read.status !== 0)
-    return new AppError('IMAGE_INVALID', `the image cannot be read: ${lastLineOf(read.stderr)}`, {
+    return new AppError('IMAGE_INVALID', `cannot read the image: ${lastLineOf(read.stderr)}`, {
       hint: FETCH_AGAIN,
     });
-  return new AppError('IMAGE_DUMP', `the disk could not be written: ${lastLineOf(stderr)}`, {
-    hint: 'check the file or device of the disk on the node, its space and the kernel log (dmesg)',
+  return new AppError('IMAGE_DUMP', `cannot write to the disk: ${lastLineOf(stderr)}`, {
+    hint: 'Check the file or device of the disk on the node, its free space and the kernel log (dmesg).',
   });
 }
 
@@ -140,7 +140,7 @@ async function dumpCompressed(
   const copiedMs = performance.now() - startedAt;
   await dropCache(targetPath);
   await compareChecksums(disk, writer, reporter);
-  return `${describeImage(image)} (${writer.writtenBytes} not zero) at ${rate(sizeBytes, copiedMs)}, compared in ${seconds(performance.now() - startedAt - copiedMs)}`;
+  return `${describeImage(image)} (${writer.writtenBytes} nonzero) at ${rate(sizeBytes, copiedMs)}, compared in ${seconds(performance.now() - startedAt - copiedMs)}`;
 }
 
 async function writeFully(disk: FileHandle, bytes: Buffer, offset: number): Promise<void> {

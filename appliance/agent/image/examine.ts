@@ -52,19 +52,23 @@ export async function examineImage(options: ExamineOptions): Promise<ExaminedIma
   switch (format.kind) {
     case 'unsupported':
       throw new AppError('IMAGE_INVALID', `the image is ${format.what}, which is not supported`, {
-        hint: `${remedyOf(format)}; ${SAY_THE_FORMAT}`,
+        hint: `${remedyOf(format)}. ${SAY_THE_FORMAT}`,
       });
     case 'container':
       if (format.external) {
         const { role, name: other } = format.external;
-        throw new AppError('IMAGE_BACKING_FILE', `the ${name} image needs its ${role} ${other}`, {
-          hint: FLATTEN,
-        });
+        throw new AppError(
+          'IMAGE_BACKING_FILE',
+          `the ${name} image needs its ${role} ${other}, which is not available`,
+          {
+            hint: FLATTEN,
+          },
+        );
       }
       if (format.format === 'vdi' && fileSizeBytes < vdiMinimumBytes(head))
         throw new AppError(
           'IMAGE_INVALID',
-          `the vdi image is cut: it has ${fileSizeBytes} of ${vdiMinimumBytes(head)} bytes`,
+          `the vdi image is truncated: it has ${fileSizeBytes} of ${vdiMinimumBytes(head)} bytes`,
           { hint: FETCH_AGAIN },
         );
       return await examineContainer(options, format.format);
@@ -92,25 +96,25 @@ function chooseFormat(found: ImageFormat, said: ImageFormatName | null): ImageFo
   if (said === 'raw') return found.kind === 'compressed' ? found : { kind: 'raw' };
   if (found.kind === 'container' && found.format === said) return found;
   throw new AppError('IMAGE_INVALID', `the image is ${describeFormat(found)}, not ${said}`, {
-    hint: 'leave out --image-format, or give the right one',
+    hint: 'Leave out --image-format, or give the correct format.',
   });
 }
 
-const FLATTEN = 'flatten it: qemu-img convert -O qcow2 OLD NEW';
+const FLATTEN = 'Flatten it: qemu-img convert -O qcow2 OLD NEW';
 export const FETCH_AGAIN =
-  'fetch the image again and compare its checksum: --os-image-checksum sha256:…';
-const SAY_THE_FORMAT = 'if it is a disk all the same, say so: --image-format FORMAT';
+  'Fetch the image again and compare its checksum: --os-image-checksum sha256:…';
+const SAY_THE_FORMAT = 'If it is a disk image nevertheless, name its format: --image-format FORMAT';
 
 function remedyOf({ remedy }: Extract<ImageFormat, { kind: 'unsupported' }>): string {
   switch (remedy) {
     case 'unpack':
-      return 'unpack it (tar -xf FILE for .tar and .tar.gz) and give the disk image that is in it';
+      return 'Unpack it (tar -xf FILE for .tar and .tar.gz) and use the disk image in it';
     case 'decompress':
-      return 'decompress it and give the disk image';
+      return 'Decompress it and use the disk image';
     case 'none':
-      return 'look at what was downloaded';
+      return 'Check what was downloaded';
     default:
-      return 'convert it: qemu-img convert -O qcow2 OLD NEW';
+      return 'Convert it with qemu-img convert -O qcow2 OLD NEW';
   }
 }
 
@@ -122,17 +126,19 @@ function remedyOf({ remedy }: Extract<ImageFormat, { kind: 'unsupported' }>): st
 function requireDisk(head: Buffer, sizeBytes: number, said: ImageFormatName | null): void {
   if (said !== null) return;
   if (!looksLikeDisk(head)) {
-    const what = head.every((byte) => byte === 0) ? 'it begins with zeros' : 'it is something else';
+    const what = head.every((byte) => byte === 0)
+      ? 'it begins with zeros'
+      : 'its content is unknown';
     throw new AppError(
       'IMAGE_INVALID',
-      `the image holds no boot sector, partition table or file system: ${what}`,
-      { hint: `look at what was downloaded; ${SAY_THE_FORMAT}` },
+      `the image has no boot sector, partition table or file system: ${what}`,
+      { hint: `Check what was downloaded. ${SAY_THE_FORMAT}` },
     );
   }
   const fault = findTableFault(head, sizeBytes);
   if (fault !== null)
-    throw new AppError('IMAGE_INVALID', `the image cannot be used: ${fault}`, {
-      hint: `fetch it again and compare its checksum: --os-image-checksum sha256:…; ${SAY_THE_FORMAT}`,
+    throw new AppError('IMAGE_INVALID', `cannot use the image: ${fault}`, {
+      hint: `Fetch it again and compare its checksum: --os-image-checksum sha256:…. ${SAY_THE_FORMAT}`,
     });
 }
 
@@ -168,7 +174,7 @@ function virtualSize(result: CommandResult, format: ContainerFormat): number {
   if (result.status !== 0) {
     throw new AppError(
       'IMAGE_INVALID',
-      `the ${format} image cannot be opened: ${lastLineOf(result.stderr)}`,
+      `cannot open the ${format} image: ${lastLineOf(result.stderr)}`,
       { hint: FETCH_AGAIN },
     );
   }
@@ -176,8 +182,8 @@ function virtualSize(result: CommandResult, format: ContainerFormat): number {
   if (!isDescription(info))
     throw new AppError(
       'IMAGE_INVALID',
-      `the ${format} image has more in it than can be read of one, such as thousands of snapshots`,
-      { hint: `make a plain one of it: qemu-img convert -O ${format} IMAGE NEW` },
+      `the description of the ${format} image is too large, for example because of thousands of snapshots`,
+      { hint: `Convert it to a plain image: qemu-img convert -O ${format} IMAGE NEW` },
     );
   if (typeof info['backing-filename'] === 'string')
     throw new AppError(
@@ -215,7 +221,7 @@ function planHeadInside(format: ContainerFormat): readonly string[] {
 
 function headOf(result: CommandResult): Buffer {
   if (result.status !== 0)
-    throw new AppError('IMAGE_INVALID', `the image cannot be read: ${lastLineOf(result.stderr)}`, {
+    throw new AppError('IMAGE_INVALID', `cannot read the image: ${lastLineOf(result.stderr)}`, {
       hint: FETCH_AGAIN,
     });
   return Buffer.from(result.stdout, 'base64');
@@ -235,7 +241,7 @@ const CHECK_PASSED: readonly number[] = [0, 3, 63];
 function requireSoundTables(result: CommandResult, format: ContainerFormat): void {
   if (CHECK_PASSED.includes(result.status)) return;
   const reason = lastLineOf(result.stderr) || lastLineOf(result.stdout);
-  throw new AppError('IMAGE_INVALID', `the ${format} image is damaged or cut: ${reason}`, {
+  throw new AppError('IMAGE_INVALID', `the ${format} image is damaged or truncated: ${reason}`, {
     hint: FETCH_AGAIN,
   });
 }
@@ -292,7 +298,7 @@ async function measure(
         hint:
           inner.kind === 'unsupported'
             ? `${remedyOf(inner)}; ${SAY_THE_FORMAT}`
-            : 'decompress it first: only raw images may be compressed as a whole',
+            : 'Decompress it first. Only raw images may be compressed as a whole.',
       },
     );
   }

@@ -99,11 +99,11 @@ function explain(complaint: string): AppError {
   const isAttribute = complaint.includes('extended attribute') || complaint.includes('POSIX ACL');
   if (/No space left on device|Disk quota exceeded/.test(complaint) && !isAttribute)
     return new AppError('DISK_FULL', `no space left for entry ${shown}`, {
-      hint: 'give the instance a larger disk, or a smaller package',
+      hint: 'Give the instance a larger disk, or use a smaller package.',
     });
   if (/Input\/output error|Read-only file system|Structure needs cleaning/.test(complaint))
     return new AppError('COMMAND_FAILED', `the file system of the instance is damaged: ${shown}`, {
-      hint: 'check it with fsck, or install another image',
+      hint: 'Check it with fsck, or install another image.',
     });
   return new AppError('PACKAGE_INVALID', `personalization package: ${shown}`);
 }

@@ -120,8 +120,8 @@ export class GuestDirectories {
     if (this.#rememberedBytes > MAX_REMEMBERED_BYTES)
       throw new AppError(
         'PACKAGE_INVALID',
-        `the package makes too many links and directories: their names take more than ${MAX_REMEMBERED_BYTES / MIB} MiB`,
-        { hint: 'split it, or put the tree into an OS image' },
+        `the package has too many links and directories: their names exceed ${MAX_REMEMBERED_BYTES / MIB} MiB`,
+        { hint: 'Split it, or put the files into an OS image.' },
       );
     this.#found.set(key, found);
   }

@@ -131,7 +131,7 @@ function checkType(type: string, name: Buffer): void {
   throw unsafe(
     name,
     `it is ${ownValue(typeNames, type) ?? `an entry of type ${JSON.stringify(type)}`}`,
-    'pack files, directories and links only',
+    'Pack only files, directories and links.',
   );
 }
 
@@ -144,8 +144,8 @@ function checkDirectory(
 ): void {
   const isFile = type === '0' || type === '7' || type === 'S';
   if (isFile && contentBytes > 0 && isNamedDirectory(name))
-    throw invalid(name, 'its name is that of a directory, and it has content');
-  if (isRoot && kind !== 'directory') throw invalid(name, 'the root is a directory');
+    throw invalid(name, 'its name is a directory name, but it has content');
+  if (isRoot && kind !== 'directory') throw invalid(name, 'the root must be a directory');
 }
 
 function present(...values: (Buffer | null | undefined)[]): Buffer[] {
@@ -177,14 +177,14 @@ function splitName(path: Buffer, entry: Buffer, how?: string): string[] {
   // Each byte is one character: what is compared is ASCII.
   const text = path.toString('latin1');
   const hint =
-    'pack with names relative to the root of the file system, for example tar -C DIR -czf x.tar.gz .';
+    'Pack with names relative to the root of the file system: tar -C DIR -czf x.tar.gz .';
   if (text === '') throw invalid(entry, `${its} is empty`);
   if (text.startsWith('/')) throw unsafe(entry, `${its} is absolute`, hint);
-  if (text.includes('\0')) throw unsafe(entry, `${its} holds a NUL`, hint);
+  if (text.includes('\0')) throw unsafe(entry, `${its} contains a NUL character`, hint);
   if (text.length > MAX_PATH_BYTES)
     throw invalid(entry, `${its} is longer than ${MAX_PATH_BYTES} bytes`);
   const components = text.split('/').filter((name) => name !== '' && name !== '.');
-  if (components.includes('..')) throw unsafe(entry, `${its} has ".." in it`, hint);
+  if (components.includes('..')) throw unsafe(entry, `${its} contains ".."`, hint);
   if (components.some((name) => name.length > MAX_COMPONENT_BYTES))
     throw invalid(entry, `a part of ${its} is longer than ${MAX_COMPONENT_BYTES} bytes`);
   return components;
@@ -197,7 +197,7 @@ function splitName(path: Buffer, entry: Buffer, how?: string): string[] {
 function checkLinkTarget(entryDepth: number, target: Buffer, entry: Buffer): void {
   const text = target.toString('latin1');
   if (text.includes('\0') || text.length > MAX_PATH_BYTES)
-    throw invalid(entry, 'it links to what is no path');
+    throw invalid(entry, 'its link target is not a path');
   if (text.startsWith('/')) return;
   let depth = entryDepth - 1;
   for (const name of text.split('/')) {

@@ -46,6 +46,6 @@ export class LeftOut {
       ([name, count]) => `${JSON.stringify(name.slice(0, MAX_NAME_LENGTH))} (${count})`,
     );
     const more = this.#others > 0 ? `, and ${this.#others} others` : '';
-    return `attributes of other systems are left out: ${named.join(', ')}${more}`;
+    return `skipped extended attributes of other systems: ${named.join(', ')}${more}`;
   }
 }

@@ -78,7 +78,7 @@ export function startTar(rootPath: string): RunningTar {
     child.on('close', (status, signal) => {
       const complaint = firstComplaint(`${said}\n`);
       if (status === 0 || complaint !== null) resolve(complaint);
-      else if (isKilled) resolve(`tar was ended`);
+      else if (isKilled) resolve(`tar was killed`);
       else reject(refuseEnd(said, signal ?? signalOf(status ?? 0)));
     });
   }).finally(() => rmdirSync(toolsPath));
@@ -94,19 +94,15 @@ function refuseEnd(said: string, signal: string | undefined): AppError {
   if (signal !== undefined)
     return new AppError(
       'PACKAGE_INVALID',
-      `the package cannot be unpacked by tar: ${endedBySignal(signal)}`,
+      `tar cannot unpack the package: ${endedBySignal(signal)}`,
       {
-        hint: 'make it anew with tar -C DIR -czf x.tar.gz .',
+        hint: 'Create it again with: tar -C DIR -czf x.tar.gz .',
       },
     );
   const [reason = ''] = said.trim().split('\n');
-  return new AppError(
-    'COMMAND_FAILED',
-    `tar could not be started in the appliance: ${reason.slice(0, 500)}`,
-    {
-      hint: 'this tells nothing of the package; gnt-appliance build makes the appliance anew',
-    },
-  );
+  return new AppError('COMMAND_FAILED', `the appliance cannot start tar: ${reason.slice(0, 500)}`, {
+    hint: 'The package is not the cause. Rebuild the appliance: gnt-appliance build',
+  });
 }
 
 function makeToolsDirectory(path: string): void {
@@ -116,7 +112,7 @@ function makeToolsDirectory(path: string): void {
     if (systemCodeOf(error) !== 'ENOSPC') throw error;
     throw new AppError('DISK_FULL', 'no space left for the personalization package', {
       cause: error,
-      hint: 'give the instance a larger disk, or a smaller package',
+      hint: 'Give the instance a larger disk, or use a smaller package.',
     });
   }
 }

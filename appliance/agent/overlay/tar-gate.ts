@@ -105,11 +105,7 @@ export class TarGate {
     if (this.isEnded) return;
     if (this.#isFirst && this.#step.length === 0) throw unusable('the archive is empty');
     const isBetween = this.#contentLeft === 0 && this.#missing === BLOCK && !this.#isExtended();
-    throw unusable(
-      isBetween
-        ? 'the archive ends without an end mark'
-        : 'the archive ends in the middle of an entry',
-    );
+    throw unusable(isBetween ? 'the archive has no end mark' : 'the archive ends within an entry');
   }
 
   #isExtended(): boolean {
@@ -133,7 +129,7 @@ export class TarGate {
 
   #takeHeader(block: Buffer): 'pass' | 'drop' | 'undecided' {
     if (isZeroBlock(block)) {
-      if (this.#isExtended()) throw unusable('a header for an entry that does not come');
+      if (this.#isExtended()) throw unusable('a header without its entry');
       this.#reads = 'nothing';
       return 'drop';
     }
@@ -151,7 +147,7 @@ export class TarGate {
     const entry = judgeEntry(header, this.#extension);
     const { isRoot, contentBytes } = entry;
     const map = readHoleMap(block, header, this.#extension.pax);
-    if (map && entry.kind === 'directory') throw badMap('of a directory');
+    if (map && entry.kind === 'directory') throw badMap('that belongs to a directory');
     this.#extension = { pax: null, longName: null, longLink: null };
     this.#isDropped = isRoot || this.#mayDrop(entry);
     this.passed.entries += isRoot ? 0 : 1;
@@ -184,7 +180,7 @@ export class TarGate {
     if (map === null) return;
     const isTooLong = map.isOpen && map.isInContent && this.#contentAfterMap === 0;
     if (isTooLong || map.contentBytes > this.#contentAfterMap)
-      throw badMap('that is of more bytes than the entry has');
+      throw badMap('that describes more bytes than the entry has');
     if (map.isOpen) return;
     this.#reads = 'header';
     this.#contentLeft = this.#contentAfterMap;
@@ -220,8 +216,7 @@ function parseFirstOrLater(block: Buffer, isFirst: boolean): ReturnType<typeof p
   try {
     return parseTarHeader(block);
   } catch (error) {
-    if (isFirst && error instanceof DamagedHeader)
-      throw unusable('it does not hold a tar archive', error);
+    if (isFirst && error instanceof DamagedHeader) throw unusable('not a tar archive', error);
     throw error;
   }
 }
@@ -233,6 +228,6 @@ function padded(sizeBytes: number): number {
 function unusable(what: string, cause?: unknown): AppError {
   return new AppError('PACKAGE_INVALID', `not a usable tar.gz archive: ${what}`, {
     cause,
-    hint: 'make it with tar -C DIR -czf x.tar.gz .',
+    hint: 'Create it with: tar -C DIR -czf x.tar.gz .',
   });
 }

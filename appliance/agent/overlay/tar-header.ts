@@ -32,7 +32,7 @@ const numbers = [
 export class DamagedHeader extends AppError {
   constructor() {
     super('PACKAGE_INVALID', 'not a usable tar.gz archive: a damaged header', {
-      hint: 'make it with tar -C DIR -czf x.tar.gz .',
+      hint: 'Create it with: tar -C DIR -czf x.tar.gz .',
     });
   }
 }
@@ -65,7 +65,7 @@ export function parseTarHeader(block: Buffer): TarHeader {
 export function badNumber(name: Buffer, what: string, value: Buffer): AppError {
   return new AppError(
     'PACKAGE_INVALID',
-    `entry ${showName(name)}: its ${what} ${showName(value)} is no number that can be used`,
+    `entry ${showName(name)}: its ${what} ${showName(value)} is not a valid number`,
   );
 }
 

@@ -114,6 +114,6 @@ export function commandFailure(what: string, { status, stdout, stderr }: Command
 
 /** The kernel ends a program where memory ends. */
 export function endedBySignal(signal: string): string {
-  const why = signal === 'SIGKILL' ? 'it takes more memory than the appliance has' : 'it crashed';
-  return `it was ended by ${signal}: ${why}`;
+  const why = signal === 'SIGKILL' ? 'it needed more memory than the appliance has' : 'it crashed';
+  return `it was killed by ${signal}: ${why}`;
 }

@@ -108,7 +108,7 @@ function createImageStage(
       const first = plan.disks[0];
       const target = first && disks.get(first.serial);
       if (!source || !target)
-        throw new AppError('DISK_MISSING', 'the plan has an image, but no disk to put it on');
+        throw new AppError('DISK_MISSING', 'the plan has an image, but no disk for it');
       const summary = await dumpImage({
         sourcePath: source.path,
         fileSizeBytes: image.fileSizeBytes,

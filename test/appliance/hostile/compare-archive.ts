@@ -76,10 +76,10 @@ export const knownRefusals: readonly RegExp[] = [
   /it links to .*, which (is absolute|is empty|has "\.\." in it)/,
   /its link to .* leads out of the root/,
   // GNU tar ends a target at its first NUL.
-  /it links to what is no path/,
+  /its link target is not a path/,
   /it is (a named pipe|a (block|character) device|a volume label|an entry of type|a continuation)/,
-  /its (size|uid|gid|mtime|mode|atime|ctime|GNU\.sparse\.\w+) .* is no number that can be used/,
-  /its name is that of a directory, and it has content/,
-  /the root is a directory/,
+  /its (size|uid|gid|mtime|mode|atime|ctime|GNU\.sparse\.\w+) .* is not a valid number/,
+  /its name is a directory name, but it has content/,
+  /the root must be a directory/,
   /not a usable tar\.gz archive: (the archive is empty|the archive ends|it does not hold|a damaged|a header|a global header|an entry with two|a map of holes)/,
 ];

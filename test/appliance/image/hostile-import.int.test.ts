@@ -60,13 +60,13 @@ test('of a folder that somebody else made, nothing but its own files is read, an
     await symlink(secret, join(sly, name));
     await assert.rejects(bring(sly, 'sly-folder'), {
       code: 'APPLIANCE_CORRUPT',
-      message: `${join(sly, name)} cannot be taken in: it is a link, which is not followed`,
+      message: `cannot import ${join(sly, name)}: it is a symbolic link`,
     });
     await rm(join(sly, name));
     await run('mkfifo', [join(sly, name)]);
     await assert.rejects(bring(sly, 'sly-folder'), {
       code: 'APPLIANCE_CORRUPT',
-      message: `${join(sly, name)} cannot be taken in: it is not a regular file`,
+      message: `cannot import ${join(sly, name)}: it is not a regular file`,
     });
     await rm(join(sly, name));
     await rename(join(top, 'kept-file'), join(sly, name));

@@ -157,7 +157,7 @@ test('a request that is too long is answered, not cut off', async (t) => {
   const { path } = await createApiLab(t);
   const { status, text } = await ask(path, 'POST', '/v1/jobs', Buffer.alloc(17 * 1024 * 1024, 32));
   assert.equal(status, 413);
-  assert.match(text, /longer than/);
+  assert.match(text, /larger than/);
 });
 
 test("bytes go into the channel's queue and come out of it", async (t) => {

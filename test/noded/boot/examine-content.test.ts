@@ -29,7 +29,7 @@ test('a template that does not parse is refused with its line and column', async
     'a\n{{if .x}}': 'template seed.tmpl:2:',
     '{{end}}': 'template seed.tmpl:1:',
     'a\nb {{.Param "x}}': 'template seed.tmpl:2:',
-    '{{nosuchfunction 1}}': "template seed.tmpl:1:3: there is no function 'nosuchfunction'",
+    '{{nosuchfunction 1}}': "template seed.tmpl:1:3: function 'nosuchfunction' does not exist",
     '{{define "a"}}x{{end}}{{define "a"}}y{{end}}': 'template seed.tmpl:1:',
   };
   for (const [text, start] of Object.entries(broken)) {

@@ -106,7 +106,7 @@ test('a node on which its network is not connected is not chosen, and said so', 
 });
 
 test('a chosen node without the bridge hands it on before there is a job', async () => {
-  const missing = new AppError('HOST_PREREQUISITE', 'no bridge named "br9" on this host');
+  const missing = new AppError('HOST_PREREQUISITE', 'this host has no bridge named "br9"');
   const submitted: string[] = [];
   const own = {
     submit: (opcode: { name: string }) => Promise.resolve(submitted.push(opcode.name)),

@@ -284,7 +284,7 @@ ${send}`;
     assert.equal(lab.askByDhcp('db', root)?.['ip'], db.ip);
     assert.match(
       nat.report().repairs.at(-1)?.what ?? '',
-      /dnsmasq of network 'lan' answered no more/,
+      /dnsmasq of network 'lan' stopped responding/,
     );
   });
 
@@ -309,7 +309,10 @@ ${send}`;
     await nat.follow();
     assert.equal(lab.picture(), before);
     const told = nat.report().repairs.map(({ what }) => what);
-    assert.deepEqual(told.slice(-2), ['the rules were changed or gone', 'up0 forwarded no more']);
+    assert.deepEqual(told.slice(-2), [
+      'the rules were changed or removed',
+      'forwarding was disabled on up0',
+    ]);
     const mac = readFileSync(`/sys/class/net/${bridge}/address`, 'utf8');
     lab.ip('link', 'delete', bridge);
     await nat.follow();
@@ -318,7 +321,10 @@ ${send}`;
       assert.equal(lab.askByDhcp(guest.namespace, root)?.['ip'], guest.ip);
     assert.notEqual(lab.inside('web', 'busybox', 'ping', '-c1', '-W5', db.ip), null);
     assert.equal(lab.listDnsmasqs().length, 1);
-    assert.match(nat.report().repairs.at(-1)?.what ?? '', /the bridge of network 'lan' was gone/);
+    assert.match(
+      nat.report().repairs.at(-1)?.what ?? '',
+      /the bridge of network 'lan' had disappeared/,
+    );
   });
 
   test('forgets a guest with its TAP', async () => {
@@ -378,8 +384,8 @@ ${send}`;
     lab.ip('address', 'add', '203.0.113.9/32', 'dev', 'lo');
     lab.ip('route', 'add', '172.20.0.0/16', 'dev', 'up0', 'table', '51820');
     const refusals = {
-      '203.0.113.0/24': /overlaps with 203\.0\.113\.9\/32, which this host reaches by lo/,
-      '172.20.7.0/24': /overlaps with 172\.20\.0\.0\/16, which this host reaches by up0/,
+      '203.0.113.0/24': /overlaps with 203\.0\.113\.9\/32, which this host reaches through lo/,
+      '172.20.7.0/24': /overlaps with 172\.20\.0\.0\/16, which this host reaches through up0/,
       '169.254.0.0/24': /overlaps with 169\.254\.0\.0\/16/,
       '127.9.0.0/24': /overlaps with 127\.0\.0\.0\/8/,
       '0.9.0.0/24': /overlaps with 0\.0\.0\.0\/8/,

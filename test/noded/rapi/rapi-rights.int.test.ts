@@ -249,7 +249,7 @@ test('BootEnvs and profiles are made, read and removed by users that are bound t
   ] as const)
     assert.match(await submit(method, path, body, 'alice'), /is not allowed to do this/, path);
   const profiled = await create('a-profiled', { no_install: true, profiles: ['site'] }, 'alice');
-  assert.match(profiled.job, /may not do this.*profiles/);
+  assert.match(profiled.job, /is not allowed to do this.*profiles/);
 
   const upload = (source?: string): Promise<string> =>
     submit('POST', '/2/bootenvs/rescue/uploadiso', source === undefined ? undefined : { source });

@@ -4,11 +4,11 @@
  * around the daemon; keys and passwords are made where they are kept.
  */
 const reasons = {
-  clock: 'templates know no clock',
-  chance: 'templates know no chance',
-  keys: 'templates make no keys and no passwords',
-  outside: 'templates see nothing of the host',
-  absent: 'it is not among those that templates have',
+  clock: 'templates have no clock',
+  chance: 'templates have no random numbers',
+  keys: 'templates cannot create keys or passwords',
+  outside: 'templates have no access to the host',
+  absent: 'it is not supported in templates',
 } as const;
 
 const refused: Readonly<Record<keyof typeof reasons, readonly string[]>> = {

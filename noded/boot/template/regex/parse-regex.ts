@@ -79,7 +79,7 @@ const CONTROLS: Readonly<Record<string, number>> = { n: 10, t: 9, r: 13, f: 12, 
 /** @throws CallError for what is no pattern, or of a syntax that is not understood */
 export function parseRegex(pattern: string): ParsedRegex {
   if (pattern.length > MAX_PATTERN)
-    throw new CallError(`a pattern of more than ${MAX_PATTERN} characters`);
+    throw new CallError(`a pattern is longer than ${MAX_PATTERN} characters`);
   return new RegexParser(pattern).parse();
 }
 
@@ -184,7 +184,7 @@ class RegexParser {
     if (!named && !inner && this.#characters[this.#at] === '?') throw this.#error();
     const index = inner ? null : this.#names.push(named?.[1] ?? '') - 1;
     if (this.#names.length > MAX_GROUPS)
-      throw new CallError(`a pattern of more than ${MAX_GROUPS} groups`);
+      throw new CallError(`a pattern has more than ${MAX_GROUPS} groups`);
     const of = this.#either(inner ? withFlags(flags, inner) : flags);
     if (!this.#take(')')) throw this.#error();
     return index === null ? of : { kind: 'group', index, of };
@@ -276,7 +276,7 @@ class RegexParser {
   }
 
   #error(): CallError {
-    return new CallError(`the pattern ${JSON.stringify(this.#pattern)} is not understood`);
+    return new CallError(`the pattern ${JSON.stringify(this.#pattern)} is not supported`);
   }
 }
 

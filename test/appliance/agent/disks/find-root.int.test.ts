@@ -26,7 +26,7 @@ const OSTREE = ['ostree/repo/', 'ostree/deploy/coreos/deploy/abc.0/etc/os-releas
 test('an ostree image is refused by what its partitions hold', { skip }, () => {
   const root = disk('root', OSTREE, { label: 'root' });
   const refusal =
-    /^NOTHING_TO_MOUNT no file system .* looks like a root: .*\/boot \(ext4, label boot, boot files\), .*\/root \(ext4, label root, an ostree repository\) \nhint: .*--user-data/;
+    /^NOTHING_TO_MOUNT no file system .* looks like a root file system: .*\/boot \(ext4, label boot, boot files\), .*\/root \(ext4, label root, an ostree repository\) \nhint: .*--user-data/;
   assert.match(mountAndRun([boot(), root]), refusal);
   assert.match(
     mountAndRun([root]),
@@ -45,6 +45,6 @@ test('a file system that is alone is the root, also an empty one', { skip }, () 
   assert.match(mountAndRun([disk('empty', [])]), /^\S*\/empty \(ext4\) on \//);
   assert.match(
     mountAndRun([disk('empty', []), disk('data', ['files/'])]),
-    /^NOTHING_TO_MOUNT .*\/empty \(ext4\), \S*\/data \(ext4\) \nhint: a root has \/etc/,
+    /^NOTHING_TO_MOUNT .*\/empty \(ext4\), \S*\/data \(ext4\) \nhint: A root file system has \/etc/,
   );
 });

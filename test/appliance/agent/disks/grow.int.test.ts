@@ -50,11 +50,11 @@ test('a last partition with a root grows, and one with swap stays as it is', asy
   assert.match(grown, /^partition 2: .* ext4 grown$/);
   assert.ok(sectors > 100_000, `${sectors} sectors`);
   assert.deepEqual(await grow('mkswap vda2'), [
-    'not grown: partition 2, the last one, holds swap',
+    'not grown: the last partition (2) holds swap',
     16_384,
   ]);
   assert.deepEqual(await grow('true'), [
-    'not grown: partition 2, the last one, holds no known file system',
+    'not grown: the last partition (2) holds no known file system',
     16_384,
   ]);
 });

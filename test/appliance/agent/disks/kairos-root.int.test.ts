@@ -29,7 +29,7 @@ test(
     for (const without of [[oem], [recovery], [oem, persistent]])
       assert.throws(() => findKairos(without), {
         code: 'NOTHING_TO_MOUNT',
-        message: /without COS_STATE/,
+        message: /has no COS_STATE/,
       });
   },
 );
@@ -56,9 +56,9 @@ test(
     );
     assert.match(
       said,
-      /^Kairos' active system in .*COS_STATE on \/, .*COS_OEM on \/oem, .* on \/usr\/local/,
+      /^Kairos: active system in .*COS_STATE mounted on \/, .*COS_OEM on \/oem, .* on \/usr\/local/,
     );
-    assert.match(said, /lasts in \/oem and \/usr\/local/);
+    assert.match(said, /changes in \/oem and \/usr\/local persist/);
     assert.match(said, /^ID=kairos$/m);
     shell('debugfs -R "dump cOS/active.img active.out" COS_STATE 2>/dev/null');
     const read = (image: string, path: string): string =>
@@ -78,6 +78,9 @@ test(
     shell(make);
     assert.match(mount(['COS_STATE']), /^NOTHING_TO_MOUNT Kairos: .*no system is installed/);
     shell(`rm bad/cOS/active.img; echo hsqs >bad/cOS/active.img; ${make}`);
-    assert.match(mount(['COS_STATE']), /^NOTHING_TO_MOUNT Kairos: .*nothing known: not writable/);
+    assert.match(
+      mount(['COS_STATE']),
+      /^NOTHING_TO_MOUNT Kairos: .*is of type unknown, which is not writable/,
+    );
   },
 );

@@ -254,7 +254,7 @@ test('refuses what is no disk by what it is, before the first byte, unless the o
     [
       'cut-gpt',
       'truncate -s 8M $out && printf "label: gpt\\nstart=2048,size=10240\\n" | sfdisk -q $out && truncate -s 4M $out',
-      /is cut: its partitions reach to byte 6291456, and it has 4194304/,
+      /is truncated: its partitions end at byte 6291456, but the image has 4194304/,
     ],
     [
       'cut-mbr',
@@ -375,6 +375,6 @@ test('a disk that cannot be opened is not reported as a bad image', async () => 
   chmodSync(disk, 0o444);
   await assert.rejects(dump(make('fine.qcow2', 'qemu-img convert -O qcow2 $in $out'), disk), {
     code: 'IMAGE_DUMP',
-    message: /^the disk could not be written: .*Permission denied/,
+    message: /^cannot write to the disk: .*Permission denied/,
   });
 });

@@ -155,7 +155,7 @@ test('attributes of other systems are left out with one line in the log, those o
   const lines: string[] = [];
   await overlayPackage(Readable.from([gzipSync(bytes)]), root, (line) => lines.push(line));
   assert.deepEqual(lines, [
-    'attributes of other systems are left out: "com.apple.provenance" (2), "com.apple.quarantine" (1), "system.nfs4_acl" (1)',
+    'skipped extended attributes of other systems: "com.apple.provenance" (2), "com.apple.quarantine" (1), "system.nfs4_acl" (1)',
   ]);
   assert.deepEqual(readdirSync(root), ['a', 'b', 'c', 'd', 'e', 'f']);
   const found = execFileSync('getfattr', ['-d', '-m', '-', 'e', 'f'], { cwd: root });
