@@ -23,14 +23,14 @@ async function main(): Promise<number> {
     program.parse();
     config = parseConfig(program.opts<NodedOptions>(), process.env['GNT_ROOT'] || '/');
     if (process.arch !== 'x64') {
-      const message = `gnt-noded runs on x86-64 alone, as its machines and its appliance do: this host is ${process.arch}`;
+      const message = `gnt-noded requires x86-64, this host is ${process.arch}`;
       throw new AppError('HOST_PREREQUISITE', message, {
-        hint: 'gnt-metad --ganeti runs on other hosts too, without gnt-noded',
+        hint: 'gnt-metad --ganeti runs on other architectures, without gnt-noded.',
       });
     }
     if (process.getuid?.() !== 0) {
       throw new AppError('NOT_ROOT', 'gnt-noded must run as root', {
-        hint: 'it drops what it can for its children',
+        hint: 'Run it as root. Its child processes run with fewer privileges.',
       });
     }
   } catch (error) {

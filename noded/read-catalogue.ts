@@ -63,7 +63,7 @@ function parse(document: string): { parsed: unknown } | { problem: string } {
   try {
     return { parsed: yaml.document.toJS({ maxAliasCount: 100 }) };
   } catch {
-    return { problem: 'its aliases are too many' };
+    return { problem: 'it has too many aliases' };
   }
 }
 

@@ -357,7 +357,7 @@ function removeFromCluster(
     ...{ nodeName: config.nodeName, nodes, instances, index, peers, membership, clock },
     failJobsOf: async (node) => {
       const isIts = (job: JobRecord): boolean => job.node === node;
-      await failInterruptedJobs(isIts, 'its node was removed', { jobs, clock, logger });
+      await failInterruptedJobs(isIts, 'the node was removed', { jobs, clock, logger });
     },
   });
 }

@@ -238,8 +238,8 @@ async function writeControl(
     `Recommends: ${(await readHostPackages('networks')).join(', ')}`,
     'Description: cloud-like installation of KVM/QEMU virtual machines',
     ' A node daemon, a metadata daemon and commands that install and run KVM/QEMU',
-    ' machines: each has a private link-local channel to its host, is served its own',
-    ' metadata over it, and is installed inside a throw-away appliance machine.',
+    ' instances: each has a private link-local channel to its host, reads its own',
+    ' metadata over it, and is installed in a read-only appliance VM.',
     '',
   ];
   await writeStaged('DEBIAN/control', control.join('\n'));
