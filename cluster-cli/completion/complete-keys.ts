@@ -3,8 +3,8 @@ import type { CompletionWord } from './complete.ts';
 import type { KeyedOption } from './command.ts';
 
 /**
- * Completes the value of an option such as `--net 0:mode=us`: keys that are not given yet, and words
- * that a key can have. Pure.
+ * Completes the value of an option such as `--net 0:mode=us`: keys that are not given yet, and the
+ * words that a key can have. Pure.
  * @param prefix text before the value in the same word (`--net=`)
  */
 export function completeKeys(

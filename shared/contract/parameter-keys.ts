@@ -58,7 +58,7 @@ export const nicKeys: KeyTable<NicKey> = {
   gateway: {
     value: 'ADDRESS',
     default: null,
-    effective: 'Default gateway; needs ip=ADDRESS/PREFIX. One IPv4 and one IPv6 address at most.',
+    effective: 'next start',
     help: 'Default gateway; needs ip=ADDRESS/PREFIX. At most one IPv4 and one IPv6 address.',
   },
   dns: {

@@ -13,7 +13,7 @@ const MIN_GAIN_BYTES = 4 * MIB;
 const FIRST_LOGICAL_PARTITION = 5;
 /** File systems that the appliance grows. */
 const GROWABLE = ['ext2', 'ext3', 'ext4', 'xfs', 'btrfs'];
-/** Partition types of recovery systems: Windows on GPT; hidden NTFS and diagnostics on MBR. */
+/** Partition types of recovery systems: Windows (GPT), hidden NTFS and diagnostics (MBR). */
 const RECOVERY_TYPES = ['de94bba4-06d1-4d40-a16a-bfd50179d6ac', '0x27', '0x12'];
 /** The kernel resizes no btrfs to less. */
 const MIN_BTRFS_BYTES = 256 * MIB;

@@ -139,8 +139,8 @@ export function parseBackendParameters(texts: readonly string[], source: ValueSo
 const HV_KEYS = Object.keys(hypervisorKeys);
 
 /**
- * `kvm:accel=tcg,…`; the name of the hypervisor can be omitted, as in Ganeti's modify. `none` unsets
- * all installation parameters.
+ * `kvm:accel=tcg,…`; the name of the hypervisor can be omitted, as in Ganeti's modify. `none`
+ * unsets all installation parameters.
  * @throws AppError USAGE, VALIDATION
  */
 export function parseHypervisorParameters(
