@@ -33,9 +33,9 @@ export function networkConfig(view: ServedView): Buffer {
 
 /**
  * Version 2 while every NIC asks by DHCP, and with a gateway outside of the NIC's networks, which
- * version 1 cannot mark as on the link. Version 1 with other static addresses: in version 2 there is
- * no spelling of a default gateway that all releases of cloud-init and netplan render without a
- * fault or a warning (22.4 makes a `/64` of `::/0`; `gateway4` is deprecated).
+ * version 1 cannot mark as on the link. Version 1 with other static addresses: version 2 has no
+ * spelling of a default gateway that all releases of cloud-init and netplan render without a fault
+ * or a warning (22.4 makes a `/64` of `::/0`; `gateway4` is deprecated).
  */
 function generated(view: ServedView): string {
   const nics = describedNics(view);

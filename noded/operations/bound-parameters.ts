@@ -1,3 +1,4 @@
+import { ownValue } from '#shared/json/own-value.ts';
 import { availableParallelism, totalmem } from 'node:os';
 import type { BeParameters, HvParameters } from '#shared/contract/machine-parameters.ts';
 import type { Opcode } from '#shared/contract/opcode.ts';
@@ -50,7 +51,7 @@ export interface Excess {
 export function findExcess(opcode: Opcode, former: Formers): Excess | undefined {
   const asked: Readonly<Record<string, unknown>> = opcode;
   const given = ['hvparams', 'installParameters', 'beparams'].flatMap((field) =>
-    Object.entries(asked[field] ?? {}),
+    Object.entries(ownValue(asked, field) ?? {}),
   );
   return given
     .map(([key, value]) => ({ key, value: Number(value), most: boundOf(key, former) }))

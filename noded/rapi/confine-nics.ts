@@ -13,8 +13,9 @@ export function confineNics(opcode: Opcode): Opcode {
     if (change.action === 'remove') return change;
     if (change.action === 'add')
       return { ...change, nic: { ...change.nic, reach: 'public' as const } };
-    const { reach: _, ...changes } = change.changes;
-    const isPlugged = ['mode', 'link', 'networkName'].some((key) => key in changes);
+    const { reach: asked, ...changes } = change.changes;
+    const isPlugged = ['mode', 'link', 'networkName'].some((key) => Object.hasOwn(changes, key));
+    if (asked === undefined && !isPlugged) return change;
     return { ...change, changes: { ...changes, ...(isPlugged && { reach: 'public' as const }) } };
   });
   return { ...opcode, nics };

@@ -98,7 +98,9 @@ function post(body: Buffer): Promise<void> {
   return new Promise((resolve, reject) => {
     const outgoing = request(
       { socketPath: lab.paths.nodedSocket, path: '/v1/jobs', method: 'POST', agent: false },
-      (response) => text(response).then((answer) => resolve(void told.push(answer)), reject),
+      (response) => {
+        text(response).then((answer) => resolve(void told.push(answer)), reject);
+      },
     );
     outgoing.once('error', reject);
     outgoing.end(body);

@@ -13,6 +13,7 @@ import {
   describeFormat,
   HEADER_BYTES,
   type ImageFormat,
+  type Remedy,
   recognizeImage,
   vdiMinimumBytes,
 } from './format.ts';
@@ -105,17 +106,17 @@ export const FETCH_AGAIN =
   'Fetch the image again and compare its checksum: --os-image-checksum sha256:…';
 const SAY_THE_FORMAT = 'If it is a disk image nevertheless, name its format: --image-format FORMAT';
 
+/** What to do about a file that is not an image that the appliance takes. */
+const REMEDIES: Readonly<Record<Remedy, string>> = {
+  unpack: 'Unpack it (tar -xf FILE for .tar and .tar.gz) and use the disk image in it',
+  decompress: 'Decompress it and use the disk image',
+  none: 'Check what was downloaded',
+};
+
 function remedyOf({ remedy }: Extract<ImageFormat, { kind: 'unsupported' }>): string {
-  switch (remedy) {
-    case 'unpack':
-      return 'Unpack it (tar -xf FILE for .tar and .tar.gz) and use the disk image in it';
-    case 'decompress':
-      return 'Decompress it and use the disk image';
-    case 'none':
-      return 'Check what was downloaded';
-    default:
-      return 'Convert it with qemu-img convert -O qcow2 OLD NEW';
-  }
+  return remedy === undefined
+    ? 'Convert it with qemu-img convert -O qcow2 OLD NEW'
+    : REMEDIES[remedy];
 }
 
 /**

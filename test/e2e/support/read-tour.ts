@@ -13,7 +13,8 @@ const PROMPT = /^(\w*)# (.*)$/;
 
 /**
  * Reads the commands of a page. They follow a prompt, and continue after a backslash or as a here
- * document (`<<'END'`); the lines up to the next prompt are the output. Blocks with `no-run` are left out.
+ * document (`<<'END'`); the lines up to the next prompt are the output. Blocks with `no-run` are
+ * left out.
  * @throws Error for `no-run` without a reason
  */
 export function readTour(markdown: string): readonly TourStep[] {
