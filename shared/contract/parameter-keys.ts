@@ -162,13 +162,13 @@ export const hypervisorKeys: KeyTable<keyof HvParameters> = {
     value: 'disk|cdrom|network',
     default: 'disk',
     effective: 'next start',
-    help: 'Boot devices in their order. Several: separate with a colon (cdrom:disk).',
+    help: 'Boot devices in order, separated by a colon (cdrom:disk).',
   },
   cdrom_image_path: {
     value: 'PATH',
     default: null,
     effective: 'next start',
-    help: 'Boot devices in order, separated by a colon (cdrom:disk).',
+    help: 'CD-ROM image: an absolute path on the node. For installations also a URL.',
   },
   kernel_path: {
     value: 'PATH',

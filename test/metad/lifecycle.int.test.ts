@@ -209,7 +209,10 @@ test('wrong order, foreign entries, other runs and absurd values are refused by 
   const [booting, started] = BOOTED;
   for (const [events, refusal] of [
     [[booting, { type: 'operational' }], '409 1.type: the boot list has not finished'],
-    [[booting, { type: 'started', entry: 'boot/02-own' }], '409 1.entry: boot/01-all comes next'],
+    [
+      [booting, { type: 'started', entry: 'boot/02-own' }],
+      '409 1.entry: expected boot/01-all next',
+    ],
     [
       [booting, { type: 'started', entry: 'boot/03-none' }],
       '409 1.entry: this instance has no such script',
@@ -218,7 +221,7 @@ test('wrong order, foreign entries, other runs and absurd values are refused by 
       [booting, { type: 'started', entry: COMMAND }],
       '409 1.entry: this instance has no such script',
     ],
-    [[booting, { ...started, run: COMMAND }], '409 1.run: another run'],
+    [[booting, { ...started, run: COMMAND }], '409 1.run: the event belongs to another run'],
     [
       [booting, { ...started, boot: COMMAND }],
       '409 1.boot: a batch must contain events of one boot only',
@@ -242,7 +245,7 @@ test('wrong order, foreign entries, other runs and absurd values are refused by 
   assert.equal(await post('events', '{'), '400 (top level): not JSON');
   assert.match(
     await post('events', JSON.stringify(Array(257).fill({}))),
-    /^400 \(top level\): at most 256/,
+    /^400 \(top level\): more than 256/,
   );
   assert.match(await post('events', ' '.repeat(262_145)), /^413 /);
   assert.deepEqual(await told(since), []);
