@@ -120,7 +120,7 @@ test("another program of the guest with a key of its own is not taken for the gu
 
 test('a removed machine leaves no process, disk, key or temporary file', async () => {
   const of = (await info()).uuid;
-  await type(`Remove it: gnt-instance remove -f ${NAME}`);
+  await type(`gnt-instance remove -f ${NAME}`);
   assert.deepEqual(await readdir(lab.paths.disksDir), []);
   assert.deepEqual(await readdir(temporary), []);
   const left = (await lab.processes()).filter(({ command }) => /qemu/.test(command));

@@ -157,7 +157,7 @@ function networkTests(): void {
     assert.equal(bridges().length, 1);
   });
 
-  test('it was removed completely', async () => {
+  test('removed instances and networks leave nothing on the host', async () => {
     await done('cluster modify --default-network lan');
     for (const name of ['web1', 'web2']) await done(`instance remove -f ${name}.example.com`);
     await done('network disconnect lan');
