@@ -173,7 +173,8 @@ function listOrNone(text: string): string[] {
   return text === 'none' ? [] : text.split(',');
 }
 
-function composeChanges(
+/** Returns the settings that the options change. @throws AppError USAGE, FILE_UNREADABLE */
+export function composeChanges(
   options: ClusterOptions,
   context: Pick<Context, 'values' | 'warn'>,
 ): ClusterChanges {
@@ -228,6 +229,10 @@ function composeLaunchDefaults(
     if (text === undefined) return undefined;
     return isUnset(option, text, context) ? null : parse(text);
   };
+  if (defaultNet === 'none')
+    context.warn(
+      '--default-net none unsets the default: launch then adds a mode=user NIC. For no NIC: --default-net no-nics',
+    );
   const given = Object.entries({
     diskBytes: read('--default-size', defaultSize, (text) =>
       parseSizeBytes('--default-size', text),
