@@ -77,7 +77,7 @@ export function examineDisks({
           : `Free space ${placesOf(halted, instances)}. The guests then resume by themselves.`,
     },
     {
-      check: 'disks-of-nobody',
+      check: 'orphaned-disks',
       level: ofNobody.length === 0 ? 'ok' : 'warning',
       message:
         ofNobody.length === 0

@@ -113,7 +113,7 @@ test('a Redis that evicts is refused for a new cluster, and told of an old one w
   await client.config('SET', 'maxmemory', '0');
   assertRefused(await other.run('gnt-cluster', words), 2, 'HOST_PREREQUISITE', /has evicted \d+ keys/); // prettier-ignore
   assert.match((await finding(lab, 'store-risks'))?.message ?? '', /has evicted \d+ keys/);
-  const nobodys = await finding(lab, 'disks-of-nobody');
+  const nobodys = await finding(lab, 'orphaned-disks');
   assert.equal(nobodys?.level, 'warning');
   assert.ok(nobodys.message.includes(uuid), nobodys.message);
   assert.equal((await finding(lab, 'store'))?.message, 'the record cluster/cluster cannot be read: it does not exist'); // prettier-ignore
