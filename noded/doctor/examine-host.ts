@@ -311,7 +311,7 @@ function checkRecords(problems: readonly RecordProblem[]): DoctorFinding {
   return {
     check: 'records',
     level: 'warning',
-    message: `${problems.length} records set aside: ${named.slice(0, MAX_NAMED_RECORDS).join(', ')}`,
+    message: `${problems.length} record(s) set aside: ${named.slice(0, MAX_NAMED_RECORDS).join(', ')}`,
     hint: 'Restore the store from a backup, or start the release that wrote these records. Their objects stay untouched. After a deliberate restore, run on each node: gnt-cluster accept-records',
   };
 }

@@ -343,5 +343,8 @@ test('--wait-ready ends with GUEST_NOT_READY and what is known when the time is 
     result.stderr,
     /^error\[GUEST_NOT_READY\]: web1 was not ready within 1 s.*: cloud-init has reported nothing$/m,
   );
-  assert.match(result.stderr, /^hint: it runs on: .*console web1.*without cloud-init/m);
+  assert.match(
+    result.stderr,
+    /^hint: the instance keeps running: .*console web1.*without cloud-init/m,
+  );
 });

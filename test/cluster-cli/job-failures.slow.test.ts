@@ -167,7 +167,7 @@ test('an interrupt leaves the job and says how to come back, with status 130', a
   const result = await interruptAt(['busy']);
   assert.equal(result.status, 130);
   assert.match(result.stderr, /job 1 continues: gnt-job watch 1/);
-  assert.match(result.stderr, /^error\[INTERRUPTED\]: job 1 goes on\n/m);
+  assert.match(result.stderr, /^error\[INTERRUPTED\]: job 1 continues\n/m);
   assert.deepEqual(daemon.canceled, []);
 });
 

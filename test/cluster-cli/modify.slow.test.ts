@@ -298,7 +298,7 @@ test('a disk is removed without a question with --force only', async () => {
     root: daemon.root,
   });
   assert.equal(refused.status, 2);
-  assert.match(refused.stderr, /takes disk 1 of web1/);
+  assert.match(refused.stderr, /removes disk 1 of web1/);
   assert.deepEqual(daemon.submitted, []);
   const opcode = await submit('gnt-instance', 'modify', '-f', '--disk', '1:remove', 'web1');
   assert.deepEqual(opcode['disks'], [{ action: 'remove', which: 1 }]);

@@ -334,7 +334,7 @@ test('gnt-job list says what waits for what', async () => {
   );
   const why = await gnt('job', 'list', '--no-headers', '-o', 'waits_because', '4');
   assert.equal(why.stdout, 'room on the node\n');
-  assert.match((await gnt('job', 'info', '4')).stdout, /Waits because of: room on the node/);
+  assert.match((await gnt('job', 'info', '4')).stdout, /Waiting for: room on the node/);
   const running = await gnt('job', 'list', '--running', '--no-headers', '-o', 'id');
   assert.equal(running.stdout, '2\n4\n');
 });

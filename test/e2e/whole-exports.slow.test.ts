@@ -146,7 +146,7 @@ test('a disk that is a link is neither copied, nor grown, nor exported, and says
         ? (await submitted(answer.body)).error
         : z.object({ code: z.string(), message: z.string() }).parse(JSON.parse(answer.body));
     assert.equal(error?.code, 'NOT_SUPPORTED', answer.body);
-    assert.match(error.message, /disk 0 of 'bare\.example\.com' is a link at /);
+    assert.match(error.message, /disk 0 of 'bare\.example\.com' is a symbolic link at /);
   }
   await rename(join(lab.paths.root, 'elsewhere.raw'), disk);
 });

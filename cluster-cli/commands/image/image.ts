@@ -181,9 +181,7 @@ export async function runImageRemove(
   await confirmLoss(context, `This removes ${name} and what was imported as it.${told}`, options);
   await client.removeImage(name);
   if (users.length > 0)
-    context.note(
-      `the file of ${name} stays: ${users.join(', ')} name it for the next installation`,
-    );
+    context.note(`the file of ${name} stays for the next installation of ${users.join(', ')}`);
   context.note(`${name} removed`);
 }
 
