@@ -278,7 +278,7 @@ export function createImageCatalogue(options: ImageCatalogueOptions): ImageCatal
 function useless(source: string, machine: Machine, { refused }: CatalogueContent): AppError {
   return new AppError(
     'CATALOGUE_INVALID',
-    `the catalogue ${source} has no usable image for ${machine}; ${refused} entries were refused`,
+    `the catalogue ${source} has no usable image for ${machine}; refused entries: ${refused}`,
     { hint: 'Each image needs a name, a url and a checksum: see gnt-image add --help' },
   );
 }

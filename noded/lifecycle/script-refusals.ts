@@ -6,7 +6,7 @@ import type { Lifecycles } from './lifecycles-contract.ts';
 
 /** A script was asked of a guest that runs none now. */
 export function notUp(name: string, record: LifecycleRecord | undefined): AppError {
-  const how = record?.announced ? 'is shutting down' : record?.state;
+  const how = record?.announced ? 'shutting down' : record?.state;
   const why =
     how === undefined
       ? 'has no run lists, or is stopped'

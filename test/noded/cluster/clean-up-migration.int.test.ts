@@ -102,5 +102,5 @@ test('a node that does not answer is told of, and keeps nobody from cleaning up'
   const world = await worlds.open(t);
   world.target.life.isOver = true;
   const said = await cleanUp(world.source, world);
-  assert.match(said.join('\n'), /node2.example.com does not say that it holds nothing of it/);
+  assert.match(said.join('\n'), /node2.example.com does not confirm that it holds nothing of it/);
 });

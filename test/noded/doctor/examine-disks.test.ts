@@ -92,7 +92,7 @@ test('who stands still since a thin pool is full is sent there, not to the file 
     hint('thin'),
     'Free space in thin pool xenvg/pool. The guests then resume by themselves.',
   );
-  assert.match(hint('a', 'thin') ?? '', /on the file system .*, and in the thin pool xenvg\/pool/);
+  assert.match(hint('a', 'thin') ?? '', /on the file system .*, and in thin pool xenvg\/pool/);
   assert.equal(
     hint('a'),
     'Free space on the file system of the disks. The guests then resume by themselves.',

@@ -185,7 +185,7 @@ test('what an instance is installed from is asked for in installations alone', a
 test('what is no file at all is not to be made readable', async () => {
   const { runner } = createRunner();
   const folder = instanceRecord({ hvparams: { kernel_path: tmpdir() } });
-  await assert.rejects(runner.checkRunnable(folder), { message: `${tmpdir()} is no file` });
+  await assert.rejects(runner.checkRunnable(folder), { message: `${tmpdir()} is not a file` });
 });
 
 test('the seed disk has a name until QEMU has it open, also where QEMU does not start', async (t) => {

@@ -171,7 +171,7 @@ void test('a silent agent, a guest that boots and a shutdown end what is wanted'
   await assert.rejects(run(), { code: 'INSTANCE_STATE' });
   await lab.say(lab.first, ...BOOTED);
   await assert.rejects(run(), { code: 'GUEST_AGENT_SILENT' });
-  const running = assert.rejects(run(), { code: 'INSTANCE_STATE', message: /going down/ });
+  const running = assert.rejects(run(), { code: 'INSTANCE_STATE', message: /' is shutting down/ });
   await lab.first.lifecycles.announce(lab.uuid, 'stop');
   await running;
 });

@@ -172,7 +172,7 @@ test('a signature of a text, which is of other bytes as well, does not count', a
   const beside = { '.asc': 'text.asc' };
   const crlf = Buffer.from(content.toString().replaceAll('\n', '\r\n'));
   for (const bytes of [content, crlf])
-    assert.match(await judge(['text.key.asc'], beside, bytes), /it is of a text/);
+    assert.match(await judge(['text.key.asc'], beside, bytes), /it is a text-mode signature/);
 });
 
 test('a signature is fetched as its content is: from the same place, with the same login', async () => {
@@ -217,7 +217,7 @@ test('what is no public key is refused by its name, a secret one above all', () 
       message: pattern,
     });
   };
-  refuses('', /image key 'mine': it is no public key/);
+  refuses('', /image key 'mine': neither a minisign nor an OpenPGP public key/);
   refuses('-----BEGIN PGP PRIVATE KEY BLOCK-----\n\nAA==\n', /secret key/);
   refuses('untrusted comment: minisign encrypted secret key\nRWRTY0Iy\n', /secret key/);
   refuses(

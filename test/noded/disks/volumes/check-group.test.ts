@@ -54,7 +54,7 @@ test('a group that is not there, and a size that is none of it, are told with wh
   });
   assert.throws(() => check([disk('a', 18)]), {
     code: 'VALIDATION',
-    hint: 'give 20 MiB instead of 18',
+    hint: 'Use 20 MiB instead of 18 MiB.',
   });
 });
 
