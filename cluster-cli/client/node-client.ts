@@ -51,7 +51,7 @@ import {
   type SchemaOf,
 } from './ask-node.ts';
 import { call, type CallOptions, type Endpoint } from './connection.ts';
-import { discard, readAll, withAnswers } from './read-answer.ts';
+import { discard, loadAnswers, readAll, withAnswers } from './read-answer.ts';
 
 /** Every record is sealed anew before it answers. */
 const RENEWAL_TIMEOUT_MS = 3_600_000;
@@ -291,7 +291,7 @@ export function createNodeClient(endpoint: Endpoint): NodeClient {
         }),
       );
       if (response.statusCode === 429) {
-        const { answers } = await import('./answers.ts');
+        const answers = await loadAnswers();
         const answer = answers.refusal.safeParse(parseJson(await readAll(response)));
         return Math.max(
           1,

@@ -3,6 +3,7 @@ import { AppError } from '#shared/errors/app-error.ts';
 import { collect, TooLong } from '#shared/stream/collect.ts';
 import { LineSplitter } from '#shared/text/lines.ts';
 import { MIB } from '#shared/units/bytes.ts';
+import type { Answers } from './answers.ts';
 
 const MAX_ANSWER_BYTES = 64 * MIB;
 /** All that is known of an instance; JSON writes a control character with six. */
@@ -33,11 +34,19 @@ export async function* linesOf(
 }
 
 /**
- * An upgrade replaces the files of a command that waits, so it has what it may need to understand
- * later answers before the first one.
+ * Loads the schemas of answers. Node resolves an import once for each importing file, so only this
+ * function imports them: after an upgrade has replaced the files, a second importer would fail.
+ */
+export async function loadAnswers(): Promise<Answers> {
+  return (await import('./answers.ts')).answers;
+}
+
+/**
+ * Waits for an answer and loads the schemas meanwhile. An upgrade may replace the files of a
+ * command that waits, so the schemas of later answers are loaded before the first one.
  */
 export async function withAnswers<T>(asked: Promise<T>): Promise<T> {
-  const [answer] = await Promise.all([asked, import('./answers.ts')]);
+  const [answer] = await Promise.all([asked, loadAnswers()]);
   return answer;
 }
 

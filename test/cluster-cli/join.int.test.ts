@@ -80,7 +80,7 @@ test('a token makes one root a node, of two that use it at once, and never anoth
 test('what is refused changes nothing, and leaves the token good', async () => {
   const token = await issue();
   const parsed = parseJoinToken(token);
-  assertRefused(await tryJoin(two, token.slice(0, -3)), 2, 'TOKEN_INVALID', /cut short/);
+  assertRefused(await tryJoin(two, token.slice(0, -3)), 2, 'TOKEN_INVALID', /truncated/);
   const forged = encodeJoinToken({ ...parsed, secret: makeJoinToken(parsed).secret });
   assertRefused(await tryJoin(two, forged), 2, 'TOKEN_INVALID', /altered/);
   const longer = encodeJoinToken({ ...parsed, expiresAtMs: parsed.expiresAtMs + 60_000 });
@@ -106,7 +106,7 @@ test('a token of a cluster that is no more in its store, or of a key that is, jo
   const ring = () => ({ sealing: next, opening: [next] });
   const common = { keys: { ...keys, next: undefined, ring } };
   const { token } = await issueJoinToken(600, { common, paths, membership });
-  assertRefused(await tryJoin(two, token), 2, 'STORE_KEY', /another key/);
+  assertRefused(await tryJoin(two, token), 2, 'STORE_KEY', /has a different key/);
   const renewing = { keys: { ...keys, ring, next } };
   await assert.rejects(issueJoinToken(600, { common: renewing, paths, membership }), (error) =>
     isAppError(error, 'CONFLICT'),

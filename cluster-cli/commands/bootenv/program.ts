@@ -28,9 +28,9 @@ export function createBootEnvProgram(context: Context): Command {
     completeArguments: ['file'],
     summary: 'Add boot environments, templates, params and profiles',
     description:
-      'Reads YAML or JSON files with one object, a list of objects, or a bundle (sections); folders with bootenvs/, templates/, params/ and profiles/; and plain template files. Leaves out an object of a folder or bundle that cannot be used, with file, line and reason; refuses a single file that cannot be used. Adds all other objects or none. An object replaces the one of the same name, except default-ipxe.tmpl, which applies only to the BootEnvs added with it.',
+      'Reads YAML or JSON files with one object, a list of objects, or a bundle (sections); folders with bootenvs/, templates/, params/ and profiles/; and plain template files. Adds all usable objects or none. An object replaces the one of the same name, except default-ipxe.tmpl, which applies only to the BootEnvs added with it.',
     explanation: [
-      'An object of a folder or bundle that cannot be used here is left out and named. A single file that cannot be used is refused.',
+      'Leaves out an object of a folder or bundle that cannot be used, and prints its file, line and reason. Refuses a single file that cannot be used.',
       'Running instances keep their files until they are modified or started again. The command names parts without effect here: other architectures, OnlyUnknown, TFTP loaders, tasks.',
       'Profiles of a folder are merged into existing profiles as public parameters. A parameter that is private in the existing profile is refused.',
     ],
