@@ -88,9 +88,11 @@ async function makeBundles(folder: string): Promise<void> {
   await mkdir(join(folder, 'appliance'), { recursive: true });
   await writeFile(join(folder, 'made'), '');
   for (const file of ['noded/main', 'metad/main']) await bundle(file, folder);
-  // These end after one task. A quarter less to unpack is worth more than the lines of a trace.
+  // These end after one task: a quarter less to unpack is worth more than the lines of the sources.
+  // Node prints the whole line that throws, so that lines are bounded.
+  const minified = { minifyWhitespace: true, lineLimit: 120 };
   for (const file of ['appliance/main', 'appliance/judge-hooks', 'noded/read-catalogue'])
-    await bundle(file, folder, { minifyWhitespace: true });
+    await bundle(file, folder, minified);
   await bundle('cluster-cli/main', folder, { splitting: true });
   await toCommonJs(join(folder, 'cluster-cli'));
   await writeHelp(join(folder, 'cluster-cli/help'));
