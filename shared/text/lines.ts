@@ -78,11 +78,11 @@ export function lastLineOf(text: string): string {
 }
 
 /**
- * A line as a log shows it: of a progress bar's `\r` what was shown last, and no control
- * characters, as terminal escapes of a script must not reach the reader's terminal.
+ * Returns a line as a log shows it: the last state of a progress bar, whose states `\r` separates.
+ * Control characters become `?`, so that escape sequences of a script do not reach a terminal.
  */
 export function cleanLine(line: string): string {
   const shown = line.split('\r').findLast((part) => part !== '') ?? '';
-  // eslint-disable-next-line no-control-regex -- control characters are what is looked for
+  // eslint-disable-next-line no-control-regex -- the expression looks for control characters
   return shown.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, '?');
 }

@@ -1,7 +1,7 @@
 /**
- * Text that others wrote, of several lines, in which nothing steers a terminal or misleads who
- * reads it: control characters other than tabs and line feeds, what turns the direction of the text
- * behind it round, and other characters that end a line become `?`.
+ * Returns foreign text of several lines without characters that control a terminal or mislead a
+ * reader. Control characters other than tabs and line feeds, characters that change the direction
+ * of the text, and other characters that end a line become `?`.
  */
 export function plainText(text: string): string {
   return text
