@@ -64,8 +64,8 @@ export function chooseCreateScripts(definition: OsDefinition, policy: ScriptPoli
   const scripts = `the scripts of OS '${name}'`;
   const way =
     appliance === null
-      ? 'Give the definition an untrusted/ folder, whose scripts run in the appliance.'
-      : `Run only its untrusted scripts: gnt-os modify --trusted no ${name}`;
+      ? 'give the definition an untrusted/ folder, whose scripts run in the appliance'
+      : `run only its untrusted scripts: gnt-os modify --trusted no ${name}`;
   if (trust.state === 'trusted') throw forbidden(scripts, way);
   return refuseMistrusted(name, scripts, trust, way);
 }
@@ -74,7 +74,7 @@ function forbidden(what: string, way: string): AppError {
   return new AppError(
     'OS_NOT_TRUSTED',
     `${what} would run on the host, which the cluster forbids`,
-    { hint: `Allow it: gnt-cluster modify --host-scripts yes. ${way}` },
+    { hint: `Allow it: gnt-cluster modify --host-scripts yes. Or ${way}` },
   );
 }
 
@@ -124,7 +124,7 @@ export function requireHelper(
     });
   }
   const what = `the ${script} script of OS '${name}'`;
-  const way = `the definition an untrusted/${script}`;
-  if (policy.trust.state === 'trusted') throw forbidden(what, `Or give ${way}.`);
-  return refuseMistrusted(name, what, policy.trust, `Give ${way}`);
+  const way = `give the definition an untrusted/${script}`;
+  if (policy.trust.state === 'trusted') throw forbidden(what, way);
+  return refuseMistrusted(name, what, policy.trust, way);
 }

@@ -45,7 +45,7 @@ export function refuseMistrusted(name: string, what: string, trust: OsTrust, way
       : `Read its present content, then run gnt-os trust ${name}`;
   throw new AppError('OS_NOT_TRUSTED', `${what} would run on the host, ${explainMistrust(trust)}`, {
     details: { os: name, ...trust },
-    hint: `${first}; or ${way}`,
+    hint: `${first}. Or ${way}`,
   });
 }
 

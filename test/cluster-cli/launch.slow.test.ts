@@ -258,5 +258,5 @@ test('Ctrl-C while it waits leaves the machine, and says how to go on', async ()
     stderr,
     /^error\[INTERRUPTED\]: stopped waiting for web1; the instance keeps running$/m,
   );
-  assert.match(stderr, /^hint: .*gnt-instance ssh web1 logs in$/m);
+  assert.match(stderr, /^hint: .*gnt-instance ssh web1 logs in when it is ready$/m);
 });
