@@ -394,7 +394,10 @@ ${send}`;
     for (const [network, why] of Object.entries(refusals))
       await assert.rejects(nat.check({ ...lab.LAN, network }), why);
     writeFileSync('/etc/resolv.conf', 'nameserver 10.9.0.53\n');
-    await assert.rejects(nat.check(lab.LAN), /overlaps with 10\.9\.0\.53, which this host asks/);
+    await assert.rejects(
+      nat.check(lab.LAN),
+      /overlaps with 10\.9\.0\.53, which this host uses for name resolution/,
+    );
     writeFileSync('/etc/resolv.conf', `nameserver ${lab.OUTSIDE}\n`);
   });
 
