@@ -163,13 +163,10 @@ test('what is set for the cluster and an OS is shown again', async () => {
   await succeed('cluster', 'init', '--install-timeout', '3600');
   await succeed('cluster', 'modify', '--expose-service', 'apt=3142:127.0.0.1:3142');
   const shown = await succeed('cluster', 'info');
-  assert.match(shown, /^Limit for installations: 3600 s$/m);
-  assert.match(shown, /^ {2}apt: port 3142 goes to 127\.0\.0\.1:3142$/m);
+  assert.match(shown, /^Installation timeout: 3600 s$/m);
+  assert.match(shown, /^ {2}apt: port 3142 to 127\.0\.0\.1:3142$/m);
   await succeed('cluster', 'modify', '--expose-service', 'dns=3142/udp:127.0.0.1:53');
-  assert.match(
-    await succeed('cluster', 'info'),
-    /^ {2}dns: UDP port 3142 goes to 127\.0\.0\.1:53$/m,
-  );
+  assert.match(await succeed('cluster', 'info'), /^ {2}dns: UDP port 3142 to 127\.0\.0\.1:53$/m);
   const dhcp = await gnt('cluster', 'modify', '--expose-service', 'boot=67/udp:127.0.0.1:67');
   assert.match(dhcp.stderr, /service 'boot': port 67 is in use by the channel's DHCP/);
   await succeed('cluster', 'modify', '--expose-service', 'dns=');
