@@ -160,10 +160,12 @@ test('without a terminal, COLUMNS is the width of the help', async () => {
     ['none', 'the program'],
     ['-1', 'the program'],
     ['0', 'the program'],
+    ['99999999999999999999', 'the program'],
   ] as const) {
-    const { stdout } = await run(join(top, 'gnt-instance'), ['--help'], {
+    const { stdout, stderr } = await run(join(top, 'gnt-instance'), ['--help'], {
       env: { PATH: process.env['PATH'] ?? '', COLUMNS },
     });
     assert.equal(stdout.trim().replace(`${top}/`, ''), shown, `COLUMNS=${COLUMNS}`);
+    assert.equal(stderr, '');
   }
 });
