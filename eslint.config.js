@@ -1,5 +1,6 @@
 import js from '@eslint/js';
 import regexp from 'eslint-plugin-regexp';
+import ts from 'typescript';
 import tseslint from 'typescript-eslint';
 
 const refusedSyntax = [
@@ -35,6 +36,44 @@ const REVEALING = [
   'metad/ganeti/ganeti-files.ts',
   'metad/http/view-mask.ts',
 ];
+
+/**
+ * `table[key]` and `key in table` also find what every object inherits, and an assignment to
+ * `__proto__` is lost: keys come from operators and guests.
+ */
+const ownKeys = {
+  meta: {
+    type: 'problem',
+    schema: [],
+    messages: {
+      member: 'use ownValue or setOwn of #shared/json/own-value.ts, or a Map',
+      in: 'use Object.hasOwn',
+    },
+  },
+  create(context) {
+    const services = context.sourceCode.parserServices;
+    const checker = services.program.getTypeChecker();
+    const partsOf = (type) => (type.isUnion() ? type.types : [type]);
+    const isAnyString = (node) =>
+      partsOf(services.getTypeAtLocation(node)).some(({ flags }) => flags & ts.TypeFlags.String);
+    const isTable = (node) =>
+      partsOf(checker.getNonNullableType(services.getTypeAtLocation(node))).some((type) =>
+        type.getStringIndexType(),
+      );
+    return {
+      'MemberExpression[computed=true]'({ object, property, parent }) {
+        // Only own properties can be deleted.
+        if (parent.type === 'UnaryExpression' && parent.operator === 'delete') return;
+        if (isAnyString(property) && isTable(object))
+          context.report({ node: property, messageId: 'member' });
+      },
+      'BinaryExpression[operator="in"]'({ left }) {
+        if (left.type !== 'PrivateIdentifier' && isAnyString(left))
+          context.report({ node: left, messageId: 'in' });
+      },
+    };
+  },
+};
 
 export default tseslint.config(
   { ignores: ['node_modules/', 'fixtures/', 'dist/', '.dependency-cruiser.cjs'] },
@@ -91,6 +130,12 @@ export default tseslint.config(
       ],
       'max-lines': ['warn', { max: 300, skipBlankLines: true, skipComments: true }],
     },
+  },
+  {
+    files: ['{metad,noded,appliance,cluster-cli,shared}/**/*.ts'],
+    ignores: ['shared/json/own-value.ts'],
+    plugins: { gnt: { rules: { 'own-keys': ownKeys } } },
+    rules: { 'gnt/own-keys': 'error' },
   },
   {
     files: ['test/**/*.ts'],

@@ -1,6 +1,6 @@
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { Command, CommanderError } from 'commander';
+import { type Command, CommanderError } from 'commander';
 import {
   type ApplianceManifest,
   BUILT_APPLIANCE,
@@ -22,6 +22,7 @@ import {
 } from './image/import.ts';
 import { readManifest, verifyAppliance } from './image/manifest.ts';
 import { readOwnHooks } from './image/own-hooks.ts';
+import { type ApplianceActions, type BuildFlags, createApplianceProgram } from './program.ts';
 import { createChosenAppliance } from './use.ts';
 
 const { applianceDir, applianceHooksFile, importedAppliancesDir, nodedSocket } = createRootPaths(
@@ -32,15 +33,10 @@ const cacheDir =
   join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'gnt');
 const print = (line: string): boolean => process.stdout.write(`${line}\n`);
 
-interface BuildFlags {
-  readonly progressJson?: boolean;
-  readonly force?: boolean;
-  readonly mirror?: string;
-  readonly hooks?: string;
-}
-
-/** Value of --hooks that takes hooks away, as in the other programs. */
-const NO_HOOKS = 'default';
+/** Value of --hooks that removes the hooks, as in the other programs. */
+const NONE = 'none';
+/** The former spelling. */
+const FORMER_NONE = 'default';
 
 async function buildCommand(flags: BuildFlags, signal: AbortSignal): Promise<void> {
   const tell = (progress: BuildProgress): void => {
@@ -50,9 +46,13 @@ async function buildCommand(flags: BuildFlags, signal: AbortSignal): Promise<voi
   try {
     if (process.getuid?.() !== 0)
       throw new AppError('NOT_ROOT', 'building an appliance needs root', {
-        hint: 'run it as root',
+        hint: 'Run it as root.',
       });
     const { hooks } = flags;
+    if (hooks === FORMER_NONE)
+      process.stderr.write(
+        `warning: --hooks ${FORMER_NONE} is deprecated: write --hooks ${NONE}\n`,
+      );
     const manifest = await buildAppliance({
       applianceDir,
       cacheDir,
@@ -67,7 +67,7 @@ async function buildCommand(flags: BuildFlags, signal: AbortSignal): Promise<voi
       hooks: {
         keptIn: applianceHooksFile,
         ...(hooks !== undefined && {
-          given: hooks === NO_HOOKS ? [] : await readOwnHooks(hooks, signal),
+          given: hooks === NONE || hooks === FORMER_NONE ? [] : await readOwnHooks(hooks, signal),
         }),
       },
       force: flags.force === true,
@@ -173,7 +173,7 @@ async function removeCommand(given: string, signal: AbortSignal): Promise<void> 
   const users = await createChosenAppliance(nodedSocket).users(name);
   if (users.cluster || users.operatingSystems.length > 0 || users.instances.length > 0) {
     throw new AppError('VALIDATION', `appliance '${name}' is used by ${describeUsers(users)}`, {
-      hint: 'take it back from them: gnt-appliance use built, gnt-os modify --appliance none OS, gnt-instance modify --appliance none INSTANCE',
+      hint: 'Stop using it first: gnt-appliance use built, gnt-os modify --appliance none OS, gnt-instance modify --appliance none INSTANCE',
     });
   }
   const onWait = (): void => void print('waiting for an import');
@@ -186,58 +186,16 @@ async function verifyCommand(): Promise<void> {
   print(`intact: ${describe(manifest)}`);
 }
 
-function createProgram(signal: AbortSignal): Command {
-  const program = new Command('gnt-appliance')
-    .description('Build and check the read-only virtual machine that installs instances')
-    .option('--debug', 'add the trace to errors')
-    .exitOverride()
-    .configureOutput({ writeErr: () => undefined });
-  program
-    .command('build')
-    .description(
-      'put an intact appliance under the root: from the build cache, or built from Debian packages',
-    )
-    .option('--progress-json', 'print progress as JSON, one object a line')
-    .option('--force', 'build anew, whatever the cache has')
-    .option('--mirror <url>', "Debian mirror; default: the host's own")
-    .option(
-      '--hooks <folder>',
-      'hook documents (*.yaml) that become part of it and of every later build; "default" takes them away',
-    )
-    .action((flags: BuildFlags) => buildCommand(flags, signal));
-  program
-    .command('info')
-    .description('show what the appliance is made of')
-    .option('--json', 'print the manifest')
-    .action((flags: { json?: boolean }) => infoCommand(flags));
-  program
-    .command('verify')
-    .description('compare the files of the appliance with its manifest')
-    .action(() => verifyCommand());
-  program
-    .command('import')
-    .description(
-      'take in an appliance that was made elsewhere, if all of its files are as its manifest says',
-    )
-    .argument('<source>', 'folder with manifest.json and the files that it names, or a tar of one')
-    .option('--name <name>', 'what to call it; default: as the folder or the tar is called')
-    .action((source: string, flags: { name?: string }) => importCommand(source, flags, signal));
-  program
-    .command('list')
-    .description('show the appliances of this node; * is what installations use')
-    .option('--json', 'print JSON')
-    .action((flags: { json?: boolean }) => listCommand(flags));
-  program
-    .command('use')
-    .description('install with another appliance from now on, in the whole cluster')
-    .argument('<name>', `of an imported one; ${BUILT_APPLIANCE} is the one that build makes`)
-    .action((name: string) => useCommand(name));
-  program
-    .command('remove')
-    .description('remove an imported appliance from this node, if nobody names it')
-    .argument('<name>', 'as gnt-appliance list shows it')
-    .action((name: string) => removeCommand(name, signal));
-  return program;
+function createActions(signal: AbortSignal): ApplianceActions {
+  return {
+    build: (flags) => buildCommand(flags, signal),
+    info: infoCommand,
+    verify: verifyCommand,
+    import: (source, flags) => importCommand(source, flags, signal),
+    list: listCommand,
+    use: useCommand,
+    remove: (name) => removeCommand(name, signal),
+  };
 }
 
 /** Prints a failure as all programs do, and returns the exit status. */
@@ -246,7 +204,7 @@ function explain(error: unknown, program: Command, signal: AbortSignal): number 
   if (error instanceof CommanderError) {
     if (error.exitCode === 0) return 0;
     complain(`error[USAGE]: ${error.message.replace(/^error: /, '')}`);
-    complain(`hint: see gnt-appliance --help`);
+    complain(`hint: See gnt-appliance --help`);
     return errorCodes.USAGE;
   }
   if (signal.aborted) {
@@ -264,7 +222,7 @@ function explain(error: unknown, program: Command, signal: AbortSignal): number 
 const interruption = new AbortController();
 for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
   process.on(name, () => interruption.abort(new AppError('INTERRUPTED', `interrupted by ${name}`)));
-const program = createProgram(interruption.signal);
+const program = createApplianceProgram(createActions(interruption.signal));
 try {
   await program.parseAsync();
 } catch (error) {

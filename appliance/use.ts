@@ -31,9 +31,9 @@ export function createChosenAppliance(nodedSocket: string): ChosenAppliance {
     }).catch((error: unknown) => {
       throw new AppError(
         'NODED_UNREACHABLE',
-        `the node daemon cannot be reached at ${nodedSocket}`,
+        `cannot connect to the node daemon at ${nodedSocket}`,
         {
-          hint: 'start it: gnt-noded',
+          hint: 'Start it: gnt-noded',
           cause: error,
         },
       );
@@ -62,7 +62,7 @@ export function createChosenAppliance(nodedSocket: string): ChosenAppliance {
       const { id } = jobSubmitted.parse(parseJson(await ask('/v1/jobs', opcode)));
       const events = (await ask(`/v1/jobs/${id}/events`)).trim().split('\n');
       const last = jobEvent.parse(parseJson(events.at(-1) ?? ''));
-      if (last.type !== 'end') throw new Error(`job ${id} has no end`);
+      if (last.type !== 'end') throw new Error(`job ${id} ended without a result`);
       const { error } = last.job;
       if (error !== null) throw failed(error.code, error.message, error.hint);
     },

@@ -12,33 +12,43 @@ export async function createCommand(
 ): Promise<Command> {
   const made = await programs[name](context);
   addCompletion(made, context);
-  made.version(version, '-V, --version', 'show the version');
+  made.version(version, '-V, --version', 'Show the version');
+  made.helpOption('-h, --help', 'Show this help');
   prepareForUse(made, output);
   return made;
 }
 
-/** What `PROGRAM --help` and `PROGRAM COMMAND --help` print, by `PROGRAM` and `PROGRAM.COMMAND`. */
+/**
+ * Returns what `--help` prints, by `PROGRAM` and `PROGRAM.COMMAND`, and what `--help-all` prints,
+ * by the same names with `.all` behind them.
+ */
 export async function renderHelp(
   name: ProgramName,
   options: { readonly version: string; readonly columns: number },
 ): Promise<ReadonlyMap<string, string>> {
   let text = '';
   const write = (piece: string): void => void (text += piece);
-  // Nothing is carried out: no more of it is asked for.
+  // No command runs, so that nothing else of the context is used.
   const context = { program: name, only: null } as Context;
   const program = await createCommand(name, context, { ...options, write });
   const show = async (words: readonly string[]): Promise<string> => {
     text = '';
     try {
-      await program.parseAsync([...words, '--help'], { from: 'user' });
+      await program.parseAsync([...words], { from: 'user' });
     } catch (error) {
       if (!isHelpShown(error)) throw error;
     }
     return text;
   };
-  const shown = new Map<string, string>([[name, await show([])]]);
-  for (const command of program.commands) {
-    shown.set(`${name}.${command.name()}`, await show([command.name()]));
+  const shown = new Map<string, string>();
+  const words = [[], ...program.commands.map((command) => [command.name()])];
+  // A command keeps showing all once --help-all was given.
+  for (const [option, suffix] of [
+    ['--help', []],
+    ['--help-all', ['all']],
+  ] as const) {
+    for (const each of words)
+      shown.set([name, ...each, ...suffix].join('.'), await show([...each, option]));
   }
   return shown;
 }

@@ -60,9 +60,9 @@ function endUnwritten(error: Error): never {
   const failure = failureOf(
     new AppError(
       full ? 'DISK_FULL' : 'COMMAND_FAILED',
-      `what the command prints cannot be written: ${error.message}`,
+      `cannot write the output: ${error.message}`,
       {
-        hint: 'what it did is done; repeat what only shows something where there is room',
+        hint: 'changes are complete; free some space and repeat a command that only shows something',
         cause: error,
       },
     ),
@@ -70,7 +70,7 @@ function endUnwritten(error: Error): never {
   try {
     writeSync(stderr.fd, `${renderFailure(failure, terminal.errors, isDebug).join('\n')}\n`);
   } catch {
-    // Nobody can be told.
+    // stderr is gone too.
   }
   process.exit(Math.max(exitStatus, failure.exitStatus));
 }
@@ -88,8 +88,8 @@ async function main(): Promise<void> {
 
 async function run(): Promise<void> {
   if (!isProgramName(program)) {
-    throw new AppError('USAGE', `'${program}' is not a program of this package`, {
-      hint: `the programs are ${Object.keys(programs).join(', ')}`,
+    throw new AppError('USAGE', `unknown program '${program}'`, {
+      hint: `programs: ${Object.keys(programs).join(', ')}`,
     });
   }
   command = await createCommands(program);

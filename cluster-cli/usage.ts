@@ -1,30 +1,67 @@
-import { type Command, CommanderError } from 'commander';
+import { type Command, CommanderError, Option } from 'commander';
 import { AppError } from '#shared/errors/app-error.ts';
 import { hasSensitiveArguments } from './arguments.ts';
+import { keysOf } from './completion/command.ts';
+import { formatKeys } from './help/keys.ts';
+import { countAdvanced, formatExtras, layoutHelp, showWhole } from './help/layout.ts';
 import { suggest } from '#shared/errors/suggest.ts';
+import { ownValue } from '#shared/json/own-value.ts';
+
+interface Output {
+  readonly write: (text: string) => void;
+  readonly columns: number;
+}
 
 /** Makes commander throw instead of ending the process, and print nothing but help. */
-export function prepareForUse(
-  command: Command,
-  output: { readonly write: (text: string) => void; readonly columns: number },
-): void {
+export function prepareForUse(command: Command, output: Output): void {
   command
     .exitOverride()
     .showSuggestionAfterError(false)
     .configureOutput({
       writeOut: output.write,
-      // Commander's own error text: told by errorOfUsage instead. Help that follows an error goes
-      // the same way.
+      // errorOfUsage reports errors; commander's own text, and help behind an error, is dropped.
       writeErr: () => undefined,
       getOutHelpWidth: () => output.columns,
       getErrHelpWidth: () => output.columns,
     })
-    .configureHelp({ sortSubcommands: false, showGlobalOptions: false });
+    .configureHelp(layoutHelp(output.columns))
+    .addHelpText('after', () => formatExtras(command, output.columns));
+  addHelpAll(command);
+  addKeyHelp(command, output);
   refuseOpposites(command);
   for (const subcommand of command.commands) prepareForUse(subcommand, output);
 }
 
-/** Commander lets the last of `--WORD` and `--no-WORD` win: what was meant is not guessed. */
+/** `--help-all`: the options that `--help` leaves out too. */
+function addHelpAll(command: Command): void {
+  const more = countAdvanced(command);
+  const option = new Option('--help-all', `Show all options, ${more} more`).helpGroup('Other:');
+  command.addOption(more === 0 ? option.hideHelp() : option);
+  command.on('option:help-all', () => {
+    showWhole(command);
+    command.outputHelp();
+    throw helpShown();
+  });
+}
+
+/** `--net help`: the keys of an option. */
+function addKeyHelp(command: Command, { write, columns }: Output): void {
+  for (const option of command.options) {
+    const keyed = keysOf(option);
+    if (keyed === undefined) continue;
+    command.on(`option:${option.name()}`, (value: string) => {
+      if (value !== 'help') return;
+      write(`${formatKeys(option.long ?? option.flags, keyed, columns).join('\n')}\n`);
+      throw helpShown();
+    });
+  }
+}
+
+function helpShown(): CommanderError {
+  return new CommanderError(0, 'commander.helpDisplayed', '(outputHelp)');
+}
+
+/** Refuses `--WORD` beside `--no-WORD`, of which commander takes the last one. */
 function refuseOpposites(command: Command): void {
   const given = new Map<string, string>();
   for (const option of command.options) {
@@ -32,7 +69,7 @@ function refuseOpposites(command: Command): void {
     const flag = option.long ?? option.flags;
     command.on(`option:${option.name()}`, () => {
       const other = given.get(name) ?? flag;
-      if (other !== flag) command.error(`error: '${other}' and '${flag}' are opposites`);
+      if (other !== flag) command.error(`error: '${other}' and '${flag}' exclude each other`);
       given.set(name, flag);
     });
   }
@@ -56,7 +93,7 @@ export function isHelpShown(error: unknown): boolean {
   return error instanceof CommanderError && error.exitCode === 0;
 }
 
-/** What commander refused, in the house's words. Null for anything that is not commander's. */
+/** Returns the error for a refusal of commander, or null for another error. */
 export function errorOfUsage(
   error: unknown,
   root: Command | null,
@@ -64,9 +101,9 @@ export function errorOfUsage(
 ): AppError | null {
   if (!(error instanceof CommanderError) || root === null) return null;
   const program = root.name();
-  const helpHint = `see: ${[program, subcommandIn(argv), '--help'].filter(Boolean).join(' ')}`;
+  const helpHint = [program, subcommandIn(argv), '--help'].filter(Boolean).join(' ');
   if (error.code === 'commander.help' || error.code === 'commander.helpDisplayed') {
-    return new AppError('USAGE', `${program}: a command is needed`, { hint: helpHint });
+    return new AppError('USAGE', `${program}: a command is missing`, { hint: helpHint });
   }
   const [first = ''] = error.message.replace(/^error: /, '').split('\n');
   const message = withoutValues(first, argv);
@@ -74,7 +111,7 @@ export function errorOfUsage(
   if (error.code === 'commander.unknownCommand') {
     const meant = elsewhere(message, root);
     if (meant !== null) return new AppError('USAGE', message, { hint: meant });
-    const help = near ? `did you mean ${near}?` : `see: ${program} --help`;
+    const help = near ? `did you mean ${near}?` : `${program} --help`;
     return new AppError('USAGE', message, { hint: help });
   }
   if (error.code === 'commander.excessArguments' && !hasSensitiveArguments(argv)) {
@@ -93,7 +130,7 @@ export function errorOfUsage(
   });
 }
 
-/** What incus, multipass, virsh and docker call it, in the order in which it is looked for here. */
+/** Words of incus, multipass, virsh and docker, and the commands here that come closest. */
 const OTHERS_COMMANDS: Readonly<Record<string, readonly string[]>> = {
   ls: ['list'],
   ps: ['list'],
@@ -135,35 +172,38 @@ const OTHERS_COMMANDS: Readonly<Record<string, readonly string[]>> = {
   logs: ['log'],
 };
 
-/** The words for it here; null: it is nobody's, or nothing here is like it. */
+/** Returns a hint with the commands for a word of another program, or null. */
 function elsewhere(message: string, root: Command): string | null {
   const [, word = ''] = /^unknown command '([^']*)'$/.exec(message) ?? [];
   const isHere = (name: string): boolean => root.commands.some((each) => isCalled(each, name));
-  const words = (Object.hasOwn(OTHERS_COMMANDS, word) ? OTHERS_COMMANDS[word] : [])?.filter(isHere);
+  const words = (ownValue(OTHERS_COMMANDS, word) ?? []).filter(isHere);
   if (words === undefined || words.length === 0) return null;
-  return `here it is ${words.map((name) => `${root.name()} ${name}`).join(' or ')}`;
+  return `use ${words.map((name) => `${root.name()} ${name}`).join(' or ')}`;
 }
 
-/** Options of others, as they are told of, and what is written here. */
+/** Options of other programs, and the hints for them. */
 const OTHERS_OPTIONS: readonly (readonly [option: string, hint: string])[] = [
-  ["unknown option '--format'", 'write --json, or -o FIELDS with --separator'],
-  ["unknown option '--yes'", 'write --force'],
-  ["unknown option '--cloud-init'", 'write --user-data FILE'],
-  ["unknown option '--image'", 'write --os-image NAME, PATH or URL'],
-  ["unknown option '--memory'", 'write -B memory=2G'],
-  ["unknown option '--ram'", 'write -B memory=2G'],
-  ["unknown option '--cpus'", 'write -B vcpus=2'],
-  ["unknown option '--vcpus'", 'write -B vcpus=2'],
-  ["unknown option '--disk-size'", 'write -s 10G'],
-  ["unknown option '--network'", 'write --net 0:network=NAME,ip=pool; gnt-network list shows them'],
-  ["unknown option '--name'", 'the name is the last word, without an option'],
+  ["unknown option '--format'", 'use --json, or -o FIELDS with --separator'],
+  ["unknown option '--yes'", 'use --force'],
+  ["unknown option '--cloud-init'", 'use --user-data FILE'],
+  ["unknown option '--image'", 'use --os-image NAME, PATH or URL'],
+  ["unknown option '--memory'", 'use -B memory=2G'],
+  ["unknown option '--ram'", 'use -B memory=2G'],
+  ["unknown option '--cpus'", 'use -B vcpus=2'],
+  ["unknown option '--vcpus'", 'use -B vcpus=2'],
+  ["unknown option '--disk-size'", 'use -s 10G'],
+  [
+    "unknown option '--network'",
+    'use --net 0:network=NAME,ip=pool; gnt-network list shows the networks',
+  ],
+  ["unknown option '--name'", 'the name is the last argument, without an option'],
 ];
 
-/** Hints where help would not say what to write instead of a word that others have. */
+/** Hints for values of other programs. */
 const OF_OPTIONS: readonly (readonly [option: string, hint: string])[] = [
   [
     "--disk-template <template>' argument",
-    'volumes of LVM are plain (thin ones: gnt-cluster modify --vg-name GROUP/POOL), those of ZFS zfs; there is no template for DRBD or Ceph',
+    'use plain for LVM (thin volumes: gnt-cluster modify --vg-name GROUP/POOL) and zfs for ZFS; DRBD and Ceph are not supported',
   ],
 ];
 

@@ -6,7 +6,8 @@ import type { Logger } from '#shared/log/log.ts';
 import { readVersion } from '#shared/paths/read-version.ts';
 import { forbidCores } from '#shared/sys/forbid-cores.ts';
 import { releaseMemoryWhenSettled } from '#shared/sys/release-memory.ts';
-import { USAGE, parseConfig } from './config/config.ts';
+import { parseConfig } from './config/config.ts';
+import { formatUsage } from './config/options.ts';
 import type { MetadConfig } from './config/config.ts';
 import { startDaemon } from './daemon.ts';
 import { startGanetiDaemon } from './ganeti-daemon.ts';
@@ -14,7 +15,7 @@ import { startGanetiDaemon } from './ganeti-daemon.ts';
 async function main(): Promise<void> {
   const config = parseConfig(process.argv.slice(2), process.env.GNT_ROOT ?? '/');
   if (config === 'help' || config === 'version') {
-    process.stdout.write(config === 'help' ? USAGE : `${readVersion()}\n`);
+    process.stdout.write(config === 'help' ? formatUsage() : `${readVersion()}\n`);
     return;
   }
   forbidCores();

@@ -208,7 +208,7 @@ class Starter {
     for await (const event of jobs.watch(id, this.#end.signal))
       if (event.type === 'end') return event.job;
     this.#end.signal.throwIfAborted();
-    throw new Error(`job ${id} has no end`);
+    throw new Error(`job ${id} ended without a result`);
   }
 
   async #sleep(ms: number): Promise<void> {

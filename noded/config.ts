@@ -57,7 +57,7 @@ export function parseConfig(options: NodedOptions, root: string): NodedConfig {
   const absoluteRoot = resolve(root);
   if (Buffer.byteLength(absoluteRoot) > MAX_ROOT_BYTES) {
     throw new AppError('USAGE', `GNT_ROOT is too long: ${absoluteRoot}`, {
-      hint: `sockets are made below it: use a path of at most ${MAX_ROOT_BYTES} bytes`,
+      hint: `Use a path of at most ${MAX_ROOT_BYTES} bytes. The sockets are below it.`,
     });
   }
   const paths = createRootPaths(absoluteRoot);
@@ -65,7 +65,7 @@ export function parseConfig(options: NodedOptions, root: string): NodedConfig {
   if (!level.success)
     throw new AppError(
       'USAGE',
-      `--log-level: '${options.logLevel}' is none of debug, info, warn, error`,
+      `--log-level: '${options.logLevel}' is not one of debug, info, warn, error`,
     );
   const nodeName = (options.node ?? hostname()).toLowerCase();
   if (!instanceName.safeParse(nodeName).success) {

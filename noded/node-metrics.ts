@@ -25,7 +25,7 @@ export interface NodeMetricsSources {
 }
 
 export interface NodeMetrics {
-  jobEnded(job: JobRecord): void;
+  jobEnded(job: Pick<JobRecord, 'opcode' | 'status'>): void;
   stageEnded(stage: string, durationMs: number): void;
   readonly rapiAnswered: (method: string, status: number) => void;
   observe(sources: NodeMetricsSources): void;
@@ -58,7 +58,7 @@ export function createNodeMetrics(startedAtMs: number): NodeMetrics {
   // Whoever looks for restarts counts its changes.
   new Gauge({
     name: 'gnt_start_time_seconds',
-    help: 'When this node daemon started, in seconds since the epoch',
+    help: 'Start time of gnt-noded in seconds since the epoch',
     registers,
   }).set(startedAtMs / 1000);
   return {
@@ -73,7 +73,7 @@ export function createNodeMetrics(startedAtMs: number): NodeMetrics {
 function observeNode(sources: NodeMetricsSources, registers: Registry[]): void {
   new Gauge({
     name: 'gnt_jobs',
-    help: 'Jobs that have not ended, by status',
+    help: 'Unfinished jobs by status',
     labelNames: ['status'],
     registers,
     collect() {
@@ -101,7 +101,7 @@ function observeNode(sources: NodeMetricsSources, registers: Registry[]): void {
   });
   new Gauge({
     name: 'gnt_guests_halted',
-    help: 'Guests that were stopped at a write that failed, by reason',
+    help: 'Instances that QEMU paused after a failed write, by reason',
     labelNames: ['reason'],
     registers,
     collect() {
@@ -112,7 +112,7 @@ function observeNode(sources: NodeMetricsSources, registers: Registry[]): void {
   });
   new Gauge({
     name: 'gnt_guest_boots',
-    help: 'Guests that run by what their cloud-init says of their present boot',
+    help: 'Running guests by the boot status that cloud-init reports',
     labelNames: ['status'],
     registers,
     async collect() {
@@ -128,7 +128,7 @@ function observeNode(sources: NodeMetricsSources, registers: Registry[]): void {
   });
   new Gauge({
     name: 'gnt_metad_restarts',
-    help: 'Times that the metadata daemon was started again',
+    help: 'Restarts of gnt-metad',
     registers,
     collect() {
       this.set(sources.metadRestarts());
@@ -136,23 +136,27 @@ function observeNode(sources: NodeMetricsSources, registers: Registry[]): void {
   });
   new Gauge({
     name: 'gnt_image_cache_bytes',
-    help: 'Bytes of cached images',
+    help: 'Size of the image cache',
     registers,
     async collect() {
       this.set(await sources.cacheBytes());
     },
   });
   for (const [name, help, key] of [
-    ['gnt_file_system_free_bytes', 'Bytes that are free where this node writes', 'freeBytes'],
+    [
+      'gnt_file_system_free_bytes',
+      'Free bytes of the file systems that this node writes to',
+      'freeBytes',
+    ],
     [
       'gnt_file_system_size_bytes',
-      'Bytes of the file systems where this node writes',
+      'Size of the file systems that this node writes to',
       'totalBytes',
     ],
   ] as const) {
     new Gauge({
       name,
-      help: `${help}, by what is there: store, disks, images, exports, logs`,
+      help: `${help}, by use: store, disks, images, exports, logs`,
       labelNames: ['place'],
       registers,
       async collect() {
@@ -163,7 +167,7 @@ function observeNode(sources: NodeMetricsSources, registers: Registry[]): void {
   }
   new Gauge({
     name: 'gnt_disks_promised_bytes',
-    help: 'Bytes that sparse disks of this node and their snapshots may grow to together',
+    help: 'Maximum total size of the sparse disks and snapshots of this node',
     registers,
     async collect() {
       this.reset();

@@ -1,5 +1,6 @@
 import { text } from 'node:stream/consumers';
 import { type CatalogueVerdict, MAX_ENTRIES } from '#shared/contract/image-catalogue.ts';
+import { ownValue } from '#shared/json/own-value.ts';
 import { readYaml } from '#shared/yaml/read-yaml.ts';
 
 /**
@@ -62,7 +63,7 @@ function parse(document: string): { parsed: unknown } | { problem: string } {
   try {
     return { parsed: yaml.document.toJS({ maxAliasCount: 100 }) };
   } catch {
-    return { problem: 'its aliases are too many' };
+    return { problem: 'it has too many aliases' };
   }
 }
 
@@ -96,7 +97,9 @@ function pathsOf(root: Fields): string[] {
 function productsOf(root: Fields, machine: string): Fields[] {
   return Object.values(fieldsOf(root['products']))
     .map(fieldsOf)
-    .filter((product) => [machine, OTHER_WORDS[machine]].includes(wordOf(product['arch'])))
+    .filter((product) =>
+      [machine, ownValue(OTHER_WORDS, machine)].includes(wordOf(product['arch'])),
+    )
     .map(productOf)
     .filter((entry) => entry !== undefined);
 }

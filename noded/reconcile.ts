@@ -25,7 +25,7 @@ const LATE_WRITES_MS = 60_000;
 /** It is looked at so often, too, even if it never was away. */
 const USUAL_INTERVAL_MS = 10 * 60_000;
 
-const NOBODYS = 'the store was away when it was asked for, and it was refused';
+const NOBODYS = 'the operation was refused because the store was not available';
 
 /** Explains, by timer and when the store is back, what it has of this node that nobody works on. */
 export function startReconciler(

@@ -49,7 +49,7 @@ export interface RecoverDependencies {
   readonly clock: Clock;
 }
 
-const INTERRUPTED = 'the node daemon was restarted while it ran';
+const INTERRUPTED = 'the node daemon was restarted while the job was running';
 
 /**
  * Finds again what an earlier daemon left: running instances are taken over untouched;

@@ -1,3 +1,4 @@
+import { type ReachPolicy, reachPolicyOf } from '#shared/contract/guest-reach.ts';
 import type { Clock } from '#shared/clock/clock.ts';
 import { type DownloadLimits, downloadLimitsOf } from '#shared/contract/download-limits.ts';
 import type { Logger } from '#shared/log/log.ts';
@@ -83,10 +84,12 @@ export async function startHost(parts: HostParts): Promise<NodeHost> {
     await network.removeNamespace(); // stays as long as a TAP is in it
   });
   await network.ensureNamespace();
+  const readPolicy = async (): Promise<ReachPolicy> => reachPolicyOf(await records.clusters.load());
   const nat = createNatNetworks({
     ...{ nodeName: config.nodeName, root: paths.root, dir: paths.networksDir },
     ...{ users: machineUsers, logger, clock, listNetworks: () => records.clusters.listNetworks() },
     listCards: () => listCardsOfMachines(paths.vmDir, records.instances),
+    readPolicy,
   });
   undo.use(nat);
   // Guests of a daemon before this one have theirs meanwhile.
@@ -123,6 +126,7 @@ export async function startHost(parts: HostParts): Promise<NodeHost> {
     table: paths.machineWallTable,
     users: machineUsers,
     isOpen: userNicsReachHost,
+    readPolicy,
     logger,
   });
   undo.use(wall);

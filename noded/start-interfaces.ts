@@ -1,8 +1,11 @@
+import { lookup } from 'node:dns/promises';
 import type { Clock } from '#shared/clock/clock.ts';
 import type { ClusterRecord, NodeInfo } from '#shared/contract/api.ts';
+import { reachPolicyOf } from '#shared/contract/guest-reach.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { JobRecord } from '#shared/contract/job.ts';
 import { isAppError, messageOf } from '#shared/errors/app-error.ts';
+import { ownValue } from '#shared/json/own-value.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { createApiRoutes, type ApiDependencies } from './api/api-routes.ts';
 import { createConnectionApi, startApiServer } from './api/api-server.ts';
@@ -25,6 +28,7 @@ import { noClusterKey, startClusterKey, type ClusterKey } from './cluster/start-
 import { createIsTaken } from './cluster/settle-moves.ts';
 import type { NodedConfig } from './config.ts';
 import { describeNode } from './doctor/describe-node.ts';
+import { listOpenGuests } from './instances/cards-of-machines.ts';
 import type { DiskFacts } from './doctor/examine-disks.ts';
 import { examineHost } from './doctor/examine-host.ts';
 import { lookAtVolumes, type VolumeFacts } from './doctor/volume-facts.ts';
@@ -240,7 +244,7 @@ function ownDependencies(parts: InterfacesParts, sources: OverviewSources, clust
       examineHost({
         makesNetworks: async () =>
           (await clusters.listNetworks()).some(
-            ({ connections }) => connections[config.nodeName]?.mode === 'nat',
+            ({ connections }) => ownValue(connections, config.nodeName)?.mode === 'nat',
           ),
         networks: () => host.nat.report(),
         ...{ paths: config.paths, applianceFiles, isolation: config },
@@ -278,6 +282,12 @@ function ownDependencies(parts: InterfacesParts, sources: OverviewSources, clust
         orphans: () => orphans.list(),
         removedAtMs: () => records.membership.removedAtMs(),
         isOffline: async () => (await records.nodes.flagsOf(config.nodeName)).offline,
+        storeReach: {
+          description: storeDescription,
+          resolve: async (host) => (await lookup(host, { all: true })).map((one) => one.address),
+          readPolicy: async () => reachPolicyOf(await clusters.load()),
+          listOpenGuests: () => listOpenGuests(config.paths.vmDir, records.instances),
+        },
         store: {
           description: storeDescription,
           ask: () => clusters.load(),
@@ -347,7 +357,7 @@ function removeFromCluster(
     ...{ nodeName: config.nodeName, nodes, instances, index, peers, membership, clock },
     failJobsOf: async (node) => {
       const isIts = (job: JobRecord): boolean => job.node === node;
-      await failInterruptedJobs(isIts, 'its node was removed', { jobs, clock, logger });
+      await failInterruptedJobs(isIts, 'the node was removed', { jobs, clock, logger });
     },
   });
 }

@@ -14,6 +14,7 @@ import { createOpenInstallPackage } from './install/open-install-package.ts';
 import { createJobEngine, type JobEngine } from './jobs/job-engine.ts';
 import { listConnections } from './network/list-connections.ts';
 import type { NodeMetrics } from './node-metrics.ts';
+import { createListHiddenValues } from './instances/list-hidden-values.ts';
 import { promiseOf } from './instances/promised-space.ts';
 import { createAuthorize } from './operations/authorize.ts';
 import { presenceOf } from './peers/ask-peer.ts';
@@ -67,6 +68,7 @@ export function startJobs(parts: JobsParts): JobEngine {
   return createJobEngine({
     ...{ nodeName, repository: records.jobs, outcomes: records.outcomes, logger, clock },
     authorize: createAuthorize(instances),
+    listHiddenValues: createListHiddenValues({ instances, clusters, metad }),
     onEnded: (job) => metrics.jobEnded(job),
     handlers: createJobHandlers({
       membership: records.membership,

@@ -1,6 +1,7 @@
 import {
   chmod,
   cp,
+  glob,
   mkdir,
   mkdtemp,
   readdir,
@@ -14,7 +15,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { run } from '#shared/process/run.ts';
-import { formatHelpPage } from './debian/man-page.ts';
+import { generateManPages } from './docs/generate.ts';
 
 /**
  * Makes a Debian package: `node scripts/package.ts [--arch amd64|arm64] [FOLDER]`, into dist/
@@ -41,13 +42,8 @@ const CLIENTS = [
   'gnt-job',
   'gnt-channel',
 ] as const;
-/** What they are, for their manual pages: the rest of these is what their `--help` says. */
-const DAEMONS = {
-  'gnt-noded': 'node daemon: owns instances, disks and networks of this host',
-  'gnt-metad': 'serves instances their metadata on 169.254.169.254',
-  'gnt-appliance': 'builds and checks the virtual machine that installs instances',
-} as const;
-const PROGRAMS = [...CLIENTS, ...Object.keys(DAEMONS)] as const;
+const DAEMONS = ['gnt-noded', 'gnt-metad', 'gnt-appliance'] as const;
+const PROGRAMS = [...CLIENTS, ...DAEMONS] as const;
 /** The only files of these that are used; the rest is sources, tests and other architectures. */
 const MODULE_FILES: Readonly<Record<string, readonly string[]>> = {
   koffi: [
@@ -185,20 +181,21 @@ async function copyHostFiles(): Promise<void> {
   await copyFile(`${from}/gnt.logrotate`, 'etc/logrotate.d/gnt');
   await copyFile(`${from}/gnt-noded.default`, 'etc/default/gnt-noded');
   await copyFile(`${from}/netrc.example`, 'usr/share/doc/gnt/examples/netrc');
-  for (const document of ['README.md', 'ARCHITECTURE.md']) {
+  const documents = ['README.md', 'ARCHITECTURE.md', 'SECURITY.md', 'docs/**/*.md'];
+  for await (const document of glob(documents, { cwd: top })) {
     await copyFile(document, `usr/share/doc/gnt/${document}`);
   }
 }
 
-/** Made by the commands themselves. */
+/** Writes the manual pages, and the completion that the commands print. */
 async function writeDocuments(): Promise<void> {
   const ask = async (program: string, ...args: string[]): Promise<string> =>
     `${(await run(join(top, 'node_modules/.bin', program), args)).stdout}\n`;
-  for (const [program, synopsis] of Object.entries(DAEMONS)) {
-    await writeManPage(program, formatHelpPage(program, synopsis, await ask(program, '--help')));
+  for (const [name, page] of await generateManPages(await readReleaseDate())) {
+    const section = name.slice(name.lastIndexOf('.') + 1);
+    await writeStaged(`usr/share/man/man${section}/${name}.gz`, gzipSync(page, { level: 9 }));
   }
   for (const program of CLIENTS) {
-    await writeManPage(program, await ask(program, 'man'));
     for (const [shell, path] of [
       ['bash', `bash-completion/completions/${program}`],
       ['zsh', `zsh/vendor-completions/_${program}`],
@@ -209,8 +206,11 @@ async function writeDocuments(): Promise<void> {
   }
 }
 
-function writeManPage(program: string, page: string): Promise<void> {
-  return writeStaged(`usr/share/man/man8/${program}.8.gz`, gzipSync(page, { level: 9 }));
+/** The day of the newest changelog entry: the same sources make the same pages. */
+async function readReleaseDate(): Promise<string> {
+  const changelog = await readFile(join(top, 'scripts/debian/changelog'), 'utf8');
+  const date = /^ -- .+> {2}(.+)$/m.exec(changelog)?.[1] ?? '';
+  return new Date(date).toISOString().slice(0, 10);
 }
 
 async function writeControl(
@@ -238,8 +238,8 @@ async function writeControl(
     `Recommends: ${(await readHostPackages('networks')).join(', ')}`,
     'Description: cloud-like installation of KVM/QEMU virtual machines',
     ' A node daemon, a metadata daemon and commands that install and run KVM/QEMU',
-    ' machines: each has a private link-local channel to its host, is served its own',
-    ' metadata over it, and is installed inside a throw-away appliance machine.',
+    ' instances: each has a private link-local channel to its host, reads its own',
+    ' metadata over it, and is installed in a read-only appliance VM.',
     '',
   ];
   await writeStaged('DEBIAN/control', control.join('\n'));

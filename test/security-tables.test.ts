@@ -1,108 +1,95 @@
 import assert from 'node:assert/strict';
-import { globSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { test } from 'node:test';
 
 /**
- * SECURITY.md says of each attack which test holds what happens: a file, and often words of a
- * test's name in it. A file that was renamed, a test that was taken out or says something else now,
- * and a promise without a test are found here.
+ * Each page of docs/security has tables of attacks whose last column holds numbers of the list
+ * "Tests" at the page's end. An entry there is a file, and words of a test's name in quotes.
  */
 const projectDir = join(import.meta.dirname, '..');
-const files = globSync('test/**/*.ts', { cwd: projectDir });
-const HEADER = '| attack | what happens | test |';
-const UNTESTED = /\*\*not refused\*\*/;
-/** `a/file.test.ts`, and behind a colon the words of names, up to the next file. */
-const REFERENCE = /`([^`\s]+\.ts)`([^`]*)/g;
+const HEADER = /^\| Attack \|.* \| Tests \|$/;
+const UNTESTED = /\*\*Not refused\*\*/;
+const ENTRY = /^(\d+)\. `([^`]+\.ts)`(?:: "(.+)")?$/;
 
 interface Row {
-  readonly section: string;
   readonly attack: string;
-  readonly outcome: string;
-  readonly tests: string;
-  /** In a section whose tests are in one file, which its introduction names. */
-  readonly ownFile: string | undefined;
+  readonly result: string;
+  readonly tests: readonly number[];
 }
 
-const { rows, strays } = readTables(readFileSync(join(projectDir, 'SECURITY.md'), 'utf8'));
+interface Page {
+  readonly path: string;
+  readonly rows: readonly Row[];
+  /** Lines of tables that are not tables of attacks. */
+  readonly strays: readonly string[];
+  readonly tests: ReadonlyMap<number, { readonly file: string; readonly words: string }>;
+}
 
-function readTables(text: string): { readonly rows: readonly Row[]; readonly strays: string[] } {
-  const found: Row[] = [];
-  const outside: string[] = [];
-  let [section, ownFile, isInTable] = ['', undefined as string | undefined, false];
-  for (const line of text.split('\n')) {
-    if (line.startsWith('## ')) [section, ownFile] = [line.slice(3), undefined];
-    if (!line.startsWith('|')) {
-      isInTable = false;
-      ownFile ??= /by a real network stack: `([^`]+\.ts)`/.exec(line)?.[1];
-    } else if (line === HEADER) isInTable = true;
-    else if (!isInTable) outside.push(line);
-    else if (!line.startsWith('|---')) {
-      const [, attack = '', outcome = '', tests = ''] = line
-        .split(/(?<!\\)\|/)
-        .map((cell) => cell.trim());
-      found.push({ section, attack, outcome, tests, ownFile });
-    }
+function readPage(path: string): Page {
+  const rows: Row[] = [];
+  const strays: string[] = [];
+  const tests = new Map<number, { readonly file: string; readonly words: string }>();
+  let isInTable = false;
+  for (const line of readFileSync(join(projectDir, path), 'utf8').split('\n')) {
+    const [, number, file = '', words = ''] = ENTRY.exec(line) ?? [];
+    if (number !== undefined) tests.set(Number(number), { file, words });
+    if (!line.startsWith('|')) isInTable = false;
+    else if (HEADER.test(line)) isInTable = true;
+    else if (!isInTable) strays.push(line);
+    else if (!line.startsWith('|---')) rows.push(readRow(line));
   }
-  return { rows: found, strays: outside };
+  return { path, rows, strays, tests };
 }
 
-/** Each is named by the end of its path, from a folder on. */
-function findFiles(named: string): readonly string[] {
-  const end = named.replace(/^(?:\.\.\/)+/, '');
-  return files.filter((file) => file === end || file.endsWith(`/${end}`));
+function readRow(line: string): Row {
+  const cells = line
+    .split(/(?<!\\)\|/)
+    .slice(1, -1)
+    .map((cell) => cell.trim());
+  const numbers = cells.at(-1)?.split(', ').map(Number) ?? [];
+  return {
+    attack: cells[0] ?? '',
+    result: cells.at(-2) ?? '',
+    tests: numbers.filter(Number.isInteger),
+  };
 }
 
-/** What a row says of the names of tests, by file. */
-function referencesOf({ tests, ownFile }: Row): readonly (readonly [string, string])[] {
-  const named = [...tests.matchAll(REFERENCE)].map(
-    ([, file = '', words = '']) => [file, words] as const,
-  );
-  const own = /^[^`]*/.exec(tests)?.[0] ?? '';
-  return ownFile !== undefined && own !== '' ? [[ownFile, `: ${own}`], ...named] : named;
-}
+const pages = globSync('docs/security/*.md', { cwd: projectDir })
+  // The former has no table of attacks; the latter is written by its own test.
+  .filter((path) => !['README.md', 'channel-frames.md'].includes(basename(path)))
+  .map(readPage);
 
-/** Names of a section's own file stand for themselves, others behind a colon. */
-function namesIn(words: string): readonly string[] {
-  const [, behind = ''] = /^:\s*(.*)$/s.exec(words.trim()) ?? [];
-  return behind
-    .split(';')
-    .map((name) => name.trim().replace(/,$/, ''))
-    .filter((name) => name !== '');
-}
-
-test('every attack of SECURITY.md is in a table', () => {
-  assert.ok(rows.length > 100);
-  assert.deepEqual(strays, []);
+test('every table of the security pages is a table of attacks', () => {
+  assert.ok(pages.flatMap(({ rows }) => rows).length > 150);
+  for (const { path, strays } of pages) assert.deepEqual(strays, [], path);
 });
 
-test('every attack names a test, or says that it is not refused', () => {
-  const bare = rows.filter(
-    (row) => referencesOf(row).length === 0 && !/`test\/\S*`/.test(row.tests),
-  );
-  assert.deepEqual(
-    bare.filter(({ outcome }) => !UNTESTED.test(outcome)).map(({ attack }) => attack),
-    [],
-  );
+test('every attack names a test of its page, or says that it is not refused', () => {
+  for (const { path, rows, tests } of pages)
+    for (const { attack, result, tests: numbers } of rows) {
+      assert.ok(numbers.length > 0 || UNTESTED.test(result), `${path}: ${attack}`);
+      for (const number of numbers) assert.ok(tests.has(number), `${path}: ${attack}: ${number}`);
+    }
 });
 
-test('every file that SECURITY.md names for a test is there, once', () => {
-  const lost = rows.flatMap((row) =>
-    referencesOf(row)
-      .filter(([file]) => !file.startsWith('eslint') && findFiles(file).length !== 1)
-      .map(([file]) => `${file}: ${row.attack}`),
-  );
-  assert.deepEqual(lost, []);
+test('every test in the list of a security page is named by an attack of that page', () => {
+  for (const { path, rows, tests } of pages) {
+    const used = new Set(rows.flatMap((row) => row.tests));
+    assert.deepEqual(
+      [...tests.keys()].filter((number) => !used.has(number)),
+      [],
+      path,
+    );
+  }
 });
 
-test('the words behind a file are of the name of a test in it', () => {
-  const lost = rows.flatMap((row) =>
-    referencesOf(row).flatMap(([file, words]) => {
-      const [path] = findFiles(file);
-      const text = path === undefined ? '' : readFileSync(join(projectDir, path), 'utf8');
-      return namesIn(words)
-        .filter((name) => !text.includes(name))
-        .map((name) => `${file}: ${name}`);
+test('every test that a security page lists exists, with the words of its name', () => {
+  const lost = pages.flatMap(({ path, tests }) =>
+    [...tests.values()].flatMap(({ file, words }) => {
+      const source = join(projectDir, file);
+      if (!existsSync(source)) return [`${path}: ${file}`];
+      return readFileSync(source, 'utf8').includes(words) ? [] : [`${path}: ${file}: ${words}`];
     }),
   );
   assert.deepEqual(lost, []);

@@ -92,7 +92,7 @@ export async function install(options: InstallOptions): Promise<void> {
   reporter.result(failure, dumpBytes);
   const isAcknowledged = await sender.flush(RESULT_TIMEOUT_MS);
   if (sender.droppedEvents > 0) print(`${sender.droppedEvents} log lines were dropped`);
-  print(isAcknowledged ? 'the host has the result' : 'the host did not take the result');
+  print(isAcknowledged ? 'the host received the result' : 'the host did not accept the result');
 }
 
 async function carryOut(
@@ -114,7 +114,11 @@ async function carryOut(
 async function introduce(sender: EventSender): Promise<void> {
   const hasArrived = await sender.flush(INTRODUCTION_TIMEOUT_MS);
   if (hasArrived && sender.refusedEvents === 0) return;
-  throw new AppError('METAD_UNAVAILABLE', 'the host did not take the first event, with the key', {
-    hint: 'rebuild the appliance: it may be of another version than the node',
-  });
+  throw new AppError(
+    'METAD_UNAVAILABLE',
+    'the host did not accept the first event, which carries the key',
+    {
+      hint: "Rebuild the appliance, its version may differ from the node's: gnt-appliance build",
+    },
+  );
 }

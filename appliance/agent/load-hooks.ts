@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import * as appError from '#shared/errors/app-error.ts';
 import { z } from 'zod';
+import { ownValue } from '#shared/json/own-value.ts';
 import type { HooksModule } from './hooks/main.ts';
 
 /**
@@ -27,7 +28,7 @@ export function loadHooks(): HooksModule {
     ['module', 'exports', 'require'],
     { filename: HOOKS_BUNDLE },
   ) as (module: unknown, exports: unknown, require: (name: string) => unknown) => void;
-  run(module, module.exports, (name) => shared[name] ?? process.getBuiltinModule(name));
+  run(module, module.exports, (name) => ownValue(shared, name) ?? process.getBuiltinModule(name));
   // Built together with the agent, from this very type.
   return module.exports as HooksModule;
 }

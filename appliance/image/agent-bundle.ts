@@ -38,6 +38,6 @@ async function bundle(main: string, external: string[]): Promise<Buffer> {
     logLevel: 'silent',
   });
   const [output] = result.outputFiles;
-  if (!output) throw new Error('the bundler wrote nothing');
+  if (!output) throw new Error('the bundler produced no output');
   return Buffer.from(output.contents);
 }

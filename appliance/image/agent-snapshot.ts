@@ -39,7 +39,7 @@ export async function makeSnapshot(
   }
   throw new AppError(
     'APPLIANCE_BUILD',
-    `Node made ${MAX_ATTEMPTS} different snapshots of the agent`,
+    `Node produced ${MAX_ATTEMPTS} different snapshots of the agent`,
   );
 }
 

@@ -27,9 +27,9 @@ export function chooseAptSources(files: readonly AptSourceFile[]): string[] {
   if (chosen[0]?.endsWith(` ${SUITE} main`) === true) return chosen;
   throw new AppError(
     'HOST_PREREQUISITE',
-    `the apt sources of this host name no mirror of Debian ${SUITE}`,
+    `the apt sources of this host have no mirror of Debian ${SUITE}`,
     {
-      hint: 'gnt-appliance build --mirror URL',
+      hint: 'Name one: gnt-appliance build --mirror URL',
     },
   );
 }

@@ -71,7 +71,7 @@ async function unpackBase(options: BaseOptions, rootPath: string): Promise<Debia
     return { ...parsed, modules: new Map(parsed.modules), bzImage: await readFile(kernel) };
   } catch {
     options.signal.throwIfAborted();
-    options.step('the Debian part in the build cache is damaged: making it again');
+    options.step('the Debian part in the build cache is damaged: building it again');
     await rm(rootPath, { recursive: true, force: true });
     await rm(directory, { recursive: true, force: true });
     return null;

@@ -99,7 +99,7 @@ interface BuildKey {
 async function isIntact(directory: string, step: (text: string) => void): Promise<boolean> {
   try {
     await verifyAppliance(directory);
-    step('the build cache has this appliance, intact');
+    step('the build cache has an intact copy of this appliance');
     return true;
   } catch (error) {
     if (!isAppError(error)) throw error;
@@ -120,9 +120,9 @@ async function buildIntoCache(options: BuildOptions, key: BuildKey): Promise<voi
   } catch (error) {
     options.signal.throwIfAborted();
     if (isAppError(error, 'HOST_PREREQUISITE')) throw error;
-    throw new AppError('APPLIANCE_BUILD', `the appliance could not be built: ${messageOf(error)}`, {
+    throw new AppError('APPLIANCE_BUILD', `cannot build the appliance: ${messageOf(error)}`, {
       cause: error,
-      hint: 'see that the host reaches a Debian mirror (--mirror URL) and has 1 GiB of free disk space',
+      hint: 'Check that the host reaches a Debian mirror (--mirror URL) and has 1 GiB of free disk space.',
     });
   } finally {
     // What a program that was stopped has started may end a moment after it.
@@ -151,7 +151,8 @@ async function build(options: BuildOptions, key: BuildKey, workDir: string): Pro
   step('adding Node and the agent');
   await addAgent(rootPath, options, key);
   const vmlinux = await extractVmlinux(base.bzImage, workDir);
-  if (vmlinux === null) step('the kernel boots from its bzImage: there is no plain one in it');
+  if (vmlinux === null)
+    step('the bzImage contains no uncompressed kernel, so the appliance boots the bzImage');
   await writeFile(join(output, 'vmlinuz'), vmlinux ?? base.bzImage);
   await writeFile(
     join(output, 'initrd.img'),

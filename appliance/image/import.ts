@@ -42,8 +42,8 @@ const WORDS: readonly string[] = [BUILT_APPLIANCE, 'none'];
 export function nameOf(source: string, given: string | undefined): string {
   const name = given ?? basename(source).replace(/\.(tar|tar\.gz|tgz)$/, '');
   if (applianceName.safeParse(name).success && !WORDS.includes(name)) return name;
-  throw new AppError('VALIDATION', `'${name}' is no name for an appliance`, {
-    hint: `give another one: --name NAME, of letters, digits and . _ -; ${WORDS.join(' and ')} are words of --appliance`,
+  throw new AppError('VALIDATION', `'${name}' is not an appliance name`, {
+    hint: `Choose another name with --name NAME: letters, digits and . _ -. The words ${WORDS.join(' and ')} are reserved.`,
   });
 }
 
@@ -105,8 +105,8 @@ export async function removeImported(
       await syncPath(importedDir);
     } catch (error) {
       if (systemCodeOf(error) !== 'ENOENT') throw error;
-      throw new AppError('APPLIANCE_MISSING', `there is no imported appliance '${name}'`, {
-        hint: 'gnt-appliance list shows what there is',
+      throw new AppError('APPLIANCE_MISSING', `this node has no imported appliance '${name}'`, {
+        hint: 'List the appliances: gnt-appliance list',
         cause: error,
       });
     } finally {
@@ -157,7 +157,7 @@ async function bring(
   const unfit = describeUnfit(manifest, { architecture: machine(), memoryBytes: totalmem() });
   if (unfit !== null)
     throw new AppError('VALIDATION', `the appliance ${source} cannot run here: ${unfit}`, {
-      hint: 'its maker says so in manifest.json: take one that was made for this host',
+      hint: 'The limits in its manifest.json exclude this host. Use an appliance made for it.',
     });
   const { kernel, initrd, root } = manifest;
   const named = [MANIFEST_NAME, kernel.name, initrd.name, root.name];

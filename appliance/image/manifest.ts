@@ -10,7 +10,7 @@ import { MIB } from '#shared/units/bytes.ts';
 export const MANIFEST_NAME = 'manifest.json';
 type ManifestFile = ApplianceManifest['kernel'];
 
-const REBUILD_HINT = 'build it again: gnt-appliance build';
+const REBUILD_HINT = 'Build it again: gnt-appliance build';
 /** The names of its packages make it some 20 KiB. */
 const MAX_MANIFEST_BYTES = 4 * MIB;
 
@@ -49,8 +49,8 @@ export async function readManifestText(directory: string, shown: string): Promis
     return bytes.toString('utf8');
   } catch (error) {
     if (systemCodeOf(error) !== 'ENOENT') throw error;
-    throw new AppError('APPLIANCE_MISSING', `there is no appliance in ${shown}`, {
-      hint: 'build it: gnt-appliance build',
+    throw new AppError('APPLIANCE_MISSING', `no appliance in ${shown}`, {
+      hint: 'Build it: gnt-appliance build',
       cause: error,
     });
   }
@@ -75,7 +75,7 @@ function wrongField(error: unknown): string {
   const [issue] = error.issues;
   if (issue === undefined) return '';
   const where = issue.path.length === 0 ? '' : `: ${issue.path.join('.')}`;
-  if (issue.code === 'unrecognized_keys') return `${where}: it has a field that is not known`;
+  if (issue.code === 'unrecognized_keys') return `${where}: unknown field`;
   return `${where}: ${issue.message}`;
 }
 
@@ -97,7 +97,7 @@ export async function verifyAppliance(
       throw corrupt(`: ${messageOf(error)}`, error);
     });
     if (found.sizeBytes !== expected.sizeBytes)
-      throw corrupt(` has ${found.sizeBytes} bytes, the manifest says ${expected.sizeBytes}`);
+      throw corrupt(` has ${found.sizeBytes} bytes, but the manifest says ${expected.sizeBytes}`);
     if (found.sha256 !== expected.sha256) throw corrupt(' differs from its manifest');
   }
   return manifest;

@@ -21,14 +21,14 @@ export async function readOwnHooks(folder: string, signal?: AbortSignal): Promis
   const hooks = await readHookFolder(folder, { followLinks: true, mayBeMissing: false });
   if (hooks.length === 0)
     throw new AppError('VALIDATION', `${folder} holds no hook documents`, {
-      hint: 'their names end in .yaml or .yml; --hooks default takes hooks away',
+      hint: 'Name hook documents *.yaml or *.yml. gnt-appliance build --hooks none removes hooks.',
     });
   for (const hook of hooks) requireName(folder, hook);
   const bytes = hooks.reduce((sum, { content }) => sum + Buffer.byteLength(content, 'base64'), 0);
   if (bytes > MAX_HOOKS_BYTES)
     throw new AppError(
       'VALIDATION',
-      `${folder} holds hooks of ${bytes} bytes, ${MAX_HOOKS_BYTES} are possible`,
+      `${folder} holds hooks of ${bytes} bytes, the limit is ${MAX_HOOKS_BYTES}`,
     );
   // For any installation: which one it will be part of, nobody knows.
   const facts = { points: hookPoint.options, imageDisk: null, mirrors: null };
@@ -39,8 +39,8 @@ export async function readOwnHooks(folder: string, signal?: AbortSignal): Promis
 
 function requireName(folder: string, hook: HookFile): void {
   if (fileName.safeParse(hook.name).success) return;
-  throw new AppError('VALIDATION', `hooks ${join(folder, hook.name)}: not a name for a document`, {
-    hint: 'letters, digits, and _ + . - after the first one: 10-users.yaml',
+  throw new AppError('VALIDATION', `hooks ${join(folder, hook.name)}: not a document name`, {
+    hint: 'Use letters, digits and _ + . -, not beginning with a sign: 10-users.yaml',
   });
 }
 

@@ -5,6 +5,6 @@ import { findMissing, type HostCommands } from '#shared/process/host-commands.ts
 export async function requireCommands(wanted: HostCommands): Promise<void> {
   const missing = await findMissing(wanted);
   if (missing === null) return;
-  const what = `this host has no ${missing.commands.join(', ')}, which an appliance is built with`;
+  const what = `this host lacks ${missing.commands.join(', ')}, needed to build an appliance`;
   throw new AppError('HOST_PREREQUISITE', what, { hint: missing.remedy });
 }

@@ -19,7 +19,7 @@ const PLAIN_NAME = /^(\.\/)?([A-Za-z0-9_+][A-Za-z0-9_.+-]{0,127})$/;
 const OPTIONS = { flags: 'wx', mode: 0o600 } as const;
 
 export const IMPORT_HINT =
-  'give a folder with manifest.json and the files that it names, or a tar of one';
+  'Give a folder with manifest.json and the files that it names, or a tar archive of such a folder.';
 
 /**
  * Copies what an appliance is made of, out of a folder or a tar of one. Whoever made that may be
@@ -48,7 +48,7 @@ async function openSource(source: string) {
     await handle.close();
   } catch (error) {
     if (systemCodeOf(error) !== 'ENOENT') throw unusable(source, messageOf(error), error);
-    throw new AppError('FILE_UNREADABLE', `there is no ${source}`, {
+    throw new AppError('FILE_UNREADABLE', `${source} does not exist`, {
       hint: IMPORT_HINT,
       cause: error,
     });
@@ -69,7 +69,7 @@ async function copyFolder(
   const { kernel, initrd, root } = parseManifest(text, source);
   const files = [kernel, initrd, root];
   const bytes = files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
-  if (bytes > MAX_BYTES) throw unusable(source, `it has more than ${MAX_BYTES / GIB} GiB`);
+  if (bytes > MAX_BYTES) throw unusable(source, `it is larger than ${MAX_BYTES / GIB} GiB`);
   await writeFile(join(fresh, MANIFEST_NAME), text, { ...OPTIONS, flag: OPTIONS.flags });
   for (const file of files) {
     const { name } = file;
@@ -88,7 +88,7 @@ async function copyOne(
   const { file, stat } = await openRegular(from, { followLinks: false });
   await using opened = file;
   if (stat.size !== sizeBytes)
-    throw new Error(`it has ${stat.size} bytes, the manifest says ${sizeBytes}`);
+    throw new Error(`it has ${stat.size} bytes, but the manifest says ${sizeBytes}`);
   // It may grow meanwhile: `end` is the last byte that is read.
   const range = { start: 0, end: sizeBytes - 1, highWaterMark: MIB, autoClose: false };
   await pipeline(opened.createReadStream(range), createWriteStream(to, OPTIONS), { signal });
@@ -97,7 +97,7 @@ async function copyOne(
 /** Without the path, which leads through a descriptor. */
 function explain(error: unknown): string {
   const code = systemCodeOf(error);
-  if (code === 'ELOOP') return 'it is a link, which is not followed';
+  if (code === 'ELOOP') return 'it is a symbolic link';
   if (code === 'EINVAL') return 'it is not a regular file';
   return code ?? messageOf(error);
 }
@@ -132,7 +132,7 @@ async function takeEntries(reader: Extract, fresh: string): Promise<void> {
     entries += 1;
     bytes += size;
     if (entries > MAX_ENTRIES) throw new Error(`it has more than ${MAX_ENTRIES} entries`);
-    if (bytes > MAX_BYTES) throw new Error(`it has more than ${MAX_BYTES / GIB} GiB`);
+    if (bytes > MAX_BYTES) throw new Error(`it is larger than ${MAX_BYTES / GIB} GiB`);
     const [, , name] = PLAIN_NAME.exec(path) ?? [];
     // The folder itself, and what no manifest can name, are passed over.
     if (type !== 'file' || name === undefined) entry.resume();
@@ -147,7 +147,7 @@ async function firstBytes(file: FileHandle): Promise<number> {
 }
 
 function unusable(path: string, why: string, cause?: unknown): AppError {
-  return new AppError('APPLIANCE_CORRUPT', `${path} cannot be taken in: ${why}`, {
+  return new AppError('APPLIANCE_CORRUPT', `cannot import ${path}: ${why}`, {
     hint: IMPORT_HINT,
     cause,
   });

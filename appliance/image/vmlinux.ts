@@ -34,7 +34,7 @@ export async function extractVmlinux(bzImage: Buffer, workDir: string): Promise<
   const vmlinux = await readFile(plain);
   await Promise.all([packed, plain].map((path) => rm(path)));
   if (vmlinux.length !== payload.readUInt32LE(payload.length - SIZE_BYTES))
-    throw new Error('the kernel is not as long as it says');
+    throw new Error('the kernel is shorter than its header says');
   const isElf = vmlinux.subarray(0, ELF_MAGIC.length).equals(ELF_MAGIC);
   return isElf && hasPvhNote(vmlinux) ? vmlinux : null;
 }

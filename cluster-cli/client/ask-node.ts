@@ -7,7 +7,7 @@ import { parseJson } from '#shared/json/parse-json.ts';
 import { CommandFailure, failureOfApi } from '../failures/failure.ts';
 import type { Answers } from './answers.ts';
 import { call, type CallOptions, type Endpoint, upgrade } from './connection.ts';
-import { linesOf, notUnderstood, readAll, withAnswers } from './read-answer.ts';
+import { linesOf, loadAnswers, notUnderstood, readAll, withAnswers } from './read-answer.ts';
 
 /**
  * Answers that are not streams. An install's prerequisites may take a while (OS verify scripts), so
@@ -62,10 +62,10 @@ export async function readerOf<T>(
   if (buildId !== null && response.headers[BUILD_HEADER] === buildId)
     return (json) => {
       const value = parseJson(json);
-      if (value === undefined) throw notUnderstood(path, 'it is no JSON');
+      if (value === undefined) throw notUnderstood(path, 'not JSON');
       return value as T;
     };
-  const schema = schemaOf((await import('./answers.ts')).answers);
+  const schema = schemaOf(await loadAnswers());
   return (json) => {
     const parsed = schema.safeParse(parseJson(json));
     if (parsed.success) return parsed.data;
@@ -102,8 +102,8 @@ async function succeedInTime(endpoint: Endpoint, options: CallOptions): Promise<
 export async function orFailure(response: IncomingMessage): Promise<IncomingMessage> {
   const status = response.statusCode ?? 500;
   if (status < 400) return response;
-  const { answers } = await import('./answers.ts');
+  const answers = await loadAnswers();
   const parsed = answers.refusal.safeParse(parseJson(await readAll(response)));
   if (parsed.success) throw failureOfApi(status, parsed.data);
-  throw notUnderstood('error', `status ${status} without a reason`);
+  throw notUnderstood('error', `status ${status} without a message`);
 }

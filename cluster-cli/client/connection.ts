@@ -65,8 +65,8 @@ function unreachable(endpoint: Endpoint, error: unknown): AppError {
   const code = systemCodeOf(error);
   const details = { socket: endpoint.socketPath };
   if (code === 'EACCES' || code === 'EPERM') {
-    return new AppError('NODED_UNREACHABLE', `no permission for ${endpoint.socketPath}`, {
-      hint: 'run this command as root',
+    return new AppError('NODED_UNREACHABLE', `permission denied: ${endpoint.socketPath}`, {
+      hint: 'run the command as root',
       details,
       cause: error,
     });
@@ -79,7 +79,7 @@ function unreachable(endpoint: Endpoint, error: unknown): AppError {
     {
       hint: isStopped
         ? `start it with: ${endpoint.startCommand}`
-        : `look at the log of gnt-noded; start it with: ${endpoint.startCommand}`,
+        : `read the log of gnt-noded; start it with: ${endpoint.startCommand}`,
       details,
       cause: error,
     },

@@ -2,10 +2,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { jobEvent, type JobEvent } from '#shared/contract/job.ts';
 import { AppError, isAppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
-import { readLines } from '#shared/stream/lines.ts';
-import { MIB } from '#shared/units/bytes.ts';
+import { readLines } from '#shared/text/lines.ts';
 import { CommandFailure } from '../failures/failure.ts';
 import type { NodeClient } from './node-client.ts';
+import { MAX_LINE_CHARACTERS } from './read-answer.ts';
 
 /**
  * A restart of noded takes seconds; after this long without it, the watcher gives up (the job does
@@ -13,7 +13,6 @@ import type { NodeClient } from './node-client.ts';
  */
 const MAX_OUTAGE_MS = 60_000;
 const RETRY_MS = 500;
-const MAX_LINE_CHARACTERS = 4 * MIB;
 
 export type WatchedEvent =
   | JobEvent
@@ -70,8 +69,8 @@ async function* readEvents(
 function parseEvent(line: string): JobEvent {
   const parsed = jobEvent.safeParse(parseJson(line));
   if (parsed.success) return parsed.data;
-  throw new AppError('INTERNAL', 'an event of the job is not understood by this command', {
-    hint: 'this command and the running gnt-noded are of different versions: restart gnt-noded',
+  throw new AppError('INTERNAL', 'unexpected event of the job', {
+    hint: 'the running gnt-noded has another version: systemctl restart gnt-noded',
   });
 }
 
@@ -110,9 +109,9 @@ function isUnreachable(error: unknown): boolean {
 function withWayBack(error: unknown, id: number): AppError {
   return new AppError(
     'NODED_UNREACHABLE',
-    `the node daemon went away while job ${id} was watched`,
+    `the node daemon stopped responding while the command watched job ${id}`,
     {
-      hint: `start gnt-noded again, then: gnt-job watch ${id}`,
+      hint: `systemctl start gnt-noded, then gnt-job watch ${id}`,
       cause: error,
     },
   );

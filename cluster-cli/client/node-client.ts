@@ -51,7 +51,7 @@ import {
   type SchemaOf,
 } from './ask-node.ts';
 import { call, type CallOptions, type Endpoint } from './connection.ts';
-import { discard, readAll, withAnswers } from './read-answer.ts';
+import { discard, loadAnswers, readAll, withAnswers } from './read-answer.ts';
 
 /** Every record is sealed anew before it answers. */
 const RENEWAL_TIMEOUT_MS = 3_600_000;
@@ -159,14 +159,14 @@ export function createNodeClient(endpoint: Endpoint): NodeClient {
   };
   const instanceSlices = (): AsyncIterable<readonly InstanceInfo[]> =>
     askLines(endpoint, '/v1/instances?lines=1', (of) => of.instanceInfo);
-  const instancePath = (name: string): string => `/v1/instances/${encodeURIComponent(name)}`;
+  const instancePath = (name: string): string => `/v1/instances/${encodeName(name)}`;
 
   return {
     node: () => get('/v1/node', (of) => of.nodeInfo),
     nodes: () => get('/v1/nodes', (of) => of.listedNode.array()),
     async removeNode(name, { forgetInstances }) {
       const query = forgetInstances ? '?forget-instances=1' : '';
-      const path = `/v1/nodes/${encodeURIComponent(name)}${query}`;
+      const path = `/v1/nodes/${encodeName(name)}${query}`;
       await discard(await succeed(endpoint, { method: 'DELETE', path }));
     },
     doctor: () => get('/v1/doctor', (of) => of.doctorReport),
@@ -202,7 +202,7 @@ export function createNodeClient(endpoint: Endpoint): NodeClient {
     orphans: () => get('/v1/orphans', (of) => of.listedOrphan.array()),
     operatingSystems: () => get('/v1/os', (of) => of.osInfo.array()),
     operatingSystemsOfNodes: () => get('/v1/os-of-nodes', (of) => of.nodeOs.array()),
-    operatingSystem: (name) => get(`/v1/os/${encodeURIComponent(name)}`, (of) => of.osInfo),
+    operatingSystem: (name) => get(`/v1/os/${encodeName(name)}`, (of) => of.osInfo),
     exports: () => get('/v1/exports', (of) => of.exportInfo.array()),
     networks: () => get('/v1/networks', (of) => of.networkInfo.array()),
     profiles: () => get('/v1/profiles', (of) => of.profileInfo.array()),
@@ -291,7 +291,7 @@ export function createNodeClient(endpoint: Endpoint): NodeClient {
         }),
       );
       if (response.statusCode === 429) {
-        const { answers } = await import('./answers.ts');
+        const answers = await loadAnswers();
         const answer = answers.refusal.safeParse(parseJson(await readAll(response)));
         return Math.max(
           1,
@@ -319,10 +319,16 @@ async function refusedToGuest(response: IncomingMessage, path: string): Promise<
   return new AppError(
     status === 404 ? 'NOT_FOUND' : status === 410 ? 'SECRET_LOST' : 'METAD_REFUSED',
     `the guest gets ${status} for /${path}${text === '' ? '' : `: ${text.slice(0, 300)}`}`,
-    { hint: 'without a path, the entries that there are' },
+    { hint: 'gnt-instance metadata NAME without a path lists the entries' },
   );
 }
 
 function bodyOf(value: object): NonNullable<CallOptions['body']> {
   return { type: 'application/json', bytes: Buffer.from(JSON.stringify(value)) };
+}
+
+/** A name as a part of a path. @throws AppError USAGE for an empty one, which is no part */
+function encodeName(name: string): string {
+  if (name !== '') return encodeURIComponent(name);
+  throw new AppError('USAGE', 'a name is empty', { hint: 'give the name of one, or leave it out' });
 }

@@ -1,12 +1,13 @@
 import type { IncomingMessage } from 'node:http';
 import { AppError } from '#shared/errors/app-error.ts';
 import { collect, TooLong } from '#shared/stream/collect.ts';
-import { LineSplitter } from '#shared/stream/lines.ts';
+import { LineSplitter } from '#shared/text/lines.ts';
 import { MIB } from '#shared/units/bytes.ts';
+import type { Answers } from './answers.ts';
 
 const MAX_ANSWER_BYTES = 64 * MIB;
-/** All that is known of an instance: sixteen documents' names, keys and parameters. */
-const MAX_LINE_CHARACTERS = 4 * MIB;
+/** All that is known of an instance; JSON writes a control character with six. */
+export const MAX_LINE_CHARACTERS = 64 * MIB;
 
 /** @throws AppError NODED_UNREACHABLE when it is broken off */
 export async function readAll(response: IncomingMessage): Promise<Buffer> {
@@ -33,17 +34,25 @@ export async function* linesOf(
 }
 
 /**
- * An upgrade replaces the files of a command that waits, so it has what it may need to understand
- * later answers before the first one.
+ * Loads the schemas of answers. Node resolves an import once for each importing file, so only this
+ * function imports them: after an upgrade has replaced the files, a second importer would fail.
+ */
+export async function loadAnswers(): Promise<Answers> {
+  return (await import('./answers.ts')).answers;
+}
+
+/**
+ * Waits for an answer and loads the schemas meanwhile. An upgrade may replace the files of a
+ * command that waits, so the schemas of later answers are loaded before the first one.
  */
 export async function withAnswers<T>(asked: Promise<T>): Promise<T> {
-  const [answer] = await Promise.all([asked, import('./answers.ts')]);
+  const [answer] = await Promise.all([asked, loadAnswers()]);
   return answer;
 }
 
 function brokenOff(cause: unknown): AppError {
-  return new AppError('NODED_UNREACHABLE', 'the node daemon broke its answer off', {
-    hint: 'it was stopped or restarted: try again, and look at the log of gnt-noded',
+  return new AppError('NODED_UNREACHABLE', 'the node daemon ended its answer early', {
+    hint: 'try again; if that fails, read the log of gnt-noded',
     cause,
   });
 }
@@ -53,7 +62,7 @@ export async function discard(response: IncomingMessage): Promise<void> {
 }
 
 export function notUnderstood(path: string, reason: string | undefined): AppError {
-  return new AppError('INTERNAL', `noded's answer to ${path} is not understood: ${reason}`, {
-    hint: 'this command and the running gnt-noded are of different versions: restart gnt-noded',
+  return new AppError('INTERNAL', `unexpected answer of gnt-noded to ${path}: ${reason}`, {
+    hint: 'the running gnt-noded has another version: systemctl restart gnt-noded',
   });
 }

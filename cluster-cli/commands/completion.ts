@@ -6,34 +6,35 @@ import { referenceOf } from '../fields/image-fields.ts';
 import type { CompletionWord } from '../completion/complete.ts';
 import type { Context } from '../terminal/context.ts';
 import { COMPLETION_WORDS } from '../completion/completion-words.ts';
-import { addCommand, option } from '../completion/command.ts';
+import { addCommand, describeProgram, option } from '../completion/command.ts';
 
-/** Hidden commands of every program: what a shell sources, what that asks, and the manual page. */
+/** Adds the hidden commands of every program: shell completion and the manual page. */
 export function addCompletion(program: Command, context: Context): void {
-  program.addHelpText(
-    'after',
-    `\nShell completion: source <(${program.name()} completion bash), or zsh, or fish. Manual page: ${program.name()} man.`,
-  );
+  const name = program.name();
+  describeProgram(program, [
+    `Options of a command: ${name} COMMAND --help.`,
+    `Shell completion: source <(${name} completion bash), or zsh, or fish. Manual page: ${name} man.`,
+  ]);
   addCommand(program, {
     usage: 'completion <shell>',
     arguments: { shell: 'bash, zsh or fish' },
-    summary: 'print a completion script for a shell',
-    description: 'For the shell at hand: source <(gnt-instance completion bash), or the like.',
+    summary: 'Print a completion script for a shell',
+    description: `For bash: source <(${name} completion bash).`,
     isHidden: true,
-  }).action(async (name: string) => {
+  }).action(async (given: string) => {
     const { completionScript, shells } = await import('../completion/shell-scripts.ts');
-    const shell = shells.find((each) => each === name);
+    const shell = shells.find((each) => each === given);
     if (!shell) {
-      throw new AppError('USAGE', `'${name}' is not a shell that is known`, {
-        hint: `known are ${shells.join(', ')}`,
+      throw new AppError('USAGE', `shell '${given}' is not supported`, {
+        hint: `${program.name()} completion ${shells[0]}; supported are ${shells.join(', ')}`,
       });
     }
     context.print(completionScript(shell, program.name()).trimEnd());
   });
   addCommand(program, {
     usage: `${COMPLETION_WORDS} [words...]`,
-    summary: 'what can stand in the place of the last word',
-    options: [option('--plain', 'without descriptions')],
+    summary: 'Print the words that can stand in place of the last one',
+    options: [option('--plain', 'Print no descriptions', { group: 'Output:' })],
     isHidden: true,
   }).action(async (words: readonly string[], options: { plain?: boolean }) => {
     for (const { word, description } of await findWords(program, context, words)) {
@@ -43,13 +44,21 @@ export function addCompletion(program: Command, context: Context): void {
     }
   });
   addCommand(program, {
-    usage: 'man',
-    summary: 'print the manual page',
+    usage: 'man [command]',
+    arguments: { command: 'Command (default: the program)' },
+    summary: 'Print a manual page',
     isHidden: true,
-  }).action(async () => {
-    const { renderManPage } = await import('../completion/man-page.ts');
+  }).action(async (given: string | undefined) => {
+    const { renderMan } = await import('../manual/render-man.ts');
+    const { commandPage, programPage } = await import('../manual/command-pages.ts');
+    const command = program.commands.find((each) => each.name() === given);
+    if (given !== undefined && command === undefined)
+      throw new AppError('USAGE', `${program.name()} has no command '${given}'`, {
+        hint: `${program.name()} --help`,
+      });
+    const page = command === undefined ? programPage(program) : commandPage(program, command);
     const date = new Date(context.clock.now()).toISOString().slice(0, 10);
-    context.print(renderManPage(program, date).trimEnd());
+    context.print(renderMan(page, date).trimEnd());
   });
 }
 

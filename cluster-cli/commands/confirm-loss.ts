@@ -15,11 +15,11 @@ export async function confirmLoss(
   context: Context,
   what: string,
   options: ForceOptions,
-  hint = 'give --force if it is',
+  hint = 'add --force',
 ): Promise<void> {
   if (options.force || options.dryRun) return;
   if (!context.terminal.stdin.isTTY) {
-    throw new AppError('USAGE', `${what} There is no terminal to ask whether that is meant`, {
+    throw new AppError('USAGE', `${what} There is no terminal to confirm it`, {
       hint,
     });
   }

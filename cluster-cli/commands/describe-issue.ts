@@ -1,5 +1,8 @@
 import type { z } from 'zod';
 import { MIB } from '#shared/units/bytes.ts';
+import type { UnusablePart } from '#shared/contract/unusable-text.ts';
+import { ownValue } from '#shared/json/own-value.ts';
+import { plainText } from '#shared/text/plain-text.ts';
 import { formatBytes } from '../render/format.ts';
 
 /** What zod says of one field of an opcode. */
@@ -25,6 +28,8 @@ const OPTIONS: Readonly<Record<string, string>> = {
   packageMirrors: '--package-mirror',
   remoteFolders: '--remote-folders',
   remoteHosts: '--remote-hosts',
+  confineGuests: '--confine-guests',
+  guestNetworks: '--guest-networks',
   sharedFileStorageDir: '--shared-file-storage-dir',
   vgName: '--vg-name',
   zfsPool: '--zfs-pool',
@@ -65,20 +70,36 @@ const MAX_VALUE_CHARACTERS = 100;
  * it may be shown, and what is wrong.
  */
 export function describeIssue(issue: Issue, input: unknown): string {
-  const [field = '', ...rest] = issue.path.map(String);
-  const option =
-    OPTIONS[field] ?? `--${field.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+  const [field = ''] = issue.path.map(String);
   const value = WITHHELD.has(field) ? undefined : valueAt(input, issue.path);
   const isShown = typeof value === 'string' || typeof value === 'number';
   // The value says which one of a list it is.
   const last = isShown && typeof issue.path.at(-1) === 'number' ? -1 : undefined;
-  const named = KEYS_WITHHELD.has(field) ? [] : rest.slice(0, last);
-  const below = named.filter((key) => !OF_CHANGES.has(key)).map((key) => OPTIONS[key] ?? key);
   return [
-    [option, ...below].join(' '),
+    namePath(issue.path.slice(0, last)).join(' '),
     ...(isShown ? [`'${inUnit(value, issue.path).slice(0, MAX_VALUE_CHARACTERS)}'`] : []),
     splitReason(issue).reason,
   ].join(': ');
+}
+
+/** The option, and below it the keys that may be shown. */
+function namePath(path: readonly PropertyKey[]): readonly string[] {
+  const [field = '', ...rest] = path.map(String);
+  const option =
+    ownValue(OPTIONS, field) ??
+    `--${field.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+  const named = KEYS_WITHHELD.has(field) ? [] : rest;
+  const below = named
+    .filter((key) => !OF_CHANGES.has(key))
+    .map((key) => ownValue(OPTIONS, key) ?? key);
+  return [option, ...below];
+}
+
+/** As `describeIssue`; the value is never shown. */
+export function describeUnusable({ path, problem }: UnusablePart): string {
+  const [option, ...below] = namePath(path);
+  const shown = [option, ...below.map(plainText)].join(' ');
+  return `${shown}: ${problem}`;
 }
 
 /** What to write instead; undefined: the reason says all there is to say. */
@@ -88,8 +109,8 @@ export function nextStepOf(issue: Issue): string | undefined {
   if (!isNumber && issue.code !== 'invalid_value') return splitReason(issue).step;
   if (issue.code === 'invalid_value') return `write ${issue.values.map(String).join(' or ')}`;
   return issue.code === 'too_small'
-    ? `give ${inUnit(issue.minimum, issue.path)} or more`
-    : `give ${inUnit(issue.maximum, issue.path)} or less`;
+    ? `write ${inUnit(issue.minimum, issue.path)} or more`
+    : `write ${inUnit(issue.maximum, issue.path)} or less`;
 }
 
 /** The schemas' own words have it behind a colon, or are what was expected. */
@@ -121,7 +142,7 @@ function reasonOf(issue: Issue): string {
       : `must be at most ${inUnit(issue.maximum, issue.path)}`;
   if (issue.code === 'invalid_value')
     return `must be one of ${issue.values.map(String).join(', ')}`;
-  if (issue.code === 'unrecognized_keys') return `there is no ${issue.keys.join(', ')}`;
+  if (issue.code === 'unrecognized_keys') return `unknown key ${issue.keys.join(', ')}`;
   const isNumber = issue.code === 'invalid_type' && /^(number|int)$/.test(issue.expected);
   return isNumber ? 'must be a whole number' : issue.message;
 }
@@ -130,8 +151,7 @@ function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {
   let value = input;
   for (const key of path) {
     if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return undefined;
-    // An object that has the key, as was just seen.
-    value = (value as Record<PropertyKey, unknown>)[key];
+    value = Reflect.get(value, key);
   }
   return value;
 }

@@ -27,18 +27,28 @@ export interface ListOptions {
 export function listOptions(): readonly OptionMaker[] {
   const group = 'Output:';
   return [
-    option('-o, --output <fields>', 'fields to show, comma separated; +FIELDS adds to the usual', {
+    option(
+      '-o, --output <fields>',
+      'Fields to show, separated by commas; +FIELDS adds to the default',
+      {
+        group,
+      },
+    ),
+    option('--no-headers', 'Print no line of titles', { group }),
+    option('--separator <text>', 'Print this between fields, without alignment', { group }),
+    option(
+      '--units <unit>',
+      'Unit of sizes: h with unit, m MiB, g GiB, t TiB (default h; with --separator m)',
+      {
+        group,
+        choices: ['h', 'm', 'g', 't'],
+      },
+    ),
+    option('-F, --filter <expression>', 'Show matching items only, as \'status == "running"\'', {
       group,
     }),
-    option('--no-headers', 'no line of titles', { group }),
-    option('--separator <text>', 'text between fields; nothing is aligned then', { group }),
-    option('--units <unit>', 'sizes in h (for people), m, g or t (MiB, GiB, TiB, bare numbers)', {
-      group,
-      choices: ['h', 'm', 'g', 't'],
-    }),
-    option('-F, --filter <expression>', 'only what matches: \'status == "running"\'', { group }),
-    option('--sort <fields>', 'order by these fields; -FIELD reverses', { group }),
-    option('--json', 'print the whole records as a JSON array', { group }),
+    option('--sort <fields>', 'Sort by these fields; -FIELD sorts in reverse', { group }),
+    option('--json', 'Print whole records as a JSON array', { group }),
   ];
 }
 

@@ -22,14 +22,14 @@ export async function readPackagePassword(
   if (given !== undefined) {
     if (!given.startsWith('@')) {
       context.warn(
-        `the password was given on the command line, where other users can see it: use ${OPTION} @FILE or @-`,
+        `other users can see the password on the command line: use ${OPTION} @FILE or @-`,
       );
     }
     return context.values.resolve(OPTION, given);
   }
   if (options.personalizationUser === undefined) return undefined;
   if (context.terminal.stdin.isTTY) return promptHidden(context, 'password of the package: ');
-  throw new AppError('USAGE', `--personalization-user needs ${OPTION}`, {
+  throw new AppError('USAGE', `--personalization-user requires ${OPTION}`, {
     hint: `add ${OPTION} @FILE, or @- to read it from stdin`,
   });
 }

@@ -1,12 +1,14 @@
 import { neededSecrets, type NeededSecrets } from '#shared/contract/error-details.ts';
 import { opcode as opcodeSchema, type Opcode, type OpcodeInput } from '#shared/contract/opcode.ts';
+import { findUnusable } from '#shared/contract/unusable-text.ts';
 import type { JobRecord } from '#shared/contract/job.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import { setOwn } from '#shared/json/own-value.ts';
 import { canBeMasked } from '#shared/secret/mask.ts';
 import type { Context } from '../terminal/context.ts';
 import { CommandFailure } from '../failures/failure.ts';
 import type { SubmitOptions } from './submit.ts';
-import { describeIssue, nextStepOf } from './describe-issue.ts';
+import { describeIssue, describeUnusable, nextStepOf } from './describe-issue.ts';
 import { watchJob } from '../progress/watch.ts';
 import { renderHookBook } from '../render/hook-book.ts';
 import { promptHidden, promptShown } from '../terminal/prompt.ts';
@@ -57,12 +59,17 @@ function warnOfShortValues(context: Context, opcode: Opcode): void {
     .map(([name]) => name);
   if (short.length === 0) return;
   context.warn(
-    `too short to be hidden in logs, should a script print it: ${short.join(', ')}; values of four characters and more are`,
+    `logs show these values if a script prints them, because they have fewer than four characters: ${short.join(', ')}`,
   );
 }
 
 /** @throws AppError VALIDATION that names the field; never the value of a parameter. */
 function validateOpcode(input: OpcodeInput): Opcode {
+  const unusable = findUnusable(input);
+  if (unusable !== undefined)
+    throw new AppError('VALIDATION', describeUnusable(unusable), {
+      details: { fields: [unusable.path.join('.')] },
+    });
   const parsed = opcodeSchema.safeParse(input);
   if (parsed.success) return parsed.data;
   const { issues } = parsed.error;
@@ -100,7 +107,8 @@ async function askSecrets(
   { osParameters, packageUser, packagePassword }: NeededSecrets,
 ): Promise<Opcode> {
   const given: Record<string, string> = {};
-  for (const name of osParameters) given[name] = await promptHidden(context, `${name} (secret): `);
+  for (const name of osParameters)
+    setOwn(given, name, await promptHidden(context, `${name} (secret): `));
   // An opcode of the same kind: values are added, which every kind that needs them allows.
   // Whether an opcode of this kind takes these keys is what is validated.
   return validateOpcode({

@@ -1,4 +1,6 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
+import type { KeyTable } from '#shared/contract/parameter-keys.ts';
+import { ownValue } from '#shared/json/own-value.ts';
 import type { Context } from '../terminal/context.ts';
 
 /** How an argument or option value is completed in a shell. */
@@ -14,18 +16,36 @@ export type CompletionKind =
   | 'bootenv'
   | 'file';
 
-/** What shell completion and manual pages need and commander does not hold. */
+/** An option whose value is a list of known keys. */
+export interface KeyedOption {
+  readonly keys: KeyTable;
+  /** Syntax of the whole value, such as `N:key=value,key=value`. */
+  readonly syntax: string;
+}
+
+/** Properties for help, shell completion and manual pages that commander does not hold. */
 export interface CommandExtras {
   readonly completeArguments: readonly CompletionKind[];
   readonly examples: readonly string[];
   readonly notes: readonly string[];
+  /** Paragraphs of the manual page, behind the description. */
+  readonly explanation: readonly string[];
+  /** Long names of the options that `--help` shows; null: all. `--help-all` shows the others. */
+  readonly essentials: readonly string[] | null;
 }
 
 const extras = new WeakMap<Command, CommandExtras>();
 const optionKinds = new WeakMap<Option, CompletionKind>();
-/** Commands of a program that are asked for, where not all are. */
+const optionKeys = new WeakMap<Option, KeyedOption>();
+/** Commands of a program that are wanted, where not all are. */
 const wantedCommands = new WeakMap<Command, readonly string[]>();
-const NO_EXTRAS: CommandExtras = { completeArguments: [], examples: [], notes: [] };
+const NO_EXTRAS: CommandExtras = {
+  completeArguments: [],
+  examples: [],
+  notes: [],
+  explanation: [],
+  essentials: null,
+};
 
 export function extrasOf(command: Command): CommandExtras {
   return extras.get(command) ?? NO_EXTRAS;
@@ -35,35 +55,49 @@ export function completionOf(option: Option): CompletionKind | undefined {
   return optionKinds.get(option);
 }
 
+/** The keys of an option whose value is a list of known keys. */
+export function keysOf(option: Option): KeyedOption | undefined {
+  return optionKeys.get(option);
+}
+
 export interface CommandSpec {
   /** `add` with its arguments: `add <name>`. */
   readonly usage: string;
   readonly aliases?: readonly string[];
+  /** Heading in the help of the program. */
+  readonly group?: string;
   readonly summary: string;
   readonly description?: string;
+  /** Paragraphs of the manual page, behind the description. */
+  readonly explanation?: readonly string[];
   readonly arguments?: Readonly<Record<string, string>>;
   readonly completeArguments?: readonly CompletionKind[];
   readonly examples?: readonly string[];
   readonly notes?: readonly string[];
   readonly options?: readonly OptionMaker[];
+  /** Long names of the options that `--help` shows (default: all). */
+  readonly essentials?: readonly string[];
   readonly isHidden?: boolean;
 }
 
-/**
- * A program without commands yet. Of those, only the ones are made that the context names, if it
- * does.
- */
+/** Returns a program without commands. It takes only commands that the context wants. */
 export function createProgram(
   { only }: Pick<Context, 'only'>,
   name: string,
   description: string,
 ): Command {
-  const program = new Command(name).description(description);
+  // --help-all behind a command is that command's.
+  const program = new Command(name).description(description).enablePositionalOptions();
   if (only !== null) wantedCommands.set(program, only);
   return program;
 }
 
-/** Adds a subcommand to a program. Every command takes `--debug`. */
+/** Sets the notes behind the help of a program. */
+export function describeProgram(program: Command, notes: readonly string[]): void {
+  extras.set(program, { ...NO_EXTRAS, notes });
+}
+
+/** Adds a subcommand to a program. Every command takes `--debug` and `--help-all`. */
 export function addCommand(program: Command, spec: CommandSpec): Pick<Command, 'action'> {
   const [name = '', ...parameters] = spec.usage.split(' ');
   const isWanted = [name, ...(spec.aliases ?? [])].some(
@@ -73,48 +107,39 @@ export function addCommand(program: Command, spec: CommandSpec): Pick<Command, '
   const command = program.command(name, { hidden: spec.isHidden ?? false });
   for (const parameter of parameters) {
     const key = parameter.replaceAll(/[<>[\].]/g, '');
-    command.argument(parameter, spec.arguments?.[key] ?? '');
+    command.argument(parameter, ownValue(spec.arguments ?? {}, key) ?? '');
   }
   command.aliases([...(spec.aliases ?? [])]);
   command.summary(spec.summary).description(spec.description ?? `${spec.summary}.`);
+  if (spec.group !== undefined) command.helpGroup(spec.group);
   for (const { make } of spec.options ?? []) command.addOption(make());
-  command.addOption(new Option('--debug', 'show the trace of an error').helpGroup('Other:'));
-  command.addHelpOption(new Option('-h, --help', 'show this help').helpGroup('Other:'));
+  command.addOption(new Option('--debug', 'Show the stack trace of an error').helpGroup('Other:'));
+  command.addHelpOption(new Option('-h, --help', 'Show this help').helpGroup('Other:'));
   command.allowExcessArguments(false);
-  extras.set(command, {
-    completeArguments: spec.completeArguments ?? [],
-    examples: spec.examples ?? [],
-    notes: spec.notes ?? [],
-  });
-  command.addHelpText('after', () => formatExtras(extrasOf(command)));
+  const { completeArguments, examples, notes, explanation, essentials } = { ...NO_EXTRAS, ...spec };
+  extras.set(command, { completeArguments, examples, notes, explanation, essentials });
   return command;
 }
 
-/** Takes the place of a command that is not asked for. */
+/** Takes the place of a command that is not wanted. */
 const NOT_MADE: Pick<Command, 'action'> = { action: () => new Command() };
-
-function formatExtras({ notes, examples }: CommandExtras): string {
-  const shown = notes.map((note) => `\n${note}`);
-  if (examples.length > 0) {
-    shown.push(`\nExamples:\n${examples.map((example) => `  ${example}`).join('\n')}`);
-  }
-  return shown.join('\n');
-}
 
 export interface OptionSpec {
   readonly group?: string;
   readonly choices?: readonly string[];
   readonly complete?: CompletionKind;
+  /** Known keys of the value: for completion and for `OPTION help`. */
+  readonly keys?: KeyedOption;
   /** The option may be given several times and is a list. */
   readonly isRepeatable?: boolean;
-  /** The command is refused without it. */
+  /** The command is refused without the option. */
   readonly isMandatory?: boolean;
   readonly isHidden?: boolean;
 }
 
-/** An option that is made with the command that has it: most commands of a program never are. */
+/** Makes an option together with its command: most commands of a program are never made. */
 export interface OptionMaker {
-  /** `--os-image`; undefined for one of a letter. */
+  /** `--os-image`; undefined for an option of one letter. */
   readonly long: string | undefined;
   readonly make: () => Option;
 }
@@ -140,6 +165,7 @@ function makeOption(flags: string, description: string, spec: OptionSpec): Optio
     ]);
   }
   if (spec.complete) optionKinds.set(made, spec.complete);
+  if (spec.keys) optionKeys.set(made, spec.keys);
   return made;
 }
 
@@ -170,14 +196,14 @@ export function wholeNumber(
   );
 }
 
-export const jsonOption = (): OptionMaker => option('--json', 'print JSON', { group: 'Output:' });
+export const jsonOption = (): OptionMaker => option('--json', 'Print JSON', { group: 'Output:' });
 
-/** Options of every command that makes a job. */
+/** Options of every command that submits a job. */
 export function jobOptions(): readonly OptionMaker[] {
   const group = 'Job:';
   return [
-    option('--submit', 'print the id of the job and do not wait for it', { group }),
-    option('--dry-run', 'check everything, change nothing', { group }),
-    option('--json', 'print the finished job as JSON (with --submit: {"id":N})', { group }),
+    option('--submit', 'Print the id of the job and do not wait', { group }),
+    option('--dry-run', 'Check everything, change nothing', { group }),
+    option('--json', 'Print the finished job as JSON; with --submit {"id":N}', { group }),
   ];
 }

@@ -1,5 +1,6 @@
 import type { Command, Option } from 'commander';
-import { type CompletionKind, completionOf, extrasOf } from './command.ts';
+import { completeKeys } from './complete-keys.ts';
+import { type CompletionKind, completionOf, extrasOf, keysOf } from './command.ts';
 
 /** What can stand where the cursor is. */
 export type Completion =
@@ -69,6 +70,8 @@ function completeValue(option: Option, current: string, prefix: string): Complet
   const file = /^@/.test(current);
   if (file) return { kind: 'file', prefix: `${prefix}@` };
   if (kind) return { kind, prefix };
+  const keyed = keysOf(option);
+  if (keyed) return { kind: 'words', words: completeKeys(keyed, current, prefix) };
   const choices = option.argChoices ?? (/yes\|no/.test(option.flags) ? ['yes', 'no'] : []);
   const words = choices.map((choice) => ({ word: `${prefix}${choice}`, description: '' }));
   return { kind: 'words', words: startingWith(words, `${prefix}${current}`) };

@@ -18,8 +18,7 @@ export function completionScript(shell: Shell, program: string): string {
 }
 
 /**
- * bash breaks words at `=` and `:`; what is completed must then leave out what stands before the
- * break.
+ * bash breaks words at `=` and `:`: a completion must omit the text before the last break.
  */
 function bashScript(program: string, name: string): string {
   return `# bash completion for ${program}; use: source <(${program} completion bash)
@@ -31,7 +30,9 @@ ${name}() {
   [[ $line == *' ' ]] && words+=('')
   current=\${words[\${#words[@]}-1]}
   cut=
-  [[ $COMP_WORDBREAKS == *=* && $current == *=* ]] && cut=\${current%"\${current##*=}"}
+  local breaks='' mark
+  for mark in = :; do [[ $COMP_WORDBREAKS == *"$mark"* ]] && breaks+=$mark; done
+  [[ $breaks && $current == *["$breaks"]* ]] && cut=\${current%"\${current##*["$breaks"]}"}
   COMPREPLY=()
   while IFS=$'\\t' read -r word prefix; do
     if [[ $word == ':file' ]]; then
@@ -41,6 +42,7 @@ ${name}() {
         COMPREPLY+=("\${prefix#"$cut"}$file")
       done < <(compgen -f -- "\${current#"$prefix"}")
     elif [[ $word == "$current"* ]]; then
+      [[ $word == *[=:] ]] && compopt -o nospace 2>/dev/null
       COMPREPLY+=("\${word#"$cut"}")
     fi
   done < <(${program} completion-words --plain -- "\${words[@]:1}" 2>/dev/null)

@@ -64,7 +64,7 @@ export function failureOfJob(job: JobRecord): CommandFailure {
     message:
       job.status === 'canceled'
         ? `job ${job.id} (${job.summary}) was canceled`
-        : `job ${job.id} (${job.summary}) failed without saying why`,
+        : `job ${job.id} (${job.summary}) failed without an error message`,
     hint: null,
     details: {},
     phase: 'execution',
@@ -94,7 +94,7 @@ export function failureOf(error: unknown): CommandFailure {
   return new CommandFailure({
     code: 'INTERNAL',
     message: messageOf(error),
-    hint: 'this is a bug in the command: run it again with --debug and report the trace',
+    hint: 'this is a bug: run the command again with --debug and report the trace',
     exitStatus: 1,
     cause: error,
   });

@@ -13,8 +13,8 @@ export function referenceOf({ name, catalogue: of, isShadowed }: ImageInfo): str
 
 /** What vouches for a checksum, in words. */
 export const VERIFIED_BY: Readonly<Record<ImageInfo['verified'], string>> = {
-  signature: "the publisher's signature of the list of checksums",
-  https: 'the list of checksums, over https',
+  signature: 'the signature of the publisher',
+  https: 'the checksums of the publisher, over https',
   catalogue: 'the checksum in the catalogue',
   import: 'the checksum of what was imported',
 };
@@ -23,30 +23,30 @@ export const VERIFIED_BY: Readonly<Record<ImageInfo['verified'], string>> = {
 export const imageFields: FieldTable<ImageInfo> = {
   defaults: ['name', 'catalogue', 'user', 'min_disk', 'cached', 'title'],
   fields: [
-    image.text('name', 'Image', 'Name, with its catalogue where another one has it', referenceOf),
-    image.text('catalogue', 'Catalogue', 'Where the name is from', (i) => i.catalogue),
+    image.text(
+      'name',
+      'Image',
+      'Name, with the catalogue if the name alone is ambiguous',
+      referenceOf,
+    ),
+    image.text('catalogue', 'Catalogue', 'Catalogue of the name', (i) => i.catalogue),
     image.text('aliases', 'Aliases', 'Other names', (i) => i.aliases.join(',') || null),
-    image.text('title', 'Title', 'What it is', (i) => i.title || null),
-    image.text('user', 'User', 'Whom its cloud-init lets in', (i) => i.user),
-    image.size('min_disk', 'MinDisk', 'Size of the disk that it needs', (i) =>
+    image.text('title', 'Title', 'Title', (i) => i.title || null),
+    image.text('user', 'User', 'Login user that cloud-init creates', (i) => i.user),
+    image.size('min_disk', 'MinDisk', 'Smallest disk that the image fits on', (i) =>
       i.minDiskBytes === null ? null : i.minDiskBytes / MIB,
     ),
-    image.text('format', 'Format', 'Its format, or auto', (i) => i.format),
-    image.text('cloud_init', 'CloudInit', 'Version of its cloud-init', (i) => i.cloudInit),
-    image.text('source', 'Source', 'Its URL, or its file on the node', (i) => i.source),
-    image.text(
-      'checksum',
-      'Checksum',
-      'As it was published when it was asked for last',
-      (i) => i.checksum,
-    ),
+    image.text('format', 'Format', 'Format, or auto', (i) => i.format),
+    image.text('cloud_init', 'CloudInit', 'Version of cloud-init', (i) => i.cloudInit),
+    image.text('source', 'Source', 'URL, or file on the node', (i) => i.source),
+    image.text('checksum', 'Checksum', 'Checksum at the last use', (i) => i.checksum),
     image.text(
       'verified',
       'Verified',
       'What vouches for the checksum: a signature, https, the catalogue, or the import',
       (i) => i.verified,
     ),
-    image.text('cached', 'Cached', 'Whether it can be had without a network', (i) =>
+    image.text('cached', 'Cached', 'Whether the image is in the cache of the node', (i) =>
       i.isCached ? 'yes' : 'no',
     ),
   ],
@@ -57,9 +57,14 @@ export const catalogueFields: FieldTable<CatalogueInfo> = {
   defaults: ['name', 'images', 'refused', 'updated', 'source'],
   fields: [
     catalogue.text('name', 'Catalogue', 'Name', (c) => c.name),
-    catalogue.number('images', 'Images', 'How many it has for this machine', (c) => c.images),
-    catalogue.number('refused', 'Refused', 'Entries that were passed over', (c) => c.refused),
-    catalogue.time('updated', 'Updated', 'When it was read last', (c) => c.updatedAtMs),
-    catalogue.text('source', 'Source', 'Where it is read from', (c) => c.source),
+    catalogue.number(
+      'images',
+      'Images',
+      'Number of images for the architecture of this node',
+      (c) => c.images,
+    ),
+    catalogue.number('refused', 'Refused', 'Number of skipped entries', (c) => c.refused),
+    catalogue.time('updated', 'Updated', 'Time of the last update', (c) => c.updatedAtMs),
+    catalogue.text('source', 'Source', 'URL or file', (c) => c.source),
   ],
 };

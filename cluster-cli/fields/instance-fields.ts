@@ -96,7 +96,7 @@ export const summaryFields = {
       row.boolean(
         'oper_state',
         'Running',
-        'Whether it runs',
+        'Whether the instance runs',
         (i) => i.status === 'ERROR_orphan' || i.running !== null,
       ),
     ),
@@ -105,7 +105,7 @@ export const summaryFields = {
       told.text(
         'admin_state',
         'InstanceState',
-        'What it should be: up or down',
+        'Configured state: up or down',
         (i) => i.adminState,
       ),
     ),
@@ -123,7 +123,7 @@ export const summaryFields = {
       toldRunning.text(
         'paused',
         'Paused',
-        'Why the guest stands still',
+        'Reason why the guest is paused',
         (i) => i.running?.halt?.reason,
       ),
     ),
@@ -132,13 +132,13 @@ export const summaryFields = {
       toldRunning.text(
         'accelerator',
         'Accel',
-        'kvm or tcg, as it runs',
+        'Accelerator in use: kvm or tcg',
         (i) => i.running?.accelerator,
       ),
     ),
     of(
       ['running'],
-      row.number('pid', 'PID', 'Process of the virtual machine', (i) =>
+      row.number('pid', 'PID', 'Id of the QEMU process', (i) =>
         i.status === 'ERROR_orphan' ? i.pid : i.running?.pid,
       ),
     ),
@@ -148,11 +148,11 @@ export const summaryFields = {
     ),
     of(
       ['beparams'],
-      told.size('be/maxmem', 'ConfigMaxMem', 'The same as be/memory', (i) => i.beparams.memoryMiB),
+      told.size('be/maxmem', 'ConfigMaxMem', 'Same as be/memory', (i) => i.beparams.memoryMiB),
     ),
     of(
       ['beparams'],
-      told.size('be/minmem', 'ConfigMinMem', 'The same as be/memory', (i) => i.beparams.memoryMiB),
+      told.size('be/minmem', 'ConfigMinMem', 'Same as be/memory', (i) => i.beparams.memoryMiB),
     ),
     of(
       ['beparams'],
@@ -163,7 +163,7 @@ export const summaryFields = {
       told.text(
         'disk_template',
         'Disk_template',
-        'file, sharedfile, plain or diskless',
+        'file, sharedfile, plain, zfs or diskless',
         (i) => i.diskTemplate,
       ),
     ),
@@ -191,7 +191,7 @@ export const summaryFields = {
     ),
     of(
       ['uuid'],
-      row.text('uuid', 'InstanceUUID', 'UUID, for life', (i) => i.uuid),
+      row.text('uuid', 'InstanceUUID', 'UUID; never changes', (i) => i.uuid),
     ),
     of(
       ['serialNo'],
@@ -199,11 +199,11 @@ export const summaryFields = {
     ),
     of(
       ['createdAtMs'],
-      told.time('ctime', 'CTime', 'When it was added', (i) => i.createdAtMs),
+      told.time('ctime', 'CTime', 'Time of creation', (i) => i.createdAtMs),
     ),
     of(
       ['modifiedAtMs'],
-      told.time('mtime', 'MTime', 'When it was changed last', (i) => i.modifiedAtMs),
+      told.time('mtime', 'MTime', 'Time of the last change', (i) => i.modifiedAtMs),
     ),
   ],
 } as const satisfies FieldTable<SummaryRow>;
@@ -222,26 +222,26 @@ export const instanceFields: FieldTable<InstanceRow> = {
     running.boolean(
       'ready',
       'Ready',
-      'Whether the guest said that it is up',
+      'Whether the guest reported that it is ready',
       (i) => i.readyAtMs !== null,
     ),
     text(
       'boot',
       'Boot',
-      'What cloud-init says of the present boot: running, done, degraded or error',
+      'State of cloud-init in this boot: running, done, degraded or error',
       (i) => i.boot?.status,
     ),
-    text('boot_stage', 'Boot_stage', 'Stage that cloud-init is at', (i) => i.boot?.stage),
+    text('boot_stage', 'Boot_stage', 'Stage of cloud-init', (i) => i.boot?.stage),
     text(
       'lifecycle',
       'Lifecycle',
-      'booting, operational, stranded, decommissioning, decommissioned or failed; without run lists as cloud-init says',
+      'State of the run lists: booting, operational, stranded, decommissioning, decommissioned or failed',
       (i) => lifecycleOf(i)?.state,
     ),
     text(
       'lifecycle_reason',
       'Lifecycle_reason',
-      'Why it is stranded, failed or decommissioned',
+      'Reason for stranded, failed or decommissioned',
       (i) => lifecycleOf(i)?.reason,
     ),
     text('hv/accel', 'hv/accel', 'Configured acceleration', (i) => i.hvparams.accel ?? 'auto'),
@@ -265,32 +265,34 @@ export const instanceFields: FieldTable<InstanceRow> = {
     size('disk_usage', 'DiskUsage', 'Sum of the sizes of the disks', (i) =>
       sizesMiB(i).reduce((sum, size) => sum + size, 0),
     ),
-    number('nic.count', 'NICs', 'Network cards, without the channel', (i) => i.nics.length),
+    number('nic.count', 'NICs', 'Number of NICs, without the channel', (i) => i.nics.length),
     list('nic.macs', 'NIC_MACs', 'MAC addresses', (i) => i.nics.map((n) => n.mac)),
     list('nic.ips', 'NIC_IPs', 'IP addresses', (i) => i.nics.map((n) => n.ip ?? '-')),
-    list('nic.modes', 'NIC_modes', 'bridged or user', (i) => i.nics.map((n) => n.mode)),
-    list('nic.networks.names', 'NIC_networks_names', 'Networks that the cards are in', (i) =>
+    list('nic.modes', 'NIC_modes', 'Modes of the NICs: bridged or user', (i) =>
+      i.nics.map((n) => n.mode),
+    ),
+    list('nic.networks.names', 'NIC_networks_names', 'Networks of the NICs', (i) =>
       i.nics.map((n) => n.networkName ?? '-'),
     ),
     list('nic.links', 'NIC_links', 'Bridges', (i) => i.nics.map((n) => n.link ?? '-')),
-    list('nic.names', 'NIC_Names', 'Names of the cards', (i) => i.nics.map((n) => n.name ?? '-')),
+    list('nic.names', 'NIC_Names', 'Names of the NICs', (i) => i.nics.map((n) => n.name ?? '-')),
     text('channel.ip', 'Channel_IP', 'Address of the guest on the channel', (i) => i.channel.ip),
     text('channel.mac', 'Channel_MAC', 'MAC address on the channel', (i) => i.channel.mac),
-    list('dialects', 'Dialects', 'Metadata dialects that are served', (i) => i.dialects),
+    list('dialects', 'Dialects', 'Served metadata dialects', (i) => i.dialects),
     text('metadata_token', 'Token', 'Policy for session tokens', (i) => i.metadataToken),
     text(
       'datasource',
       'Datasource',
-      'What a stock cloud-init will use',
+      'Datasource that cloud-init will use',
       (i) => i.cloudInit.datasource,
     ),
     text('os_image', 'OS_image', 'Image of the last installation', (i) => i.osImage),
-    list('profiles', 'Profiles', 'Profiles whose OS parameters it has', (i) => i.profiles),
+    list('profiles', 'Profiles', 'Profiles of OS parameters', (i) => i.profiles),
     list('secrets', 'Secrets', 'Names of the secret OS parameters', (i) => i.secretNames),
     text(
       'instance_id',
       'InstanceID',
-      'Id of this installation, as guests see it',
+      'Id of this installation, for the guest',
       (i) => i.instanceId,
     ),
   ],
@@ -302,20 +304,20 @@ export const instanceFields: FieldTable<InstanceRow> = {
     },
     {
       prefix: 'nic.mac',
-      description: 'MAC address of card N',
+      description: 'MAC address of NIC N',
       at: (n) =>
-        text(`nic.mac/${n}`, `NicMAC/${n}`, `MAC address of card ${n}`, (i) => i.nics[n]?.mac),
+        text(`nic.mac/${n}`, `NicMAC/${n}`, `MAC address of NIC ${n}`, (i) => i.nics[n]?.mac),
     },
     {
       prefix: 'nic.ip',
-      description: 'IP address of card N',
-      at: (n) => text(`nic.ip/${n}`, `NicIP/${n}`, `IP address of card ${n}`, (i) => i.nics[n]?.ip),
+      description: 'IP address of NIC N',
+      at: (n) => text(`nic.ip/${n}`, `NicIP/${n}`, `IP address of NIC ${n}`, (i) => i.nics[n]?.ip),
     },
     {
       prefix: 'nic.link',
-      description: 'Bridge of card N',
+      description: 'Bridge of NIC N',
       at: (n) =>
-        text(`nic.link/${n}`, `NicLink/${n}`, `Bridge of card ${n}`, (i) => i.nics[n]?.link),
+        text(`nic.link/${n}`, `NicLink/${n}`, `Bridge of NIC ${n}`, (i) => i.nics[n]?.link),
     },
   ],
 };

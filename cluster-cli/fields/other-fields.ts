@@ -36,40 +36,42 @@ export const nodeFields: FieldTable<ListedNode> = {
     told.size('mtotal', 'MTotal', 'Memory', (n) => n.memoryMiB),
     told.size('mfree', 'MFree', 'Free memory', (n) => n.memoryFreeMiB),
     told.number('ctotal', 'CTotal', 'Processors', (n) => n.cpus),
-    node.number('pinst_cnt', 'Pinst', 'Instances whose primary node it is', (n) => n.instances),
-    told.number('running_cnt', 'Running', 'Running instances', (n) => n.instancesRunning),
+    node.number('pinst_cnt', 'Pinst', 'Number of instances', (n) => n.instances),
+    told.number('running_cnt', 'Running', 'Number of running instances', (n) => n.instancesRunning),
     told.text('appliance', 'Appliance', 'intact, missing or corrupt', (n) => n.appliance.state),
     node.text(
       'state',
       'State',
-      'offline or drained where it is marked so, silent when its daemon does not answer, or up',
+      'up, drained, offline, or silent if the daemon does not respond',
       stateOf,
     ),
-    node.text(
-      'role',
-      'Role',
-      'D drained, O offline, M any other: each does the work of a master',
-      (n) => nodeRole(n.flags),
+    node.text('role', 'Role', 'D drained, O offline, M otherwise (every node is a master)', (n) =>
+      nodeRole(n.flags),
     ),
-    node.boolean('drained', 'Drained', 'Whether it gets no new instances', (n) => n.flags.drained),
+    node.boolean(
+      'drained',
+      'Drained',
+      'Whether the node gets no new instances',
+      (n) => n.flags.drained,
+    ),
     node.boolean(
       'offline',
       'Offline',
-      'Whether nobody asks it for anything',
+      'Whether other nodes do not contact it',
       (n) => n.flags.offline,
     ),
     told.text('version', 'Version', 'Version of the daemon', (n) => n.version),
-    told.text('root', 'Root', 'Root of all paths', (n) => n.root),
-    told.number('pid', 'PID', 'Process of the daemon', (n) => n.pid),
-    told.text('netns', 'Netns', "The channel's network namespace", (n) => n.networkNamespace),
-    told.number('metad_pid', 'Metad', 'Process of the metadata daemon', (n) => n.metad.pid),
+    told.text('root', 'Root', 'Prefix of all paths (GNT_ROOT)', (n) => n.root),
+    told.number('pid', 'PID', 'Process id of the daemon', (n) => n.pid),
+    told.text('netns', 'Netns', 'Network namespace of the channel', (n) => n.networkNamespace),
+    told.number('metad_pid', 'Metad', 'Process id of the metadata daemon', (n) => n.metad.pid),
     told.number(
       'metad_restarts',
       'Restarts',
-      'Restarts of the metadata daemon',
+      'Number of restarts of the metadata daemon',
       (n) => n.metad.restarts,
     ),
-    told.time('stime', 'STime', 'When the daemon was started', (n) => n.startedAtMs),
+    told.time('stime', 'STime', 'Start time of the daemon', (n) => n.startedAtMs),
   ],
 };
 
@@ -79,23 +81,23 @@ export const jobFields: FieldTable<JobRecord> = {
   fields: [
     job.number('id', 'ID', 'Job id', (j) => j.id),
     job.text('status', 'Status', 'Status', (j) => j.status),
-    job.text('summary', 'Summary', 'What it does', (j) => j.summary),
-    job.text('node', 'Node', 'Node that runs it', (j) => j.node),
-    job.list('waits_for', 'Waits_for', 'Jobs that must end before', (j) => j.waitsFor),
+    job.text('summary', 'Summary', 'Summary', (j) => j.summary),
+    job.text('node', 'Node', 'Node that runs the job', (j) => j.node),
+    job.list('waits_for', 'Waits_for', 'Jobs that must end first', (j) => j.waitsFor),
     job.text(
       'waits_because',
       'Waits_because',
-      'What it waits for beside the locks of other jobs',
+      'Reason for waiting, other than locks of jobs',
       (j) => j.waitsBecause,
     ),
-    job.text('opcode', 'OpCode', 'Kind of operation', (j) => j.opcode),
-    job.text('instance', 'Instance', 'Instance that it is about', (j) => j.instance),
+    job.text('opcode', 'OpCode', 'Opcode', (j) => j.opcode),
+    job.text('instance', 'Instance', 'Instance', (j) => j.instance),
     job.text('error', 'Error', 'Error code', (j) => j.error?.code),
     job.text('message', 'Message', 'Error message', (j) => j.error?.message),
     job.text('stage', 'Stage', 'Stage that failed', (j) => j.error?.stage),
-    job.time('received_ts', 'Received', 'When it was submitted', (j) => j.receivedAtMs),
-    job.time('start_ts', 'Start', 'When it was started', (j) => j.startedAtMs),
-    job.time('end_ts', 'End', 'When it ended', (j) => j.endedAtMs),
+    job.time('received_ts', 'Received', 'Time of the submission', (j) => j.receivedAtMs),
+    job.time('start_ts', 'Start', 'Start time', (j) => j.startedAtMs),
+    job.time('end_ts', 'End', 'End time', (j) => j.endedAtMs),
   ],
 };
 
@@ -108,27 +110,32 @@ export interface OsRow extends ListedOs {
 export const osFields: FieldTable<OsRow> = {
   defaults: ['name'],
   fields: [
-    os.text('name', 'Name', 'OS, with its variant if it has some', (o) => o.listed),
+    os.text('name', 'Name', 'OS with variant', (o) => o.listed),
     os.text('os', 'OS', 'OS without variant', (o) => o.name),
-    os.text('path', 'Path', 'Where the definition is', (o) => o.path),
-    os.boolean('valid', 'Valid', 'Whether it can be used', (o) => o.valid),
+    os.text('path', 'Path', 'Directory of the OS definition', (o) => o.path),
+    os.boolean('valid', 'Valid', 'Whether the OS definition is valid', (o) => o.valid),
     os.boolean(
       'trusted',
       'Trusted',
-      'Whether its top-level scripts may run on the host',
+      'Whether its top-level scripts may run on nodes',
       (o) => o.trusted,
     ),
-    os.boolean('hidden', 'Hidden', 'Left out of lists', (o) => o.hidden),
-    os.boolean('blacklisted', 'Blacklisted', 'Refused for new instances', (o) => o.blacklisted),
+    os.boolean('hidden', 'Hidden', 'Whether it is hidden in lists', (o) => o.hidden),
+    os.boolean(
+      'blacklisted',
+      'Blacklisted',
+      'Whether it is refused for new instances',
+      (o) => o.blacklisted,
+    ),
     os.list('api_versions', 'API', 'API versions', (o) => o.apiVersions),
     os.list('variants', 'Variants', 'Variants', (o) => o.variants),
-    os.list('parameters', 'Parameters', 'Names of its parameters', (o) =>
+    os.list('parameters', 'Parameters', 'Names of the parameters', (o) =>
       o.parameters.map((p) => p.name),
     ),
     os.list(
       'differing',
       'Differing_nodes',
-      'Nodes that lack it, cannot use it or have another content',
+      'Nodes where it is missing, invalid or different',
       (o) => o.differing,
     ),
   ],
@@ -139,10 +146,10 @@ export const profileFields: FieldTable<ProfileInfo> = {
   defaults: ['name', 'parameters', 'instances'],
   fields: [
     profile.text('name', 'Profile', 'Name', (p) => p.name),
-    profile.list('parameters', 'Parameters', 'Names of its parameters', (p) =>
+    profile.list('parameters', 'Parameters', 'Names of the parameters', (p) =>
       Object.keys({ ...p.osParameters, ...p.osParametersPrivate }),
     ),
-    profile.list('instances', 'Instances', 'Instances that name it', (p) => p.instances),
+    profile.list('instances', 'Instances', 'Instances that use it', (p) => p.instances),
   ],
 };
 
@@ -154,26 +161,26 @@ export const networkFields: FieldTable<NetworkInfo> = {
     network.text('uuid', 'UUID', 'UUID', (n) => n.uuid),
     network.text('network', 'Subnet', 'IPv4 network', (n) => n.network),
     network.text('gateway', 'Gateway', 'IPv4 gateway', (n) => n.gateway),
-    network.text('mac_prefix', 'MacPrefix', 'First bytes of MACs', (n) => n.macPrefix),
-    network.list('group_list', 'Connections', 'Nodes, and how they reach it', (n) =>
+    network.text('mac_prefix', 'MacPrefix', 'First bytes of MAC addresses', (n) => n.macPrefix),
+    network.list('group_list', 'Connections', 'Nodes and their connections', (n) =>
       Object.entries(n.connections).map(([node, connection]) =>
         connection.mode === 'nat' ? `${node} (nat)` : `${node} (bridged, ${connection.link})`,
       ),
     ),
-    network.number('free_count', 'FreeCount', 'Addresses that are free', (n) => n.free),
+    network.number('free_count', 'FreeCount', 'Number of free addresses', (n) => n.free),
     network.number(
       'reserved_count',
       'ReservedCount',
-      'Addresses that are not',
+      'Number of used and reserved addresses',
       (n) => n.size - n.free,
     ),
     network.list(
       'external_reservations',
       'ExternalReservations',
-      'Addresses that no instance gets',
+      'Reserved addresses',
       (n) => n.reserved,
     ),
-    network.list('inst_list', 'Instances', 'Instances that are in it', (n) => [
+    network.list('inst_list', 'Instances', 'Instances with an address', (n) => [
       ...new Set(n.addresses.map(({ instance }) => instance)),
     ]),
     network.list('tags', 'Tags', 'Tags', (n) => n.tags),
@@ -185,24 +192,24 @@ export const bootEnvFields: FieldTable<BootEnvInfo> = {
   defaults: ['name', 'os', 'archive', 'instances'],
   fields: [
     bootEnv.text('name', 'BootEnv', 'Name', (b) => b.name),
-    bootEnv.text('os', 'OS', 'Name of its operating system', (b) => b.osName),
-    bootEnv.boolean('installs', 'Installs', 'Whether it installs', (b) => b.installs),
+    bootEnv.text('os', 'OS', 'Operating system', (b) => b.osName),
+    bootEnv.boolean('installs', 'Installs', 'Whether it installs the instance', (b) => b.installs),
     bootEnv.text('archive', 'Archive', 'Archive of kernel and initrds', (b) => b.isoFile),
-    bootEnv.text('url', 'URL', 'Where the archive comes from', (b) => b.isoUrl),
-    bootEnv.list('templates', 'Templates', 'Stored templates that it names', (b) => b.templates),
-    bootEnv.list('params', 'Params', 'Params that it needs', (b) => b.requiredParams),
-    bootEnv.list('instances', 'Instances', 'Instances that are set to it', (b) => b.instances),
+    bootEnv.text('url', 'URL', 'URL of the archive', (b) => b.isoUrl),
+    bootEnv.list('templates', 'Templates', 'Templates', (b) => b.templates),
+    bootEnv.list('params', 'Params', 'Required params', (b) => b.requiredParams),
+    bootEnv.list('instances', 'Instances', 'Instances that boot it', (b) => b.instances),
     bootEnv.text('description', 'Description', 'Description', (b) => b.description),
   ],
 };
 
-/** Columns of `gnt-bootenv listisos`. */
+/** Columns of `gnt-bootenv list-isos`. */
 export const bootArchiveFields: FieldTable<BootArchiveInfo> = {
   defaults: ['name', 'size', 'bootenvs'],
   fields: [
-    bootArchive.text('name', 'Archive', 'IsoFile that it was opened as', (a) => a.isoFile),
-    bootArchive.size('size', 'Size', 'What its files take', (a) => a.sizeBytes / MIB),
-    bootArchive.list('bootenvs', 'BootEnvs', 'BootEnvs that name it', (a) => a.bootEnvs),
+    bootArchive.text('name', 'Archive', 'IsoFile', (a) => a.isoFile),
+    bootArchive.size('size', 'Size', 'Size of its files', (a) => a.sizeBytes / MIB),
+    bootArchive.list('bootenvs', 'BootEnvs', 'Boot environments that use it', (a) => a.bootEnvs),
     bootArchive.text('sha256', 'SHA256', 'Digest of the archive', (a) => a.sha256),
   ],
 };
@@ -212,11 +219,11 @@ export const snapshotFields: FieldTable<InstanceSnapshot> = {
   defaults: ['name', 'taken', 'running', 'disk.sizes'],
   fields: [
     snapshot.text('name', 'Snapshot', 'Name', (s) => s.name),
-    snapshot.time('taken', 'Taken', 'When it was taken', (s) => s.takenAtMs),
-    snapshot.boolean('running', 'Running', 'Whether its guest ran then', (s) => s.wasRunning),
+    snapshot.time('taken', 'Taken', 'Time of the snapshot', (s) => s.takenAtMs),
+    snapshot.boolean('running', 'Running', 'Whether the guest was running', (s) => s.wasRunning),
     snapshot.size('disk.sizes', 'Disk_sizes', 'Sizes of the disks', (s) =>
       s.disks.map(({ sizeBytes }) => sizeBytes / MIB),
     ),
-    snapshot.text('uuid', 'UUID', 'What its folder is called after', (s) => s.uuid),
+    snapshot.text('uuid', 'UUID', 'UUID; name of its directory', (s) => s.uuid),
   ],
 };

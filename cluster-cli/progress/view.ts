@@ -36,7 +36,7 @@ function createPlainView(context: Context, jobId: number): View {
       for (const line of report(event, progress)) write(line);
     },
     lost() {
-      if (!isLost) write(`the node daemon is away, job ${jobId} is looked for again`);
+      if (!isLost) write(`the node daemon does not respond; reconnecting to job ${jobId}`);
       isLost = true;
     },
     close() {
@@ -84,7 +84,7 @@ async function createLiveView(context: Context, jobId: number): Promise<View> {
       else redraw();
     },
     lost() {
-      note = 'the node daemon is away, trying again';
+      note = 'the node daemon does not respond; reconnecting';
       redraw();
     },
     close() {

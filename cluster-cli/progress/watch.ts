@@ -62,7 +62,7 @@ function handleInterrupts(
   let count = 0;
   const left = (what: string): AppError =>
     new AppError('INTERRUPTED', what, {
-      hint: `see how it goes with: gnt-job watch ${id}`,
+      hint: `gnt-job watch ${id}`,
       details: { job: id },
     });
   const release = context.interrupts.take(() => {
@@ -70,10 +70,10 @@ function handleInterrupts(
     if (count === 1) {
       actions.pause();
       context.note(
-        `job ${id} goes on; come back to it with: gnt-job watch ${id}\n` +
+        `job ${id} continues: gnt-job watch ${id}\n` +
           `press Ctrl-C again within ${SECOND_INTERRUPT_MS / 1000} s to cancel it`,
       );
-      timer = setTimeout(() => actions.leave(left(`job ${id} goes on`)), SECOND_INTERRUPT_MS);
+      timer = setTimeout(() => actions.leave(left(`job ${id} continues`)), SECOND_INTERRUPT_MS);
     } else if (count === 2) {
       clearTimeout(timer);
       context.note(`canceling job ${id}`);
@@ -82,7 +82,7 @@ function handleInterrupts(
         (error: unknown) => actions.leave(toError(error)),
       );
     } else {
-      actions.leave(left(`job ${id} may go on`));
+      actions.leave(left(`job ${id} may continue`));
     }
   });
   return () => {

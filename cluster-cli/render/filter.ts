@@ -21,7 +21,7 @@ const SYMBOLS = /^(==|!=|<=|>=|=~|!~|=\*|!\*|<|>|\(|\))/;
  * @throws AppError USAGE that says where it is not understood.
  */
 export function parseFilter(text: string): Predicate {
-  if (text.length > MAX_FILTER_CHARACTERS) throw refuse(text.slice(0, 20), 'it is too long');
+  if (text.length > MAX_FILTER_CHARACTERS) throw refuse(text.slice(0, 20), 'too long');
   const tokens = tokenize(text);
   let at = 0;
   const peekWord = (word: string): boolean => {
@@ -66,15 +66,15 @@ export function parseFilter(text: string): Predicate {
     const token = tokens[at];
     at += 1;
     if (token?.kind === 'text' || token?.kind === 'number') return parseMembership(token);
-    if (token?.kind !== 'word') throw refuse(text, 'a field is expected');
+    if (token?.kind !== 'word') throw refuse(text, 'expected a field');
     return parseComparison(token.text);
   }
   function parseMembership(token: Token): Predicate {
-    if (!peekWord('in')) throw refuse(text, "'in' is expected after a value");
+    if (!peekWord('in')) throw refuse(text, "expected 'in' after a value");
     at += 1;
     const field = tokens[at];
     at += 1;
-    if (field?.kind !== 'word') throw refuse(text, "a field is expected after 'in'");
+    if (field?.kind !== 'word') throw refuse(text, "expected a field after 'in'");
     const value = token.kind === 'number' ? token.value : token.kind === 'text' ? token.text : '';
     return (lookup) => {
       const found = lookup(field.text);
@@ -87,13 +87,13 @@ export function parseFilter(text: string): Predicate {
     const operand = tokens[at];
     at += 1;
     if (operand === undefined || operand.kind === 'symbol') {
-      throw refuse(text, `a value is expected after ${operator}`);
+      throw refuse(text, `expected a value after ${operator}`);
     }
     return comparison(field, operator, operand, text);
   }
 
   const predicate = parseOr();
-  if (at < tokens.length) throw refuse(text, 'it goes on where its end is expected');
+  if (at < tokens.length) throw refuse(text, 'unexpected text at the end');
   return predicate;
 }
 
@@ -180,7 +180,7 @@ function readToken(rest: string, text: string): readonly [Token, number] {
   if (number) return [{ kind: 'number', value: Number(number[0]) }, number[0].length];
   const word = /^[A-Za-z0-9_][\w./:-]*/.exec(rest);
   if (word) return [{ kind: 'word', text: word[0] }, word[0].length];
-  throw refuse(text, `'${rest.slice(0, 10)}' is not understood`);
+  throw refuse(text, `unexpected '${rest.slice(0, 10)}'`);
 }
 
 function compile(source: string, text: string, flags = ''): RegExp {
@@ -193,6 +193,6 @@ function compile(source: string, text: string, flags = ''): RegExp {
 
 function refuse(text: string, reason: string): AppError {
   return new AppError('USAGE', `filter '${text}': ${reason}`, {
-    hint: 'write for example: status == "running" and be/memory >= 512',
+    hint: 'write as in --filter \'status == "running" and be/memory >= 512\'',
   });
 }

@@ -8,46 +8,61 @@ import type { NicNetwork } from '#shared/contract/static-network.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { formatBytes, formatDuration, formatMiB, formatTime } from './format.ts';
 import { formatFingerprint } from './host-keys.ts';
-import { type OutlineEntry, renderOutline } from './outline.ts';
+import { chooseNextStep, listAttention } from './instance-attention.ts';
+import { type OutlineEntry, renderOutline, shorten } from './outline.ts';
 
 /**
- * What `gnt-instance info` prints. Private values are not in the record, secrets have names only.
+ * Returns the lines of `gnt-instance info`: the state, what needs attention, the next step, and the
+ * parameters. Private values are not in the record, secrets have names only.
+ * @param isWhole also parameters with their defaults, ids and times
  */
-export function renderInstanceInfo(instance: InstanceInfo): readonly string[] {
-  return renderOutline(describeInstance(instance));
+export function renderInstanceInfo(instance: InstanceInfo, isWhole = false): readonly string[] {
+  const entries = describeInstance(instance);
+  return renderOutline(isWhole ? entries : shorten(entries));
 }
 
 function describeInstance(i: InstanceInfo): readonly OutlineEntry[] {
+  const attention = listAttention(i);
   return [
     { key: 'Instance name', value: i.name },
     { key: 'State', value: i.explanation },
     { key: 'Status', value: `${i.status} (configured to be ${i.adminState})` },
-    { key: 'UUID', value: i.uuid },
-    { key: 'Instance id', value: i.instanceId },
-    { key: 'Serial number', value: i.serialNo },
-    { key: 'Creation time', value: formatTime(i.createdAtMs) },
-    { key: 'Modification time', value: formatTime(i.modifiedAtMs) },
+    ...(attention.length === 0 ? [] : [{ key: 'Needs attention', children: attention }]),
+    { key: 'Next step', value: chooseNextStep(i) },
+    { key: 'UUID', value: i.uuid, isMore: true },
+    { key: 'Instance id', value: i.instanceId, isMore: true },
+    { key: 'Serial number', value: i.serialNo, isMore: true },
+    { key: 'Creation time', value: formatTime(i.createdAtMs), isMore: true },
+    { key: 'Modification time', value: formatTime(i.modifiedAtMs), isMore: true },
     { key: 'Primary node', value: i.primaryNode },
-    { key: 'Autostart', value: describeAutostart(i.autostart) },
-    { key: 'Tags', value: i.tags.join(', ') },
-    ...(i.bootEnv === null ? [] : [{ key: 'BootEnv', value: i.bootEnv }]),
+    {
+      key: 'Autostart',
+      value: describeAutostart(i.autostart),
+      isMore: i.autostart.boot && i.autostart.restarts === 0,
+    },
+    { key: 'Tags', value: i.tags.join(', '), isMore: i.tags.length === 0 },
+    ...(i.bootEnv === null ? [] : [{ key: 'Boot environment', value: i.bootEnv }]),
     describeRun(i),
     ...(i.lifecycle == null ? [] : [describeLifecycle(i.lifecycle)]),
     describeOs(i),
     describeChannel(i),
     describeHardware(i),
-    { key: 'Hypervisor', value: 'kvm', children: describeSettings(i.hvparams) },
+    { ...describeHypervisor(i), isMore: Object.keys(i.hvparams).length === 0 },
     ...(i.install ? [describeInstall(i.install)] : []),
   ];
+}
+
+function describeHypervisor({ hvparams }: InstanceInfo): OutlineEntry {
+  return { key: 'Hypervisor', value: 'kvm', children: describeSettings(hvparams) };
 }
 
 function describeAutostart(settings: InstanceInfo['autostart']): string {
   const { boot, priority, delayS, restarts, lostSecrets } = settings;
   const order = `priority ${priority}, delay ${delayS} s`;
   return [
-    boot ? `after a reboot of the host, ${order}` : 'not after a reboot of the host',
+    boot ? `after a reboot of the node, ${order}` : 'not after a reboot of the node',
     `${restarts} restarts after crashes`,
-    ...(lostSecrets === 'wait' ? ['not without its secrets'] : []),
+    ...(lostSecrets === 'wait' ? ['waits for lost secrets'] : []),
   ].join('; ');
 }
 
@@ -58,20 +73,20 @@ function describeRun({ running, boot }: InstanceInfo): OutlineEntry {
     value: `yes, since ${formatTime(running.startedAtMs)}`,
     children: [
       { key: 'accelerator', value: running.accelerator },
-      { key: 'process', value: running.pid },
+      { key: 'QEMU process', value: running.pid, isMore: true },
       ...(running.halt
         ? [
             {
-              key: 'guest stands still',
+              key: 'guest paused',
               value: `${running.halt.reason}, since ${formatTime(running.halt.sinceMs)}`,
             },
           ]
         : []),
       {
-        key: 'guest is up',
+        key: 'guest ready',
         value:
           running.readyAtMs === null
-            ? 'not said yet'
+            ? 'not reported yet'
             : `${formatTime(running.readyAtMs)}, ${formatDuration(running.readyAtMs - running.startedAtMs)} after its start`,
       },
       ...(running.bootEnv == null ? [] : [describeBootEnv(running.bootEnv)]),
@@ -80,24 +95,24 @@ function describeRun({ running, boot }: InstanceInfo): OutlineEntry {
   };
 }
 
-/** What it boots from its channel, and what is not as its record says now. */
+/** The boot environment of this run, and its differences from the record. */
 function describeBootEnv({ name, failure, lost }: RunningBootEnv): OutlineEntry {
   return {
-    key: 'BootEnv',
-    value: failure === null ? name : `${name}, as it was given before`,
+    key: 'boot environment',
+    value: failure === null ? name : `${name}, with its former files`,
     children: [
       ...(failure === null
         ? []
         : [{ key: 'not rendered', value: `${failure.code}: ${failure.message}` }]),
       ...lost.map(({ path, secrets }) => ({
         key: 'not served',
-        value: `${path}, until ${secrets.join(', ')} is given again (gnt-instance modify)`,
+        value: `${path}, because the secret ${secrets.join(', ')} is lost`,
       })),
     ],
   };
 }
 
-/** What cloud-init says of the present boot, as `cloud-init status --long` does inside. */
+/** The report of cloud-init, as `cloud-init status --long` in the guest. */
 function describeBoot(boot: BootReport): OutlineEntry {
   return {
     key: 'cloud-init',
@@ -105,12 +120,16 @@ function describeBoot(boot: BootReport): OutlineEntry {
     children: [
       ...boot.errors.map((text) => ({ key: 'error', value: text })),
       ...boot.recoverableErrors.map((text) => ({ key: 'recoverable error', value: text })),
-      ...boot.stages.map(({ name, seconds }) => ({ key: name, value: `${seconds.toFixed(1)} s` })),
+      ...boot.stages.map(({ name, seconds }) => ({
+        key: name,
+        value: `${seconds.toFixed(1)} s`,
+        isMore: true,
+      })),
     ],
   };
 }
 
-/** How far its run lists are, in the present run or at the end of the last one. */
+/** The state of the run lists, in this run or at the end of the last run. */
 function describeLifecycle(lifecycle: LifecycleInfo): OutlineEntry {
   const { state, kind, script, exitStatus, reason, run, deadlineMs } = lifecycle;
   return {
@@ -127,7 +146,7 @@ function describeLifecycle(lifecycle: LifecycleInfo): OutlineEntry {
             },
           ]),
       ...(deadlineMs === null ? [] : [{ key: 'deadline', value: formatTime(deadlineMs) }]),
-      { key: 'run', value: run },
+      { key: 'run', value: run, isMore: true },
     ],
   };
 }
@@ -144,69 +163,92 @@ function describeOs(i: InstanceInfo): OutlineEntry {
     value: i.osType,
     children: [
       { key: 'image', value: i.osImage },
-      ...(i.osImageFormat === null ? [] : [{ key: 'image format', value: i.osImageFormat }]),
-      ...(i.osImageChecksum === null ? [] : [{ key: 'image checksum', value: i.osImageChecksum }]),
-      { key: 'personalization package', value: i.personalizationPackage },
-      ...(i.personalizationChecksum === null
-        ? []
-        : [{ key: 'package checksum', value: i.personalizationChecksum }]),
-      { key: 'hooks', value: countNames(i.hookNames) },
-      { key: 'safe install', value: i.safeInstall },
+      { key: 'image format', value: i.osImageFormat, isMore: true },
+      { key: 'image checksum', value: i.osImageChecksum, isMore: true },
+      {
+        key: 'personalization package',
+        value: i.personalizationPackage,
+        isMore: i.personalizationPackage === null,
+      },
+      { key: 'package checksum', value: i.personalizationChecksum, isMore: true },
+      { key: 'hooks', value: countNames(i.hookNames), isMore: i.hookNames.length === 0 },
+      { key: 'safe install', value: i.safeInstall, isMore: i.safeInstall },
       ...(i.applianceInForce === undefined
         ? []
-        : [{ key: 'appliance', value: describeAppliance(i.applianceInForce) }]),
-      { key: 'install state', value: i.installState },
+        : [
+            {
+              key: 'appliance',
+              value: describeAppliance(i.applianceInForce),
+              isMore: i.applianceInForce.source === 'default',
+            },
+          ]),
+      {
+        key: 'install state',
+        value: i.installState,
+        isMore: i.installState === 'installed',
+      },
       ...(i.installTimeoutS === null
         ? []
         : [
             {
-              key: 'limit for installations',
+              key: 'installation timeout',
               value: i.installTimeoutS === 0 ? 'none' : `${i.installTimeoutS} s`,
             },
           ]),
       ...(i.profiles.length > 0 ? [{ key: 'profiles', value: i.profiles.join(', ') }] : []),
-      { key: 'OS parameters', children: describeSettings(i.osParameters) },
-      { key: 'private OS parameters', children: describeSettings(i.osParametersPrivate) },
-      { key: 'secret OS parameters', value: i.secretNames.join(', ') },
-      ...(effective.length === 0 ? [] : [{ key: 'in force', children: effective }]),
+      describeParameters('OS parameters', i.osParameters),
+      describeParameters('private OS parameters', i.osParametersPrivate),
+      {
+        key: 'secret OS parameters',
+        value: i.secretNames.join(', '),
+        isMore: i.secretNames.length === 0,
+      },
+      { key: 'effective OS parameters', children: effective, isMore: true },
       ...(Object.keys(i.installParameters).length === 0
         ? []
         : [
             { key: 'install parameters', children: describeSettings(i.installParameters) },
-            { key: 'success of a medium', value: i.mediumSuccess },
+            { key: 'medium success', value: i.mediumSuccess, isMore: true },
           ]),
     ],
   };
 }
 
-/** `mini (from os debian)`; nobody says so of the usual one. */
+/** Returns `mini (from os debian)`, or the name alone for the default appliance. */
 function describeAppliance({ name, source }: ApplianceInForce): string {
   return source === 'default' ? name : `${name} (from ${source})`;
 }
 
 function describeChannel(i: InstanceInfo): OutlineEntry {
+  const documents = [
+    ...(i.hasUserData ? ['user data'] : []),
+    ...(i.hasVendorData ? ['vendor data'] : []),
+    ...(i.hasNetworkConfig ? ['network config'] : []),
+    ...(i.sshKeys.length > 0 ? [`${i.sshKeys.length} SSH key(s)`] : []),
+  ];
   return {
     key: 'Channel',
     value: i.communication ? 'on' : 'off (on during installations)',
     children: [
       { key: 'address', value: i.channel.ip },
-      { key: 'MAC', value: i.channel.mac },
-      { key: 'TAP', value: i.running?.tap ?? null },
-      { key: 'dialects', value: i.dialects.join(', ') },
-      { key: 'session tokens', value: i.metadataToken },
-      { key: 'seed disk', value: i.seedDisk },
+      { key: 'MAC', value: i.channel.mac, isMore: true },
+      { key: 'TAP', value: i.running?.tap ?? null, isMore: true },
+      { key: 'dialects', value: i.dialects.join(', '), isMore: i.dialects.length === 4 },
+      {
+        key: 'session tokens',
+        value: i.metadataToken,
+        isMore: i.metadataToken === 'optional',
+      },
+      { key: 'seed disk', value: i.seedDisk, isMore: true },
       {
         key: 'cloud-init datasource',
         value: `${i.cloudInit.datasource ?? 'none'} (${i.cloudInit.reason})`,
+        isMore: true,
       },
       {
         key: 'documents',
-        value: [
-          ...(i.hasUserData ? ['user data'] : []),
-          ...(i.hasVendorData ? ['vendor data'] : []),
-          ...(i.hasNetworkConfig ? ['network config'] : []),
-          ...(i.sshKeys.length > 0 ? [`${i.sshKeys.length} SSH key(s)`] : []),
-        ].join(', '),
+        value: documents.join(', '),
+        isMore: documents.length === 0,
       },
       ...describeSsh(i.ssh),
       ...(Object.keys(i.metadata).length === 0
@@ -221,7 +263,7 @@ function describeSsh(ssh: SshInfo): readonly OutlineEntry[] {
     texts.map((text) => ({ key, value: formatFingerprint(text) }));
   return [
     ...(ssh.user === null ? [] : [{ key: 'SSH login', value: ssh.user }]),
-    ...keys('SSH host key', ssh.hostKeys),
+    ...keys('SSH host key', ssh.hostKeys).map((entry) => ({ ...entry, isMore: true })),
     ...keys('SSH host key, refused', refusedHostKeys(ssh)),
   ];
 }
@@ -245,7 +287,7 @@ function describeHardware(i: InstanceInfo): OutlineEntry {
         : [{ key: 'snapshots', value: i.snapshots.map(({ name }) => name).join(', ') }]),
       {
         key: 'NICs',
-        ...(i.running !== null && i.partsOfRun && { value: 'as shown from the next start on' }),
+        ...(i.running !== null && i.partsOfRun && { value: 'changed at the next start' }),
         children: i.nics.map((nic, index) => ({
           key: `nic/${index}`,
           value: [
@@ -253,6 +295,7 @@ function describeHardware(i: InstanceInfo): OutlineEntry {
             `mode ${nic.mode}`,
             ...(nic.link === null ? [] : [`link ${nic.link}`]),
             ...(nic.networkName === undefined ? [] : [`network ${nic.networkName}`]),
+            ...(nic.reach === undefined ? [] : [`reach ${nic.reach}`]),
             ...(nic.ip === null ? [] : [`IP ${nic.ip}`]),
             ...describeNetwork(nic.network),
             ...(nic.name === null ? [] : [`name ${nic.name}`]),
@@ -282,15 +325,16 @@ function describeInstall(install: InstallRecord): OutlineEntry {
     key: 'Last installation',
     value: `${install.state}${tookMs === null ? '' : ` after ${formatDuration(tookMs)}`} (job ${install.jobId})`,
     children: [
-      { key: 'started', value: formatTime(install.startedAtMs) },
+      { key: 'started', value: formatTime(install.startedAtMs), isMore: true },
       {
         key: 'stages',
+        isMore: install.state === 'success',
         children: install.stages.map(({ stage, durationMs, summary }) => ({
           key: stage,
           value: `${formatDuration(durationMs)}${summary === '' ? '' : `, ${summary}`}`,
         })),
       },
-      ...(install.state === 'installing' ? [{ key: 'stage at hand', value: install.stage }] : []),
+      ...(install.state === 'installing' ? [{ key: 'current stage', value: install.stage }] : []),
       ...(install.error === null
         ? []
         : [
@@ -298,9 +342,18 @@ function describeInstall(install: InstallRecord): OutlineEntry {
             { key: 'error', value: `${install.error.code}: ${install.error.message}` },
             ...(install.error.hint === null ? [] : [{ key: 'hint', value: install.error.hint }]),
           ]),
-      { key: 'log', value: install.logFile },
+      { key: 'log', value: install.logFile, isMore: install.state === 'success' },
     ],
   };
+}
+
+/** A list of parameters; an empty one is left out of a short outline. */
+function describeParameters(
+  key: string,
+  parameters: Readonly<Record<string, unknown>>,
+): OutlineEntry {
+  const children = describeSettings(parameters);
+  return { key, children, isMore: children.length === 0 };
 }
 
 function describeSettings(settings: Readonly<Record<string, unknown>>): readonly OutlineEntry[] {

@@ -1,3 +1,5 @@
+import { ownValue } from '#shared/json/own-value.ts';
+
 /** Made when a name needs it: that takes as long as all else that a list does. */
 let collator: Intl.Collator | undefined;
 
@@ -21,7 +23,7 @@ export interface NaturalText {
  */
 export function toNaturalText(text: string): NaturalText {
   if (!PLAIN.test(text)) return { text, key: null };
-  const key = text.replaceAll(PARTS, (part) => SIGNS[part] ?? keyOfNumber(part));
+  const key = text.replaceAll(PARTS, (part) => ownValue(SIGNS, part) ?? keyOfNumber(part));
   return { text, key };
 }
 

@@ -5,6 +5,15 @@ export interface OutlineEntry {
   readonly key: string;
   readonly value?: string | number | boolean | null;
   readonly children?: readonly OutlineEntry[];
+  /** Left out of a short outline. */
+  readonly isMore?: boolean;
+}
+
+/** Returns the entries of a short outline. */
+export function shorten(entries: readonly OutlineEntry[]): readonly OutlineEntry[] {
+  return entries
+    .filter(({ isMore }) => isMore !== true)
+    .map((entry) => (entry.children ? { ...entry, children: shorten(entry.children) } : entry));
 }
 
 /**

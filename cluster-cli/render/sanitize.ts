@@ -1,5 +1,5 @@
 import { stripVTControlCharacters } from 'node:util';
-import { plainText } from '#shared/log/plain-text.ts';
+import { plainText } from '#shared/text/plain-text.ts';
 
 /** Nearly all text; what looks for each danger takes a list most of its time. */
 const HARMLESS = /^[ -~]*$/;

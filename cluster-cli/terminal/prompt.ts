@@ -14,7 +14,7 @@ const MAX_CHARACTERS = 4096;
 export async function promptHidden(context: Context, question: string): Promise<string> {
   const { stdin, stderr } = context.terminal;
   if (!stdin.isTTY) {
-    throw new AppError('USAGE', `cannot ask for '${question.replace(/: $/, '')}': no terminal`);
+    throw new AppError('USAGE', `no terminal to ask for '${question.replace(/: $/, '')}'`);
   }
   // This comes first, so that what is typed at the sight of the question is not shown.
   stdin.setRawMode(true);
@@ -61,7 +61,7 @@ async function readLine(stdin: NodeJS.ReadStream): Promise<string> {
     const stop = (): void => void stdin.off('data', take);
     const interrupted = (): void => {
       stop();
-      reject(new AppError('INTERRUPTED', 'nothing was given, so nothing was done'));
+      reject(new AppError('INTERRUPTED', 'no input; nothing was changed'));
     };
     const take = (chunk: string | Buffer): void => {
       for (const character of String(chunk)) {

@@ -40,7 +40,7 @@ export function arrangeByIndex<T>(
     const item = byIndex.get(index) ?? fill;
     if (item !== undefined) return item;
     throw new AppError('USAGE', `option ${option}: index ${index} is missing`, {
-      hint: 'number them from 0 without gaps',
+      hint: 'number from 0 without gaps',
     });
   });
 }

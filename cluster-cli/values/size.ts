@@ -1,4 +1,5 @@
 import { AppError } from '#shared/errors/app-error.ts';
+import { ownValue } from '#shared/json/own-value.ts';
 import { MIB } from '#shared/units/bytes.ts';
 
 const MIB_PER_UNIT: Readonly<Record<string, number>> = {
@@ -19,7 +20,7 @@ const MAX_MIB = 2 ** 33;
  */
 export function parseSizeMiB(option: string, text: string): number {
   const match = /^(\d+(?:\.\d+)?|\.\d+)\s*(?:([kmgt])(?:i?b)?)?$/i.exec(text.trim());
-  const scale = MIB_PER_UNIT[(match?.[2] ?? '').toLowerCase()];
+  const scale = ownValue(MIB_PER_UNIT, (match?.[2] ?? '').toLowerCase());
   const sizeMiB = match && scale !== undefined ? Math.ceil(Number(match[1]) * scale) : 0;
   if (sizeMiB > 0 && sizeMiB <= MAX_MIB) return sizeMiB;
   throw new AppError('USAGE', `option ${option}: '${text}' is not a size`, {
@@ -36,7 +37,7 @@ export function parseSizeBytes(option: string, text: string): number {
   const sizeMiB = parseSizeMiB(option, text);
   if (sizeMiB < LEAST_DISK_MIB && /^[\d.]+$/.test(text.trim())) {
     throw new AppError('USAGE', `option ${option}: '${text}' without a unit is ${sizeMiB} MiB`, {
-      hint: `write ${text.trim()}G, or ${text.trim()}M if it is meant`,
+      hint: `write ${text.trim()}G, or ${text.trim()}M if you mean MiB`,
       details: { option, value: text },
     });
   }

@@ -70,8 +70,8 @@ function partTypeOf(file: UserDataFile): string {
   const head = file.bytes.subarray(0, 64).toString('latin1');
   const known = PART_TYPES.find(([prefix]) => head.startsWith(prefix));
   if (known) return known[1];
-  throw new AppError('VALIDATION', `option --user-data: the type of ${file.name} cannot be told`, {
-    hint: `several files are joined by the type in their first line: ${PART_TYPES.map(([prefix]) => prefix).join(', ')}`,
+  throw new AppError('VALIDATION', `option --user-data: the type of ${file.name} is unknown`, {
+    hint: `the first line of each of several files must name its type: ${PART_TYPES.map(([prefix]) => prefix).join(', ')}`,
     details: { file: file.name },
   });
 }

@@ -1,5 +1,7 @@
+import { isUtf8 } from 'node:buffer';
 import { closeSync, openSync, readSync } from 'node:fs';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
+import { ownValue } from '#shared/json/own-value.ts';
 import { MIB } from '#shared/units/bytes.ts';
 
 /**
@@ -42,7 +44,7 @@ export function createValueSource(): ValueSource {
   function readBytes(option: string, path: string): Buffer {
     if (path === '-') {
       if (stdinOption !== undefined) {
-        throw new AppError('USAGE', `stdin is read by ${stdinOption}, it cannot be ${option} too`, {
+        throw new AppError('USAGE', `${stdinOption} and ${option} cannot both read stdin`, {
           hint: 'use @FILE for one of them',
         });
       }
@@ -106,14 +108,14 @@ function readBounded(option: string, path: string): Buffer {
 const REASONS: Readonly<Record<string, string>> = {
   ENOENT: 'no such file',
   EACCES: 'permission denied',
-  EISDIR: 'it is a directory',
+  EISDIR: 'is a directory',
   ENOTDIR: 'a part of the path is not a directory',
   EAGAIN: 'nothing to read from stdin',
 };
 
 function unreadable(option: string, path: string, error: unknown): AppError {
   const code = systemCodeOf(error);
-  const reason = (code && REASONS[code]) ?? code ?? 'unknown reason';
+  const reason = (code && ownValue(REASONS, code)) ?? code ?? 'unknown reason';
   return new AppError(
     'FILE_UNREADABLE',
     `option ${option}: ${nameOf(path)} cannot be read: ${reason}`,
@@ -126,14 +128,11 @@ function unreadable(option: string, path: string, error: unknown): AppError {
 }
 
 function decodeUtf8(option: string, path: string, bytes: Buffer): string {
-  try {
-    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
-    // An environment variable cannot hold it, and that is where parameters end.
-    if (!text.includes('\0')) return text;
-  } catch {
-    // This is told below: the decoder's own message says no more.
-  }
-  throw new AppError('VALIDATION', `option ${option}: ${nameOf(path)} is not UTF-8 text`, {
+  const problem = isUtf8(bytes) ? undefined : 'is not UTF-8 text';
+  // An environment variable cannot hold it, and that is where parameters end.
+  const refusal = problem ?? (bytes.includes(0) ? 'contains a NUL character' : undefined);
+  if (refusal === undefined) return bytes.toString();
+  throw new AppError('VALIDATION', `option ${option}: ${nameOf(path)} ${refusal}`, {
     details: { option, file: path },
   });
 }

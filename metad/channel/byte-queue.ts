@@ -37,7 +37,7 @@ export class ByteQueue {
   static takeOver(limitBytes: number, { firstOffset, bytes }: QueueState): ByteQueue {
     const queue = new ByteQueue(limitBytes, firstOffset);
     if (queue.push(Buffer.from(bytes, 'base64'))) return queue;
-    throw new AppError('VALIDATION', `more than ${limitBytes} bytes wait`);
+    throw new AppError('VALIDATION', `the queue exceeds ${limitBytes} bytes`);
   }
 
   /** Nothing comes or goes: it may be another metad's by now. */

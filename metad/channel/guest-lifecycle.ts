@@ -104,7 +104,7 @@ export class GuestLifecycle {
     for (const [index, event] of batch.entries()) {
       // Of two boots the first has ended: said again, it would begin anew.
       if (event.boot !== batch[0]?.boot)
-        return { field: 'boot', refused: 'a batch is of one boot', index };
+        return { field: 'boot', refused: 'a batch must contain events of one boot only', index };
       const next = advanceProgress(progress, event, view, isCertain);
       if ('refused' in next) return { ...next, index };
       if (next === progress) continue;

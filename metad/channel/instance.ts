@@ -240,7 +240,10 @@ export class Instance {
    */
   arrive({ instanceId, tokens, password, toGuest, toHost, hiddenInputs }: GuestState): void {
     if (instanceId !== this.#view.instanceId)
-      throw new AppError('CONFLICT', `what is handed over is of the installation ${instanceId}`);
+      throw new AppError(
+        'CONFLICT',
+        `the handed-over state belongs to the installation ${instanceId}`,
+      );
     const queues = [toGuest, toHost].map((state) => ByteQueue.takeOver(MAX_QUEUE_BYTES, state));
     this.#tokens = tokens
       ? createSessionTokens(() => this.#clock.monotonicMs(), tokens)

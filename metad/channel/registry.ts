@@ -151,7 +151,7 @@ class Registry implements InstanceDirectory {
     if (known && view.revision < known.revision) {
       throw new AppError(
         'CONFLICT',
-        `view of ${view.name} has revision ${view.revision}, but ${known.revision} is served already`,
+        `view of ${view.name} has revision ${view.revision}, but revision ${known.revision} is already served`,
         { details: { revision: known.revision } },
       );
     }

@@ -32,7 +32,7 @@ export type TokenState = NonNullable<GuestHandover['tokens']>;
 export function createSessionTokens(monotonicMs: () => number, taken?: TokenState): SessionTokens {
   const key = taken === undefined ? randomBytes(KEY_BYTES) : Buffer.from(taken.key, 'base64');
   if (key.length !== KEY_BYTES)
-    throw new AppError('VALIDATION', `tokens.key: not ${KEY_BYTES} bytes`);
+    throw new AppError('VALIDATION', `tokens.key: expected ${KEY_BYTES} bytes`);
   const aheadMs = taken === undefined ? 0 : taken.nowMs - monotonicMs();
   const nowMs = (): number => monotonicMs() + aheadMs;
   const sign = (data: Buffer): Buffer => createHmac('sha256', key).update(data).digest();

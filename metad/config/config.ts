@@ -1,8 +1,8 @@
 import { basename, dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { SERVICE_IPV4 } from '#shared/contract/service-address.ts';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
 import type { LogLevel } from '#shared/log/log.ts';
+import { OPTIONS } from './options.ts';
 
 interface NodeConfig {
   readonly kind: 'node';
@@ -26,26 +26,6 @@ export interface GanetiConfig {
 
 export type MetadConfig = (NodeConfig | GanetiConfig) & { readonly logLevel: LogLevel };
 
-export const USAGE = `Usage: gnt-metad --control-socket PATH --content-socket PATH [--successor] [--log-level LEVEL]
-       gnt-metad --ganeti [--ganeti-socket PATH] [options]
-
-Serves instances their metadata on 169.254.169.254.
-
-The first form is what the node daemon starts, inside the channel's network namespace and as an unprivileged user;
-with --successor in the place of one that was killed, so that the numbers of the queues' bytes do not begin anew.
-The second one takes the place of Ganeti's own metadata daemon and needs no node daemon of ours:
-  --ganeti-socket PATH      Ganeti's control socket (default /run/ganeti/socket/ganeti-metad)
-  --ganeti-pid-file PATH    default: ganeti-metad.pid beside the socket, or above a folder named socket
-  --bind ADDRESS            IPv4 address to listen on (default 169.254.169.254)
-  --port PORT               default 80; without root it needs net.ipv4.ip_unprivileged_port_start or CAP_NET_BIND_SERVICE
-  --os-search-path DIR      where OS definitions are; may be given several times
-  --package-directory DIR   os-package and os-install-package are served from below it (default /srv/ganeti/packages)
-  --control-socket PATH     metrics, queues and connections for programs on the host (default none)
-
-  --log-level debug|info|warn|error
-  -V, --version
-`;
-
 const LEVELS: readonly LogLevel[] = ['debug', 'info', 'warn', 'error'];
 
 /**
@@ -63,7 +43,7 @@ export function parseConfig(
   const logLevel = LEVELS.find((level) => level === values['log-level']);
   if (!logLevel) {
     const text = values['log-level'];
-    throw new AppError('USAGE', `--log-level: ${text} is none of ${LEVELS.join(', ')}`);
+    throw new AppError('USAGE', `--log-level: ${text} is not one of ${LEVELS.join(', ')}`);
   }
   if (values.ganeti) return { ...ganetiConfig(values, root), logLevel };
   return {
@@ -111,30 +91,16 @@ function parse(args: readonly string[]) {
   try {
     return parseArgs({
       args: [...args],
-      options: {
-        'control-socket': { type: 'string' },
-        'content-socket': { type: 'string' },
-        successor: { type: 'boolean', default: false },
-        ganeti: { type: 'boolean', default: false },
-        'ganeti-socket': { type: 'string' },
-        'ganeti-pid-file': { type: 'string' },
-        bind: { type: 'string', short: 'b', default: SERVICE_IPV4 },
-        port: { type: 'string', short: 'p', default: '80' },
-        'os-search-path': { type: 'string', multiple: true },
-        'package-directory': { type: 'string', multiple: true },
-        'log-level': { type: 'string', default: 'info' },
-        help: { type: 'boolean', short: 'h', default: false },
-        version: { type: 'boolean', short: 'V', default: false },
-      },
+      options: OPTIONS,
     }).values;
   } catch (error) {
-    throw new AppError('USAGE', messageOf(error), { hint: 'see gnt-metad --help', cause: error });
+    throw new AppError('USAGE', messageOf(error), { hint: 'See gnt-metad --help', cause: error });
   }
 }
 
 function required(value: string | undefined, option: string): string {
   if (value !== undefined && value !== '') return value;
   throw new AppError('USAGE', `${option} is missing`, {
-    hint: 'the node daemon starts gnt-metad itself; see gnt-metad --help for --ganeti',
+    hint: 'The node daemon starts gnt-metad itself. For --ganeti see gnt-metad --help',
   });
 }

@@ -4,7 +4,7 @@ import type { RouterContext } from '@koa/router';
 import Koa from 'koa';
 import { guestState } from '#shared/contract/guest-handover.ts';
 import type { MetadStatus } from '#shared/contract/metad-control.ts';
-import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
+import { AppError, isAppError, tellableMessage } from '#shared/errors/app-error.ts';
 import type { ErrorCode } from '#shared/errors/codes.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
 import { reveal } from '#shared/secret/secret.ts';
@@ -62,7 +62,7 @@ export function createControlApp(options: ControlOptions): Koa {
 /** The body of every error answer, and its status. */
 export function describeError(error: unknown): { readonly status: number; readonly body: object } {
   if (!isAppError(error)) {
-    return { status: 500, body: { code: 'INTERNAL', message: messageOf(error) } };
+    return { status: 500, body: { code: 'INTERNAL', message: tellableMessage(error) } };
   }
   const { code, message, details, hint } = error;
   return { status: STATUS_OF[code] ?? 500, body: { code, message, details, hint } };
@@ -185,7 +185,7 @@ function showTree(context: RouterContext, instance: Instance): void {
   const target = parseRequestTarget(raw === '' ? '/' : raw);
   const address = target && resolveAddress(target.path);
   const found = address && instance.findRedacted(address);
-  if (!found) throw new AppError('NOT_FOUND', `${instance.view.name} has nothing at ${raw}`);
+  if (!found) throw new AppError('NOT_FOUND', `${instance.view.name} has no content at ${raw}`);
   if (found.kind === 'live') {
     context.type = 'text/plain';
     context.body = `<${found.source}: streamed to the guest on request>\n`;

@@ -43,7 +43,7 @@ export async function listenForControl(
 /** @throws AppError CONFLICT when another process answers there */
 export async function refuseTakenSocket(socketPath: string): Promise<void> {
   if (!(await freeSocketPath(socketPath)))
-    throw new AppError('CONFLICT', `another gnt-metad answers on ${socketPath}`);
+    throw new AppError('CONFLICT', `another gnt-metad is listening on ${socketPath}`);
 }
 
 async function upgrade(
@@ -55,7 +55,7 @@ async function upgrade(
   socket.on('error', () => socket.destroy());
   try {
     const match = CONNECT_PATH.exec(request.url ?? '');
-    if (!match) throw new AppError('NOT_FOUND', 'nothing to connect to at this path');
+    if (!match) throw new AppError('NOT_FOUND', 'this path does not accept connections');
     const guest = await connectToGuest(instanceOf(registry, match[1]), portOf(match[2] ?? ''));
     socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: tcp\r\nConnection: Upgrade\r\n\r\n');
     if (head.length > 0) guest.write(head);

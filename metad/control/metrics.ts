@@ -9,7 +9,7 @@ export interface Metrics extends GuestMetrics {
 }
 
 const LATENCY = 'gnt_metad_request_seconds';
-const LATENCY_HELP = 'Time from a request’s headers to the end of its answer, waits included';
+const LATENCY_HELP = 'Time from the headers of a request to the end of its answer, including waits';
 const LATENCY_BUCKETS_S = [0.0005, 0.001, 0.005, 0.025, 0.1, 0.5, 2, 10, 60];
 const DIALECTS = ['ganeti', 'ec2', 'openstack', 'nocloud', 'other'] as const;
 type DialectIndex = 0 | 1 | 2 | 3 | 4;
@@ -24,7 +24,7 @@ export function createMetrics(
   const tally = new Tally(DIALECTS.length, LATENCY_BUCKETS_S);
   const refusals = new Counter({
     name: 'gnt_metad_refused_total',
-    help: 'What guests sent and was refused, by reason',
+    help: 'Refused requests and connections of guests, by reason',
     labelNames: ['reason'],
     registers,
   });
@@ -46,7 +46,7 @@ export function createMetrics(
 function addRequests(registers: PrometheusRegistry[], tally: Tally): void {
   new Counter({
     name: 'gnt_metad_requests_total',
-    help: 'Answered requests of guests',
+    help: 'Answered requests of guests, by dialect and status',
     labelNames: ['dialect', 'status'],
     registers,
     collect() {
@@ -75,27 +75,23 @@ function addGauges(
   };
   const sum = (of: (instance: Instance) => number): number =>
     instances().reduce((total, instance) => total + of(instance), 0);
-  gauge('gnt_metad_instances', 'Instances served', () => instances().length);
+  gauge('gnt_metad_instances', 'Instances that gnt-metad serves', () => instances().length);
   gauge('gnt_metad_connections', 'Open connections of guests', () =>
     sum(({ sockets }) => sockets.size),
   );
-  gauge(
-    'gnt_metad_datagram_flows',
-    'Source ports of guests at exposed UDP services',
-    datagramFlows,
-  );
-  gauge('gnt_metad_unanswered_requests', 'Requests that have no whole answer yet', () =>
+  gauge('gnt_metad_datagram_flows', 'Open flows of guests to exposed UDP services', datagramFlows);
+  gauge('gnt_metad_unanswered_requests', 'Requests without a complete answer', () =>
     sum(({ unanswered }) => unanswered),
   );
-  gauge('gnt_metad_to_guest_bytes', 'Bytes that wait for guests to read them', () =>
+  gauge('gnt_metad_to_guest_bytes', 'Bytes queued for guests', () =>
     sum(({ bytesToGuest }) => bytesToGuest),
   );
-  gauge('gnt_metad_to_host_bytes', 'Bytes that wait for the host to read them', () =>
+  gauge('gnt_metad_to_host_bytes', 'Bytes queued for the host', () =>
     sum(({ bytesToHost }) => bytesToHost),
   );
   gauge(
     'gnt_metad_resident_bytes',
-    'Resident memory of the process',
+    'Resident memory of gnt-metad',
     () => process.memoryUsage().rss,
   );
 }

@@ -42,9 +42,10 @@ export function textPart(
 export function operatorsPart(document: Buffer): string {
   const found = classifyCloudDocument(document);
   if (found.kind === 'mime') return found.text;
-  const lines = document.toString('base64').match(/.{1,76}/g) ?? [];
+  const { type, bytes } = found.kind === 'known' ? found : { type: 'text/plain', bytes: document };
+  const lines = bytes.toString('base64').match(/.{1,76}/g) ?? [];
   return [
-    `Content-Type: ${found.kind === 'known' ? found.type : 'text/plain'}`,
+    `Content-Type: ${type}`,
     'MIME-Version: 1.0',
     'Content-Transfer-Encoding: base64',
     '',

@@ -2,6 +2,7 @@ import { Document, isMap, isSeq, stringify, visit } from 'yaml';
 import {
   addressOf,
   familyOf,
+  isOnLink,
   MAX_NETWORK_ITEMS,
   type NicNetwork,
   prefixOf,
@@ -31,21 +32,26 @@ export function networkConfig(view: ServedView): Buffer {
 }
 
 /**
- * Version 2 while every card asks by DHCP. Version 1 with static addresses: in version 2 there is
- * no spelling of a default gateway that all releases of cloud-init and netplan render without a
- * fault or a warning (22.4 makes a `/64` of `::/0`; `gateway4` is deprecated).
+ * Version 2 while every NIC asks by DHCP, and with a gateway outside of the NIC's networks, which
+ * version 1 cannot mark as on the link. Version 1 with other static addresses: version 2 has no
+ * spelling of a default gateway that all releases of cloud-init and netplan render without a fault
+ * or a warning (22.4 makes a `/64` of `::/0`; `gateway4` is deprecated).
  */
 function generated(view: ServedView): string {
   const nics = describedNics(view);
   const isStatic = nics.some(({ network }) => network !== undefined && hasAddresses(network));
-  const document = isStatic
-    ? { version: 1, config: nics.map((nic, index) => physical(nic, `eth${index}`)) }
-    : {
-        version: 2,
-        ethernets: Object.fromEntries(
-          nics.map((nic, index) => [`eth${index}`, ethernet(nic, `eth${index}`)]),
-        ),
-      };
+  const document =
+    isStatic && !nics.some(needsOnLink)
+      ? { version: 1, config: nics.map((nic, index) => physical(nic, `eth${index}`)) }
+      : {
+          version: 2,
+          ethernets: Object.fromEntries(
+            nics.map((nic, index) => [
+              `eth${index}`,
+              { ...ethernet(nic, `eth${index}`), ...addressing(nic) },
+            ]),
+          ),
+        };
   return stringify(document, { version: '1.1', lineWidth: 0, aliasDuplicateObjects: false });
 }
 
@@ -61,8 +67,33 @@ function ethernet({ mac, network }: ViewNic, name: string): object {
     match: { macaddress: mac },
     'set-name': name,
     ...(network?.mtu && { mtu: network.mtu }),
-    dhcp4: true,
   };
+}
+
+/** The addresses of a NIC in version 2. */
+function addressing({ network }: ViewNic): object {
+  if (network === undefined || !hasAddresses(network)) return { dhcp4: true };
+  const { addresses, gateways, nameservers, search } = network;
+  const defaults = gateways.map((via) => ({
+    to: familyOf(via) === 'ipv4' ? '0.0.0.0/0' : '::/0',
+    via,
+  }));
+  const routes = [...defaults, ...network.routes].map((route) => ({
+    ...route,
+    ...(isOnLink(network, route.via) && { 'on-link': true }),
+  }));
+  const hasServers = nameservers.length + search.length > 0;
+  return {
+    addresses,
+    ...(routes.length > 0 && { routes }),
+    ...(hasServers && { nameservers: { addresses: nameservers, search } }),
+  };
+}
+
+function needsOnLink({ network }: ViewNic): boolean {
+  if (network === undefined) return false;
+  const { gateways, routes } = network;
+  return [...gateways, ...routes.map(({ via }) => via)].some((via) => isOnLink(network, via));
 }
 
 function physical({ mac, network }: ViewNic, name: string): object {
@@ -222,7 +253,10 @@ function stanzas({ mac, network }: ViewNic, name: string): readonly string[] {
       `address ${address}`,
       ...(index === 0 ? first : []),
       ...(gateway === undefined ? [] : [`gateway ${gateway}`]),
-      ...routes.map(({ to, via }) => `post-up ip route add ${to} via ${via} dev ${name}`),
+      ...routes.map(
+        ({ to, via }) =>
+          `post-up ip route add ${to} via ${via} dev ${name}${isOnLink(network, via) ? ' onlink' : ''}`,
+      ),
     ]);
   });
 }

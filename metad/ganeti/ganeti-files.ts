@@ -81,7 +81,7 @@ async function servePackage(
 ): Promise<void> {
   const { request, response } = exchange;
   const file = await openPackage(exchange.instance.view, name, directories);
-  if (!file) return sendText(response, 404, 'no such package on the host');
+  if (!file) return sendText(response, 404, 'the host has no such package');
   const { size, mtimeMs } = await file.stat();
   const range = parseRange(request.headers.range, size);
   if (range === 'unsatisfiable') {

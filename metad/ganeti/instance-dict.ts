@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { Secret } from '#shared/secret/secret.ts';
 import type { Visibility } from '#shared/contract/primitives.ts';
 import type { ViewNic } from '#shared/contract/view.ts';
+import { ownValue } from '#shared/json/own-value.ts';
 import type { ServedParameter, ServedView } from '../view/served-view.ts';
 import { LuxiRefusal } from './luxi-requests.ts';
 
@@ -80,14 +81,14 @@ function dictOf(value: unknown, text: string): Dict {
 }
 
 function optionalDict(dict: Dict, key: string): Dict {
-  const value = dict[key];
+  const value = ownValue(dict, key);
   return value === undefined || value === null
     ? {}
     : dictOf(value, `Instance ${key} is not a dictionary`);
 }
 
 function optionalString(dict: Dict, key: string): string {
-  const value = dict[key];
+  const value = ownValue(dict, key);
   if (value === undefined || value === null) return '';
   if (typeof value !== 'string') throw refusal(`Instance ${key} is not a string`);
   return value;
@@ -144,7 +145,7 @@ function isIpv4(text: string): boolean {
 function viewNicOf(nic: Dict): ViewNic {
   const parameters = optionalDict(nic, 'nicparams');
   const text = (from: Dict, key: string): string | undefined => {
-    const value = from[key];
+    const value = ownValue(from, key);
     return typeof value === 'string' ? value : undefined;
   };
   const fields = {

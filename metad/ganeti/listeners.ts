@@ -155,7 +155,7 @@ export async function openListeners(options: ListenersOptions): Promise<Listener
       'NETWORK_SETUP',
       `cannot listen on ${options.address}:${options.port}: ${messageOf(error)}`,
       {
-        hint: 'stop what listens there, or allow the port with net.ipv4.ip_unprivileged_port_start',
+        hint: 'Stop the program that listens there, or allow the port with net.ipv4.ip_unprivileged_port_start',
         cause: error,
       },
     );

@@ -37,7 +37,8 @@ export class LuxiDecoder {
 
   #append(bytes: Buffer): void {
     const length = this.#length + bytes.length;
-    if (length > this.#maxBytes) throw new RangeError(`message over ${this.#maxBytes} bytes`);
+    if (length > this.#maxBytes)
+      throw new RangeError(`message larger than ${this.#maxBytes} bytes`);
     if (length > this.#held.length) {
       const larger = Buffer.alloc(Math.min(2 * length, this.#maxBytes));
       this.#held.copy(larger, 0, 0, this.#length);

@@ -32,7 +32,7 @@ export function parseLuxiRequest(text: string): LuxiRequest {
   // An object of JSON; both keys are judged below.
   const { method, args } = value as { method?: unknown; args?: unknown };
   if (typeof method !== 'string')
-    throw new LuxiParseFailure("key 'method' is missing or no string");
+    throw new LuxiParseFailure("key 'method' is missing or not a string");
   if (args === undefined) throw new LuxiParseFailure("key 'args' not found");
   if (method !== 'echo' && method !== 'updateConfig') {
     throw new LuxiRefusal(`No such method: ${method.slice(0, 100)}`);

@@ -39,10 +39,10 @@ export function claimPidFile(path: string): PidFile {
       closeSync(fd);
       throw new AppError(
         'CONFLICT',
-        `a metadata daemon runs already, with pid ${pid || 'unknown'}`,
+        `a metadata daemon is already running, with pid ${pid || 'unknown'}`,
         {
           details: { path, pid },
-          hint: `stop it first, or give this one --ganeti-socket and --ganeti-pid-file of its own; ${path} is locked`,
+          hint: `Stop it first, or give this one its own --ganeti-socket and --ganeti-pid-file. ${path} is locked.`,
         },
       );
     }

@@ -6,7 +6,7 @@ set -u
 umask 077
 service=http://169.254.169.254 token=''
 base=$service/ganeti/latest
-home=/var/lib/rightlink dir=/run/rightlink system=/run/systemd/system
+home=/var/lib/rightlink dir=/run/rightlink late=/run/rightlink/late system=/run/systemd/system
 self=$home/agent tmp=$dir/$$
 refused='' worker='' patience=1000000 long=30 # attempts at telling the host something, and seconds for each: few when the system goes down
 # Bytes of one script's output that the host keeps, and of one piece of it.
@@ -141,6 +141,9 @@ send_output() { # HOW
   done
 }
 
+interpreter_of() { # FILE
+  read -r line <"$1" && set -f && set -- ${line#'#!'} && echo "$1"
+}
 # run_script NAME FILE [REASON]: its status is in `code`. Its output goes through a pipe, so that the host's bound is one for the file,
 # too; what the script leaves running keeps the pipe, and is not waited for.
 run_script() {
@@ -150,7 +153,9 @@ run_script() {
   reader=$!
   (
     [ ! -e "$dir/lost" ] || { cat "$dir/lost" && exit 126; }
-    set -a && GNT_SCRIPT=$1 RS_ATTACH_DIR=$home/attachments RS_SELF_HREF=$base
+    interpreter=$(interpreter_of "$2")
+    [ -x "$interpreter" ] || { echo "rightlink: the guest has no interpreter '$interpreter' for $1" && exit 127; }
+    set -a && HOME=/root USER=root LOGNAME=root SHELL=/bin/sh GNT_SCRIPT=$1 RS_ATTACH_DIR=$home/attachments RS_SELF_HREF=$base
     [ -z "${3-}" ] || DECOM_REASON=$3
     # Nothing of ours is looked up behind the operator's variables.
     set -- "$2" "$home/cwd" ${own_session:+"$own_session"}
@@ -176,6 +181,7 @@ run_list() {
   fetch_all "run-lists/$1" "$home/scripts" && fetch_inputs "$1" || return 1
   for file in "$home/scripts"/*; do
     [ -e "$file" ] || return 0
+    [ ! -e "$late" ] || return 1
     entry=$1/${file##*/}
     say started ",\"entry\":\"$entry\"" && tell ask
     [ -z "$refused" ] || [ "$1" != boot ] || return 1
@@ -198,9 +204,11 @@ work() { # boot | command ENTRY SCRIPT
     say_finished "$code"
   fi
   tell insist
-  rm -f "$dir/worker" "$tmp.env"
+  rm -f "$dir/worker" "$tmp".*
 }
 start_work() {
+  # A worker that was killed has left its files; they are named by its process.
+  [ -z "$worker" ] || rm -f "$dir/$worker".*
   entry=${2-} && save && : >"$dir/child"
   sh "$self" work "$@" &
   worker=$! && echo "$worker" >"$dir/worker"
@@ -213,6 +221,17 @@ end_script() {
   kill -TERM "-$group" 2>/dev/null || kill -TERM "$group" 2>/dev/null
   (sleep 5 && [ "$(cat "$dir/child")" = "$group" ] && { kill -KILL "-$group" || kill -KILL "$group"; }) 2>/dev/null &
 }
+# limit_list SECONDS: ends the scripts of the decommission list after that time. systemd's own limit is later, since it ends the agent, too.
+limit_list() {
+  read_uptime && end=$((up + $1)) group=''
+  while sleep 1 && read_uptime; do
+    [ "$up" -ge "$end" ] || continue
+    : >"$late"
+    # Once for each script: the next one may have begun just now.
+    [ "$(cat "$dir/child" 2>/dev/null)" = "$group" ] || end_script
+  done
+}
+read_uptime() { read -r up _ </proc/uptime && up=${up%.*}; }
 # Why the system goes down, by its own word: reboot, shutdown, or service_restart when it does not.
 word_of_system() {
   case $(${limited:+"$limited" 10} systemctl list-jobs --no-legend --no-pager 2>/dev/null) in
@@ -229,11 +248,16 @@ decommission() { # WORD: a shutdown is what the host calls it, and `stop` where 
   [ ! -e "$dir/worker" ] || kill "$(cat "$dir/worker")" 2>/dev/null
   end_script
   case $before in operational | stranded) ;; *) return 0 ;; esac
-  ask 5 lifecycle.json && read_status
+  limit=180 && ask 5 lifecycle.json && read_status
   case $kind:$wanted in shutdown:stop | shutdown:terminate) kind=${wanted_kind:-$wanted} ;; shutdown:*) kind=stop ;; esac
   say decommissioning ",\"kind\":\"$kind\"" && tell ask
+  rm -f "$late"
+  limit_list "$limit" &
+  limiter=$!
   run_list decommission "$kind"
-  state=decommissioned entry='' && say decommissioned && tell insist
+  kill "$limiter" && wait "$limiter" 2>/dev/null
+  state=decommissioned entry='' && if [ -e "$late" ]; then say decommissioned ',"timedOut":true'; else say decommissioned; fi
+  tell insist
   # The service alone began anew: this boot's list has been run.
   [ "$kind" != service_restart ] || { state=$before && save; }
 }
@@ -270,10 +294,11 @@ obey() {
   stop | terminate) go_down shutdown poweroff ;;
   esac
 }
-# lift SECONDS: how long systemd lets the decommission list run, and a system that goes down.
+# lift SECONDS: how long systemd lets the agent run its decommission list, and a system that goes down. The agent ends the list by itself,
+# and has a minute to say so.
 lift() {
   mkdir -p "$system/rightlink.service.d" "$system/reboot.target.d" "$system/poweroff.target.d" "$system/halt.target.d"
-  printf '[Service]\nTimeoutStopSec=%s\n' "$1" >"$system/rightlink.service.d/limit.conf"
+  printf '[Service]\nTimeoutStopSec=%s\n' "$(($1 + 60))" >"$system/rightlink.service.d/limit.conf"
   for target in reboot poweroff halt; do
     printf '[Unit]\nJobTimeoutSec=%s\n' "$(($1 > 1500 ? $1 + 300 : 1800))" >"$system/$target.target.d/rightlink.conf"
   done
@@ -281,6 +306,7 @@ lift() {
 }
 
 run() {
+  is_working || rm -f "$dir"/[0-9]*.*
   load && echo $$ >"$dir/main"
   # An agent that ended in the middle of a script does not run it again.
   [ -z "$entry" ] || [ -z "$state" ] || say_finished 143

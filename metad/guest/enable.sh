@@ -36,7 +36,8 @@ After=multi-user.target cloud-final.service network-online.target
 [Service]
 ExecStart=/bin/sh $home/agent run
 ExecStop=/bin/sh $home/agent decommission
-TimeoutStopSec=180
+# The agent ends its list after 180 s.
+TimeoutStopSec=240
 # What is killed for want of memory is to be there when the system goes down.
 Restart=always
 RestartSec=5

@@ -3,6 +3,7 @@ import {
   MAX_EVENTS_BODY_BYTES,
   MAX_EVENTS_PER_BATCH,
 } from '#shared/contract/install-event.ts';
+import { ownValue } from '#shared/json/own-value.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
 import type { EventLog } from '../channel/event-log.ts';
 import { parseTokenTtl } from '../channel/session-tokens.ts';
@@ -41,6 +42,9 @@ const ACTIONS: Readonly<Record<string, Action>> = {
   'openstack password': { method: 'POST', perform: postPassword },
 };
 
+/** `DIALECT PATH` of every action. */
+export const ACTION_KEYS: readonly string[] = Object.keys(ACTIONS);
+
 export function isTokenPath(address: Address): boolean {
   return address.kind === 'entry' && address.dialect === 'ec2' && address.path === 'api/token';
 }
@@ -53,7 +57,7 @@ export function findAction(view: ServedView, address: Address): Action | undefin
   if (address.path === 'install/events' && view.mode !== 'install') return undefined;
   if (address.path.startsWith('lifecycle/') && !view.lifecycle) return undefined;
   const key = `${address.dialect} ${address.path}`;
-  return Object.hasOwn(ACTIONS, key) ? ACTIONS[key] : undefined;
+  return ownValue(ACTIONS, key);
 }
 
 async function write({ instance, request, response }: Exchange, events: EventLog): Promise<void> {
@@ -77,7 +81,7 @@ async function ready(exchange: Exchange, events: EventLog): Promise<void> {
   });
 }
 
-const TOO_MANY_EVENTS = `(top level): at most ${MAX_EVENTS_PER_BATCH} events at once`;
+const TOO_MANY_EVENTS = `(top level): more than ${MAX_EVENTS_PER_BATCH} events`;
 const BATCH = {
   name: 'install events',
   maxBytes: MAX_EVENTS_BODY_BYTES,
@@ -115,14 +119,14 @@ function takeBatch(
 }
 
 function createToken({ instance, request, response }: Exchange): void {
-  if (hasUnreadBody(request)) return sendText(response, 400, 'this request has no body');
+  if (hasUnreadBody(request)) return sendText(response, 400, 'this request must not have a body');
   const header = request.headers['x-aws-ec2-metadata-token-ttl-seconds'];
   const ttl = parseTokenTtl(typeof header === 'string' ? header : undefined);
   if (ttl === null) {
     return sendText(
       response,
       400,
-      'X-aws-ec2-metadata-token-ttl-seconds: give a whole number from 1 to 21600',
+      'X-aws-ec2-metadata-token-ttl-seconds: expected a whole number from 1 to 21600',
     );
   }
   const token = instance.tokens.create(ttl);
@@ -148,7 +152,8 @@ async function postPassword(exchange: Exchange): Promise<void> {
     sendText(response, 400, 'the request is too large');
     return;
   }
-  if (instance.password !== '') return sendText(response, 409, 'a password was posted already');
+  if (instance.password !== '')
+    return sendText(response, 409, 'a password has already been posted');
   instance.setPassword(body.bytes.toString('utf8'));
   sendEmpty(response, 200, ['Content-Length', '0']);
 }

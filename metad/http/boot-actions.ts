@@ -29,7 +29,7 @@ const webhookEvent = z.object({
   result: z.enum(['SUCCESS', 'WARN', 'FAIL']).optional(),
 });
 
-const EVENT_REFUSAL = 'not an event of cloud-init';
+const EVENT_REFUSAL = 'not a cloud-init event';
 const EVENT = {
   name: 'boot event',
   maxBytes: MAX_BOOT_EVENT_BYTES,
@@ -96,7 +96,7 @@ const statusFile = z.object({ v1: z.record(z.string(), z.unknown()) });
 /** The names of the stages in that file. */
 const FILE_STAGES = ['init-local', 'init', 'modules-config', 'modules-final'] as const;
 
-const STATUS_REFUSAL = 'not a status file of cloud-init';
+const STATUS_REFUSAL = 'not a cloud-init status file';
 const STATUS = {
   name: 'boot status',
   maxBytes: MAX_BOOT_STATUS_BYTES,

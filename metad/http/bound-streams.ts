@@ -19,7 +19,7 @@ export function boundStreams(serve: ServeStream): ServeStream {
     const isTooOften = isBulk && instance.charge(BULK_STREAM_COST) > 0;
     if (!giveBack || isTooOften) {
       giveBack?.();
-      sendText(response, 503, `too many transfers at a time`, [
+      sendText(response, 503, `too many concurrent transfers`, [
         'Retry-After',
         String(RETRY_AFTER_S),
       ]);

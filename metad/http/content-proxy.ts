@@ -121,7 +121,7 @@ function passFile(
   fd: number | null,
 ): void {
   const { response } = exchange;
-  if (fd === null) return refuse(exchange, 503, 'the node handed over no file');
+  if (fd === null) return refuse(exchange, 503, 'the node sent no file');
   const [first = 0, length = 0] = part.split(' ').map(Number);
   response.writeHead(status, [...headers, 'Content-Length', String(length)]);
   sendFilePart(fd, [first, first + length - 1], response)

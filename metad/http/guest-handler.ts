@@ -42,10 +42,10 @@ export interface GuestHandlerOptions {
 /** Most requests are none of those, and are looked at no further. */
 const MAY_WAIT = /[?&]wait_for_change=/;
 const AGENT_ONLY =
-  'only the agent of this installation reads this, and proves by x-gnt-agent-proof that it is; an appliance of another version has to be built anew';
+  "only the agent of this installation can read this (header x-gnt-agent-proof); rebuild the appliance if its version differs from the node's";
 const TOKEN_IS_REQUIRED =
-  'a session token is required: PUT /latest/api/token with X-aws-ec2-metadata-token-ttl-seconds: 1 to 21600 gives one, ' +
-  'which every other request has to have as X-aws-ec2-metadata-token; this one had none, a wrong one, or one that has expired';
+  'a session token is required: the header X-aws-ec2-metadata-token is missing, wrong or expired; ' +
+  'get a token with PUT /latest/api/token and the header X-aws-ec2-metadata-token-ttl-seconds: 1 to 21600';
 
 /**
  * Answers the requests of guests. Everything that comes in here is hostile until the guards say
@@ -134,11 +134,11 @@ class GuestHandler {
     if (delayMs > 0) return this.#refuse(peer, response, delayMs, cost);
     if (!isGenuine) {
       metrics.refused('source');
-      return sendText(response, 403, 'this source address is not the instance’s');
+      return sendText(response, 403, 'the source address does not belong to this instance');
     }
     // The parser takes a line without a version for HTTP/0.9, which has no headers to look at.
     if (request.httpVersionMajor < 1)
-      return sendText(response, 400, 'HTTP/1.0 or 1.1 is needed', ['Connection', 'close']);
+      return sendText(response, 400, 'HTTP/1.0 or 1.1 is required', ['Connection', 'close']);
     const target = parseRequestTarget(request.url ?? '/');
     const guard = guardRequest(
       request.rawHeaders,
@@ -192,7 +192,7 @@ class GuestHandler {
 
   #read(exchange: Exchange, address: Address, resource: Resource): Promise<void> | void {
     if (hasUnreadBody(exchange.request)) {
-      return sendText(exchange.response, 400, 'GET and HEAD have no body here');
+      return sendText(exchange.response, 400, 'GET and HEAD must not have a body');
     }
     if (resource.kind === 'content' && resource.isForAgent === true && !isAgents(exchange, address))
       return sendText(exchange.response, 403, AGENT_ONLY);
@@ -228,7 +228,7 @@ class GuestHandler {
     };
     this.#options.audit.failed(instance, 'error', 'http.failed', fields);
     if (response.headersSent) response.destroy();
-    else sendText(response, 500, 'the service could not answer this request');
+    else sendText(response, 500, 'the metadata service could not answer this request');
   }
 }
 

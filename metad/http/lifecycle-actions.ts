@@ -19,7 +19,7 @@ import { sendText } from './reply.ts';
 import { acknowledge, chargeForTime, isPaid, takeReport } from './take-report.ts';
 import { maskOf } from './view-mask.ts';
 
-const TOO_MANY = `(top level): at most ${MAX_LIFECYCLE_EVENTS} events at once`;
+const TOO_MANY = `(top level): more than ${MAX_LIFECYCLE_EVENTS} events`;
 const BATCH = {
   name: 'lifecycle events',
   maxBytes: MAX_LIFECYCLE_EVENTS_BYTES,
@@ -92,12 +92,12 @@ export async function lifecycleOutput(exchange: Exchange, events: EventLog): Pro
   if (offset === undefined || offset === null)
     return sendText(response, 400, 'offset: not a whole number');
   const entry = lifecycleEntry.safeParse(query?.get('entry'));
-  if (!entry.success) return sendText(response, 400, 'entry: not an entry');
+  if (!entry.success) return sendText(response, 400, 'entry: not a run list entry');
   await takeReport(exchange, OUTPUT, (body) => {
     const { lifecycle } = exchange.instance;
     if (!lifecycle) return sendText(response, 404, 'not found');
     const output = lifecycle.outputOf(entry.data);
-    if (!output) return sendText(response, 409, `entry: ${entry.data} does not run`);
+    if (!output) return sendText(response, 409, `entry: ${entry.data} is not running`);
     tell(exchange, events, lifecycle, output, (mask) => output.push(offset, body, mask));
     return acknowledge(exchange, events, [OFFSET_HEADER, String(output.end)]);
   });

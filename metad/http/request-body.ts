@@ -50,7 +50,7 @@ export async function bodyOf(exchange: Exchange, maxBytes: number): Promise<Buff
   const body = await readBody(exchange.request, maxBytes);
   if (body.kind === 'complete') return body.bytes;
   if (body.kind === 'too-large') {
-    sendText(exchange.response, 413, `the body may have at most ${maxBytes} bytes`);
+    sendText(exchange.response, 413, `the body is larger than ${maxBytes} bytes`);
   }
   return null;
 }

@@ -38,7 +38,7 @@ export function guardRequest(
       if (host !== undefined) return refuse(400, 'more than one Host header');
       host = value;
     } else if (name === 'x-forwarded-for' || name === 'forwarded') {
-      return refuse(403, 'forwarded requests are not answered');
+      return refuse(403, 'forwarded requests are refused');
     } else if (name === 'if-none-match') {
       ifNoneMatch = ifNoneMatch === undefined ? value : `${ifNoneMatch},${value}`;
     } else if (name === 'x-aws-ec2-metadata-token') {
@@ -69,9 +69,9 @@ function judgeHost(
   authority: string | null,
   needsHost: boolean,
 ): GuardResult | null {
-  if (host === undefined && needsHost) return refuse(400, 'there is no Host header');
+  if (host === undefined && needsHost) return refuse(400, 'the Host header is missing');
   const isOurs = isOwnHost(host) && isOwnHost(authority ?? undefined);
-  return isOurs ? null : refuse(403, 'the Host header names somebody else');
+  return isOurs ? null : refuse(403, 'the Host header does not name this service');
 }
 
 /** HTTP/1.0 needs no Host at all. */

@@ -24,7 +24,11 @@ export async function serveQueueRead(
   const waitS = waitOf(query);
   if (offset === null) return sendText(response, 400, 'offset: not a whole number');
   if (waitS === null) {
-    return sendText(response, 400, `wait: not a whole number of seconds up to ${MAX_READ_WAIT_S}`);
+    return sendText(
+      response,
+      400,
+      `wait: not a whole number of seconds from 0 to ${MAX_READ_WAIT_S}`,
+    );
   }
   if (offset !== undefined && offset > queue.endOffset) return sendBeyondEnd(response, queue);
   if (waitS > 0 && !queue.hasBytesFrom(offset ?? 0)) {
@@ -80,10 +84,12 @@ function sendSlice(response: ServerResponse, slice: QueueSlice): void {
 }
 
 function sendBeyondEnd(response: ServerResponse, queue: ByteQueue): void {
-  sendText(response, 416, `offset: nothing was written there yet, the next is ${queue.endOffset}`, [
-    OFFSET_HEADER,
-    String(queue.endOffset),
-  ]);
+  sendText(
+    response,
+    416,
+    `offset: beyond the end of the data, the next offset is ${queue.endOffset}`,
+    [OFFSET_HEADER, String(queue.endOffset)],
+  );
 }
 
 /** `POST …/write`: whole or not at all. @returns the bytes taken */
@@ -95,13 +101,13 @@ export async function serveQueueWrite(
   const body = await readBody(request, MAX_MESSAGE_BYTES);
   if (body.kind === 'aborted') return 0;
   if (body.kind === 'too-large') {
-    sendText(response, 413, `at most ${MAX_MESSAGE_BYTES} bytes can be written at once`);
+    sendText(response, 413, `a write is limited to ${MAX_MESSAGE_BYTES} bytes`);
     return 0;
   }
   if (!queue.push(body.bytes)) {
     const text = queue.isHeld
-      ? 'the guest is going to another node'
-      : `${queue.waitingBytes} of ${MAX_QUEUE_BYTES} bytes are waiting for their reader`;
+      ? 'the guest is moving to another node'
+      : `${queue.waitingBytes} of ${MAX_QUEUE_BYTES} bytes are not read yet`;
     sendText(response, 429, text, ['Retry-After', String(RETRY_AFTER_S)]);
     return 0;
   }

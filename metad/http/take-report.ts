@@ -37,7 +37,8 @@ export async function takeReport(
   take: (body: Buffer) => Promise<void> | void,
 ): Promise<void> {
   const { reporting } = exchange.instance;
-  if (reporting.has(kind.name)) return refuse(exchange, 'another one is on its way');
+  if (reporting.has(kind.name))
+    return refuse(exchange, 'another report of this kind is in progress');
   reporting.add(kind.name);
   try {
     const body = await bodyOf(exchange, kind.maxBytes);

@@ -71,7 +71,7 @@ export class DatagramFlow {
       if (upgraded.kind === 'refused') {
         const { statusCode = 502 } = upgraded.answer;
         upgraded.answer.destroy();
-        if (!signal.aborted) onOpened(statusCode, `the node daemon answers ${statusCode}`);
+        if (!signal.aborted) onOpened(statusCode, `the node daemon answered ${statusCode}`);
         this.end();
       } else if (signal.aborted) {
         upgraded.socket.destroy();

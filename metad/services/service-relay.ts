@@ -62,7 +62,7 @@ export function createServiceRelay(
         if (upgraded.kind === 'refused') {
           const { statusCode } = upgraded.answer;
           upgraded.answer.destroy();
-          fail(statusCode ?? 502, `the node daemon answers ${statusCode}`);
+          fail(statusCode ?? 502, `the node daemon answered ${statusCode}`);
         } else if (socket.destroyed) {
           // Also before the first byte: a guest that has gone already must not leave the service
           // waiting.

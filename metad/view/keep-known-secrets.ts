@@ -1,4 +1,5 @@
 import type { ViewBoot } from '#shared/contract/boot-view.ts';
+import { ownValue } from '#shared/json/own-value.ts';
 import type { ServedView } from './served-view.ts';
 
 /**
@@ -25,7 +26,7 @@ export function keepKnownSecrets(known: ServedView, next: ServedView): ServedVie
 function keepBootFiles({ boot: known }: ServedView, next: ViewBoot): ViewBoot {
   if (known?.bootEnv !== next.bootEnv) return next;
   const files = Object.entries(next.files).map(([path, file]) => {
-    const former = 'lost' in file ? known.files[path] : undefined;
+    const former = 'lost' in file ? ownValue(known.files, path) : undefined;
     return [path, former?.basis === file.basis ? (former ?? file) : file] as const;
   });
   return { ...next, files: Object.fromEntries(files) };

@@ -85,7 +85,7 @@ export function lostLeaf(names: readonly string[]): FixedLeaf {
 /** What is said to whoever would have needed secrets that are lost. */
 export function describeLost(names: readonly string[]): string {
   const list = [...names].sort().join(', ');
-  return `the host no longer has the secret OS parameters ${list}: they are kept in memory only and are lost in a restart; give them again with gnt-instance modify, startup or reinstall`;
+  return `the host has lost the secret OS parameters ${list}: they are kept in memory only; give them again with gnt-instance modify, startup or reinstall`;
 }
 
 function fixedLeaf(body: Buffer, contentType: string, isSecretBearing: boolean): FixedLeaf {

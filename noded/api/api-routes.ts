@@ -49,7 +49,7 @@ export function createApiRoutes(dependencies: ApiDependencies): ApiRoutes {
     route({
       method: 'GET',
       path: '/v1/openapi.json',
-      summary: 'This document',
+      summary: 'Returns this API as an OpenAPI document',
       answers: { 200: { type: 'application/json' } },
       handle: () => {
         const document = describeApi(dependencies.version, { routes, streams });

@@ -66,7 +66,7 @@ function createApi(
   app.use(router.routes());
   app.use(router.allowedMethods());
   app.use((context) => {
-    throw new AppError('NOT_FOUND', `there is no ${context.method} ${context.path}`);
+    throw new AppError('NOT_FOUND', `this API has no ${context.method} ${context.path}`);
   });
   const handle = app.callback();
   const server = createServer((request, response) => void handle(request, response));
@@ -85,8 +85,8 @@ function createApi(
 async function listen(server: Server, path: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true });
   if (!(await freeSocketPath(path))) {
-    throw new AppError('CONFLICT', `a node daemon answers on ${path} already`, {
-      hint: 'stop it first, or set GNT_ROOT to another root',
+    throw new AppError('CONFLICT', `another node daemon is listening on ${path}`, {
+      hint: 'Stop it first, or set GNT_ROOT to another root.',
     });
   }
   await listenOnUnixSocket(server, path, { mode: 0o600 });

@@ -35,14 +35,14 @@ export function bootContentRoutes({
   planBoot,
 }: BootContentRoutesDependencies): readonly AnyApiRoute[] {
   return [
-    question('/v1/bootenvs', 'Boot environments', bootEnvInfo.array(), async () => {
+    question('/v1/bootenvs', 'Lists the boot environments', bootEnvInfo.array(), async () => {
       const all = await index.list();
       const bootEnvs = await clusters.listBootEnvs();
       return bootEnvs.map((bootEnv) => describeBootEnv(bootEnv, all));
     }),
     question(
       '/v1/boot-templates',
-      'Templates of boot environments',
+      'Lists the templates of boot environments',
       bootTemplateInfo.array(),
       async () =>
         (await clusters.listTemplates()).map(({ ID, Contents }) => ({
@@ -50,12 +50,16 @@ export function bootContentRoutes({
           contents: Contents,
         })),
     ),
-    question('/v1/boot-params', 'Params of boot environments', bootParamInfo.array(), async () =>
-      (await clusters.listParams()).map(({ Name, Schema }) => ({ name: Name, schema: Schema })),
+    question(
+      '/v1/boot-params',
+      'Lists the params of boot environments',
+      bootParamInfo.array(),
+      async () =>
+        (await clusters.listParams()).map(({ Name, Schema }) => ({ name: Name, schema: Schema })),
     ),
     question(
       '/v1/boot-archives',
-      'Archives that this node has opened for boot environments',
+      'Lists the extracted archives of boot environments on this node',
       bootArchiveInfo.array(),
       async () => {
         const [opened, bootEnvs] = await Promise.all([archives.list(), clusters.listBootEnvs()]);
@@ -71,8 +75,10 @@ export function bootContentRoutes({
       method: 'GET',
       path: '/v1/instances/{name}/boot-plan',
       summary:
-        'What a BootEnv is for an instance: every file, rendered; private and secret values are not in it',
-      query: z.object({ bootenv: bootEnvName.describe("absent: the instance's own").optional() }),
+        'Renders every file of a boot environment for an instance, without private and secret values',
+      query: z.object({
+        bootenv: bootEnvName.describe("default: the instance's own boot environment").optional(),
+      }),
       answers: { 200: bootPlanInfo },
       handle: async ({ params, query }) => {
         const instance = await instances.findByName(await instances.expandName(params.name));

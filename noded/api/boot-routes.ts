@@ -28,7 +28,7 @@ export function bootRoutes(dependencies: BootRoutesDependencies): readonly AnyAp
       method: 'GET',
       path: '/v1/instances/{name}/boot',
       summary:
-        'What its guest says of its boot, one GuestProgress a line: now, then as it changes, until its machine is gone',
+        'Returns the boot progress of the guest and each change until the instance stops, one GuestProgress per line',
       answers: { 200: { type: 'application/x-ndjson' } },
       handle: async ({ params, signal }) => {
         const name = await dependencies.instances.expandName(params.name);

@@ -32,7 +32,7 @@ export function channelRoutes(dependencies: ChannelRoutesDependencies): readonly
     route({
       method: 'DELETE',
       path: '/v1/instances/{name}/tokens',
-      summary: 'Ends the session tokens of its ec2 dialect',
+      summary: 'Revokes the session tokens of the dialect ec2',
       answers: { 204: null },
       handle: async ({ params }) => {
         await metad.replaceTokens(await find(params.name));
@@ -42,8 +42,8 @@ export function channelRoutes(dependencies: ChannelRoutesDependencies): readonly
     route({
       method: 'GET',
       path: '/v1/instances/{name}/metadata/{*path}',
-      summary: 'What the guest would get at a path, secrets replaced; folders as listings',
-      query: z.object({ partial: flag('1: with null for secrets that were lost, and no 410') }),
+      summary: 'Returns what the guest reads at a path, with secrets replaced',
+      query: z.object({ partial: flag('1: return lost secrets as null instead of status 410') }),
       answers: { 200: { type: '*/*' } },
       handle: async ({ params, query }) => {
         const uuid = await find(params.name);
@@ -58,11 +58,11 @@ export function channelRoutes(dependencies: ChannelRoutesDependencies): readonly
     route({
       method: 'GET',
       path: '/v1/instances/{name}/queue',
-      summary: `Takes the bytes that the guest wrote; the header ${OFFSET_HEADER} tells the next offset`,
+      summary: `Reads the bytes that the guest wrote. The header ${OFFSET_HEADER} is the next offset`,
       query: z.object({
         wait: wholeNumber('seconds to wait for bytes', MAX_WAIT_S),
         offset: wholeNumber(
-          'gives bytes from here on, forgets those before',
+          'return bytes from this offset on and drop earlier ones',
           Number.MAX_SAFE_INTEGER,
         ),
       }),
@@ -82,7 +82,7 @@ export function channelRoutes(dependencies: ChannelRoutesDependencies): readonly
     route({
       method: 'POST',
       path: '/v1/instances/{name}/queue',
-      summary: 'Bytes for the guest, at most 64 KiB; whole or not at all',
+      summary: 'Queues bytes for the guest, at most 64 KiB, completely or not at all',
       request: { type: BYTES, maxBytes: MAX_MESSAGE_BYTES },
       answers: { 204: null },
       handle: async ({ params, body }) => {
@@ -97,7 +97,7 @@ export function channelStreams(dependencies: ChannelRoutesDependencies): readonl
   return [
     {
       path: '/v1/instances/{name}/connect/{port}',
-      summary: 'Upgrade: tcp. A raw stream to a TCP port of the guest',
+      summary: 'Connects to a TCP port of the guest (`Upgrade: tcp`)',
       open: async ({ name = '', port: text = '' }) => {
         const port = parsePort(text);
         return dependencies.metad.connect(await findOnChannel(name, dependencies), port);
@@ -105,7 +105,7 @@ export function channelStreams(dependencies: ChannelRoutesDependencies): readonl
     },
     {
       path: '/v1/instances/{name}/console',
-      summary: 'Upgrade: tcp. A raw stream to its serial console',
+      summary: 'Connects to the serial console (`Upgrade: tcp`)',
       open: async ({ name = '' }) =>
         connectUnix((await findRunning(name, dependencies)).kept.machine.consoleSocket),
     },
@@ -120,7 +120,7 @@ async function findOnChannel(
   const { instance, kept } = await findRunning(name, dependencies);
   if (kept.device !== null) return instance.uuid;
   throw new AppError('INSTANCE_STATE', `the channel of instance '${instance.name}' is off`, {
-    hint: `gnt-instance modify --communication yes ${instance.name}, then gnt-instance reboot ${instance.name}`,
+    hint: `Switch it on, then reboot: gnt-instance modify --communication yes ${instance.name}; gnt-instance reboot ${instance.name}`,
   });
 }
 
@@ -132,7 +132,7 @@ async function findRunning(
   const kept = keeper.get(instance.uuid);
   if (kept !== undefined) return { instance, kept };
   throw new AppError('INSTANCE_STATE', `instance '${instance.name}' is not running`, {
-    hint: `gnt-instance startup ${instance.name}`,
+    hint: `Start it: gnt-instance startup ${instance.name}`,
   });
 }
 
@@ -150,7 +150,7 @@ function connectUnix(path: string): Promise<Duplex> {
     socket.once('connect', () => resolve(socket));
     socket.once('error', (error) =>
       reject(
-        new AppError('CONFLICT', `the console cannot be opened: ${error.message}`, {
+        new AppError('CONFLICT', `cannot open the console: ${error.message}`, {
           cause: error,
         }),
       ),

@@ -39,7 +39,7 @@ export function clusterRoutes(dependencies: ClusterRoutesDependencies): readonly
   const { clusters, nodes, instances, index, storeDescription, clusterKey } = dependencies;
   const { issueJoinToken } = dependencies;
   return [
-    question('/v1/cluster', 'The cluster', clusterInfo, async () => ({
+    question('/v1/cluster', 'Describes the cluster and its settings', clusterInfo, async () => ({
       ...(await clusters.load()),
       store: storeDescription,
       nodes: [...(await nodes.names())],
@@ -47,7 +47,7 @@ export function clusterRoutes(dependencies: ClusterRoutesDependencies): readonly
     })),
     question(
       '/v1/appliances/{name}/users',
-      'Who names an appliance to be installed with',
+      'Lists the cluster, OS definitions and instances that use an appliance',
       applianceUsers,
       async ({ name }) =>
         (await listNamedAppliances({ clusters, instances })).get(name) ?? {
@@ -56,14 +56,14 @@ export function clusterRoutes(dependencies: ClusterRoutesDependencies): readonly
     ),
     question(
       '/v1/cluster/renew-crypto',
-      'What the exchange of the key that this node carries out has done so far',
+      'Reports the progress of a renewal of the cluster key that this node runs',
       cryptoProgress,
       () => Promise.resolve(clusterKey.progress()),
     ),
     route({
       method: 'POST',
       path: '/v1/cluster/renew-crypto',
-      summary: 'Exchanges the key that the records of the cluster are sealed with',
+      summary: 'Renews the cluster key, which seals all records',
       request: renewCrypto,
       answers: { 200: cryptoRenewed },
       handle: async ({ body }) => {
@@ -74,7 +74,7 @@ export function clusterRoutes(dependencies: ClusterRoutesDependencies): readonly
     route({
       method: 'POST',
       path: '/v1/cluster/join-tokens',
-      summary: 'Makes a word by which one node joins the cluster',
+      summary: 'Creates a join token for one node',
       request: makeJoinToken,
       answers: { 200: joinTokenMade },
       handle: async ({ body }) => ({ status: 200, body: await issueJoinToken(body.lifetimeS) }),
@@ -82,7 +82,7 @@ export function clusterRoutes(dependencies: ClusterRoutesDependencies): readonly
     route({
       method: 'POST',
       path: '/v1/cluster/key-steps',
-      summary: 'Between nodes: one step of the exchange of the key',
+      summary: 'Between nodes: carries out one step of a renewal of the cluster key',
       request: keyStep,
       answers: { 204: null },
       handle: async ({ body }) => {

@@ -8,7 +8,7 @@ export interface ExportRoutesDependencies {
 
 export function exportRoutes({ exports }: ExportRoutesDependencies): readonly AnyApiRoute[] {
   return [
-    question('/v1/exports', 'Exports on this node', exportInfo.array(), async () => [
+    question('/v1/exports', 'Lists the exports on this node', exportInfo.array(), async () => [
       ...(await exports.list()),
     ]),
   ];

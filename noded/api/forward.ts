@@ -4,6 +4,7 @@ import type { Context, Next } from 'koa';
 import { BUILD_HEADER } from '#shared/build/build-id.ts';
 import { OFFSET_HEADER } from '#shared/contract/metad-control.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
+import { ownValue } from '#shared/json/own-value.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
 import { requestPeer, type Peers } from '../peers/ask-peer.ts';
 import { readBody } from './read-body.ts';
@@ -44,7 +45,7 @@ export function forwardToOwner(forwarding: Forwarding) {
     });
     context.status = answer.statusCode ?? 502;
     for (const name of KEPT_HEADERS) {
-      const value = answer.headers[name];
+      const value = ownValue(answer.headers, name);
       if (value !== undefined) context.set(name, value);
     }
     if (context.status === 204) answer.resume();

@@ -1,9 +1,11 @@
 import type { Context, Next } from 'koa';
 import { z } from 'zod';
 import type { ApiError } from '#shared/contract/api.ts';
+import { findUnusable } from '#shared/contract/unusable-text.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { errorCodes, type ErrorCode } from '#shared/errors/codes.ts';
 import type { Logger } from '#shared/log/log.ts';
+import { plainText } from '#shared/text/plain-text.ts';
 
 /** Characters that a refusal repeats: names of fields are the client's, as long as it likes. */
 const MAX_PROBLEM_LENGTH = 300;
@@ -66,7 +68,7 @@ export function toAppError(error: unknown, logger: Logger): AppError {
   if (isAppError(error)) return error;
   logger.error('api.unexpected', { err: error });
   return new AppError('INTERNAL', 'unexpected failure in the node daemon', {
-    hint: 'this is a bug: the node daemon logged it',
+    hint: 'This is a bug. The log of the node daemon has the details.',
     cause: error,
   });
 }
@@ -77,6 +79,7 @@ export function toAppError(error: unknown, logger: Logger): AppError {
  * secrets
  */
 export function parseInput<T extends z.ZodType>(schema: T, input: unknown): z.output<T> {
+  refuseUnusable(input);
   const parsed = schema.safeParse(input);
   if (parsed.success) return parsed.data;
   const problems = parsed.error.issues.map((issue) => {
@@ -87,6 +90,16 @@ export function parseInput<T extends z.ZodType>(schema: T, input: unknown): z.ou
   throw new AppError('VALIDATION', problems.slice(0, 5).join('; '), {
     details: { fields: fields.slice(0, MAX_FIELDS_NAMED) },
     cause: parsed.error,
+  });
+}
+
+/** @throws AppError VALIDATION that names the field */
+export function refuseUnusable(input: unknown): void {
+  const unusable = findUnusable(input);
+  if (unusable === undefined) return;
+  const field = cut(plainText(unusable.path.join('.')));
+  throw new AppError('VALIDATION', `${field === '' ? 'the value' : field}: ${unusable.problem}`, {
+    details: { fields: [field] },
   });
 }
 

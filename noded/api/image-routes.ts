@@ -21,14 +21,16 @@ export interface ImageRoutesDependencies {
  */
 export function imageRoutes({ catalogue }: ImageRoutesDependencies): readonly AnyApiRoute[] {
   return [
-    question('/v1/images', 'Images by name', imageInfo.array(), () => catalogue.list()),
-    question('/v1/catalogues', 'Catalogues of images', catalogueInfo.array(), () =>
+    question('/v1/images', 'Lists the images of all catalogues', imageInfo.array(), () =>
+      catalogue.list(),
+    ),
+    question('/v1/catalogues', 'Lists the image catalogues', catalogueInfo.array(), () =>
       catalogue.catalogues(),
     ),
     route({
       method: 'POST',
       path: '/v1/images/resolve',
-      summary: 'Where an image is now, and its checksum',
+      summary: 'Returns the current source and checksum of an image',
       request: resolveImage,
       answers: { 200: resolvedImage },
       handle: async ({ body, signal }) => ({
@@ -39,7 +41,7 @@ export function imageRoutes({ catalogue }: ImageRoutesDependencies): readonly An
     route({
       method: 'POST',
       path: '/v1/images/import',
-      summary: 'Keeps a copy of a file of this node under a name',
+      summary: 'Imports a file of this node as an image',
       request: importImage,
       answers: { 204: null },
       handle: async ({ body, signal }) => {
@@ -50,7 +52,7 @@ export function imageRoutes({ catalogue }: ImageRoutesDependencies): readonly An
     route({
       method: 'POST',
       path: '/v1/images/remove',
-      summary: 'Forgets an imported image, or a catalogue',
+      summary: 'Removes an imported image or a catalogue',
       request: removeImage,
       answers: { 204: null },
       handle: async ({ body }) => {
@@ -61,7 +63,7 @@ export function imageRoutes({ catalogue }: ImageRoutesDependencies): readonly An
     route({
       method: 'POST',
       path: '/v1/catalogues',
-      summary: 'Adds a catalogue: a file of this node, or an https URL',
+      summary: 'Adds a catalogue from a file of this node or an HTTPS URL',
       request: addCatalogue,
       answers: { 204: null },
       handle: async ({ body, signal }) => {
@@ -72,7 +74,7 @@ export function imageRoutes({ catalogue }: ImageRoutesDependencies): readonly An
     route({
       method: 'POST',
       path: '/v1/catalogues/update',
-      summary: 'Reads catalogues anew; all of them without names',
+      summary: 'Reads the named catalogues again, or all',
       request: updateCatalogues,
       answers: { 204: null },
       handle: async ({ body, signal }) => {

@@ -47,8 +47,8 @@ export function instanceRoutes(dependencies: InstanceRoutesDependencies): readon
     route({
       method: 'GET',
       path: '/v1/instances',
-      summary: 'All that is known of all instances',
-      query: z.object({ lines: flag('1: one a line, and no array') }),
+      summary: 'Describes all instances',
+      query: z.object({ lines: flag('1: one instance per line instead of an array') }),
       answers: { 200: instanceInfo.array() },
       handle: async ({ query }) =>
         query.lines === '1'
@@ -62,7 +62,7 @@ export function instanceRoutes(dependencies: InstanceRoutesDependencies): readon
     route({
       method: 'GET',
       path: '/v1/instance-summaries',
-      summary: 'What lists show of all instances, one InstanceSummary a line, without asking nodes',
+      summary: 'Returns one InstanceSummary per line for each instance, without asking other nodes',
       query: z.object({ fields: summaryFields.optional() }),
       answers: { 200: { type: LINES } },
       handle: async ({ query }) => ({
@@ -73,7 +73,7 @@ export function instanceRoutes(dependencies: InstanceRoutesDependencies): readon
     route({
       method: 'GET',
       path: '/v1/own-instances',
-      summary: 'Between nodes: all that is known of the instances of the node, one a line',
+      summary: 'Between nodes: describes the instances of this node, one per line',
       answers: { 200: { type: LINES } },
       handle: async () => ({
         status: 200,
@@ -83,7 +83,7 @@ export function instanceRoutes(dependencies: InstanceRoutesDependencies): readon
     route({
       method: 'GET',
       path: '/v1/machines/events',
-      summary: 'What runs on the node, and then what changes of it, one MachineChanges a line',
+      summary: 'Returns the running instances and then each change, one MachineChanges per line',
       answers: { 200: { type: LINES } },
       handle: ({ signal }) => ({
         status: 200,
@@ -97,21 +97,21 @@ export function instanceRoutes(dependencies: InstanceRoutesDependencies): readon
     }),
     question(
       '/v1/orphans',
-      'Machines that run without a record of the cluster; INSTANCE_ADOPT and INSTANCE_REMOVE decide',
+      'Lists orphans. INSTANCE_ADOPT and INSTANCE_REMOVE resolve them',
       listedOrphan.array(),
       async () => [...(await overview.orphans())],
     ),
     question(
       '/v1/instances/{name}',
-      'An instance; private values are replaced, secrets are told by name',
+      'Describes one instance. Private values are replaced; secrets appear by name only',
       instanceInfo,
       async ({ name }) => overview.instance(await instances.expandName(name)),
     ),
     route({
       method: 'GET',
       path: '/v1/instances/{name}/log',
-      summary: 'The log of the last installation',
-      query: z.object({ follow: flag('1: goes on as the log grows') }),
+      summary: 'Returns the log of the last installation',
+      query: z.object({ follow: flag('1: follow the log') }),
       answers: { 200: { type: 'text/plain' } },
       handle: async ({ params, query, signal }) => {
         const { uuid, name, install, primaryNode } = await instances.findByName(
@@ -120,7 +120,7 @@ export function instanceRoutes(dependencies: InstanceRoutesDependencies): readon
         if (install === null) {
           throw new AppError(
             'NOT_FOUND',
-            `instance '${name}' was never installed, so there is no log`,
+            `instance '${name}' was never installed, so it has no log`,
           );
         }
         const path = installLogPath(logDir, uuid);
@@ -130,7 +130,7 @@ export function instanceRoutes(dependencies: InstanceRoutesDependencies): readon
             `node ${primaryNode} has no log of the last installation of '${name}'`,
             {
               details: { name },
-              hint: `if the instance has moved since, its log stayed where it was written: gnt-job info ${install.jobId} says on which node, there in ${install.logFile}`,
+              hint: `If the instance has moved since, the log stayed on the node that wrote it, as ${install.logFile}. Show the node: gnt-job info ${install.jobId}`,
             },
           );
         }
@@ -143,8 +143,8 @@ export function instanceRoutes(dependencies: InstanceRoutesDependencies): readon
     route({
       method: 'GET',
       path: '/v1/instances/{name}/audit',
-      summary: 'What its run lists did and printed',
-      query: z.object({ follow: flag('1: goes on as it grows, while the instance is there') }),
+      summary: 'Returns the audit log of the run lists',
+      query: z.object({ follow: flag('1: follow the log while the instance exists') }),
       answers: { 200: { type: 'text/plain' } },
       handle: async ({ params, query, signal }) => {
         const { uuid, name, lifecycle, primaryNode } = await instances.findByName(
@@ -155,7 +155,7 @@ export function instanceRoutes(dependencies: InstanceRoutesDependencies): readon
         if (lifecycle !== null && query.follow !== '1' && !existsSync(path)) {
           throw new AppError('NOT_FOUND', `node ${primaryNode} has no audit log of '${name}'`, {
             details: { name },
-            hint: `if the instance has moved since its last run, the log stayed on the node that it left, there in ${path}: gnt-job list shows its moves (INSTANCE_MOVE), and gnt-job info ID of which node each was`,
+            hint: `If the instance has moved since its last run, the log stayed on the former node, as ${path}. Find the move with gnt-job list (INSTANCE_MOVE), then show its node: gnt-job info ID`,
           });
         }
         const isOngoing = async (): Promise<boolean> =>
@@ -166,7 +166,7 @@ export function instanceRoutes(dependencies: InstanceRoutesDependencies): readon
     }),
     question(
       '/v1/instances/{name}/hooks',
-      'The hooks of its next installation, in the order in which they are run',
+      'Returns the hooks of the next installation in their order',
       hookBook,
       async (params) => {
         const instance = await instances.findByName(await instances.expandName(params.name));
@@ -183,15 +183,15 @@ export function instanceRoutes(dependencies: InstanceRoutesDependencies): readon
     ),
     question(
       '/v1/instances/{name}/disks',
-      'Where the host finds its disks',
+      'Returns the paths of the disks on the host',
       activeDisk.array(),
       async (params) => {
         const instance = await instances.findByName(await instances.expandName(params.name));
         if (instance.installState === 'installing') {
           throw new AppError(
             'INSTANCE_STATE',
-            `instance '${instance.name}' is being installed, its disks are in use`,
-            { hint: `wait for it: gnt-job watch ${instance.install?.jobId ?? 'ID'}` },
+            `instance '${instance.name}' is being installed, so its disks are in use`,
+            { hint: `Wait for it: gnt-job watch ${instance.install?.jobId ?? 'ID'}` },
           );
         }
         return [...(await disks.activate(instance))];
@@ -205,7 +205,7 @@ const summaryFields = z
   .string()
   .transform((text) => text.split(','))
   .pipe(instanceSummaryField.array())
-  .describe('those of InstanceSummary that are wanted, comma separated; all of them without');
+  .describe('fields of InstanceSummary, separated by commas; default: all');
 /**
  * Instances that are written at a time: half a millisecond of work. Who asks for something else
  * meanwhile waits for one of these at each of its own questions to the store.

@@ -26,7 +26,7 @@ const forwardedSubmitter = z
     return z.NEVER;
   })
   .pipe(submitter)
-  .describe('in whose name another node asks, as JSON: its rights and limits count');
+  .describe('user on whose behalf another node asks, as JSON');
 
 const forwardedPlacement = z
   .string()
@@ -38,7 +38,7 @@ const forwardedPlacement = z
     return z.NEVER;
   })
   .pipe(placementLines)
-  .describe('why another node chose this one for a new instance, as JSON: room is judged again');
+  .describe('why another node chose this one for a new instance, as JSON');
 
 export interface JobRoutesDependencies extends WholeNamesDependencies {
   readonly jobs: JobService;
@@ -54,7 +54,7 @@ export function jobRoutes(dependencies: JobRoutesDependencies): readonly AnyApiR
       query: z.object({
         'dry-run': z
           .enum(['1', 'job'], { error: 'expected 1 or job' })
-          .describe('1: check and prerequisites only, answers 200; job: as a job')
+          .describe('1: check only, with status 200; job: check as a job')
           .optional(),
         submitter: forwardedSubmitter.optional(),
         placement: forwardedPlacement.optional(),
@@ -76,14 +76,14 @@ export function jobRoutes(dependencies: JobRoutesDependencies): readonly AnyApiR
         return { status: 202, body: { id } };
       },
     }),
-    question('/v1/jobs', 'All jobs, without their logs', jobRecord.array(), async () =>
+    question('/v1/jobs', 'Lists all jobs without their logs', jobRecord.array(), async () =>
       (await jobs.list()).map((job) => ({ ...job, log: [] })),
     ),
-    question('/v1/jobs/{id}', 'A job', jobRecord, ({ id }) => jobs.get(parseJobId(id))),
+    question('/v1/jobs/{id}', 'Describes one job', jobRecord, ({ id }) => jobs.get(parseJobId(id))),
     route({
       method: 'DELETE',
       path: '/v1/jobs/{id}',
-      summary: 'Asks for the end of a job',
+      summary: 'Cancels a job',
       answers: { 202: z.object({}) },
       handle: async ({ params }) => {
         await jobs.cancel(parseJobId(params.id));
@@ -93,8 +93,7 @@ export function jobRoutes(dependencies: JobRoutesDependencies): readonly AnyApiR
     route({
       method: 'GET',
       path: '/v1/jobs/{id}/events',
-      summary:
-        'Events of a job, one JobEvent a line: from its start, then as they happen, to its end',
+      summary: 'Returns the events of a job until its end, one JobEvent per line',
       answers: { 200: { type: 'application/x-ndjson' } },
       handle: async ({ params, signal }) => {
         const id = parseJobId(params.id);
@@ -121,7 +120,7 @@ async function* encodeLines(
 function parseJobId(text: string): number {
   if (!/^[1-9]\d{0,9}$/.test(text)) {
     throw new AppError('JOB_NOT_FOUND', `'${text}' is not a job id`, {
-      hint: 'gnt-job list shows the jobs',
+      hint: 'List the jobs: gnt-job list',
     });
   }
   return Number(text);

@@ -28,7 +28,7 @@ export function moveRoutes({ arrivals }: MoveRoutesDependencies): readonly AnyAp
     route({
       method: 'POST',
       path: '/v1/arrivals/{uuid}/check',
-      summary: 'Between nodes: whether this node would take an instance',
+      summary: 'Between nodes: checks whether this node accepts an instance',
       answers: { 200: done },
       handle: async ({ params, signal }) => {
         await arrivals.check(meant(params), signal);
@@ -38,7 +38,7 @@ export function moveRoutes({ arrivals }: MoveRoutesDependencies): readonly AnyAp
     route({
       method: 'POST',
       path: '/v1/arrivals/{uuid}/check-machine',
-      summary: 'Between nodes: whether this node would take an instance as it runs',
+      summary: 'Between nodes: checks whether this node accepts a running instance',
       request: machineQuestion,
       answers: { 200: done },
       handle: async ({ params, body, signal }) => {
@@ -49,7 +49,7 @@ export function moveRoutes({ arrivals }: MoveRoutesDependencies): readonly AnyAp
     route({
       method: 'POST',
       path: '/v1/arrivals/{uuid}/{session}/expect',
-      summary: 'Between nodes: makes the machine of a guest that is going to be sent',
+      summary: 'Between nodes: starts the QEMU process that receives a guest',
       request: machineExpected,
       answers: { 200: done },
       handle: async ({ params, body, from, signal }) => {
@@ -60,8 +60,7 @@ export function moveRoutes({ arrivals }: MoveRoutesDependencies): readonly AnyAp
     route({
       method: 'POST',
       path: '/v1/arrivals/{uuid}/{session}/sync',
-      summary:
-        'Between nodes: syncs what has arrived of the disks of a guest that still runs elsewhere',
+      summary: 'Between nodes: syncs the received part of the disks of a running guest',
       answers: { 200: done },
       handle: async ({ params, from }) => {
         await arrivals.sync({ ...params, uuid: meant(params), from });
@@ -71,7 +70,7 @@ export function moveRoutes({ arrivals }: MoveRoutesDependencies): readonly AnyAp
     route({
       method: 'POST',
       path: '/v1/arrivals/{uuid}/{session}/metadata',
-      summary: 'Between nodes: what a guest that is going to be here has with metad',
+      summary: 'Between nodes: hands over the state of a guest in gnt-metad',
       request: guestHandover,
       answers: { 200: done },
       handle: async ({ params, body, from }) => {
@@ -82,8 +81,7 @@ export function moveRoutes({ arrivals }: MoveRoutesDependencies): readonly AnyAp
     route({
       method: 'POST',
       path: '/v1/arrivals/{uuid}/{session}/await',
-      summary:
-        'Between nodes: resolves when a guest is here whole, which goes on when it is this node’s',
+      summary: 'Between nodes: waits until a guest has arrived completely',
       answers: { 200: machineArrived },
       handle: async ({ params, from, signal }) => ({
         status: 200,
@@ -95,7 +93,7 @@ export function moveRoutes({ arrivals }: MoveRoutesDependencies): readonly AnyAp
     route({
       method: 'POST',
       path: '/v1/arrivals/{uuid}/begin',
-      summary: 'Between nodes: keeps room for an instance, and makes its files without content',
+      summary: 'Between nodes: reserves space for an instance and creates its empty files',
       request: arrivalRequest,
       answers: { 200: arrivalBegun },
       handle: async ({ params, body, from, signal }) => ({
@@ -106,7 +104,7 @@ export function moveRoutes({ arrivals }: MoveRoutesDependencies): readonly AnyAp
     route({
       method: 'POST',
       path: '/v1/arrivals/{uuid}/{session}/files/{name}',
-      summary: 'Between nodes: writes blocks of a file, as noded/disks/data-blocks.ts makes them',
+      summary: 'Between nodes: writes data blocks of a file',
       request: { type: 'application/octet-stream', maxBytes: MAX_BATCH_BYTES },
       answers: { 200: done },
       handle: async ({ params, body, from }) => {
@@ -129,7 +127,7 @@ export function moveRoutes({ arrivals }: MoveRoutesDependencies): readonly AnyAp
       method: 'POST',
       path: '/v1/arrivals/{uuid}/end',
       summary:
-        'Between nodes: what arrived gets its place if the record names this node, and goes if not',
+        'Between nodes: installs the received files if the record names this node, else removes them',
       answers: { 200: arrivalEnded },
       handle: async ({ params, from }) => ({
         status: 200,
@@ -139,7 +137,7 @@ export function moveRoutes({ arrivals }: MoveRoutesDependencies): readonly AnyAp
     route({
       method: 'POST',
       path: '/v1/arrivals/{uuid}/end-remains',
-      summary: 'Between nodes: ends what moves of an instance have left, for the node that has it',
+      summary: 'Between nodes: removes remains of moves, for the node that owns the instance',
       answers: { 200: remainsEnded },
       handle: async ({ params, from }) => ({
         status: 200,
@@ -154,7 +152,7 @@ export function moveStreams({ arrivals }: MoveRoutesDependencies): readonly Stre
   return [
     {
       path: '/v1/arrivals/{uuid}/{session}/streams/{name}',
-      summary: 'Between nodes: a disk, or the memory, of a guest that moves',
+      summary: 'Between nodes: receives a disk or the memory of a guest',
       open: ({ uuid: id, session = '', name = '' }) =>
         arrivals.openStream({ uuid: parseInput(uuid, id), session, name }),
     },

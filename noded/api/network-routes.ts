@@ -12,11 +12,8 @@ export interface NetworkRoutesDependencies {
 
 export function networkRoutes(dependencies: NetworkRoutesDependencies): readonly AnyApiRoute[] {
   return [
-    question(
-      '/v1/networks',
-      'Networks that cards of instances are in, with their addresses',
-      networkInfo.array(),
-      () => listNetworkInfos(dependencies),
+    question('/v1/networks', 'Lists the networks with their addresses', networkInfo.array(), () =>
+      listNetworkInfos(dependencies),
     ),
   ];
 }

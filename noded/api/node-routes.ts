@@ -19,15 +19,15 @@ export interface NodeRoutesDependencies {
 export function nodeRoutes(dependencies: NodeRoutesDependencies): readonly AnyApiRoute[] {
   const { overview, describeNode, removeNode, examine, metrics } = dependencies;
   return [
-    question('/v1/node', 'The node that is asked', nodeInfo, describeNode),
-    question('/v1/nodes', 'All nodes', listedNode.array(), async () => [
+    question('/v1/node', 'Describes this node', nodeInfo, describeNode),
+    question('/v1/nodes', 'Lists all nodes', listedNode.array(), async () => [
       ...(await overview.nodes()),
     ]),
     route({
       method: 'DELETE',
       path: '/v1/nodes/{name}',
-      summary: 'Takes a node that is gone for good out of the cluster',
-      query: z.object({ 'forget-instances': flag('1: the instances that it had too') }),
+      summary: 'Removes a node that will not return from the cluster',
+      query: z.object({ 'forget-instances': flag('1: remove its instances too') }),
       answers: { 204: null },
       handle: async ({ params, query }) => {
         await removeNode(params.name, { forgetInstances: query['forget-instances'] === '1' });
@@ -36,14 +36,14 @@ export function nodeRoutes(dependencies: NodeRoutesDependencies): readonly AnyAp
     }),
     question(
       '/v1/doctor',
-      'Whether installations can work here, and what to do',
+      'Checks whether installations can work on this node',
       doctorReport,
       examine,
     ),
     route({
       method: 'GET',
       path: '/metrics',
-      summary: 'Prometheus text',
+      summary: 'Returns the metrics of both daemons for Prometheus',
       answers: { 200: { type: 'text/plain' } },
       handle: async () => ({
         status: 200,

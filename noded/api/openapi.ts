@@ -18,6 +18,7 @@ import { jobEvent, jobRecord } from '#shared/contract/job.ts';
 import { opcode } from '#shared/contract/opcode.ts';
 import { networkInfo } from '#shared/contract/network.ts';
 import { profileInfo } from '#shared/contract/profile.ts';
+import { ownValue, setOwn } from '#shared/json/own-value.ts';
 import type { AnyApiRoute, ApiRoutes, Media, StreamRoute } from './api-route.ts';
 
 /** Names of types in the document. What has none is written where it is used. */
@@ -55,7 +56,10 @@ export function describeApi(version: string, { routes, streams }: ApiRoutes): Js
   const paths: Record<string, Record<string, Json>> = {};
   for (const route of [...routes, ...streams.map(asRoute)]) {
     const path = route.path.replaceAll('{*', '{');
-    paths[path] = { ...paths[path], [route.method.toLowerCase()]: describeRoute(path, route) };
+    setOwn(paths, path, {
+      ...ownValue(paths, path),
+      [route.method.toLowerCase()]: describeRoute(path, route),
+    });
   }
   return {
     openapi: '3.1.0',
@@ -63,7 +67,7 @@ export function describeApi(version: string, { routes, streams }: ApiRoutes): Js
       title: 'gnt-noded',
       version,
       description:
-        "The node's API on the unix socket run/gnt/noded.sock. File permissions are the only key.",
+        'The API of the node on the unix socket run/gnt/noded.sock. Only file permissions control access.',
     },
     paths,
     components: {

@@ -16,18 +16,21 @@ export interface OsRoutesDependencies {
 export function osRoutes(dependencies: OsRoutesDependencies): readonly AnyApiRoute[] {
   const { osRegistry, osSearchPath, clusters, overview } = dependencies;
   return [
-    question('/v1/os', 'OS definitions that are found', osInfo.array(), () =>
+    question('/v1/os', 'Lists the OS definitions of this node', osInfo.array(), () =>
       describeAllOs(osRegistry, clusters),
     ),
-    question('/v1/os/{name}', 'An OS definition', osInfo, async ({ name }) => {
+    question('/v1/os/{name}', 'Describes one OS definition', osInfo, async ({ name }) => {
       const diagnosis = await osRegistry.diagnose(name);
       if (diagnosis !== undefined) return describeOs(diagnosis, clusters);
       throw new AppError('OS_NOT_FOUND', `Directory for OS ${name} not found in search path`, {
-        hint: `put it below ${osSearchPath.join(' or ')}`,
+        hint: `Put it below ${osSearchPath.join(' or ')}.`,
       });
     }),
-    question('/v1/os-of-nodes', 'OS definitions of all nodes', nodeOs.array(), async () => [
-      ...(await overview.operatingSystems()),
-    ]),
+    question(
+      '/v1/os-of-nodes',
+      'Lists the OS definitions of all nodes',
+      nodeOs.array(),
+      async () => [...(await overview.operatingSystems())],
+    ),
   ];
 }

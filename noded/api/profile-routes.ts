@@ -12,7 +12,7 @@ export interface ProfileRoutesDependencies {
 export function profileRoutes(dependencies: ProfileRoutesDependencies): readonly AnyApiRoute[] {
   const { clusters, index } = dependencies;
   return [
-    question('/v1/profiles', 'Profiles of OS parameters', profileInfo.array(), async () => {
+    question('/v1/profiles', 'Lists the profiles', profileInfo.array(), async () => {
       const [profiles, instances] = await Promise.all([clusters.listProfiles(), index.list()]);
       return describeProfiles(profiles, instances);
     }),

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { AppError } from '#shared/errors/app-error.ts';
+import { setOwn } from '#shared/json/own-value.ts';
 import type { Logger } from '#shared/log/log.ts';
 import type { StreamRoute } from './api-route.ts';
 import { forwardUpgrade, type Forwarding } from './forward.ts';
@@ -53,7 +54,7 @@ function openTarget(url: string, streams: readonly StreamRoute[]): Promise<Duple
     const params = matchParts(stream.path.split('/'), parts);
     if (params !== undefined) return stream.open(params);
   }
-  throw new AppError('NOT_FOUND', `there is no stream at ${path}`);
+  throw new AppError('NOT_FOUND', `this API has no stream at ${path}`);
 }
 
 /**
@@ -68,7 +69,7 @@ function matchParts(
   const params: Record<string, string> = {};
   for (const [index, part] of parts.entries()) {
     const name = /^\{(\w+)\}$/.exec(wanted[index] ?? '')?.[1];
-    if (name !== undefined) params[name] = part;
+    if (name !== undefined) setOwn(params, name, part);
     else if (wanted[index] !== part) return undefined;
   }
   return params;

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { AppError } from '#shared/errors/app-error.ts';
 import { countJsonValues } from '#shared/json/count-values.ts';
@@ -27,8 +28,8 @@ export async function readBody(
   } catch (error) {
     if (!(error instanceof TooLong)) throw error;
     await discard(request, maxBytes);
-    throw new AppError('REQUEST_TOO_LARGE', `the request is longer than ${maxBytes} bytes`, {
-      hint: 'send less at a time',
+    throw new AppError('REQUEST_TOO_LARGE', `the request is larger than ${maxBytes} bytes`, {
+      hint: 'Send less data at a time.',
       cause: error,
     });
   }
@@ -47,10 +48,16 @@ export async function readJson(request: IncomingMessage): Promise<unknown> {
   const bytes = await readBody(request);
   if (countJsonValues(bytes, MAX_BODY_VALUES) > MAX_BODY_VALUES) {
     throw new AppError('REQUEST_TOO_LARGE', `the request has more than ${MAX_BODY_VALUES} values`, {
-      hint: 'send less at a time',
+      hint: 'Send less data at a time.',
     });
   }
-  const value = parseJson(bytes);
-  if (value === undefined) throw new AppError('VALIDATION', 'the request body is not JSON');
+  const value = parseUtf8Json(bytes);
+  if (value === undefined)
+    throw new AppError('VALIDATION', 'the request body is not JSON in UTF-8');
   return value;
+}
+
+/** Undefined also for bytes that are not UTF-8: a decoder would replace parts of a value. */
+export function parseUtf8Json(bytes: Buffer): unknown {
+  return isUtf8(bytes) ? parseJson(bytes) : undefined;
 }

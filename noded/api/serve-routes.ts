@@ -3,6 +3,7 @@ import Router from '@koa/router';
 import type { Context } from 'koa';
 import { z } from 'zod';
 import { BUILD_HEADER, buildId } from '#shared/build/build-id.ts';
+import { ownValue } from '#shared/json/own-value.ts';
 import type { AnyApiRoute, ApiRequest, Reply } from './api-route.ts';
 import { parseInput } from './http-errors.ts';
 import { readBody, readJson } from './read-body.ts';
@@ -43,7 +44,7 @@ async function readRequest(
 ): Promise<Omit<ApiRequest<string, unknown, unknown>, 'from'>> {
   const rest = /\{\*(\w+)\}/.exec(path)?.[1];
   return {
-    params: rest === undefined ? params : { ...params, [rest]: params[rest] ?? '' },
+    params: rest === undefined ? params : { ...params, [rest]: ownValue(params, rest) ?? '' },
     query: query && parseInput(query, { ...context.query }),
     body: await readRequestBody(context, request),
     signal: untilGone(context.res),

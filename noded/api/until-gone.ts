@@ -4,7 +4,7 @@ import { AppError } from '#shared/errors/app-error.ts';
 /** A signal that is aborted when the client is gone, or has its answer. */
 export function untilGone(response: ServerResponse): AbortSignal {
   const controller = new AbortController();
-  const reason = new AppError('INTERRUPTED', 'nobody waits for the answer any more');
+  const reason = new AppError('INTERRUPTED', 'the client disconnected');
   response.once('close', () => controller.abort(reason));
   return controller.signal;
 }

@@ -61,6 +61,6 @@ export async function withWholeName(
   if (!takesDisksAway(opcode)) return { ...opcode, name };
   throw new AppError('INSTANCE_NOT_FOUND', `there is no instance '${typed}'`, {
     details: { name: typed },
-    hint: `what takes disks away wants the whole name: ${name}`,
+    hint: `Commands that remove disks need the full name: ${name}`,
   });
 }

@@ -65,8 +65,8 @@ interface Place {
   readonly imported: string | null;
 }
 
-const ANOTHER = 'choose another one, by gnt-appliance use or --appliance';
-const REBUILD_HINT = 'gnt-appliance build makes an intact one';
+const ANOTHER = 'Choose another appliance with gnt-appliance use NAME or --appliance NAME';
+const REBUILD_HINT = 'Build an intact one: gnt-appliance build';
 
 export function createApplianceFiles(options: ApplianceFilesOptions): ApplianceFiles {
   const placeOf = (name: string): Place =>
@@ -75,7 +75,7 @@ export function createApplianceFiles(options: ApplianceFilesOptions): ApplianceF
       : {
           dir: join(options.importedDir, name),
           imported: name,
-          hint: `import it on this node: gnt-appliance import DIR|TAR --name ${name}; or ${ANOTHER}`,
+          hint: `Import it on this node: gnt-appliance import DIR|TAR --name ${name}. ${ANOTHER}`,
         };
   const verify = async (name: string): Promise<Appliance> => {
     const place = placeOf(name);
@@ -141,14 +141,14 @@ async function verifyOrExplain(
   } catch (error) {
     if (!isAppError(error, 'APPLIANCE_MISSING') && !isAppError(error, 'APPLIANCE_CORRUPT'))
       throw error;
-    context.report.log(`${messageOf(error)}; building it`, 'warn');
+    context.report.log(`${messageOf(error)}; building an appliance`, 'warn');
     return undefined;
   }
 }
 
 /** Another job's build; being cancelled ends our waiting, not that build. */
 async function waitForOther(building: Promise<void>, context: JobContext): Promise<void> {
-  context.report.log('another installation is building the appliance, waiting for it');
+  context.report.log('waiting for another installation that is building the appliance');
   await orAborted(building, context.signal);
 }
 
@@ -157,14 +157,14 @@ async function readManifest({ dir, hint }: Place): Promise<ApplianceManifest> {
     return applianceManifest.parse(JSON.parse(await readFile(join(dir, 'manifest.json'), 'utf8')));
   } catch (error) {
     if (systemCodeOf(error) === 'ENOENT') {
-      throw new AppError('APPLIANCE_MISSING', `there is no appliance in ${dir}`, {
+      throw new AppError('APPLIANCE_MISSING', `no appliance in ${dir}`, {
         hint,
         cause: error,
       });
     }
     throw new AppError(
       'APPLIANCE_CORRUPT',
-      `${dir}/manifest.json cannot be read: ${messageOf(error)}`,
+      `cannot read ${dir}/manifest.json: ${messageOf(error)}`,
       {
         hint,
         cause: error,
@@ -192,7 +192,7 @@ async function verifyFile(
   try {
     const { size } = await stat(path);
     if (size !== expected.sizeBytes)
-      throw corrupt(`has ${size} bytes, its manifest says ${expected.sizeBytes}`);
+      throw corrupt(`has ${size} bytes, but its manifest says ${expected.sizeBytes}`);
     if ((await hashFile(path)) !== expected.sha256) throw corrupt('differs from its manifest');
   } catch (error) {
     if (isAppError(error)) throw error;
@@ -218,7 +218,7 @@ async function build(options: ApplianceFilesOptions, context: JobContext): Promi
     environment: builderEnvironment,
     launch: (...program) =>
       options.launch(...program).catch((error: unknown) => {
-        const message = `the appliance builder did not start: ${messageOf(error)}`;
+        const message = `cannot start the appliance builder: ${messageOf(error)}`;
         throw new AppError('APPLIANCE_BUILD', message, { cause: error });
       }),
     onLine: (line, stream) => {
@@ -236,7 +236,7 @@ async function build(options: ApplianceFilesOptions, context: JobContext): Promi
   throw (
     failure ??
     new AppError('APPLIANCE_BUILD', `the appliance builder failed: ${complaint}`, {
-      hint: 'gnt-appliance build shows the whole output',
+      hint: 'Run it to see the whole output: gnt-appliance build',
     })
   );
 }

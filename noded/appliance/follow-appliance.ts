@@ -133,7 +133,7 @@ class Follower {
     const { context, log } = this.#input;
     const { forged, lost } = this.#word;
     const told = [
-      ...(forged > 0 ? [`${forged} events that the agent did not sign were not believed`] : []),
+      ...(forged > 0 ? [`ignored ${forged} events without a valid signature of the agent`] : []),
       ...(lost > 0 ? [`${lost} events of the agent were lost`] : []),
     ];
     for (const line of told) {
@@ -150,7 +150,7 @@ class Follower {
     this.#input.onStage('shutdown-appliance');
     this.#startStage('shutdown-appliance', this.#input.clock.monotonicMs());
     const exit = await this.#waitForEnd();
-    if (exit.reason !== 'guest-shutdown') throw this.#crash(exit, 'after it had reported success');
+    if (exit.reason !== 'guest-shutdown') throw this.#crash(exit, 'after it reported success');
     this.#finishStage('shutdown-appliance', this.#input.clock.monotonicMs(), 'powered off');
     return outcome.dumpBytes ?? [];
   }
@@ -169,7 +169,7 @@ class Follower {
           'APPLIANCE_NO_RESULT',
           `the appliance did not report within ${bootTimeoutMs / 1000} s`,
           {
-            hint: 'gnt-instance log shows its console; a slow host needs a longer --appliance-boot-timeout of gnt-noded',
+            hint: 'Look at its console with gnt-instance log NAME. For a slow host, raise --appliance-boot-timeout of gnt-noded.',
             neverCameUp: true,
           },
         ),
@@ -185,8 +185,8 @@ class Follower {
     this.#failed.reject(
       new AppError(
         'APPLIANCE_NO_RESULT',
-        `the first ${lost} words of the appliance were lost, and what it says cannot be told from what others say`,
-        { hint: 'gnt-instance reinstall tries again' },
+        `the first ${lost} events of the appliance were lost, so its later events cannot be verified`,
+        { hint: 'Try again: gnt-instance reinstall NAME' },
       ),
     );
   }
@@ -199,7 +199,7 @@ class Follower {
     if (missing === undefined) return;
     throw new AppError(
       'APPLIANCE_NO_RESULT',
-      `the appliance reported success, but not the end of its stage ${missing}`,
+      `the appliance reported success, but not the end of stage ${missing}`,
       { details: { stage: missing } },
     );
   }
@@ -280,7 +280,7 @@ class Follower {
         'APPLIANCE_NO_RESULT',
         'the appliance powered off without reporting a result',
         {
-          hint: 'gnt-instance log shows the last lines of its console',
+          hint: 'Look at the last lines of its console: gnt-instance log NAME',
         },
       );
     }
@@ -308,7 +308,7 @@ class Follower {
       'APPLIANCE_CRASHED',
       `the appliance ended ${when} (${exit.reason}, ${how})`,
       {
-        hint: 'gnt-instance log shows the last lines of its console; reinstall tries again',
+        hint: 'Look at the last lines of its console with gnt-instance log NAME, then try again: gnt-instance reinstall NAME',
         details: { stderr: exit.stderrTail },
         neverCameUp: !this.#finished.has('boot-appliance') && this.stage === 'boot-appliance',
       },
@@ -326,7 +326,7 @@ class Follower {
 }
 
 function describeBoot(report: Extract<InstallEvent, { type: 'agent-started' }>): string {
-  const agent = `agent up ${(report.atMs / 1000).toFixed(2)} s after the kernel`;
+  const agent = `agent started ${(report.atMs / 1000).toFixed(2)} s after the kernel`;
   if (report.userSpaceAtMs === null) return agent;
   return `${agent}, ${((report.atMs - report.userSpaceAtMs) / 1000).toFixed(2)} s after the first process`;
 }

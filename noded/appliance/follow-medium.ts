@@ -42,8 +42,8 @@ export async function followMedium(input: MediumRunInput): Promise<string> {
     if (heard.hasSucceeded()) return `the medium reported success and ${end}`;
     if (success === 'poweroff') return `the medium ${end}, which counts as success`;
     log.keepConsole(exit.consoleTail);
-    throw new AppError('APPLIANCE_NO_RESULT', `the medium ${end} without saying that it is done`, {
-      hint: 'let it POST a result to /ganeti/latest/install/events, or take its power-off for success: --medium-success=poweroff',
+    throw new AppError('APPLIANCE_NO_RESULT', `the medium ${end} without reporting a result`, {
+      hint: 'Let the medium POST a result to /ganeti/latest/install/events, or accept its power-off as success: --medium-success=poweroff',
     });
   } finally {
     heard.stop();
@@ -101,6 +101,6 @@ async function lateWord({ failed, succeeded }: Heard): Promise<void> {
 
 function crashed(exit: MachineExit, log: InstallLog): AppError {
   log.keepConsole(exit.consoleTail);
-  const message = `the machine ended before its medium was done (${exit.reason})`;
+  const message = `the installation medium stopped before it was done (${exit.reason})`;
   return new AppError('APPLIANCE_CRASHED', message, { details: { stderr: exit.stderrTail } });
 }

@@ -46,7 +46,7 @@ const wholeInstance = keptRecord.extend({
 const wholeExport = z.object({
   instance: wholeInstance.refine(
     ({ disks, nics }) => areDistinct([...disks, ...nics].flatMap(({ port }) => port ?? [])),
-    'two of its disks and NICs have the same port',
+    'two of its disks or NICs use the same port',
   ),
   /** What all disks together took. */
   takenBytes: z.number().int().nonnegative(),
@@ -180,7 +180,7 @@ const count = (max: number) => z.coerce.number().int().min(0).max(max);
 /** A name, not a path: it is joined to the export's directory. */
 const dumpName = optional.refine(
   (name) => name === null || /^[A-Za-z0-9][A-Za-z0-9._-]{0,254}$/.test(name),
-  'expected the name of a file',
+  'expected a file name',
 );
 
 const general = z.object({
@@ -247,7 +247,7 @@ function readRecord(ini: Ini): ExportRecord {
     );
   const { parameters: exact, profiles = '', whole } = ini['gnt'] ?? {};
   const isWhole = about.compression === WHOLE;
-  if (!isWhole && about.os === '') throw new Error('export.os: it has no OS');
+  if (!isWhole && about.os === '') throw new Error('export.os: the export names no OS');
   const values = parameterSections.parse(exact === undefined ? ini : JSON.parse(exact));
   return {
     name: instance.name,

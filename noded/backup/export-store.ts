@@ -265,7 +265,10 @@ async function pinDumps(
   for (const { disk, sizeBytes, name, found } of dumps) {
     const file = opened.use(await openDump(folder, path, name));
     if (!isSameFile(file.found, found))
-      throw unreadableDump(join(path, name), new Error('it was changed or replaced meanwhile'));
+      throw unreadableDump(
+        join(path, name),
+        new Error('it was changed or replaced while it was read'),
+      );
     pinned.push({ disk, sizeBytes, path: file.path });
   }
   const all = opened.move();
@@ -314,7 +317,7 @@ async function openDump(folder: PinnedFile, path: string, name: string): Promise
   }
   try {
     if (file.found.nlink > 1n && file.found.uid !== folder.found.uid)
-      throw unreadableDump(shown, new Error("it is a hard link to another user's file"));
+      throw unreadableDump(shown, new Error('it is a hard link to a file of another user'));
     await refuseWritten(shown, file.handle);
     return file;
   } catch (error) {
@@ -332,9 +335,9 @@ function unreadableDump(file: string, reason: unknown): AppError {
 }
 
 function notFound(source: string, directory: string, cause?: unknown): AppError {
-  return new AppError('EXPORT_NOT_FOUND', `there is no export '${source}' on this node`, {
+  return new AppError('EXPORT_NOT_FOUND', `this node has no export '${source}'`, {
     details: { source },
-    hint: `gnt-backup list shows what is in ${directory}; another directory is given with its whole path`,
+    hint: `List the exports in ${directory} with gnt-backup list. For another directory give the whole path.`,
     cause,
   });
 }

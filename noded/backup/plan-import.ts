@@ -15,16 +15,20 @@ export function completeFromExport(
   { record, dumps, path }: Omit<LoadedExport, 'pin' | 'isOwn'>,
 ): Create {
   if (opcode.osImage !== undefined) {
-    throw new AppError('VALIDATION', 'an import fills the disks from its dumps, an OS image too', {
-      hint: 'leave the OS image out',
-    });
+    throw new AppError(
+      'VALIDATION',
+      'an import fills the disks from its dumps and cannot take an OS image as well',
+      {
+        hint: 'Leave out the OS image.',
+      },
+    );
   }
   if (opcode.diskTemplate !== 'file' && opcode.diskTemplate !== 'diskless') {
     throw new AppError(
       'NOT_SUPPORTED',
-      `nothing is imported to disks of the template ${opcode.diskTemplate}: they grow as files of a node`,
+      `an import cannot use the disk template ${opcode.diskTemplate}: its disks grow as files`,
       {
-        hint: 'leave --disk-template out',
+        hint: 'Leave out --disk-template.',
       },
     );
   }
@@ -36,8 +40,8 @@ export function completeFromExport(
   if (beyond !== undefined) {
     throw new AppError(
       'EXPORT_INVALID',
-      `the export in ${path} has a dump of disk ${beyond.disk}, the instance gets ${disks.length} disk(s)`,
-      { hint: 'give as many disks as were exported, or none' },
+      `the export in ${path} has a dump of disk ${beyond.disk}, but the instance gets ${disks.length} disk(s)`,
+      { hint: 'Give as many disks as the export has, or none.' },
     );
   }
   const given = {
@@ -73,7 +77,7 @@ function planNic(
   const { mode } = nic;
   if (mode !== 'bridged' && mode !== 'user') {
     throw new AppError('VALIDATION', `the exported instance has a NIC of mode '${mode}'`, {
-      hint: 'give the NICs of the new instance: --net 0:mode=bridged,link=br0',
+      hint: 'Define the NICs of the new instance, for example: --net 0:mode=bridged,link=br0',
     });
   }
   const mac = opcode.name === record.name ? nic.mac : 'auto';

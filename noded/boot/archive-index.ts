@@ -42,7 +42,7 @@ export async function parseArchiveIndex(text: string, dataBytes: number): Promis
   const lines = text.split('\n', MAX_ARCHIVE_NAMES + 2);
   if (lines.length > MAX_ARCHIVE_NAMES + 1)
     throw refusal(`it has more than ${MAX_ARCHIVE_NAMES} names`);
-  if (lines.pop() !== '') throw refusal('its last line is cut');
+  if (lines.pop() !== '') throw refusal('its last line is truncated');
   const files = new Map<string, ArchiveExtent>();
   const links = new Map<string, string>();
   const sizes = new Map<number, number>();
@@ -54,7 +54,7 @@ export async function parseArchiveIndex(text: string, dataBytes: number): Promis
     const path = isFirstLink || links.size > 0 ? takeLink(line) : takeFile(line);
     const bytes = Buffer.from(path);
     if (Buffer.compare(before, bytes) >= 0)
-      throw refusal('its paths are in no order, or one is there twice');
+      throw refusal('its paths are not sorted, or one occurs twice');
     before = bytes;
   }
   refuseOverlaps(sizes);
@@ -71,7 +71,7 @@ export async function parseArchiveIndex(text: string, dataBytes: number): Promis
   }
   function takeLink(line: string): string {
     const [path, target] = parseLink(line);
-    if (files.has(path)) throw refusal('it has a path as a file and as a link');
+    if (files.has(path)) throw refusal('it has a path both as a file and as a link');
     links.set(path, target);
     return path;
   }
@@ -80,7 +80,7 @@ export async function parseArchiveIndex(text: string, dataBytes: number): Promis
 function parseFile(line: string, dataBytes: number): readonly [string, ArchiveExtent] {
   const [, offset, size, path = ''] = /^(\d{1,15}) (\d{1,15}) ([^\n]+)$/.exec(line) ?? [];
   const extent = { offset: Number(offset), sizeBytes: Number(size) };
-  if (!isArchivePath(path)) throw refusal('a path in it is none');
+  if (!isArchivePath(path)) throw refusal('one of its paths is invalid');
   // A number that is none is within nothing.
   if (!(extent.offset + extent.sizeBytes <= dataBytes)) throw refusal(`the place of ${path}`);
   return [path, extent];
@@ -89,7 +89,7 @@ function parseFile(line: string, dataBytes: number): readonly [string, ArchiveEx
 function parseLink(line: string): readonly [string, string] {
   const [, path = '', target = '/'] = /^link ([^\n\t]+)\t([^\n\t]*)$/.exec(line) ?? [];
   if (!isArchivePath(path) || (target !== '' && !isArchivePath(target)))
-    throw refusal('a link in it is none');
+    throw refusal('one of its links is invalid');
   return [path, target];
 }
 
@@ -188,9 +188,9 @@ function refuseOverlaps(sizes: ReadonlyMap<number, number>): void {
 }
 
 function overlap(): AppError {
-  return refusal('two files lie on each other');
+  return refusal('two files overlap');
 }
 
 function refusal(reason: string): AppError {
-  return new AppError('IMAGE_INVALID', `the index of the archive is not one: ${reason}`);
+  return new AppError('IMAGE_INVALID', `the index of the archive is invalid: ${reason}`);
 }

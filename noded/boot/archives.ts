@@ -19,6 +19,7 @@ import { fileName, sha256Hex } from '#shared/contract/primitives.ts';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { nameDiskFull } from '#shared/errors/disk-full.ts';
 import { removeHalves, syncPath, writeDurably } from '#shared/files/durable.ts';
+import { ownValue } from '#shared/json/own-value.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
 import { SerialQueue } from '#shared/serial/serial-queue.ts';
 import { shareBlocks } from '../host/share-blocks.ts';
@@ -199,7 +200,7 @@ class FolderArchives implements BootArchives {
       path,
       keep: async (isoFile, sizeBytes, archive, signal) => {
         if (sizeBytes > maxBytes || sizeBytes < TRAILER_BYTES)
-          throw notWhole('the appliance says that it wrote what it could not');
+          throw notWhole('the appliance reported an impossible file size');
         const { text, isInPlace, filesBytes } = await readIndex(path, sizeBytes);
         const dataBytes = isInPlace ? archive.sizeBytes : filesBytes;
         const { files } = await parseArchiveIndex(text, dataBytes);
@@ -224,7 +225,7 @@ class FolderArchives implements BootArchives {
   }
 
   contentOf(isoFile: string): string | undefined {
-    return Object.hasOwn(this.#names, isoFile) ? this.#names[isoFile] : undefined;
+    return ownValue(this.#names, isoFile);
   }
 
   dropUnnamed(): Promise<void> {
@@ -315,7 +316,7 @@ async function readIndex(path: string, sizeBytes: number): Promise<WrittenIndex>
   const filesBytes = Number(begin);
   const indexBytes = sizeBytes - TRAILER_BYTES - filesBytes;
   if (!(indexBytes >= 0 && indexBytes <= MAX_INDEX_BYTES))
-    throw notWhole('what the appliance wrote has no index');
+    throw notWhole('the output of the appliance has no index');
   const text = (await readAt(handle, filesBytes, indexBytes)).toString('utf8');
   return { text, isInPlace: kind === 'in-place', filesBytes };
 }
@@ -325,7 +326,7 @@ async function readAt(handle: FileHandle, offset: number, length: number): Promi
   let done = 0;
   while (done < length) {
     const { bytesRead } = await handle.read(bytes, done, length - done, offset + done);
-    if (bytesRead === 0) throw notWhole('what the appliance wrote is cut');
+    if (bytesRead === 0) throw notWhole('the output of the appliance is truncated');
     done += bytesRead;
   }
   return bytes;

@@ -22,6 +22,7 @@ export interface BootPlanInput {
     readonly mac: string;
     /** The channel's. */
     readonly address: string;
+    readonly profiles?: readonly string[];
   };
   /** As the store has it, not yet customized. */
   readonly bootEnv: BootEnv;
@@ -84,4 +85,8 @@ export interface BootPlan {
   readonly httpLoader: string | null;
   /** In whole phrases, what the BootEnv says and nothing is made of. */
   readonly leftOut: readonly string[];
+  /** Members of dr-provision that templates read and that have a constant value here. */
+  readonly constants: readonly string[];
+  /** Whether its installation would load nothing. */
+  readonly lacksKernel: boolean;
 }

@@ -26,7 +26,7 @@ export function chooseSource(
         `BootEnv ${bootEnv.Name}: the archive ${IsoFile} has no ${missing}`,
         {
           details: { bootEnv: bootEnv.Name, isoFile: IsoFile, path: missing },
-          hint: 'correct the path in the BootEnv, or upload the archive that it is of',
+          hint: 'Correct the path in the BootEnv, or upload the archive that it belongs to.',
         },
       );
     return { kind: 'archive', isoFile: IsoFile, sha256: opened.sha256 };
@@ -45,11 +45,11 @@ function noSource(bootEnv: BootEnv, isoFile: string, refused: readonly string[])
   const [first] = refused;
   const reason =
     first === undefined
-      ? `no package-repositories have an installSource for ${OS.Name}`
-      : `its installSource ${first} is below no package mirror that is allowed`;
+      ? `no package-repositories entry has an installSource for ${OS.Name}`
+      : `its installSource ${first} is not below an allowed package mirror`;
   const opened =
-    isoFile === '' ? 'it names no archive' : `the archive ${isoFile} is not opened here`;
-  const upload = `gnt-bootenv uploadiso ${Name}`;
+    isoFile === '' ? 'it names no archive' : `the archive ${isoFile} is not extracted on this node`;
+  const upload = `gnt-bootenv add-iso ${Name}`;
   const allow = `gnt-cluster modify --package-mirror NAME=${first ?? ''}`;
   return new AppError(
     'BOOTENV_NO_SOURCE',
@@ -59,7 +59,7 @@ function noSource(bootEnv: BootEnv, isoFile: string, refused: readonly string[])
       hint:
         [isoFile === '' ? null : upload, first === undefined ? null : allow]
           .filter((step) => step !== null)
-          .join(', or: ') || `give an IsoFile, or an installSource for ${OS.Name}`,
+          .join(', or: ') || `Give an IsoFile, or an installSource for ${OS.Name}.`,
     },
   );
 }

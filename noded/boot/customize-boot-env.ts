@@ -4,6 +4,7 @@ import {
   type BootEnv,
   type BootEnvOverride,
 } from '#shared/contract/boot-env.ts';
+import { ownValue } from '#shared/json/own-value.ts';
 
 /**
  * A BootEnv with what the param bootenv-customize says of it: what is there is replaced, templates
@@ -21,6 +22,9 @@ export function customizeBootEnv(bootEnv: BootEnv, override: BootEnvOverride | u
     OS: {
       ...bootEnv.OS,
       Name: OS.Name || bootEnv.OS.Name,
+      Family: OS.Family || bootEnv.OS.Family,
+      Codename: OS.Codename || bootEnv.OS.Codename,
+      Version: OS.Version || bootEnv.OS.Version,
       SupportedArchitectures: { amd64: customizeArch(bootEnv, OS) },
     },
     Loaders: loader === undefined ? {} : { [EFI_LOADER]: loader },
@@ -33,7 +37,7 @@ type Arch = BootEnv['OS']['SupportedArchitectures']['amd64'];
 function customizeArch({ OS }: BootEnv, override: BootEnvOverride['OS']): Arch {
   const own = OS.SupportedArchitectures.amd64;
   const name = AMD64_NAMES.find((each) => Object.hasOwn(override.SupportedArchitectures, each));
-  const arch = name === undefined ? undefined : override.SupportedArchitectures[name];
+  const arch = name === undefined ? undefined : ownValue(override.SupportedArchitectures, name);
   if (!arch) return own;
   // Another file has another digest and another address, or none that is known.
   const iso =

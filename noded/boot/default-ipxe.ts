@@ -1,6 +1,3 @@
-/** The ID of the template that BootEnvs name for their iPXE script. */
-export const DEFAULT_IPXE_ID = 'default-ipxe.tmpl';
-
 /** How often a file is tried: a daemon that restarts cuts transfers, and is back in seconds. */
 const TRIES = 10;
 const PAUSE_SECONDS = 3;
@@ -17,7 +14,7 @@ export const DEFAULT_IPXE = `#!ipxe
 {{- if .Env.Kernel}}
 set tries:int32 0
 :load
-kernel {{.Env.PathFor "http" .Env.Kernel}}{{range $i, $_ := .Env.Initrds}} initrd=initrd{{$i}}{{end}} {{.BootParams}} BOOTIF=01-\${netX/mac:hexhyp} || goto again
+kernel {{.Env.PathFor "http" .Env.Kernel}}{{range $i, $_ := .Env.Initrds}} initrd=initrd{{$i}}{{end}} {{.PlainBootParams}} BOOTIF=01-\${netX/mac:hexhyp} || goto again
 {{- range $i, $initrd := .Env.Initrds}}
 initrd --name initrd{{$i}} {{$.Env.PathFor "http" $initrd}} || goto again
 {{- end}}

@@ -15,7 +15,7 @@ export function encodeYaml(value: Value, spend: (steps: number) => void): string
 
 function encode(value: Value, spend: (steps: number) => void, depth: number): string {
   spend(1);
-  if (depth > MAX_DEPTH) throw new CallError('a value is too deep for YAML');
+  if (depth > MAX_DEPTH) throw new CallError('a value is nested too deeply for YAML');
   const line = `\n${'  '.repeat(depth)}`;
   const below = (part: Value): string => {
     const text = encode(part, spend, depth + 1);
@@ -29,7 +29,10 @@ function encode(value: Value, spend: (steps: number) => void, depth: number): st
       .map((key) => `${line}${encodeText(key)}:${below(value.get(key) ?? null)}`)
       .join('');
   }
-  if (value instanceof Struct) throw new CallError(`a ${value.typeName} has no YAML`);
+  if (value instanceof Struct) {
+    if (value.asDict === null) throw new CallError(`a ${value.typeName} cannot be written as YAML`);
+    return encode(value.asDict(spend), spend, depth);
+  }
   if (typeof value === 'string') {
     spend(value.length >> 4);
     return encodeText(value);

@@ -1,4 +1,5 @@
 import type { ClusterRecord } from '#shared/contract/api.ts';
+import type { BootParam, BootTemplate } from '#shared/contract/boot-env.ts';
 import { LOCAL_BOOT_ENV } from '#shared/contract/boot-objects.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { SERVICE_IPV4 } from '#shared/contract/service-address.ts';
@@ -22,7 +23,7 @@ export interface BootSources {
   readonly archives: { find: BootPlanInput['archive'] };
 }
 
-export type BootOwner = Pick<InstanceRecord, 'name' | 'uuid' | 'channel'>;
+export type BootOwner = Pick<InstanceRecord, 'name' | 'uuid' | 'channel' | 'profiles'>;
 
 /** In force, and by layers, the lowest first. */
 export type BootParameters = Pick<BootPlanInput, 'parameters' | 'layers'>;
@@ -34,7 +35,7 @@ export type BootParameters = Pick<BootPlanInput, 'parameters' | 'layers'>;
  */
 export async function loadBootPlan(
   name: string,
-  { name: machineName, uuid, channel }: BootOwner,
+  { name: machineName, uuid, channel, profiles }: BootOwner,
   parameters: BootParameters,
   { clusters, archives }: BootSources,
 ): Promise<BootPlan> {
@@ -46,10 +47,10 @@ export async function loadBootPlan(
   ]);
   if (bootEnv === undefined) throw await bootEnvNotFound(name, clusters);
   return planBootEnv({
-    machine: { name: machineName, uuid, mac: channel.mac, address: channel.ip },
+    machine: { name: machineName, uuid, mac: channel.mac, address: channel.ip, profiles },
     bootEnv,
-    templates: new Map(templates.map(({ ID, Contents }) => [ID, Contents])),
-    schemas: new Map(params.map((param) => [param.Name, param])),
+    templates: byList(templatesOf, templates, ({ ID, Contents }) => [ID, Contents]),
+    schemas: byList(schemasOf, params, (param) => [param.Name, param]),
     ...parameters,
     archive: (isoFile, sha256) => archives.find(isoFile, sha256),
     isAllowed: (url) => isAllowedRepository(url, cluster),
@@ -57,6 +58,20 @@ export async function loadBootPlan(
     packageMirrors: cluster.packageMirrors ?? {},
     baseUrl: BASE_URL,
   });
+}
+
+/** The maps of lists that were read once for many plans. */
+const templatesOf = new WeakMap<readonly BootTemplate[], ReadonlyMap<string, string>>();
+const schemasOf = new WeakMap<readonly BootParam[], ReadonlyMap<string, BootParam>>();
+
+function byList<Item, Kept>(
+  known: WeakMap<readonly Item[], ReadonlyMap<string, Kept>>,
+  list: readonly Item[],
+  entryOf: (item: Item) => readonly [string, Kept],
+): ReadonlyMap<string, Kept> {
+  const map = known.get(list) ?? new Map(list.map(entryOf));
+  known.set(list, map);
+  return map;
 }
 
 type Mirrors = Pick<ClusterRecord, 'packageMirrors'>;
@@ -96,6 +111,6 @@ export async function bootEnvNotFound(
   const near = suggest(name, [...known, LOCAL_BOOT_ENV]);
   return new AppError('BOOTENV_NOT_FOUND', `there is no BootEnv '${name}'`, {
     details: { name },
-    hint: near === null ? 'gnt-bootenv list shows what there is' : `did you mean ${near}?`,
+    hint: near === null ? 'List the boot environments: gnt-bootenv list' : `did you mean ${near}?`,
   });
 }

@@ -1,8 +1,11 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { BootParam } from '#shared/contract/boot-env.ts';
 import { isHiddenFromLogs } from '#shared/contract/os-parameters.ts';
+import { ownValue } from '#shared/json/own-value.ts';
 import { reveal } from '#shared/secret/secret.ts';
 import type { BootParameter, BootPlanInput } from './boot-plan.ts';
 import { CallError } from './template/template-error.ts';
+import { fromJson, type Dict } from './template/values.ts';
 
 /** A param's value, of the type that its schema says. */
 export type ParamValue =
@@ -42,6 +45,16 @@ function readSchema(param: BootParam | undefined): ParamSchema {
   };
 }
 
+/** Says why the default of a param does not fit its own schema; null where it does. Pure. */
+export function whyBadDefault(param: BootParam): string | null {
+  const { types, values, byDefault } = readSchema(param);
+  if (byDefault === undefined) return null;
+  if (types.length > 0 && !types.some((type) => isOfType(byDefault, type)))
+    return `its default is not of the type ${types.join(' or ')}`;
+  const isListed = (each: unknown): boolean => isDeepStrictEqual(each, byDefault);
+  return values && !values.some(isListed) ? 'its default is not a value of its enum' : null;
+}
+
 /** Takes steps by what is read. @throws CallError when there are none left */
 type Spend = (steps: number) => void;
 
@@ -52,6 +65,11 @@ export interface ParamReader {
   /** With what every layer says of it. @throws CallError */
   readonly compose: (name: string, spend: Spend) => ParamValue | undefined;
   readonly has: (name: string) => boolean;
+  /**
+   * The params that the instance itself has, without private, secret and Secure ones.
+   * @throws CallError
+   */
+  readonly listPublic: (spend: Spend) => Dict;
 }
 
 export function createParamReader(sources: ParamSources): ParamReader {
@@ -66,7 +84,17 @@ export function createParamReader(sources: ParamSources): ParamReader {
     read: once(readParam),
     compose: once(composeParam),
     has: (name) => hasParam(name, sources),
+    listPublic: (spend) => listPublic(sources, spend),
   };
+}
+
+function listPublic({ layers, schemas }: ParamSources, spend: Spend): Dict {
+  const params: Dict = new Map();
+  for (const [name, parameter] of layers.at(-1)?.values ?? []) {
+    const param = readParameter(name, parameter, schemas.get(name), spend);
+    if (param.kind === 'known' && !param.isHidden) params.set(name, fromJson(param.value));
+  }
+  return params;
 }
 
 export function hasParam(name: string, { schemas, parameters }: ParamSources): boolean {
@@ -125,7 +153,7 @@ function compose(low: unknown, high: unknown, depth: number): unknown {
   if (!isMap(low) || !isMap(high) || depth >= MAX_COMPOSE_DEPTH) return high;
   const joined = Object.entries(high).map(([key, value]) => [
     key,
-    Object.hasOwn(low, key) ? compose(low[key], value, depth + 1) : value,
+    Object.hasOwn(low, key) ? compose(ownValue(low, key), value, depth + 1) : value,
   ]);
   return { ...low, ...Object.fromEntries(joined) };
 }
@@ -220,12 +248,12 @@ function readTyped(
     return listed === wanted;
   };
   if (values && !values.some(isWanted))
-    throw new CallError(`the parameter '${name}' is none of the values that its schema lists`);
+    throw new CallError(`the parameter '${name}' must be one of the values that its schema lists`);
   return value;
 }
 
 function readJson(name: string, text: string, types: readonly SchemaType[]): unknown {
-  const wanted = `the parameter '${name}' is to be ${types.join(' or ')}, written as JSON`;
+  const wanted = `the parameter '${name}' must be ${types.join(' or ')}, written as JSON`;
   let value: unknown;
   try {
     value = JSON.parse(text);

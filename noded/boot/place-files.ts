@@ -1,7 +1,7 @@
 import { bootPath } from '#shared/contract/boot-view.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { BootPlanInput } from './boot-plan.ts';
-import { machinePath } from './render-data.ts';
+import { machinePath } from './render-input.ts';
 
 export type Place =
   | { readonly kind: 'file'; readonly path: string }
@@ -13,7 +13,10 @@ type Machine = BootPlanInput['machine'];
 /** pxelinux, GRUB and elilo look for their configuration below these, or by the address in hex. */
 const TFTP_FOLDERS = /^(?:pxelinux\.cfg|grub|grub2|boot\/grub|elilo)\//;
 
-/** GRUB's, where it was loaded from. */
+/** A folder that a Raspberry Pi 4 loads its firmware from, named by the MAC address. */
+const PI_FOLDER = /^(?:[0-9a-f]{2}-){5}[0-9a-f]{2}\//;
+
+/** Configuration of GRUB beside the place that GRUB was loaded from. */
 const GRUB_FILE = /\/grub\.cfg(?:-[^/]*)?$/;
 
 /** Where a machine's iPXE script may be, the preferred place first. */
@@ -33,26 +36,34 @@ export function placeFile(
 ): Place {
   const own = `${machinePath(machine)}/`;
   const tree = `${own}boot`;
-  const isBesideGrub = path.startsWith(`${tree}/`) && GRUB_FILE.test(path);
-  if (isBesideGrub || TFTP_FOLDERS.test(path) || /^[0-9A-F]{8}\.conf$/.test(path))
+  if (isOfTftp(path, machine))
     return {
       kind: 'left-out',
-      reason: `the template '${template}' at ${path.slice(0, 100)}: nothing is loaded by TFTP`,
+      reason: `the template '${template}' at ${path.slice(0, 100)}: TFTP is not supported`,
     };
   if (path === 'default.ipxe')
     return {
       kind: 'left-out',
-      reason: `the template '${template}' at ${path}: it is of machines that nobody knows`,
+      reason: `the template '${template}' at ${path}: it is for unknown machines`,
     };
   const isOwn = path.startsWith(own) && path !== tree && !path.startsWith(`${tree}/`);
   if (bootPath.safeParse(path).success && (isOwn || scriptsOf(machine).includes(path)))
     return { kind: 'file', path };
   throw new AppError(
     'BOOTENV_INVALID',
-    `BootEnv ${bootEnv}: the Path of the template '${template}' is not the machine's: '${path.slice(0, 200)}'`,
+    `BootEnv ${bootEnv}: the Path of the template '${template}' is outside the instance's files: '${path.slice(0, 200)}'`,
     {
       details: { bootEnv, template },
-      hint: "a path begins with '{{.Machine.Path}}/', and not with its boot/; or it is '{{.Machine.Address}}.ipxe'",
+      hint: "A Path must begin with '{{.Machine.Path}}/' but not with '{{.Machine.Path}}/boot/', or be '{{.Machine.Address}}.ipxe'.",
     },
   );
+}
+
+/** Whether only a loader that is loaded by TFTP reads a file. */
+function isOfTftp(path: string, machine: Machine): boolean {
+  const own = `${machinePath(machine)}/`;
+  const isInOwnFolder = path.startsWith(own) && !path.startsWith(`${own}boot/`);
+  const isBesideGrub = !isInOwnFolder && GRUB_FILE.test(path) && bootPath.safeParse(path).success;
+  const isInFolder = TFTP_FOLDERS.test(path) || PI_FOLDER.test(path);
+  return isBesideGrub || isInFolder || /^[0-9A-F]{8}\.conf$/.test(path);
 }

@@ -5,6 +5,7 @@ import { AppError } from '#shared/errors/app-error.ts';
 import type { BootPlanInput } from './boot-plan.ts';
 import { placeFile } from './place-files.ts';
 import { createRenderData } from './render-data.ts';
+import { newUse } from './render-input.ts';
 import { createTemplateSet } from './template/render-templates.ts';
 import { CallError, TemplateError } from './template/template-error.ts';
 
@@ -56,7 +57,7 @@ function refuseBelow(bootEnv: string, path: string, taken: readonly string[]): v
   if (other === undefined) return;
   throw new AppError(
     'BOOTENV_INVALID',
-    `BootEnv ${bootEnv}: the Paths ${other} and ${path} make one of them a file and a folder`,
+    `BootEnv ${bootEnv}: one of the Paths ${other} and ${path} would be both a file and a folder`,
     { details: { bootEnv, path } },
   );
 }
@@ -80,15 +81,15 @@ const ANY_MACHINE: BootPlanInput['machine'] = {
 export function refuseWrongPaths(bootEnv: BootEnv): void {
   const set = createTemplateSet(new Map(), { maxSteps: MAX_STEPS, maxBytes: MAX_BOOT_FILE_BYTES });
   const ofAMachine = (): never => {
-    throw new CallError('this is known of a machine alone');
+    throw new CallError('this value is only known for an instance');
   };
   const data = createRenderData(
     {
       ...{ machine: ANY_MACHINE, baseUrl: SERVICE_URL, bootEnv, opened: null },
       ...{ mirrorUrl: () => null, repositories: ofAMachine },
-      params: { read: ofAMachine, compose: ofAMachine, has: ofAMachine },
+      params: { read: ofAMachine, compose: ofAMachine, has: ofAMachine, listPublic: ofAMachine },
     },
-    { isSecretBearing: false, hasSecret: false, lostSecrets: new Set() },
+    newUse(),
   );
   placeTemplates(bootEnv, ANY_MACHINE, ({ Name, Path }) => {
     try {

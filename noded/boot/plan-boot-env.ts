@@ -8,17 +8,20 @@ import {
   type BootEnv,
   type PackageRepository,
 } from '#shared/contract/boot-env.ts';
+import { DEFAULT_IPXE_ID, lacksKernel } from '#shared/contract/boot-objects.ts';
 import { MAX_BOOT_BYTES, MAX_BOOT_FILE_BYTES } from '#shared/contract/boot-view.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import { ownValue } from '#shared/json/own-value.ts';
 import { chooseSource } from './choose-source.ts';
 import { customizeBootEnv } from './customize-boot-env.ts';
-import { DEFAULT_IPXE, DEFAULT_IPXE_ID } from './default-ipxe.ts';
+import { DEFAULT_IPXE } from './default-ipxe.ts';
 import type { BootFile, BootPlan, BootPlanInput } from './boot-plan.ts';
 import { scriptsOf } from './place-files.ts';
 import { placeTemplates } from './place-templates.ts';
 import { createParamReader, hasParam, readParam, withoutSecrets } from './params.ts';
 import { digestPublic } from './public-basis.ts';
-import { createRenderData, type ParamUse, type RenderInput } from './render-data.ts';
+import { createRenderData } from './render-data.ts';
+import { newUse, type RenderInput, type RenderUse } from './render-input.ts';
 import { STABLE_RELEASE } from './repositories.ts';
 import { createTemplateSet, type TemplateSet } from './template/render-templates.ts';
 import { asCallError, CallError, TemplateError } from './template/template-error.ts';
@@ -37,9 +40,7 @@ const MAX_STEPS = 100_000;
  */
 export function planBootEnv(input: BootPlanInput): BootPlan {
   const customize = readDocument(input, CUSTOMIZE_PARAM, bootEnvCustomize) ?? {};
-  const override = Object.hasOwn(customize, input.bootEnv.Name)
-    ? customize[input.bootEnv.Name]
-    : undefined;
+  const override = ownValue(customize, input.bootEnv.Name);
   const bootEnv = customizeBootEnv(input.bootEnv, override);
   requireParams(bootEnv, input);
   let read: readonly PackageRepository[] | undefined;
@@ -55,9 +56,9 @@ export function planBootEnv(input: BootPlanInput): BootPlan {
   const opened = archive && { hasRelease: archive.has(STABLE_RELEASE) };
   const common = { ...input, bootEnv, repositories, opened };
   const secretless = { ...common, params: createParamReader(withoutSecrets(input)) };
-  const { files, leftOut } = renderFiles({ ...common, params }, input.templates, {
+  const { files, leftOut, constants } = renderFiles({ ...common, params }, input.templates, {
     input: secretless,
-    publicBasis: digestPublic({ ...input, bootEnv }, source),
+    publicBasis: once(() => digestPublic({ ...input, bootEnv }, source)),
   });
   return {
     bootEnv: bootEnv.Name,
@@ -69,6 +70,8 @@ export function planBootEnv(input: BootPlanInput): BootPlan {
     initrds: Initrds,
     httpLoader: bootEnv.Loaders[EFI_LOADER] ?? null,
     leftOut,
+    constants,
+    lacksKernel: lacksKernel(bootEnv),
   };
 }
 
@@ -81,13 +84,13 @@ function readDocument<Schema extends z.ZodType>(
   const invalid = (reason: string): AppError =>
     new AppError('BOOTENV_INVALID', `the parameter '${name}' of ${input.machine.name}: ${reason}`, {
       details: { bootEnv: input.bootEnv.Name, parameter: name },
-      hint: `correct '${name}' where it is set: gnt-instance info shows where`,
+      hint: `Correct '${name}' where it is set: gnt-instance info shows where.`,
     });
   const found = asInvalid(() => readParam(name, input), invalid);
   if (!found) return undefined;
   // It decides which files there are, and goes into names, addresses and messages.
   if (found.kind === 'lost' || found.isHidden)
-    throw invalid('it is private, secret or Secure, and has to be public');
+    throw invalid('it is private, secret or Secure, but must be public');
   const document = typeof found.value === 'string' ? parseText(found.value, invalid) : found.value;
   const parsed = schema.safeParse(document);
   if (parsed.success) return parsed.data;
@@ -110,7 +113,7 @@ function parseText(text: string, invalid: (reason: string) => AppError): unknown
   try {
     return JSON.parse(text);
   } catch {
-    throw invalid('it is no JSON');
+    throw invalid('it is not JSON');
   }
 }
 
@@ -121,10 +124,10 @@ function requireParams({ Name, RequiredParams }: BootEnv, input: BootPlanInput):
   if (missing.length === 0) return;
   throw new AppError(
     'BOOTENV_RENDER',
-    `BootEnv ${Name} requires the parameters ${missing.join(', ')}, which ${input.machine.name} has not`,
+    `BootEnv ${Name} requires the parameters ${missing.join(', ')}, which ${input.machine.name} does not have`,
     {
       details: { bootEnv: Name, missing },
-      hint: `gnt-instance modify -O ${missing[0] ?? ''}=… ${input.machine.name}`,
+      hint: `Set them: gnt-instance modify -O ${missing[0] ?? ''}=… ${input.machine.name}`,
     },
   );
 }
@@ -136,12 +139,19 @@ function hasDefault(name: string, { schemas }: BootPlanInput): boolean {
 interface RenderedFiles {
   readonly files: readonly BootFile[];
   readonly leftOut: readonly string[];
+  readonly constants: readonly string[];
 }
 
 interface Secretless {
   /** With something in place of each secret. */
   readonly input: RenderInput;
-  readonly publicBasis: string;
+  /** Only files with secrets need it. */
+  readonly publicBasis: () => string;
+}
+
+function once(make: () => string): () => string {
+  let made: string | undefined;
+  return () => (made ??= make());
 }
 
 function renderFiles(
@@ -160,13 +170,15 @@ function renderFiles(
     { maxSteps: MAX_STEPS, maxBytes: MAX_BOOT_FILE_BYTES },
   );
   const files = new Map<string, BootFile>();
+  const constants = new Set<string>();
   const links: { readonly name: string; readonly path: string; readonly target: string }[] = [];
   const { placed, leftOut } = placeTemplates(bootEnv, machine, ({ Name, Path }) =>
     renderText(input, set, `${Name} (Path)`, Path),
   );
   for (const { template, path } of placed) {
     const { Name, ID, Link } = template;
-    if (Link === '') files.set(path, renderFile({ input, secretless, set }, path, ID || Name));
+    if (Link === '')
+      files.set(path, renderFile({ input, secretless, set, constants }, path, ID || Name));
     else links.push({ name: Name, path, target: renderText(input, set, `${Name} (Link)`, Link) });
   }
   for (const { name, path, target } of links) {
@@ -174,44 +186,47 @@ function renderFiles(
     if (!file)
       throw new AppError(
         'BOOTENV_INVALID',
-        `BootEnv ${bootEnv.Name}: the Link of '${name}' leads to ${target}, which is no file of its templates`,
+        `BootEnv ${bootEnv.Name}: the Link of '${name}' leads to ${target}, which is not a file of its templates`,
         { details: { bootEnv: bootEnv.Name, template: name } },
       );
     files.set(path, { ...file, path });
   }
   refuseTooMuch(bootEnv, [...files.values()]);
-  return { files: [...files.values()], leftOut };
+  return { files: [...files.values()], leftOut, constants: [...constants].sort() };
 }
 
 interface Renderer {
   readonly input: RenderInput;
   readonly secretless: Secretless;
   readonly set: TemplateSet;
+  /** Collects the constant members that files read. */
+  readonly constants: Set<string>;
 }
 
-function renderFile({ input, secretless, set }: Renderer, path: string, name: string): BootFile {
+function renderFile(
+  { input, secretless, set, constants }: Renderer,
+  path: string,
+  name: string,
+): BootFile {
   if (!set.has(name)) {
     const { Name } = input.bootEnv;
-    throw new AppError('BOOTENV_RENDER', `BootEnv ${Name}: there is no template '${name}'`, {
+    throw new AppError('BOOTENV_RENDER', `BootEnv ${Name}: template '${name}' does not exist`, {
       details: { bootEnv: Name, template: name },
-      hint: 'gnt-bootenv create FILE adds it',
+      hint: 'Add it: gnt-bootenv add FILE',
     });
   }
   const use = newUse();
   const text = attempt({ input, use, set, name }, () =>
-    set.render(name, createRenderData(input, use)),
+    set.render(name, createRenderData(input, use, path)),
   );
+  for (const member of use.constants) constants.add(member);
   return {
     path,
     contents: use.lostSecrets.size > 0 ? null : text,
     isSecretBearing: use.isSecretBearing,
     lostSecrets: [...use.lostSecrets],
-    basis: use.hasSecret ? digestSecretless(secretless, set, name) : null,
+    basis: use.hasSecret ? digestSecretless(secretless, set, name, path) : null,
   };
-}
-
-function newUse(): ParamUse {
-  return { isSecretBearing: false, hasSecret: false, lostSecrets: new Set() };
 }
 
 /** The digest of it without its secrets; of a mistake that only they prevent, its message. */
@@ -219,10 +234,11 @@ function digestSecretless(
   { input, publicBasis }: Secretless,
   set: TemplateSet,
   name: string,
+  path: string,
 ): string {
-  const digest = (text: string): string => hash('sha256', `${publicBasis}\n${text}`);
+  const digest = (text: string): string => hash('sha256', `${publicBasis()}\n${text}`);
   try {
-    return digest(set.render(name, createRenderData(input, newUse())));
+    return digest(set.render(name, createRenderData(input, newUse(), path)));
   } catch (error) {
     if (error instanceof TemplateError) return digest(error.message);
     throw error;
@@ -238,15 +254,18 @@ function renderText(input: RenderInput, set: TemplateSet, name: string, text: st
   if (use.isSecretBearing)
     throw new AppError(
       'BOOTENV_RENDER',
-      `BootEnv ${input.bootEnv.Name}: ${name} is of a parameter that is not public`,
-      { details: { bootEnv: input.bootEnv.Name, template: name }, hint: 'name files otherwise' },
+      `BootEnv ${input.bootEnv.Name}: ${name} depends on a parameter that is not public`,
+      {
+        details: { bootEnv: input.bootEnv.Name, template: name },
+        hint: 'Do not use such a parameter in file names.',
+      },
     );
   return rendered.trim();
 }
 
 interface Attempt {
   readonly input: RenderInput;
-  readonly use: ParamUse;
+  readonly use: RenderUse;
   readonly set: TemplateSet;
   /** The template or text that is rendered, for messages. */
   readonly name: string;
@@ -267,12 +286,12 @@ function attempt({ input, use, set, name }: Attempt, render: () => string): stri
     const template =
       !use.isSecretBearing || isKnown ? error.template : `text that ${name} is made of`;
     const shown = use.isSecretBearing
-      ? 'what went wrong is not told, since a parameter that is not public was read'
+      ? 'the reason is hidden, because a parameter that is not public was read'
       : reason;
     const at = `${template}:${position.line}:${position.column}`;
     throw new AppError('BOOTENV_RENDER', `BootEnv ${Name}: template ${at}: ${shown}`, {
       details: { bootEnv: Name, template, line: position.line, column: position.column },
-      hint: `gnt-bootenv render ${Name} ${input.machine.name} shows what it makes once it is corrected`,
+      hint: `After the correction, show the result: gnt-bootenv render ${Name} ${input.machine.name}`,
       // Its message has the values that this one leaves out.
       cause: use.isSecretBearing ? undefined : error,
     });
@@ -284,10 +303,10 @@ function refuseTooMuch({ Name }: BootEnv, files: readonly BootFile[]): void {
   if (bytes <= MAX_BOOT_BYTES) return;
   throw new AppError(
     'BOOTENV_RENDER',
-    `BootEnv ${Name}: its files have ${bytes} bytes, more than ${MAX_BOOT_BYTES}`,
+    `BootEnv ${Name}: its files are larger than ${MAX_BOOT_BYTES} bytes in total (${bytes})`,
     {
       details: { bootEnv: Name, bytes, maxBytes: MAX_BOOT_BYTES },
-      hint: 'serve large files from the archive',
+      hint: 'Serve large files from the archive.',
     },
   );
 }
@@ -299,8 +318,8 @@ function chooseScript(
 ): string {
   const script = scriptsOf(machine).find((path) => files.some((file) => file.path === path));
   if (script !== undefined) return script;
-  throw new AppError('BOOTENV_INVALID', `BootEnv ${Name} has no iPXE script for its machine`, {
+  throw new AppError('BOOTENV_INVALID', `BootEnv ${Name} has no iPXE script for its instance`, {
     details: { bootEnv: Name },
-    hint: `add a template with ID ${DEFAULT_IPXE_ID} and Path '{{.Machine.MacAddr "ipxe"}}.ipxe'`,
+    hint: `Add a template with ID ${DEFAULT_IPXE_ID} and Path '{{.Machine.MacAddr "ipxe"}}.ipxe'.`,
   });
 }

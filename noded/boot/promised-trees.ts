@@ -142,7 +142,7 @@ function whileAllowed(url: string, isAllowed: (url: string) => Promise<boolean>)
     open: async (request) =>
       (await isAllowed(url))
         ? tree.open(request)
-        : { kind: 'refusal', status: 404, reason: 'its repository is not allowed any more' },
+        : { kind: 'refusal', status: 404, reason: 'its repository is no longer allowed' },
   };
 }
 

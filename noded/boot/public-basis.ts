@@ -22,15 +22,25 @@ export function digestPublic(input: BasisInput, source: BootSource | null): stri
   const { machine, bootEnv, templates, schemas, parameters, layers, packageMirrors, baseUrl } =
     input;
   const read = [
-    ...[machine.name, machine.uuid, machine.mac, machine.address, baseUrl, bootEnv],
-    byName(templates),
-    byName(schemas),
+    ...[machine.name, machine.uuid, machine.mac, machine.address, machine.profiles],
+    ...[baseUrl, bootEnv],
+    digestOf(templates),
+    digestOf(schemas),
     source,
     byName(new Map(Object.entries(packageMirrors))),
     openOf(parameters),
     layers.map(({ values }) => openOf(values)),
   ];
   return hash('sha256', JSON.stringify(read));
+}
+
+/** Digests of maps that many plans share, which are not changed. */
+const digests = new WeakMap<ReadonlyMap<string, unknown>, string>();
+
+function digestOf(map: ReadonlyMap<string, unknown>): string {
+  const known = digests.get(map) ?? hash('sha256', JSON.stringify(byName(map)));
+  digests.set(map, known);
+  return known;
 }
 
 function openOf(values: ReadonlyMap<string, BootParameter>): unknown {

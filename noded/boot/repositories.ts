@@ -1,5 +1,6 @@
 import type { PackageRepository } from '#shared/contract/boot-env.ts';
 import { AMD64_NAMES } from '#shared/contract/boot-env.ts';
+import { kickstartLines, yumLines, type InstalledSystem } from './kickstart-lines.ts';
 
 /** How packages are got, by the distribution's name in dr-provision's names of systems. */
 const REPO_TYPES: ReadonlyMap<string, 'apt' | 'yum' | 'zypp'> = new Map([
@@ -103,26 +104,31 @@ export function repositoryLines(repository: PackageRepository): string {
     case 'zypp':
       return `[${tag}]\nname=${tag}\nenabled=1\nautorefresh=1\nbaseurl=${url}\ntype=rpm-md\n`;
     case 'yum':
-      return yumParts(repository)
-        .map(({ name, baseUrl }) => `[${name}]\nname=${name}\nbaseurl=${baseUrl}\nenabled=1\n`)
-        .join('\n');
+      return yumLines(yumParts(repository));
     case null:
       return '';
   }
 }
 
-/** As an installer's answers have it: Debian's preseed, RedHat's kickstart, SUSE's AutoYaST. */
-export function installLines(repository: PackageRepository): string {
+/**
+ * As an installer's answers have it: Debian's preseed, RedHat's kickstart, SUSE's AutoYaST.
+ * @param proxy returns the URL of the proxy for the repository, or null; asked where it has a place
+ */
+export function installLines(
+  repository: PackageRepository,
+  system: InstalledSystem,
+  proxy: () => string | null,
+): string {
   const { url, securitySource, installSource } = repository;
   switch (repoTypeOf(repository)) {
     case 'apt':
       return preseedLines(repository);
     case 'yum':
-      return installSource
-        ? `install\nurl --url=${url}`
-        : yumParts(repository)
-            .map(({ name, baseUrl }) => `repo --name="${name}" --baseurl=${baseUrl}`)
-            .join('\n');
+      return kickstartLines(
+        installSource ? [{ baseUrl: url }] : yumParts(repository),
+        system,
+        proxy(),
+      );
     case 'zypp':
       return installSource || securitySource
         ? `<listentry><media_url><![CDATA[${url}]]></media_url></listentry>`

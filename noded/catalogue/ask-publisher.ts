@@ -48,9 +48,9 @@ export async function askPublisher(
   const fileName = fileNameOf(url);
   const checksum = findPublishedChecksum(list.toString('utf8'), fileName);
   if (checksum === undefined)
-    throw new AppError('CATALOGUE_INVALID', `${checksums} has no checksum of '${fileName}'`, {
+    throw new AppError('CATALOGUE_INVALID', `${checksums} lists no checksum of '${fileName}'`, {
       details: { checksums, fileName },
-      hint: 'the publisher may have moved it: gnt-image update, or gnt-image import of a file that you checked',
+      hint: 'The publisher may have moved the image: run gnt-image update, or import a file that you checked with gnt-image import',
     });
   return { checksum, isSigned: signature !== null && keys !== null };
 }
@@ -74,7 +74,7 @@ export async function readKeys(
     if (mayLack && code === 'ENOENT') return null;
     throw new AppError('SIGNATURE_INVALID', `the keyring ${keyring} cannot be read: ${code}`, {
       details: { keyring },
-      hint: 'without it nothing that it should judge counts: put it there, or mend the catalogue',
+      hint: 'Nothing is accepted without this keyring: install it, or correct the catalogue.',
       cause: error,
     });
   }
@@ -100,10 +100,10 @@ async function requireSigned(
     if (!(error instanceof SignatureProblem)) throw error;
     throw new AppError(
       'SIGNATURE_INVALID',
-      `the signature ${signature} does not count: ${error.message}`,
+      `the signature ${signature} is not valid: ${error.message}`,
       {
         details: { signature },
-        hint: 'nothing is installed by that list; try again later, or ask the publisher',
+        hint: 'Nothing was installed from that list. Try again later, or ask the publisher.',
         cause: error,
       },
     );

@@ -72,27 +72,19 @@ export async function loadCatalogues(path: string): Promise<Catalogues | undefin
 }
 
 function unreadable(path: string, cause: unknown): AppError {
-  return new AppError(
-    'RECORD_UNREADABLE',
-    `${path} cannot be read: the names of images are in it`,
-    {
-      hint: 'move it away, then gnt-image add and import anew',
-      cause,
-    },
-  );
+  return new AppError('RECORD_UNREADABLE', `the image catalogue ${path} cannot be read`, {
+    hint: 'Move the file away, then repeat gnt-image add and gnt-image import.',
+    cause,
+  });
 }
 
 /** @throws AppError CATALOGUE_INVALID: what is larger than what is read back is not written */
 export async function saveCatalogues(path: string, catalogues: Catalogues): Promise<void> {
   const text = JSON.stringify(catalogues);
   if (Buffer.byteLength(text) > MAX_BYTES)
-    throw new AppError(
-      'CATALOGUE_INVALID',
-      `all catalogues together have over ${MAX_BYTES} bytes`,
-      {
-        hint: 'gnt-image remove those that are not needed any more',
-      },
-    );
+    throw new AppError('CATALOGUE_INVALID', `all catalogues together exceed ${MAX_BYTES} bytes`, {
+      hint: 'Remove catalogues that are not needed: gnt-image remove NAME',
+    });
   await writeDurably(path, text, { mode: 0o600 });
 }
 
@@ -102,7 +94,7 @@ export function requireStorable(name: string, entries: readonly CatalogueEntry[]
   if (sizeBytes <= MAX_CATALOGUE_BYTES) return;
   throw new AppError(
     'CATALOGUE_INVALID',
-    `the images of catalogue ${name} take ${sizeBytes} bytes, and it may keep ${MAX_CATALOGUE_BYTES}`,
-    { hint: 'add a catalogue with fewer images' },
+    `the catalogue ${name} takes ${sizeBytes} bytes, the limit is ${MAX_CATALOGUE_BYTES}`,
+    { hint: 'Add a catalogue with fewer images.' },
   );
 }

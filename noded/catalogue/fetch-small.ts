@@ -32,18 +32,21 @@ export function parseCatalogueSource(text: string): Source {
   const refuse = (why: string, hint: string): AppError =>
     new AppError('IMAGE_SOURCE', `the catalogue '${shown}' ${why}`, { hint });
   if (source === undefined)
-    throw refuse('is neither an absolute path nor a URL', 'write /srv/images.yaml or https://…');
+    throw refuse(
+      'is neither an absolute path nor a URL',
+      'Give a path such as /srv/images.yaml, or a URL https://…',
+    );
   if (source.kind === 'path') return source;
   const { url } = source;
   if (url.protocol !== 'https:')
     throw refuse(
-      'is not asked over https: whoever is in between would say what the right images are',
-      'use https; gnt-cluster modify --image-ca @FILE trusts an authority of your own',
+      'does not use https: an attacker on the way could replace the checksums',
+      'Use https. Trust a private authority with gnt-cluster modify --image-ca @FILE',
     );
   if (url.username + url.password !== '')
-    throw refuse('has a login in it', "write it into the file netrc of the node's settings");
+    throw refuse('contains a login', "Write the login into the netrc file of the node's settings.");
   const refusal = refusalOf(url);
-  if (refusal !== undefined) throw refuse(`is refused: ${refusal}`, 'give another host');
+  if (refusal !== undefined) throw refuse(`is refused: ${refusal}`, 'Choose another host.');
   return source;
 }
 
@@ -60,7 +63,7 @@ export function createFetchSmall({ limits, netrcFile }: FetchSmallOptions): Fetc
     } catch (error) {
       if (error instanceof TooLong)
         throw new AppError('CATALOGUE_INVALID', `${text} has ${error.message}`, {
-          hint: 'check that it is what was meant',
+          hint: 'Check that the URL names a catalogue.',
           cause: error,
         });
       if (!isAppError(error, 'PACKAGE_DOWNLOAD')) throw error;

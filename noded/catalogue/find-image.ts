@@ -41,14 +41,14 @@ export function findImage(reference: string, all: readonly NamedImage[]): NamedI
   if (other === undefined) return first;
   throw new AppError(
     'CONFLICT',
-    `the image '${name}' is in the catalogues ${first.catalogue} and ${other.catalogue}`,
-    { hint: `say which: ${first.catalogue}:${name} or ${other.catalogue}:${name}` },
+    `the image '${name}' exists in the catalogues ${first.catalogue} and ${other.catalogue}`,
+    { hint: `Name the catalogue: ${first.catalogue}:${name} or ${other.catalogue}:${name}` },
   );
 }
 
 function notFound(reference: string, within: readonly NamedImage[]): AppError {
   const near = suggest(reference, within.flatMap(namesOf));
   return new AppError('IMAGE_NOT_FOUND', `there is no image '${reference}'`, {
-    hint: `${near === null ? '' : `did you mean ${near}? `}gnt-image list shows those that there are; a file of here is ./NAME or a whole path`,
+    hint: `${near === null ? '' : `did you mean ${near}? `}List the images with gnt-image list. Write a local file as ./NAME or as an absolute path.`,
   });
 }

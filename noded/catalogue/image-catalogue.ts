@@ -10,6 +10,7 @@ import {
   type ResolvedImage,
 } from '#shared/contract/image-catalogue.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
+import { ownValue } from '#shared/json/own-value.ts';
 import { SerialQueue } from '#shared/serial/serial-queue.ts';
 import { parseChecksum } from '../images/digest.ts';
 import type { ImageCache } from '../images/image-cache.ts';
@@ -143,7 +144,7 @@ export function createImageCatalogue(options: ImageCatalogueOptions): ImageCatal
     async catalogues() {
       return [
         {
-          ...{ name: BUILT_IN, source: 'comes with gnt-noded', refused: 0, updatedAtMs: null },
+          ...{ name: BUILT_IN, source: 'built into gnt-noded', refused: 0, updatedAtMs: null },
           images: builtIn.length,
         },
         ...(await load()).catalogues.map(({ name, source, entries, refused, updatedAtMs }) => ({
@@ -165,13 +166,13 @@ export function createImageCatalogue(options: ImageCatalogueOptions): ImageCatal
       if (fixed !== null || named.kind === 'imported')
         return { ...facts, checksum: fixed ?? '', verified, isOffline: false };
       const { entry } = named;
-      if (entry.checksums === null) throw new Error('an entry without a checksum was let in');
+      if (entry.checksums === null) throw new Error('accepted an entry without a checksum');
       const key = keyOfKnown(catalogue, entry);
       const keys = await readKeys(entry, catalogue === BUILT_IN);
       try {
         const asked = { ...entry, checksums: entry.checksums };
         const published = await askPublisher(asked, keys, options, signal);
-        if (!isDeepStrictEqual(now.known[key], published))
+        if (!isDeepStrictEqual(ownValue(now.known, key), published))
           await change((before) => ({
             ...before,
             known: { ...before.known, [key]: published },
@@ -180,7 +181,7 @@ export function createImageCatalogue(options: ImageCatalogueOptions): ImageCatal
         return { ...facts, checksum: published.checksum, verified: by, isOffline: false };
       } catch (error) {
         signal.throwIfAborted();
-        const known = now.known[key];
+        const known = ownValue(now.known, key);
         if (!(error instanceof PublisherAway) || known === undefined) throw error;
         // A signature that can be checked now is not let go for a time when it could not.
         const mayCount = known.isSigned || keys === null;
@@ -214,8 +215,8 @@ export function createImageCatalogue(options: ImageCatalogueOptions): ImageCatal
     },
     async add(name, source, signal) {
       if (name === BUILT_IN || name === IMPORTED)
-        throw new AppError('CONFLICT', `'${name}' is the name of a catalogue that is there`, {
-          hint: 'choose another name',
+        throw new AppError('CONFLICT', `a catalogue named '${name}' exists already`, {
+          hint: 'Choose another name.',
         });
       const requireFree = (now: Catalogues): void => {
         refuseTaken(name, now.imported, 'imported image');
@@ -277,8 +278,8 @@ export function createImageCatalogue(options: ImageCatalogueOptions): ImageCatal
 function useless(source: string, machine: Machine, { refused }: CatalogueContent): AppError {
   return new AppError(
     'CATALOGUE_INVALID',
-    `the catalogue ${source} has no image for ${machine} that can be used, and ${refused} that cannot`,
-    { hint: 'each image needs a name, a url and a checksum: see gnt-image add --help' },
+    `the catalogue ${source} has no usable image for ${machine}; refused entries: ${refused}`,
+    { hint: 'Each image needs a name, a url and a checksum: see gnt-image add --help' },
   );
 }
 
@@ -291,7 +292,7 @@ function notUpdated(first: Failure, others: readonly Failure[]): AppError {
   const all = [first, ...others];
   const told = all.map(({ name, error }) => `${name}: ${error.message}`).join('; ');
   const { code, hint } = first.error;
-  return new AppError(code, `${all.length} catalogues stay as they were: ${told}`, {
+  return new AppError(code, `${all.length} catalogues were not updated: ${told}`, {
     details: { catalogues: all.map(({ name }) => name) },
     ...{ hint, cause: first.error },
   });
@@ -309,7 +310,7 @@ async function isCached(
   { known }: Catalogues,
   images: Pick<ImageCache, 'holds'>,
 ): Promise<boolean> {
-  const wanted = entry.checksum ?? known[keyOfKnown(catalogue, entry)]?.checksum;
+  const wanted = entry.checksum ?? ownValue(known, keyOfKnown(catalogue, entry))?.checksum;
   return wanted !== undefined && (await images.holds(wanted));
 }
 
@@ -332,7 +333,7 @@ function describe(
   }
   const { name, aliases, title, user, minDiskBytes, format, cloudInit, url } = named.entry;
   const { checksum, checksums } = named.entry;
-  const last = known[keyOfKnown(catalogue, named.entry)];
+  const last = ownValue(known, keyOfKnown(catalogue, named.entry));
   const ofList = last?.isSigned === true ? 'signature' : 'https';
   return {
     ...{ name, catalogue, aliases: [...aliases], title, user, minDiskBytes, cloudInit, format },
@@ -347,23 +348,23 @@ function refuseTaken(
   what: string,
 ): void {
   if (!taken.some((each) => each.name === name)) return;
-  throw new AppError('CONFLICT', `there is a ${what} '${name}' already`, {
-    hint: `choose another name, or gnt-image remove ${name}`,
+  throw new AppError('CONFLICT', `a ${what} '${name}' exists already`, {
+    hint: `Choose another name, or remove the existing one: gnt-image remove ${name}`,
   });
 }
 
 function tooMany(what: string, most: number): AppError {
-  return new AppError('CONFLICT', `there are ${most} ${what} already`, {
-    hint: 'gnt-image remove those that are not needed any more',
+  return new AppError('CONFLICT', `the limit of ${most} ${what} is reached`, {
+    hint: 'Remove some that are not needed: gnt-image remove NAME',
   });
 }
 
 function noCatalogue(name: string): AppError {
   return new AppError(
     'IMAGE_NOT_FOUND',
-    `neither an added catalogue nor an imported image is called '${name}'`,
+    `'${name}' is neither an added catalogue nor an imported image`,
     {
-      hint: 'gnt-image catalogues, and gnt-image list, show those that there are',
+      hint: 'Show both with gnt-image list-catalogues and gnt-image list.',
     },
   );
 }

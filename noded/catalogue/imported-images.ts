@@ -107,7 +107,7 @@ async function requireRoom(dir: string, sizeBytes: number): Promise<void> {
   if (bavail * bsize >= sizeBytes + RESERVE_BYTES) return;
   throw new AppError('DISK_SPACE', `${dir} has no room for an image of ${sizeBytes} bytes`, {
     details: { freeBytes: bavail * bsize, sizeBytes },
-    hint: 'free space there; gnt-image remove takes back what was imported',
+    hint: 'Free space there, or remove imported images: gnt-image remove NAME',
   });
 }
 

@@ -54,12 +54,15 @@ export async function readCatalogue(
   if (first.verdict === 'entries') return await judgeAll(first, document);
   const root = document.slice(0, -'streams/v1/index.json'.length);
   if (isAbsolute(document) || !document.endsWith('/streams/v1/index.json'))
-    throw invalid(source, 'an index of simplestreams belongs at …/streams/v1/index.json');
+    throw invalid(
+      source,
+      'an index of simplestreams must have a URL that ends in /streams/v1/index.json',
+    );
   const all: CatalogueContent[] = [];
   for (const path of first.paths) {
     const products = below(root, path);
     const verdict = await ask(products, options);
-    if (verdict.verdict === 'index') throw invalid(products, 'an index in an index');
+    if (verdict.verdict === 'index') throw invalid(products, 'an index points to another index');
     all.push(await judgeAll(verdict, products, root));
     if (all.reduce((sum, { entries }) => sum + entries.length, 0) > MAX_IMAGES)
       throw invalid(source, `it has more than ${MAX_IMAGES} images`);
@@ -88,12 +91,12 @@ async function ask(
     });
   } catch (error) {
     signal.throwIfAborted();
-    throw invalid(document, 'the program that reads catalogues did not get through it', error);
+    throw invalid(document, 'the catalogue reader failed', error);
   }
   const [first = '', ...lines] = answer.split('\n', MAX_ENTRIES + 1);
   const isShort = first.length <= MAX_VERDICT_CHARACTERS;
   const verdict = catalogueVerdict.safeParse(isShort ? parseJson(first) : undefined);
-  if (!verdict.success) throw invalid(document, 'it holds more than an answer may');
+  if (!verdict.success) throw invalid(document, 'its content exceeds the size of an answer');
   if (verdict.data.verdict === 'refused') throw invalid(document, verdict.data.message);
   return { ...verdict.data, lines: lines.filter((line) => line !== '') };
 }
@@ -124,8 +127,8 @@ function isFields(value: unknown): value is Fields {
 /** The entry; undefined for what is none, or leads where its catalogue may not lead. */
 function judge(given: Fields, base: string, isStream: boolean): CatalogueEntry | undefined {
   const isLocal = isAbsolute(base);
-  const whole = { ...given };
-  for (const key of ['url', 'checksums', 'signature']) {
+  const whole: Record<string, unknown> = { ...given };
+  for (const key of ['url', 'checksums', 'signature'] as const) {
     const text = whole[key];
     if (typeof text !== 'string' || isLocal) continue;
     whole[key] = URL.parse(text, base)?.href;
@@ -157,7 +160,7 @@ function rootOf(source: string): string {
 function below(root: string, path: string): string {
   const url = URL.parse(path, root)?.href;
   if (url === undefined || !url.startsWith(root))
-    throw invalid(root, `it leads out of itself, to '${path.slice(0, 200)}'`);
+    throw invalid(root, `it points outside of itself, to '${path.slice(0, 200)}'`);
   return url;
 }
 
@@ -165,7 +168,7 @@ function invalid(source: string, why: string, cause?: unknown): AppError {
   const reason = cause === undefined ? why : `${why} (${messageOf(cause).slice(0, 200)})`;
   return new AppError('CATALOGUE_INVALID', `the catalogue ${source} cannot be used: ${reason}`, {
     details: { source },
-    hint: 'see gnt-image add --help for what a catalogue is',
+    hint: 'The format of a catalogue is described by gnt-image add --help',
     cause,
   });
 }

@@ -21,7 +21,7 @@ export function requireItsFiles(
   for (const { name, sizeBytes } of files) {
     if (name === variables && sizeBytes <= MAX_VARIABLES_BYTES) variables = undefined;
     else if (missing.get(name) === sizeBytes) missing.delete(name);
-    else throw isNotIts(`${name} with ${sizeBytes} bytes is none of its files`, instance);
+    else throw isNotIts(`${name} with ${sizeBytes} bytes is not one of its files`, instance);
   }
   const [first] = missing.keys();
   if (first !== undefined) throw isNotIts(`${first} is missing`, instance);
@@ -30,10 +30,10 @@ export function requireItsFiles(
 function isNotIts(what: string, instance: string): AppError {
   return new AppError(
     'VALIDATION',
-    `what is sent of '${instance}' is not what its record says: ${what}`,
+    `the files sent for '${instance}' do not match its record: ${what}`,
     {
       details: { instance },
-      hint: `compare gnt-instance info ${instance} with the files on its node`,
+      hint: `Compare gnt-instance info ${instance} with the files on its node.`,
     },
   );
 }

@@ -115,7 +115,7 @@ export function chooseNode(
   const why =
     best === undefined
       ? `none of ${candidates.length} node(s) has room`
-      : `placed on ${best.name}, which has the most room of ${fitting.length} that fit: ${best.left} would be left`;
+      : `placed on ${best.name}, the emptiest of ${fitting.length} suitable node(s): ${best.left} would remain`;
   return { node: best?.name ?? null, why, against };
 }
 
@@ -134,26 +134,28 @@ export function judgeNode(
   exclusive: readonly string[],
   { isArrival = false }: Judging = {},
 ): readonly string[] {
-  if (flags.offline) return ['it is marked offline'];
-  const reasons = flags.drained ? ['it is drained'] : [];
-  if (room === null) return [...reasons, silence ?? 'it does not say what room it has'];
+  if (flags.offline) return ['marked offline'];
+  const reasons = flags.drained ? ['drained'] : [];
+  if (room === null) return [...reasons, silence ?? 'reports no free capacity'];
   const left = leftOf(room, taken);
   if (wanted.memoryMiB > left.memoryMiB)
-    reasons.push(`${gib(wanted.memoryMiB * MIB)} of memory: it has ${gib(left.memoryMiB * MIB)}`);
+    reasons.push(
+      `needs ${gib(wanted.memoryMiB * MIB)} of memory, ${gib(left.memoryMiB * MIB)} free`,
+    );
   if (!isArrival && wanted.vcpus > left.vcpus)
-    reasons.push(`${wanted.vcpus} processor(s): it has ${Math.max(0, left.vcpus)} to give`);
+    reasons.push(`needs ${wanted.vcpus} vcpu(s), ${Math.max(0, left.vcpus)} free`);
   if (wanted.diskBytes > Math.max(0, left.diskBytes))
-    reasons.push(`${gib(wanted.diskBytes)} of disk: it has ${gib(left.diskBytes)}`);
+    reasons.push(`needs ${gib(wanted.diskBytes)} of disk, ${gib(left.diskBytes)} free`);
   for (const { kind, place, what, none } of IN_VOLUMES) {
     const { [kind]: bytes = 0 } = wanted;
     if (bytes <= left[kind]) continue;
-    const has = room[place] === undefined ? none : gib(left[kind]);
-    reasons.push(`${gib(bytes)} of ${what}: it has ${has}`);
+    const has = room[place] === undefined ? none : `${gib(left[kind])} free`;
+    reasons.push(`needs ${gib(bytes)} of ${what}, ${has}`);
   }
   const there = new Set(taken.flatMap(({ tags }) => tags));
   for (const tag of wanted.tags) {
     if (there.has(tag) && exclusive.some((prefix) => tag.startsWith(prefix)))
-      reasons.push(`it has an instance with the exclusive tag '${tag}'`);
+      reasons.push(`has an instance with the exclusive tag '${tag}'`);
   }
   return reasons;
 }
@@ -214,7 +216,7 @@ function scoreOf(
     wanted.diskBytes === 0 ? 1 : diskBytes / Math.max(1, room.diskBytes),
     ...volumes.map((one) => one.part),
   );
-  const left = `${gib(memoryMiB * MIB)} of memory, ${gib(diskBytes)} of disk, ${volumes.map(({ text }) => text).join('')}${vcpus} of ${room.cpus * VCPUS_PER_CPU} processors`;
+  const left = `${gib(memoryMiB * MIB)} of memory, ${gib(diskBytes)} of disk, ${volumes.map(({ text }) => text).join('')}${vcpus} of ${room.cpus * VCPUS_PER_CPU} vcpus`;
   return { score: Math.floor(part * SCORE_STEPS), left };
 }
 
@@ -247,7 +249,7 @@ export function noNodeFits(name: string, { against }: Choice): AppError {
   const more = rest === 0 ? '' : `, and ${rest} more`;
   return new AppError('NO_ROOM', `no node has room for '${name}' (${shown.join(' | ')}${more})`, {
     details: { name, nodes: Object.fromEntries(against) },
-    hint: 'give it less, make room, or name a node with -n: there it is made whatever is promised',
+    hint: 'Ask for less, free capacity, or choose a node with -n, which skips this check.',
   });
 }
 

@@ -1,5 +1,5 @@
 import type { InstanceRecord } from '#shared/contract/instance.ts';
-import { AppError, messageOf } from '#shared/errors/app-error.ts';
+import { AppError, tellableMessage } from '#shared/errors/app-error.ts';
 import type { KeptMachine } from '../instances/machine-keeper.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
 import type { ArrivalClient } from './arrival-client.ts';
@@ -34,20 +34,20 @@ export async function cleanUpMigration(
   const wasLeaving = (await moving.listLeaving()).includes(uuid);
   const owner = await decideDeparture(uuid, dependencies);
   if (owner !== undefined) throw givenAway(name, owner);
-  if (wasLeaving) report.log('its disks were on their way out, and are in their place again');
+  if (wasLeaving) report.log('its disks, which were leaving, are back in place');
   const isRunning = await letGoOn(uuid, report, dependencies);
-  report.log(`${name} is on ${nodeName}, by its record`);
+  report.log(`the record of ${name} names ${nodeName}`);
   for (const [node, client] of others) {
     signal.throwIfAborted();
     const within = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_TIMEOUT_MS)]);
     try {
       const { hadArrived, hadLeft } = await client.endRemains(uuid, within);
-      if (hadArrived) report.log(`${node} waited for it still, and does so no more`);
-      if (hadLeft) report.log(`${node} had disks of it from before it left, and has them no more`);
-      if (!hadArrived && !hadLeft) report.log(`${node} has nothing of it`);
+      if (hadArrived) report.log(`${node} no longer waits for it`);
+      if (hadLeft) report.log(`${node} has removed its earlier copies of the disks`);
+      if (!hadArrived && !hadLeft) report.log(`${node} holds nothing of it`);
     } catch (error) {
       report.log(
-        `${node} does not say that it has nothing of it (${messageOf(error)}): it ends that by itself when it starts, or hears nothing for ten minutes`,
+        `${node} does not confirm that it holds nothing of it (${tellableMessage(error)}): it cleans up at its next start, or after ten minutes of silence`,
         'warn',
       );
     }
@@ -65,13 +65,17 @@ async function letGoOn(
   const { machine } = kept;
   const stood = mayBeElsewhere('run', await machine.migration.state());
   await settleGuest(machine, 'run', dependencies);
-  report.log(stood ? 'its machine was about to leave, and its guest goes on' : 'its guest runs');
+  report.log(
+    stood
+      ? 'its migration was about to finish, and the guest keeps running here'
+      : 'the guest keeps running',
+  );
   return true;
 }
 
 function givenAway(name: string, owner: string): AppError {
-  return new AppError('CONFLICT', `'${name}' was given to ${owner} meanwhile`, {
+  return new AppError('CONFLICT', `'${name}' was handed over to ${owner} meanwhile`, {
     details: { name, node: owner },
-    hint: 'repeat it: that node ends what is left',
+    hint: `Repeat the command: ${owner} cleans up its part.`,
   });
 }

@@ -3,7 +3,7 @@ import { dryRunAccepted, jobSubmitted } from '#shared/contract/api.ts';
 import { jobEvent, jobRecord, type JobEvent, type JobRecord } from '#shared/contract/job.ts';
 import type { Opcode, OpcodeOf } from '#shared/contract/opcode.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
-import { readLines } from '#shared/stream/lines.ts';
+import { readLines } from '#shared/text/lines.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
 import type { Preview } from '../jobs/job-handler.ts';
@@ -160,7 +160,7 @@ async function placeMove<T>(
     await target.check(instance.uuid, signal);
     return make(owner, undefined, { ...opcode, node });
   };
-  const except = new Map([[owner, 'it is there']]);
+  const except = new Map([[owner, 'the instance exists']]);
   return placeWhereFits(wantedOf(instance), { isBound, except }, moveTo, placement);
 }
 
@@ -183,7 +183,7 @@ async function placeFailover<T>(
     if (!names.includes(opcode.node)) throw noNode(opcode.node, names);
     return takeOn(opcode.node);
   }
-  const except = new Map([[instance.primaryNode, 'it was there']]);
+  const except = new Map([[instance.primaryNode, 'the instance existed']]);
   return placeWhereFits(wantedOf(instance), { isBound, except }, takeOn, placement);
 }
 

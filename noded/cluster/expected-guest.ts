@@ -141,7 +141,8 @@ async function receive(
         memory = undefined;
         return Promise.resolve(keep(stream));
       }
-      if (!names.includes(name)) throw new AppError('NOT_FOUND', `nothing of a guest is '${name}'`);
+      if (!names.includes(name))
+        throw new AppError('NOT_FOUND', `no incoming guest is called '${name}'`);
       return Promise.resolve(keep(connect({ path: machine.pathOf(SOCKET), allowHalfOpen: true })));
     },
     whenWhole: (signal) =>
@@ -187,8 +188,8 @@ function endConnections(
 }
 
 function endedTooEarly(cause: unknown): AppError {
-  return new AppError('MIGRATION_FAILED', 'the machine that waited for the guest has ended', {
-    hint: 'the guest runs on where it was: see the log of gnt-noded of the other node, and repeat it',
+  return new AppError('MIGRATION_FAILED', 'the QEMU process that waited for the guest has ended', {
+    hint: 'The guest keeps running on its old node. Read the log of gnt-noded on the target node, and repeat the migration.',
     cause,
   });
 }
@@ -196,9 +197,9 @@ function endedTooEarly(cause: unknown): AppError {
 function startedOtherwise(name: string, difference: string): AppError {
   return new AppError(
     'NOT_SUPPORTED',
-    `the machine of '${name}' was started otherwise than this node would start it: ${difference}`,
+    `the QEMU process of '${name}' was started with other options than this node would use: ${difference}`,
     {
-      hint: `gnt-instance reboot -t full ${name} starts it as its record says: repeat it then`,
+      hint: `Restart it with its present record (gnt-instance reboot -t full ${name}), then repeat the migration.`,
     },
   );
 }

@@ -26,14 +26,18 @@ export async function issueJoinToken(
 ): Promise<JoinTokenMade> {
   const choice = await readStoreChoice(paths);
   if (common === null || choice === undefined) {
-    throw new AppError('NOT_SUPPORTED', 'this node is a cluster by itself: nobody can join it', {
-      hint: 'a cluster of several nodes is made in a Redis: gnt-cluster init --store',
-    });
+    throw new AppError(
+      'NOT_SUPPORTED',
+      'this node is a cluster of its own: no other node can join',
+      {
+        hint: 'Move to a common store first: gnt-cluster init --store redis://HOST',
+      },
+    );
   }
   membership.requireMember();
   if (common.keys.next !== undefined) {
-    throw new AppError('CONFLICT', 'the key of the cluster is being renewed', {
-      hint: 'make the token when that is over: gnt-node doctor says so',
+    throw new AppError('CONFLICT', 'the cluster key is being renewed', {
+      hint: 'Create the token when the renewal has ended: gnt-node doctor shows it.',
     });
   }
   await using joins = await openJoins(choice.url);

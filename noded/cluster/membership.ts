@@ -46,8 +46,8 @@ export function describeRemoval(removedAtMs: number): string {
 }
 
 export const REJOIN_HINT =
-  'what runs here goes on, as ERROR_orphan in gnt-instance list. To join anew, as a new node: stop gnt-noded, move /var/lib/gnt/node.key away, start it, then gnt-instance adopt or remove';
+  'Its instances keep running and appear as ERROR_orphan in gnt-instance list. To join again as a new node: stop gnt-noded, move /var/lib/gnt/node.key away, start gnt-noded, then adopt or remove the instances.';
 
 /** What to do about a node that runs and is marked offline. */
 export const OFFLINE_HINT =
-  'gnt-node modify --offline no NODE, on any node, or stop gnt-noded here';
+  'Run gnt-node modify --offline no NODE on any node, or stop gnt-noded here.';

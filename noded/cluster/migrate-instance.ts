@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { abortReason } from '#shared/abort/abortable.ts';
 import type { GuestConnection } from '#shared/contract/guest-handover.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
-import { AppError, messageOf } from '#shared/errors/app-error.ts';
+import { AppError, tellableMessage } from '#shared/errors/app-error.ts';
 import { reveal } from '#shared/secret/secret.ts';
 import { joinStreams } from '#shared/stream/join-streams.ts';
 import { closeFd } from '#shared/sys/libc.ts';
@@ -85,7 +85,7 @@ export async function migrateInstance(
       // Emulated, a guest may write into its memory without QEMU's noticing that it has to be sent
       // again: on a busy host one was seen to wait for ever, over there, for a lock that was free.
       stoodStillAtMs = performance.now();
-      context.report.log('the guest stands still while its memory goes: there is no KVM', 'warn');
+      context.report.log('without KVM the guest pauses while its memory is sent', 'warn');
       await machine.pause();
     }
     await open(memoryName, (fd) => migration.send(fd, planDowntime(0)));
@@ -105,7 +105,7 @@ export async function migrateInstance(
   await keeper.become(instance, 'moving');
   const removal = removeHere(uuid, node, context, dependencies).then(() => {
     const stillMs = Math.round(performance.now() - stoodStillAtMs);
-    context.report.log(`${name} is on ${node}; its guest stood still for ${stillMs} ms at most`);
+    context.report.log(`${name} now runs on ${node}; its guest paused for ${stillMs} ms at most`);
   });
   await removal;
   await keeper.kill(uuid);
@@ -149,8 +149,8 @@ async function readOpenFile(pid: number, path: string): Promise<Buffer> {
     const name = await readlink(`${folder}/${fd}`).catch(() => '');
     if (name === path || name === `${path} (deleted)`) return readFile(`${folder}/${fd}`);
   }
-  throw new AppError('MIGRATION_FAILED', `the machine does not have ${path} any more`, {
-    hint: 'gnt-instance reboot -t full has it made anew: repeat it then',
+  throw new AppError('MIGRATION_FAILED', `the QEMU process no longer has the device ${path}`, {
+    hint: 'Start a new QEMU process (gnt-instance reboot -t full), then repeat the migration.',
   });
 }
 
@@ -179,7 +179,7 @@ async function untilMirrored(
 ): Promise<void> {
   for (;;) {
     const { doneBytes, totalBytes, areReady } = await migration.mirrors();
-    report.progress('moving disks', Math.min(doneBytes, totalBytes), totalBytes);
+    report.progress('sending disks', Math.min(doneBytes, totalBytes), totalBytes);
     if (areReady) return;
     await pause(signal);
   }
@@ -196,7 +196,7 @@ async function untilStanding(
     if (progress.status === 'pre-switchover') return;
     await migration.mirrors();
     const { totalBytes, remainingBytes } = progress;
-    if (totalBytes > 0) report.progress('moving memory', totalBytes - remainingBytes, totalBytes);
+    if (totalBytes > 0) report.progress('sending memory', totalBytes - remainingBytes, totalBytes);
     if (isRepeating(progress)) repeatingSinceMs ??= performance.now();
     const wanted = planDowntime(performance.now() - (repeatingSinceMs ?? performance.now()));
     if (wanted > downtimeMs) {
@@ -228,7 +228,7 @@ async function handOver(
   dependencies: MigrateDependencies,
 ): Promise<void> {
   const { migration, halt } = machine;
-  if (halt !== null) throw new AppError('MIGRATION_FAILED', 'the guest was halted by a disk');
+  if (halt !== null) throw new AppError('MIGRATION_FAILED', 'a disk error paused the guest');
   const signal = AbortSignal.timeout(SWITCH_TIMEOUT_MS);
   // Beside each other: the guest stands still for the longer one alone.
   await bothOf(sendRest(migration), handOverMetadata(instance, at, dependencies, signal));
@@ -238,7 +238,10 @@ async function handOver(
     const [serialNo] = await bothOf(dependencies.target.awaitGuest(at, signal), left);
     if (await commit(instance, { node, serialNo }, dependencies)) return;
     if (commits === MAX_COMMITS)
-      throw new AppError('CONFLICT', `'${instance.name}' is changed again and again`);
+      throw new AppError(
+        'CONFLICT',
+        `'${instance.name}' was changed too often during the migration`,
+      );
   }
 }
 
@@ -293,7 +296,7 @@ async function commit(
   let isOutdated = false;
   await instances.update(uuid, (current) => {
     if (current.primaryNode !== primaryNode)
-      throw new AppError('CONFLICT', `'${name}' was given away meanwhile`);
+      throw new AppError('CONFLICT', `'${name}' was handed over to another node meanwhile`);
     isOutdated = current.serialNo !== serialNo;
     if (isOutdated) return current;
     // The numbers of what a guest says are those of the node on which it says it.
@@ -325,15 +328,19 @@ async function goOnHere(
     await (communication ? goOn(uuid, migration, dependencies) : migration.abandon());
   } catch (error) {
     report.log(
-      `QEMU does not end the migration (${messageOf(error)}): a restart of gnt-noded lets the guest go on`,
+      `QEMU does not end the migration (${tellableMessage(error)}): a restart of gnt-noded resumes the guest`,
       'warn',
     );
   }
 }
 
 function endedMeanwhile(name: string, cause: unknown): AppError {
-  return new AppError('MIGRATION_FAILED', `the machine of '${name}' ended while it moved`, {
-    hint: 'its guest powered it off, perhaps: gnt-instance info tells',
-    cause,
-  });
+  return new AppError(
+    'MIGRATION_FAILED',
+    `the QEMU process of '${name}' ended during the migration`,
+    {
+      hint: 'The guest may have powered off: gnt-instance info shows the reason.',
+      cause,
+    },
+  );
 }

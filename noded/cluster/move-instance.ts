@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
-import { AppError, messageOf } from '#shared/errors/app-error.ts';
+import { AppError, tellableMessage } from '#shared/errors/app-error.ts';
+import { setOwn } from '#shared/json/own-value.ts';
 import { readBatches, finishDigest } from '../disks/data-blocks.ts';
 import type { DepartingFile, Departure } from '../disks/moving-disks.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
@@ -48,7 +49,7 @@ export async function moveInstance(
     );
     const at = { uuid, session };
     const digests = await sendFiles(departure.files, at, context, target);
-    context.report.log(`node ${node} reads again what it got`);
+    context.report.log(`node ${node} verifies the received files`);
     await target.verify(at, digests, context.signal);
     context.signal.throwIfAborted();
     await handOver(instance, { node, serialNo }, departure, dependencies);
@@ -75,9 +76,9 @@ async function sendFiles(
       await target.write({ ...at, name }, message, signal);
       hash.update(message);
       doneBytes += readBytes;
-      report.progress('moving disks', Math.min(doneBytes, totalBytes), totalBytes);
+      report.progress('sending disks', Math.min(doneBytes, totalBytes), totalBytes);
     }
-    digests[name] = finishDigest(hash, sizeBytes);
+    setOwn(digests, name, finishDigest(hash, sizeBytes));
   }
   return digests;
 }
@@ -96,7 +97,7 @@ async function handOver(
       if (current.primaryNode === primaryNode && current.serialNo === serialNo)
         return { ...current, primaryNode: node };
       throw new AppError('CONFLICT', `'${name}' was changed while it moved`, {
-        hint: `a gnt-noded was started anew, perhaps: see gnt-instance info ${name}, and repeat it`,
+        hint: `A gnt-noded may have been restarted. Check gnt-instance info ${name}, and repeat the move.`,
       });
     });
   } catch (error) {
@@ -115,7 +116,7 @@ export async function withdraw(
     await target.end(uuid, AbortSignal.timeout(WITHDRAW_TIMEOUT_MS));
   } catch (error) {
     report.log(
-      `node ${node} does not say that it has removed what it got (${messageOf(error)}): it does so when it hears nothing for ten minutes, or starts`,
+      `node ${node} does not confirm that it removed the received files (${tellableMessage(error)}): it removes them at its next start, or after ten minutes of silence`,
       'warn',
     );
   }
@@ -134,14 +135,14 @@ export async function removeHere(
     if (!isTaken) throw notTaken(node);
     if (isLost)
       report.log(
-        `its guest did not go on: its machine on ${node} ended just then. gnt-instance startup starts it`,
+        `the guest did not resume: its QEMU process on ${node} ended at that moment. Start it with gnt-instance startup`,
         'warn',
       );
     await removeDeparted(uuid, dependencies);
   } catch (error) {
     logger.warn('departure.not-removed', { instance: uuid, err: error });
     report.log(
-      `its disks are still here too (${messageOf(error)}): gnt-noded asks ${node} again, at least every ten minutes, and removes them when it has its own`,
+      `the old disks are still on this node (${tellableMessage(error)}): gnt-noded removes them once ${node} confirms its copy, and asks at least every ten minutes`,
       'warn',
     );
   }

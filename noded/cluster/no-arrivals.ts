@@ -5,7 +5,10 @@ import type { Arrivals } from './arrivals-contract.ts';
 export function noArrivals(): Arrivals {
   const refuse = (): Promise<never> =>
     Promise.reject(
-      new AppError('NOT_SUPPORTED', 'this node is a cluster by itself: nothing comes from others'),
+      new AppError(
+        'NOT_SUPPORTED',
+        'this node is a cluster of its own: other nodes cannot send instances',
+      ),
     );
   return {
     ...{ check: refuse, begin: refuse, write: refuse, verify: refuse, end: refuse },

@@ -23,7 +23,7 @@ import { othersTurn } from '#shared/clock/turns.ts';
 import { isAppError, toError } from '#shared/errors/app-error.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
 import { limitSilence } from '#shared/stream/limit-silence.ts';
-import { readLines } from '#shared/stream/lines.ts';
+import { readLines } from '#shared/text/lines.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { statusOf } from '../instances/describe-instance.ts';
 import { loadInstanceInfo, type InstanceInfoSources } from '../instances/instance-info.ts';
@@ -202,7 +202,7 @@ export function createClusterOverview(
         if (owns(primaryNode)) return [];
         const record = await readOne(sources, uuid);
         if (record === undefined || record.primaryNode !== primaryNode) return [];
-        const status = STATUS_OF[stateAfter(failure ?? new Error('nothing was said of it'))];
+        const status = STATUS_OF[stateAfter(failure ?? new Error('no report received'))];
         return [tellable(await loadInstanceInfo(record, read, status))];
       },
     });

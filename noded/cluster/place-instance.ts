@@ -1,5 +1,6 @@
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import { ownValue } from '#shared/json/own-value.ts';
 import { UnreachableNode } from '../peers/ask-peer.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
 import type { InstanceIndex } from '../records/instance-index.ts';
@@ -95,7 +96,7 @@ async function listUnconnected(
   if (names.size === 0) return new Map();
   const networks = (await clusters.listNetworks()).filter(({ name }) => names.has(name));
   const refusals = (await nodes.list()).flatMap(({ name: node }) => {
-    const missing = networks.filter(({ connections }) => connections[node] === undefined);
+    const missing = networks.filter(({ connections }) => ownValue(connections, node) === undefined);
     const told = missing.map(({ name }) => `network '${name}' is not connected there`);
     return told.length === 0 ? [] : [[node, told.join('; ')] as const];
   });
@@ -116,7 +117,7 @@ function refusalOf(
   if (!options.isBound) return told;
   return new AppError('NO_ROOM', `no node has room for '${name}'`, {
     details: { name },
-    hint: 'give it less, or ask an administrator',
+    hint: 'Ask for less, or ask an administrator.',
   });
 }
 

@@ -29,7 +29,7 @@ export function isRepeating({ passes }: Pick<SendingProgress, 'passes'>): boolea
 /** Pure. */
 export function tellRates({ dirtyRate, sentRate }: SendingProgress, downtimeMs: number): string {
   const rate = (bytes: number): string => `${Math.round(bytes / MIB)} MiB/s`;
-  return `the guest writes ${rate(dirtyRate)} into its memory, and ${rate(sentRate)} leave: it may stand still for ${downtimeMs} ms now, and is slowed down`;
+  return `the guest writes ${rate(dirtyRate)} into its memory while ${rate(sentRate)} are sent: the allowed pause is now ${downtimeMs} ms, and the guest is slowed down`;
 }
 
 /** QEMU's states of a migration that may be under way. */

@@ -20,8 +20,8 @@ export interface RemoveNodeDependencies {
 }
 
 const MUTE_HINT =
-  'it hangs, or is of another release: stop gnt-noded there first. If its machine is off, Redis ' +
-  'sees that some minutes later (at once: redis-cli CLIENT KILL TYPE pubsub)';
+  'It hangs, or runs another release: stop gnt-noded there first. If the host is off, Redis ' +
+  'notices that after some minutes (at once: redis-cli CLIENT KILL TYPE pubsub)';
 
 /**
  * Takes a node that is gone for good out of the cluster; what has the cluster's key can still read
@@ -47,14 +47,16 @@ export async function removeNode(
   const refuse = (reason: string, hint: string): never => {
     throw new AppError('CONFLICT', `node '${name}' ${reason}`, { details: { name }, hint });
   };
-  if (name === nodeName) refuse('is the one that is asked', 'run this on another node');
+  if (name === nodeName)
+    refuse('is the node that received the command', 'Run the command on another node.');
   const presence = peers === null ? 'gone' : await presenceOf(peers, name);
-  if (presence === 'answers') refuse('answers', 'stop gnt-noded there first');
+  if (presence === 'answers') refuse('answers', 'Stop gnt-noded there first.');
   if (presence === 'mute') refuse('is connected to the store, but does not answer', MUTE_HINT);
   const lost = (await index.list()).filter(({ primaryNode }) => primaryNode === name);
   const [first] = lost;
   if (first !== undefined && !options.forgetInstances) {
-    const hint = 'start it and remove them; if they are gone with it: --forget-instances';
+    const hint =
+      'Start the node and remove its instances. If they are lost with the node: --forget-instances';
     refuse(`has instances, ${first.name} among them`, hint);
   }
   for (const { uuid } of lost) await instances.forget(uuid, name);

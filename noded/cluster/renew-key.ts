@@ -82,7 +82,7 @@ class StoredKeyRenewal implements KeyRenewal {
 
   async renew(skip: readonly string[]): Promise<Renewed> {
     if (this.#isRunning())
-      throw new AppError('CONFLICT', 'the cluster key is being renewed already');
+      throw new AppError('CONFLICT', 'the cluster key is already being renewed');
     try {
       return await this.#run(() => this.#renew(skip));
     } catch (error) {
@@ -146,7 +146,7 @@ class StoredKeyRenewal implements KeyRenewal {
     if (coordinator !== nodeName && (await nodeNames()).includes(coordinator)) {
       throw new AppError('CONFLICT', `node '${coordinator}' renews the cluster key`, {
         details: { node: coordinator },
-        hint: `it goes on by itself when it runs; if it is gone for good: gnt-node remove ${coordinator}, then again`,
+        hint: `The renewal continues when that node runs. If the node is gone for good: gnt-node remove ${coordinator}, then repeat the command.`,
       });
     }
     const known = [keys.ring().sealing, ...(keys.next ? [keys.next] : [])];
@@ -155,9 +155,9 @@ class StoredKeyRenewal implements KeyRenewal {
     if (record.phase === 'learn') return undefined;
     throw new AppError(
       'STORE_KEY',
-      'the cluster key is being renewed, and this node has no new one',
+      'the cluster key is being renewed, and this node does not have the new key',
       {
-        hint: 'run this on another node',
+        hint: 'Run the command on another node.',
       },
     );
   }
@@ -180,7 +180,8 @@ class StoredKeyRenewal implements KeyRenewal {
     const isNew = (key: Uint8Array | undefined): key is Uint8Array =>
       key !== undefined && fingerprintOf(key) === record.fingerprint;
     const key = [keys.ring().sealing, keys.next].find(isNew);
-    if (key === undefined) throw new AppError('STORE_KEY', 'the new cluster key is not here');
+    if (key === undefined)
+      throw new AppError('STORE_KEY', 'this node does not have the new cluster key');
     const encoded = Buffer.from(key).toString('base64');
     let current = record;
     if (current.phase === 'learn') {
@@ -240,7 +241,7 @@ class StoredKeyRenewal implements KeyRenewal {
     if (silent.length === 0) return;
     throw new AppError('NODE_UNREACHABLE', `these nodes do not answer: ${silent.join(', ')}`, {
       details: { nodes: silent },
-      hint: `start them; --skip ${silent.join(',')} leaves them behind, to join anew with the new key`,
+      hint: `Start them, or leave them out with --skip ${silent.join(',')}; they can join again later with the new key.`,
     });
   }
 
@@ -254,9 +255,9 @@ class StoredKeyRenewal implements KeyRenewal {
           hint: `the nodes are ${names.join(', ')}`,
         });
       if (node === nodeName || (await answers(node)))
-        throw new AppError('CONFLICT', `node '${node}' answers: it is not skipped`, {
+        throw new AppError('CONFLICT', `node '${node}' answers and cannot be skipped`, {
           details: { node },
-          hint: 'only a node that does not answer is left behind',
+          hint: 'Skip only nodes that do not answer.',
         });
     }
   }

@@ -6,7 +6,7 @@ import { isAppError } from '#shared/errors/app-error.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
 import type { Logger } from '#shared/log/log.ts';
 import type { Store } from '#shared/store/store.ts';
-import { readLines } from '#shared/stream/lines.ts';
+import { readLines } from '#shared/text/lines.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { OFFLINE_HINT } from './membership.ts';
 import { openAnswer, UnreachableNode, type Peers } from '../peers/ask-peer.ts';

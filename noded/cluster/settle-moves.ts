@@ -70,7 +70,7 @@ export async function isOwnForGood(
     if (record.primaryNode === nodeName) return true;
     throw new AppError(
       'NODE_REMOVED',
-      'a node that was removed from its cluster changes no record',
+      'a node that was removed from its cluster cannot change records',
     );
   }
   const owner = await decideOwner(uuid, dependencies);
@@ -137,7 +137,7 @@ export async function removeDeparted(
 }
 
 export function notTaken(node: string): AppError {
-  return new AppError('CONFLICT', `node ${node} says that it is not its own`);
+  return new AppError('CONFLICT', `node ${node} reports that the instance is not its own`);
 }
 
 /**
@@ -250,14 +250,14 @@ export function createIsTaken(peers: Peers | null): SettleMovesDependencies['isT
   return async (node, uuid) => {
     const signal = AbortSignal.timeout(TAKEN_TIMEOUT_MS);
     try {
-      if (peers === null) throw new Error('this node is a cluster by itself');
+      if (peers === null) throw new Error('this node is a cluster of its own');
       return (await createArrivalClient(peers, node).end(uuid, signal)).isTaken;
     } catch (error) {
       if (isAppError(error)) throw error;
       throw new AppError(
         'NODE_UNREACHABLE',
-        `node '${node}' does not say that it has the disks of instance ${uuid}`,
-        { details: { node }, hint: 'start gnt-noded there', cause: error },
+        `node '${node}' does not confirm that it has the disks of instance ${uuid}`,
+        { details: { node }, hint: 'Start gnt-noded there.', cause: error },
       );
     }
   };

@@ -52,8 +52,8 @@ export function startClusterKey(dependencies: ClusterKeyDependencies): ClusterKe
 export function noClusterKey(): ClusterKey {
   const refuse = (): Promise<never> =>
     Promise.reject(
-      new AppError('NOT_SUPPORTED', 'this node is a cluster by itself: nothing is sealed here', {
-        hint: 'a cluster of several nodes has a key: gnt-cluster init --store',
+      new AppError('NOT_SUPPORTED', 'this node is a cluster of its own and has no cluster key', {
+        hint: 'Only a cluster with a common store has a key: gnt-cluster init --store redis://HOST',
       }),
     );
   return {
@@ -76,7 +76,7 @@ async function tell(peers: Peers, node: string, step: KeyStep): Promise<void> {
     if (isAppError(error) && error.code !== 'NODE_UNREACHABLE') throw error;
     throw new AppError('NODE_UNREACHABLE', `node '${node}' does not answer`, {
       details: { node },
-      hint: `the renewal goes on when it does; without it: gnt-cluster renew-crypto --skip ${node}`,
+      hint: `The renewal continues when the node answers. Leave it out: gnt-cluster renew-crypto --skip ${node}`,
       cause: error,
     });
   }

@@ -76,9 +76,9 @@ async function addDisks<Result>(
  */
 function refuseData(path: string, fd: number): void {
   if (findData(fd, 0) === null) return;
-  throw new AppError('CONFLICT', `${path} is there and has data, although no record knows it`, {
+  throw new AppError('CONFLICT', `${path} exists and holds data, but no record names it`, {
     details: { path },
-    hint: 'it may be a disk that the store lost: see what is on it, move it elsewhere, and add the disk again',
+    hint: 'It may be a disk that the store lost. Inspect it, move it away, and add the disk again.',
   });
 }
 

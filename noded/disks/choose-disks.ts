@@ -29,13 +29,13 @@ export async function requireRoomBeside(
   if (room.isEnough) return room;
   throw new AppError(
     'DISK_SPACE',
-    `there is no room for new disks beside the old ones: ${say(room)}`,
+    `not enough room for new disks beside the old ones: ${say(room)}`,
     {
       details: { neededBytes: room.neededBytes, freeBytes: room.freeBytes },
       hint:
         instance.snapshots.length === 0
-          ? 'free space there, or let it overwrite the old disks: --no-keep-old'
-          : `free space there: snapshots keep the blocks of disks that are overwritten, gnt-instance remove-snapshot ${instance.name} gives them back`,
+          ? 'Free space there, or overwrite the old disks with --no-keep-old.'
+          : `Free space there. Snapshots keep overwritten blocks; remove one: gnt-instance remove-snapshot ${instance.name} SNAPSHOT`,
     },
   );
 }
@@ -57,7 +57,7 @@ export async function chooseDisks(
   const hasSnapshots = instance.snapshots.length > 0;
   if (formerDisks === 'overwrite') {
     if (hasSnapshots) await requireRoomBeside(disks, instance, imageBytes);
-    report.log('the old disks are overwritten: a failure from then on leaves nothing to start');
+    report.log('overwriting the old disks: a failure from here on leaves nothing to start');
     return overwritten();
   }
   const room =
@@ -65,14 +65,14 @@ export async function chooseDisks(
       ? await requireRoomBeside(disks, instance, imageBytes)
       : await disks.roomBeside(instance, imageBytes);
   if (!room.isEnough) {
-    report.log(`no room to keep the old disks, they are overwritten: ${say(room)}`, 'warn');
+    report.log(`no room to keep the old disks, overwriting them: ${say(room)}`, 'warn');
     return overwritten();
   }
-  report.log('the old disks stay until the installation has succeeded');
+  report.log('keeping the old disks until the installation succeeds');
   return disks.openForInstall(instance, { kind: 'beside', neededBytes: room.neededBytes });
 }
 
 function say({ neededBytes, freeBytes }: RoomBeside): string {
   const [needed, free] = [neededBytes, freeBytes].map((bytes) => Math.ceil(bytes / MIB));
-  return `they may take ${needed} MiB, and ${free} MiB are free`;
+  return `up to ${needed} MiB needed, ${free} MiB free`;
 }

@@ -13,7 +13,7 @@ const CHUNK_BYTES = MIB;
 const ZEROS = Buffer.alloc(CHUNK_BYTES);
 /** Zeros, of which there are most, go through five times as fast as at zstd's own level 3. */
 const LEVEL = 1;
-const BEHIND = 'bytes behind the end of its zstd stream';
+const BEHIND = 'trailing bytes after the end of its zstd stream';
 /** Written between two looks at the room that is left. */
 const ROOM_STEP_BYTES = 32 * CHUNK_BYTES;
 
@@ -65,7 +65,7 @@ async function* readWithHoles(
     for (; at < Math.min(end, size); onProgress(at, size)) {
       const wanted = Buffer.allocUnsafe(Math.min(CHUNK_BYTES, end - at));
       const { bytesRead } = await file.read(wanted, 0, wanted.length, at);
-      if (bytesRead === 0) throw new Error('a disk became shorter while it was read');
+      if (bytesRead === 0) throw new Error('the disk shrank while it was read');
       yield wanted.subarray(0, bytesRead);
       at += bytesRead;
     }
@@ -119,9 +119,9 @@ export async function expandDisk(
     // It had ended before its file did, which ends the reading of that.
     if (!signal.aborted && systemCodeOf(error) === 'ABORT_ERR') throw invalid(shown, BEHIND, error);
     if (!isOfZstd(error)) throw error;
-    throw invalid(shown, `no whole zstd stream: ${messageOf(error)}`, error);
+    throw invalid(shown, `an incomplete zstd stream: ${messageOf(error)}`, error);
   }
-  if (done < sizeBytes) throw invalid(shown, `${done} bytes in place of ${sizeBytes}`);
+  if (done < sizeBytes) throw invalid(shown, `${done} bytes instead of ${sizeBytes}`);
   if (expand.bytesWritten < size) throw invalid(shown, BEHIND);
 }
 

@@ -66,8 +66,8 @@ export async function fillCopy(
   } catch (error) {
     await dropCopy(disksDir, uuid);
     if (systemCodeOf(error) !== 'ENOSPC') throw error;
-    throw new AppError('DISK_FULL', `${disksDir} is full: no disks were made`, {
-      hint: 'remove what is not needed, or make the file system larger',
+    throw new AppError('DISK_FULL', `${disksDir} is full: no disks were created`, {
+      hint: 'Remove instances or images that are not needed, or enlarge the file system.',
       cause: error,
     });
   }
@@ -120,7 +120,7 @@ export async function sharesBlocks(disksDir: string): Promise<boolean> {
 async function cloneAll(from: string, to: string, count: number): Promise<boolean> {
   for (let index = 0; index < count; index += 1) {
     if (await shareBlocks(diskPath(from, index), diskPath(to, index))) continue;
-    if (index > 0) throw new Error(`blocks of disk ${index} cannot be shared, of disk 0 they can`);
+    if (index > 0) throw new Error(`disk ${index} cannot share its blocks, although disk 0 can`);
     return false;
   }
   return true;
@@ -197,7 +197,7 @@ async function copyChunk(
 ): Promise<void> {
   for (let done = 0; done < chunk.length;) {
     const { bytesRead } = await source.read(chunk, done, chunk.length - done, position + done);
-    if (bytesRead === 0) throw new Error('a disk became shorter while it was copied');
+    if (bytesRead === 0) throw new Error('the disk shrank while it was copied');
     done += bytesRead;
   }
   for (let done = 0; done < chunk.length;) {

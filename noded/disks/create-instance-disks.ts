@@ -61,9 +61,9 @@ export function createInstanceDisks(
     const folder = await shared.require();
     const [outer, inner] = await Promise.all([realpath(disksDir), realpath(folder)]);
     if (inner !== outer && !inner.startsWith(`${outer}/`)) return folder;
-    throw new AppError('HOST_PREREQUISITE', `the shared folder ${folder} is in ${disksDir}`, {
+    throw new AppError('HOST_PREREQUISITE', `the shared folder ${folder} lies inside ${disksDir}`, {
       details: { path: folder },
-      hint: 'give one beside it: gnt-cluster modify --shared-file-storage-dir DIR',
+      hint: 'Name a folder outside of it: gnt-cluster modify --shared-file-storage-dir DIR',
     });
   };
   type Place = Pick<InstanceRecord, 'diskTemplate'> | undefined;
@@ -97,8 +97,8 @@ export function createInstanceDisks(
     if (free >= bytes + MIN_FREE_BYTES) return;
     const [needed, there] = [bytes, free].map((size) => `${Math.ceil(size / MIB)} MiB`);
     const folder = await folderOf(instance);
-    throw new AppError('DISK_SPACE', `its disks take ${needed}, ${there} are free on ${folder}`, {
-      hint: 'remove instances or images that are not needed, or make the file system larger',
+    throw new AppError('DISK_SPACE', `the disks need ${needed}, ${there} are free on ${folder}`, {
+      hint: 'Remove instances or images that are not needed, or enlarge the file system.',
     });
   };
   const activate: InstanceDisks['activate'] = async (instance) => {
@@ -226,7 +226,7 @@ export function createInstanceDisks(
         'DISK_SPACE',
         `only ${Math.max(0, Math.floor(free / MIB))} MiB are free on ${folder}`,
         {
-          hint: 'remove instances or images that are not needed, or make the file system larger',
+          hint: 'Remove instances or images that are not needed, or enlarge the file system.',
         },
       );
     },

@@ -121,12 +121,12 @@ async function readAt(file: FileHandle, position: number, length: number): Promi
   const bytes = Buffer.allocUnsafe(length);
   for (let done = 0; done < length;) {
     const { bytesRead } = await file.read(bytes, done, length - done, position + done);
-    if (bytesRead === 0) throw new Error('a disk became shorter while it was read');
+    if (bytesRead === 0) throw new Error('the disk shrank while it was read');
     done += bytesRead;
   }
   return bytes;
 }
 
 function malformed(): AppError {
-  return new AppError('VALIDATION', 'these are no blocks of this file');
+  return new AppError('VALIDATION', 'the block list does not fit this file');
 }

@@ -20,10 +20,14 @@ export async function checkSize(directory: string, sizeBytes: number): Promise<v
   } catch (error) {
     if (systemCodeOf(error) !== 'EFBIG') return; // it will be told where it matters
     const gib = Math.ceil(sizeBytes / GIB);
-    throw new AppError('VALIDATION', `a disk of ${gib} GiB is more than a file can have here`, {
-      hint: `give a smaller size, or put ${directory} on a file system that has larger files`,
-      cause: error,
-    });
+    throw new AppError(
+      'VALIDATION',
+      `a disk of ${gib} GiB exceeds the largest file of this file system`,
+      {
+        hint: `Choose a smaller size, or put ${directory} on a file system that allows larger files.`,
+        cause: error,
+      },
+    );
   }
 }
 
@@ -38,9 +42,9 @@ export async function requireFile(
   } catch (error) {
     if (systemCodeOf(error) !== 'ENOENT') throw error;
   }
-  throw new AppError('DISK_MISSING', `disk ${index} of '${instance.name}' is not at ${path}`, {
+  throw new AppError('DISK_MISSING', `disk ${index} of '${instance.name}' is missing at ${path}`, {
     details: { path },
-    hint: `put the file back, or gnt-instance reinstall ${instance.name} makes an empty one and installs it`,
+    hint: `Put the file back, or install a new, empty disk: gnt-instance reinstall ${instance.name}`,
   });
 }
 
@@ -58,7 +62,7 @@ export async function requireOwnFile(
   if (!(await lstat(path)).isSymbolicLink()) return;
   throw new AppError(
     'NOT_SUPPORTED',
-    `disk ${index} of '${instance.name}' is a link at ${path}: its machine runs from where it leads, nothing else is done with it`,
-    { details: { path }, hint: 'put the file itself there, in place of the link' },
+    `disk ${index} of '${instance.name}' is a symbolic link at ${path}: the instance runs from its target, other operations refuse it`,
+    { details: { path }, hint: 'Replace the link by the file itself.' },
   );
 }

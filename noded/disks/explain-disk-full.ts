@@ -28,8 +28,8 @@ export async function explainDiskFull(
   if (!isAppError(named) || !possiblyDiskFull.some((code) => code === named.code)) return named;
   const free = await freeBytes().catch(() => Number.MAX_SAFE_INTEGER);
   if (free > FULL_BELOW_BYTES) return named;
-  return new AppError('DISK_FULL', `the node's disk is full: ${named.message}`, {
-    hint: `free space below var/lib/gnt, then ${again}`,
+  return new AppError('DISK_FULL', `the node's file system is full: ${named.message}`, {
+    hint: `Free space below var/lib/gnt, then ${again}`,
     details: named.details,
     cause: named,
   });

@@ -21,7 +21,7 @@ export async function requireAnswer(path: string): Promise<void> {
   if (await question) return;
   throw new AppError('HOST_PREREQUISITE', `the shared folder ${path} does not answer`, {
     details: { path },
-    hint: 'see whether its file server is up, and reached from this node: nothing was changed',
+    hint: 'Check that the file server is up and reachable from this node. Nothing was changed.',
   });
 }
 

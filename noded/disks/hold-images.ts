@@ -89,6 +89,6 @@ async function inUse(path: string, image: FileHandle): Promise<AppError> {
   const by = holders.length === 0 ? '' : ` by process ${holders.join(', ')}`;
   return new AppError('DISK_IN_USE', `${path} is in use${by}`, {
     details: { path, holders },
-    hint: 'no job of this node has it: see what that process is (ps -fp PID), and end it or let it end',
+    hint: 'No job of this node uses it. Inspect the process (ps -fp PID) and end it, or wait until it ends.',
   });
 }

@@ -150,9 +150,9 @@ export async function createSparseFile(path: string, sizeBytes: number): Promise
   } catch (error) {
     throw new AppError(
       'DISK_FULL',
-      `${path} could not be made with ${sizeBytes} bytes: ${messageOf(error)}`,
+      `${path} could not be created with ${sizeBytes} bytes: ${messageOf(error)}`,
       {
-        hint: 'free space on that file system, or give smaller disks',
+        hint: 'Free space on that file system, or choose smaller disks.',
         cause: error,
       },
     );

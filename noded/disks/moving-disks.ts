@@ -5,6 +5,7 @@ import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { MovedFile } from '#shared/contract/move.ts';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { syncFlatDirectory, syncPath } from '#shared/files/durable.ts';
+import { ownValue } from '#shared/json/own-value.ts';
 import { SerialQueue } from '#shared/serial/serial-queue.ts';
 import { dropCached } from '#shared/sys/files.ts';
 import { copyDir, dropCopy } from './copy-disks.ts';
@@ -184,9 +185,9 @@ async function openDeparting(path: string): Promise<FileHandle> {
     return await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
   } catch (error) {
     if (systemCodeOf(error) !== 'ELOOP') throw error;
-    throw new AppError('NOT_SUPPORTED', `${path} is a symbolic link, which does not move`, {
+    throw new AppError('NOT_SUPPORTED', `${path} is a symbolic link and cannot be moved`, {
       details: { path },
-      hint: 'put the file that it names in its place, and repeat it',
+      hint: 'Replace the link by the file it points to, and repeat the move.',
       cause: error,
     });
   }
@@ -227,7 +228,8 @@ async function fillFiles(
     write: async (name, message) => {
       if (verified !== undefined) throw areWhole(uuid);
       const found = opened.get(name);
-      if (found === undefined) throw new AppError('VALIDATION', `'${name}' is none of its files`);
+      if (found === undefined)
+        throw new AppError('VALIDATION', `'${name}' is not one of its files`);
       try {
         await writeBatch(found.file, message, found.sizeBytes);
       } catch (error) {
@@ -237,11 +239,12 @@ async function fillFiles(
     verify: async (digests, signal) => {
       await sync();
       for (const [name, { file }] of opened) {
-        const digest = verified === undefined ? await digestStored(file, signal) : verified[name];
-        if (digest === digests[name]) continue;
-        throw new AppError('CONFLICT', `${name} did not arrive as it was sent`, {
+        const digest =
+          verified === undefined ? await digestStored(file, signal) : ownValue(verified, name);
+        if (digest === ownValue(digests, name)) continue;
+        throw new AppError('CONFLICT', `${name} arrived damaged`, {
           details: { name },
-          hint: 'a disk or its memory may be faulty: nothing was changed, see the kernel logs of both nodes, and repeat it',
+          hint: 'Nothing was changed. Look for faulty disks or memory in the kernel logs of both nodes, and repeat the move.',
         });
       }
       verified ??= digests;
@@ -273,45 +276,53 @@ async function isThere(path: string): Promise<boolean> {
 }
 
 function disksAreHere(path: string): AppError {
-  return new AppError('CONFLICT', `there are disks of this instance already: ${path}`, {
+  return new AppError('CONFLICT', `this instance already has disks here: ${path}`, {
     details: { path },
-    hint: 'its record says that it is elsewhere: see what they are, and move them away',
+    hint: 'Its record names another node. Inspect these disks and move them away.',
   });
 }
 
 /** The folder is removed when they have left, with all that is in it. */
 function wouldBeLost(name: string, path: string, files: readonly string[]): AppError {
   const listed = files.join(', ');
-  return new AppError('INSTANCE_STATE', `${path} has what is no disk of '${name}': ${listed}`, {
-    details: { path, files: [...files] },
-    hint: 'a move would remove it: see what it is, and move it away first',
-  });
+  return new AppError(
+    'INSTANCE_STATE',
+    `${path} holds files that are not disks of '${name}': ${listed}`,
+    {
+      details: { path, files: [...files] },
+      hint: 'A move would remove them. Inspect them and move them away first.',
+    },
+  );
 }
 
 function areWhole(uuid: string): AppError {
-  return new AppError('NOT_FOUND', `the disks of ${uuid} are whole: nothing more is written`, {
-    hint: 'repeat the move',
+  return new AppError('NOT_FOUND', `the disks of ${uuid} are complete: refusing further writes`, {
+    hint: 'Repeat the move.',
   });
 }
 
 function stillLeaving(path: string): AppError {
-  return new AppError('CONFLICT', `its disks are still leaving this node: ${path}`, {
-    details: { path },
-    hint: 'the job that moved it away removes them when it ends (gnt-job list): repeat this then',
-  });
+  return new AppError(
+    'CONFLICT',
+    `the disks of this instance are still leaving this node: ${path}`,
+    {
+      details: { path },
+      hint: 'The job that moved them removes them when it ends (gnt-job list). Repeat the command then.',
+    },
+  );
 }
 
 function newerAreHere(path: string, newer: string): AppError {
-  return new AppError('CONFLICT', `${path} is older than what arrived in ${newer}`, {
+  return new AppError('CONFLICT', `${path} is older than the file that arrived in ${newer}`, {
     details: { path, newer },
-    hint: 'nothing was changed: see what they are, and move the older one away',
+    hint: 'Nothing was changed. Compare both and move the older one away.',
   });
 }
 
 function tellFull(error: unknown, dir: string): unknown {
   if (systemCodeOf(error) !== 'ENOSPC') return error;
   return new AppError('DISK_FULL', `${dir} is full: the disks did not arrive`, {
-    hint: 'remove what is not needed, or make the file system larger',
+    hint: 'Remove instances or images that are not needed, or enlarge the file system.',
     cause: error,
   });
 }

@@ -68,13 +68,13 @@ async function proveSharedFolder(path: string, cluster: string): Promise<void> {
   if (owner === null) {
     throw new AppError('HOST_PREREQUISITE', `${path} is not the shared folder of this cluster`, {
       details: { path },
-      hint: `there is no ${marker}: mount the same folder here that the other nodes have`,
+      hint: `It has no ${marker}. Mount the folder here that the other nodes have.`,
     });
   }
   if (owner.toString('utf8').trim() === cluster) return;
   throw new AppError('HOST_PREREQUISITE', `${path} is the shared folder of another cluster`, {
     details: { path },
-    hint: `${marker} has the UUID of its cluster: each cluster has a folder of its own`,
+    hint: `${marker} holds that cluster's UUID. Give each cluster a folder of its own.`,
   });
 }
 
@@ -95,9 +95,9 @@ export async function attachShared(folder: string, uuid: string, link: string): 
   } catch (error) {
     if (systemCodeOf(error) !== 'EEXIST') throw error;
     if ((await readlink(link).catch(() => undefined)) === target) return;
-    throw new AppError('CONFLICT', `${link} is not the link to ${target}`, {
+    throw new AppError('CONFLICT', `${link} is not a link to ${target}`, {
       details: { path: link, target },
-      hint: 'see what it is, and move it away',
+      hint: 'Inspect it and move it away.',
       cause: error,
     });
   }
@@ -124,7 +124,7 @@ async function requireSafe(path: string): Promise<void> {
   await requireAnswer(path);
   try {
     await requireTrustedPath(path, 'the shared folder');
-    if (!(await lstat(`${path}/.`)).isDirectory()) throw new Error('it is no folder');
+    if (!(await lstat(`${path}/.`)).isDirectory()) throw new Error('it is not a folder');
   } catch (error) {
     if (isAppError(error)) throw error;
     throw unusable(path, error);
@@ -134,13 +134,13 @@ async function requireSafe(path: string): Promise<void> {
 function unusable(path: string, cause: unknown): AppError {
   return new AppError('HOST_PREREQUISITE', `the shared folder ${path}: ${messageOf(cause)}`, {
     details: { path },
-    hint: 'mount it on this node, for root to write',
+    hint: 'Mount it on this node, writable for root.',
     cause,
   });
 }
 
 function hasNone(): AppError {
   return new AppError('NOT_SUPPORTED', 'the cluster has no folder for shared disks', {
-    hint: 'gnt-cluster modify --shared-file-storage-dir DIR names one that every node has mounted',
+    hint: 'Name a folder that every node has mounted: gnt-cluster modify --shared-file-storage-dir DIR',
   });
 }

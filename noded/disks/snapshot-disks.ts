@@ -266,10 +266,14 @@ async function goOn(machine: PausableMachine): Promise<void> {
     await machine.resume().catch(() => machine.resume());
   } catch (error) {
     if (!machine.isRunning()) return;
-    throw new StandsStill('QMP', 'nobody answered that the guest goes on: it may stand still', {
-      hint: 'no snapshot was taken; it goes on by itself when QEMU has done what it waits for, mostly a slow disk; if it does not, systemctl restart gnt-noded tells it again',
-      cause: error,
-    });
+    throw new StandsStill(
+      'QMP',
+      'QEMU did not confirm that the guest resumed: it may still be paused',
+      {
+        hint: 'No snapshot was taken. QEMU resumes the guest when its pending work ends, mostly on a slow disk. If it does not: systemctl restart gnt-noded',
+        cause: error,
+      },
+    );
   }
 }
 
@@ -291,18 +295,18 @@ async function cloneAll(
 function sharesNone(folder: string): AppError {
   return new AppError(
     'NOT_SUPPORTED',
-    `the file system of ${folder} cannot share blocks, so that a snapshot is a copy of all that the disks hold`,
+    `the file system of ${folder} cannot share blocks, so a snapshot needs a full copy of the disks`,
     {
       details: { path: folder },
-      hint: `gnt-instance snapshot --copy copies the disks, for which a guest that runs stands still, some seconds for each GiB that it has written; on btrfs or xfs it takes milliseconds, and no room`,
+      hint: `Copy them with gnt-instance snapshot --copy: the guest pauses for some seconds per GiB. On btrfs or xfs a snapshot takes milliseconds and no space.`,
     },
   );
 }
 
 function missing(name: string, path: string, cause: unknown): AppError {
-  return new AppError('DISK_MISSING', `the disks of snapshot '${name}' are not in ${path}`, {
+  return new AppError('DISK_MISSING', `the disks of snapshot '${name}' are missing in ${path}`, {
     details: { path },
-    hint: 'put the folder back, or remove the snapshot',
+    hint: 'Put the folder back, or remove the snapshot.',
     cause,
   });
 }
@@ -310,7 +314,7 @@ function missing(name: string, path: string, cause: unknown): AppError {
 function tellFull(error: unknown, dir: string): unknown {
   if (systemCodeOf(error) !== 'ENOSPC') return error;
   return new AppError('DISK_FULL', `${dir} is full: nothing was changed`, {
-    hint: 'remove what is not needed, or make the file system larger',
+    hint: 'Remove instances or images that are not needed, or enlarge the file system.',
     cause: error,
   });
 }

@@ -39,8 +39,8 @@ async function examineOne(
 }
 
 function describeUnbuilt(prefix: string, error: AppError): DoctorFinding {
-  const then = 'the first install takes one from the build cache or builds it';
-  const hint = 'gnt-appliance build does it ahead of time';
+  const then = 'The first installation takes one from the build cache or builds it.';
+  const hint = 'Build it ahead of time: gnt-appliance build';
   return describe('warning', `${prefix}${error.message}; ${then}`, hint);
 }
 

@@ -12,14 +12,14 @@ export function examineBoots(facts: readonly BootFacts[]): DoctorFinding {
   const stale = facts.filter(({ bootEnv }) => bootEnv.failure !== null || bootEnv.lost.length > 0);
   const [first] = stale;
   if (first === undefined) {
-    const message = `${facts.length} guest(s) boot from their channels, as they are set to`;
+    const message = `${facts.length} guest(s) boot from their channel as configured`;
     return { check: 'boot-environments', level: 'ok', message, hint: null };
   }
   const names = stale.map(({ instance, bootEnv }) => `${instance} (${bootEnv.name})`);
   return {
     check: 'boot-environments',
     level: 'warning',
-    message: `guests boot by what was given to them before, or lack files of it: ${names.join(', ')}`,
-    hint: `gnt-instance info ${first.instance} says why; its next start is refused while its BootEnv is not rendered`,
+    message: `guests with outdated or incomplete boot files: ${names.join(', ')}`,
+    hint: `gnt-instance info ${first.instance} shows the reason. Its next start is refused until its boot environment renders.`,
   };
 }

@@ -59,9 +59,9 @@ export function examineDisks({
     {
       check: 'disk-overcommit',
       level: isOver ? 'warning' : 'ok',
-      message: isOver ? `${sizes}: a guest that finds it full stands still` : sizes,
+      message: isOver ? `${sizes}: a guest pauses when it finds the file system full` : sizes,
       hint: isOver
-        ? 'make the file system larger, or remove instances; guests go on by themselves when there is room again'
+        ? 'Enlarge the file system or remove instances. Paused guests resume by themselves when there is room.'
         : null,
     },
     {
@@ -69,24 +69,24 @@ export function examineDisks({
       level: halted.length === 0 ? 'ok' : 'warning',
       message:
         halted.length === 0
-          ? 'no guest stands still'
-          : `guests were stopped at a write that failed: ${halted.join(', ')}`,
+          ? 'no guest is paused'
+          : `guests paused at a failed write: ${halted.join(', ')}`,
       hint:
         halted.length === 0
           ? null
-          : `make room ${placesOf(halted, instances)}: they go on by themselves`,
+          : `Free space ${placesOf(halted, instances)}. The guests then resume by themselves.`,
     },
     {
-      check: 'disks-of-nobody',
+      check: 'orphaned-disks',
       level: ofNobody.length === 0 ? 'ok' : 'warning',
       message:
         ofNobody.length === 0
           ? 'all disks belong to an instance'
-          : `disks without a record, untouched: ${nameSome(ofNobody)}`,
+          : `orphaned disks, left untouched: ${nameSome(ofNobody)}`,
       hint:
         ofNobody.length === 0
           ? null
-          : 'the store has lost what it knew of them: restore it from a backup; or their instance moved away and was removed there before gnt-noded here could remove what it left (gnt-job list tells); then, or else, move away or remove their folders, or what has the name of a volume group before it by lvremove, of a ZFS dataset by zfs destroy',
+          : 'Restore the store from a backup if it lost their records. If their instance moved away and was removed there, or they are not needed: move the folders away, or remove the named volumes with lvremove or zfs destroy.',
     },
     ...(volumes === null ? [] : examineVolumes(volumes, instances)),
     ...(zfs === undefined ? [] : examineZfs(zfs, instances)),
@@ -101,7 +101,7 @@ function placesOf(halted: readonly string[], instances: DiskFacts['instances']):
   const pools = poolsOf(all.flat());
   return [
     ...(all.every((disks) => poolsOf(disks).length > 0) ? [] : ['on the file system of the disks']),
-    ...(pools.length === 0 ? [] : [`in the ${pools.map(({ name }) => name).join(', ')}`]),
+    ...(pools.length === 0 ? [] : [`in ${pools.map(({ name }) => name).join(', ')}`]),
   ].join(', and ');
 }
 
@@ -109,8 +109,8 @@ function describeLeft(left: readonly string[]): DoctorFinding {
   return {
     check: 'disks-left',
     level: 'warning',
-    message: `disks that a move has left here, untouched: ${nameSome(left)}`,
-    hint: 'gnt-noded removes them when the node of the instance says that it has its own: start gnt-noded there, and see this again ten minutes later. If that node is gone for good, these are the only ones: copy the folder away before gnt-node remove NODE --forget-instances, which leaves them as disks without a record',
+    message: `disks left by a move, untouched: ${nameSome(left)}`,
+    hint: "gnt-noded removes them once the instance's node confirms its own copy: start gnt-noded there and wait ten minutes. If that node is lost for good, copy the folder away before gnt-node remove NODE --forget-instances",
   };
 }
 
@@ -118,8 +118,8 @@ function describeAbandoned(abandoned: readonly string[]): DoctorFinding {
   return {
     check: 'copies-left',
     level: 'warning',
-    message: `disks that a copy or a move has left here before they were an instance's: ${nameSome(abandoned)}`,
-    hint: 'gnt-noded asks the store whose they are when it starts and every ten minutes, and then gives them their place or removes them: see this again twenty minutes later. If they stay, journalctl -u gnt-noded says why (copy.not-settled)',
+    message: `disks left by an unfinished copy or move: ${nameSome(abandoned)}`,
+    hint: 'gnt-noded settles them at its start and every ten minutes: check again in twenty minutes. If they stay, search for copy.not-settled: journalctl -u gnt-noded',
   };
 }
 
@@ -132,6 +132,6 @@ function examineShared({ folder, problem }: NonNullable<DiskFacts['shared']>): D
   const check = 'shared-folder';
   if (problem === null)
     return { check, level: 'ok', message: `${folder} is the cluster's shared folder`, hint: null };
-  const hint = 'until then no instance with shared disks can be started here';
+  const hint = 'Until then instances with shared disks cannot start here.';
   return { check, level: 'error', message: problem, hint };
 }

@@ -19,6 +19,7 @@ import { MIB } from '#shared/units/bytes.ts';
 import type { ApplianceFiles } from '../appliance/appliance-files.ts';
 import type { AcceleratorChoice } from '../hypervisor/machine.ts';
 import { collectSecrecyFacts } from './secrecy-facts.ts';
+import { examineStoreReach, type StoreReachFacts } from './examine-store-reach.ts';
 import { examineSecrecy } from './examine-secrecy.ts';
 import { examineAppliances } from './examine-appliances.ts';
 import { type BootFacts, examineBoots } from './examine-boots.ts';
@@ -59,6 +60,7 @@ export interface DoctorDependencies {
   readonly appliances: () => Promise<ReadonlyMap<string, ApplianceUsers>>;
   readonly probeAccelerator: () => Promise<AcceleratorChoice>;
   readonly isolation: IsolationFacts;
+  readonly storeReach: StoreReachFacts;
   readonly diskFacts: () => Promise<DiskFacts>;
   /** Percent of a file system below which little of it is free; undefined: the usual. */
   readonly lowSpacePercent: () => Promise<number | undefined>;
@@ -110,6 +112,7 @@ export async function examineHost(dependencies: DoctorDependencies): Promise<Doc
   findings.push(
     ...(await examineAppliances(dependencies.applianceFiles, dependencies.appliances)),
     ...examineIsolation(dependencies.isolation),
+    ...(await examineStoreReach(dependencies.storeReach)),
     ...(await checkDisks(dependencies.diskFacts)),
     ...((await dependencies.makesNetworks().catch(() => false))
       ? [
@@ -158,12 +161,12 @@ async function checkRisks({ risks }: DoctorDependencies['store']): Promise<Docto
   const check = 'store-risks';
   const found = await risks().catch((error: unknown) => messageOf(error));
   if (typeof found === 'string') {
-    const message = `whether the store keeps what it was told is not known: ${found}`;
-    const hint = 'if Redis runs: allow its user INFO (ACL SETUSER … +info)';
+    const message = `it is unknown whether the store keeps acknowledged writes: ${found}`;
+    const hint = 'If Redis runs, allow its user the command INFO: ACL SETUSER USER +info';
     return { check, level: 'warning', message, hint };
   }
   const [worst, ...others] = found.toSorted((a, b) => a.level.localeCompare(b.level));
-  if (worst === undefined) return ok(check, 'the store keeps what it was told');
+  if (worst === undefined) return ok(check, 'the store keeps acknowledged writes');
   const message = [worst, ...others].map((risk) => risk.message).join('; ');
   return { check, level: worst.level, message: `the store: ${message}`, hint: worst.hint };
 }
@@ -176,17 +179,17 @@ async function checkTun(): Promise<DoctorFinding> {
     const octal = (mode & 0o777).toString(8).padStart(4, '0');
     return ok(
       check,
-      `/dev/net/tun opens (mode ${octal}; QEMU gets its TAPs as open descriptors, so any mode will do)`,
+      `/dev/net/tun opens (mode ${octal}; any mode works, QEMU gets open descriptors)`,
     );
   } catch (error) {
     return {
       check,
       level: 'error',
-      message: `/dev/net/tun does not open: ${messageOf(error)}`,
+      message: `/dev/net/tun cannot be opened: ${messageOf(error)}`,
       hint:
         systemCodeOf(error) === 'ENOENT'
           ? 'modprobe tun'
-          : 'run noded as root, outside of a container',
+          : 'Run noded as root, outside of a container.',
     };
   }
 }
@@ -199,8 +202,8 @@ async function checkAccelerator(probe: () => Promise<AcceleratorChoice>): Promis
     return {
       check,
       level: 'warning',
-      message: `machines run emulated (TCG), which is slow: ${reason}`,
-      hint: 'enable virtualization in the firmware, or nested virtualization on the host of this machine',
+      message: `instances run under emulation (TCG), which is slow: ${reason}`,
+      hint: 'Enable virtualization in the firmware, or nested virtualization on the host of this machine.',
     };
   } catch (error) {
     return {
@@ -216,13 +219,13 @@ async function checkNamespace(name: string): Promise<DoctorFinding> {
   const check = 'namespace';
   try {
     await run('ip', ['netns', 'exec', name, 'true']);
-    return ok(check, `network namespace ${name} is there`);
+    return ok(check, `the network namespace ${name} exists`);
   } catch (error) {
     return {
       check,
       level: 'error',
-      message: `network namespace ${name} cannot be entered: ${messageOf(error)}`,
-      hint: 'run noded as root, with CONFIG_NET_NS in the kernel; restarting noded makes the namespace again',
+      message: `the network namespace ${name} cannot be entered: ${messageOf(error)}`,
+      hint: 'Run noded as root on a kernel with CONFIG_NET_NS. Restart noded to create the namespace again.',
     };
   }
 }
@@ -232,18 +235,18 @@ async function checkNftables(namespace: string): Promise<DoctorFinding> {
   try {
     const { stdout } = await run('ip', ['netns', 'exec', namespace, 'nft', '-j', 'list', 'tables']);
     const isThere = stdout.includes('"table"');
-    if (isThere) return ok(check, 'the filter of the channel is in place');
+    if (isThere) return ok(check, 'the packet filter of the channel is in place');
     return {
       check,
       level: 'error',
-      message: 'the filter of the channel is missing',
-      hint: 'restart noded',
+      message: 'the packet filter of the channel is missing',
+      hint: 'Restart noded: systemctl restart gnt-noded',
     };
   } catch (error) {
     return {
       check,
       level: 'error',
-      message: `nft does not work: ${messageOf(error)}`,
+      message: `nft fails: ${messageOf(error)}`,
       hint: 'apt-get install nftables',
     };
   }
@@ -284,31 +287,32 @@ async function checkMembership({
   if (removed !== null)
     return { check, level: 'error', message: describeRemoval(removed), hint: REJOIN_HINT };
   // A store that is away is a finding of its own.
-  if (!(await isOffline().catch(() => false))) return ok(check, 'this node belongs to its cluster');
+  if (!(await isOffline().catch(() => false)))
+    return ok(check, 'this node is a member of its cluster');
   const message =
-    'this node runs, and is marked offline: what it runs goes on, but no node asks it, and its jobs are refused';
+    'this node is marked offline although its daemon runs: its instances keep running, but other nodes ignore it and its jobs are refused';
   return { check, level: 'warning', message, hint: OFFLINE_HINT };
 }
 
 function checkOrphans(orphans: readonly Orphan[]): DoctorFinding {
-  if (orphans.length === 0) return ok('orphans', 'every machine that runs has its record');
+  if (orphans.length === 0) return ok('orphans', 'every running instance has a record');
   const named = orphans.map(({ name, uuid, pid }) => `${name} (${uuid}, pid ${pid})`);
   return {
     check: 'orphans',
     level: 'warning',
-    message: `machines without a record run on, untouched: ${named.join(', ')}`,
-    hint: 'gnt-instance adopt NAME makes one an instance again; a record that comes back with a backup of the store is found within seconds; gnt-instance remove NAME ends it, its disks go too',
+    message: `orphaned instances keep running, untouched: ${named.join(', ')}`,
+    hint: 'Adopt one (gnt-instance adopt NAME), or stop it and remove its disks (gnt-instance remove NAME). A record restored with the store is matched within seconds.',
   };
 }
 
 function checkRecords(problems: readonly RecordProblem[]): DoctorFinding {
-  if (problems.length === 0) return ok('records', 'every record of the store can be read');
+  if (problems.length === 0) return ok('records', 'every record of the store is readable');
   const named = problems.map(({ collection, id, reason }) => `${collection}/${id} (${reason})`);
   return {
     check: 'records',
     level: 'warning',
-    message: `${problems.length} set aside: ${named.slice(0, MAX_NAMED_RECORDS).join(', ')}`,
-    hint: 'restore the store from a backup, or start the release that wrote them; what they are about is not touched meanwhile. After a backup was restored on purpose: gnt-cluster accept-records, on each node',
+    message: `${problems.length} record(s) set aside: ${named.slice(0, MAX_NAMED_RECORDS).join(', ')}`,
+    hint: 'Restore the store from a backup, or start the release that wrote these records. Their objects stay untouched. After a deliberate restore, run on each node: gnt-cluster accept-records',
   };
 }
 
@@ -316,12 +320,12 @@ async function checkRenewal({ renewal }: DoctorDependencies['store']): Promise<D
   const check = 'cluster-key';
   try {
     const underWay = await renewal();
-    if (underWay === null) return ok(check, 'the key of the cluster is not being renewed');
+    if (underWay === null) return ok(check, 'no renewal of the cluster key is pending');
     return {
       check,
       level: 'warning',
       message: underWay,
-      hint: 'it goes on by itself when all nodes answer; without one: gnt-cluster renew-crypto --skip NODE',
+      hint: 'It continues when all nodes answer. Leave a lost node out: gnt-cluster renew-crypto --skip NODE',
     };
   } catch (error) {
     return { check, level: 'warning', message: messageOf(error), hint: null };
@@ -336,10 +340,10 @@ async function checkOwnMetadataAddress(): Promise<DoctorFinding> {
     const via = route?.gateway === undefined ? '' : ` via ${route.gateway}`;
     return ok(
       check,
-      `this host itself reaches ${SERVICE_IPV4} by ${route?.dev ?? 'no device'}${via}; the channel has its own namespace, so neither disturbs the other`,
+      `this host's own route to ${SERVICE_IPV4} is ${route?.dev ?? 'no device'}${via}; the channel uses a separate namespace, so neither disturbs the other`,
     );
   } catch {
-    return ok(check, `this host itself has no route to ${SERVICE_IPV4}`);
+    return ok(check, `this host has no route to ${SERVICE_IPV4} of its own`);
   }
 }
 
@@ -348,7 +352,7 @@ async function checkMetad(pid: number | null): Promise<DoctorFinding> {
   return {
     check: 'metad',
     level: 'error',
-    message: 'the metadata daemon does not run',
-    hint: 'it is started again by itself; var/log/gnt/metad.log says why it ended',
+    message: 'the metadata daemon is not running',
+    hint: 'gnt-noded restarts it automatically. var/log/gnt/metad.log shows why it ended.',
   };
 }

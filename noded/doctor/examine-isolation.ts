@@ -29,24 +29,26 @@ function checkMachineUsers(
   const { first, last } = users;
   const collision = findUserCollision(users, (path) => read(path) ?? '');
   if (collision === undefined) {
-    return ok(check, `each machine runs as a user and group of its own, from ${first} to ${last}`);
+    return ok(check, `each instance has its own user and group, from ${first} to ${last}`);
   }
   return {
     check,
     level: 'error',
-    message: `machines cannot have users of their own, from ${first} to ${last}: ${collision}`,
-    hint: 'give a range that is free: gnt-noded --machine-uids FIRST',
+    message: `instances cannot have users of their own from ${first} to ${last}: ${collision}`,
+    hint: 'Choose a free range: gnt-noded --machine-uids FIRST',
   };
 }
 
 function checkUserNics(reachHost: boolean): DoctorFinding {
   const check = 'user-nics';
-  if (!reachHost) return ok(check, 'NICs of mode=user reach neither this host nor its metadata');
+  if (!reachHost)
+    return ok(check, 'NICs with mode=user reach neither this host nor its cloud metadata');
   return {
     check,
     level: 'warning',
-    message: "guests with a NIC of mode=user reach this host's loopback and its cloud's metadata",
-    hint: 'start gnt-noded without --user-nics-reach-host',
+    message:
+      "guests with a mode=user NIC can reach this host's loopback and its cloud's metadata service",
+    hint: 'Start gnt-noded without --user-nics-reach-host.',
   };
 }
 
@@ -55,14 +57,17 @@ function checkPtrace(setting: string | undefined): DoctorFinding {
   const check = 'ptrace';
   const scope = setting?.trim();
   if (scope !== undefined && scope !== '0')
-    return ok(check, `processes may not trace others of their user (ptrace_scope ${scope})`);
+    return ok(
+      check,
+      `processes cannot trace other processes of their user (ptrace_scope ${scope})`,
+    );
   return {
     check,
     level: 'warning',
-    message: `processes may trace others of their user (${scope === undefined ? 'no Yama in this kernel' : 'ptrace_scope 0'}); machines have a user each, what else runs here may not`,
+    message: `processes can trace other processes of their user (${scope === undefined ? 'the kernel has no Yama' : 'ptrace_scope 0'}); instances have one user each, other services of this host may not`,
     hint:
       scope === undefined
-        ? 'boot a kernel with CONFIG_SECURITY_YAMA, as distributions have'
+        ? 'Boot a kernel with CONFIG_SECURITY_YAMA, as distributions build it.'
         : 'sysctl kernel.yama.ptrace_scope=1',
   };
 }
@@ -72,11 +77,11 @@ function checkLinks(read: (path: string) => string | undefined): DoctorFinding {
   const check = 'links';
   const settings = ['protected_hardlinks', 'protected_symlinks'];
   const off = settings.filter((name) => read(`/proc/sys/fs/${name}`)?.trim() === '0');
-  if (off.length === 0) return ok(check, "local users may make no links to others' files");
+  if (off.length === 0) return ok(check, 'local users cannot link to files of other users');
   return {
     check,
     level: 'warning',
-    message: `local users may make links to others' files (${off.join(' and ')} off)`,
+    message: `local users can link to files of other users (${off.join(' and ')} off)`,
     hint: `sysctl ${off.map((name) => `fs.${name}=1`).join(' ')}`,
   };
 }

@@ -12,19 +12,26 @@ export function examineNetworks(
   const check = 'networks';
   if (failures.size > 0) {
     return [...failures].map(([name, message]) => ({
-      ...{ check, level: 'error', message: `network '${name}' is not as it should be: ${message}` },
-      hint: 'it is tried again every ten seconds; what its guests may send is closed meanwhile',
+      ...{ check, level: 'error', message: `network '${name}' is broken: ${message}` },
+      hint: 'gnt-noded repairs it every ten seconds. Its guests are cut off meanwhile.',
     }));
   }
   const recent = repairs.filter(({ atMs }) => nowMs - atMs < RECENT_MS);
   const last = recent.at(-1);
   if (last === undefined)
-    return [{ check, level: 'ok', message: 'its networks stand as they were made', hint: null }];
+    return [
+      {
+        check,
+        level: 'ok',
+        message: "the node's networks are unchanged since gnt-noded made them",
+        hint: null,
+      },
+    ];
   return [
     {
       ...{ check, level: 'warning' },
-      message: `networks were put back within the last hour: ${[...new Set(recent.map(({ what }) => what))].join('; ')} (last at ${new Date(last.atMs).toISOString()})`,
-      hint: 'look who does that: a firewall that flushes all rules when it is loaded, or a person',
+      message: `networks were repaired within the last hour: ${[...new Set(recent.map(({ what }) => what))].join('; ')} (last at ${new Date(last.atMs).toISOString()})`,
+      hint: 'Find the program that changes them, for example a firewall that flushes all rules at reload.',
     },
   ];
 }

@@ -8,16 +8,16 @@ export function examineSecrecy(facts: SecrecyFacts): readonly DoctorFinding[] {
 
 function checkSwap({ swaps, swappable }: SecrecyFacts): DoctorFinding {
   const check = 'swap';
-  if (swaps.length === 0) return ok(check, 'there is no swap: secrets stay in memory');
+  if (swaps.length === 0) return ok(check, 'no swap: secrets stay in memory');
   const open = swaps.filter(({ isSafe }) => !isSafe).map(({ name }) => name);
-  if (open.length === 0) return ok(check, 'swap is encrypted, or memory itself');
+  if (open.length === 0) return ok(check, 'swap is encrypted or in memory');
   if (swappable.length === 0)
-    return ok(check, `the daemons and their machines are kept out of swap (${open.join(', ')})`);
+    return ok(check, `the daemons and their instances are kept out of swap (${open.join(', ')})`);
   return {
     check,
     level: 'warning',
-    message: `secrets in the memory of ${swappable.join(' and ')} may be written to ${open.join(', ')}, which is not encrypted`,
-    hint: 'run gnt-noded by its service, which has MemorySwapMax=0 (by hand: systemd-run --scope -p MemorySwapMax=0 gnt-noded); or encrypt the swap, or swapoff -a',
+    message: `secrets in the memory of ${swappable.join(' and ')} may reach ${open.join(', ')}, which is not encrypted`,
+    hint: 'Run gnt-noded as its service, which sets MemorySwapMax=0 (by hand: systemd-run --scope -p MemorySwapMax=0 gnt-noded), or encrypt the swap, or run swapoff -a',
   };
 }
 
@@ -26,12 +26,12 @@ function checkCores({ corePattern, dumpable }: SecrecyFacts): DoctorFinding {
   const isProgram = corePattern.startsWith('|');
   const where = isProgram ? `a program (${corePattern.trim()})` : 'files';
   if (dumpable.length === 0)
-    return ok(check, `cores go to ${where}; the daemons and their machines leave none`);
+    return ok(check, `core dumps go to ${where}; the daemons and their instances write none`);
   return {
     check,
     level: 'warning',
-    message: `cores go to ${where}, and one of ${dumpable.join(' or ')} would hold secrets`,
-    hint: 'it was started by an earlier release: restart it when no instance runs',
+    message: `core dumps go to ${where}, and a dump of ${dumpable.join(' or ')} would contain secrets`,
+    hint: 'An earlier release started it. Restart it while no instance runs.',
   };
 }
 

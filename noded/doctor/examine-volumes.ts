@@ -37,8 +37,8 @@ function examineAbsent(
   return [...Map.groupBy(missing, ({ vg }) => vg)].map(([vg, all]) => ({
     check: 'volume-group',
     level: 'error',
-    message: `volume group ${vg} is not on this node, and has disks of ${[...new Set(all.map(({ name }) => name))].join(', ')}`,
-    hint: `bring back what it is on (pvs, vgs; vgchange --activate y ${vg}); gnt-instance remove takes away an instance whose group is gone for good`,
+    message: `volume group ${vg} is missing on this node but holds disks of ${[...new Set(all.map(({ name }) => name))].join(', ')}`,
+    hint: `Bring its devices back (pvs, vgs; vgchange --activate y ${vg}). If the group is gone for good: gnt-instance remove NAME`,
   }));
 }
 
@@ -51,9 +51,10 @@ function examineGroups({ groups, pools, vgName, problem }: KnownVolumes): Doctor
     ({ name, sizeBytes, freeBytes }) =>
       `${name} (${toGib(freeBytes)} of ${toGib(sizeBytes)} free${describePools(name, pools)})`,
   );
-  const there = groups === null ? 'LVM does not answer' : `there are: ${told.join(', ') || 'none'}`;
+  const there =
+    groups === null ? 'LVM does not answer' : `this node has: ${told.join(', ') || 'none'}`;
   if (vgName === undefined) {
-    const message = `the cluster has no volume group for disks of the template plain; ${there}`;
+    const message = `the cluster has no volume group for disks with the template plain; ${there}`;
     return { check, level: 'ok', message, hint: null };
   }
   return examinePlace({ groups, pools }, vgName, told, there);
@@ -75,16 +76,16 @@ function examinePlace(
     return { check, level: 'ok', message: `volume group ${told[found] ?? group}`, hint: null };
   const message =
     found < 0
-      ? `the cluster's volume group ${group} is not on this node; ${there}`
-      : `the cluster's thin pool ${vgName} is not on this node; ${there}`;
+      ? `the cluster's volume group ${group} is missing on this node; ${there}`
+      : `the cluster's thin pool ${vgName} is missing on this node; ${there}`;
   const make =
     found < 0
       ? `vgcreate ${group} DEVICE`
-      : `lvcreate --type thin-pool --size SIZE --name ${pool ?? ''} ${group} (apt-get install thin-provisioning-tools)`;
-  const others = 'or leave instances with disks of the template plain to other nodes';
+      : `lvcreate --type thin-pool --size SIZE --name ${pool ?? ''} ${group} (package thin-provisioning-tools)`;
+  const others = 'or place instances with the disk template plain on other nodes';
   const hint =
     groups === null
-      ? `apt-get install lvm2, or see what vgs says; ${others}`
+      ? `Install LVM (apt-get install lvm2) or run vgs to see the error; ${others}`
       : `${make}, ${others}`;
   return { check, level: 'warning', message, hint };
 }
@@ -109,20 +110,20 @@ function examinePools({ pools, own, vgName }: KnownVolumes): readonly DoctorFind
 function examinePool(path: string, pool: ThinPool, inIt: readonly Volume[]): DoctorFinding {
   const check = 'thin-pool';
   const promised = inIt.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
-  const used = `thin pool ${path} is full to ${Math.floor(pool.usedShare * 100)} %`;
-  const sizes = `its ${inIt.length} volume(s) may grow to ${toGib(promised)} of ${toGib(pool.sizeBytes)}`;
+  const used = `thin pool ${path} is ${Math.floor(pool.usedShare * 100)} % full`;
+  const sizes = `its ${inIt.length} volume(s) can grow to ${toGib(promised)}, the pool has ${toGib(pool.sizeBytes)}`;
   const message = `${used}, ${sizes}`;
   if (!pool.isZeroing) {
-    const leaks = `thin pool ${path} gives blocks away with what others wrote in them`;
+    const leaks = `thin pool ${path} does not zero its blocks: a new disk would show data of earlier disks`;
     return { check, level: 'error', message: leaks, hint: `lvchange --zero y ${path}` };
   }
   if (pool.usedShare >= FULL_SHARE) {
-    const stopped = `${message}: it takes nothing new, and guests that write stand still`;
+    const stopped = `${message}: it accepts no new disks, and guests that write may pause`;
     return { check, level: 'error', message: stopped, hint: roomHint(path) };
   }
   if (pool.usedShare >= NEARLY_FULL)
     return { check, level: 'warning', message, hint: roomHint(path) };
   if (promised <= pool.sizeBytes) return { check, level: 'ok', message, hint: null };
-  const hint = `a guest that finds it full stands still: lvextend --size SIZE ${path}, or activation/thin_pool_autoextend_threshold in /etc/lvm/lvm.conf lets LVM do it`;
+  const hint = `Guests pause when it is full. Enlarge it (lvextend --size SIZE ${path}), or set activation/thin_pool_autoextend_threshold in /etc/lvm/lvm.conf.`;
   return { check, level: 'warning', message, hint };
 }

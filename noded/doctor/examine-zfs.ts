@@ -27,20 +27,20 @@ function examinePlace({ groups, zfsPool, problem }: KnownZfs): DoctorFinding {
   if (problem !== null)
     return { check, level: 'error', message: problem.message, hint: problem.hint ?? null };
   const pools = (groups ?? []).filter(({ name }) => !name.includes('/')).map(describe);
-  const there = groups === null ? 'ZFS does not answer' : `there are: ${pools.join(', ') || 'none'}`; // prettier-ignore
+  const there = groups === null ? 'ZFS does not answer' : `this node has: ${pools.join(', ') || 'none'}`; // prettier-ignore
   if (zfsPool === undefined) {
-    const message = `the cluster has no ZFS pool for disks of the template zfs; ${there}`;
+    const message = `the cluster has no ZFS pool for disks with the template zfs; ${there}`;
     return { check, level: 'ok', message, hint: null };
   }
   const found = groups?.find(({ name }) => name === zfsPool);
   if (found !== undefined)
     return { check, level: 'ok', message: `ZFS dataset ${describe(found)}`, hint: null };
-  const others = 'or leave instances with disks of the template zfs to other nodes';
+  const others = 'or place instances with the disk template zfs on other nodes';
   const make =
     groups === null
-      ? 'apt-get install zfsutils-linux (and zfs-dkms, modprobe zfs), or see what zpool status says'
+      ? `Install ZFS (apt-get install zfsutils-linux zfs-dkms; modprobe zfs), or run zpool status to see the error`
       : makeHint(zfsPool);
-  const message = `the cluster's ZFS dataset ${zfsPool} is not on this node; ${there}`;
+  const message = `the cluster's ZFS dataset ${zfsPool} is missing on this node; ${there}`;
   return { check, level: 'warning', message, hint: `${make}; ${others}` };
 }
 
@@ -59,8 +59,8 @@ function examineAbsent(
   return [...Map.groupBy(missing, ({ dataset }) => dataset)].map(([dataset, all]) => ({
     check: 'zfs-pool',
     level: 'error',
-    message: `ZFS dataset ${dataset} is not on this node, and has disks of ${[...new Set(all.map(({ name }) => name))].join(', ')}`,
-    hint: 'bring back its pool (zpool import); gnt-instance remove takes away an instance whose pool is gone for good',
+    message: `ZFS dataset ${dataset} is missing on this node but holds disks of ${[...new Set(all.map(({ name }) => name))].join(', ')}`,
+    hint: 'Import its pool (zpool import). If the pool is gone for good: gnt-instance remove NAME',
   }));
 }
 
@@ -79,10 +79,10 @@ function judgeRoom(
   const check = 'zfs-room';
   const usedShare = sizeBytes === 0 ? 1 : 1 - freeBytes / sizeBytes;
   const promised = inIt.reduce((sum, volume) => sum + volume.sizeBytes, 0);
-  const message = `ZFS dataset ${name} is full to ${Math.floor(usedShare * 100)} %, its ${inIt.length} volume(s) may grow to ${toGib(promised)} of ${toGib(sizeBytes)}`;
+  const message = `ZFS dataset ${name} is ${Math.floor(usedShare * 100)} % full, its ${inIt.length} volume(s) can grow to ${toGib(promised)} of ${toGib(sizeBytes)}`;
   const hint = datasetRoomHint(name);
   if (usedShare >= FULL_SHARE) {
-    const stopped = `${message}: it takes nothing new, and guests that write stand still`;
+    const stopped = `${message}: it accepts no new disks, and guests that write may pause`;
     return { check, level: 'error', message: stopped, hint };
   }
   if (usedShare >= NEARLY_FULL || promised > sizeBytes)

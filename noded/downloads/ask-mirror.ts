@@ -45,7 +45,7 @@ const MAX_TRANSFER_MS = 3_600_000;
  */
 export async function askMirror(base: string, request: MirrorRequest): Promise<MirrorAnswer> {
   const url = mirrorUrl(base, request.path);
-  if (url === null) return refusal(400, 'this path could lead out of the mirror');
+  if (url === null) return refusal(400, 'this path could lead outside of the mirror');
   const headers = pickHeaders(request.headers, FILE_REQUEST_HEADERS);
   const ask = (method: MirrorRequest['method']): ReturnType<typeof askWeb> =>
     askWeb({
@@ -79,7 +79,7 @@ function interpret(response: IncomingMessage, body: Readable): MirrorAnswer {
   const length = response.headers['content-length'];
   if (length !== undefined && Number(length) > MAX_FILE_BYTES) {
     body.destroy();
-    return refusal(502, `the file has more than ${MAX_FILE_BYTES} bytes`);
+    return refusal(502, `the file exceeds ${MAX_FILE_BYTES} bytes`);
   }
   return {
     kind: 'answer',

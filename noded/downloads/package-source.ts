@@ -78,7 +78,7 @@ function parsePackageSource(text: string): Source {
   if (!source) {
     throw refuse(
       `the personalization package must be an absolute path or a URL (http, https, ftp): '${shown}'`,
-      'for example https://example.com/site.tar.gz',
+      'Example: https://example.com/site.tar.gz',
     );
   }
   const name = basename(source.kind === 'path' ? source.path : source.url.pathname);
@@ -86,11 +86,15 @@ function parsePackageSource(text: string): Source {
     const extension = /\.[^.]*$/.exec(name)?.[0] ?? 'none';
     throw refuse(
       `the personalization package '${shown}' must end in .tar.gz or .tgz, not in '${extension}'`,
-      'pack it with: tar -czf NAME.tar.gz …',
+      'Pack it with: tar -czf NAME.tar.gz …',
     );
   }
   const refusal = source.kind === 'url' ? refusalOf(source.url) : undefined;
-  if (refusal) throw refuse(`the package ${shown} is refused: ${refusal}`, 'give another host');
+  if (refusal)
+    throw refuse(
+      `the personalization package ${shown} is refused: ${refusal}`,
+      'Choose another host.',
+    );
   return source;
 }
 
@@ -105,7 +109,7 @@ export async function checkPackageFile(path: string): Promise<void> {
   } catch (error) {
     const reason = systemCodeOf(error) ?? messageOf(error);
     throw new AppError('PACKAGE_SOURCE', `personalization package ${path}: ${reason}`, {
-      hint: 'check the path on the node',
+      hint: 'Check the path on the node.',
       cause: error,
     });
   }
@@ -153,7 +157,7 @@ function openRemote(source: ByteSource, options: PackageOptions): Promise<Opened
   ignoreLateError(stream);
   const gone = new AbortController();
   // A reader that goes away ends the download.
-  stream.on('close', () => gone.abort(new Error('the reader went away')));
+  stream.on('close', () => gone.abort(new Error('the reader disconnected')));
   return new Promise((resolve, reject) => {
     let hasBegun = false;
     transfer({
@@ -168,9 +172,9 @@ function openRemote(source: ByteSource, options: PackageOptions): Promise<Opened
       sink: {
         async begin(offset, sizeBytes) {
           if (hasBegun) {
-            throw downloadFailure(source.display, new Error('it cannot be continued after a cut'));
+            throw downloadFailure(source.display, new Error('a cut transfer cannot be resumed'));
           }
-          if (offset !== 0) throw new Error('a package starts at its first byte');
+          if (offset !== 0) throw new Error('a package can only be read from its first byte');
           hasBegun = true;
           resolve({ stream, sizeBytes });
         },
@@ -203,7 +207,7 @@ function downloadFailure(display: string, error: unknown): AppError {
     : [messageOf(error), {}, undefined];
   return new AppError('PACKAGE_DOWNLOAD', `personalization package ${display}: ${reason}`, {
     details: { ...details, url: display },
-    hint: hint ?? 'check the URL, and user and password where they are needed',
+    hint: hint ?? 'Check the URL, and the user and password if the server needs them.',
     cause: error,
   });
 }

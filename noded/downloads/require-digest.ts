@@ -36,10 +36,10 @@ export function requireDigest(content: Readable, sha256: string, shown: string):
 function packageChanged(shown: string, expected: string, actual: string): AppError {
   return new AppError(
     'PACKAGE_CHECKSUM_MISMATCH',
-    `${shown} is another one than was checked: its sha256 is ${actual}, not ${expected}`,
+    `${shown} changed after it was checked: its sha256 is ${actual}, not ${expected}`,
     {
       details: { source: shown, algorithm: 'sha256', expected, actual },
-      hint: 'it was changed while the installation ran: try again',
+      hint: 'The file was replaced during the installation. Repeat it.',
     },
   );
 }

@@ -22,9 +22,9 @@ export function createEnterShared(dependencies: {
       // Whatever was read before may have been true until another node took the instance.
       const record = await instances.findByUuid(uuid);
       if (kind === 'moving' || (record !== undefined && owns(record.primaryNode))) return entry;
-      throw new AppError('CONFLICT', `'${name}' is not on this node any more`, {
+      throw new AppError('CONFLICT', `'${name}' is no longer on this node`, {
         details: { name, node: record?.primaryNode ?? null },
-        hint: `another node has taken it: gnt-instance info ${name}`,
+        hint: `Another node took it over: gnt-instance info ${name}`,
       });
     } catch (error) {
       entry[Symbol.dispose]();

@@ -83,17 +83,17 @@ export function createForeignLeases(dependencies: ForeignLeasesDependencies): Fo
 function itCannotBeSeen(node: string): AppError {
   return new AppError(
     'HOST_PREREQUISITE',
-    `whether node ${node} still renews its lease cannot be told: Sentinels run the store, and no replica has to have what is written`,
+    `cannot tell whether node ${node} still renews its lease: the store runs under Sentinel, and no replica must confirm writes`,
     {
       details: { node },
-      hint: `add ?replicas=N to the url in var/lib/gnt/store.json of all nodes, and start gnt-noded there anew; if ${node} is switched off for certain: gnt-node modify --offline yes ${node}`,
+      hint: `Add ?replicas=N to the url in var/lib/gnt/store.json of all nodes and restart gnt-noded there. If ${node} is certainly switched off: gnt-node modify --offline yes ${node}`,
     },
   );
 }
 
 function itLives(node: string): AppError {
-  return new AppError('INSTANCE_STATE', `node ${node} lives: it renews its lease`, {
+  return new AppError('INSTANCE_STATE', `node ${node} is alive: it renews its lease`, {
     details: { node },
-    hint: 'a failover is for nodes that are down: see gnt-node info, and gnt-node doctor there',
+    hint: 'Fail over only from nodes that are down. Check gnt-node info, and gnt-node doctor on that node.',
   });
 }

@@ -213,7 +213,7 @@ function readUptimeS(): number {
 }
 
 function taken(uuid: string): AppError {
-  return new AppError('CONFLICT', `instance ${uuid} was taken by another node`, {
-    hint: 'this node did not renew its lease for too long: gnt-instance info tells where it is',
+  return new AppError('CONFLICT', `another node took over instance ${uuid}`, {
+    hint: 'This node did not renew its lease in time. gnt-instance info shows where the instance is.',
   });
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { MAX_INSTALL_LOG_BYTES, MAX_LOG_LINE_LENGTH } from '#shared/contract/install-event.ts';
 import { systemCodeOf } from '#shared/errors/app-error.ts';
-import { plainText } from '#shared/log/plain-text.ts';
+import { plainText } from '#shared/text/plain-text.ts';
 
 /** A hostile script may print for ever; what comes after this is counted, not kept. */
 const TAIL_LINES = 20;
@@ -51,7 +51,7 @@ export class InstallLog {
     if (this.#tail.length > TAIL_LINES) this.#tail.shift();
     if (this.#writtenBytes > MAX_INSTALL_LOG_BYTES) return;
     const isLast = this.#writtenBytes + text.length > MAX_INSTALL_LOG_BYTES;
-    const bytes = isLast ? '… the log is full: further lines are not kept\n' : `${text}\n`;
+    const bytes = isLast ? '… the log is full: no further lines are recorded\n' : `${text}\n`;
     this.#writtenBytes += isLast ? MAX_INSTALL_LOG_BYTES : Buffer.byteLength(bytes);
     // A log that cannot be written (full disk) must not end the installation; the tail is kept in
     // memory.

@@ -62,11 +62,14 @@ export function isStartersWord(lastLine: string | undefined): boolean {
 }
 
 /**
- * The first process of the namespace. It says who it is, as the host sees it, and waits for a word
- * that is sent when this is on record; the end of the daemon ends the wait. Names made of `$$` are
- * common in scripts, and every namespace begins to count at 1: what follows gets a number that the
- * host has given, where the kernel lets one choose. The first argument is the program's PATH; what
- * the shell itself exports is none of the program's.
+ * The first process of the namespace. It tells its identity, as the host sees it, and waits for a
+ * word that is sent when this is on record; the end of the daemon ends the wait. Names made of `$$`
+ * are common in scripts, and every namespace begins to count at 1: the program gets a number that
+ * the host has given, where the kernel lets one choose. The first argument is the program's PATH.
+ *
+ * It is bash: dash drops variables whose names it cannot use itself, such as `OSP_A.B`. `env`
+ * removes what bash exports of its own. Messages of bash about the end of the program are dropped;
+ * those of `env`, which could not start it, begin with STARTER.
  */
 const FIRST_PROCESS = `
 read -r stat </proc/self/stat && echo "$stat" >&3 && read -r word <&3 || exit 125
@@ -76,9 +79,12 @@ mount -t proc proc /proc || exit 125
 PATH=$1
 shift
 unset PWD OLDPWD SHLVL
-"$@"
+exec 4>&2 2>/dev/null
+(exec -a ${STARTER} /usr/bin/env -u _ -- "$@" 2>&4 4>&-)
 exit $?
 `;
+/** It reads no file of settings, and takes no functions or options from the environment. */
+const SHELL = ['/bin/bash', '--noprofile', '--norc', '-p', '-c'];
 
 /**
  * With these no program outlives the daemon: the kernel kills `unshare` when the daemon ends,
@@ -107,9 +113,11 @@ async function launch(
   { dir }: KeptChildrenOptions,
   ...[command, args, { stdio, env = {}, cwd }]: Parameters<LaunchProgram>
 ): ReturnType<LaunchProgram> {
-  if (!Array.isArray(stdio) || stdio.length !== 3) throw new Error('three streams are expected');
+  if (!Array.isArray(stdio) || stdio.length !== 3) throw new Error('expected three streams');
+  // env(1) would take it for a variable.
+  if (command.includes('=')) throw cannotStart(`its path contains '=': ${command}`);
   const path = env['PATH'] ?? SYSTEM_PATH;
-  const first = ['/bin/sh', '-c', FIRST_PROCESS, STARTER, path, command, ...args];
+  const first = [...SHELL, FIRST_PROCESS, STARTER, path, command, ...args];
   const starter = planMortal('unshare', [...NAMESPACES, ...first]);
   const child = spawn(starter.command, starter.args, {
     cwd,
@@ -170,8 +178,11 @@ async function readIdentity(
 function cannotStart(reason: string, cause?: unknown): AppError {
   return new AppError(
     'HOST_PREREQUISITE',
-    `no program can be run in a PID namespace of its own: ${reason}`,
-    { hint: 'gnt-noded needs setpriv and unshare of util-linux 2.32 or later, as root', cause },
+    `cannot run a program in its own PID namespace: ${reason}`,
+    {
+      hint: 'gnt-noded needs root, bash, and setpriv and unshare of util-linux 2.32 or later.',
+      cause,
+    },
   );
 }
 

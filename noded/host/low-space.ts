@@ -3,7 +3,7 @@ import { GIB, MIB } from '#shared/units/bytes.ts';
 import type { PlaceSpace } from './file-systems.ts';
 
 export const SPACE_HINT =
-  'remove instances, snapshots, exports or images that are not needed, or make the file system larger';
+  'Remove instances, snapshots, exports or images that are not needed, or enlarge the file system.';
 
 /** A file system, and all that is written there. */
 interface Shared extends Omit<PlaceSpace, 'place' | 'device'> {
@@ -33,7 +33,7 @@ export function groupPlaces(places: readonly PlaceSpace[]): readonly Shared[] {
 
 /** For example: `3.1 GiB of 40.0 GiB are free below /var/lib/gnt (store, disks)` */
 export function describeSpace({ freeBytes, totalBytes, path, places }: Shared): string {
-  return `${inUnits(freeBytes)} of ${inUnits(totalBytes)} are free below ${path} (${places.join(', ')})`;
+  return `${inUnits(freeBytes)} of ${inUnits(totalBytes)} free below ${path} (${places.join(', ')})`;
 }
 
 export interface PromisedSpace {
@@ -51,7 +51,7 @@ export function isOverpromised({ promisedBytes, totalBytes }: PromisedSpace): bo
 }
 
 export function describePromise({ instances, promisedBytes, totalBytes }: PromisedSpace): string {
-  return `disks of ${instances} instance(s) may grow to ${inUnits(promisedBytes)} on a file system of ${inUnits(totalBytes)}`;
+  return `disks of ${instances} instance(s) can grow to ${inUnits(promisedBytes)} on a file system of ${inUnits(totalBytes)}`;
 }
 
 function inUnits(bytes: number): string {

@@ -32,7 +32,9 @@ const SUBORDINATE_FILES = ['/etc/subuid', '/etc/subgid'] as const;
 export function planMachineUsers(first: number): MachineUsers {
   const last = first + PROCESS_NUMBERS - 1;
   if (!Number.isInteger(first) || first < MIN_FIRST_UID || last > MAX_LAST_UID) {
-    throw new RangeError(`not between ${MIN_FIRST_UID} and ${MAX_LAST_UID - PROCESS_NUMBERS + 1}`);
+    throw new RangeError(
+      `it is not between ${MIN_FIRST_UID} and ${MAX_LAST_UID - PROCESS_NUMBERS + 1}`,
+    );
   }
   return { first, last };
 }
@@ -48,9 +50,9 @@ export function requireMachineUsers(users: MachineUsers): void {
   const { first, last } = users;
   throw new AppError(
     'HOST_PREREQUISITE',
-    `machines need the users ${first} to ${last}: ${problem}`,
+    `instances need the users ${first} to ${last}: ${problem}`,
     {
-      hint: 'give a range that is free: gnt-noded --machine-uids FIRST',
+      hint: 'Choose a free range: gnt-noded --machine-uids FIRST',
     },
   );
 }
@@ -62,13 +64,13 @@ export function findUserCollision(
 ): string | undefined {
   for (const path of ACCOUNT_FILES) {
     for (const [name, , id] of fieldsOf(read(path)))
-      if (id && isMachineUser(users, Number(id))) return `${path} gives ${id} to ${name}`;
+      if (id && isMachineUser(users, Number(id))) return `${path} assigns ${id} to ${name}`;
   }
   for (const path of SUBORDINATE_FILES) {
     for (const [name, start = '', count = ''] of fieldsOf(read(path))) {
       const end = Number(start) + Number(count) - 1;
       if (count && Number(start) <= users.last && end >= users.first)
-        return `${path} gives ${start} to ${end} to ${name}`;
+        return `${path} assigns ${start} to ${end} to ${name}`;
     }
   }
   const isMapped = read('/proc/self/uid_map')

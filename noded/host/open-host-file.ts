@@ -61,7 +61,7 @@ export async function openHostFile(
   if (parts.some((part) => part === '' || part === '.' || part === '..')) {
     throw invalid(`${path} is not a plain path below its folder`);
   }
-  await requireTrustedPlace(folder, 'a folder that the remote API may name files of');
+  await requireTrustedPlace(folder, 'a folder whose files the remote API may name');
   const noFollow = constants.O_NOFOLLOW | constants.O_NONBLOCK;
   let at = await open(folder, constants.O_RDONLY | constants.O_DIRECTORY);
   try {

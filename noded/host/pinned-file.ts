@@ -33,7 +33,7 @@ export async function pinFile(path: string, links: Links): Promise<PinnedFile> {
  */
 export async function pinDirectory(path: string, links: Links = 'followed'): Promise<PinnedFile> {
   const flags = O_RDONLY | O_DIRECTORY | (links === 'refused' ? O_NOFOLLOW : 0);
-  return pin(path, flags, (found) => found.isDirectory(), 'it is no directory');
+  return pin(path, flags, (found) => found.isDirectory(), 'it is not a directory');
 }
 
 async function pin(

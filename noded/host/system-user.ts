@@ -28,8 +28,8 @@ export async function ensureSystemUser(name: string): Promise<SystemUser> {
   }
   const made = await findUser(name);
   if (made) return made;
-  throw new AppError('HOST_PREREQUISITE', `cannot make the user ${name}: ${messageOf(refusal)}`, {
-    hint: `make it yourself: useradd --system --user-group --no-create-home ${name}`,
+  throw new AppError('HOST_PREREQUISITE', `cannot create the user ${name}: ${messageOf(refusal)}`, {
+    hint: `Create it: useradd --system --user-group --no-create-home ${name}`,
     cause: refusal,
   });
 }

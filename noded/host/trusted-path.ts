@@ -40,7 +40,7 @@ export async function requireTrustedPlace(path: string, called: string): Promise
     if (!found.isSymbolicLink()) return;
     whole = resolve(above, await readlink(whole));
   }
-  throw untrusted(path, { called }, 'too many links', 'give another path');
+  throw untrusted(path, { called }, 'too many links', 'Give another path.');
 }
 
 /**
@@ -81,7 +81,7 @@ async function checkWay(
     throw refuse(`it belongs to user ${found.uid}`, `chown root ${path}`);
   }
   if (found.isSymbolicLink()) {
-    if (onTheWay.links <= 0) throw refuse('too many links', 'give another path');
+    if (onTheWay.links <= 0) throw refuse('too many links', 'Give another path.');
     const target = resolve(above, await readlink(path));
     await checkWay(target, { links: onTheWay.links - 1, isEnd: at.isEnd, called });
     return;
@@ -107,7 +107,7 @@ function otherWriter(
   found: Stats,
   owners: readonly (number | undefined)[],
 ): OtherWriter | undefined {
-  const byMode = { reason: 'others than root may write it', remedy: `chmod go-w ${path}` };
+  const byMode = { reason: 'users other than root can write to it', remedy: `chmod go-w ${path}` };
   const list = getXattr(path, ACCESS_LIST);
   // Root's own group has nobody else in it.
   if (list === undefined) {
@@ -118,7 +118,7 @@ function otherWriter(
   if (writers.everybody || (writers.owningGroup && found.gid !== 0)) return byMode;
   const who = namedWriter(writers, owners);
   if (who === undefined) return undefined;
-  return { reason: `its access list lets ${who} write it`, remedy: `setfacl -b ${path}` };
+  return { reason: `its access list allows ${who} to write to it`, remedy: `setfacl -b ${path}` };
 }
 
 /** Somebody else than the owners who may write what is made in a folder. */
@@ -131,9 +131,9 @@ function heir(
   if (list === undefined) return undefined;
   const writers = aclWriters(list);
   const isOpen = writers.everybody || (writers.owningGroup && found.gid !== 0);
-  const who = isOpen ? 'others than root' : namedWriter(writers, owners);
+  const who = isOpen ? 'users other than root' : namedWriter(writers, owners);
   if (who === undefined) return undefined;
-  const reason = `its default access list lets ${who} write what is made in it`;
+  const reason = `its default access list allows ${who} to write to new files in it`;
   return { reason, remedy: `setfacl -k ${path}` };
 }
 
@@ -155,6 +155,6 @@ function untrusted(
 ): AppError {
   return new AppError('HOST_PREREQUISITE', `${called} is not safe below ${path}: ${reason}`, {
     details: { path },
-    hint: `${remedy}, or choose a folder that only root can write`,
+    hint: `Run ${remedy}, or choose a folder that only root can write to.`,
   });
 }

@@ -28,8 +28,8 @@ export function createAcceleratorChooser(
       if (wanted === 'tcg') return 'tcg';
       const { accelerator, reason } = await proved();
       if (wanted === 'kvm' && accelerator !== 'kvm') {
-        throw new AppError('HOST_PREREQUISITE', `accel=kvm was asked for, but ${reason}`, {
-          hint: 'use accel=auto or accel=tcg, or mend KVM (gnt-node doctor)',
+        throw new AppError('HOST_PREREQUISITE', `accel=kvm was requested, but ${reason}`, {
+          hint: 'Use accel=auto or accel=tcg, or repair KVM: see gnt-node doctor',
         });
       }
       if (wanted === 'auto') context?.report.log(`accelerator ${accelerator}: ${reason}`);

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { mkdtemp, rm, writeFile, chmod } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { lastLineOf } from '#shared/stream/lines.ts';
+import { lastLineOf } from '#shared/text/lines.ts';
 import type { AcceleratorChoice } from './machine.ts';
 import { createProbeFirmware, PROBE_EXIT_SUCCESS, PROBE_EXIT_WRONG } from './probe-firmware.ts';
 import { QEMU_ENVIRONMENT, findQemu, planLaunch } from './qemu-command.ts';
@@ -93,16 +93,17 @@ function judge(end: ProbeEnd): AcceleratorChoice {
   const tcg = (reason: string): AcceleratorChoice => ({ accelerator: 'tcg', reason });
   if (end.isLate) {
     return tcg(
-      `${KVM_DEVICE} opens, but a test guest did not finish within ${DEADLINE_MS / 1000} s`,
+      `${KVM_DEVICE} can be opened, but a test guest did not finish within ${DEADLINE_MS / 1000} s`,
     );
   }
   if (end.exitStatus === PROBE_EXIT_SUCCESS) {
     return { accelerator: 'kvm', reason: 'a test guest ran in KVM' };
   }
-  if (end.exitStatus === PROBE_EXIT_WRONG) return tcg('a test guest in KVM computed wrongly');
+  if (end.exitStatus === PROBE_EXIT_WRONG)
+    return tcg('a test guest in KVM computed a wrong result');
   const lastLine = lastLineOf(end.stderr);
   if (/Permission denied/i.test(lastLine)) {
-    return tcg(`${KVM_DEVICE} cannot be opened by QEMU's user: ${lastLine}`);
+    return tcg(`QEMU's user cannot open ${KVM_DEVICE}: ${lastLine}`);
   }
   const how = end.signal === null ? `status ${end.exitStatus}` : end.signal;
   return tcg(`a test guest in KVM ended with ${how}${lastLine && `: ${lastLine}`}`);

@@ -36,8 +36,8 @@ export function findUefi(
   );
   if (found) return found;
   const names = firmwares.map(({ codePath }) => codePath).join(', ');
-  throw new AppError('HOST_PREREQUISITE', `there is no UEFI firmware at ${names}`, {
-    hint: 'apt-get install ovmf, or boot with -H firmware=bios',
+  throw new AppError('HOST_PREREQUISITE', `found no UEFI firmware at ${names}`, {
+    hint: 'Install it with apt-get install ovmf, or boot with -H firmware=bios',
   });
 }
 
@@ -45,8 +45,8 @@ export function findUefi(
 export function requireBootRom(): string {
   const found = ROM_FOLDERS.map((folder) => join(folder, ROM_NAME)).find(isReadable);
   if (found !== undefined) return found;
-  throw new AppError('HOST_PREREQUISITE', `no ${ROM_NAME} in ${ROM_FOLDERS.join(', ')}`, {
-    hint: 'apt-get install ipxe-qemu',
+  throw new AppError('HOST_PREREQUISITE', `found no ${ROM_NAME} in ${ROM_FOLDERS.join(', ')}`, {
+    hint: 'Install it: apt-get install ipxe-qemu',
   });
 }
 

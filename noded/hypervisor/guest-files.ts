@@ -134,8 +134,8 @@ async function openReadableByQemu(path: string): Promise<FileHandle> {
   const handle = await openMedium(path);
   if (((await handle.stat()).mode & 0o004) !== 0) return handle;
   await handle.close();
-  throw new AppError('HOST_PREREQUISITE', `${path} is not readable by everybody`, {
-    hint: `chmod a+r ${path}`,
+  throw new AppError('HOST_PREREQUISITE', `${path} is not readable for all users`, {
+    hint: `Make it readable: chmod a+r ${path}`,
   });
 }
 
@@ -145,7 +145,7 @@ async function openMedium(path: string): Promise<FileHandle> {
   const found = await handle.stat();
   if (found.isFile() || found.isBlockDevice()) return handle;
   await handle.close();
-  throw describe(path, new Error('it is neither a regular file nor a drive'));
+  throw describe(path, new Error('neither a regular file nor a block device'));
 }
 
 async function openFile(path: string, mode: number): Promise<FileHandle> {

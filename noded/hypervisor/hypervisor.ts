@@ -7,7 +7,13 @@ import { type ConsoleLog, ConsoleLogs } from '../host/console-log.ts';
 import { openGuestFiles } from './guest-files.ts';
 import { launchQemu } from './launch-qemu.ts';
 import type { LaunchedProcess } from './launch-qemu.ts';
-import { type AcceleratorChoice, hasUserNic, type Machine, type MachineSpec } from './machine.ts';
+import {
+  type AcceleratorChoice,
+  hasUserNic,
+  isPublicOnly,
+  type Machine,
+  type MachineSpec,
+} from './machine.ts';
 import { readProcFile, userOf } from '../host/process-facts.ts';
 import {
   isAlive,
@@ -184,6 +190,7 @@ class QemuHypervisor implements Hypervisor {
       accelerator: spec.accelerator,
       tap: channelNic?.kind === 'tap' ? channelNic.device : null,
       userNic: hasUserNic(spec),
+      ...(isPublicOnly(spec) && { isPublicOnly: true as const }),
       ...(spec.isFenced === true && this.#leaseFile !== null && { isFenced: true }),
       startedAtMs,
       bootId: readBootId(),
@@ -220,7 +227,7 @@ class QemuHypervisor implements Hypervisor {
     // One that is fenced is a child of the process that was launched, and has written who it is.
     const isChild = record.isFenced ? await runDirectory.readIdentity() : undefined;
     const identity = isChild ?? readProcessIdentity(launched.pid);
-    if (!identity) throw new Error('QEMU ended at once');
+    if (!identity) throw new Error('QEMU ended right after its start');
     const logger = this.#logger.child({ instance: record.name, machine: record.uuid });
     const machine = new QemuMachine({
       record,
@@ -233,6 +240,7 @@ class QemuHypervisor implements Hypervisor {
     });
     // Its listening sockets go with QEMU, so an early end closes the connection.
     await machine.connect(START_TIMEOUT_MS, signal);
+    await this.#openWall(record, identity);
     machine.watch();
     logger.info('machine.started', { pid: identity.pid, accelerator: record.accelerator });
     return machine;
@@ -249,7 +257,7 @@ class QemuHypervisor implements Hypervisor {
     const stderr = runDirectory.readStderr();
     return new AppError(
       'QEMU_FAILED',
-      `QEMU for ${spec.name} did not start: ${causeIn(stderr) ?? messageOf(error)}`,
+      `cannot start QEMU for ${spec.name}: ${causeIn(stderr) ?? messageOf(error)}`,
       { details: { stderr }, cause: error },
     );
   }
@@ -271,6 +279,7 @@ class QemuHypervisor implements Hypervisor {
       logger,
     });
     this.#busy.add(record.uuid);
+    await this.#openWall(record, identity);
     if (record.userNic) await this.#raiseAgain(record.uuid);
     try {
       await machine.connect(ADOPT_TIMEOUT_MS);
@@ -315,6 +324,14 @@ class QemuHypervisor implements Hypervisor {
     this.#logger.error('machine.record-unreadable', { uuid, pid: identity.pid });
     const made = recordWithoutFile(uuid, (readProcFile(identity.pid, 'cmdline') ?? '').split('\0'));
     return { record: made, identity };
+  }
+
+  /** Lets a machine reach private networks, unless its NICs may not. */
+  async #openWall(record: MachineRecord, { pid }: ProcessIdentity): Promise<void> {
+    if (!record.userNic || record.isPublicOnly) return;
+    const uid = userOf(pid);
+    if (uid !== undefined && isMachineUser(this.#users, uid))
+      await this.#wall.openFor(record.uuid, uid);
   }
 
   /** A machine that runs is taken over even where its wall cannot be raised; it is tried again. */
@@ -381,7 +398,7 @@ async function killChild(launched: LaunchedProcess): Promise<void> {
 }
 
 function runsAlready(spec: MachineSpec): AppError {
-  return new AppError('INSTANCE_STATE', `a machine for ${spec.name} runs already`, {
-    hint: 'shut it down first: gnt-instance shutdown',
+  return new AppError('INSTANCE_STATE', `a QEMU process of ${spec.name} is already running`, {
+    hint: `Shut it down first: gnt-instance shutdown ${spec.name}`,
   });
 }

@@ -192,7 +192,9 @@ class QmpMigration implements MachineMigration {
   async sending(): Promise<SendingProgress> {
     const { status, ram, 'error-desc': reason } = await this.#info();
     if (status === 'failed' || status === 'cancelled')
-      throw failed(`QEMU did not send the machine${reason === undefined ? '' : `: ${reason}`}`);
+      throw failed(
+        `QEMU failed to send the memory of the guest${reason === undefined ? '' : `: ${reason}`}`,
+      );
     return {
       status,
       remainingBytes: ram?.remaining ?? 0,
@@ -205,14 +207,18 @@ class QmpMigration implements MachineMigration {
 
   async sendRest(): Promise<void> {
     await this.#ask('migrate-continue', { state: 'pre-switchover' });
-    await within(REST_TIMEOUT_MS, 'the rest of the machine was not sent', async () => {
-      return (await this.sending()).status === 'completed';
-    });
+    await within(
+      REST_TIMEOUT_MS,
+      'QEMU did not send the rest of the memory of the guest',
+      async () => {
+        return (await this.sending()).status === 'completed';
+      },
+    );
   }
 
   async abandon(): Promise<void> {
     if (SENDING.includes((await this.#info()).status)) await this.#ask('migrate_cancel');
-    await within(REST_TIMEOUT_MS, 'QEMU does not end the migration', async () => {
+    await within(REST_TIMEOUT_MS, 'QEMU did not cancel the migration', async () => {
       return !SENDING.includes((await this.#info()).status);
     });
     for (const { id, status } of await this.#mirrorJobs())
@@ -245,7 +251,7 @@ class QmpMigration implements MachineMigration {
   async endReceiving(signal: AbortSignal): Promise<void> {
     await within(
       REST_TIMEOUT_MS,
-      'the machine did not arrive whole',
+      'the memory of the guest did not arrive completely',
       async () => {
         const { run, migration } = await this.state();
         return run === 'paused' && migration === 'completed';
@@ -276,7 +282,7 @@ class QmpMigration implements MachineMigration {
   /** The mirrors, when none of them goes on. */
   async #concluded(): Promise<readonly Job[]> {
     let all: readonly Job[] = [];
-    await within(REST_TIMEOUT_MS, 'the copies of the disks do not end', async () => {
+    await within(REST_TIMEOUT_MS, 'the copies of the disks did not finish', async () => {
       all = await this.#mirrorJobs();
       return all.every(({ status }) => status === 'concluded');
     });
@@ -309,11 +315,11 @@ async function within(
 
 function mirrorFailed({ id, error }: Job): AppError {
   const disk = id.slice(MIRROR.length);
-  return failed(`${disk} could not be copied${error === undefined ? '' : `: ${error}`}`);
+  return failed(`cannot copy ${disk}${error === undefined ? '' : `: ${error}`}`);
 }
 
 function failed(message: string): AppError {
   return new AppError('MIGRATION_FAILED', message, {
-    hint: 'the guest runs on where it was: see the logs of gnt-noded of both nodes, and repeat it',
+    hint: 'The guest continues on its former node. Check the logs of gnt-noded on both nodes, then repeat the migration.',
   });
 }

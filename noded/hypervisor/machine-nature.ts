@@ -40,27 +40,28 @@ export function differenceOf(
 /** Why a machine cannot go on here; undefined where it can. Pure. */
 export function misfitOf(theirs: MachineNature, here: MachineNature): string | undefined {
   if (theirs.accelerator !== here.accelerator)
-    return `it runs with ${theirs.accelerator}, and this node has ${here.accelerator} only`;
-  if (theirs.qemu !== here.qemu) return `its QEMU is ${theirs.qemu}, and this node's ${here.qemu}`;
+    return `it runs with ${theirs.accelerator}, but this node only has ${here.accelerator}`;
+  if (theirs.qemu !== here.qemu)
+    return `its QEMU version is ${theirs.qemu}, but this node has ${here.qemu}`;
   if (theirs.board !== here.board)
-    return `its board is ${theirs.board}, and this node's ${here.board}`;
+    return `its machine type is ${theirs.board}, but this node has ${here.board}`;
   if (theirs.processor === null) return undefined;
   const has = new Set((here.processor?.flags ?? '').split(' '));
   const missing = theirs.processor.flags.split(' ').filter((flag) => flag !== '' && !has.has(flag));
   if (missing.length > 0)
-    return `its processor has what this node's has not: ${missing.join(', ')}`;
+    return `its processor has features that this node lacks: ${missing.join(', ')}`;
   const [model, own] = [theirs.processor.model, here.processor?.model];
   return model === own
     ? undefined
-    : `its processor is ${model}, and this node's ${own ?? 'unknown'}`;
+    : `its processor is ${model}, but this node has ${own ?? 'unknown'}`;
 }
 
 /** @throws AppError NOT_SUPPORTED */
 export function requireFit(theirs: MachineNature, here: MachineNature): void {
   const misfit = misfitOf(theirs, here);
   if (misfit === undefined) return;
-  throw new AppError('NOT_SUPPORTED', `the machine cannot go on here: ${misfit}`, {
-    hint: 'gnt-instance shutdown, move and startup have it start anew there',
+  throw new AppError('NOT_SUPPORTED', `the running guest cannot move to this node: ${misfit}`, {
+    hint: 'Stop the guest, move it and start it there: gnt-instance shutdown, gnt-instance move, gnt-instance startup',
   });
 }
 

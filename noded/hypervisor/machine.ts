@@ -55,7 +55,13 @@ export type MachineNic =
       readonly channel: boolean;
       readonly part?: PortedPart | undefined;
     }
-  | { readonly kind: 'user'; readonly mac: string; readonly part?: PortedPart | undefined };
+  | {
+      readonly kind: 'user';
+      readonly mac: string;
+      /** It reaches public addresses only. */
+      readonly isPublicOnly?: boolean;
+      readonly part?: PortedPart | undefined;
+    };
 
 /** What may come while a machine runs. */
 export type PluggedPart = PortedPart &
@@ -118,6 +124,11 @@ export interface MachineSpec {
 /** QEMU itself speaks for a user-mode NIC, with sockets of the host. */
 export function hasUserNic({ nics }: Pick<MachineSpec, 'nics'>): boolean {
   return nics.some((nic) => nic.kind === 'user');
+}
+
+/** QEMU has one user for all of its NICs: the strictest of them counts. */
+export function isPublicOnly({ nics }: Pick<MachineSpec, 'nics'>): boolean {
+  return nics.some((nic) => nic.kind === 'user' && nic.isPublicOnly === true);
 }
 
 export type MachineExitReason =

@@ -21,7 +21,7 @@ export function findQemu(): string {
     }
   }
   throw new AppError('HOST_PREREQUISITE', 'qemu-system-x86_64 is not installed', {
-    hint: 'apt install qemu-system-x86',
+    hint: 'Install it: apt-get install qemu-system-x86',
   });
 }
 

@@ -162,7 +162,7 @@ export class QemuMachine implements Machine {
    * No more signals are sent to it from here than `kill` has asked for, and its end is not told.
    */
   letGo(): void {
-    this.#letGo.abort(new AppError('QMP', 'this machine has been let go'));
+    this.#letGo.abort(new AppError('QMP', 'this QEMU process was already released'));
     this.#qmp?.close();
     this.#parts.consoleLog?.close();
   }
@@ -206,7 +206,7 @@ export class QemuMachine implements Machine {
     }
     const { nic } = part;
     if (nic.kind === 'user' && !this.#parts.record.userNic)
-      throw new AppError('QMP', 'its QEMU was started without the network of the host');
+      throw new AppError('QMP', 'the QEMU process was started without the network of the host');
     return plugNic(qmp, part, { tap: nic.kind === 'tap' ? nic.fd : null, mac: nic.mac });
   }
 

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { orAborted } from '#shared/abort/abortable.ts';
 import { startDeadline } from '#shared/abort/deadline.ts';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
-import { LineSplitter } from '#shared/stream/lines.ts';
+import { LineSplitter } from '#shared/text/lines.ts';
 import { sendDescriptor } from '#shared/sys/descriptors.ts';
 import { openUnixClient } from '#shared/sys/unix-sockets.ts';
 import { MIB } from '#shared/units/bytes.ts';
@@ -77,7 +77,7 @@ export class QmpClient {
       try {
         for (const line of splitter.push(text)) if (line.trim() !== '') this.#receive(line);
       } catch (error) {
-        this.#end(new AppError('QMP', `QEMU breaks its protocol: ${messageOf(error)}`));
+        this.#end(new AppError('QMP', `QEMU violated the QMP protocol: ${messageOf(error)}`));
       }
     });
     socket.on('error', (error) => this.#end(error));
@@ -164,7 +164,7 @@ export class QmpClient {
   }
 
   close(): void {
-    this.#end(new AppError('QMP', 'the conversation with QEMU was ended'));
+    this.#end(new AppError('QMP', 'the connection to QEMU was closed'));
   }
 
   /** Lets the process end while this is open. */

@@ -19,6 +19,8 @@ const machineRecord = z.strictObject({
   tap: z.string().nullable(),
   /** Not in the records of earlier releases, whose machines the wall is not for. */
   userNic: z.boolean().default(false),
+  /** Its NICs of mode=user reach public addresses only; absent of all others. */
+  isPublicOnly: z.literal(true).optional(),
   /** Its node pauses it when it may not write; absent of all others. */
   isFenced: z.literal(true).optional(),
   startedAtMs: z.number(),
@@ -41,14 +43,14 @@ export class RunDirectory {
   readonly path: string;
 
   constructor(vmDir: string, uuid: string) {
-    if (!UUID_PATTERN.test(uuid)) throw new Error(`not a UUID in lower case: ${uuid}`);
+    if (!UUID_PATTERN.test(uuid)) throw new Error(`not a lower-case UUID: ${uuid}`);
     this.path = join(vmDir, uuid);
     const length = Buffer.byteLength(this.consoleSocket);
     if (length > MAX_UNIX_PATH_BYTES) {
       throw new AppError(
         'HOST_PREREQUISITE',
-        `${vmDir} is too long a path: sockets below it would have ${length} bytes, the system allows ${MAX_UNIX_PATH_BYTES}`,
-        { hint: 'use a shorter GNT_ROOT' },
+        `the path ${vmDir} is too long: its sockets would have ${length} bytes, but the system allows ${MAX_UNIX_PATH_BYTES}`,
+        { hint: 'Use a shorter GNT_ROOT.' },
       );
     }
   }

@@ -1,6 +1,7 @@
 import { readdir, rm, stat, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
+import { ownValue, setOwn } from '#shared/json/own-value.ts';
 import { GIB, MIB } from '#shared/units/bytes.ts';
 import type { CacheIndex } from './cache-index.ts';
 
@@ -74,12 +75,12 @@ export async function evictTo(maxBytes: number, options: SpaceOptions): Promise<
 export async function takeUnlisted(dir: string, index: CacheIndex): Promise<void> {
   for (const name of await readdir(dir)) {
     const sha256 = CONTENT.exec(name)?.[1];
-    if (sha256 === undefined || index.contents[sha256] !== undefined) continue;
+    if (sha256 === undefined || ownValue(index.contents, sha256) !== undefined) continue;
     const found = await statOrNull(join(dir, name));
     if (found === null) continue;
     const { size: sizeBytes, mtimeMs: lastUsedMs } = found;
     // The time of no file: whoever wants to use it looks at the bytes.
-    index.contents[sha256] = { sizeBytes, mtimeMs: -1, sha512: null, lastUsedMs };
+    setOwn(index.contents, sha256, { sizeBytes, mtimeMs: -1, sha512: null, lastUsedMs });
   }
 }
 
@@ -114,10 +115,10 @@ export async function ensureSpace(neededBytes: number, options: SpaceOptions): P
   if (lacking <= 0) return;
   throw new AppError(
     'DISK_SPACE',
-    `the image needs ${neededBytes} bytes in ${dir}, where ${Math.max(0, neededBytes - lacking)} are free`,
+    `the image needs ${neededBytes} bytes in ${dir}, ${Math.max(0, neededBytes - lacking)} are free`,
     {
       details: { dir, neededBytes, lackingBytes: lacking },
-      hint: `free ${Math.ceil(lacking / 1024 / 1024)} MiB there`,
+      hint: `Free ${Math.ceil(lacking / 1024 / 1024)} MiB there.`,
     },
   );
 }

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { Clock } from '#shared/clock/clock.ts';
 import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
 import { syncPath } from '#shared/files/durable.ts';
+import { ownValue, setOwn } from '#shared/json/own-value.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { SerialQueue } from '#shared/serial/serial-queue.ts';
 import { type CacheIndex, loadIndex, saveIndex } from './cache-index.ts';
@@ -91,7 +92,7 @@ export class ContentStore {
    */
   async #isIntact(sha256: string): Promise<boolean> {
     const index = await this.index();
-    const content = index.contents[sha256];
+    const content = ownValue(index.contents, sha256);
     if (!content) return false;
     const path = this.pathOf(sha256);
     const found = await statOrUndefined(path);
@@ -107,7 +108,7 @@ export class ContentStore {
     delete index.contents[sha256];
     // What no index names takes room that nobody counts. A whole one may have come meanwhile.
     void this.#inTurn(async () => {
-      if (index.contents[sha256] === undefined) await rm(path, { force: true });
+      if (ownValue(index.contents, sha256) === undefined) await rm(path, { force: true });
     }).catch((error: unknown) => this.#options.logger.warn('images.left', { err: error }));
     return false;
   }
@@ -127,16 +128,16 @@ export class ContentStore {
       this.use(sha256, 1);
       await syncPath(dir);
       const { mtimeMs } = await stat(this.pathOf(sha256));
-      const sha512 = index.contents[sha256]?.sha512 ?? null;
-      index.contents[sha256] = { sizeBytes, mtimeMs, sha512, lastUsedMs: clock.now() };
-      index.locations[key] = { url, sha256, ...validators };
+      const sha512 = ownValue(index.contents, sha256)?.sha512 ?? null;
+      setOwn(index.contents, sha256, { sizeBytes, mtimeMs, sha512, lastUsedMs: clock.now() });
+      setOwn(index.locations, key, { url, sha256, ...validators });
       await saveIndex(dir, index);
       return sha256;
     });
   }
 
   async sha512Of(image: HeldContent, signal: AbortSignal): Promise<string> {
-    const content = (await this.index()).contents[image.sha256];
+    const content = ownValue((await this.index()).contents, image.sha256);
     const known = content?.sha512 ?? (await digestFile(image, 'sha512', { signal }));
     if (content) content.sha512 = known;
     return known;
@@ -162,7 +163,7 @@ export class ContentStore {
 
   /** A use that was counted already, as something that can be handed out. */
   async hold(sha256: string): Promise<HeldContent> {
-    const content = (await this.index()).contents[sha256];
+    const content = ownValue((await this.index()).contents, sha256);
     if (!content) throw new Error(`content ${sha256} is not in the index`);
     content.lastUsedMs = this.#options.clock.now();
     const path = this.pathOf(sha256);
@@ -175,7 +176,7 @@ export class ContentStore {
         const found = await statOrUndefined(path);
         if (found?.size === content.sizeBytes && found.mtimeMs === content.mtimeMs) return;
         throw new AppError('IMAGE_UNREADABLE', `${path} in the image cache was changed`, {
-          hint: 'reinstall: it is downloaded again',
+          hint: 'Reinstall: the image is downloaded again.',
         });
       },
       release: () => {

@@ -14,7 +14,7 @@ export interface Checksum {
 export function parseChecksum(text: string): Checksum {
   if (!imageChecksum.safeParse(text).success) {
     throw new AppError('IMAGE_SOURCE', `'${text.slice(0, 160)}' is not a checksum`, {
-      hint: 'write sha256:HEX or sha512:HEX, in lower case',
+      hint: 'Write sha256:HEX or sha512:HEX, in lower case.',
     });
   }
   const [algorithm, hex = ''] = text.split(':');
@@ -48,7 +48,7 @@ export function checksumMismatch(source: string, expected: Checksum, actual: str
     `the ${expected.algorithm} of ${source} is ${actual}, expected ${expected.hex}`,
     {
       details: { source, algorithm: expected.algorithm, expected: expected.hex, actual },
-      hint: 'compare with the checksum that the publisher gives; the image may have been replaced or damaged',
+      hint: "Compare it with the publisher's checksum. The image may have been replaced or damaged.",
     },
   );
 }

@@ -27,8 +27,11 @@ export async function* readImageBytes(
     if (bytesRead === 0)
       throw new AppError(
         'IMAGE_UNREADABLE',
-        `the image was changed while it was read: it ends after ${done} of ${sizeBytes} bytes`,
-        { details: { sizeBytes, doneBytes: done }, hint: 'leave it alone, then reinstall' },
+        `the image changed while it was read: it ends after ${done} of ${sizeBytes} bytes`,
+        {
+          details: { sizeBytes, doneBytes: done },
+          hint: 'Leave the file unchanged, and reinstall.',
+        },
       );
     done += bytesRead;
     yield chunk.subarray(0, bytesRead);

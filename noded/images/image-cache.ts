@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import type { Clock } from '#shared/clock/clock.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import type { DownloadLimits } from '#shared/contract/download-limits.ts';
+import { ownValue } from '#shared/json/own-value.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { keyOfUrl } from './cache-index.ts';
 import { partialName } from './cache-space.ts';
@@ -279,7 +280,7 @@ class FileImageCache implements ImageCache {
 
   /** The content's SHA-256, used once. */
   async #bring(url: URL, key: string, signal: AbortSignal, emit: Emit): Promise<string> {
-    const location = (await this.#contents.index()).locations[key];
+    const location = ownValue((await this.#contents.index()).locations, key);
     const isCached = location !== undefined && (await this.#contents.useIfIntact(location.sha256));
     const cached = isCached ? location : null;
     try {
@@ -289,7 +290,8 @@ class FileImageCache implements ImageCache {
         this.#contents.use(cached.sha256, 1);
         return cached.sha256;
       }
-      if (fresh === null) throw new Error('not modified, but nothing was known');
+      if (fresh === null)
+        throw new Error("the server answered 'not modified' to an unconditional request");
       return fresh;
     } finally {
       if (cached) this.#contents.release(cached.sha256);
@@ -320,7 +322,7 @@ class FileImageCache implements ImageCache {
     });
     if (outcome === 'done' && partial.sizeBytes === 0) {
       throw new AppError('DOWNLOAD_FAILED', `cannot use ${display}: it is empty`, {
-        hint: 'check the URL',
+        hint: 'Check the URL.',
       });
     }
     const durationMs = Math.round(clock.monotonicMs() - started);
@@ -356,7 +358,10 @@ class FileImageCache implements ImageCache {
 function joined(download: Download): Pick<Download, 'join'> {
   return {
     join: (options) => {
-      options.onEvent({ type: 'wait', message: 'waiting for a download that runs already' });
+      options.onEvent({
+        type: 'wait',
+        message: 'waiting for a running download of the same image',
+      });
       return download.join(options);
     },
   };
@@ -369,15 +374,15 @@ function parseImageSource(text: string): Source {
   if (!source) {
     throw new AppError(
       'IMAGE_SOURCE',
-      `OS image must be an absolute path or a URL (http, https, ftp): '${details.source}'`,
-      { details, hint: 'for example /srv/images/debian.qcow2 or https://example.com/debian.qcow2' },
+      `the OS image must be an absolute path or a URL (http, https, ftp): '${details.source}'`,
+      { details, hint: 'Example: /srv/images/debian.qcow2 or https://example.com/debian.qcow2' },
     );
   }
   const refusal = source.kind === 'url' ? refusalOf(source.url) : undefined;
   if (refusal) {
     throw new AppError('IMAGE_SOURCE', `the image ${details.source} is refused: ${refusal}`, {
       details,
-      hint: 'images come from other machines, not from the metadata address',
+      hint: 'Images cannot come from the metadata address.',
     });
   }
   return source;

@@ -24,7 +24,11 @@ export async function openLocalImage(path: string): Promise<LocalImage> {
     sizeBytes: Number(file.found.size),
     async verifyUnchanged() {
       if (isSameFile(await file.handle.stat({ bigint: true }), file.found)) return;
-      throw unreadable(path, 'it was changed while it was used', 'leave it alone, then reinstall');
+      throw unreadable(
+        path,
+        'it changed while it was used',
+        'Leave the file unchanged, and reinstall.',
+      );
     },
     release() {
       if (isReleased) return;
@@ -44,18 +48,18 @@ async function openChecked(path: string): Promise<PinnedFile> {
   }
   if (file.found.size > 0n) return file;
   await file.handle.close();
-  throw unreadable(path, 'it is empty', 'check how it was made');
+  throw unreadable(path, 'it is empty', 'Check how the image was made.');
 }
 
 function openFailure(path: string, error: unknown): AppError {
   if (['ENOENT', 'ENOTDIR'].includes(systemCodeOf(error) ?? '')) {
     return new AppError('IMAGE_NOT_FOUND', `Image '${path}' not found`, {
       details: { path },
-      hint: 'check the path; it is looked up on the node, not where the command runs',
+      hint: "Check the path. It is looked up on the node, not on the client's host.",
       cause: error,
     });
   }
-  return unreadable(path, messageOf(error), 'check its permissions', error);
+  return unreadable(path, messageOf(error), 'Check its permissions.', error);
 }
 
 function unreadable(path: string, reason: string, hint: string, cause?: unknown): AppError {

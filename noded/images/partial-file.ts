@@ -112,10 +112,10 @@ export class PartialFile implements TransferSink {
     if (bytes <= maxBytes) return;
     throw new AppError(
       'IMAGE_TOO_LARGE',
-      `the image ${display} has ${atLeast}${bytes} bytes, and ${maxBytes} are allowed`,
+      `the image ${display} has ${atLeast}${bytes} bytes, the limit is ${maxBytes}`,
       {
         details: { url: display, maxBytes },
-        hint: 'gnt-cluster modify --max-image-size SIZE allows more',
+        hint: 'Allow larger images: gnt-cluster modify --max-image-size SIZE',
       },
     );
   }
@@ -186,7 +186,7 @@ function diskFailure(path: string, error: unknown, totalBytes: number | null): u
     `the disk became full while ${path} was written: ${messageOf(error)}`,
     {
       details: { path, totalBytes },
-      hint: 'free space there, then repeat',
+      hint: 'Free space there, then repeat the command.',
       cause: error,
     },
   );

@@ -30,10 +30,12 @@ export async function isImageForHost(
   if (image !== null && osImageFormat === 'raw' && !isCompressed) requireImageFits(image, instance);
   if (safeInstall) return false;
   if (personalizationPackage !== null)
-    report.log("the package is laid over in the appliance: no host opens a guest's file system");
+    report.log(
+      "the appliance applies the personalization package: the host never opens a guest's file system",
+    );
   if (image === null) return false;
   const why = whyNotOnHost(instance, { hasHooks, isCompressed });
-  if (why !== null) report.log(`the image is written in the appliance: ${why}`);
+  if (why !== null) report.log(`the appliance writes the image: ${why}`);
   return why === null;
 }
 
@@ -46,9 +48,9 @@ function whyNotOnHost(
   { hasHooks, isCompressed }: { readonly hasHooks: boolean; readonly isCompressed: boolean },
 ): string | null {
   if (osImageFormat !== 'raw')
-    return 'the appliance finds out its format; --image-format raw says that there is none';
-  if (osImageGrow) return 'it is to grow';
-  if (hasHooks) return 'there are hooks for it';
+    return 'the appliance detects its format; --image-format raw skips that';
+  if (osImageGrow) return 'its file system grows';
+  if (hasHooks) return 'it has hooks';
   return isCompressed ? 'it is compressed' : null;
 }
 
@@ -88,5 +90,5 @@ export async function writeImage(
     onProgress(done, image.sizeBytes);
   }
   await image.verifyUnchanged();
-  return `raw, ${done} bytes, ${writtenBytes} of them written; on the host`;
+  return `raw, ${done} bytes, ${writtenBytes} of them written, on the host`;
 }

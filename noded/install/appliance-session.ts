@@ -71,7 +71,9 @@ export async function runAppliance(
     } catch (error) {
       if (boot === MAX_BOOTS || !hasNeverComeUp(error)) throw error;
       dependencies.logger.warn('appliance.booted-again', { err: error });
-      context.report.log(`${messageOf(error)}; nothing was written yet: it is booted once more`);
+      context.report.log(
+        `${messageOf(error)}; nothing was written yet: booting the appliance once more`,
+      );
     }
   }
 }

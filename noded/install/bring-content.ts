@@ -69,7 +69,7 @@ async function fetch(
     try {
       const check = await signatures.checkOf(source, { signal });
       if (check !== null) await readImage(image, check, signal);
-      const signed = check === null ? '' : ', its signature is right';
+      const signed = check === null ? '' : ', its signature is valid';
       return [`${image.sizeBytes} bytes from ${redactSource(source)}${signed}`, image] as const;
     } catch (error) {
       image.release();
@@ -104,7 +104,7 @@ export async function checkPackage(
   return stages.timed('check-package', async () => {
     const { packageUser: user, packagePassword: password } = secrets;
     const opened = await openPackage({ instance, secrets }, signal);
-    if (opened === undefined) throw new Error('there is a package, and it was not opened');
+    if (opened === undefined) throw new Error('the plan has a package, but it was not opened');
     using held = new DisposableStack();
     held.defer(() => opened.stream.destroy());
     const signature = await signatures.checkOf(source, { user, password, signal });
@@ -113,15 +113,15 @@ export async function checkPackage(
       ...(personalizationChecksum === null ? [] : [checksumCheck(source, personalizationChecksum)]),
     ];
     const size = opened.sizeBytes === null ? '' : `${opened.sizeBytes} bytes `;
-    const summary = `${size}at ${redactSource(source)}, to be had`;
+    const summary = `${size}at ${redactSource(source)}, available`;
     if (checks.length === 0) return [summary, undefined] as const;
     let sha256: string | undefined;
     const digest = createDigestCheck('sha256', (found) => {
       sha256 = found.toString('hex');
     });
     await readThrough(opened.stream, [...checks, digest], signal);
-    const signed = signature === null ? '' : ', its signature is right';
-    return [`${summary}, whole and as it should be${signed}`, sha256] as const;
+    const signed = signature === null ? '' : ', its signature is valid';
+    return [`${summary}, complete and valid${signed}`, sha256] as const;
   });
 }
 
@@ -134,7 +134,7 @@ function checksumCheck(source: string, checksum: string): ContentCheck {
     const { message, details } = checksumMismatch(redactSource(source), expected, actual);
     throw new AppError('PACKAGE_CHECKSUM_MISMATCH', message, {
       details,
-      hint: 'compare with the checksum that the publisher gives; --personalization-checksum names the new one',
+      hint: "Compare it with the publisher's checksum. Give the new one with --personalization-checksum",
     });
   });
 }

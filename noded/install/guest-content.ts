@@ -1,3 +1,4 @@
+import { ownValue } from '#shared/json/own-value.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
 import type { ContentProvider } from '../metad-link/content-server.ts';
 import type { FindBootTree } from '../metad-link/send-boot.ts';
@@ -33,7 +34,7 @@ export function createGuestContent({
     openMirror: async (uuid, name, request) => {
       if (!activeInstalls.get(uuid)) return undefined;
       const { packageMirrors = {} } = await clusters.load();
-      const base = Object.hasOwn(packageMirrors, name) ? packageMirrors[name] : undefined;
+      const base = ownValue(packageMirrors, name);
       return base === undefined ? undefined : askMirror(base, request);
     },
     openPackage: async (uuid, signal) => {

@@ -12,7 +12,7 @@ export function startInstallDeadline(
 ): Deadline {
   const reason = (): AppError =>
     new AppError('INSTALL_TIMEOUT', `${what} did not end within ${timeoutS} s`, {
-      hint: '--install-timeout SECONDS allows more (0 = no limit): of this command, of gnt-instance modify for the instance, of gnt-cluster modify for all',
+      hint: 'Allow more time with --install-timeout SECONDS (0 = no limit): on this command, with gnt-instance modify for the instance, or with gnt-cluster modify for all',
     });
   return startDeadline(signal, timeoutS === 0 ? null : timeoutS * 1000, reason);
 }

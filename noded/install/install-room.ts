@@ -132,7 +132,7 @@ class WaitingRoom implements InstallRoom {
   #turnOf(at: number): Obstacle {
     const before = this.#waiters[at - 1];
     return {
-      reason: 'its turn: an installation that was asked for earlier waits for room on the node',
+      reason: 'its turn: an earlier installation waits for capacity of the node',
       jobs: before === undefined ? [] : [before.jobId],
     };
   }
@@ -143,7 +143,7 @@ class WaitingRoom implements InstallRoom {
     const jobs = [...this.#holders.keys()];
     if (this.#holders.size >= maxInstalls) {
       return {
-        reason: `room on the node: --max-installs of gnt-noded allows ${maxInstalls} at a time`,
+        reason: `capacity of the node: gnt-noded --max-installs allows ${maxInstalls} at a time`,
         jobs,
       };
     }
@@ -156,7 +156,7 @@ class WaitingRoom implements InstallRoom {
     const neededMiB = needOf(demand);
     if (freeMiB >= neededMiB) return undefined;
     return {
-      reason: `memory of the node: the installation needs ${neededMiB} MiB beside those that run, and --install-reserve-mib of gnt-noded keeps ${reserveMiB} MiB back`,
+      reason: `memory of the node: the installation needs ${neededMiB} MiB beside the running ones, and gnt-noded --install-reserve-mib keeps ${reserveMiB} MiB free`,
       jobs,
     };
   }

@@ -200,7 +200,7 @@ export class InstallRun {
 
   async #writeImage(filled: InstallDisks): Promise<void> {
     const image = this.#image;
-    if (image === null) throw new Error('there is no image to write');
+    if (image === null) throw new Error('the plan has no image to write');
     const { report, signal } = this.#context;
     await this.#stages.timed('image', () =>
       writeImage(image, filled.pathOf(0), signal, (done, total) =>
@@ -232,7 +232,7 @@ export class InstallRun {
     signal: AbortSignal,
   ): Promise<string> {
     const { instance, os, parameters, dumps, isReinstall } = this.#request;
-    if (os === null) throw new Error('a host script belongs to an OS definition');
+    if (os === null) throw new Error('the plan has a host script but no OS definition');
     const { channelCommands, hostCopies } = this.#dependencies;
     await this.#request.confirmHostScript();
     await using copy = await hostCopies.make(os.definition, digest);

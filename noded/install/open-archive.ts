@@ -103,7 +103,7 @@ export async function openArchive(
     const explained = await explainDiskFull(
       tellRefusal(error),
       () => freeBytesAt(targetPath),
-      'gnt-bootenv uploadiso',
+      'gnt-bootenv add-iso',
     );
     throw inStage(explained, stages.stage, stages.log.tail(), mask);
   } finally {
@@ -125,7 +125,7 @@ function tellRefusal(error: unknown): unknown {
     ? error
     : new AppError('IMAGE_INVALID', said, {
         cause: error,
-        hint: 'give the whole file: ISO 9660, or tar, plain or in gzip, xz, zstd or bzip2',
+        hint: 'Give the whole file: ISO 9660, or tar, optionally compressed with gzip, xz, zstd or bzip2.',
       });
 }
 

@@ -146,7 +146,7 @@ function pointToLog(error: unknown, path: string): unknown {
   return new AppError('SCRIPT_FAILED', message, {
     details,
     cause,
-    hint: `its whole output is in ${path}`,
+    hint: `its complete output is in ${path}`,
   });
 }
 
@@ -156,5 +156,5 @@ function requirePlausible(sizes: readonly number[], dumps: readonly DumpFile[]):
     sizes.length === dumps.length &&
     sizes.every((size, index) => size <= (dumps[index]?.sizeBytes ?? 0));
   if (!isPlausible)
-    throw new AppError('APPLIANCE_NO_RESULT', 'the appliance did not say how large the dumps are');
+    throw new AppError('APPLIANCE_NO_RESULT', 'the appliance did not report the size of the dumps');
 }

@@ -35,26 +35,27 @@ export function refuseUnbootableEnv(
 ): void {
   const { name, bootEnv, communication, dialects, hvparams, installParameters } = instance;
   const refuse = (reason: string, hint: string): never => {
-    throw new AppError('VALIDATION', `'${name}' cannot boot into BootEnv ${bootEnv}: ${reason}`, {
-      hint,
-    });
+    throw new AppError(
+      'VALIDATION',
+      `'${name}' cannot boot into the boot environment ${bootEnv}: ${reason}`,
+      {
+        hint,
+      },
+    );
   };
   if (installingBootEnv(instance) !== null) {
     const { boot_order, cdrom_image_path, kernel_path } = installParameters;
     if ((boot_order ?? cdrom_image_path ?? kernel_path) !== undefined)
-      refuse('it has another installation medium', 'take it back: --install-parameters none');
+      refuse('it has another installation medium', 'Unset it: --install-parameters none');
     return;
   }
   if (bootEnvOfRun(instance) === null) return;
   if (!communication)
-    refuse('it boots through the channel, which is off in normal runs', 'add --communication yes');
+    refuse('it boots through the channel, which is off in normal runs', 'Add --communication yes.');
   if (!dialects.includes('ganeti'))
-    refuse('its files are of the ganeti dialect', 'add ganeti to --dialects');
+    refuse('its files are served by the ganeti dialect', 'Add ganeti to --dialects.');
   if (instance.metadataToken === 'required')
-    refuse(
-      'it loads its files without a session token, which firmware cannot ask for',
-      'add --metadata-token optional',
-    );
+    refuse('its firmware loads files without a session token', 'Add --metadata-token optional.');
   if (hvparams.kernel_path !== undefined)
-    refuse('with a kernel_path nothing else boots', 'reset it: -H kernel_path=default');
+    refuse('a kernel_path excludes every other way to boot', 'Reset it: -H kernel_path=default');
 }

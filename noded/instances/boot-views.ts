@@ -144,6 +144,7 @@ export function createBootViews(dependencies: BootViewsDependencies): BootViews 
       const name = installingBootEnv(instance) ?? bootEnvOfRun(instance);
       if (name === null) return;
       const planned = await plan(name, instance, secrets);
+      if (planned.lacksKernel) throw noKernel(name);
       encodePlan(planned);
       const { source, kernel, initrds } = planned;
       if (source?.kind !== 'repository') return;
@@ -190,6 +191,13 @@ export function createBootViews(dependencies: BootViewsDependencies): BootViews 
   };
 }
 
+function noKernel(name: string): AppError {
+  return new AppError('BOOTENV_INVALID', `BootEnv ${name} has no Kernel for amd64`, {
+    details: { bootEnv: name },
+    hint: 'set OS.SupportedArchitectures.amd64.Kernel: instances are amd64',
+  });
+}
+
 function isBootError(error: unknown): error is AppError {
   return (
     isAppError(error, 'BOOTENV_NOT_FOUND') ||
@@ -212,10 +220,14 @@ function encodePlan({ bootEnv, script, files, source, httpLoader }: BootPlan): V
   if (parsed.success) return view;
   const [issue] = parsed.error.issues;
   const field = issue?.path[0] === 'loader' ? `the loader '${httpLoader ?? ''}'` : 'its files';
-  throw new AppError('BOOTENV_INVALID', `BootEnv ${bootEnv}: ${field}: ${issue?.message ?? ''}`, {
-    details: { bootEnv },
-    hint: 'paths that a URL has as they are, and a loader of at most 128 characters, are possible',
-  });
+  throw new AppError(
+    'BOOTENV_INVALID',
+    `boot environment ${bootEnv}: ${field}: ${issue?.message ?? ''}`,
+    {
+      details: { bootEnv },
+      hint: 'Use paths that need no URL escaping, and a loader of at most 128 characters.',
+    },
+  );
 }
 
 /** @param names of the secrets that may be in them */
@@ -266,9 +278,13 @@ async function requireFile(
 }
 
 function noFile(path: string, { name, url }: Asked, reason: string, cause?: unknown): AppError {
-  return new AppError('BOOTENV_NO_SOURCE', `BootEnv ${name}: ${path} of ${url}: ${reason}`, {
-    details: { bootEnv: name, path, url },
-    hint: `look at the param package-repositories, or open its archive: gnt-bootenv uploadiso ${name}`,
-    cause,
-  });
+  return new AppError(
+    'BOOTENV_NO_SOURCE',
+    `boot environment ${name}: ${path} of ${url}: ${reason}`,
+    {
+      details: { bootEnv: name, path, url },
+      hint: `Check the param package-repositories, or open the archive: gnt-bootenv add-iso ${name}`,
+      cause,
+    },
+  );
 }

@@ -40,6 +40,7 @@ export function planNic(
     name: nic.name ?? null,
     ip: nic.ip ?? null,
     network: nic.network ?? null,
+    ...(nic.reach === 'public' && { reach: nic.reach }),
   };
   if (networkName === undefined) return requireNoPool(card);
   return inNetwork(card, networkName, nic);
@@ -60,16 +61,16 @@ function inNetwork(
           ? 'gateway=, dns=, search=, routes=, mtu= or a prefix'
           : null;
   if (foreign === null) return { ...card, mode: 'bridged', link: null, network: null, networkName };
-  throw new AppError('VALIDATION', `a card in network '${networkName}' takes no ${foreign}`, {
-    hint: `write network=${networkName},ip=pool, or ip= with an address of the network`,
+  throw new AppError('VALIDATION', `a NIC in network '${networkName}' does not take ${foreign}`, {
+    hint: `Write network=${networkName},ip=pool, or ip= with an address of the network.`,
   });
 }
 
 /** @throws AppError VALIDATION */
 function requireNoPool(card: InstanceNic): InstanceNic {
   if (card.ip !== ANY_ADDRESS) return card;
-  throw new AppError('VALIDATION', 'ip=pool is of a network, and none is given', {
-    hint: 'write network=NAME,ip=pool; gnt-network list shows the networks',
+  throw new AppError('VALIDATION', 'ip=pool needs a network', {
+    hint: 'Write network=NAME,ip=pool. List the networks: gnt-network list',
   });
 }
 
@@ -85,7 +86,7 @@ export function changeNics(
       const at = change.at ?? planned.length;
       if (at > planned.length)
         throw new AppError('VALIDATION', `NIC ${at} of '${name}' would leave a gap`, {
-          hint: `it has ${counted(planned.length, 'NIC')}: leave the number out, and it is the last`,
+          hint: `It has ${counted(planned.length, 'NIC')}. Leave out the number to append one.`,
         });
       planned.splice(at, 0, planNic(change.nic, context));
       continue;
@@ -115,15 +116,19 @@ export function changeDisks(
   { newUuid, vgName, zfsPool }: Pick<PartContext, 'newUuid' | 'vgName' | 'zfsPool'>,
 ): InstanceDisk[] {
   if (changes.length > 0 && diskTemplate === 'diskless') {
-    throw new AppError('VALIDATION', `'${name}' is diskless, and stays so`, {
-      hint: 'add another instance that has disks',
+    throw new AppError('VALIDATION', `'${name}' is diskless and cannot get disks`, {
+      hint: 'Create another instance with disks.',
     });
   }
   const isRemoved = changes.some(({ action }) => action === 'remove');
   if (isRemoved && changes.length > 1) {
-    throw new AppError('VALIDATION', `a disk of '${name}' is removed on its own`, {
-      hint: 'make the other changes of its disks before or afterwards',
-    });
+    throw new AppError(
+      'VALIDATION',
+      `removing a disk of '${name}' cannot be combined with other disk changes`,
+      {
+        hint: 'Make the other changes before or afterwards.',
+      },
+    );
   }
   const planned = [...disks];
   for (const change of changes) {
@@ -135,9 +140,13 @@ export function changeDisks(
     }
     const index = indexOf(planned, change.which, { kind: 'disk', of: name });
     if (change.action === 'remove' && index === 0) {
-      throw new AppError('VALIDATION', `disk 0 of '${name}' has its system, and stays`, {
-        hint: `gnt-instance remove ${name} takes the instance away with its disks`,
-      });
+      throw new AppError(
+        'VALIDATION',
+        `disk 0 of '${name}' holds its system and cannot be removed`,
+        {
+          hint: `Remove the instance with all its disks: gnt-instance remove ${name}`,
+        },
+      );
     }
     const [disk] = planned.splice(index, 1);
     if (change.action === 'modify' && disk !== undefined)
@@ -168,6 +177,7 @@ function changeNic(
     link: link ?? (link === undefined && !isOther ? nic.link : defaultLink(changedMode)),
     name: name === undefined ? nic.name : name,
     ip: ip === undefined ? kept.ip : ip,
+    ...(changes.reach !== undefined && { reach: changes.reach }),
   };
   if (networkName !== undefined) {
     const { network: planned, ...placed } = inNetwork(card, networkName, {
@@ -196,7 +206,7 @@ function changeNetwork(
   if (!checked.success) {
     const faults = checked.error.issues.map(({ message }) => message).join('; ');
     throw new AppError('VALIDATION', `${what}: ${faults}`, {
-      hint: 'what is not given stays as it is; gateway=none takes a value away',
+      hint: 'Omitted values stay as they are. Unset a value with none, for example: gateway=none',
     });
   }
   const { addresses, mtu } = checked.data;
@@ -223,19 +233,19 @@ function indexOf(
     const there = last < 1 ? counted(parts.length, kind) : `${kind}s 0 to ${last}`;
     const what = which === -1 ? kind : `${kind} ${JSON.stringify(which)}`;
     throw new AppError('VALIDATION', `'${of}' has no ${what}: it has ${there}`, {
-      hint: `gnt-instance info ${of} shows them`,
+      hint: `Show them: gnt-instance info ${of}`,
     });
   }
   if (another === undefined) return index;
-  throw new AppError('VALIDATION', `'${of}' has two ${kind}s that are called ${which}`, {
-    hint: `say its number: ${index} or ${another}`,
+  throw new AppError('VALIDATION', `'${of}' has two ${kind}s named ${which}`, {
+    hint: `Give the number: ${index} or ${another}`,
   });
 }
 
 function refuseMoreThan(most: number, parts: readonly unknown[], kind: string, name: string): void {
   if (parts.length <= most) return;
   throw new AppError('VALIDATION', `'${name}' would have ${counted(parts.length, kind)}`, {
-    hint: `it can have ${most}`,
+    hint: `The limit is ${most}.`,
   });
 }
 

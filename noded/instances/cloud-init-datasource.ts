@@ -84,7 +84,10 @@ export function explainDatasource(instance: Described): {
   reason: string;
 } {
   if (!instance.communication) {
-    return { datasource: null, reason: 'communication is off: nothing is served in normal runs' };
+    return {
+      datasource: null,
+      reason: 'communication is off: the guest is served nothing in normal runs',
+    };
   }
   if (instance.seedDisk) {
     return {
@@ -98,22 +101,25 @@ export function explainDatasource(instance: Described): {
         ? { datasource: 'Ec2', reason: 'DMI UUID and serial begin with ec2' }
         : {
             datasource: null,
-            reason: 'the DMI UUID does not begin with ec2: reinstall to get one that does',
+            reason: 'the DMI UUID does not begin with ec2: a reinstallation creates one that does',
           };
     case 'openstack':
       return { datasource: 'OpenStack', reason: 'DMI product is OpenStack Nova' };
     case 'nocloud':
       return {
         datasource: 'NoCloud',
-        reason: `DMI serial names the service as seed${isBehindAnother(instance) ? `; ${BEHIND_ANOTHER}` : ''}`,
+        reason: `DMI serial names the metadata service as seed${isBehindAnother(instance) ? `; ${BEHIND_ANOTHER}` : ''}`,
       };
     case undefined:
-      return { datasource: null, reason: 'no dialect of --dialects is one that cloud-init speaks' };
+      return {
+        datasource: null,
+        reason: '--dialects names no dialect that cloud-init understands',
+      };
   }
 }
 
 const BEHIND_ANOTHER =
-  'the channel is not the first NIC, so a stock image finds the service only if it configures all NICs by itself';
+  'the channel is not the first NIC, so a stock image finds the metadata service only if it configures all NICs by itself';
 
 /**
  * cloud-init reads this seed over the network that it finds, and brings up one NIC to find one. The
@@ -130,7 +136,7 @@ function isBehindAnother(instance: Described): boolean {
  */
 function unreachedService(instance: Described): string | null {
   if (!isBehindAnother(instance)) return null;
-  return `${BEHIND_ANOTHER}: choose --seed-disk yes, or ec2 or openstack first in --dialects`;
+  return `${BEHIND_ANOTHER}: choose --seed-disk yes, or put ec2 or openstack first in --dialects`;
 }
 
 /**
@@ -144,7 +150,7 @@ export function refuseUnservedNetworkConfig(instance: Described): void {
   throw new AppError(
     'VALIDATION',
     `--network-config: a guest whose datasource is ${datasource} never sees it`,
-    { hint: 'give --seed-disk yes, or --dialects with nocloud first' },
+    { hint: 'Use --seed-disk yes, or --dialects with nocloud first.' },
   );
 }
 
@@ -155,8 +161,8 @@ function unheardAddresses(instance: Described): string | null {
   const { datasource, reason } = explainDatasource(instance);
   if (datasource === 'NoCloud' || datasource === 'OpenStack') return null;
   return datasource === null
-    ? `nobody tells the guest the addresses of --net: ${reason}`
-    : 'an EC2 guest asks by DHCP whatever address --net gives: choose --seed-disk yes to have it configured';
+    ? `the guest does not learn the addresses of --net: ${reason}`
+    : 'an EC2 guest asks DHCP, whatever address --net gives: use --seed-disk yes to configure the address';
 }
 
 /** What the operator should know before the guest of a new or changed instance boots. */

@@ -122,25 +122,25 @@ function explain(
     case 'install_failed': {
       const at = install?.stage ? ` at stage ${install.stage}` : '';
       const why = install?.error ? `: ${install.error.message}` : '';
-      return `the installation failed${at}${why}; see gnt-instance log ${name}, then gnt-instance reinstall ${name} or gnt-instance remove ${name}`;
+      return `the installation failed${at}${why}. Read gnt-instance log ${name}, then run gnt-instance reinstall ${name} or gnt-instance remove ${name}`;
     }
     case 'ADMIN_down':
       return instance.installState === 'created'
-        ? `created but not installed: gnt-instance reinstall ${name} installs it`
-        : `stopped: gnt-instance startup ${name} starts it`;
+        ? `created but not installed. Install it: gnt-instance reinstall ${name}`
+        : `stopped. Start it: gnt-instance startup ${name}`;
     case 'ERROR_down': {
       const secrets = awaitedSecrets(instance);
       if (secrets.length > 0)
-        return `should run but does not, and is not started without its secrets: gnt-instance startup ${name} --os-parameters-secret ${secrets.map((secret) => `${secret}=@FILE`).join(',')}`;
-      return `should run but does not: the guest powered itself off or its process ended; gnt-instance startup ${name} starts it again`;
+        return `should run but does not: it needs its secrets. gnt-instance startup ${name} --os-parameters-secret ${secrets.map((secret) => `${secret}=@FILE`).join(',')}`;
+      return `should run but does not: the guest powered off or its QEMU process ended. Start it: gnt-instance startup ${name}`;
     }
     case 'ERROR_nodedown':
-      return `node ${instance.primaryNode} does not answer: see whether gnt-noded runs there; this is what the cluster knows of it`;
+      return `node ${instance.primaryNode} does not answer: check gnt-noded there. This is the cluster's record, not the present state.`;
     case 'ERROR_nodefails':
-      return `node ${instance.primaryNode} answers, and cannot say how it is: gnt-node info ${instance.primaryNode}, and the log of gnt-noded there; this is what the cluster knows of it`;
+      return `node ${instance.primaryNode} answers but cannot report the state: check gnt-node info ${instance.primaryNode} and the log of gnt-noded there. This is the cluster's record, not the present state.`;
     case 'ERROR_nodeoffline':
-      return `node ${instance.primaryNode} is marked offline: gnt-node modify --offline no ${instance.primaryNode} when it is back; this is what the cluster knows of it`;
+      return `node ${instance.primaryNode} is marked offline. When it is back: gnt-node modify --offline no ${instance.primaryNode}. This is the cluster's record, not the present state.`;
     case 'ERROR_up':
-      return `runs but should not: gnt-instance shutdown ${name} stops it`;
+      return `runs but should not. Stop it: gnt-instance shutdown ${name}`;
   }
 }

@@ -11,8 +11,8 @@ export function explainHalt(
   const names = pools.map((pool) => pool.name).join(', ');
   const place = pools.length === 0 ? 'the file system of the disks' : names;
   const hints = pools.map(({ hint }) => hint).join('; ');
-  const make = pools.length === 0 ? 'make room there' : `make room there (${hints})`;
+  const remedy = pools.length === 0 ? 'Free space there.' : hints;
   return halt?.reason === 'disk-full'
-    ? `stopped at a write: ${place} is full on ${primaryNode}; ${make}, and the guest goes on by itself, without a loss`
-    : `stopped at a write that failed on ${primaryNode}: see what its storage says; gnt-instance shutdown --timeout 0 ${name} cuts the power`;
+    ? `paused at a write: ${place} is full on ${primaryNode}. The guest resumes by itself, without loss, when there is space. ${remedy}`
+    : `paused at a failed write on ${primaryNode}: check its storage. Power it off: gnt-instance shutdown --timeout 0 ${name}`;
 }

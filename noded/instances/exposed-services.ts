@@ -1,5 +1,6 @@
 import type { ClusterRecord } from '#shared/contract/api.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
+import { ownValue } from '#shared/json/own-value.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
 import type { ServiceTarget } from '../metad-link/service-relay.ts';
 import type { ChannelNetwork } from '../network/channel-network.ts';
@@ -85,7 +86,7 @@ class RecordedServices implements ExposedServices {
       return undefined;
     }
     await this.#readAgain(uuid);
-    const service = Object.hasOwn(this.#services, name) ? this.#services[name] : undefined;
+    const service = ownValue(this.#services, name);
     const instance = this.#callers.get(uuid);
     if (service === undefined || instance === undefined) return undefined;
     const { channel } = instance;

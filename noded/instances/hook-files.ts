@@ -10,6 +10,6 @@ export function sortHooks<File extends Pick<HookFile, 'name'>>(files: readonly F
   const twice = sorted.find(({ name }, index) => name === sorted[index + 1]?.name);
   if (twice === undefined) return sorted;
   throw new AppError('VALIDATION', `two hook documents have the name '${twice.name}'`, {
-    hint: 'hooks are run in the order of their names: give each its own, such as 10-users.yaml',
+    hint: 'Hooks run in the order of their names: give each its own, such as 10-users.yaml.',
   });
 }

@@ -9,6 +9,7 @@ import type { Accelerator } from '../hypervisor/machine.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
 import type { Lifecycles } from '../lifecycle/lifecycles-contract.ts';
 import { rebootGuest } from '../lifecycle/reboot-guest.ts';
+import { undecommissionedReason } from '../lifecycle/script-refusals.ts';
 import type { MetadLink } from '../metad-link/metad-link.ts';
 import type { InstanceCards } from '../networks/instance-cards.ts';
 import type { GuestReports } from './guest-reports.ts';
@@ -78,13 +79,14 @@ export interface InstanceRunner {
   /**
    * Off and on again; the guest keeps its metadata, secrets included. `soft`: a guest with an agent
    * does it itself, in the same machine.
+   * @returns why its decommission list failed, or null
    */
   reboot(
     instance: InstanceRecord,
     timeoutS: number,
     context: JobContext,
     kind?: 'soft' | 'full',
-  ): Promise<void>;
+  ): Promise<string | null>;
   reset(instance: InstanceRecord): Promise<void>;
   /** Puts a disk or a card into the port that it has on record. @throws AppError QMP */
   plug(instance: InstanceRecord, part: string): Promise<void>;
@@ -238,15 +240,20 @@ class KeeperRunner implements InstanceRunner {
     timeoutS: number,
     context: JobContext,
     kind: 'soft' | 'full' = 'full',
-  ): Promise<void> {
+  ): Promise<string | null> {
     const { keeper, lifecycles, clock } = this.#dependencies;
+    let failure: string | null = null;
     await keeper.restart(instance.uuid, async () => {
       // What was changed since its start needs another QEMU.
       const mayStay = kind === 'soft' && timeoutS > 0 && instance.partsOfRun === null;
       const kept = mayStay ? this.running(instance.uuid) : undefined;
       if (kept !== undefined && lifecycles.isListening(instance.uuid)) {
         try {
-          if (await rebootGuest(kept, timeoutS, { lifecycles, clock }, context)) return;
+          const rebooted = await rebootGuest(kept, timeoutS, { lifecycles, clock }, context);
+          if (rebooted !== null) {
+            failure = rebooted.failure;
+            return;
+          }
         } finally {
           // A cancelled job leaves nothing that a guest would obey later.
           await lifecycles.withdraw(instance.uuid);
@@ -254,6 +261,8 @@ class KeeperRunner implements InstanceRunner {
       }
       try {
         await this.stop(instance, timeoutS, context, 'reboot');
+        // The start begins the next run.
+        failure = undecommissionedReason(instance, lifecycles);
         await this.#start(instance, noSecrets, context, true);
       } catch (error) {
         // A daemon that ends leaves it to the next one.
@@ -261,6 +270,7 @@ class KeeperRunner implements InstanceRunner {
         throw error;
       }
     });
+    return failure;
   }
 
   async #leaveDown(uuid: string): Promise<void> {
@@ -319,7 +329,7 @@ class KeeperRunner implements InstanceRunner {
     });
     keeper.forgetSecrets(uuid, (device, revision) => views.asGiven(uuid, device, revision));
     const kept = keeper.get(uuid);
-    if (kept === undefined) throw new Error(`the machine of ${instance.name} ended at once`);
+    if (kept === undefined) throw new Error(`the QEMU process of ${instance.name} ended at once`);
     return kept;
   }
 
@@ -370,11 +380,7 @@ class KeeperRunner implements InstanceRunner {
 function refuseTooMuchMemory(memoryMiB: number): void {
   const hostMiB = Math.floor(totalmem() / MIB);
   if (memoryMiB <= hostMiB) return;
-  throw new AppError(
-    'VALIDATION',
-    `memory of ${memoryMiB} MiB is more than this host's ${hostMiB}`,
-    {
-      hint: 'give less by -B memory=',
-    },
-  );
+  throw new AppError('VALIDATION', `${memoryMiB} MiB of memory exceed this host's ${hostMiB} MiB`, {
+    hint: 'Choose less with -B memory=SIZE.',
+  });
 }

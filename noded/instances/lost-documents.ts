@@ -26,22 +26,22 @@ export function refuseLostDocuments(instance: Documents, given: Given): void {
   if (given.vendorData != null) {
     const why = whyLost(given.vendorData);
     if (why !== null) {
-      throw new AppError('VALIDATION', `--vendor-data: ${why}, and nothing else reads it`, {
-        hint: 'give a #cloud-config, a script with #!, or a MIME message in UTF-8',
+      throw new AppError('VALIDATION', `--vendor-data: ${why}; no other client reads it`, {
+        hint: 'Give a #cloud-config, a script that begins with #!, or a MIME message in UTF-8.',
       });
     }
   }
   const wrong = isTagOfOursGiven(given) ? wrongAgentTag(instance.tags) : null;
   if (wrong !== null) {
     throw new AppError('VALIDATION', wrong, {
-      hint: 'gnt-instance remove-tags takes one away',
+      hint: 'Remove the tag: gnt-instance remove-tags NAME TAG',
     });
   }
   const why = instance.userData === null ? null : whyLost(instance.userData);
   const joined = why === null ? null : whatJoins(instance, given);
   if (joined === null) return;
-  throw new AppError('VALIDATION', `--user-data does not go with ${joined.what}: ${why}`, {
-    hint: `the parts of ours would make it a MIME message, which only cloud-init reads; ${joined.otherwise}, and it is served as it is`,
+  throw new AppError('VALIDATION', `--user-data cannot be combined with ${joined.what}: ${why}`, {
+    hint: `The added parts would make it a MIME message, which only cloud-init reads. To serve it unchanged, ${joined.otherwise}.`,
   });
 }
 
@@ -55,7 +55,7 @@ function whatJoins(
     return { what: 'boot_report=user-data', otherwise: 'give -H boot_report=no' };
   const isNew = given.userData != null || isTagOfOursGiven(given);
   if (isNew && parseAgentTags(tags) !== null)
-    return { what: AGENT_TYPE_TAG, otherwise: 'take the tag away' };
+    return { what: AGENT_TYPE_TAG, otherwise: 'remove the tag' };
   return null;
 }
 

@@ -165,7 +165,7 @@ class KeptMachines implements MachineKeeper {
     const former = this.#running.get(instance.uuid);
     if (former?.machine.isRunning() === false) await former.cleanedUp;
     if (this.#running.has(instance.uuid))
-      throw new Error(`instance ${instance.uuid} has a machine already`);
+      throw new Error(`instance ${instance.uuid} already has a QEMU process`);
     using entry = await this.#dependencies.enterShared(instance, request.kind);
     const signals = [request.signal, entry?.signal].filter((one) => one !== undefined);
     const signal = AbortSignal.any(signals);
@@ -241,7 +241,7 @@ class KeptMachines implements MachineKeeper {
 
   async adopt(instance: InstanceRecord, makeView: MachineRequest['makeView']): Promise<void> {
     const entry = this.#running.get(instance.uuid);
-    if (entry === undefined) throw new Error(`instance ${instance.uuid} has no machine`);
+    if (entry === undefined) throw new Error(`instance ${instance.uuid} has no QEMU process`);
     if (entry.device !== null && makeView !== null) {
       await this.#dependencies.network.repairTap(entry.device, channelGuestOf(instance, 'run'));
       await this.#views.publish(instance.uuid, entry.device, makeView);
@@ -305,7 +305,7 @@ class KeptMachines implements MachineKeeper {
     const { port } = nic;
     if (port === undefined) throw new Error(`NIC ${nic.uuid} has no port`);
     const entry = this.#running.get(uuid);
-    if (entry === undefined) throw new Error(`instance ${uuid} has no machine`);
+    if (entry === undefined) throw new Error(`instance ${uuid} has no QEMU process`);
     const { cards } = this.#dependencies;
     const { nic: made, tap } = await openNic(cards, nic, entry.instanceName);
     try {

@@ -21,7 +21,10 @@ export async function openNic(
 ): Promise<{ nic: MachineNic; tap: ChannelTap | null }> {
   const { uuid, port, mac } = nic;
   const part = port === undefined ? undefined : { uuid, port };
-  if (nic.mode === 'user') return { nic: { kind: 'user', mac, part }, tap: null };
+  if (nic.mode === 'user') {
+    const isPublicOnly = nic.reach === 'public';
+    return { nic: { kind: 'user', mac, isPublicOnly, part }, tap: null };
+  }
   const tap = await cards.open(nic, instanceName);
   return { nic: { kind: 'tap', fd: tap.fd, mac, device: tap.device, channel: false, part }, tap };
 }

@@ -109,7 +109,7 @@ class RecordPlanner implements MachinePlanner {
     const disks = this.#disks;
     const read = async (name: keyof SeedDocuments): Promise<Buffer> => {
       const answer = await this.#metad.tree(instance.uuid, `nocloud/${name}`);
-      if (answer.status !== 200) throw new Error(`metad answers ${answer.status} for ${name}`);
+      if (answer.status !== 200) throw new Error(`gnt-metad answers ${answer.status} for ${name}`);
       return answer.body;
     };
     await writeSeedDisk(disks.seedPathOf(instance), {

@@ -1,4 +1,5 @@
 import type { InstanceRecord } from '#shared/contract/instance.ts';
+import { ownValue, setOwn } from '#shared/json/own-value.ts';
 
 type Changes<T> = Readonly<Record<string, T | null>>;
 
@@ -10,7 +11,7 @@ export function mergeChanges<T>(
   const merged = { ...values };
   for (const [name, value] of Object.entries(changes)) {
     if (value === null) delete merged[name];
-    else merged[name] = value;
+    else setOwn(merged, name, value);
   }
   return merged;
 }
@@ -100,7 +101,7 @@ export function mergeSharedParameters(
 }
 
 function givenNames(changes: Changes<string>): readonly string[] {
-  return Object.keys(changes).filter((name) => changes[name] !== null);
+  return Object.keys(changes).filter((name) => ownValue(changes, name) !== null);
 }
 
 function without(values: Record<string, string>, names: readonly string[]): Record<string, string> {

@@ -33,8 +33,8 @@ export function mergeImage(
   if (osImage === null && ofImage.some((value) => value !== undefined)) {
     throw new AppError(
       'VALIDATION',
-      'a checksum, a format and growing are of an image, and there is none',
-      { hint: 'leave them out, or give --os-image SOURCE' },
+      'checksum, format and growing apply to an image, and there is none',
+      { hint: 'Leave them out, or give --os-image SOURCE.' },
     );
   }
   return {
@@ -67,14 +67,22 @@ export function mergePackage(
   const isOther = personalizationPackage !== stored.personalizationPackage;
   const { personalizationChecksum = isOther ? null : stored.personalizationChecksum } = given;
   if (personalizationPackage === null && given.personalizationChecksum != null) {
-    throw new AppError('VALIDATION', 'a checksum is of a package, and there is none', {
-      hint: 'leave it out, or give --personalization-package URL',
-    });
+    throw new AppError(
+      'VALIDATION',
+      'the checksum applies to a personalization package, and there is none',
+      {
+        hint: 'Leave it out, or give --personalization-package URL.',
+      },
+    );
   }
   if (personalizationPackage === null && givesLogin(given)) {
-    throw new AppError('VALIDATION', 'a login is of a package, and there is none', {
-      hint: 'leave --personalization-user and --personalization-password out, or give --personalization-package URL',
-    });
+    throw new AppError(
+      'VALIDATION',
+      'the login applies to a personalization package, and there is none',
+      {
+        hint: 'Leave out --personalization-user and --personalization-password, or give --personalization-package URL.',
+      },
+    );
   }
   return {
     personalizationPackage,

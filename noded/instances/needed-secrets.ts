@@ -59,6 +59,6 @@ export function refuseMissingSecrets(what: string, missing: NeededSecrets): void
   ];
   throw new AppError('SECRETS_NEEDED', `${what}: ${names.join(', ')}`, {
     details: { names, ...missing },
-    hint: `give ${names.length === 1 ? 'it' : 'them'} with ${ways.join(' and ')}`,
+    hint: `Give ${names.length === 1 ? 'it' : 'them'} with ${ways.join(' and ')}`,
   });
 }

@@ -69,9 +69,9 @@ export function createOrphans(dependencies: OrphansDependencies): Orphans {
       const exact = found.find(({ machine }) => machine.uuid === name);
       if (exact !== undefined || found.length < 2) return exact ?? found[0];
       const uuids = found.map(({ machine }) => machine.uuid);
-      throw new AppError('CONFLICT', `several machines without a record were called '${name}'`, {
+      throw new AppError('CONFLICT', `several orphaned instances were called '${name}'`, {
         details: { uuids },
-        hint: `name one by its UUID: ${uuids.join(', ')}`,
+        hint: `Name one by its UUID: ${uuids.join(', ')}`,
       });
     },
     takeOver,
@@ -115,9 +115,9 @@ export async function readKeptRecord(
     return { ...kept, primaryNode: nodeName, adminState: 'up' };
   throw new AppError(
     'INSTANCE_STATE',
-    `no record of '${instanceName}' (${uuid}) that can be used was kept beside its machine`,
+    `the run directory of '${instanceName}' (${uuid}) holds no usable copy of its record`,
     {
-      hint: `restore the store from a backup, the machine is then taken over by itself; or end it: gnt-instance remove ${uuid}`,
+      hint: `Restore the store from a backup: the instance is then found again. Or stop and remove it: gnt-instance remove ${uuid}`,
     },
   );
 }

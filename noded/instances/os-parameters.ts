@@ -1,7 +1,9 @@
 import type { OsSettings } from '#shared/contract/api.ts';
+import { MAX_TABLE_BYTES, sizeOfTexts } from '#shared/contract/bounded-texts.ts';
 import type { InstanceInfo, InstanceRecord } from '#shared/contract/instance.ts';
 import type { ProfileRecord } from '#shared/contract/profile.ts';
 import { isHiddenFromLogs } from '#shared/contract/os-parameters.ts';
+import { AppError } from '#shared/errors/app-error.ts';
 import { reveal, type Secret } from '#shared/secret/secret.ts';
 
 /** A value is `null` where only the name of a secret is known. */
@@ -108,6 +110,24 @@ export function revealParameters(parameters: OsParameters): Record<string, strin
 /** The value in clear text; null for a secret that is not known. */
 export function revealValue({ value }: ParameterValue): string | null {
   return value === null || typeof value === 'string' ? value : reveal(value);
+}
+
+/**
+ * Refuses more values than a script can be started with: execve(2) would fail in the middle of the
+ * job.
+ * @throws AppError OS_PARAMETER that names sizes, never values
+ */
+export function refuseTooLarge(parameters: OsParameters): void {
+  const bytes = sizeOfTexts(revealParameters(parameters));
+  if (bytes <= MAX_TABLE_BYTES) return;
+  throw new AppError(
+    'OS_PARAMETER',
+    `the OS parameters in force have ${bytes} bytes of names and values, more than ${MAX_TABLE_BYTES}`,
+    {
+      details: { bytes, maxBytes: MAX_TABLE_BYTES },
+      hint: 'gnt-instance info shows where each comes from; give large content as user data',
+    },
+  );
 }
 
 /** Values that no log may show. */

@@ -21,13 +21,13 @@ export function placeOf(
   if (template === 'zfs') {
     if (zfsPool !== undefined) return { dataset: zfsPool };
     throw new AppError('NOT_SUPPORTED', 'the cluster has no ZFS pool for disks', {
-      hint: 'gnt-cluster modify --zfs-pool POOL names one, POOL/DATASET a dataset in it; zpool list and zfs list tell those of a node',
+      hint: 'Name a pool or dataset of the nodes (zpool list, zfs list): gnt-cluster modify --zfs-pool POOL[/DATASET]',
     });
   }
   if (template !== 'plain') return {};
   if (vgName === undefined) {
     throw new AppError('NOT_SUPPORTED', 'the cluster has no volume group for disks', {
-      hint: 'gnt-cluster modify --vg-name NAME names one, NAME/POOL a thin pool in it; vgs and lvs list those of a node',
+      hint: 'Name a volume group or thin pool of the nodes (vgs, lvs): gnt-cluster modify --vg-name GROUP[/POOL]',
     });
   }
   const [vg = '', pool] = vgName.split('/');

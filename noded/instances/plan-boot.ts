@@ -45,8 +45,9 @@ export function planUefi(
 function parseBootOrder(text: string): readonly BootDevice[] {
   return text.split(/[,:]/).map((word) => {
     if (word === 'disk' || word === 'cdrom' || word === 'network') return word;
-    if (word === 'floppy') throw refusal('boot_order: there are no floppies', 'use a cdrom image');
-    throw refusal(`boot_order: '${word}' is none of disk, cdrom, network`);
+    if (word === 'floppy')
+      throw refusal('boot_order: floppies are not supported', 'Use a cdrom image.');
+    throw refusal(`boot_order: '${word}' is not disk, cdrom or network`);
   });
 }
 
@@ -86,7 +87,7 @@ export function refuseImageAndMedium(
   if (instance.osImage === null || !hasMedium(instance)) return;
   throw refusal(
     'an OS image and an installation medium exclude each other: both write the first disk',
-    'give one of them; a stored one is taken back by --os-image none, or by --install-parameters none and --bootenv none',
+    'Give one of them. Unset a stored one with --os-image none, or with --install-parameters none and --bootenv none.',
   );
 }
 
@@ -108,8 +109,8 @@ export function refuseUnbootableRun(instance: Pick<Bootable, 'hvparams' | 'nics'
   refuseUnbootableNetwork(hvparams, instance);
   if (hvparams.cdrom_image_path?.startsWith('/') === false) {
     throw refusal(
-      `cdrom_image_path '${hvparams.cdrom_image_path}' is no absolute path`,
-      'only --install-parameters fetch it by URL',
+      `cdrom_image_path '${hvparams.cdrom_image_path}' is not an absolute path`,
+      'Only --install-parameters accepts a URL.',
     );
   }
 }
@@ -129,19 +130,22 @@ function refuseUnbootableMedium(instance: Bootable): void {
     refuseUnbootableNetwork(parameters, instance);
     refuseNoMedium(parameters);
   } else if (installParameters.boot_order !== undefined) {
-    throw refusal('with a kernel_path nothing else boots', 'leave boot_order out, or kernel_path');
+    throw refusal(
+      'a kernel_path excludes every other way to boot',
+      'Leave out boot_order or kernel_path.',
+    );
   }
 }
 
 function refuseHalfKernel({ kernel_path, initrd_path, kernel_args }: HvParameters): void {
   for (const path of [kernel_path, initrd_path]) {
     if (path?.startsWith('/') === false) {
-      const hint = 'download it to the node: QEMU reads kernel and initrd from files';
-      throw refusal(`'${path}' is no absolute path`, hint);
+      const hint = 'Download it to the node: QEMU reads kernel and initrd from files.';
+      throw refusal(`'${path}' is not an absolute path`, hint);
     }
   }
   if (kernel_path === undefined && (initrd_path ?? kernel_args) !== undefined) {
-    throw refusal('initrd_path and kernel_args belong to a kernel_path, and there is none');
+    throw refusal('initrd_path and kernel_args need a kernel_path');
   }
 }
 
@@ -149,12 +153,15 @@ function refuseHalfKernel({ kernel_path, initrd_path, kernel_args }: HvParameter
 function refuseNoMedium(parameters: HvParameters): void {
   const order = planBoot(parameters, 'cdrom,disk').bootOrder ?? [];
   if (order.includes('cdrom') && parameters.cdrom_image_path === undefined) {
-    throw refusal('boot_order: there is no cdrom_image_path', 'give it a path or a URL');
+    throw refusal(
+      'boot_order names cdrom, but there is no cdrom_image_path',
+      'Give it a path or a URL.',
+    );
   }
   if (order.every((device) => device === 'disk')) {
     throw refusal(
       `--install-parameters boot_order=${parameters.boot_order ?? ''} names no installation medium: the disks are empty`,
-      'name a cdrom_image_path, a kernel_path or boot_order=network, or reset it: boot_order=default',
+      'Name a cdrom_image_path, a kernel_path or boot_order=network, or reset it: boot_order=default',
     );
   }
 }
@@ -165,8 +172,8 @@ function refuseUnbootableNetwork(parameters: HvParameters, { nics }: Pick<Bootab
   const isAsked = bootOrder.includes('network') && parameters.kernel_path === undefined;
   if (!isAsked || nics.some(({ mode }) => mode === 'bridged')) return;
   throw refusal(
-    `boot_order=${parameters.boot_order ?? ''}: no NIC of it can boot from a network`,
-    'it takes a bridged one, as --net 0:mode=bridged,link=br0: nobody answers PXE behind mode=user, and the channel never boots',
+    `boot_order=${parameters.boot_order ?? ''}: the instance has no NIC that can boot from a network`,
+    'Add a bridged NIC, for example --net 0:mode=bridged,link=br0. A mode=user NIC finds no PXE server, and the channel never boots.',
   );
 }
 

@@ -126,7 +126,7 @@ function planSeedDisk(opcode: OpcodeOf<'INSTANCE_CREATE'>): boolean {
       'VALIDATION',
       'a seed disk needs the nocloud dialect, which --dialects leaves out',
       {
-        hint: 'add nocloud to --dialects, or give --seed-disk no',
+        hint: 'Add nocloud to --dialects, or give --seed-disk no.',
       },
     );
   }
@@ -187,7 +187,7 @@ export function refuseDuplicateParameters(
     `Cannot assign multiple values to OS parameters. Given in more than one visibility: ${duplicates.join(', ')}`,
     {
       details: { names: duplicates },
-      hint: 'give each parameter as public, private or secret, once',
+      hint: 'Give each parameter as public, private or secret, once.',
     },
   );
 }

@@ -57,7 +57,7 @@ async function askGuest(
   // ended.
   const within = async <T>(answer: Promise<T>): Promise<T | undefined> => {
     const leftMs = Math.max(0, begunMs + timeoutS * 1000 - clock.monotonicMs());
-    using deadline = startDeadline(signal, leftMs, () => new Error('no time is left'));
+    using deadline = startDeadline(signal, leftMs, () => new Error('has no time left'));
     try {
       return await orAborted(answer, deadline.signal);
     } catch {
@@ -69,10 +69,10 @@ async function askGuest(
   while (machine.isRunning()) {
     const now = clock.monotonicMs();
     if (machine.halt !== null)
-      return `stands still at a write that failed (${machine.halt.reason}) and cannot obey`;
+      return `is paused at a failed write (${machine.halt.reason}) and cannot obey`;
     if (now - begunMs >= timeoutS * 1000) return `did not obey within ${timeoutS} s`;
     if (now - withAcpiMs >= NO_ACPI_MS && !isObeying())
-      return 'runs no operating system that hears a power button (ACPI)';
+      return 'runs no operating system that reacts to the power button (ACPI)';
     if (now - askedMs >= ASK_MS) {
       askedMs = now;
       const button = await within(machine.powerButton());

@@ -32,9 +32,9 @@ export async function previewBootPlan(
   if (bootEnv === null || bootEnv === LOCAL_BOOT_ENV) {
     throw new AppError(
       'VALIDATION',
-      `'${instance.name}' boots from its disk: nothing is rendered`,
+      `'${instance.name}' boots from its disk: there is nothing to render`,
       {
-        hint: 'name a BootEnv: gnt-bootenv list shows them',
+        hint: 'Name a boot environment. List them: gnt-bootenv list',
       },
     );
   }
@@ -43,7 +43,7 @@ export async function previewBootPlan(
   const real = await loadParameterLayers(instance, clusters);
   const layers = real.map((layer) => withoutValues(layer, schemas));
   const parameters = resolveParameters(layers);
-  const { files, source, initrds, leftOut, ...plan } = await loadBootPlan(
+  const { files, source, initrds, leftOut, constants, ...plan } = await loadBootPlan(
     bootEnv,
     instance,
     { parameters, layers },
@@ -54,6 +54,7 @@ export async function previewBootPlan(
     ...{ bootEnv: plan.bootEnv, script: plan.script, kernel: plan.kernel, source },
     initrds: [...initrds],
     leftOut: [...leftOut],
+    constants: [...constants],
     files: files.map(({ path, contents, isSecretBearing, lostSecrets }) => ({
       ...{ path, isSecretBearing, lostSecrets: [...lostSecrets] },
       contents: contents !== null && isSecretBearing ? mask(contents) : contents,

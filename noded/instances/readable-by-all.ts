@@ -27,7 +27,7 @@ export async function refuseEmptyMedium({ cdrom_image_path }: HvParameters): Pro
   const found = await find(cdrom_image_path);
   if (!found.isFile() || found.size > 0n) return;
   throw new AppError('HOST_PREREQUISITE', `${cdrom_image_path} is empty`, {
-    hint: 'fetch or copy the medium again',
+    hint: 'Fetch or copy the medium again.',
   });
 }
 
@@ -38,16 +38,16 @@ export async function refuseEmptyMedium({ cdrom_image_path }: HvParameters): Pro
 async function readableByAll(path: string): Promise<void> {
   const found = await find(path);
   if (!found.isFile()) {
-    throw new AppError('HOST_PREREQUISITE', `${path} is no file`, {
-      hint: 'name the kernel, or the initrd, itself',
+    throw new AppError('HOST_PREREQUISITE', `${path} is not a file`, {
+      hint: 'Name the kernel or initrd file itself.',
     });
   }
   if ((found.mode & OTHERS_MAY_READ) !== 0n) return;
   throw new AppError(
     'HOST_PREREQUISITE',
-    `${path} must be a file that every user may read: QEMU runs unprivileged`,
+    `${path} must be readable by every user: QEMU runs unprivileged`,
     {
-      hint: `chmod o+r ${path}, or name a copy of it: everybody on the node may read it then`,
+      hint: `Run chmod o+r ${path}, or name a copy. Every user of the node can then read it.`,
     },
   );
 }
@@ -67,7 +67,7 @@ async function find(path: string): Promise<BigIntStats> {
     return await statHostFile(path);
   } catch (error) {
     throw new AppError('HOST_PREREQUISITE', `${path}: ${systemCodeOf(error) ?? 'unreadable'}`, {
-      hint: 'check the path on the node',
+      hint: 'Check the path on the node.',
       cause: error,
     });
   }

@@ -1,17 +1,24 @@
 import { AppError } from '#shared/errors/app-error.ts';
 
-/** @throws AppError VALIDATION: a MAC that two NICs share, or that is none of a single host */
+const NO_MAC = '00:00:00:00:00:00';
+
+/** @throws AppError VALIDATION: a MAC that two NICs share, or that no single host has */
 export function refuseUnusableMacs(macs: readonly string[]): void {
   const twice = macs.find((mac, index) => macs.indexOf(mac) !== index);
   if (twice !== undefined) {
-    throw new AppError('VALIDATION', `MAC address ${twice} is given to two NICs`, {
+    throw new AppError('VALIDATION', `the MAC address ${twice} is given to two NICs`, {
+      hint: 'Choose another address, or omit it.',
+    });
+  }
+  if (macs.includes(NO_MAC)) {
+    throw new AppError('VALIDATION', `MAC address ${NO_MAC} means that there is none`, {
       hint: 'choose another one, or leave it out',
     });
   }
   const multicast = macs.find((mac) => (Number.parseInt(mac.slice(0, 2), 16) & 1) === 1);
   if (multicast !== undefined) {
-    throw new AppError('VALIDATION', `MAC address ${multicast} is a multicast address`, {
-      hint: 'its first byte must be even, as in 02:00:00:12:34:56',
+    throw new AppError('VALIDATION', `the MAC address ${multicast} is a multicast address`, {
+      hint: 'Its first byte must be even, as in 02:00:00:12:34:56.',
     });
   }
 }

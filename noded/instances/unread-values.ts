@@ -36,7 +36,7 @@ export function describeUnread(instance: Reader, given: Given): string | null {
     instance.osType === null
       ? 'communication is off, and no OS script runs'
       : 'communication is off';
-  return `nobody will read ${options.join(', ')}: ${why}. --communication=yes serves the guest`;
+  return `${options.join(', ')} will have no effect: ${why}. Serve it with --communication=yes`;
 }
 
 /**
@@ -47,7 +47,7 @@ export function describeUnkept({
   osParametersSecret,
 }: Pick<Given, 'osParametersSecret'>): string | null {
   if (!hasValue(osParametersSecret)) return null;
-  return 'values of --os-parameters-secret are never stored: the instance does not run, give them again to gnt-instance startup or reinstall';
+  return 'values of --os-parameters-secret are never stored, and the instance is stopped: give them again to gnt-instance startup or reinstall';
 }
 
 /**
@@ -59,7 +59,7 @@ export function describeUnreached({
   nics,
 }: Pick<InstanceRecord, 'communication'> & { readonly nics: readonly unknown[] }): string | null {
   if (communication || nics.length > 0) return null;
-  return 'it has no network card, no channel in normal runs and no key: only its console leads into it. gnt-instance add takes --net 0:mode=user, --communication=yes and --ssh-key FILE, gnt-instance launch gives all three';
+  return 'it has no NIC, no channel in normal runs and no SSH key: only its console gives access. gnt-instance add takes --net 0:mode=user, --communication=yes and --ssh-key FILE; gnt-instance launch sets all three';
 }
 
 function parameterOptions(given: Given): readonly string[] {

@@ -56,7 +56,7 @@ export function createViews(
     bootOf: BootViews['forRun'],
   ): Promise<InstanceView> => {
     const instance = await instances.findByUuid(uuid);
-    if (instance === undefined) throw new Error(`instance ${uuid} is gone`);
+    if (instance === undefined) throw new Error(`instance ${uuid} no longer exists`);
     const parameters = await loadParameters(instance, clusters, secrets.osParameters);
     const cluster = await clusters.load();
     const lifecycle = await lifecycles.planView(instance, new Set(parameters.keys()));

@@ -2,7 +2,7 @@ import {
   type AppError,
   AppError as Failure,
   isAppError,
-  messageOf,
+  tellableMessage,
 } from '#shared/errors/app-error.ts';
 import { StageFailure } from './stage-failure.ts';
 
@@ -16,11 +16,14 @@ export function bothFailures(
   second: { readonly what: string; readonly error: unknown; readonly hint: string },
 ): AppError {
   const { what, error, hint } = second;
-  const message = `${messageOf(first)}; and ${what}: ${messageOf(error)}`;
+  const message = `${tellableMessage(first)}; and ${what}: ${tellableMessage(error)}`;
   const options = {
     details: {
       ...(isAppError(first) && first.details),
-      alsoFailed: { code: isAppError(error) ? error.code : 'INTERNAL', message: messageOf(error) },
+      alsoFailed: {
+        code: isAppError(error) ? error.code : 'INTERNAL',
+        message: tellableMessage(error),
+      },
     },
     hint: isAppError(first) && first.hint !== undefined ? `${first.hint}; ${hint}` : hint,
     cause: new AggregateError([first, error]),

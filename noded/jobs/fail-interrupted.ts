@@ -36,7 +36,7 @@ export function interruptedJob(job: JobRecord, reason: string, nowMs: number): J
     error: {
       code: 'JOB_INTERRUPTED',
       message: `${job.summary}: ${reason}`,
-      hint: 'submit the operation again; secrets have to be given again',
+      hint: 'Submit the operation again, with its secrets.',
       details: {},
       phase: 'execution',
       stage: null,

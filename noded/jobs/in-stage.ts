@@ -1,6 +1,7 @@
 import type { InstallStage } from '#shared/contract/primitives.ts';
-import { type AppError, isAppError, type JsonValue, messageOf } from '#shared/errors/app-error.ts';
+import { isAppError, tellableMessage } from '#shared/errors/app-error.ts';
 import { nameDiskFull } from '#shared/errors/disk-full.ts';
+import { maskDetails } from '#shared/secret/mask-json.ts';
 import { StageFailure } from './stage-failure.ts';
 
 /**
@@ -16,7 +17,7 @@ export function inStage(
 ): StageFailure {
   const error = nameDiskFull(thrown);
   if (!isAppError(error))
-    return new StageFailure('INTERNAL', mask(messageOf(error)), { stage, logTail, cause: error });
+    return new StageFailure('INTERNAL', tellableMessage(error), { stage, logTail, cause: error });
   const isEndedFromOutside = error.code === 'JOB_CANCELED' || error.code === 'JOB_INTERRUPTED';
   const message = isEndedFromOutside ? `${error.message} at stage ${stage}` : error.message;
   return new StageFailure(error.code, mask(message), {
@@ -26,21 +27,4 @@ export function inStage(
     hint: error.hint === undefined ? undefined : mask(error.hint),
     cause: error,
   });
-}
-
-function maskDetails(
-  details: AppError['details'],
-  mask: (text: string) => string,
-): AppError['details'] {
-  return Object.fromEntries(
-    Object.entries(details).map(([key, value]) => [key, maskValue(value, mask)]),
-  );
-}
-
-function maskValue(value: JsonValue, mask: (text: string) => string): JsonValue {
-  if (typeof value === 'string') return mask(value);
-  if (Array.isArray(value)) return value.map((each: JsonValue) => maskValue(each, mask));
-  if (typeof value !== 'object' || value === null) return value;
-  // Neither an array nor null: an object.
-  return maskDetails(value as AppError['details'], mask);
 }

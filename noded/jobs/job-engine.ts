@@ -4,8 +4,8 @@ import type { Opcode } from '#shared/contract/opcode.ts';
 import { redactOpcode } from '#shared/contract/redact-opcode.ts';
 import { nameSubmitter, type Submitter } from '#shared/contract/submitter.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
-import type { Logger } from '#shared/log/log.ts';
-import { describeFailure } from './describe-failure.ts';
+import { createMask } from '#shared/secret/mask.ts';
+import { describeFailure, maskFailure } from './describe-failure.ts';
 import {
   handlerOf,
   summarizeOpcode,
@@ -15,9 +15,16 @@ import {
 } from './job-handler.ts';
 import type { JobRepository } from './job-repository.ts';
 import type { JobService, SubmitOptions } from './job-service.ts';
+import { listOpcodeValues } from './opcode-values.ts';
+import { createReporter } from './job-reporter.ts';
 import { JobStream, replayEnded } from './job-stream.ts';
 import { RecentStreams } from './recent-streams.ts';
 import { LockTable } from './lock-table.ts';
+import {
+  createLogUnexpected,
+  type LogUnexpected,
+  type LogUnexpectedDependencies,
+} from './log-unexpected.ts';
 
 /** Lines of a job's own log that are kept with it. */
 const MAX_JOB_LOG_LINES = 2000;
@@ -28,7 +35,7 @@ const MAX_UNENDED_JOBS = 50;
 /** Owner of the locks of a dry run, which is no job. */
 const DRY_RUN = 0;
 
-export interface JobEngineDependencies {
+export interface JobEngineDependencies extends LogUnexpectedDependencies {
   /** The name of the node that runs these jobs. */
   readonly nodeName: string;
   readonly repository: Omit<JobRepository, 'forgetOlder'>;
@@ -36,7 +43,6 @@ export interface JobEngineDependencies {
   readonly handlers: JobHandlers;
   /** Under a job's locks: whether who asked for it may have it done. @throws AppError */
   readonly authorize: (opcode: Opcode, submitter: Submitter) => Promise<void>;
-  readonly logger: Logger;
   readonly clock: Clock;
   /** Called once per ended job, for metrics. */
   readonly onEnded?: (job: JobRecord) => void;
@@ -56,6 +62,8 @@ interface ActiveJob {
   readonly isDryRun: boolean;
   readonly submitter: Submitter | undefined;
   readonly controller: AbortController;
+  /** Hides the private and secret values of the opcode. */
+  readonly mask: (text: string) => string;
   readonly stream: JobStream;
   /** Nothing changes it any more; its record may still be on its way to the store. */
   hasEnded: boolean;
@@ -91,6 +99,7 @@ export function createJobEngine(dependencies: JobEngineDependencies): JobEngine 
  */
 class LockingJobEngine implements JobEngine {
   readonly #dependencies: JobEngineDependencies;
+  readonly #log: LogUnexpected;
   readonly #locks = new LockTable();
   readonly #active = new Map<number, ActiveJob>();
   readonly #entering = new Set<Entry>();
@@ -99,12 +108,13 @@ class LockingJobEngine implements JobEngine {
 
   constructor(dependencies: JobEngineDependencies) {
     this.#dependencies = dependencies;
+    this.#log = createLogUnexpected(dependencies);
   }
 
   async submit(opcode: Opcode, options: SubmitOptions = {}): Promise<number> {
     if (this.#isStopping)
       throw new AppError('CONFLICT', 'the node daemon is stopping', {
-        hint: 'try again when it runs',
+        hint: 'Try again when it runs.',
       });
     const submitter = options.submitter && nameSubmitter(options.submitter);
     this.#refuseTooMany(submitter);
@@ -121,6 +131,7 @@ class LockingJobEngine implements JobEngine {
         isDryRun: options.isDryRun ?? false,
         submitter: options.submitter,
         controller: new AbortController(),
+        mask: createMask(listOpcodeValues(opcode)),
         stream: new JobStream(),
         hasEnded: false,
         done: Promise.resolve(),
@@ -166,6 +177,9 @@ class LockingJobEngine implements JobEngine {
     const held = await this.#locks.acquire(DRY_RUN, handler.locks(opcode), signal);
     try {
       return (await handler.prepare(opcode, signal)).preview ?? {};
+    } catch (error) {
+      await this.#log(error, opcode, { dryRun: opcode.opcode });
+      throw maskFailure(error, createMask(listOpcodeValues(opcode)));
     } finally {
       held.release();
     }
@@ -175,7 +189,7 @@ class LockingJobEngine implements JobEngine {
     const job = this.#active.get(id);
     if (job === undefined || job.hasEnded) {
       const ended = await this.get(id);
-      throw new AppError('CONFLICT', `job ${id} has ended already (${ended.status})`);
+      throw new AppError('CONFLICT', `job ${id} has already ended (${ended.status})`);
     }
     this.#dependencies.logger.info('job.cancel-requested', { job: id });
     this.#setStatus(job, 'canceling', []);
@@ -186,7 +200,7 @@ class LockingJobEngine implements JobEngine {
     const record = this.#known(id) ?? (await this.#dependencies.repository.load(id));
     if (record === undefined) {
       throw new AppError('JOB_NOT_FOUND', `there is no job ${id}`, {
-        hint: 'gnt-job list shows the jobs',
+        hint: 'List the jobs: gnt-job list',
       });
     }
     return record;
@@ -213,9 +227,13 @@ class LockingJobEngine implements JobEngine {
     const entering = [...this.#entering].map((one) => one.submitter);
     const theirs = [...active, ...entering].filter((one) => one === submitter).length;
     if (theirs < MAX_UNENDED_JOBS) return;
-    throw new AppError('TOO_MANY_JOBS', `${submitter} has ${theirs} jobs that have not ended`, {
-      hint: 'wait until some have',
-    });
+    throw new AppError(
+      'TOO_MANY_JOBS',
+      `${submitter} has ${theirs} unfinished jobs, which is the limit`,
+      {
+        hint: 'Wait until some have ended.',
+      },
+    );
   }
 
   /** A job in a state that the store need not have yet. */
@@ -247,7 +265,7 @@ class LockingJobEngine implements JobEngine {
     try {
       ending = { status: 'success', result: await this.#runPhases(job), error: null };
     } catch (error) {
-      ending = this.#describeFailure(job, error);
+      ending = await this.#describeFailure(job, error);
     }
     job.hasEnded = true;
     job.record = {
@@ -321,24 +339,17 @@ class LockingJobEngine implements JobEngine {
   }
 
   #createReporter(job: ActiveJob): JobContext['report'] {
-    const now = (): number => this.#dependencies.clock.now();
-    return {
-      log: (message, level = 'info') => {
-        const sequence = job.record.log.length + 1;
-        const line = { sequence, atMs: now(), message, ...(level === 'warn' && { level }) };
-        if (job.record.log.length < MAX_JOB_LOG_LINES) {
-          job.record = { ...job.record, log: [...job.record.log, line] };
-        }
-        job.stream.push({ type: 'log', atMs: now(), message, level });
+    return createReporter({
+      mask: job.mask,
+      now: () => this.#dependencies.clock.now(),
+      keep: (line) => {
+        const { log } = job.record;
+        if (log.length >= MAX_JOB_LOG_LINES) return;
+        job.record = { ...job.record, log: [...log, { sequence: log.length + 1, ...line }] };
       },
-      stageStarted: (stage) => job.stream.push({ type: 'stage-started', atMs: now(), stage }),
-      stageFinished: (stage, durationMs, summary) =>
-        job.stream.push({ type: 'stage-finished', atMs: now(), stage, durationMs, summary }),
-      progress: (activity, doneBytes, totalBytes) =>
-        job.stream.push({ type: 'progress', atMs: now(), activity, doneBytes, totalBytes }),
+      push: (event) => job.stream.push(event),
       waits: (reason, jobs) => this.#setWaiting(job, reason, jobs),
-      output: (stage, line) => job.stream.push({ type: 'output', atMs: now(), stage, line }),
-    };
+    });
   }
 
   #setStatus(job: ActiveJob, status: JobStatus, waitsFor: readonly number[]): void {
@@ -355,28 +366,26 @@ class LockingJobEngine implements JobEngine {
     });
   }
 
-  #describeFailure(
+  async #describeFailure(
     job: ActiveJob,
     thrown: unknown,
-  ): { status: JobStatus; result: null; error: JobError } {
+  ): Promise<{ status: JobStatus; result: null; error: JobError }> {
     const isPrerequisite = thrown instanceof PrerequisiteFailure;
     const error = reasonOf(isPrerequisite ? thrown.cause : thrown, job.controller.signal);
-    if (!isAppError(error))
-      this.#dependencies.logger.error('job.failed-unexpectedly', {
-        job: job.record.id,
-        err: error,
-      });
+    const { mask, opcode, record } = job;
+    await this.#log(error, opcode, { job: record.id });
+    const phase = isPrerequisite ? 'prerequisite' : 'execution';
     return {
       status: isAppError(error, 'JOB_CANCELED') ? 'canceled' : 'error',
       result: null,
-      error: describeFailure(error, isPrerequisite ? 'prerequisite' : 'execution'),
+      error: describeFailure(error, { id: record.id, phase, mask }),
     };
   }
 }
 
 function stopped(): AppError {
   return new AppError('JOB_INTERRUPTED', 'the node daemon was stopped', {
-    hint: 'submit the operation again',
+    hint: 'Submit the operation again.',
   });
 }
 

@@ -2,7 +2,7 @@ import { constants } from 'node:fs';
 import { appendFile, copyFile, open, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { systemCodeOf } from '#shared/errors/app-error.ts';
-import { plainText } from '#shared/log/plain-text.ts';
+import { plainText } from '#shared/text/plain-text.ts';
 import { SerialQueue } from '#shared/serial/serial-queue.ts';
 import { MIB } from '#shared/units/bytes.ts';
 

@@ -64,9 +64,9 @@ export async function collectRunLists(places: RunListPlaces): Promise<CollectedL
     0,
   );
   if (scripts.length > MAX_RUN_LIST_SCRIPTS)
-    throw tooMuch(`${scripts.length} scripts, ${MAX_RUN_LIST_SCRIPTS} are possible`);
+    throw tooMuch(`${scripts.length} scripts, the limit is ${MAX_RUN_LIST_SCRIPTS}`);
   if (bytes > MAX_RUN_LISTS_BYTES)
-    throw tooMuch(`${bytes} bytes, ${MAX_RUN_LISTS_BYTES} are possible`);
+    throw tooMuch(`${bytes} bytes, the limit is ${MAX_RUN_LISTS_BYTES}`);
   return { lists, attachments };
 }
 
@@ -101,14 +101,14 @@ async function readFolder(
     throw new AppError(
       'RUN_LIST_INVALID',
       `run list ${join(shownAs, file.name)}: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`,
-      { hint: 'a script begins with #! and the path of its interpreter' },
+      { hint: 'A script begins with #! and the path of its interpreter.' },
     );
   });
 }
 
 function unreadable(folder: string, why: string, cause: unknown): AppError {
   return new AppError('RUN_LIST_INVALID', `run list ${folder}: ${why}`, {
-    hint: 'a run list is a folder of at most 64 scripts of at most 1 MiB',
+    hint: 'A run list is a folder of at most 64 scripts of at most 1 MiB each.',
     cause,
   });
 }
@@ -117,6 +117,6 @@ function tooMuch(what: string): AppError {
   return new AppError(
     'RUN_LIST_INVALID',
     `the run lists of cluster, OS definition and instance have ${what}`,
-    { hint: 'take some away; a script can fetch what is large' },
+    { hint: 'Remove some. A script can download large files itself.' },
   );
 }

@@ -100,7 +100,8 @@ export interface Lifecycles {
   /**
    * Tells the guest how it will go down; resolves when it can see that. Scripts on demand end.
    * @param kind what its scripts are told: a stop may be one half of a reboot
-   * @returns the seconds that its decommission list may take; 0 where nobody listens
+   * @returns the seconds after which the guest's system has ended its decommission list for sure;
+   * 0 without an agent that listens
    */
   announce(uuid: string, how: 'reboot' | 'stop' | 'terminate', kind?: 'reboot'): Promise<number>;
   /** Takes that back; nothing when the machine is gone, or boots again. */

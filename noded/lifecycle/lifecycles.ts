@@ -4,7 +4,11 @@ import { MAX_TIMER_MS } from '#shared/abort/alarm.ts';
 import { startDeadline } from '#shared/abort/deadline.ts';
 import { WakeCalls } from '#shared/abort/wake-calls.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
-import type { LifecycleRecord, ViewLifecycle } from '#shared/contract/lifecycle.ts';
+import {
+  AGENT_STOP_GRACE_S,
+  type LifecycleRecord,
+  type ViewLifecycle,
+} from '#shared/contract/lifecycle.ts';
 import { formatLine, formatOutput } from './audit-log.ts';
 import { type LifecycleEntry, newEntry, runsList, termsOf } from './lifecycle-entry.ts';
 import { AGAIN_MS, LifecycleStore } from './lifecycle-store.ts';
@@ -176,7 +180,9 @@ class KnownLifecycles implements Lifecycles {
   ): Promise<number> {
     const entry = this.#entries.get(uuid);
     if (entry === undefined) return 0;
-    const timeoutS = this.isListening(uuid) ? entry.terms.decommissionTimeoutS : 0;
+    const timeoutS = this.isListening(uuid)
+      ? entry.terms.decommissionTimeoutS + AGENT_STOP_GRACE_S
+      : 0;
     const command = { do: how, ...(kind && { kind }), entry: randomUUID() };
     this.#take(uuid, { type: 'announced', command });
     await this.#publisher.publish(uuid);
@@ -278,7 +284,7 @@ class KnownLifecycles implements Lifecycles {
         const record = this.#entries.get(uuid)?.record;
         if (record === undefined || event.run !== record.run) return;
         if (sequence <= record.sequence) return;
-        const lost = event.lostBytes > 0 ? `  … ${event.lostBytes} bytes more were not kept\n` : '';
+        const lost = event.lostBytes > 0 ? `  … ${event.lostBytes} more bytes were dropped\n` : '';
         this.#append(uuid, `${lost}${event.text === '' ? '' : formatOutput(event.text)}`, sequence);
       }
     };

@@ -1,5 +1,6 @@
 import {
   NO_PROGRESS,
+  POWER_CUT_GRACE_S,
   type LifecycleAdvance,
   type LifecycleCommand,
   type LifecycleEvent,
@@ -102,7 +103,7 @@ function hear(
     case 'decommissioning':
       return decommission(record, heard, progress, terms);
     case 'decommissioned':
-      return endDecommission(record, heard);
+      return endDecommission(record, heard, event.timedOut === true, terms);
     default:
       return assertNever(event);
   }
@@ -122,7 +123,9 @@ function comeUp(
   const reason = hasFailed
     ? `${script} ended with exit status ${exitStatus}`
     : 'the guest could not run its boot list';
-  return shown(record, { ...up, reason }, `*RS> Stranded: ${reason}`);
+  // The deadline of a decommissioning is none of a boot.
+  const deadlineMs = record.state === 'decommissioning' ? null : record.deadlineMs;
+  return shown(record, { ...up, reason, deadlineMs }, `*RS> Stranded: ${reason}`);
 }
 
 function decommission(
@@ -135,7 +138,9 @@ function decommission(
   const next = { ...heard, state: 'decommissioning' as const, kind, script: null };
   // Whoever says it twice has no more time for that.
   const isBegun = record.state === 'decommissioning';
-  const deadlineMs = isBegun ? record.deadlineMs : nowMs + decommissionTimeoutS * 1000;
+  const deadlineMs = isBegun
+    ? record.deadlineMs
+    : nowMs + (decommissionTimeoutS + POWER_CUT_GRACE_S) * 1000;
   if (isBegun && record.kind === kind) return said({ ...heard, deadlineMs }, []);
   return shown(
     record,
@@ -145,9 +150,15 @@ function decommission(
 }
 
 /** That it began may have been lost with both daemons; that it is over counts all the same. */
-function endDecommission(record: LifecycleRecord, heard: LifecycleRecord): LifecycleStep {
+function endDecommission(
+  record: LifecycleRecord,
+  heard: LifecycleRecord,
+  isTimedOut: boolean,
+  terms: LifecycleTerms,
+): LifecycleStep {
   if (record.state === 'decommissioned' || record.state === 'failed') return said(heard, []);
   const kind = record.kind ?? heard.progress.kind ?? kindOfStop(record.announced);
+  if (isTimedOut) return fail(record, { ...heard, kind }, tookTooLong(terms));
   return shown(
     record,
     { ...heard, state: 'decommissioned', kind, deadlineMs: null },
@@ -168,29 +179,40 @@ function passDeadline(record: LifecycleRecord, terms: LifecycleTerms): Lifecycle
     return { record, actions: [] };
   const reason =
     state === 'decommissioning'
-      ? `its decommission list did not end within ${terms.decommissionTimeoutS} s`
+      ? tookTooLong(terms)
       : `it was not operational within ${terms.bootTimeoutS ?? 0} s`;
-  const failed = shown(
-    record,
-    { ...record, state: 'failed', reason, deadlineMs: null },
-    `*RS> Failed: ${reason}`,
-  );
+  const failed = fail(record, record, reason);
   const end =
     state === 'decommissioning' ? ({ do: 'cut-power' } as const) : ({ do: 'stop' } as const);
   return { ...failed, actions: [...failed.actions, end] };
 }
 
+function fail(record: LifecycleRecord, heard: LifecycleRecord, reason: string): LifecycleStep {
+  return shown(
+    record,
+    { ...heard, state: 'failed', reason, deadlineMs: null },
+    `*RS> Failed: ${reason}`,
+  );
+}
+
+function tookTooLong({ decommissionTimeoutS }: LifecycleTerms): string {
+  return `its decommission list did not end within ${decommissionTimeoutS} s`;
+}
+
 /** The machine has ended. */
-function end(record: LifecycleRecord, { hasDecommissionList }: LifecycleTerms): LifecycleStep {
+function end(record: LifecycleRecord, terms: LifecycleTerms): LifecycleStep {
   const ended = { ...record, announced: null, deadlineMs: null };
   const { state } = record;
   if (state === 'failed' || state === 'decommissioned') return said(ended, []);
-  if (state !== 'decommissioning' && !hasDecommissionList)
+  if (state !== 'decommissioning' && !terms.hasDecommissionList)
     return said({ ...ended, state: 'decommissioned' }, ['*RS> Ended']);
+  const limitMs = (record.deadlineMs ?? Infinity) - POWER_CUT_GRACE_S * 1000;
   const reason =
-    state === 'decommissioning'
-      ? 'its machine ended before its decommission list did'
-      : 'its machine ended without being decommissioned';
+    state !== 'decommissioning'
+      ? 'its QEMU process ended without decommissioning'
+      : terms.nowMs >= limitMs
+        ? tookTooLong(terms)
+        : 'its QEMU process ended before its decommission list did';
   return said({ ...ended, state: 'failed', reason }, [`*RS> Failed: ${reason}`]);
 }
 

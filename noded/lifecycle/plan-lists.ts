@@ -9,6 +9,7 @@ import type {
 } from '#shared/contract/lifecycle.ts';
 import { inputName, RUN_LISTS } from '#shared/contract/lifecycle.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import { ownValue } from '#shared/json/own-value.ts';
 import type { CollectedLists } from './collect-run-lists.ts';
 
 /** What variables of scripts are made of. */
@@ -75,7 +76,8 @@ function valueOf(
   input: NonNullable<RunListScript['inputs']>[number],
   { inputs, parameters }: InputSources,
 ): InputValue | null {
-  if (Object.hasOwn(inputs, input.name)) return inputs[input.name] ?? null;
+  const given = ownValue(inputs, input.name);
+  if (given !== undefined) return given;
   return parameters.has(input.name) ? { from: 'cred', name: input.name } : input.default;
 }
 
@@ -92,9 +94,12 @@ export function refuseMissingInputs({ lists }: CollectedLists, sources: InputSou
   const { inputs, parameters } = sources;
   for (const [name, value] of Object.entries(inputs)) {
     if (value.from !== 'cred' || parameters.has(value.name)) continue;
-    throw missing(`input ${name} is to have the value of ${value.name}, which is no OS parameter`, {
-      hint: `give it: --os-parameters-secret ${value.name}=@FILE`,
-    });
+    throw missing(
+      `input ${name} takes its value from ${value.name}, which is not an OS parameter`,
+      {
+        hint: `Define it: --os-parameters-secret ${value.name}=@FILE`,
+      },
+    );
   }
   for (const list of RUN_LISTS) {
     for (const script of lists[list]) {
@@ -105,7 +110,7 @@ export function refuseMissingInputs({ lists }: CollectedLists, sources: InputSou
       });
       if (bare === undefined) continue;
       throw missing(`script '${script.name}' (${list}) requires the input ${bare.name}`, {
-        hint: `give it as an OS parameter, -O ${bare.name}=VALUE, or in the run list's Inputs`,
+        hint: `Define it as an OS parameter (-O ${bare.name}=VALUE), or in the Inputs of the run list.`,
       });
     }
   }

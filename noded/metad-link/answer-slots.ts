@@ -11,13 +11,13 @@ export class AnswerSlots {
   take(uuid: string, response: ServerResponse): AbortSignal | undefined {
     const giveBack = this.#slots.take(uuid);
     if (!giveBack) {
-      refuse(response, 503, 'too many requests at a time');
+      refuse(response, 503, 'too many concurrent requests');
       return undefined;
     }
     const controller = new AbortController();
     response.on('close', () => {
       giveBack();
-      controller.abort(new Error('the reader went away'));
+      controller.abort(new Error('the reader disconnected'));
     });
     return controller.signal;
   }

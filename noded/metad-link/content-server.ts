@@ -135,7 +135,7 @@ async function answer(
   }
   if (bootPath !== undefined) return boots.send(uuid, bootPath, request, response);
   const giveBack = bulk.take(uuid);
-  if (!giveBack) return refuse(response, 503, 'too many transfers at a time');
+  if (!giveBack) return refuse(response, 503, 'too many concurrent transfers');
   response.on('close', giveBack);
   if (kind !== 'image') return sendPackage(uuid, request, response, content);
   return sendImage(uuid, request, response, content, metad);
@@ -161,7 +161,7 @@ async function sendPackage(
   content: ContentProvider,
 ): Promise<void> {
   const controller = new AbortController();
-  response.on('close', () => controller.abort(new Error('the reader went away')));
+  response.on('close', () => controller.abort(new Error('the reader disconnected')));
   const found = await content.openPackage(uuid, controller.signal);
   if (!found) return refuse(response, 404, 'this instance is not being installed with a package');
   response.writeHead(200, {

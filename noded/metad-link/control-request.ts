@@ -71,7 +71,7 @@ async function reaching<T>({ signal }: ControlRequest, attempt: () => Promise<T>
   } catch (error) {
     signal?.throwIfAborted();
     throw new AppError('METAD_UNAVAILABLE', `gnt-metad does not answer: ${messageOf(error)}`, {
-      hint: 'gnt-noded starts it again by itself; its log is metad.log',
+      hint: 'gnt-noded restarts it automatically. Its log is metad.log.',
       cause: error,
     });
   }

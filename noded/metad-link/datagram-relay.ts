@@ -73,7 +73,7 @@ export class DatagramRelay {
       join(stream, head, service, warn);
     } catch (error) {
       warn(messageOf(error));
-      refuseUpgrade(stream, '502 Bad Gateway', `service '${name}' cannot be reached`);
+      refuseUpgrade(stream, '502 Bad Gateway', `service '${name}' is unreachable`);
     }
   }
 }

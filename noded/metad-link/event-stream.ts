@@ -4,7 +4,7 @@ import { type MetadEvent, metadEvent } from '#shared/contract/metad-control.ts';
 import { isAppError, messageOf } from '#shared/errors/app-error.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
 import type { Logger } from '#shared/log/log.ts';
-import { readLines } from '#shared/stream/lines.ts';
+import { readLines } from '#shared/text/lines.ts';
 import type { ControlChannel } from './control-request.ts';
 import { askStatus } from './metad-client.ts';
 

@@ -43,7 +43,8 @@ function send(fd: number, owner: number, name: string, { path, gid }: MetadFileS
   const place = openSync(path, O_PATH | constants.O_NOFOLLOW);
   try {
     const found = fstatSync(place);
-    if (!found.isSocket() || found.gid !== gid) throw new Error(`${path} is no socket of metad's`);
+    if (!found.isSocket() || found.gid !== gid)
+      throw new Error(`${path} is not a socket of gnt-metad`);
     // A metad of root's, as in a trial, may write everything anyhow.
     if (found.uid === owner && owner !== 0) return false;
     const from = openUnixDatagrams(null);

@@ -5,6 +5,7 @@ import { guestState, type GuestState } from '#shared/contract/guest-handover.ts'
 import { type MetadStatus, metadStatus, OFFSET_HEADER } from '#shared/contract/metad-control.ts';
 import type { InstanceView } from '#shared/contract/view.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import { ownValue } from '#shared/json/own-value.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
 import { Secret } from '#shared/secret/secret.ts';
 import type { ControlAnswer, ControlChannel } from './control-request.ts';
@@ -115,7 +116,7 @@ export function createMetadCalls(channel: ControlChannel): MetadCalls {
       });
       if (answer.status === 204) return null;
       if (answer.status !== 200) throw failed(answer, uuid, 'the queue');
-      const nextOffset = Number(answer.headers[OFFSET_HEADER.toLowerCase()] ?? 0);
+      const nextOffset = Number(ownValue(answer.headers, OFFSET_HEADER.toLowerCase()) ?? 0);
       return { bytes: answer.body, nextOffset };
     },
     async writeQueue(uuid, bytes) {
@@ -135,7 +136,7 @@ export function createMetadCalls(channel: ControlChannel): MetadCalls {
       if (answer.status === 404) throw notFound(uuid);
       throw new AppError('GUEST_UNREACHABLE', reasonOf(answer) || `port ${port} does not answer`, {
         details: { port, status: answer.status },
-        hint: 'check that the instance runs and that something listens on that port on its channel address',
+        hint: 'Check that the instance runs and that a service listens on that port on its channel address.',
       });
     },
     async replaceTokens(uuid) {
@@ -143,7 +144,7 @@ export function createMetadCalls(channel: ControlChannel): MetadCalls {
         method: 'DELETE',
         path: `${instancePath(uuid)}/tokens`,
       });
-      if (answer.status !== 204) throw failed(answer, uuid, 'new tokens');
+      if (answer.status !== 204) throw failed(answer, uuid, 'the new tokens');
     },
     async secrets(uuid) {
       const answer = await channel.ask({ method: 'GET', path: `${instancePath(uuid)}/secrets` });
@@ -153,12 +154,13 @@ export function createMetadCalls(channel: ControlChannel): MetadCalls {
     },
     async leave(uuid) {
       const answer = await channel.ask({ method: 'POST', path: `${instancePath(uuid)}/leave` });
-      if (answer.status !== 200) throw failed(answer, uuid, 'what the guest has there');
+      if (answer.status !== 200) throw failed(answer, uuid, "the guest's state");
       return guestState.parse(parseJson(answer.body));
     },
     async stay(uuid) {
       const answer = await channel.ask({ method: 'DELETE', path: `${instancePath(uuid)}/leave` });
-      if (answer.status !== 204) throw failed(answer, uuid, 'that the guest stays');
+      if (answer.status !== 204)
+        throw failed(answer, uuid, 'the confirmation that the guest stays');
     },
     async arrive(uuid, state) {
       const answer = await channel.ask({
@@ -167,11 +169,12 @@ export function createMetadCalls(channel: ControlChannel): MetadCalls {
         headers: { 'content-type': 'application/json' },
         body: Buffer.from(JSON.stringify(state)),
       });
-      if (answer.status !== 204) throw failed(answer, uuid, 'what the guest had elsewhere');
+      if (answer.status !== 204)
+        throw failed(answer, uuid, "the guest's state from its former node");
     },
     async metrics() {
       const answer = await channel.ask({ method: 'GET', path: '/metrics' });
-      if (answer.status !== 200) throw refused(answer, 'its metrics');
+      if (answer.status !== 200) throw refused(answer, 'the metrics');
       return answer.body.toString('utf8');
     },
   };
@@ -180,10 +183,14 @@ export function createMetadCalls(channel: ControlChannel): MetadCalls {
 /** Something answers on the control socket, but not in our words: another release's metad. */
 export class ForeignMetad extends AppError {
   constructor(status: number) {
-    super('METAD_UNAVAILABLE', 'gnt-metad gave no status that this program understands', {
-      details: { status },
-      hint: 'stop it; gnt-noded starts its own version',
-    });
+    super(
+      'METAD_UNAVAILABLE',
+      'gnt-metad answered with a status that this program does not understand',
+      {
+        details: { status },
+        hint: 'Stop gnt-metad. gnt-noded then starts its own version.',
+      },
+    );
   }
 }
 
@@ -225,9 +232,9 @@ function failed(answer: ControlAnswer, uuid: string, what: string): AppError {
 }
 
 function notFound(uuid: string): AppError {
-  return new AppError('INSTANCE_NOT_FOUND', `gnt-metad serves no instance ${uuid}`, {
+  return new AppError('INSTANCE_NOT_FOUND', `gnt-metad does not serve instance ${uuid}`, {
     details: { uuid },
-    hint: 'start the instance with communication enabled',
+    hint: 'Start the instance with its channel: gnt-instance modify --communication yes NAME, then gnt-instance reboot NAME',
   });
 }
 
@@ -235,10 +242,10 @@ function channelFull(answer: ControlAnswer, sizeBytes: number): AppError {
   const [message, hint] =
     answer.status === 413
       ? [
-          `${sizeBytes} bytes are too many for one message`,
-          `send at most ${MAX_MESSAGE_BYTES} bytes at a time`,
+          `a message of ${sizeBytes} bytes is too long`,
+          `Send at most ${MAX_MESSAGE_BYTES} bytes at a time.`,
         ]
-      : ["the instance's queue is full", 'wait until the guest has read what is there'];
+      : ["the instance's queue is full", 'Wait until the guest has read the waiting messages.'];
   const retryAfter = answer.headers['retry-after'] ?? null;
   return new AppError('CHANNEL_FULL', message, {
     details: { status: answer.status, retryAfter },

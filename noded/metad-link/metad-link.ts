@@ -147,7 +147,7 @@ function prepareDirectory(path: string, uid: number, gid: number): void {
     chmodSync(path, 0o750);
   } catch (error) {
     throw new AppError('HOST_PREREQUISITE', `cannot prepare ${path}: ${messageOf(error)}`, {
-      hint: 'run gnt-noded as root',
+      hint: 'Run gnt-noded as root.',
       cause: error,
     });
   }

@@ -51,7 +51,8 @@ export function planMetadCommand(options: SandboxOptions): Command {
   const stage = stages.find((path) =>
     [options.programDir, options.socketDir].every((used) => !isBelow(used, path)),
   );
-  if (stage === undefined) throw new Error(`no place to show ${options.programDir} to metad`);
+  if (stage === undefined)
+    throw new Error(`there is no mount point for ${options.programDir} in gnt-metad's file system`);
   const toInside = (text: string): string =>
     isBelow(text, options.programDir)
       ? `${stage}/program${text.slice(options.programDir.length)}`

@@ -7,7 +7,7 @@ import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import type { RootPaths } from '#shared/paths/root-paths.ts';
 import { SYSTEM_PATH } from '#shared/process/system-path.ts';
-import { lastLineOf } from '#shared/stream/lines.ts';
+import { lastLineOf } from '#shared/text/lines.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import type { ControlChannel } from './control-request.ts';
 import { askStatus, ForeignMetad } from './metad-client.ts';
@@ -228,8 +228,8 @@ export class MetadSupervisor {
     const said = this.#lastWords();
     throw new AppError(
       'METAD_UNAVAILABLE',
-      `gnt-metad did not start: ${exitReason() ?? reason}${said && `; it said: ${said}`}`,
-      { hint: `see ${this.#logFile}` },
+      `gnt-metad did not start: ${exitReason() ?? reason}${said && `; it printed: ${said}`}`,
+      { hint: `See ${this.#logFile}` },
     );
   }
 

@@ -11,10 +11,10 @@ const OTHERS_ENTER = 0o001;
  */
 export async function checkSocketIsPrivate(path: string): Promise<void> {
   const socket = await lstat(path);
-  if (!socket.isSocket()) throw new Error(`${path} is no socket`);
+  if (!socket.isSocket()) throw new Error(`${path} is not a socket`);
   if ((socket.mode & OTHERS_WRITE) === 0 || !(await isReachedByOthers(path))) return;
   throw new Error(
-    `everybody on the host may connect to ${path}, and pass for any instance: chmod o-w it`,
+    `every user of this host can connect to ${path} and pose as any instance: run chmod o-w ${path}`,
   );
 }
 

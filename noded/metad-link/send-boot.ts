@@ -31,7 +31,7 @@ export class BootSender {
     response: ServerResponse,
   ): Promise<void> {
     const tree = await this.#findTree(uuid);
-    if (!tree) return refuse(response, 503, 'what this instance boots is not known yet');
+    if (!tree) return refuse(response, 503, 'the boot plan of this instance is not known yet');
     const signal = this.#slots.take(uuid, response);
     if (!signal) return;
     const answer = await tree.open({

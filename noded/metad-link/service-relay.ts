@@ -76,7 +76,7 @@ export class ServiceRelay {
       giveBack();
       const reason = messageOf(error);
       failures.warn(uuid, 'service.unreachable', { service: name, ...target.destination, reason });
-      refuseUpgrade(socket, '502 Bad Gateway', `service '${name}' cannot be reached`);
+      refuseUpgrade(socket, '502 Bad Gateway', `service '${name}' is unreachable`);
     }
   }
 }

@@ -5,6 +5,7 @@ import { closeFd } from '#shared/sys/libc.ts';
 import { openTap } from '#shared/sys/network-sockets.ts';
 import type { ChannelTap } from './channel-network.ts';
 import { explainTunError } from './channel-network.ts';
+import { bindPort } from './bridge-port.ts';
 import { RouteNetlink } from './rtnetlink.ts';
 
 const LINK_PATTERN = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,14}$/;
@@ -18,8 +19,10 @@ export async function openBridgedTap(options: {
   readonly link: string;
   /** The TAP's name; by default one that nobody has. */
   readonly device?: string;
+  /** The only MAC behind the port. By default the bridge learns them. */
+  readonly onlyMac?: string;
 }): Promise<ChannelTap> {
-  const { link, device = `gnt${randomBytes(5).toString('hex')}` } = options;
+  const { link, device = `gnt${randomBytes(5).toString('hex')}`, onlyMac } = options;
   assertBridge(link);
   let fd: number;
   try {
@@ -34,7 +37,7 @@ export async function openBridgedTap(options: {
   };
   const netlink = new RouteNetlink();
   try {
-    await connect(netlink, device, link);
+    await connect(netlink, device, link, onlyMac);
     return { device, fd, close };
   } catch (error) {
     close();
@@ -51,11 +54,16 @@ export async function openBridgedTap(options: {
   }
 }
 
-async function connect(netlink: RouteNetlink, device: string, bridge: string): Promise<void> {
+async function connect(
+  netlink: RouteNetlink,
+  device: string,
+  bridge: string,
+  onlyMac: string | undefined,
+): Promise<void> {
   const links = await netlink.listLinks();
   const tap = links.find((link) => link.name === device);
   const master = links.find((link) => link.name === bridge);
-  if (!tap || !master) throw new Error('it disappeared');
+  if (!tap || !master) throw new Error('the bridge disappeared');
   // The host itself must not speak on the guest's port.
   const disable = `/proc/sys/net/ipv6/conf/${device}/disable_ipv6`;
   if (existsSync(disable)) writeFileSync(disable, '1');
@@ -64,13 +72,14 @@ async function connect(netlink: RouteNetlink, device: string, bridge: string): P
     .toString('hex')
     .replaceAll(/(..)(?=.)/g, '$1:')}`;
   await netlink.enslaveLink(tap.index, master.index, mac);
+  if (onlyMac !== undefined) await bindPort(netlink, device, onlyMac);
   await netlink.setLinkUp(tap.index);
 }
 
 /** @throws AppError HOST_PREREQUISITE */
 export function assertBridge(link: string): void {
   if (LINK_PATTERN.test(link) && existsSync(`/sys/class/net/${link}/bridge`)) return;
-  throw new AppError('HOST_PREREQUISITE', `no bridge named ${JSON.stringify(link)} on this host`, {
-    hint: `create it (ip link add ${LINK_PATTERN.test(link) ? link : 'br0'} type bridge) or give another link=`,
+  throw new AppError('HOST_PREREQUISITE', `this host has no bridge named ${JSON.stringify(link)}`, {
+    hint: `Create it (ip link add ${LINK_PATTERN.test(link) ? link : 'br0'} type bridge), or use another link=`,
   });
 }

@@ -314,14 +314,14 @@ function assertTapName(device: string): void {
 export function explainTunError(error: unknown): unknown {
   const code = systemCodeOf(error);
   if (code === 'ENOENT' || code === 'ENODEV' || code === 'ENXIO') {
-    return new AppError('HOST_PREREQUISITE', '/dev/net/tun is missing', {
-      hint: 'load the tun module: modprobe tun',
+    return new AppError('HOST_PREREQUISITE', '/dev/net/tun does not exist', {
+      hint: 'Load the tun module: modprobe tun',
       cause: error,
     });
   }
   if (code === 'EACCES' || code === 'EPERM') {
-    return new AppError('HOST_PREREQUISITE', `/dev/net/tun cannot be used: ${messageOf(error)}`, {
-      hint: 'run gnt-noded as root',
+    return new AppError('HOST_PREREQUISITE', `cannot use /dev/net/tun: ${messageOf(error)}`, {
+      hint: 'Run gnt-noded as root.',
       cause: error,
     });
   }

@@ -39,7 +39,7 @@ const MAX_IPV6_ADDRESSES = 16;
  * Twice the default rate of requests: whoever opens a connection for each hears that it is too fast
  * before it meets silence.
  */
-const NEW_CONNECTIONS_PER_SECOND = 400;
+export const NEW_CONNECTIONS_PER_SECOND = 400;
 const DEVICE_PATTERN = /^[A-Za-z][A-Za-z0-9.]{0,14}$/;
 const MAC_PATTERN = /^([0-9a-f]{2}:){5}[0-9a-f]{2}$/;
 const RATE_PATTERN = /^[1-9]\d{0,6}$/;
@@ -206,5 +206,5 @@ function addressSet(device: string): string {
 }
 
 function assertMatches(value: string, pattern: RegExp): void {
-  if (!pattern.test(value)) throw new Error(`not fit for a rule: ${JSON.stringify(value)}`);
+  if (!pattern.test(value)) throw new Error(`not valid in an nft rule: ${JSON.stringify(value)}`);
 }

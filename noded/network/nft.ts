@@ -15,7 +15,7 @@ export async function applyNftCommands(namespacePath: string, commands: string):
     const stderr = error.stderr.trim();
     if (/failed to execute nft/.test(stderr)) {
       throw new AppError('HOST_PREREQUISITE', 'nft is not installed', {
-        hint: 'apt install nftables',
+        hint: 'Install it: apt-get install nftables',
         cause: error,
       });
     }

@@ -8,7 +8,13 @@ import { addressBytes } from '#shared/sys/network-sockets.ts';
 const REQUEST_TIMEOUT_MS = 5_000;
 const AF_INET = 2;
 const AF_INET6 = 10;
+const AF_BRIDGE = 7;
 const MAIN_TABLE = 254;
+/** Attributes of IFLA_LINKINFO (linux/if_link.h). */
+const IFLA_INFO_KIND = 1;
+const IFLA_INFO_DATA = 2;
+/** Since Linux 6.7. Older kernels ignore it. */
+const IFLA_BR_FDB_MAX_LEARNED = 49;
 
 export interface Link {
   readonly index: number;
@@ -32,7 +38,7 @@ class NetlinkError extends Error {
  * INVARIANTS: one request at a time (the library mixes up concurrent dumps, and a receive buffer
  * that overflows aborts the process); no multicast groups, for the same reason.
  */
-export class RouteNetlink {
+export class RouteNetlink implements AsyncDisposable {
   readonly #socket: RtNetlinkSocket;
   readonly #queue = new SerialQueue<'socket'>();
   #broken: Error | undefined;
@@ -142,11 +148,40 @@ export class RouteNetlink {
     );
   }
 
+  /** Forwards frames to a MAC through one port of a bridge, whatever the bridge learns. */
+  async replaceForwarding(index: number, mac: string): Promise<void> {
+    await this.#request(`forwarding entry ${mac}`, (options) =>
+      this.#socket.newNeighbor(
+        { family: AF_BRIDGE, ifindex: index, state: { noarp: true }, flags: { master: true } },
+        { lladdr: encodeMac(mac) },
+        { ...options, flags: FlagsNew.CREATE | FlagsNew.REPLACE },
+      ),
+    );
+  }
+
+  /** Limits the MACs that a bridge learns. Kernels before 6.7 have no limit. */
+  async limitLearning(bridgeIndex: number, count: number): Promise<void> {
+    const limit = Buffer.alloc(4);
+    limit.writeUInt32LE(count);
+    const linkinfo = Buffer.concat([
+      encodeAttribute(IFLA_INFO_KIND, Buffer.from('bridge\0')),
+      encodeAttribute(IFLA_INFO_DATA, encodeAttribute(IFLA_BR_FDB_MAX_LEARNED, limit)),
+    ]);
+    // RTM_SETLINK ignores IFLA_LINKINFO.
+    await this.#request('limit learning', (options) =>
+      this.#socket.newLink({ index: bridgeIndex }, { linkinfo }, options),
+    );
+  }
+
   async close(): Promise<void> {
     await this.#queue.run('socket', () => Promise.resolve());
     if (this.#closed) return;
     this.#closed = true;
     this.#socket.socket.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
   }
 
   async #request<T>(name: string, send: (options: { timeout: number }) => Promise<T>): Promise<T> {
@@ -179,4 +214,12 @@ async function ignoring(code: string, request: Promise<unknown>): Promise<void> 
 
 function encodeMac(mac: string): Buffer {
   return Buffer.from(mac.replaceAll(':', ''), 'hex');
+}
+
+/** An attribute of netlink(7): length, type, value, padding to 4 bytes. x86-64 is little-endian. */
+function encodeAttribute(type: number, value: Buffer): Buffer {
+  const header = Buffer.alloc(4);
+  header.writeUInt16LE(header.length + value.length, 0);
+  header.writeUInt16LE(type, 2);
+  return Buffer.concat([header, value, Buffer.alloc(-value.length & 3)]);
 }

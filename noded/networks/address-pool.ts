@@ -59,7 +59,7 @@ export function requireUsable(pool: AddressPool, ip: string): void {
   if (fault === null) return;
   throw new AppError('VALIDATION', `${ip} ${fault}`, {
     details: { network: pool.name, ip },
-    hint: `ip=pool takes a free one; gnt-network info ${pool.name} shows which are taken`,
+    hint: `ip=pool chooses a free address. List the used ones: gnt-network info ${pool.name}`,
   });
 }
 
@@ -72,8 +72,8 @@ export function requireHost(pool: Pick<AddressPool, 'name' | 'network'>, ip: str
 /** @throws AppError VALIDATION: no node can be the gateway that it has not */
 export function requireGateway({ name, gateway }: Pick<AddressPool, 'name' | 'gateway'>): void {
   if (gateway !== null) return;
-  throw new AppError('VALIDATION', `network '${name}' has no gateway, which its nodes are to be`, {
-    hint: `gnt-network modify --gateway ADDRESS ${name}`,
+  throw new AppError('VALIDATION', `network '${name}' has no gateway, but mode nat needs one`, {
+    hint: `Set one: gnt-network modify --gateway ADDRESS ${name}`,
   });
 }
 
@@ -92,7 +92,7 @@ function faultOf({ name, network, gateway, reserved }: AddressPool, ip: string):
   const { first, last } = rangeOf(network);
   const address = encode(ip);
   if (!(address >= first && address <= last)) return `is not in network '${name}' (${network})`;
-  if (decode(address) !== ip) return `is not how ${decode(address)} is written`;
+  if (decode(address) !== ip) return `must be written as ${decode(address)}`;
   if (address === first) return `is the address of network '${name}' itself`;
   if (address === last) return `is the broadcast address of network '${name}'`;
   if (ip === gateway) return `is the gateway of network '${name}'`;

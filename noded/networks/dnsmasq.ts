@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { NetworkGuest } from '#shared/contract/network.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { SYSTEM_PATH } from '#shared/process/system-path.ts';
-import { lastLineOf } from '#shared/stream/lines.ts';
+import { lastLineOf } from '#shared/text/lines.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { bound, readFileTail } from '../host/bounded-log.ts';
 import { type ProcessIdentity, endProcess, isAlive } from '../host/process-identity.ts';
@@ -41,7 +41,7 @@ export function requireDnsmasq(): void {
     }
   }
   throw new AppError('HOST_PREREQUISITE', 'dnsmasq is not installed', {
-    hint: 'apt install dnsmasq-base',
+    hint: 'Install it: apt-get install dnsmasq-base',
   });
 }
 
@@ -162,7 +162,7 @@ export function createDnsmasq(dir: string, uid: number): Dnsmasq {
 
 async function end(process: ProcessIdentity): Promise<void> {
   if (await endProcess(process, { askMs: STOP_TIMEOUT_MS, killMs: KILL_TIMEOUT_MS })) return;
-  throw new AppError('NETWORK_SETUP', `dnsmasq (process ${process.pid}) cannot be ended`);
+  throw new AppError('NETWORK_SETUP', `cannot kill dnsmasq (process ${process.pid})`);
 }
 
 async function endAll(processes: readonly ProcessIdentity[]): Promise<void> {
@@ -184,12 +184,12 @@ function notStarted({ name }: NatNetwork, log: string): AppError {
   const last = lastLineOf(stderr);
   return new AppError(
     'NETWORK_SETUP',
-    `dnsmasq for network '${name}' did not start: ${last.replace(/^dnsmasq: /, '') || 'it said nothing'}`,
+    `dnsmasq for network '${name}' did not start: ${last.replace(/^dnsmasq: /, '') || 'it reported no reason'}`,
     {
       details: { stderr },
       hint: /Permission denied/.test(last)
-        ? 'its user has to get to its files: let everybody enter GNT_ROOT (chmod 755)'
-        : 'another server may have the port: dnsmasq --bind-interfaces leaves it to others',
+        ? 'Its user must be able to reach its files: make GNT_ROOT accessible (chmod 755).'
+        : 'Another server may use the port. dnsmasq --bind-interfaces shares it with others.',
     },
   );
 }

@@ -27,17 +27,17 @@ export async function requireUnused(network: string, own: readonly string[]): Pr
   const closed = METADATA_NETWORKS.filter((range) => isIPv4(range.split('/', 1)[0] ?? ''));
   const special = [...SPECIAL, ...closed].find((range) => overlap(range, network));
   if (special !== undefined) {
-    throw new AppError('VALIDATION', `${network} overlaps with ${special}, which is no network's`, {
+    throw new AppError('VALIDATION', `${network} overlaps with ${special}, which is reserved`, {
       details: { range: special },
-      hint: 'take a private network, such as 10.9.0.0/24',
+      hint: 'Use a private network, such as 10.9.0.0/24.',
     });
   }
   for (const { destination, device } of await listRoutesInto(network))
     if (!own.includes(device))
-      throw inUse(network, destination, `which this host reaches by ${device}`);
+      throw inUse(network, destination, `which this host reaches through ${device}`);
   for (const resolver of readResolvers(RESOLVER_FILE).filter(isIPv4))
     if (overlap(`${resolver}/32`, network))
-      throw inUse(network, resolver, `which this host asks for names (${RESOLVER_FILE})`);
+      throw inUse(network, resolver, `which this host uses for name resolution (${RESOLVER_FILE})`);
 }
 
 interface RouteInto {
@@ -62,6 +62,6 @@ async function listRoutesInto(network: string): Promise<readonly RouteInto[]> {
 function inUse(network: string, range: string, why: string): AppError {
   return new AppError('CONFLICT', `${network} overlaps with ${range}, ${why}`, {
     details: { range },
-    hint: 'make a network of other addresses',
+    hint: 'Create a network with other addresses.',
   });
 }

@@ -1,9 +1,11 @@
 import { DEFAULT_LINK } from '#shared/contract/machine-parameters.ts';
 import type { InstanceNic } from '#shared/contract/instance.ts';
-import type { NetworkConnection, NetworkGuest, NetworkRecord } from '#shared/contract/network.ts';
+import type { NetworkConnection, NetworkRecord } from '#shared/contract/network.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import { ownValue } from '#shared/json/own-value.ts';
 import { assertBridge, openBridgedTap } from '../network/bridged-tap.ts';
 import type { ChannelTap } from '../network/channel-network.ts';
+import type { GuestCard } from './nat-guests.ts';
 import { isNatBridge } from './nat-names.ts';
 import { requireConnected } from './place-nics.ts';
 
@@ -26,7 +28,7 @@ export interface InstanceCardsOptions {
 /** Networks that this node makes itself. */
 export interface NatCards {
   /** Its TAP, before which everything is there that a guest must not do without. */
-  openCard(network: NetworkRecord, guest: Omit<NetworkGuest, 'device'>): Promise<ChannelTap>;
+  openCard(network: NetworkRecord, guest: GuestCard): Promise<ChannelTap>;
   tidy(): Promise<void>;
   /** @throws what was wrong with it at the last look */
   requireSound(network: string): void;
@@ -38,7 +40,7 @@ export function createInstanceCards(options: InstanceCardsOptions): InstanceCard
     name: string,
   ): Promise<{ readonly network: NetworkRecord; readonly connection: NetworkConnection }> => {
     const network = requireConnected(name, await loadNetwork(name), nodeName);
-    const connection = network.connections[nodeName];
+    const connection = ownValue(network.connections, nodeName);
     if (connection === undefined) throw new Error('it was required');
     return { network, connection };
   };
@@ -50,12 +52,12 @@ export function createInstanceCards(options: InstanceCardsOptions): InstanceCard
       if (connection.mode === 'bridged') requireLink(connection.link);
       else nat.requireSound(networkName);
     },
-    open: async ({ mac, ip, link, networkName }, name) => {
+    open: async ({ uuid, mac, ip, link, networkName, reach }, name) => {
       if (networkName === undefined) return openLinked(link ?? DEFAULT_LINK);
       const { network, connection } = await find(networkName);
       if (connection.mode === 'bridged') return openLinked(connection.link);
-      if (ip === null) throw new Error(`a card of ${name} has no address`);
-      return nat.openCard(network, { mac, ip, name, network: networkName });
+      if (ip === null) throw new Error(`a NIC of ${name} has no address`);
+      return nat.openCard(network, { uuid, mac, ip, name, network: networkName, reach });
     },
     tidy: () => nat.tidy(),
   };
@@ -70,7 +72,7 @@ export function requireLink(link: string): void {
   if (isNatBridge(link)) {
     throw new AppError('CONFLICT', `${link} is the bridge of a NAT network`, {
       details: { link },
-      hint: 'network=NAME puts a card into it; gnt-network list shows the names',
+      hint: 'Use network=NAME to connect a NIC to it. List the names: gnt-network list',
     });
   }
   assertBridge(link);

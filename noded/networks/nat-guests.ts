@@ -1,10 +1,16 @@
+import type { NicReach } from '#shared/contract/guest-reach.ts';
 import { networkGuest, type NetworkGuest } from '#shared/contract/network.ts';
 import type { Logger } from '#shared/log/log.ts';
 import type { HostLink } from './host-links.ts';
-import { type NatNames, tapOf } from './nat-names.ts';
+import { formerTapOf, type NatNames, tapOf } from './nat-names.ts';
 
-/** A card of a guest, as the record of its instance has it. */
-export type GuestCard = Omit<NetworkGuest, 'device'>;
+/** A NIC of a guest, from the record of its instance. */
+export interface GuestCard extends Omit<NetworkGuest, 'device' | 'reach'> {
+  /** UUID of the NIC. */
+  readonly uuid: string;
+  /** Absent: `all`. */
+  readonly reach?: NicReach | undefined;
+}
 
 /** Knows to which guests the TAPs of NAT networks belong. */
 export interface NatGuests {
@@ -30,12 +36,17 @@ export interface NatGuestsOptions {
 export function createNatGuests({ names, listCards, logger }: NatGuestsOptions): NatGuests {
   const known = new Map<string, NetworkGuest>();
   const recognize = async (strangers: Set<string>): Promise<void> => {
-    for (const card of await listCards()) {
-      // One that is no guest takes the rules of no other away.
-      const guest = networkGuest.safeParse({ ...card, device: tapOf(names, card.mac) });
-      if (guest.success && strangers.delete(guest.data.device))
-        known.set(guest.data.device, guest.data);
-    }
+    const cards = await listCards();
+    const claim = (card: GuestCard, device: string): boolean => {
+      // A NIC that is no guest does not remove the rules of another.
+      const guest = networkGuest.safeParse({ ...card, device });
+      if (!guest.success || !strangers.delete(device)) return false;
+      known.set(device, guest.data);
+      return true;
+    };
+    const others = cards.filter((card) => !claim(card, tapOf(names, card.uuid)));
+    // An instance that an earlier release started keeps its TAP until it stops.
+    for (const card of others) claim(card, formerTapOf(names, card.mac));
     for (const device of strangers) logger.warn('nat.stranger', { device });
   };
   return {

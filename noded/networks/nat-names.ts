@@ -42,8 +42,16 @@ export function isNatBridge(device: string): boolean {
   return NAT_BRIDGE.test(device);
 }
 
-/** A card's, whichever machine has it: its MAC is its own in the whole cluster. */
-export function tapOf({ tapPrefix }: NatNames, mac: string): string {
+/**
+ * Returns the name of a NIC's TAP. A node chooses the UUID, so that no user can choose a MAC or
+ * another value that leads to the TAP of a neighbour.
+ */
+export function tapOf({ tapPrefix }: NatNames, nicUuid: string): string {
+  return tapPrefix + hash(nicUuid, TAP_LENGTH);
+}
+
+/** Returns the name that releases up to 0.1 gave to the TAP of a NIC with this MAC. */
+export function formerTapOf({ tapPrefix }: NatNames, mac: string): string {
   return tapPrefix + hash(mac, TAP_LENGTH);
 }
 

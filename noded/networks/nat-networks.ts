@@ -1,8 +1,10 @@
 import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import type { NetworkGuest, NetworkRecord } from '#shared/contract/network.ts';
+import type { ReachPolicy } from '#shared/contract/guest-reach.ts';
+import { networkGuest, type NetworkGuest, type NetworkRecord } from '#shared/contract/network.ts';
 import type { Clock } from '#shared/clock/clock.ts';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
+import { ownValue } from '#shared/json/own-value.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { SerialQueue } from '#shared/serial/serial-queue.ts';
 import { type MachineUsers, requireMachineUsers } from '../host/machine-users.ts';
@@ -14,9 +16,10 @@ import type { NatCards } from './instance-cards.ts';
 import { type HostLink, listLinks, readAddress } from './host-links.ts';
 import { giveBack, lend, listLent, planLent } from './lent-devices.ts';
 import { bridgeMacOf, bridgeOf, natNamesOf, tapOf } from './nat-names.ts';
-import { addBridge, joinBridge, removeBridge, setUpBridge } from './nat-bridge.ts';
+import { addBridge, closePorts, joinBridge, removeBridge, setUpBridge } from './nat-bridge.ts';
 import { answersQuestions } from './ask-dnsmasq.ts';
 import { createNatGuests, type GuestCard, type NatGuests } from './nat-guests.ts';
+import { refuseGuest } from './refuse-guest.ts';
 import { type NatNetwork, planNatRules } from './plan-nat-rules.ts';
 import { createRulesInForce, type RulesInForce } from './rules-in-force.ts';
 import { listRoutes, uplinksOf } from './uplinks.ts';
@@ -58,6 +61,8 @@ export interface NatNetworksOptions {
   readonly listNetworks: () => Promise<readonly NetworkRecord[]>;
   /** Cards of this node's machines, asked for where this daemon did not open all TAPs. */
   readonly listCards: () => Promise<readonly GuestCard[]>;
+  /** Which private networks guests reach. */
+  readonly readPolicy: () => Promise<ReachPolicy>;
   readonly logger: Logger;
   readonly clock: Pick<Clock, 'now'>;
   /** Only tests give it. */
@@ -94,6 +99,7 @@ class HostNatNetworks implements NatNetworks {
   readonly #answered = new Set<string>();
   #failures: Failures = new Map();
   #repairs: NatReport['repairs'] = [];
+  #policy: ReachPolicy | undefined;
   #isLooking = false;
 
   constructor(options: NatNetworksOptions) {
@@ -114,10 +120,14 @@ class HostNatNetworks implements NatNetworks {
       (one) => one.uuid !== uuid && overlap(one.network, network),
     );
     if (other !== undefined) {
-      throw new AppError('CONFLICT', `${network} overlaps with network '${other.name}' here`, {
-        details: { name: other.name },
-        hint: 'make a network of other addresses',
-      });
+      throw new AppError(
+        'CONFLICT',
+        `${network} overlaps with network '${other.name}' on this node`,
+        {
+          details: { name: other.name },
+          hint: 'Create a network with other addresses.',
+        },
+      );
     }
     await requireUnused(network, [bridgeOf(this.#names, { uuid })]);
   }
@@ -148,18 +158,20 @@ class HostNatNetworks implements NatNetworks {
     if (this.#failures.has(network)) throw this.#failures.get(network);
   }
 
-  openCard(
-    network: NetworkRecord,
-    guest: Parameters<NatCards['openCard']>[1],
-  ): ReturnType<NatCards['openCard']> {
+  openCard(network: NetworkRecord, guest: GuestCard): ReturnType<NatCards['openCard']> {
     return this.#queue.run('nat', async () => {
-      const device = tapOf(this.#names, guest.mac);
+      const bridge = bridgeOf(this.#names, network);
+      const device = tapOf(this.#names, guest.uuid);
+      refuseGuest(guest, device, bridgeMacOf(bridge, this.#options.root));
       const others = (this.#records ?? (await this.#wanted())).filter(
         ({ uuid }) => uuid !== network.uuid,
       );
-      const failures = await this.#apply([...others, network], { ...guest, device });
+      const failures = await this.#apply(
+        [...others, network],
+        networkGuest.parse({ ...guest, device }),
+      );
       if (failures.has(network.name)) throw failures.get(network.name);
-      return openBridgedTap({ link: bridgeOf(this.#names, network), device });
+      return openBridgedTap({ link: bridge, device, onlyMac: guest.mac });
     });
   }
 
@@ -200,7 +212,10 @@ class HostNatNetworks implements NatNetworks {
     if (await answersQuestions(gateway)) this.#answered.add(bridge);
     // A firewall that lets nobody ask is none of its faults.
     else if (this.#answered.delete(bridge)) {
-      this.#noteRepair(`dnsmasq of network '${network.name}' answered no more`, 'nat.dnsmasq-hung');
+      this.#noteRepair(
+        `dnsmasq of network '${network.name}' stopped responding`,
+        'nat.dnsmasq-hung',
+      );
       await this.#queue
         .run('nat', () => this.#dnsmasqOf(network).stop())
         .catch((error: unknown) => {
@@ -223,7 +238,7 @@ class HostNatNetworks implements NatNetworks {
   async #wanted(): Promise<readonly NetworkRecord[]> {
     const { nodeName, listNetworks } = this.#options;
     this.#records = (await listNetworks()).filter(
-      ({ connections }) => connections[nodeName]?.mode === 'nat',
+      ({ connections }) => ownValue(connections, nodeName)?.mode === 'nat',
     );
     return this.#records;
   }
@@ -276,11 +291,16 @@ class HostNatNetworks implements NatNetworks {
     const leaving = this.#listLeaving(links, planned);
     mkdirSync(this.#options.dir, { recursive: true, mode: 0o755 });
     const networks = await tryEach(planned, failures, (one) => this.#ensureBridge(one, leaving));
-    const rules = planNatRules({ names: this.#names, networks, guests, uplinks, lent });
+    await closePorts(
+      links.map(({ name }) => name).filter((name) => name.startsWith(this.#names.tapPrefix)),
+    );
+    this.#policy = await this.#readPolicy();
+    const policy = this.#policy;
+    const rules = planNatRules({ names: this.#names, networks, guests, uplinks, lent, policy });
     if (!(await this.#rules.apply(rules)))
-      this.#noteRepair('the rules were changed or gone', 'nat.rules-were-changed');
+      this.#noteRepair('the rules were changed or removed', 'nat.rules-were-changed');
     for (const device of await lend(lent, former, this.#names))
-      this.#noteRepair(`${device} forwarded no more`, 'nat.forwarding-was-off');
+      this.#noteRepair(`forwarding was disabled on ${device}`, 'nat.forwarding-was-off');
     await giveBack(
       former.filter((device) => !lent.includes(device)),
       links,
@@ -288,7 +308,7 @@ class HostNatNetworks implements NatNetworks {
     );
     const served = await tryEach(networks, failures, async (network) => {
       const own = guests.filter((guest) => guest.network === network.name);
-      for (const { device } of own) await joinBridge(network.bridge, device);
+      await joinBridge(network.bridge, own);
       await this.#ensureDnsmasq(network, own);
     });
     for (const bridge of leaving) await this.#removeNetwork(bridge);
@@ -300,7 +320,7 @@ class HostNatNetworks implements NatNetworks {
     const { bridge, name } = network;
     const isStarted = await this.#dnsmasqOf(network).ensure(network, guests);
     if (isStarted && this.#answered.delete(bridge))
-      this.#noteRepair(`dnsmasq of network '${name}' had ended`, 'nat.dnsmasq-had-ended');
+      this.#noteRepair(`dnsmasq of network '${name}' had stopped`, 'nat.dnsmasq-had-ended');
   }
 
   async #removeAll(links: readonly HostLink[]): Promise<void> {
@@ -344,7 +364,7 @@ class HostNatNetworks implements NatNetworks {
       await addBridge(bridge, bridgeMacOf(bridge, this.#options.root));
       this.#answered.delete(bridge);
       if (this.#standing.delete(bridge))
-        this.#noteRepair(`the bridge of network '${name}' was gone`, 'nat.bridge-was-gone');
+        this.#noteRepair(`the bridge of network '${name}' had disappeared`, 'nat.bridge-was-gone');
     }
     await setUpBridge(bridge, `${gateway}/${network.split('/')[1] ?? ''}`);
     if (isNew) this.#options.logger.info('nat.made', { network: name, bridge });
@@ -354,6 +374,16 @@ class HostNatNetworks implements NatNetworks {
     const { logger, clock } = this.#options;
     logger.warn(event, { what });
     this.#repairs = [...this.#repairs, { atMs: clock.now(), what }].slice(-MAX_REPAIRS);
+  }
+
+  /** A store that is away changes nothing. */
+  async #readPolicy(): Promise<ReachPolicy> {
+    try {
+      return await this.#options.readPolicy();
+    } catch (error) {
+      if (this.#policy === undefined) throw error;
+      return this.#policy;
+    }
   }
 
   #planNetwork({ name, uuid, network, gateway }: NetworkRecord): NatNetwork {

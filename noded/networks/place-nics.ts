@@ -2,6 +2,7 @@ import type { InstanceNic } from '#shared/contract/instance.ts';
 import { ANY_ADDRESS, type NetworkRecord } from '#shared/contract/network.ts';
 import { nicNetwork, type NicNetwork } from '#shared/contract/static-network.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import { ownValue } from '#shared/json/own-value.ts';
 import { firstFree, requireUsable } from './address-pool.ts';
 
 export interface Placement {
@@ -52,13 +53,13 @@ export function requireConnected(
   if (network === undefined) {
     throw new AppError('NOT_FOUND', `there is no network '${name}'`, {
       details: { name },
-      hint: 'gnt-network list shows the networks',
+      hint: 'List the networks: gnt-network list',
     });
   }
-  if (network.connections[node] !== undefined) return network;
+  if (ownValue(network.connections, node) !== undefined) return network;
   throw new AppError('CONFLICT', `network '${name}' is not connected on node ${node}`, {
     details: { name, node },
-    hint: `gnt-network connect ${name} ${node} bridged LINK, or nat in place of bridged LINK`,
+    hint: `Connect it: gnt-network connect ${name} ${node} bridged LINK, or nat instead of bridged LINK`,
   });
 }
 
@@ -76,9 +77,9 @@ function takeFree(
 ): string {
   const free = firstFree(network, own.union(taken));
   if (free !== undefined) return free;
-  throw new AppError('NO_FREE_ADDRESS', `network '${network.name}' has no free address left`, {
+  throw new AppError('NO_FREE_ADDRESS', `network '${network.name}' has no free address`, {
     details: { network: network.name },
-    hint: 'remove instances that are not needed any more, or make a larger network',
+    hint: 'Remove instances that are not needed, or create a larger network.',
   });
 }
 
@@ -88,7 +89,7 @@ function planStatic(
   node: string,
   ip: string,
 ): NicNetwork | null {
-  if (connections[node]?.mode === 'nat') return null;
+  if (ownValue(connections, node)?.mode === 'nat') return null;
   return nicNetwork.parse({
     addresses: [`${ip}/${network.split('/')[1] ?? ''}`],
     gateways: gateway === null ? [] : [gateway],

@@ -74,15 +74,20 @@ export function dropForeignLeases(text: string, guests: readonly NetworkGuest[])
     .join('\n');
 }
 
-/** Writes whole names, and first labels where they are one guest's alone. */
+/**
+ * Writes the full names, and the first labels that belong to one instance. A label that two
+ * instances have, be it as the full name of one of them, leads to neither.
+ */
 export function formatHosts(guests: readonly NetworkGuest[]): string {
-  const labels = new Map<string, Set<string>>();
-  for (const { name } of guests) labels.getOrInsert(labelOf(name), new Set()).add(name);
+  const owners = new Map<string, Set<string>>();
+  for (const { name } of guests) owners.getOrInsert(labelOf(name), new Set()).add(name);
+  const isOwn = (name: string): boolean => {
+    const isLabel = name === labelOf(name);
+    return !UNTOLD.has(name) && (!isLabel || owners.get(name)?.size === 1);
+  };
   return guests
     .map(({ ip, name }) => {
-      const label = labelOf(name);
-      const isOwn = label !== name && labels.get(label)?.size === 1;
-      const names = [name, ...(isOwn ? [label] : [])].filter((one) => !UNTOLD.has(one));
+      const names = [...new Set([name, labelOf(name)])].filter(isOwn);
       return names.length === 0 ? '' : `${ip} ${names.join(' ')}\n`;
     })
     .join('');

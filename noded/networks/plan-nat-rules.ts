@@ -1,6 +1,8 @@
 import { isIPv4, isIPv6 } from 'node:net';
 import type { NetworkGuest } from '#shared/contract/network.ts';
+import type { ReachPolicy } from '#shared/contract/guest-reach.ts';
 import { METADATA_NETWORKS } from '../host/metadata-networks.ts';
+import { planPrivateChain } from '../network/reach-rules.ts';
 import type { NatNames } from './nat-names.ts';
 
 /** A network as this node makes it. */
@@ -19,6 +21,7 @@ export interface NatPlan {
   readonly uplinks: readonly string[];
   /** Those of them that forward for these networks alone, because the host forwarded nothing. */
   readonly lent: readonly string[];
+  readonly policy: ReachPolicy;
 }
 
 /** Each connection costs the host an entry in a table that all connections share. */
@@ -34,19 +37,29 @@ const TABLE = /^[a-z][a-z0-9-]{0,63}$/;
 const PREFIX = /\/\d{1,2}$/;
 /** nft reads a number that begins with 0 as octal. */
 const IPV4 = { test: isIPv4 };
+/** Addresses of link protocols (IEEE 802.1D), which bridges treat apart. */
+const LINK_PROTOCOLS = 'ether daddr & ff:ff:ff:ff:ff:f0 == 01:80:c2:00:00:00';
+/** nft's tables of a node's networks: one in each family. */
+export const RULE_FAMILIES = ['inet', 'bridge', 'arp'] as const;
 const REJECT = 'reject with icmpx type admin-prohibited';
 
 /** Replaces all rules of this node's networks at once: what is added first can be deleted. Pure. */
 export function planNatRules(plan: NatPlan): string {
   checkWords(plan);
-  return [planNatRulesRemoval(plan.names), planPorts(plan), planHost(plan), ''].join('\n');
+  return [
+    planNatRulesRemoval(plan.names),
+    planPorts(plan),
+    planTaps(plan),
+    planHost(plan),
+    '',
+  ].join('\n');
 }
 
 export function planNatRulesRemoval({ table }: NatNames): string {
-  if (!TABLE.test(table)) throw new Error(`not fit for a table: ${table}`);
-  return ['inet', 'bridge']
-    .map((family) => `add table ${family} ${table}\ndelete table ${family} ${table}`)
-    .join('\n');
+  if (!TABLE.test(table)) throw new Error(`not valid in an nft table: ${table}`);
+  return RULE_FAMILIES.map(
+    (family) => `add table ${family} ${table}\ndelete table ${family} ${table}`,
+  ).join('\n');
 }
 
 /**
@@ -56,6 +69,9 @@ export function planNatRulesRemoval({ table }: NatNames): string {
 function planPorts({ names: { table, tapPrefix }, guests }: NatPlan): string {
   return `add table bridge ${table}
 add chain bridge ${table} ports { type filter hook prerouting priority -300; policy accept; }
+add rule bridge ${table} ports iifname "${tapPrefix}*" ${LINK_PROTOCOLS} drop
+add chain bridge ${table} local { type filter hook input priority -300; policy accept; }
+add rule bridge ${table} local iifname "${tapPrefix}*" ${LINK_PROTOCOLS} drop
 ${guests
   .map(({ device, mac, ip }) => {
     const chain = `bridge ${table} from_${device}`;
@@ -79,8 +95,23 @@ add rule bridge ${table} ports iifname "${device}" goto from_${device}`;
 add rule bridge ${table} ports iifname "${tapPrefix}*" drop`;
 }
 
+/**
+ * The host takes packets of guests from bridges alone. A frame of a link protocol is handed to the
+ * host as received on the TAP, so that its packet would pass the rules for bridges.
+ */
+function planTaps({ names: { table, tapPrefix } }: NatPlan): string {
+  return [
+    `add table inet ${table}`,
+    `add chain inet ${table} taps { type filter hook prerouting priority raw; policy accept; }`,
+    `add rule inet ${table} taps iifname "${tapPrefix}*" drop`,
+    `add table arp ${table}`,
+    `add chain arp ${table} taps { type filter hook input priority filter; policy accept; }`,
+    `add rule arp ${table} taps iifname "${tapPrefix}*" drop`,
+  ].join('\n');
+}
+
 /** What a guest reaches of the host, and through it. */
-function planHost({ names, networks, uplinks, lent }: NatPlan): string {
+function planHost({ names, networks, guests, uplinks, lent, policy }: NatPlan): string {
   const table = `inet ${names.table}`;
   const bridges = `"${names.bridgePrefix}*"`;
   const closed = [...METADATA_NETWORKS.filter((network) => !isIPv6(bare(network))), ...GROUPS];
@@ -107,11 +138,15 @@ function planHost({ names, networks, uplinks, lent }: NatPlan): string {
     `add rule ${table} from_guests ${REJECT}`,
     `add chain ${table} input { type filter hook input priority filter; policy accept; }`,
     `add rule ${table} input iifname ${bridges} goto from_guests`,
+    ...planPrivateChain(table, policy),
     `add chain ${table} outward`,
     ...networks.map(
       ({ bridge }) => `add rule ${table} outward iifname "${bridge}" oifname "${bridge}" accept`,
     ),
     `add rule ${table} outward ip daddr { ${closed.join(', ')} } ${REJECT}`,
+    ...planConfined(guests, policy).map(
+      (whose) => `add rule ${table} outward ${whose}jump private`,
+    ),
     `add rule ${table} outward ${limitConnections}`,
     ...(outside === '' ? [] : [`add rule ${table} outward oifname { ${outside} } accept`]),
     `add rule ${table} outward ${REJECT}`,
@@ -134,6 +169,13 @@ function planHost({ names, networks, uplinks, lent }: NatPlan): string {
   return lines.join('\n');
 }
 
+/** Matches packets of the guests that reach no private networks; empty for all guests. */
+function planConfined(guests: readonly NetworkGuest[], policy: ReachPolicy): readonly string[] {
+  if (policy.confinesAll) return [''];
+  const confined = guests.filter(({ reach }) => reach === 'public').map(({ ip }) => ip);
+  return confined.length === 0 ? [] : [`ip saddr { ${[...new Set(confined)].join(', ')} } `];
+}
+
 /** Whatever came to be in a record: nothing of it is a word of nft's. */
 function checkWords({ networks, guests, uplinks, lent }: NatPlan): void {
   const words: readonly (readonly [{ test(word: string): boolean }, readonly string[]])[] = [
@@ -146,7 +188,8 @@ function checkWords({ networks, guests, uplinks, lent }: NatPlan): void {
   ];
   for (const [pattern, values] of words)
     for (const value of values)
-      if (!pattern.test(value)) throw new Error(`not fit for a rule: ${JSON.stringify(value)}`);
+      if (!pattern.test(value))
+        throw new Error(`not valid in an nft rule: ${JSON.stringify(value)}`);
 }
 
 function bare(network: string): string {

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { run } from '#shared/process/run.ts';
 import type { NatNames } from './nat-names.ts';
-import { planNatRulesRemoval } from './plan-nat-rules.ts';
+import { planNatRulesRemoval, RULE_FAMILIES } from './plan-nat-rules.ts';
 
 /** The rules of a node's networks, as the kernel has them. */
 export interface RulesInForce {
@@ -21,7 +21,7 @@ export function createRulesInForce(names: NatNames, path: string): RulesInForce 
   /** The tables without what sets have come to hold; null where one is gone. */
   const listAll = async (): Promise<string | null> => {
     try {
-      return `${await list('inet')}${await list('bridge')}`;
+      return (await Promise.all(RULE_FAMILIES.map(list))).join('');
     } catch {
       return null;
     }

@@ -9,6 +9,7 @@ import {
   type Submitter,
 } from '#shared/contract/submitter.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import { type Excess, findExcess } from './bound-parameters.ts';
 import { noInstance, type InstanceRepository } from '../records/instance-repository.ts';
 
 /**
@@ -32,27 +33,32 @@ export function createAuthorize(instances: Pick<InstanceRepository, 'findByName'
     refuseForeignLinks(opcode, user, scope);
     if (opcode.opcode === 'INSTANCE_CREATE') {
       authorizeCreate(opcode, user, scope);
+      refuseExcess(findExcess(opcode, {}), user);
       return;
     }
     if (!isAboutInstance(opcode)) {
-      throw notAllowed(user, `${opcode.opcode} is for users that are bound to no instances`);
+      throw notAllowed(
+        user,
+        `${opcode.opcode} is reserved for users that are not bound to instances`,
+      );
     }
     const instance = await instances.findByName(opcode.name);
     // For a bound user, what is not theirs does not exist.
     if (!isWithin(scope, instance)) throw noInstance(opcode.name);
+    refuseExcess(findExcess(opcode, { ...instance.hvparams, ...instance.beparams }), user);
     if (opcode.opcode === 'INSTANCE_SET_PARAMS') {
       const { tags, addTags = [], removeTags = [] } = opcode;
       if (tags !== undefined || addTags.length > 0 || removeTags.length > 0) {
         throw notAllowed(
           user,
-          'tags say who may do what, so only users that are bound to no instances change them',
+          'tags grant permissions: only users that are not bound to instances change them',
         );
       }
     }
     const isNamed = opcode.opcode === 'INSTANCE_RENAME' || opcode.opcode === 'INSTANCE_COPY';
     if (isNamed && scope.names.length > 0) {
       if (!fitsName(scope, opcode.newName))
-        throw notAllowed(user, `the name '${opcode.newName}' is not one of theirs`);
+        throw notAllowed(user, `the name '${opcode.newName}' does not match the user's instances`);
     }
   };
 }
@@ -76,14 +82,14 @@ function refuseForeignArchives(opcode: Opcode, user: string): void {
   if (isGiven)
     throw notAllowed(
       user,
-      `only users that are bound to no instances set the parameter '${CUSTOMIZE_PARAM}'`,
+      `only users that are not bound to instances set the parameter '${CUSTOMIZE_PARAM}'`,
     );
 }
 
 /** What is private in a profile is shown to the guests that have it. */
 function refuseForeignValues(opcode: Opcode, user: string): void {
   if ('profiles' in opcode && opcode.profiles !== undefined && opcode.profiles.length > 0)
-    throw notAllowed(user, 'only users that are bound to no instances give instances profiles');
+    throw notAllowed(user, 'only users that are not bound to instances assign profiles');
 }
 
 /** A bridge leads to whatever else is at it: a management network, another tenant's. */
@@ -92,7 +98,13 @@ function refuseForeignLinks(opcode: Opcode, user: string, scope: Scope): void {
   const bridges = plugs.map(({ link }) => link).filter((link) => link !== DEFAULT_LINK);
   for (const name of [...bridges, ...plugs.map(({ networkName }) => networkName)])
     if (name != null && !fitsLink(scope, name))
-      throw notAllowed(user, `a card at '${name}' is for users with the option link:${name}`);
+      throw notAllowed(user, `a NIC at '${name}' needs the user option link:${name}`);
+}
+
+function refuseExcess(excess: Excess | undefined, user: string): void {
+  if (excess === undefined) return;
+  const { key, value, most } = excess;
+  throw notAllowed(user, `${key}=${value} is more than ${most}`);
 }
 
 type Plug = Partial<Record<'link' | 'networkName', string | null | undefined>>;
@@ -112,16 +124,20 @@ function authorizeCreate(
   scope: Scope,
 ): void {
   const foreign = tags.find((tag) => !scope.tags.includes(tag));
-  if (foreign !== undefined) throw notAllowed(user, `the tag '${foreign}' is not one of theirs`);
-  if (importFrom !== undefined) throw notAllowed(user, 'exports belong to nobody');
+  if (foreign !== undefined)
+    throw notAllowed(user, `the tag '${foreign}' does not match the user's instances`);
+  if (importFrom !== undefined) throw notAllowed(user, 'exports have no owner');
   if (!isWithin(scope, { name, tags })) {
-    throw notAllowed(user, `instance '${name}' has neither a name nor a tag of theirs`);
+    throw notAllowed(
+      user,
+      `neither the name nor a tag of instance '${name}' matches the user's instances`,
+    );
   }
 }
 
 function notAllowed(user: string, reason: string): AppError {
-  return new AppError('NOT_ALLOWED', `user '${user}' may not do this: ${reason}`, {
+  return new AppError('NOT_ALLOWED', `user '${user}' is not allowed to do this: ${reason}`, {
     details: { user },
-    hint: 'the users file says who is bound to what',
+    hint: 'The RAPI users file states which user is bound to which instances.',
   });
 }

@@ -104,7 +104,7 @@ async function chooseExport(
   if (installState !== 'installed') {
     throw new AppError(
       'INSTANCE_STATE',
-      `instance '${name}' is not installed (${installState}), cannot export it`,
+      `instance '${name}' is not installed (${installState}) and cannot be exported`,
       {
         hint: `gnt-instance reinstall ${name}`,
       },
@@ -159,12 +159,12 @@ async function dump(
 function tellWhatIsMissing({ bootEnv, profiles }: InstanceRecord, context: JobContext): void {
   if (profiles.length > 0) {
     context.report.log(
-      `profiles are in it by their names, which have to be there where it is imported: ${profiles.join(', ')}`,
+      `the export holds the names of profiles, which must exist where it is imported: ${profiles.join(', ')}`,
     );
   }
   if (bootEnv !== null && bootEnv !== LOCAL_BOOT_ENV) {
     context.report.log(
-      `its boot environment '${bootEnv}' is not in it: gnt-instance modify --bootenv ${bootEnv} gives it to what is imported`,
+      `the export does not hold the boot environment '${bootEnv}': set it after the import with gnt-instance modify --bootenv ${bootEnv}`,
       'warn',
     );
   }
@@ -179,7 +179,7 @@ async function thenRestart<T>(
   signal: AbortSignal,
   work: () => Promise<T>,
 ): Promise<T> {
-  const hint = `start it: gnt-instance startup ${name}`;
+  const hint = `Start it: gnt-instance startup ${name}`;
   let result: T;
   try {
     result = await work();
@@ -187,11 +187,11 @@ async function thenRestart<T>(
     try {
       await restart();
     } catch (error) {
-      const what = `'${name}', which was stopped for it, did not start again`;
+      const what = `'${name}' was stopped for the export and did not start again`;
       throw bothFailures(failure, { what, error, hint });
     }
     throw failure;
   }
-  await startAfter('the export is made', name, restart, signal);
+  await startAfter('the export is complete', name, restart, signal);
   return result;
 }

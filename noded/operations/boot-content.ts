@@ -1,16 +1,18 @@
-import { setImmediate } from 'node:timers/promises';
-import { type BootObject, LOCAL_BOOT_ENV } from '#shared/contract/boot-objects.ts';
+import { type BootObject, DEFAULT_IPXE_ID, LOCAL_BOOT_ENV } from '#shared/contract/boot-objects.ts';
+import type { BootEnv, BootTemplate } from '#shared/contract/boot-env.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { ProfileRecord } from '#shared/contract/profile.ts';
 import { suggest } from '#shared/errors/suggest.ts';
 import { MIB } from '#shared/units/bytes.ts';
-import { refuseWrongPaths } from '../boot/place-templates.ts';
+import { examineContent, listMissingTemplates, scopeBuiltIn } from '../boot/examine-content.ts';
 import type { JobHandler } from '../jobs/job-handler.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
 import { requireRoom, tryChanges } from './profiles.ts';
 
+/** Missing templates that a result lists. */
+const MAX_TOLD = 32;
 /** Objects of one kind in the store: whoever renders for an instance reads all of them. */
 const MAX_OBJECTS = 1000;
 const MAX_TEMPLATE_CHARACTERS = 16 * MIB;
@@ -22,14 +24,15 @@ export function setBootContentHandler({
 }: Pick<OperationDependencies, 'clusters'>): JobHandler<OpcodeOf<'BOOTENV_SET'>> {
   return {
     locks: () => LOCKS,
-    prepare: async ({ bootEnvs, templates, params, profiles }) => {
+    prepare: async (given) => {
+      refuseTwice(
+        'template',
+        given.templates.map(({ ID }) => ID),
+      );
+      const { bootEnvs, templates, params, profiles } = scopeBuiltIn(given);
       refuseTwice(
         'BootEnv',
         bootEnvs.map(({ Name }) => Name),
-      );
-      refuseTwice(
-        'template',
-        templates.map(({ ID }) => ID),
       );
       refuseTwice(
         'profile',
@@ -40,17 +43,22 @@ export function setBootContentHandler({
         params.map(({ Name }) => Name),
       );
       if (bootEnvs.some(({ Name }) => Name === LOCAL_BOOT_ENV)) {
-        throw new AppError('BOOTENV_INVALID', `BootEnv '${LOCAL_BOOT_ENV}' is built in`, {
-          hint: 'it boots the disk, and is made of nothing: give this one another Name',
-        });
+        throw new AppError(
+          'BOOTENV_INVALID',
+          `the boot environment '${LOCAL_BOOT_ENV}' is built in`,
+          {
+            hint: 'It boots from the disk. Choose another Name.',
+          },
+        );
       }
-      for (const bootEnv of bootEnvs) {
-        refuseWrongPaths(bootEnv);
-        await setImmediate();
-      }
+      await examineContent({ bootEnvs, templates, params });
+      const [storedBootEnvs, storedTemplates] = await Promise.all([
+        clusters.listBootEnvs(),
+        clusters.listTemplates(),
+      ]);
       const kept = {
-        BootEnv: union(await clusters.listBootEnvs(), bootEnvs, ({ Name }) => Name),
-        template: union(await clusters.listTemplates(), templates, ({ ID }) => ID),
+        BootEnv: union(storedBootEnvs, bootEnvs, ({ Name }) => Name),
+        template: union(storedTemplates, templates, ({ ID }) => ID),
         param: union(await clusters.listParams(), params, ({ Name }) => Name),
       };
       for (const [kind, { length }] of Object.entries(kept)) refuseTooMany(kind, length);
@@ -67,6 +75,8 @@ export function setBootContentHandler({
           templates: templates.length,
           params: params.length,
           profiles: profiles.length,
+          alsoChanged: listAlsoChanged(storedBootEnvs, storedTemplates, { bootEnvs, templates }),
+          missingTemplates: listMissingTemplates(bootEnvs, kept.template).slice(0, MAX_TOLD),
         };
       };
     },
@@ -85,10 +95,14 @@ function mergeShown(
     Object.hasOwn(profile.osParametersPrivate, name),
   );
   if (hidden !== undefined) {
-    throw new AppError('BOOTENV_INVALID', `profile '${profile.name}' has a private '${hidden}'`, {
-      details: { name: profile.name, parameter: hidden },
-      hint: `leave it out of the content, or make it public first: gnt-profile modify -O ${hidden}=… ${profile.name}`,
-    });
+    throw new AppError(
+      'BOOTENV_INVALID',
+      `profile '${profile.name}' has a private parameter '${hidden}'`,
+      {
+        details: { name: profile.name, parameter: hidden },
+        hint: `Leave it out of the content, or make it public first: gnt-profile modify -O ${hidden}=… ${profile.name}`,
+      },
+    );
   }
   return requireRoom({ ...profile, osParameters: { ...profile.osParameters, ...given } });
 }
@@ -102,14 +116,34 @@ function refuseTooLong(templates: readonly { readonly Contents: string }[]): voi
   if (characters <= MAX_TEMPLATE_CHARACTERS) return;
   throw new AppError(
     'BOOTENV_INVALID',
-    `all templates would have ${characters} characters together, at most ${MAX_TEMPLATE_CHARACTERS} are possible`,
-    { hint: 'gnt-bootenv destroy takes away a BootEnv, with --template ID a template' },
+    `all templates together would have ${characters} characters, the limit is ${MAX_TEMPLATE_CHARACTERS}`,
+    {
+      hint: 'Remove a boot environment with gnt-bootenv remove NAME, a template with gnt-bootenv remove --template ID',
+    },
   );
 }
 
 function union<T>(there: readonly T[], given: readonly T[], nameOf: (one: T) => string): T[] {
   const names = new Set(given.map(nameOf));
   return [...there.filter((one) => !names.has(nameOf(one))), ...given];
+}
+
+/** Lists stored BootEnvs that the request does not have and whose templates it changes. */
+function listAlsoChanged(
+  storedBootEnvs: readonly BootEnv[],
+  storedTemplates: readonly BootTemplate[],
+  { bootEnvs, templates }: Pick<OpcodeOf<'BOOTENV_SET'>, 'bootEnvs' | 'templates'>,
+): readonly string[] {
+  const before = new Map(storedTemplates.map(({ ID, Contents }) => [ID, Contents]));
+  const changed = new Set(
+    templates.flatMap(({ ID, Contents }) => (before.get(ID) === Contents ? [] : [ID])),
+  );
+  const given = new Set(bootEnvs.map(({ Name }) => Name));
+  return storedBootEnvs
+    .filter(({ Name, Templates }) => {
+      return !given.has(Name) && Templates.some(({ ID }) => changed.has(ID));
+    })
+    .map(({ Name }) => Name);
 }
 
 /** @throws AppError BOOTENV_INVALID */
@@ -121,8 +155,8 @@ function refuseTwice(kind: string, names: readonly string[]): void {
 
 function refuseTooMany(kind: string, count: number): void {
   if (count <= MAX_OBJECTS) return;
-  throw new AppError('BOOTENV_INVALID', `there would be ${count} of the kind ${kind}`, {
-    hint: `at most ${MAX_OBJECTS} are possible: gnt-bootenv destroy takes some away`,
+  throw new AppError('BOOTENV_INVALID', `there would be ${count} objects of the kind ${kind}`, {
+    hint: `The limit is ${MAX_OBJECTS}. Remove some with gnt-bootenv remove NAME`,
   });
 }
 
@@ -154,7 +188,7 @@ async function refuseUsed(
   throw new AppError('CONFLICT', `${inWords(object)} is used by ${users.join(', ')}`, {
     details: { ...object, users },
     ...(object.kind === 'bootEnv' && {
-      hint: `gnt-instance modify --bootenv ${LOCAL_BOOT_ENV} lets an instance boot its disk`,
+      hint: `Let an instance boot its disk: gnt-instance modify --bootenv ${LOCAL_BOOT_ENV} NAME`,
     }),
   });
 }
@@ -168,9 +202,11 @@ async function usersOf(
     case 'bootEnv':
       return (await instances.list()).filter((one) => one.bootEnv === name).map((one) => one.name);
     case 'template':
+      // The built-in template takes the place of a stored one.
+      if (name === DEFAULT_IPXE_ID) return [];
       return (await clusters.listBootEnvs())
         .filter(({ Templates }) => Templates.some(({ ID }) => ID === name))
-        .map(({ Name }) => `BootEnv ${Name}`);
+        .map(({ Name }) => `boot environment ${Name}`);
     case 'param':
       return [];
   }
@@ -192,6 +228,6 @@ async function requireObject(object: BootObject, clusters: ClusterRepository): P
   const near = suggest(object.name, names);
   throw new AppError('BOOTENV_NOT_FOUND', `there is no ${inWords(object)}`, {
     details: object,
-    hint: near === null ? 'gnt-bootenv list shows what there is' : `did you mean ${near}?`,
+    hint: near === null ? 'List them: gnt-bootenv list' : `did you mean ${near}?`,
   });
 }

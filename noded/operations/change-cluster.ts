@@ -38,7 +38,7 @@ export function modifyOsHandler(
         (flag) => flag !== undefined,
       );
       if (names.length === 0 && !hasFlag) {
-        throw new AppError('USAGE', 'nothing to modify was given', {
+        throw new AppError('USAGE', 'no change was given', {
           hint: 'give --trusted, --safe-install, --appliance, --hidden, --blacklisted, -O or --os-parameters-private',
         });
       }
@@ -77,12 +77,12 @@ async function findContent(
       : { node: nodeName, digest: await digestDefinition(diagnosis.path) };
   if (found !== null) return found;
   throw new AppError('OS_NOT_FOUND', `no node has an OS definition '${osName}' to trust`, {
-    hint: 'trust is given to content: install the definition first; gnt-os list shows what there is',
+    hint: 'Trust applies to the content: install the definition first. List them: gnt-os list',
   });
 }
 
 function tellTrust(name: string, found: FoundElsewhere, { report }: JobContext): void {
-  report.log(`OS ${name} is trusted as it is now on node ${found.node}: ${found.digest}`);
+  report.log(`OS ${name} is trusted in its present content on node ${found.node}: ${found.digest}`);
 }
 
 /** Takes trust back: of an OS with that in all of its variants at once, of a variant alone. */
@@ -102,7 +102,7 @@ async function revoke(
   await clusters.updateOs(name, change);
   if (!(await clusters.loadOs(osName)).trusted) return;
   report.log(
-    `OS ${osName} is trusted with all its variants, ${name} among them: gnt-os modify --trusted no ${osName} revokes that`,
+    `OS ${osName} is trusted with all its variants, including ${name}. Revoke it with gnt-os modify --trusted no ${osName}`,
     'warn',
   );
 }
@@ -124,6 +124,7 @@ export function applyOsChanges(
     ...settings,
     trusted: opcode.trusted ?? settings.trusted,
     trust: opcode.trusted === undefined ? settings.trust : trust,
+    ...(opcode.trusted !== undefined && { isDistrusted: !opcode.trusted }),
     hidden: opcode.hidden ?? settings.hidden,
     blacklisted: opcode.blacklisted ?? settings.blacklisted,
     safeInstall: opcode.safeInstall ?? settings.safeInstall,
@@ -135,7 +136,7 @@ export function applyOsChanges(
 function refuseTooManyMirrors(mirrors: Readonly<Record<string, string>>): void {
   if (Object.keys(mirrors).length <= MAX_MIRRORS) return;
   throw new AppError('VALIDATION', `more than ${MAX_MIRRORS} package mirrors`, {
-    hint: 'remove those that are not needed any more',
+    hint: 'Remove mirrors that are not needed.',
   });
 }
 
@@ -151,9 +152,13 @@ function parseImageKeys(
 
 function refuseTooManyKeys(keys: ImageKeys): void {
   if (Object.keys(keys).length <= MAX_IMAGE_KEYS) return;
-  throw new AppError('VALIDATION', `more than ${MAX_IMAGE_KEYS} keys for images and packages`, {
-    hint: 'take back those that are not needed any more: --image-key NAME=',
-  });
+  throw new AppError(
+    'VALIDATION',
+    `more than ${MAX_IMAGE_KEYS} signing keys for images and packages`,
+    {
+      hint: 'Remove keys that are not needed: gnt-cluster modify --image-key NAME=',
+    },
+  );
 }
 
 /** The disks of instances would be left where they are. @throws AppError CONFLICT */
@@ -170,7 +175,7 @@ async function refuseSharedInUse(
   if (first === undefined) return;
   throw new AppError('CONFLICT', `${names.length} instance(s) have disks in ${there}`, {
     details: { path: there, instances: names },
-    hint: `remove them first: ${first}${names.length > 1 ? ', …' : ''}`,
+    hint: `Remove them first: ${first}${names.length > 1 ? ', …' : ''}`,
   });
 }
 
@@ -223,6 +228,8 @@ export function modifyClusterHandler(
           ...(opcode.zfsPool !== undefined && { zfsPool: opcode.zfsPool ?? undefined }),
           ...(opcode.remoteFolders && { remoteFolders: opcode.remoteFolders }),
           ...(opcode.remoteHosts && { remoteHosts: opcode.remoteHosts }),
+          ...(opcode.confineGuests !== undefined && { confineGuests: opcode.confineGuests }),
+          ...(opcode.guestNetworks && { guestNetworks: opcode.guestNetworks }),
           exposeServices: mergeChanges(cluster.exposeServices, opcode.exposeServices),
           packageMirrors: mergeChanges(cluster.packageMirrors ?? {}, opcode.packageMirrors),
           imageKeys: mergeChanges(cluster.imageKeys ?? {}, keyChanges),
@@ -257,14 +264,14 @@ function requireCertificates(pem: string): void {
   const found = pem.match(PEM_CERTIFICATE) ?? [];
   const isRest = pem.replaceAll(PEM_CERTIFICATE, '').includes('-----BEGIN');
   const hint =
-    'write --image-ca @FILE with PEM certificates (-----BEGIN CERTIFICATE-----) and nothing private';
+    'Write --image-ca @FILE with PEM certificates (-----BEGIN CERTIFICATE-----) and no private key.';
   if (found.length === 0 || isRest)
     throw new AppError('VALIDATION', '--image-ca: expected certificates in PEM', { hint });
   for (const [index, certificate] of found.entries()) {
     try {
       new X509Certificate(certificate);
     } catch (error) {
-      throw new AppError('VALIDATION', `--image-ca: certificate ${index + 1} cannot be read`, {
+      throw new AppError('VALIDATION', `--image-ca: certificate ${index + 1} cannot be parsed`, {
         ...{ hint, cause: error },
       });
     }

@@ -1,3 +1,4 @@
+import { MAX_TABLE_BYTES, sizeOfTexts } from '#shared/contract/bounded-texts.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { installTimeoutOf } from '#shared/contract/install-timeout.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
@@ -10,6 +11,7 @@ import { takeSecrets } from '../instances/job-secrets.ts';
 import { refuseLostDocuments } from '../instances/lost-documents.ts';
 import { loadAppliance } from '../instances/choose-appliance.ts';
 import { loadParameters } from '../instances/load-parameters.ts';
+import { refuseTooLarge } from '../instances/os-parameters.ts';
 import { mergeImage, mergePackage } from '../instances/merge-content.ts';
 import {
   mergeChanges,
@@ -57,10 +59,11 @@ export function modifyInstanceHandler(
       if (opcode.appliance != null) await requireAppliance(appliance, dependencies);
       if (opcode.hooks !== undefined)
         await checkHooks(planned, appliance.name, dependencies, signal);
+      refuseLargeMetadata(planned, opcode);
       if (changesOs(opcode)) await checkOs(planned, opcode, dependencies, signal);
       if (planned.seedDisk && !planned.dialects.includes('nocloud')) {
         throw new AppError('VALIDATION', 'a seed disk needs the nocloud dialect', {
-          hint: 'add nocloud to --dialects, or give --seed-disk no',
+          hint: 'Add nocloud to --dialects, or give --seed-disk no.',
         });
       }
       if (changesBoot(opcode))
@@ -100,7 +103,7 @@ export function modifyInstanceHandler(
         if (runner.running(instance.uuid) !== undefined) {
           await runner.republish(changed, takeSecrets(opcode));
           if (instance.communication !== changed.communication) {
-            context.report.log('the channel is switched at the next start of the instance', 'warn');
+            context.report.log('the channel changes at the next start of the instance', 'warn');
           }
         }
         return { name: instance.name };
@@ -120,8 +123,8 @@ export function refuseOtherInstallation(
   if (opcode.instanceId === undefined || opcode.instanceId === instanceId) return;
   throw new AppError(
     'CONFLICT',
-    `${name} is another installation by now: ${instanceId}, not ${opcode.instanceId}`,
-    { hint: `look again with: gnt-instance info ${name}` },
+    `${name} was reinstalled meanwhile: it is ${instanceId}, not ${opcode.instanceId}`,
+    { hint: `Look at it again: gnt-instance info ${name}` },
   );
 }
 
@@ -202,6 +205,20 @@ async function checkHooks(
   await hookChecker.check(query, signal);
 }
 
+/** Each change is bounded by itself; together they are, too. */
+function refuseLargeMetadata(
+  { metadata }: InstanceRecord,
+  opcode: OpcodeOf<'INSTANCE_SET_PARAMS'>,
+): void {
+  const bytes = sizeOfTexts(metadata);
+  if (Object.keys(opcode.metadata).length === 0 || bytes <= MAX_TABLE_BYTES) return;
+  throw new AppError(
+    'VALIDATION',
+    `the metadata would have ${bytes} bytes of keys and values, more than ${MAX_TABLE_BYTES}`,
+    { details: { bytes, maxBytes: MAX_TABLE_BYTES }, hint: 'remove a key: --metadata -KEY' },
+  );
+}
+
 /** The OS is there, and content with the parameters. */
 async function checkOs(
   planned: InstanceRecord,
@@ -210,6 +227,9 @@ async function checkOs(
   signal: AbortSignal,
 ): Promise<void> {
   const { clusters, hostCopies } = dependencies;
+  const { osParameters: secrets } = takeSecrets(opcode);
+  const parameters = await loadParameters(planned, clusters, secrets);
+  refuseTooLarge(parameters);
   if (planned.osType === null) return;
   const isChosen = opcode.osType !== undefined;
   // The variant that it has was taken when it was chosen.
@@ -219,8 +239,6 @@ async function checkOs(
   // What can be installed in the appliance alone never would be.
   if (isChosen && !planned.safeInstall)
     chooseCreateScripts(os.definition, { ...policy, isSafeInstall: false });
-  const { osParameters: secrets } = takeSecrets(opcode);
-  const parameters = await loadParameters(planned, clusters, secrets);
   const timeoutS = installTimeoutOf({}, planned, await clusters.load());
   await checkParametersByOs(os, policy, planned, parameters, hostCopies, { signal, timeoutS });
 }
@@ -271,7 +289,7 @@ export function refuseNewTags(before: readonly string[], after: readonly string[
   const wrong = after.find((tag) => !before.includes(tag) && !newTag.safeParse(tag).success);
   if (wrong === undefined) return;
   throw new AppError('VALIDATION', `--tags: '${wrong}': not a tag`, {
-    hint: 'use letters, digits and .+*/:@_-=, without spaces, 128 at most',
+    hint: 'Use letters, digits and .+*/:@_-=, without spaces, at most 128 characters.',
   });
 }
 

@@ -21,10 +21,10 @@ export function modifyNodeHandler({
       if (offline === true && name === nodeName) {
         throw new AppError(
           'CONFLICT',
-          `node '${name}' is the one that is asked, so it is not off`,
+          `node '${name}' answers this command and is therefore not offline`,
           {
             details: { node: name },
-            hint: 'run this on another node; --drained yes keeps new instances away',
+            hint: 'Run the command on another node. To keep new instances away: --drained yes',
           },
         );
       }
@@ -33,7 +33,7 @@ export function modifyNodeHandler({
         const ask = (): Promise<Presence> => presenceOf(name).catch(() => 'gone');
         if (offline === true && (await ask()) !== 'gone') {
           context.report.log(
-            `node ${name} is not off, gnt-noded runs there: what it runs goes on, and from now on nobody asks it and its jobs are refused; stop it, or take the mark back with --offline no`,
+            `gnt-noded still runs on node ${name}: its instances keep running, but other nodes ignore it and its jobs are refused. Stop gnt-noded there, or clear the flag with --offline no`,
             'warn',
           );
         }

@@ -82,7 +82,7 @@ export function tellParts(
     for (const warning of warnOfUnheard(changed)) report.log(warning, 'warn');
     if (nics.some(({ action }) => action !== 'remove'))
       report.log(
-        'cloud-init sets up cards of its first boot alone, unless its user data has updates: {network: {when: [boot]}}',
+        'cloud-init configures NICs only at its first boot, unless its user data has updates: {network: {when: [boot]}}',
       );
   }
   const run = changed.partsOfRun;
@@ -95,7 +95,7 @@ export function tellParts(
   }).flatMap(([name, isChanged]) => (isChanged ? [name] : []));
   if (what.length === 0) return;
   report.log(
-    `its ${new Intl.ListFormat('en').format(what)} change at its next start: gnt-instance reboot ${changed.name}; a reboot from within the guest is none`,
+    `its ${new Intl.ListFormat('en').format(what)} change at its next start: gnt-instance reboot ${changed.name} (a reboot typed in the guest is not enough)`,
     'warn',
   );
 }
@@ -134,7 +134,7 @@ function refuseOfRunning(
   if (isLast && !isInSlot) return;
   throw new AppError(
     'INSTANCE_STATE',
-    `'${name}' is running, and gives back no disk but the last one, if that was added while it ran`,
-    { hint: `gnt-instance shutdown ${name} first` },
+    `'${name}' is running: only the last disk can be removed, and only if it was added while the instance ran`,
+    { hint: `Stop it first: gnt-instance shutdown ${name}` },
   );
 }

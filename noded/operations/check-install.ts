@@ -11,7 +11,7 @@ import { installationParameters } from '../instances/installation-parameters.ts'
 import { hasMedium, hasSystemOnDisk, refuseImageAndMedium } from '../instances/plan-boot.ts';
 import type { JobSecrets } from '../instances/job-secrets.ts';
 import { loadParameters } from '../instances/load-parameters.ts';
-import type { OsParameters } from '../instances/os-parameters.ts';
+import { type OsParameters, refuseTooLarge } from '../instances/os-parameters.ts';
 import type { OsSelection } from '../os/os-registry.ts';
 import { checkParametersByOs } from './check-parameters-by-os.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
@@ -88,7 +88,29 @@ export async function checkInstall(
   if (instance.personalizationPackage !== null) await checkPackage(instance.personalizationPackage);
   if (instance.diskTemplate !== 'diskless') await dependencies.disks.checkSpace(instance);
   const chosen = { ...decision, appliance: appliance.name };
-  return { ...chosen, ...(await checkHooks(instance, chosen, given, dependencies)) };
+  const checked = await checkHooks(instance, chosen, given, dependencies);
+  refuseLateHooks(chosen, checked.hookBook);
+  return { ...chosen, ...checked };
+}
+
+/**
+ * Hooks are run in the appliance. Around a script that runs on the host alone, those of its stage
+ * are the next machine's: after the script.
+ * @throws AppError VALIDATION
+ */
+export function refuseLateHooks(
+  { os, scripts }: Pick<InstallDecision, 'os' | 'scripts'>,
+  book: HookBook | null,
+): void {
+  if (scripts.host === null || scripts.appliance !== null) return;
+  const late = book?.stages.find(({ stage }) => stage === 'os-scripts.before');
+  if (late === undefined) return;
+  const files = [...new Set(late.steps.map(({ file }) => file))].join(', ');
+  throw new AppError(
+    'VALIDATION',
+    `hooks of the stage os-scripts.before (${files}) cannot run before the create script of OS '${os?.definition.name}', which runs on the node`,
+    { details: { files }, hint: 'name the stage image.after instead' },
+  );
 }
 
 async function checkHooks(
@@ -116,7 +138,7 @@ export function refuseImageWithoutDisk({
     'VALIDATION',
     `an OS image needs a disk, but the disk template is 'diskless'`,
     {
-      hint: 'leave --os-image out, or use --disk-template file',
+      hint: 'Leave out --os-image, or use --disk-template file.',
     },
   );
 }
@@ -130,12 +152,12 @@ function refuseContradiction(
   const bootsChannel = bootEnvOfRun(instance) !== null;
   if (instance.osType === null && instance.osImage === null && !isFromMedium && !bootsChannel) {
     throw new AppError('VALIDATION', 'No guest OS or OS image specified', {
-      hint: 'give --os-type, --os-image, or both, a medium with --install-parameters, or --bootenv; gnt-os list shows the OS definitions',
+      hint: 'Give --os-type, --os-image or both, a medium with --install-parameters, or --bootenv. List OS definitions: gnt-os list',
     });
   }
   refuseImageAndMedium(instance);
   if (isFromMedium && isImport) {
-    throw new AppError('VALIDATION', 'dumps and an installation medium exclude each other');
+    throw new AppError('VALIDATION', 'an import and an installation medium exclude each other');
   }
 }
 
@@ -148,6 +170,7 @@ async function checkOs(
   const { clusters, hostCopies } = dependencies;
   const noScripts = { appliance: null, host: null };
   const parameters = await loadParameters(instance, clusters, given.secrets);
+  refuseTooLarge(parameters);
   const { osType } = instance;
   if (osType === null) {
     const confirmHostScript = async (): Promise<void> => {};
@@ -169,8 +192,8 @@ async function checkOs(
   await checkParametersByOs(os, policy, instance, parameters, hostCopies, given);
   const confirmHostScript = async (): Promise<void> => {
     if (choose(await select()).host !== null) return;
-    throw new AppError('OS_NOT_TRUSTED', `OS '${osType}' may run nothing on the host any more`, {
-      hint: `what gnt-os modify and gnt-cluster modify say of it was changed since this began: gnt-os info ${osType}`,
+    throw new AppError('OS_NOT_TRUSTED', `OS '${osType}' may no longer run scripts on the host`, {
+      hint: `Its settings in gnt-os modify or gnt-cluster modify changed since the operation began: gnt-os info ${osType}`,
     });
   };
   return { os, isFromMedium, parameters, scripts: choose(selected), confirmHostScript };

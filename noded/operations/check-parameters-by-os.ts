@@ -62,7 +62,7 @@ export async function checkParametersByOs(
     () =>
       new AppError(
         'OS_PARAMETER',
-        `OS validation script failed (no answer of OS '${definition.name}' within ${limitS} s)`,
+        `OS validation script failed (OS '${definition.name}' did not answer within ${limitS} s)`,
       ),
   );
   await using copy = await hostCopies.make(definition, digest);
@@ -88,7 +88,7 @@ export async function checkParametersByOs(
       `OS validation script failed (${error.message})${mask(formatOutput(output)).slice(0, MAX_OUTPUT_LENGTH)}`,
       {
         details: { os: definition.name, script: path },
-        hint: `gnt-os info ${definition.name} shows what its parameters are for`,
+        hint: `Show the parameters: gnt-os info ${definition.name}`,
       },
     );
   }

@@ -25,11 +25,11 @@ function refuseUnserved({
 }: NewInstance | InstanceRecord): void {
   if (runLists === null || (communication && dialects.includes('ganeti'))) return;
   const [what, hint] = communication
-    ? ['without the ganeti dialect', 'add ganeti to --dialects']
-    : ['without communication', 'add --communication yes'];
+    ? ['without the ganeti dialect', 'Add ganeti to --dialects']
+    : ['without communication', 'Add --communication yes'];
   throw new AppError(
     'RUN_LIST_INVALID',
-    `'${name}' has run lists, which no guest ${what} can be given`,
-    { hint: `${hint}, or take them away: --run-list default` },
+    `'${name}' has run lists, which a guest ${what} cannot receive`,
+    { hint: `${hint}, or unset them with --run-list none.` },
   );
 }

@@ -28,8 +28,8 @@ export function copyInstanceHandler(
       const instance = await instances.findByName(name);
       refuseUnfinished(instance);
       if (runner.isRunning(instance.uuid)) {
-        throw new AppError('INSTANCE_STATE', `'${name}' is running, its disks are not copied`, {
-          hint: `gnt-instance shutdown ${name} first`,
+        throw new AppError('INSTANCE_STATE', `'${name}' is running: its disks cannot be copied`, {
+          hint: `Stop it first: gnt-instance shutdown ${name}`,
         });
       }
       await runner.checkDisksUnused(instance);
@@ -62,7 +62,7 @@ export function refuseUnfinished({
 }: Pick<InstanceRecord, 'name' | 'installState'>): 'installed' | 'created' {
   if (installState === 'installed' || installState === 'created') return installState;
   throw new AppError('INSTANCE_STATE', `'${name}' is not installed (${installState})`, {
-    hint: `gnt-instance reinstall ${name} first`,
+    hint: `Install it first: gnt-instance reinstall ${name}`,
   });
 }
 
@@ -97,7 +97,7 @@ function tellDifferences(
   report.log(`instance ${copied.name} has the channel address ${copied.channel.ip}`);
   if (secretNames.length > 0) {
     report.log(
-      `secrets are not copied: gnt-instance startup ${copied.name} --os-parameters-secret gives it ${secretNames.join(', ')}`,
+      `secrets are not copied. Supply ${secretNames.join(', ')}: gnt-instance startup ${copied.name} --os-parameters-secret NAME=@FILE`,
       'warn',
     );
   }
@@ -106,11 +106,11 @@ function tellDifferences(
     .flatMap(({ network }) => network?.addresses ?? []);
   if (fixed.length > 0) {
     report.log(
-      `its cards have the addresses of ${name}: ${fixed.join(', ')}; gnt-instance modify ${copied.name} --net N:ip=… gives others`,
+      `its NICs have the addresses of ${name}: ${fixed.join(', ')}. Change them: gnt-instance modify ${copied.name} --net N:ip=…`,
       'warn',
     );
   }
   report.log(
-    `cloud-init takes it for a new machine and gives it a name and host keys of its own; without cloud-init it has those of ${name}`,
+    `cloud-init treats the copy as a new instance and gives it a host name and host keys of its own. Without cloud-init it keeps those of ${name}`,
   );
 }

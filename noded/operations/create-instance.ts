@@ -42,8 +42,8 @@ export function createInstanceHandler(
       requireTakesNew(nodeName, await nodes.flagsOf(nodeName));
       await refuseTakenName(given.name, dependencies);
       if (given.node !== undefined && given.node !== nodeName) {
-        throw new AppError('NODE_NOT_FOUND', `there is no node '${given.node}' here`, {
-          hint: `this cluster's node is ${nodeName}`,
+        throw new AppError('NODE_NOT_FOUND', `there is no node '${given.node}'`, {
+          hint: `The node of this cluster is ${nodeName}.`,
         });
       }
       if (imported !== null && imported.record.whole !== null)
@@ -60,10 +60,13 @@ export function createInstanceHandler(
         newMac: drawMacs(await clusters.listNetworks()),
         ...{ vgName: cluster.vgName, zfsPool: cluster.zfsPool },
       });
-      refuseMissingSecrets(`the package of '${opcode.name}' needs its whole login`, {
-        osParameters: [],
-        ...missingLogin(false, opcode),
-      });
+      refuseMissingSecrets(
+        `the login for the package of '${opcode.name}' needs both user and password`,
+        {
+          osParameters: [],
+          ...missingLogin(false, opcode),
+        },
+      );
       const secrets = takeSecrets(opcode);
       const timeoutS = installTimeoutOf(opcode, planned, cluster);
       const decision = await checkInstall(
@@ -165,9 +168,13 @@ async function removeFailed(
     await removeLogs(logDir, uuid);
   } catch (also) {
     const what = `${name} could not be removed`;
-    return bothFailures(error, { what, error: also, hint: `gnt-instance remove ${name}` });
+    return bothFailures(error, {
+      what,
+      error: also,
+      hint: `Remove it: gnt-instance remove ${name}`,
+    });
   }
-  context.report.log(`nothing of ${name} is left`);
+  context.report.log(`${name} was removed completely`);
   return error;
 }
 
@@ -175,7 +182,7 @@ async function removeFailed(
 function tellWhatStays(error: unknown, { name }: InstanceRecord): unknown {
   if (!(error instanceof StageFailure)) return error;
   const { code, message, stage, logTail, details, hint } = error;
-  const next = `${name} is kept, not installed: gnt-instance reinstall ${name} tries again, gnt-instance remove ${name} takes it away`;
+  const next = `${name} is kept, but not installed. Try again with gnt-instance reinstall ${name}, or remove it with gnt-instance remove ${name}`;
   return new StageFailure(code, message, {
     ...{ stage, logTail, details, cause: error },
     hint: hint === undefined ? next : `${hint}; ${next}`,
@@ -191,10 +198,10 @@ async function refuseTakenName(name: string, dependencies: OperationDependencies
     throw error;
   }
   const hasFailed = found.installState === 'failed';
-  throw new AppError('INSTANCE_EXISTS', `there is an instance '${name}' already`, {
+  throw new AppError('INSTANCE_EXISTS', `an instance '${name}' exists already`, {
     details: { name },
     hint: hasFailed
-      ? `its installation failed: gnt-instance reinstall ${name} tries again, or gnt-instance remove ${name}`
-      : `choose another name, or gnt-instance remove ${name}`,
+      ? `Its installation failed. Try again with gnt-instance reinstall ${name}, or remove it with gnt-instance remove ${name}`
+      : `Choose another name, or remove it: gnt-instance remove ${name}`,
   });
 }

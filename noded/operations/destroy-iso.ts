@@ -22,7 +22,7 @@ export function destroyIsoHandler(
       return async ({ report }) => {
         const isGone = await archives.remove(isoFile);
         if (!isGone)
-          report.log(`its bytes stay: another name has them, or a machine boots from them`);
+          report.log(`its content stays: another name refers to it, or an instance boots from it`);
         return { isoFile };
       };
     },
@@ -36,9 +36,9 @@ async function requireArchive(isoFile: string, { archives }: Dependencies): Prom
     isoFile,
     (await archives.list()).map((archive) => archive.isoFile),
   );
-  throw new AppError('NOT_FOUND', `no archive '${isoFile}' is open on this node`, {
+  throw new AppError('NOT_FOUND', `this node has no open archive '${isoFile}'`, {
     details: { isoFile },
-    hint: near === null ? 'gnt-bootenv listisos shows those that are' : `did you mean ${near}?`,
+    hint: near === null ? 'List the open archives: gnt-bootenv list-isos' : `did you mean ${near}?`,
   });
 }
 
@@ -46,9 +46,9 @@ async function requireArchive(isoFile: string, { archives }: Dependencies): Prom
 async function refuseUsed(isoFile: string, dependencies: Dependencies): Promise<void> {
   const users = await usersOf(isoFile, dependencies);
   if (users.length === 0) return;
-  throw new AppError('CONFLICT', `the archive '${isoFile}' is named by ${users.join(', ')}`, {
+  throw new AppError('CONFLICT', `the archive '${isoFile}' is used by ${users.join(', ')}`, {
     details: { isoFile, users },
-    hint: 'gnt-bootenv destroy takes away a BootEnv; gnt-bootenv uploadiso puts other bytes in place of these',
+    hint: 'Remove the boot environment (gnt-bootenv remove NAME), or replace the archive (gnt-bootenv add-iso NAME FILE).',
   });
 }
 
@@ -69,7 +69,7 @@ async function usersOf(
   return [
     ...bootEnvs
       .filter(({ OS }) => OS.SupportedArchitectures.amd64.IsoFile === isoFile)
-      .map(({ Name }) => `BootEnv ${Name}`),
+      .map(({ Name }) => `boot environment ${Name}`),
     ...params
       .filter(({ Name, Schema }) => Name === CUSTOMIZE_PARAM && hasText(Schema, isoFile))
       .map(({ Name }) => `param ${Name}`),

@@ -42,7 +42,7 @@ export async function dumpWhole(
     sizeBytes += (await stat(to)).size;
     takenInAll += deviceBytes ?? (await takenBytes(from));
   }
-  if (instance.snapshots.length > 0) report.log('its snapshots are not in it');
+  if (instance.snapshots.length > 0) report.log('the export does not hold its snapshots');
   const variables = await readVariables(disks.variablesPathOf(instance));
   const about = { node: nodeName, createdAtMs: clock.now(), dumpOf: wholeFileOf };
   const kept = keepRecord({ ...instance, installState: refuseUnfinished(instance) });

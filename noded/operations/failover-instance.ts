@@ -44,7 +44,7 @@ export function failoverInstanceHandler(
         await untilPaused(primaryNode, dependencies, context);
         await untilFree(instance, dependencies, context);
         const { taken, isUp } = await takeFromLost(instance, dependencies);
-        context.report.log(`${name} is on ${nodeName}: ${primaryNode} has lost it`);
+        context.report.log(`${name} is on ${nodeName} now: ${primaryNode} lost it`);
         await disks.settle(taken);
         if (isUp) {
           tellLost(taken, context);
@@ -63,14 +63,14 @@ async function refuseNotDown(
 ): Promise<void> {
   const { name, primaryNode: node, diskTemplate } = instance;
   if (diskTemplate !== 'sharedfile') {
-    throw new AppError('NOT_SUPPORTED', `the disks of '${name}' are on ${node} alone`, {
+    throw new AppError('NOT_SUPPORTED', `the disks of '${name}' are only on ${node}`, {
       details: { name, node },
-      hint: 'start that node again, or import an export of it elsewhere (gnt-backup import)',
+      hint: 'Start that node again, or import an export of the instance elsewhere: gnt-backup import',
     });
   }
   refuseInstalling(instance);
   if (owns(node)) {
-    throw new AppError('INSTANCE_STATE', `instance '${name}' is already on the node ${nodeName}`, {
+    throw new AppError('INSTANCE_STATE', `instance '${name}' is already on node ${nodeName}`, {
       details: { name, node },
     });
   }
@@ -90,7 +90,7 @@ async function untilPaused(
     if (toldMs - leftMs < TELL_MS) return;
     toldMs = leftMs;
     const seconds = Math.ceil(leftMs / 1000);
-    report.log(`${node} may still write: its lease is over in ${seconds} s`);
+    report.log(`${node} may still write: its lease ends in ${seconds} s`);
   };
   await leases.untilOver(node, { signal, onWait });
 }
@@ -108,7 +108,7 @@ async function untilFree(
       if (!isAppError(error, 'DISK_IN_USE') || clock.monotonicMs() >= untilMs) throw error;
       if (!isTold)
         report.log(
-          `a machine that is paused has its disks: it ends soon (${error.message})`,
+          `a paused QEMU process holds its disks and ends soon (${error.message})`,
           'warn',
         );
     }
@@ -135,7 +135,7 @@ export async function takeFromLost(
         uuid,
         (current) => {
           if (![primaryNode, nodeName].includes(current.primaryNode))
-            throw new AppError('CONFLICT', `'${name}' is on ${current.primaryNode} by now`);
+            throw new AppError('CONFLICT', `'${name}' is on ${current.primaryNode} now`);
           refuseInstalling(current);
           isUp = current.adminState === 'up' || current.stoppedByJob !== null;
           // The numbers of what a guest says are those of the node on which it says it.
@@ -154,7 +154,7 @@ export async function takeFromLost(
 function tellLost({ secretNames, name }: InstanceRecord, { report }: JobContext): void {
   if (secretNames.length === 0) return;
   report.log(
-    `secrets were in the memory of its node alone, and are lost: gnt-instance shutdown, then startup ${name} --os-parameters-secret gives it ${secretNames.join(', ')}`,
+    `its secrets were only in the memory of the lost node. Stop it, then supply ${secretNames.join(', ')}: gnt-instance startup ${name} --os-parameters-secret NAME=@FILE`,
     'warn',
   );
 }
@@ -162,6 +162,6 @@ function tellLost({ secretNames, name }: InstanceRecord, { report }: JobContext)
 function itAnswers(name: string, node: string): AppError {
   return new AppError('INSTANCE_STATE', `node ${node}, which has '${name}', answers`, {
     details: { name, node },
-    hint: `a failover is for nodes that are down: shut ${name} down there`,
+    hint: `Fail over only from nodes that are down. Shut ${name} down on its node.`,
   });
 }

@@ -41,8 +41,8 @@ export function growDiskHandler(
         if (running !== undefined) await runner.republish(grown, noSecrets);
         context.report.log(
           running === undefined
-            ? 'the guest grows its file system at its next boot, where cloud-init is asked to (growpart)'
-            : 'the guest sees it now; its file system grows when it does that itself, or at its next boot',
+            ? 'the guest grows its file system at its next boot, if cloud-init does that (growpart)'
+            : 'the guest sees the new size now; its file system grows when the guest does that, at the latest at its next boot',
         );
         return { name: grown.name, disk: opcode.disk, sizeBytes };
       };
@@ -69,8 +69,8 @@ function resized(
 function refuseDiskOfLater({ name, disks, partsOfRun }: InstanceRecord, disk: number): void {
   const uuid = disks[disk]?.uuid;
   if (partsOfRun === null || partsOfRun.disks.some((one) => one.uuid === uuid)) return;
-  throw new AppError('INSTANCE_STATE', `disk ${disk} of '${name}' comes with its next start`, {
-    hint: `gnt-instance reboot ${name}, or shut it down first`,
+  throw new AppError('INSTANCE_STATE', `disk ${disk} of '${name}' is attached at its next start`, {
+    hint: `Restart it (gnt-instance reboot ${name}), or shut it down first.`,
   });
 }
 
@@ -86,16 +86,16 @@ export function plannedSize(
         ? 'no disks'
         : `disk 0${disks.length > 1 ? ` to ${disks.length - 1}` : ''}`;
     throw new AppError('VALIDATION', `instance '${name}' has no disk ${index}: it has ${there}`, {
-      hint: `gnt-instance info ${name} shows them`,
+      hint: `Show them: gnt-instance info ${name}`,
     });
   }
   const sizeBytes = absolute ? amountBytes : disk.sizeBytes + amountBytes;
   if (sizeBytes > disk.sizeBytes) return sizeBytes;
   throw new AppError(
     'VALIDATION',
-    `disk ${index} of '${name}' has ${disk.sizeBytes / MIB} MiB already`,
+    `disk ${index} of '${name}' already has ${disk.sizeBytes / MIB} MiB`,
     {
-      hint: 'disks grow only; what a smaller one would cut off is lost',
+      hint: 'Disks can only grow: shrinking would cut off data.',
     },
   );
 }

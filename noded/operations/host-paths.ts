@@ -51,10 +51,10 @@ async function checkPaths(
 export function notAllowed(path: string): AppError {
   return new AppError(
     'PATH_NOT_ALLOWED',
-    `'${path}' is below no folder that the remote API may name files of`,
+    `'${path}' is not below a folder whose files the remote API may name`,
     {
       details: { path },
-      hint: 'the operator names folders with: gnt-cluster modify --remote-folders DIR,…; a file is named by its plain path',
+      hint: 'An operator allows folders with gnt-cluster modify --remote-folders DIR,…; name a file by its plain path.',
     },
   );
 }

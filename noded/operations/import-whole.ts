@@ -55,7 +55,7 @@ export async function prepareImportWhole(
     context.report.log(`instance ${made.name} has the channel address ${made.channel.ip}`);
     if (made.secretNames.length > 0) {
       context.report.log(
-        `secrets are in no export: gnt-instance startup ${made.name} --os-parameters-secret gives it ${made.secretNames.join(', ')}`,
+        `secrets are not exported. Supply ${made.secretNames.join(', ')}: gnt-instance startup ${made.name} --os-parameters-secret NAME=@FILE`,
         'warn',
       );
     }

@@ -115,7 +115,7 @@ function onPrimaryNode<Op extends InstanceOpcode>(
       if (owns(primaryNode)) return handler.prepare(opcode, signal);
       throw new AppError('CONFLICT', `instance '${name}' is on node ${primaryNode}`, {
         details: { node: primaryNode },
-        hint: `ask the node daemon of ${primaryNode}`,
+        hint: `Send the request to the node daemon of ${primaryNode}.`,
       });
     },
   };

@@ -85,24 +85,24 @@ async function requireMovable(
   if (kept?.machine.isRunning() !== true || kept.isOrphan) {
     throw new AppError('INSTANCE_STATE', `instance '${name}' is not running`, {
       details: { name },
-      hint: `what is stopped moves by: gnt-instance move ${name}`,
+      hint: `Move a stopped instance: gnt-instance move ${name}`,
     });
   }
   if (kept.machine.halt !== null) {
     throw new AppError(
       'INSTANCE_STATE',
-      `the guest of '${name}' stands still: ${kept.machine.halt.reason}`,
+      `the guest of '${name}' is paused: ${kept.machine.halt.reason}`,
       {
-        hint: `make room for it first, or shut it down: gnt-instance info ${name}`,
+        hint: `Free space for it first, or shut it down. Details: gnt-instance info ${name}`,
       },
     );
   }
   if (instance.partsOfRun !== null) {
     throw new AppError(
       'INSTANCE_STATE',
-      `'${name}' has cards or disks that wait for its next start`,
+      `'${name}' has NICs or disks that are attached at its next start`,
       {
-        hint: `gnt-instance reboot -t full ${name} first`,
+        hint: `Restart it first: gnt-instance reboot -t full ${name}`,
       },
     );
   }
@@ -115,18 +115,18 @@ async function requireMovable(
         : bootEnv !== null && bootEnv !== LOCAL_BOOT_ENV
           ? 'a boot environment'
           : [...disks, ...nics].some(({ port }) => port !== undefined)
-            ? 'cards or disks that came while it ran'
+            ? 'NICs or disks that were added while it ran'
             : null;
   if (what !== null) {
-    throw new AppError('NOT_SUPPORTED', `'${name}' has ${what}, with which nothing migrates`, {
-      hint: `gnt-instance shutdown ${name}, then move and startup`,
+    throw new AppError('NOT_SUPPORTED', `'${name}' has ${what} and cannot be migrated`, {
+      hint: `Stop it (gnt-instance shutdown ${name}), move it, and start it again.`,
     });
   }
   return kept.machine;
 }
 
 function tooSlow(name: string, timeoutS: number): AppError {
-  return new AppError('MIGRATION_FAILED', `'${name}' did not come over within ${timeoutS} s`, {
-    hint: 'its guest runs on where it was: give it longer by --timeout, or repeat it when the guest writes less',
+  return new AppError('MIGRATION_FAILED', `'${name}' was not migrated within ${timeoutS} s`, {
+    hint: 'The guest keeps running on its old node. Allow more time with --timeout, or repeat the migration when the guest writes less.',
   });
 }

@@ -33,7 +33,7 @@ export function moveInstanceHandler(
         const { secretNames, uuid } = instance;
         if (secretNames.length > 0) {
           context.report.log(
-            `secrets are in no record, and ended with its last run: gnt-instance startup ${name} --os-parameters-secret gives it ${secretNames.join(', ')}`,
+            `its secrets ended with its last run and are in no record. Supply ${secretNames.join(', ')}: gnt-instance startup ${name} --os-parameters-secret NAME=@FILE`,
             'warn',
           );
         }
@@ -51,7 +51,7 @@ export async function requireOtherNode(
 ): Promise<{ readonly node: string; readonly peers: Peers }> {
   if (peers === null || node === undefined) throw nowhere(name);
   if (node === nodeName) {
-    throw new AppError('INSTANCE_STATE', `instance '${name}' is already on the node ${node}`, {
+    throw new AppError('INSTANCE_STATE', `instance '${name}' is already on node ${node}`, {
       details: { name, node },
     });
   }
@@ -68,9 +68,9 @@ async function refuseUnmovable(
   const { runner, disks } = dependencies;
   const { name, uuid } = instance;
   if (runner.isRunning(uuid)) {
-    throw new AppError('INSTANCE_STATE', `instance '${name}' is running, cannot move it`, {
+    throw new AppError('INSTANCE_STATE', `instance '${name}' is running and cannot be moved`, {
       details: { name },
-      hint: `what runs goes by: gnt-instance migrate ${name}`,
+      hint: `Migrate a running instance: gnt-instance migrate ${name}`,
     });
   }
   refuseInstalling(instance);
@@ -84,7 +84,7 @@ async function refuseUnmovable(
 export function refuseInstalling({ name, installState }: InstanceRecord): void {
   if (installState !== 'installing') return;
   throw new AppError('INSTANCE_STATE', `instance '${name}' is being installed`, {
-    hint: 'gnt-job list shows the job',
+    hint: 'Show the job: gnt-job list',
   });
 }
 
@@ -97,9 +97,9 @@ export function refuseShared(instance: InstanceRecord): void {
   if (diskTemplate === 'plain') throw lvmErrors.notDone(instance, 'moved');
   if (diskTemplate === 'zfs') throw zfsErrors.notDone(instance, 'moved');
   if (diskTemplate !== 'sharedfile') return;
-  throw new AppError('NOT_SUPPORTED', `'${name}' has shared disks, which do not move`, {
+  throw new AppError('NOT_SUPPORTED', `'${name}' has shared disks, which need no move`, {
     details: { name },
-    hint: 'instances with disks of the template file move',
+    hint: 'Only instances with the disk template file can be moved.',
   });
 }
 
@@ -112,15 +112,15 @@ export async function refuseSnapshots(
   const forgotten = (await snapshots.listForgotten(instance)).map((path) => basename(path));
   const taken = [...instance.snapshots.map((snapshot) => snapshot.name), ...forgotten];
   if (taken.length === 0) return;
-  throw new AppError('INSTANCE_STATE', `'${name}' has snapshots, which do not go along`, {
+  throw new AppError('INSTANCE_STATE', `'${name}' has snapshots, which cannot be moved`, {
     details: { name, snapshots: taken },
-    hint: `remove them first: ${taken.join(', ')} (gnt-instance remove-snapshot), or keep what they have by gnt-backup export`,
+    hint: `Remove them first: ${taken.join(', ')} (gnt-instance remove-snapshot), or save their content with gnt-backup export`,
   });
 }
 
 function nowhere(name: string): AppError {
-  return new AppError('NODE_NOT_FOUND', `there is no other node that '${name}' could move to`, {
+  return new AppError('NODE_NOT_FOUND', `there is no other node to which '${name}' could move`, {
     details: { name },
-    hint: 'a cluster of several nodes is made with: gnt-cluster init --store',
+    hint: 'Create a cluster of several nodes with gnt-cluster init --store redis://HOST',
   });
 }

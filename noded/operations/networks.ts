@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { MAX_NETWORKS, MAX_RESERVED, type NetworkRecord } from '#shared/contract/network.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
-import { AppError, messageOf } from '#shared/errors/app-error.ts';
+import { AppError, tellableMessage } from '#shared/errors/app-error.ts';
 import type { JobHandler } from '../jobs/job-handler.ts';
 import { compareAddresses, requireGateway, requireHost } from '../networks/address-pool.ts';
 import { requireLink } from '../networks/instance-cards.ts';
@@ -24,8 +24,8 @@ export function addNetworkHandler({
       const known = await clusters.listNetworks();
       if (known.some((one) => one.name === name)) throw networkExists(name);
       if (known.length >= MAX_NETWORKS) {
-        throw new AppError('VALIDATION', `there are ${known.length} networks already`, {
-          hint: `at most ${MAX_NETWORKS} are possible: gnt-network remove those that nobody needs`,
+        throw new AppError('VALIDATION', `there are already ${known.length} networks`, {
+          hint: `The limit is ${MAX_NETWORKS}. Remove one: gnt-network remove NAME`,
         });
       }
       const record = requireSound({
@@ -122,11 +122,15 @@ async function disconnectAgain(
       return { ...current, connections: Object.fromEntries([...kept, ...former]) };
     });
   } catch (cause) {
-    throw new AppError('NETWORK_SETUP', `network '${name}' stays connected: ${messageOf(cause)}`, {
-      details: { name, failure: messageOf(error) },
-      hint: `it did not work (${messageOf(error)}): gnt-network disconnect ${name}`,
-      cause: error,
-    });
+    throw new AppError(
+      'NETWORK_SETUP',
+      `network '${name}' stays connected: ${tellableMessage(cause)}`,
+      {
+        details: { name, failure: tellableMessage(error) },
+        hint: `connecting failed (${tellableMessage(error)}): gnt-network disconnect ${name}`,
+        cause: error,
+      },
+    );
   }
   await nat.follow();
   throw error;
@@ -173,7 +177,7 @@ export function removeNetworkHandler({
         if (nodes.length > 0) {
           throw new AppError('CONFLICT', `network '${name}' is connected on ${nodes.join(', ')}`, {
             details: { name, nodes },
-            hint: `gnt-network disconnect ${name} first`,
+            hint: `Disconnect it first: gnt-network disconnect ${name}`,
           });
         }
         await refuseUsed(name, instances);
@@ -181,7 +185,7 @@ export function removeNetworkHandler({
         if (launchDefaults?.net?.split(',').includes(`network=${name}`) === true) {
           throw new AppError('CONFLICT', `network '${name}' is the default network`, {
             details: { name },
-            hint: 'gnt-cluster modify --default-network default first',
+            hint: 'Unset it first: gnt-cluster modify --default-network none',
           });
         }
       };
@@ -205,10 +209,10 @@ function changeNetwork(
   if (gateway !== undefined && gateway !== network.gateway && connected) {
     throw new AppError(
       'CONFLICT',
-      `network '${name}' is connected, and its nodes are its gateway`,
+      `network '${name}' is connected, and its nodes act as its gateway`,
       {
         details: { name },
-        hint: `gnt-network disconnect ${name} first`,
+        hint: `Disconnect it first: gnt-network disconnect ${name}`,
       },
     );
   }
@@ -233,7 +237,7 @@ function requireSound(network: NetworkRecord): NetworkRecord {
     'VALIDATION',
     `network '${name}' would have ${reserved.length} reserved addresses`,
     {
-      hint: `at most ${MAX_RESERVED} are possible`,
+      hint: `The limit is ${MAX_RESERVED}.`,
     },
   );
 }
@@ -250,9 +254,9 @@ async function refuseTaken(
   const taken = await clusters.listTakenAddresses();
   const one = taken.find(({ network, ip }) => network === name && asked.includes(ip));
   if (one === undefined) return;
-  throw new AppError('CONFLICT', `${one.ip} of network '${name}' is that of an instance`, {
+  throw new AppError('CONFLICT', `${one.ip} of network '${name}' belongs to an instance`, {
     details: { network: name, ip: one.ip },
-    hint: `gnt-network info ${name} shows whose`,
+    hint: `Show the owner: gnt-network info ${name}`,
   });
 }
 
@@ -274,10 +278,10 @@ function refuseOtherMode({ name, connections }: NetworkRecord, mode: 'bridged' |
   const [node, connection] = other;
   throw new AppError(
     'CONFLICT',
-    `network '${name}' is connected as ${connection.mode} on ${node}`,
+    `network '${name}' is connected in mode ${connection.mode} on ${node}`,
     {
       details: { name, node },
-      hint: `gnt-network disconnect ${name} ${node} first: it is the same on all of its nodes`,
+      hint: `Disconnect it first (gnt-network disconnect ${name} ${node}): the mode is the same on all nodes.`,
     },
   );
 }
@@ -295,9 +299,9 @@ async function refuseUsed(
   );
   if (users.length === 0) return;
   const names = users.map((user) => user.name);
-  throw new AppError('CONFLICT', `network '${name}' has cards of ${names.join(', ')}`, {
+  throw new AppError('CONFLICT', `network '${name}' has NICs of ${names.join(', ')}`, {
     details: { name, instances: names },
-    hint: `gnt-instance modify --net N:network=OTHER,ip=pool (or N:remove) ${names[0] ?? 'INSTANCE'} takes them out of it`,
+    hint: `Move them to another network: gnt-instance modify --net N:network=OTHER,ip=pool (or N:remove) ${names[0] ?? 'INSTANCE'}`,
   });
 }
 
@@ -310,7 +314,7 @@ function notConnected(
   const there = connected.length === 0 ? 'none' : connected.join(', ');
   return new AppError('CONFLICT', `network '${name}' is connected ${where}`, {
     details: { name },
-    hint: `its nodes: ${there}`,
+    hint: `Its nodes: ${there}`,
   });
 }
 

@@ -19,9 +19,9 @@ export function adoptInstanceHandler(
     prepare: async ({ name }) => {
       const orphan = orphans.find(name);
       if (orphan === undefined) {
-        throw new AppError('INSTANCE_NOT_FOUND', `no machine '${name}' runs without a record`, {
+        throw new AppError('INSTANCE_NOT_FOUND', `there is no orphaned instance '${name}'`, {
           details: { name },
-          hint: 'gnt-instance list shows such machines as ERROR_orphan',
+          hint: 'gnt-instance list shows orphaned instances as ERROR_orphan.',
         });
       }
       const { uuid } = orphan.machine;
@@ -29,10 +29,10 @@ export function adoptInstanceHandler(
       if (current !== undefined && !owns(current.primaryNode)) {
         throw new AppError(
           'CONFLICT',
-          `'${current.name}' is an instance of node ${current.primaryNode} by now`,
+          `'${current.name}' is now an instance of node ${current.primaryNode}`,
           {
             details: { node: current.primaryNode },
-            hint: `end what runs here: gnt-instance remove ${uuid}, on this node`,
+            hint: `Stop the orphan on this node: gnt-instance remove ${uuid}`,
           },
         );
       }
@@ -41,7 +41,7 @@ export function adoptInstanceHandler(
       return async ({ report }) => {
         if (kept !== undefined) {
           await instances.restore(kept);
-          report.log(`'${kept.name}' has the record again that was kept beside its machine`);
+          report.log(`'${kept.name}' has its record back, from the copy in its run directory`);
         }
         await orphans.takeOver(uuid);
         return { name: kept?.name ?? current?.name ?? name, uuid };

@@ -16,6 +16,8 @@ export interface OsPolicy {
   readonly trust: OsTrust;
   /** The cluster lets trusted scripts run on its hosts. */
   readonly allowsHostScripts: boolean;
+  /** The administrator said that it is not trusted, rather than nothing. */
+  readonly isDistrusted: boolean;
 }
 
 /** @throws AppError OS_BLACKLISTED: by its own name, or by that of its variant */
@@ -23,7 +25,7 @@ export function refuseBlacklisted(osType: string, { layers }: Pick<OsPolicy, 'la
   const blacklisted = layers.find((settings) => settings.blacklisted);
   if (blacklisted === undefined) return;
   throw new AppError('OS_BLACKLISTED', `Guest OS '${osType}' is not allowed for installation`, {
-    hint: `gnt-os modify --blacklisted no ${blacklisted.name}`,
+    hint: `Allow it: gnt-os modify --blacklisted no ${blacklisted.name}`,
   });
 }
 
@@ -62,5 +64,7 @@ async function loadOsPolicy(
   // One that nobody trusts need not be read.
   const isMarked = layers.some((settings) => settings.trusted);
   const digest = isMarked ? await digestDefinition(definition.path) : null;
-  return { layers, trust: judgeTrust(layers, digest), allowsHostScripts: hostScripts };
+  const isDistrusted = !isMarked && layers.some((settings) => settings.isDistrusted === true);
+  const trust = judgeTrust(layers, digest);
+  return { layers, trust, allowsHostScripts: hostScripts, isDistrusted };
 }

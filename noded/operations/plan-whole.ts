@@ -4,6 +4,7 @@ import { imageReference } from '#shared/contract/image-catalogue.ts';
 import { MAX_SOURCE_LENGTH } from '#shared/contract/machine-parameters.ts';
 import { instanceCreate, type OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import { ownValue } from '#shared/json/own-value.ts';
 import type { WholeExport } from '../backup/export-record.ts';
 import type { LoadedExport } from '../backup/export-store.ts';
 import { markRemote } from '../downloads/transfer/remote-hosts.ts';
@@ -39,7 +40,7 @@ export function planWhole(
   const { instance } = whole;
   const kept = isOwn ? instance : asForeign(instance);
   if (dumps.length !== instance.disks.length || record.disks.length !== instance.disks.length) {
-    throw new AppError('EXPORT_INVALID', `the export in ${path} has not all of its disks`, {
+    throw new AppError('EXPORT_INVALID', `the export in ${path} is incomplete: disks are missing`, {
       details: { path },
     });
   }
@@ -83,13 +84,15 @@ function refuseOtherSettings(opcode: Create): void {
   });
   const isOther = Object.entries(opcode).some(
     ([key, value]) =>
-      !SETTABLE.has(key) && value !== undefined && !isDeepStrictEqual(value, plain[key]),
+      !SETTABLE.has(key) && value !== undefined && !isDeepStrictEqual(value, ownValue(plain, key)),
   );
   if (!isOther) return;
   throw new AppError(
     'VALIDATION',
-    'the export has whole disks and all settings: only --net, -B, -H, --tags, --autostart and --install-timeout can be given',
-    { hint: `leave the others out; gnt-instance modify ${name} changes them afterwards` },
+    'the export holds whole disks and all settings: only --net, -B, -H, --tags, --autostart and --install-timeout can be given',
+    {
+      hint: `Leave the other options out. Change them after the import: gnt-instance modify ${name}`,
+    },
   );
 }
 

@@ -80,18 +80,19 @@ export async function plugParts(
       if (had.has(part.uuid) || part.port === undefined) continue;
       try {
         await runner.plug(changed, part.uuid);
-        report.log(`${kind} ${index} is in the machine that runs`);
+        report.log(`${kind} ${index} is attached to the running instance`);
       } catch (error) {
         if (!isAppError(error)) throw error;
-        report.log(`${kind} ${index} is not in the machine that runs: ${messageOf(error)}`, 'warn');
+        report.log(`${kind} ${index} was not attached to the running instance: ${messageOf(error)}`, 'warn');
       }
     }
   for (const { uuid, port, mac } of former.nics) {
     if (has.has(uuid) || port === undefined) continue;
-    if (await runner.unplug(changed.uuid, uuid)) report.log(`the NIC ${mac} is out of the machine`);
+    if (await runner.unplug(changed.uuid, uuid))
+      report.log(`the NIC ${mac} is detached from the instance`);
     else
       report.log(
-        `the guest does not let go of the NIC ${mac}: it keeps it, and its address, until it does or is started anew`,
+        `the guest does not release the NIC ${mac}: the NIC keeps its address until the guest releases it or restarts`,
         'warn',
       );
   }
@@ -112,8 +113,10 @@ export async function unplugDisk(
     return settlePorts(instance, machine, dependencies.instances);
   throw new AppError(
     'INSTANCE_STATE',
-    `the guest of '${instance.name}' does not let go of the disk, which stays`,
-    { hint: `unmount it in the guest, or gnt-instance shutdown ${instance.name} first` },
+    `the guest of '${instance.name}' does not release the disk: it stays attached`,
+    {
+      hint: `Unmount it in the guest, or stop the instance first: gnt-instance shutdown ${instance.name}`,
+    },
   );
 }
 

@@ -2,8 +2,10 @@ import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { bootEnvOfRun } from '../instances/boot-environment.ts';
-import { noSecrets, takeSecrets } from '../instances/job-secrets.ts';
+import { type JobSecrets, noSecrets, takeSecrets } from '../instances/job-secrets.ts';
 import type { JobContext, JobHandler } from '../jobs/job-handler.ts';
+import { undecommissioned, undecommissionedReason } from '../lifecycle/script-refusals.ts';
+import { checkGivenSecrets, nameSecrets } from './check-given-secrets.ts';
 import { checkRunLists } from './check-run-lists.ts';
 import { checkHostPathsOfRun } from './host-paths.ts';
 import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
@@ -16,9 +18,12 @@ export function startInstanceHandler(
     locks: (opcode) => [instanceLock(opcode.name)],
     prepare: async (opcode, signal) => {
       const instance = await instances.findByName(opcode.name);
+      await checkGivenSecrets(instance, opcode, dependencies, signal);
       if (runner.isRunning(instance.uuid)) {
+        refuseUnread(instance, opcode, dependencies);
         return async (context) => {
-          context.report.log(`instance ${instance.name} is running already`);
+          context.report.log(`instance ${instance.name} is already running`);
+          await supplySecrets(instance, opcode, dependencies, context);
           return { name: instance.name };
         };
       }
@@ -32,9 +37,7 @@ export function startInstanceHandler(
         tellLostSecrets(instance, opcode, context);
         const secrets = takeSecrets(opcode);
         // The names are stored before the guest has the values: whoever loses those can say which.
-        const named = await instances.update(instance.uuid, (current) =>
-          nameSecrets(current, [...secrets.osParameters.keys()]),
-        );
+        const named = await nameInRecord(instance, secrets, instances);
         await runner.start(named, secrets, context);
         return { name: instance.name };
       };
@@ -42,26 +45,50 @@ export function startInstanceHandler(
   };
 }
 
-/**
- * The record knows secrets by their names alone, which later views of this run, and of the next
- * ones, are made with. What has a value there keeps it: a secret takes its place for one run. Pure.
- */
-export function nameSecrets(instance: InstanceRecord, given: readonly string[]): InstanceRecord {
-  const { osParameters, osParametersPrivate, secretNames } = instance;
-  const known = [...secretNames, ...Object.keys({ ...osParameters, ...osParametersPrivate })];
-  const unknown = given.filter((name) => !known.includes(name));
-  return unknown.length === 0
-    ? instance
-    : { ...instance, secretNames: [...secretNames, ...unknown].sort() };
+/** A running guest reads secrets over its channel alone. @throws AppError INSTANCE_STATE */
+function refuseUnread(
+  { name, uuid }: InstanceRecord,
+  { osParametersSecret }: OpcodeOf<'INSTANCE_STARTUP'>,
+  { runner }: Pick<OperationDependencies, 'runner'>,
+): void {
+  const names = Object.keys(osParametersSecret);
+  if (names.length === 0 || runner.running(uuid)?.device != null) return;
+  throw new AppError(
+    'INSTANCE_STATE',
+    `instance '${name}' runs without a channel, by which its guest could read ${names.join(', ')}`,
+    { hint: `gnt-instance modify --communication yes ${name} && gnt-instance reboot ${name}` },
+  );
+}
+
+/** Gives a running guest the secrets that it lost, or new ones. */
+async function supplySecrets(
+  instance: InstanceRecord,
+  opcode: OpcodeOf<'INSTANCE_STARTUP'>,
+  { instances, runner }: Pick<OperationDependencies, 'instances' | 'runner'>,
+  { report }: JobContext,
+): Promise<void> {
+  const secrets = takeSecrets(opcode);
+  const names = [...secrets.osParameters.keys()];
+  if (names.length === 0) return;
+  await runner.republish(await nameInRecord(instance, secrets, instances), secrets);
+  report.log(`its guest can read these secrets now: ${names.join(', ')}`);
+}
+
+function nameInRecord(
+  { uuid }: InstanceRecord,
+  { osParameters }: JobSecrets,
+  instances: OperationDependencies['instances'],
+): Promise<InstanceRecord> {
+  return instances.update(uuid, (current) => nameSecrets(current, [...osParameters.keys()]));
 }
 
 function refuseHalfInstalled(instance: InstanceRecord): void {
   if (instance.installState === 'installed' || instance.installState === 'created') return;
   throw new AppError(
     'INSTANCE_STATE',
-    `instance '${instance.name}' is not installed (${instance.installState}), not starting it`,
+    `instance '${instance.name}' is not installed (${instance.installState}) and cannot be started`,
     {
-      hint: `gnt-instance reinstall ${instance.name}; gnt-instance info ${instance.name} says what went wrong`,
+      hint: `Install it: gnt-instance reinstall ${instance.name}. Show the failure: gnt-instance info ${instance.name}`,
     },
   );
 }
@@ -75,7 +102,7 @@ function tellLostSecrets(
   const lost = secretNames.filter((name) => !Object.hasOwn(osParametersSecret, name));
   if (!communication || lost.length === 0) return;
   report.log(
-    `its channel has no secrets any more: ${lost.join(', ')}; gnt-instance modify --os-parameters-secret gives them again`,
+    `its channel has lost the secrets ${lost.join(', ')}. Supply them again: gnt-instance modify --os-parameters-secret NAME=@FILE`,
     'warn',
   );
 }
@@ -92,29 +119,12 @@ export function stopInstanceHandler(
       return async (context) => {
         const hasRun = runner.running(instance.uuid) !== undefined;
         await runner.stop(instance, opcode.timeoutS, context);
-        if (hasRun) refuseUndecommissioned(instance, dependencies);
+        const reason = hasRun ? undecommissionedReason(instance, dependencies.lifecycles) : null;
+        if (reason !== null) throw undecommissioned(instance.name, 'was powered off', reason);
         return { name: instance.name };
       };
     },
   };
-}
-
-/**
- * It is off, but its scripts did not do what they had to: who asked has to know.
- * @throws AppError DECOMMISSION_TIMEOUT
- */
-function refuseUndecommissioned(
-  instance: InstanceRecord,
-  { lifecycles }: Pick<OperationDependencies, 'lifecycles'>,
-): void {
-  const { name, uuid } = instance;
-  // A record alone is of an earlier run: this one had no lists.
-  if (lifecycles.state(uuid) !== 'failed') return;
-  const { kind, reason } = lifecycles.current(instance) ?? {};
-  if (kind == null) return;
-  throw new AppError('DECOMMISSION_TIMEOUT', `'${name}' was powered off: ${reason ?? ''}`, {
-    hint: `gnt-instance audit ${name} shows what its scripts did; -H decommission_timeout gives them more time`,
-  });
 }
 
 export function rebootInstanceHandler(
@@ -141,7 +151,8 @@ export function rebootInstanceHandler(
         if (opcode.kind === 'hard') {
           await runner.reset(instance);
         } else {
-          await runner.reboot(instance, opcode.timeoutS, context, opcode.kind);
+          const reason = await runner.reboot(instance, opcode.timeoutS, context, opcode.kind);
+          if (reason !== null) throw undecommissioned(instance.name, 'was rebooted', reason);
         }
         return { name: instance.name };
       };

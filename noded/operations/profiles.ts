@@ -27,7 +27,7 @@ export function modifyProfileHandler({
     prepare: async (opcode) => {
       const { name, osParameters, osParametersPrivate } = opcode;
       if (Object.keys({ ...osParameters, ...osParametersPrivate }).length === 0) {
-        throw new AppError('USAGE', 'nothing to modify was given', {
+        throw new AppError('USAGE', 'no change was given', {
           hint: 'give -O or --os-parameters-private',
         });
       }
@@ -56,7 +56,7 @@ export function tryChanges(
   const names = new Set([...profiles, ...changes].map(({ name }) => name));
   if (names.size > Math.max(MAX_PROFILES, profiles.length)) {
     throw new AppError('VALIDATION', `there would be ${names.size} profiles`, {
-      hint: `at most ${MAX_PROFILES} are possible`,
+      hint: `The limit is ${MAX_PROFILES}.`,
     });
   }
   for (const { name, change } of changes) {
@@ -74,14 +74,14 @@ export function requireRoom(profile: ProfileRecord): ProfileRecord {
       'VALIDATION',
       `profile '${name}' would have ${parameters.length} parameters`,
       {
-        hint: `at most ${MAX_PARAMETERS} are possible`,
+        hint: `The limit is ${MAX_PARAMETERS}.`,
       },
     );
   }
   const bytes = parameters.reduce((sum, pair) => sum + Buffer.byteLength(pair.join('')), 0);
   if (bytes <= MAX_PROFILE_BYTES) return profile;
   throw new AppError('VALIDATION', `profile '${name}' would have ${bytes} bytes`, {
-    hint: `at most ${MAX_PROFILE_BYTES} are possible: give what is large to the instances that need it`,
+    hint: `The limit is ${MAX_PROFILE_BYTES}: set large values on the instances that need them.`,
   });
 }
 
@@ -111,9 +111,9 @@ async function refuseUsed(
   const users = (await instances.list()).filter(({ profiles }) => profiles.includes(name));
   if (users.length === 0) return;
   const names = users.map((user) => user.name);
-  throw new AppError('CONFLICT', `profile '${name}' is of ${names.join(', ')}`, {
+  throw new AppError('CONFLICT', `profile '${name}' is used by ${names.join(', ')}`, {
     details: { name, instances: names },
-    hint: 'gnt-instance modify --profiles gives them others, or none',
+    hint: 'Assign others, or none: gnt-instance modify --profiles LIST NAME',
   });
 }
 
@@ -131,7 +131,7 @@ export async function refuseUnknownProfiles(
     );
     throw new AppError('NOT_FOUND', `there is no profile '${name}'`, {
       details: { name },
-      hint: near === null ? `gnt-profile modify ${name} -O … makes it` : `did you mean ${near}?`,
+      hint: near === null ? `Create it: gnt-profile add ${name} -O …` : `did you mean ${near}?`,
     });
   }
 }

@@ -10,7 +10,7 @@ const DHCP_PORT = 67;
 export function refuseUnusableServices(services: ClusterRecord['exposeServices']): void {
   if (Object.keys(services).length > MAX_SERVICES) {
     throw new AppError('VALIDATION', `more than ${MAX_SERVICES} exposed services`, {
-      hint: 'remove those that are not needed any more',
+      hint: 'Remove services that are not needed.',
     });
   }
   const names = new Map([
@@ -21,16 +21,14 @@ export function refuseUnusableServices(services: ClusterRecord['exposeServices']
     const { port, protocol = 'tcp' } = service;
     const other = names.get(`${protocol} ${port}`);
     if (other !== undefined) {
-      throw new AppError('VALIDATION', `service '${name}': port ${port} is taken by ${other}`, {
-        hint: 'choose another port',
+      throw new AppError('VALIDATION', `service '${name}': port ${port} is in use by ${other}`, {
+        hint: 'Choose another port.',
       });
     }
     if (protocol === 'udp' && 'socketPath' in service) {
-      throw new AppError(
-        'VALIDATION',
-        `service '${name}': a unix socket takes connections, not UDP's datagrams`,
-        { hint: 'give the host and port that the service listens on' },
-      );
+      throw new AppError('VALIDATION', `service '${name}': a unix socket cannot serve UDP`, {
+        hint: 'Give the host and port on which the service listens.',
+      });
     }
     names.set(`${protocol} ${port}`, `service '${name}'`);
   }

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { installTimeoutOf } from '#shared/contract/install-timeout.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
-import { AppError, messageOf } from '#shared/errors/app-error.ts';
+import { AppError, tellableMessage } from '#shared/errors/app-error.ts';
 import { type FormerDisks, requireRoomBeside } from '../disks/choose-disks.ts';
 import { type JobSecrets, takeSecrets } from '../instances/job-secrets.ts';
 import { missingSecrets, refuseMissingSecrets } from '../instances/needed-secrets.ts';
@@ -34,16 +34,16 @@ export function reinstallInstanceHandler(
       if (runner.isRunning(current.uuid) && opcode.shutdownTimeoutS === undefined) {
         throw new AppError(
           'INSTANCE_STATE',
-          `instance '${current.name}' is running, cannot reinstall it`,
+          `instance '${current.name}' is running and cannot be reinstalled`,
           {
-            hint: `gnt-instance shutdown ${current.name} first, or give --shutdown-timeout SECONDS`,
+            hint: `Stop it first (gnt-instance shutdown ${current.name}), or give --shutdown-timeout SECONDS.`,
           },
         );
       }
       const changes = planReinstall(current, opcode, randomUUID);
       const planned = { ...current, ...changes };
       refuseMissingSecrets(
-        `the reinstallation of '${current.name}' needs secrets again`,
+        `the reinstallation of '${current.name}' needs its secrets again`,
         missingSecrets(planned, opcode),
       );
       const secrets = takeSecrets(opcode);
@@ -143,10 +143,10 @@ async function goBack(
   try {
     const instance = await dependencies.instances.findByUuid(uuid);
     if (instance === undefined || instance.install?.jobId === context.jobId) return;
-    report.log(`instance ${instance.name} is as it was before: its disks and what is stored of it`);
+    report.log(`instance ${instance.name} is unchanged: its disks and its record are as before`);
     if (wasRunning && isToldToStop && instance.adminState === 'up')
       await startAgain(uuid, secrets, dependencies, context);
   } catch (error) {
-    report.log(`it could not be started again: ${messageOf(error)}`, 'warn');
+    report.log(`it could not be started again: ${tellableMessage(error)}`, 'warn');
   }
 }

@@ -35,7 +35,10 @@ export function removeInstanceHandler(
         await removeAuditLog(logDir, uuid);
         lifecycles.forget(uuid);
         if (outcomes.removalOf(uuid) !== undefined)
-          context.report.log('its disks are gone; its record goes when the store has room', 'warn');
+          context.report.log(
+            'its disks are removed; its record follows when the store has space',
+            'warn',
+          );
         await outcomes.endRemoval(uuid);
         return { name: instance.name };
       };
@@ -54,6 +57,6 @@ async function warnOfAbsent(
   if (absent.length === 0) return [];
   const groups = [...new Set(absent.map((path) => path.split('/')[0] ?? ''))].join(', ');
   return [
-    `this node has no volume group ${groups}: what is on it stays there (${absent.join(', ')}); should it come back (pvs and vgs tell), gnt-node doctor names what is of nobody, and lvremove ${absent.join(' ')} removes it`,
+    `this node has no volume group ${groups}, so its volumes stay there (${absent.join(', ')}). If the group comes back (pvs, vgs), gnt-node doctor lists them as orphaned; remove them with lvremove ${absent.join(' ')}`,
   ];
 }

@@ -15,9 +15,9 @@ export function renameInstanceHandler(
       if (runner.isRunning(instance.uuid)) {
         throw new AppError(
           'INSTANCE_STATE',
-          `instance '${instance.name}' is running, cannot rename it`,
+          `instance '${instance.name}' is running and cannot be renamed`,
           {
-            hint: `gnt-instance shutdown ${instance.name} first`,
+            hint: `Stop it first: gnt-instance shutdown ${instance.name}`,
           },
         );
       }
@@ -48,7 +48,7 @@ export async function refuseTaken(
     if (isAppError(error, 'INSTANCE_NOT_FOUND')) return;
     throw error;
   }
-  throw new AppError('INSTANCE_EXISTS', `there is an instance '${name}' already`, {
-    hint: 'choose another name; gnt-instance list shows those that there are',
+  throw new AppError('INSTANCE_EXISTS', `an instance '${name}' exists already`, {
+    hint: 'Choose another name. List the instances: gnt-instance list',
   });
 }

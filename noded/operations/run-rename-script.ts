@@ -1,6 +1,6 @@
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { installTimeoutOf } from '#shared/contract/install-timeout.ts';
-import { messageOf } from '#shared/errors/app-error.ts';
+import { tellableMessage } from '#shared/errors/app-error.ts';
 import { chooseHelper } from '../os/choose-scripts.ts';
 import { explainMistrust } from '../os/os-trust.ts';
 import { loadAppliance } from '../instances/choose-appliance.ts';
@@ -35,7 +35,7 @@ export async function runRenameScript(
       const isLost = trust.state === 'changed' || trust.state === 'by-name';
       const why = isLost ? `, ${explainMistrust(trust)}` : '';
       context.report.log(
-        `the system inside keeps its name: OS '${renamed.osType}' has no rename script that may run${why}`,
+        `the guest keeps its host name: OS '${renamed.osType}' has no rename script that may run${why}`,
       );
       return;
     }
@@ -57,7 +57,7 @@ export async function runRenameScript(
     if (context.signal.aborted) throw error;
     const output = error instanceof StageFailure ? error.logTail : [];
     context.report.log(
-      `Could not run OS rename script for instance ${renamed.name} (but the instance has been renamed): ${messageOf(error)}${formatOutput(output)}`,
+      `Could not run OS rename script for instance ${renamed.name} (but the instance has been renamed): ${tellableMessage(error)}${formatOutput(output)}`,
       'warn',
     );
   }

@@ -31,7 +31,7 @@ export function runScriptHandler({
         if (status === 0) return { name: instance.name, script, exitStatus: 0 };
         throw new AppError('SCRIPT_FAILED', `script '${script}' ended with exit status ${status}`, {
           details: { script, exitStatus: status },
-          hint: `gnt-instance audit ${instance.name} shows what it printed`,
+          hint: `Show its output: gnt-instance audit ${instance.name}`,
         });
       };
     },
@@ -48,7 +48,7 @@ function findScript({ name }: InstanceRecord, wanted: string, scripts: readonly 
     details: { scripts },
     hint:
       scripts.length === 0
-        ? `give it one: gnt-instance modify --operational-script FILE ${name}`
-        : `it has: ${scripts.join(', ')}`,
+        ? `Add it: gnt-instance modify --operational-script FILE ${name}`
+        : `It has: ${scripts.join(', ')}`,
   });
 }

@@ -50,7 +50,7 @@ export function takeSnapshotHandler({
         });
         if (machine !== undefined) {
           context.report.log(
-            `the guest stood still for ${Math.ceil(stillMs)} ms; its memory is not in it, so it is like a disk after a power cut`,
+            `the guest paused for ${Math.ceil(stillMs)} ms; the snapshot does not hold its memory, like a disk after a power cut`,
           );
         }
         return { name, snapshot, uuid: taken.uuid };
@@ -72,8 +72,8 @@ export function restoreSnapshotHandler({
       const snapshot = findSnapshot(instance, wanted);
       refuseInstalling(instance);
       if (runner.isRunning(instance.uuid)) {
-        throw new AppError('INSTANCE_STATE', `'${name}' is running, its disks stay as they are`, {
-          hint: `gnt-instance shutdown ${name} first`,
+        throw new AppError('INSTANCE_STATE', `'${name}' is running: its disks cannot be restored`, {
+          hint: `Stop it first: gnt-instance shutdown ${name}`,
         });
       }
       refuseOtherDisks(instance, snapshot);
@@ -94,7 +94,7 @@ export function restoreSnapshotHandler({
           report.log(`the guest finds no datasource: ${served.reason}`, 'warn');
         if (snapshot.instanceId !== instance.instanceId) {
           report.log(
-            'the disks are those of an earlier installation; the parameters of the instance are the present ones',
+            'the restored disks belong to an earlier installation; the parameters of the instance stay the present ones',
             'warn',
           );
         }
@@ -161,28 +161,28 @@ export function planRestore(
 function refuseInstalling({ name, installState, install }: InstanceRecord): void {
   if (installState !== 'installing') return;
   throw new AppError('INSTANCE_STATE', `'${name}' is being installed, its disks are in use`, {
-    hint: `wait for it: gnt-job watch ${install?.jobId ?? 'ID'}`,
+    hint: `Wait for the job: gnt-job watch ${install?.jobId ?? 'ID'}`,
   });
 }
 
 /** @throws AppError CONFLICT, VALIDATION */
 function refuseName({ name, snapshots }: InstanceRecord, snapshot: string): void {
   if (snapshots.some((one) => one.name === snapshot)) {
-    throw new AppError('CONFLICT', `'${name}' has a snapshot '${snapshot}' already`, {
-      hint: `choose another name, or gnt-instance remove-snapshot ${name} ${snapshot}`,
+    throw new AppError('CONFLICT', `'${name}' already has a snapshot '${snapshot}'`, {
+      hint: `Choose another name, or remove it: gnt-instance remove-snapshot ${name} ${snapshot}`,
     });
   }
   if (snapshots.length < MAX_SNAPSHOTS) return;
-  throw new AppError('VALIDATION', `'${name}' has ${MAX_SNAPSHOTS} snapshots, which is the most`, {
-    hint: `gnt-instance list-snapshots ${name} shows them; remove one`,
+  throw new AppError('VALIDATION', `'${name}' has ${MAX_SNAPSHOTS} snapshots, which is the limit`, {
+    hint: `List them with gnt-instance list-snapshots ${name}, and remove one.`,
   });
 }
 
 /** It is told to go on afterwards, and would write where there is no room. */
 function refuseHalted({ name }: InstanceRecord, halt: { readonly reason: string } | null): void {
   if (halt === null) return;
-  throw new AppError('INSTANCE_STATE', `the guest of '${name}' stands still (${halt.reason})`, {
-    hint: 'gnt-instance info tells more; it goes on by itself when there is room again',
+  throw new AppError('INSTANCE_STATE', `the guest of '${name}' is paused (${halt.reason})`, {
+    hint: `Show details with gnt-instance info ${name}. It resumes by itself when there is space.`,
   });
 }
 
@@ -192,7 +192,10 @@ function findSnapshot({ name, snapshots }: InstanceRecord, wanted: string): Inst
   if (found !== undefined) return found;
   const names = snapshots.map((one) => one.name).join(', ');
   throw new AppError('NOT_FOUND', `'${name}' has no snapshot '${wanted}'`, {
-    hint: names === '' ? `it has none: gnt-instance snapshot ${name} ${wanted}` : `it has ${names}`,
+    hint:
+      names === ''
+        ? `It has none. Take one: gnt-instance snapshot ${name} ${wanted}`
+        : `It has ${names}`,
   });
 }
 
@@ -203,9 +206,9 @@ function refuseOtherDisks({ name, disks }: InstanceRecord, snapshot: InstanceSna
   if (gone.length > 0) {
     throw new AppError(
       'INSTANCE_STATE',
-      `snapshot '${snapshot.name}' of '${name}' cannot be restored: disk ${gone.join(', ')} of it was removed since`,
+      `snapshot '${snapshot.name}' of '${name}' cannot be restored: its disk ${gone.join(', ')} was removed since`,
       {
-        hint: `until gnt-instance remove-snapshot, what was on its disks is in the folder snapshot-${snapshot.uuid} beside those of the instance`,
+        hint: `Its data stays in the folder snapshot-${snapshot.uuid} beside the instance's disks until gnt-instance remove-snapshot`,
       },
     );
   }
@@ -214,7 +217,7 @@ function refuseOtherDisks({ name, disks }: InstanceRecord, snapshot: InstanceSna
     'INSTANCE_STATE',
     `'${name}' has other disks than snapshot '${snapshot.name}': disk ${added.join(', ')} was added since`,
     {
-      hint: `gnt-instance modify ${name} --disk ${added.at(-1)}:remove takes it away, with all that is on it`,
+      hint: `Remove that disk with its data: gnt-instance modify ${name} --disk ${added.at(-1)}:remove`,
     },
   );
 }

@@ -1,5 +1,5 @@
 import type { InstanceRecord } from '#shared/contract/instance.ts';
-import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
+import { AppError, isAppError, tellableMessage } from '#shared/errors/app-error.ts';
 import type { JobSecrets } from '../instances/job-secrets.ts';
 import { awaitedSecrets } from '../instances/plan-starts.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
@@ -22,7 +22,7 @@ export async function startAgain(
     stoppedByJob: null,
   }));
   if (runner.isRunning(uuid)) {
-    report.log('its guest was told to power off, and may still do so', 'warn');
+    report.log('the guest was told to power off, and may still do so', 'warn');
     return;
   }
   const { own, lost, isAwaited } = planSecrets(instance, given);
@@ -30,8 +30,8 @@ export async function startAgain(
     const named = lost.join(', ');
     report.log(
       isAwaited
-        ? `it is not started without its secrets: ${named}; gnt-instance startup --os-parameters-secret gives them`
-        : `its channel has no secrets any more: ${named}; gnt-instance modify --os-parameters-secret gives them again`,
+        ? `it is not started without its secrets: ${named}. Supply them: gnt-instance startup --os-parameters-secret NAME=@FILE`
+        : `its channel has lost the secrets ${named}. Supply them again: gnt-instance modify --os-parameters-secret NAME=@FILE`,
       'warn',
     );
   }
@@ -75,8 +75,8 @@ export async function startAfter(
   } catch (error) {
     const code = isAppError(error) ? error.code : 'INTERNAL';
     const why = signal.aborted ? 'was not started' : 'did not start';
-    throw new AppError(code, `${done}, but '${name}' ${why}: ${messageOf(error)}`, {
-      hint: `start it: gnt-instance startup ${name}`,
+    throw new AppError(code, `${done}, but '${name}' ${why}: ${tellableMessage(error)}`, {
+      hint: `Start it: gnt-instance startup ${name}`,
       ...(isAppError(error) && { details: error.details }),
       cause: error,
     });

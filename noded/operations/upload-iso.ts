@@ -31,14 +31,14 @@ export function uploadIsoHandler(
       if (bootEnv === undefined) throw await bootEnvNotFound(name, clusters);
       const { IsoFile: isoFile, IsoUrl, Sha256 } = bootEnv.OS.SupportedArchitectures.amd64;
       if (isoFile === '') {
-        throw new AppError('BOOTENV_NO_SOURCE', `BootEnv ${name} names no IsoFile`, {
-          hint: 'it boots from a repository: the param package-repositories says which',
+        throw new AppError('BOOTENV_NO_SOURCE', `the boot environment ${name} names no IsoFile`, {
+          hint: 'It boots from a repository, which the param package-repositories names.',
         });
       }
       const source = given ?? IsoUrl;
       if (source === '') {
-        throw new AppError('BOOTENV_NO_SOURCE', `BootEnv ${name} has no IsoUrl`, {
-          hint: `give the file: gnt-bootenv uploadiso ${name} ./${isoFile}`,
+        throw new AppError('BOOTENV_NO_SOURCE', `the boot environment ${name} has no IsoUrl`, {
+          hint: `Give the file: gnt-bootenv add-iso ${name} ./${isoFile}`,
         });
       }
       await images.check(source);
@@ -53,7 +53,7 @@ export function uploadIsoHandler(
         try {
           const sha256 = image.sha256 ?? (await digestFile(image, 'sha256', { signal }));
           if (await archives.name(isoFile, sha256)) {
-            report.log(`${isoFile} is opened already`);
+            report.log(`${isoFile} is already open`);
             return { isoFile, sha256 };
           }
           const files = await open(image, { isoFile, sha256 }, context);
@@ -84,8 +84,8 @@ function archiveOpener({
   return async (image, { isoFile, sha256 }, context) => {
     const maxBytes = roomFor(image.sizeBytes, await disks.freeBytes());
     if (maxBytes === null) {
-      throw new AppError('DISK_SPACE', `there is no room for the files of ${isoFile}`, {
-        hint: 'free space below var/lib/gnt',
+      throw new AppError('DISK_SPACE', `there is no space for the files of ${isoFile}`, {
+        hint: 'Free space below var/lib/gnt.',
       });
     }
     await using target = await archives.create(sha256, maxBytes);

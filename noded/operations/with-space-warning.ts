@@ -68,5 +68,5 @@ async function lookForWarnings({
   if (ofDisks === undefined) return low;
   const promise = { ...(await promiseOfDisks()), totalBytes: ofDisks.totalBytes };
   if (!isOverpromised(promise)) return low;
-  return [...low, `${describePromise(promise)}: a guest that finds it full stands still`];
+  return [...low, `${describePromise(promise)}: a guest pauses when it finds the file system full`];
 }

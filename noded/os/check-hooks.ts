@@ -80,6 +80,6 @@ export function createHookChecker(dependencies: HookCheckerDependencies): HookCh
 function describeUnseen(appliance: string, hooks: readonly string[]): string[] {
   if (hooks.length === 0) return [];
   return [
-    `appliance ${appliance}: it runs hooks of its own before these, which are not shown: ${hooks.join(', ')}`,
+    `appliance ${appliance} runs hooks of its own before these, which are not shown: ${hooks.join(', ')}`,
   ];
 }

@@ -8,6 +8,8 @@ export interface ScriptPolicy {
   readonly trust: OsTrust;
   /** The cluster lets trusted scripts run on its hosts. */
   readonly allowsHostScripts: boolean;
+  /** The administrator said that it is not trusted, rather than nothing. */
+  readonly isDistrusted: boolean;
   /** `--enable-safe-install`. */
   readonly isSafeInstall: boolean;
 }
@@ -37,46 +39,42 @@ export function digestForHost({
 }
 
 /**
- * Which create scripts of a definition run, and where: untrusted ones in the appliance only,
- * top-level ones on the host only, and only when the administrator said so. One that was trusted
- * and is not any more is refused as a whole: half of an installation is none. Pure.
+ * Chooses which create scripts of a definition run, and where: untrusted ones in the appliance,
+ * top-level ones on the host when the administrator trusts them. Of a definition that has both, the
+ * untrusted half runs alone only when the administrator said so: half of an installation is none.
+ * Pure.
  * @throws AppError OS_NOT_TRUSTED, VALIDATION
  */
 export function chooseCreateScripts(definition: OsDefinition, policy: ScriptPolicy): ChosenScripts {
   const appliance = definition.applianceScripts.create ?? null;
   const topLevel = definition.hostScripts.create ?? null;
   const { name } = definition;
-  const { trust, allowsHostScripts } = policy;
+  const { trust } = policy;
   if (appliance !== null && !policy.isSafeInstall) {
-    throw new AppError(
-      'VALIDATION',
-      `OS '${name}' has scripts that run in the virtualized environment alone`,
-      {
-        hint: 'give --enable-safe-install=yes',
-      },
-    );
+    throw new AppError('VALIDATION', `OS '${name}' has only scripts for the appliance`, {
+      hint: `Let add or reinstall run them there: gnt-instance reinstall -o ${name} --enable-safe-install yes NAME`,
+    });
   }
   const digest = digestForHost(policy);
   if (digest !== null) {
     return { appliance, host: topLevel === null ? null : { path: topLevel, digest } };
   }
+  const isHalfMeant = policy.isDistrusted && trust.state === 'untrusted';
+  if (appliance !== null && (topLevel === null || isHalfMeant)) return { appliance, host: null };
   const scripts = `the scripts of OS '${name}'`;
-  const wasTrusted = trust.state === 'changed' || trust.state === 'by-name';
-  if (appliance !== null && !(wasTrusted && allowsHostScripts && topLevel !== null))
-    return { appliance, host: null };
-  if (trust.state === 'trusted') throw forbidden(scripts, 'the definition an untrusted/ folder');
   const way =
     appliance === null
       ? 'give the definition an untrusted/ folder, whose scripts run in the appliance'
-      : `gnt-os modify --trusted no ${name} runs its untrusted scripts alone`;
+      : `run only its untrusted scripts: gnt-os modify --trusted no ${name}`;
+  if (trust.state === 'trusted') throw forbidden(scripts, way);
   return refuseMistrusted(name, scripts, trust, way);
 }
 
-function forbidden(what: string, giving: string): AppError {
+function forbidden(what: string, way: string): AppError {
   return new AppError(
     'OS_NOT_TRUSTED',
     `${what} would run on the host, which the cluster forbids`,
-    { hint: `gnt-cluster modify --host-scripts yes, or give ${giving}` },
+    { hint: `Allow it: gnt-cluster modify --host-scripts yes. Or ${way}` },
   );
 }
 
@@ -122,11 +120,11 @@ export function requireHelper(
   const { name } = definition;
   if (definition.hostScripts[script] === undefined) {
     throw new AppError('OS_INVALID', `OS '${name}' has no ${script} script`, {
-      hint: `put one into ${definition.path}/untrusted/, it runs in the appliance`,
+      hint: `Put one into ${definition.path}/untrusted/; it runs in the appliance.`,
     });
   }
   const what = `the ${script} script of OS '${name}'`;
-  const way = `the definition an untrusted/${script}`;
+  const way = `give the definition an untrusted/${script}`;
   if (policy.trust.state === 'trusted') throw forbidden(what, way);
-  return refuseMistrusted(name, what, policy.trust, `give ${way}`);
+  return refuseMistrusted(name, what, policy.trust, way);
 }

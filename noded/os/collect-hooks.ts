@@ -34,7 +34,7 @@ export async function collectHooks(places: HookPlaces): Promise<HookDocument[]> 
   if (bytes <= MAX_HOOKS_BYTES) return documents;
   throw new AppError(
     'VALIDATION',
-    `the hooks of this installation have ${Math.ceil(bytes)} bytes, ${MAX_HOOKS_BYTES} are possible`,
+    `the hooks of this installation have ${Math.ceil(bytes)} bytes, the limit is ${MAX_HOOKS_BYTES}`,
   );
 }
 

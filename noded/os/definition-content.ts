@@ -83,7 +83,7 @@ async function addEntry(walk: Walk, name: string, depthLeft: number): Promise<vo
     return;
   }
   if (stats.isSymbolicLink()) return await addLink(walk, name);
-  if (!stats.isFile()) throw invalid(walk, `'${name}' is neither a file, nor a folder, nor a link`);
+  if (!stats.isFile()) throw invalid(walk, `'${name}' is not a file, a folder or a link`);
   // It may be something else by now, a link too: what is opened is what counts.
   await using file = await openContent(path);
   await addFile(walk, name, file);
@@ -109,7 +109,7 @@ async function addLink(walk: Walk, name: string): Promise<void> {
   if (!stats.isDirectory()) return await addFile(walk, name, opened);
   const leadsTo = await readlink(path);
   if (!staysWithin(name, leadsTo))
-    throw invalid(walk, `its link '${name}' leads to a folder outside of it, ${leadsTo}`);
+    throw invalid(walk, `its link '${name}' leads outside of it, to ${leadsTo}`);
   count(walk, ['link', name, leadsTo]);
   if (walk.target !== null) await symlink(leadsTo, join(walk.target, name));
 }
@@ -168,7 +168,7 @@ function invalid({ source }: Walk, reason: string, cause?: unknown): AppError {
     `the OS definition in '${source}' cannot be trusted: ${reason}`,
     {
       details: { path: source },
-      hint: 'a definition for the host holds files, folders and links within it, 256 MiB at most',
+      hint: 'A definition for the host holds files, folders and links within itself, at most 256 MiB.',
       cause,
     },
   );

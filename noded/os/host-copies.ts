@@ -60,8 +60,8 @@ export function createHostCopies(dir: string, launch: LaunchProgram): HostCopies
 }
 
 function changed({ name, path }: OsDefinition): AppError {
-  return new AppError('OS_NOT_TRUSTED', `OS '${name}' has changed since this operation began`, {
+  return new AppError('OS_NOT_TRUSTED', `OS '${name}' changed after this operation began`, {
     details: { os: name, path },
-    hint: `gnt-os info ${name} shows since when it is not trusted any more`,
+    hint: `Show why it is not trusted: gnt-os info ${name}`,
   });
 }

@@ -21,7 +21,7 @@ export function parseOsName(text: string): OsName {
   const { name, variant } = splitOsName(text);
   if (!isOsName(name)) {
     throw new AppError('OS_NOT_FOUND', `'${text.slice(0, 200)}' is not an OS name`, {
-      hint: 'OS names are single directory names such as debootstrap, with +VARIANT where there are variants',
+      hint: 'An OS name is a directory name such as debootstrap, followed by +VARIANT if it has variants.',
     });
   }
   return { name, variant };

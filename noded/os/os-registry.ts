@@ -69,7 +69,7 @@ export function createOsRegistry({ searchPath }: OsRegistryOptions): OsRegistry 
       if (!diagnosis.definition) {
         throw new AppError('OS_INVALID', diagnosis.problem ?? `OS '${name}' is not valid`, {
           details: { os: name, path: diagnosis.path },
-          hint: `correct it, then check with: gnt-os diagnose`,
+          hint: `Correct it, then check it: gnt-os diagnose`,
         });
       }
       if (options.forceVariant === true) checkVariantName(variant);
@@ -92,8 +92,8 @@ export function checkOsParameters(definition: OsDefinition, names: Iterable<stri
       details: { os: definition.name, unknown, known: [...known] },
       hint:
         known.size === 0
-          ? 'it supports none'
-          : `it supports ${[...known].join(', ')} (see gnt-os info ${definition.name})`,
+          ? 'It supports none.'
+          : `It supports ${[...known].join(', ')} (see gnt-os info ${definition.name}).`,
     },
   );
 }
@@ -106,7 +106,7 @@ function checkVariant(definition: OsDefinition, variant: string | null): void {
       hint:
         variants.length === 0
           ? `use -o ${name}`
-          : `use one of ${variants.map((known) => `${name}+${known}`).join(', ')}, or give --force-variant`,
+          : `Use one of ${variants.map((known) => `${name}+${known}`).join(', ')}, or give --force-variant.`,
     });
   if (variants.length === 0) {
     if (variant === null) return;
@@ -121,15 +121,15 @@ function checkVariant(definition: OsDefinition, variant: string | null): void {
 /** Refuses what is no name of a variant: definitions make paths of it. */
 function checkVariantName(variant: string | null): void {
   if (variant === null || isVariantName(variant)) return;
-  throw new AppError('OS_VARIANT', `'${variant}' is not a name of a variant`, {
-    hint: 'letters, digits and . + - _ make one, and no path',
+  throw new AppError('OS_VARIANT', `'${variant}' is not a variant name`, {
+    hint: 'A variant name consists of letters, digits and . + - _',
   });
 }
 
 function notFound(name: string, searchPath: readonly string[]): AppError {
   return new AppError('OS_NOT_FOUND', `Directory for OS ${name} not found in search path`, {
     details: { os: name, searchPath },
-    hint: `install its definition below ${searchPath.join(' or ')}; gnt-os list shows what is there`,
+    hint: `Install its definition below ${searchPath.join(' or ')}. List them: gnt-os list`,
   });
 }
 

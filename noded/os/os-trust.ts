@@ -25,9 +25,9 @@ export function judgeTrust(layers: readonly OsSettings[], digest: string | null)
 export function explainMistrust({ state, trustedAtMs }: OsTrust): string {
   switch (state) {
     case 'changed':
-      return `but the definition has changed since it was trusted on ${formatDate(trustedAtMs ?? 0)}`;
+      return `but the definition changed after it was trusted on ${formatDate(trustedAtMs ?? 0)}`;
     case 'by-name':
-      return 'but only its name was trusted, before it was there or by an earlier version, and not its content';
+      return 'but only its name was trusted, before it existed or by an earlier release, and not its content';
     case 'untrusted':
     case 'trusted':
       return 'but the OS is not trusted';
@@ -41,11 +41,11 @@ export function explainMistrust({ state, trustedAtMs }: OsTrust): string {
 export function refuseMistrusted(name: string, what: string, trust: OsTrust, way: string): never {
   const first =
     trust.state === 'untrusted'
-      ? `read them, then gnt-os modify --trusted yes ${name}`
-      : `read what it is now, then gnt-os trust ${name}`;
+      ? `Read the scripts, then run gnt-os modify --trusted yes ${name}`
+      : `Read its present content, then run gnt-os trust ${name}`;
   throw new AppError('OS_NOT_TRUSTED', `${what} would run on the host, ${explainMistrust(trust)}`, {
     details: { os: name, ...trust },
-    hint: `${first}; or ${way}`,
+    hint: `${first}. Or ${way}`,
   });
 }
 

@@ -5,6 +5,7 @@ import { buffer } from 'node:stream/consumers';
 import { type Pack, pack } from 'tar-stream';
 import { AppError, messageOf, toError } from '#shared/errors/app-error.ts';
 import { readBounded } from '#shared/files/read-bounded.ts';
+import { setOwn } from '#shared/json/own-value.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { pinDirectory, pinFile, type PinnedFile } from '../host/pinned-file.ts';
 import type { OsDefinition } from './os-definition.ts';
@@ -103,7 +104,7 @@ async function addEntry(
   } else if (stats.isFile()) {
     archive.entry(header, await readBounded(path, stats.size, { followLinks: false }));
   } else {
-    throw invalid(definition, `'${name}' is neither a file, nor a folder, nor a link`);
+    throw invalid(definition, `'${name}' is not a file, a folder or a link`);
   }
 }
 
@@ -123,9 +124,9 @@ async function readScripts(definition: OsDefinition): Promise<Record<string, Buf
     await using file = await pinFile(`${top.path}/${path}`, 'followed');
     const real = await readlink(file.path);
     if (!real.startsWith(topPath + sep)) {
-      throw invalid(definition, `its script '${path}' leads out of it, to ${real}`);
+      throw invalid(definition, `its script '${path}' leads outside of it, to ${real}`);
     }
-    scripts[name] = await readBounded(file.path, MAX_TAR_BYTES);
+    setOwn(scripts, name, await readBounded(file.path, MAX_TAR_BYTES));
   }
   return scripts;
 }
@@ -133,7 +134,7 @@ async function readScripts(definition: OsDefinition): Promise<Record<string, Buf
 function invalid(definition: OsDefinition, reason: string, cause?: unknown): AppError {
   return new AppError(
     'OS_INVALID',
-    `OS '${definition.name}' under path '${definition.path}' cannot be given to the appliance: ${reason}`,
+    `OS '${definition.name}' under path '${definition.path}' cannot be passed to the appliance: ${reason}`,
     { details: { os: definition.name, path: definition.path }, cause },
   );
 }

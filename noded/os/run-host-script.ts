@@ -77,14 +77,14 @@ function cannotBeRun(path: string, error: unknown): AppError {
   return new AppError('SCRIPT_FAILED', `${path} cannot be run: ${reason}`, {
     details: { script: path },
     cause: error,
-    hint: 'check its first line (#!) and its mode',
+    hint: 'Check its first line (#!) and its mode.',
   });
 }
 
 function scriptFailed(path: string, { how, status, signal, lastLines }: ProgramEnd): ScriptFailed {
   return new ScriptFailed(`OS ${basename(path)} script ${how}`, {
     details: { script: path, status, signal },
-    hint: 'its output is in the install log',
+    hint: 'Its output is in the install log.',
     lastLines,
   });
 }

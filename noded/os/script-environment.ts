@@ -1,6 +1,7 @@
 import { ospVariable } from '#shared/contract/os-parameters.ts';
 import { type CORE_VARIABLES, planDumpVariables } from '#shared/contract/script-environment.ts';
 import { AppError, assertNever } from '#shared/errors/app-error.ts';
+import { setOwn } from '#shared/json/own-value.ts';
 import { MIB } from '#shared/units/bytes.ts';
 
 export interface ScriptDisk {
@@ -133,8 +134,8 @@ export function refuseSharedVariables(
     if (other !== undefined)
       throw new AppError(
         'OS_PARAMETER',
-        `OS parameters ${other} and ${shown} are the same variable to a script, ${variable}`,
-        { hint: 'remove one of them (-O -NAME), or give it another name' },
+        `the OS parameters ${other} and ${shown} become the same script variable, ${variable}`,
+        { hint: 'Remove one of them (-O -NAME), or rename it.' },
       );
     names.set(variable, shown);
   }
@@ -178,8 +179,8 @@ function prefixed(prefix: string, values: Values): Record<string, string> {
   const variables: Record<string, string> = {};
   for (const [key, value] of Object.entries(values)) {
     if (value === null || value === '') continue;
-    variables[prefix + key] =
-      typeof value === 'boolean' ? (value ? 'True' : 'False') : String(value);
+    const text = typeof value === 'boolean' ? (value ? 'True' : 'False') : String(value);
+    setOwn(variables, prefix + key, text);
   }
   return variables;
 }

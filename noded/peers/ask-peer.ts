@@ -43,7 +43,7 @@ export class UnreachableNode extends AppError {
   constructor(node: string, { isThere }: { readonly isThere: boolean }) {
     super('NODE_UNREACHABLE', `node '${node}' does not answer`, {
       details: { node },
-      hint: `is gnt-noded running there, of the same release, and does it reach the store?`,
+      hint: `Check that gnt-noded runs there, has the same release, and reaches the store.`,
     });
     this.isThere = isThere;
   }
@@ -152,7 +152,7 @@ async function readAll(answer: IncomingMessage, node: string, method = 'GET'): P
   try {
     const bytes = await collect(answer, MAX_ANSWER_BYTES);
     if (countJsonValues(bytes, MAX_ANSWER_VALUES) > MAX_ANSWER_VALUES)
-      throw new Error(`it answers with more than ${MAX_ANSWER_VALUES} values`);
+      throw new Error(`its answer has more than ${MAX_ANSWER_VALUES} values`);
     return bytes;
   } catch (error) {
     throw brokenOff(node, error, method);
@@ -161,8 +161,7 @@ async function readAll(answer: IncomingMessage, node: string, method = 'GET'): P
 
 function failureOf(body: unknown, node: string): AppError {
   const parsed = apiError.safeParse(body);
-  if (!parsed.success)
-    return new AppError('INTERNAL', `node '${node}' refuses, and does not say why`);
+  if (!parsed.success) return new AppError('INTERNAL', `node '${node}' refuses without a reason`);
   const { code, message, hint } = parsed.data;
   // JSON it was, so JSON it is.
   const details = parsed.data.details as AppError['details'];
@@ -175,15 +174,19 @@ function failureOf(body: unknown, node: string): AppError {
 /** What only asks can be asked again; what else it was asked for, it may be doing. */
 function brokenOff(node: string, cause: unknown, method = 'GET'): AppError {
   if (method === 'GET') {
-    return new AppError('NODE_UNREACHABLE', `node '${node}' broke off`, {
+    return new AppError('NODE_UNREACHABLE', `node '${node}' closed the connection`, {
       details: { node },
-      hint: 'see whether gnt-noded runs there, and repeat it',
+      hint: 'Check that gnt-noded runs there, and repeat the command.',
       cause,
     });
   }
-  return new AppError('NODE_UNREACHABLE', `node '${node}' broke off, and may be doing it`, {
-    details: { node, mayBeDone: true },
-    hint: 'see whether gnt-noded runs there; gnt-job list tells what became of it, before it is repeated',
-    cause,
-  });
+  return new AppError(
+    'NODE_UNREACHABLE',
+    `node '${node}' closed the connection; the operation may still be running there`,
+    {
+      details: { node, mayBeDone: true },
+      hint: 'Check that gnt-noded runs there. Look at gnt-job list before you repeat the command.',
+      cause,
+    },
+  );
 }

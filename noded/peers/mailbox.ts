@@ -98,7 +98,7 @@ function channelOf(node: string): string {
 
 function unavailable(error: unknown): AppError {
   return new AppError('STORE_UNAVAILABLE', `the store does not answer: ${messageOf(error)}`, {
-    hint: 'see that Redis runs, then try again',
+    hint: 'Check that Redis runs, then try again.',
     cause: error,
   });
 }

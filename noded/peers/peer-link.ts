@@ -130,7 +130,7 @@ class MailboxLink implements PeerLink {
     const underWay = this.#opening.size + this.#opening.pending;
     if (this.#opened.size + underWay >= MAX_STREAMS) {
       throw new AppError('CONFLICT', 'too many connections to other nodes are open', {
-        hint: 'wait until some have ended',
+        hint: 'Wait until some have ended.',
       });
     }
     // The clock of an answer runs from its hello on, whatever else is asked for at the same time.
@@ -300,14 +300,14 @@ class MailboxLink implements PeerLink {
       // power, and guests are not to wait until Redis sees that.
       if ((await this.#mailbox.countOwners()) > 1)
         logger.error('peers.silent-twin', {
-          message: `somebody else takes the messages for node '${nodeName}', and does not answer`,
-          hint: 'does a gnt-noded of another release run under this name elsewhere?',
+          message: `another process receives the messages for node '${nodeName}' and does not answer`,
+          hint: 'Check whether a gnt-noded of another release runs elsewhere under this name.',
         });
       return;
     }
     twin.destroy();
     throw new AppError('CONFLICT', `another gnt-noded runs as node '${nodeName}' of this cluster`, {
-      hint: 'its node.key was copied: remove it on the copy, and start that with another --node',
+      hint: 'Its node.key was copied. Remove it on the copy, and start that node with another --node NAME.',
     });
   }
 
@@ -317,7 +317,9 @@ class MailboxLink implements PeerLink {
 
   #destroyAll(): void {
     for (const stream of this.#streams())
-      stream.destroy(Object.assign(new Error('the store was lost'), { code: 'ECONNRESET' }));
+      stream.destroy(
+        Object.assign(new Error('the connection to the store was lost'), { code: 'ECONNRESET' }),
+      );
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

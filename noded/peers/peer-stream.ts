@@ -63,7 +63,8 @@ export class PeerStream extends Duplex {
   /** Says that this end lives; destroys the stream when the other one seems not to. */
   keepAlive(silenceMs: number, maxSilenceMs: number): void {
     const now = performance.now();
-    if (now - this.#heardAtMs > maxSilenceMs) this.destroy(resetError('the other node is silent'));
+    if (now - this.#heardAtMs > maxSilenceMs)
+      this.destroy(resetError('the other node stopped responding'));
     else if (now - this.#sentAtMs >= silenceMs) void this.#send(FrameType.ping);
   }
 
@@ -71,7 +72,7 @@ export class PeerStream extends Duplex {
     switch (type) {
       case FrameType.data:
         if (!this.#window.receive(body.length) || this.#hasEnd) {
-          this.destroy(resetError('the other node sends more than it may'));
+          this.destroy(resetError('the other node exceeds its send window'));
           return;
         }
         this.#received.push(body);
@@ -158,7 +159,7 @@ export class PeerStream extends Duplex {
     this.#sentAtMs = performance.now();
     return this.#options.send(this.#sealer.seal(type, body)).catch((error: unknown) => {
       this.#isPeerGone = true;
-      this.destroy(resetError('the other node cannot be reached', error));
+      this.destroy(resetError('the other node is unreachable', error));
     });
   }
 }

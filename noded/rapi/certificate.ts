@@ -27,7 +27,7 @@ export async function ensureCertificate(
   } catch (error) {
     if (systemCodeOf(error) !== 'ENOENT') {
       throw new AppError('FILE_UNREADABLE', `--rapi-certificate ${file}: ${messageOf(error)}`, {
-        hint: 'it must hold a private key and its certificate in PEM; without the file, one is made',
+        hint: 'The file must hold a private key and its certificate in PEM. Without the file, gnt-noded creates one.',
         cause: error,
       });
     }

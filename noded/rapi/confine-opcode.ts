@@ -31,7 +31,7 @@ export function confineOpcode<Op extends Opcode>(opcode: Op, reach: RemoteReach)
     const source = changed[key];
     if (typeof source === 'string') changed[key] = confineSource(source, reach);
   }
-  for (const key of ['hvparams', 'installParameters']) {
+  for (const key of ['hvparams', 'installParameters'] as const) {
     const parameters = changed[key];
     if (typeof parameters !== 'object' || parameters === null) continue;
     const given: Record<string, unknown> = { ...parameters };
@@ -81,9 +81,9 @@ function confineUrl(
 ): string {
   const marked = markRemote(text);
   const isTooLong = marked.length > maxLength;
-  const refusal = isTooLong ? 'it is too long' : remoteRefusalOf(url, hosts);
+  const refusal = isTooLong ? 'the name is too long' : remoteRefusalOf(url, hosts);
   if (refusal === undefined) return marked;
   throw new AppError('NOT_ALLOWED', `${redactSource(text).slice(0, 500)} is refused: ${refusal}`, {
-    hint: 'the operator names hosts and networks with: gnt-cluster modify --remote-hosts HOST,…',
+    hint: 'Allow hosts and networks: gnt-cluster modify --remote-hosts HOST,…',
   });
 }

@@ -1,3 +1,4 @@
+import { ownValue } from '#shared/json/own-value.ts';
 import { MIB } from '#shared/units/bytes.ts';
 
 /**
@@ -45,7 +46,7 @@ export type Fields<T> = Readonly<Record<string, Field<T>>>;
 
 /** Undefined when there is no such field. */
 export function fieldOf<T>(fields: Fields<T>, name: string): Field<T> | undefined {
-  return Object.hasOwn(fields, name) ? fields[name] : undefined;
+  return ownValue(fields, name);
 }
 
 /** The named fields of an item; all of them when no names are given. */

@@ -110,14 +110,18 @@ export const instanceFields: Fields<InstanceInfo> = {
     (i) => i.beparams.vcpus,
   ),
   status: text('Status', 'Instance status', (i) => statusWords[i.status]),
-  paused: other('Paused', 'Why the guest stands still', (i) => i.running?.halt?.reason ?? null),
+  paused: other('Paused', 'Why the guest is paused', (i) => i.running?.halt?.reason ?? null),
   boot: other(
     'Boot',
-    "What the guest's cloud-init says of its boot",
+    "Boot status that the guest's cloud-init reported",
     (i) => i.boot?.status ?? null,
   ),
-  boot_stage: other('Boot_stage', 'Stage that cloud-init is at', (i) => i.boot?.stage ?? null),
-  boot_errors: other('Boot_errors', "cloud-init's own errors", (i) => i.boot?.errors ?? null),
+  boot_stage: other('Boot_stage', 'Current stage of cloud-init', (i) => i.boot?.stage ?? null),
+  boot_errors: other(
+    'Boot_errors',
+    'Errors that cloud-init reported',
+    (i) => i.boot?.errors ?? null,
+  ),
   custom_hvparams: other(
     'CustomHypervisorParameters',
     'Custom hypervisor parameters',

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { OpcodeInput } from '#shared/contract/opcode.ts';
 import { readNicNetwork } from '#shared/contract/static-network.ts';
+import { ownValue } from '#shared/json/own-value.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { parseInput } from '../api/http-errors.ts';
 import {
@@ -206,9 +207,6 @@ function renameKeys(body: unknown, names: Readonly<Record<string, string>>): unk
       throw new RapiFailure(400, `'${old}' and '${current}' are the same parameter`);
   }
   return Object.fromEntries(
-    Object.entries(given).map(([key, value]) => [
-      Object.hasOwn(names, key) ? names[key] : key,
-      value,
-    ]),
+    Object.entries(given).map(([key, value]) => [ownValue(names, key) ?? key, value]),
   );
 }

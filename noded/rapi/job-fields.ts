@@ -1,5 +1,6 @@
 import type { JobError, JobRecord } from '#shared/contract/job.ts';
 import { instanceInfo } from '#shared/contract/instance.ts';
+import { ownValue } from '#shared/json/own-value.ts';
 import { fieldsOf, toTimestamp, type Fields } from './fields.ts';
 import { describeInstanceData } from './instance-fields.ts';
 
@@ -44,7 +45,10 @@ function describeOpcode({ input }: JobRecord): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(input).map(([key, value]) => {
       const snakeCase = key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-      return [parameterNames[key] ?? snakeCase, key === 'opcode' ? `OP_${String(value)}` : value];
+      return [
+        ownValue(parameterNames, key) ?? snakeCase,
+        key === 'opcode' ? `OP_${String(value)}` : value,
+      ];
     }),
   );
 }
@@ -60,7 +64,7 @@ function describeResult(job: JobRecord): unknown {
 function describeError({ code, message, hint, phase }: JobError): unknown {
   const text = hint === null ? message : `${message} (${hint})`;
   if (phase === 'execution') return ['OpExecError', [text]];
-  return ['OpPrereqError', [text, errorKinds[code] ?? 'wrong_input']];
+  return ['OpPrereqError', [text, ownValue(errorKinds, code) ?? 'wrong_input']];
 }
 
 type LogEntry = readonly [number, readonly [number, number] | null, 'message', string];

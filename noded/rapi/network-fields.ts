@@ -29,13 +29,16 @@ export const networkFields: Fields<NetworkInfo> = {
   external_reservations: text('ExternalReservations', 'External reservations', ({ reserved }) =>
     reserved.join(', '),
   ),
-  group_list: other('GroupList', 'List of nodes that it is connected on', ({ connections }) =>
-    Object.entries(connections).map(([node, one]) => [
-      node,
-      one.mode,
-      one.mode === 'bridged' ? one.link : '',
-      '',
-    ]),
+  group_list: other(
+    'GroupList',
+    'List of nodes that the network is connected to',
+    ({ connections }) =>
+      Object.entries(connections).map(([node, one]) => [
+        node,
+        one.mode,
+        one.mode === 'bridged' ? one.link : '',
+        '',
+      ]),
   ),
   inst_list: other('InstanceList', 'List of instances', ({ addresses }) => [
     ...new Set(addresses.map(({ instance }) => instance)),

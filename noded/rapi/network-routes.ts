@@ -17,7 +17,7 @@ const MODES = ['bridged', 'nat'] as const;
 
 const addresses = z.string().array().optional();
 /** What this node cannot do is refused by name, `null` is Ganeti's for nothing. */
-const unsupported = z.null({ error: 'networks of this node are IPv4' }).optional();
+const unsupported = z.null({ error: 'networks of this node are IPv4 only' }).optional();
 const createRequest = z.strictObject({
   network_name: z.string(),
   network: z.string(),
@@ -38,7 +38,7 @@ const modifyRequest = z.strictObject({
   remove_reserved_ips: addresses.nullable(),
 });
 const groupName = z.literal(ALL_NODES, {
-  error: `there is one group, '${ALL_NODES}'; node_names names nodes`,
+  error: `the only group is '${ALL_NODES}'; use node_names to name nodes`,
 });
 /** Fields of Ganeti's, and beside them the nodes that are meant. */
 const connectRequest = z.strictObject({

@@ -1,3 +1,4 @@
+import { ownValue } from '#shared/json/own-value.ts';
 import { RapiFailure } from './rapi-failure.ts';
 
 /** Nobody asks with a deeper filter. */
@@ -42,26 +43,26 @@ function parseComparison(
   names: ReadonlySet<string>,
 ): Matches {
   if (typeof name !== 'string' || !names.has(name)) {
-    throw new RapiFailure(400, 'the filter asks for a field that there is not');
+    throw new RapiFailure(400, 'the filter names an unknown field');
   }
   switch (operator) {
     case '?':
-      return (item) => isTrue(item[name]);
+      return (item) => isTrue(ownValue(item, name));
     case '=':
     case '==':
-      return (item) => item[name] === value;
+      return (item) => ownValue(item, name) === value;
     case '!=':
-      return (item) => item[name] !== value;
+      return (item) => ownValue(item, name) !== value;
     case '=[]':
       return (item) => {
-        const list = item[name];
+        const list = ownValue(item, name);
         return Array.isArray(list) && list.includes(value);
       };
   }
   const holds = comparisons.get(operator);
   if (holds === undefined) throw malformed();
   return (item) => {
-    const order = compare(item[name], value);
+    const order = compare(ownValue(item, name), value);
     return order !== undefined && holds(order);
   };
 }
@@ -81,6 +82,6 @@ function compare(a: unknown, b: unknown): number | undefined {
 function malformed(): RapiFailure {
   return new RapiFailure(
     400,
-    'the filter is none of & | ! ? == != < <= > >= =[] with its operands',
+    'the filter must be one of & | ! ? == != < <= > >= =[] with its operands',
   );
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { ownValue } from '#shared/json/own-value.ts';
 import { parseInput } from '../api/http-errors.ts';
 import { loadNodes, type NodeFactsSources } from './cluster-routes.ts';
 import { fieldOf, type Field, type Fields } from './fields.ts';
@@ -104,7 +105,7 @@ async function answer(
     data: items.map((item) =>
       names.map((name) => {
         if (!Object.hasOwn(fields, name)) return [UNKNOWN, null];
-        return item[name] === null ? [UNAVAILABLE, null] : [NORMAL, item[name]];
+        return ownValue(item, name) === null ? [UNAVAILABLE, null] : [NORMAL, ownValue(item, name)];
       }),
     ),
   };

@@ -24,9 +24,10 @@ export function toRapiFailure(error: unknown, logger: Logger): RapiFailure {
     return new RapiFailure(httpStatusOf(error.code), `${error.message}${hint}`);
   }
   // The client went away in the middle of its request.
-  if (systemCodeOf(error) === 'ECONNRESET') return new RapiFailure(400, 'the request has no end');
+  if (systemCodeOf(error) === 'ECONNRESET')
+    return new RapiFailure(400, 'the request is incomplete');
   logger.error('rapi.unexpected', { err: error });
-  return new RapiFailure(500, 'unexpected failure in the node daemon, which logged it');
+  return new RapiFailure(500, 'unexpected failure in the node daemon, see its log');
 }
 
 /** The body of every failure, in the shape that Ganeti's client expects. */

@@ -3,12 +3,12 @@ import type Router from '@koa/router';
 import type { RouterContext } from '@koa/router';
 import { opcode, type Opcode } from '#shared/contract/opcode.ts';
 import { countJsonValues } from '#shared/json/count-values.ts';
-import { parseJson } from '#shared/json/parse-json.ts';
-import { parseInput } from '../api/http-errors.ts';
-import { MAX_BODY_BYTES, MAX_BODY_VALUES, readBody } from '../api/read-body.ts';
+import { parseInput, refuseUnusable } from '../api/http-errors.ts';
+import { MAX_BODY_BYTES, MAX_BODY_VALUES, parseUtf8Json, readBody } from '../api/read-body.ts';
 import { untilGone } from '../api/until-gone.ts';
 import type { JobService } from '../jobs/job-service.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
+import { confineNics } from './confine-nics.ts';
 import { confineOpcode } from './confine-opcode.ts';
 import { RapiFailure } from './rapi-failure.ts';
 import type { RapiUser, Role } from './users-file.ts';
@@ -50,6 +50,7 @@ export function addRapiRoutes(router: Router<RapiState>, routes: readonly RapiRo
       if (route.role === 'write' && user?.role !== 'write') {
         throw new RapiFailure(403, 'this needs a user with the option write');
       }
+      refuseUnusable([...context.URL.searchParams]);
       const answer = await route.handle({
         user: user ?? NOBODY,
         params: context.params,
@@ -74,7 +75,7 @@ async function readRequest(context: RouterContext<RapiState>, role: Role): Promi
   if (countJsonValues(bytes, MAX_BODY_VALUES) > MAX_BODY_VALUES) {
     throw new RapiFailure(413, `the body has more than ${MAX_BODY_VALUES} values`);
   }
-  const value = parseJson(bytes);
+  const value = parseUtf8Json(bytes);
   if (value === undefined) throw new RapiFailure(400, 'Unable to parse JSON data');
   return value;
 }
@@ -97,7 +98,8 @@ export function createSubmit(
   return async (asked, { name, scope }, options) => {
     const { remoteFolders = [], remoteHosts = [] } = await clusters.load();
     const confined = confineOpcode(asked, { folders: remoteFolders, hosts: remoteHosts });
-    return jobs.submit(confined, { ...options, submitter: { user: name, scope } });
+    const bounded = scope === null ? confined : confineNics(confined);
+    return jobs.submit(bounded, { ...options, submitter: { user: name, scope } });
   };
 }
 

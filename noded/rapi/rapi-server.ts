@@ -89,7 +89,7 @@ export async function startRapi(
   app.use(router.routes());
   app.use((context) => {
     const isKnown = router.match(context.path, context.method).path.length > 0;
-    if (!isKnown) throw new RapiFailure(404, `there is no ${context.path}`);
+    if (!isKnown) throw new RapiFailure(404, `this API has no ${context.path}`);
     throw new RapiFailure(501, `Method ${context.method} is unsupported for path ${context.path}`);
   });
   const handle = app.callback();
@@ -159,12 +159,12 @@ async function findUser(
 ): Promise<RapiUser> {
   const waitS = limit.waitS(context.ip);
   if (waitS > 0) {
-    throw new RapiFailure(429, `too many wrong passwords, wait ${waitS} s`, {
+    throw new RapiFailure(429, `too many wrong passwords: wait ${waitS} s`, {
       'Retry-After': String(waitS),
     });
   }
   const given = /^basic ([A-Za-z0-9+/]+=*)$/i.exec(context.get('authorization'))?.[1];
-  const unauthorized = new RapiFailure(401, 'a user name and its password are needed', {
+  const unauthorized = new RapiFailure(401, 'user name and password are required', {
     'WWW-Authenticate': `Basic realm="${REALM}"`,
   });
   if (given === undefined) throw unauthorized;
@@ -182,7 +182,7 @@ async function listen(server: Server, { host, port }: RapiSettings): Promise<num
     server.once('error', (error) =>
       reject(
         new AppError('CONFLICT', `--rapi ${host}:${port}: ${messageOf(error)}`, {
-          hint: 'give an address of this host and a port that is free',
+          hint: 'Give an address of this host and a free port.',
           cause: error,
         }),
       ),

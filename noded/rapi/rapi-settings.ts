@@ -14,14 +14,14 @@ export interface RapiOptions {
 
 export function addRapiOptions(program: Command): void {
   program
-    .option('--rapi <host:port>', "serves Ganeti's remote API there, by TLS (usual port: 5080)")
     .option(
-      '--rapi-users <file>',
-      "its users, in Ganeti's format with {HA1} digests (default: etc/gnt/rapi-users)",
+      '--rapi <host:port>',
+      'serve the remote API over TLS on this address (usual port: 5080)',
     )
+    .option('--rapi-users <file>', 'users file of the remote API (default: etc/gnt/rapi-users)')
     .option(
       '--rapi-certificate <file>',
-      'PEM with its key and certificate, made when missing (default: etc/gnt/rapi.pem)',
+      'PEM file with key and certificate; created if missing (default: etc/gnt/rapi.pem)',
     );
 }
 
@@ -45,7 +45,7 @@ export function parseRapiOptions(options: RapiOptions, paths: RootPaths): RapiSe
   const port = Number(match?.[3] ?? DEFAULT_PORT);
   if (host === undefined || port > 65_535) {
     throw new AppError('USAGE', `--rapi: '${options.rapi}' is not HOST:PORT`, {
-      hint: `an address of this host, as 192.0.2.1:${DEFAULT_PORT} or [::]:${DEFAULT_PORT}`,
+      hint: `Give an address of this host, such as 192.0.2.1:${DEFAULT_PORT} or [::]:${DEFAULT_PORT}.`,
     });
   }
   return {

@@ -59,8 +59,8 @@ export function parseUsers(text: string): ParsedUsers {
       (links.length > 0 && !isBound);
     if (digest === undefined || unknown) {
       const reason = unknown
-        ? 'options are read, write, tag:TAG, instance:PATTERN and link:PATTERN'
-        : 'the password is no {HA1} digest';
+        ? 'The options are read, write, tag:TAG, instance:PATTERN and link:PATTERN.'
+        : 'the password is not an {HA1} digest';
       refused.push({ line: index + 1, reason });
       continue;
     }

@@ -67,7 +67,7 @@ export function createVisible({ overview, index, jobs }: VisibleSources): Visibl
       const [job] = await filterJobs(user, [await jobs.get(id)]);
       if (job !== undefined) return job;
       throw new AppError('JOB_NOT_FOUND', `there is no job ${id}`, {
-        hint: 'gnt-job list shows the jobs',
+        hint: 'List the jobs: gnt-job list',
       });
     },
   };

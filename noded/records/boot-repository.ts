@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { Clock } from '#shared/clock/clock.ts';
 import {
   bootEnv,
   bootParam,
@@ -11,6 +12,7 @@ import type { BootObject } from '#shared/contract/boot-objects.ts';
 import { parseRecord } from '#shared/store/readable-records.ts';
 import { StoreConflict } from '#shared/store/store-conflict.ts';
 import type { Store, Write } from '#shared/store/store.ts';
+import { createCachedList } from './cached-list.ts';
 import { planProfile, type ProfileChange } from './profile-repository.ts';
 import { removeUnused } from './remove-unused.ts';
 
@@ -48,20 +50,24 @@ export interface BootRepository {
   removeBootObject(object: BootObject, refuseUsed: () => Promise<void>): Promise<void>;
 }
 
-export function createBootRepository(store: Store): BootRepository {
-  const list = async <T>(
+export function createBootRepository(store: Store, clock: Pick<Clock, 'now'>): BootRepository {
+  // Each plan reads all templates and params, which are many and seldom change.
+  const list = <T>(
     collection: string,
     schema: z.ZodType<{ readonly value: T }>,
-  ): Promise<readonly T[]> =>
-    (await store.list(collection)).map((stored) => parseRecord(schema, collection, stored).value);
+  ): (() => Promise<readonly T[]>) =>
+    createCachedList({
+      ...{ store, clock, collection },
+      parse: (stored) => parseRecord(schema, collection, stored).value,
+    });
   return {
     loadBootEnv: async (name) => {
       const stored = await store.get(COLLECTIONS.bootEnv, name);
       return stored && parseRecord(keptBootEnv, COLLECTIONS.bootEnv, stored).value;
     },
-    listBootEnvs: () => list(COLLECTIONS.bootEnv, keptBootEnv),
-    listTemplates: () => list(COLLECTIONS.template, keptTemplate),
-    listParams: () => list(COLLECTIONS.param, keptParam),
+    listBootEnvs: list(COLLECTIONS.bootEnv, keptBootEnv),
+    listTemplates: list(COLLECTIONS.template, keptTemplate),
+    listParams: list(COLLECTIONS.param, keptParam),
     saveBootContent: async ({ bootEnvs, templates, params }, profiles = []) => {
       for (;;) {
         const changed = await Promise.all(profiles.map((profile) => planProfile(store, profile)));

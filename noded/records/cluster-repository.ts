@@ -49,7 +49,7 @@ export function createClusterRepository(store: Store, clock: Clock): ClusterRepo
   };
   return {
     ...createProfileRepository(store),
-    ...createBootRepository(store),
+    ...createBootRepository(store, clock),
     ...createNetworkRepository(store),
     ensure: () => ensureCluster(store, clock.now()),
     load,

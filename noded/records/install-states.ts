@@ -76,7 +76,7 @@ export function beginRemoval(
     ...{ jobId, state: 'failed', endedAtMs: nowMs },
     error: {
       code: 'JOB_INTERRUPTED',
-      message: 'its removal has begun, its disks may be gone',
+      message: 'its removal has begun: its disks may be gone',
       hint: `gnt-instance remove ${instance.name}`,
     },
   };

@@ -96,10 +96,10 @@ export function createInstanceClaims(
       const owner = await nameOf(uuid);
       throw new AppError(
         'CONFLICT',
-        `${ip} of network '${network}' is that of instance '${owner}'`,
+        `${ip} of network '${network}' belongs to instance '${owner}'`,
         {
           details: { network, ip, owner },
-          hint: `ip=pool takes a free one; gnt-network info ${network} shows which are taken`,
+          hint: `Take a free address with ip=pool. Show the taken ones: gnt-network info ${network}`,
           cause: error,
         },
       );
@@ -153,24 +153,24 @@ function takenMeanwhile(
   owner: string,
 ): AppError {
   if (collection === NAMES) {
-    return new AppError('INSTANCE_EXISTS', `there is another instance '${name}' by now`, {
+    return new AppError('INSTANCE_EXISTS', `another instance is called '${name}' now`, {
       details: { name },
-      hint: `give that one another name: gnt-instance rename ${name} NEWNAME`,
+      hint: `Rename that instance: gnt-instance rename ${name} NEWNAME`,
     });
   }
   const what =
     collection === MACS ? 'MAC address' : collection === IPS ? 'channel address' : 'address';
-  return new AppError('CONFLICT', `the ${what} ${id} of '${name}' is that of '${owner}' by now`, {
+  return new AppError('CONFLICT', `the ${what} ${id} of '${name}' now belongs to '${owner}'`, {
     details: { owner },
-    hint: `one of the two has to go: gnt-instance remove`,
+    hint: `Remove one of the two: gnt-instance remove NAME`,
   });
 }
 
 export function refuseTakenName(error: unknown, name: string): void {
   if (error instanceof StoreConflict && error.collection === NAMES) {
-    throw new AppError('INSTANCE_EXISTS', `there is an instance '${name}' already`, {
+    throw new AppError('INSTANCE_EXISTS', `an instance '${name}' exists already`, {
       details: { name },
-      hint: 'choose another name, or remove that instance first',
+      hint: 'Choose another name, or remove that instance first.',
       cause: error,
     });
   }
@@ -181,8 +181,8 @@ export function refuseTakenMac(error: unknown, record: InstanceRecord): void {
   if (!(error instanceof StoreConflict) || error.collection !== MACS) return;
   const taken = record.nics.find((nic) => nic.mac === error.id);
   if (taken !== undefined) {
-    throw new AppError('CONFLICT', `MAC address ${taken.mac} is in use by another instance`, {
-      hint: 'choose another one, or leave it out',
+    throw new AppError('CONFLICT', `the MAC address ${taken.mac} belongs to another instance`, {
+      hint: 'Choose another address, or omit it.',
       cause: error,
     });
   }

@@ -153,9 +153,9 @@ export function createInstanceRepository(
     const [meant, another] = names.filter((name) => name.startsWith(`${typed}.`)).sort();
     if (meant === undefined) throw noInstance(typed);
     if (another === undefined) return meant;
-    throw new AppError('VALIDATION', `'${typed}' may be ${meant} or ${another}`, {
+    throw new AppError('VALIDATION', `'${typed}' could be ${meant} or ${another}`, {
       details: { name: typed },
-      hint: 'give more of the name',
+      hint: 'Give more of the name.',
     });
   };
 
@@ -204,7 +204,7 @@ export function createInstanceRepository(
     const { uuid, name } = instance;
     const stored = await store.get(INSTANCES, uuid);
     if (stored !== undefined && instanceRecord.safeParse(stored.value).success)
-      throw new AppError('INSTANCE_EXISTS', `instance '${name}' (${uuid}) has its record`);
+      throw new AppError('INSTANCE_EXISTS', `instance '${name}' (${uuid}) has a record`);
     const expected = stored?.revision ?? 'absent';
     return [
       ...(await claims.planReturn(instance)),
@@ -329,7 +329,7 @@ export function createInstanceRepository(
         'NO_FREE_ADDRESS',
         'all 65,023 channel addresses of the cluster are taken',
         {
-          hint: 'remove instances that are not needed any more',
+          hint: 'Remove instances that are not needed.',
         },
       );
     },

@@ -1,6 +1,7 @@
 import { LOCAL_BOOT_ENV } from '#shared/contract/boot-objects.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import { ownValue } from '#shared/json/own-value.ts';
 import type { StoreConflict } from '#shared/store/store-conflict.ts';
 import type { Store, Write } from '#shared/store/store.ts';
 import { BOOT_ENVS } from './boot-repository.ts';
@@ -70,10 +71,13 @@ const KINDS: Readonly<Record<string, { readonly word: string; readonly program: 
 };
 
 function notThere({ collection, id: name }: Named): AppError {
-  const { word, program } = KINDS[collection] ?? { word: 'BootEnv', program: 'gnt-bootenv' };
+  const { word, program } = ownValue(KINDS, collection) ?? {
+    word: 'BootEnv',
+    program: 'gnt-bootenv',
+  };
   return new AppError(
     collection === BOOT_ENVS ? 'BOOTENV_NOT_FOUND' : 'NOT_FOUND',
-    `there is no ${word} '${name}' any more`,
-    { details: { name }, hint: `${program} list shows what there is` },
+    `there is no ${word} '${name}'`,
+    { details: { name }, hint: `List them: ${program} list` },
   );
 }

@@ -88,9 +88,9 @@ export function createNetworkRepository(store: Store): NetworkRepository {
 }
 
 export function networkExists(name: string, cause?: unknown): AppError {
-  return new AppError('CONFLICT', `there is a network '${name}' already`, {
+  return new AppError('CONFLICT', `a network '${name}' exists already`, {
     details: { name },
-    hint: `choose another name, or change it: gnt-network modify ${name}`,
+    hint: `Choose another name, or change the network: gnt-network modify ${name}`,
     cause,
   });
 }

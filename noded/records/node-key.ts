@@ -16,7 +16,7 @@ export async function loadNodeKey(path: string): Promise<NodeKey> {
   } catch (error) {
     if (systemCodeOf(error) !== 'ENOENT') {
       throw new AppError('FILE_UNREADABLE', `${path} cannot be used: ${messageOf(error)}`, {
-        hint: 'restore it; or remove it, and this node from the cluster: gnt-node remove, on another node',
+        hint: 'Restore the file. Or remove it and remove this node from the cluster on another node: gnt-node remove NODE',
         cause: error,
       });
     }
@@ -32,6 +32,6 @@ export function encodeKey(key: Uint8Array): string {
 
 function parseKey(text: string): NodeKey {
   const secretKey = Buffer.from(text.trim(), 'base64');
-  if (secretKey.length !== nacl.box.secretKeyLength) throw new Error("it is not a node's key");
+  if (secretKey.length !== nacl.box.secretKeyLength) throw new Error('it does not hold a node key');
   return nacl.box.keyPair.fromSecretKey(secretKey);
 }

@@ -51,7 +51,7 @@ export interface NodeRegistry {
 export function noNode(node: string, names: readonly string[]): AppError {
   return new AppError('NODE_NOT_FOUND', `there is no node '${node}' in this cluster`, {
     details: { node },
-    hint: `the nodes are ${names.join(', ')}`,
+    hint: `The nodes are ${names.join(', ')}.`,
   });
 }
 
@@ -89,14 +89,14 @@ export function createNodeRegistry(store: Store, problems: RecordProblems): Node
         if (error.collection === REMOVED) {
           throw new AppError('NODE_REMOVED', `node '${name}' was removed from its cluster`, {
             details: { node: name },
-            hint: 'start gnt-noded again: it tells what can be done',
+            hint: 'Start gnt-noded again: it prints the options that remain.',
             cause: error,
           });
         }
         if ((await find(name))?.publicKey === publicKey) return;
-        throw new AppError('CONFLICT', `there is another node '${name}' in this cluster`, {
+        throw new AppError('CONFLICT', `the cluster already has a node '${name}'`, {
           details: { node: name },
-          hint: `give this one another name with --node; if that one is gone for good, run on a third: gnt-node remove ${name}`,
+          hint: `Start this node with another name (--node). If the other node is gone for good, run on a third node: gnt-node remove ${name}`,
           cause: error,
         });
       }
@@ -173,6 +173,6 @@ function refuseSecondName(name: string, former: string | undefined): void {
   if (former === undefined || former === name) return;
   throw new AppError('CONFLICT', `this node is '${former}' in its cluster, not '${name}'`, {
     details: { node: former },
-    hint: `start it with --node ${former}; a new name needs, on another node: gnt-node remove ${former}`,
+    hint: `Start it with --node ${former}. For a new name, run on another node: gnt-node remove ${former}`,
   });
 }

@@ -5,10 +5,11 @@ import type { Logger } from '#shared/log/log.ts';
 import type { RootPaths } from '#shared/paths/root-paths.ts';
 import { loadClusterKeys, type ClusterKeys } from '#shared/store/cluster-keys.ts';
 import { openChosenStore } from '#shared/store/cluster-store.ts';
+import { readEmbeddedStore, setAsideEmbeddedStore } from '#shared/store/embedded-store.ts';
 import { openHighWater } from '#shared/store/high-water.ts';
 import type { SealedStore } from '#shared/store/sealed-store.ts';
 import { createSqliteStore } from '#shared/store/sqlite-store.ts';
-import { readStoreChoice } from '#shared/store/store-choice.ts';
+import { readStoreChoice, type StoreChoice } from '#shared/store/store-choice.ts';
 import { describeStoreUrl, parseStoreUrl, type RedisServer } from '#shared/store/store-url.ts';
 import type { Store } from '#shared/store/store.ts';
 
@@ -41,13 +42,7 @@ export async function openStore(
     const store = createSqliteStore({ path: paths.storeFile, clock });
     return { store, description: `sqlite ${paths.storeFile}`, common: null };
   }
-  if (existsSync(paths.storeFile)) {
-    throw new AppError(
-      'CONFLICT',
-      `there are two stores: ${paths.storeFile} and that of ${paths.storeChoiceFile}`,
-      { hint: 'move away the one that is not wanted' },
-    );
-  }
+  if (existsSync(paths.storeFile)) await finishReplacement(paths, choice, clock, logger);
   const keys = await loadClusterKeys(paths);
   const highWater = openHighWater({ path: paths.seenRecordsFile, clock, logger });
   const store = await openChosenStore(choice, () => keys.ring(), logger, highWater);
@@ -56,4 +51,26 @@ export async function openStore(
     description: describeStoreUrl(choice.url),
     common: { server: parseStoreUrl(choice.url), sealed: store, keys },
   };
+}
+
+/**
+ * Sets aside an embedded store that `gnt-cluster init` or `join` had replaced when it was killed.
+ * @throws AppError CONFLICT for a store that the choice does not name
+ */
+async function finishReplacement(
+  paths: RootPaths,
+  choice: StoreChoice,
+  clock: Clock,
+  logger: Logger,
+): Promise<void> {
+  const { cluster, instances } = readEmbeddedStore(paths.storeFile);
+  if (cluster === choice.replaces && instances.length === 0) {
+    logger.info('store.set-aside', { path: await setAsideEmbeddedStore(paths, clock) });
+    return;
+  }
+  throw new AppError(
+    'CONFLICT',
+    `this root has two stores: ${paths.storeFile} and the one in ${paths.storeChoiceFile}`,
+    { hint: `keep one of them, for example: mv ${paths.storeFile} ${paths.storeFile}.unused` },
+  );
 }

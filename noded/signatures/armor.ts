@@ -19,6 +19,6 @@ export function readArmor(text: string, kind: string): Buffer | undefined {
   const body = inside.slice(inside.indexOf('') + 1).filter((line) => !/^=[^=]/.test(line));
   const base64 = body.join('');
   if (!CONTINUED_BASE64.test(base64))
-    throw new SignatureProblem('what is in its armour is no base64');
+    throw new SignatureProblem('its armour does not contain base64');
   return Buffer.from(base64, 'base64');
 }

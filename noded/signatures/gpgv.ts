@@ -45,7 +45,7 @@ export function parseOpenpgpSignature(bytes: Buffer): Buffer {
   const [first = 0] = packets;
   const tag = (first & 0x40) === 0 ? (first >> 2) & 0x0f : first & 0x3f;
   if ((first & 0x80) === 0 || tag !== SIGNATURE_TAG)
-    throw new SignatureProblem('it is no detached signature of OpenPGP');
+    throw new SignatureProblem('not a detached OpenPGP signature');
   return packets;
 }
 
@@ -135,20 +135,22 @@ class GpgvCheck implements ContentCheck {
  */
 function judge(text: string, isSuccess: boolean): void {
   const words = text.split('\n').flatMap((line) => /^\[GNUPG:\] ([A-Z_]+)/.exec(line)?.[1] ?? []);
-  if (words.includes('BADSIG')) throw new SignatureProblem('it is of another content');
+  if (words.includes('BADSIG')) throw new SignatureProblem('it signs other content');
   if (words.includes('NO_PUBKEY') && !words.includes('VALIDSIG')) {
     const id = /^\[GNUPG:\] NO_PUBKEY ([0-9A-F]+)/m.exec(text)?.[1] ?? 'unknown';
-    throw new SignatureProblem(`it is of the key ${id}, which was not named`);
+    throw new SignatureProblem(`it was made by the key ${id}, which is not configured`);
   }
   const bad = words.find((word) => ['EXPSIG', 'EXPKEYSIG', 'REVKEYSIG'].includes(word));
   if (bad === 'REVKEYSIG') throw new SignatureProblem('its key was revoked');
-  if (bad !== undefined) throw new SignatureProblem('it, or its key, has expired');
+  if (bad !== undefined) throw new SignatureProblem('the signature or its key has expired');
   const isFine = isSuccess || words.includes('NO_PUBKEY');
   if (!isFine || !words.includes('GOODSIG'))
-    throw new SignatureProblem(`gpgv says: ${words.join(', ').slice(0, 200) || 'nothing'}`);
+    throw new SignatureProblem(`gpgv reports: ${words.join(', ').slice(0, 200) || 'nothing'}`);
   const valid = [...text.matchAll(/^\[GNUPG:\] VALIDSIG (.*)$/gm)].map(([, said = '']) => said);
   if (valid.length === 0 || !valid.every((said) => said.split(' ')[CLASS_FIELD] === BINARY_CLASS))
-    throw new SignatureProblem('it is of a text, whatever its line ends: sign without --textmode');
+    throw new SignatureProblem(
+      'it is a text-mode signature, which ignores line ends: sign without --textmode',
+    );
 }
 
 /** Opens a file without a name: whoever has it open can read it, and nobody can find it. */
@@ -174,7 +176,7 @@ function requireGpgv(): void {
   } catch (error) {
     if (systemCodeOf(error) === undefined) throw error;
     throw new AppError('HOST_PREREQUISITE', 'gpgv is not installed', {
-      hint: 'apt install gpgv, or sign with minisign, which needs no program here',
+      hint: 'Install gpgv (apt-get install gpgv), or sign with minisign, which needs no program.',
       cause: error,
     });
   }

@@ -48,13 +48,12 @@ export function parseMinisignSignature(text: string): MinisignSignature {
   const globalSignature = readBase64(global, SIGNATURE_BYTES);
   const isWhole = lines.length === SIGNATURE_LINES && comment.startsWith(TRUSTED_COMMENT);
   if (block === undefined || globalSignature === undefined || !isWhole)
-    throw new SignatureProblem('it is no signature of minisign');
+    throw new SignatureProblem('not a minisign signature');
   if (block.algorithm === LEGACY)
     throw new SignatureProblem(
-      'it is not over a digest, as minisign makes them since 0.11: sign with minisign -SHm',
+      'it does not sign a digest, as minisign does since 0.11: sign with minisign -SHm',
     );
-  if (block.algorithm !== PREHASHED)
-    throw new SignatureProblem('it is of an algorithm that is not known');
+  if (block.algorithm !== PREHASHED) throw new SignatureProblem('its algorithm is unknown');
   const trustedComment = comment.slice(TRUSTED_COMMENT.length);
   return { keyId: block.keyId, signature: block.rest, trustedComment, globalSignature };
 }
@@ -66,7 +65,9 @@ export function requireNamedKey(
 ): readonly [name: string, key: MinisignKey] {
   const named = [...keys].find(([, { id }]) => id === keyId);
   if (named === undefined)
-    throw new SignatureProblem(`it is of the key ${formatKeyId(keyId)}, which was not named`);
+    throw new SignatureProblem(
+      `it was made by the key ${formatKeyId(keyId)}, which is not configured`,
+    );
   return named;
 }
 
@@ -84,10 +85,10 @@ export function verifyMinisign(
   const x = Buffer.from(key.publicKey, 'base64').toString('base64url');
   const publicKey = createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' });
   if (!verify(null, digest, publicKey, signature))
-    throw new SignatureProblem('it is of another content');
+    throw new SignatureProblem('it signs other content');
   const commented = Buffer.concat([signature, Buffer.from(trustedComment)]);
   if (!verify(null, commented, publicKey, globalSignature))
-    throw new SignatureProblem('its trusted comment is not the one that was signed');
+    throw new SignatureProblem('its trusted comment was changed');
   return name;
 }
 

@@ -8,10 +8,10 @@ import { SignatureProblem } from './signature-problem.ts';
 export function parseImageKey(name: string, text: string): ImageKey {
   const refuse = (why: string): AppError =>
     new AppError('VALIDATION', `image key '${name}': ${why}`, {
-      hint: 'give what is in minisign.pub, or what gpg --armor --export KEY prints: NAME=@FILE',
+      hint: 'Give the content of minisign.pub, or the output of gpg --armor --export KEY: NAME=@FILE',
     });
   if (/BEGIN PGP PRIVATE KEY|minisign encrypted secret key/.test(text))
-    throw refuse('it is a secret key, whose place is not here');
+    throw refuse('it is a secret key; only a public key belongs here');
   const minisign = parseMinisignKey(text);
   if (minisign !== undefined) return minisign;
   let keyring: Buffer | undefined;
@@ -21,6 +21,6 @@ export function parseImageKey(name: string, text: string): ImageKey {
     if (!(error instanceof SignatureProblem)) throw error;
     throw refuse(error.message);
   }
-  if (keyring === undefined) throw refuse('it is no public key of minisign or OpenPGP');
+  if (keyring === undefined) throw refuse('neither a minisign nor an OpenPGP public key');
   return { kind: 'openpgp', keyring: keyring.toString('base64') };
 }

@@ -135,7 +135,7 @@ async function findSignature(
   options: SignaturesOptions,
 ): Promise<Found | { readonly missing: string }> {
   const parsed = parseSource(source);
-  if (parsed === undefined) throw new Error('a source that was checked cannot be read any more');
+  if (parsed === undefined) throw new Error('a source that was checked can no longer be read');
   try {
     const bytes = await fetchBeside(parsed, suffix, access, options);
     return { kind, shown: redactSource(source) + suffix, bytes };
@@ -151,10 +151,10 @@ async function findSignature(
 function unsigned(source: string, reasons: readonly string[]): AppError {
   return new AppError(
     'SIGNATURE_INVALID',
-    `${redactSource(source)} has no signature beside it (${reasons.join('; ')})`,
+    `${redactSource(source)} has no signature file (${reasons.join('; ')})`,
     {
       details: { source: redactSource(source), reasons },
-      hint: 'keys were named, so images and packages have to be signed (gnt-cluster info): minisign -SHm FILE, or gpg --detach-sign --armor FILE',
+      hint: 'The cluster has signing keys (gnt-cluster info), so images and packages must be signed: minisign -SHm FILE, or gpg --detach-sign --armor FILE',
     },
   );
 }
@@ -202,10 +202,10 @@ function explained(found: Found, check: ContentCheck): ContentCheck {
 function explain({ shown }: Found, error: SignatureProblem): AppError {
   return new AppError(
     'SIGNATURE_INVALID',
-    `the signature ${shown} does not count: ${error.message}`,
+    `the signature ${shown} is not valid: ${error.message}`,
     {
       details: { signature: shown },
-      hint: 'compare with what the publisher gives; gnt-cluster info shows the keys that were named',
+      hint: "Compare it with the publisher's. gnt-cluster info shows the configured keys.",
       cause: error,
     },
   );

@@ -92,7 +92,7 @@ async function demo(lab: Lab): Promise<void> {
   tell(`guest image: ${image.path}`);
   await must(lab, 'gnt-appliance', ['build'], { isShown: true });
 
-  say(`2. gnt-noded on a root of its own (${lab.paths.root}); it starts and watches gnt-metad`);
+  say(`2. gnt-noded with its own root (${lab.paths.root}); it starts and watches gnt-metad`);
   await lab.startNode();
   tell(await must(lab, 'gnt-node', ['doctor']));
 
@@ -129,7 +129,7 @@ async function demo(lab: Lab): Promise<void> {
     await add(FIRST, 'good morning', join(fixtures, 'user-data.sh'));
 
     say(
-      '5. The instance boots from its own disk; its cloud-init finds the service and runs the user data',
+      '5. The instance boots from its own disk. Its cloud-init finds the metadata service and runs the user data',
     );
     tell(await receiveReport(lab, FIRST));
 
@@ -137,11 +137,11 @@ async function demo(lab: Lab): Promise<void> {
     tell(await must(lab, 'gnt-instance', ['info', FIRST]));
 
     say(
-      "7. The secret is in no file of this host, no argv and no environment, but the instance's own disk and the file it came from",
+      '7. The secret is only on the disk of the instance and in its source file: not in other files, argv or environments of this host',
     );
     await proveSecretIsNowhere(lab, secret, secretFile);
 
-    say(`8. A second instance, whose user data tries to be ${FIRST}`);
+    say(`8. A second instance, whose user data tries to impersonate ${FIRST}`);
     // The shape is that of the program under demonstration.
     const { channel } = JSON.parse(await must(lab, 'gnt-instance', ['info', '--json', FIRST])) as {
       channel: { ip: string };
@@ -187,7 +187,7 @@ async function proveSecretIsNowhere(lab: Lab, secret: string, secretFile: string
   const places = found.filter((path) => path !== planted);
   tell(`other places: ${places.length === 0 ? 'none' : places.join(', ')}`);
   if (places.length > 0 || !found.includes(planted))
-    throw new Error('the secret is where it must not be');
+    throw new Error('the secret was found in a place where it must not be');
 }
 
 const lab = await createLab('gnt-demo');

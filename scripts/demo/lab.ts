@@ -119,7 +119,7 @@ export async function createLab(
    */
   const whyNotReady = async (): Promise<string | null> => {
     try {
-      return (await client.node()).metad.pid === null ? 'metad does not run' : null;
+      return (await client.node()).metad.pid === null ? 'metad is not running' : null;
     } catch (error) {
       return String(error);
     }

@@ -54,7 +54,7 @@ export async function buildGuestImage(options: GuestImageOptions): Promise<Guest
   try {
     const cached = await readCached(directory);
     if (cached) {
-      log('the demo guest image is in the cache, intact');
+      log('the build cache has an intact demo guest image');
       return cached;
     }
     await removeWork(cacheDir);
@@ -68,7 +68,7 @@ export async function buildGuestImage(options: GuestImageOptions): Promise<Guest
       await rm(workDir, { recursive: true, force: true });
     }
     const built = await readCached(directory);
-    if (!built) throw new Error('the guest image does not read back');
+    if (!built) throw new Error('the guest image differs when it is read back');
     return built;
   } finally {
     await lock.release();
@@ -108,7 +108,7 @@ async function buildInto(
     sources,
     proxyEnvironment: options.proxyEnvironment ?? {},
   });
-  log('making the disk: partitions, file system, boot loader');
+  log('creating the disk: partitions, file system, boot loader');
   const disk = join(workDir, 'disk.raw');
   await makeDisk(disk, rootPath);
   await writeBootLoader(disk, workDir, kernelVersion);
@@ -162,7 +162,7 @@ async function writeBootLoader(
   const core = await makeCoreImage(workDir, commands);
   const sectors = await planBootSectors(core, BOOT_SECTOR);
   if (sectors.core.length > (ROOT_SECTOR - BOOT_SECTOR) * SECTOR_BYTES)
-    throw new Error(`the boot loader has ${sectors.core.length} bytes: too many for its partition`);
+    throw new Error(`the boot loader is too large for its partition: ${sectors.core.length} bytes`);
   const file = await open(disk, 'r+');
   await file.write(sectors.bootCode, 0, sectors.bootCode.length, 0);
   await file.write(sectors.core, 0, sectors.core.length, BOOT_SECTOR * SECTOR_BYTES);

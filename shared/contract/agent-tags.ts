@@ -39,11 +39,11 @@ export function parseAgentTags(tags: readonly string[]): AgentTags | null {
 export function wrongAgentTag(tags: readonly string[]): string | null {
   for (const name of NAMES) {
     const values = valuesOf(tags, name);
-    if (values.length > 1) return `the tag rs_agent:${name} is there ${values.length} times`;
+    if (values.length > 1) return `the tag rs_agent:${name} occurs ${values.length} times`;
     const wrong = values.find((value) => !isPossible(name, value));
     if (wrong === undefined) continue;
     const possible = name === 'mime_identity' ? IDENTITIES.join(' or ') : 'an http or https URL';
-    return `the tag rs_agent:${name}=${wrong} does not say ${possible}`;
+    return `the tag rs_agent:${name}=${wrong} has an invalid value: expected ${possible}`;
   }
   return null;
 }

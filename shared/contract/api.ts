@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { launchDefaults, lowSpacePercent, serviceProtocol } from './cluster-settings.ts';
 import { volumePlace, zfsDataset } from './disk-template.ts';
+import { guestNetwork } from './guest-reach.ts';
 import { hookBook } from './hook-book.ts';
 import { imageKey } from './image-keys.ts';
 import { NO_FLAGS, nodeFlags } from './node-flags.ts';
@@ -154,6 +155,10 @@ export const clusterRecord = z.object({
   remoteFolders: z.array(z.string()).optional(),
   /** What, beside the internet, URLs of the remote API may lead to. */
   remoteHosts: z.array(z.string()).optional(),
+  /** Every NIC has `reach=public`. */
+  confineGuests: z.boolean().optional(),
+  /** Private networks that NICs with `reach=public` reach. */
+  guestNetworks: z.array(guestNetwork).optional(),
   /** Where disks of the template `sharedfile` are, on every node. Absent: there are none. */
   sharedFileStorageDir: z.string().optional(),
   /** Where new disks of the template `plain` are made. Absent: nowhere. */
@@ -230,6 +235,11 @@ export const osSettings = z.object({
    * trust a name, which counts for nothing.
    */
   trust: z.object({ digest: z.string(), atMs: z.number() }).optional(),
+  /**
+   * An administrator gave `--trusted no`: of a definition with a create script for the node and
+   * one for the appliance, the latter runs alone. Absent in older records.
+   */
+  isDistrusted: z.boolean().optional(),
   hidden: z.boolean(),
   blacklisted: z.boolean(),
   /** `required`: its scripts run in the appliance, all of them. Absent in older records. */

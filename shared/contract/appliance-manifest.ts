@@ -4,12 +4,12 @@ import { fileName, sha256Hex } from './primitives.ts';
 /** Of an appliance that was imported: a folder of this name. */
 export const applianceName = z
   .string()
-  .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'not a name of an appliance');
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'not an appliance name');
 /** The one that `gnt-appliance build` makes. */
 export const BUILT_APPLIANCE = 'built';
 
 /** It is shown to people, and a kernel's arguments are one line. */
-const printableLine = z.string().regex(/^[^\p{Cc}]*$/u, 'has control characters');
+const printableLine = z.string().regex(/^[^\p{Cc}]*$/u, 'contains control characters');
 
 const manifestFile = z.strictObject({
   name: fileName,

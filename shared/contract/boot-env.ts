@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { fileName, osParameterName } from './primitives.ts';
+import { ownValue } from '../json/own-value.ts';
 
 /**
  * Boot environments as dr-provision writes them: its words, in its casing. What a user wrote is a
@@ -32,10 +33,10 @@ const flag = orEmpty(z.boolean(), false);
 /** One path segment: operators type it, and files are named by it. */
 export const bootEnvName = z
   .string()
-  .regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/, 'not a name of a BootEnv');
+  .regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/, 'not a BootEnv name');
 export const bootTemplateId = z
   .string()
-  .regex(/^[A-Za-z0-9][A-Za-z0-9_. /-]{0,127}$/, 'not an ID of a template');
+  .regex(/^[A-Za-z0-9][A-Za-z0-9_. /-]{0,127}$/, 'not a template ID');
 
 /** The path of a file in an archive or below a repository. */
 const sourcePath = z
@@ -45,7 +46,7 @@ const sourcePath = z
     (path) =>
       !/[\\\p{Cc}?#]/u.test(path) &&
       path.split('/').every((part) => part !== '' && part !== '.' && part !== '..'),
-    "not a path within an archive: without a leading '/', without '.' and '..'",
+    "not a path within an archive: remove the leading '/' and the parts '.' and '..'",
   );
 const sourcePathOrNone = orEmpty(z.union([z.literal(''), sourcePath]), '');
 const isoFile = orEmpty(z.union([z.literal(''), fileName]), '');
@@ -91,7 +92,7 @@ const templateInfo = z
   })
   .refine(
     ({ ID, Contents, Link }) => [ID, Contents, Link].filter((part) => part !== '').length === 1,
-    'a template has one of ID, Contents and Link',
+    'a template needs exactly one of ID, Contents and Link',
   );
 const templates = orEmpty(
   z
@@ -208,7 +209,7 @@ export interface KeptBootEnv {
 export function foldBootEnv(document: BootEnvDocument): KeptBootEnv {
   const { OS, Loaders } = document;
   const name = AMD64_NAMES.find((each) => Object.hasOwn(OS.SupportedArchitectures, each));
-  const own = name === undefined ? undefined : OS.SupportedArchitectures[name];
+  const own = name === undefined ? undefined : ownValue(OS.SupportedArchitectures, name);
   const loader = Loaders[EFI_LOADER];
   const leftOut = listLeftOut(document, name);
   const kept: BootEnv = {
@@ -224,12 +225,20 @@ export function foldBootEnv(document: BootEnvDocument): KeptBootEnv {
       SupportedArchitectures: { amd64: foldArch(document, own) },
     },
     Loaders: loader === undefined ? {} : { [EFI_LOADER]: loader },
-    Templates: document.Templates,
+    Templates: document.Templates.filter((template) => !isOfUnknown(document, template)),
     RequiredParams: document.RequiredParams,
     OptionalParams: document.OptionalParams,
     ...(leftOut.length > 0 && { LeftOut: shorten(leftOut) }),
   };
   return { bootEnv: kept, leftOut };
+}
+
+/** Whether a file is for machines that dr-provision does not know: its Path names no machine. */
+function isOfUnknown(
+  { OnlyUnknown }: BootEnvDocument,
+  { Path }: BootEnvDocument['Templates'][number],
+): boolean {
+  return OnlyUnknown && !Path.includes('.Machine');
 }
 
 function shorten(lines: readonly string[]): string[] {
@@ -255,17 +264,18 @@ function foldArch(document: BootEnvDocument, own: ArchDocument | undefined): Boo
 function listLeftOut(document: BootEnvDocument, amd64: string | undefined): readonly string[] {
   const { OS, Loaders, Templates } = document;
   const others = Object.keys(OS.SupportedArchitectures).filter((name) => name !== amd64);
-  const loader = amd64 === undefined ? '' : OS.SupportedArchitectures[amd64]?.Loader;
+  const loader = amd64 === undefined ? '' : ownValue(OS.SupportedArchitectures, amd64)?.Loader;
   return [
-    ...(OS.type === undefined ? [] : ["the field 'type' of OS, which is Meta's"]),
-    ...(others.length > 0 ? [`the architectures ${others.join(', ')}: machines are amd64`] : []),
+    ...(OS.type === undefined ? [] : ["the field 'type' of OS, which belongs in Meta"]),
+    ...(others.length > 0 ? [`the architectures ${others.join(', ')}: instances are amd64`] : []),
     ...Object.keys(Loaders)
       .filter((name) => name !== EFI_LOADER)
-      .map((name) => `the loader '${name}': nothing is loaded by TFTP`),
-    ...(loader ? [`the loader '${loader}' of amd64: nothing is loaded by TFTP`] : []),
-    ...(document.OnlyUnknown
-      ? ['OnlyUnknown: every channel is of an instance, and none is unknown']
-      : []),
+      .map((name) => `the loader '${name}': TFTP is not supported`),
+    ...(loader ? [`the loader '${loader}' of amd64: TFTP is not supported`] : []),
+    ...(document.OnlyUnknown ? ['OnlyUnknown: every channel belongs to a known instance'] : []),
+    ...Templates.filter((template) => isOfUnknown(document, template)).map(
+      ({ Name }) => `the template '${Name}', which is for unknown machines`,
+    ),
     ...Templates.filter(({ Meta }) => Object.keys(Meta).length > 0).map(
       ({ Name }) => `Meta of the template '${Name}'`,
     ),
@@ -305,7 +315,7 @@ export const bootParam = z.strictObject({
     })
     .refine(
       (schema) => JSON.stringify(schema).length <= MAX_SCHEMA_CHARACTERS,
-      `at most ${MAX_SCHEMA_CHARACTERS} characters of JSON`,
+      `longer than ${MAX_SCHEMA_CHARACTERS} characters of JSON`,
     ),
 });
 export type BootParam = z.infer<typeof bootParam>;
@@ -320,7 +330,8 @@ const packageRepository = z
   .strictObject({
     tag: text(256).min(1),
     os: z.array(text(128).min(1)).min(1).max(64),
-    arch: text(32).min(1),
+    /** Empty means amd64 for an installSource, and any for another repository. */
+    arch: orEmpty(text(32), ''),
     url: repositoryUrl,
     packageType: orEmpty(text(32), ''),
     repoType: orEmpty(z.enum(['', 'yum', 'zypp', 'apt']), ''),
@@ -332,16 +343,20 @@ const packageRepository = z
   })
   .refine(
     ({ installSource, os }) => !installSource || os.length === 1,
-    'an installSource is of one os',
+    'an installSource must have exactly one os',
   )
   .refine(
     ({ installSource, url, bootloc }) => !installSource || !/[$*]/.test(url + bootloc),
-    'an installSource has no wildcards of package managers in url and bootloc',
+    'url and bootloc of an installSource must not contain wildcards of package managers',
   )
   .refine(
     ({ installSource, arch }) => !installSource || arch !== 'any',
-    "an installSource has an arch, and not 'any'",
-  );
+    "the arch of an installSource must not be 'any'",
+  )
+  .transform((repository) => ({
+    ...repository,
+    arch: repository.arch || (repository.installSource ? 'amd64' : 'any'),
+  }));
 export type PackageRepository = z.infer<typeof packageRepository>;
 export const packageRepositories = z.array(packageRepository).max(MAX_REPOSITORIES);
 
@@ -352,8 +367,12 @@ const bootEnvOverride = z.strictObject({
   Loaders: loaders,
   Templates: templates,
   OS: orEmpty(
-    z.strictObject({ Name: orEmpty(text(128), ''), SupportedArchitectures: architectures }),
-    { Name: '', SupportedArchitectures: {} },
+    z.strictObject({
+      ...osFields,
+      Name: orEmpty(text(128), ''),
+      SupportedArchitectures: architectures,
+    }),
+    { Name: '', Family: '', Codename: '', Version: '', SupportedArchitectures: {} },
   ),
 });
 export type BootEnvOverride = z.infer<typeof bootEnvOverride>;

@@ -1,5 +1,12 @@
 import { z } from 'zod';
-import { bootEnv, bootEnvName, bootParam, bootTemplate, bootTemplateId } from './boot-env.ts';
+import {
+  bootEnv,
+  type BootEnv,
+  bootEnvName,
+  bootParam,
+  bootTemplate,
+  bootTemplateId,
+} from './boot-env.ts';
 import { osParameterName } from './primitives.ts';
 import { profileName } from './profile.ts';
 
@@ -8,6 +15,20 @@ export const LOCAL_BOOT_ENV = 'local';
 /** A BootEnv with such a name installs an operating system, and is `local` once it has. */
 export function installsSystem(name: string | null): boolean {
   return name?.endsWith('-install') === true;
+}
+
+/** The template with the iPXE script of a BootEnv. It is built in. */
+export const DEFAULT_IPXE_ID = 'default-ipxe.tmpl';
+
+/**
+ * Whether a BootEnv installs a system by a script that loads its kernel, and has no kernel for
+ * amd64. Its installation would load nothing and wait for its time limit.
+ */
+export function lacksKernel({ Name, OS, Templates }: BootEnv): boolean {
+  if (!installsSystem(Name) || OS.SupportedArchitectures.amd64.Kernel !== '') return false;
+  return Templates.some(
+    ({ ID, Contents }) => ID === DEFAULT_IPXE_ID || /\.Env\.Kernel\b/.test(Contents),
+  );
 }
 
 /** BootEnvs that one request may have. */
@@ -94,6 +115,8 @@ export const bootPlanInfo = z.object({
   kernel: z.string().nullable(),
   initrds: z.array(z.string()),
   leftOut: z.array(z.string()),
+  /** Members of dr-provision that templates read and that have a constant value here. */
+  constants: z.array(z.string()).default([]),
   /** Private and secret values are `<redacted>` in them. */
   files: z.array(
     z.object({

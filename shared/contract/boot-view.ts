@@ -54,7 +54,7 @@ export const viewBoot = z.strictObject({
       error: `more than ${MAX_BOOT_FILES} files`,
     })
     .refine((files) => sizeOf(Object.values(files)) <= MAX_BOOT_BYTES, {
-      error: `more than ${MAX_BOOT_BYTES} bytes in all`,
+      error: `more than ${MAX_BOOT_BYTES} bytes in total`,
     }),
   /** Whether noded's content socket has a tree for `machines/<uuid>/boot/`. */
   hasTree: z.boolean(),

@@ -1,4 +1,4 @@
-import { isUtf8 } from 'node:buffer';
+import { isAscii, isUtf8 } from 'node:buffer';
 import { gunzipSync } from 'node:zlib';
 import { systemCodeOf } from '../errors/app-error.ts';
 
@@ -6,8 +6,11 @@ import { systemCodeOf } from '../errors/app-error.ts';
 export type CloudDocument =
   /** A message; the text of a compressed one is unpacked. */
   | { readonly kind: 'mime'; readonly text: string }
-  /** One that cloud-init knows by its beginning, as it is or compressed. */
-  | { readonly kind: 'known'; readonly type: string }
+  /**
+   * One that cloud-init knows by its beginning, with the bytes that a part of a message carries.
+   * Compressed ASCII stays compressed.
+   */
+  | { readonly kind: 'known'; readonly type: string; readonly bytes: Buffer }
   /** Nothing that cloud-init would carry out. */
   | { readonly kind: 'foreign'; readonly why: string };
 
@@ -37,11 +40,16 @@ export function classifyCloudDocument(document: Buffer): CloudDocument {
   const head = plain.subarray(0, MIME_WITHIN_BYTES).toString('latin1').toLowerCase();
   const start = head.trimStart();
   const known = KNOWN.find(([beginning]) => start.startsWith(beginning))?.[1];
-  if (known !== undefined)
-    return { kind: 'known', type: isCompressed ? 'application/gzip' : known };
+  if (known !== undefined) {
+    // cloud-init puts the unpacked text of a compressed part back into the message, which keeps
+    // ASCII only (cloudinit/user_data.py, `_process_msg`).
+    return isCompressed && isAscii(plain)
+      ? { kind: 'known', type: 'application/gzip', bytes: document }
+      : { kind: 'known', type: known, bytes: plain };
+  }
   // Without a version too, where it is plain what the first line is: inside of ours it needs none.
   if (!head.includes('mime-version:') && !head.startsWith('content-type:'))
-    return { kind: 'foreign', why: 'it begins with nothing that cloud-init knows' };
+    return { kind: 'foreign', why: 'cloud-init does not recognize the first line' };
   if (!isUtf8(plain)) return { kind: 'foreign', why: 'it is a MIME message that is not in UTF-8' };
   return { kind: 'mime', text: plain.toString('utf8') };
 }
@@ -52,6 +60,6 @@ function unpack(document: Buffer): Buffer | string {
     return gunzipSync(document, { maxOutputLength: MAX_UNPACKED_BYTES });
   } catch (error) {
     const isTooLarge = systemCodeOf(error) === 'ERR_BUFFER_TOO_LARGE';
-    return isTooLarge ? 'it is compressed and has more than 4 MiB' : 'its gzip is damaged';
+    return isTooLarge ? 'it is larger than 4 MiB after decompression' : 'its gzip data is damaged';
   }
 }

@@ -44,7 +44,7 @@ export const remoteHost = z.union(
       .max(253)
       .regex(/^(?!.*\.\d+$)[\w.-]+$/),
   ],
-  'expected a host name, an address or a network as 10.1.0.0/16',
+  'expected a host name, an address or a network such as 10.1.0.0/16',
 );
 
 /** Absent: TCP. */

@@ -19,7 +19,7 @@ const TYPES = [
 export const hostKey = z
   .string()
   .max(MAX_HOST_KEY_LENGTH)
-  .refine(isHostKey, 'expected the type and the base64 of a public key');
+  .refine(isHostKey, 'expected the type and the base64 data of a public key');
 export const hostKeys = z.array(hostKey).max(MAX_HOST_KEYS);
 
 function isHostKey(text: string): boolean {

@@ -14,16 +14,19 @@ const MAX_NAME_LENGTH = 128;
 export const imageName = z
   .string()
   .max(MAX_NAME_LENGTH)
-  .regex(new RegExp(`^${NAME}$`), 'not a name of an image: write words such as debian/12');
+  .regex(new RegExp(`^${NAME}$`), 'not an image name: expected words such as debian/12');
 const CATALOGUE = '[a-z][a-z0-9-]{0,31}';
 export const catalogueName = z
   .string()
-  .regex(new RegExp(`^${CATALOGUE}$`), 'not a name of a catalogue: a-z, 0-9 and -');
+  .regex(new RegExp(`^${CATALOGUE}$`), 'not a catalogue name: expected a-z, 0-9 and -');
 /** As an operator asks for one: `debian/12`, or `CATALOGUE:debian/12`. */
 export const imageReference = z
   .string()
   .max(2 * MAX_NAME_LENGTH)
-  .regex(new RegExp(`^(${CATALOGUE}:)?${NAME}$`), 'not a name of an image: see gnt-image list');
+  .regex(
+    new RegExp(`^(${CATALOGUE}:)?${NAME}$`),
+    'not an image name: list the images with gnt-image list',
+  );
 
 /** The catalogue that comes with the programs, and what was imported. */
 export const BUILT_IN = 'built-in';
@@ -72,7 +75,7 @@ const facts = {
     .number()
     .int()
     .positive()
-    .max(MAX_MIN_DISK_BYTES, 'more than 1 TiB, which no image needs')
+    .max(MAX_MIN_DISK_BYTES, 'larger than 1 TiB')
     .nullable()
     .default(null),
   cloudInit: plainText.nullable().default(null),
@@ -98,10 +101,10 @@ export const catalogueEntry = z
       .default(null),
   })
   .refine(({ checksum, checksums }) => (checksum === null) !== (checksums === null), {
-    error: 'expected either checksum or checksums: what is not verified is not installed',
+    error: 'expected either checksum or checksums: unverified images are not installed',
   })
   .refine(({ signature, keyring }) => (signature === null) === (keyring === null), {
-    error: 'expected signature and keyring, or neither: one alone verifies nothing',
+    error: 'expected both signature and keyring, or neither',
   });
 export type CatalogueEntry = z.infer<typeof catalogueEntry>;
 

@@ -2,9 +2,7 @@ import { z } from 'zod';
 import { base64 } from './primitives.ts';
 
 /** An operator's name for a key that images and packages may be signed with. */
-export const imageKeyName = z
-  .string()
-  .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'not a name of a key');
+export const imageKeyName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'not a key name');
 export const MAX_IMAGE_KEYS = 16;
 /** As the operator gives it: what `minisign -G` or `gpg --armor --export` wrote. */
 export const MAX_IMAGE_KEY_LENGTH = 65_536;

@@ -6,6 +6,7 @@ import { bootReport } from './boot-report.ts';
 import { diskTemplate, volumeGroupName, zfsDataset } from './disk-template.ts';
 import { hostKeys, knownHostKeys, loginUser, sshInfo } from './host-keys.ts';
 import { hostRoom } from './host-room.ts';
+import { nicReach } from './guest-reach.ts';
 import { hookFiles } from './hooks.ts';
 import { installTimeout } from './install-timeout.ts';
 import { lifecycleInfo, lifecycleRecord, runListName, runLists } from './lifecycle.ts';
@@ -79,6 +80,8 @@ export const instanceNic = z.object({
   networkName: networkName.optional(),
   /** Null: the guest asks by DHCP. */
   network: nicNetwork.nullable().default(null),
+  /** Absent: `all`. */
+  reach: nicReach.optional(),
   port,
 });
 

@@ -29,16 +29,17 @@ export function advanceProgress(
   isCertain: boolean,
 ): LifecycleProgress | LifecycleRefusal {
   const { boot, number } = event;
-  if (event.run !== view.run) return refuse('run', 'another run');
+  if (event.run !== view.run) return refuse('run', 'the event belongs to another run');
   if (event.type === 'booting') {
     if (boot === before.boot && number <= before.number) return before;
-    if (boot === before.boot) return refuse('type', 'this boot has begun already');
-    if (number !== 1) return refuse('number', 'the first event of a boot has number 1');
+    if (boot === before.boot) return refuse('type', 'this boot has already begun');
+    if (number !== 1) return refuse('number', 'the first event of a boot must have number 1');
     return { ...NO_PROGRESS, boot, number };
   }
-  if (number === 1) return refuse('number', 'the first event of a boot is booting');
+  if (number === 1) return refuse('number', 'the first event of a boot must be booting');
   if (boot !== before.boot) {
-    if (before.boot !== null || isCertain) return refuse('boot', 'another boot');
+    if (before.boot !== null || isCertain)
+      return refuse('boot', 'the event belongs to another boot');
   } else if (number <= before.number) return before;
   const heard = { ...before, boot, number };
   return step(heard, event, view, isCertain);
@@ -64,36 +65,39 @@ function step(
           ? view.decommission
           : [view.command, entry];
       if (!list.includes(event.entry.slice(event.entry.indexOf('/') + 1)))
-        return refuse('entry', 'no script of this instance');
+        return refuse('entry', 'this instance has no such script');
       if (event.type === 'finished') {
-        if (isCertain && event.entry !== entry) return refuse('entry', 'it was not started');
+        if (isCertain && event.entry !== entry)
+          return refuse('entry', 'the script was not started');
         return { ...now, entry: null, last: { entry: event.entry, status: event.status } };
       }
       if (!isCertain) return { ...now, entry: event.entry };
       if (entry !== null) return refuse('entry', `${entry} has not finished`);
       const next = nextEntry(now, view);
-      if (event.entry !== next) return refuse('entry', `${next ?? 'no script'} comes next`);
+      if (event.entry !== next) return refuse('entry', `expected ${next ?? 'no script'} next`);
       return { ...now, entry: event.entry };
     }
     case 'operational': {
       if (state === 'operational' || isRestarted) return { ...now, state: 'operational' };
       if (isCertain && (state !== 'booting' || nextEntry(now, view) !== null))
-        return cannot(state === 'booting' ? 'the boot list has not been run' : `it is ${state}`);
+        return cannot(
+          state === 'booting' ? 'the boot list has not finished' : `the state is ${state}`,
+        );
       if (isCertain && (entry !== null || (last !== null && last.status !== 0)))
-        return cannot('a script of the boot list runs, or failed');
+        return cannot('a script of the boot list is running or has failed');
       return { ...now, state: 'operational', entry: null };
     }
     case 'stranded':
       if (isCertain && state !== 'booting' && state !== 'stranded' && !isRestarted)
-        return cannot(`it is ${state}`);
+        return cannot(`the state is ${state}`);
       return { ...now, state: 'stranded', entry: null };
     case 'decommissioning':
-      if (isCertain && !isUp && state !== 'decommissioning') return cannot(`it is ${state}`);
+      if (isCertain && !isUp && state !== 'decommissioning') return cannot(`the state is ${state}`);
       if (state === 'decommissioning') return { ...now, kind: event.kind };
       return { ...now, state: 'decommissioning', kind: event.kind, entry: null, last: null };
     case 'decommissioned':
       if (isCertain && state !== 'decommissioning' && state !== 'decommissioned')
-        return cannot(`it is ${state}`);
+        return cannot(`the state is ${state}`);
       return { ...now, state: 'decommissioned', entry: null };
   }
 }

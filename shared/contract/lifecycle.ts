@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { MIB } from '../units/bytes.ts';
+import { boundedText, MAX_TABLE_BYTES, sizeOfTexts } from './bounded-texts.ts';
 import { base64, fileName, osParameterName, uuid } from './primitives.ts';
 
 /**
@@ -19,10 +20,19 @@ export const MAX_RUN_LIST_SCRIPT_BYTES = MIB;
 export const MAX_RUN_LISTS_BYTES = 4 * MIB;
 const MAX_SCRIPT_BASE64 = 1_400_000;
 export const MAX_INPUTS = 256;
-const MAX_INPUT_LENGTH = 65_536;
 
 /** RightLink's: 50 minutes, 110 with the tag `medium`, 230 with `long`. */
 export const MAX_DECOMMISSION_TIMEOUT_S = 230 * 60;
+/**
+ * Seconds after the limit of the decommission list, at which the agent ends its scripts, until the
+ * guest's service manager ends the agent itself (metad/guest/agent.sh and enable.sh).
+ */
+export const AGENT_STOP_GRACE_S = 60;
+/**
+ * Seconds after that limit until the host cuts the power: the guest's system has time to end its
+ * services (systemd: 90 s each) and to unmount.
+ */
+export const POWER_CUT_GRACE_S = 300;
 
 /** Events in one POST of lifecycle/events, and bytes of it. */
 export const MAX_LIFECYCLE_EVENTS = 256;
@@ -39,16 +49,16 @@ export const MAX_OUTPUT_TEXT_LENGTH = 8192;
 export const attachmentName = z
   .string()
   .max(255)
-  .regex(/^[A-Za-z0-9_+][A-Za-z0-9_.+ -]*$/, 'not a name of an attachment');
+  .regex(/^[A-Za-z0-9_+][A-Za-z0-9_.+ -]*$/, 'not an attachment name');
 /** A variable's name as every shell takes it. */
 export const inputName = z
   .string()
   .max(128)
-  .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'not a name of an input');
-const noNul = z
-  .string()
-  .max(MAX_INPUT_LENGTH)
-  .refine((text) => !text.includes('\0'), 'has a NUL character, which no environment can hold');
+  .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'not an input name');
+const noNul = boundedText.refine(
+  (text) => !text.includes('\0'),
+  'contains a NUL character, which an environment variable cannot hold',
+);
 
 /** What an input is given: the text, the value of an OS parameter, or nothing at all. */
 export const inputValue = z.discriminatedUnion('from', [
@@ -61,8 +71,17 @@ export const inputValue = z.discriminatedUnion('from', [
 export type InputValue = z.infer<typeof inputValue>;
 export const inputValues = z
   .record(inputName, inputValue)
-  .refine((inputs) => Object.keys(inputs).length <= MAX_INPUTS, `at most ${MAX_INPUTS} inputs`);
+  .refine((inputs) => Object.keys(inputs).length <= MAX_INPUTS, `more than ${MAX_INPUTS} inputs`)
+  .refine((inputs) => sizeOfTexts(textsOf(inputs)) <= MAX_TABLE_BYTES, {
+    error: `names and values are larger than ${MAX_TABLE_BYTES} bytes in total`,
+  });
 export type InputValues = z.infer<typeof inputValues>;
+
+function textsOf(inputs: Readonly<Record<string, InputValue>>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(inputs).map(([name, value]) => [name, value.from === 'text' ? value.text : '']),
+  );
+}
 
 /** @throws Error whose message names the form and what is possible, never the value */
 export function parseInputValue(text: string): InputValue {
@@ -72,8 +91,8 @@ export function parseInputValue(text: string): InputValue {
   if (form === 'text' && rest !== undefined) return { from: 'text', text: rest };
   if (form === 'cred' && rest !== undefined && osParameterName.safeParse(rest).success)
     return { from: 'cred', name: rest };
-  const what = form === undefined ? 'a value without a form' : `'${form}:'`;
-  throw new Error(`${what} is not possible here: text:VALUE, cred:NAME, blank or ignore`);
+  const what = form === undefined ? 'a value without a prefix' : `'${form}:'`;
+  throw new Error(`${what} is not allowed: use text:VALUE, cred:NAME, blank or ignore`);
 }
 
 /** An input that a script declares in its header. */
@@ -88,7 +107,10 @@ export type DeclaredInput = z.infer<typeof declaredInput>;
 /** A script as the operator gives it. */
 export const runListScript = z.strictObject({
   name: fileName.max(100),
-  content: base64.max(MAX_SCRIPT_BASE64).refine(hasInterpreter, 'has no #! in its first line'),
+  content: base64
+    .max(MAX_SCRIPT_BASE64)
+    .refine(hasInterpreter, 'the first line does not begin with #!')
+    .refine(hasUnixLines, 'lines end with CR LF: remove the CRs (sed -i "s/\\r$//" FILE)'),
   /** Null: it declares none, and gets all that there are. */
   inputs: z.array(declaredInput).max(MAX_INPUTS).nullable().default(null),
 });
@@ -115,16 +137,19 @@ export const runLists = z
       context.addIssue({ code: 'custom', message: `more than ${MAX_RUN_LIST_SCRIPTS} scripts` });
     const bytes = [...scripts, ...lists.attachments].map(({ content }) => decodedBytes(content));
     if (bytes.some((size) => size > MAX_RUN_LIST_SCRIPT_BYTES))
-      context.addIssue({ code: 'custom', message: 'a file of more than 1 MiB' });
+      context.addIssue({ code: 'custom', message: 'a file is larger than 1 MiB' });
     if (bytes.reduce((sum, size) => sum + size, 0) > MAX_RUN_LISTS_BYTES)
-      context.addIssue({ code: 'custom', message: 'more than 4 MiB of scripts and attachments' });
+      context.addIssue({
+        code: 'custom',
+        message: 'scripts and attachments are larger than 4 MiB in total',
+      });
     for (const [list, names] of [
       ...RUN_LISTS.map((list) => [list, lists[list].map(({ name }) => name)] as const),
       ['attachments', lists.attachments.map(({ name }) => name)] as const,
     ]) {
       const twice = names.find((name, index) => names.indexOf(name) !== index);
       if (twice !== undefined)
-        context.addIssue({ code: 'custom', path: [list], message: `'${twice}' is there twice` });
+        context.addIssue({ code: 'custom', path: [list], message: `'${twice}' occurs twice` });
     }
   });
 export type RunLists = z.infer<typeof runLists>;
@@ -134,6 +159,12 @@ function hasInterpreter(content: string): boolean {
   return /^Iy[E-H]/.test(content);
 }
 
+/** Linux takes the CR of a first line for a part of the interpreter's name. */
+function hasUnixLines(content: string): boolean {
+  const [first = ''] = Buffer.from(content, 'base64').toString('latin1').split('\n', 1);
+  return !first.endsWith('\r');
+}
+
 function decodedBytes(content: string): number {
   return Buffer.byteLength(content, 'base64');
 }
@@ -141,7 +172,10 @@ function decodedBytes(content: string): number {
 /** Why a guest is decommissioned. */
 export const decommissionKind = z.enum(['reboot', 'stop', 'terminate', 'service_restart']);
 
-/** `failed` is the host's word alone: a deadline passed, or the machine ended too early. */
+/**
+ * Only the host decides `failed`: a deadline passed, the decommission list was ended at its limit,
+ * or the machine ended too early.
+ */
 export const LIFECYCLE_STATES = [
   'booting',
   'operational',
@@ -162,7 +196,7 @@ export const lifecycleEntry = z.union([
   z
     .string()
     .max(140)
-    .regex(/^(boot|decommission)\/[A-Za-z0-9_+.-]+$/, 'not an entry'),
+    .regex(/^(boot|decommission)\/[A-Za-z0-9_+.-]+$/, 'not a run list entry'),
 ]);
 
 /** `number` is 1 for a boot's first event, and larger for each that follows. */
@@ -189,7 +223,12 @@ export const lifecycleEvent = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('operational'), ...said }),
   z.strictObject({ type: z.literal('stranded'), ...said }),
   z.strictObject({ type: z.literal('decommissioning'), ...said, kind: decommissionKind }),
-  z.strictObject({ type: z.literal('decommissioned'), ...said }),
+  z.strictObject({
+    type: z.literal('decommissioned'),
+    ...said,
+    /** The agent ended the list at its limit. */
+    timedOut: z.literal(true).optional(),
+  }),
 ]);
 export type LifecycleEvent = z.infer<typeof lifecycleEvent>;
 
@@ -249,7 +288,7 @@ export const lifecycleStatus = z.strictObject({
   kind: decommissionKind.nullable(),
   /** When the power is cut, or a guest that is not operational is stopped. */
   deadlineMs: z.number().nonnegative().nullable(),
-  /** What a decommissioning may take, in seconds: for the unit's TimeoutStopSec. */
+  /** The limit of the decommission list in seconds, at which the agent ends its scripts. */
   decommissionTimeoutS: z.number().int().positive(),
   next: lifecycleCommand.nullable(),
 });

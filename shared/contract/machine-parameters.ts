@@ -1,7 +1,9 @@
 import { z } from 'zod';
+import { nicReach } from './guest-reach.ts';
 import { bootReporting } from './boot-report.ts';
 import { MAX_DECOMMISSION_TIMEOUT_S } from './lifecycle.ts';
 import { networkName } from './network.ts';
+import { NOT_OF_INSTALLATIONS } from './parameter-keys.ts';
 import { macAddress } from './primitives.ts';
 import { nicNetwork } from './static-network.ts';
 
@@ -25,6 +27,8 @@ export const nicSpec = z.strictObject({
   network: nicNetwork.optional(),
   /** A network of the cluster, in place of `link`; `ip` is an address of it, or `pool`. */
   networkName: networkName.optional(),
+  /** Absent: `public` from users who are bound to instances, else `all`. */
+  reach: nicReach.optional(),
 });
 /** In whole sectors: a guest gets no others, and would see a larger disk than the record has. */
 export const diskSizeBytes = z.number().int().positive().multipleOf(512);
@@ -78,9 +82,6 @@ export const hvParameters = z.strictObject({
 export const hvParameterChanges = resettable(hvParameters.shape);
 export const beParameterChanges = resettable(beParameters.shape);
 
-/** What is of the guest that was installed, whatever an installation boots. */
-const NOT_OF_INSTALLATIONS = ['decommission_timeout', 'systemd_credentials'] as const;
-
 /** @param parameters of an opcode; those that would change nothing are refused by their names */
 function ofInstallations<Type extends z.ZodType<object>>(parameters: Type): Type {
   return parameters.superRefine((given, context) => {
@@ -90,7 +91,7 @@ function ofInstallations<Type extends z.ZodType<object>>(parameters: Type): Type
         context.addIssue({
           code: 'custom',
           path: [key],
-          message: 'has no effect on an installation: it belongs to the hypervisor parameters (-H)',
+          message: 'has no effect on an installation: give it as a hypervisor parameter (-H)',
         });
   });
 }

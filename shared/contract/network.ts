@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { nicReach } from './guest-reach.ts';
 import { deviceName, macAddress, newTag, nodeName, uuid } from './primitives.ts';
 import { subnetOf } from './static-network.ts';
 
@@ -13,7 +14,7 @@ export const networkName = z
   .string()
   .regex(
     /^(?!(?:none|default|pool|auto)$)[a-z]([a-z0-9-]{0,30}[a-z0-9])?$/,
-    'not a name of a network: lower-case letters, digits and dashes, such as lan',
+    'not a network name: use lower-case letters, digits and dashes, such as lan',
   );
 
 /** What takes an address of a pool in place of one that is named. */
@@ -31,11 +32,11 @@ export const networkRange = z
   })
   .refine((text) => subnetOf(text) === text, {
     error: (issue) =>
-      `an address inside of a network, not a network: write ${subnetOf(String(issue.input))}`,
+      `an address within a network, not a network: write ${subnetOf(String(issue.input))}`,
     abort: true,
   })
   .refine((text) => prefixIn(text), {
-    error: `a network has from /${LARGEST_PREFIX} to /${SMALLEST_PREFIX}`,
+    error: `the prefix length must be between /${SMALLEST_PREFIX} and /${LARGEST_PREFIX}`,
   });
 
 function prefixIn(text: string): boolean {
@@ -93,5 +94,6 @@ export const networkGuest = z.object({
   /** Its instance. */
   name: z.string(),
   network: networkName,
+  reach: nicReach.default('all'),
 });
 export type NetworkGuest = z.infer<typeof networkGuest>;

@@ -30,7 +30,7 @@ export function requireOnline(node: string, { offline }: Pick<NodeFlags, 'offlin
   if (!offline) return;
   throw new AppError('NODE_OFFLINE', `node '${node}' is marked offline`, {
     details: { node },
-    hint: `when it is back: gnt-node modify --offline no ${node}`,
+    hint: `When the node is back, run: gnt-node modify --offline no ${node}`,
   });
 }
 
@@ -38,8 +38,8 @@ export function requireOnline(node: string, { offline }: Pick<NodeFlags, 'offlin
 export function requireTakesNew(node: string, flags: NodeFlags): void {
   requireOnline(node, flags);
   if (!flags.drained) return;
-  throw new AppError('NODE_DRAINED', `node '${node}' is drained: it gets no new instances`, {
+  throw new AppError('NODE_DRAINED', `node '${node}' is drained and accepts no new instances`, {
     details: { node },
-    hint: `choose another node, or gnt-node modify --drained no ${node}`,
+    hint: `Choose another node, or run: gnt-node modify --drained no ${node}`,
   });
 }

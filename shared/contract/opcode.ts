@@ -18,7 +18,9 @@ import {
   remoteFolder,
   remoteHost,
 } from './cluster-settings.ts';
+import { guestNetwork, MAX_GUEST_NETWORKS } from './guest-reach.ts';
 import { hookFiles } from './hooks.ts';
+import { boundedTable, boundedText } from './bounded-texts.ts';
 import { imageKeyName, MAX_IMAGE_KEY_LENGTH } from './image-keys.ts';
 import { installTimeout } from './install-timeout.ts';
 import { inputName, MAX_INPUTS, runLists } from './lifecycle.ts';
@@ -43,6 +45,7 @@ import {
   newNetworkTags,
   reservedAddresses,
 } from './network.ts';
+import { osNameWithVariant } from './os-name.ts';
 import { profileName, profileNames } from './profile.ts';
 import { diskChange, MAX_DISKS, MAX_NICS, nicChange } from './part-changes.ts';
 import {
@@ -68,14 +71,10 @@ import { takeLoginsApart } from './source-login.ts';
  * Private and secret OS parameters, and the personalization password, are in the request only:
  * `redactOpcode` is what is kept of it.
  */
-const MAX_PARAMETER_VALUE_LENGTH = 65_536;
 const MAX_NODES_NAMED = 1000;
-const osParameterValues = z.record(osParameterName, z.string().max(MAX_PARAMETER_VALUE_LENGTH));
+const osParameterValues = boundedTable(osParameterName, boundedText);
 /** `null` deletes the stored value. */
-const osParameterChanges = z.record(
-  osParameterName,
-  z.string().max(MAX_PARAMETER_VALUE_LENGTH).nullable(),
-);
+const osParameterChanges = boundedTable(osParameterName, boundedText.nullable());
 /** 1 MiB of content. */
 const document = base64.max(1_400_000);
 const MAX_TAGS = 1000;
@@ -88,7 +87,7 @@ export const imageChecksum = z
   .regex(/^(sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128})$/, 'expected sha256:HEX or sha512:HEX');
 
 const reinstallable = {
-  osType: z.string().max(255).optional(),
+  osType: osNameWithVariant.optional(),
   /** The variant is taken although the definition does not list it. */
   forceVariant: z.boolean().optional(),
   osImage: source.optional(),
@@ -137,7 +136,7 @@ export const instanceCreate = z.strictObject({
   vendorData: document.optional(),
   networkConfig: document.optional(),
   sshKeys: z.array(z.string().max(16_384)).max(100).default([]),
-  metadata: z.record(z.string().max(255), z.string().max(65_536)).default({}),
+  metadata: boundedTable(z.string().max(255), boundedText).default({}),
   tags: newTags.default([]),
   runLists: runLists.optional(),
   seedDisk: z.boolean().optional(),
@@ -205,7 +204,7 @@ export const instanceModify = z.strictObject({
   vendorData: document.nullable().optional(),
   networkConfig: document.nullable().optional(),
   sshKeys: z.array(z.string().max(16_384)).max(100).optional(),
-  metadata: z.record(z.string().max(255), z.string().max(65_536).nullable()).default({}),
+  metadata: boundedTable(z.string().max(255), boundedText.nullable()).default({}),
   seedDisk: z.boolean().optional(),
   dialects: z.array(dialect).min(1).optional(),
   metadataToken: tokenPolicy.optional(),
@@ -317,15 +316,8 @@ export const instanceRunScript = z.strictObject({
   /** Its name, with or without its number in the list. */
   script: z.string().min(1).max(128),
   /** Variables of this run; never stored. */
-  inputs: z
-    .record(
-      inputName,
-      z
-        .string()
-        .max(MAX_PARAMETER_VALUE_LENGTH)
-        .regex(/^[^\0]*$/, 'has a NUL'),
-    )
-    .refine((inputs) => Object.keys(inputs).length <= MAX_INPUTS, 'too many inputs')
+  inputs: boundedTable(inputName, boundedText.regex(/^[^\0]*$/, 'contains a NUL character'))
+    .refine((inputs) => Object.keys(inputs).length <= MAX_INPUTS, `more than ${MAX_INPUTS} inputs`)
     .default({}),
 });
 export const instanceGrowDisk = z.strictObject({
@@ -375,7 +367,7 @@ export const backupRemove = z.strictObject({
 
 export const osModify = z.strictObject({
   opcode: z.literal('OS_SET_PARAMS'),
-  name: z.string().max(255),
+  name: osNameWithVariant,
   trusted: z.boolean().optional(),
   hidden: z.boolean().optional(),
   blacklisted: z.boolean().optional(),
@@ -467,7 +459,7 @@ export const clusterModify = z.strictObject({
   /** An imported appliance; `null`: the built one. */
   appliance: applianceName.nullable().optional(),
   /** Of new instances that name neither an OS nor an image nor a medium; `null`: none. */
-  defaultOs: z.string().min(1).max(255).nullable().optional(),
+  defaultOs: osNameWithVariant.nullable().optional(),
   /** A field that is `null` is forgotten. */
   launchDefaults: z
     .strictObject({
@@ -504,6 +496,10 @@ export const clusterModify = z.strictObject({
   lowSpacePercent: lowSpacePercent.optional(),
   /** What, beside the internet, URLs of the remote API may lead to; replaces what there is. */
   remoteHosts: z.array(remoteHost).max(MAX_REMOTE_HOSTS).optional(),
+  /** Every NIC has `reach=public`. */
+  confineGuests: z.boolean().optional(),
+  /** Private networks that NICs with `reach=public` reach; replaces the former ones. */
+  guestNetworks: z.array(guestNetwork).max(MAX_GUEST_NETWORKS).optional(),
   /** NAME=PORT:HOST:PORT or NAME=PORT:unix:PATH; null removes NAME. */
   exposeServices: exposedServiceChanges.default({}),
   /**
@@ -527,7 +523,7 @@ export const nodeModify = z
   })
   .refine(
     ({ drained, offline }) => !(drained === true && offline === true),
-    'a node is drained or offline, not both',
+    'a node can be drained or offline, but not both',
   )
   .refine(
     ({ drained, offline }) => drained !== undefined || offline !== undefined,

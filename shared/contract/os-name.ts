@@ -1,3 +1,19 @@
+import { z } from 'zod';
+
+/** Records are kept under it: a longer one is no id of a record. */
+const MAX_OS_NAME_BYTES = 255;
+
+/** `debootstrap` or `debootstrap+bookworm`. Whether a definition can have it is asked later. */
+export const osNameWithVariant = z
+  .string()
+  .refine((text) => Buffer.byteLength(text) <= MAX_OS_NAME_BYTES, {
+    error: `longer than ${MAX_OS_NAME_BYTES} bytes`,
+    abort: true,
+  })
+  .refine((text) => text !== '' && !text.startsWith('+'), {
+    error: 'not an OS name: use the name of the folder, plus +VARIANT if it has variants',
+  });
+
 /** Splits `debootstrap+bookworm` at its first plus; what the parts may be is for others to say. */
 export function splitOsName(text: string): {
   readonly name: string;

@@ -1,4 +1,5 @@
 import type { OsInfo } from './api.ts';
+import { ownValue } from '../json/own-value.ts';
 
 /** An OS of a list: with its variant where it has some, as in Ganeti. */
 export type ListedOs = OsInfo & { readonly listed: string };
@@ -10,7 +11,7 @@ export type ListedOs = OsInfo & { readonly listed: string };
 export function listVariants(os: OsInfo): readonly ListedOs[] {
   if (os.variants.length === 0) return [{ ...os, listed: os.name }];
   return os.variants.map((variant) => {
-    const own = os.variantSettings[variant];
+    const own = ownValue(os.variantSettings, variant);
     const trust = own?.trust ?? os.trust;
     return {
       ...os,

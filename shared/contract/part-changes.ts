@@ -33,6 +33,7 @@ export const nicChange = z.discriminatedUnion('action', [
       ip: nicSpec.shape.ip.unwrap().nullable().optional(),
       network: nicNetworkChanges.optional(),
       networkName: nicSpec.shape.networkName.unwrap().nullable().optional(),
+      reach: nicSpec.shape.reach,
     }),
   }),
   z.strictObject({ action: z.literal('remove'), which }),

@@ -19,7 +19,7 @@ export const instanceName = z
  * they ask what a name means (inet_aton(3)); an instance of before that has such a name keeps it.
  */
 export const newInstanceName = instanceName.regex(/^(?!\d+(?:\.\d+){1,3}$)/, {
-  error: 'an IP address is no host name: use a name such as web1.example.com',
+  error: 'an IP address is not a host name: use a name such as web1.example.com',
 });
 export const nodeName = instanceName;
 /**
@@ -36,10 +36,10 @@ export const newTag = z
 
 export const uuid = z
   .string()
-  .regex(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/, 'not a UUID in lower case');
+  .regex(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/, 'not a lower-case UUID');
 export const macAddress = z
   .string()
-  .regex(/^([0-9a-f]{2}:){5}[0-9a-f]{2}$/, 'not a MAC address in lower case');
+  .regex(/^([0-9a-f]{2}:){5}[0-9a-f]{2}$/, 'not a lower-case MAC address');
 
 /**
  * An address for a guest: in 169.254.0.0/16, neither the service's own, nor the network's, nor the
@@ -68,7 +68,7 @@ export const snapshotName = z
   .string()
   .regex(
     /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/,
-    'not a name of a snapshot: use letters, digits, dots, dashes and underscores, 64 at most',
+    'not a snapshot name: use at most 64 letters, digits, dots, dashes and underscores',
   );
 export const sha256Hex = z.string().regex(/^[0-9a-f]{64}$/, 'not a SHA-256 in hex');
 export const base64 = z.base64();
@@ -79,7 +79,7 @@ export const timestampMs = z.number().nonnegative().max(MAX_TIMESTAMP_MS);
 /**
  * An operator's name for a package mirror: a path segment, and GNT_MIRROR_<NAME> in an environment.
  */
-export const mirrorName = z.string().regex(/^[a-z][a-z0-9-]{0,31}$/, 'not a name of a mirror');
+export const mirrorName = z.string().regex(/^[a-z][a-z0-9-]{0,31}$/, 'not a mirror name');
 export const MAX_MIRRORS = 16;
 /**
  * The folder that a package mirror is allowed for. Whoever installs may read it, so a login has no
@@ -108,7 +108,7 @@ export const socketPath = z
   .string()
   .refine(
     (path) => Buffer.byteLength(path) <= MAX_SOCKET_PATH_BYTES,
-    `at most ${MAX_SOCKET_PATH_BYTES} bytes`,
+    `longer than ${MAX_SOCKET_PATH_BYTES} bytes`,
   )
   .refine(
     (path) =>

@@ -4,7 +4,7 @@ import { osParameterName } from './primitives.ts';
 /** The name of a profile: a set of OS parameters that instances share. */
 export const profileName = z
   .string()
-  .regex(/^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/, 'not a name of a profile');
+  .regex(/^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/, 'not a profile name');
 /** The one that every instance has, below all others and below its OS. */
 export const GLOBAL_PROFILE = 'global';
 /** Profiles that an instance may have. Each is looked up whenever its parameters are. */
@@ -13,8 +13,11 @@ const MAX_PROFILES_OF_INSTANCE = 32;
 export const profileNames = z
   .array(profileName)
   .max(MAX_PROFILES_OF_INSTANCE)
-  .refine((names) => new Set(names).size === names.length, 'a profile is named twice')
-  .refine((names) => !names.includes(GLOBAL_PROFILE), `${GLOBAL_PROFILE} is everyone's already`);
+  .refine((names) => new Set(names).size === names.length, 'a profile occurs twice')
+  .refine(
+    (names) => !names.includes(GLOBAL_PROFILE),
+    `every instance has ${GLOBAL_PROFILE} already`,
+  );
 
 /** What the store keeps of one: secrets are of instances, and in no profile. */
 export const profileRecord = z.object({

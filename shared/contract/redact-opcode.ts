@@ -22,7 +22,7 @@ export function redactOpcode(full: Opcode): Record<string, unknown> {
     'userData',
     'vendorData',
     'networkConfig',
-  ]) {
+  ] as const) {
     if (shown[key] !== undefined && shown[key] !== null) shown[key] = REDACTED;
   }
   if ('hooks' in full && full.hooks !== undefined)
@@ -32,7 +32,7 @@ export function redactOpcode(full: Opcode): Record<string, unknown> {
   if ('inputs' in full)
     shown['inputs'] = Object.fromEntries(Object.keys(full.inputs).map((name) => [name, REDACTED]));
   if ('bootEnvs' in full) Object.assign(shown, nameBootContent(full));
-  for (const key of ['osImage', 'personalizationPackage', 'source']) {
+  for (const key of ['osImage', 'personalizationPackage', 'source'] as const) {
     if (typeof shown[key] === 'string') shown[key] = redactSource(shown[key]);
   }
   if ('installParameters' in full && full.installParameters != null)

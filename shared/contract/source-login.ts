@@ -22,7 +22,7 @@ const FILE_PARAMETERS = ['cdrom_image_path', 'kernel_path', 'initrd_path'] as co
 /** What takes a package with the login that it is to be fetched with. */
 const INSTALLING = ['INSTANCE_CREATE', 'INSTANCE_REINSTALL'];
 const PACKAGE_HINT =
-  'give it with --personalization-user and --personalization-password, when it is installed';
+  'give it with --personalization-user and --personalization-password when you install';
 
 /** The login that is written in a URL; undefined: none. @throws URIError on a lone `%` */
 export function readLogin(url: URL): SourceLogin | undefined {
@@ -46,16 +46,16 @@ export function takeLoginsApart({ value, issues }: z.core.ParsePayload<NamesSour
   if (hasLogin(value.osImage)) {
     refuse(
       ['osImage'],
-      "a login has no place in an image's URL: write it into the file netrc of the node's settings, for the server's name",
+      "an image URL cannot contain a login: write the login into the netrc file of the node's settings",
     );
   }
-  if (hasLogin(value.importFrom)) refuse(['importFrom'], 'expected the name of an export');
+  if (hasLogin(value.importFrom)) refuse(['importFrom'], 'expected an export name');
   for (const key of ['hvparams', 'installParameters'] as const) {
     for (const name of FILE_PARAMETERS) {
       if (!hasLogin(value[key]?.[name])) continue;
       refuse(
         [key, name],
-        'expected a path on the node, or for a cdrom a URL; a login has no place in either',
+        'expected a path on the node, or a URL for a cdrom; neither can contain a login',
       );
     }
   }
@@ -69,16 +69,16 @@ function takePackageLogin(value: NamesSources): string | undefined {
   if (!hasLogin(source)) return undefined;
   if (!INSTALLING.includes(value.opcode)) return `its login is not stored: ${PACKAGE_HINT}`;
   const url = URL.parse(source);
-  if (url === null) return `expected a URL; its login: ${PACKAGE_HINT}`;
+  if (url === null) return `expected a URL without a login; ${PACKAGE_HINT}`;
   if (value.personalizationUser !== undefined || value.personalizationPassword !== undefined)
-    return 'it has a login, and another one is given beside it';
+    return 'the URL contains a login, and another login is given as well';
   let login: SourceLogin | undefined;
   try {
     login = readLogin(url);
   } catch {
-    return `the login in it is not percent-encoded (a '%' is written as %25): ${PACKAGE_HINT}`;
+    return `the login is not percent-encoded (write '%' as %25): ${PACKAGE_HINT}`;
   }
-  if (login === undefined || login.user === '') return `a login needs a user: ${PACKAGE_HINT}`;
+  if (login === undefined || login.user === '') return `the login has no user: ${PACKAGE_HINT}`;
   url.username = '';
   url.password = '';
   value.personalizationPackage = url.href;

@@ -6,7 +6,7 @@ const prefixed = z.union([z.cidrv4(), z.cidrv6()], { error: 'expected ADDRESS/PR
 const searchDomain = z
   .string()
   .max(253)
-  .regex(/^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$/, 'expected a domain');
+  .regex(/^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$/, 'expected a domain name');
 
 /**
  * Lines and list items of an operator's network configuration that the channel is added to: reading
@@ -55,23 +55,49 @@ function faultsOf(network: NicNetwork): readonly string[] {
     const isAlone = [gateways, nameservers, search, routes].every((list) => list.length === 0);
     return isAlone ? [] : ['gateway, dns, search and routes need ip=ADDRESS/PREFIX'];
   }
-  const reachable = addressList(addresses);
   const via = [...gateways, ...routes.map((route) => route.via)];
   return [
     ...addresses
       .filter((address) => isUnusable(addressOf(address)))
-      .map((address) => `${address} cannot be the address of a card`),
+      .map((address) => `${address} cannot be the address of a NIC`),
     ...via
-      .filter((gateway) => !reachable.check(gateway, familyOf(gateway)))
-      .map((gateway) => `gateway ${gateway} is in none of ${addresses.join(', ')}`),
+      .filter((gateway) => !isReachable(network, gateway))
+      .map(
+        (gateway) =>
+          `gateway ${gateway} is not in ${addresses.join(', ')}: give the address with ${familyOf(gateway) === 'ipv4' ? '/32' : '/128'} for a gateway on the link outside of its network`,
+      ),
     ...routes
       .filter(({ to, via }) => familyOf(to) !== familyOf(via))
-      .map(({ to, via }) => `route ${to} cannot go by ${via}`),
+      .map(({ to, via }) => `route ${to} and its gateway ${via} are of different address families`),
     ...(['ipv4', 'ipv6'] as const)
       .filter((family) => gateways.filter((one) => familyOf(one) === family).length > 1)
-      .map((family) => `there are two default gateways for ${family}`),
+      .map((family) => `more than one default gateway for ${family}`),
   ];
 }
+
+/**
+ * Whether a gateway is outside of all networks of a NIC and reached on its link all the same, so
+ * that its route needs to say so. A link-local IPv6 gateway does not.
+ */
+export function isOnLink(network: Pick<NicNetwork, 'addresses'>, gateway: string): boolean {
+  const isInside = addressList(network.addresses).check(gateway, familyOf(gateway));
+  return !isInside && !isLinkLocal(gateway);
+}
+
+function isReachable(network: Pick<NicNetwork, 'addresses'>, gateway: string): boolean {
+  const family = familyOf(gateway);
+  const own = network.addresses.filter((address) => familyOf(address) === family);
+  if (isLinkLocal(gateway)) return own.length > 0;
+  if (!isOnLink(network, gateway)) return true;
+  const hostBits = family === 'ipv4' ? 32 : 128;
+  return own.some((address) => prefixOf(address) === hostBits) && !isUnusable(gateway);
+}
+
+function isLinkLocal(gateway: string): boolean {
+  return familyOf(gateway) === 'ipv6' && LINK_LOCAL.check(gateway, 'ipv6');
+}
+
+const LINK_LOCAL = addressList(['fe80::/10']);
 
 /** Link-local IPv4 is the channel's; the rest is nobody's. */
 const NO_CARDS_ADDRESS = addressList([

@@ -20,11 +20,10 @@ export function describeUnfit(
   host: ApplianceHost,
 ): string | null {
   if (architecture !== host.architecture)
-    return `it is of architecture ${JSON.stringify(architecture)}, this host is ${host.architecture}`;
+    return `its architecture is ${JSON.stringify(architecture)}, but this host is ${host.architecture}`;
   const hostMiB = Math.floor(host.memoryBytes / MIB);
-  if (memoryMiB > hostMiB)
-    return `its memoryMiB of ${memoryMiB} is more than this host's ${hostMiB}`;
+  if (memoryMiB > hostMiB) return `its memoryMiB of ${memoryMiB} exceeds this host's ${hostMiB}`;
   if (memoryMiB < MIN_MEMORY_MIB)
-    return `its memoryMiB of ${memoryMiB} is less than ${MIN_MEMORY_MIB}`;
+    return `its memoryMiB of ${memoryMiB} is below the minimum of ${MIN_MEMORY_MIB}`;
   return null;
 }

@@ -38,6 +38,21 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
+/** A class of errors, and a code or system call of Node. */
+const FIXED_WORD = /^[A-Za-z][A-Za-z0-9_]{0,39}$/;
+
+/**
+ * Returns what a record or an answer may say of a thrown value. The message of an unexpected error
+ * may quote an argument, and with it a secret, so only its class, code and system call are told.
+ */
+export function tellableMessage(error: unknown): string {
+  if (isAppError(error)) return error.message;
+  const syscall = error instanceof Error && 'syscall' in error ? error.syscall : undefined;
+  const words = [error instanceof Error ? error.name : typeof error, systemCodeOf(error), syscall];
+  const known = words.filter((word) => typeof word === 'string' && FIXED_WORD.test(word));
+  return `unexpected failure (${known.join(' ')})`;
+}
+
 /** Whatever was thrown, as an error. */
 export function toError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(String(thrown));

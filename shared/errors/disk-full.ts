@@ -7,7 +7,7 @@ const FULL = ['ENOSPC', 'EDQUOT'];
 export function nameDiskFull(error: unknown): unknown {
   if (!(error instanceof Error) || !FULL.includes(systemCodeOf(error) ?? '')) return error;
   return new AppError('DISK_FULL', `the node's disk is full: ${error.message}`, {
-    hint: 'free space on the file system of that path, and repeat the operation',
+    hint: 'Free space on the file system of that path, then repeat the operation.',
     cause: error,
   });
 }

@@ -2,7 +2,7 @@ import { MIB } from '../units/bytes.ts';
 import { AppError } from './app-error.ts';
 
 const LOOK_AT_IT =
-  'look at what was downloaded; if it is meant, give a disk that holds it: -s SIZE';
+  'Check what was downloaded. If the image is right, use a disk that is large enough: -s SIZE';
 
 /**
  * An image that does not fit on the instance's first disk, found by the host or in the appliance.
@@ -11,9 +11,13 @@ const LOOK_AT_IT =
 export function imageTooLarge(imageBytes: number, diskBytes: number, isWhole = true): AppError {
   const size = `${Math.ceil(imageBytes / MIB)}m`;
   const needs = isWhole ? `needs ${imageBytes} bytes` : `needs more than ${imageBytes} bytes`;
-  const giveLarger = `give a larger disk: -s ${size}, or --disk 0:size=${size}; of an instance that is there, gnt-instance grow-disk --absolute NAME 0 ${size}`;
-  return new AppError('IMAGE_TOO_LARGE', `the image ${needs}, the first disk has ${diskBytes}`, {
-    hint: isWhole ? giveLarger : LOOK_AT_IT,
-    details: { imageBytes, diskBytes },
-  });
+  const giveLarger = `Use a larger disk: -s ${size} or --disk 0:size=${size}. For an existing instance: gnt-instance grow-disk --absolute NAME 0 ${size}`;
+  return new AppError(
+    'IMAGE_TOO_LARGE',
+    `the image ${needs}, but the first disk has ${diskBytes}`,
+    {
+      hint: isWhole ? giveLarger : LOOK_AT_IT,
+      details: { imageBytes, diskBytes },
+    },
+  );
 }

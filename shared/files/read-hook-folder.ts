@@ -42,7 +42,7 @@ export async function readHookFolder(
   if (names.length > MAX_HOOK_DOCUMENTS) {
     throw new AppError(
       'VALIDATION',
-      `${folder} holds ${names.length} hook documents, ${MAX_HOOK_DOCUMENTS} are possible`,
+      `${folder} holds ${names.length} hook documents, the limit is ${MAX_HOOK_DOCUMENTS}`,
     );
   }
   // This is awaited, so that the folder stays open until each of them is read.
@@ -87,7 +87,7 @@ function unreadable(path: string, error: unknown): AppError {
   const isOther = NO_DOCUMENT.has(systemCodeOf(error) ?? '');
   const reason = isOther ? 'not a regular file of at most 1 MiB' : messageOf(error);
   return new AppError('FILE_UNREADABLE', `hooks ${path}: ${reason}`, {
-    hint: 'hook documents are regular files of at most 1 MiB, in a folder that can be read',
+    hint: 'Hook documents must be regular files of at most 1 MiB in a readable folder.',
     cause: error,
   });
 }

@@ -16,8 +16,8 @@ export async function readKeptHooks(
     return hookFiles.parse(parseJson(await readFile(path, 'utf8')));
   } catch (error) {
     if (systemCodeOf(error) === 'ENOENT') return [];
-    throw new AppError(code, `the appliance's hooks in ${path} cannot be read`, {
-      hint: 'give them again: gnt-appliance build --hooks FOLDER, or --hooks default for none',
+    throw new AppError(code, `cannot read the appliance's hooks in ${path}`, {
+      hint: 'Give them again: gnt-appliance build --hooks FOLDER, or remove them: gnt-appliance build --hooks none',
       cause: error,
     });
   }

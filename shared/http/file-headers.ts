@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
+import { ownValue, setOwn } from '../json/own-value.ts';
 
 /** What a reader may ask of a file that comes through a daemon: a part of it, or nothing new. */
 export const FILE_REQUEST_HEADERS = [
@@ -24,8 +25,8 @@ export function pickHeaders(
 ): Record<string, string> {
   const picked: Record<string, string> = {};
   for (const name of names) {
-    const value = headers[name];
-    if (typeof value === 'string') picked[name] = value;
+    const value = ownValue(headers, name);
+    if (typeof value === 'string') setOwn(picked, name, value);
   }
   return picked;
 }

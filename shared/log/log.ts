@@ -1,4 +1,5 @@
 import { pino } from 'pino';
+import { describeError } from './describe-error.ts';
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 export type LogFields = Readonly<Record<string, unknown>>;
@@ -39,11 +40,16 @@ export function createLogger(options: LogOptions): Logger {
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
       messageKey: 'event',
-      serializers: { err: pino.stdSerializers.err },
+      serializers: { err: describeUnlessDone },
     },
     destination,
   );
   return wrap(root);
+}
+
+/** Code that masks an error's message hands on its description. */
+function describeUnlessDone(err: unknown): unknown {
+  return err instanceof Error ? describeError(err) : err;
 }
 
 interface PinoLike {

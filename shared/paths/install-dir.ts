@@ -10,6 +10,6 @@ export const installDir: string = findAbove(import.meta.dirname, 'package.json')
 function findAbove(start: string, name: string): string {
   for (let folder = start; ; folder = dirname(folder)) {
     if (existsSync(join(folder, name))) return folder;
-    if (folder === dirname(folder)) throw new Error(`no ${name} above ${start}`);
+    if (folder === dirname(folder)) throw new Error(`found no ${name} above ${start}`);
   }
 }

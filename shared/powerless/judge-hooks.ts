@@ -31,8 +31,8 @@ async function ask(input: string, options: PowerlessOptions): Promise<HookVerdic
     );
   } catch (error) {
     options.signal?.throwIfAborted();
-    throw new AppError('HOST_PREREQUISITE', 'the hooks could not be checked on this host', {
-      hint: 'the program that reads them has no rights: it needs the folder of this software to be readable by everybody',
+    throw new AppError('HOST_PREREQUISITE', 'cannot check the hooks on this host', {
+      hint: 'The program that checks them runs without privileges. Make the installation folder readable for all users.',
       cause: error,
     });
   }

@@ -4,7 +4,7 @@ import type { Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { StringDecoder } from 'node:string_decoder';
 import { AppError, systemCodeOf } from '../errors/app-error.ts';
-import { cleanLine, LineSplitter } from '../stream/lines.ts';
+import { cleanLine, LineSplitter } from '../text/lines.ts';
 
 /** A program that runs, with all that it starts. */
 export interface LaunchedProgram {
@@ -219,7 +219,10 @@ async function feed(source: Readable, target: Writable): Promise<void> {
 }
 
 function heldOpen(): AppError {
-  return new AppError('SCRIPT_FAILED', 'a program that it left running holds its output open');
+  return new AppError(
+    'SCRIPT_FAILED',
+    'a program that the script left running holds its output open',
+  );
 }
 
 /** Ends the process group that a detached child leads, or asks it to end. */

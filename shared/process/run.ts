@@ -1,6 +1,6 @@
 import { execa } from 'execa';
 import { AppError } from '../errors/app-error.ts';
-import { lastLineOf } from '../stream/lines.ts';
+import { lastLineOf } from '../text/lines.ts';
 import { MIB } from '../units/bytes.ts';
 import { SYSTEM_PATH } from './system-path.ts';
 

@@ -3,6 +3,8 @@ import { writtenForms } from './written-forms.ts';
 
 /** Shorter values would mask ordinary text ("yes", "1") and tell where they stand. */
 const MIN_MASKED_LENGTH = 4;
+/** Programs print a value line by line, and C programs end it at a NUL. */
+const PART_END = /[\0\r\n]/;
 /** Slots of the table that tells at which places of a text to look; a power of two. */
 const SLOTS = 65_536;
 /** The base of the rolling hashes: odd, and larger than a byte. */
@@ -35,7 +37,7 @@ function listNeedles(values: Iterable<string>): ReadonlySet<string> {
     for (const part of new Set([
       value,
       value.trim(),
-      ...value.split('\n').map((line) => line.trim()),
+      ...value.split(PART_END).map((line) => line.trim()),
     ])) {
       if (!canBeMasked(part)) continue;
       needles.add(part.trim());

@@ -1,3 +1,8 @@
+import { inspect } from 'node:util';
+import { plainText } from '../text/plain-text.ts';
+import { cleanLine } from '../text/lines.ts';
+import { ownValue } from '../json/own-value.ts';
+
 /** Columns at which base64(1) and openssl(1) begin a new line. */
 const BASE64_COLUMNS = [76, 64];
 /** What bash puts a backslash before, outside of quotes; what is not ASCII stays as it is. */
@@ -10,6 +15,8 @@ const SHELL_PLAIN = /[A-Za-z0-9_.,:=@%/+-]/;
  */
 export function* writtenForms(value: string): Generator<string> {
   yield* jsonForms(value);
+  yield* cleanedForms(value);
+  yield* inspectForms(value);
   yield* shellForms(value);
   yield* urlForms(value.toWellFormed());
   const bytes = Buffer.from(value);
@@ -30,11 +37,27 @@ function unicodeEscape(character: string): string {
   return String.raw`\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }
 
+/** As our logs have it, which is before they are masked where a script has printed it. */
+function* cleanedForms(value: string): Generator<string> {
+  yield cleanLine(value);
+  yield plainText(value);
+}
+
+/** As Node's `util.inspect` shows a value, and its errors of an argument (`Received '…'`). */
+function* inspectForms(value: string): Generator<string> {
+  const quoted = inspect(value, { maxStringLength: null, breakLength: Infinity });
+  yield quoted.slice(1, -1);
+  // Python, and Node inside of single quotes.
+  yield quoted.slice(1, -1).replaceAll(/\\?'/g, String.raw`\'`);
+}
+
 function* shellForms(value: string): Generator<string> {
   // bash, and dash, which puts quotes into double ones; it has none to go on with at the end.
   yield value.replaceAll("'", String.raw`'\''`);
   yield value.replaceAll(/'+/g, `'"$&"'`).replace(/'$/, '');
   yield ansiQuoted(value);
+  // In the locale C, which scripts on a node have, other bytes than ASCII are quoted too.
+  yield ansiQuoted(value).replaceAll(/[^\0-\x7f]+/gu, octalEscapes);
   yield value.replaceAll(SHELL_SPECIAL, (character) =>
     SHELL_PLAIN.test(character) ? character : `\\${character}`,
   );
@@ -51,12 +74,16 @@ const ANSI_ESCAPES: Readonly<Record<string, string>> = {
 function ansiQuoted(value: string): string {
   return [...value]
     .map((character) => {
-      const named = ANSI_ESCAPES[character];
+      const named = ownValue(ANSI_ESCAPES, character);
       if (named !== undefined) return `\\${named}`;
       const isControl = character < ' ' || character === '\x7f';
       return isControl ? `\\${character.charCodeAt(0).toString(8).padStart(3, '0')}` : character;
     })
     .join('');
+}
+
+function octalEscapes(text: string): string {
+  return [...Buffer.from(text)].map((byte) => `\\${byte.toString(8).padStart(3, '0')}`).join('');
 }
 
 function* urlForms(value: string): Generator<string> {

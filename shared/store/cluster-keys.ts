@@ -43,8 +43,8 @@ export async function loadClusterKeys(
   const { clusterKeyFile, nextClusterKeyFile, formerClusterKeyFile } = paths;
   const loaded = await readClusterKey(clusterKeyFile);
   if (loaded === undefined) {
-    throw new AppError('STORE_KEY', `there is no ${clusterKeyFile}`, {
-      hint: 'copy it from another node of the cluster, for root only',
+    throw new AppError('STORE_KEY', `${clusterKeyFile} does not exist`, {
+      hint: 'Copy it from another node of the cluster, readable by root only.',
     });
   }
   let sealing = loaded;
@@ -81,7 +81,7 @@ export async function loadClusterKeys(
     },
     forgetOthers: async (fingerprint) => {
       if (fingerprintOf(sealing) !== fingerprint)
-        throw new AppError('CONFLICT', 'this node seals with another key than that');
+        throw new AppError('CONFLICT', 'this node seals with a different cluster key');
       await rm(nextClusterKeyFile, { force: true });
       await rm(formerClusterKeyFile, { force: true });
       await syncPath(dirname(clusterKeyFile));

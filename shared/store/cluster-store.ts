@@ -35,14 +35,10 @@ export async function openSealedRedis(
   } catch (error) {
     await store.close();
     if (!isAppError(error, 'STORE_KEY')) throw error;
-    throw new AppError(
-      'STORE_KEY',
-      `the cluster in ${describeStoreUrl(url)} has another key than this`,
-      {
-        hint: 'copy var/lib/gnt/cluster.key from a node of it, and give it with --cluster-key FILE',
-        cause: error,
-      },
-    );
+    throw new AppError('STORE_KEY', `the cluster in ${describeStoreUrl(url)} has a different key`, {
+      hint: 'Copy var/lib/gnt/cluster.key from a node of that cluster and give it with --cluster-key FILE',
+      cause: error,
+    });
   }
 }
 
@@ -61,9 +57,9 @@ export async function openChosenStore(
   const found = cluster === undefined ? 'no cluster' : `cluster ${cluster.name} (${cluster.uuid})`;
   throw new AppError(
     'CONFLICT',
-    `the store ${describeStoreUrl(choice.url)} has ${found}, and this node belongs to ${choice.cluster}`,
+    `the store ${describeStoreUrl(choice.url)} has ${found}, but this node belongs to ${choice.cluster}`,
     {
-      hint: "restore the store's data; a new cluster needs a node without instances of the old one, and gnt-cluster init",
+      hint: 'Restore the data of the store. To form a new cluster, run gnt-cluster init on a node without instances of the old one.',
     },
   );
 }

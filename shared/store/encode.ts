@@ -65,7 +65,7 @@ export function decodeValue(collection: string, id: string, json: string): unkno
     return JSON.parse(json) as unknown;
   } catch {
     // The parser's message quotes the text, which may be private.
-    throw unreadable(collection, id, 'it is no JSON');
+    throw unreadable(collection, id, 'it is not JSON');
   }
 }
 
@@ -85,10 +85,10 @@ export function decodeListed(
 export function newerStore(place: string, version: number | string): AppError {
   return new AppError(
     'STORE_VERSION',
-    `the store ${place} has schema version ${version}, this program knows up to ${STORE_SCHEMA}`,
+    `the store ${place} has schema version ${version}, but this program supports versions up to ${STORE_SCHEMA}`,
     {
       details: { place, version, supported: STORE_SCHEMA },
-      hint: 'start the newer program that wrote it, or restore the backup made before the upgrade',
+      hint: 'Start the newer release that wrote it, or restore the backup made before the upgrade.',
     },
   );
 }
@@ -104,7 +104,7 @@ function encodeValue(key: string, value: unknown): string {
   if (json === undefined) throw new Error(`the value of ${key} is not JSON`);
   if (Buffer.byteLength(json) > MAX_VALUE_BYTES) {
     throw new AppError('VALIDATION', `the record ${key} is larger than 16 MiB`, {
-      hint: 'shorten its documents and parameters',
+      hint: 'Shorten the documents and parameters.',
     });
   }
   return json;

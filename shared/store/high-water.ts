@@ -81,8 +81,8 @@ export function openHighWater(options: HighWaterOptions): HighWater {
     database.exec(SCHEMA);
     return new FileHighWater(database, options);
   } catch (error) {
-    throw new AppError('FILE_UNREADABLE', `${path} cannot be used: ${messageOf(error)}`, {
-      hint: 'gnt-cluster accept-records begins a new one, which takes the records as they are now',
+    throw new AppError('FILE_UNREADABLE', `cannot use ${path}: ${messageOf(error)}`, {
+      hint: 'Create a new one, which accepts the current records, with gnt-cluster accept-records',
       cause: error,
     });
   }

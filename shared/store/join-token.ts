@@ -54,9 +54,8 @@ export function encodeJoinToken({ id, secret, expiresAtMs, cluster, url }: JoinT
 export function parseJoinToken(text: string): JoinToken {
   const word = text.trim();
   if (word.length > MAX_TOKEN_CHARACTERS) throw invalid('it is too long');
-  if (/^gntj\d+\./.test(word) && !word.startsWith(PREFIX))
-    throw invalid('it was made by another release');
-  if (!word.startsWith(PREFIX)) throw invalid('it does not begin as one');
+  if (/^gntj\d+\./.test(word) && !word.startsWith(PREFIX)) throw invalid('another release made it');
+  if (!word.startsWith(PREFIX)) throw invalid('it has the wrong prefix');
   const encoded = word.slice(PREFIX.length);
   const bytes = Buffer.from(encoded, 'base64url');
   const content = bytes.subarray(0, -SUM_BYTES);
@@ -64,7 +63,7 @@ export function parseJoinToken(text: string): JoinToken {
     bytes.toString('base64url') === encoded &&
     content.length > HEAD_BYTES &&
     sumOf(content).equals(bytes.subarray(-SUM_BYTES));
-  if (!isWhole) throw invalid('it was cut short or altered');
+  if (!isWhole) throw invalid('it is truncated or altered');
   const parts = partsOf(content);
   return {
     id: parts.id.toString('hex'),
@@ -88,7 +87,7 @@ export function openWithToken(token: JoinToken, sealed: Uint8Array): Uint8Array 
   const isBox = nonce.length === nacl.secretbox.nonceLength;
   const key = isBox ? nacl.secretbox.open(box, nonce, sealingKeyOf(token)) : null;
   if (key?.length === CLUSTER_KEY_BYTES) return key;
-  throw invalid('it was altered, or what the store has for it was');
+  throw invalid('the token or its entry in the store was altered');
 }
 
 /** Everything that the token says is in it: nothing of a token can be exchanged. */
@@ -120,7 +119,7 @@ function sumOf(content: Uint8Array): Buffer {
 }
 
 function invalid(reason: string): AppError {
-  return new AppError('TOKEN_INVALID', `this is no token to join with: ${reason}`, {
-    hint: 'give the whole word that gnt-cluster join-token printed, or make another one with it',
+  return new AppError('TOKEN_INVALID', `not a join token: ${reason}`, {
+    hint: 'Give the whole token that gnt-cluster join-token printed, or create a new one: gnt-cluster join-token',
   });
 }

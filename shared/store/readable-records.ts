@@ -40,7 +40,7 @@ export function parseRecord<T>(
   { id, value, problem }: Pick<ListedRecord, 'id' | 'value' | 'problem'>,
 ): T {
   if (problem !== undefined) throw unreadable(collection, id, problem);
-  if (value === undefined) throw unreadable(collection, id, 'it is not there');
+  if (value === undefined) throw unreadable(collection, id, 'it does not exist');
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
@@ -114,9 +114,9 @@ export async function sortOut<T>(
 class UnreadableRecord extends AppError {
   readonly reason: string;
   constructor(collection: string, id: string, reason: string) {
-    super('RECORD_UNREADABLE', `the record ${collection}/${id} cannot be read: ${reason}`, {
+    super('RECORD_UNREADABLE', `cannot read the record ${collection}/${id}: ${reason}`, {
       details: { collection, id },
-      hint: 'it is left as it is: restore the store from a backup, or start the release that wrote it',
+      hint: 'The record was not changed. Restore the store from a backup, or start the release that wrote the record.',
     });
     this.reason = reason;
   }

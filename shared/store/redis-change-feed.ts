@@ -64,7 +64,10 @@ export class ChangeFeed {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const waiter = { entry, done: resolve };
     log.waiting.add(waiter);
-    const timer = setTimeout(() => reject(new Error('it tells no changes')), TOLD_TIMEOUT_MS);
+    const timer = setTimeout(
+      () => reject(new Error('it does not report changes')),
+      TOLD_TIMEOUT_MS,
+    );
     try {
       await promise;
     } finally {

@@ -40,8 +40,8 @@ export async function openJoins(url: string): Promise<Joins> {
       redis.disconnect();
       throw new AppError(
         'HOST_PREREQUISITE',
-        `the store ${describeStoreUrl(url)} cannot be used from here: ${messageOf(error)}`,
-        { hint: 'see that it runs, and that this host reaches it', cause: error },
+        `cannot use the store ${describeStoreUrl(url)} from this host: ${messageOf(error)}`,
+        { hint: 'Check that the store runs and that this host can reach it.', cause: error },
       );
     }
   };
@@ -77,5 +77,5 @@ async function waitForReplicas(redis: Redis, replicas: number | undefined): Prom
   if (replicas === undefined) return;
   const copies = await redis.wait(replicas, REPLICAS_TIMEOUT_MS);
   if (copies >= replicas) return;
-  throw new Error(`${copies} of ${replicas} replicas know that the token was used`);
+  throw new Error(`only ${copies} of ${replicas} replicas recorded that the token was used`);
 }

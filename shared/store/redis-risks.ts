@@ -56,14 +56,14 @@ function findEviction(facts: ReadonlyMap<string, string>): readonly StoreRisk[] 
   const policy = facts.get('maxmemory_policy') ?? '';
   const limit = Number(facts.get('maxmemory') ?? 0);
   const evicted = Number(facts.get('evicted_keys') ?? 0);
-  const hint = 'give it maxmemory-policy noeviction in redis.conf and by CONFIG SET';
+  const hint = 'Set maxmemory-policy to noeviction, in redis.conf and with CONFIG SET';
   if (!policy.startsWith('allkeys')) return [];
   if (evicted > 0) {
     return [
       {
         level: 'error',
-        message: `it has evicted ${evicted} keys since it was started (maxmemory-policy ${policy}): records may be gone`,
-        hint: `${hint}, and restore its data from a backup`,
+        message: `it has evicted ${evicted} keys since its start (maxmemory-policy ${policy}): records may be lost`,
+        hint: `${hint}, and restore the data from a backup`,
       },
     ];
   }
@@ -71,7 +71,7 @@ function findEviction(facts: ReadonlyMap<string, string>): readonly StoreRisk[] 
   return [
     {
       level: 'error',
-      message: `it throws records away when it holds more than ${limit} bytes (maxmemory-policy ${policy})`,
+      message: `it evicts records when it holds more than ${limit} bytes (maxmemory-policy ${policy})`,
       hint,
     },
   ];
@@ -85,7 +85,7 @@ function findFailedWrites(facts: ReadonlyMap<string, string>): readonly StoreRis
     {
       level: 'error',
       message: `it cannot write to its own disk (${failed.join(', ')})`,
-      hint: 'make room on the file system of its data; it takes writes again by itself',
+      hint: 'Free space on the file system of the store. It then accepts writes again.',
     },
   ];
 }
@@ -98,12 +98,12 @@ function findTakenBack(facts: ReadonlyMap<string, string>, replicas: number): re
   const servers = Number(facts.get('connected_slaves') ?? 0) + 1;
   if (replicas > 0 && 2 * (replicas + 1) > servers) return [];
   const least = Math.max(1, Math.floor(servers / 2));
-  const told = replicas === 0 ? 'no replica has' : `${replicas} of ${servers - 1} replicas have`;
+  const told = replicas === 0 ? 'no replica must' : `${replicas} of ${servers - 1} replicas must`;
   return [
     {
       level: 'warning',
-      message: `its Sentinels may make a master of a replica that lacks what was told (${told} to have it)`,
-      hint: `give its URL ?replicas=${least} (url in var/lib/gnt/store.json, on all nodes, then start gnt-noded anew); a failover of instances is refused without any`,
+      message: `after a Sentinel failover the new master may lack acknowledged writes (${told} confirm a write)`,
+      hint: `Add ?replicas=${least} to url in var/lib/gnt/store.json on all nodes, then restart gnt-noded. Without it, instance failover is refused.`,
     },
   ];
 }
@@ -114,8 +114,8 @@ function findUnnamed({ named, all }: NonNullable<RedisFacts['sentinels']>): read
   return [
     {
       level: 'warning',
-      message: `its URL names ${named} of ${all} Sentinels: when a host of theirs is down, too few may be left to confirm the master, and nothing can be written`,
-      hint: 'name all of them in url in var/lib/gnt/store.json, on all nodes, then start gnt-noded anew',
+      message: `its URL names ${named} of ${all} Sentinels: when one of their hosts is down, the remaining ones may be too few to confirm the master, and writes fail`,
+      hint: 'Name all Sentinels in url in var/lib/gnt/store.json on all nodes, then restart gnt-noded.',
     },
   ];
 }
@@ -128,12 +128,12 @@ function findDelay(
   if (isReplicated) return [];
   const message =
     facts.get('aof_enabled') === '0'
-      ? 'a crash takes what it was told since its last snapshot (appendonly no)'
+      ? 'a crash loses the writes since the last snapshot (appendonly no)'
       : appendFsync !== null && appendFsync !== 'always'
-        ? `a power cut may take what it was told in the last second or more (appendfsync ${appendFsync})`
+        ? `a power failure may lose the writes of the last second or more (appendfsync ${appendFsync})`
         : null;
   if (message === null) return [];
-  const hint = 'give it appendonly yes and appendfsync always, or a replica and ?replicas=1';
+  const hint = 'Set appendonly yes and appendfsync always, or use a replica and ?replicas=1';
   return [{ level: 'warning', message, hint }];
 }
 
@@ -148,8 +148,8 @@ function findOutputLimits(limits: string): readonly StoreRisk[] {
   return [
     {
       level: 'warning',
-      message: `it cuts a node off, and all that others ask of it, when ${least} bytes wait for it (client-output-buffer-limit pubsub)`,
-      hint: 'give it client-output-buffer-limit "pubsub 32mb 8mb 60" in redis.conf and by CONFIG SET',
+      message: `it disconnects a node that has ${least} bytes of unread messages (client-output-buffer-limit pubsub)`,
+      hint: 'Set client-output-buffer-limit to "pubsub 32mb 8mb 60", in redis.conf and with CONFIG SET',
     },
   ];
 }

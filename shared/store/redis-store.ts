@@ -74,8 +74,8 @@ export async function createRedisStore(options: RedisStoreOptions): Promise<Stor
     if (error instanceof AppError) throw error;
     throw new AppError(
       'HOST_PREREQUISITE',
-      `the store ${describe(options)} cannot be used: ${messageOf(isClosed(error) ? (reason ?? error) : error)}`,
-      { cause: error, hint: 'start Redis, or correct --store' },
+      `cannot use the store ${describe(options)}: ${messageOf(isClosed(error) ? (reason ?? error) : error)}`,
+      { cause: error, hint: 'Start Redis, or correct --store' },
     );
   }
 }
@@ -165,7 +165,7 @@ function createStore(redis: Redis, writer: Redis, options: RedisStoreOptions): S
       const [next, found] = await answered(step(cursor));
       begunIn ??= connections;
       if (begunIn !== connections)
-        throw unavailable(new Error('the connection was lost amid a scan'), options);
+        throw unavailable(new Error('the connection was lost during a scan'), options);
       yield found;
       cursor = next;
     } while (cursor !== '0');
@@ -285,7 +285,7 @@ function createStore(redis: Redis, writer: Redis, options: RedisStoreOptions): S
     const copies = valueOf(confirmed);
     if (Number(copies) < replicas) {
       throw unavailable(
-        new Error(`${String(copies)} of ${replicas} replicas have what was written`),
+        new Error(`only ${String(copies)} of ${replicas} replicas confirmed the write`),
         options,
       );
     }
@@ -297,7 +297,9 @@ function createStore(redis: Redis, writer: Redis, options: RedisStoreOptions): S
       !(await mastery.isSure(parseReplication(String(valueOf(told)))))
     ) {
       throw unavailable(
-        new Error('its Sentinels do not confirm that it is the master: they may fail over'),
+        new Error(
+          'its Sentinels do not confirm that it is the master, so a failover may be under way',
+        ),
         options,
       );
     }
@@ -338,13 +340,13 @@ function valueOf([error, value]: readonly [Error | null, unknown] = [null, undef
 
 function unavailable(error: unknown, options: RedisStoreOptions): AppError {
   const isLost = error instanceof Error && error.name === 'MaxRetriesPerRequestError';
-  const reason = isLost ? 'the connection is lost' : messageOf(error);
+  const reason = isLost ? 'the connection was lost' : messageOf(error);
   return new AppError(
     'STORE_UNAVAILABLE',
     `the store ${describe(options)} does not answer: ${reason}`,
     {
       cause: error,
-      hint: 'see that Redis runs, look at what was done, and repeat it',
+      hint: 'Check that Redis runs. The operation may have been done: check the result before you repeat it.',
     },
   );
 }
@@ -354,13 +356,13 @@ function parseAnswer(
   encoded: readonly { readonly collection: string; readonly id: string }[],
   options: RedisStoreOptions,
 ): readonly number[] {
-  if (!Array.isArray(answer)) throw new Error('the commit script gave no list');
+  if (!Array.isArray(answer)) throw new Error('the commit script returned no list');
   // Array.isArray says any.
   const [kind, ...rest] = answer as unknown[];
   if (kind === 'done') return rest.map(Number);
   if (kind === 'schema') throw newerStore(describe(options), String(rest[0]));
   const write = encoded[Number(rest[0]) - 1];
   if (kind === 'behind' && write) throw new StampBehind(write.collection, Number(rest[1]));
-  if (kind !== 'conflict' || !write) throw new Error(`the commit script gave ${String(kind)}`);
+  if (kind !== 'conflict' || !write) throw new Error(`the commit script returned ${String(kind)}`);
   throw new StoreConflict(write.collection, write.id);
 }

@@ -355,19 +355,23 @@ function openRecord(collection: string, { id, value }: StoredRecord, ring: KeyRi
         return { value: opened, stamp: typeof stamp === 'number' ? stamp : 0, key };
     }
   }
-  throw new AppError('STORE_KEY', `the record ${collection}/${id} is not sealed with this key`, {
-    details: { collection, id },
-    hint: 'cluster.key has to be the same on all nodes of a cluster; if it is, somebody else wrote to the store',
-  });
+  throw new AppError(
+    'STORE_KEY',
+    `the record ${collection}/${id} is not sealed with this cluster key`,
+    {
+      details: { collection, id },
+      hint: 'cluster.key must be the same on all nodes of a cluster. If it is, another program wrote to the store.',
+    },
+  );
 }
 
 function stampsRaised(collection: string): AppError {
   return new AppError(
     'STORE_KEY',
-    `the newest stamp of ${collection} in the store is of another year`,
+    `the newest stamp of ${collection} in the store is implausible: it is from another year`,
     {
       details: { collection },
-      hint: `a node's clock is wrong, or somebody else wrote to the store; correct the clocks, then delete the key f:${collection} of this store in Redis`,
+      hint: `The clock of a node is wrong, or another program wrote to the store. Correct the clocks, then delete the key f:${collection} of this store in Redis.`,
     },
   );
 }
@@ -375,10 +379,10 @@ function stampsRaised(collection: string): AppError {
 function replayed(collection: string, id: string): AppError {
   return new AppError(
     'RECORD_REPLAYED',
-    `the record ${collection}/${id} is older than what this node has seen of it`,
+    `the record ${collection}/${id} is older than the version that this node knows`,
     {
       details: { collection, id },
-      hint: 'somebody put an old one back into the store; if that was you (a backup), stop gnt-noded on each node and run there: gnt-cluster accept-records',
+      hint: 'The store contains an old version. If you restored a backup, stop gnt-noded on each node and run there: gnt-cluster accept-records',
     },
   );
 }

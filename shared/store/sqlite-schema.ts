@@ -1,3 +1,4 @@
+import { ownValue } from '../json/own-value.ts';
 import { chmodSync, closeSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
@@ -77,7 +78,7 @@ function syncSync(path: string): void {
 }
 
 function pragma(database: DatabaseSync, name: string): number {
-  const value = database.prepare(`PRAGMA ${name}`).get()?.[name];
-  if (typeof value !== 'number') throw new Error(`PRAGMA ${name} gave no number`);
+  const value = ownValue(database.prepare(`PRAGMA ${name}`).get() ?? {}, name);
+  if (typeof value !== 'number') throw new Error(`PRAGMA ${name} returned no number`);
   return value;
 }

@@ -64,9 +64,9 @@ function configure(database: DatabaseSync, path: string): void {
       'PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA secure_delete = ON',
     );
   } catch (error) {
-    throw new AppError('FILE_UNREADABLE', `the store ${path} cannot be used: ${messageOf(error)}`, {
+    throw new AppError('FILE_UNREADABLE', `cannot use the store ${path}: ${messageOf(error)}`, {
       cause: error,
-      hint: 'restore it from a backup, or move it away to start an empty cluster',
+      hint: 'Restore it from a backup, or move it away to start an empty cluster.',
     });
   }
 }
@@ -219,20 +219,16 @@ function explain(error: unknown, path: string): unknown {
   // The second byte and above say more of the first.
   const code = Number(error.errcode) & 0xff;
   if (code === FULL) {
-    return new AppError('DISK_FULL', `there is no room for the store ${path} to grow`, {
-      hint: "free space on its file system: gnt-instance remove, or files that are not gnt's",
+    return new AppError('DISK_FULL', `no space left for the store ${path} to grow`, {
+      hint: 'Free space on its file system: remove instances with gnt-instance remove, or other files.',
       cause: error,
     });
   }
   if (code !== BUSY && code !== IO_ERROR) return error;
-  return new AppError(
-    'STORE_UNAVAILABLE',
-    `the store ${path} does not take a write: ${error.message}`,
-    {
-      hint: 'look at the log of the kernel, and at who else has the file open',
-      cause: error,
-    },
-  );
+  return new AppError('STORE_UNAVAILABLE', `cannot write to the store ${path}: ${error.message}`, {
+    hint: 'Look at the kernel log, and check which other processes have the file open.',
+    cause: error,
+  });
 }
 
 function createWriter(

@@ -11,9 +11,18 @@ export interface StoreChoice {
   readonly url: string;
   /** UUID of the cluster: an emptied store is none that this node belongs to. */
   readonly cluster: string;
+  /**
+   * UUID of the cluster in the embedded store that this choice replaced; null for a store without a
+   * cluster. This file is the commit point: gnt-noded sets such a store aside when a kill left it.
+   */
+  readonly replaces?: string | null | undefined;
 }
 
-const storeChoice = z.strictObject({ url: z.string(), cluster: z.uuid() });
+const storeChoice = z.strictObject({
+  url: z.string(),
+  cluster: z.uuid(),
+  replaces: z.uuid().nullable().optional(),
+});
 
 /**
  * @returns undefined where `gnt-cluster init --store` was not run.
@@ -26,7 +35,10 @@ export async function readStoreChoice(paths: RootPaths): Promise<StoreChoice | u
     return storeChoice.parse(JSON.parse(text));
   } catch {
     // The parser's message quotes the text, which may hold a password.
-    throw unreadable(paths.storeChoiceFile, 'it is not what gnt-cluster init --store writes');
+    throw unreadable(
+      paths.storeChoiceFile,
+      'it does not have the format that gnt-cluster init --store writes',
+    );
   }
 }
 
@@ -40,7 +52,7 @@ export async function readClusterKey(path: string): Promise<Uint8Array | undefin
   if (text === undefined) return undefined;
   const key = Buffer.from(text.trim(), 'base64');
   if (key.length === CLUSTER_KEY_BYTES && key.toString('base64') === text.trim()) return key;
-  throw unreadable(path, `it is not a cluster's key: ${CLUSTER_KEY_BYTES} bytes in base64`);
+  throw unreadable(path, `it is not a cluster key: expected ${CLUSTER_KEY_BYTES} bytes in base64`);
 }
 
 export async function writeClusterKey(paths: RootPaths, key: Uint8Array): Promise<void> {
@@ -67,8 +79,8 @@ async function writeNew(paths: RootPaths, path: string, text: string): Promise<v
 }
 
 function unreadable(path: string, reason: string, cause?: unknown): AppError {
-  return new AppError('FILE_UNREADABLE', `${path} cannot be used: ${reason}`, {
-    hint: 'run this as root; a key comes from another node of the cluster, as var/lib/gnt/cluster.key',
+  return new AppError('FILE_UNREADABLE', `cannot use ${path}: ${reason}`, {
+    hint: 'Run this as root. For a cluster key, copy var/lib/gnt/cluster.key from another node of the cluster.',
     cause,
   });
 }

@@ -9,9 +9,9 @@ export class StoreConflict extends AppError {
   readonly id: string;
 
   constructor(collection: string, id: string) {
-    super('CONFLICT', `${collection}/${id} was changed by somebody else`, {
+    super('CONFLICT', `another process changed ${collection}/${id} at the same time`, {
       details: { collection, id },
-      hint: 'read it again and repeat the operation',
+      hint: 'Read it again and repeat the operation.',
     });
     this.collection = collection;
     this.id = id;
@@ -26,7 +26,7 @@ export class StampBehind extends Error {
   readonly newest: number;
 
   constructor(collection: string, newest: number) {
-    super(`a stamp of ${collection} is not above ${newest}`);
+    super(`the stamp of ${collection} is not above ${newest}`);
     this.collection = collection;
     this.newest = newest;
   }

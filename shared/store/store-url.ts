@@ -60,8 +60,8 @@ function parseServer(text: string): RedisServer | undefined {
 }
 
 function notStoreUrl(text: string): AppError {
-  return new AppError('USAGE', `--store: '${describeStoreUrl(text)}' is not the URL of a store`, {
-    hint: 'write redis://HOST[:PORT][/DATABASE], rediss://… for TLS, unix:/PATH, or sentinel://HOST:PORT,HOST:PORT/NAME, each with ?replicas=N if wanted; passwords as redis://:PASSWORD@HOST, redis://USER:PASSWORD@HOST or unix://USER:PASSWORD@/PATH',
+  return new AppError('USAGE', `--store: '${describeStoreUrl(text)}' is not a store URL`, {
+    hint: 'Write redis://HOST[:PORT][/DATABASE], rediss://… for TLS, unix:/PATH, or sentinel://HOST:PORT,HOST:PORT/NAME, each optionally with ?replicas=N. Passwords: redis://:PASSWORD@HOST, redis://USER:PASSWORD@HOST or unix://USER:PASSWORD@/PATH',
   });
 }
 

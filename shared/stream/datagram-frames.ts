@@ -26,7 +26,8 @@ export class DatagramReader {
     const whole: Buffer[] = [];
     while (rest.length >= LENGTH_BYTES) {
       const length = rest.readUInt16BE();
-      if (length > this.#maxBytes) throw new Error(`a datagram of ${length} bytes in a stream`);
+      if (length > this.#maxBytes)
+        throw new Error(`a frame of ${length} bytes exceeds the limit of a datagram`);
       if (rest.length < LENGTH_BYTES + length) break;
       whole.push(rest.subarray(LENGTH_BYTES, LENGTH_BYTES + length));
       rest = rest.subarray(LENGTH_BYTES + length);

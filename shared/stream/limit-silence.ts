@@ -12,7 +12,7 @@ export async function* limitSilence(source: Readable, limitMs: number): AsyncGen
   try {
     for (;;) {
       const timer = setTimeout(
-        () => source.destroy(new Error(`nothing came for ${limitMs / 1000} s`)),
+        () => source.destroy(new Error(`no data for ${limitMs / 1000} s`)),
         limitMs,
       );
       const next = await chunks.next().finally(() => clearTimeout(timer));

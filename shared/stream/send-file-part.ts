@@ -36,15 +36,16 @@ export function sendFilePart(
     };
     const onClose = (): void => {
       // The descriptor is in use until what is read is there.
-      if (!isReading) finish(new Error('the reader went away'));
+      if (!isReading) finish(new Error('the reader disconnected'));
     };
     const onRead = (error: Error | null, bytesRead: number): void => {
       if (isOver) return;
       isReading = false;
       if (error) return finish(error);
-      if (bytesRead === 0) return finish(new Error('the file became shorter while it was sent'));
+      if (bytesRead === 0)
+        return finish(new Error('the file became shorter while it was being sent'));
       // A write would be an error that nobody hears.
-      if (response.destroyed) return finish(new Error('the reader went away'));
+      if (response.destroyed) return finish(new Error('the reader disconnected'));
       at += bytesRead;
       // Written means that the system has the bytes: the buffer is free again.
       response.write(buffer.subarray(0, bytesRead), next);

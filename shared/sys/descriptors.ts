@@ -39,7 +39,7 @@ export function sendDescriptor(socket: number, text: string, fd: number, to?: st
     ...(to !== undefined && nameOf(to)),
   };
   const sent = checked('sendmsg', cSendmsg(socket, message, MSG_NOSIGNAL));
-  if (sent < base.length) throw new Error('a message was sent in part');
+  if (sent < base.length) throw new Error('a message was sent only in part');
 }
 
 /**

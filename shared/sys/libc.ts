@@ -24,7 +24,7 @@ export function errorName(): string {
 
 /** koffi types nothing that a call returns; all of these are declared to return an int. */
 export function numberOf(returned: unknown): number {
-  if (typeof returned !== 'number') throw new TypeError('a system call returned no number');
+  if (typeof returned !== 'number') throw new TypeError('a system call did not return a number');
   return returned;
 }
 

@@ -23,7 +23,7 @@ export function readsOfCache(fd: number, buffer: Buffer): ReadCached {
   iovec.writeBigUInt64LE(koffi.address(buffer));
   return (position, length) => {
     if (length > buffer.length)
-      throw new RangeError(`${length} bytes are more than the buffer has`);
+      throw new RangeError(`${length} bytes exceed the size of the buffer`);
     iovec.writeBigUInt64LE(BigInt(length), LENGTH_OFFSET);
     return Math.max(0, Number(cPreadv2(fd, iovec, 1, position, RWF_NOWAIT)));
   };

@@ -41,7 +41,7 @@ export function readYaml(
   maxItems = MAX_ITEMS,
 ): ReadYaml {
   if (countItems(text) > maxItems)
-    return problem(`it has more than ${maxItems} lines and list items`, 'split it');
+    return problem(`it has more than ${maxItems} lines and list items`, 'Split it.');
   const lines = new LineCounter();
   const maxLexemes = maxItems * LEXEMES_PER_ITEM;
   const parser = new BoundedParser(lines.addNewLine, maxLexemes);
@@ -52,10 +52,10 @@ export function readYaml(
   });
   const [document, second] = composer.compose(parser.tokens(text), true, text.length);
   if (parser.isTooLong)
-    return problem(`it has more than ${maxLexemes} words, signs and spaces`, 'split it');
+    return problem(`it has more than ${maxLexemes} words, signs and spaces`, 'Split it.');
   // A composer that is forced to give a document gives one.
   if (document === undefined || parser.isTooDeep)
-    return problem(`its maps and lists are more than ${MAX_NESTING} deep in each other`);
+    return problem(`its maps and lists are nested more than ${MAX_NESTING} deep`);
   const lineOf = (offset: number): number => lines.linePos(offset).line;
   const [fault] = [...document.errors, ...document.warnings];
   if (fault) return problem(`line ${lineOf(fault.pos[0])}: not valid YAML (${fault.code})`);
@@ -124,14 +124,14 @@ function findOddity(document: Document.Parsed): Oddity | null {
       if (isAlias(node)) {
         aliases += 1;
         if (aliases > MAX_ALIASES) return stop(node, `more than ${MAX_ALIASES} aliases`);
-        return anchors.has(node.source) ? undefined : stop(node, 'an alias of nothing');
+        return anchors.has(node.source) ? undefined : stop(node, 'an alias without an anchor');
       }
       if (isNode(node) && 'anchor' in node && node.anchor) anchors.add(node.anchor);
       const twice = isMap(node) ? findDuplicate(node) : undefined;
       return twice === undefined ? undefined : stop(twice, 'not valid YAML (DUPLICATE_KEY)');
     },
     Pair: (_, { key }) =>
-      key === null || isScalar(key) ? undefined : stop(key, 'a key is no word'),
+      key === null || isScalar(key) ? undefined : stop(key, 'a key is not a scalar'),
   });
   return found;
 }

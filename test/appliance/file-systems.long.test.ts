@@ -180,7 +180,7 @@ test("on a Kairos image a package lands in the active system's file, and on /oem
   const run = await install(['disk-kairos'], image, 'true', osPackage);
   assert.match(
     summaryOf(run.events, 'mount'),
-    /^Kairos' active system in .* on \/oem, .* on \/usr\/local$/,
+    /^Kairos: active system in .* on \/oem, .* on \/usr\/local$/,
   );
   const read = (label: keyof typeof parts, path: string): string => {
     const [start, size] = parts[label];

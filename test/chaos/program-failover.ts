@@ -125,8 +125,7 @@ async function outlastLease({ nodes }: Shared, to: string, opcode: object): Prom
   for (let isAsked = false; ; await sleep(LOOK_MS)) {
     const job = await ask(taker, `/v1/jobs/${id}`, jobRecord);
     if (job.endedAtMs !== null) break;
-    if (isAsked || !job.log.some(({ message }) => message.includes('its lease is over in')))
-      continue;
+    if (isAsked || !job.log.some(({ message }) => message.includes('its lease ends in'))) continue;
     isAsked = true;
     await askSocket(nodedSocket, `/v1/jobs/${id}`, { method: 'DELETE' });
   }

@@ -1,15 +1,16 @@
 import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { constants, copyFile, mkdir, readFile } from 'node:fs/promises';
+import { constants, copyFile, mkdir } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { run } from '#shared/process/run.ts';
 import { type Contents, keysOfClosures, keysOfFiles } from './content-keys.ts';
 import { openPassedKeys } from './passed-keys.ts';
+import { readContents } from './read-contents.ts';
 
 /**
- * `npm run check`: formatting, linters, types, layers and dead code; ends with the status of the
- * first that finds something. What a linter has passed once is not given to it again until it
+ * `npm run check`: formatting, linters, types, layers, dead code and words; ends with the status of
+ * the first that finds something. What a linter has passed once is not given to it again until it
  * changes, or anything that it imports: what was passed is kept beside the other caches.
  */
 const projectDir = join(import.meta.dirname, '../..');
@@ -21,7 +22,7 @@ const SETTINGS =
   /^(?:package(?:-lock)?\.json|tsconfig\.json|eslint\.config\.js|\.prettierrc\.json|\.prettierignore)$/;
 const FORMATTED = /\.(?:[cm]?[jt]s|json|ya?ml|html|css)$/;
 
-const contents = await readContents();
+const contents = await readContents(projectDir);
 const basis = [...contents].flatMap(([path, text]) => (SETTINGS.test(path) ? [text] : []));
 const programs = only((path) => /\.(?:ts|[cm]?js)$/.test(path));
 const said = [process.version, ...basis].join('\n');
@@ -38,21 +39,10 @@ await lint('eslint', keysOfClosures(programs, said), ['--no-warn-ignored']);
 await compile();
 await must('depcruise', [...['--config', '.dependency-cruiser.cjs', '--no-progress', ...PROGRAMS]]);
 await must('knip', []);
+await checkWords();
 
 function only(isWanted: (path: string) => boolean): Contents {
   return new Map([...contents].filter(([path]) => isWanted(path)));
-}
-
-/** All that git has, and what it does not have yet and does not ignore. */
-async function readContents(): Promise<Contents> {
-  const args = ['ls-files', '-z', '--cached', '--others', '--exclude-standard', '--deduplicate'];
-  const { stdout } = await run('git', args, { cwd: projectDir });
-  const read = stdout.split('\0').map(async (path) => {
-    // Removed, and git was not told yet; a link; a repository of its own.
-    const text = await readFile(join(projectDir, path), 'utf8').catch(() => null);
-    return text === null ? [] : [[path, text] as const];
-  });
-  return new Map((await Promise.all(read)).flat());
 }
 
 /** A linter that is given files, those alone that it has not passed yet. */
@@ -67,6 +57,20 @@ async function lint(
   await passed.add([...keys.values()]);
 }
 
+/**
+ * Documents, strings, comments and the generated reference. One finding may come from any two
+ * files, so one key stands for all of them.
+ */
+async function checkWords(): Promise<void> {
+  const read = only((path) => /\.(?:ts|sh|md)$/.test(path));
+  const key = [...keysOfFiles(read, said).values()].join('\n');
+  const passed = await openPassedKeys(join(cache, 'words'));
+  const digest = createHash('sha256').update(key).digest('hex');
+  if (passed.has(digest)) return;
+  await mustRun(process.execPath, [join(import.meta.dirname, 'words/main.ts')]);
+  await passed.add([digest]);
+}
+
 /** The compiler keeps what it found of each file by content, where the last checkout left it. */
 async function compile(): Promise<void> {
   const info = join(projectDir, 'node_modules/.cache/tsc.tsbuildinfo');
@@ -79,7 +83,11 @@ async function compile(): Promise<void> {
 }
 
 async function must(tool: string, args: readonly string[]): Promise<void> {
-  const child = spawn(join(bin, tool), args, { cwd: projectDir, stdio: 'inherit' });
+  await mustRun(join(bin, tool), args);
+}
+
+async function mustRun(program: string, args: readonly string[]): Promise<void> {
+  const child = spawn(program, args, { cwd: projectDir, stdio: 'inherit' });
   // The event's arguments, as documented.
   const [status] = (await once(child, 'close')) as [number | null];
   if (status !== 0) process.exit(status ?? 1);

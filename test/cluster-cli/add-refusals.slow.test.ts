@@ -61,7 +61,7 @@ const refusals: readonly (readonly [string, readonly string[], RegExp])[] = [
   [
     'another hypervisor',
     ['-H', 'xen-pvm:kernel_path=/k', 'web1'],
-    /^error\[VALIDATION\]: option -H: hypervisor 'xen-pvm' is not known$/m,
+    /^error\[VALIDATION\]: option -H: unknown hypervisor 'xen-pvm'$/m,
   ],
   [
     'an unknown hypervisor parameter',
@@ -101,27 +101,27 @@ const refusals: readonly (readonly [string, readonly string[], RegExp])[] = [
   [
     'a private SSH key',
     ['--ssh-key', '@KEY@', 'web1'],
-    /^error\[VALIDATION\]: option --ssh-key: .* holds a private key$/m,
+    /^error\[VALIDATION\]: option --ssh-key: .* is a private key$/m,
   ],
   [
     'stdin for two values',
     ['-O', 'a=@-', '--user-data', '-', 'web1'],
-    /^error\[USAGE\]: stdin is read by --user-data, it cannot be --os-parameters a too$/m,
+    /^error\[USAGE\]: --user-data and --os-parameters a cannot both read stdin$/m,
   ],
   [
     'a package user without a password',
     ['--personalization-user', 'u', 'web1'],
-    /^error\[USAGE\]: --personalization-user needs --personalization-password$/m,
+    /^error\[USAGE\]: --personalization-user requires --personalization-password$/m,
   ],
   [
     '--degraded-fails without --wait-ready',
     ['--degraded-fails', 'web1'],
-    /^error\[USAGE\]: --degraded-fails waits for nothing by itself$/m,
+    /^error\[USAGE\]: --degraded-fails requires --wait-ready$/m,
   ],
   [
     '--wait-ready with --no-start',
     ['--wait-ready=5', '--no-start', 'web1'],
-    /^error\[USAGE\]: --wait-ready and --no-start contradict each other$/m,
+    /^error\[USAGE\]: --wait-ready and --no-start exclude each other$/m,
   ],
   ['no name', [], /^error\[USAGE\]: missing required argument 'name'$/m],
   ['two names', ['web1', 'web2'], /^error\[USAGE\]: add takes one name at a time$/m],
@@ -156,6 +156,17 @@ test('a file that is not text is refused by name, and its content is not shown',
     result.stderr,
     /^error\[VALIDATION\]: option --os-parameters-secret pw: .*binary is not UTF-8 text$/m,
   );
+  assert.equal(result.status, 2);
+});
+
+test('a file with a NUL character is refused for that, and its content is not shown', async () => {
+  await writeFile(join(lab.folder, 'cut'), `${SECRET}\0tail`);
+  const result = await add(['--os-parameters-secret', `pw=@${lab.folder}/cut`, 'web1']);
+  assert.match(
+    result.stderr,
+    /^error\[VALIDATION\]: option --os-parameters-secret pw: .*cut contains a NUL character$/m,
+  );
+  assert.equal(result.stderr.includes(SECRET), false);
   assert.equal(result.status, 2);
 });
 

@@ -103,7 +103,7 @@ test('a static address arrives with all that belongs to it, and a wrong one is r
     'web1',
   ]);
   assert.equal(wrong.status, 2);
-  assert.match(wrong.stderr, /--net 0: gateway 10\.1\.0\.1 is in none of 10\.0\.0\.5\/24/);
+  assert.match(wrong.stderr, /--net 0: gateway 10\.1\.0\.1 is not in 10\.0\.0\.5\/24/);
 });
 
 test('two files of user data arrive as one multi-part document', async () => {
@@ -140,7 +140,7 @@ test('a secret in the command line works with a warning, and is wiped from the p
   };
   const result = await add(['--os-image', '/i', '--os-parameters-secret', `pw=${SECRET}`, 'web1']);
   assert.equal(result.status, 0);
-  assert.match(result.stderr, /^warning: the secret pw was given on the command line/m);
+  assert.match(result.stderr, /^warning: other users can see the secret pw on the command line/m);
   assert.equal(seen.includes('gnt-instance add'), true);
   assert.equal(seen.includes(SECRET), false);
 });
@@ -180,22 +180,25 @@ test('--dry-run submits nothing', async () => {
   assert.equal(lab.daemon.submitted.length, 0);
 });
 
-test('--wait-ready before the name waits until the guest says that it is up', async () => {
+test('--wait-ready before the name waits until the guest is ready', async () => {
   lab.daemon.instances.push(sampleInstance({ name: 'web1' }));
   const result = await add(['--os-image', '/i', '--wait-ready', 'web1']);
   assert.equal(result.status, 0);
   assert.equal(submitted().name, 'web1');
-  assert.match(result.stderr, /web1 is up, 30\.0 s after its start/);
+  assert.match(result.stderr, /web1 is ready, 30\.0 s after its start/);
 });
 
 test('--wait-ready says at once that a guest cannot say that it is up', async () => {
   const running = { ...(sampleInstance().running ?? assert.fail()), readyAtMs: null };
   const ec2 = { datasource: 'Ec2', reason: 'DMI UUID and serial begin with ec2' };
   const cases: readonly (readonly [Parameters<typeof sampleInstance>[0], RegExp])[] = [
-    [{ cloudInit: ec2 }, /EC2 reads no vendor-data/],
+    [{ cloudInit: ec2 }, /EC2 datasource reads no vendor data/],
     [{ communication: false }, /channel is off/],
-    [{ dialects: ['nocloud'] }, /dialect ganeti is not served/],
-    [{ metadataToken: 'required', seedDisk: false }, /NoCloud sends no session token/],
+    [{ dialects: ['nocloud'] }, /dialect ganeti, .* is not served/],
+    [
+      { metadataToken: 'required', seedDisk: false },
+      /session tokens are required, and cloud-init with NoCloud sends none/,
+    ],
   ];
   for (const [fields, reason] of cases) {
     lab.daemon.instances.length = 0;
@@ -203,7 +206,10 @@ test('--wait-ready says at once that a guest cannot say that it is up', async ()
     const startedAtMs = performance.now();
     const result = await add(['--os-image', '/i', '--wait-ready=600', 'web1']);
     assert.equal(result.status, 1);
-    assert.match(result.stderr, /^error\[GUEST_NOT_READY\]: web1 runs, but will not say/m);
+    assert.match(
+      result.stderr,
+      /^error\[GUEST_NOT_READY\]: web1 runs, but cannot report that it is ready/m,
+    );
     assert.match(result.stderr, reason);
     assert.ok(performance.now() - startedAtMs < 60_000);
   }
@@ -304,7 +310,7 @@ test('--wait-ready does not take the knock of a boot that is under way for its e
   const result = await add(['--os-image', '/i', '--wait-ready=1', 'web1']);
   assert.equal(result.status, 1);
   assert.match(result.stderr, /^web1: cloud-init is at modules-final$/m);
-  assert.match(result.stderr, /did not say within 1 s .*: its cloud-init is at modules-final/);
+  assert.match(result.stderr, /was not ready within 1 s.*: cloud-init is at modules-final/);
 });
 
 test('--wait-ready believes a line of the boot without asking for the instance again', async () => {
@@ -319,7 +325,7 @@ test('--wait-ready believes a line of the boot without asking for the instance a
   lab.daemon.progress.push({ isRunning: true, readyAtMs: 1, boot });
   const result = await add(['--os-image', '/i', '--wait-ready=60', 'web1']);
   assert.equal(result.status, 0, result.stderr);
-  assert.match(result.stderr, /^web1 is up: cloud-init is done$/m);
+  assert.match(result.stderr, /^web1 is ready: cloud-init is done$/m);
 });
 
 test('--wait-ready ends with GUEST_NOT_READY and what is known when the time is over', async () => {
@@ -335,7 +341,10 @@ test('--wait-ready ends with GUEST_NOT_READY and what is known when the time is 
   assert.equal(result.status, 1);
   assert.match(
     result.stderr,
-    /^error\[GUEST_NOT_READY\]: web1 did not say within 1 s .*: nothing was heard of a cloud-init in it$/m,
+    /^error\[GUEST_NOT_READY\]: web1 was not ready within 1 s.*: cloud-init has reported nothing$/m,
   );
-  assert.match(result.stderr, /^hint: it runs on: .*console web1.*without cloud-init/m);
+  assert.match(
+    result.stderr,
+    /^hint: the instance keeps running: .*console web1.*without cloud-init/m,
+  );
 });

@@ -114,7 +114,7 @@ test('metadata prints what the guest would get, and says when there is nothing',
   assert.equal(odd.stdout, 'content of a%3Fb%3Dc');
   const missing = await gnt(['metadata', 'web1', 'missing']);
   assert.equal(missing.status, 2);
-  assert.match(missing.stderr, /^error\[NOT_FOUND\]: web1 has nothing at \/missing$/m);
+  assert.match(missing.stderr, /^error\[NOT_FOUND\]: web1 has no content at \/missing$/m);
   const lost = await gnt(['metadata', 'web1', 'lost']);
   assert.equal(lost.status, 1);
   assert.match(
@@ -156,7 +156,7 @@ test('console passes keys on and leaves at the escape key', async () => {
   });
   assert.equal(result.status, 0);
   assert.equal(typed, 'root\u0003');
-  assert.match(result.stdout, /leave it with Ctrl-\]/);
+  assert.match(result.stdout, /Ctrl-\] disconnects/);
 });
 
 test('console without a terminal prints what comes and ends with the machine', async () => {
@@ -178,7 +178,7 @@ test('gnt-channel read waits until the channel is open and something came', asyn
 test('gnt-channel read ends with CHANNEL_CLOSED when nothing comes in time', async () => {
   const result = await channel(['read', '--wait=1', 'web1']);
   assert.equal(result.status, 1);
-  assert.equal(result.stderr, 'error[CHANNEL_CLOSED]: nothing came from web1 within 1 s\n');
+  assert.equal(result.stderr, 'error[CHANNEL_CLOSED]: no bytes from web1 within 1 s\n');
 });
 
 test('gnt-channel write passes stdin on once the channel is open', async () => {

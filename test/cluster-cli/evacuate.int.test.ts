@@ -62,7 +62,7 @@ test('what came while a node was evacuated is told, and no node called empty tha
     root: daemon.root,
   });
   assert.equal(status, 1, stderr);
-  assert.match(stderr, /1 instance\(s\) stay on node1: late/);
+  assert.match(stderr, /1 instance\(s\) remain on node1: late/);
   assert.match(stderr, /--drained yes node1/);
-  assert.doesNotMatch(stderr, /no instances any more/);
+  assert.doesNotMatch(stderr, /evacuated/);
 });

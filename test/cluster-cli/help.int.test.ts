@@ -37,7 +37,11 @@ test('every command of every program has its own help', async () => {
       'list-fields',
     ],
     os: ['list', 'diagnose', 'info', 'modify'],
-    bootenv: ['create', 'list', 'list-fields', 'show', 'destroy', 'render', 'uploadiso'],
+    bootenv: [
+      ...['add', 'list', 'list-fields', 'info', 'remove', 'render', 'add-iso', 'remove-iso'],
+      ...['create', 'show', 'destroy', 'uploadiso', 'listisos', 'destroyiso'],
+    ],
+    image: ['list-catalogues', 'catalogues'],
     profile: ['list', 'list-fields', 'info', 'modify', 'remove'],
     network: [
       ...['list', 'list-fields', 'info', 'add', 'modify', 'connect', 'disconnect', 'remove'],
@@ -59,6 +63,18 @@ test('every command of every program has its own help', async () => {
   }
 });
 
+test('on a terminal of any width, help has status 0 and no line that is wider', async () => {
+  for (const columns of [60, 80, 200]) {
+    for (const args of [['--help'], ['launch', '--help-all'], ['add', '--net', 'help']]) {
+      const { status, stdout } = await runProgram('gnt-instance', args, {
+        ...{ root: '/tmp/gnt-none', columns },
+      });
+      assert.equal(status, 0, `${args.join(' ')} at ${columns} columns: ${stdout}`);
+      for (const line of stdout.split('\r\n')) assert.ok(line.length <= columns, line);
+    }
+  }
+});
+
 test('help for a command that does not exist is an error that names the nearest', async () => {
   const { status, stdout, stderr } = await runProgram('gnt-instance', ['moidfy', '--help'], {
     root: '/nonexistent',
@@ -67,17 +83,17 @@ test('help for a command that does not exist is an error that names the nearest'
   assert.match(stderr, /unknown command 'moidfy'\nhint: did you mean modify\?/);
   const far = await runProgram('gnt-instance', ['xyzzy', '--help'], { root: '/nonexistent' });
   assert.equal(far.status, 2);
-  assert.match(far.stderr, /unknown command 'xyzzy'\nhint: see: gnt-instance --help/);
+  assert.match(far.stderr, /unknown command 'xyzzy'\nhint: gnt-instance --help\n/);
 });
 
 test('words of other programs are told in those of here', async () => {
   for (const [program, words, hint] of [
-    ['gnt-instance', ['ls'], 'here it is gnt-instance list'],
-    ['gnt-instance', ['delete', 'web1'], 'here it is gnt-instance remove'],
-    ['gnt-instance', ['create', 'web1'], 'here it is gnt-instance add or gnt-instance launch'],
-    ['gnt-network', ['create', 'lan'], 'here it is gnt-network add'],
-    ['gnt-instance', ['list', '--format', 'json'], 'write --json, or -o FIELDS with --separator'],
-    ['gnt-instance', ['launch', '--cpus', '2', 'debian/12', 'web1'], 'write -B vcpus=2'],
+    ['gnt-instance', ['ls'], 'use gnt-instance list'],
+    ['gnt-instance', ['delete', 'web1'], 'use gnt-instance remove'],
+    ['gnt-instance', ['create', 'web1'], 'use gnt-instance add or gnt-instance launch'],
+    ['gnt-network', ['create', 'lan'], 'use gnt-network add'],
+    ['gnt-instance', ['list', '--format', 'json'], 'use --json, or -o FIELDS with --separator'],
+    ['gnt-instance', ['launch', '--cpus', '2', 'debian/12', 'web1'], 'use -B vcpus=2'],
   ] as const) {
     const { status, stderr } = await runProgram(program, words, { root: '/nonexistent' });
     assert.equal(status, 2);
@@ -94,10 +110,7 @@ test('a full disk behind what is printed is an error by its name', async () => {
       env: { ...process.env, GNT_PROGRAM: 'gnt-instance' },
     });
     assert.equal(status, 1);
-    assert.match(
-      stderr,
-      /^error\[DISK_FULL\]: what the command prints cannot be written: .*\nhint: .*\n$/,
-    );
+    assert.match(stderr, /^error\[DISK_FULL\]: cannot write the output: .*\nhint: .*\n$/);
   } finally {
     closeSync(full);
   }

@@ -135,9 +135,9 @@ test('a stream that is cut is taken up again without repeating lines', async () 
   assert.deepEqual(lines, [
     'image: started',
     'image: done in 1.5 s: 5 MiB',
-    'the node daemon is away, job 1 is looked for again',
+    'the node daemon does not respond; reconnecting to job 1',
     'nearly there',
-    'instance web1 is started',
+    'instance web1 started',
     '',
   ]);
 });
@@ -166,8 +166,8 @@ async function interruptAt(texts: readonly string[]): Promise<ProgramEnd> {
 test('an interrupt leaves the job and says how to come back, with status 130', async () => {
   const result = await interruptAt(['busy']);
   assert.equal(result.status, 130);
-  assert.match(result.stderr, /job 1 goes on; come back to it with: gnt-job watch 1/);
-  assert.match(result.stderr, /^error\[INTERRUPTED\]: job 1 goes on\n/m);
+  assert.match(result.stderr, /job 1 continues: gnt-job watch 1/);
+  assert.match(result.stderr, /^error\[INTERRUPTED\]: job 1 continues\n/m);
   assert.deepEqual(daemon.canceled, []);
 });
 

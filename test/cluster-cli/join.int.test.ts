@@ -60,16 +60,16 @@ test('a token makes one root a node, of two that use it at once, and never anoth
   ]);
   assert.deepEqual(both.map(({ status }) => status).sort(), [0, 2]);
   const [joined, left] = both[0].status === 0 ? [two, three] : [three, two];
-  assertRefused(both[0].status === 0 ? both[1] : both[0], 2, 'TOKEN_USED', /used already/);
+  assertRefused(both[0].status === 0 ? both[1] : both[0], 2, 'TOKEN_USED', /already used/);
   assert.equal(await keyOf(joined), await keyOf(one));
   assert.equal(
     await readFile(joined.paths.storeChoiceFile, 'utf8'),
     await readFile(one.paths.storeChoiceFile, 'utf8'),
   );
   assert.ok(!has(left));
-  const told = both.map(({ stderr }) => stderr.includes('on the command line can be read'));
+  const told = both.map(({ stderr }) => stderr.includes('can see a token on the command line'));
   assert.deepEqual(told, [false, true]);
-  assertRefused(await tryJoin(left, token), 2, 'TOKEN_USED', /used already/);
+  assertRefused(await tryJoin(left, token), 2, 'TOKEN_USED', /already used/);
   const again = await issue();
   assertRefused(await tryJoin(joined, again), 2, 'CONFLICT', /in this cluster already/);
   assert.equal((await tryJoin(left, again)).status, 0);
@@ -80,7 +80,7 @@ test('a token makes one root a node, of two that use it at once, and never anoth
 test('what is refused changes nothing, and leaves the token good', async () => {
   const token = await issue();
   const parsed = parseJoinToken(token);
-  assertRefused(await tryJoin(two, token.slice(0, -3)), 2, 'TOKEN_INVALID', /cut short/);
+  assertRefused(await tryJoin(two, token.slice(0, -3)), 2, 'TOKEN_INVALID', /truncated/);
   const forged = encodeJoinToken({ ...parsed, secret: makeJoinToken(parsed).secret });
   assertRefused(await tryJoin(two, forged), 2, 'TOKEN_INVALID', /altered/);
   const longer = encodeJoinToken({ ...parsed, expiresAtMs: parsed.expiresAtMs + 60_000 });
@@ -91,8 +91,8 @@ test('what is refused changes nothing, and leaves the token good', async () => {
   await writeClusterKey(two.paths, makeClusterKey());
   assertRefused(await tryJoin(two, token), 2, 'CONFLICT', /key of another cluster/);
   await rm(two.paths.clusterKeyFile);
-  await writeFile(two.paths.storeFile, '');
-  assertRefused(await tryJoin(two, token), 2, 'CONFLICT', /a cluster by itself/);
+  await writeFile(two.paths.storeFile, 'not a database');
+  assertRefused(await tryJoin(two, token), 2, 'FILE_UNREADABLE', /store\.sqlite/);
   await rm(two.paths.storeFile);
   assert.equal((await tryJoin(two, token)).status, 0);
   for (const file of [two.paths.clusterKeyFile, two.paths.storeChoiceFile]) await rm(file);
@@ -106,7 +106,7 @@ test('a token of a cluster that is no more in its store, or of a key that is, jo
   const ring = () => ({ sealing: next, opening: [next] });
   const common = { keys: { ...keys, next: undefined, ring } };
   const { token } = await issueJoinToken(600, { common, paths, membership });
-  assertRefused(await tryJoin(two, token), 2, 'STORE_KEY', /another key/);
+  assertRefused(await tryJoin(two, token), 2, 'STORE_KEY', /has a different key/);
   const renewing = { keys: { ...keys, ring, next } };
   await assert.rejects(issueJoinToken(600, { common: renewing, paths, membership }), (error) =>
     isAppError(error, 'CONFLICT'),
@@ -118,7 +118,7 @@ test('a token of a cluster that is no more in its store, or of a key that is, jo
   );
   const other = await issue();
   await writeFile(paths.storeChoiceFile, choice);
-  assertRefused(await tryJoin(two, other), 2, 'CONFLICT', /the token is of another one/);
+  assertRefused(await tryJoin(two, other), 2, 'CONFLICT', /the token belongs to another cluster/);
   assert.ok(!has(two));
 });
 

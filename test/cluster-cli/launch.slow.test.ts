@@ -72,11 +72,17 @@ test('one line makes a machine to log in to, of an image with its checksum', asy
     nics.map(({ mode }) => mode),
     ['user'],
   );
-  assert.match(stderr, /is https:\S+, verified by the list of checksums, over https/);
+  assert.match(
+    stderr,
+    /image \S+: https:\S+, verified by the checksums of the publisher, over https/,
+  );
   assert.doesNotMatch(stderr, /the disk has/);
   daemon.image = { ...image, minDiskBytes: 20 * GIB };
   const large = await launch('--no-wait', 'debian/12', 'web1');
-  assert.match(large.stderr, /the disk has 20(\.0)? ?GiB, as debian\/12 asks for, .* 10/i);
+  assert.match(
+    large.stderr,
+    /the disk has 20(\.0)? ?GiB: debian\/12 requires more than the default of 10/i,
+  );
   assert.deepEqual((await launched('debian/12', 'web1')).disks, [{ sizeBytes: 20 * GIB }]);
 });
 
@@ -102,9 +108,9 @@ test('a first disk that is too small for the image is refused, before anything i
     assert.deepEqual([status, daemon.submitted], [2, []], stderr);
     assert.match(
       stderr,
-      /^error\[VALIDATION\]: debian\/12 needs a disk of 3.0 GiB, and .* 2.0 GiB$/m,
+      /^error\[VALIDATION\]: debian\/12 requires a disk of 3.0 GiB, and .* 2.0 GiB$/m,
     );
-    assert.match(stderr, /^hint: give -s 3072M or more, .*https:\/\/a\.example\/d\.qcow2$/m);
+    assert.match(stderr, /^hint: give -s 3072M or more; .*https:\/\/a\.example\/d\.qcow2$/m);
   }
   assert.deepEqual((await launched('-s', '3G', 'debian/12', 'web1')).disks, [
     { sizeBytes: 3 * GIB },
@@ -138,7 +144,7 @@ test('a file of here takes no name of an image away, and is one only by its path
   const options = { root: daemon.root, cwd };
   const refused = await runProgram('gnt-instance', ['add', '--os-image', 'Disk.img', 'w'], options);
   assert.equal(refused.status, 2, refused.stderr);
-  assert.match(refused.stderr, /'Disk\.img' is no name .*\n.*\.\/NAME/);
+  assert.match(refused.stderr, /'Disk\.img' is neither a name .*\n.*\.\/NAME/);
 });
 
 test('a certificate that an agent holds is no key of the guest', async (context) => {
@@ -193,8 +199,8 @@ test('a machine that nobody could log in to is refused, before anything is made'
   await writeFile(join(home, '.ssh/odd.pub'), '-----BEGIN OPENSSH PRIVATE KEY-----\nsecret\n');
   const refused = await launch('debian/12', 'web1');
   assert.equal(refused.status, 2, refused.stderr);
-  assert.match(refused.stderr, /warning: .*odd\.pub is left out/);
-  assert.match(refused.stderr, /error\[VALIDATION\]: nobody could log in/);
+  assert.match(refused.stderr, /warning: .*odd\.pub is skipped/);
+  assert.match(refused.stderr, /error\[VALIDATION\]: no login is possible/);
   assert.match(refused.stderr, /hint: .*ssh-keygen/);
   assert.doesNotMatch(refused.stderr, /secret/);
   assert.deepEqual(daemon.submitted, []);
@@ -223,7 +229,10 @@ test('the name and the image the other way round are told apart before any is lo
     const { status, stderr } = await launch(...words);
     assert.deepEqual([status, daemon.submitted], [2, []], stderr);
     assert.match(stderr, told);
-    assert.match(stderr, /^hint: the image comes first: gnt-instance launch debian\/12 web1$/m);
+    assert.match(
+      stderr,
+      /^hint: the image is the first argument: gnt-instance launch debian\/12 web1$/m,
+    );
   }
 });
 
@@ -245,6 +254,9 @@ test('Ctrl-C while it waits leaves the machine, and says how to go on', async ()
   });
   daemon.instances.length = 0;
   assert.equal(status, 130, stderr);
-  assert.match(stderr, /^error\[INTERRUPTED\]: stopped waiting for web1; the instance runs on$/m);
-  assert.match(stderr, /^hint: .*gnt-instance ssh web1 logs in$/m);
+  assert.match(
+    stderr,
+    /^error\[INTERRUPTED\]: stopped waiting for web1; the instance keeps running$/m,
+  );
+  assert.match(stderr, /^hint: .*gnt-instance ssh web1 logs in when it is ready$/m);
 });

@@ -152,7 +152,7 @@ test('info shows private values as <redacted>, and secrets and hooks by name', a
 });
 
 test('hooks prints each step by stage with its document and the names of its fields, and nothing that a terminal obeys; --dry-run the same', async () => {
-  assert.match((await gnt('instance', 'hooks', 'web10')).stdout, /^no hooks are run for web10$/m);
+  assert.match((await gnt('instance', 'hooks', 'web10')).stdout, /^no hooks for web10$/m);
   daemon.hookBook = {
     stages: [
       {
@@ -163,13 +163,13 @@ test('hooks prints each step by stage with its document and the names of its fie
         ],
       },
     ],
-    remarks: ['cluster/10-a.yaml: not of an installation: stage boot'],
+    remarks: ['cluster/10-a.yaml: ignored, not for installations: stage boot'],
   };
   const expected = [
     'before-install:',
     "  cluster/10-a.yaml, step 'disk': if, layout",
     '  instance/b.yaml, step 2: -',
-    '(cluster/10-a.yaml: not of an installation: stage boot)',
+    '(cluster/10-a.yaml: ignored, not for installations: stage boot)',
     '',
   ];
   const { stdout } = await gnt('instance', 'hooks', 'web10');
@@ -209,7 +209,7 @@ test('gnt-os list shows the nodes that differ, but to scripts, which want names'
     assert.equal(asked.stdout, 'node2 (other content)\n');
     daemon.otherNodesOs = [{ node: 'node2', silent: 'it is down' }];
     const silent = await gnt('os', 'list');
-    assert.match(silent.stderr, /node node2 does not answer: it is down/);
+    assert.match(silent.stderr, /node node2 does not respond: it is down/);
   } finally {
     daemon.otherNodesOs = [];
   }
@@ -251,7 +251,7 @@ test('a private value that is too short to be hidden in logs is named, and not s
     'pin=7h5,lines=a1\nb2\nc3,key=long enough',
     'debian',
   );
-  assert.match(short.stderr, /^warning: too short to be hidden in logs.*: pin, lines; /m);
+  assert.match(short.stderr, /^warning: logs show these values .*: pin, lines$/m);
   assert.doesNotMatch(short.stderr, /7h5|a1|key/);
   const long = await gnt('os', 'modify', '--os-parameters-private', 'key=long enough', 'debian');
   assert.doesNotMatch(long.stderr, /too short/);
@@ -286,10 +286,7 @@ test('gnt-cluster init says that the cluster exists and sets what is given', asy
 test('gnt-cluster init under another name, or with another store, is refused', async () => {
   const other = await gnt('cluster', 'init', 'other');
   assert.equal(other.status, 2);
-  assert.match(
-    other.stderr,
-    /^error\[CONFLICT\]: this node is in cluster node1 already, not other$/m,
-  );
+  assert.match(other.stderr, /^error\[CONFLICT\]: this node is in cluster node1, not other$/m);
   const store = await gnt('cluster', 'modify', '--store', 'redis://h');
   assert.match(
     store.stderr,
@@ -307,7 +304,7 @@ test('gnt-node doctor ends with 0 when installs can work, warnings included, els
     [warned.status, warned.stdout],
     [
       0,
-      'warning kvm: KVM hangs\n        hint: use tcg\ninstalls can work: 0 error(s), 1 warning(s)\n',
+      'warning kvm: KVM hangs\n        hint: use tcg\nthis node can install instances: 0 error(s), 1 warning(s)\n',
     ],
   );
   daemon.report = {
@@ -316,7 +313,10 @@ test('gnt-node doctor ends with 0 when installs can work, warnings included, els
   };
   const failed = await gnt('node', 'doctor');
   assert.equal(failed.status, 1);
-  assert.match(failed.stdout, /^error {3}tun: no \/dev\/net\/tun\ninstalls cannot work/m);
+  assert.match(
+    failed.stdout,
+    /^error {3}tun: no \/dev\/net\/tun\nthis node cannot install instances/m,
+  );
   daemon.report = { ok: true, findings: [] };
 });
 
@@ -334,7 +334,7 @@ test('gnt-job list says what waits for what', async () => {
   );
   const why = await gnt('job', 'list', '--no-headers', '-o', 'waits_because', '4');
   assert.equal(why.stdout, 'room on the node\n');
-  assert.match((await gnt('job', 'info', '4')).stdout, /Waits because of: room on the node/);
+  assert.match((await gnt('job', 'info', '4')).stdout, /Waiting for: room on the node/);
   const running = await gnt('job', 'list', '--running', '--no-headers', '-o', 'id');
   assert.equal(running.stdout, '2\n4\n');
 });
@@ -364,7 +364,7 @@ test('activate-disks prints a line for each disk as Ganeti does, and warns while
 test('replace-token has the tokens of that instance replaced', async () => {
   const { status, stderr } = await gnt('instance', 'replace-token', 'web10');
   assert.deepEqual([status, daemon.tokensReplaced], [0, ['web10']]);
-  assert.match(stderr, /must ask for new ones/);
+  assert.match(stderr, /must request new ones/);
 });
 
 test('a list of all that is known may be longer than any one answer', async (t) => {

@@ -145,7 +145,7 @@ test('the daemon refuses with status 2 what cannot be, and nothing is left of it
     ],
     [
       ['add', '--no-nics', '--net', '0:mode=user', '--os-image', image, '-s', '8M', 'x1'],
-      /^error\[USAGE\]: --net and --no-nics contradict each other$/m,
+      /^error\[USAGE\]: --net and --no-nics exclude each other$/m,
     ],
     [['startup', 'x1'], /^error\[INSTANCE_NOT_FOUND\]: .*'x1'/m],
     [['console', 'x1'], /^error\[INSTANCE_NOT_FOUND\]: .*'x1'/m],
@@ -163,15 +163,12 @@ test('what is set for the cluster and an OS is shown again', async () => {
   await succeed('cluster', 'init', '--install-timeout', '3600');
   await succeed('cluster', 'modify', '--expose-service', 'apt=3142:127.0.0.1:3142');
   const shown = await succeed('cluster', 'info');
-  assert.match(shown, /^Limit for installations: 3600 s$/m);
-  assert.match(shown, /^ {2}apt: port 3142 goes to 127\.0\.0\.1:3142$/m);
+  assert.match(shown, /^Installation timeout: 3600 s$/m);
+  assert.match(shown, /^ {2}apt: port 3142 to 127\.0\.0\.1:3142$/m);
   await succeed('cluster', 'modify', '--expose-service', 'dns=3142/udp:127.0.0.1:53');
-  assert.match(
-    await succeed('cluster', 'info'),
-    /^ {2}dns: UDP port 3142 goes to 127\.0\.0\.1:53$/m,
-  );
+  assert.match(await succeed('cluster', 'info'), /^ {2}dns: UDP port 3142 to 127\.0\.0\.1:53$/m);
   const dhcp = await gnt('cluster', 'modify', '--expose-service', 'boot=67/udp:127.0.0.1:67');
-  assert.match(dhcp.stderr, /service 'boot': port 67 is taken by the channel's DHCP/);
+  assert.match(dhcp.stderr, /service 'boot': port 67 is in use by the channel's DHCP/);
   await succeed('cluster', 'modify', '--expose-service', 'dns=');
   await succeed('cluster', 'modify', '--expose-service', 'apt=');
   assert.doesNotMatch(await succeed('cluster', 'info'), /apt: port/);

@@ -40,7 +40,7 @@ test('run submits the script with its inputs, of which no value is an argumentâ€
 test('an input without a name is refused before anything is sent, and not shown', async () => {
   const { status, stderr } = await gntInstance(['run', '--input', 'hush-hush', 'web1', 'deploy']);
   assert.equal(status, 2);
-  assert.match(stderr, /^error\[USAGE\]: option --input: NAME=VALUE is expected$/m);
+  assert.match(stderr, /^error\[USAGE\]: option --input: expected NAME=VALUE$/m);
   assert.doesNotMatch(stderr, /hush/);
   assert.deepEqual(daemon.submitted, []);
 });

@@ -78,7 +78,7 @@ MultiCloudImages:
     SERVERS: { from: 'text', text: 'a b' },
     SECRET: { from: 'cred', name: 'DB_PASSWORD' },
   });
-  assert.match(warnings.join(), /MultiCloudImages is left out/);
+  assert.match(warnings.join(), /MultiCloudImages is ignored/);
 });
 
 const refusals: readonly (readonly [string, Readonly<Record<string, string>>, string, RegExp])[] = [
@@ -120,7 +120,7 @@ const refusals: readonly (readonly [string, Readonly<Record<string, string>>, st
       shadow: 'hush',
     },
     'RUN_LIST_INVALID',
-    /a: '\.\.\/shadow' is not a name/,
+    /a: '\.\.\/shadow' is not a valid name/,
   ],
   [
     'a script larger than 1 MiB',
@@ -147,7 +147,10 @@ test('an attachment that is a link is refused', async (t) => {
     shadow: 'hush',
   });
   await symlink('../shadow', join(dir, 'attachments', 'motd'));
-  assert.throws(() => read('x.yml'), { code: 'RUN_LIST_INVALID', message: /motd: .* is no link/ });
+  assert.throws(() => read('x.yml'), {
+    code: 'RUN_LIST_INVALID',
+    message: /motd: .* must not be, or be below, a symbolic link/,
+  });
 });
 
 test('default takes run lists away, and without an option nothing is changed', async (t) => {

@@ -7,7 +7,15 @@ import { programs } from '../../cluster-cli/programs.ts';
 
 const top = join(import.meta.dirname, '../..');
 /** Those that Node has loaded by itself when a program begins, or that cost next to nothing. */
-const CHEAP = ['node:events', 'node:fs', 'node:module', 'node:os', 'node:path', 'node:util'];
+const CHEAP = [
+  'node:buffer',
+  'node:events',
+  'node:fs',
+  'node:module',
+  'node:os',
+  'node:path',
+  'node:util',
+];
 /**
  * As many as there are, and some: a program that loads what its commands need has ten times that.
  */

@@ -141,7 +141,7 @@ test("a trusted definition's scripts do the same on the host, and a failure leav
   assert.equal(failed.status, 1, failed.stderr);
   assert.match(
     failed.stderr,
-    /export script exited with status 7 .*\nhint: its whole output is in /,
+    /export script exited with status 7 .*\nhint: its complete output is in /,
   );
   assert.deepEqual(await readdir(lab.paths.exportDir), [OLD]);
 
@@ -159,5 +159,8 @@ test("a trusted definition's scripts do the same on the host, and a failure leav
   assert.equal(refused.status, 2, refused.stderr);
   assert.match(refused.stderr, /error\[EXPORT_INVALID\]/);
   const missing = await lab.run('gnt-backup', ['import', NEW]);
-  assert.match(missing.stderr, /error\[EXPORT_NOT_FOUND\]: there is no export 'new\.example\.com'/);
+  assert.match(
+    missing.stderr,
+    /error\[EXPORT_NOT_FOUND\]: this node has no export 'new\.example\.com'/,
+  );
 });

@@ -66,7 +66,7 @@ test('two at once open what is of one content once', async () => {
   await createBootEnv('two', kernel);
   const both = await Promise.all([upload('one', path), upload('two', path)]);
   for (const { status, stderr } of both) assert.equal(status, 0, stderr);
-  const again = both.filter(({ stderr }) => stderr.includes('is opened already'));
+  const again = both.filter(({ stderr }) => stderr.includes('is already open'));
   assert.equal(again.length, 1);
   assert.equal((await readdir(kept)).filter((file) => file.endsWith('.data')).length, 1);
 });

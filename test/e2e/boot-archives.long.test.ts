@@ -92,7 +92,7 @@ test('a compressed tar archive and an ISO are opened, once for a content', async
   assert.equal(await fileOf(tar, 'out'), undefined);
   const again = await upload('tarred', path);
   assert.equal(again.status, 0, again.stderr);
-  assert.match(again.stderr, /is opened already/);
+  assert.match(again.stderr, /is already open/);
 
   const iso = await unpackIso('rock-ridge-links');
   const opened = await upload('iso', await createBootEnv('iso', iso));

@@ -34,7 +34,7 @@ test('a copy of a guest that writes is of one moment, is made when asked for alo
   const refused = await lab.run('gnt-instance', ['snapshot', WRITER, 'one']);
   assert.equal(refused.status, 2);
   assert.match(refused.stderr, /error\[NOT_SUPPORTED\].*\nhint: gnt-instance snapshot --copy/);
-  assert.match(await gnt('snapshot', '--copy', WRITER, 'one'), /the guest stood still for \d+ ms/);
+  assert.match(await gnt('snapshot', '--copy', WRITER, 'one'), /the guest paused for \d+ ms/);
   const [{ uuid } = { uuid: '' }] = (await info()).snapshots;
   const kept = join(await folder(), `snapshot-${uuid}`, 'disk0.raw');
   const end = await writtenTo(kept);

@@ -90,13 +90,13 @@ test('a guest that finds the disks full stands still, and says so everywhere', a
 
   const fields = ['list', '--no-headers', '-o', 'status,paused'];
   assert.equal((await gnt(...fields)).trim(), 'paused disk-full');
-  assert.match(await gnt('info', NAME), /State: stopped at a write.*is full/);
+  assert.match(await gnt('info', NAME), /State: paused at a write.*is full/);
   const { body } = await askSocket(lab.paths.nodedSocket, '/metrics');
   assert.match(body, /^gnt_guests_halted\{reason="disk-full"\} 1$/m);
   assert.match(body, /^gnt_instances\{status="paused"\} 1$/m);
   const found = await doctor();
   assert.match(found, /^warning +paused: .*writer\.example\.com/m);
-  assert.match(found, /^error +disk: \d+ MiB of \d+ MiB are free below .*\/disks/m);
+  assert.match(found, /^error +disk: \d+ MiB of \d+ MiB free below .*\/disks/m);
 });
 
 test('the daemon after this one knows it, and lets it go on when there is room', async () => {

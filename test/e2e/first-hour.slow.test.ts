@@ -11,15 +11,15 @@ import { addHostOs } from './support/host-os.ts';
 import { followTranscript } from './support/transcript.ts';
 
 /**
- * What a newcomer types in a first hour, with all that is said to it, in fixtures/first-hour.txt.
- * With GNT_UPDATE_FIRST_HOUR=1 the file is written anew, to be read before it is kept. The image is
- * one that the host writes itself, and its guest does nothing: what a guest does is other tests'.
+ * The commands of an operator's first hour and their output, in fixtures/first-hour.txt.
+ * GNT_UPDATE_FIRST_HOUR=1 rewrites the file; read the diff before you commit it. The host writes
+ * the image, and its guest only halts: other tests cover the behaviour of guests.
  */
 const file = join(import.meta.dirname, '../../fixtures/first-hour.txt');
 const KEY =
   'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGZpcnN0IGhvdXIgZmlyc3QgaG91ciBmaXJzdCBob3Vy me@here';
 if (!hasOwnNetwork()) {
-  test('a first hour goes as it is written down, in a network of its own', () => {
+  test('the commands of a first hour print the recorded output, in a separate network namespace', () => {
     assert.equal(runInOwnNetwork(fileURLToPath(import.meta.url)), null);
   });
 } else {
@@ -31,7 +31,7 @@ function firstHourTests(): void {
   let btrfs: OtherDisks;
 
   before(async () => {
-    // Whoever runs this has keys and defaults of their own.
+    // The user's own SSH keys and defaults must not change the output.
     process.env['HOME'] = '/nonexistent';
     lab = await createLab('gnt-hour');
     // dnsmasq's user goes to its files by their names.
@@ -60,14 +60,14 @@ function firstHourTests(): void {
     assert.deepEqual(leftovers, []);
   });
 
-  test('a first hour goes as it is written down', async (t) => {
+  test('the commands of a first hour print the recorded output', async (t) => {
     const isRenewed = process.env['GNT_UPDATE_FIRST_HOUR'] !== undefined;
     await followTranscript(t, lab, { file, isRenewed, normalise });
   });
 }
 
 /**
- * Beyond times and the root: what is this host's, what is drawn by lot, and what takes its time.
+ * Replaces values that depend on the host, on random numbers and on speed.
  */
 function normalise(text: string): string {
   return text

@@ -82,8 +82,8 @@ test('a disk and a card come and go in a guest that runs, and stay where they we
 
   const added = await modify('--disk', 'add:size=4M', '--net', 'add:mode=user,mac=02:00:00:00:00:02'); // prettier-ignore
   assert.equal(added.status, 0, added.stderr);
-  assert.match(added.stderr, /disk 1 is in the machine that runs/);
-  assert.match(added.stderr, /NIC 1 is in the machine that runs/);
+  assert.match(added.stderr, /disk 1 is attached to the running instance/);
+  assert.match(added.stderr, /NIC 1 is attached to the running instance/);
   const second = '02:00:00:00:00:02@0000:01:00.0';
   await sees(`vda=disk0 vdb=disk1 ${FIRST} ${second}`);
   assert.equal((await infoOf(lab, NAME)).partsOfRun, null);
@@ -101,7 +101,7 @@ test('a disk and a card come and go in a guest that runs, and stay where they we
   await sees(`vda=disk0 ${FIRST} ${second}`);
   assert.equal(existsSync(join(lab.paths.disksDir, uuid, 'disk1.raw')), false);
   const out = await modify('--net', '1:remove');
-  assert.match(out.stderr, /the NIC 02:00:00:00:00:02 is out of the machine/);
+  assert.match(out.stderr, /the NIC 02:00:00:00:00:02 is detached from the instance/);
   await sees(`vda=disk0 ${FIRST}`);
   assert.equal((await infoOf(lab, NAME)).partsOfRun, null);
 

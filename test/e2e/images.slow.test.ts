@@ -64,7 +64,7 @@ test('a catalogue of an own authority is added once that is trusted, and its ima
   assert.match(refused.stderr, /hint: .*gnt-cluster modify --image-ca @FILE/);
   await must('gnt-cluster', 'modify', '--image-ca', `@${certFile}`);
   const added = await must('gnt-image', 'add', 'site', `${site}/images.yaml`);
-  assert.match(added, /catalogue site has 1 images/);
+  assert.match(added, /catalogue site: 1 images for the architecture/);
   const list = await must('gnt-image', 'list', '--no-headers', '--separator=|', 'site/base');
   assert.match(list, /^site\/base\|site\|me\|.*\|no\|/);
   const plain = ['add', '--no-install', '--os-image', 'site/base', '-s', '64M'];
@@ -110,7 +110,10 @@ test('what is imported is there under its name, before what is built in', async 
   const plain = ['add', '--no-install', '--os-image', 'debian/12', '-s', '64M'];
   await must('gnt-instance', ...plain, 'web3.example.com');
   const removed = await must('gnt-image', 'remove', '-f', 'debian/12');
-  assert.match(removed, /the file of debian\/12 stays as long as web3\.example\.com/);
+  assert.match(
+    removed,
+    /the file of debian\/12 stays for the next installation of web3\.example\.com/,
+  );
   assert.doesNotMatch(await must('gnt-image', 'list'), /built-in:/);
   const info = await must('gnt-instance', 'info', '--json', 'web3.example.com');
   const { osImage } = JSON.parse(info) as { osImage: string };
@@ -133,13 +136,13 @@ test('what launch takes by default is set for all, shown, and taken back', async
     const { status, stderr } = await lab.run('gnt-cluster', ['modify', ...wrong]);
     assert.equal(status, 2, stderr);
   }
-  assert.match(await must('gnt-cluster', 'info'), /Network of launch: mode=bridged,link=br0/);
+  assert.match(await must('gnt-cluster', 'info'), /NIC of launch: mode=bridged,link=br0/);
 });
 
 test('what has no such name is refused with the nearest, before anything is made', async () => {
   for (const [image, hint] of [
     ['debain/12', /did you mean debian\/12\?/],
-    ['disk.img', /a file of here is \.\/NAME or a whole path/],
+    ['disk.img', /Write a local file as \.\/NAME/],
   ] as const) {
     const { status, stderr } = await lab.run('gnt-instance', [
       ...['add', '--os-image', image, '-s', '64M', 'no.example.com'],

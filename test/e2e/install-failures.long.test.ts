@@ -171,7 +171,7 @@ test('says that the host is full, gives back what was half written, and installs
     const result = await victim.add('--os-image', large, '--image-format', 'raw', '-s', '128M');
     assert.equal(result.status, 1, result.stderr);
     assert.match(result.stderr, /^error\[DISK_FULL\]: /m);
-    assert.match(result.stderr, /^hint: free space below/m);
+    assert.match(result.stderr, /^hint: Free space below/m);
     const shown = await victim.info();
     assert.deepEqual([shown.status, shown.install?.stage], ['install_failed', 'image']);
     const { bavail: freeBlocks } = await statfs(stateDir);
@@ -203,7 +203,7 @@ test('ends an appliance that does not say a word, after a second try', async () 
   );
   assert.match(
     result.stderr,
-    /did not report within 1 s; nothing was written yet: it is booted once more/,
+    /did not report within 1 s; nothing was written yet: booting the appliance once more/,
   );
   await victim.assertFailedAndRemove(
     result,

@@ -87,7 +87,7 @@ test('one line makes a machine of a catalogue, waits for its cloud-init, and say
   const told = await type(
     `gnt-instance launch -B memory=512,vcpus=1 --personalization-package sshd.tar.gz site/guest ${NAME}`,
   );
-  assert.match(told.join('\n'), /^web1\.example\.com is up: cloud-init is done$/m);
+  assert.match(told.join('\n'), /^web1\.example\.com is ready: cloud-init is done$/m);
   const { nics, communication, ssh, boot } = await info();
   assert.deepEqual(
     nics.map(({ mode }) => mode),

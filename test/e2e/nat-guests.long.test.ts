@@ -186,7 +186,7 @@ lease_file /tmp/leases' >/tmp/udhcpd.conf && touch /tmp/leases`);
     assert.doesNotMatch(all, /from (?!fe80::2\b)/, 'all of the link');
   });
 
-  test('nothing of it is left', async () => {
+  test('removed instances and networks leave nothing on the host', async () => {
     await succeed(lab, 'gnt-instance', 'remove', '--force', '--shutdown-timeout=0', WEB);
     assert.deepEqual(nat.ip('-br', 'link').match(/^gn[0-9a-f]{13}/gm)?.length, 1);
     assert.ok(await pings(db, nat.OUTSIDE));

@@ -13,6 +13,11 @@ import { createBootEnvs, must, REHEARSAL, sawFirmware } from './support/booted-b
  * has opened, and variables beside the disks. What BIOS and a mirror lead to is in
  * netboot.long.test.ts, what is made of each archive in boot-archives.long.test.ts.
  */
+/** An iPXE script that gives its initrds no names: .BootParams has to name them for the kernel. */
+const PUBLISHED_SCRIPT = join(
+  import.meta.dirname,
+  '../../fixtures/bootenvs/published-shapes/templates/default-ipxe.tmpl',
+);
 const NAME = 'uefi.example.com';
 const COPY = 'copy.example.com';
 let lab: Lab;
@@ -51,9 +56,9 @@ async function variablesOf(name: string): Promise<Buffer> {
   return readFile(join(folder, `efi-variables-${instanceId}.fd`));
 }
 
-test('UEFI boots an installer of an ISO from the channel, and a copy of the machine has variables of its own', async () => {
+test('UEFI boots an installer of an ISO by a published iPXE script, and a copy of the machine has variables of its own', async () => {
   const iso = await makeIso();
-  await createBootEnvs(lab);
+  await createBootEnvs(lab, PUBLISHED_SCRIPT);
   await must(lab, 'gnt-bootenv', 'uploadiso', 'debian-12-install', iso);
   const uefi = ['-H', 'accel=tcg,firmware=uefi'];
   await must(lab, 'gnt-instance', 'add', '-s', '64M', ...uefi, ...REHEARSAL, NAME);

@@ -156,7 +156,7 @@ test('an installer that cannot be fetched ends the installation by itself', asyn
   const { stderr } = await lab.run('gnt-instance', [
     ...['reinstall', '--force', '--no-start', '--bootenv', 'debian-12-install', NAME],
   ]);
-  assert.match(stderr, /error\[APPLIANCE_NO_RESULT\]: .* without saying that it is done/);
+  assert.match(stderr, /error\[APPLIANCE_NO_RESULT\]: .* without reporting a result/);
   assert.ok(gets.length > 1 && gets.every((name) => name === 'linux'), gets.join());
   assert.equal(
     (await infoOf(lab, NAME)).installState,

@@ -90,7 +90,7 @@ function networkTests(): void {
     assert.match((await info('web1.example.com')).nics[0]?.mac ?? '', /^aa:00:09:/);
     assert.match(
       await add('web3.example.com', '--net 0:network=lan,ip=10.9.0.5'),
-      /error\[CONFLICT\]: 10\.9\.0\.5 of network 'lan' is that of instance 'web2\.example\.com'/,
+      /error\[CONFLICT\]: 10\.9\.0\.5 of network 'lan' belongs to instance 'web2\.example\.com'/,
     );
     assert.match(
       await add('web3.example.com', '--net 0:network=lan,ip=10.9.0.2'),
@@ -118,7 +118,7 @@ function networkTests(): void {
     assert.deepEqual(await ips('web2.example.com'), ['10.9.0.4']);
     assert.deepEqual((await info('web2.example.com')).nics[0]?.network, null);
     assert.deepEqual((await network('office')).addresses, []);
-    assert.match(await gnt('network connect office nat'), /is connected as bridged on node1/);
+    assert.match(await gnt('network connect office nat'), /is connected in mode bridged on node1/);
     await done('network disconnect office');
     assert.match(
       await gnt('instance modify --net 0:network=office,ip=pool web2.example.com'),
@@ -141,10 +141,7 @@ function networkTests(): void {
     assert.equal(picture(), before);
     await lab.startNode();
     assert.equal(picture(), before);
-    assert.match(
-      await gnt('network disconnect lan'),
-      /has cards of web1\.example\.com, web2\.exam/,
-    );
+    assert.match(await gnt('network disconnect lan'), /has NICs of web1\.example\.com, web2\.exam/);
   });
 
   test('a stopped noded leaves what its machines use, and nothing else', async () => {
@@ -160,14 +157,14 @@ function networkTests(): void {
     assert.equal(bridges().length, 1);
   });
 
-  test('nothing of it is left', async () => {
+  test('removed instances and networks leave nothing on the host', async () => {
     await done('cluster modify --default-network lan');
     for (const name of ['web1', 'web2']) await done(`instance remove -f ${name}.example.com`);
     await done('network disconnect lan');
     assert.equal(picture(), empty);
     assert.equal(existsSync(lab.paths.networksDir), false);
     assert.match(await gnt('network remove lan'), /is the default network/);
-    await done('cluster modify --default-network default');
+    await done('cluster modify --default-network none');
     await done('network remove lan');
     assert.equal(JSON.stringify(JSON.parse(await gnt('network info --json'))), '[]');
   });

@@ -244,7 +244,7 @@ test('a running guest runs on while a reinstallation can be refused, and again w
   await writeFile(page, '<html>Not Found</html>');
   const failed = await reinstall('pass-word', '--os-image', page);
   assert.match(failed.stderr, /^error\[IMAGE_INVALID\]: /m);
-  assert.match(failed.stderr, /is as it was before/);
+  assert.match(failed.stderr, /is unchanged: its disks and its record/);
   const after = await info();
   assert.deepEqual(withoutRun(after), withoutRun(before));
   assert.equal(after.status, 'running');

@@ -89,7 +89,7 @@ test('a blacklisted variant, or OS, is neither installed nor chosen for later, a
     await gnt('instance', 'reinstall', '--no-start', NAME),
     2,
     'OS_BLACKLISTED',
-    /hint: gnt-os modify --blacklisted no pie$/m,
+    /hint: Allow it: gnt-os modify --blacklisted no pie$/m,
   );
   await setOs('pie', { blacklisted: false });
   await setOs('pie+cherry', { blacklisted: false });
@@ -118,7 +118,7 @@ test('--force-variant takes a variant that is not listed, and nothing that makes
     await gnt('instance', ...addWords('pie+../../etc', NAME, '--force-variant')),
     2,
     'OS_VARIANT',
-    /'\.\.\/\.\.\/etc' is not a name of a variant/,
+    /'\.\.\/\.\.\/etc' is not a variant name/,
   );
   await succeed(lab, 'gnt-instance', ...plum, '--force-variant');
   assert.equal(await madeAs(), 'made as <plum>');

@@ -4,12 +4,16 @@ import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, beforeEach, test } from 'node:test';
 import { Redis } from 'ioredis';
+import { systemClock } from '#shared/clock/clock.ts';
 import { loadClusterKeys } from '#shared/store/cluster-keys.ts';
 import { openSealedRedis } from '#shared/store/cluster-store.ts';
 import { ringOf } from '#shared/store/sealed-store.ts';
 import { silentLogger } from '#shared/log/log.ts';
+import { createSqliteStore } from '#shared/store/sqlite-store.ts';
 import { readClusterKey } from '#shared/store/store-choice.ts';
 import { issueJoinToken } from '../../noded/cluster/join-tokens.ts';
+import { createClusterRepository } from '../../noded/records/cluster-repository.ts';
+import { openStore } from '../../noded/records/open-store.ts';
 import { createLab, type Lab } from '../../scripts/demo/lab.ts';
 import { armPowerCut, cutPowerOfProgram, describeUnsynced } from '../chaos/power-cut.ts';
 import { settled } from '../chaos/point-scene.ts';
@@ -96,6 +100,35 @@ test('a cluster that was told as made has its key after a power cut; one that wa
     (after) => assertMember(one, after),
   ));
 
+test('a power cut while a common store replaces the embedded one leaves one of the two in use', () => {
+  let former = '';
+  return cutAtEach(
+    one,
+    async () => {
+      await client.flushall();
+      await forget(one);
+      const store = createSqliteStore({ path: one.paths.storeFile });
+      former = (await createClusterRepository(store, systemClock).ensure()).uuid;
+      await store.close();
+      return ['init', '--store', url(), 'gnt.example.com'];
+    },
+    async (words) => {
+      const { store, common } = await openStore(one.paths, systemClock, silentLogger);
+      const { uuid } = await createClusterRepository(store, systemClock).ensure();
+      await store.close();
+      // Before the commit point the node is as it was.
+      if (common === null) assert.equal(uuid, former);
+      await succeed(one, 'gnt-cluster', ...words);
+    },
+    async (after) => {
+      await assertMember(one, after);
+      const { store, common } = await openStore(one.paths, systemClock, silentLogger);
+      await store.close();
+      assert.ok(common, after);
+    },
+  );
+});
+
 test('a node whose joining was cut off joins by the same key, or by another token, and one that joined is a member', async () => {
   await init();
   const repeatWithToken = async (): Promise<void> => {
@@ -115,7 +148,7 @@ test('a node whose joining was cut off joins by the same key, or by another toke
     async () => {
       const again = await two.run('gnt-cluster', words);
       if (again.status === 0) return;
-      assert.match(again.stderr, /error\[(TOKEN_USED|CONFLICT)\][^]*(another one: gnt-cluster join-token|start gnt-noded)/); // prettier-ignore
+      assert.match(again.stderr, /error\[(TOKEN_USED|CONFLICT)\][^]*(print a new token: gnt-cluster join-token|start gnt-noded)/); // prettier-ignore
       if (again.stderr.includes('CONFLICT')) return;
       await repeatWithToken();
       await succeed(two, 'gnt-cluster', ...words);

@@ -110,12 +110,12 @@ test('refuses a package of another extension by name', async () => {
 
 test('refuses by name a medium that would never boot, and what it does not know of', async () => {
   const refused: readonly (readonly [RegExp, ...string[]])[] = [
-    [/there are no floppies/, 'boot_order=floppy'],
-    [/no NIC of it can boot from a network[^]*hint: .*mode=bridged/, 'boot_order=network'],
-    [/nobody answers PXE/, 'boot_order=network:disk', '--net', '0:mode=user'],
+    [/floppies are not supported/, 'boot_order=floppy'],
+    [/no NIC that can boot from a network[^]*hint: .*mode=bridged/, 'boot_order=network'],
+    [/finds no PXE server/, 'boot_order=network:disk', '--net', '0:mode=user'],
     [/names no installation medium/, 'boot_order=disk'],
-    [/belong to a kernel_path/, 'kernel_args=auto=true'],
-    [/'http:\/\/a\.example\/linux' is no absolute path/, 'kernel_path=http://a.example/linux'],
+    [/need a kernel_path/, 'kernel_args=auto=true'],
+    [/'http:\/\/a\.example\/linux' is not an absolute path/, 'kernel_path=http://a.example/linux'],
     [/exclude each other/, 'cdrom_image_path=/etc/hostname', '--os-image', '/etc/hostname'],
   ];
   for (const [text, parameters = '', ...more] of refused) {

@@ -278,7 +278,7 @@ test('keeps secrets through an installation whose hook and script print them all
   const log = await instance('log');
   assert.match(log.stdout, /^OSP_API_KEY=<redacted>$/m);
   assert.match(log.stdout, /^OSP_OWNER=<redacted>$/m);
-  assert.match(log.stdout, /only the agent of this installation reads this/);
+  assert.match(log.stdout, /only the agent of this installation can read this/);
   assert.match(log.stdout, /^hook has <redacted>\n<redacted> <redacted>$/m);
   for (const form of ['{"json":"', 'url=', 'base64 '])
     assert.ok(log.stdout.includes(`${form}<redacted>`), `${form} in ${log.stdout}`);

@@ -45,7 +45,7 @@ after(async () => {
 test('a snapshot of a guest that writes has all that it wrote before, and nothing else', async () => {
   await writer.start();
   const written = await untilWritten(MIB);
-  assert.match(await gnt('snapshot', WRITER, 'one'), /the guest stood still for \d+ ms/);
+  assert.match(await gnt('snapshot', WRITER, 'one'), /the guest paused for \d+ ms/);
   const [{ uuid } = { uuid: '' }] = (await info()).snapshots;
   const kept = join(await folder(), `snapshot-${uuid}`, 'disk0.raw');
   const end = await writtenTo(kept);

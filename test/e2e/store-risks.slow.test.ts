@@ -100,7 +100,7 @@ test('a Redis that evicts is refused for a new cluster, and told of an old one w
   const events = askSocket(lab.paths.nodedSocket, `/v1/jobs/${running}/events`);
   await client.config('SET', 'maxmemory-policy', 'allkeys-lru');
   await client.config('SET', 'maxmemory', String(2 ** 30));
-  assert.match((await finding(lab, 'store-risks'))?.message ?? '', /throws records away/);
+  assert.match((await finding(lab, 'store-risks'))?.message ?? '', /evicts records/);
   // A user who may not ask what Redis is set to: nothing but that is less known.
   await client.call('ACL', 'SETUSER', 'default', '-info');
   assert.match((await finding(lab, 'store-risks'))?.message ?? '', /is not known: .*NOPERM/);
@@ -113,10 +113,10 @@ test('a Redis that evicts is refused for a new cluster, and told of an old one w
   await client.config('SET', 'maxmemory', '0');
   assertRefused(await other.run('gnt-cluster', words), 2, 'HOST_PREREQUISITE', /has evicted \d+ keys/); // prettier-ignore
   assert.match((await finding(lab, 'store-risks'))?.message ?? '', /has evicted \d+ keys/);
-  const nobodys = await finding(lab, 'disks-of-nobody');
+  const nobodys = await finding(lab, 'orphaned-disks');
   assert.equal(nobodys?.level, 'warning');
   assert.ok(nobodys.message.includes(uuid), nobodys.message);
-  assert.equal((await finding(lab, 'store'))?.message, 'the record cluster/cluster cannot be read: it is not there'); // prettier-ignore
+  assert.equal((await finding(lab, 'store'))?.message, 'the record cluster/cluster cannot be read: it does not exist'); // prettier-ignore
   await jobs.open('running.example.com');
   assert.match((await events).body, /"INSTANCE_NOT_FOUND"/);
   assert.equal((await lab.stopNode()) ?? 1, 0);

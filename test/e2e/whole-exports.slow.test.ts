@@ -105,7 +105,7 @@ test('settings that the disks were not made with are refused, and so is what is 
   await truncate(join(foreign, 'disk0.raw.zst'), 20);
   const job = await submit(lab, { opcode: 'INSTANCE_CREATE', name: NEW, importFrom: foreign, start: false }); // prettier-ignore
   assert.equal(job.error?.code, 'EXPORT_INVALID');
-  assert.match(job.error.message, /foreign\/disk0\.raw\.zst has no whole zstd stream/);
+  assert.match(job.error.message, /foreign\/disk0\.raw\.zst has an incomplete zstd stream/);
   assert.equal((await readdir(lab.paths.disksDir)).length, 1);
 });
 
@@ -146,7 +146,7 @@ test('a disk that is a link is neither copied, nor grown, nor exported, and says
         ? (await submitted(answer.body)).error
         : z.object({ code: z.string(), message: z.string() }).parse(JSON.parse(answer.body));
     assert.equal(error?.code, 'NOT_SUPPORTED', answer.body);
-    assert.match(error.message, /disk 0 of 'bare\.example\.com' is a link at /);
+    assert.match(error.message, /disk 0 of 'bare\.example\.com' is a symbolic link at /);
   }
   await rename(join(lab.paths.root, 'elsewhere.raw'), disk);
 });

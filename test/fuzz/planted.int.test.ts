@@ -18,6 +18,7 @@ import { openPure, type Target } from './target.ts';
 import { agentEventsTarget } from './targets/agent-events.ts';
 import { configIniTarget } from './targets/config-ini.ts';
 import { dhcpTarget } from './targets/dhcp.ts';
+import { hiddenValuesTarget } from './targets/hidden-values.ts';
 import { hooksTarget } from './targets/hooks.ts';
 import { httpTarget } from './targets/http.ts';
 import { imageHeaderTarget } from './targets/image-header.ts';
@@ -64,6 +65,14 @@ const planted: readonly (readonly [string, Target, RegExp])[] = [
       return parseGanetiInstance(value);
     }),
     /TypeError/,
+  ],
+  [
+    'hidden values: a mask of the value as it is alone',
+    hiddenValuesTarget(
+      (values) => (text) =>
+        values.reduce((left, value) => left.replaceAll(value, '<redacted>'), text),
+    ),
+    /AssertionError/,
   ],
   [
     'rapi: an operator looked up in an object',

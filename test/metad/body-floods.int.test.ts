@@ -155,7 +155,7 @@ test('a hundred thousand events at once are not looked at, and their bytes are p
   const first = await post();
   assert.deepEqual(
     [first.status, first.body.toString()],
-    [400, '(top level): at most 256 events at once\n'],
+    [400, '(top level): more than 256 events\n'],
   );
   assert.equal((await post()).status, 400);
   assert.equal((await post()).status, 429);

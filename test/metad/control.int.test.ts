@@ -218,7 +218,7 @@ test('a second metad refuses to take the socket of a living one', async () => {
       ...['metad/main.ts', '--control-socket', lab.controlSocket],
       ...['--content-socket', lab.contentSocket],
     ]),
-    /another gnt-metad answers/,
+    /another gnt-metad is listening/,
   );
   assert.equal(lab.metadPid, pid);
   assert.equal((await lab.control('GET', '/v1/status')).status, 200);

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { after, before, describe, test, type TestContext } from 'node:test';
 import type { LifecycleEvent, ViewLifecycle } from '#shared/contract/lifecycle.ts';
 import type { MetadEvent } from '#shared/contract/metad-control.ts';
@@ -164,6 +165,65 @@ describe('the guest’s agent', () => {
     assert.equal(outputOf(ended, 'decommission/01-leave'), 'because of reboot\n');
     await system.wentDown();
     assert.equal(await system.read('went-down'), 'poweroff\n');
+  });
+
+  test('ends a decommission list at its limit, runs no later script of it, says so and goes down', async (t) => {
+    const decommission = [
+      scriptOf('01-hangs', 'trap "" TERM; echo waiting; while :; do sleep 1; done'),
+      scriptOf('02-later', 'echo ran >/var/lib/ran'),
+    ];
+    const one = { boot: [], operational: [], decommission };
+    const since = await lastSequence();
+    const system = await bootGuest(t, lifecycleOf({ lists: one }));
+    await wordsUntil(since, 'operational');
+    const next = { do: 'stop', entry: LAST } as const;
+    const state = { state: 'operational', decommissionTimeoutS: 2, next } as const;
+    await serve(lifecycleOf({ lists: one, ...state }));
+    const ended = await wordsUntil(since, 'decommissioned');
+    assert.deepEqual(
+      wordsOf(ended).slice(-3),
+      ['started decommission/01-hangs', 'finished decommission/01-hangs 137', 'decommissioned'],
+      system.log,
+    );
+    const last = ended.map(({ event }) => event).findLast((event) => event.type === 'lifecycle');
+    assert.ok(last?.type === 'lifecycle' && last.event.type === 'decommissioned');
+    assert.equal(last.event.timedOut, true);
+    await system.wentDown();
+    assert.equal(await system.read('went-down'), 'poweroff\n');
+    assert.equal(await system.read('ran'), null);
+  });
+
+  test('leaves as many files behind many runs as behind one, and names an interpreter that is missing', async (t) => {
+    const operational = [
+      scriptOf('01-count', 'set -- /run/rightlink/*; echo "$# files"'),
+      { ...scriptOf('02-python', ''), content: Buffer.from('#!/opt/no/python3 -u\n').toString('base64') },
+      scriptOf('03-killed', 'kill -9 "$PPID"; exec sleep 1000'),
+      scriptOf('04-account', 'env -i HOME="$HOME" USER="$USER" SHELL="$SHELL" sh -c \'echo "$HOME $USER $SHELL"\''),
+    ]; // prettier-ignore
+    const lists = { boot: [], operational, decommission: [] };
+    const since = await lastSequence();
+    const system = await bootGuest(t, lifecycleOf({ lists }));
+    await wordsUntil(since, 'operational');
+    const runOnce = async (script: string, status: number): Promise<string> => {
+      const entry = randomUUID();
+      const next = { do: 'run', entry, script } as const;
+      await serve(lifecycleOf({ lists, state: 'operational', next }));
+      await wordsUntil(since, `started ${entry}`);
+      if (status === 143) await serve(lifecycleOf({ lists, state: 'operational' }));
+      const told = await wordsUntil(since, `finished ${entry} ${status}`);
+      return outputOf(told, entry);
+    };
+    assert.match(
+      await runOnce('02-python', 127),
+      /^rightlink: the guest has no interpreter '\/opt\/no\/python3' for 02-python\n$/,
+    );
+    assert.equal(await runOnce('04-account', 0), '/root root /bin/sh\n');
+    // The agent itself writes some files once, such as what it says for a worker that was killed.
+    await runOnce('03-killed', 143);
+    const few = await runOnce('01-count', 0);
+    for (let count = 0; count < 3; count += 1) await runOnce('03-killed', 143);
+    for (let count = 0; count < 4; count += 1) await runOnce('01-count', 0);
+    assert.equal(await runOnce('01-count', 0), few, system.log);
   });
 
   test('a worker that ends late takes no variables from the next list', async (t) => {

@@ -219,7 +219,7 @@ test('what is said while a guest leaves is refused, and counts again when it sta
   const refused = await source.control('POST', `${PATH}/queue`, 'lost?');
   assert.deepEqual(
     [refused.status, refused.body.toString()],
-    [429, 'the guest is going to another node\n'],
+    [429, 'the guest is moving to another node\n'],
   );
   await assert.rejects(ask('/ganeti/latest/read', token), { code: 'ECONNRESET' });
   assert.equal((await source.control('DELETE', `${PATH}/leave`)).status, 204);

@@ -140,7 +140,7 @@ test('a lost secret is named, and nothing that only an operator may see is shown
   assert.equal(boot.status, 200);
   assert.match(
     boot.text,
-    /\n'01-all'\)\nGREETING='hello'\nhostkey='KEY123'\n;;\n'02-own'\)\necho 'the host no longer has the secret OS parameters rootpw: [^']*'\nexit 126\n;;\nesac\n$/,
+    /\n'01-all'\)\nGREETING='hello'\nhostkey='KEY123'\n;;\n'02-own'\)\necho 'the host has lost the secret OS parameters rootpw: [^']*'\nexit 126\n;;\nesac\n$/,
   );
   const needing = { ...lists, boot: lists.boot.slice(1) };
   await serve(lifecycleOf({ lists: needing }), { osParameters });
@@ -208,17 +208,29 @@ test('wrong order, foreign entries, other runs and absurd values are refused by 
   const since = await now();
   const [booting, started] = BOOTED;
   for (const [events, refusal] of [
-    [[booting, { type: 'operational' }], '409 1.type: the boot list has not been run'],
-    [[booting, { type: 'started', entry: 'boot/02-own' }], '409 1.entry: boot/01-all comes next'],
+    [[booting, { type: 'operational' }], '409 1.type: the boot list has not finished'],
+    [
+      [booting, { type: 'started', entry: 'boot/02-own' }],
+      '409 1.entry: expected boot/01-all next',
+    ],
     [
       [booting, { type: 'started', entry: 'boot/03-none' }],
-      '409 1.entry: no script of this instance',
+      '409 1.entry: this instance has no such script',
     ],
-    [[booting, { type: 'started', entry: COMMAND }], '409 1.entry: no script of this instance'],
-    [[booting, { ...started, run: COMMAND }], '409 1.run: another run'],
-    [[booting, { ...started, boot: COMMAND }], '409 1.boot: a batch is of one boot'],
-    [[booting, { ...booting, boot: COMMAND, number: 1 }], '409 1.boot: a batch is of one boot'],
-    [[{ ...started, number: 1 }], '409 0.number: the first event of a boot is booting'],
+    [
+      [booting, { type: 'started', entry: COMMAND }],
+      '409 1.entry: this instance has no such script',
+    ],
+    [[booting, { ...started, run: COMMAND }], '409 1.run: the event belongs to another run'],
+    [
+      [booting, { ...started, boot: COMMAND }],
+      '409 1.boot: a batch must contain events of one boot only',
+    ],
+    [
+      [booting, { ...booting, boot: COMMAND, number: 1 }],
+      '409 1.boot: a batch must contain events of one boot only',
+    ],
+    [[{ ...started, number: 1 }], '409 0.number: the first event of a boot must be booting'],
     [[booting, { ...started, status: 0 }], '400 1: Unrecognized key: "status"'],
     [[{ type: 'finished', entry: 'boot/01-all', status: 256 }], /^400 0\.status: /],
     [[{ type: 'finished', entry: '../etc', status: 0 }], /^400 0\.entry: /],
@@ -233,7 +245,7 @@ test('wrong order, foreign entries, other runs and absurd values are refused by 
   assert.equal(await post('events', '{'), '400 (top level): not JSON');
   assert.match(
     await post('events', JSON.stringify(Array(257).fill({}))),
-    /^400 \(top level\): at most 256/,
+    /^400 \(top level\): more than 256/,
   );
   assert.match(await post('events', ' '.repeat(262_145)), /^413 /);
   assert.deepEqual(await told(since), []);

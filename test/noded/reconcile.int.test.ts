@@ -48,6 +48,7 @@ test('what the store has of refused work is ended; what is worked on, and what i
   const engine = createJobEngine({
     ...{ nodeName: 'node1', repository: jobs, logger: silentLogger, clock },
     authorize: async () => undefined,
+    listHiddenValues: async () => [],
     outcomes: createTestOutcomes(join(dir, 'outcomes'), jobs, instances),
     handlers: { INSTANCE_SHUTDOWN: handler } as unknown as JobHandlers,
   });

@@ -150,5 +150,5 @@ test('the daemon does not start on such a root, and says what to do', async () =
     encoding: 'utf8',
   });
   assert.equal(status, 2, stderr);
-  assert.match(stderr, /error\[HOST_PREREQUISITE\]: .*open.*\nhint: chmod go-w/);
+  assert.match(stderr, /error\[HOST_PREREQUISITE\]: .*open.*\nhint: Run chmod go-w/);
 });

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { findTestFiles, groupOf, isPure } from './groups.ts';
@@ -28,14 +28,16 @@ test('every group of this checkout has files, and none is in two of them', () =>
   assert.equal(new Set(all).size, all.length);
 });
 
-test('each long test is in the table that says why, and what the table names is there', () => {
+test('the table of test/README.md has each long test, and faster tests that exist', () => {
   const project = join(import.meta.dirname, '../..');
   const [, table = ''] = readFileSync(join(project, 'test/README.md'), 'utf8').split(
     '## Long tests',
   );
-  const told = [...table.matchAll(/^\| (`.*?`) \|/gm)]
-    .flatMap(([, cell = '']) => cell.split(', '))
-    .map((name) => join('test', name.replaceAll('`', '')));
+  const rows = [...table.matchAll(/^\| `(.*?)` \|.*\| `(.*?)` \|$/gm)].map(
+    ([, file = '', faster = '']) => ({ file: join('test', file), faster: join('test', faster) }),
+  );
   const { long, alone } = findTestFiles(project);
-  assert.deepEqual(told.toSorted(), [...long, ...alone].toSorted());
+  assert.deepEqual(rows.map(({ file }) => file).toSorted(), [...long, ...alone].toSorted());
+  for (const { faster } of rows)
+    assert.ok(globSync([faster, `${faster}.test.ts`], { cwd: project }).length > 0, faster);
 });

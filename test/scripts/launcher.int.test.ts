@@ -112,6 +112,8 @@ test('what a program says of itself is shown as it was written down, other words
   assert.equal(await say('--version'), '1.2.3');
   assert.equal(await say('-h'), 'the program');
   assert.equal(await say('list', '--help'), 'the list');
+  await write(`${help}/gnt-instance.list.all`, 'the whole list\n');
+  assert.equal(await say('list', '--help-all'), 'the whole list');
   const main = 'programs/cluster-cli/main.cjs';
   assert.equal(await say('lists', '--help'), `${main} lists`);
   assert.equal(await say('a/../../version', '--help'), `${main} a/../../version`);

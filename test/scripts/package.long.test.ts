@@ -101,7 +101,8 @@ test('on a clean Debian it installs, its programs run, and what it ships is acce
     return true;
   });
   await inRoot('bash', '-n', '/usr/share/bash-completion/completions/gnt-instance');
-  await inRoot('gzip', '-t', '/usr/share/man/man8/gnt-instance.8.gz');
+  for (const page of ['man8/gnt-instance.8', 'man8/gnt-instance-launch.8', 'man5/gnt-hooks.5'])
+    await inRoot('gzip', '-t', `/usr/share/man/${page}.gz`);
   await inRoot('logrotate', '--debug', '/etc/logrotate.d/gnt');
   assert.match((await inRoot('getent', 'passwd', 'gnt-metad')).stdout, /^gnt-metad:/);
   const verified = await inRoot('dpkg', '--verify', 'gnt');

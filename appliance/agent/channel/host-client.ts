@@ -111,7 +111,7 @@ export function createHostClient(address: HostAddress): HostClient {
       const parsed = installPlan.safeParse(JSON.parse(bytes.toString()));
       if (parsed.success) return parsed.data;
       throw new AppError('VALIDATION', `install plan: ${z.prettifyError(parsed.error)}`, {
-        hint: 'rebuild the appliance: it is of another version than the node',
+        hint: "Rebuild the appliance, its version differs from the node's: gnt-appliance build",
       });
     },
     async fetchOsParameters() {
@@ -159,7 +159,7 @@ async function refusal(path: string, response: IncomingMessage): Promise<AppErro
   const reason = await readReason(response);
   if (status === 410) {
     return new AppError('SECRET_LOST', `${path}: ${reason}`, {
-      hint: 'give the secret OS parameters again with a reinstall',
+      hint: 'Give the secret OS parameters again when you reinstall: gnt-instance reinstall --os-parameters-secret NAME=@FILE INSTANCE',
     });
   }
   const code = status >= 500 ? 'METAD_UNAVAILABLE' : 'METAD_REFUSED';
@@ -175,7 +175,7 @@ async function readAll(response: IncomingMessage, limitBytes: number): Promise<B
   try {
     return await collect(limitSilence(response, IDLE_TIMEOUT_MS), limitBytes);
   } catch (error) {
-    throw new AppError('METAD_UNAVAILABLE', `answer broke off: ${messageOf(error)}`, {
+    throw new AppError('METAD_UNAVAILABLE', `the answer was interrupted: ${messageOf(error)}`, {
       cause: error,
     });
   }

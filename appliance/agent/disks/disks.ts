@@ -100,7 +100,7 @@ export function createWaitDisksStage(plan: InstallPlan, at: DiskLocations): Stag
         if (found >= sizeBytes) continue;
         throw new AppError(
           'DISK_MISSING',
-          `disk ${serial} has ${found} bytes, the plan says ${sizeBytes}`,
+          `disk ${serial} has ${found} bytes, but the plan says ${sizeBytes}`,
         );
       }
       linkDisks(disks, at);
@@ -120,7 +120,7 @@ async function waitForSerials(
     if (missing.length === 0) return disks;
     if (performance.now() > deadline) {
       throw new AppError('DISK_MISSING', `no disk with serial ${missing.join(', ')} appeared`, {
-        hint: 'see whether the disk files of the instance are there: gnt-instance info',
+        hint: 'Check that the disk files of the instance exist: gnt-instance info NAME',
       });
     }
     await sleep(WAIT_STEP_MS);

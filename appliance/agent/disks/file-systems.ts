@@ -100,8 +100,8 @@ function refuseTwins(listed: string): void {
     .filter((name) => name !== '');
   const twin = names.find((name, index) => names.indexOf(name) !== index);
   if (twin === undefined) return;
-  throw new AppError('IMAGE_INVALID', `two volume groups are named ${twin}`, {
-    hint: 'rename one of them with vgrename, or leave its disk out',
+  throw new AppError('IMAGE_INVALID', `two volume groups have the name ${twin}`, {
+    hint: 'Rename one of them with vgrename, or leave out its disk.',
   });
 }
 
@@ -165,6 +165,7 @@ async function probe(path: string): Promise<FileSystem | null> {
     label: tags.get('LABEL') ?? null,
     partUuid: tags.get('PART_ENTRY_UUID') ?? null,
     partLabel: tags.get('PART_ENTRY_NAME') ?? null,
+    partType: tags.get('PART_ENTRY_TYPE') ?? null,
     diskIndex: null,
     partition: null,
   };

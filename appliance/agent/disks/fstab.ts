@@ -74,6 +74,8 @@ export interface FileSystem {
   readonly label: string | null;
   readonly partUuid: string | null;
   readonly partLabel: string | null;
+  /** GPT: the type's GUID in lower case; MBR: `0x83`. Null for whole disks and volumes. */
+  readonly partType: string | null;
   /**
    * Position of the instance's disk, from 0, and the partition's number; null for other devices.
    */

@@ -11,11 +11,17 @@ const GROW_MOUNT = '/run/gnt/grow';
 /** Less is not worth a write to the partition table. */
 const MIN_GAIN_BYTES = 4 * MIB;
 const FIRST_LOGICAL_PARTITION = 5;
+/** File systems that the appliance grows. */
+const GROWABLE = ['ext2', 'ext3', 'ext4', 'xfs', 'btrfs'];
+/** Partition types of recovery systems: Windows (GPT), hidden NTFS and diagnostics (MBR). */
+const RECOVERY_TYPES = ['de94bba4-06d1-4d40-a16a-bfd50179d6ac', '0x27', '0x12'];
 /** The kernel resizes no btrfs to less. */
 const MIN_BTRFS_BYTES = 256 * MIB;
 
 /**
  * Grows the last partition of the first disk, and the file system in it, to the size of the disk.
+ * A partition that holds something else stays as it is: the space behind it would be lost to the
+ * file systems before it.
  */
 export function createGrowStage(plan: InstallPlan, at: DiskLocations): Stage {
   return {
@@ -23,19 +29,19 @@ export function createGrowStage(plan: InstallPlan, at: DiskLocations): Stage {
     async run() {
       const first = plan.disks[0];
       const disk = first && listDisksBySerial(at).get(first.serial);
-      if (!disk) throw new AppError('DISK_MISSING', 'there is no first disk');
+      if (!disk) throw new AppError('DISK_MISSING', 'the instance has no first disk');
       await rereadPartitions(plan, at);
       const last = lastPartition(listPartitions(disk.name, at));
       if (!last) return `${await growFileSystem(disk.path, disk.sizeBytes)} on the whole disk`;
-      const table = parseBlkid(
-        (await tryCommand('blkid', ['-p', '-o', 'export', disk.path])).stdout,
-      ).get('PTTYPE');
+      const table = (await probe(disk.path)).get('PTTYPE');
       if (table !== 'gpt' && last.number >= FIRST_LOGICAL_PARTITION)
-        return `not grown: the last partition (${last.number}) is a logical one`;
+        return `not grown: the last partition (${last.number}) is a logical partition`;
       // The backup header of a GPT belongs at the end of the disk, whether there is something to
       // grow or not.
       if (table === 'gpt') await runCommand('sfdisk', ['--relocate', 'gpt-bak-std', disk.path]);
       const path = `${at.dev}/${last.name}`;
+      const kept = keptContent(await probe(path));
+      if (kept !== null) return `not grown: the last partition (${last.number}) holds ${kept}`;
       if (disk.sizeBytes - last.startBytes - last.sizeBytes >= MIN_GAIN_BYTES) {
         await runCommand(
           'sfdisk',
@@ -54,10 +60,22 @@ function lastPartition(partitions: readonly Partition[]): Partition | undefined 
   return [...partitions].sort((a, b) => a.startBytes - b.startBytes).at(-1);
 }
 
+/** Returns what a partition holds that must not grow, or null when its file system can. Pure. */
+export function keptContent(tags: ReadonlyMap<string, string>): string | null {
+  if (RECOVERY_TYPES.includes(tags.get('PART_ENTRY_TYPE') ?? '')) return 'a recovery system';
+  const type = tags.get('TYPE');
+  if (type === undefined) return 'no known file system';
+  if (GROWABLE.includes(type)) return null;
+  return type === 'LVM2_member' ? 'LVM: use growpart and pvresize in the guest' : type;
+}
+
+async function probe(path: string): Promise<ReadonlyMap<string, string>> {
+  return parseBlkid((await tryCommand('blkid', ['-p', '-o', 'export', path])).stdout);
+}
+
 /** Grows what is on a device to its size. @returns a sentence for the reader */
 export async function growFileSystem(path: string, sizeBytes: number): Promise<string> {
-  const probed = await tryCommand('blkid', ['-p', '-o', 'export', path]);
-  const type = parseBlkid(probed.stdout).get('TYPE') ?? 'none';
+  const type = (await probe(path)).get('TYPE') ?? 'none';
   switch (type) {
     case 'ext2':
     case 'ext3':

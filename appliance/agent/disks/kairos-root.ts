@@ -37,9 +37,9 @@ export function findKairos(fileSystems: readonly FileSystem[]): KairosDisks | nu
   if (oem === null && persistent === null && find('RECOVERY') === null) return null;
   throw new AppError(
     'NOTHING_TO_MOUNT',
-    'a Kairos image without COS_STATE: its system is made at its first boot, or is a signed file',
+    'the Kairos image has no COS_STATE partition: its system is created at its first boot, or is a signed file',
     {
-      hint: 'nothing that hooks or a package write would be in it: give its configuration as user data',
+      hint: 'Hooks and packages cannot write to this system. Configure it with --user-data.',
     },
   );
 }
@@ -62,7 +62,7 @@ export async function mountKairos(
   await mountOne(state, KAIROS_STATE_PATH, state.path, null, access);
   const active = await probeActive();
   await mountOne(active, target, '/', null, ['loop', ...access]);
-  const mounted = [`Kairos' active system in ${state.path} on /`];
+  const mounted = [`Kairos: active system in ${state.path} mounted on /`];
   const root = new TargetRoot(target);
   for (const [fileSystem, ...names] of [
     [oem, 'oem'],
@@ -79,7 +79,7 @@ export async function mountKairos(
     }
   }
   reporter.log(
-    'Kairos: what is written lasts in /oem and /usr/local, elsewhere until its next upgrade; its passive and recovery systems are left as they are',
+    'Kairos: changes in /oem and /usr/local persist, others are lost at the next upgrade; the passive and recovery systems are unchanged',
   );
   return mounted.join(', ');
 }
@@ -91,20 +91,22 @@ async function probeActive(): Promise<FileSystem> {
   const isThere =
     lstatIfThere(folder)?.isDirectory() === true && lstatIfThere(path)?.isFile() === true;
   if (!isThere)
-    throw unusable(`COS_STATE holds no ${ACTIVE_FOLDER}/${ACTIVE_IMAGE}: no system is installed`);
+    throw unusable(`COS_STATE has no ${ACTIVE_FOLDER}/${ACTIVE_IMAGE}: no system is installed`);
   const type = parseBlkid((await tryCommand('blkid', ['-p', '-o', 'export', path])).stdout).get(
     'TYPE',
   );
   if (type === undefined || !IMAGE_TYPES.includes(type))
-    throw unusable(`${ACTIVE_FOLDER}/${ACTIVE_IMAGE} is ${type ?? 'nothing known'}: not writable`);
+    throw unusable(
+      `${ACTIVE_FOLDER}/${ACTIVE_IMAGE} is of type ${type ?? 'unknown'}, which is not writable`,
+    );
   return {
     ...{ path, aliases: [path], type, uuid: null, label: null, partUuid: null },
-    ...{ partLabel: null, diskIndex: null, partition: null },
+    ...{ partLabel: null, partType: null, diskIndex: null, partition: null },
   };
 }
 
 function unusable(reason: string): AppError {
   return new AppError('NOTHING_TO_MOUNT', `Kairos: ${reason}`, {
-    hint: 'hooks and packages are for a Kairos whose system is a file; give its configuration as user data',
+    hint: 'Hooks and packages need a Kairos system that is a file. Configure this one with --user-data.',
   });
 }

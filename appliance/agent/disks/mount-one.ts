@@ -44,6 +44,6 @@ export async function mountOne(
   throw new AppError(
     'COMMAND_FAILED',
     `cannot mount ${path} (${type}) on ${mountPoint}: ${(kernel ?? said).slice(0, 500)}`,
-    { hint: 'check the file system of the image, with fsck for example' },
+    { hint: 'Check the file system of the image, for example with fsck.' },
   );
 }

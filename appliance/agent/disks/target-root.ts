@@ -69,11 +69,11 @@ export function treeFault(error: unknown, components: readonly string[]): unknow
   if (code === 'ENOSPC' || code === 'EDQUOT')
     return new AppError('DISK_FULL', `no space left in the instance for ${what}`, {
       cause: error,
-      hint: 'give the instance a larger disk, or use an image with more room',
+      hint: 'Give the instance a larger disk, or use an image with more free space.',
     });
-  return new AppError('COMMAND_FAILED', `the instance's files cannot be used, ${what}`, {
+  return new AppError('COMMAND_FAILED', `cannot use the instance's files: ${what}`, {
     cause: error,
-    hint: 'check the file system of the image, with fsck for example',
+    hint: 'Check the file system of the image, for example with fsck.',
   });
 }
 
@@ -99,7 +99,7 @@ class Walk {
 
   release(): HeldDirectory {
     const held = this.#stack.pop();
-    if (held === undefined) throw new Error('walk ended outside its root');
+    if (held === undefined) throw new Error('the walk ended outside its root');
     this.abandon();
     return { path: `/proc/self/fd/${held}`, close: () => closeSync(held) };
   }
@@ -127,7 +127,7 @@ class Walk {
         `${showPath(whole)}: ${showPath([name])} is not a directory`,
       );
     if (this.#stack.length > MAX_DEPTH)
-      throw new AppError('PACKAGE_INVALID', `${showPath(whole)}: too many directories`);
+      throw new AppError('PACKAGE_INVALID', `${showPath(whole)}: nested too deeply`);
     this.#stack.push(openSync(path, DIRECTORY_FLAGS));
     return [];
   }
@@ -144,7 +144,7 @@ class Walk {
   #lstatOrCreate(path: string, whole: readonly string[]): Stats {
     const found = lstatIfThere(path);
     if (found) return found;
-    if (!this.#mayCreate) throw new AppError('NOT_FOUND', `${showPath(whole)} is not there`);
+    if (!this.#mayCreate) throw new AppError('NOT_FOUND', `${showPath(whole)} does not exist`);
     mkdirSync(path, NEW_DIRECTORY_MODE);
     return lstatSync(path);
   }

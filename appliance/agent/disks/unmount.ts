@@ -32,13 +32,14 @@ export async function unmountDisks(
     const isOurs =
       where === TARGET_PATH || where === KAIROS_STATE_PATH || where.startsWith(`${TARGET_PATH}/`);
     if (result.status === 0 && !isOurs)
-      reporter.log(`${device} was left mounted on ${where}: unmounted`);
+      reporter.log(`${device} was still mounted on ${where}: unmounted`);
   }
   const left = listMounts(devices).map(({ device, where }) => `${device} on ${where}`);
   if (left.length > 0) throw stillUsed(`still mounted: ${left.slice(0, 10).join(', ')}`);
   await deactivateVolumeGroups([...devices], at);
   for (const { path } of own) {
-    if (isInUse(path)) throw stillUsed(`${path} is still in use, its file systems are not clean`);
+    if (isInUse(path))
+      throw stillUsed(`${path} is still in use, so its file systems are not clean`);
   }
   return wasMounted ? 'file systems unmounted' : 'nothing was mounted';
 }
@@ -65,14 +66,14 @@ export async function unmountLeft(
     where === TARGET_PATH || where.startsWith(`${TARGET_PATH}/`);
   const theirs = mounts.filter(({ where }) => !isOurs(where));
   for (const { device, where } of theirs.slice(0, MAX_LEFT_MOUNTS))
-    reporter.log(`${device} was left mounted on ${where}: unmounted`);
+    reporter.log(`${device} was still mounted on ${where}: unmounted`);
   const left = (world?.listMounts() ?? []).map(({ device, where }) => `${device} on ${where}`);
   if (left.length > 0) throw stillUsed(`still mounted: ${left.slice(0, 10).join(', ')}`);
 }
 
 function stillUsed(what: string): AppError {
   return new AppError('COMMAND_FAILED', `cannot unmount the instance: ${what}`, {
-    hint: 'end what your scripts and hooks start, and unmount what they mount',
+    hint: 'Stop the programs that your scripts and hooks start, and unmount what they mount.',
   });
 }
 

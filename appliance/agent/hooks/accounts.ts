@@ -21,7 +21,7 @@ export function findId(files: RootFiles, path: string, name: string, column = 2)
   if (/^\d+$/.test(name)) return Number(name);
   const id = findEntry(readEntries(files, path), name)?.[column];
   if (id === undefined || !/^\d+$/.test(id))
-    throw new AppError('HOOK_FAILED', `${name} is not in ${path}`);
+    throw new AppError('HOOK_FAILED', `${path} has no entry for ${name}`);
   return Number(id);
 }
 
@@ -52,7 +52,7 @@ export async function authorizeKeys(
   const entry = findEntry(readEntries(files, PASSWD.path), name);
   const home = entry?.[5];
   if (!entry || !home?.startsWith('/'))
-    throw new AppError('HOOK_FAILED', `there is no user ${name}`);
+    throw new AppError('HOOK_FAILED', `user ${name} does not exist`);
   const owner = { uid: Number(entry[2]), gid: Number(entry[3]) };
   files.makeDirectory(`${home}/.ssh`, { ...owner, mode: 0o700 });
   const path = `${home}/.ssh/authorized_keys`;
@@ -92,7 +92,7 @@ async function provideGroup(
   const entries = readEntries(files, GROUP.path);
   const found = findEntry(entries, wanted)?.[2];
   if (found !== undefined) return Number(found);
-  if (wanted !== name) throw new AppError('HOOK_FAILED', `there is no group ${wanted}`);
+  if (wanted !== name) throw new AppError('HOOK_FAILED', `group ${wanted} does not exist`);
   const gid = nextFree(entries, range);
   await changeEntries(files, GROUP, (all) => [...all, [name, 'x', String(gid), name]]);
   return gid;
@@ -107,7 +107,7 @@ async function joinGroups(
   const entries = readEntries(files, GROUP.path);
   for (const group of groups)
     if (!findEntry(entries, group))
-      log(`user ${name} cannot join ${group}: there is no such group`);
+      log(`cannot add user ${name} to ${group}: the group does not exist`);
   await changeEntries(files, GROUP, (all) =>
     all.map((entry) => {
       const members = (entry[3] ?? '').split(',').filter((member) => member !== '');
@@ -160,7 +160,7 @@ function readDefault(files: RootFiles, name: string): string | undefined {
 function nextFree(entries: readonly Entry[], { first, last }: typeof PEOPLE): number {
   const used = new Set(entries.map((entry) => Number(entry[2])));
   for (let id = first; id <= last; id += 1) if (!used.has(id)) return id;
-  throw new AppError('HOOK_FAILED', `no id between ${first} and ${last} is free`);
+  throw new AppError('HOOK_FAILED', `no free id between ${first} and ${last}`);
 }
 
 function readEntries(files: RootFiles, path: string): Entry[] {

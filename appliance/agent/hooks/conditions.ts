@@ -36,7 +36,7 @@ export async function findSkipReason(
   const { files } = world;
   if (!matches(fields.node, [world.instance])) return `the instance is ${world.instance}`;
   if (fields.if !== undefined && !(await judge(fields.if, world)))
-    return 'its condition is not met';
+    return 'the condition is not met';
   const isAboutOs = fields.only_os !== undefined || fields.only_os_version !== undefined;
   const os: OsRelease = isAboutOs ? requireOsRelease(files) : {};
   // yip knows the pretty name only; its documentation writes ids.
@@ -53,9 +53,9 @@ async function judge(line: string, { run }: ConditionWorld): Promise<boolean> {
   const { status, how } = await run(['/bin/sh', '-c', JUDGE, 'sh', line]);
   if (status === 0 || status === 1) return status === 0;
   if (status === SYNTAX_STATUS)
-    throw new AppError('HOOK_FAILED', 'its condition is no shell command: a syntax error');
-  throw new AppError('HOOK_FAILED', `its condition could not be judged: /bin/sh ${how}`, {
-    hint: 'conditions need the /bin/sh of the root that their stage works in',
+    throw new AppError('HOOK_FAILED', 'the condition is not a valid shell command: syntax error');
+  throw new AppError('HOOK_FAILED', `cannot evaluate the condition: /bin/sh ${how}`, {
+    hint: 'Conditions need /bin/sh in the root file system of their stage.',
   });
 }
 
@@ -68,25 +68,32 @@ function findManagerReason(
     ['/sbin', '/bin', '/usr/sbin', '/usr/bin'].some((at) => files.exists(`${at}/${program}`));
   const managers = [...(has('systemctl') ? ['systemd'] : []), ...(has('openrc') ? ['openrc'] : [])];
   if (managers.length > 1)
-    throw new AppError('HOOK_FAILED', 'systemd and openrc are both there: nobody can say which');
+    throw new AppError(
+      'HOOK_FAILED',
+      'cannot determine the service manager: both systemd and openrc are installed',
+    );
   return managers[0] === wanted ? null : `the service manager is ${managers[0] ?? 'another'}`;
 }
 
 function requireOsRelease(files: RootFiles): OsRelease {
   const found = readOsRelease(files);
   if (found !== null) return found;
-  throw new AppError('HOOK_FAILED', 'nobody can say which system it is: it has no os-release', {
-    hint: 'leave only_os and only_os_version out, or give it an /etc/os-release before',
-  });
+  throw new AppError(
+    'HOOK_FAILED',
+    'cannot determine the operating system: it has no os-release file',
+    {
+      hint: 'Leave out only_os and only_os_version, or write /etc/os-release in an earlier step.',
+    },
+  );
 }
 
 function findFilesReason(wanted: StepFields['if_files'], files: RootFiles): string | null {
   if (!wanted) return null;
   const { any, all, none } = wanted;
   const isThere = (path: string): boolean => files.exists(path);
-  if (!all.every(isThere)) return 'a file that it needs is not there';
-  if (any.length > 0 && !any.some(isThere)) return 'none of the files is there';
-  return none.some(isThere) ? 'a file is there that must not be' : null;
+  if (!all.every(isThere)) return 'a required file does not exist';
+  if (any.length > 0 && !any.some(isThere)) return 'none of the listed files exists';
+  return none.some(isThere) ? 'a file exists that must not exist' : null;
 }
 
 function matches(regex: string | undefined, candidates: readonly (string | undefined)[]): boolean {

@@ -53,7 +53,7 @@ export async function writeDns(files: RootFiles, fields: DnsFields): Promise<voi
 export async function setHostname(files: RootFiles, name: string): Promise<void> {
   // A template may have become anything.
   if (!hostName.safeParse(name).success)
-    throw new AppError('HOOK_FAILED', 'what its template became is no host name');
+    throw new AppError('HOOK_FAILED', 'the result of the template is not a host name');
   makeParent(files, '/etc/hostname', ROOT_FILE);
   await files.write('/etc/hostname', `${name}\n`, ROOT_FILE);
   const entry = `${LOCAL_HOST} localhost ${name}`;
@@ -162,10 +162,10 @@ function fetchInto(fd: number, { url, timeout }: DownloadFields): Promise<void> 
     child.on('error', reject);
     child.on('close', (status) => {
       if (status === 0) return resolve();
-      const [reason = `curl ended with ${status}`] = said.trim().split('\n').slice(-1);
+      const [reason = `curl failed with status ${status}`] = said.trim().split('\n').slice(-1);
       reject(
         new AppError('HOOK_FAILED', `download failed: ${reason}`, {
-          hint: 'an appliance reaches nothing but its host: gnt-cluster modify --package-mirror',
+          hint: 'An appliance reaches only its host. Add a mirror: gnt-cluster modify --package-mirror NAME=URL',
         }),
       );
     });

@@ -2,6 +2,7 @@ import type { HookDocument } from '#shared/contract/hooks.ts';
 import type { HookStage } from '#shared/contract/primitives.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { z } from 'zod';
+import { ownValue, setOwn } from '#shared/json/own-value.ts';
 import { instanceFields, refusedFields, type StepFields, stepFields } from './fields.ts';
 import { parsePlainYaml } from './plain-yaml.ts';
 import { findStage, isChroot } from './stage-names.ts';
@@ -27,7 +28,7 @@ const MAX_STEPS = 1000;
 const MAX_TOLD = 3;
 const MAX_TOLD_LENGTH = 64;
 
-const STAGES_HINT = 'the stages are listed in appliance/DESIGN.md';
+const STAGES_HINT = 'The stages are listed in docs/reference/hooks.md.';
 
 /** What a key without a value is worth. */
 const empty = new Set<unknown>(['']);
@@ -47,12 +48,12 @@ export function parseHookDocument(document: HookDocument): ParsedDocument {
   const { name, stages, ...rest } = isMap(root) ? root : {};
   const mistyped = Object.keys(rest).find((key) => /^stages?$/i.test(key));
   if (mistyped !== undefined)
-    throw invalid(file, `there is no key ${mistyped}`, 'did you mean stages?');
-  if (!isMap(root) && !empty.has(root)) throw invalid(file, 'it is no map with "stages"');
+    throw invalid(file, `unknown key ${mistyped}`, 'Did you mean stages?');
+  if (!isMap(root) && !empty.has(root)) throw invalid(file, 'not a map with "stages"');
   const known = new Map<HookStage, StepFields[]>();
   const ignored = Object.keys(rest);
   if (stages !== undefined && !isMap(stages) && !empty.has(stages))
-    throw invalid(file, '"stages" is no map');
+    throw invalid(file, '"stages" is not a map');
   for (const [index, [word, steps]] of Object.entries(isMap(stages) ? stages : {}).entries()) {
     const meaning = findStage(word);
     if (meaning.kind === 'unknown') throw unknownStage(file, word, index, meaning.nearest);
@@ -75,40 +76,36 @@ export function parseHookDocument(document: HookDocument): ParsedDocument {
 /** A word that is near no stage may be anything, and is not repeated. */
 function unknownStage(file: string, word: string, index: number, nearest: string | null): AppError {
   return nearest === null
-    ? invalid(file, `there is no such stage: number ${index + 1} of "stages"`, STAGES_HINT)
-    : invalid(
-        file,
-        `there is no stage ${word.slice(0, MAX_TOLD_LENGTH)}`,
-        `did you mean ${nearest}?`,
-      );
+    ? invalid(file, `unknown stage: number ${index + 1} of "stages"`, STAGES_HINT)
+    : invalid(file, `unknown stage ${word.slice(0, MAX_TOLD_LENGTH)}`, `Did you mean ${nearest}?`);
 }
 
 function parseSteps(steps: unknown, stage: HookStage, file: string): StepFields[] {
   if (empty.has(steps)) return [];
-  if (!Array.isArray(steps)) throw invalid(file, `stage ${stage} is no list of steps`);
+  if (!Array.isArray(steps)) throw invalid(file, `stage ${stage} is not a list of steps`);
   if (steps.length > MAX_STEPS)
-    throw invalid(file, `stage ${stage} has more than ${MAX_STEPS} steps`, 'split it');
+    throw invalid(file, `stage ${stage} has more than ${MAX_STEPS} steps`, 'Split the stage.');
   return steps.map((step: unknown, index) => {
     const where = `stage ${stage}, step ${index + 1}`;
     if (empty.has(step)) return stepFields.parse({}, { jitless: true });
-    if (!isMap(step)) throw invalid(file, `${where}: it is no map`);
+    if (!isMap(step)) throw invalid(file, `${where}: not a map`);
     for (const [field, reason] of Object.entries(refusedFields))
-      if (field in step && !empty.has(step[field]))
-        throw invalid(file, `${where}: "${field}" is not for an installation: ${reason}`);
+      if (Object.hasOwn(step, field) && !empty.has(ownValue(step, field)))
+        throw invalid(file, `${where}: "${field}" is not possible in an installation: ${reason}`);
     const parsed = stepFields.safeParse(dropEmpty(step), { jitless: true });
     if (!parsed.success) throw invalid(file, `${where}: ${describeIssues(parsed.error.issues)}`);
     const misplaced = instanceFields.find((field) => field in step);
     if (misplaced !== undefined && !isChroot(stage))
       throw invalid(
         file,
-        `${where}: "${misplaced}" changes the instance, which this stage does not run in`,
-        'move it to after-install-chroot',
+        `${where}: "${misplaced}" changes the instance, but this stage runs in the appliance`,
+        'Move it to after-install-chroot.',
       );
     if ('layout' in step && isChroot(stage))
       throw invalid(
         file,
-        `${where}: "layout" changes disks, which are mounted in this stage`,
-        'move it to image.after, which comes before they are',
+        `${where}: "layout" changes disks, but they are mounted in this stage`,
+        'Move it to image.after, which runs before the disks are mounted.',
       );
     const fault = findTextFault(parsed.data);
     if (fault !== null) throw invalid(file, `${where}: ${fault}`);
@@ -129,18 +126,26 @@ function dropEmpty(map: Record<string, unknown>): Record<string, unknown> {
   const kept: Record<string, unknown> = {};
   for (const [key, value] of Object.entries(map)) {
     if (empty.has(value)) continue;
-    if (verbatimFields.includes(key)) kept[key] = value;
+    if (verbatimFields.includes(key)) setOwn(kept, key, value);
     // A user without any field is a user.
     else if (key === 'users' && isMap(value))
-      kept[key] = Object.fromEntries(
-        Object.entries(value).map(([name, user]) => [
-          name,
-          isMap(user) ? dropEmpty(user) : user || {},
-        ]),
+      setOwn(
+        kept,
+        key,
+        Object.fromEntries(
+          Object.entries(value).map(([name, user]) => [
+            name,
+            isMap(user) ? dropEmpty(user) : user || {},
+          ]),
+        ),
       );
     else if (Array.isArray(value))
-      kept[key] = value.map((item: unknown) => (isMap(item) ? dropEmpty(item) : item));
-    else kept[key] = isMap(value) ? dropEmpty(value) : value;
+      setOwn(
+        kept,
+        key,
+        value.map((item: unknown) => (isMap(item) ? dropEmpty(item) : item)),
+      );
+    else setOwn(kept, key, isMap(value) ? dropEmpty(value) : value);
   }
   return kept;
 }
@@ -175,6 +180,6 @@ function isMap(value: unknown): value is Record<string, unknown> {
 
 function invalid(file: string, reason: string, hint?: string): AppError {
   return new AppError('HOOK_FAILED', `hooks ${file}: ${reason}`, {
-    hint: hint ?? 'the fields are listed in appliance/DESIGN.md',
+    hint: hint ?? 'The fields are listed in docs/reference/hooks.md.',
   });
 }

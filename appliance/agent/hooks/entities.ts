@@ -3,9 +3,9 @@ import { parsePlainYaml } from './plain-yaml.ts';
 import type { RootFiles } from './root-files.ts';
 
 /** A field of a line whose fields are separated by colons. */
-const field = z.string().regex(/^[^:\n\0]*$/, 'holds a colon or a line end');
+const field = z.string().regex(/^[^:\n\0]*$/, 'contains a colon or a line break');
 const optional = field.default('');
-const id = z.string().regex(/^\d{1,10}$/, 'not a number: an installation draws none');
+const id = z.string().regex(/^\d{1,10}$/, 'expected a number: an installation does not choose one');
 const name = field.min(1);
 
 /** An entry of an account database, in the words of yip's entities (mudler/entities). */
@@ -52,7 +52,7 @@ export const entityText = z.string().transform((text, context) => {
     if (parsed.success) return parsed.data;
     const [issue] = parsed.error.issues;
     const where = issue?.path.join(' ') ?? '';
-    context.addIssue(`no entity: ${where === '' ? 'its kind or its fields' : where}`);
+    context.addIssue(`invalid entity: ${where === '' ? 'kind or fields' : where}`);
   } catch (error) {
     if (!(error instanceof NoEntity)) throw error;
     context.addIssue(error.message);

@@ -10,7 +10,7 @@ import { compileGoRegex } from './go-regex.ts';
 const MAX_MODE = 0o7777;
 const text = z.string();
 const path = z.string().regex(/^\/[^\0]*[^/\0]\/?$/, 'not an absolute path');
-const word = z.string().regex(/^[^\s\0]+$/, 'not one word');
+const word = z.string().regex(/^[^\s\0]+$/, 'expected one word');
 const integer = z
   .string()
   .regex(/^(0o?[0-7]{1,9}|0x[0-9A-Fa-f]{1,8}|[1-9][0-9]{0,9}|0)$/, 'not a whole number')
@@ -20,17 +20,17 @@ const integer = z
 const mode = integer.refine((value) => value <= MAX_MODE, 'not a file mode');
 const flag = z
   .string()
-  .regex(/^(true|false|yes|no|on|off)$/i, 'neither true nor false')
+  .regex(/^(true|false|yes|no|on|off)$/i, 'expected true or false')
   .transform((value) => /^(true|yes|on)$/i.test(value));
 const regex = z.string().refine(isRegex, 'not a regular expression of Go');
 /** A field of passwd(5). */
-const accountField = z.string().regex(/^[^:\n\0]*$/, 'holds a colon or a line end');
+const accountField = z.string().regex(/^[^:\n\0]*$/, 'contains a colon or a line break');
 const accountName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_.-]{0,31}\$?$/, 'not an account name');
 const publicKey = z
   .string()
   .regex(
     /^(?!(github|gitlab|https?):)[^\n]+$/,
-    'not a public key as text: an installation cannot fetch keys',
+    'expected the text of a public key: an installation cannot fetch keys',
   );
 
 const ownership = {
@@ -71,15 +71,16 @@ export type UserFields = z.infer<typeof user>;
 export const hostName = z
   .string()
   .regex(/^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$/, 'not a host name');
-const packageName = z.string().regex(/^[A-Za-z0-9][\w+.:=~/-]{0,200}$/, 'not a package');
+const packageName = z.string().regex(/^[A-Za-z0-9][\w+.:=~/-]{0,200}$/, 'not a package name');
 const entities = z.array(z.strictObject({ path: path.optional(), entity: entityText })).default([]);
 
 /** Fields of yip's that are nobody's business while installing, and why. */
 export const refusedFields: Readonly<Record<string, string>> = {
-  git: 'an appliance has no git and reaches nothing but its host; use downloads, or a package',
-  unpack_images: 'an appliance reaches no registry; use --os-image, or a package',
-  datasource: 'the guest asks for its user data when it boots',
-  package_pins: 'pins are files of the package manager; use files',
+  git: 'the appliance has no git and reaches only its host; use downloads, or a personalization package',
+  unpack_images:
+    'the appliance cannot reach a registry; use --os-image, or a personalization package',
+  datasource: 'the guest reads its user data when it boots',
+  package_pins: 'pins are files of the package manager; write them with files',
 };
 
 export const stepFields = z.strictObject({
@@ -94,7 +95,7 @@ export const stepFields = z.strictObject({
   only_service_manager: z
     .string()
     .toLowerCase()
-    .pipe(z.enum(['systemd', 'openrc'], 'neither systemd nor openrc'))
+    .pipe(z.enum(['systemd', 'openrc'], 'expected systemd or openrc'))
     .optional(),
   /** Of the instance's name. */
   node: regex.optional(),
@@ -153,7 +154,7 @@ export const stepFields = z.strictObject({
   users: z.record(accountName, user).default({}),
   authorized_keys: z.record(accountName, z.array(publicKey)).default({}),
   modules: z
-    .array(z.string().regex(/^[\w-]{1,64}( [^\n\0]{1,200})?$/, 'not a module and its parameters'))
+    .array(z.string().regex(/^[\w-]{1,64}( [^\n\0]{1,200})?$/, 'not a module with parameters'))
     .default([]),
   timesyncd: z.record(z.string().regex(/^\w{1,64}$/), z.string().regex(/^[^\n\0]*$/)).default({}),
   systemd_firstboot: z
@@ -196,7 +197,7 @@ export const stepFields = z.strictObject({
           disk_name: text.optional(),
         })
         .refine(({ path: at, label }) => (at === undefined) !== (label === undefined), {
-          error: 'needs a path or a label',
+          error: 'path or label is required',
         }),
       /** MiB; 0 is all that there is. */
       expand_partition: z.strictObject({ size: integer.default(0) }).optional(),

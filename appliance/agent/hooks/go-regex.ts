@@ -1,3 +1,5 @@
+import { ownValue } from '#shared/json/own-value.ts';
+
 /** Groups of Go's expressions that have another name, or none, in this language. */
 const posixClasses: Readonly<Record<string, string>> = {
   alnum: '0-9A-Za-z',
@@ -35,7 +37,7 @@ function translate(token: string): string | null {
     return /[1-9QEkKCpPZ]/.test(token[1] ?? '') ? null : token;
   }
   if (token.startsWith('[:')) {
-    const className = posixClasses[token.slice(2, -2)];
+    const className = ownValue(posixClasses, token.slice(2, -2));
     return className ?? null;
   }
   if (token === '(?P<') return '(?<';
@@ -43,5 +45,5 @@ function translate(token: string): string | null {
 }
 
 function refuse(): never {
-  throw new Error('not an expression that is known');
+  throw new Error('unknown expression');
 }

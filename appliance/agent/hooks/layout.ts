@@ -3,6 +3,7 @@ import { basename, dirname } from 'node:path';
 import { AppError } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { z } from 'zod';
+import { ownValue } from '#shared/json/own-value.ts';
 import { runCommand, tryCommand } from '../process/command.ts';
 import { linkDisks, listDisksBySerial, REAL_LOCATIONS } from '../disks/disks.ts';
 import { growFileSystem } from '../disks/grow.ts';
@@ -89,15 +90,15 @@ async function addPartition(
 ): Promise<void> {
   const before = await readTable(disk);
   const name = partition.pLabel ?? partition.fsLabel ?? 'without a label';
-  if (await isThere(before, partition)) return log(`partition ${name} is there already`);
+  if (await isThere(before, partition)) return log(`partition ${name} exists already`);
   await runCommand('sfdisk', ['--append', ...QUIET, disk], {
     input: `${formatPartition(partition, before.label)}\n`,
   });
   await reread(disk);
   const known = new Set(before.partitions.map(({ node }) => node));
   const added = (await readTable(disk)).partitions.find(({ node }) => !known.has(node));
-  if (!added) throw new AppError('HOOK_FAILED', `partition ${name} was not made`);
-  const maker = makers[partition.filesystem];
+  if (!added) throw new AppError('HOOK_FAILED', `partition ${name} was not created`);
+  const maker = ownValue(makers, partition.filesystem);
   if (maker) {
     const [command = '', ...args] = maker[0].split(' ');
     const label = partition.fsLabel === undefined ? [] : [maker[1], partition.fsLabel];
@@ -127,9 +128,9 @@ async function expandLast(
   const last = [...partitions].sort((a, b) => a.start - b.start).at(-1);
   const number = /(?<!\d)(\d+)$/.exec(last?.node ?? '')?.[1];
   if (!last || number === undefined)
-    throw new AppError('HOOK_FAILED', 'there is no partition to expand');
+    throw new AppError('HOOK_FAILED', 'the disk has no partition to expand');
   if (sizeMiB > 0 && sizeMiB * MIB < last.size * sectorsize)
-    throw new AppError('HOOK_FAILED', 'a partition cannot be made smaller');
+    throw new AppError('HOOK_FAILED', 'a partition cannot be shrunk');
   await runCommand('sfdisk', [...QUIET, '-N', number, disk], {
     input: sizeMiB > 0 ? `, ${sizeMiB}MiB\n` : ', +\n',
   });
@@ -142,7 +143,7 @@ async function readTable(disk: string): Promise<Table> {
   const said = await tryCommand('sfdisk', ['--json', disk]);
   if (said.status !== 0)
     throw new AppError('HOOK_FAILED', 'the disk has no partition table', {
-      hint: 'device: {init_disk: true} makes one',
+      hint: 'Create one with device: {init_disk: true}',
     });
   return table.parse(JSON.parse(said.stdout)).partitiontable;
 }
@@ -168,11 +169,11 @@ async function findDisk({ path, label }: Layout['device']): Promise<string> {
     path ?? (await tryCommand('blkid', ['-c', '/dev/null', '-L', label ?? ''])).stdout.trim();
   try {
     const device = realpathSync(found);
-    if (!statSync(device).isBlockDevice()) throw new Error('no block device');
+    if (!statSync(device).isBlockDevice()) throw new Error('not a block device');
     if (path !== undefined) return device;
     const parent = basename(dirname(realpathSync(`/sys/class/block/${basename(device)}`)));
     return parent === 'block' ? device : `/dev/${parent}`;
   } catch (error) {
-    throw new AppError('HOOK_FAILED', 'its device is not there', { cause: error });
+    throw new AppError('HOOK_FAILED', 'the device does not exist', { cause: error });
   }
 }

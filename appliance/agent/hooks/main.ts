@@ -3,6 +3,7 @@ import type { InstallationFacts } from '#shared/contract/hook-book.ts';
 import type { HookDocument } from '#shared/contract/hooks.ts';
 import type { HookStage } from '#shared/contract/primitives.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
+import { ownValue } from '#shared/json/own-value.ts';
 import type { StageReporter } from '../report/stage.ts';
 import type { Confinement, ProgramRoot } from '../scripts/confine.ts';
 import { findSkipReason } from './conditions.ts';
@@ -102,7 +103,7 @@ async function runSteps(
   stepWorld: StepWorld,
 ): Promise<string> {
   const { root, files, reporter } = stepWorld;
-  const architecture = architectures[world.architecture] ?? world.architecture;
+  const architecture = ownValue(architectures, world.architecture) ?? world.architecture;
   const counts = { done: 0, skipped: 0, failed: 0 };
   for (const { label, file, fields: given } of steps) {
     const step = `${label} of ${file}`;

@@ -39,7 +39,7 @@ export function orderSteps(documents: readonly StageOfDocument[]): OrderedStep[]
     const node = nodes[next];
     if (!node) {
       const waiting = nodes.filter((_, index) => !done.has(index)).map(({ id }) => id);
-      throw new AppError('HOOK_FAILED', `steps wait for each other: ${waiting.join(', ')}`);
+      throw new AppError('HOOK_FAILED', `steps depend on each other: ${waiting.join(', ')}`);
     }
     done.add(next);
     ordered.push(node);
@@ -89,7 +89,7 @@ function findSteps(nodes: readonly Node[], id: string, by: Node): number[] {
   if (found.length > 0) return found;
   throw new AppError(
     'HOOK_FAILED',
-    `${by.label} of ${by.file} is to run after '${id}', which is no step of this stage`,
-    { hint: `there are ${nodes.map((node) => node.id).join(', ')}` },
+    `${by.label} of ${by.file} must run after '${id}', but this stage has no such step`,
+    { hint: `The steps are ${nodes.map((node) => node.id).join(', ')}.` },
   );
 }

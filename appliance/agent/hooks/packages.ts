@@ -45,13 +45,9 @@ export async function applyPackages(fields: PackageFields, world: PackageWorld):
   const isLike = (name: string): boolean => [ID, ...ID_LIKE.split(' ')].includes(name);
   if (isLike('debian') || isLike('ubuntu')) return await applyApt(fields, world);
   if (isLike('alpine')) return await applyApk(fields, world);
-  throw new AppError(
-    'HOOK_FAILED',
-    `no way is known to install packages of '${ID}' from a mirror`,
-    {
-      hint: 'a command can use the mirror: $GNT_MIRROR_NAME',
-    },
-  );
+  throw new AppError('HOOK_FAILED', `packages of '${ID}' cannot be installed from a mirror`, {
+    hint: 'A command can use the mirror: $GNT_MIRROR_NAME',
+  });
 }
 
 async function applyApt(fields: PackageFields, world: PackageWorld): Promise<void> {
@@ -148,11 +144,11 @@ function mapToMirrors(
     const [, before = '', uri = '', after = ''] = shape.exec(line.trim()) ?? [];
     const found = uri === '' ? null : findMirror(uri, environment);
     if (found !== null) mapped.push(`${before}${found}${after}`);
-    else if (uri !== '') log(`packages: no mirror is allowed for ${withoutLogin(uri)}: left out`);
+    else if (uri !== '') log(`packages: skipped ${withoutLogin(uri)}, no mirror is allowed for it`);
   }
   if (mapped.length > 0) return mapped;
-  throw new AppError('HOOK_FAILED', 'no package mirror is allowed for any of its sources', {
-    hint: 'gnt-cluster modify --package-mirror debian=URL, named as the folder of the archive is',
+  throw new AppError('HOOK_FAILED', 'none of its package sources has an allowed mirror', {
+    hint: 'Name the mirror after the folder of the archive, for example: gnt-cluster modify --package-mirror debian=URL',
   });
 }
 

@@ -28,17 +28,18 @@ export function parsePlainYaml(text: string, refuse: Refusal): unknown {
       if (at !== 'key' && isNothing) scalar.value = '';
     },
     Pair: (_, { key }) => {
-      if (isScalar(key) && key.value === '__proto__') throw refuse('a key "__proto__" is no field');
+      if (isScalar(key) && key.value === '__proto__')
+        throw refuse('the key "__proto__" is not allowed');
     },
     Alias: (_, { source }, path) => {
       if (path.some((node) => isNode(node) && 'anchor' in node && node.anchor === source))
-        throw refuse('an alias stands in what it stands for');
+        throw refuse('an alias refers to itself');
     },
   });
   try {
     return document.toJS() ?? '';
   } catch {
     // Too many aliases, or one of something that is not there; the message would repeat its name.
-    throw refuse('its aliases cannot be resolved');
+    throw refuse('cannot resolve its aliases');
   }
 }

@@ -44,7 +44,9 @@ export function readBook(documents: readonly HookDocument[], facts: Installation
     remarks: [
       ...parsed
         .filter(({ ignored }) => ignored.length > 0)
-        .map(({ file, ignored }) => `${file}: not of an installation: ${ignored.join(', ')}`),
+        .map(
+          ({ file, ignored }) => `${file}: ignored, not for installations: ${ignored.join(', ')}`,
+        ),
       ...[...stages.values()].flat().flatMap(listKeptBraces),
     ],
   };
@@ -54,14 +56,16 @@ function listKeptBraces({ label, file, fields }: OrderedStep): string[] {
   const kept = listTexts(fields).filter(
     ({ name, text }) => name !== 'hostname' && staysWithBraces(text),
   );
-  return kept.map(({ name }) => `${file}: ${label}, ${name}: {{ names no .Values, and stays`);
+  return kept.map(
+    ({ name }) => `${file}: ${label}, ${name}: {{ does not name .Values and is kept as text`,
+  );
 }
 
 function requireMirror({ label, file, fields }: OrderedStep, { mirrors }: InstallationFacts): void {
   if (mirrors === null || mirrors.length > 0) return;
   if (!fields.packages || !needsMirror(fields.packages)) return;
   throw new AppError('HOOK_FAILED', `${label} of ${file}: "packages" needs a package mirror`, {
-    hint: 'none is allowed here: gnt-cluster modify --package-mirror debian=URL',
+    hint: 'Allow one: gnt-cluster modify --package-mirror debian=URL',
   });
 }
 
@@ -79,8 +83,8 @@ function requireLasting(
 export function layoutIsReplaced(where = ''): AppError {
   return new AppError(
     'HOOK_FAILED',
-    `${where}"layout" is of the disk that the image is written to afterwards`,
-    { hint: 'move it to image.after' },
+    `${where}"layout" changes the disk that the image is written to afterwards`,
+    { hint: 'Move it to image.after.' },
   );
 }
 

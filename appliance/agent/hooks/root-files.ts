@@ -213,7 +213,7 @@ export class RootFiles {
     for (let links = 0; links < MAX_SYMLINKS; links += 1) {
       const name = components.at(-1);
       if (name === undefined || name === '..' || name === '.')
-        throw new AppError('HOOK_FAILED', 'its path is no name of a file');
+        throw new AppError('HOOK_FAILED', 'the path is not a file name');
       const parent = components.slice(0, -1);
       const directory = this.#root.openDirectory(parent, { create: false });
       const place = { directory, path: `${directory.path}/${name}` };
@@ -226,7 +226,7 @@ export class RootFiles {
         (part) => part !== '',
       );
     }
-    throw new AppError('HOOK_FAILED', 'its path has too many symbolic links');
+    throw new AppError('HOOK_FAILED', 'the path has too many symbolic links');
   }
 }
 
@@ -235,7 +235,7 @@ function readRegular(path: string): string {
   try {
     const stats = fstatSync(fd);
     if (!stats.isFile() || stats.size > MAX_READ_BYTES)
-      throw new AppError('HOOK_FAILED', 'what it changes is no regular file of at most 16 MiB');
+      throw new AppError('HOOK_FAILED', 'not a regular file of at most 16 MiB');
     return readFileSync(fd, 'utf8');
   } finally {
     closeSync(fd);

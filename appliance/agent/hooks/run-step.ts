@@ -93,7 +93,9 @@ function listActions(
       ),
     ),
     ...each('systemctl start', systemctl?.start ?? [], (unit) =>
-      log(`systemctl start ${unit}: no service runs yet; at boot it starts if it is enabled`),
+      log(
+        `systemctl start ${unit}: skipped, no service runs during installation; an enabled unit starts at boot`,
+      ),
     ),
     ...each('systemctl overrides', systemctl?.overrides ?? [], (item) =>
       writeOverride(files, item.service, item.name, item.content),
@@ -127,7 +129,7 @@ async function readProgram(root: StepRoot, argv: readonly string[]): Promise<str
     if (stream === 'stdout' && line.trim() !== '') last = line.trim();
   });
   if (end.isSuccess) return last;
-  throw new AppError('HOOK_FAILED', [`its script ${end.how}`, ...end.lastLines].join('\n'));
+  throw new AppError('HOOK_FAILED', [`the script ${end.how}`, ...end.lastLines].join('\n'));
 }
 
 async function runProgram(
@@ -139,16 +141,15 @@ async function runProgram(
   const end = await runInRoot(root, argv, log, reporter.isFull);
   if (end.isSuccess) return;
   throw new AppError('HOOK_FAILED', [end.how, ...end.lastLines].join('\n'), {
-    hint: 'read its whole output: gnt-instance log NAME',
+    hint: 'Read the whole output: gnt-instance log NAME',
   });
 }
 
 /** Messages of Node and of the walk name paths, which are the document's. */
 function reasonOf(error: unknown): string {
   if (isAppError(error)) {
-    if (error.code === 'PACKAGE_INVALID')
-      return 'its path leads through something that is no folder';
-    return error.code === 'NOT_FOUND' ? 'a folder of its path is not there' : error.message;
+    if (error.code === 'PACKAGE_INVALID') return 'a part of the path is not a folder';
+    return error.code === 'NOT_FOUND' ? 'a folder of the path does not exist' : error.message;
   }
   return systemCodeOf(error) ?? (error instanceof Error ? error.name : 'unknown reason');
 }

@@ -33,7 +33,7 @@ export function createSentinels({ points }: Pick<InstallationFacts, 'points'>): 
     },
     requireNoFailure(rootPath) {
       if (new RootFiles(rootPath).exists(FAILURE))
-        throw new AppError('HOOK_FAILED', `a step left ${FAILURE}: nothing is installed`);
+        throw new AppError('HOOK_FAILED', `a step created ${FAILURE}, so the installation stopped`);
     },
   };
 }

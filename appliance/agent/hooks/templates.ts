@@ -26,11 +26,11 @@ export function findTemplateFault(text: string, isHostname = false): string | nu
     const word = action.trim();
     if (isLiteral(word) || isKnown(word)) continue;
     return /^\.[\w.]{1,60}$/.test(word)
-      ? `an installation has no value ${word} for a template`
-      : 'a template of an installation has values by their names only: no functions, no conditions';
+      ? `templates of an installation have no value ${word}`
+      : 'templates of an installation can only use values by name, without functions and conditions';
   }
   // What is left of braces is none that Go would take.
-  return /\{\{|\}\}/.test(text.replace(ACTION, '')) ? 'a template does not end' : null;
+  return /\{\{|\}\}/.test(text.replace(ACTION, '')) ? 'the template is not closed' : null;
 }
 
 /** @param text that has no fault */

@@ -61,7 +61,7 @@ export function planComparison({ format, driver, sizeBytes }: Comparison): {
 } {
   const parts = planParts(sizeBytes, countParts(availableParallelism()));
   const args = parts.flatMap((part) => [
-    `in the ${part.size} bytes from ${part.offset}`,
+    `in the ${part.size} bytes from offset ${part.offset}`,
     windowOf({ driver: format, file: { driver, filename: JAILED_IMAGE } }, part),
     windowOf({ driver, filename: JAILED_DISK }, part),
   ]);
@@ -72,7 +72,7 @@ export function planComparison({ format, driver, sizeBytes }: Comparison): {
 export function explainDifference({ status, stdout, stderr }: CommandResult): AppError | null {
   if (status === 0) return null;
   const reason = (stdout + stderr).trim().split('\n').slice(0, MAX_REASONS);
-  return new AppError('IMAGE_DUMP', `the disk differs from the image, ${reason.join('; ')}`);
+  return new AppError('IMAGE_DUMP', `the disk differs from the image: ${reason.join('; ')}`);
 }
 
 /** At most `count` parts that cover the bytes; a small image is one. Pure. */

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createReadStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
-import { lastLineOf } from '#shared/stream/lines.ts';
+import { lastLineOf } from '#shared/text/lines.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import type { Compression } from './format.ts';
 import { type ImageJail, refuseEnd } from './image-jail.ts';
@@ -78,18 +78,18 @@ export async function* decompress(
 function tooDear(compression: Compression): AppError {
   return new AppError(
     'IMAGE_INVALID',
-    `the image's ${compression} stream takes more than ${MAX_MEMORY} of memory to decompress`,
-    { hint: 'compress it again with a smaller window: xz -9 or zstd -19, without --long' },
+    `the image's ${compression} stream needs more than ${MAX_MEMORY} of memory to decompress`,
+    { hint: 'Compress it again with a smaller window: xz -9, or zstd -19 without --long' },
   );
 }
 
 function invalid(compression: Compression, reason: string, cause?: unknown): AppError {
   return new AppError(
     'IMAGE_INVALID',
-    `the image's ${compression} stream is damaged or cut: ${reason}`,
+    `the image's ${compression} stream is damaged or truncated: ${reason}`,
     {
       cause,
-      hint: 'fetch the image again and compare its checksum: --os-image-checksum sha256:…',
+      hint: 'Fetch the image again and compare its checksum: --os-image-checksum sha256:…',
     },
   );
 }

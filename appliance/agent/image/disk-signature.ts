@@ -77,12 +77,12 @@ export function looksLikeDisk(head: Buffer): boolean {
 export function findTableFault(head: Buffer, sizeBytes: number): string | null {
   if (hasText(head, SECTOR_BYTES)) {
     if (head.length < SECTOR_BYTES + GPT_HEADER_BYTES)
-      return 'it is cut: it ends in the header of its partition table';
+      return 'it is truncated within the header of its partition table';
     const endBytes = gptEnd(head);
     return endBytes > sizeBytes ? cut(endBytes, sizeBytes) : null;
   }
   if (hasText(head, LARGE_SECTOR_BYTES))
-    return 'its partition table is made for disks with sectors of 4096 bytes, and the instance’s have 512';
+    return "its partition table is for disks with 4096-byte sectors, but the instance's disks have 512-byte sectors";
   const endBytes = mbrEnd(head);
   return endBytes > sizeBytes + CYLINDER_BYTES ? cut(endBytes, sizeBytes) : null;
 }
@@ -92,7 +92,7 @@ function hasText(head: Buffer, offset: number): boolean {
 }
 
 function cut(endBytes: number, sizeBytes: number): string {
-  return `it is cut: its partitions reach to byte ${endBytes}, and it has ${sizeBytes}`;
+  return `it is truncated: its partitions end at byte ${endBytes}, but the image has ${sizeBytes} bytes`;
 }
 
 /**

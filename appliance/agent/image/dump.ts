@@ -1,7 +1,7 @@
 import { open, type FileHandle } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
 import { AppError } from '#shared/errors/app-error.ts';
-import { lastLineOf } from '#shared/stream/lines.ts';
+import { lastLineOf } from '#shared/text/lines.ts';
 import { runCommand, tryCommand } from '../process/command.ts';
 import type { StageReporter } from '../report/stage.ts';
 import { explainDifference, type ImageDriver, planComparison } from './compare.ts';
@@ -89,20 +89,34 @@ async function dumpWithQemuImg(
     },
   );
   const [, afterCopy] = result.stdout.split(`${COPIED}\n`);
-  if (copiedMs === null || afterCopy === undefined) throw dumpFailure(result.stderr);
+  if (copiedMs === null || afterCopy === undefined)
+    throw await dumpFailure(jail, image, result.stderr);
   const difference = explainDifference({ ...result, stdout: afterCopy });
   if (difference !== null) throw difference;
   return `${describeImage(image)} at ${rate(sizeBytes, copiedMs)}, compared in ${seconds(performance.now() - startedAt - copiedMs)}`;
 }
 
-/** qemu-img says alike that it cannot read the image and that it cannot write the disk. */
-function dumpFailure(stderr: string): AppError {
-  const reason = lastLineOf(stderr);
-  if (/error while reading|Could not open|corrupt|invalid/i.test(reason))
-    return new AppError('IMAGE_INVALID', `the image cannot be read: ${reason}`, {
+/**
+ * Tells an image that cannot be read from a disk that cannot be written: reads the whole image
+ * again, without the disk. The words of qemu-img are the same for both.
+ */
+async function dumpFailure(
+  jail: ImageJail,
+  { format, sizeBytes }: Extract<ExaminedImage, { kind: 'plain' }>,
+  stderr: string,
+): Promise<AppError> {
+  const nowhere = `driver=null-co,size=${roundUp(sizeBytes)}`;
+  const read = await jail.run('qemu-img', [
+    ...['convert', '-f', format, '-n', '-W', '-T', 'none'],
+    ...['--target-image-opts', JAILED_IMAGE, nowhere],
+  ]);
+  if (read.status !== 0)
+    return new AppError('IMAGE_INVALID', `cannot read the image: ${lastLineOf(read.stderr)}`, {
       hint: FETCH_AGAIN,
     });
-  return new AppError('IMAGE_DUMP', `the disk could not be written: ${reason}`);
+  return new AppError('IMAGE_DUMP', `cannot write to the disk: ${lastLineOf(stderr)}`, {
+    hint: 'Check the file or device of the disk on the node, its free space and the kernel log (dmesg).',
+  });
 }
 
 async function dumpCompressed(
@@ -126,7 +140,7 @@ async function dumpCompressed(
   const copiedMs = performance.now() - startedAt;
   await dropCache(targetPath);
   await compareChecksums(disk, writer, reporter);
-  return `${describeImage(image)} (${writer.writtenBytes} not zero) at ${rate(sizeBytes, copiedMs)}, compared in ${seconds(performance.now() - startedAt - copiedMs)}`;
+  return `${describeImage(image)} (${writer.writtenBytes} nonzero) at ${rate(sizeBytes, copiedMs)}, compared in ${seconds(performance.now() - startedAt - copiedMs)}`;
 }
 
 async function writeFully(disk: FileHandle, bytes: Buffer, offset: number): Promise<void> {

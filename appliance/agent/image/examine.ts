@@ -3,7 +3,7 @@ import type { ContainerFormat, ImageFormatName } from '#shared/contract/image-fo
 import { AppError } from '#shared/errors/app-error.ts';
 import { imageTooLarge } from '#shared/errors/image-too-large.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
-import { lastLineOf } from '#shared/stream/lines.ts';
+import { lastLineOf } from '#shared/text/lines.ts';
 import type { CommandResult } from '../process/command.ts';
 import type { StageReporter } from '../report/stage.ts';
 import { decompress } from './decompress.ts';
@@ -13,6 +13,7 @@ import {
   describeFormat,
   HEADER_BYTES,
   type ImageFormat,
+  type Remedy,
   recognizeImage,
   vdiMinimumBytes,
 } from './format.ts';
@@ -52,19 +53,23 @@ export async function examineImage(options: ExamineOptions): Promise<ExaminedIma
   switch (format.kind) {
     case 'unsupported':
       throw new AppError('IMAGE_INVALID', `the image is ${format.what}, which is not supported`, {
-        hint: `convert it with qemu-img convert -O qcow2; ${SAY_THE_FORMAT}`,
+        hint: `${remedyOf(format)}. ${SAY_THE_FORMAT}`,
       });
     case 'container':
       if (format.external) {
         const { role, name: other } = format.external;
-        throw new AppError('IMAGE_BACKING_FILE', `the ${name} image needs its ${role} ${other}`, {
-          hint: FLATTEN,
-        });
+        throw new AppError(
+          'IMAGE_BACKING_FILE',
+          `the ${name} image needs its ${role} ${other}, which is not available`,
+          {
+            hint: FLATTEN,
+          },
+        );
       }
       if (format.format === 'vdi' && fileSizeBytes < vdiMinimumBytes(head))
         throw new AppError(
           'IMAGE_INVALID',
-          `the vdi image is cut: it has ${fileSizeBytes} of ${vdiMinimumBytes(head)} bytes`,
+          `the vdi image is truncated: it has ${fileSizeBytes} of ${vdiMinimumBytes(head)} bytes`,
           { hint: FETCH_AGAIN },
         );
       return await examineContainer(options, format.format);
@@ -92,14 +97,27 @@ function chooseFormat(found: ImageFormat, said: ImageFormatName | null): ImageFo
   if (said === 'raw') return found.kind === 'compressed' ? found : { kind: 'raw' };
   if (found.kind === 'container' && found.format === said) return found;
   throw new AppError('IMAGE_INVALID', `the image is ${describeFormat(found)}, not ${said}`, {
-    hint: 'leave out --image-format, or give the right one',
+    hint: 'Leave out --image-format, or give the correct format.',
   });
 }
 
-const FLATTEN = 'flatten it: qemu-img convert -O qcow2 OLD NEW';
+const FLATTEN = 'Flatten it: qemu-img convert -O qcow2 OLD NEW';
 export const FETCH_AGAIN =
-  'fetch the image again and compare its checksum: --os-image-checksum sha256:…';
-const SAY_THE_FORMAT = 'if it is a disk all the same, say so: --image-format FORMAT';
+  'Fetch the image again and compare its checksum: --os-image-checksum sha256:…';
+const SAY_THE_FORMAT = 'If it is a disk image nevertheless, name its format: --image-format FORMAT';
+
+/** What to do about a file that is not an image that the appliance takes. */
+const REMEDIES: Readonly<Record<Remedy, string>> = {
+  unpack: 'Unpack it (tar -xf FILE for .tar and .tar.gz) and use the disk image in it',
+  decompress: 'Decompress it and use the disk image',
+  none: 'Check what was downloaded',
+};
+
+function remedyOf({ remedy }: Extract<ImageFormat, { kind: 'unsupported' }>): string {
+  return remedy === undefined
+    ? 'Convert it with qemu-img convert -O qcow2 OLD NEW'
+    : REMEDIES[remedy];
+}
 
 /**
  * @param head of the disk that the image holds
@@ -109,17 +127,19 @@ const SAY_THE_FORMAT = 'if it is a disk all the same, say so: --image-format FOR
 function requireDisk(head: Buffer, sizeBytes: number, said: ImageFormatName | null): void {
   if (said !== null) return;
   if (!looksLikeDisk(head)) {
-    const what = head.every((byte) => byte === 0) ? 'it begins with zeros' : 'it is something else';
+    const what = head.every((byte) => byte === 0)
+      ? 'it begins with zeros'
+      : 'its content is unknown';
     throw new AppError(
       'IMAGE_INVALID',
-      `the image holds no boot sector, partition table or file system: ${what}`,
-      { hint: `look at what was downloaded; ${SAY_THE_FORMAT}` },
+      `the image has no boot sector, partition table or file system: ${what}`,
+      { hint: `Check what was downloaded. ${SAY_THE_FORMAT}` },
     );
   }
   const fault = findTableFault(head, sizeBytes);
   if (fault !== null)
-    throw new AppError('IMAGE_INVALID', `the image cannot be used: ${fault}`, {
-      hint: `fetch it again and compare its checksum: --os-image-checksum sha256:…; ${SAY_THE_FORMAT}`,
+    throw new AppError('IMAGE_INVALID', `cannot use the image: ${fault}`, {
+      hint: `Fetch it again and compare its checksum: --os-image-checksum sha256:…. ${SAY_THE_FORMAT}`,
     });
 }
 
@@ -141,7 +161,7 @@ async function examineContainer(
   // Each takes longer to start than to read: all at once, and judged in this order.
   const [described, checked, head] = await jail.runTogether([
     ['qemu-img', 'info', '--output=json', '-f', format, JAILED_IMAGE],
-    ['qemu-img', 'check', '-q', '--image-opts', alone(format)],
+    ['qemu-img', 'check', '-q', alone(format)],
     planHeadInside(format),
   ]);
   const sizeBytes = virtualSize(described, format);
@@ -155,7 +175,7 @@ function virtualSize(result: CommandResult, format: ContainerFormat): number {
   if (result.status !== 0) {
     throw new AppError(
       'IMAGE_INVALID',
-      `the ${format} image cannot be opened: ${lastLineOf(result.stderr)}`,
+      `cannot open the ${format} image: ${lastLineOf(result.stderr)}`,
       { hint: FETCH_AGAIN },
     );
   }
@@ -163,8 +183,8 @@ function virtualSize(result: CommandResult, format: ContainerFormat): number {
   if (!isDescription(info))
     throw new AppError(
       'IMAGE_INVALID',
-      `the ${format} image has more in it than can be read of one, such as thousands of snapshots`,
-      { hint: `make a plain one of it: qemu-img convert -O ${format} IMAGE NEW` },
+      `the description of the ${format} image is too large, for example because of thousands of snapshots`,
+      { hint: `Convert it to a plain image: qemu-img convert -O ${format} IMAGE NEW` },
     );
   if (typeof info['backing-filename'] === 'string')
     throw new AppError(
@@ -190,19 +210,19 @@ function isDescription(
  * for it must not make another tool wait for a server that is not there.
  */
 function alone(format: ContainerFormat): string {
-  return `driver=${format},file.filename=${JAILED_IMAGE},backing=`;
+  return `json:${JSON.stringify({ driver: format, 'file.filename': JAILED_IMAGE, backing: null })}`;
 }
 
 /** The first bytes of the disk that a container holds. */
 function planHeadInside(format: ContainerFormat): readonly string[] {
-  const args = ['--image-opts', '-O', 'raw', `if=${alone(format)}`, 'of=/tmp/head'];
+  const args = ['-O', 'raw', `if=${alone(format)}`, 'of=/tmp/head'];
   const script = 'qemu-img dd "$@" && exec base64 -w 0 /tmp/head';
   return ['/bin/sh', '-c', script, 'sh', ...args, `bs=${HEADER_BYTES}`, 'count=1'];
 }
 
 function headOf(result: CommandResult): Buffer {
   if (result.status !== 0)
-    throw new AppError('IMAGE_INVALID', `the image cannot be read: ${lastLineOf(result.stderr)}`, {
+    throw new AppError('IMAGE_INVALID', `cannot read the image: ${lastLineOf(result.stderr)}`, {
       hint: FETCH_AGAIN,
     });
   return Buffer.from(result.stdout, 'base64');
@@ -221,8 +241,8 @@ const CHECK_PASSED: readonly number[] = [0, 3, 63];
  */
 function requireSoundTables(result: CommandResult, format: ContainerFormat): void {
   if (CHECK_PASSED.includes(result.status)) return;
-  const [reason = ''] = (result.stderr + result.stdout).trim().split('\n');
-  throw new AppError('IMAGE_INVALID', `the ${format} image is damaged or cut: ${reason}`, {
+  const reason = lastLineOf(result.stderr) || lastLineOf(result.stdout);
+  throw new AppError('IMAGE_INVALID', `the ${format} image is damaged or truncated: ${reason}`, {
     hint: FETCH_AGAIN,
   });
 }
@@ -276,7 +296,10 @@ async function measure(
       'IMAGE_INVALID',
       `the ${compression} file holds ${describeFormat(inner)}, not a raw disk`,
       {
-        hint: 'decompress it first: only raw images may be compressed as a whole',
+        hint:
+          inner.kind === 'unsupported'
+            ? `${remedyOf(inner)}; ${SAY_THE_FORMAT}`
+            : 'Decompress it first. Only raw images may be compressed as a whole.',
       },
     );
   }

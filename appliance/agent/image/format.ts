@@ -16,7 +16,14 @@ export type ImageFormat =
     }
   | { readonly kind: 'compressed'; readonly compression: Compression }
   /** Recognised, and known not to work. */
-  | { readonly kind: 'unsupported'; readonly what: string };
+  | {
+      readonly kind: 'unsupported';
+      readonly what: string;
+      /** What makes a usable image of it; qemu-img where it is not said. */
+      readonly remedy?: Remedy;
+    };
+
+export type Remedy = 'unpack' | 'decompress' | 'none';
 
 /** Another file that the image needs: there is none inside the appliance. */
 export interface ExternalFile {
@@ -39,29 +46,34 @@ const VDI_DIFFERENCING = 4;
 const MAX_NAME_BYTES = 1024;
 
 /** Files that people take for images, by their first bytes. */
-const NO_IMAGES: readonly (readonly [bytes: string, what: string, offset?: number])[] = [
+const NO_IMAGES: readonly (readonly [
+  bytes: string,
+  what: string,
+  remedy?: Remedy,
+  offset?: number,
+])[] = [
   ['QED\0', 'a QED image'],
   ['WithoutFreeSpace', 'a Parallels image'],
   ['WithouFreSpacExt', 'a Parallels image'],
   ['conectix', 'a VHD (vpc)'],
   ['cxsparse', 'a VHD (vpc)'],
-  ['COWD', 'a VMDK of the old ESX kind (COWD)'],
+  ['COWD', 'a COWD image (VMDK of old ESX)'],
   ['OOOM\0', 'a User Mode Linux image'],
   ['Bochs Virtual HD Image', 'a Bochs image'],
   ['#!/bin/sh\n#V2.0 Format\n', 'a cloop image'],
-  ['PK\x03\x04', 'a zip archive'],
-  ['7z\xbc\xaf\x27\x1c', 'a 7-Zip archive'],
-  ['Rar!\x1a\x07', 'a RAR archive'],
-  ['ustar', 'a tar archive (an OVA is one)', 257],
-  ['\x04\x22\x4d\x18', 'a file compressed by lz4'],
-  ['\x02\x21\x4c\x18', 'a file compressed by lz4'],
-  ['LZIP', 'a file compressed by lzip'],
-  ['\x89LZO\0', 'a file compressed by lzop'],
-  ['\x5d\0\0', 'a file compressed by lzma'],
-  ['%PDF', 'a PDF document'],
+  ['PK\x03\x04', 'a zip archive', 'unpack'],
+  ['7z\xbc\xaf\x27\x1c', 'a 7-Zip archive', 'unpack'],
+  ['Rar!\x1a\x07', 'a RAR archive', 'unpack'],
+  ['ustar', 'a tar archive (for example an OVA)', 'unpack', 257],
+  ['\x04\x22\x4d\x18', 'a file compressed by lz4', 'decompress'],
+  ['\x02\x21\x4c\x18', 'a file compressed by lz4', 'decompress'],
+  ['LZIP', 'a file compressed by lzip', 'decompress'],
+  ['\x89LZO\0', 'a file compressed by lzop', 'decompress'],
+  ['\x5d\0\0', 'a file compressed by lzma', 'decompress'],
+  ['%PDF', 'a PDF document', 'none'],
 ];
 /** What the first byte alone says is not said of a disk: a boot sector may begin with any. */
-const MARKUP = 'a text with markup, such as a web page';
+const MARKUP = 'a markup document, such as a web page';
 
 /**
  * Tells what an image file is. What is nothing else may be a raw disk: that is for `looksLikeDisk`
@@ -73,7 +85,7 @@ export function recognizeImage(head: Buffer): ImageFormat {
   // What a VDI begins with is a text in angle brackets, or nothing that anybody knows: of anything
   // else two readers would see two images.
   if (format.kind !== 'raw' && !head.subarray(0, 1).equals(Buffer.from('<')))
-    return { kind: 'unsupported', what: 'a vdi and another format at once' };
+    return { kind: 'unsupported', what: 'both a vdi image and another format' };
   const isDifference = head.readUInt32LE(76) === VDI_DIFFERENCING;
   return container('vdi', isDifference ? { role: 'parent', name: 'a differencing VDI' } : null);
 }
@@ -90,12 +102,12 @@ function recognizeStart(head: Buffer): ImageFormat {
   if (startsWith('\xfd7zXZ\0')) return compressed('xz');
   if (isZstandard(head)) return compressed('zst');
   if (isBzip2(head)) return compressed('bz2');
-  for (const [bytes, what, offset = 0] of NO_IMAGES) {
+  for (const [bytes, what, remedy, offset = 0] of NO_IMAGES) {
     if (head.subarray(offset, offset + bytes.length).equals(Buffer.from(bytes, 'latin1')))
-      return { kind: 'unsupported', what };
+      return { kind: 'unsupported', what, ...(remedy && { remedy }) };
   }
   return startsWith('<') && !looksLikeDisk(head)
-    ? { kind: 'unsupported', what: MARKUP }
+    ? { kind: 'unsupported', what: MARKUP, remedy: 'none' }
     : { kind: 'raw' };
 }
 
@@ -146,7 +158,7 @@ function isBzip2(head: Buffer): boolean {
 
 /** Header layout: QEMU, docs/interop/qcow2.txt. */
 function recognizeQcow(head: Buffer): ImageFormat {
-  if (head.length < 72) return { kind: 'unsupported', what: 'a cut qcow2 header' };
+  if (head.length < 72) return { kind: 'unsupported', what: 'a truncated qcow2 header' };
   const version = head.readUInt32BE(4);
   if (version !== 2 && version !== 3)
     return { kind: 'unsupported', what: `qcow2 version ${version}` };
@@ -154,7 +166,7 @@ function recognizeQcow(head: Buffer): ImageFormat {
   if (encryption !== 0)
     return {
       kind: 'unsupported',
-      what: `an encrypted qcow2 (${QCOW2_CIPHERS[encryption] ?? 'unknown'}), and nobody can give its key`,
+      what: `an encrypted qcow2 (${QCOW2_CIPHERS[encryption] ?? 'unknown'}), which cannot be decrypted`,
     };
   const backingOffset = Number(head.readBigUInt64BE(8));
   if (backingOffset !== 0) {
@@ -192,8 +204,9 @@ function qcow2Extension(head: Buffer, wanted: number): string {
  * would take the descriptor for one that lists files, and open them.
  */
 function recognizeSparseVmdk(head: Buffer): ImageFormat {
-  if (head.length < 44) return { kind: 'unsupported', what: 'a cut vmdk header' };
-  if (head.readBigUInt64LE(12) === 0n) return { kind: 'unsupported', what: 'a vmdk of no size' };
+  if (head.length < 44) return { kind: 'unsupported', what: 'a truncated vmdk header' };
+  if (head.readBigUInt64LE(12) === 0n)
+    return { kind: 'unsupported', what: 'a vmdk without a size' };
   const start = Number(head.readBigUInt64LE(28)) * 512;
   const text = head
     .subarray(start, start + Number(head.readBigUInt64LE(36)) * 512)

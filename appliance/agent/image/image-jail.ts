@@ -33,10 +33,10 @@ export function refuseEnd(stderr: string, signal: string | undefined): void {
   if (signal === undefined) return;
   throw new AppError(
     'IMAGE_INVALID',
-    `the program that reads the image cannot: ${endedBySignal(signal)}`,
+    `the program that reads the image failed: ${endedBySignal(signal)}`,
     {
       details: { signal },
-      hint: 'fetch the image again and compare its checksum; if it is right, make a plain one of it: qemu-img convert -O qcow2 OLD NEW',
+      hint: 'Fetch the image again and compare its checksum. If it is correct, convert it to a plain image: qemu-img convert -O qcow2 OLD NEW',
     },
   );
 }
@@ -46,8 +46,8 @@ function notStarted(stderr: string): AppError {
   const [reason = ''] = stderr.trim().split('\n');
   return new AppError(
     'COMMAND_FAILED',
-    `the tools that read images could not be started in the appliance: ${reason}`,
-    { hint: 'this tells nothing of the image; gnt-appliance build makes the appliance anew' },
+    `the appliance cannot start the tools that read images: ${reason}`,
+    { hint: 'The image is not the cause. Rebuild the appliance: gnt-appliance build' },
   );
 }
 

@@ -1,7 +1,14 @@
 import { once } from 'node:events';
 import { AppError } from '#shared/errors/app-error.ts';
+import { formatOwner, GuestDirectories } from './guest-directories.ts';
+import type { JudgedEntry } from './judge-entry.ts';
+import { LeftOut } from './left-out.ts';
 import { startTar } from './run-tar.ts';
 import { TarGate } from './tar-gate.ts';
+import { showName } from './tar-header.ts';
+
+/** Directories that the log names one by one. */
+const MAX_NAMED = 20;
 
 export interface ExtractResult {
   readonly entries: number;
@@ -11,15 +18,24 @@ export interface ExtractResult {
 
 /**
  * Puts the entries of an archive into a directory as GNU tar does: owners, modes, times, links,
- * holes and extended attributes as in the archive, what is there is replaced, directories are
- * merged. Nothing lands outside. What comes before an entry that is refused is there.
+ * holes and extended attributes as in the archive. Files that exist are replaced. Directories that
+ * exist keep their owner, mode and attributes, and `log` names those that the archive has
+ * otherwise. Attributes of other systems are left out and logged. Nothing lands outside. Entries
+ * before a refused one stay.
  * @throws AppError PACKAGE_UNSAFE or PACKAGE_INVALID that names the entry; DISK_FULL
  */
 export async function extractTar(
   archive: AsyncIterable<Buffer>,
   rootPath: string,
+  log: (line: string) => void = () => undefined,
 ): Promise<ExtractResult> {
-  const gate = new TarGate();
+  const kept = new KeptDirectories(rootPath, log);
+  const leftOut = new LeftOut();
+  const gate = new TarGate((entry) => {
+    if (kept.take(entry)) return true;
+    leftOut.add(entry.leftOut);
+    return false;
+  });
   const tar = startTar(rootPath);
   let hasEnded = false;
   const complaint = tar.ended.finally(() => (hasEnded = true));
@@ -42,7 +58,39 @@ export async function extractTar(
   }
   const what = await complaint;
   if (what !== null) throw explain(what);
+  kept.summarize();
+  const omitted = leftOut.describe();
+  if (omitted !== null) log(omitted);
   return gate.passed;
+}
+
+/** Leaves out the entries of directories that the guest has. */
+class KeptDirectories {
+  readonly #directories: GuestDirectories;
+  readonly #log: (line: string) => void;
+  #named = 0;
+
+  constructor(rootPath: string, log: (line: string) => void) {
+    this.#directories = new GuestDirectories(rootPath);
+    this.#log = log;
+  }
+
+  take(entry: JudgedEntry): boolean {
+    const stats = this.#directories.take(entry);
+    if (stats === null) return false;
+    const [own, other] = [formatOwner(stats), formatOwner(entry)];
+    if (own === other) return true;
+    this.#named += 1;
+    if (this.#named > MAX_NAMED) return true;
+    const name = showName(Buffer.from(`/${entry.components.join('/')}`, 'latin1'));
+    this.#log(`directory ${name} keeps owner and mode ${own}; the package has ${other}`);
+    return true;
+  }
+
+  summarize(): void {
+    const more = this.#named - MAX_NAMED;
+    if (more > 0) this.#log(`${more} more directories keep their owner and mode`);
+  }
 }
 
 /** @param complaint of tar, without its name: `etc/motd: Cannot open: No space left on device` */
@@ -51,11 +99,11 @@ function explain(complaint: string): AppError {
   const isAttribute = complaint.includes('extended attribute') || complaint.includes('POSIX ACL');
   if (/No space left on device|Disk quota exceeded/.test(complaint) && !isAttribute)
     return new AppError('DISK_FULL', `no space left for entry ${shown}`, {
-      hint: 'give the instance a larger disk, or a smaller package',
+      hint: 'Give the instance a larger disk, or use a smaller package.',
     });
   if (/Input\/output error|Read-only file system|Structure needs cleaning/.test(complaint))
     return new AppError('COMMAND_FAILED', `the file system of the instance is damaged: ${shown}`, {
-      hint: 'check it with fsck, or install another image',
+      hint: 'Check it with fsck, or install another image.',
     });
   return new AppError('PACKAGE_INVALID', `personalization package: ${shown}`);
 }

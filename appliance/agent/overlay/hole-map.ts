@@ -43,14 +43,14 @@ export function readHoleMap(
   const hasPaxMap = PAX_KEYS.some(has);
   const magic = block.toString('latin1', 257, 265);
   if (type === 'S') {
-    if (hasPaxMap || magic !== 'ustar  \0') throw badMap('in a header of another kind');
+    if (hasPaxMap || magic !== 'ustar  \0') throw badMap('in a header of the wrong kind');
     return new OldMap(block);
   }
   if (!hasPaxMap || pax === null) return null;
   // star's headers have times where ustar has the end of a name.
   const isStar = block[475] === 0 && block[487] === 0x20 && block[499] === 0x20;
   if (!['0', '7'].includes(type) || !magic.startsWith('ustar\0') || isStar)
-    throw badMap('in a header of another kind');
+    throw badMap('in a header of the wrong kind');
   if (Number(textOf(pax, 'major') ?? 0) > 0) return new ContentMap();
   return new PaxMap(pax);
 }
@@ -74,11 +74,11 @@ class OldMap implements HoleMap {
     for (let index = 0; index < stretches; index += 1) {
       const at = start + index * 24;
       if (block[at + 12] === 0) {
-        if (this.isOpen) throw badMap('that goes on after its end');
+        if (this.isOpen) throw badMap('that continues after its end');
         return;
       }
       const bytes = parseNumber(block, at + 12, 12);
-      if (bytes === null || bytes < 0) throw badMap('with a length that is no number');
+      if (bytes === null || bytes < 0) throw badMap('with an invalid length');
       this.contentBytes += padded(bytes);
     }
   }
@@ -101,15 +101,15 @@ class PaxMap implements HoleMap {
     const countAt = keys.indexOf('GNU.sparse.numblocks');
     const mapAt = keys.findIndex((key) => /^GNU\.sparse\.(map|offset|numbytes)$/.test(key));
     if (lengths === undefined || countAt < 0 || countAt > mapAt)
-      throw badMap('without GNU.sparse.numblocks and the stretches, in this order');
+      throw badMap('without GNU.sparse.numblocks and the segments in this order');
     if (pairs && (pax.has('GNU.sparse.numbytes') || pax.has('GNU.sparse.offset')))
-      throw badMap('that is said twice');
-    if (pairs && pairs.length % 2 !== 0) throw badMap('with half a stretch');
+      throw badMap('that occurs twice');
+    if (pairs && pairs.length % 2 !== 0) throw badMap('with half a segment');
     this.contentBytes = lengths.reduce((sum, bytes) => sum + padded(bytes), 0);
   }
 
   push(): void {
-    throw badMap('that goes on after its end');
+    throw badMap('that continues after its end');
   }
 }
 
@@ -131,13 +131,13 @@ class ContentMap implements HoleMap {
       const byte = block[at] ?? 0;
       if (byte === NEWLINE) this.#takeLine();
       else if (byte < 0x30 || byte > 0x39 || this.#line.length >= MAX_DIGITS)
-        throw badMap('with what is no number');
+        throw badMap('with an invalid number');
       else this.#line += String.fromCharCode(byte);
     }
   }
 
   #takeLine(): void {
-    if (this.#line === '') throw badMap('with what is no number');
+    if (this.#line === '') throw badMap('with an invalid number');
     const value = Number(this.#line);
     this.#line = '';
     this.#lines += 1;
@@ -156,7 +156,7 @@ function padded(bytes: number): number {
 }
 
 export function badMap(what: string): AppError {
-  return new AppError('PACKAGE_INVALID', `not a usable tar.gz archive: a map of holes ${what}`, {
-    hint: 'make it with tar -C DIR -czf x.tar.gz .',
+  return new AppError('PACKAGE_INVALID', `not a usable tar.gz archive: a sparse map ${what}`, {
+    hint: 'Create it with: tar -C DIR -czf x.tar.gz .',
   });
 }

@@ -1,4 +1,6 @@
 import { AppError } from '#shared/errors/app-error.ts';
+import { ownValue } from '#shared/json/own-value.ts';
+import { listLeftOut } from './left-out.ts';
 import type { PaxRecords } from './pax.ts';
 import { badNumber, MAX_ID, showName, type TarHeader } from './tar-header.ts';
 
@@ -11,6 +13,16 @@ export interface JudgedEntry {
   readonly isRoot: boolean;
   /** Bytes that follow the header, without their padding. */
   readonly contentBytes: number;
+  readonly kind: 'file' | 'directory' | 'symlink' | 'hard-link';
+  /** The parts of its name, each byte as one character. */
+  readonly components: readonly string[];
+  /** Target of a link, each byte as one character; null for other kinds. */
+  readonly target: string | null;
+  readonly mode: number;
+  readonly uid: number;
+  readonly gid: number;
+  /** Names of extended attributes that tar does not unpack. */
+  readonly leftOut: readonly string[];
 }
 
 /** Headers before an entry's own that say more about it. */
@@ -70,34 +82,70 @@ export function judgeEntry(header: TarHeader, extension: EntryExtension): Judged
   if (pax) checkPaxNumbers(name, pax);
   // Which of several names counts is not the same for every reader.
   for (const candidate of names) splitName(candidate, name);
-  const depth = splitName(name, name).length;
+  const components = splitName(name, name);
+  const depth = components.length;
   checkType(header.type, name);
   for (const target of links.length > 0 ? links : [header.linkName]) {
     if (header.type === '1') splitName(target, name, 'it links to');
     if (header.type === '2') checkLinkTarget(depth, target, name);
   }
   const contentBytes = typesWithContent.has(header.type) ? contentOf(header, pax) : 0;
-  checkDirectory(header.type, name, depth === 0, contentBytes);
-  return { isRoot: depth === 0, contentBytes };
+  const kind = kindOf(header.type, name);
+  checkDirectory(kind, header.type, name, depth === 0, contentBytes);
+  const isLink = kind === 'symlink' || kind === 'hard-link';
+  return {
+    isRoot: depth === 0,
+    contentBytes,
+    kind,
+    components,
+    target: isLink ? (links[0] ?? header.linkName).toString('latin1') : null,
+    ...metadataOf(header, pax),
+  };
+}
+
+function metadataOf(
+  header: TarHeader,
+  pax: PaxRecords | null,
+): Pick<JudgedEntry, 'mode' | 'uid' | 'gid' | 'leftOut'> {
+  return {
+    mode: header.mode,
+    uid: Number(pax?.get('uid') ?? header.uid),
+    gid: Number(pax?.get('gid') ?? header.gid),
+    leftOut: pax ? listLeftOut(pax) : [],
+  };
+}
+
+/** Archives older than ustar mark a directory by its name only. */
+function kindOf(type: string, name: Buffer): JudgedEntry['kind'] {
+  if (type === '2') return 'symlink';
+  if (type === '1') return 'hard-link';
+  return type === '5' || type === 'D' || isNamedDirectory(name) ? 'directory' : 'file';
+}
+
+function isNamedDirectory(name: Buffer): boolean {
+  return name.at(-1) === 0x2f;
 }
 
 function checkType(type: string, name: Buffer): void {
   if (typesWithContent.has(type) || typesWithoutContent.has(type)) return;
   throw unsafe(
     name,
-    `it is ${typeNames[type] ?? `an entry of type ${JSON.stringify(type)}`}`,
-    'pack files, directories and links only',
+    `it is ${ownValue(typeNames, type) ?? `an entry of type ${JSON.stringify(type)}`}`,
+    'Pack only files, directories and links.',
   );
 }
 
-/** Archives older than ustar mark a directory by its name only. */
-function checkDirectory(type: string, name: Buffer, isRoot: boolean, contentBytes: number): void {
+function checkDirectory(
+  kind: JudgedEntry['kind'],
+  type: string,
+  name: Buffer,
+  isRoot: boolean,
+  contentBytes: number,
+): void {
   const isFile = type === '0' || type === '7' || type === 'S';
-  const isNamedDirectory = name.at(-1) === 0x2f;
-  if (isFile && contentBytes > 0 && isNamedDirectory)
-    throw invalid(name, 'its name is that of a directory, and it has content');
-  const isDirectory = type === '5' || type === 'D' || (isFile && isNamedDirectory);
-  if (isRoot && !isDirectory) throw invalid(name, 'the root is a directory');
+  if (isFile && contentBytes > 0 && isNamedDirectory(name))
+    throw invalid(name, 'its name is a directory name, but it has content');
+  if (isRoot && kind !== 'directory') throw invalid(name, 'the root must be a directory');
 }
 
 function present(...values: (Buffer | null | undefined)[]): Buffer[] {
@@ -111,7 +159,7 @@ function contentOf(header: TarHeader, pax: PaxRecords | null): number {
 
 function checkPaxNumbers(name: Buffer, pax: PaxRecords): void {
   for (const [key, value] of pax) {
-    const grammar = paxNumbers[key];
+    const grammar = ownValue(paxNumbers, key);
     if (grammar === undefined) continue;
     const text = value.toString('latin1');
     if (!grammar.test(text)) throw badNumber(name, key, value);
@@ -129,14 +177,14 @@ function splitName(path: Buffer, entry: Buffer, how?: string): string[] {
   // Each byte is one character: what is compared is ASCII.
   const text = path.toString('latin1');
   const hint =
-    'pack with names relative to the root of the file system, for example tar -C DIR -czf x.tar.gz .';
+    'Pack with names relative to the root of the file system: tar -C DIR -czf x.tar.gz .';
   if (text === '') throw invalid(entry, `${its} is empty`);
   if (text.startsWith('/')) throw unsafe(entry, `${its} is absolute`, hint);
-  if (text.includes('\0')) throw unsafe(entry, `${its} holds a NUL`, hint);
+  if (text.includes('\0')) throw unsafe(entry, `${its} contains a NUL character`, hint);
   if (text.length > MAX_PATH_BYTES)
     throw invalid(entry, `${its} is longer than ${MAX_PATH_BYTES} bytes`);
   const components = text.split('/').filter((name) => name !== '' && name !== '.');
-  if (components.includes('..')) throw unsafe(entry, `${its} has ".." in it`, hint);
+  if (components.includes('..')) throw unsafe(entry, `${its} contains ".."`, hint);
   if (components.some((name) => name.length > MAX_COMPONENT_BYTES))
     throw invalid(entry, `a part of ${its} is longer than ${MAX_COMPONENT_BYTES} bytes`);
   return components;
@@ -149,7 +197,7 @@ function splitName(path: Buffer, entry: Buffer, how?: string): string[] {
 function checkLinkTarget(entryDepth: number, target: Buffer, entry: Buffer): void {
   const text = target.toString('latin1');
   if (text.includes('\0') || text.length > MAX_PATH_BYTES)
-    throw invalid(entry, 'it links to what is no path');
+    throw invalid(entry, 'its link target is not a path');
   if (text.startsWith('/')) return;
   let depth = entryDepth - 1;
   for (const name of text.split('/')) {

@@ -12,8 +12,12 @@ const CHUNK_BYTES = 256 * 1024;
  * @throws AppError PACKAGE_INVALID when it is not gzip or not tar, PACKAGE_DOWNLOAD when the stream
  * breaks off, and what `extractTar` throws
  */
-export async function overlayPackage(input: Readable, rootPath: string): Promise<ExtractResult> {
-  return unzip(input, (archive) => extractTar(archive, rootPath));
+export async function overlayPackage(
+  input: Readable,
+  rootPath: string,
+  log?: (line: string) => void,
+): Promise<ExtractResult> {
+  return unzip(input, (archive) => extractTar(archive, rootPath, log));
 }
 
 /**
@@ -42,8 +46,8 @@ async function unzip(
   });
   input.on('close', () => {
     if (!input.readableEnded && !gunzip.destroyed)
-      gunzip.destroy(new Error('the connection was cut'));
-    if (!input.readableEnded) inputError ??= new Error('the connection was cut');
+      gunzip.destroy(new Error('the connection was lost'));
+    if (!input.readableEnded) inputError ??= new Error('the connection was lost');
   });
   input.pipe(gunzip);
   try {
@@ -58,7 +62,7 @@ async function unzip(
     if (inputError !== null)
       throw new AppError(
         'PACKAGE_DOWNLOAD',
-        `personalization package broke off: ${messageOf(inputError)}`,
+        `the personalization package was interrupted: ${messageOf(inputError)}`,
         { cause: inputError },
       );
     if (isAppError(error)) throw error;
@@ -68,7 +72,7 @@ async function unzip(
         `personalization package: not a usable gzip file: ${messageOf(error)}`,
         {
           cause: error,
-          hint: 'make it with tar -C DIR -czf x.tar.gz .',
+          hint: 'Create it with: tar -C DIR -czf x.tar.gz .',
         },
       );
     throw error;

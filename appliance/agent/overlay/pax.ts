@@ -38,6 +38,8 @@ export function parsePax(bytes: Buffer): PaxRecords {
 }
 
 function twice(): AppError {
-  const what = 'not a usable tar.gz archive: a map of holes that is said twice';
-  return new AppError('PACKAGE_INVALID', what, { hint: 'make it with tar -C DIR -czf x.tar.gz .' });
+  const what = 'not a usable tar.gz archive: a sparse map that occurs twice';
+  return new AppError('PACKAGE_INVALID', what, {
+    hint: 'Create it with: tar -C DIR -czf x.tar.gz .',
+  });
 }

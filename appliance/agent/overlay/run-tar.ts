@@ -4,6 +4,7 @@ import { mkdirSync, realpathSync, rmdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Writable } from 'node:stream';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
+import { KEPT_NAMESPACES } from './left-out.ts';
 import { endedBySignal, signalOf } from '../process/command.ts';
 import { PERL, planConfineCommand } from '../process/held-namespace.ts';
 
@@ -19,7 +20,8 @@ const loaders: Readonly<Record<string, string>> = {
  */
 export const TAR_OPTIONS = [
   ...['--extract', '--file=-', '--absolute-names', '--numeric-owner', '--same-owner'],
-  ...['--same-permissions', '--keep-directory-symlink', '--xattrs', '--xattrs-include=*', '--acls'],
+  ...['--same-permissions', '--keep-directory-symlink', '--xattrs', '--acls'],
+  ...KEPT_NAMESPACES.map((namespace) => `--xattrs-include=${namespace}*`),
   ...['--selinux', '--warning=none', '--warning=xattr-write', '--quoting-style=escape'],
   '--blocking-factor=128',
 ];
@@ -76,7 +78,7 @@ export function startTar(rootPath: string): RunningTar {
     child.on('close', (status, signal) => {
       const complaint = firstComplaint(`${said}\n`);
       if (status === 0 || complaint !== null) resolve(complaint);
-      else if (isKilled) resolve(`tar was ended`);
+      else if (isKilled) resolve(`tar was killed`);
       else reject(refuseEnd(said, signal ?? signalOf(status ?? 0)));
     });
   }).finally(() => rmdirSync(toolsPath));
@@ -92,19 +94,15 @@ function refuseEnd(said: string, signal: string | undefined): AppError {
   if (signal !== undefined)
     return new AppError(
       'PACKAGE_INVALID',
-      `the package cannot be unpacked by tar: ${endedBySignal(signal)}`,
+      `tar cannot unpack the package: ${endedBySignal(signal)}`,
       {
-        hint: 'make it anew with tar -C DIR -czf x.tar.gz .',
+        hint: 'Create it again with: tar -C DIR -czf x.tar.gz .',
       },
     );
   const [reason = ''] = said.trim().split('\n');
-  return new AppError(
-    'COMMAND_FAILED',
-    `tar could not be started in the appliance: ${reason.slice(0, 500)}`,
-    {
-      hint: 'this tells nothing of the package; gnt-appliance build makes the appliance anew',
-    },
-  );
+  return new AppError('COMMAND_FAILED', `the appliance cannot start tar: ${reason.slice(0, 500)}`, {
+    hint: 'The package is not the cause. Rebuild the appliance: gnt-appliance build',
+  });
 }
 
 function makeToolsDirectory(path: string): void {
@@ -114,7 +112,7 @@ function makeToolsDirectory(path: string): void {
     if (systemCodeOf(error) !== 'ENOSPC') throw error;
     throw new AppError('DISK_FULL', 'no space left for the personalization package', {
       cause: error,
-      hint: 'give the instance a larger disk, or a smaller package',
+      hint: 'Give the instance a larger disk, or use a smaller package.',
     });
   }
 }

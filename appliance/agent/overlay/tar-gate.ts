@@ -1,7 +1,7 @@
 import { AppError } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { badMap, type HoleMap, readHoleMap } from './hole-map.ts';
-import { type EntryExtension, judgeEntry } from './judge-entry.ts';
+import { type EntryExtension, type JudgedEntry, judgeEntry } from './judge-entry.ts';
 import { parsePax } from './pax.ts';
 import { BLOCK, cutAtNul, DamagedHeader, isZeroBlock, parseTarHeader } from './tar-header.ts';
 
@@ -15,8 +15,8 @@ type Extension = { -readonly [Key in keyof EntryExtension]: EntryExtension[Key] 
 
 /**
  * Reads an archive as it passes and lets through what may be unpacked, byte for byte: the entries
- * for the root itself are left out, and the first entry that is refused ends it. Nothing of an
- * entry is let through before it was judged.
+ * for the root itself, and those that `mayDrop` names, are left out. The first refused entry ends
+ * it. No byte of an entry passes before the entry is judged.
  *
  * INVARIANTS: `#held` are bytes of earlier chunks that belong to an entry that is not judged yet;
  * `#missing` bytes of the present step are still to come; a step's bytes are in `#step` until they
@@ -41,6 +41,12 @@ export class TarGate {
   #metaBytes = 0;
   #contentAfterMap = 0;
   #map: HoleMap | null = null;
+  readonly #mayDrop: (entry: JudgedEntry) => boolean;
+
+  /** @param mayDrop asked once for each entry but the root's, in order */
+  constructor(mayDrop: (entry: JudgedEntry) => boolean = () => false) {
+    this.#mayDrop = mayDrop;
+  }
 
   /** Whether the end mark was read: nothing after it belongs to the archive. */
   get isEnded(): boolean {
@@ -99,11 +105,7 @@ export class TarGate {
     if (this.isEnded) return;
     if (this.#isFirst && this.#step.length === 0) throw unusable('the archive is empty');
     const isBetween = this.#contentLeft === 0 && this.#missing === BLOCK && !this.#isExtended();
-    throw unusable(
-      isBetween
-        ? 'the archive ends without an end mark'
-        : 'the archive ends in the middle of an entry',
-    );
+    throw unusable(isBetween ? 'the archive has no end mark' : 'the archive ends within an entry');
   }
 
   #isExtended(): boolean {
@@ -127,7 +129,7 @@ export class TarGate {
 
   #takeHeader(block: Buffer): 'pass' | 'drop' | 'undecided' {
     if (isZeroBlock(block)) {
-      if (this.#isExtended()) throw unusable('a header for an entry that does not come');
+      if (this.#isExtended()) throw unusable('a header without its entry');
       this.#reads = 'nothing';
       return 'drop';
     }
@@ -142,16 +144,17 @@ export class TarGate {
       this.#reads = 'meta';
       return 'undecided';
     }
-    const { isRoot, contentBytes } = judgeEntry(header, this.#extension);
+    const entry = judgeEntry(header, this.#extension);
+    const { isRoot, contentBytes } = entry;
     const map = readHoleMap(block, header, this.#extension.pax);
-    if (map && isRoot) throw badMap('of a directory');
+    if (map && entry.kind === 'directory') throw badMap('that belongs to a directory');
     this.#extension = { pax: null, longName: null, longLink: null };
-    this.#isDropped = isRoot;
+    this.#isDropped = isRoot || this.#mayDrop(entry);
     this.passed.entries += isRoot ? 0 : 1;
     this.passed.bytes += contentBytes;
     this.#contentLeft = padded(contentBytes);
     if (map) this.#follow(map);
-    return isRoot ? 'drop' : 'pass';
+    return this.#isDropped ? 'drop' : 'pass';
   }
 
   #follow(map: HoleMap): void {
@@ -177,7 +180,7 @@ export class TarGate {
     if (map === null) return;
     const isTooLong = map.isOpen && map.isInContent && this.#contentAfterMap === 0;
     if (isTooLong || map.contentBytes > this.#contentAfterMap)
-      throw badMap('that is of more bytes than the entry has');
+      throw badMap('that describes more bytes than the entry has');
     if (map.isOpen) return;
     this.#reads = 'header';
     this.#contentLeft = this.#contentAfterMap;
@@ -213,8 +216,7 @@ function parseFirstOrLater(block: Buffer, isFirst: boolean): ReturnType<typeof p
   try {
     return parseTarHeader(block);
   } catch (error) {
-    if (isFirst && error instanceof DamagedHeader)
-      throw unusable('it does not hold a tar archive', error);
+    if (isFirst && error instanceof DamagedHeader) throw unusable('not a tar archive', error);
     throw error;
   }
 }
@@ -226,6 +228,6 @@ function padded(sizeBytes: number): number {
 function unusable(what: string, cause?: unknown): AppError {
   return new AppError('PACKAGE_INVALID', `not a usable tar.gz archive: ${what}`, {
     cause,
-    hint: 'make it with tar -C DIR -czf x.tar.gz .',
+    hint: 'Create it with: tar -C DIR -czf x.tar.gz .',
   });
 }

@@ -9,6 +9,9 @@ export interface TarHeader {
   readonly name: Buffer;
   readonly linkName: Buffer;
   readonly sizeBytes: number;
+  readonly mode: number;
+  readonly uid: number;
+  readonly gid: number;
 }
 
 /** Largest id that chown(2) takes for one: the one above means "leave it". */
@@ -29,7 +32,7 @@ const numbers = [
 export class DamagedHeader extends AppError {
   constructor() {
     super('PACKAGE_INVALID', 'not a usable tar.gz archive: a damaged header', {
-      hint: 'make it with tar -C DIR -czf x.tar.gz .',
+      hint: 'Create it with: tar -C DIR -czf x.tar.gz .',
     });
   }
 }
@@ -46,22 +49,23 @@ export function isZeroBlock(block: Buffer): boolean {
 export function parseTarHeader(block: Buffer): TarHeader {
   verifyChecksum(block);
   const name = headerName(block);
-  for (const [what, start, length, smallest, largest] of numbers) {
+  const [mode, uid, gid] = numbers.map(([what, start, length, smallest, largest]) => {
     const value = parseNumber(block, start, length);
-    if (value === null || value < smallest || value > largest)
-      throw badNumber(name, what, cutAtNul(block.subarray(start, start + length)));
-  }
+    if (value !== null && value >= smallest && value <= largest) return value;
+    throw badNumber(name, what, cutAtNul(block.subarray(start, start + length)));
+  }) as [number, number, number]; // as `numbers` has them
   const sizeBytes = parseNumber(block, 124, 12);
   if (sizeBytes === null || sizeBytes < 0 || sizeBytes > Number.MAX_SAFE_INTEGER)
     throw badNumber(name, 'size', cutAtNul(block.subarray(124, 136)));
   const type = block[156] === 0 ? '0' : String.fromCharCode(block[156] ?? 0);
-  return { type, name, linkName: cutAtNul(block.subarray(157, 257)), sizeBytes };
+  const linkName = cutAtNul(block.subarray(157, 257));
+  return { type, name, linkName, sizeBytes, mode, uid, gid };
 }
 
 export function badNumber(name: Buffer, what: string, value: Buffer): AppError {
   return new AppError(
     'PACKAGE_INVALID',
-    `entry ${showName(name)}: its ${what} ${showName(value)} is no number that can be used`,
+    `entry ${showName(name)}: its ${what} ${showName(value)} is not a valid number`,
   );
 }
 

@@ -4,7 +4,7 @@ import { constants } from 'node:os';
 import type { Readable } from 'node:stream';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { SYSTEM_PATH } from '#shared/process/system-path.ts';
-import { lastLineOf } from '#shared/stream/lines.ts';
+import { lastLineOf } from '#shared/text/lines.ts';
 import { MIB } from '#shared/units/bytes.ts';
 
 /** What a shell adds to the number of the signal that ended a program. */
@@ -114,6 +114,6 @@ export function commandFailure(what: string, { status, stdout, stderr }: Command
 
 /** The kernel ends a program where memory ends. */
 export function endedBySignal(signal: string): string {
-  const why = signal === 'SIGKILL' ? 'it takes more memory than the appliance has' : 'it crashed';
-  return `it was ended by ${signal}: ${why}`;
+  const why = signal === 'SIGKILL' ? 'it needed more memory than the appliance has' : 'it crashed';
+  return `it was killed by ${signal}: ${why}`;
 }

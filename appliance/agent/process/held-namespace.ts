@@ -59,7 +59,7 @@ export class HeldNamespace implements AsyncDisposable {
     const ended = once(holder, 'exit').then(() => null);
     const said: unknown = await Promise.race([once(holder.stdout, 'data'), ended]);
     if (said === null || holder.pid === undefined)
-      throw new AppError('COMMAND_FAILED', 'a mount namespace for programs could not be made');
+      throw new AppError('COMMAND_FAILED', 'cannot create a mount namespace for programs');
     return new HeldNamespace(holder, holder.pid);
   }
 

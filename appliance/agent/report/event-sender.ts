@@ -74,7 +74,7 @@ export class EventSender {
     if (this.#gap === null) return;
     const { first, count } = this.#gap;
     this.#gap = null;
-    const line = `${count} lines are left out here: more was printed than the host took`;
+    const line = `${count} lines are missing here: the host did not accept them in time`;
     this.#waiting.push({ ...first, stream: 'agent', line });
   }
 
@@ -135,7 +135,7 @@ export class EventSender {
         if (answer >= 200 && answer < 300) return;
         if (answer >= 400 && answer < 500 && answer !== 429 && answer !== 408) {
           this.#refused += batch.length;
-          this.#options.complain(`host refused ${batch.length} events with status ${answer}`);
+          this.#options.complain(`the host refused ${batch.length} events with status ${answer}`);
           return;
         }
       }

@@ -46,7 +46,7 @@ export function createReporter(options: ReporterOptions): Reporter {
   function printOutput(line: string): void {
     if (consoleRoomBytes < 0) return;
     consoleRoomBytes -= line.length + 1;
-    print(consoleRoomBytes < 0 ? 'what else is printed is in the log only' : line);
+    print(consoleRoomBytes < 0 ? 'further output is in the log file only' : line);
   }
 
   function reporterFor(stage: InstallStage): StageReporter {
@@ -54,7 +54,7 @@ export function createReporter(options: ReporterOptions): Reporter {
       if (stream !== 'agent') {
         if (roomBytes < 0) return;
         roomBytes -= Math.min(line.length, MAX_LOG_LINE_LENGTH) + 1;
-        if (roomBytes < 0) return log('the log is full: what else is printed is left out');
+        if (roomBytes < 0) return log('the log is full, further output is dropped');
       }
       const text = clean(line, MAX_LOG_LINE_LENGTH);
       send({ type: 'log', atMs: uptimeMs(), stage, stream, line: text });

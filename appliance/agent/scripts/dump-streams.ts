@@ -42,7 +42,7 @@ export function writeDump(path: string, maxBytes: number, reporter: Progress): D
       writtenBytes += chunk.length;
       reporter.progress(writtenBytes, null);
       if (writtenBytes <= maxBytes) done(null, chunk);
-      else done(new AppError('SCRIPT_FAILED', `the dump has more than ${maxBytes} bytes`));
+      else done(new AppError('SCRIPT_FAILED', `the dump exceeds ${maxBytes} bytes`));
     },
   });
   const disk = createWriteStream(path, { flags: 'r+', highWaterMark: CHUNK_BYTES });

@@ -1,6 +1,7 @@
 import { isHiddenFromLogs, ospVariable } from '#shared/contract/os-parameters.ts';
 import type { InstallPlan } from '#shared/contract/plan.ts';
 import { SERVICE_URL } from '#shared/contract/service-address.ts';
+import { setOwn } from '#shared/json/own-value.ts';
 import { SYSTEM_PATH } from '#shared/process/system-path.ts';
 import type { OsParameters } from '../channel/host-client.ts';
 
@@ -23,7 +24,8 @@ export function createScriptEnvironment(
   parameters: OsParameters,
 ): Record<string, string> {
   const environment: Record<string, string> = { PATH: SYSTEM_PATH, ...planned };
-  for (const [name, [value]] of Object.entries(parameters)) environment[ospVariable(name)] = value;
+  for (const [name, [value]] of Object.entries(parameters))
+    setOwn(environment, ospVariable(name), value);
   return environment;
 }
 

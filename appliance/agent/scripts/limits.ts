@@ -69,11 +69,11 @@ export class Limits {
       const after = this.#count();
       const reason =
         after.kills > before.kills
-          ? `needed more than the ${Math.floor(this.#memoryBytes / MIB)} MiB of memory that it may have`
+          ? `exceeded the memory limit of ${Math.floor(this.#memoryBytes / MIB)} MiB`
           : after.forks > before.forks
-            ? `had more than the ${MAX_PROCESSES} processes that it may have`
+            ? `exceeded the limit of ${MAX_PROCESSES} processes`
             : null;
-      return reason === null ? end : { ...end, isSuccess: false, how: `was ended: it ${reason}` };
+      return reason === null ? end : { ...end, isSuccess: false, how: `was killed: it ${reason}` };
     } finally {
       clearInterval(timer);
     }

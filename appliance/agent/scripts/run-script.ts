@@ -38,6 +38,6 @@ export async function runScript(options: ScriptOptions): Promise<void> {
   throw new AppError(
     'SCRIPT_FAILED',
     [`OS script ${path} ${end.how}`, ...end.lastLines].join('\n'),
-    { hint: 'read its whole output: gnt-instance log NAME' },
+    { hint: 'Read the whole output: gnt-instance log NAME' },
   );
 }

@@ -38,7 +38,7 @@ function createExamineStage(
       const source = listDisksBySerial(at).get(image.serial);
       const [target] = plan.disks;
       if (!source || !target)
-        throw new AppError('DISK_MISSING', 'the plan has an image, but no disk to put it on');
+        throw new AppError('DISK_MISSING', 'the plan has an image, but no disk for it');
       await using jail = await ImageJail.open(source.path, null);
       const examined = await examineImage({
         sourcePath: source.path,
@@ -58,7 +58,7 @@ function createPackageStage(host: HostClient): Stage {
     name: 'personalize',
     async run() {
       const { entries, bytes } = await examinePackage(await host.openPackage());
-      return `${entries} entries, ${bytes} bytes of files: can be unpacked`;
+      return `${entries} entries, ${bytes} bytes of files: the package can be unpacked`;
     },
   };
 }

@@ -108,7 +108,7 @@ function createImageStage(
       const first = plan.disks[0];
       const target = first && disks.get(first.serial);
       if (!source || !target)
-        throw new AppError('DISK_MISSING', 'the plan has an image, but no disk to put it on');
+        throw new AppError('DISK_MISSING', 'the plan has an image, but no disk for it');
       const summary = await dumpImage({
         sourcePath: source.path,
         fileSizeBytes: image.fileSizeBytes,
@@ -148,8 +148,12 @@ function createMountStage({ plan, at, world, mayExecute }: MountOptions): Stage 
 function createPersonalizeStage(host: HostClient): Stage {
   return {
     name: 'personalize',
-    async run() {
-      const { entries, bytes } = await overlayPackage(await host.openPackage(), TARGET_PATH);
+    async run(reporter) {
+      const { entries, bytes } = await overlayPackage(
+        await host.openPackage(),
+        TARGET_PATH,
+        (line) => reporter.log(line),
+      );
       return `${entries} entries, ${bytes} bytes of files`;
     },
   };

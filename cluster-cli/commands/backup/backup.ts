@@ -38,7 +38,7 @@ export async function runExport(
     },
     options,
   );
-  if (job !== null && !options.json) context.note(`instance ${name} is exported`);
+  if (job !== null && !options.json) context.note(`instance ${name} exported`);
 }
 
 /** `gnt-backup import`. @throws AppError, CommandFailure */
@@ -66,7 +66,7 @@ export async function runBackupRemove(
 ): Promise<void> {
   await confirmLoss(context, `This removes the export of ${name}.`, options);
   const job = await submitAndWatch(context, { opcode: 'BACKUP_REMOVE', name }, options);
-  if (job !== null && !options.json) context.note(`the export of ${name} is removed`);
+  if (job !== null && !options.json) context.note(`export of ${name} removed`);
 }
 
 /** `gnt-backup list`. @throws AppError, CommandFailure */
@@ -79,7 +79,10 @@ export async function runBackupList(context: Context, options: ListOptions): Pro
       items: await client.exports(),
       nameOf: ({ name }) => name,
       names: [],
-      notFound: (name) => new AppError('EXPORT_NOT_FOUND', `there is no export '${name}'`),
+      notFound: (name) =>
+        new AppError('EXPORT_NOT_FOUND', `export '${name}' does not exist`, {
+          hint: 'gnt-backup list shows the exports of this node',
+        }),
       defaultSort: 'name',
     },
     options,
@@ -87,7 +90,7 @@ export async function runBackupList(context: Context, options: ListOptions): Pro
 }
 
 /** Columns of `gnt-backup list`. */
-const exportFields: FieldTable<ExportInfo> = {
+export const exportFields: FieldTable<ExportInfo> = {
   defaults: ['name', 'os', 'size', 'ctime', 'problem'],
   fields: [
     {
@@ -108,21 +111,21 @@ const exportFields: FieldTable<ExportInfo> = {
       name: 'size',
       title: 'Size',
       kind: 'size',
-      description: 'Of all dumps together',
+      description: 'Size of all dumps',
       get: ({ sizeBytes }) => sizeBytes / MIB,
     },
     {
       name: 'ctime',
       title: 'Time',
       kind: 'text',
-      description: 'When it was exported',
+      description: 'Time of the export',
       get: ({ createdAtMs }) => formatTime(createdAtMs),
     },
     {
       name: 'path',
       title: 'Path',
       kind: 'text',
-      description: 'Its directory on the node',
+      description: 'Directory on the node',
       get: ({ path }) => path,
     },
     {

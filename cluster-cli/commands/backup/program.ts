@@ -20,7 +20,7 @@ import type { ForceOptions } from '../confirm-loss.ts';
 import type { ExportOptions, ImportOptions } from './backup.ts';
 
 const load = () => import('./backup.ts');
-const NAME = { name: 'name of the instance' } as const;
+const NAME = { name: 'Name of the instance' } as const;
 const ONE = { arguments: NAME, completeArguments: ['instance'] } as const;
 const GROUP = 'Job:';
 
@@ -28,19 +28,19 @@ export function createBackupProgram(context: Context): Command {
   const program = createProgram(
     context,
     'gnt-backup',
-    'Exports instances, by the export script of their OS where it has one, and makes instances of exports.',
+    'Export instances, and create instances from exports.',
   );
   addCommand(program, {
     ...ONE,
     usage: 'export <name>',
-    summary: 'dump the disks of an instance into a directory of its node',
+    summary: 'Export an instance to a directory of its node',
     description:
-      'Runs the export script of the OS definition once for each disk; what it prints is the dump. Without such a script the disks are dumped as they are, compressed (zstd), with all settings. A running instance is shut down for it and started again. An earlier export of the instance is replaced, when the new one is complete.',
+      'Runs the export script of the OS definition once per disk and stores its output. Without such a script, the disks are stored whole, compressed with zstd. A running instance is shut down for the export and started again. A complete new export replaces the earlier one.',
     options: [
-      wholeNumber('--shutdown-timeout <seconds>', 'time for the guest to shut down (default 120)', {
+      wholeNumber('--shutdown-timeout <seconds>', 'Time for the guest to shut down (default 120)', {
         group: GROUP,
       }),
-      installTimeoutOption('for all dumps together'),
+      installTimeoutOption('Abort after this time; 0 is no limit'),
       ...jobOptions(),
     ],
     examples: ['gnt-backup export web1.example.com'],
@@ -50,24 +50,32 @@ export function createBackupProgram(context: Context): Command {
   const WITHOUT = ['--os-image', '--install-parameters', '--medium-success'];
   addCommand(program, {
     usage: 'import <name>',
-    arguments: { name: 'name of the new instance' },
-    summary: 'make an instance of an export, and start it',
+    arguments: { name: 'Name of the new instance' },
+    summary: 'Create an instance from an export, and start it',
     description:
-      'As gnt-instance add, but the disks are filled by the import script of the OS definition from the dumps; of an export of whole disks they are what they were, and only --net, -B, -H, --tags, --autostart and --install-timeout can be given. What is not given here is as it was exported; a network card keeps its MAC address when the instance keeps its name. Secrets are in no export.',
+      'Same as gnt-instance add, but the import script of the OS definition fills the disks. Parameters that are not given are as exported. A NIC keeps its MAC address if the instance keeps its name. Exports contain no secrets.',
+    explanation: [
+      'An export of whole disks accepts only --net, -B, -H, --tags, --autostart and --install-timeout.',
+    ],
     options: [
       option(
         '--src-dir <directory>',
-        'the export: name of the exported instance (default: the same name), or a directory of the node: its whole path, or ./PATH',
+        'Export: name of its instance (default: the new name), or a directory of the node',
         { group: 'Operating system:', complete: 'file' },
       ),
       ...installationOptions().filter(
         ({ long }) => !WITHOUT.some((prefix) => long?.startsWith(prefix)),
       ),
       ...metadataOptions(),
-      ...diskOptions(),
+      ...diskOptions('as exported'),
       ...machineOptions(),
-      option('--no-start', 'do not start it after the import', { group: GROUP }),
+      option('--no-start', 'Do not start the instance after the import', { group: GROUP }),
       ...jobOptions(),
+    ],
+    essentials: [
+      ...['--src-dir', '--os-type', '--os-parameters', '--os-parameters-secret', '--disk'],
+      ...['--net', '--backend-parameters', '--node', '--no-start', '--submit', '--dry-run'],
+      '--json',
     ],
     notes: [LIST_SYNTAX, SECRETS],
     examples: [
@@ -79,19 +87,17 @@ export function createBackupProgram(context: Context): Command {
   });
   addCommand(program, {
     usage: 'list',
-    summary: 'list the exports on this node',
+    summary: 'List the exports on this node',
     options: listOptions(),
   }).action(async (options: ListOptions) => {
     await (await load()).runBackupList(context, options);
   });
   addCommand(program, {
     usage: 'remove <name>',
-    arguments: { name: 'name of the exported instance' },
-    summary: 'remove an export',
+    arguments: { name: 'Name of the exported instance' },
+    summary: 'Remove an export',
     options: [
-      option('-f, --force', 'do not ask; off a terminal nothing is removed without it', {
-        group: GROUP,
-      }),
+      option('-f, --force', 'Do not ask; required without a terminal', { group: GROUP }),
       ...jobOptions(),
     ],
   }).action(async (name: string, options: ForceOptions) => {

@@ -1,4 +1,5 @@
 import { stringify } from 'yaml';
+import { z } from 'zod';
 import type {
   BootArchiveInfo,
   BootEnvInfo,
@@ -6,6 +7,7 @@ import type {
   BootPlanInfo,
 } from '#shared/contract/boot-objects.ts';
 import type { OpcodeInput } from '#shared/contract/opcode.ts';
+import { DEFAULT_IPXE_ID } from '#shared/contract/boot-objects.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { suggest } from '#shared/errors/suggest.ts';
 import { bootArchiveFields, bootEnvFields } from '../../fields/other-fields.ts';
@@ -13,7 +15,13 @@ import type { Context } from '../../terminal/context.ts';
 import { fromHere } from '../../values/host-path.ts';
 import { type ListOptions, printFields, printList } from '../list.ts';
 import { submitAndWatch, type SubmitOptions } from '../submit.ts';
+import { locateFailure } from './locate-content.ts';
 import { type BootContent, readBootContent } from './read-content.ts';
+
+const setResult = z.object({
+  alsoChanged: z.array(z.string()).default([]),
+  missingTemplates: z.array(z.string()).default([]),
+});
 
 /** `gnt-bootenv create PATH…`. @throws AppError, CommandFailure */
 export async function runCreate(
@@ -21,20 +29,31 @@ export async function runCreate(
   paths: readonly string[],
   options: SubmitOptions,
 ): Promise<void> {
-  const { leftOut, ...content } = readBootContent(paths, context.values);
-  for (const what of leftOut) context.warn(`left out: ${what}`);
+  const { leftOut, places, ...content } = readBootContent(paths, context.values);
+  for (const what of leftOut) context.warn(`ignored: ${what}`);
   const told = describeContent(content);
   if (told === '') {
-    throw new AppError('VALIDATION', `there is nothing to create in ${paths.join(', ')}`, {
-      hint: 'BootEnvs, templates, params and profiles are taken',
+    throw new AppError('VALIDATION', `nothing to add in ${paths.join(', ')}`, {
+      hint: 'give files with boot environments, templates, params or profiles: gnt-bootenv add --help',
     });
   }
   const opcode: OpcodeInput = { opcode: 'BOOTENV_SET', ...content };
-  const job = await submitAndWatch(context, opcode, options);
-  if (job !== null && !options.json) context.note(told);
+  if (content.templates.some(({ ID }) => ID === DEFAULT_IPXE_ID))
+    context.warn(
+      `template ${DEFAULT_IPXE_ID} is built in: the given one is only for the BootEnvs given with it`,
+    );
+  const job = await submitAndWatch(context, opcode, options).catch((error: unknown) => {
+    throw locateFailure(error, places);
+  });
+  if (job === null || options.json) return;
+  context.note(told);
+  const { alsoChanged = [], missingTemplates = [] } = setResult.safeParse(job.result).data ?? {};
+  if (alsoChanged.length > 0)
+    context.warn(`BootEnvs that use a replaced template: ${alsoChanged.join(', ')}`);
+  for (const missing of missingTemplates) context.warn(`missing template: ${missing}`);
 }
 
-function describeContent(content: Omit<BootContent, 'leftOut'>): string {
+function describeContent(content: Omit<BootContent, 'leftOut' | 'places'>): string {
   const lists = [
     ['BootEnv', content.bootEnvs.map(({ Name }) => Name)],
     ['template', content.templates.map(({ ID }) => ID)],
@@ -94,9 +113,13 @@ function objectOf(name: string | undefined, { template, param }: ObjectOptions):
   ];
   const [object] = given;
   if (object !== undefined && given.length === 1) return object;
-  throw new AppError('USAGE', 'give the name of a BootEnv, or --template ID, or --param NAME', {
-    hint: 'gnt-bootenv list shows what there is',
-  });
+  throw new AppError(
+    'USAGE',
+    'expected the name of a boot environment, or --template ID, or --param NAME',
+    {
+      hint: 'gnt-bootenv list shows the boot environments',
+    },
+  );
 }
 
 /** `gnt-bootenv show NAME`. @throws AppError, CommandFailure */
@@ -134,10 +157,10 @@ function find<T>(object: BootObject, all: readonly T[], nameOf: (one: T) => stri
 
 function notFound({ kind, name }: BootObject, known: readonly string[]): AppError {
   const near = suggest(name, known);
-  const what = kind === 'bootEnv' ? 'BootEnv' : kind;
-  return new AppError('BOOTENV_NOT_FOUND', `there is no ${what} '${name}'`, {
+  const what = kind === 'bootEnv' ? 'boot environment' : kind;
+  return new AppError('BOOTENV_NOT_FOUND', `${what} '${name}' does not exist`, {
     details: { name },
-    hint: near === null ? 'gnt-bootenv list shows what there is' : `did you mean ${near}?`,
+    hint: near === null ? 'gnt-bootenv list shows the boot environments' : `did you mean ${near}?`,
   });
 }
 
@@ -149,7 +172,7 @@ export async function runDestroy(
 ): Promise<void> {
   const object = objectOf(name, options);
   const job = await submitAndWatch(context, { opcode: 'BOOTENV_REMOVE', object }, options);
-  if (job !== null && !options.json) context.note(`${object.name} is gone`);
+  if (job !== null && !options.json) context.note(`${object.name} removed`);
 }
 
 /** `gnt-bootenv render NAME INSTANCE`. @throws AppError, CommandFailure */
@@ -161,16 +184,20 @@ export async function runRender(
 ): Promise<void> {
   const plan = await (await context.client()).bootPlan(instance, name);
   if (options.json) return context.print(JSON.stringify(plan, null, 2));
-  for (const what of plan.leftOut) context.warn(`left out: ${what}`);
+  for (const what of plan.leftOut) context.warn(`ignored: ${what}`);
+  if (plan.constants.length > 0) {
+    const members = plan.constants.join(', ');
+    context.warn(`constant values for ${members}: there is no API of dr-provision`);
+  }
   context.note(describePlan(plan));
   for (const { path, contents, lostSecrets } of plan.files) {
     context.print(`==> ${path} <==`);
-    context.print(contents ?? `(needs the value of ${lostSecrets.join(', ')}, which is nowhere)`);
+    context.print(contents ?? `(needs the lost value of ${lostSecrets.join(', ')})`);
   }
 }
 
 function describePlan({ source, kernel, initrds }: BootPlanInfo): string {
-  if (source === null) return 'nothing is loaded';
+  if (source === null) return 'loads nothing';
   const from = source.kind === 'archive' ? `the archive ${source.isoFile}` : source.url;
   return `${[kernel, ...initrds].filter((path) => path !== null).join(', ') || 'files'} from ${from}`;
 }
@@ -185,7 +212,7 @@ export async function runUploadIso(
   const source = file === undefined ? {} : { source: fromHere(file) };
   const opcode: OpcodeInput = { opcode: 'BOOTENV_UPLOAD_ISO', bootEnv, ...source };
   const job = await submitAndWatch(context, opcode, options);
-  if (job !== null && !options.json) context.note(`the archive of ${bootEnv} is open on this node`);
+  if (job !== null && !options.json) context.note(`archive of ${bootEnv} unpacked on this node`);
 }
 
 /** `gnt-bootenv listisos`. @throws AppError, CommandFailure */
@@ -203,9 +230,9 @@ export async function runListIsos(
       nameOf: ({ isoFile }: BootArchiveInfo) => isoFile,
       names,
       notFound: (name) =>
-        new AppError('NOT_FOUND', `no archive '${name}' is open on this node`, {
+        new AppError('NOT_FOUND', `archive '${name}' is not unpacked on this node`, {
           details: { name },
-          hint: 'gnt-bootenv listisos shows those that are',
+          hint: 'gnt-bootenv list-isos shows the archives',
         }),
       defaultSort: 'name',
     },
@@ -220,5 +247,5 @@ export async function runDestroyIso(
   options: SubmitOptions,
 ): Promise<void> {
   const job = await submitAndWatch(context, { opcode: 'BOOTENV_DESTROY_ISO', isoFile }, options);
-  if (job !== null && !options.json) context.note(`${isoFile} is gone from this node`);
+  if (job !== null && !options.json) context.note(`archive ${isoFile} removed from this node`);
 }

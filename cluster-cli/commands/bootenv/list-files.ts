@@ -38,8 +38,8 @@ export function listContentFiles(path: string): FoundFiles {
   const names = readFolder(path);
   const found = SECTIONS.filter((section) => names.includes(section));
   if (found.length === 0) {
-    throw new AppError('VALIDATION', `${path} has none of ${SECTIONS.join('/, ')}/`, {
-      hint: "give a folder as dr-provision's content has it, or single files",
+    throw new AppError('VALIDATION', `${path} contains none of ${SECTIONS.join('/, ')}/`, {
+      hint: 'give a folder in the layout of dr-provision content, or single files',
     });
   }
   return {
@@ -58,12 +58,13 @@ function filesOf(folder: string, section: Section): readonly ContentFile[] {
     for (const name of readFolder(at)) {
       const path = join(at, name);
       if (isFolder(path)) {
-        if (depth === MAX_DEPTH) throw refusal(`${path} is too deep in its folder`);
+        if (depth === MAX_DEPTH) throw refusal(`${path} is nested too deeply`);
         walk(path, depth + 1);
       } else if (lstatSync(path).isFile()) {
         files.push({ path, section, name: relative(folder, path).replaceAll(sep, '/') });
       }
-      if (files.length > MAX_FILES) throw refusal(`${folder} has more than ${MAX_FILES} files`);
+      if (files.length > MAX_FILES)
+        throw refusal(`${folder} contains more than ${MAX_FILES} files`);
     }
   };
   walk(folder, 1);

@@ -12,31 +12,38 @@ import type { SubmitOptions } from '../submit.ts';
 import type { ObjectOptions } from './bootenv.ts';
 
 const load = () => import('./bootenv.ts');
-const NAME = { name: 'BootEnv' } as const;
+const NAME = { name: 'Boot environment' } as const;
+const ISOS = 'Archives:';
 
 export function createBootEnvProgram(context: Context): Command {
   const program = createProgram(
     context,
     'gnt-bootenv',
-    "Boot environments, in dr-provision's words: what an instance boots through its channel, of an archive or a package mirror, by files that are rendered for it from templates and its OS parameters. For all nodes of the cluster.",
+    'Manage boot environments (BootEnv of dr-provision): kernels, archives and templates that an instance boots through its channel. They are shared by all nodes.',
   );
   addCommand(program, {
-    usage: 'create <paths...>',
-    arguments: { paths: 'files, or folders as dr-provision lays out its content' },
+    usage: 'add <paths...>',
+    aliases: ['create'],
+    arguments: { paths: 'Files, or folders in the layout of dr-provision content' },
     completeArguments: ['file'],
-    summary: 'take BootEnvs, templates, params and profiles',
+    summary: 'Add boot environments, templates, params and profiles',
     description:
-      'Reads YAML or JSON with one object, a list of them, or a bundle (sections); folders with bootenvs/, templates/, params/ and profiles/; templates as plain files, called by their names. All of it is taken or none; what has a name that there is, takes its place. Instances that run keep what they were given until they are modified or started again. What has no meaning here (other architectures, OnlyUnknown, loaders by TFTP, tasks) is told and left out. A profile of a folder is merged into the one that there is, as public parameters; one that is private there is refused.',
+      'Reads YAML or JSON files with one object, a list of objects, or a bundle (sections); folders with bootenvs/, templates/, params/ and profiles/; and plain template files. Adds all usable objects or none. An object replaces the one of the same name, except default-ipxe.tmpl, which applies only to the BootEnvs added with it.',
+    explanation: [
+      'Leaves out an object of a folder or bundle that cannot be used, and prints its file, line and reason. Refuses a single file that cannot be used.',
+      'Running instances keep their files until they are modified or started again. The command names parts without effect here: other architectures, OnlyUnknown, TFTP loaders, tasks.',
+      'Profiles of a folder are merged into existing profiles as public parameters. A parameter that is private in the existing profile is refused.',
+    ],
     options: jobOptions(),
-    examples: ['gnt-bootenv create debian-12.yaml', 'gnt-bootenv create ./content'],
+    examples: ['gnt-bootenv add debian-12.yaml', 'gnt-bootenv add ./content'],
   }).action(async (paths: readonly string[], options: SubmitOptions) => {
     await (await load()).runCreate(context, paths, options);
   });
   addCommand(program, {
     usage: 'list [names...]',
-    arguments: { names: 'BootEnvs; * and ? match several' },
+    arguments: { names: 'Boot environments; * and ? are wildcards (default: all)' },
     completeArguments: ['bootenv'],
-    summary: 'list boot environments',
+    summary: 'List boot environments',
     options: listOptions(),
     examples: ['gnt-bootenv list -o name,os,instances'],
   }).action(async (names: readonly string[], options: ListOptions) => {
@@ -44,74 +51,85 @@ export function createBootEnvProgram(context: Context): Command {
   });
   addCommand(program, {
     usage: 'list-fields',
-    summary: 'list the fields of list',
+    summary: 'List the fields of list',
     options: [jsonOption()],
   }).action(async (options: { json?: boolean }) => {
     (await load()).runListFields(context, options);
   });
   addCommand(program, {
-    usage: 'show [name]',
+    usage: 'info [name]',
+    aliases: ['show'],
     arguments: NAME,
     completeArguments: ['bootenv'],
-    summary: 'show a BootEnv as it is kept, a template or a param',
+    summary: 'Show a boot environment, a template or a param',
     description:
-      'LeftOut is what of a BootEnv would do something in dr-provision, and does not here.',
-    options: [...objectOptions('show'), jsonOption()],
+      'LeftOut names the parts of a boot environment that have an effect in dr-provision but not here.',
+    options: [...objectOptions('Show'), jsonOption()],
   }).action(
     async (name: string | undefined, options: ObjectOptions & { readonly json?: boolean }) => {
       await (await load()).runShow(context, name, options);
     },
   );
   addCommand(program, {
-    usage: 'destroy [name]',
+    usage: 'remove [name]',
+    aliases: ['destroy'],
     arguments: NAME,
     completeArguments: ['bootenv'],
-    summary: 'forget a BootEnv that no instance is set to, a template or a param',
+    summary: 'Remove a boot environment, a template or a param',
     description:
-      'Refuses what an instance, or a BootEnv by its ID, names. What only templates name, by {{template}}, .CallTemplate or .Param, is forgotten all the same.',
-    options: [...objectOptions('forget'), ...jobOptions()],
+      'Refused while an instance uses the boot environment, or a boot environment names the template by its ID. References from inside templates are not checked.',
+    options: [...objectOptions('Remove'), ...jobOptions()],
   }).action(async (name: string | undefined, options: ObjectOptions & SubmitOptions) => {
     await (await load()).runDestroy(context, name, options);
   });
   addCommand(program, {
-    usage: 'uploadiso <name> [file]',
-    arguments: { name: 'BootEnv', file: 'its IsoFile: a path, or an http, https or ftp URL' },
+    group: ISOS,
+    usage: 'add-iso <name> [file]',
+    aliases: ['uploadiso'],
+    arguments: {
+      name: 'Boot environment',
+      file: 'Path or URL of its IsoFile (default: its IsoUrl)',
+    },
     completeArguments: ['bootenv', 'file'],
-    summary: 'open the archive of a BootEnv on this node',
+    summary: 'Unpack the archive of a boot environment on this node',
     description:
-      "Takes the file, or what the BootEnv's IsoUrl leads to, compares its Sha256 and opens it in an appliance of its own: ISO 9660 or tar, plain or in gzip, xz, zstd or bzip2. Once for each content and node; every node that is to boot from it needs it.",
+      'Verifies the archive by its Sha256 and unpacks it in an appliance: ISO 9660 or tar, plain or compressed with gzip, xz, zstd or bzip2. Every node that boots from the archive needs it once.',
     options: jobOptions(),
-    examples: ['gnt-bootenv uploadiso debian-12-install ./debian-12-netinst.iso'],
+    examples: ['gnt-bootenv add-iso debian-12-install ./debian-12-netinst.iso'],
   }).action(async (name: string, file: string | undefined, options: SubmitOptions) => {
     await (await load()).runUploadIso(context, name, file, options);
   });
   addCommand(program, {
-    usage: 'listisos [names...]',
-    arguments: { names: 'IsoFiles; * and ? match several' },
-    summary: 'list the archives that are open on this node',
+    group: ISOS,
+    usage: 'list-isos [names...]',
+    aliases: ['listisos'],
+    arguments: { names: 'IsoFiles; * and ? are wildcards (default: all)' },
+    summary: 'List the archives that are unpacked on this node',
     options: listOptions(),
-    examples: ['gnt-bootenv listisos -o name,size,sha256'],
+    examples: ['gnt-bootenv list-isos -o name,size,sha256'],
   }).action(async (names: readonly string[], options: ListOptions) => {
     await (await load()).runListIsos(context, names, options);
   });
   addCommand(program, {
-    usage: 'destroyiso <isofile>',
-    arguments: { isofile: 'IsoFile that it was opened as' },
-    summary: 'take an opened archive from this node',
+    group: ISOS,
+    usage: 'remove-iso <isofile>',
+    aliases: ['destroyiso'],
+    arguments: { isofile: 'IsoFile of the archive' },
+    summary: 'Remove an unpacked archive from this node',
     description:
-      'Refuses one that a BootEnv or a bootenv-customize names. A machine that boots from it keeps it to its end.',
+      'Refused while a boot environment or a bootenv-customize parameter names the archive. A running instance that boots from it keeps it until it stops.',
     options: jobOptions(),
-    examples: ['gnt-bootenv destroyiso debian-12-netinst.iso'],
+    examples: ['gnt-bootenv remove-iso debian-12-netinst.iso'],
   }).action(async (isoFile: string, options: SubmitOptions) => {
     await (await load()).runDestroyIso(context, isoFile, options);
   });
   addCommand(program, {
     usage: 'render <name> <instance>',
-    arguments: { name: 'BootEnv', instance: 'instance, whatever it is set to' },
+    arguments: { name: 'Boot environment', instance: 'Instance to render for' },
     completeArguments: ['bootenv', 'instance'],
-    summary: 'print every file that an instance would be given',
+    summary: 'Print the files that an instance would get',
     description:
-      'Renders with the parameters of the instance and changes nothing. "<redacted>" stands for private and secret values; what a template decides by them, it decides by that word here. What cannot be rendered is told by template, line and column.',
+      'Renders with the parameters of the instance and changes nothing. Private and secret values are <redacted>, also in conditions of templates. Errors name template, line and column.',
     options: [jsonOption()],
     examples: ['gnt-bootenv render debian-12-install web1.example.com'],
   }).action(async (name: string, instance: string, options: { json?: boolean }) => {
@@ -122,7 +140,7 @@ export function createBootEnvProgram(context: Context): Command {
 
 function objectOptions(verb: string) {
   return [
-    option('--template <id>', `${verb} this template`),
-    option('--param <name>', `${verb} this param`),
+    option('--template <id>', `${verb} this template`, { group: 'Object:' }),
+    option('--param <name>', `${verb} this param`, { group: 'Object:' }),
   ];
 }

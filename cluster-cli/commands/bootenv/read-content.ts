@@ -1,4 +1,4 @@
-import { isNode, type Document } from 'yaml';
+import { isNode, isScalar, Scalar, type Document } from 'yaml';
 import type { z } from 'zod';
 import {
   bootEnvDocument,
@@ -9,11 +9,12 @@ import {
   type BootParam,
   type BootTemplate,
 } from '#shared/contract/boot-env.ts';
-import { LOCAL_BOOT_ENV } from '#shared/contract/boot-objects.ts';
-import { AppError } from '#shared/errors/app-error.ts';
+import { lacksKernel, LOCAL_BOOT_ENV } from '#shared/contract/boot-objects.ts';
+import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { readYaml } from '#shared/yaml/read-yaml.ts';
 import type { ValueSource } from '../../values/value-source.ts';
 import { type ContentFile, listContentFiles, SECTIONS, type Section } from './list-files.ts';
+import type { ContentPlaces } from './locate-content.ts';
 import { profileDocument, type ProfileValues, toProfile } from './read-profile.ts';
 
 /** Lines and list items of a file: a bundle has all of a product's templates in it. */
@@ -28,6 +29,8 @@ export interface BootContent {
   readonly profiles: ProfileValues[];
   /** What means nothing here, and would do something elsewhere; with its place. */
   readonly leftOut: string[];
+  /** Where BootEnvs and templates are, for refusals of the daemon. */
+  readonly places: ContentPlaces;
 }
 
 type Path = readonly (string | number)[];
@@ -41,16 +44,48 @@ type Path = readonly (string | number)[];
 export function readBootContent(paths: readonly string[], values: ValueSource): BootContent {
   const content: BootContent = {
     ...{ bootEnvs: [], templates: [], params: [], profiles: [], leftOut: [] },
+    places: { templates: new Map(), bootEnvs: new Map() },
   };
+  const unusable: AppError[] = [];
   for (const path of paths) {
     const { files, leftOut } = listContentFiles(path);
     content.leftOut.push(...leftOut.map((name) => `${path}: ${name}`));
-    for (const file of files) readFile(file, values, content);
+    for (const file of files) {
+      const take = (): void => readFile(file, values, content, unusable);
+      if (file.section === null) take();
+      else collectUnusable(unusable, take);
+    }
   }
+  const [first] = unusable;
+  if (first !== undefined && isEmpty(content)) throw first;
+  content.leftOut.push(...unusable.map(({ message }) => message));
   return content;
 }
 
-function readFile(file: ContentFile, values: ValueSource, content: BootContent): void {
+function isEmpty({ bootEnvs, templates, params, profiles }: BootContent): boolean {
+  return [bootEnvs, templates, params, profiles].every(({ length }) => length === 0);
+}
+
+/**
+ * Keeps the reason why one object of many cannot be used, so that the others are taken. A folder
+ * of published content has objects that only dr-provision can use.
+ */
+function collectUnusable(unusable: AppError[], take: () => void): void {
+  try {
+    take();
+  } catch (error) {
+    const isOfObject = isAppError(error, 'BOOTENV_INVALID') || isAppError(error, 'VALIDATION');
+    if (!isOfObject) throw error;
+    unusable.push(error);
+  }
+}
+
+function readFile(
+  file: ContentFile,
+  values: ValueSource,
+  content: BootContent,
+  unusable: AppError[],
+): void {
   const text = values.readWholeText('FILE', file.path);
   const isStructured = /\.(ya?ml|json)$/i.test(file.name);
   if (!isStructured) {
@@ -68,10 +103,10 @@ function readFile(file: ContentFile, values: ValueSource, content: BootContent):
   const reading = parse(file.path, text);
   const value = reading.value();
   if (file.section === 'templates' && !isObjectWith(value, 'Contents')) {
-    takeTemplate(reading, [], { ID: file.name, Contents: text }, content);
+    takeTemplate(new Reading(file.path, '', null), [], { ID: file.name, Contents: text }, content);
     return;
   }
-  takeDocument(reading, value, file.section, content);
+  takeDocument(reading, value, file.section, { content, unusable });
 }
 
 /** A document, to find the line of what is wrong with it. */
@@ -90,7 +125,7 @@ class Reading {
     try {
       return this.#document?.toJS({ maxAliasCount: MAX_ALIASES });
     } catch (error) {
-      throw new AppError('BOOTENV_INVALID', `${this.file}: too much of it is said by aliases`, {
+      throw new AppError('BOOTENV_INVALID', `${this.file}: its aliases expand to too much`, {
         cause: error,
       });
     }
@@ -106,6 +141,16 @@ class Reading {
     }
     return this.file;
   }
+
+  /** `FILE:LINE` of a line of a text; of the text's start where its lines are not the file's. */
+  placeIn(path: Path, line: number): string {
+    const node: unknown = this.#document?.getIn(path, true);
+    if (this.#document === null) return `${this.file}:${line}`;
+    const start = this.placeOf(path);
+    if (!isScalar(node) || node.type !== Scalar.BLOCK_LITERAL) return start;
+    const first = Number(start.slice(start.lastIndexOf(':') + 1));
+    return `${this.file}:${first + line}`;
+  }
 }
 
 function parse(file: string, text: string): Reading {
@@ -120,22 +165,33 @@ function parse(file: string, text: string): Reading {
   );
 }
 
+interface Taken {
+  readonly content: BootContent;
+  /** Why objects of folders and bundles could not be taken. */
+  readonly unusable: AppError[];
+}
+
 function takeDocument(
   reading: Reading,
   value: unknown,
   section: Section | null,
-  content: BootContent,
+  { content, unusable }: Taken,
 ): void {
-  if (isObjectWith(value, 'sections')) return takeBundle(reading, value.sections, content);
+  if (isObjectWith(value, 'sections'))
+    return takeBundle(reading, value.sections, { content, unusable });
   const isList = Array.isArray(value);
   const objects: readonly unknown[] = isList ? value : [value];
-  for (const [index, object] of objects.entries())
-    takeObject(reading, isList ? [index] : [], object, section ?? kindOf(object), content);
+  for (const [index, object] of objects.entries()) {
+    const path = isList ? [index] : [];
+    const take = (): void => takeObject(reading, path, object, section ?? kindOf(object), content);
+    if (section === null) take();
+    else collectUnusable(unusable, take);
+  }
 }
 
-function takeBundle(reading: Reading, sections: unknown, content: BootContent): void {
+function takeBundle(reading: Reading, sections: unknown, { content, unusable }: Taken): void {
   if (typeof sections !== 'object' || sections === null)
-    throw invalid(reading, ['sections'], 'sections are expected to be a map');
+    throw invalid(reading, ['sections'], 'expected a map of sections');
   for (const [name, objects] of Object.entries<unknown>({ ...sections })) {
     const section = SECTIONS.find((one) => one === name);
     if (section === undefined || typeof objects !== 'object' || objects === null) {
@@ -145,7 +201,9 @@ function takeBundle(reading: Reading, sections: unknown, content: BootContent): 
     // Objects are given by name, or as a list.
     for (const [key, object] of Object.entries<unknown>({ ...objects })) {
       const at = Array.isArray(objects) ? Number(key) : key;
-      takeObject(reading, ['sections', name, at], object, section, content);
+      collectUnusable(unusable, () =>
+        takeObject(reading, ['sections', name, at], object, section, content),
+      );
     }
   }
 }
@@ -168,11 +226,18 @@ function takeObject(
   switch (kind) {
     case 'bootenvs': {
       const { bootEnv, leftOut } = foldBootEnv(check(reading, path, bootEnvDocument, object));
+      if (lacksKernel(bootEnv))
+        throw invalid(reading, [...path, 'OS'], `BootEnv ${bootEnv.Name} has no Kernel for amd64`);
       if (bootEnv.Name === LOCAL_BOOT_ENV)
         content.leftOut.push(
           `${reading.placeOf(path)}: BootEnv ${LOCAL_BOOT_ENV}, which is built in`,
         );
-      else content.bootEnvs.push(bootEnv);
+      else {
+        content.bootEnvs.push(bootEnv);
+        content.places.bootEnvs.set(bootEnv.Name, (field, line) =>
+          reading.placeIn([...path, ...field], line),
+        );
+      }
       content.leftOut.push(...leftOut.map((what) => `${reading.placeOf(path)}: ${what}`));
       return;
     }
@@ -197,7 +262,11 @@ function takeObject(
 }
 
 function takeTemplate(reading: Reading, path: Path, object: unknown, content: BootContent): void {
-  content.templates.push(check(reading, path, bootTemplate, object));
+  const template = check(reading, path, bootTemplate, object);
+  content.templates.push(template);
+  content.places.templates.set(template.ID, (field, line) =>
+    reading.placeIn([...path, ...field], line),
+  );
 }
 
 function check<T>(reading: Reading, path: Path, schema: z.ZodType<T>, object: unknown): T {
@@ -222,7 +291,7 @@ function formatField(field: Path): string {
 function invalid(reading: Reading, path: Path, reason: string): AppError {
   return new AppError('BOOTENV_INVALID', `${reading.placeOf(path)}: ${reason}`, {
     details: { file: reading.file },
-    hint: "the fields are dr-provision's: see gnt-bootenv create --help",
+    hint: 'the fields are those of dr-provision: gnt-bootenv add --help',
   });
 }
 

@@ -38,7 +38,7 @@ async function waitForBytes(
   for (;;) {
     const leftMs = deadlineMs - context.clock.monotonicMs();
     if (leftMs <= 0) {
-      throw new AppError('CHANNEL_CLOSED', `nothing came from ${name} within ${waitS} s`);
+      throw new AppError('CHANNEL_CLOSED', `no bytes from ${name} within ${waitS} s`);
     }
     const questionS = Math.min(QUESTION_S, Math.ceil(leftMs / 1000));
     const bytes = await asClosed(name, () => client.receive(name, questionS));

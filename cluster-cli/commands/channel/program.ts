@@ -12,22 +12,26 @@ export function createChannelProgram(context: Context): Command {
   const program = createProgram(
     context,
     'gnt-channel',
-    'Lets a script on the host talk with the one in the appliance, or with the guest.',
+    'Exchange bytes between an OS script on the node and the appliance or the guest.',
   );
   const shared = {
-    arguments: { name: 'name of the instance; left out on the PATH of a script' },
+    arguments: { name: 'Name of the instance; omit it inside an OS script' },
     completeArguments: ['instance'],
   } as const;
   addCommand(program, {
     ...shared,
     usage: 'read <name>',
-    summary: 'wait for bytes that the other side wrote, print them and end',
+    summary: 'Wait for bytes from the other side, print them and end',
     description:
-      'What the other side posted to /ganeti/latest/write. What is printed is gone from the queue.',
+      'Reads what the other side posted to /ganeti/latest/write, and removes it from the queue.',
     options: [
-      wholeNumber('--wait <seconds>', 'longest wait (default: as long as the channel is open)', {
-        group: 'Channel:',
-      }),
+      wholeNumber(
+        '--wait <seconds>',
+        'Give up after this time (default: when the channel closes)',
+        {
+          group: 'Channel:',
+        },
+      ),
     ],
   }).action(async (name: string, options: { wait?: number }) => {
     await (await load()).runChannelRead(context, name, options);
@@ -35,8 +39,8 @@ export function createChannelProgram(context: Context): Command {
   addCommand(program, {
     ...shared,
     usage: 'write <name>',
-    summary: 'pass stdin on for the other side to read',
-    description: 'The other side gets it from /ganeti/latest/read.',
+    summary: 'Send stdin to the other side',
+    description: 'The other side reads it from /ganeti/latest/read.',
   }).action(async (name: string) => {
     await (await load()).runChannelWrite(context, name);
   });

@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs';
 import type { ClusterRecord, DoctorReport, ListedNode } from '#shared/contract/api.ts';
 import { BUILT_APPLIANCE } from '#shared/contract/appliance-manifest.ts';
 import { DEFAULT_LOW_SPACE_PERCENT } from '#shared/contract/cluster-settings.ts';
@@ -14,7 +13,7 @@ import { parseSizeBytes, parseSizeMiB } from '../../values/size.ts';
 import { createValueSource, type ValueSource } from '../../values/value-source.ts';
 import { renderFindings } from '../node/doctor.ts';
 import { parseNics } from '../instance/parse-options.ts';
-import { orTakenBack } from '../instance/parse-documents.ts';
+import { isUnset, orUnset } from '../instance/parse-documents.ts';
 import { submitAndWatch, type SubmitOptions } from '../submit.ts';
 import { parseRemovable, parseServices } from './services.ts';
 
@@ -31,6 +30,8 @@ export interface ClusterOptions extends SubmitOptions {
   /** Percent; 0 is none. */
   readonly lowSpace?: number;
   readonly remoteHosts?: string;
+  readonly confineGuests?: boolean;
+  readonly guestNetworks?: string;
   /** Seconds; 0 is none. */
   readonly downloadTimeout?: number;
   /** Bytes a second; 0 is none. */
@@ -49,9 +50,9 @@ export interface ClusterOptions extends SubmitOptions {
 }
 
 /**
- * `gnt-cluster init [NAME]`: with `--store` makes or joins a cluster in a common store, before the
- * first start of gnt-noded. Without it the first start has made the cluster; this says so and sets
- * what is given.
+ * `gnt-cluster init [NAME]`: with `--store` creates or joins a cluster in a common store while
+ * gnt-noded is stopped. Without it, the first start of gnt-noded has created the cluster; this
+ * reports it and changes the given settings.
  */
 export async function runClusterInit(
   context: Context,
@@ -62,8 +63,8 @@ export async function runClusterInit(
   const client = await context.client();
   const cluster = await client.cluster();
   if (name !== undefined && name !== cluster.name) {
-    throw new AppError('CONFLICT', `this node is in cluster ${cluster.name} already, not ${name}`, {
-      hint: 'the first start of gnt-noded made it; leave out the name, or use another GNT_ROOT',
+    throw new AppError('CONFLICT', `this node is in cluster ${cluster.name}, not ${name}`, {
+      hint: 'omit the name, or use another GNT_ROOT for another cluster',
       details: { cluster: cluster.name },
     });
   }
@@ -72,13 +73,13 @@ export async function runClusterInit(
     ? ': the first start of gnt-noded made it'
     : '';
   context.note(`cluster ${cluster.name} exists${origin} (${formatTime(cluster.createdAtMs)})`);
-  const changes = composeChanges(options, context.values);
+  const changes = composeChanges(options, context);
   if (Object.keys(changes).length > 0) await modify(context, changes, options);
 }
 
 /** `gnt-cluster modify`. @throws AppError, CommandFailure */
 export async function runClusterModify(context: Context, options: ClusterOptions): Promise<void> {
-  const changes = composeChanges(options, context.values);
+  const changes = composeChanges(options, context);
   if (options.store !== undefined) {
     const client = await context.client();
     refuseOtherStore((await client.cluster()).store, options.store);
@@ -100,7 +101,7 @@ function refuseOtherStore(current: string, wanted: string): void {
     'NOT_SUPPORTED',
     `the store of a running node cannot be changed (it is ${current})`,
     {
-      hint: 'a common store is chosen by gnt-cluster init --store on a root without a cluster, before the first start of gnt-noded',
+      hint: 'a node without instances changes from its embedded store to a common one: systemctl stop gnt-noded, then gnt-cluster init --store URL',
     },
   );
 }
@@ -113,14 +114,12 @@ async function chooseStore(
 ): Promise<boolean> {
   if (options.store === undefined) {
     if (options.clusterKey === undefined) return false;
-    throw new AppError('USAGE', '--cluster-key needs --store', {
+    throw new AppError('USAGE', '--cluster-key requires --store', {
       hint: 'gnt-cluster init --store URL --cluster-key FILE',
     });
   }
-  const { findStore, initStore } = await import('./init-store.ts');
-  const current = await findStore(context.paths);
-  // A daemon that is there without a store is about to make one.
-  if (current === null && existsSync(context.paths.nodedSocket)) return false;
+  const { findCommonStore, initStore } = await import('./init-store.ts');
+  const current = await findCommonStore(context.paths);
   if (current === null) {
     refuseSettings(options);
     const url = context.values.resolve('--store', options.store);
@@ -135,24 +134,29 @@ async function chooseStore(
     await initStore(context, name, url, options.clusterKey);
     return true;
   }
-  context.note(`this root has the store ${current} already`);
+  context.note(`this node already uses the store ${current}`);
   return true;
 }
 
-/** Refuses settings: they are changed by jobs, which need a node that runs. */
+/** Refuses settings: jobs change them, and jobs need a running node. */
 function refuseSettings(options: ClusterOptions): void {
   if (!hasSettings(options)) return;
-  throw new AppError('USAGE', 'settings cannot be given together with a new --store', {
-    hint: 'start gnt-noded after this, then: gnt-cluster modify',
+  throw new AppError('USAGE', 'settings cannot be changed together with a new --store', {
+    hint: 'start gnt-noded first, then run gnt-cluster modify',
   });
 }
 
-/** Whether there are settings among the options; the files that they name are not read. */
+/** Whether the options contain settings. Does not read the files that they name. */
 function hasSettings({ imageKey, imageCa, ...options }: ClusterOptions): boolean {
-  const source = createValueSource();
+  const context = { values: createValueSource(), warn: () => undefined };
   if (imageKey !== undefined || imageCa !== undefined) return true;
-  return Object.keys(composeChanges(options, source)).length > 0;
+  return Object.keys(composeChanges(options, context)).length > 0;
 }
+
+/** `--default-net no-nics`: instances of launch without NICs. */
+const NO_NICS = 'no-nics';
+/** The same in the record of the cluster. */
+const NO_NICS_STORED = 'none';
 
 type ClusterChanges = Omit<Extract<OpcodeInput, { opcode: 'CLUSTER_SET_PARAMS' }>, 'opcode'>;
 
@@ -162,18 +166,23 @@ async function modify(
   options: SubmitOptions,
 ): Promise<void> {
   const job = await submitAndWatch(context, { opcode: 'CLUSTER_SET_PARAMS', ...changes }, options);
-  if (job !== null && !options.json) context.note('the cluster is modified');
+  if (job !== null && !options.json) context.note('cluster modified');
 }
 
 function listOrNone(text: string): string[] {
   return text === 'none' ? [] : text.split(',');
 }
 
-function composeChanges(options: ClusterOptions, values: ValueSource): ClusterChanges {
+/** Returns the settings that the options change. @throws AppError USAGE, FILE_UNREADABLE */
+export function composeChanges(
+  options: ClusterOptions,
+  context: Pick<Context, 'values' | 'warn'>,
+): ClusterChanges {
+  const { values } = context;
   return {
     ...(options.installTimeout !== undefined && { installTimeoutS: options.installTimeout }),
     ...(options.hostScripts !== undefined && { hostScripts: options.hostScripts }),
-    ...(options.defaultOs !== undefined && { defaultOs: orTakenBack(options.defaultOs) }),
+    ...(options.defaultOs !== undefined && { defaultOs: orUnset(options.defaultOs) }),
     ...(options.maxImageSize !== undefined && {
       maxImageBytes: parseSizeBytes('--max-image-size', options.maxImageSize),
     }),
@@ -183,71 +192,100 @@ function composeChanges(options: ClusterOptions, values: ValueSource): ClusterCh
       remoteFolders: listOrNone(options.remoteFolders),
     }),
     ...(options.sharedFileStorageDir !== undefined && {
-      sharedFileStorageDir: orTakenBack(options.sharedFileStorageDir),
+      sharedFileStorageDir: orUnset(options.sharedFileStorageDir),
     }),
-    ...(options.vgName !== undefined && { vgName: orTakenBack(options.vgName) }),
-    ...(options.zfsPool !== undefined && { zfsPool: orTakenBack(options.zfsPool) }),
+    ...(options.vgName !== undefined && { vgName: orUnset(options.vgName) }),
+    ...(options.zfsPool !== undefined && { zfsPool: orUnset(options.zfsPool) }),
     ...(options.lowSpace !== undefined && { lowSpacePercent: options.lowSpace }),
     ...(options.remoteHosts !== undefined && { remoteHosts: listOrNone(options.remoteHosts) }),
+    ...(options.confineGuests !== undefined && { confineGuests: options.confineGuests }),
+    ...(options.guestNetworks !== undefined && {
+      guestNetworks: listOrNone(options.guestNetworks),
+    }),
     ...(options.imageCa !== undefined && { imageCa: readCa(options.imageCa, values) }),
-    ...composeLaunchDefaults(options),
-    ...(options.exposeService && { exposeServices: parseServices(options.exposeService) }),
-    ...(options.packageMirror && { packageMirrors: parseMirrors(options.packageMirror) }),
-    ...(options.imageKey && { imageKeys: parseImageKeys(options.imageKey, values) }),
+    ...composeLaunchDefaults(options, context),
+    ...(options.exposeService && { exposeServices: parseServices(options.exposeService, context) }),
+    ...(options.packageMirror && { packageMirrors: parseMirrors(options.packageMirror, context) }),
+    ...(options.imageKey && { imageKeys: parseImageKeys(options.imageKey, context) }),
   };
 }
 
-/** The word default takes one back. @throws AppError USAGE */
-function composeLaunchDefaults(options: ClusterOptions): Pick<ClusterChanges, 'launchDefaults'> {
+/** @throws AppError USAGE */
+function composeLaunchDefaults(
+  options: ClusterOptions,
+  context: Pick<Context, 'warn'>,
+): Pick<ClusterChanges, 'launchDefaults'> {
   const { defaultSize, defaultMemory, defaultVcpus, defaultNet, defaultNetwork } = options;
   if (defaultNet !== undefined && defaultNetwork !== undefined) {
-    throw new AppError('USAGE', '--default-net and --default-network say the same', {
-      hint: 'give one of them',
+    throw new AppError('USAGE', '--default-net and --default-network exclude each other', {
+      hint: 'omit one of them',
     });
   }
-  const read = <T>(text: string | undefined, parse: (text: string) => T): T | null | undefined =>
-    text === undefined ? undefined : text === 'default' ? null : parse(text);
+  const read = <T>(
+    option: string,
+    text: string | undefined,
+    parse: (text: string) => T,
+  ): T | null | undefined => {
+    if (text === undefined) return undefined;
+    return isUnset(option, text, context) ? null : parse(text);
+  };
+  if (defaultNet === 'none')
+    context.warn(
+      '--default-net none unsets the default: launch then adds a mode=user NIC. For no NIC: --default-net no-nics',
+    );
   const given = Object.entries({
-    diskBytes: read(defaultSize, (text) => parseSizeBytes('--default-size', text)),
-    memoryMiB: read(defaultMemory, (text) => parseSizeMiB('--default-memory', text)),
-    vcpus: read(defaultVcpus, (text) => {
+    diskBytes: read('--default-size', defaultSize, (text) =>
+      parseSizeBytes('--default-size', text),
+    ),
+    memoryMiB: read('--default-memory', defaultMemory, (text) =>
+      parseSizeMiB('--default-memory', text),
+    ),
+    vcpus: read('--default-vcpus', defaultVcpus, (text) => {
       if (/^\d{1,3}$/.test(text) && Number(text) > 0) return Number(text);
-      throw new AppError('USAGE', `option --default-vcpus: '${text}' is no number of processors`, {
-        hint: 'write a whole number from 1 to 255, or default',
-      });
+      throw new AppError(
+        'USAGE',
+        `option --default-vcpus: '${text}' is not a number of processors`,
+        {
+          hint: 'write a whole number from 1 to 255, or none',
+        },
+      );
     }),
-    net: read(defaultNet, (text) => {
-      if (text !== 'none') parseNics([`0:${text}`], createValueSource());
+    net: read('--default-net', defaultNet, (text) => {
+      if (text === NO_NICS) return NO_NICS_STORED;
+      parseNics([`0:${text}`], createValueSource());
       return text;
     }),
     ...(defaultNetwork !== undefined && {
-      net: read(defaultNetwork, (text) => `network=${text},ip=pool`),
+      net: read('--default-network', defaultNetwork, (text) => `network=${text},ip=pool`),
     }),
   }).filter(([, value]) => value !== undefined);
   return given.length === 0 ? {} : { launchDefaults: Object.fromEntries(given) };
 }
 
-/** PEM certificates, of `@FILE` or as they are; null takes them back. */
+/** PEM certificates, as text or `@FILE`; null unsets them. */
 function readCa(text: string, values: ValueSource): string | null {
-  return orTakenBack(values.resolve('--image-ca', text)) ?? null;
+  return orUnset(values.resolve('--image-ca', text)) ?? null;
 }
 
-/** `NAME=URL`; taken back as a service is. The URL is judged by the node. @throws AppError USAGE */
-function parseMirrors(texts: readonly string[]): Record<string, string | null> {
-  return Object.fromEntries(parseRemovable('--package-mirror', texts));
+/** `NAME=URL` or `NAME=none`. The node checks the URL. @throws AppError USAGE */
+function parseMirrors(
+  texts: readonly string[],
+  context: Pick<Context, 'warn'>,
+): Record<string, string | null> {
+  return Object.fromEntries(parseRemovable('--package-mirror', texts, context));
 }
 
 /**
- * `NAME=@FILE` or `NAME=KEY`; taken back as a service is. @throws AppError USAGE, FILE_UNREADABLE
+ * `NAME=@FILE`, `NAME=KEY` or `NAME=none`. @throws AppError USAGE, FILE_UNREADABLE
  */
 function parseImageKeys(
   texts: readonly string[],
-  values: ValueSource,
+  context: Pick<Context, 'values' | 'warn'>,
 ): Record<string, string | null> {
   const given = texts.map((text): [string, string | null] => {
     const [, name = '', file] = /^([^=]+)=@(.*)$/s.exec(text) ?? [];
-    if (file !== undefined) return [name, values.readText('--image-key', file)];
-    const [pair] = parseRemovable('--image-key', [text]);
+    if (file !== undefined) return [name, context.values.readText('--image-key', file)];
+    const [pair] = parseRemovable('--image-key', [text], context);
     return pair ?? [text, null];
   });
   return Object.fromEntries(given);
@@ -267,7 +305,7 @@ export async function runClusterInfo(
   const limits = downloadLimitsOf(cluster);
   const services = Object.entries(cluster.exposeServices).map(([key, service]) => ({
     key,
-    value: `${service.protocol === 'udp' ? 'UDP port' : 'port'} ${service.port} goes to ${'socketPath' in service ? service.socketPath : `${service.host}:${service.hostPort}`}`,
+    value: `${service.protocol === 'udp' ? 'UDP port' : 'port'} ${service.port} to ${'socketPath' in service ? service.socketPath : `${service.host}:${service.hostPort}`}`,
   }));
   const keys = Object.entries(cluster.imageKeys ?? {}).map(([key, { kind, ...imageKey }]) => ({
     key,
@@ -285,33 +323,38 @@ export async function runClusterInfo(
     { key: 'Nodes', value: cluster.nodes.join(', ') },
     { key: 'Instances', value: cluster.instances },
     {
-      key: 'Limit for installations',
+      key: 'Installation timeout',
       value: cluster.installTimeoutS === 0 ? 'none' : `${cluster.installTimeoutS} s`,
     },
-    { key: 'Scripts on the host', value: cluster.hostScripts },
+    { key: 'Scripts on nodes', value: cluster.hostScripts },
     { key: 'Appliance', value: cluster.appliance ?? BUILT_APPLIANCE },
     { key: 'Default OS', value: cluster.defaultOs ?? 'none' },
     { key: 'Disk of launch', value: formatBytes(cluster.launchDefaults?.diskBytes ?? 10 * GIB) },
     {
-      key: 'Memory and processors of launch',
-      value: `${cluster.launchDefaults?.memoryMiB ?? 'usual'} MiB, ${cluster.launchDefaults?.vcpus ?? 'usual'}`,
+      key: 'Memory and VCPUs of launch',
+      value: `${cluster.launchDefaults?.memoryMiB ?? 512} MiB, ${cluster.launchDefaults?.vcpus ?? 1}`,
     },
-    { key: 'Network of launch', value: cluster.launchDefaults?.net ?? 'mode=user' },
-    { key: 'Folder for shared disks', value: cluster.sharedFileStorageDir ?? 'none' },
+    { key: 'NIC of launch', value: describeLaunchNet(cluster) },
+    { key: 'Shared file storage', value: cluster.sharedFileStorageDir ?? 'none' },
     { key: 'Volume group', value: cluster.vgName ?? 'none' },
     { key: 'ZFS pool', value: cluster.zfsPool ?? 'none' },
-    { key: 'Warns of low space', value: describeLowSpace(cluster) },
+    { key: 'Warning of low space', value: describeLowSpace(cluster) },
     {
-      key: 'Folders for the remote API',
+      key: 'Remote API folders',
       value: (cluster.remoteFolders ?? []).join(', ') || 'none',
     },
     {
-      key: 'Hosts for the remote API',
+      key: 'Remote API hosts',
       value: ['the internet', ...(cluster.remoteHosts ?? [])].join(', '),
+    },
+    { key: 'Guests reach public addresses only', value: cluster.confineGuests ?? false },
+    {
+      key: 'Private networks for all guests',
+      value: (cluster.guestNetworks ?? []).join(', ') || 'none',
     },
     { key: 'Largest image', value: formatBytes(limits.maxImageBytes) },
     {
-      key: 'Limit for downloads',
+      key: 'Download timeout',
       value: limits.timeoutS === 0 ? 'none' : `${limits.timeoutS} s`,
     },
     {
@@ -324,13 +367,13 @@ export async function runClusterInfo(
       children: services,
     },
     {
-      key: 'Keys for images and packages',
-      value: keys.length === 0 ? 'none: they need no signature' : `${keys.length}`,
+      key: 'Image keys',
+      value: keys.length === 0 ? 'none: no signature is required' : `${keys.length}`,
       children: keys,
     },
     {
-      key: 'Authorities for images and packages',
-      value: `the system's${cluster.imageCa === undefined ? '' : ', and those of --image-ca'}`,
+      key: 'Certificate authorities',
+      value: `system${cluster.imageCa === undefined ? '' : ' and --image-ca'}`,
     },
     {
       key: 'Package mirrors',
@@ -339,6 +382,11 @@ export async function runClusterInfo(
     },
   ]);
   context.print(lines.join('\n'));
+}
+
+function describeLaunchNet({ launchDefaults }: Pick<ClusterRecord, 'launchDefaults'>): string {
+  const net = launchDefaults?.net ?? 'mode=user';
+  return net === NO_NICS_STORED ? NO_NICS : net;
 }
 
 function describeLowSpace({
@@ -352,13 +400,13 @@ function findingOfNode(node: ListedNode): DoctorReport['findings'] {
   const { name, silent } = node;
   if (node.flags.offline)
     return [{ check: `node ${name}`, level: 'warning', message: silent, hint: null }];
-  const hint = `start gnt-noded there; if it is gone for good: gnt-node remove ${name}`;
+  const hint = `start gnt-noded there; if the node will not come back: gnt-node remove ${name}`;
   return [{ check: `node ${name}`, level: 'error', message: silent, hint }];
 }
 
 /**
- * `gnt-cluster verify`: the node's own checks, and what the instances say of themselves. Exit 1
- * when something is wrong.
+ * `gnt-cluster verify`: the checks of the node and the states of the instances. Exit status 1 if a
+ * check fails.
  */
 export async function runClusterVerify(
   context: Context,
@@ -384,7 +432,7 @@ export async function runClusterVerify(
         check: `instance ${name}`,
         level: 'error' as const,
         message: `${status}: ${explanation}`,
-        hint: `see: gnt-instance info ${name}`,
+        hint: `gnt-instance info ${name}`,
       })),
   ];
   const whole = { ok: report.ok && !findings.some(({ level }) => level === 'error'), findings };

@@ -21,10 +21,10 @@ export async function runRenewCrypto(context: Context, options: RenewOptions): P
     context.print(JSON.stringify({ nodes, skipped }, null, 2));
     return;
   }
-  context.note(`the key of the cluster is another one now, on ${nodes.join(', ')}`);
+  context.note(`cluster key replaced on ${nodes.join(', ')}`);
   for (const node of skipped) {
     context.note(
-      `${node} was left behind: copy var/lib/gnt/cluster.key there, and run gnt-cluster init --store URL --cluster-key FILE`,
+      `${node} was left out: copy /var/lib/gnt/cluster.key there and run gnt-cluster init --store URL --cluster-key FILE`,
     );
   }
 }
@@ -34,10 +34,10 @@ type Client = Awaited<ReturnType<Context['client']>>;
 /** How often the node is asked how far it is: a step of a node takes a moment, or a slow disk. */
 const FOLLOW_INTERVAL_MS = 1000;
 const STEPS: Readonly<Record<(typeof cryptoSteps)[number], string>> = {
-  learn: 'the new key is on',
-  seal: 'it seals on',
-  reseal: 'every record is sealed anew, by',
-  forget: 'the former key is gone from',
+  learn: 'new key received:',
+  seal: 'new key in use:',
+  reseal: 'records encrypted again by:',
+  forget: 'old key removed from:',
 };
 
 /** Says which nodes have taken which step, while the renewal goes on. @throws AppError */
@@ -85,26 +85,26 @@ export async function runAcceptRecords(context: Context, options: ForceOptions):
   if ((await readStoreChoice(context.paths)) === undefined) {
     throw new AppError(
       'NOT_SUPPORTED',
-      `there is no ${storeChoiceFile}: this node has no common store`,
+      `this node has no common store: ${storeChoiceFile} does not exist`,
       {
-        hint: 'a store of its own is restored as it is: stop gnt-noded, copy the file, start it',
+        hint: 'restore an embedded store by its file: systemctl stop gnt-noded, copy the file, systemctl start gnt-noded',
       },
     );
   }
   if (await isRunning(context)) {
-    throw new AppError('CONFLICT', 'gnt-noded runs, and has seen the newer records', {
-      hint: 'stop it first: instances go on',
+    throw new AppError('CONFLICT', 'gnt-noded is running and has seen newer records', {
+      hint: 'systemctl stop gnt-noded; instances keep running',
     });
   }
   await confirmLoss(
     context,
-    'This node will take older records than it has seen, trust that was revoked and nodes that were removed among them.',
+    'This node will accept older records, also of revoked trust and of removed nodes.',
     options,
   );
   for (const suffix of ['', '-wal', '-shm'])
     await rm(`${seenRecordsFile}${suffix}`, { force: true });
   await syncPath(dirname(seenRecordsFile));
-  context.note('start gnt-noded: it takes the records as they are now');
+  context.note('done; start gnt-noded to read the records: systemctl start gnt-noded');
 }
 
 async function isRunning(context: Context): Promise<boolean> {

@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs';
 import type { ClusterRecord } from '#shared/contract/api.ts';
 import { instanceName } from '#shared/contract/primitives.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
@@ -16,22 +15,22 @@ import {
 import { describeStoreUrl } from '#shared/store/store-url.ts';
 import type { Store } from '#shared/store/store.ts';
 import type { Context } from '../../terminal/context.ts';
+import { claimReplaceableStore } from './replace-embedded.ts';
 
 /**
- * The store that a root has, as `gnt-cluster info` shows it; null when it has none yet.
+ * Returns the common store of a root, as `gnt-cluster info` shows it; null when it has none.
  * @throws AppError FILE_UNREADABLE
  */
-export async function findStore(paths: RootPaths): Promise<string | null> {
+export async function findCommonStore(paths: RootPaths): Promise<string | null> {
   const choice = await readStoreChoice(paths);
-  if (choice !== undefined) return describeStoreUrl(choice.url);
-  return existsSync(paths.storeFile) ? `sqlite ${paths.storeFile}` : null;
+  return choice === undefined ? null : describeStoreUrl(choice.url);
 }
 
 /**
- * Makes a cluster in an empty store, or joins the one that is there, and notes that on this root.
- * May be repeated when it was interrupted.
- * @param keyFile of another node; needed for a cluster that is there
- * @throws AppError USAGE, HOST_PREREQUISITE, STORE_KEY, CONFLICT, FILE_UNREADABLE
+ * Creates a cluster in an empty store, or joins the cluster in it, and writes the store choice of
+ * this root. An embedded store without instances is set aside. An interrupted call can be repeated.
+ * @param keyFile of another node; needed to join
+ * @throws AppError USAGE, HOST_PREREQUISITE, STORE_KEY, CONFLICT, NOT_ROOT, FILE_UNREADABLE
  */
 export async function initStore(
   context: Context,
@@ -41,9 +40,12 @@ export async function initStore(
 ): Promise<void> {
   const { paths } = context;
   if (name !== undefined && !instanceName.safeParse(name).success)
-    throw new AppError('USAGE', `'${name}' is not a name for a cluster`, {
-      hint: 'give it a host name, such as cluster.example.com',
+    throw new AppError('USAGE', `'${name}' is not a valid name for a cluster`, {
+      hint: 'write a host name, such as cluster.example.com',
     });
+  await using closing = new AsyncDisposableStack();
+  const isChosen = (await readStoreChoice(paths)) !== undefined;
+  const embedded = isChosen ? undefined : closing.use(await claimReplaceableStore(context));
   const given = keyFile === undefined ? undefined : await requireKey(keyFile);
   const kept = await readClusterKey(paths.clusterKeyFile);
   const key = given ?? kept ?? makeClusterKey();
@@ -54,7 +56,6 @@ export async function initStore(
       throw hasKey || !isAppError(error, 'STORE_KEY') ? error : needsKey(url, error);
     },
   );
-  await using closing = new AsyncDisposableStack();
   closing.defer(() => store.close());
   refuseOther(cluster, { name, url, isJoining: given !== undefined });
   if (cluster === undefined) await refuseForgetful(store, url);
@@ -62,12 +63,13 @@ export async function initStore(
   const { name: clusterName, uuid } =
     cluster ?? (await ensureCluster(store, context.clock.now(), name));
   if ((await readStoreChoice(paths))?.cluster !== uuid)
-    await writeStoreChoice(paths, { url, cluster: uuid });
+    await writeStoreChoice(paths, { url, cluster: uuid, replaces: embedded?.replaces });
+  await embedded?.finish();
   context.note(
     cluster === undefined
-      ? `cluster ${clusterName} is made in ${describeStoreUrl(url)}\n` +
+      ? `cluster ${clusterName} created in ${describeStoreUrl(url)}\n` +
           `start gnt-noded; other nodes join with a copy of ${paths.clusterKeyFile}: gnt-cluster init --store URL --cluster-key FILE`
-      : `this node is in cluster ${clusterName} in ${describeStoreUrl(url)}: start gnt-noded`,
+      : `this node joined cluster ${clusterName} in ${describeStoreUrl(url)}; next step: systemctl start gnt-noded`,
   );
 }
 
@@ -77,16 +79,16 @@ function refuseOther(
   { name, url, isJoining }: { name: string | undefined; url: string; isJoining: boolean },
 ): void {
   if (cluster === undefined && isJoining) {
-    throw new AppError('CONFLICT', `there is no cluster in ${describeStoreUrl(url)} to join`, {
-      hint: 'correct --store; a new cluster is made without --cluster-key',
+    throw new AppError('CONFLICT', `${describeStoreUrl(url)} contains no cluster to join`, {
+      hint: 'correct --store, or omit --cluster-key to create a cluster',
     });
   }
   if (cluster !== undefined && name !== undefined && name !== cluster.name) {
     throw new AppError(
       'CONFLICT',
-      `${describeStoreUrl(url)} has cluster ${cluster.name}, not ${name}`,
+      `${describeStoreUrl(url)} contains cluster ${cluster.name}, not ${name}`,
       {
-        hint: 'leave out the name to join it, or use another database for another cluster',
+        hint: 'omit the name to join it, or use another database for another cluster',
       },
     );
   }
@@ -95,9 +97,9 @@ function refuseOther(
 function needsKey(url: string, cause: unknown): AppError {
   return new AppError(
     'STORE_KEY',
-    `there is a cluster in ${describeStoreUrl(url)} already: joining it takes its key`,
+    `${describeStoreUrl(url)} already contains a cluster, and joining it requires its key`,
     {
-      hint: 'copy var/lib/gnt/cluster.key from one of its nodes, and give it with --cluster-key FILE',
+      hint: 'copy /var/lib/gnt/cluster.key from one of its nodes and give --cluster-key FILE',
       cause,
     },
   );
@@ -113,7 +115,7 @@ async function refuseForgetful(store: Store, url: string): Promise<void> {
   if (risk === undefined) return;
   throw new AppError(
     'HOST_PREREQUISITE',
-    `${describeStoreUrl(url)} is no place for a cluster: ${risk.message}`,
+    `${describeStoreUrl(url)} is not safe for a cluster: ${risk.message}`,
     { hint: risk.hint },
   );
 }
@@ -121,8 +123,8 @@ async function refuseForgetful(store: Store, url: string): Promise<void> {
 async function requireKey(path: string): Promise<Uint8Array> {
   const key = await readClusterKey(path);
   if (key !== undefined) return key;
-  throw new AppError('FILE_UNREADABLE', `--cluster-key: there is no ${path}`, {
-    hint: 'copy var/lib/gnt/cluster.key from another node of the cluster',
+  throw new AppError('FILE_UNREADABLE', `--cluster-key: ${path} does not exist`, {
+    hint: 'copy /var/lib/gnt/cluster.key from another node of the cluster',
   });
 }
 
@@ -156,6 +158,6 @@ export async function keepKey(
     return;
   }
   throw new AppError('CONFLICT', `${paths.clusterKeyFile} is the key of another cluster`, {
-    hint: 'move it away, if no cluster needs it any more',
+    hint: 'move the file away if no cluster needs it',
   });
 }

@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs';
 import { AppError } from '#shared/errors/app-error.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import type { RootPaths } from '#shared/paths/root-paths.ts';
@@ -12,6 +11,7 @@ import { formatTime } from '../../render/format.ts';
 import type { Context } from '../../terminal/context.ts';
 import { promptHidden } from '../../terminal/prompt.ts';
 import { keepKey } from './init-store.ts';
+import { claimReplaceableStore } from './replace-embedded.ts';
 
 export interface JoinTokenOptions {
   /** Seconds. */
@@ -33,22 +33,23 @@ export async function runJoinToken(context: Context, options: JoinTokenOptions):
   }
   context.print(made.token);
   context.note(
-    `good once, until ${formatTime(made.expiresAtMs)}: gnt-cluster join on the new node, before the first start of gnt-noded. Until then it is as good as the key of the cluster`,
+    `valid once, until ${formatTime(made.expiresAtMs)}: run gnt-cluster join on the new node while gnt-noded is stopped there. Protect the token like the cluster key`,
   );
   if (/^unix:|\/\/(localhost|127\.|\[?::1)/.test(made.store))
-    context.warn(`the store is ${made.store}: only nodes of this host reach it`);
+    context.warn(`only nodes on this host can reach the store ${made.store}`);
 }
 
 /**
  * `gnt-cluster join`, `gnt-node add`: makes this root a node of the cluster that the token is of.
  * @param given the word, `@FILE` or `-`; without it, it is asked for, or read from stdin
  * @throws AppError TOKEN_INVALID, TOKEN_EXPIRED, TOKEN_USED, CLOCK_SKEW, CONFLICT, STORE_KEY,
- * HOST_PREREQUISITE; nothing was changed then
+ * HOST_PREREQUISITE, NOT_ROOT; nothing was changed then
  */
 export async function runJoin(context: Context, given: string | undefined): Promise<void> {
   const { paths } = context;
   const token = parseJoinToken(await readToken(context, given));
   await refuseMember(paths, token);
+  using embedded = await claimReplaceableStore(context);
   await using joins = await openJoins(token.url);
   const key = await lookUp(joins, token, context.clock.now());
   const { store, cluster } = await openSealedRedis(token.url, () => ringOf(key), silentLogger);
@@ -57,8 +58,8 @@ export async function runJoin(context: Context, given: string | undefined): Prom
   if (cluster?.uuid !== token.cluster) {
     throw new AppError(
       'CONFLICT',
-      `${describeStoreUrl(token.url)} has ${cluster === undefined ? 'no cluster' : `cluster ${cluster.name}`}, and the token is of another one`,
-      { hint: 'make a token on a node of the cluster that is meant: gnt-cluster join-token' },
+      `${describeStoreUrl(token.url)} has ${cluster === undefined ? 'no cluster' : `cluster ${cluster.name}`}, and the token belongs to another cluster`,
+      { hint: 'print a token on a node of the intended cluster: gnt-cluster join-token' },
     );
   }
   // The token is used up last: what can be refused, is refused by now.
@@ -67,9 +68,11 @@ export async function runJoin(context: Context, given: string | undefined): Prom
       if (!(await joins.take(token.id))) throw used(token);
     },
   });
-  await writeStoreChoice(paths, { url: token.url, cluster: cluster.uuid });
+  const { replaces } = embedded;
+  await writeStoreChoice(paths, { url: token.url, cluster: cluster.uuid, replaces });
+  await embedded.finish();
   context.note(
-    `this node is in cluster ${cluster.name} in ${describeStoreUrl(token.url)}: start gnt-noded`,
+    `this node joined cluster ${cluster.name} in ${describeStoreUrl(token.url)}; next step: systemctl start gnt-noded`,
   );
 }
 
@@ -79,7 +82,7 @@ async function readToken(context: Context, given: string | undefined): Promise<s
   if (given === undefined || given === '-') return values.readText('TOKEN', '-');
   if (!given.startsWith('@')) {
     context.warn(
-      'a token on the command line can be read by every user of this host, and stays in the history of the shell: the password of the store in it is good even when the token is used up. Give @FILE or -',
+      'other users can see a token on the command line, and the shell keeps it in its history. It contains the password of the store, which stays valid. Use @FILE or -',
     );
   }
   return values.resolve('TOKEN', given);
@@ -88,18 +91,13 @@ async function readToken(context: Context, given: string | undefined): Promise<s
 /** A node is of one cluster, and stays in it. */
 async function refuseMember(paths: RootPaths, { cluster }: JoinToken): Promise<void> {
   const choice = await readStoreChoice(paths);
-  if (choice !== undefined) {
-    const which = choice.cluster === cluster ? 'this cluster already' : 'another cluster';
-    throw new AppError('CONFLICT', `this node is in ${which}: ${describeStoreUrl(choice.url)}`, {
-      hint:
-        choice.cluster === cluster
-          ? 'start gnt-noded; the token was not used'
-          : 'use another GNT_ROOT; the token was not used',
-    });
-  }
-  if (!existsSync(paths.storeFile)) return;
-  throw new AppError('CONFLICT', `this node is a cluster by itself, in ${paths.storeFile}`, {
-    hint: 'stop gnt-noded; if no instance is left in it, move that file away and join again; the token was not used',
+  if (choice === undefined) return;
+  const which = choice.cluster === cluster ? 'this cluster already' : 'another cluster';
+  throw new AppError('CONFLICT', `this node is in ${which}: ${describeStoreUrl(choice.url)}`, {
+    hint:
+      choice.cluster === cluster
+        ? 'start gnt-noded; the token was not used'
+        : 'use another GNT_ROOT; the token was not used',
   });
 }
 
@@ -111,18 +109,14 @@ export async function lookUp(joins: Joins, token: JoinToken, hereMs: number): Pr
     const way = hereMs > thereMs ? 'ahead of' : 'behind';
     throw new AppError(
       'CLOCK_SKEW',
-      `the clock of this host is ${seconds} s ${way} that of the store ${describeStoreUrl(token.url)}`,
-      { hint: 'set the clocks, as by timedatectl set-ntp true; the token was not used' },
+      `the clock of this host is ${seconds} s ${way} the clock of the store ${describeStoreUrl(token.url)}`,
+      { hint: 'timedatectl set-ntp true; the token was not used' },
     );
   }
   if (thereMs >= token.expiresAtMs) {
-    throw new AppError(
-      'TOKEN_EXPIRED',
-      `the token was good until ${formatTime(token.expiresAtMs)}`,
-      {
-        hint: 'make another one on a node of the cluster: gnt-cluster join-token',
-      },
-    );
+    throw new AppError('TOKEN_EXPIRED', `the token expired at ${formatTime(token.expiresAtMs)}`, {
+      hint: 'print a new token on a node of the cluster: gnt-cluster join-token',
+    });
   }
   const sealed = await joins.look(token.id);
   if (sealed === undefined) throw used(token);
@@ -132,9 +126,9 @@ export async function lookUp(joins: Joins, token: JoinToken, hereMs: number): Pr
 function used({ url }: JoinToken): AppError {
   return new AppError(
     'TOKEN_USED',
-    `the store ${describeStoreUrl(url)} has nothing for this token: it was used already`,
+    `the token was already used with the store ${describeStoreUrl(url)}`,
     {
-      hint: 'make another one: gnt-cluster join-token. If nobody of yours used it, gnt-cluster renew-crypto',
+      hint: 'print a new token: gnt-cluster join-token. If the use was not yours, run gnt-cluster renew-crypto',
     },
   );
 }

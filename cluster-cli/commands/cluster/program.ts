@@ -10,6 +10,7 @@ import {
   yesNo,
   type OptionMaker,
 } from '../../completion/command.ts';
+import { nicKeys } from '#shared/contract/parameter-keys.ts';
 import type { ForceOptions } from '../confirm-loss.ts';
 import type { ClusterOptions } from './cluster.ts';
 import type { RenewOptions } from './crypto.ts';
@@ -21,117 +22,153 @@ const loadJoin = () => import('./join.ts');
 const loadKeys = () => import('./crypto.ts');
 
 function clusterOptions(): readonly OptionMaker[] {
-  const group = 'Cluster:';
+  return [
+    ...installOptions(),
+    ...launchOptions(),
+    ...imageOptions(),
+    ...storageOptions(),
+    ...serviceOptions(),
+    ...remoteOptions(),
+    ...reachOptions(),
+    ...jobOptions(),
+  ];
+}
+
+function installOptions(): readonly OptionMaker[] {
+  const group = 'Installation:';
   return [
     wholeNumber(
       '--install-timeout <seconds>',
-      'longest time of an installation, an export or another script of an OS, for instances and commands that say nothing else (default 14400); 0 is none',
-      {
-        group,
-      },
-    ),
-    yesNo('--host-scripts <yes|no>', 'may scripts of trusted OS definitions run on the host', {
-      group,
-    }),
-    option(
-      '--default-os <os>',
-      'OS, or OS+VARIANT, of new instances that name neither an OS nor an image nor a medium; none takes it back',
-      { group, complete: 'os' },
-    ),
-    option('--default-size <size>', 'disk of gnt-instance launch (10G); default takes it back', {
-      group,
-    }),
-    option('--default-memory <size>', 'memory of gnt-instance launch; default takes it back', {
-      group,
-    }),
-    option('--default-vcpus <n>', 'processors of gnt-instance launch; default takes it back', {
-      group,
-    }),
-    option(
-      '--default-net <list>',
-      'network card of gnt-instance launch, as behind --net 0: (mode=bridged,link=br0), or none; default (mode=user) takes it back',
+      'Longest time of installations, exports and OS scripts; 0 is no limit (default 14400)',
       { group },
     ),
+    yesNo('--host-scripts <yes|no>', 'Allow scripts of trusted OS definitions to run on nodes', {
+      group,
+    }),
+    option('--default-os <os>', 'OS of new instances without OS, image and medium', {
+      group,
+      complete: 'os',
+    }),
+  ];
+}
+
+function launchOptions(): readonly OptionMaker[] {
+  const group = 'Defaults of gnt-instance launch:';
+  return [
+    option('--default-size <size>', 'Size of the disk, in MiB or as 20G (default 10G)', { group }),
+    option('--default-memory <size>', 'Memory, in MiB or as 2G (default 512M)', { group }),
+    option('--default-vcpus <n>', 'Virtual processors (default 1)', { group }),
     option(
-      '--default-network <name>',
-      'network of gnt-instance launch, with an address of its pool; default (mode=user) takes it back',
-      { group, complete: 'network' },
+      '--default-net <list>',
+      'NIC, as mode=bridged,link=br0, or no-nics (default mode=user)',
+      {
+        group,
+        keys: { keys: nicKeys, syntax: 'key=value,… or no-nics' },
+      },
     ),
-    option('--max-image-size <size>', 'largest image that a URL may have, as it is published', {
+    option('--default-network <name>', 'Network of the NIC, with an address of its pool', {
+      group,
+      complete: 'network',
+    }),
+  ];
+}
+
+function imageOptions(): readonly OptionMaker[] {
+  const group = 'Images and packages:';
+  return [
+    option('--max-image-size <size>', 'Largest download, in MiB or as 200G (default 64G)', {
       group,
     }),
     wholeNumber(
       '--download-timeout <seconds>',
-      'longest time of the download of an image or a package; 0 is none',
+      'Longest time of a download; 0 is no limit (default 21600)',
       { group },
     ),
     wholeNumber(
       '--min-download-rate <bytes>',
-      'bytes a second below which the server of an image or a package is given up; 0 is none',
+      'Abort slower downloads, in bytes per second; 0 is no limit (default 4096)',
       { group },
     ),
-    option(
-      '--remote-folders <dirs>',
-      'folders of the nodes, separated by commas, below which the remote API may name images, packages, media and kernels; all folders above them have to belong to root; none takes all back',
-      { group },
-    ),
-    option(
-      '--shared-file-storage-dir <dir>',
-      'folder that every node has mounted there, for instances with the disk template sharedfile; none takes it back, while no instance has such disks',
-      { group },
-    ),
-    option(
-      '--vg-name <group[/pool]>',
-      'LVM volume group, or a thin pool in it, on each node that has it, for new disks of the disk template plain; none takes it back, and the disks that there are stay where they are',
-      { group },
-    ),
-    option(
-      '--zfs-pool <pool[/dataset]>',
-      'ZFS pool, or a dataset in it, on each node that has it, for new disks of the disk template zfs; none takes it back, and the disks that there are stay where they are',
-      { group },
-    ),
-    wholeNumber(
-      '--low-space <percent>',
-      'warn, after a job that promises disk space and in gnt-node doctor, where less of a file system is free (10) or the disks may grow beyond it; 0: never after a job',
-      { group },
-    ),
-    option(
-      '--remote-hosts <hosts>',
-      'names, addresses and networks, separated by commas, that URLs of the remote API may lead to beside the internet; none takes all back',
-      { group },
-    ),
-    option(
-      '--expose-service <name=port[/udp]:host:port>',
-      'let guests reach a service: port of 169.254.169.254, then host and port it goes to, by TCP or with /udp by UDP, or unix:/PATH (any local process can connect to a port and pass for an instance, to a socket who its mode allows); NAME= takes it back; repeatable',
-      { group, isRepeatable: true },
-    ),
-    option(
-      '--package-mirror <name=url>',
-      'let installations read packages below a URL, by way of the metadata service; NAME= takes it back; repeatable',
-      { group, isRepeatable: true },
-    ),
-    option(
-      '--image-key <name=@file>',
-      'public key of minisign or OpenPGP. Once there is one, every image and package needs a detached signature of one of them beside it: .minisig, .asc, .sig or .gpg; NAME= takes it back; repeatable',
-      { group, isRepeatable: true },
-    ),
+    option('--image-key <name=@file>', 'Require signatures by this key (minisign or OpenPGP)', {
+      group,
+      isRepeatable: true,
+    }),
     option(
       '--image-ca <@file>',
-      "PEM certificates of authorities that https servers of images, catalogues and packages are trusted by, besides the system's; none takes them back",
-      { group, complete: 'file' },
+      'Trust these PEM certificates for https, besides those of the system',
+      {
+        group,
+        complete: 'file',
+      },
     ),
-    ...jobOptions(),
+  ];
+}
+
+function storageOptions(): readonly OptionMaker[] {
+  const group = 'Storage:';
+  return [
+    option('--shared-file-storage-dir <dir>', 'Directory on all nodes for sharedfile disks', {
+      group,
+    }),
+    option('--vg-name <group[/pool]>', 'LVM volume group or thin pool for new plain disks', {
+      group,
+    }),
+    option('--zfs-pool <pool[/dataset]>', 'ZFS pool or dataset for new zfs disks', { group }),
+    wholeNumber(
+      '--low-space <percent>',
+      'Warn if less of a file system is free; 0 is never (default 10)',
+      { group },
+    ),
+  ];
+}
+
+function serviceOptions(): readonly OptionMaker[] {
+  const group = 'Services for guests:';
+  return [
+    option(
+      '--expose-service <name=port[/udp]:host:port>',
+      'Forward a port of 169.254.169.254 to a host and port, or to unix:/PATH; repeatable',
+      { group, isRepeatable: true },
+    ),
+    option('--package-mirror <name=url>', 'Let installations read below this URL; repeatable', {
+      group,
+      isRepeatable: true,
+    }),
+  ];
+}
+
+function remoteOptions(): readonly OptionMaker[] {
+  const group = 'Remote API:';
+  return [
+    option('--remote-folders <dirs>', 'Folders that may be named, separated by commas', {
+      group,
+    }),
+    option('--remote-hosts <hosts>', 'Hosts that URLs may name besides the internet', { group }),
+  ];
+}
+
+function reachOptions(): readonly OptionMaker[] {
+  const group = 'Private networks:';
+  return [
+    yesNo('--confine-guests <yes|no>', 'Keep all guests from private networks (default no)', {
+      group,
+    }),
+    option('--guest-networks <networks>', 'Private networks that confined guests reach', { group }),
   ];
 }
 
 function storeOptions(): readonly OptionMaker[] {
   const group = 'Store:';
   return [
-    option('--store <url>', 'a Redis that the nodes of the cluster have in common', { group }),
-    option('--cluster-key <file>', "copy of another node's var/lib/gnt/cluster.key, to join it", {
-      group,
-      complete: 'file',
-    }),
+    option('--store <url>', 'Redis that all nodes of the cluster share', { group }),
+    option(
+      '--cluster-key <file>',
+      'Join with this copy of /var/lib/gnt/cluster.key of another node',
+      {
+        group,
+        complete: 'file',
+      },
+    ),
   ];
 }
 
@@ -139,17 +176,18 @@ export function createClusterProgram(context: Context): Command {
   const program = createProgram(
     context,
     'gnt-cluster',
-    'Shows and changes what holds for the whole cluster.',
+    'Show and change settings of the whole cluster.',
   );
   addCommand(program, {
     usage: 'init [name]',
-    arguments: { name: 'name of the cluster, to be sure of it' },
-    summary: 'set a new cluster up',
+    arguments: { name: 'Name of the cluster' },
+    summary: 'Create a cluster',
     description:
-      'With --store, before the first start of gnt-noded on a root: makes a cluster of several nodes in a Redis, or makes this node one of the cluster that is there. Without it there is nothing to make, since the first start makes a cluster of one node: this says so, and sets the options that are given.',
-    options: [...clusterOptions(), ...storeOptions()],
+      'With --store: creates a cluster of several nodes in a Redis, or joins the cluster in it. gnt-noded must be stopped, and the node must have no instances; its embedded store is set aside. Without --store: reports the cluster of one node, which the first start of gnt-noded creates, and changes the given settings.',
+    options: [...storeOptions(), ...clusterOptions()],
+    essentials: ['--store', '--cluster-key', '--submit', '--dry-run', '--json'],
     notes: [
-      'URL: redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE], rediss://… for TLS, unix:/PATH or unix://[USER]:PASSWORD@/PATH, sentinel://[[USER]:PASSWORD@]HOST:PORT,HOST:PORT/NAME, each with ?replicas=N if wanted; @FILE takes it from a file.',
+      'URL: redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE], rediss://… for TLS, unix:/PATH, unix://[USER]:PASSWORD@/PATH or sentinel://[[USER]:PASSWORD@]HOST:PORT,HOST:PORT/NAME. ?replicas=N waits for replicas. @FILE reads the URL from a file.',
     ],
     examples: [
       'gnt-cluster init --store redis://store.example.com',
@@ -160,23 +198,33 @@ export function createClusterProgram(context: Context): Command {
   });
   addCommand(program, {
     usage: 'info',
-    summary: 'show the cluster',
+    summary: 'Show the settings of the cluster',
     options: [jsonOption()],
   }).action(async (options: { json?: boolean }) => {
     await (await load()).runClusterInfo(context, options);
   });
   addCommand(program, {
     usage: 'modify',
-    summary: 'change the cluster',
+    summary: 'Change settings of the cluster',
     options: [...clusterOptions(), option('--store <url>', '', { isHidden: true })],
+    explanation: [
+      '--expose-service: any local process can connect to a forwarded port of the node and pass for an instance. unix:/PATH is a socket that only users allowed by its mode can open.',
+      '--image-key: with at least one key, every image and package needs a detached signature of one of the keys beside it: .minisig, .asc, .sig or .gpg.',
+      '--remote-folders: the remote API may name images, packages, media and kernels below these folders only. All folders above them must belong to root.',
+      '--vg-name and --zfs-pool: existing disks stay where they are.',
+    ],
+    notes: [
+      'none unsets a value: --default-os none, --image-ca none, --expose-service apt=none, --package-mirror debian=none, --image-key release=none.',
+    ],
     examples: [
       'gnt-cluster modify --install-timeout 3600',
       'gnt-cluster modify --max-image-size 200G --download-timeout 86400',
       'gnt-cluster modify --expose-service apt=3142:127.0.0.1:3142',
       'gnt-cluster modify --expose-service dns=53/udp:127.0.0.1:53',
-      'gnt-cluster modify --expose-service apt=',
+      'gnt-cluster modify --expose-service apt=none',
       'gnt-cluster modify --remote-folders /srv/images,/srv/iso',
       'gnt-cluster modify --remote-hosts images.example.lan,10.1.0.0/16',
+      'gnt-cluster modify --confine-guests yes --guest-networks 10.1.0.0/16,10.2.0.53',
       'gnt-cluster modify --image-key release=@/root/minisign.pub',
       'gnt-cluster modify --image-ca @/etc/ssl/private-ca.pem',
       'gnt-cluster modify --package-mirror debian=http://deb.example.org/debian',
@@ -186,11 +234,11 @@ export function createClusterProgram(context: Context): Command {
   });
   addCommand(program, {
     usage: 'join-token',
-    summary: 'make a word by which one node joins',
+    summary: 'Print a token with which one node joins',
     description:
-      'Prints a word that is good once and for ten minutes. It has the address of the store, password included, and a secret that opens the copy of the key that the store keeps for it meanwhile: hand it over as you would hand over the key.',
+      'The token works once. It contains the address and password of the store, and a secret that opens a temporary copy of the cluster key: protect it like the key.',
     options: [
-      wholeNumber('--lifetime <seconds>', 'how long it is good (default 600, at most 86400)', {
+      wholeNumber('--lifetime <seconds>', 'Lifetime of the token, at most 86400 (default 600)', {
         group: 'Token:',
         minimum: 10,
       }),
@@ -202,8 +250,8 @@ export function createClusterProgram(context: Context): Command {
   });
   addCommand(program, {
     usage: 'join [token]',
-    arguments: { token: 'what join-token printed; @FILE, - for stdin; asked for without it' },
-    summary: 'make this node one of a cluster',
+    arguments: { token: 'Token of gnt-cluster join-token, or @FILE, or - (stdin) (default: ask)' },
+    summary: 'Join this node to a cluster',
     description: JOIN_DESCRIPTION,
     options: [],
     examples: ['gnt-cluster join', 'gnt-cluster join @/run/token && systemctl start gnt-noded'],
@@ -212,15 +260,13 @@ export function createClusterProgram(context: Context): Command {
   });
   addCommand(program, {
     usage: 'renew-crypto',
-    summary: 'exchange the key of the cluster',
+    summary: 'Replace the cluster key',
     description:
-      'While the nodes run: each gets a new key, every record is sealed anew, and the old key is forgotten. Who has only the old one, as a node that was removed, can read nothing afterwards. Interrupted, it goes on when the node that began it runs again.',
+      'Works while the nodes run. Every node gets a new key, and every record is encrypted again. The old key, also that of a removed node, opens nothing afterwards. An interrupted renewal continues when the node that began it runs again.',
     options: [
-      option(
-        '--skip <nodes>',
-        'nodes that do not answer, separated by commas: they are left behind, and join anew (gnt-cluster init --cluster-key)',
-        { group: 'Renewal:' },
-      ),
+      option('--skip <nodes>', 'Leave out these nodes, separated by commas; they must join again', {
+        group: 'Renewal:',
+      }),
       jsonOption(),
     ],
     examples: ['gnt-cluster renew-crypto', 'gnt-cluster renew-crypto --skip node3.example.com'],
@@ -229,18 +275,18 @@ export function createClusterProgram(context: Context): Command {
   });
   addCommand(program, {
     usage: 'accept-records',
-    summary: 'take the records of a store that was restored',
+    summary: 'Accept the older records of a restored store',
     description:
-      'A node refuses records that are older than those it has seen: who can write to the store could otherwise undo what was changed. After a backup of the store was put back on purpose, stop gnt-noded on each node (instances go on), run this there, and start it again.',
-    options: [option('-f, --force', 'do not ask', { group: 'Records:' })],
+      'A node refuses records that are older than those it has seen. After you restored a backup of the store, stop gnt-noded on each node (instances keep running), run this command on each node, and start gnt-noded again.',
+    options: [option('-f, --force', 'Do not ask', { group: 'Records:' })],
     examples: ['gnt-cluster accept-records'],
   }).action(async (options: ForceOptions) => {
     await (await loadKeys()).runAcceptRecords(context, options);
   });
   addCommand(program, {
     usage: 'verify',
-    summary: 'check the nodes and the instances',
-    description: 'Exit status 1 when something is wrong.',
+    summary: 'Check the nodes and the instances',
+    description: 'Exit status 1 if a check fails.',
     options: [jsonOption()],
   }).action(async (options: { json?: boolean }) => {
     await (await load()).runClusterVerify(context, options);

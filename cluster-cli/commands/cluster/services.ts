@@ -1,32 +1,41 @@
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import { setOwn } from '#shared/json/own-value.ts';
+import type { Context } from '../../terminal/context.ts';
 import { parseKeyValues } from '../../values/key-values.ts';
+import { NONE } from '../instance/parse-documents.ts';
 
 type Services = OpcodeOf<'CLUSTER_SET_PARAMS'>['exposeServices'];
 
 /**
- * `NAME=PORT:HOST:PORT`, `NAME=PORT/udp:HOST:PORT`, `NAME=PORT:unix:/PATH`, `NAME=`, `-NAME` or
- * `NAME=default` to take it back; IPv6 hosts in brackets.
+ * `NAME=PORT:HOST:PORT`, `NAME=PORT/udp:HOST:PORT`, `NAME=PORT:unix:/PATH`; `NAME=none`, `-NAME`
+ * or `NAME=default` removes it; IPv6 hosts in brackets.
  * @throws AppError USAGE
  */
-export function parseServices(texts: readonly string[]): Services {
+export function parseServices(texts: readonly string[], context: Pick<Context, 'warn'>): Services {
   const services: Services = {};
-  for (const [name, text] of parseRemovable('--expose-service', texts)) {
-    services[name] = text === null ? null : parseService(name, text);
+  for (const [name, text] of parseRemovable('--expose-service', texts, context)) {
+    setOwn(services, name, text === null ? null : parseService(name, text));
   }
   return services;
 }
 
-/** Name and text; null for `NAME=`, `-NAME` and `NAME=default`. */
+/**
+ * Returns names and texts; null for `NAME=none`, `-NAME` and `NAME=default`. Warns of `NAME=`, the
+ * former spelling.
+ */
 export function parseRemovable(
   option: string,
   texts: readonly string[],
+  { warn }: Pick<Context, 'warn'>,
 ): [string, string | null][] {
   return texts
     .flatMap((text) => parseKeyValues(option, text))
     .map(({ key, value }) => {
-      const isRemoval = value.kind === 'unset' || (value.kind === 'text' && value.text === '');
-      return [key, isRemoval ? null : value.kind === 'text' ? value.text : ''];
+      const text = value.kind === 'text' ? value.text : '';
+      const isFormer = value.kind === 'text' && text === '';
+      if (isFormer) warn(`${option} ${key}= is deprecated: write ${option} ${key}=${NONE}`);
+      return [key, isFormer || value.kind === 'unset' || text === NONE ? null : text];
     });
 }
 
@@ -44,7 +53,7 @@ function parseService(name: string, text: string): NonNullable<Services[string]>
     return { port, host, hostPort, ...(match[2] === '/udp' && { protocol: 'udp' as const }) };
   }
   throw new AppError('USAGE', `option --expose-service: '${name}=${text}' is not a service`, {
-    hint: 'write NAME=PORT:HOST:PORT, such as apt=3142:127.0.0.1:3142, NAME=PORT/udp:HOST:PORT, such as dns=53/udp:127.0.0.1:53, or NAME=PORT:unix:/PATH; NAME= takes it back',
+    hint: 'write --expose-service apt=3142:127.0.0.1:3142, dns=53/udp:127.0.0.1:53, or NAME=PORT:unix:/PATH; NAME=none removes it',
     details: { name },
   });
 }
@@ -52,9 +61,9 @@ function parseService(name: string, text: string): NonNullable<Services[string]>
 function socketForUdp(name: string, text: string): AppError {
   return new AppError(
     'USAGE',
-    `option --expose-service: '${name}=${text}': a unix socket takes connections, not UDP's datagrams`,
+    `option --expose-service: '${name}=${text}': a unix socket cannot receive UDP`,
     {
-      hint: `write ${name}=PORT/udp:HOST:PORT, such as dns=53/udp:127.0.0.1:53`,
+      hint: `write --expose-service ${name}=PORT/udp:HOST:PORT, such as dns=53/udp:127.0.0.1:53`,
       details: { name },
     },
   );

@@ -84,14 +84,14 @@ export async function runImageInfo(
       { key: 'Catalogue', value: image.catalogue },
       { key: 'Title', value: image.title || null },
       { key: 'Source', value: image.source },
-      { key: 'Format', value: image.format === 'auto' ? 'found by content' : image.format },
+      { key: 'Format', value: image.format === 'auto' ? 'by content' : image.format },
       { key: 'Login user', value: image.user ?? 'not known' },
       {
-        key: 'Least disk',
+        key: 'Minimum disk',
         value: image.minDiskBytes === null ? 'not known' : formatBytes(image.minDiskBytes),
       },
       { key: 'cloud-init', value: image.cloudInit ?? 'not known' },
-      { key: 'Checksum', value: image.checksum ?? 'not asked for yet' },
+      { key: 'Checksum', value: image.checksum ?? 'not read yet' },
       { key: 'Published in', value: image.checksums },
       { key: 'Verified by', value: VERIFIED_BY[image.verified] },
       { key: 'Cached', value: image.isCached },
@@ -112,8 +112,8 @@ function find(reference: string, all: readonly ImageInfo[]): ImageInfo {
 }
 
 function notFound(name: string): AppError {
-  return new AppError('IMAGE_NOT_FOUND', `there is no image '${name}'`, {
-    hint: 'gnt-image list shows those that there are',
+  return new AppError('IMAGE_NOT_FOUND', `image '${name}' does not exist`, {
+    hint: 'gnt-image list shows the images',
   });
 }
 
@@ -143,12 +143,13 @@ async function tell(context: Context, client: NodeClient, names: readonly string
   const meant = all.filter(
     ({ name, updatedAtMs }) => updatedAtMs !== null && (names.length === 0 || names.includes(name)),
   );
-  if (meant.length === 0) context.note('no catalogue was added; the built-in one needs no update');
+  if (meant.length === 0)
+    context.note('no added catalogue; the built-in catalogue needs no update');
   for (const { name, images, refused } of meant) {
-    context.note(`catalogue ${name} has ${images} images for this machine`);
+    context.note(`catalogue ${name}: ${images} images for the architecture of this node`);
     if (refused > 0)
       context.warn(
-        `${refused} entries of catalogue ${name} were passed over: each needs a name, a URL and a checksum, and may lead to nowhere else`,
+        `catalogue ${name}: ${refused} entries skipped: an entry needs a name, a permitted URL and a checksum`,
       );
   }
 }
@@ -180,10 +181,8 @@ export async function runImageRemove(
   await confirmLoss(context, `This removes ${name} and what was imported as it.${told}`, options);
   await client.removeImage(name);
   if (users.length > 0)
-    context.note(
-      `the file of ${name} stays as long as ${users.join(', ')} may be installed again from it`,
-    );
-  context.note(`${name} is removed`);
+    context.note(`the file of ${name} stays for the next installation of ${users.join(', ')}`);
+  context.note(`${name} removed`);
 }
 
 /** Instances whose image is the file that was imported under a name. */

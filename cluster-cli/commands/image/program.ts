@@ -8,24 +8,32 @@ import type { ImportOptions } from './image.ts';
 
 const load = () => import('./image.ts');
 const GROUP = 'Image:';
+const CATALOGUES = 'Catalogues:';
 
 export function createImageProgram(context: Context): Command {
   const program = createProgram(
     context,
     'gnt-image',
-    'Images by name: what gnt-instance add --os-image and launch may be given instead of a URL.',
+    'Manage images by name, for gnt-instance launch and gnt-instance add --os-image.',
   );
   addReading(program, context);
   addCommand(program, {
+    group: CATALOGUES,
     usage: 'add <name> <source>',
     arguments: {
-      name: 'what the catalogue is called here: a-z, 0-9 and -',
-      source: 'a file on the node, or an https URL: a document, or the root of simplestreams',
+      name: 'Name of the catalogue: a-z, 0-9 and -',
+      source: 'File on the node, or https URL of a document or of a simplestreams root',
     },
     completeArguments: ['catalogue', 'file'],
-    summary: 'add a catalogue of images',
+    summary: 'Add a catalogue of images',
     description:
-      'A URL that ends in .json, .yaml or .yml is a document, any other the root of simplestreams, as incus and MAAS publish them; of these, whole disks for this machine are taken. A document has a list `images`, each with name, url, and checksum (sha256:HEX or sha512:HEX) or checksums (URL of the list that the publisher gives out); also aliases, title, user, min_disk, format, cloud_init. In a file of the node, signature (URL of a detached signature of that list) and keyring (a file of the node) may stand together, too: the list counts then only as far as that key signed it. Entries without a checksum are passed over, and those of a URL that lead to an address nearer to this node than the catalogue is. Names that are built in or imported stay what they are: write CATALOGUE:NAME for those.',
+      'A URL that ends in .json, .yaml or .yml is a document; any other URL is a simplestreams root, as incus and MAAS publish it. Images without a checksum are skipped.',
+    explanation: [
+      'A document has a list images. Each image has name, url, and checksum (sha256:HEX or sha512:HEX) or checksums (URL of the list of the publisher); optional: aliases, title, user, min_disk, format, cloud_init.',
+      'A file on the node may also have signature (URL of a detached signature of the list of checksums) and keyring (a file on the node), both together.',
+      'Of a simplestreams root, whole disks for the architecture of this node are listed. Images at addresses that are nearer to this node than the catalogue are skipped.',
+      'Built-in and imported images keep their names. Write CATALOGUE:NAME for an image of the same name.',
+    ],
     examples: [
       'gnt-image add site /etc/gnt/images.yaml',
       'gnt-image add incus https://images.linuxcontainers.org',
@@ -34,34 +42,39 @@ export function createImageProgram(context: Context): Command {
     await (await load()).runCatalogueAdd(context, name, source);
   });
   addCommand(program, {
+    group: CATALOGUES,
     usage: 'update [names...]',
-    arguments: { names: 'catalogues; all that were added without names' },
+    arguments: { names: 'Catalogues (default: all that were added)' },
     completeArguments: ['catalogue'],
-    summary: 'read catalogues anew',
+    summary: 'Read catalogues again',
     description:
-      'One that cannot be read stays as it was. What publishers list as checksums is asked for whenever an image is wanted, and needs no update.',
+      'A catalogue that cannot be read stays as it was. Lists of checksums are read whenever an image is used and need no update.',
   }).action(async (names: readonly string[]) => {
     await (await load()).runCatalogueUpdate(context, names);
   });
   addCommand(program, {
     usage: 'import <file>',
-    arguments: { file: 'image on the node, in any format that --os-image takes' },
+    arguments: { file: 'Image file, in any format of --os-image' },
     completeArguments: ['file'],
-    summary: 'keep a copy of a file under a name',
+    summary: 'Import an image file under a name',
     description:
-      'For a node without a network, or an image of your own. It counts before every other image of that name, is never evicted from the cache, and takes the place of what was imported under the name before.',
+      'For a node without a network, or an image of your own. An imported image is preferred to every other image of that name, stays in the cache, and replaces an earlier import of that name.',
     options: [
-      option('--name <name>', 'what it is called: debian/12', {
+      option('--name <name>', 'Name of the image, such as debian/12; required', {
         group: GROUP,
         isMandatory: true,
       }),
-      option('--checksum <algo:hex>', 'sha256:HEX or sha512:HEX that the file must have', {
+      option('--checksum <algo:hex>', 'Verify the file: sha256:HEX or sha512:HEX', {
         group: GROUP,
       }),
-      option('--user <user>', 'whom its cloud-init lets in', { group: GROUP }),
-      option('--min-disk <size>', 'size of the disk that it needs', { group: GROUP }),
-      option('--title <text>', 'what it is, for people', { group: GROUP }),
-      option('--image-format <format>', 'its format, for people; found by content', {
+      option('--user <user>', 'User that cloud-init in the image creates, for gnt-instance ssh', {
+        group: GROUP,
+      }),
+      option('--min-disk <size>', 'Smallest disk that the image fits on, in MiB or as 3G', {
+        group: GROUP,
+      }),
+      option('--title <text>', 'Title for gnt-image list', { group: GROUP }),
+      option('--image-format <format>', 'Format for gnt-image list (default auto: by content)', {
         group: GROUP,
         choices: ['auto', ...IMAGE_FORMATS],
       }),
@@ -74,16 +87,12 @@ export function createImageProgram(context: Context): Command {
   });
   addCommand(program, {
     usage: 'remove <name>',
-    arguments: { name: 'an imported image, or a catalogue that was added' },
+    arguments: { name: 'Imported image, or added catalogue' },
     completeArguments: ['catalogue'],
-    summary: 'forget an imported image or a catalogue',
+    summary: 'Remove an imported image or a catalogue',
     description:
-      'The file of an imported image stays as long as an instance may be installed again from it.',
-    options: [
-      option('-f, --force', 'do not ask; off a terminal nothing is removed without it', {
-        group: GROUP,
-      }),
-    ],
+      'The file of an imported image stays while an instance names it for its next installation.',
+    options: [option('-f, --force', 'Do not ask; required without a terminal', { group: GROUP })],
   }).action(async (name: string, options: ForceOptions) => {
     await (await load()).runImageRemove(context, name, options);
   });
@@ -93,34 +102,36 @@ export function createImageProgram(context: Context): Command {
 function addReading(program: Command, context: Context): void {
   addCommand(program, {
     usage: 'list [names...]',
-    arguments: { names: 'images; * and ? match several' },
+    arguments: { names: 'Images; * and ? are wildcards (default: all)' },
     completeArguments: ['image'],
-    summary: 'list images by name',
+    summary: 'List images',
     options: listOptions(),
-    notes: ['Fields: see gnt-image list-fields.'],
+    notes: ['Fields: gnt-image list-fields.'],
     examples: ['gnt-image list', 'gnt-image list -o +aliases,source "debian/*"'],
   }).action(async (names: readonly string[], options: ListOptions) => {
     await (await load()).runImageList(context, names, options);
   });
   addCommand(program, {
     usage: 'list-fields',
-    summary: 'list the fields of list',
+    summary: 'List the fields of list',
     options: [jsonOption()],
   }).action(async (options: { json?: boolean }) => {
     (await load()).runImageListFields(context, options);
   });
   addCommand(program, {
     usage: 'info <names...>',
-    arguments: { names: 'images' },
+    arguments: { names: 'Images' },
     completeArguments: ['image'],
-    summary: 'show all that is known of images',
+    summary: 'Show images with their source and checksum',
     options: [jsonOption()],
   }).action(async (names: readonly string[], options: { json?: boolean }) => {
     await (await load()).runImageInfo(context, names, options);
   });
   addCommand(program, {
-    usage: 'catalogues',
-    summary: 'list catalogues',
+    group: CATALOGUES,
+    usage: 'list-catalogues',
+    aliases: ['catalogues'],
+    summary: 'List catalogues',
     options: listOptions(),
   }).action(async (options: ListOptions) => {
     await (await load()).runCatalogues(context, options);

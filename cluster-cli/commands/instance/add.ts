@@ -11,13 +11,7 @@ import { submitAndWatch, type SubmitOptions } from '../submit.ts';
 import { readRunLists, type RunListOptions } from './run-lists.ts';
 import { refuseWaitWithout, waitReady, type WaitReadyOptions } from './wait-ready.ts';
 import { chooseImage, refuseSmallDisk } from './named-image.ts';
-import {
-  orTakenBack,
-  readDocument,
-  readHooks,
-  readSshKeys,
-  readUserData,
-} from './parse-documents.ts';
+import { orUnset, readDocument, readHooks, readSshKeys, readUserData } from './parse-documents.ts';
 import {
   type DiskInput,
   type DiskOptions,
@@ -94,7 +88,7 @@ export async function runAdd(context: Context, name: string, options: AddOptions
   const job = await submitAndWatch(context, opcode, options);
   if (job === null) return;
   if (options.waitReady === undefined) {
-    if (!options.json) context.note(`instance ${name} is added`);
+    if (!options.json) context.note(`instance ${name} created`);
     return;
   }
   await waitReady(context, name, options.waitReady, options.degradedFails);
@@ -107,7 +101,7 @@ export async function composeAdd(
   options: AddOptions,
 ): Promise<Create> {
   const { values } = context;
-  // A job that is watched says it itself.
+  // The log of a watched job has this line.
   if (!options.install && options.start && (options.submit || options.dryRun)) {
     context.note('No-installation mode selected, disabling startup');
   }
@@ -136,7 +130,7 @@ export async function composeAdd(
 function readNics(context: Context, options: AddOptions) {
   const given = options.net ?? [];
   if (!options.nics && given.length > 0) {
-    throw new AppError('USAGE', '--net and --no-nics contradict each other');
+    throw new AppError('USAGE', '--net and --no-nics exclude each other');
   }
   return [...parseNics(given, context.values)];
 }
@@ -166,7 +160,7 @@ interface Installation
   readonly osParametersSecret: Parameters;
 }
 
-/** A new instance has nothing stored that could be reset. @throws AppError USAGE */
+/** A new instance has no stored value to unset. @throws AppError USAGE */
 function withoutResets({ installParameters, ...installation }: Installation) {
   const {
     osType,
@@ -179,13 +173,13 @@ function withoutResets({ installParameters, ...installation }: Installation) {
   const { appliance, bootEnv, ...rest } = others;
   return {
     ...rest,
-    osType: notTakenBack('--os-type', osType),
-    osImage: notTakenBack('--os-image', osImage),
-    osImageChecksum: notTakenBack('--os-image-checksum', osImageChecksum),
-    personalizationPackage: notTakenBack('--personalization-package', personalizationPackage),
-    personalizationChecksum: notTakenBack('--personalization-checksum', personalizationChecksum),
-    appliance: notTakenBack('--appliance', appliance),
-    bootEnv: notTakenBack('--bootenv', bootEnv),
+    osType: notUnset('--os-type', osType),
+    osImage: notUnset('--os-image', osImage),
+    osImageChecksum: notUnset('--os-image-checksum', osImageChecksum),
+    personalizationPackage: notUnset('--personalization-package', personalizationPackage),
+    personalizationChecksum: notUnset('--personalization-checksum', personalizationChecksum),
+    appliance: notUnset('--appliance', appliance),
+    bootEnv: notUnset('--bootenv', bootEnv),
     installParameters: installParameters && withoutUnset(installParameters),
     osParameters: withoutUnset(installation.osParameters),
     osParametersPrivate: withoutUnset(installation.osParametersPrivate),
@@ -193,14 +187,14 @@ function withoutResets({ installParameters, ...installation }: Installation) {
   };
 }
 
-function notTakenBack(option: string, value: string | null | undefined): string | undefined {
+function notUnset(option: string, value: string | null | undefined): string | undefined {
   if (value !== null) return value;
-  throw new AppError('USAGE', `${option} none takes back what is stored: a new instance has none`, {
-    hint: `leave ${option} out`,
+  throw new AppError('USAGE', `${option} none unsets a stored value, and a new instance has none`, {
+    hint: `omit ${option}`,
   });
 }
 
-/** What add and reinstall share; `null` resets what is stored. @throws AppError */
+/** Parameters of add and reinstall; `null` unsets a stored value. @throws AppError */
 export async function composeInstallation(
   context: Context,
   options: InstallationOptions,
@@ -210,11 +204,11 @@ export async function composeInstallation(
   const scalar = (option: string, value: string | undefined) =>
     value === undefined ? undefined : values.resolve(option, value);
   const parameters = readOsParameters(context, options);
-  const personalizationPackage = orTakenBack(
+  const personalizationPackage = orUnset(
     scalar('--personalization-package', options.personalizationPackage),
     fromHere,
   );
-  const personalizationChecksum = orTakenBack(
+  const personalizationChecksum = orUnset(
     scalar('--personalization-checksum', options.personalizationChecksum),
   );
   const personalizationUser = scalar('--personalization-user', options.personalizationUser);
@@ -223,7 +217,7 @@ export async function composeInstallation(
     options.installParameters &&
     parseHypervisorParameters('--install-parameters', options.installParameters, values);
   return {
-    osType: orTakenBack(options.osType),
+    osType: orUnset(options.osType),
     forceVariant: options.forceVariant,
     ...(await readImage(context, options, disks)),
     osImageFormat: options.imageFormat,
@@ -234,10 +228,10 @@ export async function composeInstallation(
     personalizationPassword,
     safeInstall: options.enableSafeInstall,
     installParameters: install,
-    hooks: options.hooks && readHooks(options.hooks, values),
+    hooks: options.hooks && readHooks(options.hooks, context),
     installTimeoutS: options.installTimeout,
     mediumSuccess: options.mediumSuccess,
-    appliance: orTakenBack(options.appliance),
+    appliance: orUnset(options.appliance),
     ...readBootChoice(options),
     osParameters: parameters.public,
     osParametersPrivate: parameters.private,
@@ -246,19 +240,19 @@ export async function composeInstallation(
   };
 }
 
-/** What add, reinstall and modify share: `none` names no profile, or no boot environment. */
+/** Boot environment and profiles of add, reinstall and modify; `none` unsets them. */
 export function readBootChoice({
   bootenv,
   profiles,
 }: Pick<InstallationOptions, 'bootenv' | 'profiles'>): Pick<Installation, 'bootEnv' | 'profiles'> {
-  const named = profiles === undefined ? undefined : orTakenBack(profiles);
+  const named = profiles === undefined ? undefined : orUnset(profiles);
   return {
-    bootEnv: orTakenBack(bootenv),
+    bootEnv: orUnset(bootenv),
     ...(named !== undefined && { profiles: named === null ? [] : [...parseList(named)] }),
   };
 }
 
-/** What add, reinstall and modify share. @throws AppError */
+/** Image of add, reinstall and modify. @throws AppError */
 export async function readImage(
   context: Context,
   options: Pick<InstallationOptions, 'osImage' | 'osImageChecksum'>,
@@ -266,10 +260,10 @@ export async function readImage(
 ): Promise<Pick<Installation, 'osImage' | 'osImageChecksum'>> {
   const scalar = (option: string, value: string | undefined) =>
     value === undefined ? undefined : context.values.resolve(option, value);
-  const given = orTakenBack(scalar('--os-image', options.osImage));
+  const given = orUnset(scalar('--os-image', options.osImage));
   const chosen = given == null ? undefined : await chooseImage(context, given);
   if (chosen !== undefined) refuseSmallDisk(given ?? '', chosen, disks);
-  const checksum = orTakenBack(scalar('--os-image-checksum', options.osImageChecksum));
+  const checksum = orUnset(scalar('--os-image-checksum', options.osImageChecksum));
   const osImageChecksum = checksum === undefined ? chosen?.checksum : checksum;
   return {
     osImage: chosen?.source ?? given,
@@ -277,7 +271,7 @@ export async function readImage(
   };
 }
 
-/** What add and modify share. @throws AppError */
+/** Metadata of add and modify. @throws AppError */
 export function readMetadata(
   context: Context,
   options: MetadataOptions,
@@ -316,7 +310,7 @@ type Switch = 'communication' | 'seedDisk' | 'dialects' | 'metadataToken';
 
 export function readSwitches(options: MetadataOptions): Pick<Create, Switch> {
   if (options.c !== undefined && options.communication !== undefined) {
-    throw new AppError('USAGE', 'options -c and -C are the same: give one of them');
+    throw new AppError('USAGE', 'options -c and -C are the same');
   }
   return {
     communication: options.communication ?? options.c,

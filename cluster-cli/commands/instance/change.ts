@@ -15,17 +15,13 @@ export async function runRemove(
   options: ForceOptions & { readonly shutdownTimeout?: number },
 ): Promise<void> {
   const name = await wholeName(context, typed, options);
-  await confirmLoss(
-    context,
-    `This removes ${name} and its disks, and all data on them is lost.`,
-    options,
-  );
+  await confirmLoss(context, `This removes ${name}, its disks and all data on them.`, options);
   const opcode: OpcodeInput = {
     opcode: 'INSTANCE_REMOVE',
     name,
     shutdownTimeoutS: options.shutdownTimeout,
   };
-  await submitChange(context, opcode, options, `instance ${name} is removed`);
+  await submitChange(context, opcode, options, `instance ${name} removed`);
 }
 
 export async function runAdopt(
@@ -34,7 +30,7 @@ export async function runAdopt(
   options: SubmitOptions,
 ): Promise<void> {
   const opcode: OpcodeInput = { opcode: 'INSTANCE_ADOPT', name };
-  await submitChange(context, opcode, options, `${name} is an instance again`);
+  await submitChange(context, opcode, options, `instance ${name} adopted`);
 }
 
 export async function runRename(
@@ -45,7 +41,7 @@ export async function runRename(
 ): Promise<void> {
   const { installTimeout: installTimeoutS } = options;
   const opcode: OpcodeInput = { opcode: 'INSTANCE_RENAME', name, newName, installTimeoutS };
-  await submitChange(context, opcode, options, `instance ${name} is now ${newName}`);
+  await submitChange(context, opcode, options, `instance ${name} renamed to ${newName}`);
 }
 
 export async function runCopyInstance(
@@ -55,7 +51,7 @@ export async function runCopyInstance(
   options: SubmitOptions,
 ): Promise<void> {
   const opcode: OpcodeInput = { opcode: 'INSTANCE_COPY', name, newName };
-  await submitChange(context, opcode, options, `instance ${newName} is a copy of ${name}`);
+  await submitChange(context, opcode, options, `instance ${name} copied to ${newName}`);
 }
 
 /** `gnt-instance add-tags|remove-tags NAME TAGS...`. @throws AppError, CommandFailure */
@@ -70,7 +66,7 @@ export async function runTags(
     ...{ opcode: 'INSTANCE_SET_PARAMS', name },
     ...Object.fromEntries(lists),
   };
-  await submitChange(context, opcode, options, `tags of ${name} are changed`);
+  await submitChange(context, opcode, options, `tags of ${name} changed`);
 }
 
 /** `gnt-instance run NAME SCRIPT`. @throws AppError, CommandFailure */
@@ -86,13 +82,13 @@ export async function runScript(
       if (key !== undefined && value !== undefined)
         return [key, context.values.resolve('--input', value)];
       // What it is may be a secret.
-      throw new AppError('USAGE', 'option --input: NAME=VALUE is expected', {
-        hint: '--input NAME=@FILE takes the value from a file',
+      throw new AppError('USAGE', 'option --input: expected NAME=VALUE', {
+        hint: '--input NAME=@FILE reads the value from a file',
       });
     }),
   );
   const opcode: OpcodeInput = { opcode: 'INSTANCE_RUN_SCRIPT', name, script, inputs };
-  await submitChange(context, opcode, options, `script ${script} of ${name} has run`);
+  await submitChange(context, opcode, options, `script ${script} of ${name} finished`);
 }
 
 /** `gnt-instance grow-disk NAME DISK AMOUNT`. @throws AppError, CommandFailure */
@@ -103,8 +99,8 @@ export async function runGrowDisk(
   options: SubmitOptions & { readonly absolute?: boolean },
 ): Promise<void> {
   if (!/^\d{1,2}$/.test(disk)) {
-    throw new AppError('USAGE', `'${disk}' is no number of a disk`, {
-      hint: `0 is the first; gnt-instance info ${name} shows them`,
+    throw new AppError('USAGE', `'${disk}' is not a number of a disk`, {
+      hint: `disks are numbered from 0: gnt-instance info ${name}`,
     });
   }
   const amountBytes = parseSizeBytes('AMOUNT', amount);
@@ -112,7 +108,7 @@ export async function runGrowDisk(
     ...{ opcode: 'INSTANCE_GROW_DISK', name, disk: Number(disk), amountBytes },
     absolute: options.absolute,
   };
-  await submitChange(context, opcode, options, `disk ${disk} of ${name} is larger`);
+  await submitChange(context, opcode, options, `disk ${disk} of ${name} grown`);
 }
 
 export async function runStartup(
@@ -128,7 +124,7 @@ export async function runStartup(
     name,
     osParametersSecret: withoutUnset(secret),
   };
-  await submitChange(context, opcode, options, `instance ${name} is started`);
+  await submitChange(context, opcode, options, `instance ${name} started`);
 }
 
 export async function runShutdown(
@@ -141,7 +137,7 @@ export async function runShutdown(
     name,
     timeoutS: options.timeout,
   };
-  await submitChange(context, opcode, options, `instance ${name} is shut down`);
+  await submitChange(context, opcode, options, `instance ${name} shut down`);
 }
 
 export async function runReboot(
@@ -160,5 +156,5 @@ export async function runReboot(
     kind: options.type,
     timeoutS: options.shutdownTimeout,
   };
-  await submitChange(context, opcode, options, `instance ${name} is rebooted`);
+  await submitChange(context, opcode, options, `instance ${name} rebooted`);
 }

@@ -22,7 +22,7 @@ export async function runConsole(context: Context, name: string): Promise<void> 
   const isInteractive = stdin.isTTY === true;
   if (isInteractive) {
     stdin.setRawMode(true);
-    context.note(`connected to the console of ${name}; leave it with Ctrl-]\r`);
+    context.note(`connected to the console of ${name}; Ctrl-] disconnects\r`);
   }
   const ended = new Promise<void>((resolve, reject) => {
     socket.on('error', reject);
@@ -43,7 +43,7 @@ export async function runConsole(context: Context, name: string): Promise<void> 
     release();
     if (isInteractive) stdin.setRawMode(false);
     stdin.pause();
-    if (isInteractive) context.note(`\nleft the console of ${name}`);
+    if (isInteractive) context.note(`\ndisconnected from the console of ${name}`);
   }
 }
 
@@ -104,10 +104,10 @@ export async function runSend(
       if (outcome === true) break;
       if (!options.wait) {
         throw new AppError('CHANNEL_FULL', `the queue to ${name} is full`, {
-          hint: `the guest must read first; without --no-wait this command waits for it`,
+          hint: `omit --no-wait to wait until the guest reads`,
         });
       }
-      if (!isTold) context.note(`the queue to ${name} is full, waiting until the guest reads`);
+      if (!isTold) context.note(`the queue to ${name} is full; waiting until the guest reads`);
       isTold = true;
       await delay(outcome * 1000);
     }
@@ -229,8 +229,8 @@ async function showLog(
   options: LogOptions,
 ): Promise<void> {
   if (options.follow && options.json) {
-    throw new AppError('USAGE', '--follow and --json contradict each other', {
-      hint: `gnt-job watch shows the events of a job as they happen`,
+    throw new AppError('USAGE', '--follow and --json exclude each other', {
+      hint: `gnt-job watch --json ID prints the events of a job`,
     });
   }
   const client = await context.client();

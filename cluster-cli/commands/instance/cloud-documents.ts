@@ -33,11 +33,11 @@ export function remarkOnUserData(bytes: Buffer): string | null {
   const [first = ''] = text.split('\n', 1);
   if (first.startsWith('#cloud-config') && !first.startsWith('#cloud-config-')) {
     const fault = yamlFault(text);
-    return fault && `a cloud-config that no guest can read: ${fault}`;
+    return fault && `invalid cloud-config: ${fault}`;
   }
   if (FIRST_LINES.some((known) => first.startsWith(known))) return null;
   const near = suggest(first.trim().toLowerCase(), FIRST_LINES);
-  return `its first line is '${first.slice(0, MAX_SHOWN)}', which cloud-init does not know${near === null ? '' : `; did you mean ${near}?`}`;
+  return `cloud-init does not know its first line '${first.slice(0, MAX_SHOWN)}'${near === null ? '' : `; did you mean ${near}?`}`;
 }
 
 export function remarkOnNetworkConfig(bytes: Buffer): string | null {
@@ -46,13 +46,13 @@ export function remarkOnNetworkConfig(bytes: Buffer): string | null {
   if (fault !== null) return `not YAML: ${fault}`;
   const read = readYaml(text, { version: '1.1' }, MAX_NETWORK_ITEMS);
   if ('problem' in read)
-    return `the channel is not added to it, so the guest has no metadata service: ${read.problem.reason}`;
+    return `the channel cannot be added, and the guest will have no metadata service: ${read.problem.reason}`;
   const given = resolved(read.document);
-  if (given === null) return 'the channel is not added to it: its aliases make too much of it';
+  if (given === null) return 'the channel cannot be added: its aliases expand to too much';
   const { config, version } = 'network' in given ? toMap(given['network']) : given;
   if (config === 'disabled')
-    return 'it switches the configuration off: the channel stays down too, and nothing is served';
-  return version === 1 || version === 2 ? null : 'it has no version 1 or 2, which cloud-init needs';
+    return 'it disables the network configuration, also of the channel: the guest will have no metadata service';
+  return version === 1 || version === 2 ? null : 'cloud-init needs version 1 or 2';
 }
 
 /** @returns null when the library refuses to resolve its aliases */

@@ -17,7 +17,7 @@ export async function runActivateDisks(
   }
   if (disks.length === 0) context.note(`${name} has no disks`);
   else if (instance.running !== null) {
-    context.warn(`${name} is running: writing to its disks now destroys what is on them`);
+    context.warn(`${name} is running: writing to its disks destroys their data`);
   }
 }
 
@@ -25,5 +25,5 @@ export async function runActivateDisks(
 export async function runReplaceToken(context: Context, name: string): Promise<void> {
   const client = await context.client();
   await client.replaceTokens(name);
-  context.note(`all session tokens of ${name} have ended; its guest must ask for new ones`);
+  context.note(`all session tokens of ${name} are invalid; the guest must request new ones`);
 }

@@ -24,6 +24,8 @@ export interface LaunchOptions extends Omit<AddOptions, 'osImage' | 'install'> {
 
 /** It counts where neither the operator of the cluster nor the user said anything else. */
 const DEFAULT_NET = '0:mode=user';
+/** Defaults that mean instances without NICs. */
+const NO_NICS = new Set(['no-nics', 'none']);
 const DEFAULT_DISK_BYTES = 10 * GIB;
 const DEFAULT_WAIT_S = 600;
 const AGENT_TIMEOUT_MS = 5000;
@@ -79,14 +81,14 @@ function chooseLogin({ userData }: LaunchOptions, { user }: ChosenImage): string
 
 /** Refuses a name in the place of the image, before one is looked for. @throws AppError USAGE */
 function refuseSwapped(image: string, name: string): void {
-  const hint = 'the image comes first: gnt-instance launch debian/12 web1';
+  const hint = 'the image is the first argument: gnt-instance launch debian/12 web1';
   if (image === '') throw new AppError('USAGE', 'the name of the image is empty', { hint });
   const { error } = instanceName.safeParse(name);
   if (error === undefined) return;
   throw new AppError('USAGE', `name: '${name}': ${error.issues[0]?.message ?? ''}`, { hint });
 }
 
-/** The options that choose the machine; what was given stays. Pure. */
+/** Returns the options with NICs, memory and processors; given values stay. Pure. */
 export function chooseMachine(
   options: Pick<LaunchOptions, 'net' | 'nics' | 'backendParameters'>,
   { net, memory, vcpus }: UserDefaults,
@@ -95,9 +97,9 @@ export function chooseMachine(
   const memoryMiB = memory ?? (launchDefaults.memoryMiB && `${launchDefaults.memoryMiB}M`);
   const processors = vcpus ?? launchDefaults.vcpus;
   const chosen = net ?? launchDefaults.net;
-  const card = chosen === undefined ? DEFAULT_NET : `0:${chosen}`;
+  const nic = chosen === undefined ? DEFAULT_NET : `0:${chosen}`;
   return {
-    net: options.net ?? (options.nics && chosen !== 'none' ? [card] : []),
+    net: options.net ?? (options.nics && !NO_NICS.has(chosen ?? '') ? [nic] : []),
     // What is given later counts.
     backendParameters: [
       ...(memoryMiB === undefined ? [] : [`memory=${memoryMiB}`]),
@@ -129,7 +131,7 @@ function readDisk(
 ): number {
   if (sizeBytes - defaultBytes >= MIB)
     context.note(
-      `the disk has ${formatBytes(sizeBytes)}, as ${image} asks for, and not the usual ${formatBytes(defaultBytes)}; -s SIZE says another`,
+      `the disk has ${formatBytes(sizeBytes)}: ${image} requires more than the default of ${formatBytes(defaultBytes)} (-s SIZE sets the size)`,
     );
   return sizeBytes;
 }
@@ -161,9 +163,9 @@ async function findKeys(
   if (byKey.size > 0 || options.userData !== undefined) return [...byKey.values()];
   throw new AppError(
     'VALIDATION',
-    `nobody could log in: there is no public key in ${folder}, and none in an agent`,
+    `no login is possible: no public key in ${folder} and none in an SSH agent`,
     {
-      hint: 'make one with ssh-keygen, or give --ssh-key FILE, or --user-data with users of its own',
+      hint: 'create a key with ssh-keygen -t ed25519, or give --ssh-key FILE, or --user-data FILE with users',
     },
   );
 }
@@ -180,7 +182,7 @@ function readEach(context: Context, files: readonly string[]): string[] {
       return [...readSshKeys([file], context.values)];
     } catch (error) {
       if (!(error instanceof AppError)) throw error;
-      context.warn(`${file} is left out: ${error.message}`);
+      context.warn(`${file} is skipped: ${error.message}`);
       return [];
     }
   });

@@ -14,12 +14,12 @@ import {
   readSwitches,
 } from './add.ts';
 import {
-  orTakenBack,
+  isUnset,
+  orUnset,
   readDocument,
   readHooks,
   readSshKeys,
   readUserData,
-  RESET,
 } from './parse-documents.ts';
 import {
   type OsParameterOptions,
@@ -40,7 +40,7 @@ export interface ModifyOptions
     OsParameterOptions,
     DiskChangeOptions,
     ForceOptions {
-  /** Seconds, or `default`. */
+  /** Seconds, or `none`. */
   readonly installTimeout?: string;
   readonly autostart?: readonly string[];
   readonly backendParameters?: readonly string[];
@@ -74,17 +74,17 @@ export async function runModify(
   };
   if (removed !== undefined) {
     const which = removed.which === -1 ? 'the last disk' : `disk ${removed.which}`;
-    await confirmLoss(context, `This takes ${which} of ${name}, with all that is on it.`, options);
+    await confirmLoss(context, `This removes ${which} of ${name} and all data on it.`, options);
   }
-  await submitChange(context, opcode, options, `instance ${name} is modified`);
+  await submitChange(context, opcode, options, `instance ${name} modified`);
   if (changes.communication !== undefined && !options.submit && !options.dryRun) {
-    context.note('a running instance needs a restart of its machine for the channel to change');
+    context.note(`the channel changes at the next start: gnt-instance reboot -t full ${name}`);
   }
 }
 
 /**
- * The very keys that are shown here, of this installation, whatever the guest says by the time in
- * which the job runs.
+ * Returns the host keys to accept: exactly those shown here, also if the guest reports others
+ * before the job runs.
  * @throws AppError SSH_HOST_KEYS, USAGE, NOT_CONFIRMED
  */
 async function acceptedHostKeys(
@@ -98,21 +98,21 @@ async function acceptedHostKeys(
   const hostKeys =
     named === undefined ? ssh.saidHostKeys : chooseHostKeys(name, ssh.saidHostKeys, named);
   if (hostKeys.length === 0) {
-    throw new AppError('SSH_HOST_KEYS', `the guest of ${name} says no SSH host keys`, {
-      hint: 'it says them at the end of its boot, when cloud-init is asked to tell it',
+    throw new AppError('SSH_HOST_KEYS', `the guest of ${name} has reported no SSH host keys`, {
+      hint: `cloud-init reports them at the end of a boot with -C yes: gnt-instance info ${name}`,
     });
   }
   const shown = hostKeys.map(formatFingerprint).join(', ');
   if (named === undefined) {
-    const question = `Whoever has these SSH host keys is ${name} from now on: ${shown}.`;
-    const hint = 'give --accept-fingerprint SHA256:… of each key that is meant, or --force';
+    const question = `This trusts these SSH host keys of ${name}: ${shown}.`;
+    const hint = `gnt-instance modify --accept-fingerprint SHA256:… ${name}, once per key, or --force`;
     await confirmLoss(context, question, options, hint);
   }
   context.note(`accepting ${shown}`);
   return { hostKeys, instanceId };
 }
 
-/** @throws AppError SSH_HOST_KEYS with a fingerprint that none of them has */
+/** @throws AppError SSH_HOST_KEYS for a fingerprint without a key */
 function chooseHostKeys(
   name: string,
   said: readonly string[],
@@ -123,8 +123,8 @@ function chooseHostKeys(
     if (found !== undefined) return found;
     throw new AppError(
       'SSH_HOST_KEYS',
-      `the guest of ${name} says no SSH host key with the fingerprint '${fingerprint}'`,
-      { hint: `it says ${said.map(formatFingerprint).join(', ') || 'none'}` },
+      `the guest of ${name} has reported no SSH host key with the fingerprint '${fingerprint}'`,
+      { hint: `reported: ${said.map(formatFingerprint).join(', ') || 'none'}` },
     );
   });
 }
@@ -146,7 +146,7 @@ async function composeChanges(context: Context, options: ModifyOptions) {
   const parameters: OsParameters = readOsParameters(context, options);
   const { installParameters, personalizationPackage, hooks } = options;
   return {
-    osType: orTakenBack(options.osType),
+    osType: orUnset(options.osType),
     forceVariant: options.forceVariant,
     ...(await readImage(context, options)),
     osImageFormat: options.imageFormat,
@@ -156,23 +156,26 @@ async function composeChanges(context: Context, options: ModifyOptions) {
     osParametersSecret: parameters.secret,
     ...readSwitches(options),
     ...composeDocumentChanges(context, options),
-    tags: options.tags === undefined ? undefined : [...parseList(options.tags)],
+    tags: options.tags === undefined ? undefined : [...parseList(orUnset(options.tags) ?? '')],
     autostart: parseAutostart(options.autostart, values),
     beparams: parseBackendParameters(options.backendParameters ?? [], values),
     hvparams: parseHypervisorParameters('-H', options.hypervisorParameters ?? [], values),
     installParameters:
       installParameters &&
       parseHypervisorParameters('--install-parameters', installParameters, values),
-    personalizationPackage: resettable(personalizationPackage, (given) =>
-      orTakenBack(given, (source) => fromHere(values.resolve('--personalization-package', source))),
+    personalizationPackage: unsettable(
+      '--personalization-package',
+      personalizationPackage,
+      context,
+      (given) => fromHere(values.resolve('--personalization-package', given)),
     ),
-    personalizationChecksum: orTakenBack(options.personalizationChecksum, (given) =>
+    personalizationChecksum: orUnset(options.personalizationChecksum, (given) =>
       values.resolve('--personalization-checksum', given).toLowerCase(),
     ),
-    hooks: hooks && readHooks(hooks, values),
-    installTimeoutS: readTimeout(options.installTimeout),
+    hooks: hooks && readHooks(hooks, context),
+    installTimeoutS: readTimeout(options.installTimeout, context),
     mediumSuccess: options.mediumSuccess,
-    appliance: orTakenBack(options.appliance),
+    appliance: orUnset(options.appliance),
     ...readBootChoice(options),
   };
 }
@@ -181,34 +184,38 @@ function composeDocumentChanges(context: Context, options: ModifyOptions) {
   const { values } = context;
   const { userData, vendorData, networkConfig, sshKey } = options;
   const document = (option: string, given: string | undefined): string | null | undefined =>
-    resettable(given, (file) => readDocument(option, file, context));
-  const isUserDataReset = userData?.length === 1 && userData[0] === RESET;
+    unsettable(option, given, context, (file) => readDocument(option, file, context));
+  const isAlone = (option: string, files: readonly string[]): boolean =>
+    files.length === 1 && isUnset(option, files[0] ?? '', context);
   const metadata = { option: '--metadata', texts: options.metadata ?? [] };
   return {
     runLists: readRunLists(options, context),
-    userData: userData && (isUserDataReset ? null : readUserData(userData, context)),
+    userData:
+      userData && (isAlone('--user-data', userData) ? null : readUserData(userData, context)),
     vendorData: document('--vendor-data', vendorData),
     networkConfig: document('--network-config', networkConfig),
-    sshKeys: sshKey && (sshKey[0] === RESET ? [] : [...readSshKeys(sshKey, values)]),
+    sshKeys: sshKey && (isAlone('--ssh-key', sshKey) ? [] : [...readSshKeys(sshKey, values)]),
     metadata: readParameters(metadata, values).values,
   };
 }
 
 /** @throws AppError USAGE */
-function readTimeout(given: string | undefined): number | null | undefined {
+function readTimeout(given: string | undefined, context: Context): number | null | undefined {
   if (given === undefined) return undefined;
-  if (given === RESET) return null;
+  if (isUnset('--install-timeout', given, context)) return null;
   if (/^\d{1,9}$/.test(given)) return Number(given);
-  throw new AppError('USAGE', `option --install-timeout: '${given}' is no number of seconds`, {
-    hint: `0 is no limit, ${RESET} the cluster's`,
+  throw new AppError('USAGE', `option --install-timeout: '${given}' is not a number of seconds`, {
+    hint: 'write a number; 0 is no limit, none is the limit of the cluster',
   });
 }
 
-/** `null` resets what is stored; undefined leaves it. */
-function resettable(
+/** Returns null for a value that unsets what is stored, and undefined for no value. */
+function unsettable(
+  option: string,
   given: string | undefined,
-  read: (given: string) => string | null | undefined,
+  context: Context,
+  read: (given: string) => string,
 ): string | null | undefined {
   if (given === undefined) return undefined;
-  return given === RESET ? null : read(given);
+  return isUnset(option, given, context) ? null : read(given);
 }

@@ -12,7 +12,7 @@ export async function runMove(
 ): Promise<void> {
   const opcode: OpcodeInput = { opcode: 'INSTANCE_MOVE', name, node: options.node };
   const job = await submitAndWatch(context, opcode, options);
-  if (job !== null && !options.json) context.note(`instance ${name} is moved`);
+  if (job !== null && !options.json) context.note(`instance ${name} moved`);
 }
 
 /** `gnt-instance failover [-f] [-n NODE] NAME`. @throws AppError, CommandFailure */
@@ -23,12 +23,12 @@ export async function runFailover(
 ): Promise<void> {
   await confirmLoss(
     context,
-    `This starts ${name} on another node. What its guest had not written is lost.`,
+    `This starts ${name} on another node. Data that the guest has not written to disk is lost.`,
     options,
   );
   const opcode: OpcodeInput = { opcode: 'INSTANCE_FAILOVER', name, node: options.node };
   const job = await submitAndWatch(context, opcode, options);
-  if (job !== null && !options.json) context.note(`instance ${name} is failed over`);
+  if (job !== null && !options.json) context.note(`instance ${name} failed over`);
 }
 
 export type MigrateOptions = SubmitOptions & {
@@ -47,8 +47,8 @@ export async function runMigrate(
   options: MigrateOptions,
 ): Promise<void> {
   if (options.cleanup === true && (options.node ?? options.timeout) !== undefined) {
-    throw new AppError('VALIDATION', '--cleanup goes without --node and --timeout', {
-      hint: 'the record says where the guest is: to have it elsewhere, migrate it afterwards',
+    throw new AppError('VALIDATION', '--cleanup excludes --node and --timeout', {
+      hint: `gnt-instance migrate --cleanup ${name}, then migrate again`,
     });
   }
   const opcode: OpcodeInput = {
@@ -58,5 +58,5 @@ export async function runMigrate(
   };
   const job = await submitAndWatch(context, opcode, options);
   if (job === null || options.json) return;
-  context.note(`instance ${name} is ${options.cleanup === true ? 'cleaned up' : 'migrated'}`);
+  context.note(`instance ${name} ${options.cleanup === true ? 'cleaned up' : 'migrated'}`);
 }

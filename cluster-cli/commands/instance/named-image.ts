@@ -25,9 +25,13 @@ export async function chooseImage(context: Context, text: string): Promise<Chose
   if (/^\.{1,2}\//.test(text)) return { source: resolve(text) };
   if (!imageReference.safeParse(text).success) {
     if (/^[a-z][a-z\d+.-]*:/i.test(text)) return { source: text };
-    throw new AppError('IMAGE_SOURCE', `'${text}' is no name of an image, no path and no URL`, {
-      hint: 'a file of here is ./NAME or a whole path; gnt-image list shows the names',
-    });
+    throw new AppError(
+      'IMAGE_SOURCE',
+      `'${text}' is neither a name of an image, nor a path, nor a URL`,
+      {
+        hint: 'write ./NAME for a local file; gnt-image list shows the names of images',
+      },
+    );
   }
   const client = await context.client();
   const image = await client.resolveImage(text);
@@ -50,16 +54,16 @@ export function refuseSmallDisk(
   const least = Math.ceil(minDiskBytes / MIB);
   throw new AppError(
     'VALIDATION',
-    `${text} needs a disk of ${formatBytes(minDiskBytes)}, and the first one is to have ${formatBytes(first.sizeBytes)}`,
-    { hint: `give -s ${least}M or more, or its address if you know better: ${source}` },
+    `${text} requires a disk of ${formatBytes(minDiskBytes)}, and the first disk has ${formatBytes(first.sizeBytes)}`,
+    { hint: `give -s ${least}M or more; the URL of the image skips this check: ${source}` },
   );
 }
 
 function note(context: Context, image: ResolvedImage): void {
   const { name, catalogue, source, verified, isOffline } = image;
-  context.note(`image ${catalogue}:${name} is ${source}, verified by ${VERIFIED_BY[verified]}`);
+  context.note(`image ${catalogue}:${name}: ${source}, verified by ${VERIFIED_BY[verified]}`);
   if (isOffline)
     context.warn(
-      `the publisher of ${name} cannot be reached: the image that is cached is used, which may not be the newest`,
+      `the publisher of ${name} does not respond: using the cached image, which may not be the newest`,
     );
 }

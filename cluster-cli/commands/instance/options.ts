@@ -1,132 +1,136 @@
 import { IMAGE_FORMATS, MEDIUM_SUCCESS } from '#shared/contract/image-formats.ts';
+import {
+  autostartKeys,
+  backendKeys,
+  diskKeys,
+  hypervisorKeys,
+  installKeys,
+  nicKeys,
+} from '#shared/contract/parameter-keys.ts';
 import { option, wholeNumber, yesNo, type OptionMaker } from '../../completion/command.ts';
 
-export const LIST_SYNTAX = `Lists: key=value,key2=value2; '\\,' is a comma; no_key is False; a bare key is True; -key forgets;
-the value "default" resets. Any value may be @FILE or @- (stdin), without the file's last newline;
-'\\@' begins a value with @. A whole list may be @FILE too, one key=value a line.`;
-export const SECRETS = `Secrets: name=@FILE, name=@-, or be asked on a terminal. A secret in the command line works, with a
-warning: other users can see it. It is wiped from this process's title, not from npx's or a shell's.`;
+export const LIST_SYNTAX =
+  "Lists: key=value,key2=value2. '\\,' is a comma; no_key is False; a bare key is True; -key or key=default unsets a key. A value can be @FILE or @- (stdin), without the last newline; '\\@' is an @ at the start. A whole list can be @FILE, one key=value per line.";
+export const SECRETS =
+  'Secrets: write name=@FILE or name=@- (stdin), or answer the prompt on a terminal. Other users can see secrets on the command line.';
+export const KEY_HELP =
+  'Keys and their defaults: give the word help as the value, such as --net help, --disk help, -B help or -H help.';
 
 const OS_GROUP = 'Operating system:';
-const LIST = 'repeatable; k=v,k2=v2';
+const PACKAGE_GROUP = 'Personalization package:';
+const INSTALL_GROUP = 'Installation:';
 
-/** What an installation is made of: the same words for add and reinstall. */
+/** What an installation is made of: the same options for add and reinstall. */
 export function installationOptions(): readonly OptionMaker[] {
   return [
-    option('-o, --os-type <os>', 'OS definition whose scripts run, as OS or OS+VARIANT', {
+    option('-o, --os-type <os>', 'Run the scripts of this OS definition: OS or OS+VARIANT', {
       group: OS_GROUP,
       complete: 'os',
     }),
-    option(
-      '--force-variant',
-      'take a variant that the definition does not list; not stored: reinstall asks for it again',
-      { group: OS_GROUP },
-    ),
-    option(
-      '--os-image <source>',
-      'disk image for the first disk: a name (gnt-image list), a path that begins with /, ./ or ../, or an http, https, ftp URL; raw, qcow2, vmdk, vdi, vhdx, or raw in gz, xz, zst, bz2',
-      { group: OS_GROUP, complete: 'file' },
-    ),
-    option(
-      '--os-image-checksum <algo:hex>',
-      'sha256:HEX or sha512:HEX of the image file; stored with it, "none" forgets it',
-      {
-        group: OS_GROUP,
-      },
-    ),
-    option(
-      '--image-format <format>',
-      'what the image is: raw, qcow2, vmdk, vdi or vhdx, although its content does not show that; "auto" goes by the content, which is the default',
-      { group: OS_GROUP, choices: ['auto', ...IMAGE_FORMATS] },
-    ),
-    yesNo('--os-image-grow <yes|no>', 'grow the last partition and its file system to the disk', {
+    option('--force-variant', 'Accept a variant that the OS definition does not list; not stored', {
       group: OS_GROUP,
     }),
-    ...osParameterOptions(),
-    option('--personalization-package <url>', '.tar.gz or .tgz laid over the disk last', {
+    option('--os-image <source>', 'Write this image to the first disk: a name, a path or a URL', {
       group: OS_GROUP,
+      complete: 'file',
+    }),
+    option('--os-image-checksum <algo:hex>', 'Verify the image: sha256:HEX or sha512:HEX', {
+      group: OS_GROUP,
+    }),
+    option('--image-format <format>', 'Format of the image (default auto: by content)', {
+      group: OS_GROUP,
+      choices: ['auto', ...IMAGE_FORMATS],
+    }),
+    yesNo(
+      '--os-image-grow <yes|no>',
+      'Grow the last partition and its file system to the disk (default no)',
+      { group: OS_GROUP },
+    ),
+    ...osParameterOptions(),
+    option('--profiles <list>', 'Use OS parameters of these profiles, the first above the others', {
+      group: OS_GROUP,
+      complete: 'profile',
+    }),
+    option('--personalization-package <url>', 'Unpack this .tar.gz or .tgz over the disk, last', {
+      group: PACKAGE_GROUP,
+      complete: 'file',
     }),
     option(
       '--personalization-checksum <algo:hex>',
-      'sha256:HEX or sha512:HEX of the package, compared before anything of it is used; stored with it, "none" forgets it',
-      { group: OS_GROUP },
+      'Verify the package: sha256:HEX or sha512:HEX',
+      { group: PACKAGE_GROUP },
     ),
-    option('--personalization-user <user>', 'user for downloading the package', {
-      group: OS_GROUP,
+    option('--personalization-user <user>', 'User for the download; not stored', {
+      group: PACKAGE_GROUP,
     }),
     option(
-      '--hooks <file>',
-      'YAML document of hooks for the stages of the installation; run after those of cluster and OS, in the order of their names; stored for reinstall, and never shown; "default" forgets stored ones; repeatable',
-      { group: OS_GROUP, complete: 'file', isRepeatable: true },
-    ),
-    option(
       '--personalization-password <value>',
-      'password for it: @FILE, @- (stdin), or asked for on a terminal; never stored',
-      { group: OS_GROUP, complete: 'file' },
+      'Password for the download: @FILE or @- (stdin); not stored',
+      { group: PACKAGE_GROUP, complete: 'file' },
     ),
+    option('--hooks <file>', 'Run the hooks of this YAML document; repeatable', {
+      group: INSTALL_GROUP,
+      complete: 'file',
+      isRepeatable: true,
+    }),
     yesNo(
       '--enable-safe-install <yes|no>',
-      'yes (default): all that can run in the appliance does, and only there. no: this host writes an image that --image-format says is raw, and runs the scripts of a trusted definition; a package and other images are opened in the appliance all the same; refused with scripts that are not trusted',
-      { group: OS_GROUP },
+      'Run everything in the appliance (default yes); no is refused with untrusted scripts',
+      { group: INSTALL_GROUP },
     ),
-    option(
-      '--install-parameters <list>',
-      `hypervisor parameters for installation runs only (${LIST}): accel, boot_order (disk, cdrom, network; with : between them), cdrom_image_path (path or URL), kernel_path, initrd_path, kernel_args, metadata_*; "none" takes stored ones back`,
-      { group: OS_GROUP, isRepeatable: true },
-    ),
+    option('--install-parameters <list>', 'Boot the installation from other media', {
+      group: INSTALL_GROUP,
+      isRepeatable: true,
+      keys: { keys: installKeys, syntax: 'key=value,…' },
+    }),
     option(
       '--medium-success <report|poweroff>',
-      'when an installation from a medium has succeeded: when it says so at /ganeti/latest/install/events (report, the default), or when its guest powers off or reboots',
-      { group: OS_GROUP, choices: MEDIUM_SUCCESS },
+      'What ends an installation from a medium: its report, or poweroff or reboot (default report)',
+      { group: INSTALL_GROUP, choices: MEDIUM_SUCCESS },
     ),
-    option(
-      '--bootenv <name>',
-      'boot into this boot environment through the channel (gnt-bootenv list); one whose name ends in -install installs the instance, in place of an image, and is "local" afterwards, which boots the disk; "none" takes it back',
-      { group: OS_GROUP, complete: 'bootenv' },
-    ),
-    option(
-      '--profiles <list>',
-      'take OS parameters from these profiles too (gnt-profile list), the first above the others, below its own; in place of stored ones, "none" takes them back',
-      { group: OS_GROUP, complete: 'profile' },
-    ),
+    option('--bootenv <name>', 'Boot this boot environment through the channel', {
+      group: INSTALL_GROUP,
+      complete: 'bootenv',
+    }),
     option(
       '--appliance <name>',
-      'install with this imported appliance (gnt-appliance list), or "built", whatever the OS definition and the cluster say; stored, "none" takes it back',
-      { group: OS_GROUP },
+      'Install with this imported appliance (default: that of the cluster)',
+      {
+        group: INSTALL_GROUP,
+      },
     ),
-    installTimeoutOption('stored by add and import, of this run alone for reinstall'),
+    installTimeoutOption('Abort after this time; 0 is no limit'),
   ];
 }
 
-/** @param remark how long the limit holds, for the help */
-export function installTimeoutOption(remark: string): OptionMaker {
+/** @param action what the limit holds for */
+export function installTimeoutOption(action: string): OptionMaker {
   return wholeNumber(
     '--install-timeout <seconds>',
-    `longest time of the installation, or of another script of the OS; 0 is none (default: the instance's own, or else the cluster's); ${remark}`,
-    { group: OS_GROUP },
+    `${action} (default: that of the instance, else of the cluster)`,
+    { group: INSTALL_GROUP },
   );
 }
 
-/** The timeout as modify has it, which can take back what is stored. */
+/** The timeout as modify has it: it can be unset. */
 export function storedTimeoutOption(): OptionMaker {
   return option(
     '--install-timeout <seconds>',
-    'longest time of installations and other scripts of the OS; 0 is none, "default" the cluster\'s',
-    { group: OS_GROUP },
+    'Longest time of OS scripts; 0 is no limit, none is the limit of the cluster',
+    { group: INSTALL_GROUP },
   );
 }
 
 export function osParameterOptions(withSecret = true): readonly OptionMaker[] {
   return [
-    option('-O, --os-parameters <list>', `OS parameters that anyone may see (${LIST})`, {
+    option('-O, --os-parameters <list>', 'Set public OS parameters; repeatable', {
       group: OS_GROUP,
       isRepeatable: true,
     }),
-    option(
-      '--os-parameters-private <list>',
-      `OS parameters that are stored and never shown (${LIST})`,
-      { group: OS_GROUP, isRepeatable: true },
-    ),
+    option('--os-parameters-private <list>', 'Set OS parameters that are never shown; repeatable', {
+      group: OS_GROUP,
+      isRepeatable: true,
+    }),
     ...(withSecret ? [secretOption()] : []),
   ];
 }
@@ -134,7 +138,7 @@ export function osParameterOptions(withSecret = true): readonly OptionMaker[] {
 export function secretOption(): OptionMaker {
   return option(
     '--os-parameters-secret <list>',
-    `OS parameters that are never stored; write name=@FILE or name=@- (${LIST})`,
+    'Set OS parameters that are never stored, as name=@FILE; repeatable',
     { group: OS_GROUP, isRepeatable: true },
   );
 }
@@ -144,147 +148,146 @@ export function waitReadyOptions(): readonly OptionMaker[] {
   return [
     wholeNumber(
       '--wait-ready <seconds>',
-      'wait until cloud-init in the guest is done, status 1 with its errors when it failed; a guest without it says itself that it is up. --wait-ready alone is 600 s, otherwise --wait-ready=SECONDS. A stock cloud-init tells with every datasource but EC2',
+      'Wait until the guest has booted; status 1 if cloud-init failed (default 600: --wait-ready)',
       { group, minimum: 1 },
     ),
-    option(
-      '--degraded-fails',
-      'with --wait-ready: status 1 for a degraded boot too, which is done with warnings',
-      { group },
-    ),
+    option('--degraded-fails', 'With --wait-ready: also status 1 for a boot with warnings', {
+      group,
+    }),
   ];
 }
 
-/** What the guest is served in normal runs. */
-export function metadataOptions(): readonly OptionMaker[] {
+/** @param communication default of `-C`; undefined for a change */
+export function metadataOptions(communication?: 'yes' | 'no'): readonly OptionMaker[] {
   const group = 'Metadata:';
+  const usual = communication === undefined ? '' : ` (default ${communication})`;
   return [
-    yesNo(
-      '-C, --communication <yes|no>',
-      'channel to the host in normal runs (default no); also -c',
-      { group },
-    ),
+    yesNo('-C, --communication <yes|no>', `Give the guest the channel to its node${usual}`, {
+      group,
+    }),
     // Ganeti's code has -c where its design said -C; commander knows one letter for an option.
-    yesNo('-c <yes|no>', 'the same as -C', { isHidden: true }),
-    option('--user-data <file>', 'user data; several become one multi-part document', {
+    yesNo('-c <yes|no>', 'Same as -C', { isHidden: true }),
+    option('--user-data <file>', 'Set user data; several files become one multi-part document', {
       group,
       complete: 'file',
       isRepeatable: true,
     }),
-    option('--vendor-data <file>', 'vendor data', { group, complete: 'file' }),
+    option('--vendor-data <file>', 'Set vendor data', { group, complete: 'file' }),
+    option('--network-config <file>', 'Set the network configuration for NoCloud', {
+      group,
+      complete: 'file',
+    }),
+    option('--ssh-key <file>', 'Set public SSH keys, one per line; repeatable', {
+      group,
+      complete: 'file',
+      isRepeatable: true,
+    }),
+    option('--metadata <list>', 'Set keys of your own in the metadata; repeatable', {
+      group,
+      isRepeatable: true,
+    }),
     option(
       '--run-list <file>',
-      "scripts that the guest runs at boot, on demand and before it goes down: a ServerTemplate in right_st's format; 'default' takes all run lists away",
-      { group, complete: 'file' },
+      'Set the run lists from a ServerTemplate in the format of right_st',
+      {
+        group,
+        complete: 'file',
+      },
     ),
     ...(['boot', 'operational', 'decommission'] as const).map((list) =>
-      option(`--${list}-script <file>`, `script of the ${list} list; repeatable`, {
+      option(`--${list}-script <file>`, `Add a script to the ${list} list; repeatable`, {
         group,
         complete: 'file',
         isRepeatable: true,
       }),
     ),
-    option('--network-config <file>', 'network configuration for NoCloud', {
-      group,
-      complete: 'file',
-    }),
-    option('--ssh-key <file>', 'file with public SSH keys, one a line; repeatable', {
-      group,
-      complete: 'file',
-      isRepeatable: true,
-    }),
-    option('--metadata <list>', `free metadata of the instance (${LIST})`, {
-      group,
-      isRepeatable: true,
-    }),
     yesNo(
       '--seed-disk <yes|no>',
-      'read-only CIDATA disk that leads stock images to the channel (default: as communication)',
+      'Attach a disk that leads cloud-init to the channel (default: as -C)',
       { group },
     ),
-    option('--dialects <list>', 'what is served: ganeti,ec2,openstack,nocloud (default all)', {
+    option('--dialects <list>', 'Serve these: ganeti,ec2,openstack,nocloud (default all)', {
       group,
     }),
     option(
       '--metadata-token <policy>',
-      'session tokens (default optional); required: nothing is read or written over HTTP without one, in no dialect. Stock cloud-init asks for one with ec2 only: with openstack or nocloud over the network it finds no metadata then, phone_home does not get through, and scripts that use read and write must send X-aws-ec2-metadata-token',
-      {
-        group,
-        choices: ['optional', 'required'],
-      },
+      'Session tokens; required also refuses cloud-init without EC2 (default optional)',
+      { group, choices: ['optional', 'required'] },
     ),
   ];
 }
 
-/** The machine itself. */
+/** The instance itself. */
 export function machineOptions(): readonly OptionMaker[] {
-  const group = 'Machine:';
+  const group = 'Instance:';
   return [
     option(
       '-B, --backend-parameters <list>',
-      'memory=SIZE (MiB without a unit) and vcpus=N; repeatable',
-      { group, isRepeatable: true },
+      'Set memory=SIZE (default 512M) and vcpus=N (default 1); repeatable',
+      { group, isRepeatable: true, keys: { keys: backendKeys, syntax: 'key=value,…' } },
     ),
-    option(
-      '-H, --hypervisor-parameters <list>',
-      'kvm:accel=auto|kvm|tcg, boot_order, cdrom_image_path, kernel_path, initrd_path, kernel_args, metadata_hop_limit=1..255, metadata_request_rate, metadata_request_burst, metadata_connections, metadata_connection_rate, boot_report=vendor-data|user-data|no (how cloud-init is asked to tell its boot), decommission_timeout=SECONDS (for its decommission list; 180 without), systemd_credentials=yes|no, firmware=bios|uefi; repeatable',
-      { group, isRepeatable: true },
-    ),
-    option(
-      '--autostart <list>',
-      'whether the node starts it by itself: yes (default) or no after a reboot of the host; priority=N (default 100, lower ones first), delay=SECONDS that it is given before the next, restarts=N in eight hours after a crash (default 0), lost_secrets=start|wait (default start)',
-      { group, isRepeatable: true },
-    ),
-    option('--tags <list>', 'tags, comma separated: letters, digits and .+*/:@_-=', { group }),
+    option('-H, --hypervisor-parameters <list>', 'Set hypervisor parameters; repeatable', {
+      group,
+      isRepeatable: true,
+      keys: { keys: hypervisorKeys, syntax: '[kvm:]key=value,…' },
+    }),
+    option('--autostart <list>', 'Start it after a reboot of the node (default yes); repeatable', {
+      group,
+      isRepeatable: true,
+      keys: { keys: autostartKeys, syntax: 'yes|no[,key=value,…]' },
+    }),
+    option('--tags <list>', 'Set tags, separated by commas', { group }),
   ];
 }
 
-export function diskOptions(): readonly OptionMaker[] {
-  const group = 'Machine:';
+/** @param net what a new instance without --net gets */
+export function diskOptions(net = 'none'): readonly OptionMaker[] {
+  const disks = 'Disks:';
+  const nics = 'Network:';
   return [
-    option(
-      '-t, --disk-template <template>',
-      'file: sparse raw files (default); sharedfile: the same in the folder that all nodes have; plain: LVM volumes, thin ones or not, as gnt-cluster modify --vg-name says, which are not copied, moved, migrated or taken over by failover, and are kept in snapshots where they are thin; zfs: the same with ZFS volumes, all of them thin, in the pool or dataset that gnt-cluster modify --zfs-pool names; diskless: no disk',
-      {
-        group,
-        choices: ['file', 'sharedfile', 'plain', 'zfs', 'diskless'],
-      },
-    ),
-    option('-s, --os-size <size>', 'one disk of this size: 10G, 512M; MiB without a unit', {
-      group,
+    option('-t, --disk-template <template>', 'Where disks are kept (default file)', {
+      group: disks,
+      choices: ['file', 'sharedfile', 'plain', 'zfs', 'diskless'],
     }),
-    option('--disk <n:list>', 'N:size=SIZE[,name=NAME]; repeatable, N from 0', {
-      group,
+    option('-s, --os-size <size>', 'Add one disk of this size, in MiB or as 20G (default 10G)', {
+      group: disks,
+    }),
+    option('--disk <n:list>', 'Add disk N, as 0:size=20G,name=root; repeatable, N from 0', {
+      group: disks,
       isRepeatable: true,
+      keys: { keys: diskKeys, syntax: 'N:key=value,…' },
     }),
-    option(
-      '--net <n:list>',
-      'N:mac=MAC|auto,mode=bridged|user,link=BRIDGE,name=NAME,mtu=BYTES; repeatable, N from 0. Or in a network (gnt-network): N:network=NAME,ip=pool, or an address of it. By DHCP, or ip=ADDRESS/PREFIX with gateway=, dns=, search=, routes=NETWORK/PREFIX@GATEWAY; several values have ; between them',
-      { group, isRepeatable: true },
-    ),
-    option('--no-nics', 'no network cards but the channel', { group }),
-    option('-n, --node <node>', 'primary node', { group, complete: 'node' }),
+    option('--net <n:list>', `Add NIC N, as 0:link=br0; repeatable, N from 0 (default ${net})`, {
+      group: nics,
+      isRepeatable: true,
+      keys: { keys: nicKeys, syntax: 'N:key=value,…' },
+    }),
+    option('--no-nics', 'Add no NIC but the channel', { group: nics }),
+    option('-n, --node <node>', 'Create the instance on this node (default: the one with room)', {
+      group: 'Instance:',
+      complete: 'node',
+    }),
   ];
 }
 
 /** What modify does to NICs and disks. */
 export function partOptions(): readonly OptionMaker[] {
-  const group = 'Machine:';
+  const disks = 'Disks:';
   return [
-    option(
-      '--net <change>',
-      'add:LIST or N:add,LIST, N:modify,LIST or N:LIST, N:remove, or remove for the last; N is its number, name or UUID, LIST as in add, where none takes a value away. Repeatable, one after the other. A running machine gets new ones at once where it can, all else at its next start',
-      { group, isRepeatable: true },
-    ),
-    option(
-      '--disk <change>',
-      'add:size=SIZE[,name=NAME], N:name=NAME, N:remove. A running instance gets new ones at once where it can, and gives back the last, if that came so; of a stopped one any but the first can be removed, one at a time, and those behind it move up',
-      { group, isRepeatable: true },
-    ),
-    option('--add-disk <size>', 'the same as --disk add:size=SIZE; repeatable', {
-      group,
+    option('--net <change>', 'Change NICs: add:LIST, N:LIST or N:remove; repeatable', {
+      group: 'Network:',
+      isRepeatable: true,
+      keys: { keys: nicKeys, syntax: 'add:key=value,… or N:key=value,… or N:remove' },
+    }),
+    option('--disk <change>', 'Change disks: add:size=SIZE, N:name=NAME or N:remove; repeatable', {
+      group: disks,
+      isRepeatable: true,
+      keys: { keys: diskKeys, syntax: 'add:size=SIZE or N:name=NAME or N:remove' },
+    }),
+    option('--add-disk <size>', 'Same as --disk add:size=SIZE; repeatable', {
+      group: disks,
       isRepeatable: true,
     }),
-    option('--remove-disk <n>', 'the same as --disk N:remove', { group }),
+    option('--remove-disk <n>', 'Same as --disk N:remove', { group: disks }),
   ];
 }

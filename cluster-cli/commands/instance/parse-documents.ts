@@ -30,13 +30,20 @@ function warn(option: string, file: string, remark: string | null, context: Cont
   if (remark !== null) context.warn(`${option} ${file}: ${remark}`);
 }
 
-/** Value of a document option that removes what is stored. */
-export const RESET = 'default';
-/** The same of what is installed: an image, an OS, a package. */
+/** Value of an option that unsets what is stored. */
 export const NONE = 'none';
+/** The former spelling for documents, hooks, timeouts and defaults of launch. */
+const FORMER_NONE = 'default';
 
-/** `null` takes back what is stored, undefined leaves it. */
-export function orTakenBack(
+/** Whether a value unsets what is stored. Warns of the former spelling. */
+export function isUnset(option: string, given: string, { warn }: Pick<Context, 'warn'>): boolean {
+  if (given === FORMER_NONE)
+    warn(`${option} ${FORMER_NONE} is deprecated: write ${option} ${NONE}`);
+  return given === NONE || given === FORMER_NONE;
+}
+
+/** Returns null for `none`, which unsets what is stored, and undefined for no value. */
+export function orUnset(
   given: string | undefined,
   read: (given: string) => string = (text) => text,
 ): string | null | undefined {
@@ -45,14 +52,15 @@ export function orTakenBack(
 }
 
 /**
- * Hook documents by the names of their files; none for `default`.
+ * Hook documents by the names of their files; an empty list for `none`.
  * @throws AppError FILE_UNREADABLE
  */
-export function readHooks(files: readonly string[], source: ValueSource): HookFile[] {
-  if (files.length === 1 && files[0] === RESET) return [];
+export function readHooks(files: readonly string[], context: Context): HookFile[] {
+  const [first = ''] = files;
+  if (files.length === 1 && isUnset('--hooks', first, context)) return [];
   return files.map(fileName).map((file) => ({
     name: file === '-' ? 'stdin' : basename(file),
-    content: source.readBytes('--hooks', file).toString('base64'),
+    content: context.values.readBytes('--hooks', file).toString('base64'),
   }));
 }
 
@@ -64,8 +72,8 @@ export function readSshKeys(files: readonly string[], source: ValueSource): read
   return files.flatMap((file) => {
     const text = source.readText('--ssh-key', fileName(file));
     if (/^-----BEGIN .*PRIVATE KEY-----/m.test(text)) {
-      throw new AppError('VALIDATION', `option --ssh-key: ${file} holds a private key`, {
-        hint: `give the public one, usually ${file}.pub`,
+      throw new AppError('VALIDATION', `option --ssh-key: ${file} is a private key`, {
+        hint: `use the public key, usually --ssh-key ${file}.pub`,
         details: { file },
       });
     }
@@ -75,19 +83,20 @@ export function readSshKeys(files: readonly string[], source: ValueSource): read
       .filter((line) => line !== '' && !line.startsWith('#'));
     const wrong = keys.find((key) => !PUBLIC_KEY.test(key));
     if (wrong !== undefined) {
-      throw new AppError('VALIDATION', `option --ssh-key: a line of ${file} is no public key`, {
-        hint: 'a line is as in authorized_keys: [options] TYPE BASE64 [comment], such as ssh-ed25519 AAAA… me@host',
+      throw new AppError('VALIDATION', `option --ssh-key: a line of ${file} is not a public key`, {
+        hint: 'write lines as in authorized_keys: [options] TYPE BASE64 [comment], such as ssh-ed25519 AAAA… me@host',
         details: { file },
       });
     }
     if (keys.length > 0) return keys;
-    throw new AppError('VALIDATION', `option --ssh-key: ${file} holds no key`, {
+    throw new AppError('VALIDATION', `option --ssh-key: ${file} contains no key`, {
+      hint: 'ssh-keygen -t ed25519 creates a key',
       details: { file },
     });
   });
 }
 
-/** authorized_keys of sshd(8): options, if any, then type and key, whose base64 begins so. */
+/** A line of authorized_keys, see sshd(8): options, type and key, whose base64 begins with AAAA. */
 const PUBLIC_KEY = /(^|\s)(ssh|ecdsa|sk)-[A-Za-z0-9@.-]+ AAAA/;
 
 function fileName(file: string): string {

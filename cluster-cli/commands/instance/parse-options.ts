@@ -5,6 +5,7 @@ import type { diskSpec, nicSpec } from '#shared/contract/machine-parameters.ts';
 import type { instanceCreate, instanceModify } from '#shared/contract/opcode.ts';
 import { readNicNetwork } from '#shared/contract/static-network.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import { ownValue, setOwn } from '#shared/json/own-value.ts';
 import type { Context } from '../../terminal/context.ts';
 import { arrangeByIndex, parseIdentified } from '../../values/identified.ts';
 import { type KeyValue, parseList } from '../../values/key-values.ts';
@@ -15,6 +16,14 @@ import {
 } from '../../values/os-parameters.ts';
 import { parseSizeBytes, parseSizeMiB } from '../../values/size.ts';
 import type { ValueSource } from '../../values/value-source.ts';
+import {
+  autostartKeys,
+  backendKeys,
+  diskKeys,
+  hypervisorKeys,
+  nicKeys,
+} from '#shared/contract/parameter-keys.ts';
+import { DEFAULT_AUTOSTART } from '#shared/contract/autostart.ts';
 import { NONE } from './parse-documents.ts';
 
 export interface OsParameterOptions {
@@ -41,17 +50,13 @@ export function readOsParameters(context: Context, options: OsParameterOptions):
   const secret = read('--os-parameters-secret', options.osParametersSecret);
   if (secret.flagCount > 0) {
     // The element is not shown: it may be a secret whose name was forgotten.
-    throw new AppError(
-      'USAGE',
-      'option --os-parameters-secret: an element has a name and no value',
-      {
-        hint: 'write NAME=@FILE, or NAME=@- for stdin',
-      },
-    );
+    throw new AppError('USAGE', 'option --os-parameters-secret: an element has no value', {
+      hint: 'write NAME=@FILE, or NAME=@- for stdin',
+    });
   }
   for (const name of secret.typedKeys) {
     context.warn(
-      `the secret ${name} was given on the command line, where other users can see it: use ${name}=@FILE or ${name}=@-`,
+      `other users can see the secret ${name} on the command line: use ${name}=@FILE or ${name}=@-`,
     );
   }
   const parameters = { public: shown.values, private: kept.values, secret: secret.values };
@@ -70,13 +75,13 @@ export function readKnown(
   for (const { key, value } of pairs) {
     if (!known.includes(key)) {
       throw new AppError('USAGE', `option ${option}: unknown parameter '${key}'`, {
-        hint: `known are ${known.join(', ')}`,
+        hint: `keys: ${known.join(', ')}`,
         details: { option, key },
       });
     }
     switch (value.kind) {
       case 'text':
-        values.set(key, value.text);
+        values.set(key, value.text === NONE ? null : value.text);
         break;
       case 'unset':
         values.set(key, null);
@@ -93,12 +98,13 @@ export function readKnown(
   return values;
 }
 
-const AUTOSTART_KEYS = ['priority', 'delay', 'restarts', 'lost_secrets'] as const;
-
-const BE_KEYS = ['memory', 'maxmem', 'minmem', 'vcpus'] as const;
+const AUTOSTART_KEYS = Object.keys(autostartKeys).filter((key) => key !== 'yes' && key !== 'no');
+const DISK_KEYS = Object.keys(diskKeys);
+/** maxmem and minmem are Ganeti's. */
+const BE_KEYS = [...Object.keys(backendKeys), 'maxmem', 'minmem'];
 
 type ModifyInput = z.input<typeof instanceModify>;
-/** `null` resets to the default. */
+/** `null` unsets the value. */
 type BeChanges = NonNullable<ModifyInput['beparams']>;
 type HvChanges = NonNullable<ModifyInput['hvparams']>;
 
@@ -117,7 +123,7 @@ export function parseBackendParameters(texts: readonly string[], source: ValueSo
   });
   if (new Set(sizes).size > 1) {
     throw new AppError('USAGE', 'option -B: memory, maxmem and minmem differ', {
-      hint: 'memory of an instance is fixed here: write memory=SIZE',
+      hint: 'the memory of an instance is fixed: write -B memory=SIZE',
     });
   }
   const [memoryMiB] = sizes;
@@ -130,27 +136,11 @@ export function parseBackendParameters(texts: readonly string[], source: ValueSo
   };
 }
 
-const HV_KEYS = [
-  'accel',
-  'boot_order',
-  'cdrom_image_path',
-  'kernel_path',
-  'initrd_path',
-  'kernel_args',
-  'metadata_hop_limit',
-  'metadata_request_rate',
-  'metadata_request_burst',
-  'metadata_connections',
-  'metadata_connection_rate',
-  'boot_report',
-  'decommission_timeout',
-  'systemd_credentials',
-  'firmware',
-] as const;
+const HV_KEYS = Object.keys(hypervisorKeys);
 
 /**
- * `none` takes back all that is stored for installations. Otherwise
- * `kvm:accel=tcg,…`; the hypervisor's name may be left out, as in Ganeti's modify.
+ * `kvm:accel=tcg,…`; the name of the hypervisor can be omitted, as in Ganeti's modify. `none`
+ * unsets all installation parameters.
  * @throws AppError USAGE, VALIDATION
  */
 export function parseHypervisorParameters(
@@ -164,7 +154,7 @@ export function parseHypervisorParameters(
     const match = /^([a-z][a-z-]*)(?::|$)(.*)$/s.exec(text);
     if (!match) return parseIdentified(option, `:${text}`).values;
     if (match[1] !== 'kvm') {
-      throw new AppError('VALIDATION', `option ${option}: hypervisor '${match[1]}' is not known`, {
+      throw new AppError('VALIDATION', `option ${option}: unknown hypervisor '${match[1]}'`, {
         hint: `write ${option} kvm:key=value,…`,
       });
     }
@@ -176,10 +166,10 @@ export function parseHypervisorParameters(
   }
   const parsed: Record<string, string | number | null> = {};
   for (const [key, text] of readKnown(option, pairs, HV_KEYS, source)) {
-    if (text === null) parsed[key] = null;
+    if (text === null) setOwn(parsed, key, null);
     else if (key.startsWith('metadata_') || key === 'decommission_timeout')
-      parsed[key] = parseCount(`${option} ${key}`, text);
-    else parsed[key] = key.endsWith('_path') ? fromHere(text) : text;
+      setOwn(parsed, key, parseCount(`${option} ${key}`, text));
+    else setOwn(parsed, key, key.endsWith('_path') ? fromHere(text) : text);
   }
   // The keys are known; values such as accel's are checked with the opcode.
   return parsed;
@@ -202,18 +192,21 @@ export function parseAutostart(
   const rest = words.filter((word) => word !== 'yes' && word !== 'no').join(',');
   const pairs = rest === '' ? [] : parseIdentified(option, `:${rest}`).values;
   const values = readKnown(option, pairs, AUTOSTART_KEYS, source);
-  const count = (key: (typeof AUTOSTART_KEYS)[number]): number | undefined => {
+  const count = (key: string, usual: number): number | undefined => {
     const text = values.get(key);
-    return text == null ? undefined : parseCount(`${option} ${key}`, text);
+    if (text === undefined) return undefined;
+    return text === null ? usual : parseCount(`${option} ${key}`, text);
   };
   const lostSecrets = values.get('lost_secrets');
   return {
     boot: last === undefined ? undefined : last === 'yes',
-    priority: count('priority'),
-    delayS: count('delay'),
-    restarts: count('restarts'),
-    // One of its words, or the opcode's own schema says which there are.
-    lostSecrets: (lostSecrets ?? undefined) as AutostartInput['lostSecrets'],
+    priority: count('priority', DEFAULT_AUTOSTART.priority),
+    delayS: count('delay', DEFAULT_AUTOSTART.delayS),
+    restarts: count('restarts', DEFAULT_AUTOSTART.restarts),
+    // The schema of the opcode checks the word.
+    lostSecrets: (lostSecrets === null
+      ? DEFAULT_AUTOSTART.lostSecrets
+      : lostSecrets) as AutostartInput['lostSecrets'],
   };
 }
 
@@ -234,7 +227,7 @@ export function parseDisks(options: DiskOptions, source: ValueSource): readonly 
   const given = options.disk ?? [];
   if (options.diskTemplate === 'diskless' && (given.length > 0 || options.osSize !== undefined)) {
     throw new AppError('USAGE', 'Diskless instance but disk information passed', {
-      hint: 'leave out --disk and --os-size, or the template diskless',
+      hint: 'omit --disk and --os-size, or the template diskless',
     });
   }
   if (options.osSize !== undefined) {
@@ -261,7 +254,7 @@ export function composeDisk(
   source: ValueSource,
 ): DiskInput {
   const option = `--disk ${ident}`;
-  const known = readKnown(option, values, ['size', 'name', 'mode'], source);
+  const known = readKnown(option, values, [...DISK_KEYS, 'mode'], source);
   const size = known.get('size');
   if (typeof size !== 'string') {
     throw new AppError('USAGE', `Missing size for disk ${ident}`, {
@@ -269,7 +262,7 @@ export function composeDisk(
     });
   }
   if (known.get('mode') === 'ro') {
-    throw new AppError('NOT_SUPPORTED', `${option}: disks are read-write`);
+    throw new AppError('NOT_SUPPORTED', `${option}: read-only disks are not supported`);
   }
   const name = known.get('name');
   return {
@@ -279,7 +272,7 @@ export function composeDisk(
 }
 
 /**
- * `--net N:…`; an index that is left out is a card with defaults, as in Ganeti.
+ * `--net N:…`; an omitted index is a NIC with defaults, as in Ganeti.
  * @throws AppError USAGE
  */
 export function parseNics(texts: readonly string[], source: ValueSource): readonly NicInput[] {
@@ -292,10 +285,8 @@ export function parseNics(texts: readonly string[], source: ValueSource): readon
 
 export const NETWORK_KEYS = ['ip', 'gateway', 'dns', 'search', 'routes', 'mtu'] as const;
 
-export const NIC_KEYS: readonly string[] = [
-  ...['mac', 'mode', 'link', 'name', 'bridge', 'network'],
-  ...NETWORK_KEYS,
-];
+/** bridge is Ganeti's. */
+export const NIC_KEYS: readonly string[] = [...Object.keys(nicKeys), 'bridge'];
 
 /** What an opcode calls otherwise. */
 export const RENAMED_NIC_KEYS: Readonly<Record<string, string>> = {
@@ -311,7 +302,7 @@ export function composeNic(known: ReadonlyMap<string, string | null>): NicInput 
     const networkKey = NETWORK_KEYS.find((name) => name === key);
     if (networkKey !== undefined) network[networkKey] = value;
     else if (key === 'mac') nic['mac'] = value === 'generate' ? 'auto' : value.toLowerCase();
-    else nic[RENAMED_NIC_KEYS[key] ?? key] = value;
+    else setOwn(nic, ownValue(RENAMED_NIC_KEYS, key) ?? key, value);
   }
   // Values are checked with the opcode.
   return { ...nic, ...readNicNetwork(network) };
@@ -323,14 +314,14 @@ type Dialects = NonNullable<z.input<typeof instanceCreate>['dialects']>;
 export function parseDialects(text: string): Dialects {
   const names = parseList(text).map((name) => name.trim());
   if (names.length === 0) {
-    throw new AppError('USAGE', 'option --dialects: at least one is needed', {
-      hint: 'known are ganeti, ec2, openstack, nocloud',
+    throw new AppError('USAGE', 'option --dialects: the list is empty', {
+      hint: 'write --dialects ganeti,ec2,openstack,nocloud',
     });
   }
   const unknown = names.find((name) => !['ganeti', 'ec2', 'openstack', 'nocloud'].includes(name));
   if (unknown !== undefined) {
     throw new AppError('USAGE', `option --dialects: unknown dialect '${unknown}'`, {
-      hint: 'known are ganeti, ec2, openstack, nocloud',
+      hint: 'write --dialects ganeti,ec2,openstack,nocloud',
     });
   }
   // Each name was found in the list above.

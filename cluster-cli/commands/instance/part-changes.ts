@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import type { instanceModify } from '#shared/contract/opcode.ts';
 import { readNicNetworkChanges } from '#shared/contract/static-network.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import { ownValue, setOwn } from '#shared/json/own-value.ts';
 import { parseIdentified } from '../../values/identified.ts';
 import type { KeyValue } from '../../values/key-values.ts';
 import type { ValueSource } from '../../values/value-source.ts';
@@ -81,7 +82,7 @@ export function parseDiskChanges(
         if (name !== undefined)
           return { action, which: nameOf(which), changes: { name: orNone(name) } };
         throw new AppError('USAGE', `option --disk ${text}: nothing to change`, {
-          hint: `write ${which ?? 'N'}:name=NAME`,
+          hint: `write --disk ${which ?? 'N'}:name=NAME`,
         });
       }
       case 'remove':
@@ -95,15 +96,15 @@ function parsePart(option: string, text: string): PartText {
   const { ident, values } = parseIdentified(option, text);
   const alone = actionOf(ident);
   if (alone === 'modify')
-    throw new AppError('USAGE', `option ${option} ${text}: which one is not said`, {
-      hint: `write ${option} N:modify,… with its number, its name or its UUID`,
+    throw new AppError('USAGE', `option ${option} ${text}: the number is missing`, {
+      hint: `write ${option} N:modify,…; N is a number, a name or a UUID`,
     });
   if (alone !== undefined) return { action: alone, which: null, values };
   const [first, ...rest] = values;
   const named = first?.value.kind === 'flag' ? actionOf(first.key) : undefined;
   if (named !== undefined) return { action: named, which: ident, values: rest };
   if (first !== undefined) return { action: 'modify', which: ident, values };
-  throw new AppError('USAGE', `option ${option} ${text}: nothing to do with it`, {
+  throw new AppError('USAGE', `option ${option} ${text}: no change given`, {
     hint: `write ${option} add:…, ${option} N:modify,… or ${option} N:remove`,
   });
 }
@@ -123,7 +124,7 @@ function composeNicChanges(
     if (networkKey !== undefined) network[networkKey] = value;
     else if (key === 'mac')
       nic['mac'] = value === 'generate' ? 'auto' : (value ?? 'auto').toLowerCase();
-    else nic[RENAMED_NIC_KEYS[key] ?? key] = value;
+    else setOwn(nic, ownValue(RENAMED_NIC_KEYS, key) ?? key, value);
   }
   // Values are checked with the opcode.
   return { ...nic, ...readNicNetworkChanges(network) };
@@ -145,16 +146,12 @@ function numberOf(text: string): number | undefined {
 
 function refuseResize(which: string | null, values: readonly KeyValue[]): void {
   if (values.every(({ key }) => key !== 'size')) return;
-  throw new AppError(
-    'USAGE',
-    `option --disk: the size of disk ${which ?? ''} is not changed here`,
-    {
-      hint: 'gnt-instance grow-disk makes a disk larger',
-    },
-  );
+  throw new AppError('USAGE', `option --disk: the size of disk ${which ?? ''} cannot be modified`, {
+    hint: 'gnt-instance grow-disk NAME DISK AMOUNT grows a disk',
+  });
 }
 
 function refuseValues(option: string, text: string, values: readonly KeyValue[]): void {
   if (values.length === 0) return;
-  throw new AppError('USAGE', `option ${option} ${text}: what is removed takes no parameters`);
+  throw new AppError('USAGE', `option ${option} ${text}: remove takes no parameters`);
 }

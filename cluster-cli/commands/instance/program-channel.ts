@@ -3,64 +3,47 @@ import { addCommand, option, type OptionMaker } from '../../completion/command.t
 import type { Context } from '../../terminal/context.ts';
 import type { SshOptions } from './ssh.ts';
 
-const NAME = { name: 'name of the instance' } as const;
-const ONE = { arguments: NAME, completeArguments: ['instance'] } as const;
+const GROUP = 'Reach the guest:';
+const NAME = { name: 'Name of the instance' } as const;
+const ONE = { group: GROUP, arguments: NAME, completeArguments: ['instance'] } as const;
 const channel = () => import('./channel.ts');
 const ssh = () => import('./ssh.ts');
 
 const COPIES = [
-  ['push', 'files here, and last where to in the guest', 'copy files into the guest by SSH'],
-  ['pull', 'files of the guest, and last where to here', 'copy files out of the guest by SSH'],
+  ['push', 'Local files, and last the target in the guest', 'Copy files into the guest by SSH'],
+  ['pull', 'Files of the guest, and last the local target', 'Copy files out of the guest by SSH'],
 ] as const;
 
 function sshOptions(): readonly OptionMaker[] {
   const group = 'SSH:';
   return [
-    option('-l, --login-name <user>', "user of the guest (default: cloud-init's, or root)", {
-      group,
-    }),
-    option('-i, --identity <file>', 'private key to log in with', { group, complete: 'file' }),
-    option('-p, --port <port>', 'port of sshd in the guest (default 22)', { group }),
+    option(
+      '-l, --login-name <user>',
+      'User in the guest (default: that of cloud-init, else root)',
+      {
+        group,
+      },
+    ),
+    option('-i, --identity <file>', 'Private key for the login', { group, complete: 'file' }),
+    option('-p, --port <port>', 'Port of sshd in the guest (default 22)', { group }),
   ];
 }
 
-/**
- * What leads into a guest: console, connect, ssh, exec, push, pull, known-hosts, send and receive.
- */
+/** console, connect, ssh, exec, push, pull, known-hosts, send and receive. */
 export function addChannel(program: Command, context: Context): void {
   addCommand(program, {
     ...ONE,
-    usage: 'console <name>',
-    summary: 'connect to the serial console; Ctrl-] leaves it',
-  }).action(async (name: string) => {
-    await (await channel()).runConsole(context, name);
-  });
-  addCommand(program, {
-    ...ONE,
-    usage: 'connect <name> <port>',
-    arguments: { ...NAME, port: 'TCP port in the guest' },
-    summary: 'connect stdin and stdout to a TCP port of the guest, over the channel',
-    description: 'Each direction ends on its own, so it serves as the ProxyCommand of ssh.',
-    examples: [
-      'ssh -o ProxyCommand="gnt-instance connect %h 22" root@web1',
-      'printf "GET / HTTP/1.0\\r\\n\\r\\n" | gnt-instance connect web1 80',
-    ],
-  }).action(async (name: string, port: string) => {
-    await (await channel()).runConnect(context, name, port);
-  });
-  addCommand(program, {
-    ...ONE,
     usage: 'ssh <name> [command...]',
-    arguments: {
-      ...NAME,
-      command: 'what to run there instead of a shell, with options of its own',
-    },
-    summary: 'log in to the guest by SSH, over the channel, with its host keys verified',
+    arguments: { ...NAME, command: 'Command to run in place of a shell, with its options' },
+    summary: 'Log in to the guest by SSH over the channel',
     description:
-      'Needs no network. The keys are those that the guest said over its own channel after its installation; others are refused until `gnt-instance modify --accept-host-keys`. Your own keys, agent and ~/.ssh/config count as always, except that no connection is shared, no KnownHostsCommand asked, no display forwarded, and the agent only with -A. Ends with the status of ssh.',
+      'Needs no network. Verifies the host keys that the guest reported after its installation. The exit status is that of ssh.',
+    explanation: [
+      'Other host keys are refused until gnt-instance modify --accept-host-keys. Your keys, agent and ~/.ssh/config apply, without connection sharing, KnownHostsCommand and X11 forwarding; the agent is forwarded with -A only.',
+    ],
     options: [
       ...sshOptions(),
-      option('-A, --forward-agent', 'let the guest, and its root, use your agent', {
+      option('-A, --forward-agent', 'Let the guest and its root use your agent', {
         group: 'SSH:',
       }),
     ],
@@ -71,10 +54,10 @@ export function addChannel(program: Command, context: Context): void {
   addCommand(program, {
     ...ONE,
     usage: 'exec <name> <command...>',
-    arguments: { ...NAME, command: 'what to run there, with options of its own' },
-    summary: 'run a command in the guest by SSH, over the channel',
+    arguments: { ...NAME, command: 'Command to run, with its options' },
+    summary: 'Run a command in the guest by SSH over the channel',
     description:
-      'As ssh, without a terminal. The words of the command arrive as they are: for pipes and variables write `sh -c`. Ends with the status of the command, 255 when there was no login.',
+      'Same as ssh, without a terminal. The words of the command are passed unchanged: use sh -c for pipes and variables. The exit status is that of the command, or 255 without a login.',
     options: sshOptions(),
     examples: [
       'gnt-instance exec web1 systemctl is-active nginx',
@@ -83,14 +66,14 @@ export function addChannel(program: Command, context: Context): void {
   }).action(async (name: string, command: readonly string[], options: SshOptions) => {
     await (await ssh()).runExec(context, name, command, options);
   });
-  for (const [direction, ends, summary] of COPIES) {
+  for (const [direction, paths, summary] of COPIES) {
     addCommand(program, {
       ...ONE,
       usage: `${direction} <name> <paths...>`,
-      arguments: { ...NAME, paths: ends },
+      arguments: { ...NAME, paths },
       completeArguments: ['instance', 'file'],
       summary,
-      description: `${summary}, folders with all that is in them, over the channel and with the host keys of gnt-instance ssh. Paths of the guest begin in the home of its user.`,
+      description: `${summary}, over the channel, with the same host keys as gnt-instance ssh. Folders are copied with their content. Relative paths in the guest begin in the home of its user.`,
       options: sshOptions(),
       examples: [
         direction === 'push'
@@ -102,10 +85,31 @@ export function addChannel(program: Command, context: Context): void {
     });
   }
   addCommand(program, {
+    ...ONE,
+    usage: 'console <name>',
+    summary: 'Connect to the serial console; Ctrl-] ends it',
+  }).action(async (name: string) => {
+    await (await channel()).runConsole(context, name);
+  });
+  addCommand(program, {
+    ...ONE,
+    usage: 'connect <name> <port>',
+    arguments: { ...NAME, port: 'TCP port in the guest' },
+    summary: 'Connect stdin and stdout to a TCP port of the guest',
+    description:
+      'Connects over the channel. Each direction ends on its own, so that the command can be the ProxyCommand of ssh.',
+    examples: [
+      'ssh -o ProxyCommand="gnt-instance connect %h 22" root@web1',
+      'printf "GET / HTTP/1.0\\r\\n\\r\\n" | gnt-instance connect web1 80',
+    ],
+  }).action(async (name: string, port: string) => {
+    await (await channel()).runConnect(context, name, port);
+  });
+  addCommand(program, {
+    ...ONE,
     usage: 'known-hosts [names...]',
-    arguments: { names: 'instances; all without names' },
-    completeArguments: ['instance'],
-    summary: 'print the SSH host keys of instances as lines of a known_hosts file',
+    arguments: { names: 'Instances (default: all)' },
+    summary: 'Print SSH host keys in the format of known_hosts',
     examples: ['gnt-instance known-hosts >/etc/ssh/ssh_known_hosts_gnt'],
   }).action(async (names: readonly string[]) => {
     await (await ssh()).runKnownHosts(context, names);
@@ -113,10 +117,10 @@ export function addChannel(program: Command, context: Context): void {
   addCommand(program, {
     ...ONE,
     usage: 'send <name> [file]',
-    arguments: { ...NAME, file: 'file to send; stdin without it' },
+    arguments: { ...NAME, file: 'File to send (default: stdin)' },
     completeArguments: ['instance', 'file'],
-    summary: 'send bytes for the guest to read from /ganeti/latest/read',
-    options: [option('--no-wait', 'fail when the queue is full', { group: 'Channel:' })],
+    summary: 'Send bytes to the guest, for /ganeti/latest/read',
+    options: [option('--no-wait', 'Fail if the queue is full', { group: 'Channel:' })],
     examples: ['echo reload | gnt-instance send web1'],
   }).action(async (name: string, file: string | undefined, options: { wait: boolean }) => {
     await (await channel()).runSend(context, name, file, options);
@@ -124,9 +128,9 @@ export function addChannel(program: Command, context: Context): void {
   addCommand(program, {
     ...ONE,
     usage: 'receive <name>',
-    summary: 'print the bytes that the guest wrote to /ganeti/latest/write',
-    description: 'What is printed is gone from the queue.',
-    options: [option('-f, --follow', 'go on with what comes', { group: 'Channel:' })],
+    summary: 'Print bytes that the guest wrote to /ganeti/latest/write',
+    description: 'Removes the printed bytes from the queue.',
+    options: [option('-f, --follow', 'Continue with new bytes', { group: 'Channel:' })],
   }).action(async (name: string, options: { follow?: boolean }) => {
     await (await channel()).runReceive(context, name, options);
   });

@@ -10,15 +10,17 @@ import {
 import type { SubmitOptions } from '../submit.ts';
 import { installTimeoutOption, secretOption, SECRETS, waitReadyOptions } from './options.ts';
 
-const NAME = { name: 'name of the instance' } as const;
+const NAME = { name: 'Name of the instance' } as const;
 const ONE = { arguments: NAME, completeArguments: ['instance'] } as const;
+const POWER = 'Start and stop:';
+const CHANGE = 'Change:';
 
 const load = {
   change: () => import('./change.ts'),
   host: () => import('./host.ts'),
 };
 
-/** What becomes of an instance that is there. */
+/** Commands that change an existing instance. */
 export function addLifecycle(program: Command, context: Context): void {
   const job = jobOptions();
   const seconds = (flags: string, what: string) =>
@@ -26,13 +28,55 @@ export function addLifecycle(program: Command, context: Context): void {
 
   addCommand(program, {
     ...ONE,
-    usage: 'remove <name>',
-    summary: 'shut an instance down and remove it with its disks',
+    usage: 'startup <name>',
+    aliases: ['start'],
+    group: POWER,
+    summary: 'Start an instance',
+    options: [secretOption(), ...waitReadyOptions(), ...job],
+    notes: [SECRETS],
+  }).action(async (name: string, options: SubmitOptions) => {
+    await (await load.change()).runStartup(context, name, options);
+  });
+  addCommand(program, {
+    ...ONE,
+    usage: 'shutdown <name>',
+    aliases: ['stop'],
+    group: POWER,
+    summary: 'Shut down an instance',
+    description: 'Asks the guest by ACPI to shut down, and powers it off after the timeout.',
     options: [
-      option('-f, --force', 'do not ask; off a terminal nothing is removed without it', {
-        group: 'Job:',
-      }),
-      seconds('--shutdown-timeout <seconds>', 'time for the guest to shut down'),
+      seconds('--timeout <seconds>', 'Time for the guest to shut down; 0 powers off at once'),
+      ...job,
+    ],
+  }).action(async (name: string, options: SubmitOptions) => {
+    await (await load.change()).runShutdown(context, name, options);
+  });
+  addCommand(program, {
+    ...ONE,
+    usage: 'reboot <name>',
+    group: POWER,
+    summary: 'Reboot an instance',
+    options: [
+      option(
+        '-t, --type <type>',
+        'Kind of reboot: ask the guest, reset, or stop and start (default soft)',
+        { group: 'Job:', choices: ['soft', 'hard', 'full'] },
+      ),
+      seconds('--shutdown-timeout <seconds>', 'Time for the guest to shut down'),
+      ...waitReadyOptions(),
+      ...job,
+    ],
+  }).action(async (name: string, options: SubmitOptions) => {
+    await (await load.change()).runReboot(context, name, options);
+  });
+  addCommand(program, {
+    ...ONE,
+    usage: 'remove <name>',
+    group: CHANGE,
+    summary: 'Shut down an instance and remove it with its disks',
+    options: [
+      option('-f, --force', 'Do not ask; required without a terminal', { group: 'Job:' }),
+      seconds('--shutdown-timeout <seconds>', 'Time for the guest to shut down'),
       ...job,
     ],
     examples: ['gnt-instance remove -f web1'],
@@ -40,11 +84,12 @@ export function addLifecycle(program: Command, context: Context): void {
     await (await load.change()).runRemove(context, name, options);
   });
   addCommand(program, {
+    group: CHANGE,
     usage: 'adopt <name>',
-    arguments: { name: 'name or UUID of a machine that list shows as ERROR_orphan' },
-    summary: 'make a machine that runs without a record an instance again',
+    arguments: { name: 'Name or UUID of an orphan (status ERROR_orphan)' },
+    summary: 'Create the record of an orphan again',
     description:
-      'A store that was moved away, restored from an older backup or that lost something does not know machines that run. They run on, untouched. The record that the node kept beside the machine is put back; its name, addresses and MACs are claimed anew, and refused where another instance has them by now. `gnt-instance remove` ends such a machine instead, with its disks.',
+      'An orphan is a running instance without a record, for example after an old backup of the store was restored. adopt writes the record that the node kept, and claims name, addresses and MAC addresses. It is refused if another instance has them. gnt-instance remove ends an orphan and removes its disks.',
     options: job,
     examples: ['gnt-instance list -F \'status == "ERROR_orphan"\'', 'gnt-instance adopt web1'],
   }).action(async (name: string, options: SubmitOptions) => {
@@ -53,9 +98,10 @@ export function addLifecycle(program: Command, context: Context): void {
   addCommand(program, {
     ...ONE,
     usage: 'rename <name> <newname>',
-    arguments: { ...NAME, newname: 'its new name' },
-    summary: 'give a stopped instance another name',
-    options: [installTimeoutOption("for the OS definition's rename script"), ...job],
+    group: CHANGE,
+    arguments: { ...NAME, newname: 'New name' },
+    summary: 'Rename a stopped instance',
+    options: [installTimeoutOption('Abort the rename script after this time'), ...job],
   }).action(
     async (
       name: string,
@@ -66,13 +112,14 @@ export function addLifecycle(program: Command, context: Context): void {
     },
   );
   for (const [usage, key, summary] of [
-    ['add-tags', 'addTags', 'add tags to an instance'],
-    ['remove-tags', 'removeTags', 'remove tags from an instance'],
+    ['add-tags', 'addTags', 'Add tags to an instance'],
+    ['remove-tags', 'removeTags', 'Remove tags from an instance'],
   ] as const) {
     addCommand(program, {
       ...ONE,
       usage: `${usage} <name> <tags...>`,
-      arguments: { ...NAME, tags: 'such as rs_agent:type=right_link_lite' },
+      group: CHANGE,
+      arguments: { ...NAME, tags: 'Tags, such as rs_agent:type=right_link_lite' },
       summary,
       options: job,
     }).action(async (name: string, tags: readonly string[], options: SubmitOptions) => {
@@ -82,12 +129,13 @@ export function addLifecycle(program: Command, context: Context): void {
   addCommand(program, {
     ...ONE,
     usage: 'run <name> <script>',
-    arguments: { ...NAME, script: 'of its operational list, with or without its number' },
-    summary: 'run a script of the operational list in the guest',
+    group: 'Reach the guest:',
+    arguments: { ...NAME, script: 'Script of the operational list, with or without its number' },
+    summary: 'Run a script of the operational list in the guest',
     description:
-      'Waits for its end, and fails when it did. One script of an instance at a time, in the order in which they were asked for; a shutdown ends what runs and passes what waits. What it prints is in `gnt-instance audit`. Cancelling the job ends the script.',
+      'Waits for the script and fails if it fails. Scripts of an instance run one at a time, in order. A shutdown ends the running script and skips those that wait. Cancelling the job ends the script. gnt-instance audit shows the output.',
     options: [
-      option('--input <name=value>', 'variable of this run, or NAME=@FILE; never stored', {
+      option('--input <name=value>', 'Set a variable of this run, or NAME=@FILE; repeatable', {
         group: 'Job:',
         isRepeatable: true,
       }),
@@ -106,10 +154,11 @@ export function addLifecycle(program: Command, context: Context): void {
   addCommand(program, {
     ...ONE,
     usage: 'copy <name> <newname>',
-    arguments: { ...NAME, newname: 'name of the copy' },
-    summary: 'make another instance like a stopped one, with its disks',
+    group: CHANGE,
+    arguments: { ...NAME, newname: 'Name of the copy' },
+    summary: 'Copy a stopped instance with its disks',
     description:
-      'The copy has a UUID, an instance id, MACs and a channel address of its own; all else that is stored is the same, tags, private parameters and addresses of cards included. Secrets are not copied. The disks share their blocks where the file system can (btrfs, xfs), and stay sparse where it cannot. The copy is not started.',
+      'The copy gets its own UUID, instance id, MAC addresses and channel address. Everything else that is stored is the same, including tags, private parameters and static addresses of NICs. Secrets are not copied. Disks share their blocks where the file system can (btrfs, XFS). The copy is not started.',
     options: job,
     examples: ['gnt-instance shutdown web1 && gnt-instance copy web1 web2'],
   }).action(async (name: string, newName: string, options: SubmitOptions) => {
@@ -118,15 +167,16 @@ export function addLifecycle(program: Command, context: Context): void {
   addCommand(program, {
     ...ONE,
     usage: 'grow-disk <name> <disk> <amount>',
+    group: CHANGE,
     arguments: {
       ...NAME,
-      disk: 'its number, 0 is the first',
-      amount: 'what is added, such as 10G',
+      disk: 'Number of the disk, from 0',
+      amount: 'Size to add, such as 10G',
     },
-    summary: 'make a disk larger, of a running instance too',
+    summary: 'Grow a disk, also of a running instance',
     description:
-      'The guest of a running instance sees the new size at once; what is on the disk grows when the guest does that, as cloud-init does at each boot. Disks do not shrink.',
-    options: [option('--absolute', 'the amount is the new size', { group: 'Job:' }), ...job],
+      'The guest of a running instance sees the new size at once. The guest grows its file system itself; cloud-init does so at each boot. Disks cannot shrink.',
+    options: [option('--absolute', 'The amount is the new size', { group: 'Job:' }), ...job],
     examples: ['gnt-instance grow-disk web1 0 10G', 'gnt-instance grow-disk --absolute web1 0 40G'],
   }).action(
     async (
@@ -140,50 +190,11 @@ export function addLifecycle(program: Command, context: Context): void {
   );
   addCommand(program, {
     ...ONE,
-    usage: 'startup <name>',
-    aliases: ['start'],
-    summary: 'start an instance',
-    options: [secretOption(), ...waitReadyOptions(), ...job],
-    notes: [SECRETS],
-  }).action(async (name: string, options: SubmitOptions) => {
-    await (await load.change()).runStartup(context, name, options);
-  });
-  addCommand(program, {
-    ...ONE,
-    usage: 'shutdown <name>',
-    aliases: ['stop'],
-    summary: 'shut an instance down',
-    description: 'Asks the guest by ACPI, and powers it off when it does not obey in time.',
-    options: [seconds('--timeout <seconds>', 'time for the guest to obey, 0 powers off'), ...job],
-  }).action(async (name: string, options: SubmitOptions) => {
-    await (await load.change()).runShutdown(context, name, options);
-  });
-  addCommand(program, {
-    ...ONE,
-    usage: 'reboot <name>',
-    summary: 'reboot an instance',
-    options: [
-      option(
-        '-t, --type <type>',
-        'soft: the guest is asked (default); hard: reset; full: stop and start',
-        {
-          group: 'Job:',
-          choices: ['soft', 'hard', 'full'],
-        },
-      ),
-      seconds('--shutdown-timeout <seconds>', 'time for the guest to shut down'),
-      ...waitReadyOptions(),
-      ...job,
-    ],
-  }).action(async (name: string, options: SubmitOptions) => {
-    await (await load.change()).runReboot(context, name, options);
-  });
-  addCommand(program, {
-    ...ONE,
     usage: 'activate-disks <name>',
-    summary: "show where an instance's disks are on the host",
+    group: 'Show:',
+    summary: 'Show the paths of the disks on the node',
     description:
-      'Prints NODE:disk/N:PATH for each disk, as Ganeti does. Disks are raw files and are always active; those of an instance that runs must not be written to.',
+      'Prints NODE:disk/N:PATH for each disk, as Ganeti does. Disks are always active. Do not write to the disks of a running instance.',
     options: [jsonOption()],
   }).action(async (name: string, options: { json?: boolean }) => {
     await (await load.host()).runActivateDisks(context, name, options);
@@ -191,9 +202,10 @@ export function addLifecycle(program: Command, context: Context): void {
   addCommand(program, {
     ...ONE,
     usage: 'replace-token <name>',
-    summary: 'end all session tokens of an instance',
+    group: CHANGE,
+    summary: 'Invalidate all session tokens of an instance',
     description:
-      'The guest must ask for a new one. With --metadata-token=optional requests without a token go on working.',
+      'The guest must request a new token. With --metadata-token=optional, requests without a token still work.',
   }).action(async (name: string) => {
     await (await load.host()).runReplaceToken(context, name);
   });

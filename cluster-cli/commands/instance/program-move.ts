@@ -5,21 +5,32 @@ import type { ForceOptions } from '../confirm-loss.ts';
 import type { SubmitOptions } from '../submit.ts';
 import type { MigrateOptions } from './move.ts';
 
+const GROUP = 'Move between nodes:';
+const ONE = {
+  group: GROUP,
+  arguments: { name: 'Name of the instance' },
+  completeArguments: ['instance'],
+} as const;
+
 /** move, migrate and failover. */
 export function addMove(program: Command, context: Context): void {
+  const target = option('-n, --node <node>', 'Target node (default: a node with room)', {
+    complete: 'node',
+    group: 'Target:',
+  });
+
   addCommand(program, {
+    ...ONE,
     usage: 'move <name>',
-    arguments: { name: 'name of the instance' },
-    completeArguments: ['instance'],
-    summary: 'move a stopped instance to another node, with its disks',
+    summary: 'Move a stopped instance to another node, with its disks',
     description:
-      'Everything that the cluster knows of it stays: UUID, instance id, addresses, run lists, parameters. The disks go over the sealed link between the nodes, without their holes; the other node reads them again before it gets the instance, and only then they are removed here. It is refused where the other node has no room, is drained, or lacks the OS definition, the image or another file that the instance names, and while the instance has snapshots. A link that is cut for less than five minutes is waited for. Logs of installations and scripts, and the audit log of its lifecycle, stay on the node that it leaves. What runs goes by migrate, and what a node that is down has on shared disks by failover.',
-    options: [
-      option('-n, --node <node>', 'where to; without it, where there is room', {
-        complete: 'node',
-      }),
-      ...jobOptions(),
+      'Copies the disks over the encrypted link between the nodes and verifies them. The source node removes its disks when the target node has the instance.',
+    explanation: [
+      'The instance keeps its UUID, instance id, addresses, run lists and parameters. Logs of installations and scripts, and the audit log, stay on the source node.',
+      'The move is refused if the target node has no room, is drained, or lacks the OS definition, the image or another file that the instance names, and while the instance has snapshots.',
+      'The move waits up to five minutes for a broken link. Use migrate for a running instance, and failover for an instance with shared disks whose node is down.',
     ],
+    options: [target, ...jobOptions()],
     examples: [
       'gnt-instance shutdown web1 && gnt-instance move -n node2.example.com web1 && gnt-instance startup web1',
     ],
@@ -27,25 +38,25 @@ export function addMove(program: Command, context: Context): void {
     await (await import('./move.ts')).runMove(context, name, options);
   });
   addCommand(program, {
+    ...ONE,
     usage: 'migrate <name>',
-    arguments: { name: 'name of the instance' },
-    completeArguments: ['instance'],
-    summary: 'move a running instance to another node, while its guest goes on',
+    summary: 'Move a running instance to another node without a shutdown',
     description:
-      'The other node makes the same machine, with channel and metadata, and lets it wait. Disks and then memory go over the sealed link between the nodes; when the little that is left of memory can go at once, the guest stands still for it, and goes on there: with its addresses, its instance id and its secrets, which pass from memory to memory. Open connections of the channel and of user-mode cards break. Without KVM it stands still for as long as its memory takes. Until the last step the job can be cancelled, and whatever fails leaves it running where it was. A guest that writes faster than the link takes it is slowed down, and may stand still longer and longer, up to ten seconds, which the job says. Refused before anything is changed: another version of QEMU, another accelerator or processor, no room, a drained node, snapshots, UEFI firmware, a cdrom, a boot environment, and cards or disks that wait for the next start.',
+      'Copies disks and memory over the encrypted link between the nodes while the guest runs, and stops the guest for the last part. The job can be cancelled until that step; a failure leaves the instance running on the source node.',
+    explanation: [
+      'The instance keeps its addresses, its instance id and its secrets, which go from memory to memory. Open connections of the channel and of user-mode NICs break.',
+      'A guest that writes faster than the link transfers is slowed down, and can stand still for up to ten seconds; the job reports this. Without KVM, the guest stands still for the whole transfer of its memory.',
+      'The migration is refused, before anything changes, for another version of QEMU, another accelerator or processor, no room, a drained node, snapshots, UEFI firmware, a CD-ROM, a boot environment, and NICs or disks that wait for the next start.',
+    ],
     options: [
-      option('-n, --node <node>', 'where to; without it, where there is room', {
-        complete: 'node',
-      }),
-      wholeNumber('--timeout <seconds>', 'it stays where it is if it takes longer (default 3600)', {
+      target,
+      wholeNumber('--timeout <seconds>', 'Give up after this time (default 3600)', {
         group: 'Job:',
         minimum: 10,
       }),
-      option(
-        '--cleanup',
-        'it goes nowhere: what a migration that was cut short has left ends now, on all nodes that answer; the record says where the guest goes on',
-        { group: 'Job:' },
-      ),
+      option('--cleanup', 'Clean up after an interrupted migration; migrate nothing', {
+        group: 'Job:',
+      }),
       ...jobOptions(),
     ],
     examples: [
@@ -56,19 +67,18 @@ export function addMove(program: Command, context: Context): void {
     await (await import('./move.ts')).runMigrate(context, name, options);
   });
   addCommand(program, {
+    ...ONE,
     usage: 'failover <name>',
-    arguments: { name: 'name of the instance' },
-    completeArguments: ['instance'],
-    summary: 'start an instance of a node that is down on another one',
+    summary: 'Start an instance of a failed node on another node',
     description:
-      'For instances with the disk template sharedfile alone, and while their node does not answer. A node renews a lease in the store; when it could not for two thirds of a minute, its machines with shared disks are paused, by processes that need no daemon. The job waits until a minute has passed without a renewal, by the clock of the node that takes the instance, and until nobody has the disks; then one commit gives it the instance, and fails if the other node has renewed its lease. The instance is started if it was to run: from its disks, as after a power cut, without the secrets that were in the memory of its node. A node that comes back ends the machine, which does not write any more.',
+      'Takes over an instance with the disk template sharedfile while its node does not respond. The guest starts from its disks, as after a power failure, without the secrets that were in memory.',
+    explanation: [
+      'A node renews a lease in the store. When it cannot, it pauses its instances with shared disks. The job waits until the lease has expired and no node uses the disks; then one commit moves the instance. The commit fails if the old node has renewed its lease.',
+      'The instance is started if it was configured to run. A node that comes back ends its paused QEMU process.',
+    ],
     options: [
-      option('-n, --node <node>', 'where to; without it, where there is room', {
-        complete: 'node',
-      }),
-      option('-f, --force', 'do not ask; off a terminal nothing is done without it', {
-        group: 'Job:',
-      }),
+      target,
+      option('-f, --force', 'Do not ask; required without a terminal', { group: 'Job:' }),
       ...jobOptions(),
     ],
     examples: ['gnt-instance failover -f -n node2.example.com web1'],

@@ -3,23 +3,24 @@ import type { Context } from '../../terminal/context.ts';
 import { addCommand, jsonOption, option } from '../../completion/command.ts';
 import { listOptions, type ListOptions } from '../list.ts';
 
-const NAME = { name: 'name of the instance' } as const;
-const ONE = { arguments: NAME, completeArguments: ['instance'] } as const;
+const GROUP = 'Show:';
+const NAME = { name: 'Name of the instance' } as const;
+const ONE = { group: GROUP, arguments: NAME, completeArguments: ['instance'] } as const;
 
 const load = {
   read: () => import('./read.ts'),
   channel: () => import('./channel.ts'),
 };
 
-/** What changes nothing. */
+/** Commands that change nothing. */
 export function addReading(program: Command, context: Context): void {
   addCommand(program, {
+    ...ONE,
     usage: 'list [names...]',
-    arguments: { names: 'instances; * and ? match several' },
-    completeArguments: ['instance'],
-    summary: 'list instances',
+    arguments: { names: 'Instances; * and ? are wildcards (default: all)' },
+    summary: 'List instances',
     options: listOptions(),
-    notes: ['Fields: see gnt-instance list-fields.'],
+    notes: ['Fields: gnt-instance list-fields.'],
     examples: [
       'gnt-instance list',
       'gnt-instance list -o name,status --no-headers --separator=: "web*"',
@@ -29,29 +30,35 @@ export function addReading(program: Command, context: Context): void {
     await (await load.read()).runList(context, names, options);
   });
   addCommand(program, {
+    group: GROUP,
     usage: 'list-fields',
-    summary: 'list the fields of list',
+    summary: 'List the fields of list',
     options: [jsonOption()],
   }).action(async (options: { json?: boolean }) => {
     (await load.read()).runListFields(context, options);
   });
   addCommand(program, {
+    ...ONE,
     usage: 'info [names...]',
-    arguments: { names: 'instances' },
-    completeArguments: ['instance'],
-    summary: 'show all that is known of instances',
+    arguments: { names: 'Instances' },
+    summary: 'Show the state and the parameters of instances',
     description:
-      'Private OS parameters are shown as <redacted>, secret ones by name. Tells the last installation with its stages, and what failed.',
-    options: [option('--all', 'all instances', { group: 'Output:' }), jsonOption()],
+      'Shows the state first, then what needs attention and the next step. Private OS parameters are shown as <redacted>, secret ones by name only.',
+    options: [
+      option('--all', 'Show everything, of all instances if no name is given', {
+        group: 'Output:',
+      }),
+      jsonOption(),
+    ],
   }).action(async (names: readonly string[], options: { all?: boolean; json?: boolean }) => {
     await (await load.read()).runInfo(context, names, options);
   });
   addCommand(program, {
     ...ONE,
     usage: 'hooks <name>',
-    summary: 'show the hooks of its next installation in the order in which they are run',
+    summary: 'Show the hooks of the next installation',
     description:
-      'The documents of appliance, cluster, OS definition and instance, as they are now, by stage: each step with its document and the names of its fields, never with what they hold. A document that the appliance would refuse is refused here, as `add`, `modify` and `reinstall` refuse it. `--dry-run` of `add` and `reinstall` shows the same of what is not there yet.',
+      'Shows the hooks of appliance, cluster, OS definition and instance by stage, in the order in which they run: each step with its document and the names of its fields, never their values. add and reinstall show the same with --dry-run.',
     options: [jsonOption()],
   }).action(async (name: string, options: { json?: boolean }) => {
     await (await load.read()).runHooks(context, name, options);
@@ -59,15 +66,15 @@ export function addReading(program: Command, context: Context): void {
   addCommand(program, {
     ...ONE,
     usage: 'log <name>',
-    summary: 'show the log of the last installation',
-    options: [option('-f, --follow', 'go on as it grows', { group: 'Output:' }), jsonOption()],
+    summary: 'Show the log of the last installation',
+    options: [followOption(), jsonOption()],
   }).action(async (name: string, options: { follow?: boolean; json?: boolean }) => {
     await (await load.channel()).runLog(context, name, options);
   });
   addCommand(program, {
     ...ONE,
     usage: 'list-tags <name>',
-    summary: 'show the tags of an instance, one a line',
+    summary: 'List the tags of an instance, one per line',
     options: [jsonOption()],
   }).action(async (name: string, options: { json?: boolean }) => {
     await (await load.read()).runListTags(context, name, options);
@@ -75,10 +82,10 @@ export function addReading(program: Command, context: Context): void {
   addCommand(program, {
     ...ONE,
     usage: 'audit <name>',
-    summary: 'show what its run lists did and printed',
+    summary: 'Show the log of the run lists',
     description:
-      'Each script of the guest with its end, as RightLink tells it: RightScript, Completed, Aborted, Stranded. What scripts print is indented; values of private and secret parameters are hidden.',
-    options: [option('-f, --follow', 'go on as it grows', { group: 'Output:' }), jsonOption()],
+      'Shows each script of the run lists with its end, in the words of RightLink: RightScript, Completed, Aborted, Stranded. Output of scripts is indented. Values of private and secret parameters are hidden.',
+    options: [followOption(), jsonOption()],
   }).action(async (name: string, options: { follow?: boolean; json?: boolean }) => {
     await (await load.channel()).runAudit(context, name, options);
   });
@@ -87,9 +94,9 @@ export function addReading(program: Command, context: Context): void {
     usage: 'metadata <name> [path]',
     arguments: {
       ...NAME,
-      path: 'path as the guest asks for it, such as /ganeti/latest/meta_data.json; with ?partial=true lost secrets are null',
+      path: 'Path of the metadata service; with ?partial=true lost secrets are null',
     },
-    summary: 'show what the guest would get, secrets redacted',
+    summary: 'Show the metadata of the guest, with secrets redacted',
     options: [jsonOption()],
     examples: [
       'gnt-instance metadata web1',
@@ -98,4 +105,8 @@ export function addReading(program: Command, context: Context): void {
   }).action(async (name: string, path: string | undefined, options: { json?: boolean }) => {
     await (await load.channel()).runMetadata(context, name, path, options);
   });
+}
+
+function followOption() {
+  return option('-f, --follow', 'Continue with new lines', { group: 'Output:' });
 }

@@ -8,11 +8,15 @@ interface CommandGroup {
   readonly load: () => Promise<(program: Command, context: Context) => void>;
 }
 
-/** The help has this order. Where one command is asked for, the other groups are not loaded. */
+/** In the order of the help. Where one command is wanted, the other groups are not loaded. */
 export const instanceCommands: readonly CommandGroup[] = [
   {
-    words: ['add', 'launch', 'reinstall', 'modify'],
+    words: ['launch', 'add', 'reinstall', 'modify'],
     load: async () => (await import('./program-install.ts')).addInstallation,
+  },
+  {
+    words: ['list', 'list-fields', 'info', 'hooks', 'log', 'list-tags', 'audit', 'metadata'],
+    load: async () => (await import('./program-reading.ts')).addReading,
   },
   {
     words: [
@@ -22,20 +26,16 @@ export const instanceCommands: readonly CommandGroup[] = [
     load: async () => (await import('./program-lifecycle.ts')).addLifecycle,
   },
   {
-    words: ['move', 'migrate', 'failover'],
-    load: async () => (await import('./program-move.ts')).addMove,
+    words: ['console', 'connect', 'ssh', 'exec', 'push', 'pull', 'known-hosts', 'send', 'receive'],
+    load: async () => (await import('./program-channel.ts')).addChannel,
   },
   {
     words: ['snapshot', 'list-snapshots', 'restore-snapshot', 'remove-snapshot'],
     load: async () => (await import('./program-snapshots.ts')).addSnapshots,
   },
   {
-    words: ['list', 'list-fields', 'info', 'hooks', 'log', 'list-tags', 'audit', 'metadata'],
-    load: async () => (await import('./program-reading.ts')).addReading,
-  },
-  {
-    words: ['console', 'connect', 'ssh', 'exec', 'push', 'pull', 'known-hosts', 'send', 'receive'],
-    load: async () => (await import('./program-channel.ts')).addChannel,
+    words: ['move', 'migrate', 'failover'],
+    load: async () => (await import('./program-move.ts')).addMove,
   },
 ];
 
@@ -44,7 +44,7 @@ export async function createInstanceProgram(context: Context): Promise<Command> 
   const program = createProgram(
     context,
     'gnt-instance',
-    'Adds, installs, shows and controls instances: virtual machines with a channel to their host.',
+    'Create, install, show and control instances: virtual machines with a channel to their node.',
   );
   const { only } = context;
   for (const { words, load } of instanceCommands) {

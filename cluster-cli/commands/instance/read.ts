@@ -81,7 +81,7 @@ export function runListFields(context: Context, options: { readonly json?: boole
 }
 
 /**
- * `gnt-instance info [NAME…|--all]`. With one name `--json` is its record, else an array.
+ * `gnt-instance info [--all] [NAME…]`. With one name `--json` prints its record, else an array.
  * @throws AppError, CommandFailure
  */
 export async function runInfo(
@@ -94,7 +94,7 @@ export async function runInfo(
       'USAGE',
       'Please use the --all option if you want info about all instances',
       {
-        hint: 'or name the instances',
+        hint: 'gnt-instance info --all, or gnt-instance info NAME',
       },
     );
   }
@@ -108,7 +108,8 @@ export async function runInfo(
     context.print(JSON.stringify(names.length === 1 ? first : infos, null, 2));
     return;
   }
-  context.print(infos.map((info) => renderInstanceInfo(info).join('\n')).join('\n\n'));
+  const texts = infos.map((info) => renderInstanceInfo(info, options.all).join('\n'));
+  context.print(texts.join('\n\n'));
 }
 
 /** `gnt-instance list-tags NAME`. @throws AppError */
@@ -130,15 +131,14 @@ export async function runHooks(
 ): Promise<void> {
   const book = await (await context.client()).hooks(name);
   if (options.json) context.print(JSON.stringify(book, null, 2));
-  else if (book.stages.length + book.remarks.length === 0)
-    context.print(`no hooks are run for ${name}`);
+  else if (book.stages.length + book.remarks.length === 0) context.print(`no hooks for ${name}`);
   else context.print(renderHookBook(book).join('\n'));
 }
 
 function instanceNotFound(name: string, known: readonly string[]): AppError {
   const near = suggest(name, known);
   return new AppError('INSTANCE_NOT_FOUND', `instance '${name}' does not exist`, {
-    hint: near ? `did you mean ${near}?` : 'gnt-instance list shows what there is',
+    hint: near ? `did you mean ${near}?` : 'gnt-instance list shows the instances',
     details: { name },
   });
 }

@@ -21,12 +21,12 @@ export async function runReinstall(
   const name = await wholeName(context, typed, options);
   // In scripts the command itself is enough, as ever: an installation can be made again.
   if (context.terminal.stdin.isTTY)
-    await confirmLoss(context, `This takes away what is on the disks of ${name}.`, options);
+    await confirmLoss(context, `This removes all data on the disks of ${name}.`, options);
   const opcode: OpcodeInput = {
     opcode: 'INSTANCE_REINSTALL',
     name,
     ...installation,
     ...{ keepOld, shutdownTimeoutS },
   };
-  await submitChange(context, opcode, options, `instance ${name} is installed again`);
+  await submitChange(context, opcode, options, `instance ${name} reinstalled`);
 }

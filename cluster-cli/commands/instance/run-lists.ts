@@ -15,7 +15,7 @@ import {
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
 import { readYaml } from '#shared/yaml/read-yaml.ts';
 import type { Context } from '../../terminal/context.ts';
-import { RESET } from './parse-documents.ts';
+import { isUnset } from './parse-documents.ts';
 
 export interface RunListOptions {
   /** A ServerTemplate in right_st's format. */
@@ -61,7 +61,7 @@ const metadata = z.strictObject({
 });
 
 /**
- * Run lists as they are given; undefined where none are, null for `default`. Files are read here:
+ * Run lists as they are given; undefined without any, null for `none`. Files are read here:
  * the host gets bytes and validated data.
  * @throws AppError RUN_LIST_INVALID by file and line, INPUT_MISSING, FILE_UNREADABLE
  */
@@ -74,7 +74,7 @@ export function readRunLists(
   const given = Object.entries({ ...files, '--decommission-script': decommissionScript });
   const all = [runList === undefined ? [] : [runList], ...given.map(([, list]) => list ?? [])];
   if (all.flat().length === 0) return undefined;
-  if (all.flat().every((file) => file === RESET)) return null;
+  if (all.flat().every((file) => isUnset('--run-list', file, context))) return null;
   const template = runList === undefined ? NO_TEMPLATE : readTemplate(runList, context);
   const attachments = new Map<string, Attachment>();
   const read = (option: string, from: readonly string[] = []): RunListScript[] =>
@@ -108,7 +108,7 @@ function readTemplate(given: string, context: Context): Template {
   const text = context.values.readText('--run-list', file);
   const template = parseYaml(text, file, serverTemplate, 1);
   for (const part of ['MultiCloudImages', 'Alerts'] as const)
-    if (template[part] !== undefined) context.warn(`${file}: ${part} is left out`);
+    if (template[part] !== undefined) context.warn(`${file}: ${part} is ignored`);
   const { Boot, Operational, Decommission } = template.RightScripts;
   const beside = (names: readonly string[] | null | undefined): string[] =>
     (names ?? []).map((name) => join(dirname(file), name));
@@ -136,7 +136,7 @@ function readScript(
   const content = bytes.toString('base64');
   const text = bytes.toString('utf8');
   if (!text.startsWith('#!'))
-    throw invalid(`${file}: line 1: a script begins with #! and the path of its interpreter`);
+    throw invalid(`${file}: line 1: a script must begin with #! and the path of its interpreter`);
   const head = /^#[ \t]*---[ \t]*\n((?:#.*\n)*?)#[ \t]*\.\.\.[ \t]*$/m.exec(text);
   const name = basename(file).replaceAll(/[^A-Za-z0-9_.+-]/g, '-');
   if (head?.[1] === undefined) return { name, content, inputs: null };
@@ -148,7 +148,7 @@ function readScript(
     const bytesOf = readFile(option, path, context).toString('base64');
     const former = attachments.get(attached);
     if (former !== undefined && former.content !== bytesOf)
-      throw invalid(`${path}: another attachment is called '${attached}', too`);
+      throw invalid(`${path}: another attachment has the name '${attached}' too`);
     attachments.set(attached, { name: attached, content: bytesOf });
   }
   if (declared.Inputs == null) return { name, content, inputs: null };
@@ -169,7 +169,7 @@ function readScript(
 function attachmentPath(file: string, attached: string): string {
   const path = join(dirname(file), 'attachments', attached);
   if (!attachmentName.safeParse(attached).success)
-    throw invalid(`${file}: '${attached}' is not a name of an attachment`);
+    throw invalid(`${file}: '${attached}' is not a valid name of an attachment`);
   let real: string;
   try {
     real = realpathSync(path);
@@ -177,7 +177,7 @@ function attachmentPath(file: string, attached: string): string {
     return path; // Reading it says why.
   }
   if (real !== join(realpathSync(dirname(file)), 'attachments', attached))
-    throw invalid(`${path}: an attachment is no link, and in no folder that is one`);
+    throw invalid(`${path}: an attachment must not be, or be below, a symbolic link`);
   return path;
 }
 
@@ -187,7 +187,7 @@ function readFile(option: string, file: string, context: Context): Buffer {
     return context.values.readBytes(option, file);
   } catch (error) {
     throw new AppError('RUN_LIST_INVALID', messageOf(error), {
-      hint: 'scripts, and what they attach, are files of at most 1 MiB beside the run list',
+      hint: 'put scripts and attachments, at most 1 MiB each, beside the run list',
       cause: error,
     });
   }
@@ -230,7 +230,7 @@ function parseInput(
 
 function invalid(message: string): AppError {
   return new AppError('RUN_LIST_INVALID', message, {
-    hint: 'RightScripts: {Boot: [FILE, …], Operational: […], Decommission: […]}, Inputs: {NAME: text:VALUE}',
+    hint: 'write RightScripts: {Boot: [FILE, …], Operational: […], Decommission: […]}, Inputs: {NAME: text:VALUE}',
   });
 }
 

@@ -17,7 +17,7 @@ export async function runSnapshot(
     { opcode: 'INSTANCE_SNAPSHOT', name, snapshot, ...(options.copy && { copy: true }) },
     options,
   );
-  if (job !== null && !options.json) context.note(`${name} has the snapshot ${snapshot}`);
+  if (job !== null && !options.json) context.note(`snapshot ${snapshot} of ${name} created`);
 }
 
 /** `gnt-instance list-snapshots NAME`. @throws AppError, CommandFailure */
@@ -29,7 +29,9 @@ export async function runListSnapshots(
   const client = await context.client();
   const { snapshots } = await client.instance(name);
   const notFound = (wanted: string): AppError =>
-    new AppError('NOT_FOUND', `'${name}' has no snapshot '${wanted}'`);
+    new AppError('NOT_FOUND', `'${name}' has no snapshot '${wanted}'`, {
+      hint: `gnt-instance list-snapshots ${name}`,
+    });
   printList(
     context,
     {
@@ -51,7 +53,7 @@ export async function runRestoreSnapshot(
   snapshot: string,
   options: ForceOptions,
 ): Promise<void> {
-  const what = `This makes the disks of ${name} be those of its snapshot ${snapshot}, and what was written since is lost.`;
+  const what = `This restores the disks of ${name} from snapshot ${snapshot}. Later data is lost.`;
   await confirmLoss(context, what, options);
   const job = await submitAndWatch(
     context,
@@ -59,7 +61,7 @@ export async function runRestoreSnapshot(
     options,
   );
   if (job !== null && !options.json)
-    context.note(`the disks of ${name} are those of the snapshot ${snapshot}`);
+    context.note(`disks of ${name} restored from snapshot ${snapshot}`);
 }
 
 /** `gnt-instance remove-snapshot NAME SNAPSHOT`. @throws AppError, CommandFailure */
@@ -69,11 +71,11 @@ export async function runRemoveSnapshot(
   snapshot: string,
   options: ForceOptions,
 ): Promise<void> {
-  await confirmLoss(context, `This removes the snapshot ${snapshot} of ${name}.`, options);
+  await confirmLoss(context, `This removes snapshot ${snapshot} of ${name}.`, options);
   const job = await submitAndWatch(
     context,
     { opcode: 'INSTANCE_REMOVE_SNAPSHOT', name, snapshot },
     options,
   );
-  if (job !== null && !options.json) context.note(`the snapshot ${snapshot} is removed`);
+  if (job !== null && !options.json) context.note(`snapshot ${snapshot} of ${name} removed`);
 }

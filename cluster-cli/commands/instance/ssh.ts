@@ -74,7 +74,7 @@ export async function runCopy(
 ): Promise<void> {
   const [target, ...sources] = paths.toReversed();
   if (target === undefined || sources.length === 0)
-    throw new AppError('USAGE', `${direction} needs what is to be copied, and where to`, {
+    throw new AppError('USAGE', `${direction} requires a source and a target`, {
       hint:
         direction === 'push'
           ? `gnt-instance push ${name} FILE /tmp/`
@@ -90,8 +90,8 @@ export async function runCopy(
       ...['-s', '-r', '-q', ...trust, ...sshOption('User', user), '--', ...words],
     ]);
     if (status === 0) return;
-    throw new AppError('COMMAND_FAILED', `not all was copied (scp as ${user}: status ${status})`, {
-      hint: `scp has said why; its SFTP mode is of OpenSSH 8.7. gnt-instance ssh ${host} tells whether a login works`,
+    throw new AppError('COMMAND_FAILED', `scp as ${user} failed with status ${status}`, {
+      hint: `scp printed the reason above. Check the login with gnt-instance ssh ${host}; scp needs OpenSSH 8.7 or later`,
     });
   });
 }
@@ -208,8 +208,8 @@ async function runProgram(
     });
   } catch (error) {
     if (systemCodeOf(error) !== 'ENOENT') throw error;
-    throw new AppError('HOST_PREREQUISITE', `there is no ${program} on this host`, {
-      hint: 'install openssh-client',
+    throw new AppError('HOST_PREREQUISITE', `${program} is not installed on this node`, {
+      hint: 'apt-get install openssh-client',
       cause: error,
     });
   } finally {
@@ -219,7 +219,7 @@ async function runProgram(
 
 function noKeys({ name, ssh }: InstanceInfo): AppError {
   return new AppError('SSH_HOST_KEYS', `the SSH host keys of ${name} are not known`, {
-    hint: `its guest says them at the end of its boot, when cloud-init is asked to tell it (gnt-instance info ${name}); gnt-instance connect ${name} 22 is a way without them`,
+    hint: `cloud-init reports them at the end of the boot: gnt-instance info ${name}. gnt-instance connect ${name} 22 connects without them`,
     details: { instance: name, ssh },
   });
 }
@@ -228,6 +228,6 @@ function warnOfOthers(context: Context, { name, ssh }: InstanceInfo): void {
   const refused = refusedHostKeys(ssh);
   if (refused.length === 0) return;
   context.warn(
-    `the guest of ${name} now says that its SSH host keys are others: ${refused.map(formatFingerprint).join(', ')}. They are not trusted until gnt-instance modify --accept-host-keys ${name}`,
+    `the guest of ${name} reports other SSH host keys: ${refused.map(formatFingerprint).join(', ')}. Trust them with gnt-instance modify --accept-host-keys ${name}`,
   );
 }

@@ -8,7 +8,7 @@ const launch = z.strictObject({
   size: z.string().optional(),
   memory: z.string().optional(),
   vcpus: z.number().int().positive().optional(),
-  /** Written like the text behind `--net 0:`, or `none`. */
+  /** The list of `--net 0:`, or `no-nics`. */
   net: z.string().max(1000).optional(),
   ssh_keys: z.string().array().max(100).optional(),
 });
@@ -28,13 +28,13 @@ export async function readUserDefaults(path: string): Promise<UserDefaults> {
     const code = systemCodeOf(error);
     if (code === 'ENOENT' || code === 'ENOTDIR') return {};
     throw new AppError('FILE_UNREADABLE', `${path} cannot be read: ${code ?? 'unknown'}`, {
-      hint: 'check its permissions',
+      hint: `check the permissions: ls -l ${path}`,
       cause: error,
     });
   }
   const refuse = (reason: string): AppError =>
     new AppError('VALIDATION', `${path}: ${reason}`, {
-      hint: 'for example launch: {size: 20G, memory: 2G, vcpus: 2, net: "mode=bridged,link=br0"}',
+      hint: 'write as in launch: {size: 20G, memory: 2G, vcpus: 2, net: "mode=bridged,link=br0"}',
     });
   const yaml = readYaml(text);
   if ('problem' in yaml) throw refuse(yaml.problem.reason);

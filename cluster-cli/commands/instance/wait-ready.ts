@@ -3,7 +3,7 @@ import { guestProgress, type GuestProgress, type InstanceInfo } from '#shared/co
 import { startDeadline } from '#shared/abort/deadline.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
-import { readLines } from '#shared/stream/lines.ts';
+import { readLines } from '#shared/text/lines.ts';
 import { isConnectionLoss } from '../../client/job-events.ts';
 import type { NodeClient } from '../../client/node-client.ts';
 import { sanitizeLine } from '../../render/sanitize.ts';
@@ -29,15 +29,15 @@ export function refuseWaitWithout(
 ): void {
   if (options.waitReady === undefined) {
     if (options.degradedFails !== true || isWaiting) return;
-    throw new AppError('USAGE', '--degraded-fails waits for nothing by itself', {
-      hint: 'give --wait-ready too',
+    throw new AppError('USAGE', '--degraded-fails requires --wait-ready', {
+      hint: 'add --wait-ready',
     });
   }
   const against = { '--submit': options.submit, '--dry-run': options.dryRun, ...others };
   const [other] = Object.entries(against).find(([, isGiven]) => isGiven === true) ?? [];
   if (other === undefined) return;
-  throw new AppError('USAGE', `--wait-ready and ${other} contradict each other`, {
-    hint: 'leave out one of them',
+  throw new AppError('USAGE', `--wait-ready and ${other} exclude each other`, {
+    hint: `omit ${other}`,
   });
 }
 
@@ -56,9 +56,9 @@ export async function waitReady(
   const client = await context.client();
   const left = new AbortController();
   const release = context.interrupts.take(() => left.abort());
-  const timeOver = new Error('the time to wait for the guest is over');
+  const timeOver = new Error('timeout');
   using deadline = startDeadline(left.signal, limitS * 1000, () => timeOver);
-  context.note(`waiting up to ${limitS} s until ${name} says that it is up`);
+  context.note(`waiting up to ${limitS} s until ${name} is ready`);
   let stage: string | null = null;
   try {
     for await (const info of infos(client, name, deadline.signal)) {
@@ -72,8 +72,8 @@ export async function waitReady(
     }
   } catch (error) {
     if (left.signal.aborted) {
-      throw new AppError('INTERRUPTED', `stopped waiting for ${name}; the instance runs on`, {
-        hint: `gnt-instance info ${name} tells how it is; when it is up, gnt-instance ssh ${name} logs in`,
+      throw new AppError('INTERRUPTED', `stopped waiting for ${name}; the instance keeps running`, {
+        hint: `gnt-instance info ${name} shows its state; gnt-instance ssh ${name} logs in when it is ready`,
         cause: error,
       });
     }
@@ -126,7 +126,7 @@ function isUp(info: InstanceInfo, context: Context, degradedFails: boolean): boo
   if (boot === null) {
     if (running.readyAtMs === null) return false;
     const tookMs = running.readyAtMs - running.startedAtMs;
-    context.note(`${name} is up, ${(tookMs / 1000).toFixed(1)} s after its start`);
+    context.note(`${name} is ready, ${(tookMs / 1000).toFixed(1)} s after its start`);
     return true;
   }
   if (boot.status === 'error' || (boot.status === 'degraded' && degradedFails)) {
@@ -136,14 +136,14 @@ function isUp(info: InstanceInfo, context: Context, degradedFails: boolean): boo
       'GUEST_BOOT_FAILED',
       `cloud-init of ${name} ${how}: ${faults.map(sanitizeLine).join('; ')}`,
       {
-        hint: `the instance runs; look at it with gnt-instance info ${name}, or inside with cloud-init status --long`,
+        hint: `the instance keeps running: gnt-instance info ${name}, or cloud-init status --long in the guest`,
         details: { instance: name, boot },
       },
     );
   }
   for (const fault of boot.recoverableErrors)
     context.warn(`cloud-init of ${name}: ${sanitizeLine(fault)}`);
-  context.note(`${name} is up: cloud-init is ${boot.status}`);
+  context.note(`${name} is ready: cloud-init is ${boot.status}`);
   return true;
 }
 
@@ -155,7 +155,7 @@ function isOperational(
 ): boolean {
   if (state === 'stranded' || state === 'failed') {
     throw new AppError('SCRIPT_STRANDED', `${name} is ${state}: ${sanitizeLine(reason ?? '')}`, {
-      hint: `gnt-instance audit ${name} shows what its scripts did`,
+      hint: `gnt-instance audit ${name} shows the output of its scripts`,
       details: { instance: name },
     });
   }
@@ -174,31 +174,32 @@ function whySilent(info: InstanceInfo): Silence | null {
   if (!communication) {
     return {
       reason: 'its channel is off in normal runs',
-      hint: 'without --communication=yes a guest cannot say that it is up',
+      hint: `gnt-instance modify -C yes ${info.name} turns the channel on`,
     };
   }
   if (!dialects.includes('ganeti')) {
     return {
-      reason: 'the dialect ganeti is not served, which has the path for it',
-      hint: 'leave ganeti among --dialects',
+      reason: 'the dialect ganeti, which takes the report, is not served',
+      hint: 'add ganeti to --dialects',
     };
   }
   if (hvparams.boot_report === 'no') {
     return {
-      reason: 'its cloud-init is not asked to (boot_report=no)',
-      hint: 'take it back with gnt-instance modify -H boot_report=default',
+      reason: 'cloud-init is not asked to report (boot_report=no)',
+      hint: `gnt-instance modify -H boot_report=none ${info.name}`,
     };
   }
   if (metadataToken === 'required' && !seedDisk && cloudInit.datasource !== 'Ec2') {
     return {
-      reason: `cloud-init with ${cloudInit.datasource ?? 'no datasource'} sends no session token, which is required here, and reads nothing`,
-      hint: 'give --seed-disk yes, or ec2 first in --dialects with -H boot_report=user-data; or --metadata-token optional',
+      reason: `session tokens are required, and cloud-init with ${cloudInit.datasource ?? 'no datasource'} sends none`,
+      hint: 'give --seed-disk yes, or --metadata-token optional, or ec2 first in --dialects with -H boot_report=user-data',
     };
   }
   if (cloudInit.datasource !== 'Ec2' || hvparams.boot_report === 'user-data') return null;
   return {
-    reason: 'cloud-init with EC2 reads no vendor-data, which would ask it to',
-    hint: 'give -H boot_report=user-data, which asks it behind the user data; or leave the seed disk on, or put openstack or nocloud before ec2 in --dialects',
+    reason:
+      'cloud-init with the EC2 datasource reads no vendor data, and so is not asked to report',
+    hint: 'give -H boot_report=user-data, or --seed-disk yes, or openstack or nocloud before ec2 in --dialects',
   };
 }
 
@@ -206,16 +207,15 @@ function notReady(info: InstanceInfo, limitS: number, silence: Silence | null): 
   const { name, running, explanation } = info;
   const details = { instance: name, cloudInit: info.cloudInit.reason };
   if (running === null) {
-    return new AppError(
-      'GUEST_NOT_READY',
-      `${name} stopped before it said that it is up: ${explanation}`,
-      { hint: `look at it with: gnt-instance console ${name}`, details },
-    );
+    return new AppError('GUEST_NOT_READY', `${name} stopped before it was ready: ${explanation}`, {
+      hint: `gnt-instance startup ${name}, then gnt-instance console ${name}`,
+      details,
+    });
   }
   if (silence) {
     return new AppError(
       'GUEST_NOT_READY',
-      `${name} runs, but will not say that it is up: ${silence.reason}`,
+      `${name} runs, but cannot report that it is ready: ${silence.reason}`,
       {
         hint: silence.hint,
         details,
@@ -224,17 +224,15 @@ function notReady(info: InstanceInfo, limitS: number, silence: Silence | null): 
   }
   return new AppError(
     'GUEST_NOT_READY',
-    `${name} did not say within ${limitS} s that it is up: ${whatIsKnown(info)}`,
+    `${name} was not ready within ${limitS} s: ${whatIsKnown(info)}`,
     {
-      hint: `it runs on: gnt-instance console ${name} shows it; one without cloud-init never says that it is up`,
+      hint: `the instance keeps running: gnt-instance console ${name}. A guest without cloud-init reports nothing by itself`,
       details,
     },
   );
 }
 
 function whatIsKnown({ boot, status, explanation }: InstanceInfo): string {
-  if (boot?.stage != null) return `its cloud-init is at ${boot.stage}`;
-  return boot === null && status === 'running'
-    ? 'nothing was heard of a cloud-init in it'
-    : explanation;
+  if (boot?.stage != null) return `cloud-init is at ${boot.stage}`;
+  return boot === null && status === 'running' ? 'cloud-init has reported nothing' : explanation;
 }

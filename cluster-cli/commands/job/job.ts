@@ -83,7 +83,7 @@ function describeJob(job: JobRecord): readonly OutlineEntry[] {
         ...(job.waitsFor.length > 0
           ? [{ key: 'Waits for', value: job.waitsFor.map((id) => `job ${id}`).join(', ') }]
           : []),
-        ...(job.waitsBecause == null ? [] : [{ key: 'Waits because of', value: job.waitsBecause }]),
+        ...(job.waitsBecause == null ? [] : [{ key: 'Waiting for', value: job.waitsBecause }]),
         { key: 'Operation', value: job.summary, children: describeInput(job.input) },
         ...(error === null
           ? []
@@ -163,7 +163,7 @@ export async function runJobCancel(context: Context, ids: readonly string[]): Pr
   const client = await context.client();
   for (const id of numbers) {
     await client.cancelJob(id);
-    context.note(`job ${id} is being canceled; see how it ends with: gnt-job watch ${id}`);
+    context.note(`job ${id} is being canceled: gnt-job watch ${id}`);
   }
 }
 

@@ -9,16 +9,16 @@ export function createJobProgram(context: Context): Command {
   const program = createProgram(
     context,
     'gnt-job',
-    'Shows, watches and cancels jobs: every change is one.',
+    'Show, watch and cancel jobs. Every change is a job.',
   );
   const completeArguments = ['job'] as const;
   addCommand(program, {
     usage: 'list [ids...]',
-    arguments: { ids: 'jobs; all without an id' },
+    arguments: { ids: 'Job ids (default: all)' },
     completeArguments,
-    summary: 'list jobs, and what waits for what',
+    summary: 'List jobs, and which job waits for which',
     options: [
-      option('--running', 'only those that are not over', { group: 'Output:' }),
+      option('--running', 'Show only jobs that have not ended', { group: 'Output:' }),
       ...listOptions(),
     ],
   }).action(async (ids: readonly string[], options: ListOptions & { running?: boolean }) => {
@@ -26,36 +26,36 @@ export function createJobProgram(context: Context): Command {
   });
   addCommand(program, {
     usage: 'list-fields',
-    summary: 'list the fields of list',
+    summary: 'List the fields of list',
     options: [jsonOption()],
   }).action(async (options: { json?: boolean }) => {
     (await load()).runJobListFields(context, options);
   });
   addCommand(program, {
     usage: 'info <ids...>',
-    arguments: { ids: 'jobs' },
+    arguments: { ids: 'Job ids' },
     completeArguments,
-    summary: 'show jobs with their log and result',
+    summary: 'Show jobs with their log and result',
     options: [jsonOption()],
   }).action(async (ids: readonly string[], options: { json?: boolean }) => {
     await (await load()).runJobInfo(context, ids, options);
   });
   addCommand(program, {
     usage: 'watch <id>',
-    arguments: { id: 'job' },
+    arguments: { id: 'Job id' },
     completeArguments,
-    summary: 'follow a job until its end',
+    summary: 'Follow a job until it ends',
     description:
-      'Ends as the job ends: exit status 0 when it succeeded, 1 when it failed, 2 when it was refused. Ctrl-C leaves it to itself, a second one cancels it.',
-    options: [option('--json', 'print the events, one JSON object a line', { group: 'Output:' })],
+      'Exit status: 0 the job succeeded, 1 it failed, 2 it was refused. Ctrl-C ends the command and leaves the job running; a second Ctrl-C cancels the job.',
+    options: [option('--json', 'Print events, one JSON object per line', { group: 'Output:' })],
   }).action(async (id: string, options: { json?: boolean }) => {
     await (await load()).runJobWatch(context, id, options);
   });
   addCommand(program, {
     usage: 'cancel <ids...>',
-    arguments: { ids: 'jobs' },
+    arguments: { ids: 'Job ids' },
     completeArguments,
-    summary: 'cancel jobs, at whatever stage they are',
+    summary: 'Cancel jobs',
   }).action(async (ids: readonly string[]) => {
     await (await load()).runJobCancel(context, ids);
   });

@@ -78,7 +78,7 @@ export async function runNetworkAdd(
     addReserved: listOf(addReservedIps),
     tags: listOf(tags),
   };
-  await change(context, opcode, options, `network ${name} is added, and connected on no node yet`);
+  await change(context, opcode, options, `network ${name} added; it is connected to no node yet`);
 }
 
 /** `gnt-network modify NAME`. @throws AppError, CommandFailure */
@@ -89,7 +89,7 @@ export async function runNetworkModify(
 ): Promise<void> {
   const { gateway, macPrefix, addReservedIps, removeReservedIps } = options;
   if ([gateway, macPrefix, addReservedIps, removeReservedIps].every((one) => one === undefined)) {
-    throw new AppError('USAGE', 'nothing to modify was given', {
+    throw new AppError('USAGE', 'no change given', {
       hint: 'give --gateway, --mac-prefix, --add-reserved-ips or --remove-reserved-ips',
     });
   }
@@ -100,7 +100,7 @@ export async function runNetworkModify(
     addReserved: listOf(addReservedIps),
     removeReserved: listOf(removeReservedIps),
   };
-  await change(context, opcode, options, `network ${name} is modified`);
+  await change(context, opcode, options, `network ${name} modified`);
 }
 
 /** `gnt-network add-tags|remove-tags NAME TAGS...`. @throws AppError, CommandFailure */
@@ -111,7 +111,7 @@ export async function runNetworkTags(
   options: SubmitOptions,
 ): Promise<void> {
   const opcode: OpcodeInput = { opcode: 'NETWORK_SET_PARAMS', name, ...tags };
-  await change(context, opcode, options, `tags of network ${name} are changed`);
+  await change(context, opcode, options, `tags of network ${name} changed`);
 }
 
 /** `gnt-network connect NAME [NODE…] bridged LINK|nat`. @throws AppError, CommandFailure */
@@ -123,7 +123,7 @@ export async function runNetworkConnect(
 ): Promise<void> {
   const { nodes, connection } = parseConnection(name, words);
   const opcode: OpcodeInput = { opcode: 'NETWORK_CONNECT', name, nodes, connection };
-  await change(context, opcode, options, `network ${name} is connected`);
+  await change(context, opcode, options, `network ${name} connected`);
 }
 
 /** `gnt-network disconnect NAME [NODE…]`. @throws AppError, CommandFailure */
@@ -134,7 +134,7 @@ export async function runNetworkDisconnect(
   options: SubmitOptions,
 ): Promise<void> {
   const opcode: OpcodeInput = { opcode: 'NETWORK_DISCONNECT', name, nodes: [...nodes] };
-  await change(context, opcode, options, `network ${name} is disconnected`);
+  await change(context, opcode, options, `network ${name} disconnected`);
 }
 
 /** `gnt-network remove NAME`. @throws AppError, CommandFailure */
@@ -159,14 +159,14 @@ export function parseConnection(
     return { nodes, connection: { mode, link } };
   const fault =
     mode === undefined
-      ? 'how it is connected is not said'
+      ? 'bridged or nat is missing'
       : mode === 'nat'
-        ? `nat takes no ${link ?? ''}: the node makes the bridge itself`
+        ? `unexpected ${link ?? ''} after nat`
         : link === undefined
-          ? 'the bridge is not said'
-          : `${more.join(' ')} stands behind the bridge`;
+          ? 'the bridge is missing'
+          : `unexpected ${more.join(' ')} after the bridge`;
   throw new AppError('USAGE', `connect ${name}: ${fault}`, {
-    hint: `write gnt-network connect ${name} [NODE…] bridged LINK, or gnt-network connect ${name} [NODE…] nat`,
+    hint: `write gnt-network connect ${name} [NODES] bridged BRIDGE, or gnt-network connect ${name} [NODES] nat`,
   });
 }
 
@@ -199,7 +199,7 @@ function describe(network: NetworkInfo): OutlineEntry[] {
     { key: 'Tags', value: tags.join(', ') || 'none' },
     { key: 'Reserved', value: reserved.join(', ') || 'none' },
     {
-      key: 'Connected on',
+      key: 'Connected to',
       ...(Object.keys(connections).length === 0 && { value: 'no node' }),
       children: Object.entries(connections).map(([key, connection]) => ({
         key,
@@ -227,7 +227,7 @@ function networkNotFound(name: string, known: readonly NetworkInfo[]): AppError 
     name,
     known.map((network) => network.name),
   );
-  return new AppError('NOT_FOUND', `there is no network '${name}'`, {
+  return new AppError('NOT_FOUND', `network '${name}' does not exist`, {
     hint: near === null ? 'gnt-network list shows the networks' : `did you mean ${near}?`,
     details: { name },
   });

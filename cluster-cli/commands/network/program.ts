@@ -15,32 +15,38 @@ import type { NetworkOptions } from './network.ts';
 const load = () => import('./network.ts');
 
 const group = 'Network:';
-const NAME = { arguments: { name: 'network' }, completeArguments: ['network'] } as const;
+const NAME = { arguments: { name: 'Network' }, completeArguments: ['network'] } as const;
 
 export function createNetworkProgram(context: Context): Command {
   const program = createProgram(
     context,
     'gnt-network',
-    'Networks with addresses that instances get (gnt-instance add --net 0:network=NAME,ip=pool): on bridges that the nodes have, or made by the nodes themselves, with DHCP, names and NAT.',
+    'Manage networks with addresses for NICs of instances: on bridges of the nodes, or created by the nodes with DHCP, DNS and NAT.',
   );
   addReading(program, context);
   addCommand(program, {
     usage: 'add <name>',
-    arguments: { name: 'lower-case letters, digits and dashes, such as lan' },
-    summary: 'add a network, which is connected on no node yet',
+    arguments: { name: 'Name: lower-case letters, digits and dashes, such as lan' },
+    summary: 'Add a network; connect it to nodes next',
     options: [
-      option('--network <cidr>', 'IPv4 network, from /30 to /16, such as 10.9.0.0/24', {
+      option('--network <cidr>', 'IPv4 network from /30 to /16, such as 10.9.0.0/24; required', {
         group,
         isMandatory: true,
       }),
-      option('--gateway <address>', 'its gateway: of a network made by nodes, their own address', {
+      option('--gateway <address>', 'Gateway; for a nat network, the address of the nodes in it', {
         group,
       }),
-      option('--add-reserved-ips <list>', 'addresses that no instance gets', { group }),
-      option('--mac-prefix <prefix>', 'first three bytes of the MACs of its cards (aa:00:01)', {
+      option('--add-reserved-ips <list>', 'Reserve addresses: instances do not get them', {
         group,
       }),
-      option('--tags <list>', 'tags, comma separated: letters, digits and .+*/:@_-=', { group }),
+      option(
+        '--mac-prefix <prefix>',
+        'First three bytes of the MAC addresses of its NICs, as aa:00:01',
+        {
+          group,
+        },
+      ),
+      option('--tags <list>', 'Set tags, separated by commas', { group }),
       ...jobOptions(),
     ],
     notes: [LIST_SYNTAX],
@@ -51,16 +57,22 @@ export function createNetworkProgram(context: Context): Command {
   addCommand(program, {
     usage: 'modify <name>',
     ...NAME,
-    summary: 'change a network; its addresses stay',
+    summary: 'Change a network; its addresses stay',
     options: [
-      option('--gateway <address>', 'its gateway, or none', { group }),
-      option('--add-reserved-ips <list>', 'addresses that no instance gets', { group }),
-      option('--remove-reserved-ips <list>', 'reserved addresses that instances may get', {
+      option('--gateway <address>', 'Set the gateway; none unsets it', { group }),
+      option('--add-reserved-ips <list>', 'Reserve addresses: instances do not get them', {
         group,
       }),
-      option('--mac-prefix <prefix>', 'first three bytes of MACs of cards to come, or none', {
+      option('--remove-reserved-ips <list>', 'Release reserved addresses', {
         group,
       }),
+      option(
+        '--mac-prefix <prefix>',
+        'First three bytes of the MAC addresses of new NICs; none unsets it',
+        {
+          group,
+        },
+      ),
       ...jobOptions(),
     ],
     notes: [LIST_SYNTAX],
@@ -76,9 +88,9 @@ export function createNetworkProgram(context: Context): Command {
 function addReading(program: Command, context: Context): void {
   addCommand(program, {
     usage: 'list [names...]',
-    arguments: { names: 'networks; * and ? match several' },
+    arguments: { names: 'Networks; * and ? are wildcards (default: all)' },
     completeArguments: ['network'],
-    summary: 'list networks',
+    summary: 'List networks',
     options: listOptions(),
     examples: ['gnt-network list -o name,network,free_count,inst_list'],
   }).action(async (names: readonly string[], options: ListOptions) => {
@@ -86,16 +98,16 @@ function addReading(program: Command, context: Context): void {
   });
   addCommand(program, {
     usage: 'list-fields',
-    summary: 'list the fields of list',
+    summary: 'List the fields of list',
     options: [jsonOption()],
   }).action(async (options: { json?: boolean }) => {
     (await load()).runNetworkListFields(context, options);
   });
   addCommand(program, {
     usage: 'info [names...]',
-    arguments: { names: 'networks; all without a name' },
+    arguments: { names: 'Networks (default: all)' },
     completeArguments: ['network'],
-    summary: 'show networks with their addresses and whose they are',
+    summary: 'Show networks with their addresses and instances',
     options: [jsonOption()],
   }).action(async (names: readonly string[], options: { json?: boolean }) => {
     await (await load()).runNetworkInfo(context, names, options);
@@ -106,13 +118,13 @@ function addConnecting(program: Command, context: Context): void {
   addCommand(program, {
     usage: 'connect <name> [words...]',
     arguments: {
-      name: 'network',
-      words: 'nodes (all without one), then bridged and the bridge, or nat',
+      name: 'Network',
+      words: '[NODES] bridged BRIDGE, or [NODES] nat (default: all nodes)',
     },
     completeArguments: ['network', 'node'],
-    summary: 'say how nodes reach a network: [NODE…] bridged LINK, or [NODE…] nat',
+    summary: 'Connect a network to nodes',
     description:
-      'bridged LINK: a bridge that the node has; its guests configure their addresses themselves (cloud-init). nat: the node makes a bridge with DHCP and names for its guests, who reach what is behind its default route by NAT, neither the node itself nor each other across nodes; it is gone with disconnect. A network is the same on all of its nodes.',
+      'bridged BRIDGE uses a bridge that exists on the node; guests configure their addresses themselves (cloud-init). nat creates a bridge with DHCP and DNS; guests reach the outside by NAT, but neither the node nor guests on other nodes. A network is connected in the same way on all of its nodes.',
     options: jobOptions(),
     examples: ['gnt-network connect lan nat', 'gnt-network connect office node1 bridged br0'],
   }).action(async (name: string, words: readonly string[], options: SubmitOptions) => {
@@ -120,9 +132,9 @@ function addConnecting(program: Command, context: Context): void {
   });
   addCommand(program, {
     usage: 'disconnect <name> [nodes...]',
-    arguments: { name: 'network', nodes: 'nodes; all without one' },
+    arguments: { name: 'Network', nodes: 'Nodes (default: all)' },
     completeArguments: ['network', 'node'],
-    summary: 'take a network from nodes, none of whose instances is in it',
+    summary: 'Disconnect a network from nodes without instances in it',
     options: jobOptions(),
   }).action(async (name: string, nodes: readonly string[], options: SubmitOptions) => {
     await (await load()).runNetworkDisconnect(context, name, nodes, options);
@@ -130,7 +142,7 @@ function addConnecting(program: Command, context: Context): void {
   addCommand(program, {
     usage: 'remove <name>',
     ...NAME,
-    summary: 'forget a network that is connected nowhere and that no instance is in',
+    summary: 'Remove a network without nodes and instances',
     options: jobOptions(),
   }).action(async (name: string, options: SubmitOptions) => {
     await (await load()).runNetworkRemove(context, name, options);
@@ -139,12 +151,12 @@ function addConnecting(program: Command, context: Context): void {
 
 function addTags(program: Command, context: Context): void {
   for (const [verb, key, summary] of [
-    ['add-tags', 'addTags', 'add tags to a network'],
-    ['remove-tags', 'removeTags', 'remove tags from a network'],
+    ['add-tags', 'addTags', 'Add tags to a network'],
+    ['remove-tags', 'removeTags', 'Remove tags from a network'],
   ] as const) {
     addCommand(program, {
       usage: `${verb} <name> <tags...>`,
-      arguments: { name: 'network', tags: 'words' },
+      arguments: { name: 'Network', tags: 'Tags' },
       completeArguments: ['network'],
       summary,
       options: jobOptions(),
@@ -156,7 +168,7 @@ function addTags(program: Command, context: Context): void {
   addCommand(program, {
     usage: 'list-tags <name>',
     ...NAME,
-    summary: 'show the tags of a network, one a line',
+    summary: 'List the tags of a network, one per line',
   }).action(async (name: string) => {
     await (await load()).runNetworkListTags(context, name);
   });

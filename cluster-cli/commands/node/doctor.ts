@@ -27,7 +27,9 @@ export function renderFindings(report: DoctorReport, appearance: Appearance): re
   const lines = report.findings.flatMap((finding) => renderFinding(finding, paint));
   const count = (level: DoctorFinding['level']): number =>
     report.findings.filter((finding) => finding.level === level).length;
-  const verdict = report.ok ? 'installs can work' : 'installs cannot work';
+  const verdict = report.ok
+    ? 'this node can install instances'
+    : 'this node cannot install instances';
   return [...lines, `${verdict}: ${count('error')} error(s), ${count('warning')} warning(s)`];
 }
 

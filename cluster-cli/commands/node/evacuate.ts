@@ -27,7 +27,7 @@ export async function runEvacuate(
   await sendAll(context, { node, there }, options);
   if (options.submit || options.dryRun) return;
   refuseLeft(node, await listThere(context, node));
-  context.note(`node ${node} has no instances any more`);
+  context.note(`node ${node} evacuated`);
 }
 
 /** `gnt-node migrate NODE`: the same of those that run, which go on meanwhile. */
@@ -40,13 +40,13 @@ export async function runNodeMigrate(
     (await listThere(context, node)).filter(({ running }) => running !== null);
   const there = await listRunning();
   if (there.length === 0) {
-    context.note(`nothing runs on node ${node}`);
+    context.note(`node ${node} has no running instances`);
     return;
   }
   await sendAll(context, { node, there }, options);
   if (options.submit || options.dryRun) return;
   refuseLeft(node, await listRunning());
-  context.note(`nothing runs on node ${node} any more`);
+  context.note(`running instances of node ${node} migrated`);
 }
 
 /** `gnt-node failover NODE`: those with shared disks, of a node that is down. */
@@ -65,7 +65,7 @@ export async function runNodeFailover(
   await sendAll(context, { node, there, opcode: 'INSTANCE_FAILOVER' }, options);
   if (options.submit || options.dryRun) return;
   refuseLeft(node, await listShared());
-  context.note(`node ${node} has no instances with shared disks any more`);
+  context.note(`instances of node ${node} with shared disks failed over`);
 }
 
 type There = Pick<InstanceSummary, 'name' | 'running' | 'diskTemplate'>;
@@ -128,10 +128,10 @@ function refuseLeft(node: string, left: readonly There[]): void {
   const names = left.map(({ name }) => name);
   throw new AppError(
     'COMMAND_FAILED',
-    `${names.length} instance(s) stay on ${node}: ${listNames(names)}`,
+    `${names.length} instance(s) remain on ${node}: ${listNames(names)}`,
     {
       details: { node, instances: names },
-      hint: `see the reasons above, and repeat it; gnt-node modify --drained yes ${node} keeps others from coming`,
+      hint: `see the reasons above and repeat; gnt-node modify --drained yes ${node} keeps new instances away`,
     },
   );
 }

@@ -58,7 +58,7 @@ export async function runNodeRemove(
 ): Promise<void> {
   const client = await context.client();
   await client.removeNode(name, { forgetInstances: options.forgetInstances ?? false });
-  context.note(`node ${name} is removed from the cluster`);
+  context.note(`node ${name} removed from the cluster`);
 }
 
 export interface NodeModifyOptions extends SubmitOptions {
@@ -73,13 +73,13 @@ export async function runNodeModify(
   { drained, offline, ...options }: NodeModifyOptions,
 ): Promise<void> {
   if (drained === undefined && offline === undefined) {
-    throw new AppError('USAGE', 'nothing to modify was given', {
-      hint: 'give --drained or --offline',
+    throw new AppError('USAGE', 'no change given', {
+      hint: `gnt-node modify --drained yes ${name}, or --offline yes`,
     });
   }
   const opcode = { opcode: 'NODE_SET_PARAMS', name, drained, offline } as const;
   const job = await submitAndWatch(context, opcode, options);
-  if (job !== null && !options.json) context.note(`node ${name} is modified`);
+  if (job !== null && !options.json) context.note(`node ${name} modified`);
 }
 
 async function findNodes(
@@ -98,7 +98,7 @@ function describeNode(node: ListedNode): readonly string[] {
   if ('silent' in node) {
     return renderOutline([
       { key: 'Node name', value: node.name },
-      { key: 'State', value: `silent: ${node.silent}` },
+      { key: 'State', value: `not responding: ${node.silent}` },
       ...describeFlags(node.flags),
       { key: 'Instances', value: node.instances },
     ]);
@@ -110,7 +110,7 @@ function describeNode(node: ListedNode): readonly string[] {
       : [
           {
             key: 'State',
-            value: `removed from its cluster at ${formatTime(node.removedAtMs)}: gnt-node doctor`,
+            value: `removed from its cluster at ${formatTime(node.removedAtMs)}; next step: gnt-node doctor`,
           },
         ]),
     ...describeFlags(node.flags),
@@ -134,7 +134,7 @@ function describeNode(node: ListedNode): readonly string[] {
     { key: 'Instances', value: `${node.instances}, ${node.instancesRunning} running` },
     ...node.orphans.map(({ name, uuid, pid }) => ({
       key: 'Orphan',
-      value: `${name} (${uuid}), pid ${pid}: runs without a record`,
+      value: `${name} (${uuid}), process ${pid}: gnt-instance adopt ${name}`,
     })),
     { key: 'Appliance', value: `${node.appliance.state}: ${node.appliance.detail}` },
   ]);
@@ -142,7 +142,7 @@ function describeNode(node: ListedNode): readonly string[] {
 
 function describeFlags({ drained, offline }: NodeFlags): Parameters<typeof renderOutline>[0] {
   const marks = [...(drained ? ['drained'] : []), ...(offline ? ['offline'] : [])];
-  return marks.length === 0 ? [] : [{ key: 'Marked', value: marks.join(', ') }];
+  return marks.length === 0 ? [] : [{ key: 'Flags', value: marks.join(', ') }];
 }
 
 function nodeNotFound(name: string, nodes: readonly ListedNode[]): AppError {
@@ -151,7 +151,7 @@ function nodeNotFound(name: string, nodes: readonly ListedNode[]): AppError {
     nodes.map((node) => node.name),
   );
   return new AppError('NODE_NOT_FOUND', `node '${name}' does not exist`, {
-    hint: near ? `did you mean ${near}?` : 'gnt-node list shows what there is',
+    hint: near ? `did you mean ${near}?` : 'gnt-node list shows the nodes',
     details: { name },
   });
 }

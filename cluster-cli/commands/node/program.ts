@@ -16,40 +16,36 @@ import { listOptions, type ListOptions } from '../list.ts';
 const load = () => import('./node.ts');
 
 export function createNodeProgram(context: Context): Command {
-  const program = createProgram(
-    context,
-    'gnt-node',
-    'Shows and changes nodes, and checks this one.',
-  );
+  const program = createProgram(context, 'gnt-node', 'Show and change nodes, and check this one.');
   addCommand(program, {
     usage: 'list [names...]',
-    arguments: { names: 'nodes; * and ? match several' },
+    arguments: { names: 'Nodes; * and ? are wildcards (default: all)' },
     completeArguments: ['node'],
-    summary: 'list nodes',
+    summary: 'List nodes',
     options: listOptions(),
   }).action(async (names: readonly string[], options: ListOptions) => {
     await (await load()).runNodeList(context, names, options);
   });
   addCommand(program, {
     usage: 'list-fields',
-    summary: 'list the fields of list',
+    summary: 'List the fields of list',
     options: [jsonOption()],
   }).action(async (options: { json?: boolean }) => {
     (await load()).runNodeListFields(context, options);
   });
   addCommand(program, {
     usage: 'info [names...]',
-    arguments: { names: 'nodes; this one without a name' },
+    arguments: { names: 'Nodes (default: this node)' },
     completeArguments: ['node'],
-    summary: 'show nodes',
+    summary: 'Show nodes',
     options: [jsonOption()],
   }).action(async (names: readonly string[], options: { json?: boolean }) => {
     await (await load()).runNodeInfo(context, names, options);
   });
   addCommand(program, {
     usage: 'add [token]',
-    arguments: { token: 'what gnt-cluster join-token printed; @FILE, - for stdin' },
-    summary: 'make this node one of a cluster, as gnt-cluster join',
+    arguments: { token: 'Token of gnt-cluster join-token, or @FILE, or - (stdin)' },
+    summary: 'Join this node to a cluster; same as gnt-cluster join',
     description: JOIN_DESCRIPTION,
     options: [],
   }).action(async (token: string | undefined) => {
@@ -57,14 +53,16 @@ export function createNodeProgram(context: Context): Command {
   });
   addCommand(program, {
     usage: 'modify <name>',
-    arguments: { name: 'node' },
+    arguments: { name: 'Node' },
     completeArguments: ['node'],
-    summary: 'say that a node is drained or offline, or that it is not any more',
+    summary: 'Mark a node as drained or offline',
     description:
-      'A drained node gets no new instances; those that it has go on and obey. One that is offline is down for longer: besides, no node asks it for anything, its jobs are refused and its instances are ERROR_nodeoffline. A node is one of the two at most: setting one takes the other one back.',
+      'A drained node gets no new instances; its instances keep running. Mark a node as offline while it is down: other nodes do not contact it, its jobs are refused and its instances are ERROR_nodeoffline. Setting one flag clears the other.',
     options: [
-      yesNo('-D, --drained <yes|no>', 'it gets no new instances'),
-      yesNo('-O, --offline <yes|no>', 'nobody asks it for anything; run it on another node'),
+      yesNo('-D, --drained <yes|no>', 'Give the node no new instances', { group: 'Node:' }),
+      yesNo('-O, --offline <yes|no>', 'Do not contact the node; run this on another node', {
+        group: 'Node:',
+      }),
       ...jobOptions(),
     ],
     examples: ['gnt-node modify --drained yes node2.example.com'],
@@ -73,15 +71,13 @@ export function createNodeProgram(context: Context): Command {
   });
   addCommand(program, {
     usage: 'evacuate <name>',
-    arguments: { name: 'node that its instances leave' },
+    arguments: { name: 'Node to evacuate' },
     completeArguments: ['node'],
-    summary: 'send all instances of a node to other nodes',
+    summary: 'Move all instances of a node to other nodes',
     description:
-      'Each goes where there is room, one after the other: those that run as gnt-instance migrate does it, those that are stopped as gnt-instance move does. One that cannot go is told, and does not keep the others. Mark the node as drained first, or it gets new ones meanwhile.',
+      'Migrates running instances and moves stopped ones, one after another, to nodes with room. An instance that cannot be moved is reported, and the others continue. Mark the node as drained first, so that it gets no new instances.',
     options: [
-      option('-f, --force', 'do not ask; off a terminal nothing is moved without it', {
-        group: 'Job:',
-      }),
+      option('-f, --force', 'Do not ask; required without a terminal', { group: 'Job:' }),
       ...jobOptions(),
     ],
     examples: [
@@ -92,15 +88,13 @@ export function createNodeProgram(context: Context): Command {
   });
   addCommand(program, {
     usage: 'migrate <name>',
-    arguments: { name: 'node that its running instances leave' },
+    arguments: { name: 'Node whose running instances are migrated' },
     completeArguments: ['node'],
-    summary: 'migrate the running instances of a node to other nodes',
+    summary: 'Migrate the running instances of a node to other nodes',
     description:
-      'Each goes where there is room, one after the other, as gnt-instance migrate does it. One that cannot go is told, and does not keep the others. Those that are stopped stay: evacuate sends them too.',
+      'Migrates running instances one after another to nodes with room. An instance that cannot be migrated is reported, and the others continue. Stopped instances stay: evacuate moves them too.',
     options: [
-      option('-f, --force', 'do not ask; off a terminal nothing is moved without it', {
-        group: 'Job:',
-      }),
+      option('-f, --force', 'Do not ask; required without a terminal', { group: 'Job:' }),
       ...jobOptions(),
     ],
     examples: ['gnt-node migrate -f node2.example.com'],
@@ -109,15 +103,13 @@ export function createNodeProgram(context: Context): Command {
   });
   addCommand(program, {
     usage: 'failover <name>',
-    arguments: { name: 'node that is down' },
+    arguments: { name: 'Failed node' },
     completeArguments: ['node'],
-    summary: 'start the instances of a node that is down on other nodes, if their disks are shared',
+    summary: 'Start instances of a failed node with shared disks on other nodes',
     description:
-      'Each goes where there is room, one after the other, as gnt-instance failover does it. One that cannot go is told, and does not keep the others.',
+      'Starts instances one after another on nodes with room, as gnt-instance failover does. An instance that cannot be started is reported, and the others continue.',
     options: [
-      option('-f, --force', 'do not ask; off a terminal nothing is done without it', {
-        group: 'Job:',
-      }),
+      option('-f, --force', 'Do not ask; required without a terminal', { group: 'Job:' }),
       ...jobOptions(),
     ],
     examples: ['gnt-node failover -f node2.example.com'],
@@ -126,22 +118,22 @@ export function createNodeProgram(context: Context): Command {
   });
   addCommand(program, {
     usage: 'remove <name>',
-    arguments: { name: 'node that is gone for good' },
+    arguments: { name: 'Node that will not come back' },
     completeArguments: ['node'],
-    summary: 'take a node out of the cluster',
+    summary: 'Remove a node from the cluster',
     description:
-      'Run on another node. Refused while the node answers, or has instances. Its copy of the key of the cluster still opens the store: wipe its disks.',
+      'Run this on another node. Refused while the node responds or has instances. Its copy of the cluster key still opens the store: wipe its disks, or run gnt-cluster renew-crypto.',
     options: [
-      option('--forget-instances', 'those that it had are gone with it: remove their records too'),
+      option('--forget-instances', 'Remove the records of its instances too', { group: 'Node:' }),
     ],
   }).action(async (name: string, options: { forgetInstances?: boolean }) => {
     await (await load()).runNodeRemove(context, name, options);
   });
   addCommand(program, {
     usage: 'doctor',
-    summary: 'check whether installations can work on this node, and say what to do',
+    summary: 'Check whether this node can install and run instances',
     description:
-      'Exit status 0 when they can, warnings included; 1 when they cannot; 3 when the node daemon cannot be reached.',
+      'Exit status: 0 it can, warnings included; 1 it cannot; 3 the node daemon cannot be reached.',
     options: [jsonOption()],
   }).action(async (options: { json?: boolean }) => {
     await (await import('./doctor.ts')).runDoctor(context, options);

@@ -7,7 +7,7 @@ import { osFields } from '../../fields/other-fields.ts';
 import { formatTime } from '../../render/format.ts';
 import { type OutlineEntry, renderOutline } from '../../render/outline.ts';
 import { suggest } from '#shared/errors/suggest.ts';
-import { orTakenBack } from '../instance/parse-documents.ts';
+import { orUnset } from '../instance/parse-documents.ts';
 import { type OsParameterOptions, readOsParameters } from '../instance/parse-options.ts';
 import { type ListOptions, printFields, printList } from '../list.ts';
 import { submitAndWatch, type SubmitOptions } from '../submit.ts';
@@ -65,7 +65,7 @@ function asksNodes({ output, headers, json, filter, sort }: ListOptions): boolea
 
 function tellSilent(context: Context, nodes: readonly NodeOs[]): void {
   for (const node of nodes)
-    if ('silent' in node) context.warn(`node ${node.node} does not answer: ${node.silent}`);
+    if ('silent' in node) context.warn(`node ${node.node} does not respond: ${node.silent}`);
 }
 
 export function runOsListFields(context: Context, options: { readonly json?: boolean }): void {
@@ -94,7 +94,7 @@ export async function runOsDiagnose(
     );
   else for (const diagnosis of diagnoses) context.print(renderDiagnosis(diagnosis).join('\n'));
   tellSilent(context, nodes);
-  if (!options.json && diagnoses.length === 0) context.note('no OS definition was found');
+  if (!options.json && diagnoses.length === 0) context.note('no OS definitions');
   const isWhole = nodes.every((node) => !('silent' in node));
   if (!isWhole || diagnoses.some(({ status }) => status !== 'valid')) context.setExitStatus(1);
 }
@@ -129,7 +129,7 @@ function detailsOf(os: OsInfo, isSame: boolean): readonly OutlineEntry[] {
   const lists = [
     { key: 'variants', value: os.variants.join(', ') },
     { key: 'parameters', value: os.parameters.map((each) => each.name).join(', ') },
-    { key: 'on the host', value: os.hostScripts.join(', ') },
+    { key: 'on the node', value: os.hostScripts.join(', ') },
     { key: 'in the appliance', value: os.applianceScripts.join(', ') },
   ].filter(({ value }) => value !== '');
   return [path, ...lists, ...(isSame ? [] : [{ key: 'digest', value: os.trust.digest }])];
@@ -168,7 +168,7 @@ function describeOs(os: OsInfo): OutlineEntry {
       { key: 'appliance', value: os.appliance ?? null },
       { key: 'API versions', value: os.apiVersions.join(', ') },
       { key: 'variants', value: os.variants.join(', ') },
-      { key: 'scripts on the host', value: os.hostScripts.join(', ') },
+      { key: 'scripts on the node', value: os.hostScripts.join(', ') },
       { key: 'scripts in the appliance', value: os.applianceScripts.join(', ') },
       {
         key: 'parameters',
@@ -204,22 +204,18 @@ function describeDefaults(defaults: OsInfo['defaults']): readonly OutlineEntry[]
 }
 
 function trustWord({ state }: OsTrust): string {
-  return state === 'changed'
-    ? 'changed since it was trusted'
-    : state === 'trusted'
-      ? state
-      : 'untrusted';
+  return state === 'changed' ? 'changed since trusted' : state === 'trusted' ? state : 'untrusted';
 }
 
 function describeTrust({ name, trust }: Pick<OsInfo, 'name' | 'trust'>): string {
   const since = trust.trustedAtMs === null ? '' : formatTime(trust.trustedAtMs);
   switch (trust.state) {
     case 'trusted':
-      return `yes, as it was on ${since}`;
+      return `yes, since ${since}`;
     case 'changed':
-      return `no: changed since it was trusted on ${since}; gnt-os trust ${name} trusts what it is now`;
+      return `no: changed since it was trusted on ${since}; trust it again: gnt-os trust ${name}`;
     case 'by-name':
-      return `no: its name was trusted, and no content; gnt-os trust ${name} trusts what it is now`;
+      return `no: only its name was trusted; trust its content: gnt-os trust ${name}`;
     case 'untrusted':
       return 'no';
   }
@@ -245,7 +241,7 @@ export async function runOsModify(
     ...(options.hidden !== undefined && { hidden: options.hidden }),
     ...(options.blacklisted !== undefined && { blacklisted: options.blacklisted }),
     ...(options.safeInstall !== undefined && { safeInstall: options.safeInstall }),
-    ...(options.appliance !== undefined && { appliance: orTakenBack(options.appliance) }),
+    ...(options.appliance !== undefined && { appliance: orUnset(options.appliance) }),
   };
   const count = [parameters.public, parameters.private, switches].flatMap(Object.keys).length;
   if (count === 0) {
@@ -253,7 +249,7 @@ export async function runOsModify(
       'USAGE',
       'At least one of OS parameters or hypervisor parameters must be passed',
       {
-        hint: 'or one of --trusted, --hidden, --blacklisted with yes or no, --safe-install, or --appliance',
+        hint: 'give -O, --trusted, --hidden, --blacklisted, --safe-install or --appliance',
       },
     );
   }
@@ -265,13 +261,13 @@ export async function runOsModify(
     osParametersPrivate: parameters.private,
   };
   const job = await submitAndWatch(context, opcode, options);
-  if (job !== null && !options.json) context.note(`OS ${name} is modified`);
+  if (job !== null && !options.json) context.note(`OS ${name} modified`);
 }
 
 function osNotFound(name: string, known: readonly string[]): AppError {
   const near = suggest(name, known);
   return new AppError('OS_NOT_FOUND', `OS '${name}' is not defined on this node`, {
-    hint: near ? `did you mean ${near}?` : 'gnt-os diagnose shows what was found, and where',
+    hint: near ? `did you mean ${near}?` : 'gnt-os diagnose shows the OS definitions of all nodes',
     details: { name },
   });
 }

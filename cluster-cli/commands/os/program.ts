@@ -18,15 +18,17 @@ export function createOsProgram(context: Context): Command {
   const program = createProgram(
     context,
     'gnt-os',
-    'Shows OS definitions, and what the administrator decided about them. A new one is untrusted.',
+    'Show and change OS definitions. A new OS definition is untrusted.',
   );
   addCommand(program, {
     usage: 'list [names...]',
-    arguments: { names: 'OS definitions; * and ? match several' },
+    arguments: { names: 'OS definitions; * and ? are wildcards (default: all)' },
     completeArguments: ['os'],
-    summary: 'list what can be installed',
+    summary: 'List OS definitions and their variants',
     options: [
-      option('-a, --all', 'hidden, blacklisted and invalid ones too', { group: 'Output:' }),
+      option('-a, --all', 'Show also hidden, blacklisted and invalid OS definitions', {
+        group: 'Output:',
+      }),
       ...listOptions(),
     ],
     examples: ['gnt-os list --no-headers', 'gnt-os list -o name,trusted,path'],
@@ -35,56 +37,63 @@ export function createOsProgram(context: Context): Command {
   });
   addCommand(program, {
     usage: 'list-fields',
-    summary: 'list the fields of list',
+    summary: 'List the fields of list',
     options: [jsonOption()],
   }).action(async (options: { json?: boolean }) => {
     (await load()).runOsListFields(context, options);
   });
   addCommand(program, {
     usage: 'diagnose',
-    summary: 'show the OS definitions of all nodes, and what is wrong with them',
+    summary: 'Check the OS definitions of all nodes',
     description:
-      'Exit status 1 when one of them is not valid or not on every node, or a node does not answer.',
+      'Exit status 1 if an OS definition is invalid or missing on a node, or if a node does not respond.',
     options: [jsonOption()],
   }).action(async (options: { json?: boolean }) => {
     await (await load()).runOsDiagnose(context, options);
   });
   addCommand(program, {
     usage: 'info [names...]',
-    arguments: { names: 'OS definitions; all without a name' },
+    arguments: { names: 'OS definitions (default: all)' },
     completeArguments: ['os'],
-    summary: 'show OS definitions with their parameters, scripts and defaults',
+    summary: 'Show OS definitions with their parameters and scripts',
     options: [jsonOption()],
   }).action(async (names: readonly string[], options: { json?: boolean }) => {
     await (await load()).runOsInfo(context, names, options);
   });
   addCommand(program, {
     usage: 'modify <name>',
-    arguments: { name: 'OS or OS+VARIANT; it need not exist yet' },
+    arguments: { name: 'OS or OS+VARIANT; it may not exist yet' },
     completeArguments: ['os'],
-    summary:
-      'trust, hide or blacklist an OS definition, or set its appliance or default parameters',
+    summary: 'Trust, hide or blacklist an OS definition, or set its defaults',
     options: [
-      yesNo('--trusted <yes|no>', 'may its top-level scripts run on the host, as they are now', {
-        group: 'Operating system:',
-      }),
+      yesNo(
+        '--trusted <yes|no>',
+        'Allow its top-level scripts to run on the node, as they are now',
+        {
+          group: 'Operating system:',
+        },
+      ),
       option(
         '--safe-install <optional|required>',
-        'required: no script of it runs on the host. Those at its top (create, verify, import, export, rename) run in the appliance, trusted or not, in their usual environment; there they reach the network by package mirrors only (gnt-cluster modify --package-mirror)',
+        'Run its top-level scripts in the appliance, never on the node (default optional)',
         { group: 'Operating system:', choices: ['optional', 'required'] },
       ),
       option(
         '--appliance <name>',
-        'install with this imported appliance (gnt-appliance list), or "built", whatever the cluster says; "none" takes it back',
+        'Install with this imported appliance (default: the appliance of the cluster)',
         { group: 'Operating system:' },
       ),
-      yesNo('--hidden <yes|no>', 'leave it out of lists', { group: 'Operating system:' }),
-      yesNo('--blacklisted <yes|no>', 'refuse it for new instances', {
+      yesNo('--hidden <yes|no>', 'Hide it in lists', { group: 'Operating system:' }),
+      yesNo('--blacklisted <yes|no>', 'Refuse it for new instances', {
         group: 'Operating system:',
       }),
       ...osParameterOptions(false),
       ...jobOptions(),
     ],
+    explanation: [
+      '--safe-install required: the scripts create, verify, import, export and rename run in the appliance, trusted or not, in their usual environment. They reach the network only through package mirrors (gnt-cluster modify --package-mirror).',
+    ],
+    notes: ['none as the value of --appliance unsets it; -key in -O unsets a parameter.'],
     examples: [
       'gnt-os modify --trusted yes debootstrap',
       'gnt-os modify -O proxy=http://cache:3142,-mirror debian+bookworm',
@@ -97,10 +106,9 @@ export function createOsProgram(context: Context): Command {
     usage: 'trust <name>',
     arguments: { name: 'OS or OS+VARIANT' },
     completeArguments: ['os'],
-    summary: 'trust an OS definition as it is now, as modify --trusted yes does',
+    summary: 'Trust an OS definition as it is now',
     description:
-      'Trust belongs to the content: every name, mode and byte in the folder of the definition, on every node that has the same. ' +
-      'A definition that is changed is untrusted until it is trusted again.',
+      'Same as modify --trusted yes. Trust belongs to the content: every name, mode and byte in the directory of the definition, on all nodes with the same content. A changed definition is untrusted again.',
     options: [...jobOptions()],
     examples: ['gnt-os trust debootstrap'],
   }).action(async (name: string, options: OsModifyOptions) => {

@@ -89,7 +89,7 @@ export async function runProfileModify(
 ): Promise<void> {
   const parameters = readOsParameters(context, options);
   if (Object.keys({ ...parameters.public, ...parameters.private }).length === 0) {
-    throw new AppError('USAGE', 'nothing to modify was given', {
+    throw new AppError('USAGE', 'no change given', {
       hint: 'give -O or --os-parameters-private',
     });
   }
@@ -99,7 +99,7 @@ export async function runProfileModify(
     osParametersPrivate: parameters.private,
   };
   const job = await submitAndWatch(context, opcode, options);
-  if (job !== null && !options.json) context.note(`profile ${name} is modified`);
+  if (job !== null && !options.json) context.note(`profile ${name} modified`);
 }
 
 /** `gnt-profile remove NAME`. @throws AppError, CommandFailure */
@@ -109,12 +109,12 @@ export async function runProfileRemove(
   options: SubmitOptions,
 ): Promise<void> {
   const job = await submitAndWatch(context, { opcode: 'PROFILE_REMOVE', name }, options);
-  if (job !== null && !options.json) context.note(`profile ${name} is removed`);
+  if (job !== null && !options.json) context.note(`profile ${name} removed`);
 }
 
 function profileNotFound(name: string, known: readonly string[]): AppError {
   const near = suggest(name, known);
-  return new AppError('NOT_FOUND', `there is no profile '${name}'`, {
+  return new AppError('NOT_FOUND', `profile '${name}' does not exist`, {
     hint: near === null ? 'gnt-profile list shows the profiles' : `did you mean ${near}?`,
     details: { name },
   });

@@ -13,13 +13,13 @@ export function createProfileProgram(context: Context): Command {
   const program = createProgram(
     context,
     'gnt-profile',
-    'OS parameters that instances share: an instance has those of its profiles (gnt-instance modify --profiles), the first above the others, below its own and above those of its OS. "global" is everyone\'s, below all.',
+    'Manage profiles: OS parameters that instances share. Assign them with gnt-instance modify --profiles. The profile global applies to every instance.',
   );
   addCommand(program, {
     usage: 'list [names...]',
-    arguments: { names: 'profiles; * and ? match several' },
+    arguments: { names: 'Profiles; * and ? are wildcards (default: all)' },
     completeArguments: ['profile'],
-    summary: 'list profiles',
+    summary: 'List profiles',
     options: listOptions(),
     examples: ['gnt-profile list -o name,instances'],
   }).action(async (names: readonly string[], options: ListOptions) => {
@@ -27,27 +27,30 @@ export function createProfileProgram(context: Context): Command {
   });
   addCommand(program, {
     usage: 'list-fields',
-    summary: 'list the fields of list',
+    summary: 'List the fields of list',
     options: [jsonOption()],
   }).action(async (options: { json?: boolean }) => {
     (await load()).runProfileListFields(context, options);
   });
   addCommand(program, {
     usage: 'info [names...]',
-    arguments: { names: 'profiles; all without a name' },
+    arguments: { names: 'Profiles (default: all)' },
     completeArguments: ['profile'],
-    summary: 'show profiles with their parameters and instances',
+    summary: 'Show profiles with their parameters and instances',
     options: [jsonOption()],
   }).action(async (names: readonly string[], options: { json?: boolean }) => {
     await (await load()).runProfileInfo(context, names, options);
   });
   addCommand(program, {
     usage: 'modify <name>',
-    arguments: { name: 'profile; made where there is none' },
+    arguments: { name: 'Profile; created if it does not exist' },
     completeArguments: ['profile'],
-    summary: 'set parameters of a profile',
+    summary: 'Set parameters of a profile',
     description:
-      'Sets parameters, public or private, which are stored. Secrets are in no profile: they are given to an instance, and never stored. Instances that run see changes with their next start or modify.',
+      'Sets public and private OS parameters. Profiles cannot contain secrets. A running instance gets the change at its next start or modify.',
+    explanation: [
+      'Parameters of an instance override those of its profiles; an earlier profile overrides a later one; profiles override the defaults of the OS definition. The profile global comes last.',
+    ],
     options: [...osParameterOptions(false), ...jobOptions()],
     notes: [LIST_SYNTAX],
     examples: [
@@ -59,9 +62,9 @@ export function createProfileProgram(context: Context): Command {
   });
   addCommand(program, {
     usage: 'remove <name>',
-    arguments: { name: 'profile' },
+    arguments: { name: 'Profile' },
     completeArguments: ['profile'],
-    summary: 'forget a profile that no instance names',
+    summary: 'Remove a profile that no instance uses',
     options: jobOptions(),
   }).action(async (name: string, options: SubmitOptions) => {
     await (await load()).runProfileRemove(context, name, options);

@@ -3,7 +3,7 @@ import { compareText, isDict, isList, typeName, type Value } from './values.ts';
 
 /** Go's eq: equal to one of the others. @throws CallError for types that do not compare */
 export function isEqualToAny(value: Value, others: readonly Value[]): boolean {
-  if (others.length === 0) throw new CallError('nothing to compare with');
+  if (others.length === 0) throw new CallError('no value to compare with');
   // The first that is equal ends it; what would not compare behind it is not looked at.
   return others.some((other) => isEqual(value, other));
 }
@@ -24,7 +24,7 @@ export function isLess(left: Value, right: Value): boolean {
 }
 
 function incompatible(left: Value, right: Value): CallError {
-  return new CallError(`a ${typeName(left)} does not compare with a ${typeName(right)}`);
+  return new CallError(`a ${typeName(left)} cannot be compared with a ${typeName(right)}`);
 }
 
 /** Go's reflect.DeepEqual. @param spend takes a step for each part */

@@ -149,7 +149,7 @@ class Evaluation {
     const mark = this.#variables.length;
     this.#depth += 1;
     if (this.#depth > MAX_DEPTH)
-      throw this.#error(offset, `more than ${MAX_DEPTH} levels of blocks and templates`);
+      throw this.#error(offset, `blocks and templates are nested more than ${MAX_DEPTH} deep`);
     try {
       return run();
     } finally {
@@ -176,7 +176,7 @@ class Evaluation {
     surroundings = this.#surroundings,
   ): void {
     if (this.#depth >= MAX_DEPTH)
-      throw new CallError(`more than ${MAX_DEPTH} levels of blocks and templates`);
+      throw new CallError(`blocks and templates are nested more than ${MAX_DEPTH} deep`);
     new Evaluation(template, dot, surroundings, output, this.#depth + 1).run();
   }
 
@@ -215,7 +215,7 @@ class Evaluation {
       case 'function':
         return this.#function(dot, operand, given, final);
       case 'nil':
-        throw this.#error(operand.offset, 'nil is no command');
+        throw this.#error(operand.offset, 'nil is not a command');
       case 'dot':
       case 'literal':
       case 'number':
@@ -227,7 +227,7 @@ class Evaluation {
 
   #takesNothing({ offset }: Operand, given: readonly Operand[], final: Final): void {
     if (given.length > 0 || final !== NOTHING)
-      throw this.#error(offset, 'arguments for what is no function');
+      throw this.#error(offset, 'arguments for a value that is not a function');
   }
 
   /** An operand that is an argument, so that it has none of its own. */
@@ -253,7 +253,7 @@ class Evaluation {
 
   #parenthesis(dot: Value, offset: number, pipe: PipeNode): Value {
     this.#depth += 1;
-    if (this.#depth > MAX_DEPTH) throw this.#error(offset, 'too many parentheses in each other');
+    if (this.#depth > MAX_DEPTH) throw this.#error(offset, 'parentheses are nested too deeply');
     const value = this.#pipe(dot, pipe);
     this.#depth -= 1;
     return value;
@@ -296,7 +296,7 @@ class Evaluation {
     if (member instanceof GoFunction)
       return this.#apply(dot, member, `.${name}`, offset, given, final);
     if (given.length > 0 || final !== NOTHING)
-      throw this.#error(offset, `'${name}' is no method, and takes no arguments`);
+      throw this.#error(offset, `'${name}' is not a method and takes no arguments`);
     return member;
   }
 
@@ -309,7 +309,7 @@ class Evaluation {
     if (name === 'and' || name === 'or')
       return this.#logic(dot, name === 'or', offset, given, final);
     const found = this.#surroundings.functions.get(name);
-    if (!found) throw this.#error(offset, `there is no function '${name}'`);
+    if (!found) throw this.#error(offset, `function '${name}' does not exist`);
     return this.#apply(dot, found, name, offset, given, final);
   }
 
@@ -353,7 +353,7 @@ class Evaluation {
       const result = called.run(this.#callOf(), values);
       if (isList(result)) spend(result.length);
       if (typeof result !== 'string') return result;
-      if (result.length > MAX_TEXT_LENGTH) throw new CallError(`${name} makes too long a text`);
+      if (result.length > MAX_TEXT_LENGTH) throw new CallError(`the result of ${name} is too long`);
       spend(result.length >> 8);
       return result;
     });
@@ -388,7 +388,7 @@ class Evaluation {
   #checked(value: Value, type: ArgumentType, name: string, offset: number): Value {
     if (type === 'dict' && value === null) return new Map<string, Value>();
     if (!fits(value, type))
-      throw this.#error(offset, `${name} takes a ${type}, not a ${typeName(value)}`);
+      throw this.#error(offset, `${name} needs a ${type}, not a ${typeName(value)}`);
     return value;
   }
 

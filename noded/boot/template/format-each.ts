@@ -18,7 +18,7 @@ export function formatEach(
   depth = 0,
 ): string {
   spend(1);
-  if (depth > MAX_DEPTH) throw new CallError('a value is too deep to be printed');
+  if (depth > MAX_DEPTH) throw new CallError('a value is nested too deeply to be printed');
   // Within lists and maps, no verb and no width changes it.
   if (value === null && depth > 0) return '<nil>';
   if (isList(value))

@@ -28,7 +28,7 @@ export function formatPrintf(format: string, values: readonly Value[], spend: Sp
     const text = typeof part === 'string' ? part : formatVerb(part, take, spend);
     length += text.length;
     spend(1 + (text.length >> 8));
-    if (length > MAX_TEXT_LENGTH) throw new CallError('printf makes too long a text');
+    if (length > MAX_TEXT_LENGTH) throw new CallError('the result of printf is too long');
     out.push(text);
   }
   if (next < values.length) {

@@ -23,7 +23,7 @@ export function* parseDirectives(format: string): Generator<string | Directive> 
     const { flags = '', width, precision, verb = '' } = match.groups ?? {};
     yield format.slice(at, match.index);
     at = match.index + match[0].length;
-    if (verb === '[') throw new CallError('printf: numbers of arguments are not understood');
+    if (verb === '[') throw new CallError('printf: argument numbers are not supported');
     if (verb === '%') yield '%';
     else
       yield {
@@ -40,7 +40,7 @@ function readNumber(text: string | undefined): number | '*' | null {
   if (text === undefined) return null;
   if (text === '*') return '*';
   const number = Number(text);
-  if (number > MAX_TEXT_LENGTH) throw new CallError('printf: a width beyond all bounds');
+  if (number > MAX_TEXT_LENGTH) throw new CallError('printf: the width is too large');
   return number;
 }
 
@@ -72,14 +72,14 @@ export function formatVerb(
   if (verb === 'extra') return named(value, spend, layout);
   if (verb === 'T') return pad(typeName(value), layout);
   if (verb === 'v' && flags.includes('#') && typeof value === 'object' && value !== null)
-    throw new CallError('printf: %#v of a list or a map is not understood');
+    throw new CallError('printf: %#v of a list or a map is not supported');
   return formatEach(value, spend, (leaf) => formatLeaf(leaf, layout, spend));
 }
 
 function takeNumber(take: () => Value | undefined): number {
   const value = take();
   if (typeof value !== 'bigint' || value > 1_000_000n || value < -1_000_000n)
-    throw new CallError('printf: * takes a number');
+    throw new CallError('printf: * needs a number');
   return Number(value);
 }
 
@@ -153,11 +153,11 @@ function formatRune(value: bigint, layout: Layout): string | null {
 function formatNumber(value: number, layout: Layout): string | null {
   const { verb, precision } = layout;
   const form = verb.toLowerCase();
-  if ('xXb'.includes(verb)) throw new CallError(`printf: %${verb} of a float is not understood`);
+  if ('xXb'.includes(verb)) throw new CallError(`printf: %${verb} of a float is not supported`);
   if (!'vgGeEfF'.includes(verb)) return null;
   const shape = form === 'v' ? 'g' : form === 'e' ? 'e' : form === 'f' ? 'f' : 'g';
   const digits = precision ?? (shape === 'g' ? -1 : 6);
-  if (digits > 100) throw new CallError('printf: a precision beyond all bounds');
+  if (digits > 100) throw new CallError('printf: the precision is too large');
   const text = formatFloat(value, shape, digits);
   const isNegative = text.startsWith('-');
   const bare = text.replace(/^[+-]/, '');

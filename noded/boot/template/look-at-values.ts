@@ -36,7 +36,7 @@ export function itemsOf(
   if (isDict(value))
     return sortedKeys(value, spend).map((key) => [key, value.get(key) ?? null] as const);
   if (typeof value === 'bigint') return numbersBelow(value);
-  throw new CallError(`a ${typeName(value)} has nothing to range over`);
+  throw new CallError(`range cannot iterate over a ${typeName(value)}`);
 }
 
 function* numbersBelow(end: bigint): Generator<readonly [Value, Value]> {

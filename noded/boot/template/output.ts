@@ -13,7 +13,7 @@ export class Output {
   write(text: string): void {
     this.#bytes += Buffer.byteLength(text);
     if (this.#bytes > this.#maxBytes)
-      throw new CallError(`more than ${this.#maxBytes} bytes are made of it`);
+      throw new CallError(`the result is larger than ${this.#maxBytes} bytes`);
     this.#parts.push(text);
   }
 

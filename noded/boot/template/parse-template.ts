@@ -138,7 +138,7 @@ class Parser {
       case 'break':
       case 'continue':
         this.#expectRight(text);
-        if (this.#rangeDepth === 0) throw this.#error(`{{${text}}} outside of {{range}}`, offset);
+        if (this.#rangeDepth === 0) throw this.#error(`{{${text}}} outside {{range}}`, offset);
         return { kind: text };
       case 'template': {
         const name = this.#templateName();
@@ -223,7 +223,7 @@ class Parser {
       if (!isRange || names.length > 1) throw this.#error(`${context} has too many variables`);
       this.#tokens.nextNonSpace();
       if (this.#tokens.peekNonSpace().kind !== 'variable')
-        throw this.#error('a range declares variables only');
+        throw this.#error('range can only declare variables');
     }
     this.#tokens.goBack(begin);
     return { variables: [], isAssignment: false };
@@ -247,7 +247,7 @@ class Parser {
     const [first, ...others] = operands;
     if (!first) throw this.#error('an empty command', offset);
     if (index > 0 && ['dot', 'nil', 'number', 'literal'].includes(first.kind))
-      throw this.#error('what stands behind a pipe is no function', first.offset);
+      throw this.#error('the target of a pipe is not a function', first.offset);
     return { offset, operands: [first, ...others] };
   }
 
@@ -269,7 +269,7 @@ class Parser {
       case 'literal':
       case 'nil':
       case 'number':
-        throw this.#error('a field of a literal', term.offset);
+        throw this.#error('a field of a literal is not possible', term.offset);
     }
   }
 
@@ -346,13 +346,13 @@ class Parser {
   #readText(): string {
     const { text, offset } = this.#tokens.next();
     const value = unquote(text);
-    if (value === null) throw this.#error('a backslash that means nothing', offset);
+    if (value === null) throw this.#error('an unknown escape sequence', offset);
     return value;
   }
 
   #nested<Result>(parse: () => Result): Result {
     this.#nesting += 1;
-    if (this.#nesting > MAX_NESTING) throw this.#error(`more than ${MAX_NESTING} levels`);
+    if (this.#nesting > MAX_NESTING) throw this.#error(`nested more than ${MAX_NESTING} deep`);
     const result = parse();
     this.#nesting -= 1;
     return result;

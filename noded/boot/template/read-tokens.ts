@@ -99,9 +99,9 @@ function closeAt(text: string, at: number): AfterAction | null {
 
 function skipComment(source: TemplateSource, start: number): AfterAction {
   const end = source.text.indexOf('*/', start + 2);
-  if (end < 0) throw errorAt(source, start, 'the comment has no end');
+  if (end < 0) throw errorAt(source, start, 'the comment is not closed');
   const after = closeAt(source.text, end + 2);
-  if (after === null) throw errorAt(source, end, 'a comment ends right before }}');
+  if (after === null) throw errorAt(source, end, 'a comment must end directly before }}');
   return after;
 }
 
@@ -171,7 +171,7 @@ function readToken(source: TemplateSource, at: number, match: Match): Token {
   }
   if (text.startsWith(':=', at)) return { kind: 'sign', text: ':=', offset: at };
   if (/[!-~]/.test(first) && first !== ':') return { kind: 'sign', text: first, offset: at };
-  throw errorAt(source, at, 'a character that has no meaning in an action');
+  throw errorAt(source, at, 'unexpected character in an action');
 }
 
 function readQuoted(source: TemplateSource, at: number, match: Match): Token | null {
@@ -180,7 +180,8 @@ function readQuoted(source: TemplateSource, at: number, match: Match): Token | n
   if (first !== '"' && first !== '`' && first !== "'") return null;
   const [kind, pattern] = kinds[first];
   const text = match(pattern, at);
-  if (text === null) throw errorAt(source, at, `what begins with ${first} has no end`);
+  if (text === null)
+    throw errorAt(source, at, `the literal that begins with ${first} is not closed`);
   return { kind, text, offset: at };
 }
 
@@ -188,12 +189,12 @@ function readNumber(source: TemplateSource, at: number, match: Match): Token {
   const text = match(NUMBER, at) ?? '';
   const end = at + text.length;
   if (text === '' || match(WORD, end) !== null || /[+-]/.test(source.text.charAt(end)))
-    throw errorAt(source, at, 'not a number (complex ones are not understood)');
+    throw errorAt(source, at, 'not a number (complex numbers are not supported)');
   return { kind: 'number', text, offset: at };
 }
 
 function ended(source: TemplateSource, token: Token, end: number, match: Match): Token {
   if (match(AFTER_WORD, end) === null)
-    throw errorAt(source, end, `a character that cannot follow '${token.text}'`);
+    throw errorAt(source, end, `unexpected character after '${token.text}'`);
   return token;
 }

@@ -27,7 +27,24 @@ export function listFunctionNames(): readonly string[] {
 
 function checkFunction(name: string): string | null {
   if (functions.has(name) || name === 'and' || name === 'or') return null;
-  return refusalOf(name) ?? `there is no function '${name}'`;
+  return refusalOf(name) ?? `function '${name}' does not exist`;
+}
+
+/**
+ * Parses a text, without looking at the templates that it calls. A function that is known and
+ * refused is accepted: a template that no BootEnv uses may call it.
+ * @param maxSteps bounds the work
+ * @throws TemplateError
+ */
+export function checkTemplate(source: TemplateSource, maxSteps: number): void {
+  let steps = 0;
+  const spend = (count: number): void => {
+    steps += count;
+    if (steps > maxSteps) throw new CallError('the template needs too many steps');
+  };
+  const check = (name: string): string | null =>
+    refusalOf(name) === null ? checkFunction(name) : null;
+  placed(source, () => parseTemplate(source, check, spend));
 }
 
 export interface TemplateSet {
@@ -61,7 +78,7 @@ export function createTemplateSet(
   let steps = 0;
   const spend = (count: number): void => {
     steps += count;
-    if (steps > maxSteps) throw new CallError('the templates take too many steps');
+    if (steps > maxSteps) throw new CallError('the templates need too many steps');
   };
   const parseAll = (name: string, text: string): ParsedText => {
     const definitions = placed({ name, text }, () => {
@@ -107,7 +124,7 @@ export function createTemplateSet(
     render: (name, dot) =>
       placed({ name, text: '' }, () => {
         const template = lookUp(name);
-        if (!template) throw new CallError(`there is no template '${name}'`);
+        if (!template) throw new CallError(`template '${name}' does not exist`);
         return evaluateTemplate(template, dot, surroundings);
       }),
     renderText: (name, text, dot) =>

@@ -35,7 +35,7 @@ export function errorAt(
 export function asCallError(error: unknown): unknown {
   const isOfValue =
     error instanceof RangeError || error instanceof TypeError || error instanceof URIError;
-  return isOfValue ? new CallError('a value that is too deep, too large or no text') : error;
+  return isOfValue ? new CallError('a value is nested too deeply, too large or not a text') : error;
 }
 
 /** What a function cannot do with what it was given; who called it says where that was. */

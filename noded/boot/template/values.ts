@@ -7,14 +7,24 @@ export type Value = null | boolean | bigint | number | string | List | Dict | St
 export type List = readonly Value[];
 export type Dict = Map<string, Value>;
 
+/** Makes the map that JSON and YAML show of a struct. @param spend takes steps by its size */
+export type AsDict = (spend: (steps: number) => void) => Dict;
+
 /** A thing with named members, as `.Machine`: fields have a value, methods are called. */
 export class Struct {
   readonly typeName: string;
   readonly members: ReadonlyMap<string, Value | GoFunction>;
+  /** Null for a struct that has no JSON. */
+  readonly asDict: AsDict | null;
 
-  constructor(typeName: string, members: Readonly<Record<string, Value | GoFunction>>) {
+  constructor(
+    typeName: string,
+    members: Readonly<Record<string, Value | GoFunction>>,
+    asDict: AsDict | null = null,
+  ) {
     this.typeName = typeName;
     this.members = new Map(Object.entries(members));
+    this.asDict = asDict;
   }
 }
 

@@ -41,11 +41,10 @@ export const NOT_FOUND = 127;
 
 const PATIENCE: Patience = { readMs: 30_000, changeMs: 180_000 };
 const ENVIRONMENT = { LVM_SUPPRESS_FD_WARNINGS: '1' };
-const AGAIN =
-  'nobody ends it: do the same again when it has ended, what is there is looked at anew';
+const AGAIN = 'gnt does not end it: wait until it has ended, and repeat the command';
 const HINTS = {
-  LVM: `mostly a device below it does not answer (journalctl -k, dmsetup info), or another command of LVM has it locked (ps -C lvm); ${AGAIN}`,
-  ZFS: `mostly a device below it does not answer (journalctl -k, zpool status), or the pool is suspended; ${AGAIN}`,
+  LVM: `Check the device below it (journalctl -k, dmsetup info) and other LVM commands that hold a lock (ps -C lvm); ${AGAIN}`,
+  ZFS: `Check the device below it (journalctl -k) and whether the pool is suspended (zpool status); ${AGAIN}`,
 } as const;
 
 interface Begun {
@@ -97,12 +96,12 @@ async function outlast(ms: number, signal: AbortSignal): Promise<null> {
 }
 
 function tooLong({ what }: Begun, waitMs: number, of: CommandsOf): AppError {
-  const message = `${what} has not ended within ${waitMs / 1000} s, and goes on`;
+  const message = `${what} is still running after ${waitMs / 1000} s`;
   return new AppError('COMMAND_TIMEOUT', message, { details: { command: what }, hint: HINTS[of] });
 }
 
 function stillThere({ what, atMs }: Begun, of: CommandsOf): AppError {
   const seconds = Math.round((performance.now() - atMs) / 1000);
-  const message = `${what}, which began ${seconds} s ago, has not ended: nothing of ${of} is begun beside it`;
+  const message = `${what} was started ${seconds} s ago and is still running: refusing to start another command for ${of}`;
   return new AppError('COMMAND_TIMEOUT', message, { details: { command: what }, hint: HINTS[of] });
 }

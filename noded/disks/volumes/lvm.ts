@@ -97,7 +97,7 @@ async function orMissing(asked: Promise<string>): Promise<string> {
     return await asked;
   } catch (error) {
     if (!(error instanceof CommandFailed) || error.exitStatus !== NOT_FOUND) throw error;
-    throw new AppError('HOST_PREREQUISITE', 'this node has no LVM: there is no lvm', {
+    throw new AppError('HOST_PREREQUISITE', 'this node has no LVM: the command lvm is missing', {
       hint: 'apt-get install lvm2',
       cause: error,
     });
@@ -114,7 +114,7 @@ async function orFull(group: string, done: Promise<unknown>): Promise<void> {
   } catch (error) {
     if (!(error instanceof CommandFailed) || !FULL.test(error.stderr)) throw error;
     throw new AppError('DISK_FULL', `the volume group '${group}' has no room for it`, {
-      hint: `remove instances that are not needed, or vgextend ${group} DEVICE, or lvextend its thin pool`,
+      hint: `Remove instances that are not needed, or add a device (vgextend ${group} DEVICE), or enlarge the thin pool (lvextend).`,
       cause: error,
     });
   }

@@ -209,9 +209,9 @@ export function requireRecordedSize(
     if (found === undefined || found.sizeBytes === sizeBytes) continue;
     throw new AppError(
       'INSTANCE_STATE',
-      `disk ${index} of '${name}' has ${found.sizeBytes / MIB} MiB, its record says ${sizeBytes / MIB}`,
+      `disk ${index} of '${name}' has ${found.sizeBytes / MIB} MiB, but its record says ${sizeBytes / MIB} MiB`,
       {
-        hint: `it was to grow: gnt-instance grow-disk --absolute ${name} ${index} ${found.sizeBytes / MIB}m`,
+        hint: `An earlier grow was interrupted. Complete it: gnt-instance grow-disk --absolute ${name} ${index} ${found.sizeBytes / MIB}m`,
       },
     );
   }

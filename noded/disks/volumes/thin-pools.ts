@@ -45,7 +45,7 @@ export function requirePool(
 }
 
 export function roomHint(path: string): string {
-  return `remove instances or snapshots that are not needed, or lvextend --size +10g ${path} (lvs ${path} tells data and metadata: --poolmetadatasize is for the latter)`;
+  return `Remove instances or snapshots that are not needed, or enlarge the pool: lvextend --size +10g ${path} (metadata: --poolmetadatasize; lvs ${path} shows both)`;
 }
 
 /** Where the blocks of thin disks come from. */

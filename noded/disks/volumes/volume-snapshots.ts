@@ -142,10 +142,10 @@ function refuseThick({ name, disks }: InstanceRecord, system: VolumeSystem): voi
   if (thick.length === 0) return;
   throw new AppError(
     'NOT_SUPPORTED',
-    `disk ${thick.join(', ')} of '${name}' is no thin volume of LVM, so there are no snapshots of it`,
+    `disk ${thick.join(', ')} of '${name}' is not a thin LVM volume and cannot have snapshots`,
     {
       details: { name, disks: thick },
-      hint: `gnt-cluster modify --vg-name GROUP/POOL makes new disks thin; gnt-backup export ${name} keeps what is on these`,
+      hint: `Make new disks thin with gnt-cluster modify --vg-name GROUP/POOL. Save these with gnt-backup export ${name}`,
     },
   );
 }

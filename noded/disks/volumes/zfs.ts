@@ -168,7 +168,7 @@ export function createZfs(commands: BoundCommands = createBoundCommands('ZFS')):
       else await change('inherit', key, pathOf(volume));
     },
     // Nothing of one is ever what others wrote.
-    zero: () => Promise.reject(new Error('a volume of ZFS was to be zeroed')),
+    zero: () => Promise.reject(new Error('a ZFS volume was about to be zeroed')),
   };
 }
 
@@ -196,14 +196,14 @@ async function orMissing(asked: Promise<string>): Promise<string> {
   } catch (error) {
     if (!(error instanceof CommandFailed)) throw error;
     if (error.exitStatus === NOT_FOUND) {
-      throw new AppError('HOST_PREREQUISITE', 'this node has no ZFS: there is no zfs', {
-        hint: 'apt-get install zfsutils-linux, and zfs-dkms with the headers of the kernel where it has no module (in contrib of Debian)',
+      throw new AppError('HOST_PREREQUISITE', 'this node has no ZFS: the command zfs is missing', {
+        hint: 'Install zfsutils-linux, and zfs-dkms with the kernel headers if the kernel has no ZFS module (both in Debian contrib).',
         cause: error,
       });
     }
     if (!NOT_LOADED.test(error.stderr)) throw error;
-    throw new AppError('HOST_PREREQUISITE', "this node's kernel has not loaded ZFS", {
-      hint: 'modprobe zfs (zfs-dkms makes the module for the kernel that runs)',
+    throw new AppError('HOST_PREREQUISITE', 'the kernel of this node has not loaded ZFS', {
+      hint: 'Run modprobe zfs. The package zfs-dkms builds the module for the running kernel.',
       cause: error,
     });
   }
@@ -222,8 +222,8 @@ async function orFull(dataset: string, done: Promise<unknown>): Promise<void> {
 }
 
 function unnamed(path: string): AppError {
-  return new AppError('DISK_MISSING', `${join(ZVOLS, path)} is not the volume ${path}`, {
+  return new AppError('DISK_MISSING', `${join(ZVOLS, path)} does not lead to the volume ${path}`, {
     details: { path: join(ZVOLS, path) },
-    hint: 'udev makes that name: udevadm trigger --subsystem-match=block, and systemctl status systemd-udevd',
+    hint: 'udev creates that name: run udevadm trigger --subsystem-match=block, and check systemctl status systemd-udevd',
   });
 }

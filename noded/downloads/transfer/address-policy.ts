@@ -1,6 +1,7 @@
 import { BlockList, isIPv6 } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { METADATA_NETWORKS } from '../../host/metadata-networks.ts';
+import { PRIVATE_NETWORKS } from '../../host/private-networks.ts';
 
 /**
  * Whose an address is, the farthest first. A web server may send us on to addresses that are as far
@@ -17,15 +18,7 @@ export type Depth = (typeof DEPTHS)[number];
 const forbidden = listOf(...METADATA_NETWORKS);
 /** `0.0.0.0` and `::` reach this host as well. */
 const loopback = listOf('127.0.0.0/8', '0.0.0.0/8', '::/96');
-/**
- * RFC 1918, 6598, 6890, 2544, 4193, 3879, 3056, 1112 and 8215: what no public server has a reason
- * to send us to.
- */
-const inner = listOf(
-  ...['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '100.64.0.0/10', '192.0.0.0/24'],
-  ...['198.18.0.0/15', '224.0.0.0/3', 'fc00::/7', 'fec0::/10', '2002::/16', '2001::/32'],
-  ...['64:ff9b:1::/48', 'ff00::/8'],
-);
+const inner = listOf(...PRIVATE_NETWORKS);
 /**
  * RFC 6052, and 2765, whose addresses some stacks still send on: the last 32 bits are the IPv4
  * address that is meant.

@@ -53,17 +53,18 @@ export async function askWeb(request: WebRequest): Promise<WebAnswer> {
   let { url } = request;
   for (let hop = 0; hop <= maxRedirects; hop += 1) {
     if (url.protocol !== 'http:' && url.protocol !== 'https:')
-      throw new WebRefusal(`${formatUrl(url)} is refused: ${url.protocol} is not followed`);
+      throw new WebRefusal(
+        `${formatUrl(url)} is refused: redirects to ${url.protocol} are not followed`,
+      );
     reach.checkLiteral(url);
     const { response, body } = await askOnce(url, request);
     const target = redirectionOf(url, response);
     if (target === undefined) return { url, response, body };
     body.destroy();
-    if (target === null) throw new WebRefusal('it redirects to nowhere');
+    if (target === null) throw new WebRefusal('the redirect has no target');
     if (url.protocol === 'https:' && target.protocol === 'http:')
       throw new WebRefusal(`it redirects from https to ${formatUrl(target)}`);
-    if (mayFollow?.(target) === false)
-      throw new WebRefusal('it redirects to a place that is not allowed');
+    if (mayFollow?.(target) === false) throw new WebRefusal('the redirect target is not allowed');
     url = target;
   }
   throw new WebRefusal(`it redirects more than ${maxRedirects} times`);
@@ -99,7 +100,7 @@ async function askOnce(
   // its time limits too.
   body.once('upgrade', (_, socket: Duplex) => {
     socket.destroy();
-    body.destroy(new Error('the server answered 101, for another protocol'));
+    body.destroy(new Error('the server answered 101 (switching protocols)'));
   });
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
     body.once('response', (answer: IncomingMessage) => {

@@ -160,6 +160,6 @@ function checkStatus(status: number | null, signal: AbortSignal, display: string
 function failure(display: string, reason: string): AppError {
   return new AppError('DOWNLOAD_FAILED', `cannot download ${display}: ${reason}`, {
     details: { url: display },
-    hint: 'check the URL, and user and password where they are needed',
+    hint: 'Check the URL, and the user and password if the server needs them.',
   });
 }

@@ -137,8 +137,8 @@ function statusFailure(status: number, text: string, url: URL): Error {
   if (mayPass) return new Error(message);
   const hint =
     status === 401 || status === 403
-      ? 'give user and password (netrc file, or --personalization-user for a package)'
-      : 'check the URL';
+      ? 'Give user and password (netrc file, or --personalization-user for a package).'
+      : 'Check the URL.';
   return failure(formatUrl(url), `the server answered ${message}`, { status }, hint);
 }
 
@@ -167,10 +167,10 @@ function classify(error: unknown, display: string, signal: AbortSignal): Error {
   const isCertificate = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ALTNAME/.test(code);
   if (isCertificate) {
     const hint =
-      'check the URL; a private authority is trusted by: gnt-cluster modify --image-ca @FILE';
+      'Check the URL. Trust a private authority with gnt-cluster modify --image-ca @FILE';
     return failure(display, whole.message, {}, hint);
   }
-  if (code === 'ENOTFOUND') return failure(display, whole.message, {}, 'check the URL', whole);
+  if (code === 'ENOTFOUND') return failure(display, whole.message, {}, 'Check the URL.', whole);
   return whole;
 }
 
@@ -178,7 +178,7 @@ function failure(
   display: string,
   reason: string,
   details: Record<string, JsonValue> = {},
-  hint = 'check the URL',
+  hint = 'Check the URL.',
   cause?: Error,
 ): AppError {
   return new AppError('DOWNLOAD_FAILED', `cannot download ${display}: ${reason}`, {

@@ -64,7 +64,7 @@ export class Pace {
     if (rate >= minBytesPerSecond) return true;
     stop(
       new TooSlowError(
-        `the server sent ${Math.floor(rate)} bytes a second for ${seconds} s, less than ${minBytesPerSecond}`,
+        `the server sent ${Math.floor(rate)} bytes per second over ${seconds} s, below the limit of ${minBytesPerSecond}`,
       ),
     );
     return false;

@@ -113,7 +113,7 @@ export class Reach {
     const refusals = addresses.map(({ address }) => this.#refusalOf(address, host));
     const allowed = addresses.filter((_, index) => refusals[index] === undefined);
     if (allowed.length > 0) return allowed;
-    throw new ForbiddenAddressError(refusals[0] ?? `${host} has no address`);
+    throw new ForbiddenAddressError(refusals[0] ?? `${host} does not resolve to an address`);
   }
 
   #refusalOf(address: string, host: string): string | undefined {
@@ -123,10 +123,10 @@ export class Reach {
     if (this.#isBeyondRemote(depth, address, host)) return beyondRemote(shown, depth);
     if (this.#first !== undefined) {
       if (!isDeeper(depth, this.#first)) return undefined;
-      return `${shown} is an address of ${IN_WORDS[depth]}, and the first server's was of ${IN_WORDS[this.#first]}`;
+      return `${shown} is an address of ${IN_WORDS[depth]}, but the first server was in ${IN_WORDS[this.#first]}`;
     }
     if (!isLoopback(address) || host === address || isNameOfThisHost(host)) return undefined;
-    return `${shown} is an address of this host, and the name is not: write the address if it is meant`;
+    return `${shown} is an address of this host, but the name is not: write the address if you mean it`;
   }
 
   #isBeyondRemote(depth: Depth, address: string, host: string): boolean {
@@ -136,7 +136,7 @@ export class Reach {
 }
 
 function beyondRemote(shown: string, depth: Depth): string {
-  return `${shown} is an address of ${IN_WORDS[depth]}, and the remote API may name hosts of the internet (gnt-cluster modify --remote-hosts names others)`;
+  return `${shown} is an address of ${IN_WORDS[depth]}; the remote API allows only hosts of the internet (change it with gnt-cluster modify --remote-hosts)`;
 }
 
 const IN_WORDS: Readonly<Record<Depth, string>> = {

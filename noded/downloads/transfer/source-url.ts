@@ -55,11 +55,15 @@ export function loginOf(url: URL): Login | undefined {
     login = readLogin(url);
   } catch (error) {
     const shown = formatUrl(url);
-    throw new AppError('DOWNLOAD_FAILED', `cannot download ${shown}: its login cannot be read`, {
-      details: { url: shown },
-      hint: "write a '%' of a user or password as %25",
-      cause: error,
-    });
+    throw new AppError(
+      'DOWNLOAD_FAILED',
+      `cannot download ${shown}: the login in the URL cannot be parsed`,
+      {
+        details: { url: shown },
+        hint: "Write a '%' in a user name or password as %25.",
+        cause: error,
+      },
+    );
   }
   return login && { user: login.user, password: new Secret(login.password) };
 }

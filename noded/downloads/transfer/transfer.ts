@@ -92,7 +92,7 @@ async function transferUntil(options: TransferOptions): Promise<'not-modified' |
     try {
       const outcome = await tryOnce(options, position);
       if (outcome !== 'cut') return outcome;
-      failure = new TruncatedError('the connection was closed early');
+      failure = new TruncatedError('the connection closed early');
     } catch (error) {
       signal.throwIfAborted();
       if (error instanceof AppError) throw error;
@@ -105,7 +105,7 @@ async function transferUntil(options: TransferOptions): Promise<'not-modified' |
     if (idle >= MAX_IDLE_ATTEMPTS || attempt >= MAX_ATTEMPTS) {
       throw giveUp(source, farthest, position.totalBytes, failure);
     }
-    onRetry(`${messageOf(failure)}; trying again from byte ${position.offset}`);
+    onRetry(`${messageOf(failure)}; retrying from byte ${position.offset}`);
     await pause(options.retryDelayMs * 2 ** Math.max(0, Math.min(idle, 5) - 1), signal);
   }
 }
@@ -184,7 +184,7 @@ async function placeSink(
   position.validators = opened.validators;
   if (opened.offset > 0 && known && !mayContinue(known, opened.validators)) {
     position.validators = null;
-    throw new Error('the file was replaced on the server meanwhile');
+    throw new Error('the file on the server was replaced meanwhile');
   }
   // The whole of the version that we have the beginning of comes from a server without ranges.
   const continues =
@@ -213,7 +213,7 @@ function tooLate({ display }: ByteSource, timeoutS: number): AppError {
     `the download of ${display} did not end within ${timeoutS} s`,
     {
       details: { url: display, timeoutS },
-      hint: 'gnt-cluster modify --download-timeout SECONDS allows more (0 = no limit)',
+      hint: 'Allow more time: gnt-cluster modify --download-timeout SECONDS (0 = no limit)',
     },
   );
 }
@@ -225,18 +225,23 @@ function giveUp(
   failure: unknown,
 ): AppError {
   const details = { url: source.display, doneBytes, totalBytes };
-  const allowSlower = 'gnt-cluster modify --min-download-rate BYTES allows less a second';
+  const allowSlower =
+    'Allow a lower rate: gnt-cluster modify --min-download-rate BYTES (per second)';
   const hint = failure instanceof TooSlowError ? allowSlower : undefined;
   if (failure instanceof TruncatedError || (doneBytes > 0 && totalBytes !== null)) {
     return new AppError(
       'DOWNLOAD_TRUNCATED',
       `the download of ${source.display} ended after ${doneBytes} of ${totalBytes ?? 'unknown'} bytes: ${messageOf(failure)}`,
-      { details, cause: failure, hint: hint ?? 'check the server, or give another URL' },
+      { details, cause: failure, hint: hint ?? 'Check the server, or give another URL.' },
     );
   }
   return new AppError(
     'DOWNLOAD_FAILED',
     `cannot download ${source.display}: ${messageOf(failure)}`,
-    { details, cause: failure, hint: hint ?? 'check the URL and that the server can be reached' },
+    {
+      details,
+      cause: failure,
+      hint: hint ?? 'Check the URL, and that this node can reach the server.',
+    },
   );
 }

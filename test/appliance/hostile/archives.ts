@@ -199,7 +199,7 @@ const cases: readonly (readonly [string, Buffer, Verdict])[] = [
   [
     'file named as a directory, with content',
     entry({ name: 'd/', magic: 'none' }, 'x'),
-    invalid(/that of a directory, and it has content/),
+    invalid(/a directory name, but it has content/),
   ],
   ['contiguous file', entry({ name: 't', type: '7' }, 'x'), 'as-tar'],
   [
@@ -476,7 +476,7 @@ const lyingMaps: readonly (readonly [string, Buffer])[] = [
     ),
   ],
   [
-    'of an old sparse file in a header of another kind',
+    'of an old sparse file in a header of the wrong kind',
     cat(
       pax([['comment', 'x']]),
       header({ name: 's', type: 'S', size: 512, patch: [[386, sparseMap([0, 512])]] }),

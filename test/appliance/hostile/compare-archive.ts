@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { lstatSync, mkdirSync, mkdtempSync, rmSync, type Stats, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { unpackTar } from '../../../appliance/agent/overlay/package.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
@@ -13,6 +13,11 @@ export type Comparison =
   /** A defect: what we made of it is not what tar makes of it. */
   | { readonly kind: 'different'; readonly how: string };
 
+/** The guest's directory in both roots; tar alone gives it the archive's owner and mode. */
+const GUEST_DIRECTORY = 'd';
+/** Its own line, and its extended attributes. */
+const OF_GUEST_DIRECTORY = /^(\/d |# file: d\n)/;
+
 /**
  * Unpacks an archive twice, as the installer does and with GNU tar alone, into roots with links of
  * a guest in them.
@@ -23,10 +28,11 @@ export async function compareArchive(archive: Buffer, folder: string): Promise<C
     const startedAtMs = Date.now();
     const roots = ['ours', 'theirs'].map((name) => {
       const root = join(directory, name);
-      mkdirSync(join(root, 'd'), { recursive: true });
+      mkdirSync(join(root, GUEST_DIRECTORY), { recursive: true });
       symlinkSync('/d', join(root, 'way'));
       return root;
     }) as [string, string];
+    const before = guestDirectory(roots[0]);
     const why = await unpackTar(archive, roots[0]).then(
       () => null,
       (error: unknown) => {
@@ -37,7 +43,14 @@ export async function compareArchive(archive: Buffer, folder: string): Promise<C
     const tarSays = await unpackWithTarAlone(archive, roots[1]);
     if (why !== null) return { kind: 'refused', why, tarSays };
     if (tarSays !== null) return { kind: 'different', how: `tar refuses it: ${tarSays}` };
-    const [ours, theirs] = roots.map((root) => describeTree(root, startedAtMs));
+    const after = guestDirectory(roots[0]);
+    // An inode's number is used again at once.
+    const isKept = after?.ino === before?.ino && after?.birthtimeMs === before?.birthtimeMs;
+    if (isKept && (after?.mode !== before?.mode || after?.uid !== before?.uid))
+      return { kind: 'different', how: "the guest's directory has another owner or mode" };
+    const [ours, theirs] = roots.map((root) =>
+      describeTree(root, startedAtMs).filter((line) => !isKept || !OF_GUEST_DIRECTORY.test(line)),
+    );
     const how = [
       ...(ours ?? [])
         .filter((line) => theirs?.includes(line) !== true)
@@ -52,6 +65,10 @@ export async function compareArchive(archive: Buffer, folder: string): Promise<C
   }
 }
 
+function guestDirectory(root: string): Stats | undefined {
+  return lstatSync(join(root, GUEST_DIRECTORY), { throwIfNoEntry: false });
+}
+
 /** Why an archive that GNU tar takes is refused: everything else would be a defect. */
 export const knownRefusals: readonly RegExp[] = [
   /its name.* (is absolute|has "\.\." in it|holds a NUL)/,
@@ -59,10 +76,10 @@ export const knownRefusals: readonly RegExp[] = [
   /it links to .*, which (is absolute|is empty|has "\.\." in it)/,
   /its link to .* leads out of the root/,
   // GNU tar ends a target at its first NUL.
-  /it links to what is no path/,
+  /its link target is not a path/,
   /it is (a named pipe|a (block|character) device|a volume label|an entry of type|a continuation)/,
-  /its (size|uid|gid|mtime|mode|atime|ctime|GNU\.sparse\.\w+) .* is no number that can be used/,
-  /its name is that of a directory, and it has content/,
-  /the root is a directory/,
+  /its (size|uid|gid|mtime|mode|atime|ctime|GNU\.sparse\.\w+) .* is not a valid number/,
+  /its name is a directory name, but it has content/,
+  /the root must be a directory/,
   /not a usable tar\.gz archive: (the archive is empty|the archive ends|it does not hold|a damaged|a header|a global header|an entry with two|a map of holes)/,
 ];

@@ -84,13 +84,13 @@ function outcomeOf(name: string): string {
 }
 
 for (const [name, expected] of Object.entries({
-  'lvm-twins': /^IMAGE_INVALID: two volume groups are named twins$/,
+  'lvm-twins': /^IMAGE_INVALID: two volume groups have the name twins$/,
   'lvm-copies': /^NOTHING_TO_MOUNT: .*: \/dev\/vd\w \(LVM2_member\), \/dev\/vd\w \(LVM2_member\)$/,
   'lvm-image': /^\/dev\/mapper\/imaged-root \(ext4\) on \/\nit is a root$/,
-  'mbr-loop': /^NOTHING_TO_MOUNT: there is no file system on the disks/,
+  'mbr-loop': /^NOTHING_TO_MOUNT: the disks of the instance hold no file system/,
   ntfs: /^NOTHING_TO_MOUNT: .*\/dev\/vd\w \(ntfs\)/,
   'two-roots':
-    /^\/dev\/vd\w1 \(ext4\) looks like a root, \/dev\/vd\w2 \(ext4\) more so\n\/dev\/vd\w2 \(ext4\) on \/\nit is a root$/,
+    /^\/dev\/vd\w1 \(ext4\) also looks like a root file system; using \/dev\/vd\w2 \(ext4\), the better match\n\/dev\/vd\w2 \(ext4\) on \/\nit is a root$/,
   'xfs-dirty-log': /^\/dev\/vd\w \(xfs\) on \/\nit is a root$/,
   'xfs-torn-log':
     /^cannot mount \/dev\/vd\w \(xfs\) on \/: .*log mount failed\nNOTHING_TO_MOUNT: .*\(xfs\)$/,

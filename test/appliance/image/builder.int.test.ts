@@ -30,7 +30,7 @@ before(() => {
 });
 after(() => rmSync(directory, { recursive: true }));
 
-/** A directory that looks like an appliance, with a few bytes in place of each file. */
+/** A directory that looks like an appliance, with a few bytes instead of each file. */
 function makeAppliance(name: string, rootBytes: string): string {
   const path = join(directory, name);
   mkdirSync(path);
@@ -149,9 +149,9 @@ test('one changed byte, a missing file, a missing manifest and a wrong one are t
   for (const [changes, message] of [
     [{ memoryMiB: 'much' }, /not a manifest: memoryMiB: /],
     [{ kernel: {} }, /not a manifest: kernel\.name: /],
-    [{ kernelVersion: '6.1\u001b[2J' }, /: kernelVersion: has control characters$/],
-    [{ kernelArguments: 'quiet\nmore' }, /: kernelArguments: has control characters$/],
-    [{ '\u001b[2J': 1 }, /not a manifest: it has a field that is not known$/],
+    [{ kernelVersion: '6.1\u001b[2J' }, /: kernelVersion: contains control characters$/],
+    [{ kernelArguments: 'quiet\nmore' }, /: kernelArguments: contains control characters$/],
+    [{ '\u001b[2J': 1 }, /not a manifest: unknown field$/],
   ] as const) {
     writeFileSync(join(path, MANIFEST_NAME), JSON.stringify({ ...manifest, ...changes }));
     await assert.rejects(verifyAppliance(path), { code: 'APPLIANCE_CORRUPT', message });
@@ -232,7 +232,7 @@ test('the command says what is missing or wrong, with the exit status that scrip
   assert.equal(info.status, 1);
   assert.match(
     info.stderr,
-    /^error\[APPLIANCE_MISSING\]: .*\nhint: build it: gnt-appliance build\n$/,
+    /^error\[APPLIANCE_MISSING\]: .*\nhint: Build it: gnt-appliance build\n$/,
   );
   const usage = run('build', '--nonsense');
   assert.equal(usage.status, 2);
@@ -260,7 +260,7 @@ test('a host without a program that builds is told so before anything is fetched
         env: { PATH: SYSTEM_PATH, GNT_ROOT: join(directory, 'no-root'), GNT_CACHE: cache },
       },
     );
-    const told = new RegExp(`^error\\[HOST_PREREQUISITE\\]: this host has no ${command}, .*$`, 'm');
+    const told = new RegExp(`^error\\[HOST_PREREQUISITE\\]: this host lacks ${command}, .*$`, 'm');
     assert.match(stderr, told);
     assert.match(stderr, new RegExp(`^hint: apt-get install ${debianPackage}$`, 'm'));
     assert.equal(status, 2);

@@ -60,13 +60,13 @@ test('of a folder that somebody else made, nothing but its own files is read, an
     await symlink(secret, join(sly, name));
     await assert.rejects(bring(sly, 'sly-folder'), {
       code: 'APPLIANCE_CORRUPT',
-      message: `${join(sly, name)} cannot be taken in: it is a link, which is not followed`,
+      message: `cannot import ${join(sly, name)}: it is a symbolic link`,
     });
     await rm(join(sly, name));
     await run('mkfifo', [join(sly, name)]);
     await assert.rejects(bring(sly, 'sly-folder'), {
       code: 'APPLIANCE_CORRUPT',
-      message: `${join(sly, name)} cannot be taken in: it is not a regular file`,
+      message: `cannot import ${join(sly, name)}: it is not a regular file`,
     });
     await rm(join(sly, name));
     await rename(join(top, 'kept-file'), join(sly, name));
@@ -177,12 +177,12 @@ test('one that cannot run on this host is refused by what its manifest says', as
   const foreign = await makeFolder('foreign', 'root 13', { architecture: 's390x' });
   await assert.rejects(bring(foreign, 'foreign'), {
     code: 'VALIDATION',
-    message: new RegExp(`it is of architecture "s390x", this host is ${machine()}`),
+    message: new RegExp(`its architecture is "s390x", but this host is ${machine()}`),
   });
   const huge = await makeFolder('huge', 'root 14', { memoryMiB: 1e9 });
   await assert.rejects(bring(huge, 'huge'), {
     code: 'VALIDATION',
-    message: /its memoryMiB of 1000000000 is more than this host's [0-9]+/,
+    message: /its memoryMiB of 1000000000 exceeds this host's [0-9]+/,
   });
   assert.deepEqual(await leftovers(), []);
 });

@@ -43,7 +43,7 @@ test('a damaged one is refused by the file, and what had its name stays', async 
   const isCorrupt = (pattern: RegExp) => ({ code: 'APPLIANCE_CORRUPT', message: pattern });
   await assert.rejects(
     bring(bad, 'kept'),
-    isCorrupt(/init\.cpio\.gz cannot be taken in: it has 7 bytes/),
+    isCorrupt(/cannot import .*init\.cpio\.gz: it has 7 bytes/),
   );
   await rm(join(bad, 'init.cpio.gz'));
   await assert.rejects(bring(bad, 'kept'), isCorrupt(/init\.cpio\.gz/));
@@ -186,6 +186,9 @@ test('an OS and an instance have their own, which nobody takes away or exchanges
   await gnt('gnt-os modify --appliance none plain');
   assert.equal(await appliance(), 'built');
   await gnt('gnt-appliance remove one');
-  assert.match(await gnt('gnt-appliance remove one', 1), /there is no imported appliance 'one'/);
+  assert.match(
+    await gnt('gnt-appliance remove one', 1),
+    /this node has no imported appliance 'one'/,
+  );
   assert.deepEqual(await readdir(lab.paths.importedAppliancesDir), ['.lock']);
 });

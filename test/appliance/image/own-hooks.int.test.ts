@@ -45,13 +45,13 @@ test('takes the documents of a folder in the order of their names, and nothing e
 const refused: readonly (readonly [string, () => string, string, RegExp])[] = [
   ['YAML that is none', () => folder({ 'x.yaml': 'a: [CANARY' }), 'VALIDATION', /x\.yaml: line 1: /],
   ['an unknown field', () => folder({ 'x.yaml': 'stages: {image: [{commadns: [CANARY]}]}' }), 'VALIDATION', /x\.yaml: stage image, step 1: .*"commadns"/],
-  ['a name of other characters', () => folder({ 'a b.yaml': VALID }), 'VALIDATION', /a b\.yaml: not a name/],
+  ['a name of other characters', () => folder({ 'a b.yaml': VALID }), 'VALIDATION', /a b\.yaml: not a document name/],
   ['a folder in place of a document', () => { const path = folder({}); mkdirSync(join(path, 'x.yaml')); return path; }, 'FILE_UNREADABLE', /x\.yaml/],
   ['a document of more than 1 MiB', () => folder({ 'x.yaml': `# ${'x'.repeat(1024 * 1024)}` }), 'FILE_UNREADABLE', /1 MiB/],
-  ['more than 4 MiB', () => folder(Object.fromEntries(['a', 'b', 'c', 'd', 'e'].map((name) => [`${name}.yaml`, `# ${'x'.repeat(1000_000)}`]))), 'VALIDATION', /4194304 are possible/],
+  ['more than 4 MiB', () => folder(Object.fromEntries(['a', 'b', 'c', 'd', 'e'].map((name) => [`${name}.yaml`, `# ${'x'.repeat(1000_000)}`]))), 'VALIDATION', /the limit is 4194304/],
   ['more than 64 documents', () => folder(Object.fromEntries(Array.from({ length: 65 }, (_, index) => [`${index}.yaml`, '']))), 'VALIDATION', /65 hook documents/],
   ['a folder without documents', () => folder({ 'x.yam': VALID }), 'VALIDATION', /holds no hook documents/],
-  ['a folder that is not there', () => join(directory, 'none'), 'FILE_UNREADABLE', /none: ENOENT/],
+  ['a folder that does not exist', () => join(directory, 'none'), 'FILE_UNREADABLE', /none: ENOENT/],
 ]; // prettier-ignore
 for (const [what, makeFolder, code, message] of refused) {
   test(`refuses ${what} by name, before anything is built`, async () => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-const DOCUMENT = join(import.meta.dirname, '../../../appliance/OWN-APPLIANCE.md');
+const DOCUMENT = join(import.meta.dirname, '../../../docs/howto/own-appliance.md');
 
 /** Each file that the document on self-made appliances has, by the name behind its fence. */
 export async function readOwnDocument(): Promise<ReadonlyMap<string, string>> {

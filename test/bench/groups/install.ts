@@ -209,7 +209,7 @@ function reportInstall(report: Report, timing: InstallTiming): void {
     timing.stages.find(({ stage }) => stage === name)?.durationMs ?? NaN;
   const boot = timing.stages.find(({ stage }) => stage === 'boot-appliance');
   const [, afterKernel, afterUserSpace] =
-    /agent up ([\d.]+) s after the kernel, ([\d.]+) s after the first process/.exec(
+    /agent started ([\d.]+) s after the kernel, ([\d.]+) s after the first process/.exec(
       boot?.summary ?? '',
     ) ?? [];
   const seconds = (name: string, ms: number): void =>

@@ -23,6 +23,7 @@ export function createIdleEngine(nodeName: string, store: Store, outcomesDir: st
     ...{ nodeName, repository, logger: silentLogger, clock: systemClock },
     outcomes: createTestOutcomes(outcomesDir, repository, instances),
     authorize: () => Promise.resolve(),
+    listHiddenValues: () => Promise.resolve([]),
     // One opcode is all that is submitted.
     handlers: { INSTANCE_SHUTDOWN: HANDLER } as unknown as JobHandlers,
   });

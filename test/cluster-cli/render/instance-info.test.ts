@@ -14,7 +14,7 @@ test('info tells how far the run lists are, and nothing of them where there are 
     ...{ script: 'boot/01-base', exitStatus: 3 },
     reason: 'boot/01-base ended with exit status 3',
   };
-  const lines = renderInstanceInfo(sampleInstance({ lifecycle }));
+  const lines = renderInstanceInfo(sampleInstance({ lifecycle }), true);
   const at = lines.findIndex((line) => line.includes('Lifecycle'));
   assert.deepEqual(
     lines.slice(at, at + 4).map((line) => line.trim().replace(/^- /, '')),
@@ -36,14 +36,14 @@ test('info tells what a guest that runs boots, and what is not as its record say
   const told = (bootEnv: object): readonly string[] => {
     const running = { ...machine, readyAtMs: null, bootEnv: { name: 'rescue', ...bootEnv } };
     const instance = sampleInstance({ running: running as NonNullable<InstanceInfo['running']> });
-    return renderInstanceInfo(instance).map((line) => line.trim().replace(/^- /, ''));
+    return renderInstanceInfo(instance, true).map((line) => line.trim().replace(/^- /, ''));
   };
-  assert.ok(told({ failure: null, lost: [] }).includes('BootEnv: rescue'));
+  assert.ok(told({ failure: null, lost: [] }).includes('boot environment: rescue'));
   const stale = told({ failure, lost });
-  const at = stale.indexOf('BootEnv: rescue, as it was given before');
+  const at = stale.indexOf('boot environment: rescue, with its former files');
   assert.deepEqual(stale.slice(at + 1, at + 3), [
     'not rendered: BOOTENV_RENDER: template seed:2:9: there is no param',
-    'not served: machines/x/seed, until key is given again (gnt-instance modify)',
+    'not served: machines/x/seed, because the secret key is lost',
   ]);
 });
 
@@ -54,7 +54,7 @@ test('info tells what cloud-init says of the boot, and no control character of i
     recoverableErrors: ['WARNING: c\u202e'],
     stages: [{ name: 'init-local', seconds: 2.51 }],
   };
-  const lines = renderInstanceInfo(sampleInstance({ boot }));
+  const lines = renderInstanceInfo(sampleInstance({ boot }), true);
   const at = lines.findIndex((line) => line.includes('cloud-init: error'));
   const told = lines.slice(at, at + 4).map((line) => line.trim().replace(/^- /, ''));
   assert.equal(told[0], 'cloud-init: error, at modules-final');
@@ -62,4 +62,42 @@ test('info tells what cloud-init says of the boot, and no control character of i
   assert.match(told[2] ?? '', /^recoverable error: WARNING: c/);
   assert.equal(told[3], 'init-local: 2.5 s');
   assert.doesNotMatch(lines.join(''), /[\p{Cc}\u202a-\u202e]/u);
+});
+
+test('info of a simple instance fits on one screen, and --all shows every parameter', () => {
+  const running = { pid: 7, accelerator: 'kvm', startedAtMs: 0, readyAtMs: 9000, tap: null };
+  const instance = sampleInstance({ running: running as NonNullable<InstanceInfo['running']> });
+  const short = renderInstanceInfo(instance);
+  assert.ok(short.length <= 40, `${short.length} lines`);
+  const whole = renderInstanceInfo(instance, true);
+  assert.ok(whole.length > short.length);
+  const isIn = (lines: readonly string[], key: string): boolean =>
+    lines.some((line) => line.trim().startsWith(`${key}:`));
+  for (const key of ['UUID', 'seed disk', 'cloud-init datasource', 'effective OS parameters'])
+    assert.deepEqual([isIn(short, key), isIn(whole, key)], [false, true], key);
+  assert.match(short.join('\n'), /license: <redacted>[^]*secret OS parameters: password/);
+});
+
+test('info names what needs attention before the parameters, with the command to run next', () => {
+  const boot: BootReport = {
+    ...{ status: 'error' as const, stage: 'modules-final' as const, stages: [] },
+    ...{ errors: ['no network'], recoverableErrors: [] },
+  };
+  const failed = renderInstanceInfo(sampleInstance({ boot }));
+  assert.deepEqual(failed.slice(3, 6), [
+    'Needs attention:',
+    '  cloud-init error: no network',
+    'Next step: gnt-instance exec web1.example.com cloud-init status --long',
+  ]);
+  const crashed = renderInstanceInfo(
+    sampleInstance({ status: 'ERROR_down', explanation: 'QEMU ended', running: null, boot: null }),
+  );
+  assert.ok(crashed.includes('Next step: gnt-instance startup web1.example.com'));
+  const off = sampleInstance({
+    running: null,
+    boot: null,
+    adminState: 'down',
+    status: 'ADMIN_down',
+  });
+  assert.ok(renderInstanceInfo(off).includes('Next step: gnt-instance startup web1.example.com'));
 });

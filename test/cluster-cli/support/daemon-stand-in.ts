@@ -261,7 +261,11 @@ function answerInstance(standIn: DaemonStandIn, asked: InstanceRequest): void {
   if (rest === 'metadata') {
     const path = asked.url.pathname.split('/').slice(5).join('/');
     if (path === 'missing') {
-      return json(404, { code: 'NOT_FOUND', message: 'web1 has nothing at /missing', details: {} });
+      return json(404, {
+        code: 'NOT_FOUND',
+        message: 'web1 has no content at /missing',
+        details: {},
+      });
     }
     if (path === 'lost') {
       response.writeHead(410, { 'content-type': 'text/plain' });

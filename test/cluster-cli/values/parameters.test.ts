@@ -56,14 +56,21 @@ test('an index that is left out is filled or refused, one that is given twice is
   }
 });
 
-test('services name two ports and a host, or are taken back', () => {
-  assert.deepEqual(parseServices(['apt=3142:127.0.0.1:3142,-old', 'v6=53:[fd00::1]:5353']), {
+test('services name two ports and a host, or none, which removes them', () => {
+  const warnings: string[] = [];
+  const context = { warn: (text: string) => void warnings.push(text) };
+  const given = ['apt=3142:127.0.0.1:3142,-old,older=none', 'v6=53:[fd00::1]:5353'];
+  assert.deepEqual(parseServices(given, context), {
     apt: { port: 3142, host: '127.0.0.1', hostPort: 3142 },
     old: null,
+    older: null,
     v6: { port: 53, host: 'fd00::1', hostPort: 5353 },
   });
+  assert.deepEqual(warnings, []);
+  assert.deepEqual(parseServices(['apt='], context), { apt: null });
+  assert.match(warnings.join(), /write --expose-service apt=none/);
   for (const wrong of ['a=1:h', 'a=0:h:1', 'a=1:h:65536', 'a=1::2', 'a', 'a=x:h:1']) {
-    assert.throws(() => parseServices([wrong]), { code: 'USAGE' }, wrong);
+    assert.throws(() => parseServices([wrong], context), { code: 'USAGE' }, wrong);
   }
 });
 

@@ -83,6 +83,6 @@ test('plain parts stay readable and keep their end', () => {
 test('several files, one of which says nothing of its type, are refused by its name', () => {
   assert.throws(() => composeUserData([file('a', '#!/bin/sh\n'), file('notes.txt', 'hello')]), {
     code: 'VALIDATION',
-    message: 'option --user-data: the type of notes.txt cannot be told',
+    message: 'option --user-data: the type of notes.txt is unknown',
   });
 });

@@ -32,12 +32,15 @@ export async function must(lab: Lab, program: ProgramName, ...args: string[]): P
   return stdout;
 }
 
-/** The installer's BootEnv, and `tells`, which loads nothing. */
-export async function createBootEnvs(lab: Lab): Promise<void> {
+/**
+ * Creates the installer's BootEnv, and `tells`, which loads nothing.
+ * @param more files of content
+ */
+export async function createBootEnvs(lab: Lab, ...more: readonly string[]): Promise<void> {
   const folder = join(lab.paths.root, 'content/bootenvs');
   await mkdir(folder, { recursive: true });
   await writeFile(join(folder, 'tells.json'), JSON.stringify(TELLS));
-  await must(lab, 'gnt-bootenv', 'create', EXAMPLE, join(lab.paths.root, 'content'));
+  await must(lab, 'gnt-bootenv', 'create', EXAMPLE, join(lab.paths.root, 'content'), ...more);
 }
 
 /** Resolves when the script of `tells` has run in a machine, by a firmware of this kind. */

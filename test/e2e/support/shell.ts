@@ -1,5 +1,6 @@
-import { spawn } from 'node:child_process';
+import { spawn, type ChildProcessByStdio } from 'node:child_process';
 import { once } from 'node:events';
+import type { Readable, Writable } from 'node:stream';
 
 export interface ShellAnswer {
   readonly status: number;
@@ -9,12 +10,17 @@ export interface ShellAnswer {
 
 /** A shell that stays, with its variables and background jobs, as an operator's does. */
 export class Shell implements AsyncDisposable {
-  readonly #child = spawn('bash', ['--norc'], { stdio: ['pipe', 'pipe', 'inherit'] });
+  readonly #child: ChildProcessByStdio<Writable, Readable, null>;
   #unread = '';
 
-  constructor() {
+  constructor([program, ...words]: readonly [string, ...string[]] = ['bash', '--norc']) {
+    this.#child = spawn(program, words, { stdio: ['pipe', 'pipe', 'inherit'] });
     this.#child.stdin.write('exec 2>&1\n');
     this.#child.stdout.setEncoding('utf8').on('data', (text: string) => (this.#unread += text));
+  }
+
+  get pid(): number | undefined {
+    return this.#child.pid;
   }
 
   async run(command: string): Promise<ShellAnswer> {

@@ -2,6 +2,7 @@ import type { Target } from '../target.ts';
 import { agentEventsTarget } from './agent-events.ts';
 import { configIniTarget } from './config-ini.ts';
 import { dhcpTarget } from './dhcp.ts';
+import { hiddenValuesTarget } from './hidden-values.ts';
 import { hooksTarget } from './hooks.ts';
 import { httpTarget } from './http.ts';
 import { imageHeaderTarget } from './image-header.ts';
@@ -21,6 +22,7 @@ export const targets: readonly Target[] = [
   agentEventsTarget(),
   lifecycleTarget(),
   rapiTarget(),
+  hiddenValuesTarget(),
   peerFramesTarget(),
   hooksTarget(),
   tarTarget(),

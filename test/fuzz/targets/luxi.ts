@@ -78,7 +78,7 @@ function decode(input: Buffer): readonly string[] | 'too long' {
       at += length;
     }
   } catch (error) {
-    assert.ok(error instanceof RangeError && /^message over/.test(error.message));
+    assert.ok(error instanceof RangeError && /^message larger than/.test(error.message));
     return 'too long';
   }
   return messages;

@@ -155,6 +155,33 @@ test('static addresses are a version 1 document, the channel last', () => {
   assert.deepEqual(config[1]?.subnets, [{ type: 'dhcp4' }]);
 });
 
+test('a gateway outside of a /32 is on the link, and a link-local one needs no word of it', () => {
+  const onLink: NicNetwork = {
+    ...{ nameservers: ['9.9.9.9'], search: [], mtu: null, routes: [] },
+    addresses: ['203.0.113.5/32', '2001:db8::5/64'],
+    gateways: ['198.51.100.1', 'fe80::1'],
+  };
+  const { version, ethernets } = parse(networkConfig(staticView(onLink)).toString()) as {
+    version: number;
+    ethernets: { eth0: object; eth1: object };
+  };
+  assert.equal(version, 2);
+  assert.partialDeepStrictEqual(ethernets.eth0, {
+    addresses: onLink.addresses,
+    routes: [
+      { to: '0.0.0.0/0', via: '198.51.100.1', 'on-link': true },
+      { to: '::/0', via: 'fe80::1' },
+    ],
+    nameservers: { addresses: ['9.9.9.9'] },
+  });
+  assert.partialDeepStrictEqual(ethernets.eth1, { dhcp4: true });
+  const linkLocal = { ...onLink, addresses: ['2001:db8::5/64'], gateways: ['fe80::1'] };
+  assert.equal(
+    (parse(networkConfig(staticView(linkLocal)).toString()) as { version: number }).version,
+    1,
+  );
+});
+
 test('an MTU alone goes with DHCP', () => {
   const value = parse(
     networkConfig(

@@ -56,6 +56,15 @@ test('an operator’s document is in a part of its own before ours, of the right
   }
 });
 
+test('a compressed document that is not ASCII is unpacked, since cloud-init would garble it', () => {
+  const text = '#cloud-config\nwrite_files: [{path: /etc/motd, content: Grüße}]\n';
+  for (const carried of [vendorDataFor(gzipSync(text)), openstackVendorData(gzipSync(text))]) {
+    const part = carried.split('--GNTVENDORDATA\r\n')[1] ?? '';
+    assert.ok(part.startsWith('Content-Type: text/cloud-config\r\n'), part);
+    assert.equal(Buffer.from(part.split('\r\n\r\n')[1] ?? '', 'base64').toString(), text);
+  }
+});
+
 test('a MIME document is nested as it is, and never meets our boundary', () => {
   const text = vendorDataFor(
     'Content-Type: multipart/mixed; boundary="GNTVENDORDATA"\n\n--GNTVENDORDATA--\n',

@@ -265,7 +265,7 @@ test('a second start is refused with the pid of the first, which goes on answeri
     ...[process.execPath, 'metad/main.ts', '--ganeti', '--ganeti-socket', socketPath],
   ]);
   assert.equal(second.status, 2, second.stderr);
-  assert.match(second.stderr, new RegExp(`runs already, with pid ${lab.metadPid}\\b`));
+  assert.match(second.stderr, new RegExp(`is already running, with pid ${lab.metadPid}\\b`));
   // Both ways in which Ganeti's own daemons lock their pid files.
   const locks = `
 import fcntl, sys

@@ -205,6 +205,40 @@ test('a tree that cannot be rendered ends the request for it, one that would wai
     assert.match((await ask(`GET /latest/meta-data/mac${query}`)).head, /^HTTP\/1\.1 500 /);
 });
 
+/** Ends of a request that hide another request from one of two parsers. */
+const HIDING: Readonly<Record<string, string>> = {
+  'a body of stated length': `Content-Length: ${OTHER.length}\r\n\r\n${OTHER}`,
+  'a chunked body': `Transfer-Encoding: chunked\r\n\r\n${OTHER.length.toString(16)}\r\n${OTHER}\r\n0\r\n\r\n`,
+  'both lengths': `Content-Length: 0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n${OTHER}`,
+  'two lengths': `Content-Length: 0\r\nContent-Length: ${OTHER.length}\r\n\r\n${OTHER}`,
+  'a length with a sign': `Content-Length: +0\r\n\r\n${OTHER}`,
+  'a list of lengths': `Content-Length: 0, 0\r\n\r\n${OTHER}`,
+  'an unknown coding': `Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n${OTHER}`,
+  'chunked and another coding': `Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n${OTHER}`,
+  'a blank before the colon': `Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n${OTHER}`,
+  'a folded header': `X: a\r\n Content-Length: ${OTHER.length}\r\n\r\n${OTHER}`,
+  'line ends without CR': `Content-Length: ${OTHER.length}\n\n${OTHER}`,
+};
+
+for (const [name, hidden] of Object.entries(HIDING))
+  for (const query of ['', '?wait_for_change=true&timeout_sec=1&last_etag='])
+    test(`a request that is hidden by ${name} is not answered${query && ', nor while another waits'}`, async () => {
+      const { head } = await ask(`GET ${WAITED}`);
+      const etag = query && (/^etag: "(.*)"$/im.exec(head)?.[1] ?? assert.fail());
+      const socket = connect(join(directory, 'socket'));
+      socket.write(`GET ${WAITED}${query}${etag} HTTP/1.1\r\n${HOST}${hidden}`);
+      let text = '';
+      socket.setEncoding('latin1').on('data', (more: string) => (text += more));
+      const isClosed = once(socket, 'close').then(
+        () => true,
+        () => true,
+      );
+      await Promise.race([isClosed, until(() => text.includes('HTTP/1.1 '))]);
+      await Promise.race([isClosed, new Promise((resolve) => setTimeout(resolve, 50))]);
+      socket.destroy();
+      assert.ok(!text.includes(MAC), text);
+    });
+
 /** More than are woken in one turn. */
 const MANY = 50;
 

@@ -157,7 +157,7 @@ test('a request that is too long is answered, not cut off', async (t) => {
   const { path } = await createApiLab(t);
   const { status, text } = await ask(path, 'POST', '/v1/jobs', Buffer.alloc(17 * 1024 * 1024, 32));
   assert.equal(status, 413);
-  assert.match(text, /longer than/);
+  assert.match(text, /larger than/);
 });
 
 test("bytes go into the channel's queue and come out of it", async (t) => {
@@ -303,4 +303,25 @@ test('closing the server ends open streams and watchers', async (t) => {
   await close();
   await gone;
   assert.ok(guest.destroyed);
+});
+
+test('no text with a NUL character, half a surrogate pair or bytes that are not UTF-8 gets to a job', async (t) => {
+  const { path } = await createApiLab(t);
+  const modify = (osParametersSecret: unknown): string =>
+    JSON.stringify({ opcode: 'INSTANCE_SET_PARAMS', name: 'web1', osParametersSecret });
+  const latin1 = Buffer.from(modify({ key: 'k3y\xe9' }), 'latin1');
+  for (const body of [
+    modify({ key: 'k3y\0tail' }),
+    modify({ key: 'k3y\ud800' }),
+    modify(JSON.parse('{"__proto__": "k3y"}')),
+    latin1,
+  ]) {
+    const refused = await ask(path, 'POST', '/v1/jobs', body);
+    assert.equal(refused.status, 400, refused.text);
+    assert.equal(apiError.parse(JSON.parse(refused.text)).code, 'VALIDATION');
+    assert.doesNotMatch(refused.text, /k3y/);
+  }
+  assert.equal((await ask(path, 'GET', '/v1/jobs')).text, '[]');
+  for (const given of ['/v1/instances/a%00b', '/v1/jobs/%00', '/v1/nodes/%00'])
+    assert.ok([400, 404].includes((await ask(path, 'GET', given)).status), given);
 });

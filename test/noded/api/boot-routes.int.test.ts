@@ -4,7 +4,7 @@ import type { IncomingMessage } from 'node:http';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { guestProgress, type GuestProgress } from '#shared/contract/instance.ts';
-import { readLines } from '#shared/stream/lines.ts';
+import { readLines } from '#shared/text/lines.ts';
 import { ask, createApiLab } from '../support/api-lab.ts';
 
 /** That of noded/api/boot-routes.ts. */

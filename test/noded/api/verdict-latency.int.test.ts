@@ -55,7 +55,7 @@ test('who waits for a verdict has it hardly later than the guest has its answer'
     let isUpAtMs = Number.NaN;
     const note = (text: string): void => {
       if (text.endsWith('cloud-init is at modules-final')) hasBegun.resolve();
-      if (text.endsWith('is up: cloud-init is done')) isUpAtMs = performance.now();
+      if (text.endsWith('is ready: cloud-init is done')) isUpAtMs = performance.now();
     };
     const waiting = waitReady(commandContext(client, note), name, LIMIT_S);
     await post('events', { name: 'modules-final', event_type: 'start' });

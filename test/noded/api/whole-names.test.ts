@@ -30,7 +30,7 @@ test('what takes disks away wants the whole name, and says it', async () => {
   for (const operation of ['INSTANCE_REMOVE', 'INSTANCE_REINSTALL'] as const) {
     await assert.rejects(nameOf({ opcode: operation, name: 'web1' }), {
       code: 'INSTANCE_NOT_FOUND',
-      hint: /whole name: web1\.example\.com/,
+      hint: /full name: web1\.example\.com/,
     });
     const whole = { opcode: operation, name: 'web1.example.com' } as const;
     assert.equal(await nameOf(whole), 'web1.example.com');

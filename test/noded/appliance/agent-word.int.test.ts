@@ -83,7 +83,7 @@ test('a success that a script posts is not believed, signed with another key or 
   await settle();
   t.mock.timers.tick(10_000);
   assert.equal((await rejected(run.running)).code, 'APPLIANCE_NO_RESULT');
-  const told = `${forgeries.length} events that the agent did not sign were not believed`;
+  const told = `ignored ${forgeries.length} events without a valid signature of the agent`;
   assert.ok(run.reported.includes(told), run.reported.join('\n'));
   assert.ok(appliances.log.tail().includes(`== ${told}`));
   assert.ok(!appliances.log.tail().includes('forged line'));
@@ -103,7 +103,7 @@ test('before the agent spoke nobody is believed, and what it repeats counts once
   run.machine.end('guest-shutdown');
   await run.running;
   assert.deepEqual(run.keys, [KEY]);
-  assert.ok(run.reported.includes('2 events that the agent did not sign were not believed'));
+  assert.ok(run.reported.includes('ignored 2 events without a valid signature of the agent'));
 });
 
 test('what was lost before the key came ends the run; what is lost later is told', async () => {

@@ -184,7 +184,7 @@ test('an imported one that is missing or damaged is refused, and nothing is buil
   const own = join(`${dir}-imported`, 'mine');
   await assert.rejects(files.ensure('mine', context), {
     code: 'APPLIANCE_MISSING',
-    message: `there is no appliance in ${own}`,
+    message: `no appliance in ${own}`,
     hint: /gnt-appliance import DIR\|TAR --name mine/,
   });
   await makeAppliance(own);
@@ -207,7 +207,10 @@ test('an imported one that cannot run on this node is refused by name, and its h
   await makeAppliance(own);
   const hooks = [{ name: 'a.yaml', sha256: 'b'.repeat(64) }];
   for (const [changes, message] of [
-    [{ memoryMiB: 1e9, hooks }, /'mine' cannot run on this node: its memoryMiB of 1000000000 is/],
+    [
+      { memoryMiB: 1e9, hooks },
+      /'mine' cannot run on this node: its memoryMiB of 1000000000 exceeds/,
+    ],
     [{ architecture: 's390x', hooks }, /'mine' cannot run on this node: .*"s390x"/],
   ] as const) {
     const changed = { ...(JSON.parse(manifest()) as object), ...changes };

@@ -28,7 +28,11 @@ test('success is a result and then a power-off; the machine is gone and nobody l
       .filter(({ stage }) => !everyPlan.includes(stage))
       .map(({ stage, durationMs, summary }) => [stage, durationMs, summary]),
     [
-      ['boot-appliance', 0, 'agent up 1.50 s after the kernel, 0.60 s after the first process'],
+      [
+        'boot-appliance',
+        0,
+        'agent started 1.50 s after the kernel, 0.60 s after the first process',
+      ],
       ['image', 3000, '1 GiB written'],
       ['shutdown-appliance', 0, 'powered off'],
     ],

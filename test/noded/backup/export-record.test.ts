@@ -46,7 +46,7 @@ test('refuses two parts of a machine in one port', () => {
     return parseExportRecord(formatExportRecord({ ...record, whole })).whole;
   };
   assert.equal(read(1)?.instance.disks[0]?.port, 1);
-  assert.throws(() => read(0), /have the same port/);
+  assert.throws(() => read(0), /use the same port/);
 });
 
 test('an import has the profiles of the export, or those that are given, or none', () => {

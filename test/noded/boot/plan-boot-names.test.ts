@@ -3,13 +3,14 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { test } from 'node:test';
 import { parse } from 'yaml';
+import { Secret } from '#shared/secret/secret.ts';
 import {
   bootEnvDocument,
   bootParam,
   foldBootEnv,
   type BootEnv,
 } from '#shared/contract/boot-env.ts';
-import type { BootPlanInput } from '../../../noded/boot/boot-plan.ts';
+import type { BootParameter, BootPlanInput } from '../../../noded/boot/boot-plan.ts';
 import {
   address,
   baseUrl,
@@ -23,6 +24,7 @@ import {
   sha256,
   uuid,
   withRepositories,
+  withText,
 } from './plan-fixture.ts';
 
 function loadExample(): { readonly bootEnv: BootEnv } & Pick<
@@ -142,4 +144,73 @@ test('what a machine is installed from is reached by its channel, where there is
   assert.ok(asked < 9, `${asked} look-ups for one plan`);
   // An installer alone, which needs a mirror.
   assert.match(String(make('x-install', { archive: opened(...loaded) })), /^r http:\/\/169/);
+});
+
+test('members of the API of dr-provision have a constant value, which the plan names', () => {
+  const text = [
+    '{{.ApiURL}} {{.ApiHostURL}} {{.SecureProvisionerURL}} {{.GenerateToken}}',
+    '{{.GenerateProfileToken "p" 0}} {{.Info.FilePort}} {{.Info.Version}}',
+  ].join('|');
+  const { files, constants } = plan({
+    Templates: [{ Name: 'i', Path: `${mac}.ipxe`, Contents: text }],
+  });
+  assert.equal(files[0]?.contents, `${baseUrl} ${baseUrl} ${baseUrl} no-token|no-token 80 `);
+  assert.deepEqual(constants, [
+    ...['.ApiHostURL', '.ApiURL', '.GenerateProfileToken', '.GenerateToken', '.Info'],
+    '.SecureProvisionerURL',
+  ]);
+  assert.deepEqual(plan({}).constants, []);
+});
+
+test('a machine has the fields of dr-provision, and of its parameters the public ones', () => {
+  const parameters = new Map<string, BootParameter>([
+    ...publicly({ list: '[1]', secure: 's3' }),
+    ['private', { visibility: 'private', value: 'p' }],
+    ['secret', { visibility: 'secret', value: new Secret('s') }],
+    ['lost', { visibility: 'secret', value: null }],
+  ]);
+  const schemas = new Map(
+    [
+      { Name: 'list', Schema: { type: 'array' } },
+      { Name: 'secure', Secure: true },
+    ].map((param) => [param.Name, bootParam.parse(param)]),
+  );
+  const machine = { name: 'web1.example.com', uuid, mac, address, profiles: ['web', 'db'] };
+  const layers = [{ values: publicly({ shared: 'x' }) }, { values: parameters }];
+  const make = (text: string): unknown => rendered(text, { parameters, schemas, machine, layers });
+  assert.equal(
+    make('{{index .Machine.HardwareAddrs 0}} {{join "," .Machine.Profiles}}'),
+    `${mac} web,db`,
+  );
+  assert.equal(
+    make('{{.Machine.Params}} {{.Machine.Params.list}} {{len .Machine.Meta}}'),
+    'map[list:[1]] [1] 0',
+  );
+  const shown: unknown = JSON.parse(String(make('{{toJson .Machine}}')));
+  assert.deepEqual(shown, {
+    ...{ Address: address, Arch: 'amd64', BootEnv: 'test', Context: '', Description: '' },
+    ...{ HardwareAddrs: [mac], Locked: false, Meta: {}, Name: 'web1.example.com' },
+    ...{ OS: 'debian-12', Params: { list: [1] }, Pool: 'default', Profiles: ['web', 'db'] },
+    ...{ Runnable: true, Stage: 'none', Tasks: [], Uuid: uuid, Workflow: '' },
+  });
+  const { files } = plan(withText('{{toJson .Machine}}{{toJson .Env}}{{toJson .Env.OS}}'), {
+    ...{ parameters, schemas, machine, layers },
+  });
+  assert.equal(files[1]?.isSecretBearing, false, 'no value that is not public is in it');
+});
+
+test('texts, values and composed params can be expanded as templates', () => {
+  const low = publicly({ m: '{"a":"{{.Machine.ShortName}}"}' });
+  const high = publicly({ m: '{"b":["{{.Machine.Arch}}"]}' });
+  const schemas = new Map([['m', bootParam.parse({ Name: 'm', Schema: { type: 'object' } })]]);
+  const parts = { schemas, parameters: high, layers: [{ values: low }, { values: high }] };
+  const texts: Readonly<Record<string, string>> = {
+    '{{toJson (.ParamComposeExpand "m")}}': '{"a":"web1","b":["amd64"]}',
+    '{{toJson (.ParamExpand "m")}}': '{"b":["amd64"]}',
+    '{{index (.ComposeParam "m") "a"}}': '{{.Machine.ShortName}}',
+    '{{.StringExpand "{{.Env.Name}}-x"}}': 'test-x',
+    '{{toJson (.ObjectExpand (list "{{.Env.Name}}" 1 (dict "k" "{{.Machine.Arch}}")))}}':
+      '["test",1,{"k":"amd64"}]',
+  };
+  for (const [text, want] of Object.entries(texts)) assert.equal(rendered(text, parts), want);
 });

@@ -67,7 +67,7 @@ test('a param has the type that its schema says', () => {
     kind: 'z',
   })) {
     const error = refusal('BOOTENV_RENDER', () => make(`{{.Param "${name}"}}`, { [name]: value }));
-    assert.match(error.message, new RegExp(`'${name}' is`));
+    assert.match(error.message, new RegExp(`'${name}' must be`));
     assert.ok(!error.message.includes(value) || value.length < 3, error.message);
   }
 });

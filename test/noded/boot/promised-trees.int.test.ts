@@ -130,7 +130,7 @@ test('a repository is read as long as it is allowed, and no request longer', asy
   show(promised, OWN, { kind: 'repository', url });
   assert.equal(await read(promised), 'kernel');
   allowed.delete(url);
-  assert.match(await read(promised), /not allowed any more/);
+  assert.match(await read(promised), /no longer allowed/);
   assert.deepEqual(asked, ['/debian/linux']);
 });
 

@@ -59,28 +59,26 @@ test('what stands against a node is said, all of it', () => {
   const against = (given: Partial<Candidate>, wanted: Partial<Share> = {}): readonly string[] =>
     judgeNode(node('node1', given), { ...WANTED, ...wanted }, ['service:']);
   assert.deepEqual(against({}), []);
-  assert.deepEqual(against({ flags: { drained: true, offline: false } }), ['it is drained']);
+  assert.deepEqual(against({ flags: { drained: true, offline: false } }), ['drained']);
   assert.deepEqual(against({ flags: { drained: false, offline: true }, room: null }), [
-    'it is marked offline',
+    'marked offline',
   ]);
   assert.deepEqual(against({ room: null, silence: 'it does not answer' }), ['it does not answer']);
   assert.deepEqual(against({ taken: [share({ memoryMiB: 14_400 })] }), [
-    '1.0 GiB of memory: it has 0.9 GiB',
+    'needs 1.0 GiB of memory, 0.9 GiB free',
   ]);
   // Promised to nobody, and used by something else all the same.
   assert.deepEqual(against({ room: { ...ROOM, memoryFreeMiB: 1500 } }), [
-    '1.0 GiB of memory: it has 0.5 GiB',
+    'needs 1.0 GiB of memory, 0.5 GiB free',
   ]);
-  assert.deepEqual(against({ taken: [share({ vcpus: 16 })] }), [
-    '1 processor(s): it has 0 to give',
-  ]);
+  assert.deepEqual(against({ taken: [share({ vcpus: 16 })] }), ['needs 1 vcpu(s), 0 free']);
   assert.deepEqual(against({ taken: [share({ diskBytes: 90 * GIB })] }), [
-    '10.0 GiB of disk: it has 5.0 GiB',
+    'needs 10.0 GiB of disk, 5.0 GiB free',
   ]);
   assert.deepEqual(against({ room: { ...ROOM, diskFreeBytes: GIB } }, { diskBytes: 0 }), []);
   const tagged = { taken: [share({ tags: ['service:dns', 'blue'] })] };
   assert.deepEqual(against(tagged, { tags: ['service:dns', 'blue'] }), [
-    "it has an instance with the exclusive tag 'service:dns'",
+    "has an instance with the exclusive tag 'service:dns'",
   ]);
   assert.equal(against({ taken: [share({ memoryMiB: 16_000, vcpus: 16 })] }).length, 2);
 });
@@ -96,9 +94,9 @@ test('the choice says why, and who refused is not chosen again', () => {
   const choice = choose([node('node1'), node('node2'), node('node3', { room: null })], { refused });
   assert.equal(choice.node, 'node2');
   assert.deepEqual(describeChoice(choice), [
-    'placed on node2, which has the most room of 1 that fit: 14.0 GiB of memory, 85.0 GiB of disk, 15 of 16 processors would be left',
+    'placed on node2, the emptiest of 1 suitable node(s): 14.0 GiB of memory, 85.0 GiB of disk, 15 of 16 vcpus would remain',
     "not on node1: OS 'x' is not found",
-    'not on node3: it does not say what room it has',
+    'not on node3: reports no free capacity',
   ]);
 });
 
@@ -109,7 +107,7 @@ test('when none fits each node is named with its reasons, and a thousand are not
   const choice = choose([node('drained', { flags: { drained: true, offline: false } }), ...silent]);
   assert.equal(choice.node, null);
   const error = noNodeFits('web1', choice);
-  assert.match(error.message, /^no node has room for 'web1' \(drained: it is drained \| node0: x+/);
+  assert.match(error.message, /^no node has room for 'web1' \(drained: drained \| node0: x+/);
   assert.match(error.message, /and 985 more\)$/);
   const lines = describeChoice(choice);
   assert.ok(lines.length <= 16 && lines.every((line) => line.length <= 256));
@@ -129,7 +127,7 @@ test('what instances have in use already is not taken off what is free a second 
   assert.deepEqual(left(written, 100 * GIB), []);
   assert.deepEqual(left(undefined, 100 * GIB), []);
   // The same free space, of which the disk is going to take 100 GiB.
-  assert.match(left({ ...written, diskBytes: 0 }, 100 * GIB)[0] ?? '', /it has 0.0 GiB/);
+  assert.match(left({ ...written, diskBytes: 0 }, 100 * GIB)[0] ?? '', /0.0 GiB free/);
 });
 
 test('the reasons of a choice fit into a query, whatever tags they name', () => {
@@ -143,7 +141,7 @@ test('the reasons of a choice fit into a query, whatever tags they name', () => 
   assert.ok(encodeURIComponent(JSON.stringify(lines)).length < 12_000);
   assert.match(
     lines[1] ?? '',
-    /^not on node0: it has an instance with the exclusive tag 'service:.*…$/u,
+    /^not on node0: has an instance with the exclusive tag 'service:.*…$/u,
   );
 });
 
@@ -154,9 +152,9 @@ test('disks in LVM volumes go where the group has room, what was given and is no
   const against = (given: Partial<Candidate>): readonly string[] =>
     judgeNode(node('node1', given), wanted, []);
   assert.deepEqual(against({ room }), []);
-  assert.deepEqual(against({}), ['10.0 GiB of LVM volumes: it has no volume group for disks']);
+  assert.deepEqual(against({}), ['needs 10.0 GiB of LVM volumes, no volume group for disks']);
   assert.deepEqual(against({ room, taken: [share({ volumeBytes: 12 * GIB })] }), [
-    '10.0 GiB of LVM volumes: it has 8.0 GiB',
+    'needs 10.0 GiB of LVM volumes, 8.0 GiB free',
   ]);
   // A full file system says nothing against them, nor a full group against files.
   assert.deepEqual(against({ room: { ...room, diskFreeBytes: 0 } }), []);
@@ -175,11 +173,11 @@ test('disks in ZFS volumes go where a pool has room for them, and not by a volum
   const wanted = { ...WANTED, diskBytes: 0, volumeBytes: 0, zvolBytes: 10 * GIB };
   const against = (given: Partial<Candidate>): readonly string[] =>
     judgeNode(node('node1', given), wanted, []);
-  assert.deepEqual(against({ room }), ['10.0 GiB of ZFS volumes: it has no ZFS pool for disks']);
+  assert.deepEqual(against({ room }), ['needs 10.0 GiB of ZFS volumes, no ZFS pool for disks']);
   const zvols = { sizeBytes: 20 * GIB, freeBytes: 12 * GIB };
   assert.deepEqual(against({ room: { ...room, zvols } }), []);
   const taken = [share({ zvolBytes: 4 * GIB })];
   assert.deepEqual(against({ room: { ...room, zvols }, taken }), [
-    '10.0 GiB of ZFS volumes: it has 8.0 GiB',
+    'needs 10.0 GiB of ZFS volumes, 8.0 GiB free',
   ]);
 });

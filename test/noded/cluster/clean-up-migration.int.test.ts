@@ -64,9 +64,9 @@ test('what waits for it on another node goes at once, and its own disks come bac
   await departure.leave();
   await departure[Symbol.asyncDispose]();
   const said = await cleanUp(source, world);
-  assert.match(said.join('\n'), /in their place again[^]*waited for it/);
+  assert.match(said.join('\n'), /are back in place[^]*no longer waits for it/);
   assert.equal(await assertOnOne(instance.uuid, content, [source, target]), SOURCE);
-  assert.match((await cleanUp(source, world)).join('\n'), /node2.example.com has nothing of it/);
+  assert.match((await cleanUp(source, world)).join('\n'), /node2.example.com holds nothing of it/);
 });
 
 /** It has left, and its new node did not answer when it was asked whether it has all. */
@@ -86,7 +86,7 @@ test('what it has left on the node before goes, when the one that has it asks', 
   const { source, target, instance, content } = world;
   assert.deepEqual(await readdir(source.disksDir), [`leaving-${instance.uuid}`]);
   const said = await cleanUp(target, world);
-  assert.match(said.join('\n'), /node1.example.com had disks of it/);
+  assert.match(said.join('\n'), /node1.example.com has removed its earlier copies/);
   assert.equal(await assertOnOne(instance.uuid, content, [source, target]), TARGET);
 });
 
@@ -102,5 +102,5 @@ test('a node that does not answer is told of, and keeps nobody from cleaning up'
   const world = await worlds.open(t);
   world.target.life.isOver = true;
   const said = await cleanUp(world.source, world);
-  assert.match(said.join('\n'), /node2.example.com does not say that it has nothing of it/);
+  assert.match(said.join('\n'), /node2.example.com does not confirm that it holds nothing of it/);
 });

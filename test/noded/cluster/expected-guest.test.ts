@@ -56,7 +56,7 @@ test('a machine that ends before its guest is whole is named, and the guest is w
   machine.end('crashed');
   await assert.rejects(guest.whenWhole(signal), {
     code: 'MIGRATION_FAILED',
-    message: 'the machine that waited for the guest has ended',
+    message: 'the QEMU process that waited for the guest has ended',
   });
   await guest.refuse();
 });

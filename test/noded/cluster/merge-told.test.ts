@@ -48,7 +48,7 @@ test('what nodes tell of their own comes in the order of all names', async () =>
 });
 
 test('what a node says nothing of, or no more since it broke off, stands in its place', async () => {
-  const failure = new Error('the connection is lost');
+  const failure = new Error('the connection was lost');
   const told = { x: tell([of('x', 'c')]), y: tell([of('y', 'b')], failure) };
   const heard: unknown[] = [];
   const left: Scene['left'] = (item, reason) => {
@@ -113,9 +113,9 @@ test('others have turns before the first of very many is told', async () => {
   };
   // Once unmeasured: what is compiled then, is no part of it.
   await first();
-  // The collector of garbage may have its turn in one of them, and takes what a third of it takes.
+  // Without turns the longest stretch is the whole. Garbage collection lengthens single stretches, so one round of ten is enough.
   const rounds: { readonly allMs: number; readonly longestMs: number }[] = [];
-  for (let round = 0; round < 5; round += 1) rounds.push(await threadStretches(first));
-  const isShared = rounds.some(({ allMs, longestMs }) => longestMs * 3 < allMs);
+  for (let round = 0; round < 10; round += 1) rounds.push(await threadStretches(first));
+  const isShared = rounds.some(({ allMs, longestMs }) => longestMs * 2 < allMs);
   assert.ok(isShared, JSON.stringify(rounds));
 });

@@ -68,7 +68,7 @@ test('who refuses since its room is gone is passed over, and said with the rest 
       asked.push(name);
       if (asked.length === 1) return Promise.reject(noRoom());
       assert.deepEqual(placement?.slice(1), [
-        'not on one: it is drained',
+        'not on one: drained',
         'not on three: another one was faster',
       ]);
       return Promise.resolve(name);
@@ -80,7 +80,7 @@ test('who refuses since its room is gone is passed over, and said with the rest 
   const none = placeInstance(createOpcode(), free, () => Promise.reject(noRoom()), three);
   await assert.rejects(none, (error) => {
     assert.ok(isAppError(error, 'NO_ROOM'));
-    assert.match(error.message, /one: it is drained/);
+    assert.match(error.message, /one: drained/);
     assert.match(error.message, /two: another one was faster/);
     assert.match(error.message, /three: another one was faster/);
     return true;
@@ -99,14 +99,14 @@ test('a node on which its network is not connected is not chosen, and said so', 
   assert.deepEqual(await place('lan'), [
     'three',
     "not on one: network 'lan' is not connected there",
-    'not on two: it is drained',
+    'not on two: drained',
   ]);
   // Its own job says that there is none.
   assert.deepEqual((await place('nowhere')).length, 2);
 });
 
 test('a chosen node without the bridge hands it on before there is a job', async () => {
-  const missing = new AppError('HOST_PREREQUISITE', 'no bridge named "br9" on this host');
+  const missing = new AppError('HOST_PREREQUISITE', 'this host has no bridge named "br9"');
   const submitted: string[] = [];
   const own = {
     submit: (opcode: { name: string }) => Promise.resolve(submitted.push(opcode.name)),
@@ -231,13 +231,13 @@ test('one that comes from another node shares processors that are promised to st
     Promise.resolve([{ ...stopped, primaryNode: 'one' } as unknown as IndexedInstance]);
   const room = nodeRoom({ list });
   const refused = (words: RegExp) => ({ code: 'NO_ROOM', message: words });
-  await assert.rejects(room.admit(wanted('web1')), refused(/^1 processor\(s\): it has 0 to give$/));
+  await assert.rejects(room.admit(wanted('web1')), refused(/^needs 1 vcpu\(s\), 0 free$/));
   const arrival = { isArrival: true };
   (await room.admit(wanted('web1'), arrival)).withdraw();
   const large = { ...wanted('web1'), memoryMiB: 4000 };
   await assert.rejects(
     room.admit(large, arrival),
-    refused(/^3\.9 GiB of memory: it has 3\.7 GiB$/),
+    refused(/^needs 3\.9 GiB of memory, 3\.7 GiB free$/),
   );
 });
 

@@ -24,7 +24,7 @@ test('the rates are told in words', () => {
   const progress = { status: 'active', remainingBytes: 0, totalBytes: 0, passes: 3 };
   assert.match(
     tellRates({ ...progress, dirtyRate: 20 * 2 ** 20, sentRate: 5 * 2 ** 20 }, 600),
-    /writes 20 MiB\/s .* 5 MiB\/s leave.* 600 ms/,
+    /writes 20 MiB\/s .* 5 MiB\/s are sent: .* 600 ms/,
   );
 });
 

@@ -67,7 +67,10 @@ test('a disk that only the store forgot is not emptied by the one that is added'
   const before = await read();
   const never = () => Promise.reject(new Error('committed'));
   const add = () => disks.change(instance, [...instance.disks, added], never);
-  await assert.rejects(add(), { code: 'CONFLICT', message: new RegExp(`^${forgotten} is there`) });
+  await assert.rejects(add(), {
+    code: 'CONFLICT',
+    message: new RegExp(`^${forgotten} exists and holds data`),
+  });
   assert.deepEqual(await read(), before);
 });
 

@@ -108,7 +108,7 @@ test('a folder among the disks of the node is refused', async () => {
   await claimSharedFolder(folder, CLUSTER);
   await assert.rejects(disks.checkSpace(newInstance()), {
     code: 'HOST_PREREQUISITE',
-    message: /is in/,
+    message: /lies inside/,
   });
 });
 

@@ -359,7 +359,7 @@ describe('where blocks cannot be shared', { skip: WITHOUT_LOOPS }, () => {
     };
     // More than what is kept free for the host, less than that and the disk.
     await fill(64 * MIB + SIZE / 2);
-    await assert.rejects(take(), { code: 'DISK_SPACE', message: /its disks take 32 MiB/ });
+    await assert.rejects(take(), { code: 'DISK_SPACE', message: /the disks need 32 MiB/ });
     assert.deepEqual(await list(), ['disk0.raw', 'disk1.raw']);
     await rm(filler);
     const snapshot = await take();

@@ -88,9 +88,15 @@ test('who stands still since a thin pool is full is sent there, not to the file 
   const instances = [onVolume('thin', 'xenvg', 'pool'), instance(1)];
   const hint = (...halted: readonly string[]) =>
     examineDisks({ ...facts, instances, halted, ofNobody: [] }).find(({ check }) => check === 'paused')?.hint; // prettier-ignore
-  assert.equal(hint('thin'), 'make room in the thin pool xenvg/pool: they go on by themselves');
-  assert.match(hint('a', 'thin') ?? '', /on the file system .*, and in the thin pool xenvg\/pool/);
-  assert.equal(hint('a'), 'make room on the file system of the disks: they go on by themselves');
+  assert.equal(
+    hint('thin'),
+    'Free space in thin pool xenvg/pool. The guests then resume by themselves.',
+  );
+  assert.match(hint('a', 'thin') ?? '', /on the file system .*, and in thin pool xenvg\/pool/);
+  assert.equal(
+    hint('a'),
+    'Free space on the file system of the disks. The guests then resume by themselves.',
+  );
 });
 
 test('a volume group that disks are on, and that is gone, is an error with their names', () => {
@@ -100,7 +106,10 @@ test('a volume group that disks are on, and that is gone, is an error with their
   const found = examineDisks({ ...facts, instances, volumes, ofNobody: [] });
   const [told, ...others] = found.filter(({ level }) => level === 'error');
   assert.deepEqual(others, []);
-  assert.equal(told?.message, 'volume group gone is not on this node, and has disks of web1, db1');
+  assert.equal(
+    told?.message,
+    'volume group gone is missing on this node but holds disks of web1, db1',
+  );
   assert.match(told.hint ?? '', /vgchange --activate y gone/);
 });
 
@@ -190,7 +199,7 @@ test('what volume groups there are is told, and that the one for disks is not on
       volumes: { ...{ groups, vgName, problem: null, own: [], pools: [] } },
     }).find(({ check }) => check === 'volume-group');
   assert.equal(find([xenvg], 'xenvg')?.message, 'volume group xenvg (1.0 GiB of 4.0 GiB free)');
-  assert.match(find([xenvg])?.message ?? '', /no volume group .* there are: xenvg/);
+  assert.match(find([xenvg])?.message ?? '', /no volume group .* this node has: xenvg/);
   assert.equal(find([xenvg], 'other')?.level, 'warning');
   assert.match(find(null, 'xenvg')?.message ?? '', /LVM does not answer/);
   assert.match(find(null, 'xenvg')?.hint ?? '', /apt-get install lvm2/);
@@ -226,6 +235,6 @@ test('a thin pool is told with what is in it and what it may come to, and one th
   assert.equal(level(0.9, [volume(GIB)], { vgName: 'xenvg' }), 'warning');
   assert.match(find(0.5)[3]?.message ?? '', /free, thin pools pool\)/);
   const [, , , missing] = find(0.5, [], { isThere: false });
-  assert.match(missing?.message ?? '', /thin pool xenvg\/pool is not on this node/);
+  assert.match(missing?.message ?? '', /thin pool xenvg\/pool is missing on this node/);
   assert.match(missing?.hint ?? '', /lvcreate --type thin-pool .* --name pool xenvg/);
 });

@@ -39,7 +39,7 @@ test('a host without the ROM, or without UEFI, is told so, and what to install',
   const none = await examine(directory, []);
   assert.equal(none.level, 'warning');
   assert.match(none.message, /^no efi-virtio\.rom in /);
-  assert.equal(none.hint, 'apt-get install ipxe-qemu');
+  assert.equal(none.hint, 'Install it: apt-get install ipxe-qemu');
 
   const rom = await examine(directory, [ROM]);
   assert.equal(rom.level, 'ok');

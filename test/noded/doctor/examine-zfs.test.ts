@@ -22,7 +22,7 @@ test('what pools there are is told, and that the one for disks is not on this no
   assert.equal(first({})?.message, 'ZFS dataset tank/vms (6.0 GiB of 8.0 GiB free)');
   assert.match(
     first({ zfsPool: undefined })?.message ?? '',
-    /no ZFS pool .* there are: tank \(6\.0 GiB of 10\.0 GiB free\)$/,
+    /no ZFS pool .* this node has: tank \(6\.0 GiB of 10\.0 GiB free\)$/,
   );
   const missing = first({ zfsPool: 'tank/other' });
   assert.equal(missing?.level, 'warning');
@@ -37,7 +37,7 @@ test('a dataset that is full, or promised twice, is told with what is in it', ()
     );
   assert.equal(room(6 * GIB, volume(GIB))?.level, 'ok');
   assert.equal(room(6 * GIB, volume(GIB), volume(8 * GIB))?.level, 'warning');
-  assert.match(room(6 * GIB, volume(9 * GIB))?.message ?? '', /full to 25 %, its 1 volume\(s\)/);
+  assert.match(room(6 * GIB, volume(9 * GIB))?.message ?? '', /25 % full, its 1 volume\(s\)/);
   assert.equal(room(1.5 * GIB)?.level, 'warning');
   assert.equal(room(0.2 * GIB)?.level, 'error');
 });
@@ -51,6 +51,6 @@ test('a dataset that disks are in, and that is gone, is an error with their name
   const found = examineZfs(known(), instances).filter(({ level }) => level === 'error');
   assert.deepEqual(
     found.map(({ message }) => message),
-    ['ZFS dataset gone/vms is not on this node, and has disks of web1'],
+    ['ZFS dataset gone/vms is missing on this node but holds disks of web1'],
   );
 });

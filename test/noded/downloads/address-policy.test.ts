@@ -86,7 +86,7 @@ test('a URL is shown without credentials, fragment and signatures', () => {
 test('a login that is not percent-encoded is refused by name, without its words', () => {
   assert.throws(() => loginOf(new URL('http://joe:hunter22%@h/x.raw')), {
     code: 'DOWNLOAD_FAILED',
-    message: 'cannot download http://h/x.raw: its login cannot be read',
+    message: 'cannot download http://h/x.raw: the login in the URL cannot be parsed',
   });
 });
 

@@ -39,7 +39,7 @@ test('a script that prints for ever fills neither disk nor memory, and its last 
   await log.close();
   const text = await readFile(log.path, 'utf8');
   assert.ok(text.length < 8.1 * 1024 * 1024, `${text.length} bytes`);
-  assert.match(text, /the log is full: further lines are not kept\n$/);
+  assert.match(text, /the log is full: no further lines are recorded\n$/);
   assert.equal(log.tail().at(-1), 'the last words');
 });
 

@@ -22,6 +22,6 @@ test('a file system with less than a tenth free is low, unless the operator has 
 test('places on one file system are told together', () => {
   const places = (['store', 'disks'] as const).map((place) => ({ ...on(1, 3), place }));
   assert.deepEqual(findLowSpace(places).map(describeSpace), [
-    '3.0 GiB of 100.0 GiB are free below /1 (store, disks)',
+    '3.0 GiB of 100.0 GiB free below /1 (store, disks)',
   ]);
 });

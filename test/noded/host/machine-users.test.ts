@@ -29,7 +29,10 @@ test('a range that somebody has a number of is refused with the name', () => {
     ['/etc/subuid', `eve:${users.first - 1}:2`],
     ['/etc/subgid', `eve:65536:4294901759`],
   ] as const) {
-    assert.match(collision({ [path]: `${common}${line}\n` }) ?? '', /^\/etc\/\w+ gives .* to eve$/);
+    assert.match(
+      collision({ [path]: `${common}${line}\n` }) ?? '',
+      /^\/etc\/\w+ assigns .* to eve$/,
+    );
   }
   assert.equal(collision({ '/etc/subuid': `eve:${users.last + 1}:65536\n` }), undefined);
 });

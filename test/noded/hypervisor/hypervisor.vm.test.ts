@@ -202,7 +202,7 @@ describe('the hypervisor', () => {
       [
         tinySpec(disk, { kernel: { kernelPath: closedKernel } }),
         'HOST_PREREQUISITE',
-        `${closedKernel} is not readable by everybody`,
+        `${closedKernel} is not readable for all users`,
       ],
       [tinySpec(disk, { memoryMiB: 1e9 }), 'QEMU_FAILED', 'memory'],
       [tinySpec(disk, { vcpus: 100_000 }), 'QEMU_FAILED', '100000'],

@@ -80,6 +80,10 @@ test("a user-mode NIC has the host's sockets, behind a wall from before the star
   };
   const wall = {
     ...{ raiseFor: note('raise'), lowerFor: note('lower'), tidy: note('tidy') },
+    openFor: (_: string, uid: number) => {
+      calls.push(`open ${uid - machineUsers.first}`);
+      return Promise.resolve();
+    },
     [Symbol.asyncDispose]: () => Promise.resolve(),
   };
   const nics = [{ kind: 'user', mac: 'aa:00:00:00:05:02' }] as const;
@@ -89,12 +93,16 @@ test("a user-mode NIC has the host's sockets, behind a wall from before the star
   assert.equal(readlinkSync(`/proc/${machine.pid}/ns/net`), readlinkSync('/proc/self/ns/net'));
   assert.notEqual(readlinkSync(`/proc/${machine.pid}/ns/ipc`), readlinkSync('/proc/self/ns/ipc'));
   assert.equal(userOf(machine.pid), machineUsers.first + machine.pid);
-  assert.deepEqual(calls, ['raise']);
+  assert.deepEqual(calls, ['raise', `open ${machine.pid}`]);
   await machine.kill();
   await turn();
-  assert.deepEqual(calls, ['raise', 'lower']);
+  assert.deepEqual(calls.splice(0), ['raise', `open ${machine.pid}`, 'lower']);
   await assert.rejects(hypervisor.start(tinySpec(disk, { nics, memoryMiB: 1e9 })));
-  assert.deepEqual(calls.splice(0), ['raise', 'lower', 'raise', 'lower beside QEMU']);
+  assert.deepEqual(calls.splice(0), ['raise', 'lower beside QEMU']);
+  const confined = [{ ...nics[0], isPublicOnly: true }];
+  await (await hypervisor.start(tinySpec(disk, { nics: confined }))).kill();
+  await turn();
+  assert.deepEqual(calls.splice(0), ['raise', 'lower'], 'it is not opened');
 
   const spec = JSON.stringify(tinySpec(disk, { nics }));
   const words = [join(import.meta.dirname, 'start-and-wait.ts'), vmDir, spec];
@@ -104,7 +112,8 @@ test("a user-mode NIC has the host's sockets, behind a wall from before the star
   daemon.kill('SIGKILL');
   await killed;
   const [adopted] = await createHypervisor({ ...tinyHost(vmDir), wall }).adopt();
-  assert.deepEqual(calls.splice(0), ['raise beside QEMU', 'tidy']);
+  const opened = `open ${adopted?.machine.pid ?? ''}`;
+  assert.deepEqual(calls.splice(0), [opened, 'raise beside QEMU', 'tidy']);
   await adopted?.machine.kill();
   await turn();
   assert.deepEqual(calls, ['lower']);

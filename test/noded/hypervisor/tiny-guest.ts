@@ -61,7 +61,8 @@ export const machineUsers = planMachineUsers(DEFAULT_FIRST_MACHINE_UID);
 export function tinyHost(vmDir: string): HypervisorOptions {
   const nothing = (): Promise<void> => Promise.resolve();
   const wall = {
-    ...{ raiseFor: nothing, lowerFor: nothing, tidy: nothing, [Symbol.asyncDispose]: nothing },
+    ...{ raiseFor: nothing, openFor: nothing, lowerFor: nothing, tidy: nothing },
+    [Symbol.asyncDispose]: nothing,
   };
   const quiet = { logger: silentLogger, clock: systemClock };
   return { vmDir, users: machineUsers, wall, leaseFile: null, ...quiet };

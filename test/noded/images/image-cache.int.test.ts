@@ -18,7 +18,10 @@ test('an absolute path is used in place, and noticed when it changes', async () 
   assert.deepEqual([image.sizeBytes, image.sha256], [content.length, null]);
   await image.verifyUnchanged();
   await writeFile(path, content);
-  await assert.rejects(image.verifyUnchanged(), fails('IMAGE_UNREADABLE', /was changed while/));
+  await assert.rejects(
+    image.verifyUnchanged(),
+    fails('IMAGE_UNREADABLE', /changed while it was used/),
+  );
   image.release();
   const kept = await cache.fetch(path, { signal });
   await rename(path, `${path}.old`);
@@ -182,7 +185,7 @@ test('too little free disk is refused before the download, a full disk leaves no
     await using server = await startImageServer({ content: Buffer.alloc(30_000_000) });
     await assert.rejects(
       cache.fetch(server.url, { signal }),
-      fails('DISK_SPACE', /needs 30000000 bytes in .*small, where \d+ are free/),
+      fails('DISK_SPACE', /needs 30000000 bytes in .*small, \d+ are free/),
     );
     assert.deepEqual(await names(), []);
     // Without a length it is noticed on the way only, before the host has nothing left.

@@ -246,10 +246,10 @@ test('redirections are followed a few times, never to a link-local address or an
   for (const [to, pattern] of [
     ['http://169.254.169.254/latest/user-data', /link-local/],
     ['http://[fe80::a9fe:a9fe]/', /link-local/],
-    ['file:///etc/passwd', /file: is not followed/],
-    ['gopher://x/', /gopher: is not followed/],
+    ['file:///etc/passwd', /redirects to file: are not followed/],
+    ['gopher://x/', /redirects to gopher: are not followed/],
     [server.url, /more than 10 times/],
-    ['http://', /redirects to nowhere/],
+    ['http://', /the redirect has no target/],
   ] as const) {
     location = to;
     await assert.rejects(

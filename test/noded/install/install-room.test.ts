@@ -58,7 +58,7 @@ test('as many run as are allowed, the next one waits and is told for whom, in or
   );
   assert.match(
     three?.told[0]?.[0] ?? '',
-    /^room on the node: --max-installs of gnt-noded allows 2/,
+    /^capacity of the node: gnt-noded --max-installs allows 2/,
   );
   assert.deepEqual(three?.told[0]?.[1], [1, 2]);
   assert.deepEqual(four?.told.at(-1)?.[1], [3], 'who is not first waits for the one before it');

@@ -358,3 +358,14 @@ test('an installation is sent to its packages by the mirror that its channel has
     `${deb} ${security} `,
   );
 });
+
+test('an installation that would load nothing is refused before anything changes', async (t) => {
+  const { bootViews, clusters } = await createLab(t);
+  const empty = { ...envOf('x'), Name: 'arm64-install' };
+  await clusters.saveBootContent({ bootEnvs: [empty], templates: [], params: [] });
+  const instance = instanceRecord({ bootEnv: 'arm64-install', communication: true });
+  await assert.rejects(bootViews.check(instance, noSecrets, signal), {
+    code: 'BOOTENV_INVALID',
+    message: 'BootEnv arm64-install has no Kernel for amd64',
+  });
+});

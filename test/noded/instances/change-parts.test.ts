@@ -73,7 +73,7 @@ test('addresses that do not go together, MACs of two cards and cards that are no
   const refused: readonly [object, RegExp][] = [
     [
       { action: 'modify', which: 1, changes: { network: { addresses: ['10.9.0.5/24'] } } },
-      /NIC 1 of 'web1': gateway 10.0.0.1 is in none of 10.9.0.5\/24/,
+      /NIC 1 of 'web1': gateway 10.0.0.1 is not in 10.9.0.5\/24/,
     ],
     [{ action: 'modify', which: 0, changes: { mac: MACS[1] } }, /is given to two NICs/],
     [{ action: 'modify', which: 0, changes: { mac: web1.channel.mac } }, /is given to two NICs/],
@@ -110,11 +110,11 @@ test('disks are added last; one goes at a time, by number or name, and never the
   ] as const)
     assert.throws(() => disksAfter([{ action: 'remove', which }], instance), {
       code: 'VALIDATION',
-      message: /disk 0 of 'web1' has its system/,
+      message: /disk 0 of 'web1' holds its system/,
     });
   assert.throws(() => disksAfter([1, 2].map((which) => ({ action: 'remove', which }))), {
     code: 'VALIDATION',
-    message: /on its own/,
+    message: /cannot be combined with other disk changes/,
   });
   const diskless: InstanceRecord = { ...web1, diskTemplate: 'diskless', disks: [] };
   assert.throws(() => disksAfter([{ action: 'add', disk: { sizeBytes: GIB } }], diskless), {

@@ -12,11 +12,11 @@ test('who stands still since its thin pool is full is told which one, and how it
   const told = explainHalt({ ...record, disks: thin }, full);
   assert.match(
     told,
-    /thin pool xenvg\/pool is full on .*lvextend .*xenvg\/pool.*goes on by itself/,
+    /thin pool xenvg\/pool is full on .*resumes by itself.*lvextend .*xenvg\/pool/,
   );
   assert.doesNotMatch(told, /file system/);
   assert.match(explainHalt({ ...record, disks }, full), /file system of the disks is full/);
-  assert.match(explainHalt({ ...record, disks }, { reason: 'disk-error' }), /see what its storage/);
+  assert.match(explainHalt({ ...record, disks }, { reason: 'disk-error' }), /check its storage/);
   const inZfs = disks.map((disk) => ({ ...disk, dataset: 'tank/vms' }));
   assert.match(
     explainHalt({ ...record, disks: inZfs }, full),

@@ -185,7 +185,7 @@ test('what an instance is installed from is asked for in installations alone', a
 test('what is no file at all is not to be made readable', async () => {
   const { runner } = createRunner();
   const folder = instanceRecord({ hvparams: { kernel_path: tmpdir() } });
-  await assert.rejects(runner.checkRunnable(folder), { message: `${tmpdir()} is no file` });
+  await assert.rejects(runner.checkRunnable(folder), { message: `${tmpdir()} is not a file` });
 });
 
 test('the seed disk has a name until QEMU has it open, also where QEMU does not start', async (t) => {
@@ -226,6 +226,21 @@ test('a reboot that stops and starts has the guest go off, and tells it why', as
     [record.uuid, 'stop', 'reboot'],
     [record.uuid, 'terminate'],
   ]);
+});
+
+test('a reboot tells a decommission list that failed before its next run begins', async () => {
+  let state: 'failed' | 'booting' = 'failed';
+  const lifecycles = Object.assign(createLabLifecycles(), {
+    announce: () => Promise.resolve(0),
+    state: () => state,
+    current: () => ({ state, kind: 'reboot', reason: 'its list did not end' }),
+    begin: () => Promise.resolve(void (state = 'booting')),
+  });
+  const { runner } = createRunner('/nonexistent', lifecycles);
+  await runner.start(record, secrets, context);
+  state = 'failed';
+  assert.equal(await runner.reboot(record, 0, context, 'full'), 'its list did not end');
+  assert.equal(await runner.reboot(record, 0, context, 'full'), null);
 });
 
 test('a reboot that is cancelled while the guest is asked leaves nothing announced', async () => {

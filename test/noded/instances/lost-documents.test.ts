@@ -12,10 +12,10 @@ const HUGE = gzipSync(Buffer.alloc(5 * 1024 * 1024, `#!/bin/sh\n`));
 
 test('vendor data that cloud-init would not carry out is refused by name', () => {
   for (const [document, why] of [
-    ['packages: [vim]\n', /begins with nothing that cloud-init knows/],
+    ['packages: [vim]\n', /cloud-init does not recognize the first line/],
     [LATIN1, /not in UTF-8/],
-    [Buffer.from([0x1f, 0x8b, 8, 0, 255]), /gzip is damaged/],
-    [HUGE, /more than 4 MiB/],
+    [Buffer.from([0x1f, 0x8b, 8, 0, 255]), /gzip data is damaged/],
+    [HUGE, /larger than 4 MiB/],
   ] as const) {
     assert.throws(
       () => instanceRecord({ vendorData: encode(document) }),
@@ -37,7 +37,7 @@ test("what is not cloud-init's does not go with a part of ours behind it", () =>
     const plain = instanceRecord({ userData });
     assert.throws(() => instanceRecord({ userData, hvparams }), {
       code: 'VALIDATION',
-      message: /^--user-data does not go with boot_report=user-data: /,
+      message: /^--user-data cannot be combined with boot_report=user-data: /,
     });
     const joined = { ...plain, hvparams };
     assert.throws(() => refuseLostDocuments(joined, { hvparams }), { code: 'VALIDATION' });
@@ -54,7 +54,7 @@ test('what is not cloud-init’s does not go with a tag that puts parts of ours 
   const userData = encode('{"ignition":{"version":"3.4.0"}}');
   const refusal = {
     code: 'VALIDATION',
-    message: /^--user-data does not go with rs_agent:type=right_link_lite: /,
+    message: /^--user-data cannot be combined with rs_agent:type=right_link_lite: /,
   };
   assert.throws(() => instanceRecord({ userData, tags: [type] }), refusal);
   const tagged = { ...instanceRecord({ userData }), tags: [type] };
@@ -68,7 +68,8 @@ test('a tag for the agent that says nothing is refused by name', () => {
   const wrong = 'rs_agent:mime_include_url=none';
   assert.throws(() => instanceRecord({ tags: [wrong] }), {
     code: 'VALIDATION',
-    message: /^the tag rs_agent:mime_include_url=none does not say an http or https URL$/,
+    message:
+      /^the tag rs_agent:mime_include_url=none has an invalid value: expected an http or https URL$/,
   });
   const stored = { ...instanceRecord({}), tags: [wrong] };
   assert.throws(() => refuseLostDocuments(stored, { addTags: [wrong] }), { code: 'VALIDATION' });

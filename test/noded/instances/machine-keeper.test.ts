@@ -184,7 +184,7 @@ test('a start that is cancelled while the machine is described starts nothing', 
 test('an instance never has two machines', async () => {
   const { keeper, hypervisor } = createKeeper();
   await keeper.start(request());
-  await assert.rejects(keeper.start(request()), /has a machine already/);
+  await assert.rejects(keeper.start(request()), /already has a QEMU process/);
   assert.equal(hypervisor.machines.length, 1);
 });
 

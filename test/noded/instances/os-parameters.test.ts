@@ -8,6 +8,7 @@ import {
   listHiddenValues,
   osLayer,
   type ParameterLayer,
+  refuseTooLarge,
   resolveParameters,
   revealParameters,
   withoutLostSecrets,
@@ -77,4 +78,21 @@ test('logs hide the private and secret values in force, and no public one', () =
 test('a secret cannot be printed with the parameters around it', () => {
   const printed = inspect([...parameters], { depth: 9 }) + JSON.stringify([...parameters]);
   assert.ok(!printed.includes('S3CRET'));
+});
+
+test('parameters in force that no script can be started with are refused, and none is told', () => {
+  const large = (name: string): ParameterLayer => ({
+    source: name,
+    values: new Map(
+      Array.from({ length: 9 }, (_, at) => [
+        `${name}${at}`,
+        { visibility: 'private' as const, value: 'k3y'.repeat(21_000) },
+      ]),
+    ),
+  });
+  refuseTooLarge(resolveParameters([large('os')]));
+  assert.throws(() => refuseTooLarge(resolveParameters([large('os'), large('instance')])), {
+    code: 'OS_PARAMETER',
+    message: /1134[0-9]+ bytes of names and values, more than 1048576$/,
+  });
 });

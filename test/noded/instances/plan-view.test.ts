@@ -200,7 +200,7 @@ test('the status tells what is wanted from what is', () => {
     { parameters: resolveParameters([]), appliance },
   );
   assert.equal(paused.status, 'paused');
-  assert.match(paused.explanation, /full on node1.*goes on by itself/);
+  assert.match(paused.explanation, /full on node1.*resumes by itself/);
   assert.equal(status({ adminState: 'up', installState: 'installed' }, false), 'ERROR_down');
   assert.equal(status({ adminState: 'down', installState: 'installed' }, true), 'ERROR_up');
   assert.equal(status({ adminState: 'down', installState: 'installed' }, false), 'ADMIN_down');
@@ -284,7 +284,7 @@ test('addresses that nobody will tell the guest are named', () => {
       nics: nic === undefined ? [] : [{ ...nic, network }],
       ...input,
     })[0] ?? null;
-  assert.match(unheard({ dialects: ['ec2'] }) ?? '', /asks by DHCP/);
+  assert.match(unheard({ dialects: ['ec2'] }) ?? '', /asks DHCP/);
   assert.match(unheard({ communication: false }) ?? '', /communication is off/);
   assert.equal(unheard({ dialects: ['openstack'] }), null);
   assert.equal(unheard({ seedDisk: true }), null);

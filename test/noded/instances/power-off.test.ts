@@ -89,7 +89,7 @@ test('a guest that stands still at a full disk is not waited for', async () => {
   const machine = new HaltedMachine(false);
   const said = await off(machine);
   assert.equal(machine.kills, 1);
-  assert.match(said.join(), /web1 stands still at a write that failed \(disk-full\).*cutting/);
+  assert.match(said.join(), /web1 is paused at a failed write \(disk-full\).*cutting/);
 });
 
 test('a guest that stood still while there was no room is let go on, and obeys', async () => {
@@ -108,7 +108,7 @@ test('where no operating system knows the button, nobody is waited for', async (
   const machine = new ListeningMachine(['no-acpi']);
   const said = await off(machine, TIMEOUT_S, quickClock());
   assert.deepEqual([machine.kills, machine.presses], [1, 0]);
-  assert.match(said.join(), /web1 runs no operating system that hears a power button/);
+  assert.match(said.join(), /web1 runs no operating system that reacts to the power button/);
 });
 
 test('a guest that is still booting is asked as soon as it listens', async () => {

@@ -12,14 +12,17 @@ const given = { osParameters: { color: 'red' }, userData: 'eA==', sshKeys: ['ssh
 test('names what was given to a guest that is served nothing', () => {
   assert.match(
     describeUnread(silent, given) ?? '',
-    /^nobody will read --os-parameters, --user-data, --ssh-key: .*--communication=yes/,
+    /^--os-parameters, --user-data, --ssh-key will have no effect: .*--communication=yes/,
   );
 });
 
 test('parameters have a reader in the scripts of an OS, documents have not', () => {
   const scripted = { ...silent, osType: 'hello' };
   assert.equal(describeUnread(scripted, { osParametersPrivate: { color: 'red' } }), null);
-  assert.match(describeUnread(scripted, given) ?? '', /^nobody will read --user-data, --ssh-key: /);
+  assert.match(
+    describeUnread(scripted, given) ?? '',
+    /^--user-data, --ssh-key will have no effect: /,
+  );
 });
 
 test('says nothing where the channel is on, where a medium reads, and of what is taken back', () => {
@@ -33,14 +36,14 @@ test('says nothing where the channel is on, where a medium reads, and of what is
 
 test('tells of a guest that neither a card nor the channel leads to, and of no other', () => {
   const lonely = { communication: false, nics: [] };
-  assert.match(describeUnreached(lonely) ?? '', /no network card, no channel .* and no key/);
+  assert.match(describeUnreached(lonely) ?? '', /no NIC, no channel .* and no SSH key/);
   assert.equal(describeUnreached({ ...lonely, communication: true }), null);
   assert.equal(describeUnreached({ ...lonely, nics: [{}] }), null);
 });
 
 test('tells of secrets that nobody keeps, and never their values', () => {
   const told = describeUnkept({ osParametersSecret: { password: 'S3CRET' } }) ?? '';
-  assert.match(told, /--os-parameters-secret are never stored: .*gnt-instance startup/);
+  assert.match(told, /--os-parameters-secret are never stored, .*gnt-instance startup/);
   assert.doesNotMatch(told, /S3CRET/);
   assert.equal(describeUnkept({ osParametersSecret: { password: null } }), null);
   assert.equal(describeUnkept({}), null);

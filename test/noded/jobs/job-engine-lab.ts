@@ -1,6 +1,6 @@
 import type { JobEvent, JobRecord } from '#shared/contract/job.ts';
 import type { Opcode, OpcodeInput, OpcodeName } from '#shared/contract/opcode.ts';
-import { silentLogger } from '#shared/log/log.ts';
+import { type Logger, silentLogger } from '#shared/log/log.ts';
 import { createJobEngine, type JobEngine } from '../../../noded/jobs/job-engine.ts';
 import type {
   Execution,
@@ -60,6 +60,8 @@ export interface Handling {
   readonly prepare?: (opcode: Opcode, signal: AbortSignal) => Promise<Execution | undefined>;
   readonly execute?: (context: JobContext) => Promise<unknown>;
   readonly repository?: RecordedJobs;
+  readonly logger?: Logger;
+  readonly listHiddenValues?: () => Promise<readonly string[]>;
 }
 
 /** An engine in which every opcode locks its instance and does what the test says. */
@@ -76,6 +78,7 @@ export function createEngine(handling: Handling) {
   const handlers = Object.fromEntries(names.map((name) => [name, handler])) as JobHandlers;
   const engine = createJobEngine({
     authorize: () => Promise.resolve(),
+    listHiddenValues: () => handling.listHiddenValues?.() ?? Promise.resolve([]),
     nodeName: 'node1',
     repository,
     outcomes: {
@@ -83,7 +86,7 @@ export function createEngine(handling: Handling) {
       unwrittenJob: () => undefined,
     },
     handlers,
-    logger: silentLogger,
+    logger: handling.logger ?? silentLogger,
     clock: new ManualClock(),
   });
   return { engine, repository };

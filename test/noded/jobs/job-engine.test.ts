@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import { test } from 'node:test';
 import { StageFailure } from '../../../noded/jobs/stage-failure.ts';
 import { AppError } from '#shared/errors/app-error.ts';
-import { parseOpcode } from '../support/opcodes.ts';
+import { silentLogger } from '#shared/log/log.ts';
+import { modifyOpcode, parseOpcode } from '../support/opcodes.ts';
 import {
   RecordedJobs,
   createEngine,
@@ -75,6 +77,89 @@ test('our own bug ends the job as INTERNAL, not the daemon', async () => {
   const { status, error } = await endOf(engine, await engine.submit(shutdown()));
   assert.equal(status, 'error');
   assert.equal(error?.code, 'INTERNAL');
+});
+
+const SECRET = 'k3y of the\0guest';
+
+/** Throws what Node throws for an environment that has a NUL byte: the message quotes the value. */
+function startWith(value: string): never {
+  spawn('/bin/true', [], { env: { OSP_KEY: value } });
+  assert.fail('it was started');
+}
+
+test('a secret that an unexpected error quotes is in no record, event, answer or log', async () => {
+  const logged: string[] = [];
+  const logger = {
+    ...silentLogger,
+    error: (event: string, fields: unknown) => logged.push(JSON.stringify({ event, fields })),
+  };
+  const opcode = modifyOpcode({ osParametersSecret: { key: SECRET } });
+  for (const phase of ['prepare', 'execute'] as const) {
+    const { engine, repository } = createEngine({
+      [phase]: () => startWith(SECRET),
+      logger,
+    });
+    const id = await engine.submit(opcode);
+    const ended = await endOf(engine, id);
+    assert.equal(ended.error?.message, 'unexpected failure (TypeError ERR_INVALID_ARG_VALUE)');
+    const told = JSON.stringify([repository.saved, await eventsOf(engine, id), logged]);
+    assert.doesNotMatch(told, /k3y|guest/);
+  }
+  assert.equal(logged.length, 2);
+  assert.match(logged[0] ?? '', /job.failed-unexpectedly.*"job":1.*normalizeSpawnArguments/);
+  const { engine } = createEngine({ prepare: () => startWith(SECRET), logger });
+  await assert.rejects(engine.dryRun(opcode, new AbortController().signal), {
+    code: 'INTERNAL',
+    message: 'unexpected failure (TypeError ERR_INVALID_ARG_VALUE)',
+  });
+});
+
+test('a stored private value that an unexpected error quotes is not in the log', async () => {
+  const logged: string[] = [];
+  const { engine } = createEngine({
+    execute: () => Promise.reject(new Error('cannot use k3y of the gu...')),
+    listHiddenValues: () => Promise.resolve(['k3y of the guest']),
+    logger: {
+      ...silentLogger,
+      error: (_event, fields) => logged.push(JSON.stringify(fields)),
+    },
+  });
+  await endOf(engine, await engine.submit(shutdown()));
+  assert.match(logged.join(), /"message":"<redacted/);
+});
+
+test('the log withholds the message of a bug when hidden values cannot be listed', async () => {
+  const logged: string[] = [];
+  const { engine } = createEngine({
+    execute: () => Promise.reject(new Error('cannot use k3y of the guest')),
+    listHiddenValues: () => Promise.reject(new Error('the store is away')),
+    logger: {
+      ...silentLogger,
+      error: (_event, fields) => logged.push(JSON.stringify(fields)),
+    },
+  });
+  await endOf(engine, await engine.submit(shutdown()));
+  assert.match(logged.join(), /"message":"<redacted/);
+});
+
+test('what an operation reports and refuses shows no secret of its opcode', async () => {
+  const opcode = modifyOpcode({ osParametersSecret: { key: 'k3y-of-the-guest' } });
+  const say = 'it has k3y-of-the-guest';
+  const { engine } = createEngine({
+    execute: ({ report }) => {
+      report.log(say);
+      report.stageStarted('os-scripts');
+      report.progress(say, 1, 2);
+      report.output('os-scripts', say);
+      report.stageFinished('os-scripts', 1, say);
+      throw new StageFailure('SCRIPT_FAILED', say, {
+        ...{ stage: 'os-scripts' as const, logTail: [say], hint: say, details: { say } },
+      });
+    },
+  });
+  const events = JSON.stringify(await eventsOf(engine, await engine.submit(opcode)));
+  assert.doesNotMatch(events, /k3y/);
+  assert.equal(events.match(/it has <redacted>/g)?.length, 9);
 });
 
 test('private values, secrets, credentials and documents are in no record and no event', async () => {

@@ -84,6 +84,6 @@ test('a file that is no script, and more scripts than there may be, are refused 
     await writeFile(join(clusterDir, `boot/more-${index}`), '#!/bin/sh\n');
   await assert.rejects(bootOf(places), {
     code: 'RUN_LIST_INVALID',
-    message: /have 65 scripts, 64 are possible/,
+    message: /have 65 scripts, the limit is 64/,
   });
 });

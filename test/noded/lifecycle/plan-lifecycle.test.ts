@@ -22,6 +22,9 @@ const TERMS: LifecycleTerms = {
   ...{ nowMs: 10_000, decommissionTimeoutS: 180, bootTimeoutS: null, hasDecommissionList: true },
 };
 
+/** 300 s after the limit of the list. */
+const CUT_MS = TERMS.nowMs + 480_000;
+
 /** A word of the guest, or something else that happens. */
 type Word =
   | LifecycleEvent['type']
@@ -138,18 +141,48 @@ void test('the audit tells each script, its end, and a stranded guest', () => {
   ]);
 });
 
-void test('the deadline begins with the first word of going down, and the power is cut at it', () => {
+void test('the deadline begins with the first word of going down, far behind the limit of the list, and the power is cut at it', () => {
   const going = [...UP, ['decommissioning', 'stop']] as const;
   const { record, isCut } = tell([...going, ['decommissioning', 'reboot']]);
-  assert.equal(record.deadlineMs, 190_000);
+  assert.equal(record.deadlineMs, CUT_MS);
   assert.equal(record.kind, 'reboot');
   assert.equal(isCut, false);
-  const late = planLifecycle(record, { type: 'deadline' }, { ...TERMS, nowMs: 190_000 });
+  const late = planLifecycle(record, { type: 'deadline' }, { ...TERMS, nowMs: CUT_MS });
   assert.equal(late.record.state, 'failed');
   assert.match(late.record.reason ?? '', /180 s/);
   assert.ok(late.actions.some((action) => action.do === 'cut-power'));
-  const early = planLifecycle(record, { type: 'deadline' }, { ...TERMS, nowMs: 189_999 });
+  const early = planLifecycle(record, { type: 'deadline' }, { ...TERMS, nowMs: CUT_MS - 1 });
   assert.equal(early.record, record);
+});
+
+void test('a list that the guest ended at its limit has failed, and the guest has all its time to go down', () => {
+  const going = tell([...UP, ['decommissioning', 'stop']]).record;
+  const heard = hear(going, 'decommissioned', going.sequence + 1);
+  assert.ok('event' in heard && heard.event.type === 'decommissioned');
+  const event = { ...heard.event, timedOut: true } as const;
+  const { record, actions } = planLifecycle(going, { ...heard, event }, TERMS);
+  assert.deepEqual(
+    [record.state, record.kind, record.deadlineMs, record.reason],
+    ['failed', 'stop', null, 'its decommission list did not end within 180 s'],
+  );
+  assert.ok(!actions.some((action) => action.do === 'cut-power'));
+  assert.equal(planLifecycle(record, { type: 'gone' }, TERMS).record.reason, record.reason);
+});
+
+void test('a machine that ends after the limit, without a word, ended its list late', () => {
+  const { record } = tell([...UP, ['decommissioning', 'stop']]);
+  const reasonAt = (nowMs: number): string | null =>
+    planLifecycle(record, { type: 'gone' }, { ...TERMS, nowMs }).record.reason;
+  assert.match(reasonAt(189_999) ?? '', /its QEMU process ended before/);
+  assert.match(reasonAt(190_000) ?? '', /did not end within 180 s/);
+});
+
+void test('a stranded guest whose agent alone was restarted keeps its power', () => {
+  const restarted: Word = ['decommissioning', 'service_restart'];
+  assert.equal(
+    tell([...STRANDED, restarted, 'decommissioned', 'stranded']).record.deadlineMs,
+    null,
+  );
 });
 
 void test('what is not operational in time is stopped, stranded or not', () => {

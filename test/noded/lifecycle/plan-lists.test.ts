@@ -62,7 +62,7 @@ test('a value that is to be a parameter’s is missing where there is no such pa
   const undeclared = collected('boot');
   assert.throws(() => refuseMissingInputs(undeclared, sources({ PASSWORD: from })), {
     code: 'INPUT_MISSING',
-    message: 'input PASSWORD is to have the value of dbpw, which is no OS parameter',
-    hint: 'give it: --os-parameters-secret dbpw=@FILE',
+    message: 'input PASSWORD takes its value from dbpw, which is not an OS parameter',
+    hint: 'Define it: --os-parameters-secret dbpw=@FILE',
   });
 });

@@ -75,5 +75,5 @@ test('a host without an address is a 502', async () => {
   const [ours, theirs] = duplexPair();
   await relayTo('ntp.invalid', 123).accept(request, ours, Buffer.alloc(0));
   const [head] = (await once(theirs, 'data')) as [Buffer];
-  assert.match(head.toString(), /^HTTP\/1\.1 502 .*service 'ntp' cannot be reached\n$/s);
+  assert.match(head.toString(), /^HTTP\/1\.1 502 .*service 'ntp' is unreachable\n$/s);
 });

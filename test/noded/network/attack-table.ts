@@ -9,30 +9,25 @@ export interface AttackOutcome {
   readonly isHostSame: boolean;
 }
 
-/** Markdown, aligned as prettier does it. */
+/** Returns the page in Markdown. Cells are not padded: a line has at most 120 characters. */
 export function attackTable(outcomes: readonly AttackOutcome[]): string {
-  const header = [
-    'A guest sends',
-    'answers',
-    'frames to its neighbour',
-    'datagrams to daemons',
-    "host's addresses, routes, neighbours",
-  ];
+  const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |\n`;
+  const header = ['A guest sends', 'Answers', 'To neighbour', 'To daemons', 'Host state'];
   const rows = outcomes.map(({ attack, answers, framesToNeighbour, datagrams, isHostSame }) => [
     attack,
     ...[answers, framesToNeighbour, datagrams].map((count) => (count === 0 ? 'none' : `${count}`)),
     isHostSame ? 'unchanged' : 'CHANGED',
   ]);
-  const widths = header.map((cell, column) =>
-    Math.max(cell.length, ...rows.map((row) => row[column]?.length ?? 0)),
-  );
-  const line = (cells: readonly string[]): string =>
-    `| ${cells.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(' | ')} |\n`;
-  const rule = line(widths.map((width) => '-'.repeat(width)));
-  return `# Attacks on the channel's network, and their outcomes
+  return `# Frames that a guest sends into the channel
 
-Two guests on one node, with real TAPs and everything that a careless host might have listening. \`test/noded/network/filter.int.test.ts\`
-sends each of these from one of them and writes down what it sees; it fails when this page tells anything else.
+Two guests with real TAPs share one node. Every service that a careless host might have listens beside them.
+\`test/noded/network/filter.int.test.ts\` sends each frame from one guest and writes this page from its measurements.
+The test fails when the page differs.
 
-${line(header)}${rule}${rows.map(line).join('')}`;
+- *Answers*: packets that came back to the sender.
+- *To neighbour*: frames that reached the other guest.
+- *To daemons*: datagrams that reached a process of the host.
+- *Host state*: addresses, routes and neighbour tables of the channel's namespace.
+
+${line(header)}${line(header.map(() => '---'))}${rows.map(line).join('')}`;
 }

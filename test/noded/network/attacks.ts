@@ -91,7 +91,7 @@ export const attacks: readonly Attack[] = [
     ],
   ],
   [
-    'a ping to everybody',
+    'a ping to the broadcast address',
     (p) => [ping(p.alice.link, { source: p.alice.ip, destination: '255.255.255.255' }, 9000)],
   ],
   [

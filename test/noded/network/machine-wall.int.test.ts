@@ -5,6 +5,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import type { ReachPolicy } from '#shared/contract/guest-reach.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { DEFAULT_FIRST_MACHINE_UID, planMachineUsers } from '../../../noded/host/machine-users.ts';
 import { createMachineWall, type MachineWall } from '../../../noded/network/machine-wall.ts';
@@ -18,6 +19,7 @@ const CLOUD = `gnt-wall-c-${process.pid}`;
 const table = 'gnt-test-machines';
 const users = planMachineUsers(DEFAULT_FIRST_MACHINE_UID);
 const servers: ChildProcess[] = [];
+let policy: ReachPolicy = { confinesAll: false, networks: [] };
 let directory: string;
 let resolverFile: string;
 
@@ -45,7 +47,8 @@ before(async () => {
   for (const name of [HOST, CLOUD]) ip(`netns add ${name}`);
   ip(`-n ${HOST} link add up0 type veth peer name down0 netns ${CLOUD}`);
   ip(`-n ${HOST} addr add 192.0.2.1/24 dev up0`);
-  for (const address of ['192.0.2.2/24', '169.254.169.254/32', '168.63.129.16/32'])
+  const cloud = ['192.0.2.2/24', '169.254.169.254/32', '168.63.129.16/32'];
+  for (const address of [...cloud, '10.77.0.2/32', '192.168.7.2/32'])
     ip(`-n ${CLOUD} addr add ${address} dev down0`);
   ip(`-n ${HOST} addr add 2001:db8::1/64 dev up0 nodad`);
   ip(`-n ${CLOUD} addr add 2001:db8::2/64 dev down0 nodad`);
@@ -88,6 +91,7 @@ function createWall(isOpen = false): MachineWall {
   const namespacePath = `/run/netns/${HOST}`;
   return createMachineWall({
     ...{ table, users, isOpen, logger: silentLogger, namespacePath, resolverFile },
+    readPolicy: () => Promise.resolve(policy),
   });
 }
 
@@ -163,13 +167,31 @@ test('what a daemon before this one left is taken away when nobody needs it', as
   assert.equal(tables(), '');
 });
 
-test('an operator who opens it has none', async () => {
-  {
-    await using wall = createWall();
-    await wall.raiseFor('a');
-  }
-  await using open = createWall(true);
-  await open.raiseFor('a');
-  await open.tidy();
+test('a machine reaches public addresses only until it is opened, and only as its own user', async () => {
+  const [own, other] = [users.first + 7, users.first + 8];
+  const inner = ['10.77.0.2:80', '192.168.7.2:80'];
+  await using wall = createWall();
+  await wall.raiseFor('a');
+  assert.deepEqual(reaches(own, ...inner, internet), [internet]);
+  await wall.openFor('a', own);
+  assert.deepEqual(reaches(own, ...inner, internet), [...inner, internet]);
+  assert.deepEqual(reaches(other, ...inner), []);
+  assert.deepEqual(reaches(own, ...hostAddresses), []);
+
+  policy = { confinesAll: true, networks: ['10.77.0.0/16'] };
+  await wall.raiseFor('b');
+  assert.deepEqual(reaches(own, ...inner), ['10.77.0.2:80']);
+  policy = { confinesAll: false, networks: [] };
+  await wall.lowerFor('a');
+  await wall.raiseFor('c');
+  assert.deepEqual(reaches(own, ...inner), [], 'another machine may have its number next');
+  for (const machine of ['b', 'c']) await wall.lowerFor(machine);
+});
+
+test('a host that is open to machines is no way to private networks', async () => {
+  await using wall = createWall(true);
+  await wall.raiseFor('a');
+  assert.deepEqual(reaches(users.first + 7, ...everything, '10.77.0.2:80'), everything);
+  await wall.lowerFor('a');
   assert.equal(tables(), '');
 });

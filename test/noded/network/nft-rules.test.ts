@@ -75,7 +75,7 @@ test('what the rules are made of cannot be a rule itself', () => {
     () => planTapRules('gnt.com.0', { ...guest, mac: 'aa:00:00:00:00:01\naccept' }),
     () => planTapRulesRemoval('gnt.com.0 }'),
   ];
-  for (const plan of bad) assert.throws(plan, /not fit for a rule/);
+  for (const plan of bad) assert.throws(plan, /not valid in an nft rule/);
 });
 
 test('no service ports is an empty set, not a syntax error', () => {

@@ -60,11 +60,11 @@ test('refuses by name what no instance can have', () => {
     '10.0.0.255': "is the broadcast address of network 'lan'",
     '10.0.0.1': "is the gateway of network 'lan'",
     '10.0.0.9': "is reserved in network 'lan'",
-    '10.0.0.05': 'is not how 10.0.0.5 is written',
-    '10.0.0.01': 'is not how 10.0.0.1 is written',
-    '10.0.0.0x5': 'is not how 10.0.0.5 is written',
-    '10.0.0.5\n': 'is not how 10.0.0.5 is written',
-    '10.0..5': 'is not how 10.0.0.5 is written',
+    '10.0.0.05': 'must be written as 10.0.0.5',
+    '10.0.0.01': 'must be written as 10.0.0.1',
+    '10.0.0.0x5': 'must be written as 10.0.0.5',
+    '10.0.0.5\n': 'must be written as 10.0.0.5',
+    '10.0..5': 'must be written as 10.0.0.5',
     nonsense: "is not in network 'lan' (10.0.0.0/24)",
   };
   for (const [ip, why] of Object.entries(refusals))

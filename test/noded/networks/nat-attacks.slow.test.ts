@@ -27,6 +27,7 @@ function attacks(): void {
   const dir = join(root, 'run');
   const bridge = bridgeOf(natNamesOf(root), lab.LAN);
   let nat: NatNetworks;
+  let policy = lab.OPEN_REACH;
   let web: lab.TestGuest;
   let db: lab.TestGuest;
   const used = new DisposableStack();
@@ -39,13 +40,16 @@ function attacks(): void {
     used.use(await lab.serve(PORT, 'out'));
     nat = createNatNetworks({
       ...{ nodeName: 'node1', root, dir, logger: silentLogger, clock: systemClock },
+      readPolicy: () => Promise.resolve(policy),
       users: planMachineUsers(DEFAULT_FIRST_MACHINE_UID),
       listNetworks: () => Promise.resolve([lab.LAN]),
       listCards: () => Promise.resolve([]),
     });
     await nat.settle(lab.LAN.name);
     web = await lab.addGuest(nat, { name: 'web.test', mac: 'aa:00:00:00:00:01', ip: '10.9.0.5' });
-    db = await lab.addGuest(nat, { name: 'db.test', mac: 'aa:00:00:00:00:02', ip: '10.9.0.6' });
+    db = await lab.addGuest(nat, {
+      ...{ name: 'db.test', mac: 'aa:00:00:00:00:02', ip: '10.9.0.6', reach: 'public' },
+    });
     for (const { namespace } of [web, db]) assert.ok(lab.askByDhcp(namespace, root));
   });
   after(async () => {
@@ -130,6 +134,23 @@ for i in range(2000):
     assert.equal(lab.askByDhcp('db', root)?.['ip'], db.ip);
     const owners = (text: string): string => text.replaceAll(/^\d+ /gm, '');
     assert.equal(owners(leases()), owners(before));
+  });
+
+  test('reaches no private network through the host when its NIC may not', async () => {
+    const inner = '10.50.0.1';
+    lab.ip('-n', 'out', 'address', 'add', `${inner}/32`, 'dev', 'lo');
+    const whoReaches = (address: string): readonly string[] =>
+      ['web', 'db'].filter((namespace) => lab.reaches(namespace, address, PORT));
+    assert.deepEqual(whoReaches(inner), ['web']);
+    assert.deepEqual(whoReaches(lab.OUTSIDE), ['web', 'db']);
+    policy = { confinesAll: true, networks: [] };
+    await nat.follow();
+    assert.deepEqual(whoReaches(inner), []);
+    assert.notEqual(lab.inside('web', 'busybox', 'ping', '-c1', '-W5', db.ip), null, 'neighbours');
+    policy = { confinesAll: true, networks: ['10.50.0.0/16'] };
+    await nat.follow();
+    assert.deepEqual(whoReaches(inner), ['web', 'db']);
+    policy = lab.OPEN_REACH;
   });
 
   test('a name that leads to the host opens nothing of it', () => {

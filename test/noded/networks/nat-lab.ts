@@ -3,7 +3,9 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { ReachPolicy } from '#shared/contract/guest-reach.ts';
 import type { NetworkRecord } from '#shared/contract/network.ts';
+import type { GuestCard } from '../../../noded/networks/nat-guests.ts';
 import type { NatNetworks } from '../../../noded/networks/nat-networks.ts';
 
 export const LAN: NetworkRecord = {
@@ -11,11 +13,18 @@ export const LAN: NetworkRecord = {
   ...{ network: '10.9.0.0/24', gateway: '10.9.0.1', macPrefix: null, reserved: [], tags: [] },
   connections: { node1: { mode: 'nat' } },
 };
+/** Guests reach private networks, unless their NICs may not. */
+export const OPEN_REACH: ReachPolicy = { confinesAll: false, networks: [] };
 export const OUTSIDE = '198.51.100.1';
 export const HOST_OUTSIDE = '198.51.100.2';
 
 export function ip(...words: readonly string[]): string {
   return execFileSync('ip', words, { encoding: 'utf8' });
+}
+
+/** Returns the output of a command. */
+export function run(file: string, ...args: readonly string[]): string {
+  return execFileSync(file, args, { encoding: 'utf8' });
 }
 
 /** What a command in a namespace says; null when it failed. */
@@ -125,13 +134,18 @@ export interface TestGuest {
   readonly ip: string;
 }
 
+/** Returns the UUID of the one NIC that has a MAC in these tests. */
+export function nicUuidOf(mac: string): string {
+  return `22222222-2222-4222-8222-${mac.replaceAll(':', '')}`;
+}
+
 /** A guest with a real network stack: in place of its TAP there is a link of the same name. */
 export async function addGuest(
   nat: NatNetworks,
-  guest: { readonly name: string; readonly mac: string; readonly ip: string },
+  guest: Pick<GuestCard, 'name' | 'mac' | 'ip' | 'reach'>,
 ): Promise<TestGuest> {
   const namespace = guest.name.split('.', 1)[0] ?? '';
-  const tap = await nat.openCard(LAN, { ...guest, network: LAN.name });
+  const tap = await nat.openCard(LAN, { uuid: nicUuidOf(guest.mac), ...guest, network: LAN.name });
   const { device } = tap;
   const bridge = ip('-o', 'link', 'show', 'dev', device).match(/master (\S+)/)?.[1] ?? '';
   tap.close();
@@ -140,6 +154,8 @@ export async function addGuest(
   ip('link', 'set', device, 'master', bridge, 'up');
   ip('-n', namespace, 'link', 'set', 'lo', 'up');
   ip('-n', namespace, 'link', 'set', 'eth0', 'address', guest.mac, 'up');
+  // The link takes the place of a TAP of an earlier release, whose port is open.
+  await nat.follow();
   return { namespace, device, mac: guest.mac, ip: guest.ip };
 }
 

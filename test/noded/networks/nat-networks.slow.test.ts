@@ -39,6 +39,7 @@ function natTests(): void {
     createNatNetworks({
       ...{ nodeName: 'node1', root, dir, logger: silentLogger, clock: systemClock },
       ...{ lookIntervalMs: 500, listCards: () => Promise.resolve(cards) },
+      readPolicy: () => Promise.resolve(lab.OPEN_REACH),
       users: planMachineUsers(DEFAULT_FIRST_MACHINE_UID),
       listNetworks: () => Promise.resolve(networks),
     });
@@ -200,10 +201,19 @@ ${send}`;
     const before = lab.picture();
     const leases = readFileSync(join(dir, bridge, 'leases'), 'utf8');
     cards = [web, db].map(({ mac, ip, namespace }) => {
-      return { mac, ip, name: `${namespace}.example.com`, network: 'lan' };
+      return {
+        ...{ uuid: lab.nicUuidOf(mac), mac, ip },
+        ...{ name: `${namespace}.example.com`, network: 'lan' },
+      };
     });
     // What an earlier release let in is one guest's trouble alone.
-    cards.push({ mac: 'aa:00:00:00:00:09', ip: '10.9.0.05', name: 'bad', network: 'lan' });
+    cards.push({
+      uuid: 'bad',
+      mac: 'aa:00:00:00:00:09',
+      ip: '10.9.0.05',
+      name: 'bad',
+      network: 'lan',
+    });
     await nat[Symbol.asyncDispose]();
     nat = open();
     await nat.settle(lab.LAN.name);
@@ -243,6 +253,7 @@ ${send}`;
     await nat[Symbol.asyncDispose]();
     const away = createNatNetworks({
       ...{ nodeName: 'node1', root, dir, logger: silentLogger, clock: systemClock },
+      readPolicy: () => Promise.resolve(lab.OPEN_REACH),
       users: planMachineUsers(DEFAULT_FIRST_MACHINE_UID),
       listNetworks: () => Promise.reject(new Error('away')),
       listCards: () => Promise.reject(new Error('away')),
@@ -273,7 +284,7 @@ ${send}`;
     assert.equal(lab.askByDhcp('db', root)?.['ip'], db.ip);
     assert.match(
       nat.report().repairs.at(-1)?.what ?? '',
-      /dnsmasq of network 'lan' answered no more/,
+      /dnsmasq of network 'lan' stopped responding/,
     );
   });
 
@@ -298,7 +309,10 @@ ${send}`;
     await nat.follow();
     assert.equal(lab.picture(), before);
     const told = nat.report().repairs.map(({ what }) => what);
-    assert.deepEqual(told.slice(-2), ['the rules were changed or gone', 'up0 forwarded no more']);
+    assert.deepEqual(told.slice(-2), [
+      'the rules were changed or removed',
+      'forwarding was disabled on up0',
+    ]);
     const mac = readFileSync(`/sys/class/net/${bridge}/address`, 'utf8');
     lab.ip('link', 'delete', bridge);
     await nat.follow();
@@ -307,7 +321,10 @@ ${send}`;
       assert.equal(lab.askByDhcp(guest.namespace, root)?.['ip'], guest.ip);
     assert.notEqual(lab.inside('web', 'busybox', 'ping', '-c1', '-W5', db.ip), null);
     assert.equal(lab.listDnsmasqs().length, 1);
-    assert.match(nat.report().repairs.at(-1)?.what ?? '', /the bridge of network 'lan' was gone/);
+    assert.match(
+      nat.report().repairs.at(-1)?.what ?? '',
+      /the bridge of network 'lan' had disappeared/,
+    );
   });
 
   test('forgets a guest with its TAP', async () => {
@@ -367,8 +384,8 @@ ${send}`;
     lab.ip('address', 'add', '203.0.113.9/32', 'dev', 'lo');
     lab.ip('route', 'add', '172.20.0.0/16', 'dev', 'up0', 'table', '51820');
     const refusals = {
-      '203.0.113.0/24': /overlaps with 203\.0\.113\.9\/32, which this host reaches by lo/,
-      '172.20.7.0/24': /overlaps with 172\.20\.0\.0\/16, which this host reaches by up0/,
+      '203.0.113.0/24': /overlaps with 203\.0\.113\.9\/32, which this host reaches through lo/,
+      '172.20.7.0/24': /overlaps with 172\.20\.0\.0\/16, which this host reaches through up0/,
       '169.254.0.0/24': /overlaps with 169\.254\.0\.0\/16/,
       '127.9.0.0/24': /overlaps with 127\.0\.0\.0\/8/,
       '0.9.0.0/24': /overlaps with 0\.0\.0\.0\/8/,
@@ -377,7 +394,10 @@ ${send}`;
     for (const [network, why] of Object.entries(refusals))
       await assert.rejects(nat.check({ ...lab.LAN, network }), why);
     writeFileSync('/etc/resolv.conf', 'nameserver 10.9.0.53\n');
-    await assert.rejects(nat.check(lab.LAN), /overlaps with 10\.9\.0\.53, which this host asks/);
+    await assert.rejects(
+      nat.check(lab.LAN),
+      /overlaps with 10\.9\.0\.53, which this host uses for name resolution/,
+    );
     writeFileSync('/etc/resolv.conf', `nameserver ${lab.OUTSIDE}\n`);
   });
 

@@ -121,3 +121,52 @@ test('a pattern fits whole names only, and costs no time however it is made', ()
     assert.ok(!fits(pattern, name), `${pattern} ${name}`);
   assert.ok(!fits(`${'a*'.repeat(100)}b`, 'a'.repeat(255)));
 });
+
+test('a bound user lowers the limits of an instance, and raises none above the default', async () => {
+  const asked = (parameters: object): object[] => [
+    { opcode: 'INSTANCE_CREATE', osType: 'debian', name: 'a-new', ...parameters },
+    { opcode: 'INSTANCE_SET_PARAMS', name: 'a-web', ...parameters },
+  ];
+  for (const hvparams of [
+    { metadata_request_rate: 201 },
+    { metadata_request_burst: 401 },
+    { metadata_connections: 65 },
+    { metadata_connection_rate: 401 },
+  ]) {
+    for (const opcode of asked({ hvparams })) {
+      await assert.rejects(ask(opcode), { code: 'NOT_ALLOWED' }, JSON.stringify(opcode));
+      await ask(opcode, null);
+    }
+  }
+  for (const opcode of asked({ hvparams: { metadata_request_rate: 200, metadata_connections: 1 } }))
+    await ask(opcode);
+  const install = { installParameters: { metadata_connections: 10_000 } };
+  for (const opcode of asked(install)) await assert.rejects(ask(opcode), { code: 'NOT_ALLOWED' });
+});
+
+test('a bound user gets no more memory and processors than the node has', async () => {
+  for (const beparams of [{ memoryMiB: 16_777_216 }, { vcpus: 255 }]) {
+    const create = { opcode: 'INSTANCE_CREATE', osType: 'debian', name: 'a-new', beparams };
+    await assert.rejects(ask(create), { code: 'NOT_ALLOWED' });
+    await ask(create, null);
+  }
+});
+
+test('a bound user keeps the limits that an unbound user has raised', async () => {
+  const own = createAuthorize({
+    findByName: (name) =>
+      Promise.resolve({
+        ...{ name, tags: [], beparams: {}, hvparams: { metadata_connections: 500 } },
+      } as unknown as InstanceRecord),
+  });
+  const change = (connections: number): Promise<void> =>
+    own(
+      opcode.parse({
+        ...{ opcode: 'INSTANCE_SET_PARAMS', name: 'a-web' },
+        hvparams: { metadata_connections: connections },
+      }),
+      { user: 'alice', scope: bound },
+    );
+  await change(500);
+  await assert.rejects(change(501), { code: 'NOT_ALLOWED' });
+});

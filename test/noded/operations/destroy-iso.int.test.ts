@@ -58,7 +58,7 @@ test('an archive that something names is refused with who it is, and is gone whe
   const OS = { Name: 'debian-12', SupportedArchitectures: { amd64: { IsoFile: ISO } } };
   const named = bootEnv.parse({ Name: 'debian-install', OS, Loaders: {} });
   await clusters.saveBootContent({ bootEnvs: [named], templates: [], params: [] });
-  await isRefusedFor(/BootEnv debian-install$/);
+  await isRefusedFor(/boot environment debian-install$/);
   await clusters.removeBootObject({ kind: 'bootEnv', name: 'debian-install' }, async () => {});
 
   const customize = { 'bootenv-customize': JSON.stringify({ other: { OS } }) };

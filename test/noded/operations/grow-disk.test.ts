@@ -23,7 +23,7 @@ test('no disk shrinks, or is left as it is', () => {
   for (const sizeBytes of [9 * GIB, 10 * GIB])
     assert.throws(() => plannedSize(web1, asked(0, sizeBytes, true)), {
       code: 'VALIDATION',
-      message: /disk 0 of 'web1' has 10240 MiB already/,
+      message: /disk 0 of 'web1' already has 10240 MiB/,
     });
 });
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { nameSecrets } from '../../../noded/operations/power.ts';
+import { nameSecrets } from '../../../noded/operations/check-given-secrets.ts';
 import { instanceRecord } from '../support/records.ts';
 
 test('a secret that is given at a start is named in the record, by its name alone', () => {

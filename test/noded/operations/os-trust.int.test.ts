@@ -94,7 +94,7 @@ test('a script that was replaced is untrusted again, until an administrator trus
   await node.change('create', 'evil');
   await assert.rejects(
     node.choose('debian+small'),
-    isMistrusted(/has changed since it was trusted on 2026-11-22 05:31:45 UTC/),
+    isMistrusted(/changed after it was trusted on 2026-11-22 05:31:45 UTC/),
   );
   await node.modify('debian', { trusted: true });
   assert.notEqual((await node.choose('debian+small')).host, null);
@@ -107,7 +107,7 @@ test('another definition under the name of a trusted one is not trusted', async 
   await cp(join(import.meta.dirname, '../../../fixtures/os/noop-api10'), node.os, {
     recursive: true,
   });
-  await assert.rejects(node.choose('debian'), isMistrusted(/has changed since it was trusted/));
+  await assert.rejects(node.choose('debian'), isMistrusted(/changed after it was trusted/));
 });
 
 test('trust that is revoked of an OS is revoked of its variants, however they were trusted', async (t) => {
@@ -126,7 +126,7 @@ test('a variant of a trusted OS cannot be untrusted alone, which is said', async
   const node = await createNode(t);
   await node.modify('debian', { trusted: true });
   await node.modify('debian+small', { trusted: false });
-  assert.match(node.told.at(-1) ?? '', /gnt-os modify --trusted no debian revokes that/);
+  assert.match(node.told.at(-1) ?? '', /gnt-os modify --trusted no debian$/);
 });
 
 test('a record that trusts a name and no content counts for nothing, and says so', async (t) => {
@@ -143,12 +143,33 @@ test('a definition that lost its trust is refused, and not half run in the appli
   const chosen = await node.choose('debian+small');
   assert.deepEqual([chosen.appliance, chosen.host === null], ['untrusted/create', false]);
   await node.change('create', 'evil');
-  await assert.rejects(node.choose('debian+small'), isMistrusted(/has changed/));
+  await assert.rejects(node.choose('debian+small'), isMistrusted(/changed/));
   await node.modify('debian', { trusted: false });
   assert.deepEqual(await node.choose('debian+small'), {
     appliance: 'untrusted/create',
     host: null,
   });
+});
+
+test('half of a definition that nobody judged is not installed, and is when that is said', async (t) => {
+  const node = await createNode(t);
+  await mkdir(join(node.os, 'untrusted'));
+  await node.change('untrusted/create', 'true');
+  await assert.rejects(node.choose('debian+small'), isMistrusted(/but the OS is not trusted/));
+  await node.modify('debian', { trusted: false });
+  const half = { appliance: 'untrusted/create', host: null };
+  assert.deepEqual(await node.choose('debian+small'), half);
+
+  await node.modify('debian', { trusted: true });
+  assert.notEqual((await node.choose('debian+small')).host, null);
+  await node.clusters.update((cluster) => ({ ...cluster, hostScripts: false }));
+  await assert.rejects(node.choose('debian+small'), (error) => {
+    assert.ok(isAppError(error, 'OS_NOT_TRUSTED'));
+    assert.match(error.hint ?? '', /--host-scripts yes.*gnt-os modify --trusted no debian/);
+    return true;
+  });
+  await node.modify('debian', { trusted: false });
+  assert.deepEqual(await node.choose('debian+small'), half);
 });
 
 test('helpers on the host are refused for the same reason', async (t) => {
@@ -158,7 +179,7 @@ test('helpers on the host are refused for the same reason', async (t) => {
   const { os, policy } = await selectOs('debian+small', node);
   assert.throws(
     () => requireHelper(os.definition, 'export', policy),
-    isMistrusted(/^the export script of OS 'debian' would run on the host, but .* changed/),
+    isMistrusted(/^the export script of OS 'debian' would run on the host, but .*changed/),
   );
 });
 
@@ -173,7 +194,7 @@ test('what is not there cannot be trusted before it is, and another node that ha
   const digest = await digestDefinition(join(node.dir, 'later'));
   node.elsewhere = { node: 'two', digest };
   await node.modify('debian', { trusted: true });
-  assert.match(node.told.at(-1) ?? '', /as it is now on node two: sha256:/);
+  assert.match(node.told.at(-1) ?? '', /in its present content on node two: sha256:/);
   await cp(join(node.dir, 'later'), node.os, { recursive: true });
   assert.notEqual((await node.choose('debian+small')).host, null);
 });

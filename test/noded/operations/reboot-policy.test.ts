@@ -106,6 +106,31 @@ test('a failed decommissioning is told of this run, not of one before it', async
   }
 });
 
+test('a reboot whose decommission list failed fails with the code of a shutdown', async () => {
+  for (const reason of [null, 'its list did not end']) {
+    const handler = rebootInstanceHandler({
+      instances: { findByName: async () => instanceRecord() },
+      runner: {
+        running: () => ({}),
+        checkRunnable: async () => undefined,
+        reboot: async () => reason,
+      },
+      lifecycles: { check: async () => undefined },
+      clusters: { load: async () => clusterRecord, loadProfile: async () => undefined },
+    } as unknown as OperationDependencies);
+    const opcode = parseOpcode({ opcode: 'INSTANCE_REBOOT', name: 'web1' });
+    assert.ok(opcode.opcode === 'INSTANCE_REBOOT');
+    const run = await handler.prepare(opcode, signal);
+    const rebooting = run({ signal } as JobContext);
+    if (reason === null) await rebooting;
+    else
+      await assert.rejects(rebooting, {
+        code: 'DECOMMISSION_TIMEOUT',
+        message: "'web1.example.com' was rebooted, but its list did not end",
+      });
+  }
+});
+
 test('a guest whose BootEnv cannot be rendered any more is not stopped for a reboot', async () => {
   for (const kind of ['soft', 'full'] as const) {
     await assert.rejects(prepareWith(['/srv/kernels'], undefined, 'rescue').prepare(kind), {

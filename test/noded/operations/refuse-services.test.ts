@@ -15,16 +15,16 @@ test('a port may have a TCP and a UDP service, ports that the channel has taken 
 });
 
 for (const [services, message] of [
-  [{ a: { port: 53, ...host }, b: { port: 53, ...host } }, "port 53 is taken by service 'a'"],
+  [{ a: { port: 53, ...host }, b: { port: 53, ...host } }, "port 53 is in use by service 'a'"],
   [
     { a: { port: 53, ...host, ...udp }, b: { port: 53, ...host, ...udp } },
-    "service 'b': port 53 is taken by service 'a'",
+    "service 'b': port 53 is in use by service 'a'",
   ],
-  [{ a: { port: 80, ...host } }, 'port 80 is taken by the metadata service'],
-  [{ a: { port: 67, ...host, ...udp } }, "port 67 is taken by the channel's DHCP"],
+  [{ a: { port: 80, ...host } }, 'port 80 is in use by the metadata service'],
+  [{ a: { port: 67, ...host, ...udp } }, "port 67 is in use by the channel's DHCP"],
   [
     { dns: { port: 53, socketPath: '/run/dns.sock', ...udp } },
-    "service 'dns': a unix socket takes connections, not UDP's datagrams",
+    "service 'dns': a unix socket cannot serve UDP",
   ],
 ] as const) {
   test(`refuses what cannot be: ${message}`, () => {

@@ -43,7 +43,7 @@ async function createNode(
     commit: async (writes) => {
       if (!room.isFull) return plain.commit(writes);
       room.onRefused();
-      throw new AppError('DISK_FULL', 'there is no room for the store to grow');
+      throw new AppError('DISK_FULL', 'no space left for the store to grow');
     },
   };
   const clock = new ManualClock();
@@ -127,7 +127,7 @@ for (const canKeep of [true, false]) {
     assert.deepEqual([listed?.status, listed?.adminState], ['install_failed', 'down']);
     const [slice] = await Array.fromAsync(overview.instanceSlices());
     assert.equal(slice?.[0]?.status, 'install_failed');
-    assert.match(logged.join(), /its record goes when the store has room/);
+    assert.match(logged.join(), /its record follows when the store has space/);
     room.isFull = false;
     await removing;
     await assert.rejects(instances.findByName('web1'), { code: 'INSTANCE_NOT_FOUND' });
@@ -166,7 +166,7 @@ test('one whose volume group is not there goes, and what stays on it is told wit
   const [line, ...others] = logged;
   assert.deepEqual(others, []);
   const volume = `${vg}/${web1.disks[0]?.uuid}.disk`;
-  assert.match(line ?? '', new RegExp(`no volume group ${vg}: .* lvremove ${volume}`));
+  assert.match(line ?? '', new RegExp(`no volume group ${vg}, .* lvremove ${volume}`));
 });
 
 test('a removal that found no room until it was given up is asked for again, and is done', async (t) => {

@@ -68,16 +68,16 @@ test('a snapshot of what is half installed, or stands still at a full disk, is r
     await assert.rejects(take({ ...web1, installState }, 'new'), { code: 'INSTANCE_STATE' });
   await assert.rejects(take(web1, 'new', { reason: 'disk-full' }), {
     code: 'INSTANCE_STATE',
-    message: /stands still \(disk-full\)/,
+    message: /is paused \(disk-full\)/,
   });
 });
 
 test('a snapshot that is not there is named among those that are', async () => {
-  await assert.rejects(restore(web1, 'two'), { code: 'NOT_FOUND', hint: 'it has one' });
+  await assert.rejects(restore(web1, 'two'), { code: 'NOT_FOUND', hint: 'It has one' });
   const removing = removeSnapshotHandler(dependenciesOf({ ...web1, snapshots: [] }));
   await assert.rejects(
     removing.prepare({ opcode: 'INSTANCE_REMOVE_SNAPSHOT', name: 'web1', snapshot: 'x' }, signal),
-    { code: 'NOT_FOUND', hint: /it has none/ },
+    { code: 'NOT_FOUND', hint: /It has none/ },
   );
 });
 
@@ -92,7 +92,7 @@ test('disks of a running instance, and others than those of the snapshot, stay a
   const two = { ...snapshot, disks: more };
   await assert.rejects(restore({ ...web1, snapshots: [two] }, 'one'), (error: AppError) => {
     assert.equal(error.code, 'INSTANCE_STATE');
-    assert.match(error.message, /disk 1 of it was removed since/);
+    assert.match(error.message, /its disk 1 was removed since/);
     // It would take away one disk more, and help nothing.
     assert.doesNotMatch(error.hint ?? '', /:remove/);
     return true;

@@ -52,14 +52,14 @@ test('a guest that comes back has the secrets that the job was given, and no oth
 test('secrets that are lost are named, whatever is given of the others', async () => {
   const { started, logged } = await startAgainWith(secretsOf('a'));
   assert.deepEqual(started, [{ names: ['a'], isAborted: false }]);
-  assert.match(logged, /no secrets any more: b;.*modify/);
+  assert.match(logged, /lost the secrets b\. .*modify/);
 });
 
 test('one that waits for its secrets is not started without them, but wanted up', async () => {
   const autostart = { ...DEFAULT_AUTOSTART, lostSecrets };
   const waiting = await startAgainWith(secretsOf('a'), { autostart });
   assert.deepEqual([waiting.started, waiting.state], [[], ['up', null]]);
-  assert.match(waiting.logged, /not started without its secrets: b;.*startup/);
+  assert.match(waiting.logged, /not started without its secrets: b\. .*startup/);
   const whole = await startAgainWith(secretsOf('a', 'b'), { autostart });
   assert.equal(whole.started.length, 1);
 });
@@ -72,7 +72,7 @@ test('a start that fails says what was done before it', async () => {
   await assert.rejects(startAfter('the new system is installed', 'web1', refused, signal), {
     code: 'HOST_PREREQUISITE',
     message: "the new system is installed, but 'web1' did not start: no such bridge",
-    hint: 'start it: gnt-instance startup web1',
+    hint: 'Start it: gnt-instance startup web1',
     details: { link: 'br9' },
   });
   await startAfter('the new system is installed', 'web1', async () => undefined, signal);

@@ -65,7 +65,7 @@ test('the order is that of appliance, cluster and instance, with the documents a
         ],
       },
     ],
-    remarks: ['cluster/10-c.yaml: not of an installation: stage boot'],
+    remarks: ['cluster/10-c.yaml: ignored, not for installations: stage boot'],
   });
   assert.doesNotMatch(JSON.stringify(book), /SECRET/);
   const again = await checker.check({ ...instance(own), isReinstall: true });
@@ -86,7 +86,7 @@ test('where an imported appliance is used, the hooks of the built one are none o
   const { book } = await asMine();
   assert.equal(
     book?.remarks[0],
-    'appliance mine: it runs hooks of its own before these, which are not shown: a.yaml, b.yaml',
+    'appliance mine runs hooks of its own before these, which are not shown: a.yaml, b.yaml',
   );
   rmSync(join(clusterDir, '10-c.yaml'));
   const alone = await asMine();
@@ -95,11 +95,11 @@ test('where an imported appliance is used, the hooks of the built one are none o
 
 const REFUSED: Readonly<Record<string, readonly [text: string, message: RegExp]>> = {
   'YAML that is none': ['a: [SECRET', /instance\/x\.yaml: line 1: not valid YAML/],
-  'a mistyped stage': ['stages: {after-instal: []}', /there is no stage after-instal$/],
+  'a mistyped stage': ['stages: {after-instal: []}', /unknown stage after-instal$/],
   'an unknown field': ['stages: {image: [{commadns: [SECRET]}]}', /unknown field "commadns"/],
   'a step that is nowhere': [
     'stages: {image: [{after: [{name: x.y}]}]}',
-    /after 'x\.y', which is no step/,
+    /after 'x\.y', but this stage has no such step/,
   ],
   'packages where no mirror is allowed': [
     'stages: {after-install-chroot: [{packages: {install: [SECRET]}}]}',

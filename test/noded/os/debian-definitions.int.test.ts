@@ -88,7 +88,7 @@ test("Debian's definitions are valid as they are", async () => {
     stdout,
     /OS: debootstrap .*valid(.|\n)*variants: default\n.*parameters: filesystem\n/,
   );
-  assert.match(stdout, /OS: noop .*valid(.|\n)*on the host: create, export, import, rename\n/);
+  assert.match(stdout, /OS: noop .*valid(.|\n)*on the node: create, export, import, rename\n/);
 });
 
 test("Debian's noop installs, renames and reinstalls once it is trusted", async () => {
@@ -133,7 +133,10 @@ test('two parameters that a script could not tell apart are refused by their nam
   await trust('two');
   const refused = await add('two1.example.com', 'two', { install: false });
   assert.equal(refused.error?.code, 'OS_PARAMETER');
-  assert.match(refused.error.message, /'color' \(of os two\) and 'Color' .* variable .* OSP_COLOR/);
+  assert.match(
+    refused.error.message,
+    /'color' \(of os two\) and 'Color' .* same script variable, OSP_COLOR/,
+  );
 });
 
 test('verify gets all the parameters and nothing of an instance; what it prints is masked', async () => {
@@ -186,5 +189,5 @@ test('rename tells the system on the disk its new name, once it is installed and
   await trust('own', false);
   const untrusted = await rename('own2.example.com', 'own3.example.com');
   assert.equal(untrusted.status, 'success');
-  assert.match(messagesOf(untrusted), /the system inside keeps its name/);
+  assert.match(messagesOf(untrusted), /the guest keeps its host name/);
 });

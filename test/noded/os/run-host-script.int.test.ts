@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { PassThrough, Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { after, before, test } from 'node:test';
+import { MAX_TABLE_BYTES, MAX_VALUE_BYTES } from '#shared/contract/bounded-texts.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
 import { createMask } from '#shared/secret/mask.ts';
 import { createTestChildren } from '../support/test-children.ts';
@@ -57,6 +58,45 @@ test('a script gets its environment, its directory and nothing of ours', async (
     'PATH=/opt/gnt/bin:/usr/bin:/bin',
   ]);
   assert.equal(stderr[0], directory);
+});
+
+test('a parameter whose name has a dot gets to a script, and nothing of the shell that starts it', async () => {
+  const { stdout } = await runScript('tr "\\0" "\\n" <"/proc/$$/environ"', {
+    environment: { PATH: '/usr/bin:/bin', 'OSP_A.B': 'with a dot', BASH_ENV: '/nowhere' },
+  });
+  assert.deepEqual(stdout.toSorted(), [
+    ...['BASH_ENV=/nowhere', 'OSP_A.B=with a dot', 'PATH=/usr/bin:/bin'],
+  ]);
+});
+
+test('a script can be started with as many parameters as there may be', async () => {
+  const count = MAX_TABLE_BYTES / MAX_VALUE_BYTES;
+  const value = '€'.repeat(Math.floor((MAX_VALUE_BYTES - 32) / 3));
+  const parameters = Array.from({ length: count }, (_, at) => [`OSP_P${at}`, value] as const);
+  const { stdout } = await runScript('wc -c <"/proc/$$/environ"', {
+    environment: { PATH: '/usr/bin:/bin', ...Object.fromEntries(parameters) },
+  });
+  assert.ok(Number(stdout[0]) > MAX_TABLE_BYTES - 32 * count, String(stdout[0]));
+});
+
+test('a program that env(1) would take for a variable is refused, not its argument run', async () => {
+  await assert.rejects(
+    children.launch('/a=b', ['/bin/true'], { stdio: ['ignore', 'pipe', 'pipe'] }),
+    {
+      code: 'HOST_PREREQUISITE',
+    },
+  );
+});
+
+test('a script that a signal ends prints nothing of its own', async () => {
+  const { stdout, stderr } = await runScript('echo before; kill -TERM $$').catch(
+    (error: unknown) => {
+      assert.ok(error instanceof ScriptFailed);
+      assert.match(error.message, /was killed by SIGTERM/);
+      return { stdout: error.lastLines, stderr: [] };
+    },
+  );
+  assert.deepEqual([stdout, stderr], [['before'], []]);
 });
 
 test('a failing script is named with its status and last lines', async () => {

@@ -146,7 +146,7 @@ test('two parameters that are one variable to a script are refused, wherever eac
   const of = (source: string): { readonly source: string } => ({ source });
   assert.throws(
     () => refuseSharedVariables(new Map([['a-b', of('profile web')], ['A/b', of('instance')]])), // prettier-ignore
-    /'a-b' \(of profile web\) and 'A\/b' \(of instance\) are the same variable to a script, OSP_A_B/,
+    /'a-b' \(of profile web\) and 'A\/b' \(of instance\) become the same script variable, OSP_A_B/,
   );
   refuseSharedVariables(new Map([['a-b', of('os x')], ['a-c', of('os x')]])); // prettier-ignore
 });

@@ -117,16 +117,19 @@ test('below a folder that the operator names, and by no link out of it, a file i
   assert.equal(taken.status, 0, taken.stderr);
   const path = '/2/instances/web1/reinstall';
   const again = await ask(path, { method: 'POST', body: '{"start":false}' });
-  assert.match(JSON.stringify(await ended(Number(again.body))), /no folder that the remote API/);
+  assert.match(
+    JSON.stringify(await ended(Number(again.body))),
+    /not below a folder whose files the remote API/,
+  );
 });
 
 test('to a bound user the instances and jobs of others do not exist', async () => {
   const plain = { no_install: true, os_image: 'https://example.com/a.raw' };
   for (const [name, given, user, end] of [
     ['a-shop', plain, 'alice', /"status":"success"/],
-    ['shop', plain, 'alice', /may not do this/],
+    ['shop', plain, 'alice', /is not allowed to do this/],
     ['b-shop', { ...plain, tags: ['team-b'] }, 'bob', /"status":"success"/],
-    ['b-other', plain, 'bob', /may not do this/],
+    ['b-other', plain, 'bob', /is not allowed to do this/],
   ] as const)
     assert.match((await create(name, given, user)).job, end, name);
   const bulk = async (path: string, user: string): Promise<string> =>
@@ -244,9 +247,9 @@ test('BootEnvs and profiles are made, read and removed by users that are bound t
     ['PUT', '/2/profiles/site', given],
     ['DELETE', '/2/profiles/site', undefined],
   ] as const)
-    assert.match(await submit(method, path, body, 'alice'), /may not do this/, path);
+    assert.match(await submit(method, path, body, 'alice'), /is not allowed to do this/, path);
   const profiled = await create('a-profiled', { no_install: true, profiles: ['site'] }, 'alice');
-  assert.match(profiled.job, /may not do this.*profiles/);
+  assert.match(profiled.job, /is not allowed to do this.*profiles/);
 
   const upload = (source?: string): Promise<string> =>
     submit('POST', '/2/bootenvs/rescue/uploadiso', source === undefined ? undefined : { source });

@@ -47,7 +47,7 @@ test('an option that is misspelled makes no user with fewer rights than meant', 
   assert.equal(users.size, 0);
   assert.equal(
     refused[0]?.reason,
-    'options are read, write, tag:TAG, instance:PATTERN and link:PATTERN',
+    'The options are read, write, tag:TAG, instance:PATTERN and link:PATTERN.',
   );
 });
 

@@ -178,7 +178,7 @@ test('what is in use is not removed, and says by whom; the nearest name is told'
       return true;
     });
   await refused('bootEnv', 'debian-install', /CONFLICT .* web1/);
-  await refused('template', 'seed.tmpl', /CONFLICT .*BootEnv debian-install/);
+  await refused('template', 'seed.tmpl', /CONFLICT .*boot environment debian-install/);
   await refused('bootEnv', 'debian-instal', /BOOTENV_NOT_FOUND .*did you mean debian-install/);
   there.users = [];
   await remove('bootEnv', 'debian-install');

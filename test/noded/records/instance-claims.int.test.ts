@@ -178,7 +178,7 @@ test('NICs that come and go take their MACs along, in one commit', async (t) => 
   await give(web1.uuid, a, b);
   await assert.rejects(give(web2.uuid, b), {
     code: 'CONFLICT',
-    message: /02:00:00:00:00:0b is in use by another instance/,
+    message: /02:00:00:00:00:0b belongs to another instance/,
   });
   assert.deepEqual((await repository.findByUuid(web2.uuid))?.nics, web2.nics);
   await give(web1.uuid, a);
@@ -212,7 +212,7 @@ test('a MAC that an instance gave up is free when its machine is another', async
   );
   // As a store has it that lost the claim.
   await repository.update(web1.uuid, () => changed ?? web1);
-  await assert.rejects(takeBack(), { code: 'CONFLICT', message: /in use by another instance/ });
+  await assert.rejects(takeBack(), { code: 'CONFLICT', message: /belongs to another instance/ });
 });
 
 test('a renaming that is repeated, since nobody knows of the first, is one', async (t) => {

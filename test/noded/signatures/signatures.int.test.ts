@@ -71,7 +71,7 @@ async function judge(
 
 test('as long as no key is named nothing is signed; then everything has to be', async () => {
   assert.equal(await judge([], {}), 'not asked for');
-  assert.match(await judge(['release.pub'], {}), /has no signature beside it \(\.minisig: /);
+  assert.match(await judge(['release.pub'], {}), /has no signature file \(\.minisig: /);
   assert.match(await judge(['release.key.asc'], {}), /\.asc: .*\.sig: .*\.gpg: /);
   // What is there is of a kind that no key was named for.
   assert.match(await judge(['release.pub'], { '.asc': 'release.asc' }), /has no signature/);
@@ -96,17 +96,17 @@ test('a signature of another key or another content does not count, and says whi
   const keys = ['release.pub', 'release.key.asc'];
   assert.match(
     await judge(keys, { '.minisig': 'other.minisig' }),
-    /key [0-9A-F]{16}, which was not/,
+    /key [0-9A-F]{16}, which is not/,
   );
-  assert.match(await judge(keys, { '.minisig': 'release.minisig' }, other), /of another content/);
-  assert.match(await judge(keys, { '.asc': 'release.asc' }, other), /of another content/);
+  assert.match(await judge(keys, { '.minisig': 'release.minisig' }, other), /signs other content/);
+  assert.match(await judge(keys, { '.asc': 'release.asc' }, other), /signs other content/);
   assert.match(
     await judge(['other.key.asc'], { '.asc': 'release.asc' }),
     /key [0-9A-F]{16}, which/,
   );
   assert.match(
     await judge(['other.key.asc'], { '.asc': 'release.asc' }, other),
-    /which was not named/,
+    /which is not configured/,
   );
 });
 
@@ -116,18 +116,18 @@ test('a foreign signature is no reason to refuse what has one of a named key bes
   for (const foreign of ['other.minisig', unsigned]) {
     const both = { '.minisig': foreign, '.asc': 'release.asc' };
     assert.equal(await judge(keys, both), 'counts');
-    assert.match(await judge(keys, both, unsigned), /\.asc does not count: .*another content/);
+    assert.match(await judge(keys, both, unsigned), /\.asc is not valid: .*other content/);
   }
   // Of one kind too, in whichever order they are looked for.
   const twice = { '.asc': 'expired.asc', '.gpg': 'release.sig' };
   assert.equal(await judge(['release.key.asc'], twice), 'counts');
   assert.match(
     await judge(['release.key.asc'], twice, unsigned),
-    /\.asc does not count: .*not named/,
+    /\.asc is not valid: .*not configured/,
   );
   // Where none counts, the first one's reason is told.
   const both = { '.minisig': 'release.minisig', '.asc': 'release.asc' };
-  assert.match(await judge(keys, both, unsigned), /\.minisig does not count: .*another content/);
+  assert.match(await judge(keys, both, unsigned), /\.minisig is not valid: .*other content/);
 });
 
 test('one file may have signatures of others beside that of a named key, in any order', async () => {
@@ -136,8 +136,8 @@ test('one file may have signatures of others beside that of a named key, in any 
   for (const both of [Buffer.concat([own, foreign]), Buffer.concat([foreign, own])]) {
     assert.equal(await judge(['release.key.asc'], { '.sig': both }), 'counts');
     const other = Buffer.from('another content');
-    assert.match(await judge(['release.key.asc'], { '.sig': both }, other), /of another content/);
-    assert.match(await judge(['other.key.asc'], { '.sig': both }), /of the key .* not named/);
+    assert.match(await judge(['release.key.asc'], { '.sig': both }, other), /signs other content/);
+    assert.match(await judge(['other.key.asc'], { '.sig': both }), /by the key .* not configured/);
     const named = ['release.key.asc', 'expired.key.asc'];
     assert.match(await judge(named, { '.sig': both }), /expired/, 'named, and no longer good');
   }
@@ -147,9 +147,12 @@ test('what has expired, is over a weak digest or is no detached signature does n
   assert.match(await judge(['expired.key.asc'], { '.asc': 'expired.asc' }), /expired/);
   assert.match(
     await judge(['release.key.asc'], { '.asc': 'sha1.asc' }),
-    /does not count: gpgv says/,
+    /is not valid: gpgv reports/,
   );
-  assert.match(await judge(['release.key.asc'], { '.asc': 'inline.asc' }), /no detached signature/);
+  assert.match(
+    await judge(['release.key.asc'], { '.asc': 'inline.asc' }),
+    /not a detached OpenPGP signature/,
+  );
   for (const junk of [
     '',
     'junk',
@@ -159,7 +162,7 @@ test('what has expired, is over a weak digest or is no detached signature does n
   ])
     assert.match(
       await judge(['release.key.asc'], { '.asc': Buffer.from(junk, 'latin1') }),
-      /does not count: /,
+      /is not valid: /,
     );
   const long = Buffer.alloc(100_000);
   assert.match(await judge(['release.key.asc'], { '.asc': long }), /more than 65536 bytes/);
@@ -169,7 +172,7 @@ test('a signature of a text, which is of other bytes as well, does not count', a
   const beside = { '.asc': 'text.asc' };
   const crlf = Buffer.from(content.toString().replaceAll('\n', '\r\n'));
   for (const bytes of [content, crlf])
-    assert.match(await judge(['text.key.asc'], beside, bytes), /it is of a text/);
+    assert.match(await judge(['text.key.asc'], beside, bytes), /it is a text-mode signature/);
 });
 
 test('a signature is fetched as its content is: from the same place, with the same login', async () => {
@@ -214,7 +217,7 @@ test('what is no public key is refused by its name, a secret one above all', () 
       message: pattern,
     });
   };
-  refuses('', /image key 'mine': it is no public key/);
+  refuses('', /image key 'mine': neither a minisign nor an OpenPGP public key/);
   refuses('-----BEGIN PGP PRIVATE KEY BLOCK-----\n\nAA==\n', /secret key/);
   refuses('untrusted comment: minisign encrypted secret key\nRWRTY0Iy\n', /secret key/);
   refuses(

@@ -103,6 +103,7 @@ export async function createApiLab(t: TestContext, overrides: Overrides = {}) {
     repository,
     outcomes: createTestOutcomes(paths.outcomesDir, repository, instances),
     authorize: () => Promise.resolve(),
+    listHiddenValues: () => Promise.resolve([]),
     nodeName: 'node1',
     logger,
     clock,

@@ -25,13 +25,16 @@ test('without the type the other tags say nothing', () => {
 
 test('a tag that cannot mean anything is named, and counts for nothing', () => {
   for (const [tags, why] of [
-    [['rs_agent:mime_identity=file'], /mime_identity=file does not say shellscript or write_file$/],
-    [['rs_agent:mime_include_url='], /does not say an http or https URL$/],
+    [
+      ['rs_agent:mime_identity=file'],
+      /mime_identity=file has an invalid value: expected shellscript or write_file$/,
+    ],
+    [['rs_agent:mime_include_url='], /expected an http or https URL$/],
     [['rs_agent:mime_include_url=ftp://x/'], /an http or https URL$/],
     [['rs_agent:mime_include_url=http://'], /an http or https URL$/],
     [['rs_agent:mime_shellscript=http://x/a b'], /an http or https URL$/],
     [['rs_agent:mime_shellscript=http://x/\n#!/bin/sh'], /an http or https URL$/],
-    [[URL_TAG, 'rs_agent:mime_shellscript=http://x/'], /is there 2 times$/],
+    [[URL_TAG, 'rs_agent:mime_shellscript=http://x/'], /occurs 2 times$/],
   ] as const)
     assert.match(wrongAgentTag(tags) ?? '', why);
   assert.equal(wrongAgentTag([URL_TAG, TYPE, 'rs_agent:http_proxy=x', 'rs_agent:type=y']), null);

@@ -39,7 +39,7 @@ test('keeps what is amd64, each fact in one place, and reads its own result agai
 
 test('tells that the type of an OS means nothing here', () => {
   const { leftOut } = fold({ ...document, OS: { ...document.OS, type: 'os' } });
-  assert.deepEqual(leftOut, ["the field 'type' of OS, which is Meta's"]);
+  assert.deepEqual(leftOut, ["the field 'type' of OS, which belongs in Meta"]);
 });
 
 test("takes an older dr-provision's fields for amd64's, where amd64 has none", () => {

@@ -212,3 +212,14 @@ void test('run lists are refused for what no guest can run, by its place', () =>
   const many = Array.from({ length: 40 }, (_, index) => ({ name: `s${index}`, content: SCRIPT }));
   assert.equal(runLists.safeParse({ boot: many, operational: many }).success, false);
 });
+
+test('a script with CR LF is refused with the command that converts it', () => {
+  const listsOf = (text: string): unknown => ({
+    boot: [{ name: 'a', content: Buffer.from(text).toString('base64') }],
+  });
+  assert.ok(runLists.safeParse(listsOf('#!/bin/sh\necho "\r"\r\n')).success);
+  for (const text of ['#!/bin/sh\r\necho\r\n', '#!/bin/sh\r\n']) {
+    const { error } = runLists.safeParse(listsOf(text));
+    assert.match(error?.issues[0]?.message ?? '', /CR LF.*sed -i "s\/\\r\$\/\/" FILE/);
+  }
+});

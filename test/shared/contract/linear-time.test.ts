@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { redactSource } from '#shared/contract/redact-source.ts';
-import { cleanLine } from '#shared/stream/lines.ts';
+import { cleanLine } from '#shared/text/lines.ts';
 import { describeStoreUrl } from '#shared/store/store-url.ts';
 import { resolveAddress } from '../../../metad/dialects/address.ts';
 import { parseRequestTarget } from '../../../metad/http/request-target.ts';

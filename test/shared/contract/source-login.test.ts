@@ -45,7 +45,7 @@ const refused: Record<string, [OpcodeInput, string, RegExp]> = {
   'a password alone': [
     { ...CREATE, personalizationPackage: 'http://:hunter22@h/a.tgz' },
     'personalizationPackage',
-    /needs a user/,
+    /has no user/,
   ],
   'a lone percent sign': [
     { ...CREATE, personalizationPackage: 'http://joe:hunter22%@h/a.tgz' },
@@ -64,7 +64,7 @@ const refused: Record<string, [OpcodeInput, string, RegExp]> = {
       personalizationUser: 'jane',
     },
     'personalizationPackage',
-    /another one/,
+    /another login is given/,
   ],
   'a package that is only stored': [
     { ...MODIFY, personalizationPackage: 'http://joe:hunter22@h/a.tgz' },

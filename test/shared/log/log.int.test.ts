@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { AppError } from '#shared/errors/app-error.ts';
+import { describeError } from '#shared/log/describe-error.ts';
 import { createLogger, type Logger } from '#shared/log/log.ts';
 import { Secret } from '#shared/secret/secret.ts';
 
@@ -70,4 +73,29 @@ test('a record that finds no room is no reason to end, and keeps nobody waiting'
   const before = process.memoryUsage().rss;
   for (let count = 0; count < 20_000; count += 1) logger.info('disk.full', { count });
   assert.ok(process.memoryUsage().rss - before < 64 * 1024 * 1024);
+});
+
+test('an error that quotes an argument is written without it, and with its frames', (t) => {
+  const { logger, records } = openLog(t);
+  const value = 'k3y-of-the-guest\0tail';
+  for (const fail of [
+    () => spawnSync('true', { env: { OSP_KEY: value } }),
+    () => openSync(value, 'r'),
+    () => JSON.parse(`{"key": ${value}`) as unknown,
+    () => new URL(`http://${value}@[/`),
+    () => request({ headers: { [value]: 'x' } }),
+    () => Buffer.from('x', value as 'utf8'),
+  ])
+    assert.throws(fail, (err: unknown) => {
+      logger.error('x', { err: new AggregateError([new Error('deep', { cause: err })]) });
+      return true;
+    });
+  assert.equal(records().length, 6);
+  assert.doesNotMatch(JSON.stringify(records()), /k3y|tail/);
+  for (const { err } of records()) assert.match(JSON.stringify(err), /at [^"]*log.int.test.ts:\d+/);
+});
+
+test('a message that looks like frames adds none', () => {
+  const error = new Error('x\n    at k3y (/srv/k3y:1:2)');
+  assert.doesNotMatch(JSON.stringify(describeError(error, () => '')), /k3y/);
 });

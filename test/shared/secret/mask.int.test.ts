@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';
+import { inspect } from 'node:util';
 import { fc } from '../../lab/fast-check.ts';
+import { plainText } from '#shared/text/plain-text.ts';
 import { canBeMasked, createMask } from '#shared/secret/mask.ts';
+import { cleanLine } from '#shared/text/lines.ts';
 import { threadMs } from '../../lab/thread-time.ts';
 
 test('replaces every occurrence of every value', () => {
@@ -10,7 +13,7 @@ test('replaces every occurrence of every value', () => {
   assert.equal(mask('hunter2 or swordfish or hunter2'), '<redacted> or <redacted> or <redacted>');
 });
 
-test('masks the longer of two values that contain each other, so that nothing of it is left', () => {
+test('masks the longer of two values that contain each other, so that it was removed completely', () => {
   assert.equal(createMask(['pass', 'password-1'])('password-1 pass'), '<redacted> <redacted>');
 });
 
@@ -23,6 +26,28 @@ test('masks each line of a value of several lines', () => {
 
 test('masks the lines of a value that was written with carriage returns', () => {
   assert.equal(createMask(['first-line\r\nsecond-line\r\n'])('first-line!'), '<redacted>!');
+});
+
+test('masks both parts of a value that has a NUL byte, which C programs end at', () => {
+  const mask = createMask(['before-the-end\0behind-it']);
+  assert.equal(mask('before-the-end'), '<redacted>');
+  assert.equal(mask('behind-it'), '<redacted>');
+});
+
+test('masks a value with control characters as a log shows what a script prints', () => {
+  const value = 'a\x1b[31mk3y\x7f\u202eend';
+  const mask = createMask([value]);
+  assert.equal(mask(cleanLine(`it is ${value}`)), 'it is <redacted>');
+  assert.equal(mask(plainText(`it is ${value}`)), 'it is <redacted>');
+});
+
+test('masks a value as the messages of Node show an argument', () => {
+  for (const value of ["it's a\0secret", 'se"cr\'et\x85\n', 'back\\slash`\'"\x1b'])
+    assert.equal(
+      createMask([value])(`Received ${inspect(value)}`).replaceAll(/['"`]/g, ''),
+      'Received <redacted>',
+      inspect(value),
+    );
 });
 
 test('masks a value that is shown without the blanks around it', () => {
@@ -115,6 +140,16 @@ test('real shells show nothing of a value that they trace', { timeout: 20_000 },
         assert.ok(!masked.includes(word), `${shell}: ${word} in ${masked}`);
     }
   }
+});
+
+test('a shell without a locale shows nothing of a value that has other characters than ASCII', () => {
+  const secret = 'passwörd€ of\tthe guest';
+  const { stdout, stderr } = spawnSync('bash', ['-xc', ': "$1"; printf "%q" "$1"', '-', secret], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    encoding: 'utf8',
+    env: {},
+  });
+  assert.doesNotMatch(createMask([secret])(stderr + stdout), /passw|guest/);
 });
 
 test('a log of 8 MiB is masked within the time that reading it takes, whatever the values are', () => {

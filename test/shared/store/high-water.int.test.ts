@@ -84,7 +84,10 @@ test('an old record that is put back is refused by name, also with a higher revi
     await redis.hset(`${bench.prefix}:c:os`, 'debian', text);
     await assert.rejects(store.get('os', 'debian'), { code: 'RECORD_REPLAYED' });
     const [debian, other] = await store.list('os');
-    assert.match(debian?.problem ?? '', /os\/debian is older than what this node has seen/);
+    assert.match(
+      debian?.problem ?? '',
+      /os\/debian is older than the version that this node knows/,
+    );
     assert.deepEqual([debian?.value, other?.value], [undefined, 1]);
     assert.deepEqual(await store.getSome('os', ['debian', String(other?.id)]), [debian, other]);
   }

@@ -72,7 +72,7 @@ test('sealed: a record of another key, in another place, changed or made up is r
   const [own, foreign] = await store.list('a');
   assert.deepEqual([own?.value, own?.problem], ['own', undefined]);
   assert.deepEqual([foreign?.id, foreign?.value], ['y', undefined]);
-  assert.match(foreign?.problem ?? '', /a\/y is not sealed with this key/);
+  assert.match(foreign?.problem ?? '', /a\/y is not sealed with this cluster key/);
   await redis.hset('{tamper}:c:b', 'x', kept);
   await assert.rejects(store.get('b', 'x'), isRefusal);
   const changed = kept.replace(/[A-Za-z](?=[^A-Za-z]*"$)/, (letter) =>

@@ -21,7 +21,7 @@ test('a sender that is silent for the limit ends the stream with an error that s
   source.push('a');
   const chunks = limitSilence(source, 1000);
   await chunks.next();
-  const waiting = assert.rejects(chunks.next(), /nothing came for 1 s/);
+  const waiting = assert.rejects(chunks.next(), /no data for 1 s/);
   await tick();
   t.mock.timers.tick(1000);
   await waiting;

@@ -1,3 +1,4 @@
+import { ownValue } from '#shared/json/own-value.ts';
 import { isEqualToAny, isLess } from '../compare-values.ts';
 import { formatPrint, formatPrintf, formatPrintln } from '../format-values.ts';
 import { isPrintable } from '../quote.ts';
@@ -56,21 +57,21 @@ function lengthOf(value: Value): bigint {
 }
 
 function position(index: Value, length: number): number {
-  if (typeof index !== 'bigint') throw new CallError(`a ${typeName(index)} is no index`);
+  if (typeof index !== 'bigint') throw new CallError(`a ${typeName(index)} is not an index`);
   if (index < 0n || index > BigInt(length)) throw new CallError(`index "${index}" out of range`);
   return Number(index);
 }
 
 function indexOnce(item: Value, key: Value): Value {
   if (isDict(item)) {
-    if (typeof key !== 'string') throw new CallError(`a ${typeName(key)} is no key of a map`);
+    if (typeof key !== 'string') throw new CallError(`a ${typeName(key)} is not a key of a map`);
     return item.get(key) ?? null;
   }
   if (typeof item === 'string') {
     const bytes = Buffer.from(item);
     return BigInt(bytes.readUInt8(positionBelow(key, bytes.length)));
   }
-  if (!isList(item)) throw new CallError(`a ${typeName(item)} has no index`);
+  if (!isList(item)) throw new CallError(`a ${typeName(item)} cannot be indexed`);
   return item[positionBelow(key, item.length)] ?? null;
 }
 
@@ -82,9 +83,9 @@ function positionBelow(index: Value, length: number): number {
 
 function sliceOf(item: Value, bounds: readonly Value[]): Value {
   if (typeof item !== 'string' && !isList(item))
-    throw new CallError(`a ${typeName(item)} has no slices`);
+    throw new CallError(`a ${typeName(item)} cannot be sliced`);
   const length = typeof item === 'string' ? byteLength(item) : item.length;
-  if (bounds.length > (isList(item) ? 3 : 2)) throw new CallError('too many bounds of a slice');
+  if (bounds.length > (isList(item) ? 3 : 2)) throw new CallError('a slice has too many bounds');
   const [start = 0, end = length, capacity = length] = bounds.map((bound) =>
     position(bound, length),
   );
@@ -117,7 +118,7 @@ const HTML: Readonly<Record<string, string>> = {
 };
 
 function escapeHtml(text: string): string {
-  return text.replace(/["'&<>\0]/g, (each) => HTML[each] ?? each);
+  return text.replace(/["'&<>\0]/g, (each) => ownValue(HTML, each) ?? each);
 }
 
 function escapeJs(text: string): string {

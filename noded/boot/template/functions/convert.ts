@@ -21,7 +21,7 @@ export function toTexts(value: Value, spend: Spend): readonly string[] {
 
 export function listOf(value: Value, name: string): List {
   if (isList(value)) return value;
-  throw new CallError(`${name} takes a list, not a ${typeName(value)}`);
+  throw new CallError(`${name} needs a list, not a ${typeName(value)}`);
 }
 
 const INT = /^[+-]?(?:0[xX][0-9a-fA-F]+|0[oO][0-7]+|0[bB][01]+|0[0-7]*|[1-9]\d*)$/;

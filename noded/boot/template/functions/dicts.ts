@@ -46,7 +46,7 @@ const mustFromJson = fixed(['string'], ({ spend }, text) => {
   try {
     return fromJson(JSON.parse(text));
   } catch {
-    throw new NoJson('fromJson: this is no JSON');
+    throw new NoJson('fromJson: not JSON');
   }
 });
 
@@ -136,7 +136,7 @@ function dig(parts: readonly Value[]): Value {
   let value: Value = parts.at(-1) ?? null;
   for (const key of parts.slice(0, -2)) {
     if (typeof key !== 'string' || !isDict(value))
-      throw new CallError('dig takes keys, a default and a map of maps');
+      throw new CallError('dig needs keys, a default and a map of maps');
     if (!value.has(key)) return otherwise;
     value = value.get(key) ?? null;
   }
@@ -144,7 +144,7 @@ function dig(parts: readonly Value[]): Value {
 }
 
 function mergeInto(spend: Spend, into: Dict, from: Dict, overwrites: boolean, depth: number): void {
-  if (depth > MAX_DEPTH) throw new CallError('merge: maps too deep in each other');
+  if (depth > MAX_DEPTH) throw new CallError('merge: maps are nested too deeply');
   for (const [key, value] of [...from]) {
     spend(1);
     const own = into.get(key) ?? null;
@@ -155,7 +155,7 @@ function mergeInto(spend: Spend, into: Dict, from: Dict, overwrites: boolean, de
 
 function copy(spend: Spend, value: Value, depth: number): Value {
   spend(1);
-  if (depth > MAX_DEPTH) throw new CallError('deepCopy: a value too deep');
+  if (depth > MAX_DEPTH) throw new CallError('deepCopy: a value is nested too deeply');
   if (isList(value)) return value.map((part) => copy(spend, part, depth + 1));
   if (!isDict(value)) return value;
   return new Map([...value].map(([key, part]) => [key, copy(spend, part, depth + 1)]));

@@ -19,7 +19,7 @@ export function encodeJson(
   depth = 0,
 ): string {
   spend(1);
-  if (depth > MAX_DEPTH) throw new CallError('a value is too deep for JSON');
+  if (depth > MAX_DEPTH) throw new CallError('a value is nested too deeply for JSON');
   const [open, close] =
     form.indent === undefined
       ? ['', '']
@@ -36,7 +36,10 @@ export function encodeJson(
     );
     return `{${join(parts)}}`;
   }
-  if (value instanceof Struct) throw new CallError(`a ${value.typeName} has no JSON`);
+  if (value instanceof Struct) {
+    if (value.asDict === null) throw new CallError(`a ${value.typeName} cannot be written as JSON`);
+    return encodeJson(value.asDict(spend), spend, form, depth);
+  }
   if (typeof value === 'string') {
     spend(value.length >> 4);
     return encodeText(value, form);
@@ -45,7 +48,7 @@ export function encodeJson(
 }
 
 function encodeNumber(value: number): string {
-  if (!Number.isFinite(value)) throw new CallError('this number has no JSON');
+  if (!Number.isFinite(value)) throw new CallError('this number cannot be written as JSON');
   const magnitude = Math.abs(value);
   const isPlain = value === 0 || (magnitude >= 1e-6 && magnitude < 1e21);
   if (isPlain) return formatFloat(value, 'f', -1);

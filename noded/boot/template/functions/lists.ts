@@ -46,7 +46,7 @@ const slice = variadic(['any'], 'any', (_call, [value], bounds) => {
 });
 const chunk = fixed(['int', 'any'], ({ spend }, size, value) => {
   const list = listOf(value, 'chunk');
-  if (size <= 0n) throw new CallError('chunk: a size below one');
+  if (size <= 0n) throw new CallError('chunk: the size is below one');
   spend(list.length);
   const step = Number(size);
   return Array.from({ length: Math.ceil(list.length / step) }, (_none, index) =>
@@ -111,7 +111,7 @@ function numbers(spend: Spend, start: bigint, stop: bigint, step: bigint): reado
   const distance = isUp ? stop - start : start - stop;
   const stride = isUp ? step : -step;
   const count = (distance + stride - 1n) / stride;
-  if (count > MAX_ITEMS) throw new CallError(`a list of more than ${MAX_ITEMS} items`);
+  if (count > MAX_ITEMS) throw new CallError(`a list has more than ${MAX_ITEMS} items`);
   spend(Number(count));
   return Array.from({ length: Number(count) }, (_none, index) =>
     wrapInt(start + BigInt(index) * step),

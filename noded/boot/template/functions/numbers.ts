@@ -17,7 +17,7 @@ const foldFloats = (change: (left: number, right: number) => number): GoFunction
   );
 const decimal = (value: number): number => Number(value.toPrecision(15));
 const nonZero = (divisor: bigint): bigint => {
-  if (divisor === 0n) throw new CallError('a division by zero');
+  if (divisor === 0n) throw new CallError('division by zero');
   return divisor;
 };
 const biggest = foldInts((left, right) => (right > left ? right : left));
@@ -36,7 +36,7 @@ export const numberFunctions: Readonly<Record<string, GoFunction>> = {
   ceil: ofNumber(Math.ceil),
   div: ofInts((left, right) => left / nonZero(right)),
   divf: foldFloats((left, right) => {
-    if (right === 0) throw new CallError('a division by zero');
+    if (right === 0) throw new CallError('division by zero');
     return left / right;
   }),
   float64: fixed(['any'], (_call, value) => toFloat(value)),

@@ -55,7 +55,7 @@ class Search {
       parts.push(this.text(lastEnd, start));
       if (end > lastEnd || start === 0) parts.push(expand(match));
       length += parts.at(-1)?.length ?? 0;
-      if (length > MAX_TEXT_LENGTH) throw new CallError('a replacement makes too long a text');
+      if (length > MAX_TEXT_LENGTH) throw new CallError('the result of a replacement is too long');
       lastEnd = end;
       at = Math.max(at + 1, end);
     }

@@ -4,11 +4,11 @@
  * around the daemon; keys and passwords are made where they are kept.
  */
 const reasons = {
-  clock: 'templates know no clock',
-  chance: 'templates know no chance',
-  keys: 'templates make no keys and no passwords',
-  outside: 'templates see nothing of the host',
-  absent: 'it is not among those that templates have',
+  clock: 'templates have no clock',
+  chance: 'templates have no random numbers',
+  keys: 'templates cannot create keys or passwords',
+  outside: 'templates have no access to the host',
+  absent: 'it is not supported in templates',
 } as const;
 
 const refused: Readonly<Record<keyof typeof reasons, readonly string[]>> = {
@@ -29,6 +29,18 @@ const refused: Readonly<Record<keyof typeof reasons, readonly string[]>> = {
   outside: ['env', 'expandenv', 'getHostByName', 'osBase', 'osClean', 'osDir', 'osExt', 'osIsAbs'],
   absent: ['call', 'hello', 'semver', 'semverCompare', 'urlJoin', 'urlParse'],
 };
+
+/** Lists the refused functions by the reason. */
+export function listRefusedFunctions(): readonly {
+  readonly reason: string;
+  readonly names: readonly string[];
+}[] {
+  return Object.entries(refused).map(([kind, names]) => ({
+    // The keys of the one are those of the other.
+    reason: reasons[kind as keyof typeof reasons],
+    names,
+  }));
+}
 
 const byName: ReadonlyMap<string, string> = new Map(
   Object.entries(refused).flatMap(([kind, names]) =>

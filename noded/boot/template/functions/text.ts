@@ -69,7 +69,7 @@ export const textFunctions: Readonly<Record<string, GoFunction>> = {
     spend(texts.length * (1 + (separator.length >> 5)));
     const length = texts.reduce((sum, text) => sum + separator.length + text.length, 0);
     if (length > MAX_TEXT_LENGTH + separator.length)
-      throw new CallError('join makes too long a text');
+      throw new CallError('the result of join is too long');
     return texts.join(separator);
   }),
   kebabcase: ofCharacters((text) => snakeCase(text, '-')),
@@ -90,16 +90,17 @@ export const textFunctions: Readonly<Record<string, GoFunction>> = {
       .join(' '),
   ),
   repeat: fixed(['int', 'string'], ({ spend }, count, text) => {
-    if (count < 0n) throw new CallError('repeat: a count below zero');
+    if (count < 0n) throw new CallError('repeat: the count is below zero');
     if (count * BigInt(text.length) > MAX_TEXT_LENGTH)
-      throw new CallError('repeat makes too long a text');
+      throw new CallError('the result of repeat is too long');
     if (text === '') return '';
     spend((Number(count) * text.length) >> 8);
     return text.repeat(Number(count));
   }),
   replace: fixed(['string', 'string', 'string'], ({ spend }, from, to, text) => {
     const count = from === '' ? [...text].length + 1 : text.split(from).length - 1;
-    if (count * to.length > MAX_TEXT_LENGTH) throw new CallError('replace makes too long a text');
+    if (count * to.length > MAX_TEXT_LENGTH)
+      throw new CallError('the result of replace is too long');
     spend((text.length + count * to.length) >> 5);
     return from === ''
       ? [to, ...[...text].flatMap((each) => [each, to])].join('')
@@ -149,16 +150,16 @@ export const textFunctions: Readonly<Record<string, GoFunction>> = {
   wrapWith: fixed(['int', 'string', 'string'], ({ spend }, width, newLine, text) => {
     spend(text.length * (1 + (newLine.length >> 5)));
     if (text.length * newLine.length > MAX_TEXT_LENGTH)
-      throw new CallError('wrapWith makes too long a text');
+      throw new CallError('the result of wrapWith is too long');
     return wrapText(text, Number(width), newLine || '\n', true);
   }),
 };
 
 function indent(spend: (steps: number) => void, width: bigint, text: string): string {
   const lines = text.split('\n');
-  if (width < 0n) throw new CallError('indent: a width below zero');
+  if (width < 0n) throw new CallError('indent: the width is below zero');
   if (width * BigInt(lines.length) > MAX_TEXT_LENGTH)
-    throw new CallError('indent makes too long a text');
+    throw new CallError('the result of indent is too long');
   spend((text.length + Number(width) * lines.length) >> 5);
   const pad = ' '.repeat(Number(width));
   return lines.map((line) => pad + line).join('\n');
@@ -208,7 +209,7 @@ const MAX_PATH_LENGTH = 4096;
 function cleanPath(path: string): string {
   if (path === '') return '.';
   // Node takes the square of a path's length for one of many dots.
-  if (path.length > MAX_PATH_LENGTH) throw new CallError('a path that is too long');
+  if (path.length > MAX_PATH_LENGTH) throw new CallError('a path is too long');
   const clean = posix.normalize(path);
   return clean.length > 1 && clean.endsWith('/') ? clean.slice(0, -1) : clean;
 }
@@ -247,7 +248,7 @@ function decodeBase64(text: string): string {
   const isWhole = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(
     text.replace(/[\r\n]/g, ''),
   );
-  if (!isWhole) throw new CallError('b64dec: this is no base64');
+  if (!isWhole) throw new CallError('b64dec: not base64');
   return Buffer.from(text, 'base64').toString();
 }
 
@@ -263,7 +264,7 @@ function encodeBase32(text: string): string {
 
 function decodeBase32(text: string): string {
   if (text.length % 8 !== 0 || !/^[A-Z2-7]*={0,6}$/.test(text))
-    throw new CallError('b32dec: this is no base32');
+    throw new CallError('b32dec: not base32');
   const bits = [...text.replaceAll('=', '')]
     .map((digit) => BASE32.indexOf(digit).toString(2).padStart(5, '0'))
     .join('');

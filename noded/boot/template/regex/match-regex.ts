@@ -38,7 +38,7 @@ export function compileRegex(pattern: string, spend: (steps: number) => void): R
 }
 
 function push(program: Instruction[], instruction: Instruction): number {
-  if (program.length >= MAX_PROGRAM) throw new CallError('a pattern of too many parts');
+  if (program.length >= MAX_PROGRAM) throw new CallError('a pattern has too many parts');
   return program.push(instruction) - 1;
 }
 

@@ -1,3 +1,4 @@
+import { ownValue } from '#shared/json/own-value.ts';
 import { CallError } from '../template-error.ts';
 
 /** RE2's syntax, as far as templates use it. */
@@ -78,7 +79,7 @@ const CONTROLS: Readonly<Record<string, number>> = { n: 10, t: 9, r: 13, f: 12, 
 /** @throws CallError for what is no pattern, or of a syntax that is not understood */
 export function parseRegex(pattern: string): ParsedRegex {
   if (pattern.length > MAX_PATTERN)
-    throw new CallError(`a pattern of more than ${MAX_PATTERN} characters`);
+    throw new CallError(`a pattern is longer than ${MAX_PATTERN} characters`);
   return new RegexParser(pattern).parse();
 }
 
@@ -183,7 +184,7 @@ class RegexParser {
     if (!named && !inner && this.#characters[this.#at] === '?') throw this.#error();
     const index = inner ? null : this.#names.push(named?.[1] ?? '') - 1;
     if (this.#names.length > MAX_GROUPS)
-      throw new CallError(`a pattern of more than ${MAX_GROUPS} groups`);
+      throw new CallError(`a pattern has more than ${MAX_GROUPS} groups`);
     const of = this.#either(inner ? withFlags(flags, inner) : flags);
     if (!this.#take(')')) throw this.#error();
     return index === null ? of : { kind: 'group', index, of };
@@ -202,7 +203,7 @@ class RegexParser {
   }
 
   #escapedSet(): Has {
-    const known = CLASSES[this.#characters[this.#at] ?? ''];
+    const known = ownValue(CLASSES, this.#characters[this.#at] ?? '');
     if (known) {
       this.#at += 1;
       return known;
@@ -216,7 +217,7 @@ class RegexParser {
     if (hex) return Number.parseInt(hex[1] ?? hex[2] ?? '', 16);
     const character = this.#characters[this.#at] ?? '';
     this.#at += 1;
-    const control = CONTROLS[character];
+    const control = ownValue(CONTROLS, character);
     if (control !== undefined) return control;
     if (!/^[!-/:-@[-`{-~]$/.test(character)) throw this.#error();
     return character.codePointAt(0) ?? 0;
@@ -227,7 +228,7 @@ class RegexParser {
     const parts: Has[] = [];
     for (let isFirst = true; isFirst || !this.#take(']'); isFirst = false) {
       const posix = this.#takeMatch('[', /^\[:(\^?)([a-z]+):\]/);
-      const named = posix ? POSIX[posix[2] ?? ''] : undefined;
+      const named = posix ? ownValue(POSIX, posix[2] ?? '') : undefined;
       if (posix && !named) throw this.#error();
       if (named) parts.push(posix?.[1] ? not(named) : named);
       else parts.push(this.#range());
@@ -237,7 +238,10 @@ class RegexParser {
   }
 
   #range(): Has {
-    if (this.#characters[this.#at] === '\\' && CLASSES[this.#characters[this.#at + 1] ?? '']) {
+    if (
+      this.#characters[this.#at] === '\\' &&
+      ownValue(CLASSES, this.#characters[this.#at + 1] ?? '')
+    ) {
       this.#at += 1;
       return this.#escapedSet();
     }
@@ -272,7 +276,7 @@ class RegexParser {
   }
 
   #error(): CallError {
-    return new CallError(`the pattern ${JSON.stringify(this.#pattern)} is not understood`);
+    return new CallError(`the pattern ${JSON.stringify(this.#pattern)} is not supported`);
   }
 }
 

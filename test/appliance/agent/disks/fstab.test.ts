@@ -91,6 +91,7 @@ test('finds what a source in fstab means, whatever its spelling', () => {
     label: null,
     partUuid: null,
     partLabel: null,
+    partType: null,
     diskIndex: null,
     partition: null,
   };

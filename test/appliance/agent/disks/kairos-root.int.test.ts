@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import type { FileSystem } from '../../../../appliance/agent/disks/fstab.ts';
 import { findKairos } from '../../../../appliance/agent/disks/kairos-root.ts';
+import { fileSystem, mountAndRun } from './support/mount-disks.ts';
 
 /** As test/appliance/file-systems.long.test.ts shows it in a machine. */
 const WITHOUT_LOOPS = !existsSync('/dev/loop3') && 'this host has no loop devices';
@@ -15,53 +16,30 @@ after(() => rmSync(directory, { recursive: true }));
 const shell = (script: string): string =>
   execFileSync('bash', ['-euc', script], { cwd: directory, encoding: 'utf8' });
 
-const fileSystem = (path: string, label: string | null, type = 'ext4'): FileSystem => ({
-  ...{ path, label, type, aliases: [path], uuid: null, partUuid: null, partLabel: null },
-  ...{ diskIndex: 0, partition: 1 },
-});
-
 test(
   'a Kairos is known by its labels, and one without an installed system is refused with the reason',
   { skip: WITHOUT_LOOPS },
   () => {
     const [state, oem, persistent, recovery] = ['STATE', 'OEM', 'PERSISTENT', 'RECOVERY'].map(
-      (name) => fileSystem(`/dev/${name}`, `COS_${name}`),
+      (name) => labelled(`/dev/${name}`, `COS_${name}`),
     ) as [FileSystem, FileSystem, FileSystem, FileSystem]; // One for each name.
-    assert.equal(findKairos([fileSystem('/dev/a', 'root'), fileSystem('/dev/b', null)]), null);
+    assert.equal(findKairos([labelled('/dev/a', 'root'), labelled('/dev/b', null)]), null);
     assert.deepEqual(findKairos([recovery, oem, state, persistent]), { state, oem, persistent });
     assert.deepEqual(findKairos([state]), { state, oem: null, persistent: null });
     for (const without of [[oem], [recovery], [oem, persistent]])
       assert.throws(() => findKairos(without), {
         code: 'NOTHING_TO_MOUNT',
-        message: /without COS_STATE/,
+        message: /has no COS_STATE/,
       });
   },
 );
 
-/**
- * Mounts in a mount namespace of its own, and runs a script there; ends with the error's message.
- */
-function mountAndRun(script: string, labels: readonly string[]): string {
-  const disks = labels.map((label) => fileSystem(join(directory, label), label));
-  const program = `
-    import { execFileSync } from 'node:child_process';
-    import { mountInstance } from ${JSON.stringify(join(import.meta.dirname, '../../../../appliance/agent/disks/mount.ts'))};
-    const lines = [];
-    try {
-      const said = await mountInstance(${JSON.stringify(disks)}, true, { log: (line) => lines.push(line), progress() {} });
-      console.log(said, lines.join());
-      console.log(execFileSync('sh', ['-euc', process.argv[1]], { encoding: 'utf8' }));
-    } catch (error) { console.log(error.code, error.message); }`;
-  return execFileSync(
-    'unshare',
-    [
-      ...['--mount', 'sh', '-euc', 'mount -t tmpfs none /run; exec "$@"', 'sh'],
-      ...[process.execPath, '--disable-warning=ExperimentalWarning', '--input-type=module'],
-      ...['-e', program, script],
-    ],
-    { cwd: directory, encoding: 'utf8' },
+const labelled = (path: string, label: string | null): FileSystem => fileSystem(path, { label });
+const mount = (labels: readonly string[], script?: string): string =>
+  mountAndRun(
+    labels.map((label) => labelled(join(directory, label), label)),
+    script,
   );
-}
 
 test(
   'hooks and packages find the active system with /oem and /usr/local where Kairos has them, and what they write is in its file',
@@ -72,15 +50,15 @@ test(
     mke2fs -q -t ext2 -d active state/cOS/active.img
     truncate -s 16M COS_STATE && mke2fs -q -t ext4 -L COS_STATE -d state COS_STATE
     for name in COS_OEM COS_PERSISTENT; do truncate -s 4M $name; mke2fs -q -t ext4 -L $name $name; done`);
-    const said = mountAndRun(
-      'cd /run/gnt/target; cat etc/os-release; echo 1 >etc/new; echo 2 >oem/new; echo 3 >usr/local/new; cd /; umount -R /run/gnt/target',
+    const said = mount(
       ['COS_STATE', 'COS_OEM', 'COS_PERSISTENT'],
+      'cd /run/gnt/target; cat etc/os-release; echo 1 >etc/new; echo 2 >oem/new; echo 3 >usr/local/new; cd /; umount -R /run/gnt/target',
     );
     assert.match(
       said,
-      /^Kairos' active system in .*COS_STATE on \/, .*COS_OEM on \/oem, .* on \/usr\/local/,
+      /^Kairos: active system in .*COS_STATE mounted on \/, .*COS_OEM on \/oem, .* on \/usr\/local/,
     );
-    assert.match(said, /lasts in \/oem and \/usr\/local/);
+    assert.match(said, /changes in \/oem and \/usr\/local persist/);
     assert.match(said, /^ID=kairos$/m);
     shell('debugfs -R "dump cOS/active.img active.out" COS_STATE 2>/dev/null');
     const read = (image: string, path: string): string =>
@@ -98,14 +76,11 @@ test(
     shell('rm -f COS_*; rm -rf bad; mkdir -p bad/cOS; ln -s /etc/hostname bad/cOS/active.img');
     const make = 'truncate -s 8M COS_STATE; mke2fs -q -F -t ext4 -L COS_STATE -d bad COS_STATE';
     shell(make);
-    assert.match(
-      mountAndRun('true', ['COS_STATE']),
-      /^NOTHING_TO_MOUNT Kairos: .*no system is installed/,
-    );
+    assert.match(mount(['COS_STATE']), /^NOTHING_TO_MOUNT Kairos: .*no system is installed/);
     shell(`rm bad/cOS/active.img; echo hsqs >bad/cOS/active.img; ${make}`);
     assert.match(
-      mountAndRun('true', ['COS_STATE']),
-      /^NOTHING_TO_MOUNT Kairos: .*nothing known: not writable/,
+      mount(['COS_STATE']),
+      /^NOTHING_TO_MOUNT Kairos: .*is of type unknown, which is not writable/,
     );
   },
 );

@@ -14,7 +14,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
 import { isAppError } from '#shared/errors/app-error.ts';
-import { rankTree, readFstab } from '../../../../appliance/agent/disks/mount.ts';
+import { rankTree, readFstab } from '../../../../appliance/agent/disks/find-root.ts';
 import { TargetRoot } from '../../../../appliance/agent/disks/target-root.ts';
 
 let tree = '';

@@ -50,7 +50,7 @@ test('a disk that something holds where nobody sees it fails the installation, b
     const { stdout } = await unmount();
     assert.match(
       stdout,
-      /^COMMAND_FAILED: .*\/dev\/vda is still in use, its file systems are not/m,
+      /^COMMAND_FAILED: .*\/dev\/vda is still in use, so its file systems are not/m,
     );
   } finally {
     holder.kill('SIGKILL');
@@ -63,5 +63,5 @@ test('what was left mounted is taken off and told', async () => {
   const mounted = [`mount ${device} ${join(dir, 'mnt')}`, `exec "$0" "$1" "$2"`].join(' && ');
   const words = ['--mount', 'sh', '-c', mounted, process.execPath, unmounting, dir];
   const { stdout } = await run('unshare', words);
-  assert.match(stdout, /was left mounted on .*\/mnt: unmounted$/m);
+  assert.match(stdout, /was still mounted on .*\/mnt: unmounted$/m);
 });

@@ -83,7 +83,7 @@ test('templates name the instance and the system of the root; what names none of
     environment: async () => ({ PATH: '/bin', INSTANCE_NAME: 'web1.example.com' }),
   });
   assert.deepEqual(book.remarks, [
-    'instance/test.yaml: step 1, environment 2: {{ names no .Values, and stays',
+    'instance/test.yaml: step 1, environment 2: {{ does not name .Values and is kept as text',
   ]);
   await book.run('after-install-chroot', root.reporter);
   assert.equal(read(root, 'srv/said'), '{{ amd64 web1.example.com\n');
@@ -104,8 +104,8 @@ test("a layout's device that a program names is asked for in the root of the ste
       ])
       .run('before-install', root.reporter);
   // What it says is looked for, and is no device.
-  await assert.rejects(layout('pick disk'), { message: /layout: its device is not there$/ });
-  await assert.rejects(layout('false'), { message: /layout: its script exited with status 127/ });
+  await assert.rejects(layout('pick disk'), { message: /layout: the device does not exist$/ });
+  await assert.rejects(layout('false'), { message: /layout: the script exited with status 127/ });
 });
 
 test('a template that becomes no host name ends the step, and nothing is written', async () => {
@@ -113,7 +113,7 @@ test('a template that becomes no host name ends the step, and nothing is written
     '/etc/os-release': 'ID=debian\nPRETTY_NAME="Debian GNU/Linux 12"\n',
   });
   await assert.rejects(run(root, '{hostname: "{{ .Values.os.name }}"}'), {
-    message: /hostname: what its template became is no host name$/,
+    message: /hostname: the result of the template is not a host name$/,
   });
   assert.ok(!existsSync(join(root.path, 'etc/hostname')));
 });

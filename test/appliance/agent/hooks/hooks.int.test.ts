@@ -136,7 +136,7 @@ test('a failure names stage, step, field and position; nothing of the document, 
     stage: 'after-install-chroot',
     code: 'HOOK_FAILED',
     message: "step 'first' of instance/test.yaml: commands 2: exited with status 4\n<redacted>",
-    hint: 'read its whole output: gnt-instance log NAME',
+    hint: 'Read the whole output: gnt-instance log NAME',
   });
   const everything = JSON.stringify([events, printed]);
   assert.ok(!everything.includes('correct-horse'));

@@ -39,9 +39,12 @@ test('a step that leaves the sentinel of a failure ends the installation before 
 });
 
 const UNJUDGED: Readonly<Record<string, readonly [step: string, message: RegExp]>> = {
-  'no shell in the root': ["if: 'true'", /condition could not be judged: \/bin\/sh exited with/],
-  'no os-release in the root': ['only_os: debian', /nobody can say which system it is/],
-  'two service managers': ['only_service_manager: systemd', /systemd and openrc are both there/],
+  'no shell in the root': ["if: 'true'", /cannot evaluate the condition: \/bin\/sh exited with/],
+  'no os-release in the root': ['only_os: debian', /cannot determine the operating system/],
+  'two service managers': [
+    'only_service_manager: systemd',
+    /both systemd and openrc are installed/,
+  ],
 };
 for (const [name, [condition, message]] of Object.entries(UNJUDGED)) {
   test(`a step that cannot be judged is an error: ${name}`, async () => {
@@ -77,7 +80,7 @@ test('conditions say yes or no by their end alone; a syntax error is neither', a
   const said = await root.open([all], { environment }).run('after-install-chroot', root.reporter);
   assert.equal(said, '4 done, 5 skipped');
   assert.ok(root.lines.every((line) => line.includes("'no'") === line.includes('skipped')));
-  await assert.rejects(run(root, "- {if: '[ -f x ] && ('}"), { message: /a syntax error/ });
+  await assert.rejects(run(root, "- {if: '[ -f x ] && ('}"), { message: /syntax error/ });
 });
 
 test('a layout of the disk that the image replaces is refused by its name, before anything is done', () => {
@@ -89,7 +92,7 @@ test('a layout of the disk that the image replaces is refused by its name, befor
   for (const stage of ['before-install', 'image.before', 'kairos-install.pre.after'])
     assert.throws(() => root.open(layout(stage, imageDisk), {}, { imageDisk }), {
       code: 'HOOK_FAILED',
-      hint: 'move it to image.after',
+      hint: 'Move it to image.after.',
     });
   root.open(layout('image.after', imageDisk), {}, { imageDisk });
   root.open(layout('before-install', '/dev/disk/by-id/virtio-disk1'), {}, { imageDisk });

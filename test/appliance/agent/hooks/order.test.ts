@@ -44,14 +44,14 @@ test('an after that names nothing is refused, with what there is', () => {
   assert.throws(() => order([step('a', 'doc0.typo'), step('b')]), {
     code: 'HOOK_FAILED',
     message:
-      "step 'a' of cluster/0.yaml is to run after 'doc0.typo', which is no step of this stage",
-    hint: 'there are doc0.a, doc0.b',
+      "step 'a' of cluster/0.yaml must run after 'doc0.typo', but this stage has no such step",
+    hint: 'The steps are doc0.a, doc0.b.',
   });
 });
 
 test('steps that wait for each other are refused by name', () => {
   assert.throws(() => order([step('a', 'doc0.b'), step('b', 'doc0.a')]), {
     code: 'HOOK_FAILED',
-    message: 'steps wait for each other: doc0.a, doc0.b',
+    message: 'steps depend on each other: doc0.a, doc0.b',
   });
 });

@@ -61,7 +61,7 @@ for (const format of ['raw', 'qcow2'] as const) {
       await assert.rejects(compare(path, format), (error) => {
         assert.ok(isAppError(error, 'IMAGE_DUMP'), String(error));
         const [, size, start] =
-          / in the (\d+) bytes from (\d+): .*[Cc]ontent mismatch/.exec(error.message) ?? [];
+          / in the (\d+) bytes from offset (\d+): .*[Cc]ontent mismatch/.exec(error.message) ?? [];
         assert.ok(Number(start) <= offset && offset < Number(start) + Number(size), error.message);
         return true;
       });

@@ -11,7 +11,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { dumpImage } from '../../../../appliance/agent/image/dump.ts';
 import { ImageJail } from '../../../../appliance/agent/image/image-jail.ts';
@@ -254,7 +254,7 @@ test('refuses what is no disk by what it is, before the first byte, unless the o
     [
       'cut-gpt',
       'truncate -s 8M $out && printf "label: gpt\\nstart=2048,size=10240\\n" | sfdisk -q $out && truncate -s 4M $out',
-      /is cut: its partitions reach to byte 6291456, and it has 4194304/,
+      /is truncated: its partitions end at byte 6291456, but the image has 4194304/,
     ],
     [
       'cut-mbr',
@@ -291,6 +291,17 @@ test('refuses what is no disk by what it is, before the first byte, unless the o
   assert.match(await dump(qcow2, target('said-qcow2'), 'qcow2'), /^qcow2, 4194304 bytes/);
   assert.match(await dump(qcow2, target('said-bytes'), 'raw'), /^raw, \d+ bytes/);
   await assert.rejects(dump(qcow2, target('said-wrong'), 'vmdk'), /is qcow2, not vmdk/);
+});
+
+test('the hint for an archive leads to a disk that is taken', async () => {
+  const archive = make('disk.tar.gz', 'tar -C $(dirname $in) -czf $out $(basename $in)');
+  const refusal = await dump(archive, target('archive')).catch((error: unknown) => error);
+  assert.ok(isAppError(refusal, 'IMAGE_INVALID'));
+  const command = /tar -xf FILE/.exec(refusal.hint ?? '')?.[0].replace('FILE', archive);
+  assert.ok(command !== undefined);
+  const folder = mkdtempSync(join(directory, 'unpacked-'));
+  execFileSync('sh', ['-c', command], { cwd: folder });
+  assert.match(await dump(join(folder, basename(raw)), target('unpacked')), /^raw, /);
 });
 
 test('opens nothing that an image names: neither by its header nor, in its jail, by any other way', async () => {
@@ -358,3 +369,12 @@ for (const [format, option] of [
     assert.ok(isFilledWith(0xaa, readFileSync(disk)), 'the disk was written');
   });
 }
+
+test('a disk that cannot be opened is not reported as a bad image', async () => {
+  const disk = target('read-only');
+  chmodSync(disk, 0o444);
+  await assert.rejects(dump(make('fine.qcow2', 'qemu-img convert -O qcow2 $in $out'), disk), {
+    code: 'IMAGE_DUMP',
+    message: /^cannot write to the disk: .*Permission denied/,
+  });
+});

@@ -145,3 +145,15 @@ test('an image that is cut, or wrong in its tables, is refused with what to do',
     }
   }
 });
+
+test('a damaged image is refused with the reason of the tool, not with a warning', async () => {
+  const path = makeImage('qcow2');
+  const image = readFileSync(path);
+  // The first entry of the L1 table (qcow2 header, offset 40) has its reserved bits set.
+  image.fill(0xff, Number(image.readBigUInt64BE(40)), Number(image.readBigUInt64BE(40)) + 8);
+  writeFileSync(path, image);
+  await assert.rejects(examine(path, null), {
+    code: 'IMAGE_INVALID',
+    message: /^(?!.*deprecated).*(?:L1|L2|l2_offset|ERROR|Could not|error)/,
+  });
+});

@@ -25,6 +25,7 @@ import { afterEach, beforeEach, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { fc } from '../../../lab/fast-check.ts';
 import { pack } from 'tar-stream';
+import { END, entry, pax } from '../../hostile/tar-bytes.ts';
 import { overlayPackage, unpackTar } from '../../../../appliance/agent/overlay/package.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
 
@@ -137,6 +138,28 @@ test('keeps extended attributes, binary ones byte for byte', async () => {
   });
   assert.match(found, new RegExp(`security.capability=${capability}`));
   assert.match(found, new RegExp(`user.binary=${binary}`));
+});
+
+test('attributes of other systems are left out with one line in the log, those of Linux are kept', async () => {
+  const named = (name: string, key: string): Buffer =>
+    Buffer.concat([pax([[key, 'x']]), entry({ name }, 'x')]);
+  const bytes = Buffer.concat([
+    named('a', 'SCHILY.xattr.com.apple.provenance'),
+    named('b', 'SCHILY.xattr.com.apple.provenance'),
+    named('c', 'LIBARCHIVE.xattr.com.apple.quarantine'),
+    named('d', 'SCHILY.xattr.system.nfs4_acl'),
+    named('e', 'SCHILY.xattr.user.kept'),
+    named('f', 'SCHILY.xattr.trusted.kept'),
+    END,
+  ]);
+  const lines: string[] = [];
+  await overlayPackage(Readable.from([gzipSync(bytes)]), root, (line) => lines.push(line));
+  assert.deepEqual(lines, [
+    'skipped extended attributes of other systems: "com.apple.provenance" (2), "com.apple.quarantine" (1), "system.nfs4_acl" (1)',
+  ]);
+  assert.deepEqual(readdirSync(root), ['a', 'b', 'c', 'd', 'e', 'f']);
+  const found = execFileSync('getfattr', ['-d', '-m', '-', 'e', 'f'], { cwd: root });
+  assert.match(found.toString(), /user\.kept="x"[\s\S]*trusted\.kept="x"/);
 });
 
 test('replaces a file without touching what else had its bytes, and keeps the owner of the root', async () => {

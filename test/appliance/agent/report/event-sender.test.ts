@@ -85,7 +85,7 @@ test('lines that a slow host does not take are left out, which the log says in t
   const [gap, full, end] = taken.slice(-3);
   assert.equal(gap?.type === 'log' && gap.stream, 'agent');
   const left = Number(
-    /^(\d+) lines are left out here/.exec(gap?.type === 'log' ? gap.line : '')?.[1],
+    /^(\d+) lines are missing here/.exec(gap?.type === 'log' ? gap.line : '')?.[1],
   );
   assert.equal(taken.length - 3 + left, 20_300);
   assert.ok(left > 0);

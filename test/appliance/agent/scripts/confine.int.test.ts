@@ -200,7 +200,7 @@ test('what scripts left mounted is unmounted at once, however much it is, and na
     await run(`for i in $(seq ${count}); do ${each}; done`, world);
     await unmountLeft(left, reporter);
     assert.equal(lines.length, count);
-    assert.equal(lines.at(-1), `/dev/left was left mounted on ${top}/1: unmounted`);
+    assert.equal(lines.at(-1), `/dev/left was still mounted on ${top}/1: unmounted`);
     assert.deepEqual(left.listMounts(), []);
     await run(`mount -t tmpfs /dev/left ${top}/1 && mount -t tmpfs cover ${top}`, world);
     await assert.rejects(unmountLeft(left, reporter), {

@@ -75,7 +75,7 @@ test('without a document there is no stage, and nothing is loaded', () => {
 test("the appliance's own hooks come first, then the host's in their order; what is no stage is told", async () => {
   const { stages, books } = open(withHooks(true), folder);
   assert.equal(await stages[0]?.run(reporter), '2 step(s) from appliance/z.yaml, instance/a.yaml');
-  assert.deepEqual(lines, ['appliance/z.yaml: not of an installation: stage boot']);
+  assert.deepEqual(lines, ['appliance/z.yaml: ignored, not for installations: stage boot']);
   const [book] = books;
   assert.ok(book && hasHooks(book, 'install.pre') && hasHooks(book, 'install.post'));
   assert.equal(hasHooks(book, 'image'), false);

@@ -8,9 +8,11 @@ import {
   type BootContent,
   readBootContent,
 } from '../../../../cluster-cli/commands/bootenv/read-content.ts';
+import { locateFailure } from '../../../../cluster-cli/commands/bootenv/locate-content.ts';
+import { CommandFailure } from '../../../../cluster-cli/failures/failure.ts';
 import { createValueSource } from '../../../../cluster-cli/values/value-source.ts';
 
-async function folderOf(t: TestContext, files: Record<string, string>): Promise<string> {
+async function folderOf(t: TestContext, files: Record<string, string | Buffer>): Promise<string> {
   const dir = await mkdtemp(join(tmpdir(), 'gnt-content-'));
   t.after(() => rm(dir, { recursive: true, force: true }));
   for (const [name, text] of Object.entries(files)) {
@@ -109,7 +111,7 @@ test('what is wrong is told by its file and line', async (t) => {
   const cases: readonly (readonly [string, string, RegExp])[] = [
     ['field.yaml', `${BOOT_ENV}Colour: blue\n`, /field\.yaml:4: Colour: an unknown field/],
     ['arch.yaml', `${BOOT_ENV}  Kernel: vmlinuz\n`, /arch\.yaml:4: OS\.Kernel: an unknown field/],
-    ['name.yaml', 'OS:\n  Name: x\nName: ../up\n', /name\.yaml:3: Name: not a name of a BootEnv/],
+    ['name.yaml', 'OS:\n  Name: x\nName: ../up\n', /name\.yaml:3: Name: not a BootEnv name/],
     ['kernel.yaml', `${BOOT_ENV}Kernel: /vmlinuz\n`, /kernel\.yaml:4: Kernel: not a path within/],
     ['syntax.yaml', 'Name: [\n', /syntax\.yaml:\d+: not valid YAML/],
     ['twice.yaml', 'Name: a\nName: b\n', /twice\.yaml:2: not valid YAML \(DUPLICATE_KEY\)/],
@@ -137,4 +139,66 @@ test('what is wrong is told by its file and line', async (t) => {
   const cyclic = await folderOf(t, { 'x.yaml': `a: &a [${'*b, '.repeat(3)}]\n` });
   assert.throws(() => read(join(cyclic, 'x.yaml')), { code: 'BOOTENV_INVALID' });
   assert.throws(() => read(join(dir, 'none.yaml')), { code: 'FILE_UNREADABLE' });
+});
+
+test('an object of a folder that cannot be used is left out by its place, and the rest is taken', async (t) => {
+  const dir = await folderOf(t, {
+    'bootenvs/a.yaml': BOOT_ENV,
+    'bootenvs/kernel.yaml': 'Name: k\nOS: {Name: k}\nKernel: ../wimboot\n',
+    'bootenvs/arm64-install.yaml':
+      'Name: arm64-install\nOS:\n  Name: a\nTemplates:\n  - {Name: i, ID: default-ipxe.tmpl, Path: x}\n',
+    'bootenvs/syntax.yaml': 'Name: [\n',
+    'templates/picture.png': Buffer.from([0x89, 0x50, 0xff]),
+    'params/list.yaml': '- {Name: good, Schema: {}}\n- {Name: ../bad, Schema: {}}\n',
+  });
+  const { bootEnvs, params, leftOut } = read(dir);
+  assert.deepEqual(
+    bootEnvs.map(({ Name }) => Name),
+    ['rescue'],
+  );
+  assert.deepEqual(
+    params.map(({ Name }) => Name),
+    ['good'],
+  );
+  for (const place of [
+    /bootenvs\/kernel\.yaml:3: Kernel: not a path within an archive/,
+    /bootenvs\/arm64-install\.yaml:3: BootEnv arm64-install has no Kernel for amd64/,
+    /templates\/picture\.png is not UTF-8 text/,
+    /bootenvs\/syntax\.yaml:\d+: not valid YAML/,
+    /params\/list\.yaml:2: Name: not a parameter name/,
+  ])
+    assert.ok(
+      leftOut.some((line) => place.test(line)),
+      `${place}\n${leftOut.join('\n')}`,
+    );
+  const useless = await folderOf(t, { 'bootenvs/kernel.yaml': `${BOOT_ENV}Kernel: ../x\n` });
+  assert.throws(() => read(useless), { code: 'BOOTENV_INVALID' });
+});
+
+test('a refusal that names a line of a template gets the file and its line', async (t) => {
+  const dir = await folderOf(t, {
+    'templates/plain.tmpl': 'a\n{{if}}\n',
+    'templates/named.yaml': 'ID: named.tmpl\nContents: |\n  a\n  {{if}}\n',
+    'bootenvs/rescue.yaml': `${BOOT_ENV}Templates:\n  - Name: x\n    Path: "{{if}}"\n    Contents: |\n      a\n      {{if}}\n`,
+  });
+  const { places } = read(dir);
+  const failure = (details: object): unknown => {
+    const fields = { code: 'BOOTENV_INVALID', message: 'why', hint: null, exitStatus: 2 } as const;
+    const located = locateFailure(
+      new CommandFailure({ ...fields, details: { ...details } }),
+      places,
+    );
+    return located instanceof Error ? located.message.slice(dir.length + 1) : located;
+  };
+  const field = (part: string) => ({ bootEnv: 'rescue', field: ['Templates', 0, part] });
+  assert.equal(failure({ template: 'plain.tmpl', line: 2 }), 'templates/plain.tmpl:2: why');
+  assert.equal(failure({ template: 'named.tmpl', line: 2 }), 'templates/named.yaml:4: why');
+  assert.equal(failure({ ...field('Contents'), line: 2 }), 'bootenvs/rescue.yaml:9: why');
+  assert.equal(failure({ ...field('Path'), line: 1 }), 'bootenvs/rescue.yaml:6: why');
+  assert.equal(
+    failure({ bootEnv: 'rescue', field: ['BootParams'], line: 1 }),
+    'bootenvs/rescue.yaml:1: why',
+  );
+  const other = new Error('another');
+  assert.equal(locateFailure(other, places), other);
 });

@@ -39,7 +39,7 @@ test('what a volume has is not asked for again', () => {
   check([disk('a', 20), disk('b', 20)]);
   assert.throws(() => check([disk('a', 20), disk('b', 24)]), {
     code: 'DISK_SPACE',
-    message: "its disks take 44 MiB of the volume group 'xenvg', and 40 MiB are free",
+    message: "the disks need 44 MiB, the volume group 'xenvg' has 40 MiB free",
   });
   check([disk('a', 60)], [volume('a', 20)]);
   assert.throws(() => check([disk('a', 64)], [volume('a', 20)]), {
@@ -50,11 +50,11 @@ test('what a volume has is not asked for again', () => {
 test('a group that is not there, and a size that is none of it, are told with what to do', () => {
   assert.throws(() => check([{ ...disk('a', 4), group: 'other' }]), {
     code: 'HOST_PREREQUISITE',
-    hint: /there are: xenvg/,
+    hint: /It has: xenvg/,
   });
   assert.throws(() => check([disk('a', 18)]), {
     code: 'VALIDATION',
-    hint: 'give 20 MiB instead of 18',
+    hint: 'Use 20 MiB instead of 18 MiB.',
   });
 });
 
@@ -75,7 +75,7 @@ test('a group in which another node has volumes is refused by name, one of an ow
   refuseForeign(new Set(['xenvg']), volumes, here, lvmErrors);
   assert.throws(() => refuseForeign(new Set(['xenvg', 'shared']), volumes, here, lvmErrors), {
     code: 'CONFLICT',
-    message: /'shared' has volumes of the node node2, and this one is node1/,
+    message: /'shared' has volumes of the node node2; this node is node1/,
     hint: /lvchange --deltag gnt:node=node2 shared/,
   });
 });

@@ -1,0 +1,8 @@
+/** A label as a sentence: a capital at its begin, a full stop at its end. */
+export function asSentence(text: string): string {
+  const trimmed = text.trim();
+  if (trimmed === '') return '';
+  const isWord = /^[a-z]+(?=[\s,;]|$)/.test(trimmed);
+  const capital = isWord ? `${trimmed.charAt(0).toUpperCase()}${trimmed.slice(1)}` : trimmed;
+  return /[.!?:]$/.test(trimmed) ? capital : `${capital}.`;
+}

@@ -1,0 +1,125 @@
+import type { InstanceInfo } from '#shared/contract/instance.ts';
+import { refusedHostKeys } from '#shared/contract/refused-host-keys.ts';
+import type { OutlineEntry } from './outline.ts';
+
+/** A state of an instance that an operator should act on. */
+interface Concern {
+  readonly key: string;
+  readonly value: string;
+  /** A command that shows or repairs it. */
+  readonly step: string;
+}
+
+/** Returns the states of an instance that need attention, the most urgent first. Pure. */
+export function listAttention(instance: InstanceInfo): readonly OutlineEntry[] {
+  return findConcerns(instance).map(({ key, value }) => ({ key, value }));
+}
+
+/** Returns the command to run next: for the most urgent state, else to use the instance. Pure. */
+export function chooseNextStep(instance: InstanceInfo): string {
+  const [first] = findConcerns(instance);
+  if (first !== undefined) return first.step;
+  const { name, running, communication } = instance;
+  if (running === null) return `gnt-instance startup ${name}`;
+  return communication ? `gnt-instance ssh ${name}` : `gnt-instance console ${name}`;
+}
+
+function findConcerns(i: InstanceInfo): readonly Concern[] {
+  return [...ofState(i), ...ofGuest(i), ...ofChanges(i)];
+}
+
+function ofState({ name, status, explanation, install, running }: InstanceInfo): Concern[] {
+  const error = install?.error;
+  return [
+    ...(status.startsWith('ERROR_')
+      ? [{ key: status, value: explanation, step: stepOfStatus(name, status) }]
+      : []),
+    ...(error == null
+      ? []
+      : [
+          {
+            key: 'installation failed',
+            value: `${error.code}: ${error.message}`,
+            step: `gnt-instance log ${name}`,
+          },
+        ]),
+    ...(running?.halt
+      ? [{ key: 'guest paused', value: running.halt.reason, step: 'gnt-node doctor' }]
+      : []),
+  ];
+}
+
+function stepOfStatus(name: string, status: string): string {
+  if (status === 'ERROR_down') return `gnt-instance startup ${name}`;
+  if (status === 'ERROR_up') return `gnt-instance shutdown ${name}`;
+  return status.startsWith('ERROR_node') ? 'gnt-node list' : 'gnt-cluster verify';
+}
+
+function ofGuest({ name, boot, lifecycle }: InstanceInfo): Concern[] {
+  const isFaulty = boot?.status === 'error' || boot?.status === 'degraded';
+  const isStranded = lifecycle?.state === 'stranded' || lifecycle?.state === 'failed';
+  return [
+    ...(isFaulty
+      ? [
+          {
+            key: `cloud-init ${boot.status}`,
+            value: [...boot.errors, ...boot.recoverableErrors].join('; '),
+            step: `gnt-instance exec ${name} cloud-init status --long`,
+          },
+        ]
+      : []),
+    ...(isStranded
+      ? [
+          {
+            key: `run lists ${lifecycle.state}`,
+            value: lifecycle.reason ?? '',
+            step: `gnt-instance audit ${name}`,
+          },
+        ]
+      : []),
+  ];
+}
+
+function ofChanges({ name, ssh, running, partsOfRun }: InstanceInfo): Concern[] {
+  const refused = refusedHostKeys(ssh).length;
+  const bootEnv = running?.bootEnv;
+  const lost = (bootEnv?.lost ?? []).flatMap(({ secrets }) => secrets);
+  return [
+    ...(bootEnv?.failure
+      ? [
+          {
+            key: 'boot environment not rendered',
+            value: `${bootEnv.failure.code}: ${bootEnv.failure.message}`,
+            step: `gnt-bootenv render ${bootEnv.name} ${name}`,
+          },
+        ]
+      : []),
+    ...(lost.length === 0
+      ? []
+      : [
+          {
+            key: 'secrets lost',
+            value: [...new Set(lost)].join(', '),
+            step: `gnt-instance modify --os-parameters-secret ${lost[0]}=@FILE ${name}`,
+          },
+        ]),
+    ...(refused === 0
+      ? []
+      : [
+          {
+            key: 'SSH host keys changed',
+            value: `${refused} not trusted`,
+            step: `gnt-instance modify --accept-host-keys ${name}`,
+          },
+        ]),
+    ...(running !== null && partsOfRun
+      ? [
+          {
+            key: 'restart needed',
+            value: 'changes of NICs or disks take effect at the next start',
+            step: `gnt-instance reboot -t full ${name}`,
+          },
+        ]
+      : []),
+  ];
+}

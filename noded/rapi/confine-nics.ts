@@ -1,0 +1,22 @@
+import type { Opcode } from '#shared/contract/opcode.ts';
+
+/**
+ * Returns the opcode of a user who is bound to instances with NICs that reach public addresses
+ * only: new NICs, and those that are plugged in elsewhere. Pure.
+ */
+export function confineNics<Op extends Opcode>(opcode: Op): Op;
+export function confineNics(opcode: Opcode): Opcode {
+  if (opcode.opcode === 'INSTANCE_CREATE')
+    return { ...opcode, nics: opcode.nics.map((nic) => ({ ...nic, reach: 'public' })) };
+  if (opcode.opcode !== 'INSTANCE_SET_PARAMS') return opcode;
+  const nics = opcode.nics.map((change) => {
+    if (change.action === 'remove') return change;
+    if (change.action === 'add')
+      return { ...change, nic: { ...change.nic, reach: 'public' as const } };
+    const { reach: asked, ...changes } = change.changes;
+    const isPlugged = ['mode', 'link', 'networkName'].some((key) => Object.hasOwn(changes, key));
+    if (asked === undefined && !isPlugged) return change;
+    return { ...change, changes: { ...changes, ...(isPlugged && { reach: 'public' as const }) } };
+  });
+  return { ...opcode, nics };
+}

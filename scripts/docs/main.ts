@@ -1,0 +1,22 @@
+import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { generateManPages, generateMarkdown } from './generate.ts';
+
+/**
+ * `npm run docs` writes docs/reference/. `node scripts/docs/main.ts --man FOLDER` writes the manual
+ * pages instead.
+ */
+const { values } = parseArgs({ options: { man: { type: 'string' }, to: { type: 'string' } } });
+const target = resolve(
+  values.man ?? values.to ?? join(import.meta.dirname, '../../docs/reference'),
+);
+const today = new Date().toISOString().slice(0, 10);
+const files = values.man === undefined ? await generateMarkdown() : await generateManPages(today);
+await rm(target, { recursive: true, force: true });
+for (const [name, text] of files) {
+  const path = join(target, name);
+  await mkdir(dirname(path), { recursive: true });
+  await writeFile(path, text);
+}
+process.stdout.write(`docs: ${files.size} files in ${target}\n`);

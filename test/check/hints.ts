@@ -1,0 +1,91 @@
+import type { Command } from 'commander';
+import typescript from 'typescript';
+
+/** A text of the source that can name commands: a template has `X` for each value. */
+export interface Hint {
+  /** `noded/os/choose-scripts.ts:55`. */
+  readonly place: string;
+  readonly text: string;
+  /** Whether it is the value of a property `hint`, and not only a string that names a command. */
+  readonly isHint: boolean;
+}
+
+const NAMES_COMMAND = /\bgnt-(instance|backup|image|os|cluster|node|job|profile|network|bootenv)\b/;
+
+/** Returns the hints of a source file, and its other strings that name a command. */
+export function collectHints(path: string, source: string): readonly Hint[] {
+  const file = typescript.createSourceFile(path, source, typescript.ScriptTarget.Latest, true);
+  const found: Hint[] = [];
+  const visit = (node: typescript.Node, isHint: boolean): void => {
+    const isInHint =
+      isHint || (typescript.isPropertyAssignment(node) && node.name.getText(file) === 'hint');
+    const text = textOf(node);
+    if (text !== null && (isInHint || NAMES_COMMAND.test(text))) {
+      const { line } = file.getLineAndCharacterOfPosition(node.getStart(file));
+      found.push({ place: `${path}:${line + 1}`, text, isHint: isInHint });
+    }
+    // The values within a template are code of their own.
+    node.forEachChild((child) => visit(child, isInHint));
+  };
+  visit(file, false);
+  return found;
+}
+
+function textOf(node: typescript.Node): string | null {
+  if (typescript.isStringLiteral(node) || typescript.isNoSubstitutionTemplateLiteral(node))
+    return node.text;
+  if (!typescript.isTemplateExpression(node)) return null;
+  return node.head.text + node.templateSpans.map(({ literal }) => `X${literal.text}`).join('');
+}
+
+/** Options of every program. */
+const COMMON = ['--help', '--help-all', '--version'];
+/** Programs of others, whose options stand behind their names. */
+const FOREIGN =
+  /\b(cloud-init|dnsmasq|gpg|lvchange|lvcreate|minisign|systemctl|systemd-run|udevadm|useradd|vgchange|zstd)\b.*/;
+
+/**
+ * Returns what a text names that does not exist, such as `gnt-instance modify --bogus`.
+ * @param ofDaemons long options of gnt-noded and gnt-metad
+ */
+export function findUnknown(
+  { text, isHint }: Hint,
+  programs: ReadonlyMap<string, Command>,
+  ofDaemons: readonly string[] = [],
+): readonly string[] {
+  const faults: string[] = [];
+  // A command ends where the sentence goes on, or where the next command begins.
+  for (const part of text.split(/[;|&()\n]|, |: |\. |`|'|"| or | then | and |(?=\bgnt-)/)) {
+    const [, name, word] = /^(gnt-[a-z]+)(?: +([a-z][a-z-]*))?/.exec(part.trim()) ?? [];
+    const program = name === undefined ? undefined : programs.get(name);
+    const command = program && findCommand(program, word);
+    if (program !== undefined && word !== undefined && command === undefined) {
+      if (isCommandWord(part, word)) faults.push(`${name} ${word}`);
+      continue;
+    }
+    if (name !== undefined && program === undefined) continue;
+    if (command === undefined && program === undefined && !isHint) continue;
+    const shared = command === undefined ? [...COMMON, ...ofDaemons] : COMMON;
+    const known = command ? [command] : [...programs.values()].flatMap((each) => each.commands);
+    const own = part.replace(FOREIGN, '');
+    for (const [, option = ''] of own.matchAll(/(?:^|[\s(])(--[a-z][a-z-]+)(?=[\s=,.)]|$)/g))
+      if (!shared.includes(option) && !known.some((each) => hasOption(each, option)))
+        faults.push(`${command ? `${name} ${word} ` : ''}${option}`);
+  }
+  return faults;
+}
+
+/** `gnt-instance list` names a command, `gnt-node has` is prose. */
+function isCommandWord(part: string, word: string): boolean {
+  return part.includes(' --') || / [A-Z]{2,}\b/.test(part) || /-/.test(word);
+}
+
+function findCommand(program: Command, word: string | undefined): Command | undefined {
+  return program.commands.find(
+    (each) => each.name() === word || each.aliases().includes(word ?? ''),
+  );
+}
+
+function hasOption(command: Command, option: string): boolean {
+  return command.options.some(({ long }) => long === option || long === `--no-${option.slice(2)}`);
+}

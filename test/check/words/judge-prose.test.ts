@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import {
+  folderOf,
+  judgePlaces,
+  judgeTotal,
+  listHits,
+  tallyProse,
+  userStrings,
+} from './judge-prose.ts';
+
+const CONTENTS = new Map([
+  ['README.md', 'What is read.\n'],
+  ['noded/boot/plan/a.ts', "// nobody, somebody\nfail('a disk of whoever');\n"],
+  ['noded/b.ts', '// A reason.\n'],
+  ['test/noded/b.test.ts', "test('nobody has a disk now');\n"],
+  ['fixtures/a.md', 'nobody\n'],
+]);
+
+test('documents count by file, strings and comments by folder, and fixtures not at all', () => {
+  const { documents, strings, comments } = tallyProse(CONTENTS);
+  assert.deepEqual([...documents.keys()], ['README.md']);
+  assert.deepEqual([...strings.keys()], ['noded/boot', 'test/noded']);
+  assert.deepEqual([...comments.keys()], ['noded/boot', 'noded']);
+  assert.deepEqual([...userStrings(strings).keys()], ['noded/boot']);
+});
+
+test('a place above the limit is a finding unless it is exempt', () => {
+  const { comments } = tallyProse(CONTENTS);
+  assert.match(judgePlaces('comments', comments, [])[0] ?? '', /^noded\/boot: comments have 2 /);
+  assert.deepEqual(judgePlaces('comments', comments, ['noded/boot']), []);
+});
+
+test('an exemption of a place within the limit is a finding', () => {
+  const { comments } = tallyProse(CONTENTS);
+  assert.deepEqual(judgePlaces('comments', comments, ['noded/boot', 'noded']), [
+    'noded: comments are within the limit: remove it from exempt.ts',
+  ]);
+});
+
+test('hits of a place are listed with file and line', () => {
+  assert.deepEqual(listHits(CONTENTS, 'comments', 'noded/boot'), [
+    'noded/boot/plan/a.ts:1 [nobody] nobody, somebody',
+    'noded/boot/plan/a.ts:1 [nobody] nobody, somebody',
+  ]);
+  assert.equal(folderOf('noded/main.ts'), 'noded');
+});
+
+test('single hits of many places count together', () => {
+  const places = new Map(['a', 'b'].map((place) => [place, { words: 100, hits: 1 }]));
+  assert.deepEqual(judgePlaces('documents', places, []), []);
+  assert.match(judgeTotal([[places, []]])[0] ?? '', /2 banned patterns in 200 words/);
+  assert.deepEqual(judgeTotal([[places, ['a', 'b']]]), []);
+});

@@ -1,0 +1,33 @@
+import type { Contents } from '../content-keys.ts';
+
+const MAX_COLUMNS = 120;
+const MAX_README_LINES = 200;
+
+/** Documents with long lines, one finding for each document. */
+export function findLongLines(contents: Contents): ReadonlyMap<string, string> {
+  const found = [...contents].flatMap(([path, text]) => {
+    if (!path.endsWith('.md') || path.startsWith('fixtures/')) return [];
+    const long = text.split('\n').flatMap((line, index) => (isLong(line) ? [index + 1] : []));
+    const [first] = long;
+    if (first === undefined) return [];
+    return [
+      [
+        path,
+        `${path}:${first}: ${long.length} lines have more than ${MAX_COLUMNS} characters`,
+      ] as const,
+    ];
+  });
+  return new Map(found);
+}
+
+/** A link or path that cannot be broken may be longer. */
+function isLong(line: string): boolean {
+  return line.length > MAX_COLUMNS && /\S\s+\S/.test(line.slice(0, MAX_COLUMNS).trimStart());
+}
+
+export function findLongReadme(contents: Contents): readonly string[] {
+  const lines = (contents.get('README.md') ?? '').trimEnd().split('\n').length;
+  return lines <= MAX_README_LINES
+    ? []
+    : [`README.md: ${lines} lines, at most ${MAX_README_LINES}: move details into docs/`];
+}

@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { dialect, type Dialect } from '#shared/contract/primitives.ts';
+import type { InstanceView } from '#shared/contract/view.ts';
+import { renderEc2 } from '../../../metad/dialects/ec2.ts';
+import { renderGaneti } from '../../../metad/dialects/ganeti.ts';
+import { renderNocloud } from '../../../metad/dialects/nocloud.ts';
+import { renderOpenstack } from '../../../metad/dialects/openstack.ts';
+import { ACTION_KEYS } from '../../../metad/http/actions.ts';
+import { createGuestAgent } from '../../../metad/view/guest-agent.ts';
+import { parseView, type ServedView } from '../../../metad/view/served-view.ts';
+import { findGuestPath, GUEST_PATHS, type GuestPath } from '../../../scripts/docs/guest-paths.ts';
+import { lifecycleOf, scriptOf } from '../../metad/support/lifecycle-fixture.ts';
+import { bootingView, exampleView, installingView } from '../../metad/support/view-fixture.ts';
+
+function viewOf(view: InstanceView): ServedView {
+  return { ...parseView(view), guestAgent: createGuestAgent('AGENT\n', 'ENABLE\n@AGENT@\n') };
+}
+
+function withHooksAndMirror(view: InstanceView): InstanceView {
+  const { install } = view;
+  assert.ok(install);
+  const plan = { ...install.plan, mirrors: ['debian'] };
+  return { ...view, install: { ...install, plan, hooks: [] } };
+}
+
+const lists = { boot: [scriptOf('1-a', 'true')], operational: [], decommission: [] };
+const RUNNING = viewOf(exampleView({ lifecycle: lifecycleOf({ lists }) }));
+const VIEWS = [RUNNING, viewOf(withHooksAndMirror(installingView())), viewOf(bootingView())];
+const RENDERERS: Readonly<Record<Dialect, (view: ServedView) => ReadonlyMap<string, unknown>>> = {
+  ganeti: renderGaneti,
+  ec2: renderEc2,
+  openstack: (view) => renderOpenstack(view, ''),
+  nocloud: renderNocloud,
+};
+
+const served = dialect.options.flatMap((name) =>
+  VIEWS.flatMap((view) => [...RENDERERS[name](view).keys()].map((path) => [name, path] as const)),
+);
+
+test('every path that a guest can read has an entry in the reference', () => {
+  const missing = served.filter(([name, path]) => findGuestPath(name, path) === undefined);
+  assert.deepEqual(missing, []);
+});
+
+test('every path that a guest can send to has an entry in the reference', () => {
+  const missing = ACTION_KEYS.filter((key) => {
+    const [name, path = ''] = key.split(' ');
+    const methods: readonly GuestPath['method'][] = ['POST', 'PUT'];
+    return !methods.some((method) => findGuestPath(dialect.parse(name), path, method));
+  });
+  assert.deepEqual(missing, []);
+});
+
+test('every entry of the reference is served by some instance', () => {
+  const used = new Set(served.map(([name, path]) => findGuestPath(name, path)));
+  const unused = dialect.options.flatMap((name) =>
+    GUEST_PATHS[name]
+      .filter((entry) => entry.method === undefined && !used.has(entry))
+      .map(({ path }) => `${name} ${path}`),
+  );
+  assert.deepEqual(unused, []);
+});
