@@ -113,7 +113,8 @@ test('others have turns before the first of very many is told', async () => {
   };
   // Once unmeasured: what is compiled then, is no part of it.
   await first();
-  // Without turns the longest stretch is the whole. Garbage collection lengthens single stretches, so one round of ten is enough.
+  // Without turns the longest stretch is the whole.
+  // Garbage collection lengthens single stretches, so one round of ten is enough.
   const rounds: { readonly allMs: number; readonly longestMs: number }[] = [];
   for (let round = 0; round < 10; round += 1) rounds.push(await threadStretches(first));
   const isShared = rounds.some(({ allMs, longestMs }) => longestMs * 2 < allMs);
