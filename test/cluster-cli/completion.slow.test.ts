@@ -172,7 +172,7 @@ test('fish completes, descriptions beside', { skip: skipWithout('fish') }, async
       line,
     );
   }
-  assert.match(answers[2] ?? '', /^reinstall\tinstall an instance again/m);
+  assert.match(answers[2] ?? '', /^reinstall\tInstall an instance again/m);
 });
 
 test('a shell that is not known is refused', async () => {

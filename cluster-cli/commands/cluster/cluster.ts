@@ -118,6 +118,8 @@ async function chooseStore(
       hint: 'gnt-cluster init --store URL --cluster-key FILE',
     });
   }
+  // The name of the embedded store, as `gnt-cluster info` shows it, is compared with the node's own.
+  if (options.clusterKey === undefined && options.store.startsWith('sqlite ')) return false;
   const { findCommonStore, initStore } = await import('./init-store.ts');
   const current = await findCommonStore(context.paths);
   if (current === null) {

@@ -147,7 +147,7 @@ const cases: readonly (readonly [string, Buffer, Verdict])[] = [
     cat(pax([['path', 'x'.repeat(256)]]), file('x')),
     invalid(/longer than 255 bytes/),
   ],
-  ['name with a NUL', cat(pax([['path', 'a\0b']]), file('x')), unsafe(/holds a NUL/)],
+  ['name with a NUL', cat(pax([['path', 'a\0b']]), file('x')), unsafe(/contains a NUL/)],
   ['empty name', file(''), invalid(/"": its name is empty/)],
   ['absolute name', file('/etc/x'), unsafe(/"\/etc\/x": its name is absolute/)],
   ['absolute pax name', cat(pax([['path', '/etc/x']]), file('x')), unsafe(/is absolute/)],
@@ -164,12 +164,12 @@ const cases: readonly (readonly [string, Buffer, Verdict])[] = [
     ),
     unsafe(/is absolute/),
   ],
-  ['name that climbs', file('a/../../x'), unsafe(/has "\.\." in it/)],
-  ['prefix that climbs', entry({ name: 'x', prefix: '../..' }), unsafe(/has "\.\." in it/)],
+  ['name that climbs', file('a/../../x'), unsafe(/contains "\.\."/)],
+  ['prefix that climbs', entry({ name: 'x', prefix: '../..' }), unsafe(/contains "\.\."/)],
   [
     'safe pax name before a GNU name that climbs',
     cat(gnuLong('L', '../x'), pax([['path', 'safe']]), file('x')),
-    unsafe(/has "\.\." in it/),
+    unsafe(/contains "\.\."/),
   ],
   ['name of our own', cat(file('.gnt-overlay-entry', '1'), file('t', '2')), 'as-tar'],
   [
@@ -307,7 +307,7 @@ const cases: readonly (readonly [string, Buffer, Verdict])[] = [
   [
     'attribute of a space that does not exist',
     cat(pax([['SCHILY.xattr.nowhere.x', 'y']]), file('t')),
-    invalid(/nowhere\.x/),
+    'as-tar',
   ],
   ['unknown keyword', cat(pax([['VENDOR.thing', 'y']]), file('t')), 'as-tar'],
   // Headers of headers.
@@ -355,7 +355,7 @@ const cases: readonly (readonly [string, Buffer, Verdict])[] = [
   [
     'pax header for nothing',
     cat(pax([['path', 'x']]), END),
-    invalid(/an entry that does not come/),
+    invalid(/a header without its entry/),
   ],
   [
     'old sparse file with an extension',
@@ -379,7 +379,7 @@ const cases: readonly (readonly [string, Buffer, Verdict])[] = [
   [
     'old sparse file that claims an extension it has no need of',
     header({ name: 's', type: 'S', magic: 'gnu', patch: [[482, bytes(1)]] }),
-    invalid(/a map of holes that goes on/),
+    invalid(/a sparse map that continues/),
   ],
   [
     'sparse map that claims a billion stretches',
@@ -489,31 +489,31 @@ export const hostileArchives: readonly HostileArchive[] = [
   ...[
     ...cases,
     ...lyingMaps.map(
-      ([name, middle]) => [`lying map ${name}`, middle, invalid(/a map of holes/)] as const,
+      ([name, middle]) => [`lying map ${name}`, middle, invalid(/a sparse map/)] as const,
     ),
   ].map(([name, middle, verdict]) => ({
     name,
     verdict,
     bytes: cat(file('first', '1'), middle, file('last', '9'), END),
   })),
-  { name: 'no end mark', bytes: file('t'), verdict: invalid(/without an end mark/) },
+  { name: 'no end mark', bytes: file('t'), verdict: invalid(/has no end mark/) },
   { name: 'one zero block as end', bytes: cat(file('t'), END.subarray(512)), verdict: 'as-tar' },
   { name: 'an entry after the end', bytes: cat(file('t'), END, file('late')), verdict: 'as-tar' },
   {
     name: 'cut in a content',
     bytes: file('t', 'x'.repeat(600)).subarray(0, 700),
-    verdict: invalid(/middle of an entry/),
+    verdict: invalid(/ends within an entry/),
   },
   {
     name: 'cut in a header',
     bytes: file('t').subarray(0, 100),
-    verdict: invalid(/middle of an entry/),
+    verdict: invalid(/ends within an entry/),
   },
   { name: 'nothing', bytes: Buffer.alloc(0), verdict: invalid(/empty/) },
   { name: 'only an end mark', bytes: END, verdict: 'as-tar' },
   {
     name: 'no archive',
     bytes: Buffer.alloc(2048, 'no tar '),
-    verdict: invalid(/does not hold a tar archive/),
+    verdict: invalid(/not a tar archive/),
   },
 ];

@@ -71,9 +71,9 @@ function guestDirectory(root: string): Stats | undefined {
 
 /** Why an archive that GNU tar takes is refused: everything else would be a defect. */
 export const knownRefusals: readonly RegExp[] = [
-  /its name.* (is absolute|has "\.\." in it|holds a NUL)/,
+  /its name.* (is absolute|contains "\.\."|contains a NUL)/,
   /its name is empty/,
-  /it links to .*, which (is absolute|is empty|has "\.\." in it)/,
+  /it links to .*, which (is absolute|is empty|contains "\.\.")/,
   /its link to .* leads out of the root/,
   // GNU tar ends a target at its first NUL.
   /its link target is not a path/,
@@ -81,5 +81,5 @@ export const knownRefusals: readonly RegExp[] = [
   /its (size|uid|gid|mtime|mode|atime|ctime|GNU\.sparse\.\w+) .* is not a valid number/,
   /its name is a directory name, but it has content/,
   /the root must be a directory/,
-  /not a usable tar\.gz archive: (the archive is empty|the archive ends|it does not hold|a damaged|a header|a global header|an entry with two|a map of holes)/,
+  /not a usable tar\.gz archive: (the archive is empty|the archive ends|the archive has no end mark|not a tar archive|a damaged|a header|a global header|an entry with two|a sparse map)/,
 ];

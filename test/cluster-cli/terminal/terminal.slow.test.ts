@@ -305,7 +305,7 @@ test('off a terminal nothing is removed unless it is forced', async () => {
     root: daemon.root,
   });
   assert.deepEqual([status, daemon.submitted.length], [2, 0]);
-  assert.match(stderr, /This removes web1 and its disks.*\n.*--force/);
+  assert.match(stderr, /This removes web1, its disks and all data on them.*\n.*--force/);
   const forced = await runProgram('gnt-instance', ['remove', '--force', 'web1'], {
     root: daemon.root,
   });
