@@ -1,5 +1,6 @@
 import type { InstanceInfo } from '#shared/contract/instance.ts';
 import { refusedHostKeys } from '#shared/contract/refused-host-keys.ts';
+import { asItRuns, describeWaiting, waitingSettings } from '#shared/contract/settings-of-run.ts';
 import type { OutlineEntry } from './outline.ts';
 
 /** A state of an instance that an operator should act on. */
@@ -19,9 +20,11 @@ export function listAttention(instance: InstanceInfo): readonly OutlineEntry[] {
 export function chooseNextStep(instance: InstanceInfo): string {
   const [first] = findConcerns(instance);
   if (first !== undefined) return first.step;
-  const { name, running, communication } = instance;
+  const { name, running } = instance;
   if (running === null) return `gnt-instance startup ${name}`;
-  return communication ? `gnt-instance ssh ${name}` : `gnt-instance console ${name}`;
+  return asItRuns(instance).communication
+    ? `gnt-instance ssh ${name}`
+    : `gnt-instance console ${name}`;
 }
 
 function findConcerns(i: InstanceInfo): readonly Concern[] {
@@ -80,7 +83,9 @@ function ofGuest({ name, boot, lifecycle }: InstanceInfo): Concern[] {
   ];
 }
 
-function ofChanges({ name, ssh, running, partsOfRun }: InstanceInfo): Concern[] {
+function ofChanges(instance: InstanceInfo): Concern[] {
+  const { name, ssh, running } = instance;
+  const waiting = running === null ? [] : waitingSettings(instance);
   const refused = refusedHostKeys(ssh).length;
   const bootEnv = running?.bootEnv;
   const lost = (bootEnv?.lost ?? []).flatMap(({ secrets }) => secrets);
@@ -112,14 +117,14 @@ function ofChanges({ name, ssh, running, partsOfRun }: InstanceInfo): Concern[] 
             step: `gnt-instance modify --accept-host-keys ${name}`,
           },
         ]),
-    ...(running !== null && partsOfRun
-      ? [
+    ...(waiting.length === 0
+      ? []
+      : [
           {
             key: 'restart needed',
-            value: 'changes of NICs or disks take effect at the next start',
-            step: `gnt-instance reboot -t full ${name}`,
+            value: describeWaiting(waiting),
+            step: `gnt-instance reboot ${name}`,
           },
-        ]
-      : []),
+        ]),
   ];
 }

@@ -4,12 +4,13 @@ import type { LifecycleInfo } from '#shared/contract/lifecycle.ts';
 import type { SshInfo } from '#shared/contract/host-keys.ts';
 import { refusedHostKeys } from '#shared/contract/refused-host-keys.ts';
 import type { InstanceInfo, InstallRecord, RunningBootEnv } from '#shared/contract/instance.ts';
+import { asItRuns } from '#shared/contract/settings-of-run.ts';
 import type { NicNetwork } from '#shared/contract/static-network.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { formatBytes, formatDuration, formatMiB, formatTime } from './format.ts';
 import { formatFingerprint } from './host-keys.ts';
 import { chooseNextStep, listAttention } from './instance-attention.ts';
-import { type OutlineEntry, renderOutline, shorten } from './outline.ts';
+import { mergeOutlines, type OutlineEntry, renderOutline, shorten } from './outline.ts';
 
 /**
  * Returns the lines of `gnt-instance info`: the state, what needs attention, the next step, and the
@@ -41,14 +42,23 @@ function describeInstance(i: InstanceInfo): readonly OutlineEntry[] {
       isMore: i.autostart.boot && i.autostart.restarts === 0,
     },
     { key: 'Tags', value: i.tags.join(', '), isMore: i.tags.length === 0 },
-    ...(i.bootEnv === null ? [] : [{ key: 'Boot environment', value: i.bootEnv }]),
     describeRun(i),
     ...(i.lifecycle == null ? [] : [describeLifecycle(i.lifecycle)]),
     describeOs(i),
+    ...(i.running === null
+      ? describeSettingsOfRun(i)
+      : mergeOutlines(describeSettingsOfRun(asItRuns(i)), describeSettingsOfRun(i))),
+    ...(i.install ? [describeInstall(i.install)] : []),
+  ];
+}
+
+/** The settings that a QEMU process has from its start. */
+function describeSettingsOfRun(i: InstanceInfo): readonly OutlineEntry[] {
+  return [
+    ...(i.bootEnv === null ? [] : [{ key: 'Boot environment', value: i.bootEnv }]),
     describeChannel(i),
     describeHardware(i),
     { ...describeHypervisor(i), isMore: Object.keys(i.hvparams).length === 0 },
-    ...(i.install ? [describeInstall(i.install)] : []),
   ];
 }
 
@@ -287,7 +297,6 @@ function describeHardware(i: InstanceInfo): OutlineEntry {
         : [{ key: 'snapshots', value: i.snapshots.map(({ name }) => name).join(', ') }]),
       {
         key: 'NICs',
-        ...(i.running !== null && i.partsOfRun && { value: 'changed at the next start' }),
         children: i.nics.map((nic, index) => ({
           key: `nic/${index}`,
           value: [

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { sanitizeLine } from './sanitize.ts';
 
 /** An indented text: `- key: value` with children below. */
@@ -14,6 +15,55 @@ export function shorten(entries: readonly OutlineEntry[]): readonly OutlineEntry
   return entries
     .filter(({ isMore }) => isMore !== true)
     .map((entry) => (entry.children ? { ...entry, children: shorten(entry.children) } : entry));
+}
+
+/**
+ * Returns entries that show the present value of each key, and beside it the value after the next
+ * start where that differs. Such entries are in a short outline too.
+ */
+export function mergeOutlines(
+  now: readonly OutlineEntry[],
+  next: readonly OutlineEntry[],
+): readonly OutlineEntry[] {
+  return [
+    ...next.map((entry, index) => mergeEntries(findEntry(now, next, index), entry)),
+    ...now.flatMap((entry, index) =>
+      findEntry(next, now, index) === undefined ? [mergeEntries(entry, undefined)] : [],
+    ),
+  ];
+}
+
+/** Entries of one key, as of several host keys, belong together in their order. */
+function findEntry(
+  entries: readonly OutlineEntry[],
+  others: readonly OutlineEntry[],
+  index: number,
+): OutlineEntry | undefined {
+  const key = others[index]?.key;
+  const count = others.slice(0, index).filter((other) => other.key === key).length;
+  return entries.filter((entry) => entry.key === key)[count];
+}
+
+function mergeEntries(now: OutlineEntry | undefined, next: OutlineEntry | undefined): OutlineEntry {
+  if (isDeepStrictEqual(now, next)) return next ?? { key: '' };
+  const shown = next ?? now ?? { key: '' };
+  const isSame = now?.value === next?.value && now !== undefined && next !== undefined;
+  const hasValue = (now?.value ?? next?.value) !== undefined;
+  return {
+    key: shown.key,
+    ...(isSame || !hasValue
+      ? shown.value !== undefined && { value: shown.value }
+      : {
+          value: `${formatState(now)}; after the next start: ${formatState(next)}`,
+        }),
+    ...((now?.children ?? next?.children) && {
+      children: mergeOutlines(now?.children ?? [], next?.children ?? []),
+    }),
+  };
+}
+
+function formatState(entry: OutlineEntry | undefined): string {
+  return entry?.value === undefined ? 'none' : formatOutlineValue(entry.value);
 }
 
 /**

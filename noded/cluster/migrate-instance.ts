@@ -15,7 +15,7 @@ import { diskPath } from '../disks/install-disks.ts';
 import type { MovingDisks } from '../disks/moving-disks.ts';
 import { argumentsOf, natureOf } from '../hypervisor/machine-nature.ts';
 import type { Machine } from '../hypervisor/machine.ts';
-import { hasSeedDisk } from '../instances/machine-planner.ts';
+import { hasSeedDisk } from '../instances/cloud-init-datasource.ts';
 import type { MachineKeeper } from '../instances/machine-keeper.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
 import type { MetadCalls } from '../metad-link/metad-client.ts';

@@ -1,5 +1,6 @@
 import { type ViewBoot, type ViewBootFile, viewBoot } from '#shared/contract/boot-view.ts';
 import type { InstanceRecord, RunningBootEnv } from '#shared/contract/instance.ts';
+import { asItRuns } from '#shared/contract/settings-of-run.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import type { BootFile, BootPlan } from '../boot/boot-plan.ts';
@@ -106,7 +107,7 @@ export function createBootViews(dependencies: BootViewsDependencies): BootViews 
     return view;
   };
   const nameOf = (instance: InstanceRecord): string | null => {
-    const name = instance.communication ? bootEnvOfRun(instance) : null;
+    const name = asItRuns(instance).communication ? bootEnvOfRun(instance) : null;
     if (name !== null) return name;
     given.forget(instance.uuid);
     trees.offer(instance.uuid, null);

@@ -65,6 +65,14 @@ export function planSmbios(instance: InstanceRecord): Smbios {
   }
 }
 
+/** A seed disk holds documents of the channel, and exists beside it only. */
+export function hasSeedDisk({
+  communication,
+  seedDisk,
+}: Pick<InstanceRecord, 'communication' | 'seedDisk'>): boolean {
+  return communication && seedDisk;
+}
+
 /**
  * Whether the channel's NIC has to come before the instance's own. For EC2 and OpenStack cloud-init
  * asks by DHCP, before any network of the guest's, on one NIC alone: the first by name, and names

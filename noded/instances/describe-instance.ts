@@ -14,6 +14,7 @@ import type {
   RunningBootEnv,
 } from '#shared/contract/instance.ts';
 import { redactMedium, redactSource } from '#shared/contract/redact-source.ts';
+import { asItRuns } from '#shared/contract/settings-of-run.ts';
 import type { GuestHalt } from '../hypervisor/machine.ts';
 import { describeSsh } from './host-keys.ts';
 import { explainHalt } from './explain-halt.ts';
@@ -68,8 +69,15 @@ export function describeInstance(
     boot: running?.report?.boot ?? null,
     ssh: describeSsh({ ...shown, hostKeys }, running?.report ?? null),
     cloudInit: explainDatasource(instance),
+    partsOfRun: running && describeRunSettings(instance),
     explanation: explain(instance, status, running?.machine ?? null),
   };
+}
+
+/** Null where the next start changes nothing. */
+function describeRunSettings(instance: InstanceRecord): InstanceInfo['partsOfRun'] {
+  const { partsOfRun } = instance;
+  return partsOfRun && { ...partsOfRun, cloudInit: explainDatasource(asItRuns(instance)) };
 }
 
 function nameScripts(lists: RunLists): Record<RunListName, string[]> {

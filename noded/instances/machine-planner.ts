@@ -5,7 +5,7 @@ import { writeSeedDisk, type SeedDocuments } from '../disks/seed-disk.ts';
 import type { Accelerator, MachineDisk, MachineNic, MachineSpec } from '../hypervisor/machine.ts';
 import type { MetadLink } from '../metad-link/metad-link.ts';
 import { bootEnvOfRun } from './boot-environment.ts';
-import { isChannelFirst, planSmbios } from './cloud-init-datasource.ts';
+import { hasSeedDisk, isChannelFirst, planSmbios } from './cloud-init-datasource.ts';
 import { planBoot, planUefi, withChannelFirst } from './plan-boot.ts';
 import { planSystemdCredentials } from './systemd-credentials.ts';
 
@@ -119,11 +119,4 @@ class RecordPlanner implements MachinePlanner {
       'vendor-data': await read('vendor-data'),
     });
   }
-}
-
-export function hasSeedDisk({
-  communication,
-  seedDisk,
-}: Pick<InstanceRecord, 'communication' | 'seedDisk'>): boolean {
-  return communication && seedDisk;
 }

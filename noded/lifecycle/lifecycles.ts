@@ -4,6 +4,7 @@ import { MAX_TIMER_MS } from '#shared/abort/alarm.ts';
 import { startDeadline } from '#shared/abort/deadline.ts';
 import { WakeCalls } from '#shared/abort/wake-calls.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
+import { asItRuns } from '#shared/contract/settings-of-run.ts';
 import {
   AGENT_STOP_GRACE_S,
   type LifecycleRecord,
@@ -246,7 +247,8 @@ class KnownLifecycles implements Lifecycles {
    */
   async #ensure(instance: InstanceRecord): Promise<void> {
     const { uuid, lifecycle } = instance;
-    const lists = await this.#dependencies.collect(instance);
+    const { communication } = asItRuns(instance);
+    const lists = await this.#dependencies.collect({ ...instance, communication });
     const known = this.#entries.get(uuid);
     if (lists === null) {
       if (known === undefined) return;

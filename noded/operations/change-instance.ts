@@ -32,7 +32,7 @@ import { checkRunLists } from './check-run-lists.ts';
 import { checkHostPaths } from './host-paths.ts';
 import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
 import { givePorts, plugParts, settlePorts, unplugDisk } from './plug-parts.ts';
-import { applyParts, partsOf, planParts, tellParts } from './change-parts.ts';
+import { applyParts, planParts, tellParts } from './change-parts.ts';
 import { refuseUnknownProfiles } from './profiles.ts';
 import { requireAppliance } from './require-appliance.ts';
 import { refuseBlacklisted, selectOs } from './os-policy.ts';
@@ -78,7 +78,7 @@ export function modifyInstanceHandler(
       return async (context) => {
         const changesParts = opcode.nics.length + opcode.disks.length > 0;
         const isRunning = runner.isRunning(instance.uuid);
-        const ofRun = isRunning ? partsOf(instance) : null;
+        const before = isRunning ? instance : null;
         const parts = isRunning ? givePorts(instance, drawn) : drawn;
         if (changesParts)
           await settlePorts(instance, runner.running(instance.uuid)?.machine, instances);
@@ -86,7 +86,7 @@ export function modifyInstanceHandler(
         if (isRunning && gone !== undefined) await unplugDisk(instance, gone.uuid, dependencies);
         const commit = (): Promise<InstanceRecord> =>
           instances.update(instance.uuid, (current) =>
-            applyParts(applyChanges(current, opcode), parts, ofRun),
+            applyParts(applyChanges(current, opcode), parts, before),
           );
         const committed =
           opcode.disks.length === 0
@@ -95,16 +95,13 @@ export function modifyInstanceHandler(
         const changed = changesParts
           ? await plugParts(committed, dependencies, context)
           : committed;
-        tellParts(changed, opcode, ofRun !== null, context);
+        tellParts(instance, changed, opcode, context);
         const unread = describeUnread(changed, opcode);
         if (unread !== null) context.report.log(unread, 'warn');
         const unkept = isRunning ? null : describeUnkept(opcode);
         if (unkept !== null) context.report.log(unkept, 'warn');
         if (runner.running(instance.uuid) !== undefined) {
           await runner.republish(changed, takeSecrets(opcode));
-          if (instance.communication !== changed.communication) {
-            context.report.log('the channel changes at the next start of the instance', 'warn');
-          }
         }
         return { name: instance.name };
       };

@@ -1,13 +1,19 @@
 import { randomUUID } from 'node:crypto';
-import { isDeepStrictEqual } from 'node:util';
 import { hasVolumes } from '#shared/contract/disk-template.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
+import {
+  asItRuns,
+  describeWaiting,
+  differingSettings,
+  waitingSettings,
+} from '#shared/contract/settings-of-run.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { InstanceDisks } from '../disks/instance-disks.ts';
 import { changeDisks, changeNics } from '../instances/change-parts.ts';
 import { warnOfUnheard } from '../instances/cloud-init-datasource.ts';
 import type { InstanceRunner } from '../instances/instance-runner.ts';
+import { settingsOfStart, withSettingsOfRun } from '../instances/settings-of-run.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
 import type { InstanceCards } from '../networks/instance-cards.ts';
 import { drawMacs } from '../records/channel-addresses.ts';
@@ -15,17 +21,12 @@ import type { ClusterRepository } from '../records/cluster-repository.ts';
 
 /** NICs and disks. */
 export type Parts = Pick<InstanceRecord, 'nics' | 'disks'>;
-export type PartsOfRun = Parts & Pick<InstanceRecord, 'beparams'>;
 type Modify = OpcodeOf<'INSTANCE_SET_PARAMS'>;
 interface PartFiles {
   readonly disks: Pick<InstanceDisks, 'settle' | 'activate' | 'checkSizes' | 'checkSpace'>;
   readonly runner: Pick<InstanceRunner, 'isRunning' | 'checkDisksUnused'>;
   readonly clusters: Pick<ClusterRepository, 'listNetworks' | 'load'>;
   readonly cards: Pick<InstanceCards, 'check'>;
-}
-
-export function partsOf({ nics, disks, beparams }: PartsOfRun): PartsOfRun {
-  return { nics, disks, beparams };
 }
 
 /**
@@ -58,24 +59,24 @@ export async function planParts(
   return planned;
 }
 
-/** Pure. @param ofRun what the machine has that runs, null without one */
+/**
+ * Returns the record with its planned NICs and disks. Pure.
+ * @param before the record before the change if the instance runs, else null
+ */
 export function applyParts(
   instance: InstanceRecord,
   planned: Parts,
-  ofRun: PartsOfRun | null,
+  before: InstanceRecord | null,
 ): InstanceRecord {
-  const changed = { ...instance, ...planned };
-  const known = instance.partsOfRun;
-  const former =
-    ofRun && partsOf({ ...ofRun, ...known, beparams: known?.beparams ?? ofRun.beparams });
-  const isChanged = !isDeepStrictEqual(former, partsOf(changed));
-  return { ...changed, partsOfRun: isChanged ? former : null };
+  const run = before && settingsOfStart(asItRuns({ ...before, partsOfRun: instance.partsOfRun }));
+  return withSettingsOfRun({ ...instance, ...planned }, run);
 }
 
+/** Logs what the guest has to know of new NICs, and which changes wait for the next start. */
 export function tellParts(
+  before: InstanceRecord,
   changed: InstanceRecord,
-  { nics, disks, beparams }: Modify,
-  isRunning: boolean,
+  { nics }: Modify,
   { report }: JobContext,
 ): void {
   if (nics.length > 0) {
@@ -85,17 +86,11 @@ export function tellParts(
         'cloud-init configures NICs only at its first boot, unless its user data has updates: {network: {when: [boot]}}',
       );
   }
-  const run = changed.partsOfRun;
-  if (run === null || !isRunning) return;
-  const what = Object.entries({
-    NICs: nics.length > 0 && !isDeepStrictEqual(run.nics, changed.nics),
-    disks: disks.length > 0 && !isDeepStrictEqual(run.disks, changed.disks),
-    memory: beparams.memoryMiB !== undefined,
-    vcpus: beparams.vcpus !== undefined,
-  }).flatMap(([name, isChanged]) => (isChanged ? [name] : []));
-  if (what.length === 0) return;
+  const now = differingSettings(before, changed);
+  const waiting = waitingSettings(changed).filter((name) => now.includes(name));
+  if (waiting.length === 0) return;
   report.log(
-    `its ${new Intl.ListFormat('en').format(what)} change at its next start: gnt-instance reboot ${changed.name} (a reboot typed in the guest is not enough)`,
+    `${describeWaiting(waiting)}: gnt-instance reboot ${changed.name} (a reboot inside the guest is not enough)`,
     'warn',
   );
 }

@@ -1,6 +1,7 @@
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { LOCAL_BOOT_ENV } from '#shared/contract/boot-objects.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
+import { describeWaiting, waitingSettings } from '#shared/contract/settings-of-run.ts';
 import { startDeadline } from '#shared/abort/deadline.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { createArrivalClient } from '../cluster/arrival-client.ts';
@@ -100,9 +101,9 @@ async function requireMovable(
   if (instance.partsOfRun !== null) {
     throw new AppError(
       'INSTANCE_STATE',
-      `'${name}' has NICs or disks that are attached at its next start`,
+      `'${name}' cannot be migrated: ${describeWaiting(waitingSettings(instance))}`,
       {
-        hint: `Restart it first: gnt-instance reboot -t full ${name}`,
+        hint: `Restart it first: gnt-instance reboot ${name}`,
       },
     );
   }

@@ -1,11 +1,13 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type InstanceRecord, MAX_PORTS } from '#shared/contract/instance.ts';
+import { asItRuns } from '#shared/contract/settings-of-run.ts';
 import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
 import type { Machine } from '../hypervisor/machine.ts';
 import type { InstanceRunner } from '../instances/instance-runner.ts';
+import { settingsOfStart, withSettingsOfRun } from '../instances/settings-of-run.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
-import { type Parts, type PartsOfRun, partsOf } from './change-parts.ts';
+import type { Parts } from './change-parts.ts';
 
 interface Dependencies {
   readonly instances: Pick<InstanceRepository, 'update'>;
@@ -13,18 +15,9 @@ interface Dependencies {
 }
 type Part = InstanceRecord['nics' | 'disks'][number];
 
-/** What the machine has that runs. */
-export function partsOfRun(instance: InstanceRecord): PartsOfRun {
-  const { partsOfRun: former } = instance;
-  return partsOf({
-    ...{ ...instance, ...former },
-    beparams: former?.beparams ?? instance.beparams,
-  });
-}
-
 /** New parts of a machine that runs get a port, where there is one that nobody has or had. Pure. */
 export function givePorts(instance: InstanceRecord, planned: Parts): Parts {
-  const former = [...partsOfKind(instance), ...partsOfKind(partsOfRun(instance))];
+  const former = [...partsOfKind(instance), ...partsOfKind(asItRuns(instance))];
   const known = new Set(former.map(({ uuid }) => uuid));
   const taken = new Set(former.map(({ port }) => port));
   const withPort = <Kind extends Part>(part: Kind): Kind => {
@@ -47,7 +40,7 @@ export async function settlePorts(
   machine: Pick<Machine, 'plugged'> | undefined,
   instances: Dependencies['instances'],
 ): Promise<InstanceRecord> {
-  const all = [...partsOfKind(instance), ...partsOfKind(partsOfRun(instance))];
+  const all = [...partsOfKind(instance), ...partsOfKind(asItRuns(instance))];
   if (machine === undefined || all.every(({ port }) => port === undefined)) return instance;
   const plugged = await machine.plugged();
   const isThere = ({ uuid, port }: Part, ofRun: readonly Part[]): boolean =>
@@ -68,7 +61,7 @@ export async function plugParts(
 ): Promise<InstanceRecord> {
   const kept = runner.running(changed.uuid);
   if (kept === undefined || changed.partsOfRun === null) return changed;
-  const former = partsOfRun(changed);
+  const former = asItRuns(changed);
   const had = new Set(partsOfKind(former).map(({ uuid }) => uuid));
   const has = new Set(partsOfKind(changed).map(({ uuid }) => uuid));
   for (const [kind, parts] of [
@@ -128,16 +121,15 @@ function withRun(
   instance: InstanceRecord,
   isThere: (part: Part, ofRun: readonly Part[]) => boolean,
 ): InstanceRecord {
-  const former = partsOfRun(instance);
+  const former = asItRuns(instance);
   const merge = <Kind extends Part>(now: readonly Kind[], ofRun: readonly Kind[]): Kind[] =>
     [
       ...now.map((part) => ofRun.find(({ uuid }) => uuid === part.uuid) ?? part),
       ...ofRun.filter(({ uuid }) => now.every((part) => part.uuid !== uuid)),
     ].filter((part) => isThere(part, ofRun));
-  const run = {
+  return withSettingsOfRun(instance, {
+    ...settingsOfStart(former),
     nics: merge(instance.nics, former.nics),
     disks: merge(instance.disks, former.disks),
-    beparams: former.beparams,
-  };
-  return { ...instance, partsOfRun: isDeepStrictEqual(run, partsOf(instance)) ? null : run };
+  });
 }

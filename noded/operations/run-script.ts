@@ -1,5 +1,6 @@
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
+import { asItRuns } from '#shared/contract/settings-of-run.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { JobHandler } from '../jobs/job-handler.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
@@ -22,7 +23,11 @@ export function runScriptHandler({
           hint: `gnt-instance startup ${instance.name}`,
         });
       }
-      const script = findScript(instance, opcode.script, await lifecycles.listScripts(instance));
+      const script = findScript(
+        instance,
+        opcode.script,
+        await lifecycles.listScripts(asItRuns(instance)),
+      );
       const env = Object.fromEntries(
         Object.entries(opcode.inputs).map(([name, text]) => [name, { text }]),
       );

@@ -152,6 +152,21 @@ export const guestProgress = z.object({
 });
 export type GuestProgress = z.infer<typeof guestProgress>;
 
+/** Settings that a QEMU process has from its start. Absent ones are as in the record. */
+const partsOfRun = z.object({
+  nics: z.array(instanceNic),
+  disks: z.array(instanceDisk),
+  beparams: beParameters.optional(),
+  hvparams: hvParameters.optional(),
+  communication: z.boolean().optional(),
+  seedDisk: z.boolean().optional(),
+  dialects: z.array(dialect).min(1).optional(),
+  bootEnv: bootEnvName.nullable().optional(),
+});
+
+/** The data source that a stock cloud-init uses, in its own name, and why. */
+const cloudInitSource = z.object({ datasource: z.string().nullable(), reason: z.string() });
+
 /** What the store keeps of an instance. Secret values are nowhere in it, only their names. */
 export const instanceRecord = z.object({
   schema: z.literal(1),
@@ -215,18 +230,10 @@ export const instanceRecord = z.object({
   restoreId: uuid.nullable().default(null),
   nics: z.array(instanceNic),
   /**
-   * What the machine that runs is made of, where that was changed since its start: what its guest
-   * is shown. The next start forgets it. Absent in older records.
+   * Settings of the running QEMU process, where the record was changed since its start. The next
+   * start removes them. Absent in older records.
    */
-  partsOfRun: z
-    .object({
-      nics: z.array(instanceNic),
-      disks: z.array(instanceDisk),
-      /** Absent in older records: then as in the record. */
-      beparams: beParameters.optional(),
-    })
-    .nullable()
-    .default(null),
+  partsOfRun: partsOfRun.nullable().default(null),
   beparams: beParameters,
   hvparams: hvParameters,
   adminState,
@@ -371,8 +378,12 @@ export const instanceInfo = instanceRecord
     boot: bootReport.nullable(),
     /** A node of an earlier release does not say. */
     ssh: sshInfo.default({ user: null, hostKeys: [], saidHostKeys: [] }),
-    /** Which datasource a stock cloud-init will use in this instance, and why. */
-    cloudInit: z.object({ datasource: z.string().nullable(), reason: z.string() }),
+    cloudInit: cloudInitSource,
+    /** Settings of the running QEMU process that differ from those after the next start. */
+    partsOfRun: partsOfRun
+      .extend({ cloudInit: cloudInitSource.optional() })
+      .nullable()
+      .default(null),
     /** One sentence for a person: what state it is in and what to do about it. */
     explanation: z.string(),
   });

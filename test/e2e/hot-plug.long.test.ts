@@ -107,7 +107,7 @@ test('a disk and a card come and go in a guest that runs, and stay where they we
 
   // A card that it was started with is in a slot.
   const slot = await modify('--net', '0:remove');
-  assert.match(slot.stderr, /its NICs change at its next start/);
+  assert.match(slot.stderr, /changes of NICs take effect at the next start/);
   assert.equal((await infoOf(lab, NAME)).partsOfRun?.nics.length, 1);
 });
 

@@ -77,9 +77,6 @@ export async function runModify(
     await confirmLoss(context, `This removes ${which} of ${name} and all data on it.`, options);
   }
   await submitChange(context, opcode, options, `instance ${name} modified`);
-  if (changes.communication !== undefined && !options.submit && !options.dryRun) {
-    context.note(`the channel changes at the next start: gnt-instance reboot -t full ${name}`);
-  }
 }
 
 /**

@@ -183,11 +183,11 @@ function addModify(program: Command, context: Context): void {
     usage: 'modify <name>',
     summary: 'Change the parameters of an instance',
     description:
-      'Changes what is stored. Metadata changes at once; memory, processors and hypervisor parameters change at the next start; images, packages and hooks count for the next installation.',
+      'Changes what is stored. Metadata changes at once; memory, processors, the channel and most hypervisor parameters change at the next start; images, packages and hooks count for the next installation.',
     explanation: [
       UNSET,
       'Secrets given here are held in memory until the daemons restart. They are never stored.',
-      'A running instance gets new disks and NICs at once where possible. Other changes to them take effect at its next start. N is the number, the name or the UUID of a disk or NIC.',
+      'A running instance gets new disks and NICs at once where possible. Other changes to them take effect at its next start. info shows the present value and the value after the next start. N is the number, the name or the UUID of a disk or NIC.',
     ],
     options: [
       ...installationOptions().filter(

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { guestProgress, type GuestProgress, type InstanceInfo } from '#shared/contract/instance.ts';
+import { asItRuns } from '#shared/contract/settings-of-run.ts';
 import { startDeadline } from '#shared/abort/deadline.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
@@ -170,7 +171,7 @@ interface Silence {
 
 /** Why a guest with a stock cloud-init will never say that it is up; null when it can. */
 function whySilent(info: InstanceInfo): Silence | null {
-  const { communication, dialects, cloudInit, hvparams, seedDisk, metadataToken } = info;
+  const { communication, dialects, cloudInit, hvparams, seedDisk, metadataToken } = asItRuns(info);
   if (!communication) {
     return {
       reason: 'its channel is off in normal runs',

@@ -101,3 +101,41 @@ test('info names what needs attention before the parameters, with the command to
   });
   assert.ok(renderInstanceInfo(off).includes('Next step: gnt-instance startup web1.example.com'));
 });
+
+test('info shows what runs now, and what holds after the next start', () => {
+  const running = { pid: 7, accelerator: 'kvm', startedAtMs: 0, readyAtMs: 9000, tap: 'gnt.com.0' };
+  const { nics, disks, beparams, ...rest } = sampleInstance();
+  const nic = {
+    ...{ uuid: RUN, mac: '52:54:00:00:00:01', mode: 'user' as const, link: null, name: null },
+    ...{ ip: null, network: null },
+  };
+  const instance: InstanceInfo = {
+    ...{ ...rest, disks, beparams, communication: false, hvparams: { firmware: 'uefi' } },
+    nics: [...nics, nic],
+    running: running as NonNullable<InstanceInfo['running']>,
+    partsOfRun: {
+      ...{ nics, disks, beparams: { ...beparams, memoryMiB: 512 }, communication: true },
+      ...{ hvparams: {}, cloudInit: { datasource: 'NoCloud', reason: 'the seed disk' } },
+    },
+    cloudInit: { datasource: null, reason: 'communication is off' },
+  };
+  const told = (shown: InstanceInfo, isWhole = false): readonly string[] =>
+    renderInstanceInfo(shown, isWhole).map((line) => line.trim());
+  const lines = told(instance);
+  for (const line of [
+    'restart needed: changes of NICs, memory, channel, and firmware take effect at the next start',
+    'Next step: gnt-instance reboot web1.example.com',
+    'Channel: on; after the next start: off (on during installations)',
+    'memory: 512M; after the next start: 1.0G',
+    'VCPUs: 2',
+    'nic/0: none; after the next start: MAC 52:54:00:00:00:01, mode user, DHCP',
+    'firmware: none; after the next start: uefi',
+    'cloud-init datasource: NoCloud (the seed disk); after the next start: none (communication is off)',
+  ])
+    assert.ok(lines.includes(line), `${line}\n${lines.join('\n')}`);
+  assert.ok(
+    !told({ ...instance, running: null })
+      .join('\n')
+      .includes('next start'),
+  );
+});
