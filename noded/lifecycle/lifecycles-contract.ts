@@ -3,6 +3,7 @@ import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type {
   LifecycleRecord,
   RunListEnvironment,
+  RunListScript,
   ViewLifecycle,
 } from '#shared/contract/lifecycle.ts';
 import type { MetadEvent } from '#shared/contract/metad-control.ts';
@@ -10,6 +11,7 @@ import type { Logger } from '#shared/log/log.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
 import type { AuditLog } from './audit-log.ts';
 import type { CollectedLists } from './collect-run-lists.ts';
+import type { KnownParameters } from './plan-lists.ts';
 
 export type Listener = (event: MetadEvent['event'], sequence: number) => void;
 
@@ -62,10 +64,10 @@ export interface ScriptRequest {
 export interface Lifecycles {
   /**
    * Whether its guest could be given its lists.
-   * @param parameters names of its OS parameters
+   * @param parameters its OS parameters
    * @throws AppError RUN_LIST_INVALID, INPUT_MISSING
    */
-  check(instance: RunListOwner, parameters: ReadonlySet<string>): Promise<void>;
+  check(instance: RunListOwner, parameters: KnownParameters): Promise<void>;
   /**
    * Before a machine is started, so that its guest is shown its lists from the first moment on.
    * @param goesOn a reboot: the run stays
@@ -89,8 +91,8 @@ export interface Lifecycles {
     instance: InstanceRecord,
     parameters: ReadonlySet<string>,
   ): Promise<ViewLifecycle | undefined>;
-  /** Names of its scripts on demand, as its guest has them. @throws AppError RUN_LIST_INVALID */
-  listScripts(instance: RunListOwner): Promise<readonly string[]>;
+  /** Its scripts on demand, named as its guest has them. @throws AppError RUN_LIST_INVALID */
+  listScripts(instance: RunListOwner): Promise<readonly RunListScript[]>;
   /** As it is now, or was at the end of the last run. */
   current(instance: Pick<InstanceRecord, 'uuid' | 'lifecycle'>): LifecycleRecord | null;
   /** The state of a guest whose machine runs. */

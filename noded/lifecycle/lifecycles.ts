@@ -8,6 +8,7 @@ import { asItRuns } from '#shared/contract/settings-of-run.ts';
 import {
   AGENT_STOP_GRACE_S,
   type LifecycleRecord,
+  type RunListScript,
   type ViewLifecycle,
 } from '#shared/contract/lifecycle.ts';
 import { formatLine, formatOutput } from './audit-log.ts';
@@ -22,7 +23,13 @@ import type {
   ScriptRequest,
 } from './lifecycles-contract.ts';
 import { beginRun, type LifecycleHappening, planLifecycle } from './plan-lifecycle.ts';
-import { numberedName, planLists, refuseMissingInputs } from './plan-lists.ts';
+import {
+  type KnownParameters,
+  numberedName,
+  planLists,
+  refuseImpossibleInputs,
+  refuseMissingInputs,
+} from './plan-lists.ts';
 import { notUp, silentAgent } from './script-refusals.ts';
 import { ViewPublisher } from './view-publisher.ts';
 
@@ -55,10 +62,12 @@ class KnownLifecycles implements Lifecycles {
     this.#publisher = new ViewPublisher((uuid) => machines.publish(uuid), logger);
   }
 
-  async check(instance: RunListOwner, parameters: ReadonlySet<string>): Promise<void> {
+  async check(instance: RunListOwner, parameters: KnownParameters): Promise<void> {
     const lists = await this.#dependencies.collect(instance);
     const inputs = instance.runLists?.inputs ?? {};
-    if (lists !== null) refuseMissingInputs(lists, { parameters, inputs });
+    if (lists === null) return;
+    refuseMissingInputs(lists, { parameters: new Set(parameters.keys()), inputs });
+    refuseImpossibleInputs(lists, { parameters, inputs });
   }
 
   async begin(instance: InstanceRecord, goesOn: boolean): Promise<void> {
@@ -155,9 +164,12 @@ class KnownLifecycles implements Lifecycles {
     };
   }
 
-  async listScripts(instance: RunListOwner): Promise<readonly string[]> {
+  async listScripts(instance: RunListOwner): Promise<readonly RunListScript[]> {
     const lists = await this.#dependencies.collect(instance);
-    return (lists?.lists.operational ?? []).map((script, index) => numberedName(index, script));
+    return (lists?.lists.operational ?? []).map((script, index) => ({
+      ...script,
+      name: numberedName(index, script),
+    }));
   }
 
   current({ uuid, lifecycle }: Pick<InstanceRecord, 'uuid' | 'lifecycle'>): LifecycleRecord | null {

@@ -1,4 +1,5 @@
 import type {
+  DeclaredInput,
   InputValue,
   InputValues,
   RunListEnvironment,
@@ -7,8 +8,9 @@ import type {
   ViewLifecycle,
   ViewScript,
 } from '#shared/contract/lifecycle.ts';
-import { inputName, RUN_LISTS } from '#shared/contract/lifecycle.ts';
+import { formatInputValue, inputName, RUN_LISTS } from '#shared/contract/lifecycle.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import { reveal, type Secret } from '#shared/secret/secret.ts';
 import { ownValue } from '#shared/json/own-value.ts';
 import type { CollectedLists } from './collect-run-lists.ts';
 
@@ -114,6 +116,56 @@ export function refuseMissingInputs({ lists }: CollectedLists, sources: InputSou
       });
     }
   }
+}
+
+/** Values of OS parameters by name; null where only the name of a secret is known. */
+export type KnownParameters = ReadonlyMap<string, string | Secret | null>;
+
+/**
+ * Compares inputs with the possible values that scripts declare. A secret that is not known is
+ * accepted.
+ * @throws AppError RUN_LIST_INVALID that names script and input, never the value
+ */
+export function refuseImpossibleInputs(
+  { lists }: CollectedLists,
+  { parameters, inputs }: { readonly parameters: KnownParameters; readonly inputs: InputValues },
+): void {
+  const sources = { parameters: new Set(parameters.keys()), inputs };
+  for (const list of RUN_LISTS) {
+    for (const script of lists[list]) {
+      for (const input of script.inputs ?? []) {
+        const value = valueOf(input, sources);
+        if (value !== null) refuseImpossible(script, input, value, parameters);
+      }
+    }
+  }
+}
+
+/** Compares one value. @throws AppError RUN_LIST_INVALID */
+export function refuseImpossible(
+  script: Pick<RunListScript, 'name'>,
+  { name, possible, default: byDefault }: DeclaredInput,
+  value: InputValue,
+  parameters: KnownParameters,
+): void {
+  if (possible === undefined || value.from === 'ignore') return;
+  const choices = byDefault === null ? possible : [...possible, byDefault];
+  const isSource = (choice: InputValue): boolean =>
+    choice.from === 'cred' && value.from === 'cred' && choice.name === value.name;
+  const text = value.from === 'text' ? value.text : textOfParameter(value.name, parameters);
+  if (text === null || choices.some(isSource)) return;
+  if (choices.some((choice) => choice.from === 'text' && choice.text === text)) return;
+  const shown = possible.map((choice) => formatInputValue(choice));
+  throw new AppError(
+    'RUN_LIST_INVALID',
+    `script '${script.name}' does not accept the value of its input ${name}`,
+    { hint: `Give one of its possible values: ${shown.join(', ')}` },
+  );
+}
+
+function textOfParameter(name: string, parameters: KnownParameters): string | null {
+  const value = parameters.get(name) ?? null;
+  return value === null || typeof value === 'string' ? value : reveal(value);
 }
 
 function missing(message: string, options: { readonly hint: string }): AppError {

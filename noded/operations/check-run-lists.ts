@@ -14,7 +14,8 @@ export async function checkRunLists(
 ): Promise<void> {
   refuseUnserved(instance);
   const parameters = await loadParameters(instance, clusters);
-  await lifecycles.check(instance, new Set(parameters.keys()));
+  const values = [...parameters].map(([name, { value }]) => [name, value] as const);
+  await lifecycles.check(instance, new Map(values));
 }
 
 function refuseUnserved({

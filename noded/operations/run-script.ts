@@ -1,8 +1,9 @@
-import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { asItRuns } from '#shared/contract/settings-of-run.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import { ownValue } from '#shared/json/own-value.ts';
 import type { JobHandler } from '../jobs/job-handler.ts';
+import { refuseImpossible } from '../lifecycle/plan-lists.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
 
 /**
@@ -23,11 +24,13 @@ export function runScriptHandler({
           hint: `gnt-instance startup ${instance.name}`,
         });
       }
-      const script = findScript(
-        instance,
-        opcode.script,
-        await lifecycles.listScripts(asItRuns(instance)),
-      );
+      const scripts = await lifecycles.listScripts(asItRuns(instance));
+      const { name: script, inputs } = findScript(instance, opcode.script, scripts);
+      for (const input of inputs ?? []) {
+        const text = ownValue(opcode.inputs, input.name);
+        if (text !== undefined)
+          refuseImpossible({ name: script }, input, { from: 'text', text }, new Map());
+      }
       const env = Object.fromEntries(
         Object.entries(opcode.inputs).map(([name, text]) => [name, { text }]),
       );
@@ -43,17 +46,31 @@ export function runScriptHandler({
   };
 }
 
-/** Finds a script by its name in the list, with or without the number. */
-function findScript({ name }: InstanceRecord, wanted: string, scripts: readonly string[]): string {
-  const found = scripts.find(
-    (script) => script === wanted || script.replace(/^\d+-/, '') === wanted,
-  );
-  if (found !== undefined) return found;
-  throw new AppError('NOT_FOUND', `the operational list of '${name}' has no script '${wanted}'`, {
-    details: { scripts },
-    hint:
-      scripts.length === 0
-        ? `Add it: gnt-instance modify --operational-script FILE ${name}`
-        : `It has: ${scripts.join(', ')}`,
+/**
+ * Finds a script by its name in the list, with or without the number.
+ * @throws AppError NOT_FOUND, also when the name without a number means several scripts
+ */
+export function findScript<T extends { readonly name: string }>(
+  instance: { readonly name: string },
+  wanted: string,
+  scripts: readonly T[],
+): T {
+  const exact = scripts.find(({ name }) => name === wanted);
+  if (exact !== undefined) return exact;
+  const [found, ...others] = scripts.filter(({ name }) => name.replace(/^\d+-/, '') === wanted);
+  if (found !== undefined && others.length === 0) return found;
+  const candidates = (found === undefined ? scripts : [found, ...others]).map(({ name }) => name);
+  const how = found === undefined ? 'has no script' : 'has several scripts';
+  throw new AppError('NOT_FOUND', `the operational list of '${instance.name}' ${how} '${wanted}'`, {
+    details: { scripts: candidates },
+    hint: hintOf(instance.name, candidates, found !== undefined),
   });
+}
+
+function hintOf(name: string, candidates: readonly string[], isAmbiguous: boolean): string {
+  const [first] = candidates;
+  if (first === undefined) return `Add it: gnt-instance modify --operational-script FILE ${name}`;
+  return isAmbiguous
+    ? `Name one by its number: ${candidates.join(', ')}`
+    : `It has: ${candidates.join(', ')}`;
 }

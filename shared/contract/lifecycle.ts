@@ -20,6 +20,8 @@ export const MAX_RUN_LIST_SCRIPT_BYTES = MIB;
 export const MAX_RUN_LISTS_BYTES = 4 * MIB;
 const MAX_SCRIPT_BASE64 = 1_400_000;
 export const MAX_INPUTS = 256;
+/** Possible values of one input. */
+const MAX_POSSIBLE_VALUES = 256;
 
 /** RightLink's: 50 minutes, 110 with the tag `medium`, 230 with `long`. */
 export const MAX_DECOMMISSION_TIMEOUT_S = 230 * 60;
@@ -95,12 +97,20 @@ export function parseInputValue(text: string): InputValue {
   throw new Error(`${what} is not allowed: use text:VALUE, cred:NAME, blank or ignore`);
 }
 
+/** The reverse of `parseInputValue`. */
+export function formatInputValue(value: InputValue): string {
+  if (value.from === 'ignore') return 'ignore';
+  return value.from === 'cred' ? `cred:${value.name}` : `text:${value.text}`;
+}
+
 /** An input that a script declares in its header. */
 export const declaredInput = z.strictObject({
   name: inputName,
   required: z.boolean(),
   /** What it has where nobody gives it anything. */
   default: inputValue.nullable(),
+  /** The only values that it takes; absent: any. */
+  possible: z.array(inputValue).min(1).max(MAX_POSSIBLE_VALUES).optional(),
 });
 export type DeclaredInput = z.infer<typeof declaredInput>;
 
@@ -143,14 +153,15 @@ export const runLists = z
         code: 'custom',
         message: 'scripts and attachments are larger than 4 MiB in total',
       });
-    for (const [list, names] of [
-      ...RUN_LISTS.map((list) => [list, lists[list].map(({ name }) => name)] as const),
-      ['attachments', lists.attachments.map(({ name }) => name)] as const,
-    ]) {
-      const twice = names.find((name, index) => names.indexOf(name) !== index);
-      if (twice !== undefined)
-        context.addIssue({ code: 'custom', path: [list], message: `'${twice}' occurs twice` });
-    }
+    // Scripts may have the same name: a guest gets them with their numbers.
+    const names = lists.attachments.map(({ name }) => name);
+    const twice = names.find((name, index) => names.indexOf(name) !== index);
+    if (twice !== undefined)
+      context.addIssue({
+        code: 'custom',
+        path: ['attachments'],
+        message: `'${twice}' occurs twice`,
+      });
   });
 export type RunLists = z.infer<typeof runLists>;
 

@@ -123,6 +123,66 @@ const refusals: readonly (readonly [string, Readonly<Record<string, string>>, st
     /a: '\.\.\/shadow' is not a valid name/,
   ],
   [
+    'a default without a prefix behind other lines',
+    {
+      'x.yml': 'RightScripts: {Boot: [a]}\n',
+      a: '#!/bin/sh\n#\n# ---\n# Inputs:\n#   A:\n#     Default: text:b\n#   B:\n#     Required: true\n#     Default: hush\n# ...\n',
+    },
+    'INPUT_MISSING',
+    /a: line 9: input B: /,
+  ],
+  [
+    'a header that is not YAML',
+    {
+      'x.yml': 'RightScripts: {Boot: [a]}\n',
+      a: '#!/bin/sh\n#\n# ---\n# Inputs:\n#   A: [hush\n# ...\n',
+    },
+    'RUN_LIST_INVALID',
+    /a: line [56]: not valid YAML/,
+  ],
+  [
+    'a wrong value of the second of two equal keys',
+    {
+      'x.yml': 'RightScripts: {Boot: [a]}\n',
+      a: '#!/bin/sh\n# ---\n# Inputs:\n#   A:\n#     Required: true\n#   B:\n#     Required: hush\n# ...\n',
+    },
+    'RUN_LIST_INVALID',
+    /a: line 7: Inputs\.B\.Required: /,
+  ],
+  [
+    'a header of a file with CR LF',
+    {
+      'x.yml': 'RightScripts: {Boot: [a]}\n',
+      a: '#!/bin/sh\n# ---\r\n# Hidden: 1\r\n# ...\r\n',
+    },
+    'RUN_LIST_INVALID',
+    /a: line 3: Unrecognized key/,
+  ],
+  [
+    'a header that does not end',
+    {
+      'x.yml': 'RightScripts: {Boot: [a]}\n',
+      a: '#!/bin/sh\n# ---\n# Inputs:\n#   A: {Required: true}\n\n# ...\n',
+    },
+    'RUN_LIST_INVALID',
+    /a: line 2: the header does not end/,
+  ],
+  [
+    'a script with CR LF',
+    { 'x.yml': 'RightScripts: {Boot: [a]}\n', a: '#!/bin/sh\r\necho\r\n' },
+    'RUN_LIST_INVALID',
+    /\/a: lines end with CR LF: .*sed -i/,
+  ],
+  [
+    'a published RightScript',
+    {
+      'x.yml': 'RightScripts:\n  Boot:\n  - a\n  - Name: Install NTP\n    Revision: 5\n',
+      a: '#!/bin/sh\n',
+    },
+    'RUN_LIST_INVALID',
+    /x\.yml: line 4: the published RightScript 'Install NTP' cannot be downloaded/,
+  ],
+  [
     'a script larger than 1 MiB',
     { 'x.yml': 'RightScripts: {Boot: [a]}\n', a: `#!/bin/sh\n${'#'.repeat(1024 * 1024)}\n` },
     'RUN_LIST_INVALID',
@@ -139,6 +199,38 @@ for (const [what, files, code, message] of refusals) {
     );
   });
 }
+
+test('scripts of one base name keep their order and their inputs', async (t) => {
+  const { dir, read } = await createFolder(t, {
+    'x.yml': 'RightScripts: {Boot: [a/run, b/run]}\n',
+  });
+  for (const name of ['a', 'b']) {
+    await mkdir(join(dir, name));
+    await writeFile(
+      join(dir, name, 'run'),
+      `#!/bin/sh\n# ---\n# Inputs:\n#   OF_${name}: {}\n# ...\n`,
+    );
+  }
+  assert.deepEqual(
+    read('x.yml')?.boot.map(({ name, inputs }) => [name, inputs?.[0]?.name]),
+    [
+      ['run', 'OF_a'],
+      ['run', 'OF_b'],
+    ],
+  );
+});
+
+test('possible values of an input are read in all their forms', async (t) => {
+  const { read } = await createFolder(t, {
+    'x.yml': 'RightScripts: {Boot: [a]}\n',
+    a: '#!/bin/sh\n# ---\n# Inputs:\n#   A:\n#     Possible Values: ["text:b", "cred:c", blank]\n# ...\n',
+  });
+  assert.deepEqual(read('x.yml')?.boot[0]?.inputs?.[0]?.possible, [
+    { from: 'text', text: 'b' },
+    { from: 'cred', name: 'c' },
+    { from: 'text', text: '' },
+  ]);
+});
 
 test('an attachment that is a link is refused', async (t) => {
   const { dir, read } = await createFolder(t, {

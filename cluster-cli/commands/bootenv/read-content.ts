@@ -1,4 +1,4 @@
-import { isNode, isScalar, Scalar, type Document } from 'yaml';
+import { isScalar, Scalar, type Document } from 'yaml';
 import type { z } from 'zod';
 import {
   bootEnvDocument,
@@ -11,6 +11,7 @@ import {
 } from '#shared/contract/boot-env.ts';
 import { lacksKernel, LOCAL_BOOT_ENV } from '#shared/contract/boot-objects.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
+import { lineOfPath } from '#shared/yaml/line-of-path.ts';
 import { readYaml } from '#shared/yaml/read-yaml.ts';
 import type { ValueSource } from '../../values/value-source.ts';
 import { type ContentFile, listContentFiles, SECTIONS, type Section } from './list-files.ts';
@@ -133,13 +134,8 @@ class Reading {
 
   /** `FILE:LINE`, of the nearest thing that there is. */
   placeOf(path: Path): string {
-    for (let length = path.length; length >= 0 && this.#document !== null; length -= 1) {
-      const node: unknown =
-        length === 0 ? this.#document.contents : this.#document.getIn(path.slice(0, length), true);
-      if (!isNode(node) || !node.range) continue;
-      return `${this.file}:${this.#text.slice(0, node.range[0]).split('\n').length}`;
-    }
-    return this.file;
+    const line = this.#document && lineOfPath(this.#document, this.#text, path);
+    return line === null ? this.file : `${this.file}:${line}`;
   }
 
   /** `FILE:LINE` of a line of a text; of the text's start where its lines are not the file's. */

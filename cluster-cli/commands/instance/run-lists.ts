@@ -4,18 +4,18 @@ import { z } from 'zod';
 import {
   type Attachment,
   attachmentName,
-  type DeclaredInput,
   type InputValue,
-  parseInputValue,
   type RunListName,
   type RunLists,
   runLists,
+  runListScript,
   type RunListScript,
 } from '#shared/contract/lifecycle.ts';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
-import { readYaml } from '#shared/yaml/read-yaml.ts';
 import type { Context } from '../../terminal/context.ts';
 import { isUnset } from './parse-documents.ts';
+import { readScriptHeader } from './run-list-header.ts';
+import { invalidRunList, parseInputAt, parsePlaced } from './run-list-yaml.ts';
 
 export interface RunListOptions {
   /** A ServerTemplate in right_st's format. */
@@ -26,7 +26,9 @@ export interface RunListOptions {
 }
 
 const inputs = z.record(z.string(), z.union([z.string(), z.number(), z.boolean()]).nullable());
-const scripts = z.array(z.string()).nullish();
+/** right_st takes a RightScript that RightScale publishes in place of a file. */
+const published = z.object({ Name: z.string(), Revision: z.unknown(), Publisher: z.unknown() });
+const scripts = z.array(z.union([z.string(), published.partial()])).nullish();
 /** What else a ServerTemplate may have is RightScale's alone. */
 const serverTemplate = z.strictObject({
   Name: z.string().optional(),
@@ -38,28 +40,6 @@ const serverTemplate = z.strictObject({
   MultiCloudImages: z.unknown().optional(),
   Alerts: z.unknown().optional(),
 });
-/** The comment at the head of a RightScript. */
-const metadata = z.strictObject({
-  'RightScript Name': z.string().optional(),
-  Description: z.string().nullish(),
-  Inputs: z
-    .record(
-      z.string(),
-      z.strictObject({
-        'Input Type': z.string().optional(),
-        Category: z.string().nullish(),
-        Description: z.string().nullish(),
-        Required: z.boolean().optional(),
-        Advanced: z.boolean().optional(),
-        Default: z.union([z.string(), z.number(), z.boolean()]).nullish(),
-        'Possible Values': z.array(z.unknown()).nullish(),
-      }),
-    )
-    .nullish(),
-  Attachments: z.array(z.string()).nullish(),
-  Packages: z.unknown().optional(),
-});
-
 /**
  * Run lists as they are given; undefined without any, null for `none`. Files are read here:
  * the host gets bytes and validated data.
@@ -94,7 +74,7 @@ export function readRunLists(
   });
   if (lists.success) return lists.data;
   const [issue] = lists.error.issues;
-  throw invalid(
+  throw invalidRunList(
     `the run lists: ${issue?.path.join('.') ?? ''}${issue?.path.length ? ': ' : ''}${issue?.message ?? ''}`,
   );
 }
@@ -106,23 +86,33 @@ const NO_TEMPLATE: Template = { boot: [], operational: [], decommission: [], inp
 function readTemplate(given: string, context: Context): Template {
   const file = withoutSign(given);
   const text = context.values.readText('--run-list', file);
-  const template = parseYaml(text, file, serverTemplate, 1);
+  const { data, lineOf } = parsePlaced(text, file, serverTemplate);
   for (const part of ['MultiCloudImages', 'Alerts'] as const)
-    if (template[part] !== undefined) context.warn(`${file}: ${part} is ignored`);
-  const { Boot, Operational, Decommission } = template.RightScripts;
-  const beside = (names: readonly string[] | null | undefined): string[] =>
-    (names ?? []).map((name) => join(dirname(file), name));
+    if (data[part] !== undefined) context.warn(`${file}: ${part} is ignored`);
+  const filesOf = (list: keyof typeof data.RightScripts): string[] =>
+    (data.RightScripts[list] ?? []).map((entry, index) => {
+      if (typeof entry === 'string') return join(dirname(file), entry);
+      throw publishedScript(`${file}: line ${lineOf(['RightScripts', list, index])}`, entry.Name);
+    });
   return {
-    boot: beside(Boot),
-    operational: beside(Operational),
-    decommission: beside(Decommission),
+    boot: filesOf('Boot'),
+    operational: filesOf('Operational'),
+    decommission: filesOf('Decommission'),
     inputs: Object.fromEntries(
-      Object.entries(template.Inputs ?? {}).map(([name, value]) => [
+      Object.entries(data.Inputs ?? {}).map(([name, value]) => [
         name,
-        parseInput(name, value, file, text),
+        parseInputAt(name, value, `${file}: line ${lineOf(['Inputs', name])}`),
       ]),
     ),
   };
+}
+
+function publishedScript(place: string, name: string | undefined): AppError {
+  const which = name === undefined ? '' : ` '${name}'`;
+  return invalidRunList(
+    `${place}: the published RightScript${which} cannot be downloaded`,
+    'save its text in a file beside the run list, and list the name of the file',
+  );
 }
 
 function readScript(
@@ -133,33 +123,28 @@ function readScript(
 ): RunListScript {
   const file = withoutSign(given);
   const bytes = readFile(option, file, context);
-  const content = bytes.toString('base64');
   const text = bytes.toString('utf8');
   if (!text.startsWith('#!'))
-    throw invalid(`${file}: line 1: a script must begin with #! and the path of its interpreter`);
-  const head = /^#[ \t]*---[ \t]*\n((?:#.*\n)*?)#[ \t]*\.\.\.[ \t]*$/m.exec(text);
-  const name = basename(file).replaceAll(/[^A-Za-z0-9_.+-]/g, '-');
-  if (head?.[1] === undefined) return { name, content, inputs: null };
-  const line = text.slice(0, head.index).split('\n').length + 1;
-  const yaml = head[1].replaceAll(/^# ?/gm, '');
-  const declared = parseYaml(yaml, file, metadata, line);
-  for (const attached of declared.Attachments ?? []) {
+    throw invalidRunList(
+      `${file}: line 1: a script must begin with #! and the path of its interpreter`,
+    );
+  const header = readScriptHeader(text, file);
+  for (const attached of header.attachments) {
     const path = attachmentPath(file, attached);
     const bytesOf = readFile(option, path, context).toString('base64');
     const former = attachments.get(attached);
     if (former !== undefined && former.content !== bytesOf)
-      throw invalid(`${path}: another attachment has the name '${attached}' too`);
+      throw invalidRunList(`${path}: another attachment has the name '${attached}' too`);
     attachments.set(attached, { name: attached, content: bytesOf });
   }
-  if (declared.Inputs == null) return { name, content, inputs: null };
-  const inputsOf = Object.entries(declared.Inputs).map(
-    ([input, { Required, Default }]): DeclaredInput => ({
-      name: input,
-      required: Required ?? false,
-      default: Default == null ? null : parseInput(input, Default, file, yaml),
-    }),
-  );
-  return { name, content, inputs: inputsOf };
+  const script = runListScript.safeParse({
+    name: basename(file).replaceAll(/[^A-Za-z0-9_.+-]/g, '-'),
+    content: bytes.toString('base64'),
+    inputs: header.inputs,
+  });
+  if (script.success) return script.data;
+  const [issue] = script.error.issues;
+  throw invalidRunList(`${file}: ${issue?.message ?? ''}`);
 }
 
 /**
@@ -169,7 +154,7 @@ function readScript(
 function attachmentPath(file: string, attached: string): string {
   const path = join(dirname(file), 'attachments', attached);
   if (!attachmentName.safeParse(attached).success)
-    throw invalid(`${file}: '${attached}' is not a valid name of an attachment`);
+    throw invalidRunList(`${file}: '${attached}' is not a valid name of an attachment`);
   let real: string;
   try {
     real = realpathSync(path);
@@ -177,7 +162,7 @@ function attachmentPath(file: string, attached: string): string {
     return path; // Reading it says why.
   }
   if (real !== join(realpathSync(dirname(file)), 'attachments', attached))
-    throw invalid(`${path}: an attachment must not be, or be below, a symbolic link`);
+    throw invalidRunList(`${path}: an attachment must not be, or be below, a symbolic link`);
   return path;
 }
 
@@ -191,47 +176,6 @@ function readFile(option: string, file: string, context: Context): Buffer {
       cause: error,
     });
   }
-}
-
-/** @param firstLine the line of the file in which the text begins */
-function parseYaml<T>(text: string, file: string, schema: z.ZodType<T>, firstLine: number): T {
-  const read = readYaml(text);
-  if ('problem' in read) throw invalid(`${file}: ${read.problem.reason}`);
-  const parsed = schema.safeParse(read.document.toJS({ maxAliasCount: 50 }) ?? {});
-  if (parsed.success) return parsed.data;
-  const [issue] = parsed.error.issues;
-  const key = issue?.code === 'unrecognized_keys' ? issue.keys[0] : issue?.path.at(-1);
-  const line = firstLine + lineOf(text, String(key ?? ''));
-  throw invalid(`${file}: line ${line}: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`);
-}
-
-/** The line of a key, counted from 0. */
-function lineOf(text: string, key: string): number {
-  const found = text.split('\n').findIndex((line) => line.trim().startsWith(`${key}:`));
-  return Math.max(0, found);
-}
-
-function parseInput(
-  name: string,
-  value: string | number | boolean | null,
-  file: string,
-  text: string,
-): InputValue {
-  try {
-    return parseInputValue(value === null ? 'ignore' : String(value));
-  } catch (error) {
-    throw new AppError(
-      'INPUT_MISSING',
-      `${file}: line ${lineOf(text, name) + 1}: input ${name}: ${messageOf(error)}`,
-      { cause: error },
-    );
-  }
-}
-
-function invalid(message: string): AppError {
-  return new AppError('RUN_LIST_INVALID', message, {
-    hint: 'write RightScripts: {Boot: [FILE, …], Operational: […], Decommission: […]}, Inputs: {NAME: text:VALUE}',
-  });
 }
 
 function withoutSign(file: string): string {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { Secret } from '#shared/secret/secret.ts';
 import {
   runLists,
   type RunListScript,
@@ -7,9 +8,14 @@ import {
   type RunListName,
 } from '#shared/contract/lifecycle.ts';
 import type { CollectedLists } from '../../../noded/lifecycle/collect-run-lists.ts';
-import { planLists, refuseMissingInputs } from '../../../noded/lifecycle/plan-lists.ts';
+import {
+  planLists,
+  refuseImpossibleInputs,
+  refuseMissingInputs,
+} from '../../../noded/lifecycle/plan-lists.ts';
 
 const content = Buffer.from('#!/bin/sh\ntrue\n').toString('base64');
+type KnownValue = string | Secret | null;
 type Declared = NonNullable<RunListScript['inputs']>[number];
 
 function collected(list: RunListName, ...inputs: readonly Declared[]): CollectedLists {
@@ -65,4 +71,43 @@ test('a value that is to be a parameter’s is missing where there is no such pa
     message: 'input PASSWORD takes its value from dbpw, which is not an OS parameter',
     hint: 'Define it: --os-parameters-secret dbpw=@FILE',
   });
+});
+
+const ofMode = collected('boot', {
+  name: 'MODE',
+  required: false,
+  default: { from: 'text', text: 'default' },
+  possible: [
+    { from: 'text', text: 'a' },
+    { from: 'cred', name: 'mode' },
+  ],
+});
+
+/** Checks a script whose input MODE has possible values. */
+function check(
+  inputs: InputValues,
+  ...parameters: readonly (readonly [string, KnownValue])[]
+): void {
+  refuseImpossibleInputs(ofMode, { inputs, parameters: new Map(parameters) });
+}
+
+test('a value that is none of the possible values is refused, from wherever it comes, and not shown', () => {
+  const refusal = {
+    code: 'RUN_LIST_INVALID',
+    message: "script 'setup' does not accept the value of its input MODE",
+    hint: 'Give one of its possible values: text:a, cred:mode',
+  };
+  assert.throws(() => check({ MODE: { from: 'text', text: 'hush' } }), refusal);
+  assert.throws(() => check({}, ['MODE', 'hush']), refusal);
+  assert.throws(() => check({}, ['MODE', new Secret('hush')]), refusal);
+  assert.throws(() => check({ MODE: { from: 'cred', name: 'other' } }, ['other', 'hush']), refusal);
+});
+
+test('a possible value, the default, no value and a secret that is not known are accepted', () => {
+  check({ MODE: { from: 'text', text: 'a' } });
+  check({ MODE: { from: 'cred', name: 'mode' } }, ['mode', 'hush']);
+  check({ MODE: { from: 'ignore' } });
+  check({});
+  check({}, ['MODE', 'a']);
+  check({}, ['MODE', null]);
 });

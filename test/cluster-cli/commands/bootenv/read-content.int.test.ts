@@ -162,7 +162,7 @@ test('an object of a folder that cannot be used is left out by its place, and th
   );
   for (const place of [
     /bootenvs\/kernel\.yaml:3: Kernel: not a path within an archive/,
-    /bootenvs\/arm64-install\.yaml:3: BootEnv arm64-install has no Kernel for amd64/,
+    /bootenvs\/arm64-install\.yaml:2: BootEnv arm64-install has no Kernel for amd64/,
     /templates\/picture\.png is not UTF-8 text/,
     /bootenvs\/syntax\.yaml:\d+: not valid YAML/,
     /params\/list\.yaml:2: Name: not a parameter name/,

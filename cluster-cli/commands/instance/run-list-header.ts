@@ -1,0 +1,79 @@
+import { z } from 'zod';
+import type { DeclaredInput } from '#shared/contract/lifecycle.ts';
+import { invalidRunList, parseInputAt, parsePlaced } from './run-list-yaml.ts';
+
+const scalar = z.union([z.string(), z.number(), z.boolean()]);
+/** The comment at the head of a RightScript. */
+const metadata = z.strictObject({
+  'RightScript Name': z.string().optional(),
+  Description: z.string().nullish(),
+  Inputs: z
+    .record(
+      z.string(),
+      z.strictObject({
+        'Input Type': z.string().optional(),
+        Category: z.string().nullish(),
+        Description: z.string().nullish(),
+        Required: z.boolean().optional(),
+        Advanced: z.boolean().optional(),
+        Default: scalar.nullish(),
+        'Possible Values': z.array(scalar).nullish(),
+      }),
+    )
+    .nullish(),
+  Attachments: z.array(z.string()).nullish(),
+  Packages: z.unknown().optional(),
+});
+
+const HEADER = /^#[ \t]*---[ \t]*\n((?:#.*\n)*?)#[ \t]*\.\.\.[ \t]*$/m;
+/** The first lines of a header; scripts have other comments that begin with dashes. */
+const BEGINNING =
+  /^#[ \t]*---[ \t]*\n#[ \t]*(?:RightScript Name|Description|Inputs|Attachments|Packages):/m;
+
+export interface ScriptHeader {
+  /** Null: the script declares no inputs. */
+  readonly inputs: readonly DeclaredInput[] | null;
+  /** Names of files. */
+  readonly attachments: readonly string[];
+}
+
+/**
+ * Parses the header of a RightScript; a script need not have one.
+ * @throws AppError RUN_LIST_INVALID or INPUT_MISSING, with the line of the file
+ */
+export function readScriptHeader(script: string, file: string): ScriptHeader {
+  const text = script.replaceAll('\r\n', '\n');
+  const head = HEADER.exec(text);
+  if (head?.[1] === undefined) {
+    refuseUnended(text, file);
+    return { inputs: null, attachments: [] };
+  }
+  const linesBefore = text.slice(0, head.index).split('\n').length;
+  // Lines of the document are then lines of the file.
+  const yaml = '\n'.repeat(linesBefore) + head[1].replaceAll(/^# ?/gm, '');
+  const { data, lineOf } = parsePlaced(yaml, file, metadata);
+  const inputs = Object.entries(data.Inputs ?? {}).map(([name, declared]): DeclaredInput => {
+    const parse = (value: z.infer<typeof scalar>, ...path: readonly PropertyKey[]) =>
+      parseInputAt(name, value, `${file}: line ${lineOf(['Inputs', name, ...path])}`);
+    const { Required, Default, 'Possible Values': possible } = declared;
+    return {
+      name,
+      required: Required ?? false,
+      default: Default == null ? null : parse(Default, 'Default'),
+      ...(possible?.length && {
+        possible: possible.map((value, index) => parse(value, 'Possible Values', index)),
+      }),
+    };
+  });
+  return { inputs: data.Inputs == null ? null : inputs, attachments: data.Attachments ?? [] };
+}
+
+function refuseUnended(text: string, file: string): void {
+  const beginning = BEGINNING.exec(text);
+  if (beginning === null) return;
+  const line = text.slice(0, beginning.index).split('\n').length;
+  throw invalidRunList(
+    `${file}: line ${line}: the header does not end`,
+    "end the header with a line '# ...', without other lines than comments before it",
+  );
+}

@@ -1,0 +1,59 @@
+import type { z } from 'zod';
+import { type InputValue, parseInputValue } from '#shared/contract/lifecycle.ts';
+import { AppError, messageOf } from '#shared/errors/app-error.ts';
+import { lineOfPath } from '#shared/yaml/line-of-path.ts';
+import { readYaml } from '#shared/yaml/read-yaml.ts';
+
+type Path = readonly PropertyKey[];
+
+/** Values of a YAML document, and where each was written. */
+export interface PlacedDocument<T> {
+  readonly data: T;
+  /** Returns the line of a value, counted from 1; of its parent if the value is absent. */
+  readonly lineOf: (path: Path) => number;
+}
+
+/**
+ * Parses a part of a run list.
+ * @param text the whole file, or the part of it behind as many empty lines as precede it
+ * @throws AppError RUN_LIST_INVALID that names file and line
+ */
+export function parsePlaced<T>(
+  text: string,
+  file: string,
+  schema: z.ZodType<T>,
+): PlacedDocument<T> {
+  const read = readYaml(text);
+  if ('problem' in read) throw invalidRunList(`${file}: ${read.problem.reason}`);
+  const { document } = read;
+  const lineOf = (path: Path): number => lineOfPath(document, text, path) ?? 1;
+  const parsed = schema.safeParse(document.toJS({ maxAliasCount: 50 }) ?? {});
+  if (parsed.success) return { data: parsed.data, lineOf };
+  const [issue] = parsed.error.issues;
+  const path = issue?.path ?? [];
+  const line = lineOf(issue?.code === 'unrecognized_keys' ? [...path, issue.keys[0] ?? ''] : path);
+  const where = path.length > 0 ? `${path.join('.')}: ` : '';
+  throw invalidRunList(`${file}: line ${line}: ${where}${issue?.message ?? ''}`);
+}
+
+/** @throws AppError RUN_LIST_INVALID that names file, line and input, never the value */
+export function parseInputAt(
+  name: string,
+  value: string | number | boolean | null,
+  place: string,
+): InputValue {
+  try {
+    return parseInputValue(value === null ? 'ignore' : String(value));
+  } catch (error) {
+    throw new AppError('INPUT_MISSING', `${place}: input ${name}: ${messageOf(error)}`, {
+      cause: error,
+    });
+  }
+}
+
+export function invalidRunList(
+  message: string,
+  hint = 'write RightScripts: {Boot: [FILE, …], Operational: […], Decommission: […]}, Inputs: {NAME: text:VALUE}',
+): AppError {
+  return new AppError('RUN_LIST_INVALID', message, { hint });
+}
