@@ -288,7 +288,7 @@ test('a node that is marked offline is asked for nothing, and does nothing', asy
     await modify(two, '-O', 'yes', TWO),
     2,
     'CONFLICT',
-    /is the node that received the command/,
+    /answers this command and is therefore not offline/,
   );
   assertRefused(await modify(two, '-O', 'yes', 'no.example.com'), 2, 'NODE_NOT_FOUND', /'no\./);
   assertRefused(await modify(two, TWO), 2, 'USAGE', /--drained/);

@@ -179,7 +179,7 @@ test('an OS and an instance have their own, which nobody takes away or exchanges
   assert.deepEqual([await record(), (await readdir(disk, { recursive: true })).sort()], before);
   await rm(join(lab.paths.importedAppliancesDir, 'two'), { recursive: true });
   const doctor = await lab.run('gnt-node', ['doctor']);
-  assert.match(doctor.stdout, /appliance: two, used by instance a\.example\.com: there is no/);
+  assert.match(doctor.stdout, /appliance: two, used by instance a\.example\.com: no appliance in/);
   assert.match(doctor.stdout, /appliance: one, used by OS plain: intact/);
   await gnt(`gnt-instance modify --appliance none ${NAME}`);
   assert.equal(await appliance(), 'one (from os plain)');

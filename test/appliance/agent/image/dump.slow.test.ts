@@ -264,7 +264,7 @@ test('refuses what is no disk by what it is, before the first byte, unless the o
     [
       'large-sectors',
       'truncate -s 8M $out && printf "\\125\\252" | dd of=$out bs=1 seek=510 conv=notrunc status=none && printf "EFI PART" | dd of=$out bs=4096 seek=1 conv=notrunc status=none',
-      /sectors of 4096 bytes/,
+      /4096-byte sectors/,
     ],
     [
       'encrypted',
