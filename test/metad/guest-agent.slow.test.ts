@@ -150,7 +150,10 @@ describe('the guest’s agent', () => {
       system.log,
     );
     assert.equal(outputOf(told, 'boot/01-base'), 'plain\n');
-    assert.match(outputOf(told, 'boot/02-needs'), /^the host has lost the secret OS parameters rootpw: .*\n$/);
+    assert.match(
+      outputOf(told, 'boot/02-needs'),
+      /^the host has lost the secret OS parameters rootpw: .*\n$/,
+    );
   });
 
   test('goes off for a reboot that is a stop and a start, and tells its scripts so', async (t) => {
