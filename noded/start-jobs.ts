@@ -19,10 +19,12 @@ import { promiseOf } from './instances/promised-space.ts';
 import { createAuthorize } from './operations/authorize.ts';
 import { presenceOf } from './peers/ask-peer.ts';
 import { createJobHandlers } from './operations/job-handlers.ts';
+import { createRefuseOverQuota } from './operations/refuse-over-quota.ts';
 import type { HookChecker } from './os/check-hooks.ts';
 import type { HostCopies } from './os/host-copies.ts';
 import type { OsRegistry } from './os/os-registry.ts';
 import { programCommand } from './program-command.ts';
+import { createQuotaClaims } from './records/quota-claims.ts';
 import { createSignatures } from './signatures/signatures.ts';
 import type { NodeGuests } from './start-guests.ts';
 import type { NodeHost } from './start-host.ts';
@@ -67,7 +69,14 @@ export function startJobs(parts: JobsParts): JobEngine {
   const { runner, bootViews, services, orphans, guestReports, lifecycles, keeper, metad } = guests;
   return createJobEngine({
     ...{ nodeName, repository: records.jobs, outcomes: records.outcomes, logger, clock },
-    authorize: createAuthorize(instances),
+    authorize: createAuthorize(
+      instances,
+      createRefuseOverQuota({
+        index: records.index,
+        instances,
+        claims: createQuotaClaims(records.store, records.jobs),
+      }),
+    ),
     listHiddenValues: createListHiddenValues({ instances, clusters, metad }),
     onEnded: (job) => metrics.jobEnded(job),
     handlers: createJobHandlers({

@@ -1,28 +1,14 @@
 import { AppError } from '#shared/errors/app-error.ts';
-import { ownValue } from '#shared/json/own-value.ts';
 import { MIB } from '#shared/units/bytes.ts';
-
-const MIB_PER_UNIT: Readonly<Record<string, number>> = {
-  '': 1,
-  k: 1 / 1024,
-  m: 1,
-  g: 1024,
-  t: 1024 * 1024,
-};
-/** 8 PiB: above it, bytes are no longer exact in a number. */
-const MAX_MIB = 2 ** 33;
+import { readSizeMiB } from '#shared/units/parse-size.ts';
 
 /**
- * A size as Ganeti writes them, in MiB: `10G`, `512M`, `1.5T`, `10GiB`; no unit means MiB. Part of
- * a MiB counts as a whole one; `B` alone is no unit. Ganeti also rounds up to a multiple of 4 MiB,
- * which volume groups need and files do not: here the size is what was asked for.
+ * Parses a size in Ganeti's format, as {@link readSizeMiB}.
  * @throws AppError USAGE
  */
 export function parseSizeMiB(option: string, text: string): number {
-  const match = /^(\d+(?:\.\d+)?|\.\d+)\s*(?:([kmgt])(?:i?b)?)?$/i.exec(text.trim());
-  const scale = ownValue(MIB_PER_UNIT, (match?.[2] ?? '').toLowerCase());
-  const sizeMiB = match && scale !== undefined ? Math.ceil(Number(match[1]) * scale) : 0;
-  if (sizeMiB > 0 && sizeMiB <= MAX_MIB) return sizeMiB;
+  const sizeMiB = readSizeMiB(text);
+  if (sizeMiB !== undefined) return sizeMiB;
   throw new AppError('USAGE', `option ${option}: '${text}' is not a size`, {
     hint: 'write a number with M, G or T, such as 512M or 10G; without a unit it is MiB',
     details: { option, value: text },

@@ -65,7 +65,7 @@ export interface Preference {
 }
 
 /** Processors may be shared by as many: Ganeti's default `vcpu-ratio`. */
-const VCPUS_PER_CPU = 4;
+export const VCPUS_PER_CPU = 4;
 /** What is left to the host, of its memory and of the file system of the disks. */
 const MEMORY_RESERVE_PART = 16;
 const MAX_MEMORY_RESERVE_MIB = 1024;

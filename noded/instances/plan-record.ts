@@ -21,7 +21,7 @@ import { mergeOsParameters, mergeSettings } from './merge-changes.ts';
 
 /** Ganeti's default is 128; a distribution's own installer or cloud-init needs this much. */
 export const DEFAULT_BACKEND_PARAMETERS: BeParameters = { memoryMiB: 512, vcpus: 1 };
-const DEFAULT_DISK_BYTES = 10 * GIB;
+export const DEFAULT_DISK_BYTES = 10 * GIB;
 
 export interface RecordContext extends VolumePlaces {
   readonly nodeName: string;

@@ -42,7 +42,7 @@ export interface JobEngineDependencies extends LogUnexpectedDependencies {
   readonly outcomes: JobOutcomes;
   readonly handlers: JobHandlers;
   /** Under a job's locks: whether who asked for it may have it done. @throws AppError */
-  readonly authorize: (opcode: Opcode, submitter: Submitter) => Promise<void>;
+  readonly authorize: (opcode: Opcode, submitter: Submitter, job: number) => Promise<void>;
   readonly clock: Clock;
   /** Called once per ended job, for metrics. */
   readonly onEnded?: (job: JobRecord) => void;
@@ -305,7 +305,9 @@ class LockingJobEngine implements JobEngine {
       job.record = { ...job.record, startedAtMs: this.#dependencies.clock.now() };
       this.#setStatus(job, 'running', []);
       if (job.submitter)
-        await this.#asPrerequisite(this.#dependencies.authorize(job.opcode, job.submitter));
+        await this.#asPrerequisite(
+          this.#dependencies.authorize(job.opcode, job.submitter, job.record.id),
+        );
       const execution = await this.#asPrerequisite(
         handler.prepare(job.opcode, job.controller.signal),
       );

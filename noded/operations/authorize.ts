@@ -10,13 +10,15 @@ import {
 } from '#shared/contract/submitter.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { type Excess, findExcess } from './bound-parameters.ts';
+import { claimAfter, claimOfNew } from './quota-claims.ts';
+import type { RefuseOverQuota } from './refuse-over-quota.ts';
 import { noInstance, type InstanceRepository } from '../records/instance-repository.ts';
 
 /**
  * Refuses what the submitter may not have done. It is called under the job's locks.
- * @throws AppError NOT_ALLOWED, INSTANCE_NOT_FOUND
+ * @throws AppError NOT_ALLOWED, QUOTA_EXCEEDED, INSTANCE_NOT_FOUND
  */
-export type Authorize = (opcode: Opcode, submitter: Submitter) => Promise<void>;
+export type Authorize = (opcode: Opcode, submitter: Submitter, job: number) => Promise<void>;
 
 const PARAMETER_FIELDS = ['osParameters', 'osParametersPrivate', 'osParametersSecret'] as const;
 
@@ -25,8 +27,12 @@ const PARAMETER_FIELDS = ['osParameters', 'osParametersPrivate', 'osParametersSe
  * else: tags, which are what they and others are bound by, they give to a new instance only, out of
  * their own.
  */
-export function createAuthorize(instances: Pick<InstanceRepository, 'findByName'>): Authorize {
-  return async (opcode, { user, scope }) => {
+export function createAuthorize(
+  instances: Pick<InstanceRepository, 'findByName'>,
+  refuseOverQuota: RefuseOverQuota,
+): Authorize {
+  return async (opcode, submitter, job) => {
+    const { user, scope } = submitter;
     if (scope === null) return;
     refuseForeignArchives(opcode, user);
     refuseForeignValues(opcode, user);
@@ -34,6 +40,7 @@ export function createAuthorize(instances: Pick<InstanceRepository, 'findByName'
     if (opcode.opcode === 'INSTANCE_CREATE') {
       authorizeCreate(opcode, user, scope);
       refuseExcess(findExcess(opcode, {}), user);
+      await refuseOverQuota(job, claimOfNew(opcode), submitter);
       return;
     }
     if (!isAboutInstance(opcode)) {
@@ -46,21 +53,25 @@ export function createAuthorize(instances: Pick<InstanceRepository, 'findByName'
     // For a bound user, what is not theirs does not exist.
     if (!isWithin(scope, instance)) throw noInstance(opcode.name);
     refuseExcess(findExcess(opcode, { ...instance.hvparams, ...instance.beparams }), user);
-    if (opcode.opcode === 'INSTANCE_SET_PARAMS') {
-      const { tags, addTags = [], removeTags = [] } = opcode;
-      if (tags !== undefined || addTags.length > 0 || removeTags.length > 0) {
-        throw notAllowed(
-          user,
-          'tags grant permissions: only users that are not bound to instances change them',
-        );
-      }
-    }
+    refuseTagChanges(opcode, user);
     const isNamed = opcode.opcode === 'INSTANCE_RENAME' || opcode.opcode === 'INSTANCE_COPY';
     if (isNamed && scope.names.length > 0) {
       if (!fitsName(scope, opcode.newName))
         throw notAllowed(user, `the name '${opcode.newName}' does not match the user's instances`);
     }
+    const planned = claimAfter(opcode, instance);
+    if (planned !== null) await refuseOverQuota(job, planned, submitter);
   };
+}
+
+function refuseTagChanges(opcode: Opcode, user: string): void {
+  if (opcode.opcode !== 'INSTANCE_SET_PARAMS') return;
+  const { tags, addTags = [], removeTags = [] } = opcode;
+  if (tags !== undefined || addTags.length > 0 || removeTags.length > 0)
+    throw notAllowed(
+      user,
+      'tags grant permissions: only users that are not bound to instances change them',
+    );
 }
 
 /** A machine without a record is nobody's, whatever it was called. */

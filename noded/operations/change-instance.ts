@@ -34,6 +34,7 @@ import { instanceLock, type OperationDependencies } from './operation-dependenci
 import { givePorts, plugParts, settlePorts, unplugDisk } from './plug-parts.ts';
 import { applyParts, planParts, tellParts } from './change-parts.ts';
 import { refuseUnknownProfiles } from './profiles.ts';
+import { refuseOversized } from './refuse-oversized.ts';
 import { requireAppliance } from './require-appliance.ts';
 import { refuseBlacklisted, selectOs } from './os-policy.ts';
 
@@ -49,6 +50,7 @@ export function modifyInstanceHandler(
       refuseOtherInstallation(instance, opcode);
       const planned = applyChanges(instance, opcode);
       refuseNewTags(instance.tags, planned.tags);
+      refuseOversized(planned.beparams, instance.beparams);
       if (changesFiles(opcode)) {
         await checkHostPaths(planned, dependencies.clusters);
         refuseUnbootable(planned);

@@ -23,6 +23,7 @@ import { checkInstall } from './check-install.ts';
 import { checkRunLists } from './check-run-lists.ts';
 import { checkHostPaths } from './host-paths.ts';
 import { prepareImportWhole } from './import-whole.ts';
+import { refuseOversized } from './refuse-oversized.ts';
 import { refuseUnknownProfiles } from './profiles.ts';
 import { startAfter } from './start-again.ts';
 import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
@@ -60,6 +61,7 @@ export function createInstanceHandler(
         newMac: drawMacs(await clusters.listNetworks()),
         ...{ vgName: cluster.vgName, zfsPool: cluster.zfsPool },
       });
+      refuseOversized(planned.beparams);
       refuseMissingSecrets(
         `the login for the package of '${opcode.name}' needs both user and password`,
         {

@@ -18,6 +18,7 @@ import { addUp } from './dump-whole.ts';
 import { checkHostPaths } from './host-paths.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
 import { planWhole } from './plan-whole.ts';
+import { refuseOversized } from './refuse-oversized.ts';
 import { startAfter } from './start-again.ts';
 import { refuseUnknownProfiles } from './profiles.ts';
 
@@ -40,6 +41,7 @@ export async function prepareImportWhole(
     return mac;
   };
   const planned = planWhole(opcode, imported, whole, { nodeName, newUuid: randomUUID, newMac });
+  refuseOversized(planned.beparams);
   await disks.checkSizes(planned.disks, planned);
   await disks.requireRoom(whole.takenBytes);
   await checkHostPaths(planned, clusters);

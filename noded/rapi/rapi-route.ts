@@ -11,7 +11,8 @@ import type { ClusterRepository } from '../records/cluster-repository.ts';
 import { confineNics } from './confine-nics.ts';
 import { confineOpcode } from './confine-opcode.ts';
 import { RapiFailure } from './rapi-failure.ts';
-import type { RapiUser, Role } from './users-file.ts';
+import type { Role } from './user-options.ts';
+import type { RapiUser } from './users-file.ts';
 
 /** A query has filters at most; only a writer may send documents. */
 const MAX_READER_BODY_BYTES = 64 * 1024;

@@ -1,9 +1,9 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { readFile, stat } from 'node:fs/promises';
 import { systemCodeOf } from '#shared/errors/app-error.ts';
-import type { Scope } from '#shared/contract/submitter.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { MIB } from '#shared/units/bytes.ts';
+import { parseUserOptions, UNKNOWN_OPTION, type UserOptions } from './user-options.ts';
 
 /** Part of every password digest: Ganeti's users files work here, and ours there. */
 export const REALM = 'Ganeti Remote API';
@@ -12,13 +12,8 @@ const NOBODY = Buffer.alloc(16);
 /** The file has room for many thousand users. */
 const MAX_FILE_BYTES = MIB;
 
-/** `write` includes reading. */
-export type Role = 'read' | 'write';
-export interface RapiUser {
+export interface RapiUser extends UserOptions {
   readonly name: string;
-  readonly role: Role;
-  /** Instances that the user is bound to; null: all, and the cluster. */
-  readonly scope: Scope | null;
 }
 interface StoredUser extends RapiUser {
   /** MD5 of `name:realm:password`, H(A1) of RFC 2617. */
@@ -31,45 +26,23 @@ interface ParsedUsers {
   readonly refused: readonly { readonly line: number; readonly reason: string }[];
 }
 
-const MAX_BOUNDS = 100;
-
 /**
- * Ganeti's format, `name {HA1}digest [options]`, but no password that can be read. Options are
- * separated by commas: `read`, `write`, and beyond Ganeti `tag:TAG` and `instance:PATTERN`, each of
- * which binds the user to instances, and `link:PATTERN`, what cards of those may be plugged into. A
- * line that is not understood makes no user: a binding that is spelt wrong must not be none. Pure.
+ * Parses lines in Ganeti's format, `name {HA1}digest [options]`, without readable passwords. Pure.
  */
 export function parseUsers(text: string): ParsedUsers {
   const users = new Map<string, StoredUser>();
   const refused: { line: number; reason: string }[] = [];
   for (const [index, line] of text.split('\n').entries()) {
-    const [name = '', password = '', ...options] = line.trim().split(/\s+/);
+    const [name = '', password = '', ...words] = line.trim().split(/\s+/);
     if (name === '' || name.startsWith('#')) continue;
-    const given = options.join(',').split(',').filter(Boolean);
-    const tags = given.flatMap((option) => /^tag:(.+)$/.exec(option)?.[1] ?? []);
-    const names = given.flatMap((option) => /^instance:(.+)$/.exec(option)?.[1] ?? []);
-    const links = given.flatMap((option) => /^link:(.+)$/.exec(option)?.[1] ?? []);
-    const roles = given.filter((option) => !/^(tag|instance|link):./.test(option));
     const digest = /^\{ha1\}([0-9a-f]{32})$/i.exec(password)?.[1];
-    const isBound = tags.length + names.length > 0;
-    const unknown =
-      roles.some((role) => role !== 'read' && role !== 'write') ||
-      given.length > MAX_BOUNDS ||
-      // Links bind nobody by themselves: a user with links alone would be bound by nothing.
-      (links.length > 0 && !isBound);
-    if (digest === undefined || unknown) {
-      const reason = unknown
-        ? 'The options are read, write, tag:TAG, instance:PATTERN and link:PATTERN.'
-        : 'the password is not an {HA1} digest';
+    const options = parseUserOptions(words.join(',').split(',').filter(Boolean));
+    if (digest === undefined || options === undefined) {
+      const reason = options === undefined ? UNKNOWN_OPTION : 'the password is not an {HA1} digest';
       refused.push({ line: index + 1, reason });
       continue;
     }
-    users.set(name, {
-      name,
-      role: roles.includes('write') ? 'write' : 'read',
-      scope: isBound ? { tags, names, ...(links.length > 0 && { links }) } : null,
-      digest: Buffer.from(digest, 'hex'),
-    });
+    users.set(name, { name, ...options, digest: Buffer.from(digest, 'hex') });
   }
   return { users, refused };
 }

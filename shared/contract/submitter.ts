@@ -1,5 +1,14 @@
 import { z } from 'zod';
 
+/** Limits of the sums over all instances of a user. */
+export const quota = z.strictObject({
+  instances: z.number().int().nonnegative().optional(),
+  memoryMiB: z.number().int().nonnegative().optional(),
+  vcpus: z.number().int().nonnegative().optional(),
+  diskBytes: z.number().int().nonnegative().optional(),
+});
+export type Quota = z.infer<typeof quota>;
+
 /**
  * Instances that somebody is bound to: those with one of the tags, and those whose name fits a
  * pattern (`*` is any text); and what their cards may be plugged into.
@@ -9,6 +18,7 @@ export const scope = z.strictObject({
   names: z.array(z.string().max(255)).max(100),
   /** Bridges of nodes and networks of the cluster that their cards may be at, as patterns. */
   links: z.array(z.string().max(255)).max(100).optional(),
+  quota: quota.optional(),
 });
 export type Scope = z.infer<typeof scope>;
 

@@ -184,6 +184,10 @@ export const codeExplanations: Readonly<Record<ErrorCode, CodeExplanation>> = {
     cause: 'A user of the remote API named a file outside the allowed folders.',
     remedy: 'Name the folder with `gnt-cluster modify --remote-folders DIR`.',
   },
+  QUOTA_EXCEEDED: {
+    cause: 'The instances of the user would exceed a quota of the users file.',
+    remedy: 'Remove or shrink instances of the user, or raise `max-…` in the users file.',
+  },
   TOO_MANY_JOBS: {
     cause: 'The user has too many unfinished jobs.',
     remedy: 'Wait until some of them have ended.',

@@ -1,5 +1,15 @@
+import { DEFAULT_LIMITS } from '#shared/contract/view.ts';
+import { VCPUS_PER_CPU } from '../../../noded/cluster/choose-node.ts';
+import { NEW_CONNECTIONS_PER_SECOND } from '../../../noded/network/nft-rules.ts';
 import { REALM } from '../../../noded/rapi/users-file.ts';
-import { bullets, code, heading, paragraph, terms } from '../../../cluster-cli/manual/page.ts';
+import {
+  bullets,
+  code,
+  heading,
+  paragraph,
+  table,
+  terms,
+} from '../../../cluster-cli/manual/page.ts';
 import { documented, type DocumentedPage } from '../documented-page.ts';
 
 export function rapiUsersPage(): DocumentedPage {
@@ -28,14 +38,47 @@ export function rapiUsersPage(): DocumentedPage {
         ['tag:TAG', 'Bind the user to instances with this tag.'],
         ['instance:PATTERN', 'Bind the user to instances with these names. `*` matches any text.'],
         ['link:PATTERN', 'Bridges and networks that NICs of a bound user may use.'],
+        ['max-instances:N', 'Quota of instances of a bound user.'],
+        ['max-memory:SIZE', 'Quota of memory, such as `64G`. Without a unit it is MiB.'],
+        ['max-vcpus:N', 'Quota of virtual CPUs.'],
+        ['max-disk:SIZE', 'Quota of disk space, such as `1T`.'],
       ]),
       heading('Bound users'),
       bullets([
         'A bound user sees and changes the instances that match one of the tags or names, and their jobs.',
         'A new instance must have a matching name or tag. A bound user cannot change tags or profiles.',
         'NICs of a bound user have `mode=user` or use `br0`; `link:` allows others.',
-        '`link:` needs `tag:` or `instance:` beside it. A user has at most 100 options.',
+        '`link:` and quotas need `tag:` or `instance:` beside them. A user has at most 100 options.',
       ]),
+      heading('Quotas'),
+      paragraph(
+        'A quota limits the sum over all instances that the user sees, in the whole cluster. An operation ' +
+          'that would exceed a quota is refused with `QUOTA_EXCEEDED` before it changes anything. ' +
+          'Unfinished jobs of bound users count.',
+      ),
+      bullets([
+        'Stopped instances count as running ones.',
+        'A running instance counts with its memory and vcpus at its last start, if these are larger.',
+        'Each disk counts with its full size, and each snapshot as much as the disks that it holds.',
+        'Users with a common tag or name count the same instances, also those of unbound users.',
+        'A lowered quota refuses growth only.',
+      ]),
+      heading('Parameters'),
+      paragraph(
+        'A bound user sets these parameters up to the limit, or up to the value that an unbound user gave. ' +
+          'Other parameters have the same limits for all users.',
+      ),
+      table(
+        ['Parameter', 'Bound users', 'Other users'],
+        [
+          ['`memory`', 'the memory of the node', 'the memory of the node'],
+          ['`vcpus`', 'processors of the node', `${VCPUS_PER_CPU} per processor of the node`],
+          ['`metadata_request_rate`', `${DEFAULT_LIMITS.requestsPerSecond}`, '1000000'],
+          ['`metadata_request_burst`', `${DEFAULT_LIMITS.burst}`, '1000000'],
+          ['`metadata_connections`', `${DEFAULT_LIMITS.connections}`, '10000'],
+          ['`metadata_connection_rate`', `${NEW_CONNECTIONS_PER_SECOND}`, '1000000'],
+        ],
+      ),
       heading('Examples'),
       code(
         [
@@ -45,7 +88,10 @@ export function rapiUsersPage(): DocumentedPage {
         ].join('\n'),
         'sh',
       ),
-      code('team-a {HA1}0123456789abcdef0123456789abcdef write,tag:team-a,link:br-team-a'),
+      code(
+        'team-a {HA1}0123456789abcdef0123456789abcdef ' +
+          'write,tag:team-a,link:br-team-a,max-memory:64G,max-disk:1T',
+      ),
     ],
     seeAlso: ['gnt-rapi(7)', 'gnt-noded(8)'],
   });

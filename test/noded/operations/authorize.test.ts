@@ -1,22 +1,26 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { opcode } from '#shared/contract/opcode.ts';
 import { isWithin, type Scope } from '#shared/contract/submitter.ts';
 import { createAuthorize } from '../../../noded/operations/authorize.ts';
+import { instanceRecord } from '../support/records.ts';
 
 const INSTANCES: Record<string, readonly string[]> = {
   'a-web': [],
   tagged: ['team-a'],
   foreign: ['team-b'],
 };
-const authorize = createAuthorize({
-  findByName: (name) =>
-    Promise.resolve({ name, tags: INSTANCES[name] ?? [] } as unknown as InstanceRecord),
-});
+const withoutQuota = (): Promise<void> => Promise.resolve();
+const authorize = createAuthorize(
+  {
+    findByName: (name) =>
+      Promise.resolve(instanceRecord({ name }, { tags: [...(INSTANCES[name] ?? [])] })),
+  },
+  withoutQuota,
+);
 const bound: Scope = { tags: ['team-a'], names: ['a-*'], links: ['br-a', 'nat-*'] };
 const ask = (asked: object, scope: Scope | null = bound) =>
-  authorize(opcode.parse(asked), { user: 'alice', scope });
+  authorize(opcode.parse(asked), { user: 'alice', scope }, 1);
 
 test('who is bound has everything done with theirs, and nothing with others', async () => {
   const acts = [
@@ -153,12 +157,13 @@ test('a bound user gets no more memory and processors than the node has', async 
 });
 
 test('a bound user keeps the limits that an unbound user has raised', async () => {
-  const own = createAuthorize({
-    findByName: (name) =>
-      Promise.resolve({
-        ...{ name, tags: [], beparams: {}, hvparams: { metadata_connections: 500 } },
-      } as unknown as InstanceRecord),
-  });
+  const own = createAuthorize(
+    {
+      findByName: (name) =>
+        Promise.resolve(instanceRecord({ name }, { hvparams: { metadata_connections: 500 } })),
+    },
+    withoutQuota,
+  );
   const change = (connections: number): Promise<void> =>
     own(
       opcode.parse({
@@ -166,6 +171,7 @@ test('a bound user keeps the limits that an unbound user has raised', async () =
         hvparams: { metadata_connections: connections },
       }),
       { user: 'alice', scope: bound },
+      1,
     );
   await change(500);
   await assert.rejects(change(501), { code: 'NOT_ALLOWED' });

@@ -25,7 +25,12 @@ before(async () => {
   await writeFile(join(lab.paths.root, 'secret'), Buffer.alloc(4096, 1), { mode: 0o600 });
   await symlink(join(lab.paths.root, 'secret'), join(images, 'link.raw'));
   await keepArchive(join(images, 'd.iso'));
-  const users = { writer: 'write', alice: 'write,instance:a-*', bob: 'write,tag:team-b' };
+  const users = {
+    writer: 'write',
+    alice: 'write,instance:a-*',
+    bob: 'write,tag:team-b',
+    carol: 'write,instance:c-*,max-instances:1,max-memory:600M,max-disk:40M',
+  };
   const lines = Object.entries(users).map(([name, options]) => {
     const digest = createHash('md5').update(`${name}:Ganeti Remote API:${PASSWORD}`).digest('hex');
     return `${name} {HA1}${digest} ${options}\n`;
@@ -291,4 +296,32 @@ test('an archive in a folder that the operator names is uploaded, and a BootEnv 
   assert.match(uploaded, /"isoFile":"d\.iso"/);
   const booting = await create('web10', { ...instance, os_image });
   assert.match(booting.job, /"status":"success"/, booting.job);
+});
+
+test('of two instances that a user creates at once, the quota allows one, and nothing else grows', async () => {
+  const plain = { no_install: true, os_image: 'https://example.com/a.raw' };
+  const both = await Promise.all(
+    ['c-1', 'c-2'].map(async (name) => ({ name, ...(await create(name, plain, 'carol')) })),
+  );
+  const made = both.filter(({ job }) => job.includes('"status":"success"'));
+  const [refused] = both.filter(({ job }) => job.includes('would exceed'));
+  assert.equal(made.length, 1, JSON.stringify(both));
+  assert.match(refused?.job ?? '', /would exceed max-instances: 2 of 1/);
+  assert.equal((await ask(`/2/instances/${refused?.name}`)).status, 404);
+  const name = made[0]?.name ?? '';
+  const change = async (path: string, given: Dict, method: 'PUT' | 'POST' = 'PUT') => {
+    const body = JSON.stringify(given);
+    const answer = await ask(`/2/instances/${name}/${path}`, { user: 'carol', method, body });
+    return JSON.stringify(await ended(Number(answer.body)));
+  };
+  assert.match(
+    await change('modify', { beparams: { memory: 601 } }),
+    /would exceed max-memory: 601 MiB of 600 MiB/,
+  );
+  assert.match(
+    await change('disk/0/grow', { amount: 25 }, 'POST'),
+    /would exceed max-disk: 41 MiB of 40 MiB/,
+  );
+  assert.match(await change('disk/0/grow', { amount: 24 }, 'POST'), /"status":"success"/);
+  assert.match(await change('modify', { beparams: { memory: 600 } }), /"status":"success"/);
 });
