@@ -110,7 +110,7 @@ test('a kernel and an initramfs install, then scripts and the package are laid o
   const mute = ['--install-parameters', 'kernel_args=console=ttyS0 run=second mute'];
   const silent = await reinstall(...mute);
   assert.equal(silent.status, 1, silent.stderr);
-  assert.match(silent.stderr, /^error\[APPLIANCE_NO_RESULT\]: .*powered off without saying/m);
+  assert.match(silent.stderr, /^error\[APPLIANCE_NO_RESULT\]: .*powered off without reporting/m);
   assert.match(silent.stderr, /^hint: .*--medium-success=poweroff/m);
   assert.match(
     await readOnDisk(lab, NAME, '/report'),
