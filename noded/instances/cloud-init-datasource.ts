@@ -50,7 +50,7 @@ export function planSmbios(instance: InstanceRecord): Smbios {
     serial: instance.uuid,
     uuid: withoutEc2Look(instance.instanceId),
   };
-  if (!instance.communication || instance.seedDisk) return plain;
+  if (!instance.communication || hasSeedDisk(instance)) return plain;
   switch (datasourceDialect(instance.dialects)) {
     case 'ec2':
       return { ...plain, serial: instance.instanceId, uuid: instance.instanceId };
@@ -65,12 +65,13 @@ export function planSmbios(instance: InstanceRecord): Smbios {
   }
 }
 
-/** A seed disk holds documents of the channel, and exists beside it only. */
+/** A seed disk exists beside the channel only, and holds documents of the dialect nocloud. */
 export function hasSeedDisk({
   communication,
   seedDisk,
-}: Pick<InstanceRecord, 'communication' | 'seedDisk'>): boolean {
-  return communication && seedDisk;
+  dialects,
+}: Pick<InstanceRecord, 'communication' | 'seedDisk' | 'dialects'>): boolean {
+  return communication && seedDisk && dialects.includes('nocloud');
 }
 
 /**
@@ -82,6 +83,14 @@ export function hasSeedDisk({
 export function isChannelFirst(instance: Described): boolean {
   const { datasource } = explainDatasource(instance);
   return datasource === 'Ec2' || datasource === 'OpenStack';
+}
+
+/**
+ * Returns a warning where a change puts the channel before the NICs of an instance, else null. Pure.
+ */
+export function warnOfNicOrder(before: Described, after: Described): string | null {
+  if (after.nics.length === 0 || isChannelFirst(before) || !isChannelFirst(after)) return null;
+  return 'the channel comes before its NICs: a guest that numbers its interfaces (eth0) renames them. --seed-disk yes puts the channel last';
 }
 
 /**
@@ -97,7 +106,7 @@ export function explainDatasource(instance: Described): {
       reason: 'communication is off: the guest is served nothing in normal runs',
     };
   }
-  if (instance.seedDisk) {
+  if (hasSeedDisk(instance)) {
     return {
       datasource: 'NoCloud',
       reason: 'the seed disk (label CIDATA) configures every NIC by MAC and holds the user data',
@@ -134,8 +143,8 @@ const BEHIND_ANOTHER =
  * channel as that one would leave the others down: 22.4 reads no network configuration by HTTP.
  */
 function isBehindAnother(instance: Described): boolean {
-  const { communication, seedDisk, dialects, nics } = instance;
-  if (!communication || seedDisk || nics.length === 0) return false;
+  const { communication, dialects, nics } = instance;
+  if (!communication || hasSeedDisk(instance) || nics.length === 0) return false;
   return datasourceDialect(dialects) === 'nocloud';
 }
 

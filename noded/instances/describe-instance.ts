@@ -18,7 +18,7 @@ import { asItRuns } from '#shared/contract/settings-of-run.ts';
 import type { GuestHalt } from '../hypervisor/machine.ts';
 import { describeSsh } from './host-keys.ts';
 import { explainHalt } from './explain-halt.ts';
-import { explainDatasource } from './cloud-init-datasource.ts';
+import { explainDatasource, hasSeedDisk } from './cloud-init-datasource.ts';
 import { awaitedSecrets } from './plan-starts.ts';
 import { describeParameters, type OsParameters } from './os-parameters.ts';
 
@@ -68,6 +68,7 @@ export function describeInstance(
     running: running?.machine ?? null,
     boot: running?.report?.boot ?? null,
     ssh: describeSsh({ ...shown, hostKeys }, running?.report ?? null),
+    seedDisk: hasSeedDisk(instance),
     cloudInit: explainDatasource(instance),
     partsOfRun: running && describeRunSettings(instance),
     explanation: explain(instance, status, running?.machine ?? null),
@@ -76,8 +77,14 @@ export function describeInstance(
 
 /** Null where the next start changes nothing. */
 function describeRunSettings(instance: InstanceRecord): InstanceInfo['partsOfRun'] {
-  const { partsOfRun } = instance;
-  return partsOfRun && { ...partsOfRun, cloudInit: explainDatasource(asItRuns(instance)) };
+  const run = asItRuns(instance);
+  return (
+    instance.partsOfRun && {
+      ...instance.partsOfRun,
+      seedDisk: hasSeedDisk(run),
+      cloudInit: explainDatasource(run),
+    }
+  );
 }
 
 function nameScripts(lists: RunLists): Record<RunListName, string[]> {

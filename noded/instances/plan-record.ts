@@ -101,7 +101,7 @@ export function planNewInstance(
     metadata: opcode.metadata,
     tags: opcode.tags,
     dialects: opcode.dialects ?? [...DEFAULT_DIALECTS],
-    seedDisk: planSeedDisk(opcode),
+    seedDisk: opcode.seedDisk ?? true,
     metadataToken: opcode.metadataToken,
     diskTemplate: opcode.diskTemplate,
     disks,
@@ -113,24 +113,20 @@ export function planNewInstance(
     ...NO_PAST,
     autostart: mergeSettings(DEFAULT_AUTOSTART, opcode.autostart ?? {}),
   };
+  if (opcode.seedDisk === true) refuseSeedWithout(record.dialects);
   refuseUnservedNetworkConfig(record);
   refuseLostDocuments(record, record);
   return record;
 }
 
-/** By default it has one when the channel is on, with the dialect that the seed points at. */
-function planSeedDisk(opcode: OpcodeOf<'INSTANCE_CREATE'>): boolean {
-  const hasNoCloud = (opcode.dialects ?? DEFAULT_DIALECTS).includes('nocloud');
-  if (opcode.seedDisk === true && !hasNoCloud) {
-    throw new AppError(
-      'VALIDATION',
-      'a seed disk needs the nocloud dialect, which --dialects leaves out',
-      {
-        hint: 'Add nocloud to --dialects, or give --seed-disk no.',
-      },
-    );
-  }
-  return opcode.seedDisk ?? (opcode.communication && hasNoCloud);
+/** @throws AppError VALIDATION */
+export function refuseSeedWithout(dialects: readonly Dialect[]): void {
+  if (dialects.includes('nocloud')) return;
+  throw new AppError(
+    'VALIDATION',
+    'a seed disk needs the nocloud dialect, which --dialects leaves out',
+    { hint: 'Add nocloud to --dialects, or give --seed-disk no.' },
+  );
 }
 
 /**

@@ -4,7 +4,7 @@ import { installTimeoutOf } from '#shared/contract/install-timeout.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { newTag } from '#shared/contract/primitives.ts';
 import { AppError } from '#shared/errors/app-error.ts';
-import { refuseUnservedNetworkConfig } from '../instances/cloud-init-datasource.ts';
+import { hasSeedDisk, refuseUnservedNetworkConfig } from '../instances/cloud-init-datasource.ts';
 import { acceptHostKeys } from '../instances/host-keys.ts';
 import { sortHooks } from '../instances/hook-files.ts';
 import { takeSecrets } from '../instances/job-secrets.ts';
@@ -19,7 +19,11 @@ import {
   mergeSettings,
   mergeTags,
 } from '../instances/merge-changes.ts';
-import { DEFAULT_BACKEND_PARAMETERS, refuseDuplicateParameters } from '../instances/plan-record.ts';
+import {
+  DEFAULT_BACKEND_PARAMETERS,
+  refuseDuplicateParameters,
+  refuseSeedWithout,
+} from '../instances/plan-record.ts';
 import { hasSystemOnDisk, refuseImageAndMedium, refuseUnbootable } from '../instances/plan-boot.ts';
 import { installationParameters } from '../instances/installation-parameters.ts';
 import { checkBootFiles, refuseEmptyMedium } from '../instances/readable-by-all.ts';
@@ -32,7 +36,7 @@ import { checkRunLists } from './check-run-lists.ts';
 import { checkHostPaths } from './host-paths.ts';
 import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
 import { givePorts, plugParts, settlePorts, unplugDisk } from './plug-parts.ts';
-import { applyParts, planParts, tellParts } from './change-parts.ts';
+import { applyParts, changesDatasource, planParts, tellParts } from './change-parts.ts';
 import { refuseUnknownProfiles } from './profiles.ts';
 import { refuseOversized } from './refuse-oversized.ts';
 import { requireAppliance } from './require-appliance.ts';
@@ -63,11 +67,7 @@ export function modifyInstanceHandler(
         await checkHooks(planned, appliance.name, dependencies, signal);
       refuseLargeMetadata(planned, opcode);
       if (changesOs(opcode)) await checkOs(planned, opcode, dependencies, signal);
-      if (planned.seedDisk && !planned.dialects.includes('nocloud')) {
-        throw new AppError('VALIDATION', 'a seed disk needs the nocloud dialect', {
-          hint: 'Add nocloud to --dialects, or give --seed-disk no.',
-        });
-      }
+      refuseUnservedSeed(instance, planned, opcode);
       if (changesBoot(opcode))
         await dependencies.bootViews.check(planned, takeSecrets(opcode), signal);
       if (changesRunLists(opcode)) await checkRunLists(planned, dependencies);
@@ -162,9 +162,17 @@ async function checkSources(
   if (changed || osImage != null || bootEnv != null) refuseImageAndMedium(planned);
 }
 
-function changesDatasource(opcode: OpcodeOf<'INSTANCE_SET_PARAMS'>): boolean {
-  const { networkConfig, seedDisk, dialects, communication } = opcode;
-  return [networkConfig, seedDisk, dialects, communication].some((value) => value !== undefined);
+/**
+ * Refuses a seed disk without its dialect, and dialects that would remove one unasked. Pure.
+ * @throws AppError VALIDATION
+ */
+export function refuseUnservedSeed(
+  before: InstanceRecord,
+  planned: InstanceRecord,
+  { seedDisk, dialects }: OpcodeOf<'INSTANCE_SET_PARAMS'>,
+): void {
+  const isLost = dialects !== undefined && seedDisk === undefined && hasSeedDisk(before);
+  if (seedDisk === true || isLost) refuseSeedWithout(planned.dialects);
 }
 
 function changesRunLists(opcode: OpcodeOf<'INSTANCE_SET_PARAMS'>): boolean {

@@ -11,7 +11,7 @@ import {
 import { AppError } from '#shared/errors/app-error.ts';
 import type { InstanceDisks } from '../disks/instance-disks.ts';
 import { changeDisks, changeNics } from '../instances/change-parts.ts';
-import { warnOfUnheard } from '../instances/cloud-init-datasource.ts';
+import { warnOfNicOrder, warnOfUnheard } from '../instances/cloud-init-datasource.ts';
 import type { InstanceRunner } from '../instances/instance-runner.ts';
 import { settingsOfStart, withSettingsOfRun } from '../instances/settings-of-run.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
@@ -76,16 +76,18 @@ export function applyParts(
 export function tellParts(
   before: InstanceRecord,
   changed: InstanceRecord,
-  { nics }: Modify,
+  opcode: Modify,
   { report }: JobContext,
 ): void {
-  if (nics.length > 0) {
+  const { nics } = opcode;
+  const order = warnOfNicOrder(before, changed);
+  if (order !== null) report.log(order, 'warn');
+  if (nics.length > 0 || changesDatasource(opcode))
     for (const warning of warnOfUnheard(changed)) report.log(warning, 'warn');
-    if (nics.some(({ action }) => action !== 'remove'))
-      report.log(
-        'cloud-init configures NICs only at its first boot, unless its user data has updates: {network: {when: [boot]}}',
-      );
-  }
+  if (nics.some(({ action }) => action !== 'remove'))
+    report.log(
+      'cloud-init configures NICs only at its first boot, unless its user data has updates: {network: {when: [boot]}}',
+    );
   const now = differingSettings(before, changed);
   const waiting = waitingSettings(changed).filter((name) => now.includes(name));
   if (waiting.length === 0) return;
@@ -93,6 +95,12 @@ export function tellParts(
     `${describeWaiting(waiting)}: gnt-instance reboot ${changed.name} (a reboot inside the guest is not enough)`,
     'warn',
   );
+}
+
+/** Whether a change concerns the way by which a guest finds its metadata. Pure. */
+export function changesDatasource(opcode: Modify): boolean {
+  const { networkConfig, seedDisk, dialects, communication } = opcode;
+  return [networkConfig, seedDisk, dialects, communication].some((value) => value !== undefined);
 }
 
 function newlyBridged(before: Parts['nics'], after: Parts['nics']): Parts['nics'] {

@@ -219,6 +219,7 @@ export const instanceRecord = z.object({
   sshKeys: z.array(z.string()),
   metadata: z.record(z.string(), z.string()),
   tags: z.array(z.string()),
+  /** False: the operator refused one. It exists with the channel and the dialect nocloud only. */
   seedDisk: z.boolean(),
   dialects: z.array(dialect).min(1),
   metadataToken: tokenPolicy,
@@ -378,6 +379,8 @@ export const instanceInfo = instanceRecord
     boot: bootReport.nullable(),
     /** A node of an earlier release does not say. */
     ssh: sshInfo.default({ user: null, hostKeys: [], saidHostKeys: [] }),
+    /** Whether a start attaches a seed disk. */
+    seedDisk: z.boolean(),
     cloudInit: cloudInitSource,
     /** Settings of the running QEMU process that differ from those after the next start. */
     partsOfRun: partsOfRun

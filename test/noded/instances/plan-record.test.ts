@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { instanceRecord as recordSchema } from '#shared/contract/instance.ts';
+import { hasSeedDisk } from '../../../noded/instances/cloud-init-datasource.ts';
 import {
   newInstanceId,
   planReinstall,
@@ -44,10 +45,12 @@ test('a diskless instance has no disk', () => {
 });
 
 test('the seed disk comes with communication, as long as there is the dialect that it points at', () => {
-  assert.equal(instanceRecord({ communication: true }).seedDisk, true);
-  assert.equal(instanceRecord({}).seedDisk, false);
-  assert.equal(instanceRecord({ communication: true, seedDisk: false }).seedDisk, false);
-  assert.equal(instanceRecord({ communication: true, dialects: ['ec2'] }).seedDisk, false);
+  const hasOne = (input: Parameters<typeof instanceRecord>[0]): boolean =>
+    hasSeedDisk(instanceRecord(input));
+  assert.equal(hasOne({ communication: true }), true);
+  assert.equal(hasOne({}), false);
+  assert.equal(hasOne({ communication: true, seedDisk: false }), false);
+  assert.equal(hasOne({ communication: true, dialects: ['ec2'] }), false);
   assert.throws(() => instanceRecord({ seedDisk: true, dialects: ['ec2'] }), {
     code: 'VALIDATION',
   });

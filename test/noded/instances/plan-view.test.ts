@@ -244,7 +244,7 @@ test('a UUID that looks like EC2’s is given only where DMI points at EC2', () 
   ]) {
     for (const input of [
       { communication: false },
-      { seedDisk: true },
+      { seedDisk: true, dialects: ['ec2' as const, 'nocloud' as const] },
       { dialects: ['openstack' as const] },
       { dialects: ['nocloud' as const] },
       { dialects: ['ganeti' as const] },
