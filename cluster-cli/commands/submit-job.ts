@@ -37,7 +37,7 @@ export async function submitJob(
       context.print(options.json ? JSON.stringify({ id }) : `JobID: ${id}`);
       return null;
     }
-    const job = await watchJob(context, id);
+    const job = await watchJob(context, id, { json: options.json });
     if (options.json) context.print(JSON.stringify(job, null, 2));
     return job;
   });

@@ -37,6 +37,7 @@ export function createPlainReporter(): (
       case 'progress':
         return reportMeasurement(event, progress, reportedAtMs);
       case 'output':
+      case 'script-output':
       case 'end':
         return [];
     }

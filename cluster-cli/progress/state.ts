@@ -55,6 +55,7 @@ export function applyJobEvent(progress: JobProgress, event: JobEvent): JobProgre
         waitsBecause: event.waitsBecause ?? null,
       };
     case 'log':
+    case 'script-output':
       return progress;
     case 'stage-started':
       return {

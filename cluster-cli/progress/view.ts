@@ -6,7 +6,10 @@ import { type LiveOptions, renderFinished, renderLive, renderLog } from './live.
 import { createPlainReporter } from './plain.ts';
 import { type JobProgress, startProgress } from './state.ts';
 
-/** Where a job's progress is shown: always stderr, stdout is for results. */
+/**
+ * Shows a job's progress on stderr, since stdout is for results: the output of a script in a guest
+ * is one.
+ */
 export interface View {
   show(event: JobEvent, progress: JobProgress): void;
   /** The daemon is away; it is tried again. */
@@ -17,13 +20,18 @@ export interface View {
 
 const FRAME_MS = 120;
 
-export async function createView(context: Context, jobId: number): Promise<View> {
+/** @param print takes the output of a script in a guest */
+export async function createView(
+  context: Context,
+  jobId: number,
+  print: (text: string) => void,
+): Promise<View> {
   return context.terminal.errors.isTerminal
-    ? createLiveView(context, jobId)
-    : createPlainView(context, jobId);
+    ? createLiveView(context, jobId, print)
+    : createPlainView(context, jobId, print);
 }
 
-function createPlainView(context: Context, jobId: number): View {
+function createPlainView(context: Context, jobId: number, print: (text: string) => void): View {
   const report = createPlainReporter();
   let isLost = false;
   let isClosed = false;
@@ -34,6 +42,7 @@ function createPlainView(context: Context, jobId: number): View {
     show(event, progress) {
       isLost = false;
       for (const line of report(event, progress)) write(line);
+      if (event.type === 'script-output' && !isClosed) print(event.text);
     },
     lost() {
       if (!isLost) write(`the node daemon does not respond; reconnecting to job ${jobId}`);
@@ -45,7 +54,11 @@ function createPlainView(context: Context, jobId: number): View {
   };
 }
 
-async function createLiveView(context: Context, jobId: number): Promise<View> {
+async function createLiveView(
+  context: Context,
+  jobId: number,
+  print: (text: string) => void,
+): Promise<View> {
   // Only a terminal pays for loading it.
   const { createLogUpdate } = await import('log-update');
   const { stderr, errors } = context.terminal;
@@ -79,6 +92,10 @@ async function createLiveView(context: Context, jobId: number): Promise<View> {
       note = null;
       if (isClosed) return;
       if (event.type === 'stage-finished') keep(renderFinished(event, options()));
+      if (event.type === 'script-output') {
+        draw.clear();
+        print(event.text);
+      }
       if (event.type === 'log') keep(renderLog(event, options()).join('\n'));
       if (event.type === 'end') draw.clear();
       else redraw();

@@ -4,6 +4,7 @@ import type { NodeClient } from '../client/node-client.ts';
 import { watchJobEvents } from '../client/job-events.ts';
 import type { Context } from '../terminal/context.ts';
 import { failureOfJob } from '../failures/failure.ts';
+import { sanitizeText } from '../render/sanitize.ts';
 import { createView } from './view.ts';
 import { applyJobEvent, startProgress } from './state.ts';
 
@@ -11,13 +12,20 @@ import { applyJobEvent, startProgress } from './state.ts';
 const SECOND_INTERRUPT_MS = 3000;
 
 /**
- * Shows a job's progress until its end.
+ * Shows a job's progress until its end. Prints the output of a script in a guest, unless stdout is
+ * for JSON.
  * @throws CommandFailure when the job did not succeed, AppError INTERRUPTED when the person left
  * it.
  */
-export async function watchJob(context: Context, id: number): Promise<JobRecord> {
+export async function watchJob(
+  context: Context,
+  id: number,
+  { json = false }: { readonly json?: boolean | undefined } = {},
+): Promise<JobRecord> {
   const client = await context.client();
-  const view = await createView(context, id);
+  const view = await createView(context, id, (text) => {
+    if (!json) context.terminal.stdout.write(sanitizeText(text));
+  });
   const detached = new AbortController();
   const release = handleInterrupts(context, client, id, {
     pause: () => view.close(),

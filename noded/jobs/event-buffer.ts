@@ -7,6 +7,9 @@ const MAX_EVENTS = 5000;
  */
 const SLACK = 1000;
 
+/** Events that a job may have without end. */
+const BULKY: ReadonlySet<JobEvent['type']> = new Set(['output', 'script-output', 'log']);
+
 /**
  * Events in their order, as many as are worth keeping: of progress the newest per activity, of
  * output and log lines the newest.
@@ -48,7 +51,7 @@ export class EventBuffer {
     const kept = this.list();
     let excess = kept.length - MAX_EVENTS;
     this.#events = kept.filter((event) => {
-      if (excess <= 0 || (event.type !== 'output' && event.type !== 'log')) return true;
+      if (excess <= 0 || !BULKY.has(event.type)) return true;
       excess -= 1;
       return false;
     });

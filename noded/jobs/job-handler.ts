@@ -16,6 +16,8 @@ export interface JobReporter {
   waits(reason: string | null, jobs: readonly number[]): void;
   /** A line of a script's output; kept in the install log, not in the job. */
   output(stage: InstallStage, line: string): void;
+  /** Output of a script that runs in a guest; not kept in the job. */
+  scriptOutput(text: string): void;
 }
 
 export interface JobContext {

@@ -15,6 +15,7 @@ export interface ReporterParts {
 }
 
 export function createReporter({ mask, now, keep, push, waits }: ReporterParts): JobReporter {
+  let pieces = 0;
   return {
     log: (text, level = 'info') => {
       const message = mask(text);
@@ -29,5 +30,9 @@ export function createReporter({ mask, now, keep, push, waits }: ReporterParts):
       push({ type: 'progress', atMs: now(), activity: mask(text), doneBytes, totalBytes }),
     waits,
     output: (stage, line) => push({ type: 'output', atMs: now(), stage, line: mask(line) }),
+    scriptOutput: (text) => {
+      pieces += 1;
+      push({ type: 'script-output', atMs: now(), number: pieces, text: mask(text) });
+    },
   };
 }

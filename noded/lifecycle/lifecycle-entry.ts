@@ -6,6 +6,7 @@ import type {
 } from '#shared/contract/lifecycle.ts';
 import type { CollectedLists } from './collect-run-lists.ts';
 import { lifecycleTermsOf } from './lifecycle-terms.ts';
+import type { ScriptOutput } from './lifecycles-contract.ts';
 import type { LifecycleTerms } from './plan-lifecycle.ts';
 
 /** What is known of one instance that has run lists and a machine. */
@@ -14,7 +15,11 @@ export interface LifecycleEntry {
   terms: Omit<LifecycleTerms, 'nowMs'>;
   /** Those that could be read last. */
   lists: CollectedLists;
-  command: { readonly wanted: LifecycleCommand; readonly env: RunListEnvironment } | null;
+  command: {
+    readonly wanted: LifecycleCommand;
+    readonly env: RunListEnvironment;
+    readonly onOutput: ((output: ScriptOutput) => void) | undefined;
+  } | null;
   /** Rings at the deadline; it keeps no daemon from ending. */
   alarm: NodeJS.Timeout | null;
 }

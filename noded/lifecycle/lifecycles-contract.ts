@@ -58,6 +58,15 @@ export interface ScriptRequest {
   /** As in run-lists/operational/. */
   readonly script: string;
   readonly env: RunListEnvironment;
+  /** Called with each piece of its output, as soon as the guest sends it. */
+  readonly onOutput?: (output: ScriptOutput) => void;
+}
+
+/** A piece of output, without secrets. */
+export interface ScriptOutput {
+  readonly text: string;
+  /** Bytes before the piece that were not kept. */
+  readonly lostBytes: number;
 }
 
 /** The lifecycle of each instance that has run lists; of others it knows nothing. */

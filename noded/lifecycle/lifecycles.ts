@@ -214,7 +214,7 @@ class KnownLifecycles implements Lifecycles {
 
   async run(
     instance: InstanceRecord,
-    { script, env }: ScriptRequest,
+    { script, env, onOutput }: ScriptRequest,
     signal: AbortSignal,
   ): Promise<number> {
     const { uuid, name } = instance;
@@ -223,7 +223,7 @@ class KnownLifecycles implements Lifecycles {
     if (entry === undefined || !this.#isUp(uuid)) throw notUp(name, entry?.record);
     const wanted = { do: 'run', entry: randomUUID(), script } as const;
     using silence = startDeadline(signal, agentSilenceMs, () => silentAgent(name, agentSilenceMs));
-    entry.command = { wanted, env };
+    entry.command = { wanted, env, onOutput };
     this.#say(uuid, `*RS> Wanted: ${script} as ${wanted.entry}`);
     try {
       await this.#publisher.publish(uuid);
@@ -295,9 +295,10 @@ class KnownLifecycles implements Lifecycles {
       if (event.type === 'lifecycle') {
         this.#take(uuid, { event: event.event, progress: event.progress, sequence });
       } else if (event.type === 'lifecycle-output') {
-        const record = this.#entries.get(uuid)?.record;
-        if (record === undefined || event.run !== record.run) return;
-        if (sequence <= record.sequence) return;
+        const entry = this.#entries.get(uuid);
+        if (entry === undefined || event.run !== entry.record.run) return;
+        if (sequence <= entry.record.sequence) return;
+        if (event.entry === entry.command?.wanted.entry) entry.command.onOutput?.(event);
         const lost = event.lostBytes > 0 ? `  … ${event.lostBytes} more bytes were dropped\n` : '';
         this.#append(uuid, `${lost}${event.text === '' ? '' : formatOutput(event.text)}`, sequence);
       }

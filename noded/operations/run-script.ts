@@ -3,6 +3,7 @@ import { asItRuns } from '#shared/contract/settings-of-run.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { ownValue } from '#shared/json/own-value.ts';
 import type { JobHandler } from '../jobs/job-handler.ts';
+import type { ScriptOutput } from '../lifecycle/lifecycles-contract.ts';
 import { refuseImpossible } from '../lifecycle/plan-lists.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
 
@@ -35,7 +36,12 @@ export function runScriptHandler({
         Object.entries(opcode.inputs).map(([name, text]) => [name, { text }]),
       );
       return async (context) => {
-        const status = await lifecycles.run(instance, { script, env }, context.signal);
+        const { signal, report } = context;
+        const onOutput = ({ text, lostBytes }: ScriptOutput): void => {
+          if (lostBytes > 0) report.log(`${lostBytes} bytes of output were dropped`, 'warn');
+          if (text !== '') report.scriptOutput(text);
+        };
+        const status = await lifecycles.run(instance, { script, env, onOutput }, signal);
         if (status === 0) return { name: instance.name, script, exitStatus: 0 };
         throw new AppError('SCRIPT_FAILED', `script '${script}' ended with exit status ${status}`, {
           details: { script, exitStatus: status },

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
-import type { JobRecord } from '#shared/contract/job.ts';
+import type { JobEvent, JobRecord } from '#shared/contract/job.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
 import { parseInput } from '../api/http-errors.ts';
 import type { JobService } from '../jobs/job-service.ts';
@@ -12,6 +12,9 @@ import { isSet, type RapiRequest, type RapiRoute } from './rapi-route.ts';
 
 /** A wait is as long as Ganeti's own; its client then asks again. */
 const WAIT_MS = 10_000;
+
+/** Events that are not in the record of a job. */
+const UNRECORDED: ReadonlySet<JobEvent['type']> = new Set(['progress', 'output', 'script-output']);
 
 const waitRequest = z.object({
   fields: z.array(z.string()).min(1).max(Object.keys(jobFields).length),
@@ -97,7 +100,7 @@ async function waitForChange(
   if (atOnce !== null) return atOnce;
   const end = AbortSignal.any([gone, AbortSignal.timeout(WAIT_MS)]);
   for await (const event of jobs.watch(id, end)) {
-    if (event.type === 'progress' || event.type === 'output') continue; // they are not in the record
+    if (UNRECORDED.has(event.type)) continue;
     const change = await findChange();
     if (change !== null) return change;
   }

@@ -103,6 +103,14 @@ export const jobEvent = z.discriminatedUnion('type', [
     totalBytes: z.number().nullable(),
   }),
   z.object({ type: z.literal('output'), atMs: z.number(), stage: installStage, line: z.string() }),
+  /** Output of a script that runs in a guest. */
+  z.object({
+    type: z.literal('script-output'),
+    atMs: z.number(),
+    /** Position among the pieces of this job, from 1: equal pieces are different events. */
+    number: z.number().int(),
+    text: z.string(),
+  }),
   z.object({ type: z.literal('end'), atMs: z.number(), job: jobRecord }),
 ]);
 export type JobEvent = z.infer<typeof jobEvent>;

@@ -64,6 +64,25 @@ test('an end of a script that is none ends the command with its code, status and
   }
 });
 
+test('run prints the output of the script to stdout, each piece once, and nothing of it with --json', async (t) => {
+  const before = daemon.script;
+  t.after(() => (daemon.script = before));
+  const piece = (number: number, text: string) =>
+    ({ type: 'script-output', atMs: 2, number, text }) as const;
+  // Equal lines in the same millisecond are different lines.
+  daemon.script = (job) => [
+    piece(1, 'same\n'),
+    piece(2, 'same\n'),
+    piece(3, '\u001b[31mred\u001b[0m'),
+    { type: 'end', atMs: 3, job: { ...job, status: 'success' } },
+  ];
+  const { stdout, stderr } = await gntInstance(['run', 'web1', 'deploy']);
+  assert.equal(stdout, 'same\nsame\nred');
+  assert.doesNotMatch(stderr, /same|red/);
+  const json = await gntInstance(['run', '--json', 'web1', 'deploy']);
+  assert.equal((JSON.parse(json.stdout) as { status: string }).status, 'success');
+});
+
 test('tags are put to those that there are, or taken from them', async () => {
   await gntInstance(['add-tags', 'web1', 'rs_agent:type=right_link_lite', 'web']);
   await gntInstance(['remove-tags', 'web1', 'web']);

@@ -16,7 +16,7 @@ import { createKilledNode, createReinstalled } from './support/killed-node.ts';
 const ignore = (): void => undefined;
 const report = {
   ...{ log: ignore, waits: ignore, stageStarted: ignore, stageFinished: ignore },
-  ...{ progress: ignore, output: ignore },
+  ...{ progress: ignore, output: ignore, scriptOutput: ignore },
 };
 
 const runningJob = sampleJob();

@@ -80,6 +80,7 @@ function createContext(signal = new AbortController().signal) {
       stageFinished: () => undefined,
       progress: () => undefined,
       output: () => undefined,
+      scriptOutput: () => undefined,
     },
   };
   return { context, lines };

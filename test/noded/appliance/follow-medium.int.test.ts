@@ -41,6 +41,7 @@ async function follow(t: TestContext, success: MediumSuccess = 'report') {
       report: {
         ...{ log: nothing, waits: nothing, stageStarted: nothing },
         ...{ stageFinished: nothing, progress: nothing, output: nothing },
+        scriptOutput: nothing,
       },
     },
     subscribe: (subscriber) => {

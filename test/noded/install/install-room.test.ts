@@ -25,6 +25,7 @@ function createRoom(options: Partial<InstallRoomOptions> = {}) {
       stageFinished: silent,
       progress: silent,
       output: silent,
+      scriptOutput: silent,
       waits: (reason, jobs) => void told.push([reason, jobs]),
     };
     const entered = room.enter(

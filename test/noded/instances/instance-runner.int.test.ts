@@ -42,6 +42,7 @@ const context = {
     stageFinished: () => undefined,
     progress: () => undefined,
     output: () => undefined,
+    scriptOutput: () => undefined,
   },
 };
 

@@ -161,6 +161,40 @@ void test('a script on demand is wanted until it ended, with its inputs nowhere 
   assert.doesNotMatch(await lab.audit(), /canary/);
 });
 
+void test('a script on demand tells its own output while it runs, and none of another script', async (t) => {
+  const lab = await createLifecycleLab(t);
+  await lab.start();
+  await lab.say(lab.first, ...BOOTED);
+  const told: unknown[] = [];
+  const running = lab.first.lifecycles.run(
+    await lab.instance(),
+    {
+      script: '01-backup',
+      env: {},
+      onOutput: ({ text, lostBytes }) => told.push([text, lostBytes]),
+    },
+    new AbortController().signal,
+  );
+  const view = await lab.first.lifecycles.planView(await lab.instance(), PARAMETERS);
+  assert.ok(view?.status.next);
+  const { entry } = view.status.next;
+  const print = (of: string, text: string, lostBytes: number): void =>
+    lab.first.guestEvents.dispatch({
+      ...{ sequence: lab.nextSequence(), instance: lab.uuid },
+      event: { type: 'lifecycle-output', run: view.status.run, entry: of, text, lostBytes },
+    });
+  await lab.say(lab.first, { type: 'started', entry });
+  print(entry, 'one\n', 0);
+  print(randomUUID(), 'of another\n', 0);
+  print(entry, 'two', 7);
+  assert.deepEqual(told, [
+    ['one\n', 0],
+    ['two', 7],
+  ]);
+  await lab.say(lab.first, { type: 'finished', entry, status: 0 });
+  assert.equal(await running, 0);
+});
+
 void test('a silent agent, a guest that boots and a shutdown end what is wanted', async (t) => {
   const lab = await createLifecycleLab(t);
   await lab.start();

@@ -38,6 +38,7 @@ const report: JobReporter = {
   progress: () => undefined,
   waits: () => undefined,
   output: () => undefined,
+  scriptOutput: () => undefined,
 };
 
 /** What such an installation is made of, by what comes slowly. */

@@ -111,6 +111,7 @@ function followPlayed(log: InstallLog, options: FollowOptions) {
           reported.push(`finished ${stage} ${summary}`),
         progress: (activity, done) => reported.push(`progress ${activity} ${done}`),
         output: (stage, line) => reported.push(`output ${stage} ${line}`),
+        scriptOutput: (text) => reported.push(`script output ${text}`),
       },
     },
     subscribe: (subscriber) => {
