@@ -14,6 +14,7 @@ export interface NodeMetricsSources {
   readonly instanceStates: () => Promise<readonly InstanceStatus[]>;
   /** Why guests stand still, one for each that does. */
   readonly halts: () => readonly GuestHalt['reason'][];
+  readonly guestsWithoutSecrets: () => number;
   /** What the cloud-init of each guest that runs says of its boot, of those that say something. */
   readonly guestBoots: () => Promise<readonly BootReport['status'][]>;
   readonly metadRestarts: () => number;
@@ -108,6 +109,14 @@ function observeNode(sources: NodeMetricsSources, registers: Registry[]): void {
       this.reset();
       for (const reason of ['disk-full', 'disk-error']) this.set({ reason }, 0);
       for (const reason of sources.halts()) this.inc({ reason });
+    },
+  });
+  new Gauge({
+    name: 'gnt_guests_without_secrets',
+    help: 'Running guests that cannot read their secrets, since gnt-metad lost them',
+    registers,
+    collect() {
+      this.set(sources.guestsWithoutSecrets());
     },
   });
   new Gauge({

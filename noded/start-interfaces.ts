@@ -277,6 +277,14 @@ function ownDependencies(parts: InterfacesParts, sources: OverviewSources, clust
             const bootEnv = sources.bootViews.state(machine.uuid);
             return bootEnv === null ? [] : [{ instance: instanceName, bootEnv }];
           }),
+        lostSecrets: () =>
+          keeper
+            .list()
+            .filter(({ kind }) => kind === 'run')
+            .map(({ instanceName, lostSecrets }) => ({
+              instance: instanceName,
+              names: lostSecrets,
+            })),
         probeAccelerator: () => accelerators.probe(),
         metadPid: () => metad.pid,
         orphans: () => orphans.list(),

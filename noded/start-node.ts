@@ -111,6 +111,10 @@ export async function startNode(
         .filter(({ primaryNode }) => owns(primaryNode))
         .map((instance) => statusOf(instance, guests.keeper.get(instance.uuid)?.machine ?? null)),
     halts: () => guests.keeper.list().flatMap(({ machine }) => machine.halt?.reason ?? []),
+    guestsWithoutSecrets: () =>
+      guests.keeper
+        .list()
+        .filter(({ kind, lostSecrets }) => kind === 'run' && lostSecrets.length > 0).length,
     guestBoots: async () =>
       (
         await Promise.all(

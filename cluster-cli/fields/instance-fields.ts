@@ -129,6 +129,15 @@ export const summaryFields = {
     ),
     of(
       ['running'],
+      toldRunning.list(
+        'lost_secrets',
+        'Lost_secrets',
+        'Secrets that the running guest cannot read, since their values are lost',
+        (i) => i.running?.lostSecrets,
+      ),
+    ),
+    of(
+      ['running'],
       toldRunning.text(
         'accelerator',
         'Accel',

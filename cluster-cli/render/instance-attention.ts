@@ -1,6 +1,7 @@
 import type { InstanceInfo } from '#shared/contract/instance.ts';
 import { refusedHostKeys } from '#shared/contract/refused-host-keys.ts';
 import { asItRuns, describeWaiting, waitingSettings } from '#shared/contract/settings-of-run.ts';
+import { supplySecrets } from '#shared/contract/supply-secrets.ts';
 import type { OutlineEntry } from './outline.ts';
 
 /** A state of an instance that an operator should act on. */
@@ -88,7 +89,8 @@ function ofChanges(instance: InstanceInfo): Concern[] {
   const waiting = running === null ? [] : waitingSettings(instance);
   const refused = refusedHostKeys(ssh).length;
   const bootEnv = running?.bootEnv;
-  const lost = (bootEnv?.lost ?? []).flatMap(({ secrets }) => secrets);
+  const ofBoot = (bootEnv?.lost ?? []).flatMap(({ secrets }) => secrets);
+  const lost = [...new Set([...(running?.lostSecrets ?? []), ...ofBoot])];
   return [
     ...(bootEnv?.failure
       ? [
@@ -104,8 +106,8 @@ function ofChanges(instance: InstanceInfo): Concern[] {
       : [
           {
             key: 'secrets lost',
-            value: [...new Set(lost)].join(', '),
-            step: `gnt-instance modify --os-parameters-secret ${lost[0]}=@FILE ${name}`,
+            value: `the guest cannot read ${lost.join(', ')}`,
+            step: supplySecrets(name, lost),
           },
         ]),
     ...(refused === 0

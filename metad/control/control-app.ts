@@ -3,7 +3,7 @@ import Router from '@koa/router';
 import type { RouterContext } from '@koa/router';
 import Koa from 'koa';
 import { guestState } from '#shared/contract/guest-handover.ts';
-import type { MetadStatus } from '#shared/contract/metad-control.ts';
+import { LOST_SECRETS_HEADER, type MetadStatus } from '#shared/contract/metad-control.ts';
 import { AppError, isAppError, tellableMessage } from '#shared/errors/app-error.ts';
 import type { ErrorCode } from '#shared/errors/codes.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
@@ -18,6 +18,7 @@ import { parseRequestTarget } from '../http/request-target.ts';
 import { wholeOrPartial } from '../http/serve-content.ts';
 import { serveQueueRead, serveQueueWrite } from '../http/serve-queue.ts';
 import { MAX_VIEW_BYTES } from '../config/limits.ts';
+import { lostSecrets } from '../view/lost-secrets.ts';
 import { parseView } from '../view/served-view.ts';
 import { streamEvents } from './event-stream.ts';
 import type { Metrics } from './metrics.ts';
@@ -125,6 +126,8 @@ function addInstanceRoutes(router: Router, { registry, logger }: ControlOptions)
       mode: view.mode,
       device: view.channel.device,
     });
+    const lost = lostSecrets(registry.get(view.uuid)?.view ?? view);
+    if (lost.length > 0) context.set(LOST_SECRETS_HEADER, lost.join(','));
     context.status = 204;
   });
   router.delete('/v1/instances/:uuid', async (context) => {

@@ -140,8 +140,9 @@ function summarize(
 
 /** Without the UUID, which its instance has. */
 function tellRunning(running: RunningMachine): InstanceSummary['running'] {
-  const { pid, accelerator, startedAtMs, tap, halt } = running;
-  return { pid, accelerator, startedAtMs, tap, halt };
+  const { uuid, ...told } = running;
+  void uuid;
+  return told;
 }
 
 /** For one answer, in which thousands of instances ask for the same few records. */

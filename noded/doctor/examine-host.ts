@@ -23,6 +23,7 @@ import { examineStoreReach, type StoreReachFacts } from './examine-store-reach.t
 import { examineSecrecy } from './examine-secrecy.ts';
 import { examineAppliances } from './examine-appliances.ts';
 import { type BootFacts, examineBoots } from './examine-boots.ts';
+import { examineSecrets, type LostSecretsFacts } from './examine-secrets.ts';
 import { type DiskFacts, examineDisks } from './examine-disks.ts';
 import type { NatReport } from '../networks/nat-networks.ts';
 import { measurePlaces } from '../host/file-systems.ts';
@@ -65,6 +66,7 @@ export interface DoctorDependencies {
   /** Percent of a file system below which little of it is free; undefined: the usual. */
   readonly lowSpacePercent: () => Promise<number | undefined>;
   readonly bootFacts: () => readonly BootFacts[];
+  readonly lostSecrets: () => readonly LostSecretsFacts[];
   /** Whether a network is to be made by this node. */
   readonly makesNetworks: () => Promise<boolean>;
   readonly networks: () => NatReport;
@@ -108,6 +110,7 @@ export async function examineHost(dependencies: DoctorDependencies): Promise<Doc
     Promise.resolve(checkRecords(dependencies.store.problems())),
     checkRenewal(dependencies.store),
     Promise.resolve(examineBoots(dependencies.bootFacts())),
+    Promise.resolve(examineSecrets(dependencies.lostSecrets())),
   ]);
   findings.push(
     ...(await examineAppliances(dependencies.applianceFiles, dependencies.appliances)),

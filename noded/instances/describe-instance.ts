@@ -15,6 +15,7 @@ import type {
 } from '#shared/contract/instance.ts';
 import { redactMedium, redactSource } from '#shared/contract/redact-source.ts';
 import { asItRuns } from '#shared/contract/settings-of-run.ts';
+import { supplySecrets } from '#shared/contract/supply-secrets.ts';
 import type { GuestHalt } from '../hypervisor/machine.ts';
 import { describeSsh } from './host-keys.ts';
 import { explainHalt } from './explain-halt.ts';
@@ -30,6 +31,7 @@ export interface RunningFacts {
   readonly readyAtMs: number | null;
   readonly halt: GuestHalt | null;
   readonly bootEnv: RunningBootEnv | null;
+  readonly lostSecrets: string[];
 }
 
 /** A machine that runs, and what its guest said of the present boot. */
@@ -146,7 +148,7 @@ function explain(
     case 'ERROR_down': {
       const secrets = awaitedSecrets(instance);
       if (secrets.length > 0)
-        return `should run but does not: it needs its secrets. gnt-instance startup ${name} --os-parameters-secret ${secrets.map((secret) => `${secret}=@FILE`).join(',')}`;
+        return `should run but does not: it needs its secrets. ${supplySecrets(name, secrets)}`;
       return `should run but does not: the guest powered off or its QEMU process ended. Start it: gnt-instance startup ${name}`;
     }
     case 'ERROR_nodedown':

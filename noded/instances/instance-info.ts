@@ -41,6 +41,7 @@ export async function loadInstanceInfo(
             readyAtMs: report?.readyAtMs ?? null,
             halt: kept.machine.halt,
             bootEnv: bootViews.state(record.uuid),
+            lostSecrets: [...kept.lostSecrets],
           },
           report,
         };

@@ -2,6 +2,7 @@ import { totalmem } from 'node:os';
 import type { Clock } from '#shared/clock/clock.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { HvParameters } from '#shared/contract/machine-parameters.ts';
+import { describeLostSecrets } from '#shared/contract/supply-secrets.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import type { InstanceDisks } from '../disks/instance-disks.ts';
@@ -204,6 +205,8 @@ class KeeperRunner implements InstanceRunner {
       stoppedByJob: null,
     }));
     context.report.log(`instance ${instance.name} started (${accelerator})`);
+    const lost = kept?.lostSecrets ?? [];
+    if (lost.length > 0) context.report.log(describeLostSecrets(instance.name, lost), 'warn');
   }
 
   async stop(

@@ -39,6 +39,8 @@ export interface KeptMachine {
    * stays as it was.
    */
   readonly isOrphan: boolean;
+  /** Names of the secrets that the guest cannot read, since their values are lost. */
+  readonly lostSecrets: readonly string[];
 }
 
 interface Entry extends KeptMachine {
@@ -340,7 +342,7 @@ class KeptMachines implements MachineKeeper {
 
   #keep(
     machine: Machine,
-    origin: Omit<KeptMachine, 'machine'>,
+    origin: Omit<KeptMachine, 'machine' | 'lostSecrets'>,
     makeView: MachineRequest['makeView'],
   ): KeptMachine {
     machine.onRelease = (part) => {
@@ -349,7 +351,16 @@ class KeptMachines implements MachineKeeper {
       });
     };
     const cleanedUp = machine.exited.then((exit) => this.#cleanUp(machine, origin.device, exit));
-    const entry: Entry = { machine, ...origin, makeView, cleanedUp };
+    const views = this.#views;
+    const entry: Entry = {
+      machine,
+      ...origin,
+      makeView,
+      cleanedUp,
+      get lostSecrets() {
+        return views.lostSecrets(machine.uuid);
+      },
+    };
     this.#running.set(machine.uuid, entry);
     const { instanceName, kind, device } = origin;
     this.#dependencies.logger.info('machine.kept', {

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '#shared/clock/clock.ts';
 import type { InstanceView } from '#shared/contract/view.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
@@ -27,13 +28,21 @@ export interface ShownViews {
   /** @param isUp false for a machine that is about to start */
   publish(uuid: string, device: string, makeView: MakeView, isUp?: boolean): Promise<void>;
   drop(uuid: string): Promise<void>;
+  /** Names of the secrets that the guest cannot read, since their values are lost. */
+  lostSecrets(uuid: string): readonly string[];
 }
 
 export function createShownViews(dependencies: ShownViewsDependencies): ShownViews {
   const { metad, boots, logger, clock } = dependencies;
   // One after the other of an instance, or metad would refuse the one that comes late as older.
   const publishing = new SerialQueue<string>();
+  const lost = new Map<string, readonly string[]>();
   let last = 0;
+  const noteLost = ({ uuid, name }: InstanceView, names: readonly string[]): void => {
+    const isKnown = isDeepStrictEqual(lost.get(uuid) ?? [], names);
+    lost.set(uuid, names);
+    if (!isKnown && names.length > 0) logger.warn('secrets.lost', { instance: name, names });
+  };
   return {
     continueRevisions: (lastRevision) => {
       last = Math.max(last, lastRevision);
@@ -43,13 +52,16 @@ export function createShownViews(dependencies: ShownViewsDependencies): ShownVie
         last = Math.max(last + 1, clock.now());
         let isShown = false;
         try {
-          await metad.putView(await makeView(device, last), isUp);
+          const view = await makeView(device, last);
+          noteLost(view, await metad.putView(view, isUp));
           isShown = true;
         } finally {
           boots.settle(uuid, isShown);
         }
       }),
+    lostSecrets: (uuid) => lost.get(uuid) ?? [],
     drop: async (uuid) => {
+      lost.delete(uuid);
       try {
         await metad.deleteView(uuid);
       } catch (error) {

@@ -6,9 +6,12 @@ import type { KeptMachine, MachineKeeper } from './machine-keeper.ts';
 /** How much later others hear of what began or ended, at most. */
 const LOOK_MS = 250;
 
-export function runningMachineOf({ machine, device }: KeptMachine): RunningMachine {
+export function runningMachineOf({ machine, device, lostSecrets }: KeptMachine): RunningMachine {
   const { uuid, pid, accelerator, startedAtMs, halt } = machine;
-  return { uuid, pid, accelerator, startedAtMs, tap: device, halt };
+  return {
+    ...{ uuid, pid, accelerator, startedAtMs, tap: device, halt },
+    lostSecrets: [...lostSecrets],
+  };
 }
 
 /** The host is looked at less often: nobody places instances by the millisecond. */

@@ -2,7 +2,13 @@ import { Duplex } from 'node:stream';
 import { z } from 'zod';
 import { MAX_MESSAGE_BYTES } from '#shared/contract/channel-message.ts';
 import { guestState, type GuestState } from '#shared/contract/guest-handover.ts';
-import { type MetadStatus, metadStatus, OFFSET_HEADER } from '#shared/contract/metad-control.ts';
+import {
+  LOST_SECRETS_HEADER,
+  type MetadStatus,
+  metadStatus,
+  OFFSET_HEADER,
+} from '#shared/contract/metad-control.ts';
+import { osParameterName } from '#shared/contract/primitives.ts';
 import type { InstanceView } from '#shared/contract/view.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { ownValue } from '#shared/json/own-value.ts';
@@ -24,9 +30,10 @@ export interface QueueRead {
 export interface MetadCalls {
   /**
    * @param isGuestUp its guest was started before, and may have been served by another metad
+   * @returns the names of secrets whose values metad lacks
    * @throws AppError METAD_REFUSED naming the field, METAD_UNAVAILABLE
    */
-  putView(view: InstanceView, isGuestUp?: boolean): Promise<void>;
+  putView(view: InstanceView, isGuestUp?: boolean): Promise<readonly string[]>;
   deleteView(uuid: string): Promise<void>;
   status(): Promise<MetadStatus>;
   /** What the guest would get at a path, secrets redacted. */
@@ -92,6 +99,8 @@ export function createMetadCalls(channel: ControlChannel): MetadCalls {
         body: Buffer.from(JSON.stringify(view)),
       });
       if (answer.status !== 204) throw refused(answer, `the view of ${view.name}`);
+      const lost = ownValue(answer.headers, LOST_SECRETS_HEADER) ?? '';
+      return z.array(osParameterName).parse(String(lost).split(',').filter(Boolean));
     },
     async deleteView(uuid) {
       const answer = await channel.ask({ method: 'DELETE', path: instancePath(uuid) });

@@ -1,5 +1,6 @@
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
+import { describeLostSecrets } from '#shared/contract/supply-secrets.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { bootEnvOfRun } from '../instances/boot-environment.ts';
 import { type JobSecrets, noSecrets, takeSecrets } from '../instances/job-secrets.ts';
@@ -34,7 +35,6 @@ export function startInstanceHandler(
         await bootViews.check(instance, takeSecrets(opcode), signal);
       await checkRunLists(instance, dependencies);
       return async (context) => {
-        tellLostSecrets(instance, opcode, context);
         const secrets = takeSecrets(opcode);
         // The names are stored before the guest has the values: whoever loses those can say which.
         const named = await nameInRecord(instance, secrets, instances);
@@ -72,6 +72,8 @@ async function supplySecrets(
   if (names.length === 0) return;
   await runner.republish(await nameInRecord(instance, secrets, instances), secrets);
   report.log(`its guest can read these secrets now: ${names.join(', ')}`);
+  const lost = runner.running(instance.uuid)?.lostSecrets ?? [];
+  if (lost.length > 0) report.log(describeLostSecrets(instance.name, lost), 'warn');
 }
 
 function nameInRecord(
@@ -90,20 +92,6 @@ function refuseHalfInstalled(instance: InstanceRecord): void {
     {
       hint: `Install it: gnt-instance reinstall ${instance.name}. Show the failure: gnt-instance info ${instance.name}`,
     },
-  );
-}
-
-/** Tells of secrets that nobody has kept: in their place the guest gets 410. */
-function tellLostSecrets(
-  { secretNames, communication }: InstanceRecord,
-  { osParametersSecret }: OpcodeOf<'INSTANCE_STARTUP'>,
-  { report }: JobContext,
-): void {
-  const lost = secretNames.filter((name) => !Object.hasOwn(osParametersSecret, name));
-  if (!communication || lost.length === 0) return;
-  report.log(
-    `its channel has lost the secrets ${lost.join(', ')}. Supply them again: gnt-instance modify --os-parameters-secret NAME=@FILE`,
-    'warn',
   );
 }
 

@@ -1,4 +1,5 @@
 import type { InstanceRecord } from '#shared/contract/instance.ts';
+import { supplySecrets } from '#shared/contract/supply-secrets.ts';
 import { AppError, isAppError, tellableMessage } from '#shared/errors/app-error.ts';
 import type { JobSecrets } from '../instances/job-secrets.ts';
 import { awaitedSecrets } from '../instances/plan-starts.ts';
@@ -26,16 +27,14 @@ export async function startAgain(
     return;
   }
   const { own, lost, isAwaited } = planSecrets(instance, given);
-  if (lost.length > 0) {
-    const named = lost.join(', ');
+  if (isAwaited) {
+    const command = supplySecrets(instance.name, lost);
     report.log(
-      isAwaited
-        ? `it is not started without its secrets: ${named}. Supply them: gnt-instance startup --os-parameters-secret NAME=@FILE`
-        : `its channel has lost the secrets ${named}. Supply them again: gnt-instance modify --os-parameters-secret NAME=@FILE`,
+      `'${instance.name}' is not started without its secrets. Supply them: ${command}`,
       'warn',
     );
+    return;
   }
-  if (isAwaited) return;
   const { signal } = new AbortController();
   await runner.start(instance, { ...given, osParameters: own }, { ...context, signal });
 }

@@ -326,6 +326,12 @@ export const runningBootEnv = z.object({
 export type RunningBootEnv = z.infer<typeof runningBootEnv>;
 
 /**
+ * Names of the secrets that a running guest cannot read, since gnt-metad lost their values. A node
+ * of an earlier release does not say.
+ */
+const lostSecrets = z.array(z.string()).optional();
+
+/**
  * GET /v1/instances and /v1/instances/{name}: the record with private values replaced, and what is
  * known of the running machine.
  */
@@ -373,6 +379,7 @@ export const instanceInfo = instanceRecord
           .nullish(),
         /** A node of an earlier release does not say. */
         bootEnv: runningBootEnv.nullish(),
+        lostSecrets,
       })
       .nullable(),
     /** What the guest's cloud-init says of the present boot. */
@@ -400,6 +407,7 @@ export const runningMachine = z.object({
   startedAtMs: z.number(),
   tap: z.string().nullable(),
   halt: z.object({ reason: z.enum(['disk-full', 'disk-error']), sinceMs: z.number() }).nullish(),
+  lostSecrets,
 });
 export type RunningMachine = z.infer<typeof runningMachine>;
 

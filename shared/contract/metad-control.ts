@@ -42,6 +42,11 @@ export const HANDED_FILE_HEADER = 'x-gnt-file';
  * follows them.
  */
 export const OFFSET_HEADER = 'X-Gnt-Offset';
+/**
+ * metad → noded, in the answer to a view: names of the secret OS parameters whose values metad
+ * lacks, with commas between them.
+ */
+export const LOST_SECRETS_HEADER = 'x-gnt-lost-secrets';
 /** metad → noded, of a connection to an exposed service: the guest's port. */
 export const SOURCE_PORT_HEADER = 'x-gnt-source-port';
 

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { LOST_SECRETS_HEADER } from '#shared/contract/metad-control.ts';
 import { ChannelLab } from './support/channel-lab.ts';
 import type { Guest } from './support/channel-lab.ts';
 import { askFromGuest } from './support/guest-http.ts';
@@ -62,7 +63,10 @@ test('parameters one by one: a lost secret keeps nothing else back', async () =>
   const channel = { device: 'gnt.com.1', mac: '52:54:00:e1:a3:46', ip: '169.254.0.2', hopLimit: 1 };
   const neighbour = await lab.addGuest(channel);
   const uuid = '00000000-1f3d-49e9-b2b7-000000000002';
-  await lab.put(exampleView({ uuid, name: 'web2', nics: [], channel, osParameters: lost }));
+  const put = await lab.put(
+    exampleView({ uuid, name: 'web2', nics: [], channel, osParameters: lost }),
+  );
+  assert.equal(put.headers[LOST_SECRETS_HEADER], 'rootpw');
   assert.equal((await read(`${base}/hostkey`, neighbour)).text, 'KEY123');
   const gone = await read(`${base}/rootpw`, neighbour);
   assert.equal(gone.status, 410);

@@ -18,6 +18,7 @@ function createExample(
     activeJobs,
     instanceStates: () => Promise.resolve(states),
     halts: () => ['disk-full'],
+    guestsWithoutSecrets: () => 3,
     guestBoots: () => Promise.resolve(['error', 'done', 'done'] as const),
     metadRestarts: () => 2,
     cacheBytes: () => Promise.resolve(4096),
@@ -82,4 +83,8 @@ test('the dashboard asks for what the daemons export, and for all of it', async 
     type === 'histogram' ? `${name}_bucket` : name,
   );
   assert.deepEqual([...asked].toSorted(), exported.toSorted());
+});
+
+test('guests that cannot read their secrets are counted', async () => {
+  assert.match(await createExample().render(), /^gnt_guests_without_secrets 3$/m);
 });

@@ -15,6 +15,7 @@ const SOURCES: NodeMetricsSources = {
   activeJobs: () => ['running'],
   instanceStates: () => Promise.resolve(['running']),
   halts: () => ['disk-full'],
+  guestsWithoutSecrets: () => 0,
   guestBoots: () => Promise.resolve(['done']),
   metadRestarts: () => 0,
   cacheBytes: () => Promise.resolve(0),

@@ -3,7 +3,9 @@ import { test } from 'node:test';
 import type { BootReport } from '#shared/contract/boot-report.ts';
 import type { InstanceInfo } from '#shared/contract/instance.ts';
 import type { LifecycleInfo } from '#shared/contract/lifecycle.ts';
+import { summaryFields } from '../../../cluster-cli/fields/instance-fields.ts';
 import { renderInstanceInfo } from '../../../cluster-cli/render/instance-info.ts';
+import { selectFields } from '../../../cluster-cli/render/select.ts';
 import { sampleInstance } from '../support/samples.ts';
 
 const RUN = '5b1c7a52-6a0f-4b39-9d27-0f6b7b1b0c11';
@@ -100,6 +102,22 @@ test('info names what needs attention before the parameters, with the command to
     status: 'ADMIN_down',
   });
   assert.ok(renderInstanceInfo(off).includes('Next step: gnt-instance startup web1.example.com'));
+});
+
+test('info and list name the secrets that a running guest cannot read', () => {
+  const running = { pid: 7, accelerator: 'kvm', startedAtMs: 0, readyAtMs: null, tap: 'gnt.com.0' };
+  const instance = sampleInstance({
+    running: { ...running, lostSecrets: ['password'] } as NonNullable<InstanceInfo['running']>,
+  });
+  const lines = renderInstanceInfo(instance).map((line) => line.trim());
+  assert.ok(lines.includes('secrets lost: the guest cannot read password'), lines.join('\n'));
+  assert.ok(
+    lines.includes(
+      'Next step: gnt-instance startup --os-parameters-secret password=@FILE web1.example.com',
+    ),
+  );
+  const [field] = selectFields(summaryFields, 'lost_secrets');
+  assert.deepEqual(field?.get(instance), ['password']);
 });
 
 test('info shows what runs now, and what holds after the next start', () => {

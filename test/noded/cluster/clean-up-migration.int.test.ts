@@ -29,7 +29,14 @@ async function cleanUp(
       abandon: () => Promise.resolve(void said.push('goes on')),
     },
   }) as FakeMachine;
-  const kept = { machine, kind: 'run', instanceName: '', device: null, isOrphan: false } as const;
+  const kept = {
+    machine,
+    kind: 'run',
+    instanceName: '',
+    device: null,
+    isOrphan: false,
+    lostSecrets: [],
+  } as const;
   const other = node === source ? target : source;
   await cleanUpMigration(
     instance,

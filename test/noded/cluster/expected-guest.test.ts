@@ -22,7 +22,14 @@ async function expectOne(kind: MachineKind = 'moving') {
       endReceiving: () => Promise.reject(new Error('connect ENOENT qmp.sock')),
     },
   });
-  const kept = { machine, kind, instanceName: record.name, device: null, isOrphan: false };
+  const kept = {
+    machine,
+    kind,
+    instanceName: record.name,
+    device: null,
+    isOrphan: false,
+    lostSecrets: [],
+  };
   const lost: string[] = [];
   const expectGuest = createExpectGuest({
     runner: {

@@ -10,6 +10,7 @@ import { Secret } from '#shared/secret/secret.ts';
 import { createInstanceDisks } from '../../../noded/disks/create-instance-disks.ts';
 import type { InstanceRepository } from '../../../noded/records/instance-repository.ts';
 import { createInstanceRunner } from '../../../noded/instances/instance-runner.ts';
+import { noSecrets } from '../../../noded/instances/job-secrets.ts';
 import { createMachineKeeper } from '../../../noded/instances/machine-keeper.ts';
 import { instanceLayer, resolveParameters } from '../../../noded/instances/os-parameters.ts';
 import { planView } from '../../../noded/instances/plan-view.ts';
@@ -50,6 +51,7 @@ function createRunner(disksDir = '/nonexistent', lifecycles = createLabLifecycle
   const metad = new FakeMetad();
   const hypervisor = new FakeHypervisor();
   const followed: string[] = [];
+  const logged: Readonly<Record<string, unknown>>[] = [];
   const clock = new ManualClock();
   const keeper = createMachineKeeper({
     enterShared: () => Promise.resolve(null),
@@ -58,7 +60,10 @@ function createRunner(disksDir = '/nonexistent', lifecycles = createLabLifecycle
     hypervisor,
     network: new FakeNetwork(),
     metad,
-    logger: silentLogger,
+    logger: {
+      ...silentLogger,
+      warn: (event, fields) => void logged.push({ event, ...fields }),
+    },
     clock,
     onReleased: () => undefined,
     onExit: () => undefined,
@@ -101,7 +106,7 @@ function createRunner(disksDir = '/nonexistent', lifecycles = createLabLifecycle
         : Promise.resolve('tcg'),
   });
   const shown = () => metad.views.get(record.uuid)?.osParameters['rootpw']?.value;
-  return { runner, keeper, metad, hypervisor, clock, shown, followed };
+  return { runner, keeper, metad, hypervisor, clock, shown, followed, logged };
 }
 
 test('a secret is shown to the guest, and is not told again to a metad that was restarted', async () => {
@@ -111,6 +116,28 @@ test('a secret is shown to the guest, and is not told again to a metad that was 
   metad.views.clear();
   await keeper.republishAll();
   assert.equal(shown(), null);
+});
+
+test('secrets that metad lost are known of the instance, logged with its name, and told by its start', async () => {
+  const { runner, keeper, metad, logged } = createRunner();
+  await runner.start(record, secrets, context);
+  assert.deepEqual(runner.running(record.uuid)?.lostSecrets, []);
+  metad.views.clear();
+  await keeper.republishAll();
+  await keeper.republishAll();
+  assert.deepEqual(runner.running(record.uuid)?.lostSecrets, ['rootpw']);
+  const entries = logged.filter(({ event }) => event === 'secrets.lost');
+  assert.deepEqual(entries, [{ event: 'secrets.lost', instance: record.name, names: ['rootpw'] }]);
+  await runner.republish(record, secrets);
+  assert.deepEqual(runner.running(record.uuid)?.lostSecrets, []);
+  const lines: string[] = [];
+  const report = { ...context.report, log: (line: string) => void lines.push(line) };
+  const started = createRunner();
+  await started.runner.start(record, noSecrets, { ...context, report });
+  assert.match(
+    lines.join('\n'),
+    /cannot read its secrets rootpw: .* gnt-instance startup --os-parameters-secret rootpw=@FILE web1/,
+  );
 });
 
 test('a secret whose telling failed is forgotten all the same', async () => {

@@ -184,6 +184,7 @@ test('the status tells what is wanted from what is', () => {
     readyAtMs: null,
     halt: null,
     bootEnv: null,
+    lostSecrets: [] as string[],
   } as const;
   const status = (overrides: Parameters<typeof instanceRecord>[1], isRunning: boolean) =>
     describeInstance(

@@ -68,7 +68,7 @@ async function off(
 ): Promise<readonly string[]> {
   const said: string[] = [];
   await powerOff(
-    { machine, kind: 'run', instanceName: 'web1', device: null, isOrphan: false },
+    { machine, kind: 'run', instanceName: 'web1', device: null, isOrphan: false, lostSecrets: [] },
     timeoutS,
     {
       keeper: {

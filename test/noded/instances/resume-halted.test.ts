@@ -12,7 +12,7 @@ async function lookBeside(
   ...machines: readonly FakeMachine[]
 ): Promise<void> {
   const kept = machines.map((machine) => ({
-    ...{ machine, kind: 'run', instanceName: 'a', device: null, isOrphan: false },
+    ...{ machine, kind: 'run', instanceName: 'a', device: null, isOrphan: false, lostSecrets: [] },
   })) as never;
   await resumeHalted({
     keeper: { list: () => kept },

@@ -79,7 +79,7 @@ test('dialects wait where SMBIOS shows the guest another data source', () => {
   } as const;
   const machine = {
     ...{ pid: 1, accelerator: 'tcg' as const, startedAtMs: 0, tap: null, readyAtMs: null },
-    ...{ halt: null, bootEnv: null },
+    ...{ halt: null, bootEnv: null, lostSecrets: [] },
   };
   const info = describeInstance(changed, { machine, report: null }, parameters);
   assert.equal(info.cloudInit.datasource, 'OpenStack');

@@ -120,7 +120,7 @@ export class FakeMetad implements MetadLink {
   guestPort: () => Promise<Duplex> = () =>
     Promise.reject(new AppError('GUEST_UNREACHABLE', 'nothing listens'));
 
-  putView(view: InstanceView, isGuestUp = false): Promise<void> {
+  putView(view: InstanceView, isGuestUp = false): Promise<readonly string[]> {
     this.#refuseWhenDown();
     const old = this.views.get(view.uuid);
     if (old !== undefined && old.revision >= view.revision) {
@@ -128,7 +128,10 @@ export class FakeMetad implements MetadLink {
     }
     this.views.set(view.uuid, view);
     this.guestsUp.push(isGuestUp);
-    return Promise.resolve();
+    const parameters = Object.entries(view.osParameters);
+    return Promise.resolve(
+      parameters.flatMap(([name, { value }]) => (value === null ? [name] : [])),
+    );
   }
 
   deleteView(uuid: string): Promise<void> {
