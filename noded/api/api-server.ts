@@ -9,6 +9,7 @@ import { freeSocketPath, listenOnUnixSocket } from '#shared/socket/listen-unix.t
 import { answerErrors } from './http-errors.ts';
 import type { ApiRoutes } from './api-route.ts';
 import { forwardToOwner, type Forwarding } from './forward.ts';
+import { narrowToPeers } from './peer-access.ts';
 import { openRawStream } from './raw-stream.ts';
 import { type Askers, createApiRouter } from './serve-routes.ts';
 
@@ -39,12 +40,12 @@ export async function startApiServer(path: string, served: ServedApi): Promise<A
 }
 
 /**
- * Serves the node's API on connections that are handed to it, each with the name of the node that
- * made it. Whoever made them ends them.
+ * Serves the peers' part of the node's API on connections that are handed to it, each with the name
+ * of the node that made it. The caller ends them.
  */
 export function createConnectionApi(served: ServedApi): (connection: Duplex, from: string) => void {
   const askers = new WeakMap<object, string>();
-  const { server } = createApi(served, askers);
+  const { server } = createApi({ ...served, ...narrowToPeers(served) }, askers);
   return (connection, from) => {
     askers.set(connection, from);
     server.emit('connection', connection);

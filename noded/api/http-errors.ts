@@ -19,6 +19,7 @@ const statusByCode: Partial<Record<ErrorCode, number>> = {
   OS_NOT_FOUND: 404,
   NOT_ALLOWED: 403,
   PATH_NOT_ALLOWED: 403,
+  NOT_FOR_PEERS: 403,
   QUOTA_EXCEEDED: 403,
   TOO_MANY_JOBS: 429,
   REQUEST_TOO_LARGE: 413,

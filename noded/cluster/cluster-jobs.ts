@@ -44,6 +44,11 @@ const ANYWHERE = new Set<string>([
   ...['BOOTENV_SET', 'BOOTENV_REMOVE', 'BOOTENV_UPLOAD_ISO', 'BOOTENV_DESTROY_ISO'],
 ]);
 
+/** Whether an operation belongs to the node of an instance; only such ones go to other nodes. */
+export function isOfOneNode(opcode: Opcode): opcode is Extract<Opcode, { readonly name: string }> {
+  return 'name' in opcode && !ANYWHERE.has(opcode.opcode);
+}
+
 /**
  * Jobs of all nodes: each is run by the node whose instance it is about, or that it is to be made
  * on.
@@ -203,7 +208,7 @@ async function nodeFor(
     if (names.includes(wanted)) return wanted;
     throw noNode(wanted, names);
   }
-  if (!('name' in opcode) || ANYWHERE.has(opcode.opcode)) return nodeName;
+  if (!isOfOneNode(opcode)) return nodeName;
   const { opcode: operation, name } = opcode;
   try {
     // An orphan may have the name of an instance that is somewhere else by now.

@@ -184,6 +184,10 @@ export const codeExplanations: Readonly<Record<ErrorCode, CodeExplanation>> = {
     cause: 'A user of the remote API named a file outside the allowed folders.',
     remedy: 'Name the folder with `gnt-cluster modify --remote-folders DIR`.',
   },
+  NOT_FOR_PEERS: {
+    cause: 'Another node asked for a route or an operation that nodes do not ask each other for.',
+    remedy: 'Run the command on the node itself. Nodes of one cluster need the same release.',
+  },
   QUOTA_EXCEEDED: {
     cause: 'The instances of the user would exceed a quota of the users file.',
     remedy: 'Remove or shrink instances of the user, or raise `max-…` in the users file.',

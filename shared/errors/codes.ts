@@ -49,6 +49,7 @@ export const errorCodes = {
   RECORD_REPLAYED: 2,
   NOT_ALLOWED: 2,
   PATH_NOT_ALLOWED: 2,
+  NOT_FOR_PEERS: 2,
   QUOTA_EXCEEDED: 2,
   TOO_MANY_JOBS: 2,
   CONFLICT: 2,
