@@ -15,6 +15,7 @@ import { requireUnused } from './foreign-ranges.ts';
 import type { NatCards } from './instance-cards.ts';
 import { type HostLink, listLinks, readAddress } from './host-links.ts';
 import { giveBack, lend, listLent, planLent } from './lent-devices.ts';
+import { ownDomainsOf } from './own-domains.ts';
 import { bridgeMacOf, bridgeOf, natNamesOf, tapOf } from './nat-names.ts';
 import { addBridge, closePorts, joinBridge, removeBridge, setUpBridge } from './nat-bridge.ts';
 import { answersQuestions } from './ask-dnsmasq.ts';
@@ -274,7 +275,10 @@ class HostNatNetworks implements NatNetworks {
         continue;
       const own = await readAddress(bridge);
       if (own !== undefined)
-        found.set(name, { name, bridge, network: own.network, gateway: own.address });
+        found.set(name, {
+          ...{ name, bridge, network: own.network, gateway: own.address },
+          domains: [],
+        });
     }
     return [...found.values()];
   }
@@ -386,8 +390,9 @@ class HostNatNetworks implements NatNetworks {
     }
   }
 
-  #planNetwork({ name, uuid, network, gateway }: NetworkRecord): NatNetwork {
-    return { name, bridge: bridgeOf(this.#names, { uuid }), network, gateway: gateway ?? '' };
+  #planNetwork({ name, uuid, network, gateway, tags }: NetworkRecord): NatNetwork {
+    const bridge = bridgeOf(this.#names, { uuid });
+    return { name, bridge, network, gateway: gateway ?? '', domains: ownDomainsOf(tags) };
   }
 
   #dnsmasqOf({ bridge }: Pick<NatNetwork, 'bridge'>): Dnsmasq {

@@ -1,5 +1,6 @@
 import type { NetworkGuest } from '#shared/contract/network.ts';
 import { NOTE_IDENTITY, WITHOUT_CORES } from '#shared/powerless/plan-powerless.ts';
+import { isInDomains } from './own-domains.ts';
 import type { NatNetwork } from './plan-nat-rules.ts';
 
 /** The files of a network's dnsmasq: it writes its leases, and reads the others. */
@@ -75,15 +76,19 @@ export function dropForeignLeases(text: string, guests: readonly NetworkGuest[])
 }
 
 /**
- * Writes the full names, and the first labels that belong to one instance. A label that two
- * instances have, be it as the full name of one of them, leads to neither.
+ * Writes the full names in the network's domains, and the first labels that belong to one instance.
+ * A label that two instances have, be it as the full name of one of them, leads to neither.
  */
-export function formatHosts(guests: readonly NetworkGuest[]): string {
+export function formatHosts(
+  guests: readonly NetworkGuest[],
+  domains: readonly string[] = [],
+): string {
   const owners = new Map<string, Set<string>>();
   for (const { name } of guests) owners.getOrInsert(labelOf(name), new Set()).add(name);
   const isOwn = (name: string): boolean => {
     const isLabel = name === labelOf(name);
-    return !UNTOLD.has(name) && (!isLabel || owners.get(name)?.size === 1);
+    if (!isLabel) return isInDomains(name, domains);
+    return !UNTOLD.has(name) && owners.get(name)?.size === 1;
   };
   return guests
     .map(({ ip, name }) => {

@@ -11,6 +11,8 @@ export interface NatNetwork {
   readonly bridge: string;
   readonly network: string;
   readonly gateway: string;
+  /** Domains whose names its guests may have. */
+  readonly domains: readonly string[];
 }
 
 export interface NatPlan {

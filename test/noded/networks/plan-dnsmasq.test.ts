@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { NetworkGuest } from '#shared/contract/network.ts';
+import { isInDomains, ownDomainsOf } from '../../../noded/networks/own-domains.ts';
 import { formatHosts } from '../../../noded/networks/plan-dnsmasq.ts';
 
 const guest = (name: string, ip: string): NetworkGuest => ({
@@ -31,4 +32,31 @@ test('a label that two instances have leads to neither', () => {
 test('both NICs of an instance have its label', () => {
   const guests = [guest('db.one.example', '10.9.0.5'), guest('db.one.example', '10.9.0.6')];
   assert.equal(formatHosts(guests), '10.9.0.5 db.one.example db\n10.9.0.6 db.one.example db\n');
+});
+
+test('a guest named like a server of another domain is found by its first label only', () => {
+  const guests = [guest('deb.debian.org', '10.9.0.5'), guest('ldap.corp.acme', '10.9.0.6')];
+  assert.equal(formatHosts(guests), '10.9.0.5 deb\n10.9.0.6 ldap\n');
+  assert.equal(formatHosts([guest('example.com', '10.9.0.5')]), '10.9.0.5 example\n');
+});
+
+test('a network has the domains that its tags name, and nothing above or beside them', () => {
+  const domains = ownDomainsOf(['site', 'domain:vm.Acme.com', 'domain:', 'domains:org']);
+  const names = [
+    'web.vm.acme.com',
+    'a.b.vm.acme.com',
+    'www.acme.com',
+    'vm.acme.com',
+    'evilvm.acme.com',
+  ];
+  assert.deepEqual(
+    names.filter((name) => isInDomains(name, domains)),
+    ['web.vm.acme.com', 'a.b.vm.acme.com'],
+  );
+  assert.equal(
+    formatHosts([guest('web.vm.acme.com', '10.9.0.5')], domains),
+    '10.9.0.5 web.vm.acme.com web\n',
+  );
+  for (const name of ['x.debian.org', 'x.com', 'org', 'x'])
+    assert.ok(!isInDomains(name, domains), name);
 });
