@@ -26,9 +26,9 @@ export function mergeOutlines(
   next: readonly OutlineEntry[],
 ): readonly OutlineEntry[] {
   return [
-    ...next.map((entry, index) => mergeEntries(findEntry(now, next, index), entry)),
+    ...next.map((entry, index) => mergeEntry(entry, findEntry(now, next, index), entry)),
     ...now.flatMap((entry, index) =>
-      findEntry(next, now, index) === undefined ? [mergeEntries(entry, undefined)] : [],
+      findEntry(next, now, index) === undefined ? [mergeEntry(entry, entry, undefined)] : [],
     ),
   ];
 }
@@ -44,22 +44,30 @@ function findEntry(
   return entries.filter((entry) => entry.key === key)[count];
 }
 
-function mergeEntries(now: OutlineEntry | undefined, next: OutlineEntry | undefined): OutlineEntry {
-  if (isDeepStrictEqual(now, next)) return next ?? { key: '' };
-  const shown = next ?? now ?? { key: '' };
-  const isSame = now?.value === next?.value && now !== undefined && next !== undefined;
-  const hasValue = (now?.value ?? next?.value) !== undefined;
+/** @param entry the later one of both that exists */
+function mergeEntry(
+  entry: OutlineEntry,
+  now: OutlineEntry | undefined,
+  next: OutlineEntry | undefined,
+): OutlineEntry {
+  if (isDeepStrictEqual(now, next)) return entry;
+  const value = mergeValues(now, next);
+  const children = mergeOutlines(now?.children ?? [], next?.children ?? []);
   return {
-    key: shown.key,
-    ...(isSame || !hasValue
-      ? shown.value !== undefined && { value: shown.value }
-      : {
-          value: `${formatState(now)}; after the next start: ${formatState(next)}`,
-        }),
-    ...((now?.children ?? next?.children) && {
-      children: mergeOutlines(now?.children ?? [], next?.children ?? []),
-    }),
+    key: entry.key,
+    ...(value !== undefined && { value }),
+    ...(children.length > 0 && { children }),
   };
+}
+
+function mergeValues(
+  now: OutlineEntry | undefined,
+  next: OutlineEntry | undefined,
+): OutlineEntry['value'] {
+  const hasNone = now?.value === undefined && next?.value === undefined;
+  const isSame = now !== undefined && next !== undefined && now.value === next.value;
+  if (hasNone || isSame) return next?.value;
+  return `${formatState(now)}; after the next start: ${formatState(next)}`;
 }
 
 function formatState(entry: OutlineEntry | undefined): string {
