@@ -239,12 +239,16 @@ test('a package that was checked comes whole, and another content is cut short',
   await assert.rejects(fetched(), { code: 'COMMAND_FAILED', message: /curl/ });
 });
 
-test('after a restart of metad its views are gone until they are pushed again; the guest goes on', async () => {
-  const restarted = new Promise<void>((resolve) =>
-    link.onRestarted(async () => {
-      await link.putView(exampleView({ revision: 11 }));
-      resolve();
-    }),
+/** The example as a daemon shows it that no longer knows the secret. */
+function forgetfulView(revision: number) {
+  const { osParameters, ...view } = exampleView({ revision });
+  return { ...view, osParameters: { ...osParameters, rootpw: UNKNOWN } };
+}
+const UNKNOWN = { value: null, visibility: 'secret' } as const;
+
+test('after a restart of metad its views are gone until they are pushed again, and the secrets that it lost are named; the guest goes on', async () => {
+  const restarted = new Promise<readonly string[]>((resolve) =>
+    link.onRestarted(async () => resolve(await link.putView(forgetfulView(13)))),
   );
   const read = (offset: string): Promise<string> =>
     fromGuest('-D', headers, `${service}/ganeti/latest/read?offset=${offset}`);
@@ -255,8 +259,9 @@ test('after a restart of metad its views are gone until they are pushed again; t
   assert.equal(await read('0'), 'read');
   const reached = await nextOffset();
   assert.ok(reached < 100, `${reached}`);
+  assert.deepEqual(await link.putView(forgetfulView(12)), []);
   process.kill(link.pid ?? 0, 'SIGKILL');
-  await restarted;
+  assert.deepEqual(await restarted, ['rootpw']);
   assert.equal(
     await fromGuest(`${service}/latest/meta-data/instance-id`),
     exampleView().instanceId,
