@@ -62,7 +62,7 @@ function endUnwritten(error: Error): never {
       full ? 'DISK_FULL' : 'COMMAND_FAILED',
       `cannot write the output: ${error.message}`,
       {
-        hint: 'changes are complete; free some space and repeat a command that only shows something',
+        hint: 'Changes are complete; free some space and repeat a command that only shows something',
         cause: error,
       },
     ),
@@ -89,7 +89,7 @@ async function main(): Promise<void> {
 async function run(): Promise<void> {
   if (!isProgramName(program)) {
     throw new AppError('USAGE', `unknown program '${program}'`, {
-      hint: `programs: ${Object.keys(programs).join(', ')}`,
+      hint: `Programs: ${Object.keys(programs).join(', ')}`,
     });
   }
   command = await createCommands(program);

@@ -111,7 +111,7 @@ export function errorOfUsage(
   if (error.code === 'commander.unknownCommand') {
     const meant = elsewhere(message, root);
     if (meant !== null) return new AppError('USAGE', message, { hint: meant });
-    const help = near ? `did you mean ${near}?` : `${program} --help`;
+    const help = near ? `Did you mean ${near}?` : `${program} --help`;
     return new AppError('USAGE', message, { hint: help });
   }
   if (error.code === 'commander.excessArguments' && !hasSensitiveArguments(argv)) {
@@ -126,7 +126,7 @@ export function errorOfUsage(
     message.includes(option),
   )?.[1];
   return new AppError('USAGE', message, {
-    hint: near ? `did you mean ${near}?` : (known ?? helpHint),
+    hint: near ? `Did you mean ${near}?` : (known ?? helpHint),
   });
 }
 

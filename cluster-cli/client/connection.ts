@@ -66,7 +66,7 @@ function unreachable(endpoint: Endpoint, error: unknown): AppError {
   const details = { socket: endpoint.socketPath };
   if (code === 'EACCES' || code === 'EPERM') {
     return new AppError('NODED_UNREACHABLE', `permission denied: ${endpoint.socketPath}`, {
-      hint: 'run the command as root',
+      hint: 'Run the command as root',
       details,
       cause: error,
     });
@@ -78,8 +78,8 @@ function unreachable(endpoint: Endpoint, error: unknown): AppError {
     `the node daemon cannot be reached at ${endpoint.socketPath}: ${isStopped ? 'it is not running' : reason}`,
     {
       hint: isStopped
-        ? `start it with: ${endpoint.startCommand}`
-        : `read the log of gnt-noded; start it with: ${endpoint.startCommand}`,
+        ? `Start it with: ${endpoint.startCommand}`
+        : `Read the log of gnt-noded; start it with: ${endpoint.startCommand}`,
       details,
       cause: error,
     },

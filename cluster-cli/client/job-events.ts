@@ -70,7 +70,7 @@ function parseEvent(line: string): JobEvent {
   const parsed = jobEvent.safeParse(parseJson(line));
   if (parsed.success) return parsed.data;
   throw new AppError('INTERNAL', 'unexpected event of the job', {
-    hint: 'the running gnt-noded has another version: systemctl restart gnt-noded',
+    hint: 'The running gnt-noded has another version: systemctl restart gnt-noded',
   });
 }
 

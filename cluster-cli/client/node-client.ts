@@ -330,5 +330,5 @@ function bodyOf(value: object): NonNullable<CallOptions['body']> {
 /** A name as a part of a path. @throws AppError USAGE for an empty one, which is no part */
 function encodeName(name: string): string {
   if (name !== '') return encodeURIComponent(name);
-  throw new AppError('USAGE', 'a name is empty', { hint: 'give the name of one, or leave it out' });
+  throw new AppError('USAGE', 'a name is empty', { hint: 'Give the name of one, or leave it out' });
 }

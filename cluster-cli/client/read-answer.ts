@@ -52,7 +52,7 @@ export async function withAnswers<T>(asked: Promise<T>): Promise<T> {
 
 function brokenOff(cause: unknown): AppError {
   return new AppError('NODED_UNREACHABLE', 'the node daemon ended its answer early', {
-    hint: 'try again; if that fails, read the log of gnt-noded',
+    hint: 'Try again; if that fails, read the log of gnt-noded',
     cause,
   });
 }
@@ -63,6 +63,6 @@ export async function discard(response: IncomingMessage): Promise<void> {
 
 export function notUnderstood(path: string, reason: string | undefined): AppError {
   return new AppError('INTERNAL', `unexpected answer of gnt-noded to ${path}: ${reason}`, {
-    hint: 'the running gnt-noded has another version: systemctl restart gnt-noded',
+    hint: 'The running gnt-noded has another version: systemctl restart gnt-noded',
   });
 }

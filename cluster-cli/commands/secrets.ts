@@ -30,6 +30,6 @@ export async function readPackagePassword(
   if (options.personalizationUser === undefined) return undefined;
   if (context.terminal.stdin.isTTY) return promptHidden(context, 'password of the package: ');
   throw new AppError('USAGE', `--personalization-user requires ${OPTION}`, {
-    hint: `add ${OPTION} @FILE, or @- to read it from stdin`,
+    hint: `Add ${OPTION} @FILE, or @- to read it from stdin`,
   });
 }

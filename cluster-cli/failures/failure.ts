@@ -94,7 +94,7 @@ export function failureOf(error: unknown): CommandFailure {
   return new CommandFailure({
     code: 'INTERNAL',
     message: messageOf(error),
-    hint: 'this is a bug: run the command again with --debug and report the trace',
+    hint: 'This is a bug: run the command again with --debug and report the trace',
     exitStatus: 1,
     cause: error,
   });

@@ -193,6 +193,6 @@ function compile(source: string, text: string, flags = ''): RegExp {
 
 function refuse(text: string, reason: string): AppError {
   return new AppError('USAGE', `filter '${text}': ${reason}`, {
-    hint: 'write as in --filter \'status == "running" and be/memory >= 512\'',
+    hint: 'Write as in --filter \'status == "running" and be/memory >= 512\'',
   });
 }

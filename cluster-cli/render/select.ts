@@ -50,7 +50,7 @@ export function findField<T>(table: FieldTable<T>, name: string): Field<T> {
     table.fields.map((each) => each.name),
   );
   throw new AppError('USAGE', `unknown field '${name}'`, {
-    hint: near ? `did you mean ${near}?` : 'list-fields shows the fields',
+    hint: near ? `Did you mean ${near}?` : 'list-fields shows the fields',
     details: { field: name },
   });
 }

@@ -40,7 +40,7 @@ export function arrangeByIndex<T>(
     const item = byIndex.get(index) ?? fill;
     if (item !== undefined) return item;
     throw new AppError('USAGE', `option ${option}: index ${index} is missing`, {
-      hint: 'number from 0 without gaps',
+      hint: 'Number from 0 without gaps',
     });
   });
 }
@@ -49,7 +49,7 @@ function parseIndex(option: string, ident: string): number {
   const index = Number(ident);
   if (/^\d+$/.test(ident) && index <= MAX_INDEX) return index;
   throw new AppError('USAGE', `option ${option}: '${ident}' is not an index`, {
-    hint: `write ${option} N:key=value, for example ${option} 0:${option === '--disk' ? 'size=10G' : 'link=br0'}`,
+    hint: `Write ${option} N:key=value, for example ${option} 0:${option === '--disk' ? 'size=10G' : 'link=br0'}`,
     details: { option, value: ident },
   });
 }

@@ -42,7 +42,7 @@ export function parseKeyValues(option: string, text: string): readonly KeyValue[
 
 export function duplicateKey(key: string, option: string): AppError {
   return new AppError('USAGE', `Duplicate key '${key}' in option ${option}`, {
-    hint: `give ${key} once`,
+    hint: `Give ${key} once`,
     details: { key, option },
   });
 }
@@ -121,7 +121,7 @@ function parseBareKey(option: string, text: string): KeyValue {
 function requireKey(option: string, key: string): string {
   if (key !== '') return key;
   throw new AppError('USAGE', `option ${option} has an element without a key`, {
-    hint: "write key=value,key2=value2; a comma inside a value is '\\,'",
+    hint: "Write key=value,key2=value2; a comma inside a value is '\\,'",
   });
 }
 

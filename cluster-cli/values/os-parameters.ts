@@ -95,7 +95,7 @@ export function refuseSharedNames(
     'DUPLICATE_OS_PARAMETER',
     `Cannot assign multiple values to OS parameters. ${names}; values are withheld`,
     {
-      hint: 'give each parameter in one of --os-parameters, --os-parameters-private and --os-parameters-secret',
+      hint: 'Give each parameter in one of --os-parameters, --os-parameters-private and --os-parameters-secret',
       details: { names: shared.map(([name]) => name) },
     },
   );

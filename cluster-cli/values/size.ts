@@ -10,7 +10,7 @@ export function parseSizeMiB(option: string, text: string): number {
   const sizeMiB = readSizeMiB(text);
   if (sizeMiB !== undefined) return sizeMiB;
   throw new AppError('USAGE', `option ${option}: '${text}' is not a size`, {
-    hint: 'write a number with M, G or T, such as 512M or 10G; without a unit it is MiB',
+    hint: 'Write a number with M, G or T, such as 512M or 10G; without a unit it is MiB',
     details: { option, value: text },
   });
 }
@@ -23,7 +23,7 @@ export function parseSizeBytes(option: string, text: string): number {
   const sizeMiB = parseSizeMiB(option, text);
   if (sizeMiB < LEAST_DISK_MIB && /^[\d.]+$/.test(text.trim())) {
     throw new AppError('USAGE', `option ${option}: '${text}' without a unit is ${sizeMiB} MiB`, {
-      hint: `write ${text.trim()}G, or ${text.trim()}M if you mean MiB`,
+      hint: `Write ${text.trim()}G, or ${text.trim()}M if you mean MiB`,
       details: { option, value: text },
     });
   }

@@ -71,7 +71,7 @@ function partTypeOf(file: UserDataFile): string {
   const known = PART_TYPES.find(([prefix]) => head.startsWith(prefix));
   if (known) return known[1];
   throw new AppError('VALIDATION', `option --user-data: the type of ${file.name} is unknown`, {
-    hint: `the first line of each of several files must name its type: ${PART_TYPES.map(([prefix]) => prefix).join(', ')}`,
+    hint: `The first line of each of several files must name its type: ${PART_TYPES.map(([prefix]) => prefix).join(', ')}`,
     details: { file: file.name },
   });
 }

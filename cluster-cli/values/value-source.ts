@@ -45,7 +45,7 @@ export function createValueSource(): ValueSource {
     if (path === '-') {
       if (stdinOption !== undefined) {
         throw new AppError('USAGE', `${stdinOption} and ${option} cannot both read stdin`, {
-          hint: 'use @FILE for one of them',
+          hint: 'Use @FILE for one of them',
         });
       }
       stdinOption = option;
@@ -75,7 +75,7 @@ export function createValueSource(): ValueSource {
 function readBounded(option: string, path: string): Buffer {
   if (path === '') {
     throw new AppError('USAGE', `option ${option}: '@' without a file name`, {
-      hint: "write @FILE, @- for stdin, or '\\@' for a value that begins with @",
+      hint: "Write @FILE, @- for stdin, or '\\@' for a value that begins with @",
     });
   }
   const chunks: Buffer[] = [];
@@ -120,7 +120,7 @@ function unreadable(option: string, path: string, error: unknown): AppError {
     'FILE_UNREADABLE',
     `option ${option}: ${nameOf(path)} cannot be read: ${reason}`,
     {
-      hint: 'check the name and the permissions of the file',
+      hint: 'Check the name and the permissions of the file',
       details: { option, file: path },
       cause: error,
     },

@@ -85,7 +85,7 @@ function examineParam(param: BootParam): void {
   if (reason === null) return;
   throw new AppError('BOOTENV_INVALID', `param ${param.Name}: ${reason}`, {
     details: { param: param.Name },
-    hint: "correct the Schema: a plan would use the default as a parameter's value",
+    hint: "Correct the Schema: a plan would use the default as a parameter's value",
   });
 }
 

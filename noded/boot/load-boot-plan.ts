@@ -111,6 +111,6 @@ export async function bootEnvNotFound(
   const near = suggest(name, [...known, LOCAL_BOOT_ENV]);
   return new AppError('BOOTENV_NOT_FOUND', `there is no BootEnv '${name}'`, {
     details: { name },
-    hint: near === null ? 'List the boot environments: gnt-bootenv list' : `did you mean ${near}?`,
+    hint: near === null ? 'List the boot environments: gnt-bootenv list' : `Did you mean ${near}?`,
   });
 }

@@ -49,6 +49,6 @@ export function findImage(reference: string, all: readonly NamedImage[]): NamedI
 function notFound(reference: string, within: readonly NamedImage[]): AppError {
   const near = suggest(reference, within.flatMap(namesOf));
   return new AppError('IMAGE_NOT_FOUND', `there is no image '${reference}'`, {
-    hint: `${near === null ? '' : `did you mean ${near}? `}List the images with gnt-image list. Write a local file as ./NAME or as an absolute path.`,
+    hint: `${near === null ? '' : `Did you mean ${near}? `}List the images with gnt-image list. Write a local file as ./NAME or as an absolute path.`,
   });
 }

@@ -110,7 +110,7 @@ export function createNodeRoom({
       if (reasons.length === 0) return give(wanted);
       throw new AppError('NO_ROOM', reasons.join('; '), {
         details: { name: wanted.name, node: nodeName },
-        hint: 'another query for it is running',
+        hint: 'Another query for it is running',
       });
     },
   };

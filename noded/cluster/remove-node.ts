@@ -41,7 +41,7 @@ export async function removeNode(
   if (!names.includes(name)) {
     throw new AppError('NODE_NOT_FOUND', `there is no node '${name}'`, {
       details: { name },
-      hint: `the nodes are ${names.join(', ')}`,
+      hint: `The nodes are ${names.join(', ')}`,
     });
   }
   const refuse = (reason: string, hint: string): never => {

@@ -252,7 +252,7 @@ class StoredKeyRenewal implements KeyRenewal {
       if (!names.includes(node))
         throw new AppError('NODE_NOT_FOUND', `there is no node '${node}'`, {
           details: { node },
-          hint: `the nodes are ${names.join(', ')}`,
+          hint: `The nodes are ${names.join(', ')}`,
         });
       if (node === nodeName || (await answers(node)))
         throw new AppError('CONFLICT', `node '${node}' answers and cannot be skipped`, {

@@ -146,7 +146,7 @@ function pointToLog(error: unknown, path: string): unknown {
   return new AppError('SCRIPT_FAILED', message, {
     details,
     cause,
-    hint: `its complete output is in ${path}`,
+    hint: `Its complete output is in ${path}`,
   });
 }
 

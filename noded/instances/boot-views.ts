@@ -195,7 +195,7 @@ export function createBootViews(dependencies: BootViewsDependencies): BootViews 
 function noKernel(name: string): AppError {
   return new AppError('BOOTENV_INVALID', `BootEnv ${name} has no Kernel for amd64`, {
     details: { bootEnv: name },
-    hint: 'set OS.SupportedArchitectures.amd64.Kernel: instances are amd64',
+    hint: 'Set OS.SupportedArchitectures.amd64.Kernel: instances are amd64',
   });
 }
 

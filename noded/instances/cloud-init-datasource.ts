@@ -86,7 +86,7 @@ export function isChannelFirst(instance: Described): boolean {
 }
 
 /**
- * Returns a warning where a change puts the channel before the NICs of an instance, else null. Pure.
+ * Returns a warning where a change puts the channel before the instance's NICs, else null. Pure.
  */
 export function warnOfNicOrder(before: Described, after: Described): string | null {
   if (after.nics.length === 0 || isChannelFirst(before) || !isChannelFirst(after)) return null;

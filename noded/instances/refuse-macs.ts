@@ -12,7 +12,7 @@ export function refuseUnusableMacs(macs: readonly string[]): void {
   }
   if (macs.includes(NO_MAC)) {
     throw new AppError('VALIDATION', `MAC address ${NO_MAC} means that there is none`, {
-      hint: 'choose another one, or leave it out',
+      hint: 'Choose another one, or leave it out',
     });
   }
   const multicast = macs.find((mac) => (Number.parseInt(mac.slice(0, 2), 16) & 1) === 1);

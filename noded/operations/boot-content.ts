@@ -228,6 +228,6 @@ async function requireObject(object: BootObject, clusters: ClusterRepository): P
   const near = suggest(object.name, names);
   throw new AppError('BOOTENV_NOT_FOUND', `there is no ${inWords(object)}`, {
     details: object,
-    hint: near === null ? 'List them: gnt-bootenv list' : `did you mean ${near}?`,
+    hint: near === null ? 'List them: gnt-bootenv list' : `Did you mean ${near}?`,
   });
 }

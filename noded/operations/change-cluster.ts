@@ -39,7 +39,7 @@ export function modifyOsHandler(
       );
       if (names.length === 0 && !hasFlag) {
         throw new AppError('USAGE', 'no change was given', {
-          hint: 'give --trusted, --safe-install, --appliance, --hidden, --blacklisted, -O or --os-parameters-private',
+          hint: 'Give --trusted, --safe-install, --appliance, --hidden, --blacklisted, -O or --os-parameters-private',
         });
       }
       refuseDuplicateParameters(opcode);

@@ -222,7 +222,7 @@ function refuseLargeMetadata(
   throw new AppError(
     'VALIDATION',
     `the metadata would have ${bytes} bytes of keys and values, more than ${MAX_TABLE_BYTES}`,
-    { details: { bytes, maxBytes: MAX_TABLE_BYTES }, hint: 'remove a key: --metadata -KEY' },
+    { details: { bytes, maxBytes: MAX_TABLE_BYTES }, hint: 'Remove a key: --metadata -KEY' },
   );
 }
 

@@ -109,7 +109,7 @@ export function refuseLateHooks(
   throw new AppError(
     'VALIDATION',
     `hooks of the stage os-scripts.before (${files}) cannot run before the create script of OS '${os?.definition.name}', which runs on the node`,
-    { details: { files }, hint: 'name the stage image.after instead' },
+    { details: { files }, hint: 'Name the stage image.after instead' },
   );
 }
 

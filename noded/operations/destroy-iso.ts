@@ -38,7 +38,7 @@ async function requireArchive(isoFile: string, { archives }: Dependencies): Prom
   );
   throw new AppError('NOT_FOUND', `this node has no open archive '${isoFile}'`, {
     details: { isoFile },
-    hint: near === null ? 'List the open archives: gnt-bootenv list-isos' : `did you mean ${near}?`,
+    hint: near === null ? 'List the open archives: gnt-bootenv list-isos' : `Did you mean ${near}?`,
   });
 }
 

@@ -127,7 +127,7 @@ async function disconnectAgain(
       `network '${name}' stays connected: ${tellableMessage(cause)}`,
       {
         details: { name, failure: tellableMessage(error) },
-        hint: `connecting failed (${tellableMessage(error)}): gnt-network disconnect ${name}`,
+        hint: `Connecting failed (${tellableMessage(error)}): gnt-network disconnect ${name}`,
         cause: error,
       },
     );

@@ -28,7 +28,7 @@ export function modifyProfileHandler({
       const { name, osParameters, osParametersPrivate } = opcode;
       if (Object.keys({ ...osParameters, ...osParametersPrivate }).length === 0) {
         throw new AppError('USAGE', 'no change was given', {
-          hint: 'give -O or --os-parameters-private',
+          hint: 'Give -O or --os-parameters-private',
         });
       }
       refuseDuplicateParameters(opcode);
@@ -131,7 +131,7 @@ export async function refuseUnknownProfiles(
     );
     throw new AppError('NOT_FOUND', `there is no profile '${name}'`, {
       details: { name },
-      hint: near === null ? `Create it: gnt-profile add ${name} -O …` : `did you mean ${near}?`,
+      hint: near === null ? `Create it: gnt-profile add ${name} -O …` : `Did you mean ${near}?`,
     });
   }
 }

@@ -105,7 +105,7 @@ function checkVariant(definition: OsDefinition, variant: string | null): void {
       details: { os: name, variant, variants },
       hint:
         variants.length === 0
-          ? `use -o ${name}`
+          ? `Use -o ${name}`
           : `Use one of ${variants.map((known) => `${name}+${known}`).join(', ')}, or give --force-variant.`,
     });
   if (variants.length === 0) {

@@ -45,7 +45,7 @@ export function createNetworkRepository(store: Store): NetworkRepository {
     const near = suggest(name, await store.ids(NETWORKS));
     return new AppError('NOT_FOUND', `there is no network '${name}'`, {
       details: { name },
-      hint: near === null ? 'gnt-network list shows the networks' : `did you mean ${near}?`,
+      hint: near === null ? 'gnt-network list shows the networks' : `Did you mean ${near}?`,
     });
   };
   return {

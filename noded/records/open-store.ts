@@ -71,6 +71,6 @@ async function finishReplacement(
   throw new AppError(
     'CONFLICT',
     `this root has two stores: ${paths.storeFile} and the one in ${paths.storeChoiceFile}`,
-    { hint: `keep one of them, for example: mv ${paths.storeFile} ${paths.storeFile}.unused` },
+    { hint: `Keep one of them, for example: mv ${paths.storeFile} ${paths.storeFile}.unused` },
   );
 }

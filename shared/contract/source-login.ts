@@ -22,7 +22,7 @@ const FILE_PARAMETERS = ['cdrom_image_path', 'kernel_path', 'initrd_path'] as co
 /** What takes a package with the login that it is to be fetched with. */
 const INSTALLING = ['INSTANCE_CREATE', 'INSTANCE_REINSTALL'];
 const PACKAGE_HINT =
-  'give it with --personalization-user and --personalization-password when you install';
+  'Give it with --personalization-user and --personalization-password when you install';
 
 /** The login that is written in a URL; undefined: none. @throws URIError on a lone `%` */
 export function readLogin(url: URL): SourceLogin | undefined {

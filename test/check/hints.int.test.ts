@@ -44,6 +44,26 @@ test('each command and option that a hint names exists', async () => {
   assert.deepEqual(faults, []);
 });
 
+/** Names that a sentence may begin with although they are written in lower case. */
+const LOWER_CASE_NAMES = new Set(
+  'apt-get chmod cloud-init cluster.key for ip=pool list-fields lvchange modprobe mv redis-cli scp ssh-keygen sysctl systemctl timedatectl udev'.split(
+    ' ',
+  ),
+);
+
+test('a hint begins with a capital letter or with a command', async () => {
+  const faults = (await collectAll())
+    .filter(({ isHint, isWhole, text }) => isHint && isWhole && /^[a-z]/.test(text))
+    .filter(({ text }) => {
+      const [word = ''] = text.split(/[ ,;]/);
+      return !word.startsWith('gnt-') && !LOWER_CASE_NAMES.has(word);
+    });
+  assert.deepEqual(
+    faults.map(({ place, text }) => `${place}: ${text}`),
+    [],
+  );
+});
+
 test('a hint with a command or an option that does not exist is found', () => {
   const unknownIn = (source: string): readonly string[] =>
     collectHints('a.ts', source).flatMap((hint) => findUnknown(hint, programs));

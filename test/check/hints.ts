@@ -8,6 +8,8 @@ export interface Hint {
   readonly text: string;
   /** Whether it is the value of a property `hint`, and not only a string that names a command. */
   readonly isHint: boolean;
+  /** Whether it is a whole hint, and not a part of a longer expression. */
+  readonly isWhole: boolean;
 }
 
 const NAMES_COMMAND = /\bgnt-(instance|backup|image|os|cluster|node|job|profile|network|bootenv)\b/;
@@ -22,13 +24,24 @@ export function collectHints(path: string, source: string): readonly Hint[] {
     const text = textOf(node);
     if (text !== null && (isInHint || NAMES_COMMAND.test(text))) {
       const { line } = file.getLineAndCharacterOfPosition(node.getStart(file));
-      found.push({ place: `${path}:${line + 1}`, text, isHint: isInHint });
+      const place = `${path}:${line + 1}`;
+      found.push({ place, text, isHint: isInHint, isWhole: isWholeHint(node) });
     }
     // The values within a template are code of their own.
     node.forEachChild((child) => visit(child, isInHint));
   };
   visit(file, false);
   return found;
+}
+
+/** Whether the node is the value of a property `hint`, or one branch of it. */
+function isWholeHint(node: typescript.Node): boolean {
+  const { parent } = node;
+  if (typescript.isPropertyAssignment(parent)) return parent.initializer === node;
+  if (typescript.isParenthesizedExpression(parent)) return isWholeHint(parent);
+  if (typescript.isConditionalExpression(parent))
+    return parent.condition !== node && isWholeHint(parent);
+  return false;
 }
 
 function textOf(node: typescript.Node): string | null {

@@ -96,7 +96,7 @@ const refusals: readonly (readonly [string, readonly string[], RegExp])[] = [
   [
     'a checksum that is none',
     ['--os-image-checksum', 'md5:00', 'web1'],
-    /^error\[VALIDATION\]: --os-image-checksum: 'md5:00'.*\nhint: write sha256:HEX or sha512:HEX$/m,
+    /^error\[VALIDATION\]: --os-image-checksum: 'md5:00'.*\nhint: Write sha256:HEX or sha512:HEX$/m,
   ],
   [
     'a private SSH key',
@@ -128,7 +128,7 @@ const refusals: readonly (readonly [string, readonly string[], RegExp])[] = [
   [
     'a misspelled option',
     ['--os-imgae', '/i', 'web1'],
-    /^error\[USAGE\]: unknown option '--os-imgae'\nhint: did you mean --os-image\?$/m,
+    /^error\[USAGE\]: unknown option '--os-imgae'\nhint: Did you mean --os-image\?$/m,
   ],
 ];
 for (const [what, args, expected] of refusals) {
@@ -146,7 +146,7 @@ test('a misspelled secret option does not print its value', async () => {
   const result = await add([`--os-parameters-secrte=pw=${SECRET}`, 'web1']);
   assert.equal(result.status, 2);
   assert.match(result.stderr, /^error\[USAGE\]: unknown option '--os-parameters-secrte'$/m);
-  assert.match(result.stderr, /^hint: did you mean --os-parameters-secret\?$/m);
+  assert.match(result.stderr, /^hint: Did you mean --os-parameters-secret\?$/m);
   assert.equal(result.stderr.includes(SECRET), false);
 });
 

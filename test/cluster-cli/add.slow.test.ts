@@ -345,6 +345,6 @@ test('--wait-ready ends with GUEST_NOT_READY and what is known when the time is 
   );
   assert.match(
     result.stderr,
-    /^hint: the instance keeps running: .*console web1.*without cloud-init/m,
+    /^hint: The instance keeps running: .*console web1.*without cloud-init/m,
   );
 });

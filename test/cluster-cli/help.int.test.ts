@@ -80,7 +80,7 @@ test('help for a command that does not exist is an error that names the nearest'
     root: '/nonexistent',
   });
   assert.deepEqual([status, stdout], [2, '']);
-  assert.match(stderr, /unknown command 'moidfy'\nhint: did you mean modify\?/);
+  assert.match(stderr, /unknown command 'moidfy'\nhint: Did you mean modify\?/);
   const far = await runProgram('gnt-instance', ['xyzzy', '--help'], { root: '/nonexistent' });
   assert.equal(far.status, 2);
   assert.match(far.stderr, /unknown command 'xyzzy'\nhint: gnt-instance --help\n/);

@@ -116,7 +116,7 @@ test('a daemon that is not there gives status 3 and the command that starts it',
     assert.equal(
       result.stderr,
       'error[NODED_UNREACHABLE]: the node daemon cannot be reached at /tmp/gnt-none/run/gnt/noded.sock: it is not running\n' +
-        'hint: start it with: GNT_ROOT=/tmp/gnt-none gnt-noded\n',
+        'hint: Start it with: GNT_ROOT=/tmp/gnt-none gnt-noded\n',
     );
   }
 });

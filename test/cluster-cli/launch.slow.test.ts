@@ -110,7 +110,7 @@ test('a first disk that is too small for the image is refused, before anything i
       stderr,
       /^error\[VALIDATION\]: debian\/12 requires a disk of 3.0 GiB, and .* 2.0 GiB$/m,
     );
-    assert.match(stderr, /^hint: give -s 3072M or more; .*https:\/\/a\.example\/d\.qcow2$/m);
+    assert.match(stderr, /^hint: Give -s 3072M or more; .*https:\/\/a\.example\/d\.qcow2$/m);
   }
   assert.deepEqual((await launched('-s', '3G', 'debian/12', 'web1')).disks, [
     { sizeBytes: 3 * GIB },
@@ -231,7 +231,7 @@ test('the name and the image the other way round are told apart before any is lo
     assert.match(stderr, told);
     assert.match(
       stderr,
-      /^hint: the image is the first argument: gnt-instance launch debian\/12 web1$/m,
+      /^hint: The image is the first argument: gnt-instance launch debian\/12 web1$/m,
     );
   }
 });

@@ -191,7 +191,7 @@ for (const [text, words] of [
     assert.notEqual(refused.status, 0);
     assert.match(refused.stderr, /^error\[USAGE\]: option --expose-service: /m);
     assert.ok(refused.stderr.includes(words), refused.stderr);
-    assert.match(refused.stderr, /^hint: write .*dns=53\/udp:127\.0\.0\.1:53/m);
+    assert.match(refused.stderr, /^hint: Write .*dns=53\/udp:127\.0\.0\.1:53/m);
     assert.equal(daemon.submitted.length, before);
   });
 }

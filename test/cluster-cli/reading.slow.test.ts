@@ -104,7 +104,7 @@ test('list refuses a name that is not there, and suggests the nearest', async ()
   assert.equal(result.status, 2);
   assert.equal(
     result.stderr,
-    "error[INSTANCE_NOT_FOUND]: instance 'web3' does not exist\nhint: did you mean web2?\n",
+    "error[INSTANCE_NOT_FOUND]: instance 'web3' does not exist\nhint: Did you mean web2?\n",
   );
 });
 

@@ -141,7 +141,7 @@ test("a trusted definition's scripts do the same on the host, and a failure leav
   assert.equal(failed.status, 1, failed.stderr);
   assert.match(
     failed.stderr,
-    /export script exited with status 7 .*\nhint: its complete output is in /,
+    /export script exited with status 7 .*\nhint: Its complete output is in /,
   );
   assert.deepEqual(await readdir(lab.paths.exportDir), [OLD]);
 

@@ -141,7 +141,7 @@ test('what launch takes by default is set for all, shown, and taken back', async
 
 test('what has no such name is refused with the nearest, before anything is made', async () => {
   for (const [image, hint] of [
-    ['debain/12', /did you mean debian\/12\?/],
+    ['debain/12', /Did you mean debian\/12\?/],
     ['disk.img', /Write a local file as \.\/NAME/],
   ] as const) {
     const { status, stderr } = await lab.run('gnt-instance', [

@@ -148,7 +148,7 @@ test('a node whose joining was cut off joins by the same key, or by another toke
     async () => {
       const again = await two.run('gnt-cluster', words);
       if (again.status === 0) return;
-      assert.match(again.stderr, /error\[(TOKEN_USED|CONFLICT)\][^]*(print a new token: gnt-cluster join-token|start gnt-noded)/); // prettier-ignore
+      assert.match(again.stderr, /error\[(TOKEN_USED|CONFLICT)\][^]*(Print a new token: gnt-cluster join-token|[Ss]tart gnt-noded)/); // prettier-ignore
       if (again.stderr.includes('CONFLICT')) return;
       await repeatWithToken();
       await succeed(two, 'gnt-cluster', ...words);

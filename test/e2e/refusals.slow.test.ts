@@ -48,7 +48,7 @@ test('refuses an authority that is no certificate, and a private key beside one'
 
 for (const [name, args, offender] of [
   ['more memory than the host has', ['-B', 'memory=900T', '--os-image', '/etc/hostname'], /memory/],
-  ['a disk of two megabytes by mistake', ['-s', '2', '--os-image', '/etc/hostname'], /write 2G/],
+  ['a disk of two megabytes by mistake', ['-s', '2', '--os-image', '/etc/hostname'], /Write 2G/],
 ] as const) {
   test(`refuses ${name}`, async () => {
     const result = await lab.run('gnt-instance', ['add', ...args, 'a.example.com']);

@@ -34,7 +34,7 @@ export async function runCreate(
   const told = describeContent(content);
   if (told === '') {
     throw new AppError('VALIDATION', `nothing to add in ${paths.join(', ')}`, {
-      hint: 'give files with boot environments, templates, params or profiles: gnt-bootenv add --help',
+      hint: 'Give files with boot environments, templates, params or profiles: gnt-bootenv add --help',
     });
   }
   const opcode: OpcodeInput = { opcode: 'BOOTENV_SET', ...content };
@@ -160,7 +160,7 @@ function notFound({ kind, name }: BootObject, known: readonly string[]): AppErro
   const what = kind === 'bootEnv' ? 'boot environment' : kind;
   return new AppError('BOOTENV_NOT_FOUND', `${what} '${name}' does not exist`, {
     details: { name },
-    hint: near === null ? 'gnt-bootenv list shows the boot environments' : `did you mean ${near}?`,
+    hint: near === null ? 'gnt-bootenv list shows the boot environments' : `Did you mean ${near}?`,
   });
 }
 

@@ -39,7 +39,7 @@ export function listContentFiles(path: string): FoundFiles {
   const found = SECTIONS.filter((section) => names.includes(section));
   if (found.length === 0) {
     throw new AppError('VALIDATION', `${path} contains none of ${SECTIONS.join('/, ')}/`, {
-      hint: 'give a folder in the layout of dr-provision content, or single files',
+      hint: 'Give a folder in the layout of dr-provision content, or single files',
     });
   }
   return {
@@ -91,7 +91,7 @@ function attempt<T>(path: string, read: () => T): T {
     const reason = code === 'ENOENT' ? 'no such file or folder' : code;
     throw new AppError('FILE_UNREADABLE', `${path} cannot be read: ${reason}`, {
       details: { file: path },
-      hint: 'check the name and the permissions of the file',
+      hint: 'Check the name and the permissions of the file',
       cause: error,
     });
   }

@@ -287,7 +287,7 @@ function formatField(field: Path): string {
 function invalid(reading: Reading, path: Path, reason: string): AppError {
   return new AppError('BOOTENV_INVALID', `${reading.placeOf(path)}: ${reason}`, {
     details: { file: reading.file },
-    hint: 'the fields are those of dr-provision: gnt-bootenv add --help',
+    hint: 'The fields are those of dr-provision: gnt-bootenv add --help',
   });
 }
 

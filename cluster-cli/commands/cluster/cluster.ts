@@ -64,7 +64,7 @@ export async function runClusterInit(
   const cluster = await client.cluster();
   if (name !== undefined && name !== cluster.name) {
     throw new AppError('CONFLICT', `this node is in cluster ${cluster.name}, not ${name}`, {
-      hint: 'omit the name, or use another GNT_ROOT for another cluster',
+      hint: 'Omit the name, or use another GNT_ROOT for another cluster',
       details: { cluster: cluster.name },
     });
   }
@@ -90,7 +90,7 @@ export async function runClusterModify(context: Context, options: ClusterOptions
   }
   if (options.store !== undefined) return;
   throw new AppError('USAGE', 'Please give at least one of the parameters.', {
-    hint: 'see: gnt-cluster modify --help',
+    hint: 'See: gnt-cluster modify --help',
   });
 }
 
@@ -101,7 +101,7 @@ function refuseOtherStore(current: string, wanted: string): void {
     'NOT_SUPPORTED',
     `the store of a running node cannot be changed (it is ${current})`,
     {
-      hint: 'a node without instances changes from its embedded store to a common one: systemctl stop gnt-noded, then gnt-cluster init --store URL',
+      hint: 'A node without instances changes from its embedded store to a common one: systemctl stop gnt-noded, then gnt-cluster init --store URL',
     },
   );
 }
@@ -118,7 +118,7 @@ async function chooseStore(
       hint: 'gnt-cluster init --store URL --cluster-key FILE',
     });
   }
-  // The name of the embedded store, as `gnt-cluster info` shows it, is compared with the node's own.
+  // `gnt-cluster info` shows the embedded store by this name, which the caller compares.
   if (options.clusterKey === undefined && options.store.startsWith('sqlite ')) return false;
   const { findCommonStore, initStore } = await import('./init-store.ts');
   const current = await findCommonStore(context.paths);
@@ -144,7 +144,7 @@ async function chooseStore(
 function refuseSettings(options: ClusterOptions): void {
   if (!hasSettings(options)) return;
   throw new AppError('USAGE', 'settings cannot be changed together with a new --store', {
-    hint: 'start gnt-noded first, then run gnt-cluster modify',
+    hint: 'Start gnt-noded first, then run gnt-cluster modify',
   });
 }
 
@@ -220,7 +220,7 @@ function composeLaunchDefaults(
   const { defaultSize, defaultMemory, defaultVcpus, defaultNet, defaultNetwork } = options;
   if (defaultNet !== undefined && defaultNetwork !== undefined) {
     throw new AppError('USAGE', '--default-net and --default-network exclude each other', {
-      hint: 'omit one of them',
+      hint: 'Omit one of them',
     });
   }
   const read = <T>(
@@ -248,7 +248,7 @@ function composeLaunchDefaults(
         'USAGE',
         `option --default-vcpus: '${text}' is not a number of processors`,
         {
-          hint: 'write a whole number from 1 to 255, or none',
+          hint: 'Write a whole number from 1 to 255, or none',
         },
       );
     }),
@@ -402,7 +402,7 @@ function findingOfNode(node: ListedNode): DoctorReport['findings'] {
   const { name, silent } = node;
   if (node.flags.offline)
     return [{ check: `node ${name}`, level: 'warning', message: silent, hint: null }];
-  const hint = `start gnt-noded there; if the node will not come back: gnt-node remove ${name}`;
+  const hint = `Start gnt-noded there; if the node will not come back: gnt-node remove ${name}`;
   return [{ check: `node ${name}`, level: 'error', message: silent, hint }];
 }
 

@@ -87,7 +87,7 @@ export async function runAcceptRecords(context: Context, options: ForceOptions):
       'NOT_SUPPORTED',
       `this node has no common store: ${storeChoiceFile} does not exist`,
       {
-        hint: 'restore an embedded store by its file: systemctl stop gnt-noded, copy the file, systemctl start gnt-noded',
+        hint: 'Restore an embedded store by its file: systemctl stop gnt-noded, copy the file, systemctl start gnt-noded',
       },
     );
   }

@@ -41,7 +41,7 @@ export async function initStore(
   const { paths } = context;
   if (name !== undefined && !instanceName.safeParse(name).success)
     throw new AppError('USAGE', `'${name}' is not a valid name for a cluster`, {
-      hint: 'write a host name, such as cluster.example.com',
+      hint: 'Write a host name, such as cluster.example.com',
     });
   await using closing = new AsyncDisposableStack();
   const isChosen = (await readStoreChoice(paths)) !== undefined;
@@ -80,7 +80,7 @@ function refuseOther(
 ): void {
   if (cluster === undefined && isJoining) {
     throw new AppError('CONFLICT', `${describeStoreUrl(url)} contains no cluster to join`, {
-      hint: 'correct --store, or omit --cluster-key to create a cluster',
+      hint: 'Correct --store, or omit --cluster-key to create a cluster',
     });
   }
   if (cluster !== undefined && name !== undefined && name !== cluster.name) {
@@ -88,7 +88,7 @@ function refuseOther(
       'CONFLICT',
       `${describeStoreUrl(url)} contains cluster ${cluster.name}, not ${name}`,
       {
-        hint: 'omit the name to join it, or use another database for another cluster',
+        hint: 'Omit the name to join it, or use another database for another cluster',
       },
     );
   }
@@ -99,7 +99,7 @@ function needsKey(url: string, cause: unknown): AppError {
     'STORE_KEY',
     `${describeStoreUrl(url)} already contains a cluster, and joining it requires its key`,
     {
-      hint: 'copy /var/lib/gnt/cluster.key from one of its nodes and give --cluster-key FILE',
+      hint: 'Copy /var/lib/gnt/cluster.key from one of its nodes and give --cluster-key FILE',
       cause,
     },
   );
@@ -124,7 +124,7 @@ async function requireKey(path: string): Promise<Uint8Array> {
   const key = await readClusterKey(path);
   if (key !== undefined) return key;
   throw new AppError('FILE_UNREADABLE', `--cluster-key: ${path} does not exist`, {
-    hint: 'copy /var/lib/gnt/cluster.key from another node of the cluster',
+    hint: 'Copy /var/lib/gnt/cluster.key from another node of the cluster',
   });
 }
 
@@ -158,6 +158,6 @@ export async function keepKey(
     return;
   }
   throw new AppError('CONFLICT', `${paths.clusterKeyFile} is the key of another cluster`, {
-    hint: 'move the file away if no cluster needs it',
+    hint: 'Move the file away if no cluster needs it',
   });
 }

@@ -59,7 +59,7 @@ export async function runJoin(context: Context, given: string | undefined): Prom
     throw new AppError(
       'CONFLICT',
       `${describeStoreUrl(token.url)} has ${cluster === undefined ? 'no cluster' : `cluster ${cluster.name}`}, and the token belongs to another cluster`,
-      { hint: 'print a token on a node of the intended cluster: gnt-cluster join-token' },
+      { hint: 'Print a token on a node of the intended cluster: gnt-cluster join-token' },
     );
   }
   // The token is used up last: what can be refused, is refused by now.
@@ -96,8 +96,8 @@ async function refuseMember(paths: RootPaths, { cluster }: JoinToken): Promise<v
   throw new AppError('CONFLICT', `this node is in ${which}: ${describeStoreUrl(choice.url)}`, {
     hint:
       choice.cluster === cluster
-        ? 'start gnt-noded; the token was not used'
-        : 'use another GNT_ROOT; the token was not used',
+        ? 'Start gnt-noded; the token was not used'
+        : 'Use another GNT_ROOT; the token was not used',
   });
 }
 
@@ -115,7 +115,7 @@ export async function lookUp(joins: Joins, token: JoinToken, hereMs: number): Pr
   }
   if (thereMs >= token.expiresAtMs) {
     throw new AppError('TOKEN_EXPIRED', `the token expired at ${formatTime(token.expiresAtMs)}`, {
-      hint: 'print a new token on a node of the cluster: gnt-cluster join-token',
+      hint: 'Print a new token on a node of the cluster: gnt-cluster join-token',
     });
   }
   const sealed = await joins.look(token.id);
@@ -128,7 +128,7 @@ function used({ url }: JoinToken): AppError {
     'TOKEN_USED',
     `the token was already used with the store ${describeStoreUrl(url)}`,
     {
-      hint: 'print a new token: gnt-cluster join-token. If the use was not yours, run gnt-cluster renew-crypto',
+      hint: 'Print a new token: gnt-cluster join-token. If the use was not yours, run gnt-cluster renew-crypto',
     },
   );
 }

@@ -66,7 +66,7 @@ function refuseInstances({ paths }: Context, embedded: EmbeddedStore | undefined
     'CONFLICT',
     `this node has instances in its embedded store ${paths.storeFile}: ${shown}${more}`,
     {
-      hint: `take each instance to the cluster by an export: gnt-backup export ${first}; gnt-instance remove ${first}; after the node has joined: gnt-backup import ${first}`,
+      hint: `Take each instance to the cluster by an export: gnt-backup export ${first}; gnt-instance remove ${first}; after the node has joined: gnt-backup import ${first}`,
       details: { instances: [first, ...others] },
     },
   );
@@ -78,13 +78,13 @@ function claim({ paths }: Context): () => void {
   } catch (error) {
     if (isAppError(error, 'CONFLICT')) {
       throw new AppError('CONFLICT', `gnt-noded is running on ${paths.root}`, {
-        hint: 'stop it, repeat this command, and start it again: systemctl stop gnt-noded',
+        hint: 'Stop it, repeat this command, and start it again: systemctl stop gnt-noded',
         cause: error,
       });
     }
     if (systemCodeOf(error) !== 'EACCES') throw error;
     throw new AppError('NOT_ROOT', `${paths.runDir} is not writable for this user`, {
-      hint: 'run this command as root',
+      hint: 'Run this command as root',
       cause: error,
     });
   }
@@ -102,7 +102,7 @@ async function refuseUnwritten(outcomesDir: string): Promise<void> {
     'CONFLICT',
     `gnt-noded has not yet written the end of ${count} job(s) to the embedded store`,
     {
-      hint: 'let it write them, then repeat this command: systemctl restart gnt-noded; systemctl stop gnt-noded',
+      hint: 'Let it write them, then repeat this command: systemctl restart gnt-noded; systemctl stop gnt-noded',
     },
   );
 }

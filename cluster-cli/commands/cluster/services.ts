@@ -53,7 +53,7 @@ function parseService(name: string, text: string): NonNullable<Services[string]>
     return { port, host, hostPort, ...(match[2] === '/udp' && { protocol: 'udp' as const }) };
   }
   throw new AppError('USAGE', `option --expose-service: '${name}=${text}' is not a service`, {
-    hint: 'write --expose-service apt=3142:127.0.0.1:3142, dns=53/udp:127.0.0.1:53, or NAME=PORT:unix:/PATH; NAME=none removes it',
+    hint: 'Write --expose-service apt=3142:127.0.0.1:3142, dns=53/udp:127.0.0.1:53, or NAME=PORT:unix:/PATH; NAME=none removes it',
     details: { name },
   });
 }
@@ -63,7 +63,7 @@ function socketForUdp(name: string, text: string): AppError {
     'USAGE',
     `option --expose-service: '${name}=${text}': a unix socket cannot receive UDP`,
     {
-      hint: `write --expose-service ${name}=PORT/udp:HOST:PORT, such as dns=53/udp:127.0.0.1:53`,
+      hint: `Write --expose-service ${name}=PORT/udp:HOST:PORT, such as dns=53/udp:127.0.0.1:53`,
       details: { name },
     },
   );

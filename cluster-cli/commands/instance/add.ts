@@ -190,7 +190,7 @@ function withoutResets({ installParameters, ...installation }: Installation) {
 function notUnset(option: string, value: string | null | undefined): string | undefined {
   if (value !== null) return value;
   throw new AppError('USAGE', `${option} none unsets a stored value, and a new instance has none`, {
-    hint: `omit ${option}`,
+    hint: `Omit ${option}`,
   });
 }
 

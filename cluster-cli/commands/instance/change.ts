@@ -100,7 +100,7 @@ export async function runGrowDisk(
 ): Promise<void> {
   if (!/^\d{1,2}$/.test(disk)) {
     throw new AppError('USAGE', `'${disk}' is not a number of a disk`, {
-      hint: `disks are numbered from 0: gnt-instance info ${name}`,
+      hint: `Disks are numbered from 0: gnt-instance info ${name}`,
     });
   }
   const amountBytes = parseSizeBytes('AMOUNT', amount);

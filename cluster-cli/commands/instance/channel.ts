@@ -59,7 +59,7 @@ export async function runConnect(context: Context, name: string, portText: strin
   const port = Number(portText);
   if (!/^\d{1,5}$/.test(portText) || port < MIN_PORT || port > MAX_PORT) {
     throw new AppError('USAGE', `'${portText}' is not a TCP port`, {
-      hint: 'write a number from 1 to 65535, such as 22',
+      hint: 'Write a number from 1 to 65535, such as 22',
     });
   }
   const client = await context.client();
@@ -104,7 +104,7 @@ export async function runSend(
       if (outcome === true) break;
       if (!options.wait) {
         throw new AppError('CHANNEL_FULL', `the queue to ${name} is full`, {
-          hint: `omit --no-wait to wait until the guest reads`,
+          hint: `Omit --no-wait to wait until the guest reads`,
         });
       }
       if (!isTold) context.note(`the queue to ${name} is full; waiting until the guest reads`);
@@ -130,7 +130,7 @@ async function* readPieces(context: Context, file: string | undefined): AsyncGen
   } catch (error) {
     if (!(error instanceof Error) || !('syscall' in error)) throw error;
     throw new AppError('FILE_UNREADABLE', `${file ?? 'stdin'} cannot be read: ${error.message}`, {
-      hint: 'check the name and the permissions of the file',
+      hint: 'Check the name and the permissions of the file',
       cause: error,
     });
   }

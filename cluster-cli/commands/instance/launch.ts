@@ -81,7 +81,7 @@ function chooseLogin({ userData }: LaunchOptions, { user }: ChosenImage): string
 
 /** Refuses a name in the place of the image, before one is looked for. @throws AppError USAGE */
 function refuseSwapped(image: string, name: string): void {
-  const hint = 'the image is the first argument: gnt-instance launch debian/12 web1';
+  const hint = 'The image is the first argument: gnt-instance launch debian/12 web1';
   if (image === '') throw new AppError('USAGE', 'the name of the image is empty', { hint });
   const { error } = instanceName.safeParse(name);
   if (error === undefined) return;
@@ -165,7 +165,7 @@ async function findKeys(
     'VALIDATION',
     `no login is possible: no public key in ${folder} and none in an SSH agent`,
     {
-      hint: 'create a key with ssh-keygen -t ed25519, or give --ssh-key FILE, or --user-data FILE with users',
+      hint: 'Create a key with ssh-keygen -t ed25519, or give --ssh-key FILE, or --user-data FILE with users',
     },
   );
 }

@@ -64,7 +64,7 @@ export async function runModify(
   };
   if (!hasChanges(changes) && disks.length === 0 && options.net === undefined) {
     throw new AppError('USAGE', 'Please give at least one of the parameters.', {
-      hint: 'see: gnt-instance modify --help',
+      hint: 'See: gnt-instance modify --help',
     });
   }
   const opcode: OpcodeInput = {
@@ -121,7 +121,7 @@ function chooseHostKeys(
     throw new AppError(
       'SSH_HOST_KEYS',
       `the guest of ${name} has reported no SSH host key with the fingerprint '${fingerprint}'`,
-      { hint: `reported: ${said.map(formatFingerprint).join(', ') || 'none'}` },
+      { hint: `Reported: ${said.map(formatFingerprint).join(', ') || 'none'}` },
     );
   });
 }
@@ -202,7 +202,7 @@ function readTimeout(given: string | undefined, context: Context): number | null
   if (isUnset('--install-timeout', given, context)) return null;
   if (/^\d{1,9}$/.test(given)) return Number(given);
   throw new AppError('USAGE', `option --install-timeout: '${given}' is not a number of seconds`, {
-    hint: 'write a number; 0 is no limit, none is the limit of the cluster',
+    hint: 'Write a number; 0 is no limit, none is the limit of the cluster',
   });
 }
 

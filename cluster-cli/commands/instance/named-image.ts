@@ -29,7 +29,7 @@ export async function chooseImage(context: Context, text: string): Promise<Chose
       'IMAGE_SOURCE',
       `'${text}' is neither a name of an image, nor a path, nor a URL`,
       {
-        hint: 'write ./NAME for a local file; gnt-image list shows the names of images',
+        hint: 'Write ./NAME for a local file; gnt-image list shows the names of images',
       },
     );
   }
@@ -55,7 +55,7 @@ export function refuseSmallDisk(
   throw new AppError(
     'VALIDATION',
     `${text} requires a disk of ${formatBytes(minDiskBytes)}, and the first disk has ${formatBytes(first.sizeBytes)}`,
-    { hint: `give -s ${least}M or more; the URL of the image skips this check: ${source}` },
+    { hint: `Give -s ${least}M or more; the URL of the image skips this check: ${source}` },
   );
 }
 

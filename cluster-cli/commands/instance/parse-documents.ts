@@ -73,7 +73,7 @@ export function readSshKeys(files: readonly string[], source: ValueSource): read
     const text = source.readText('--ssh-key', fileName(file));
     if (/^-----BEGIN .*PRIVATE KEY-----/m.test(text)) {
       throw new AppError('VALIDATION', `option --ssh-key: ${file} is a private key`, {
-        hint: `use the public key, usually --ssh-key ${file}.pub`,
+        hint: `Use the public key, usually --ssh-key ${file}.pub`,
         details: { file },
       });
     }
@@ -84,7 +84,7 @@ export function readSshKeys(files: readonly string[], source: ValueSource): read
     const wrong = keys.find((key) => !PUBLIC_KEY.test(key));
     if (wrong !== undefined) {
       throw new AppError('VALIDATION', `option --ssh-key: a line of ${file} is not a public key`, {
-        hint: 'write lines as in authorized_keys: [options] TYPE BASE64 [comment], such as ssh-ed25519 AAAA… me@host',
+        hint: 'Write lines as in authorized_keys: [options] TYPE BASE64 [comment], such as ssh-ed25519 AAAA… me@host',
         details: { file },
       });
     }

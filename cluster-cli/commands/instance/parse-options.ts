@@ -51,7 +51,7 @@ export function readOsParameters(context: Context, options: OsParameterOptions):
   if (secret.flagCount > 0) {
     // The element is not shown: it may be a secret whose name was forgotten.
     throw new AppError('USAGE', 'option --os-parameters-secret: an element has no value', {
-      hint: 'write NAME=@FILE, or NAME=@- for stdin',
+      hint: 'Write NAME=@FILE, or NAME=@- for stdin',
     });
   }
   for (const name of secret.typedKeys) {
@@ -75,7 +75,7 @@ export function readKnown(
   for (const { key, value } of pairs) {
     if (!known.includes(key)) {
       throw new AppError('USAGE', `option ${option}: unknown parameter '${key}'`, {
-        hint: `keys: ${known.join(', ')}`,
+        hint: `Keys: ${known.join(', ')}`,
         details: { option, key },
       });
     }
@@ -91,7 +91,7 @@ export function readKnown(
         break;
       case 'flag':
         throw new AppError('USAGE', `Missing value for key '${key}' in option ${option}`, {
-          hint: `write ${key}=VALUE`,
+          hint: `Write ${key}=VALUE`,
         });
     }
   }
@@ -123,7 +123,7 @@ export function parseBackendParameters(texts: readonly string[], source: ValueSo
   });
   if (new Set(sizes).size > 1) {
     throw new AppError('USAGE', 'option -B: memory, maxmem and minmem differ', {
-      hint: 'the memory of an instance is fixed: write -B memory=SIZE',
+      hint: 'The memory of an instance is fixed: write -B memory=SIZE',
     });
   }
   const [memoryMiB] = sizes;
@@ -155,7 +155,7 @@ export function parseHypervisorParameters(
     if (!match) return parseIdentified(option, `:${text}`).values;
     if (match[1] !== 'kvm') {
       throw new AppError('VALIDATION', `option ${option}: unknown hypervisor '${match[1]}'`, {
-        hint: `write ${option} kvm:key=value,…`,
+        hint: `Write ${option} kvm:key=value,…`,
       });
     }
     return parseIdentified(option, `:${match[2] ?? ''}`).values;
@@ -227,7 +227,7 @@ export function parseDisks(options: DiskOptions, source: ValueSource): readonly 
   const given = options.disk ?? [];
   if (options.diskTemplate === 'diskless' && (given.length > 0 || options.osSize !== undefined)) {
     throw new AppError('USAGE', 'Diskless instance but disk information passed', {
-      hint: 'omit --disk and --os-size, or the template diskless',
+      hint: 'Omit --disk and --os-size, or the template diskless',
     });
   }
   if (options.osSize !== undefined) {
@@ -258,7 +258,7 @@ export function composeDisk(
   const size = known.get('size');
   if (typeof size !== 'string') {
     throw new AppError('USAGE', `Missing size for disk ${ident}`, {
-      hint: `write --disk ${ident}:size=10G`,
+      hint: `Write --disk ${ident}:size=10G`,
     });
   }
   if (known.get('mode') === 'ro') {
@@ -315,13 +315,13 @@ export function parseDialects(text: string): Dialects {
   const names = parseList(text).map((name) => name.trim());
   if (names.length === 0) {
     throw new AppError('USAGE', 'option --dialects: the list is empty', {
-      hint: 'write --dialects ganeti,ec2,openstack,nocloud',
+      hint: 'Write --dialects ganeti,ec2,openstack,nocloud',
     });
   }
   const unknown = names.find((name) => !['ganeti', 'ec2', 'openstack', 'nocloud'].includes(name));
   if (unknown !== undefined) {
     throw new AppError('USAGE', `option --dialects: unknown dialect '${unknown}'`, {
-      hint: 'write --dialects ganeti,ec2,openstack,nocloud',
+      hint: 'Write --dialects ganeti,ec2,openstack,nocloud',
     });
   }
   // Each name was found in the list above.

@@ -82,7 +82,7 @@ export function parseDiskChanges(
         if (name !== undefined)
           return { action, which: nameOf(which), changes: { name: orNone(name) } };
         throw new AppError('USAGE', `option --disk ${text}: nothing to change`, {
-          hint: `write --disk ${which ?? 'N'}:name=NAME`,
+          hint: `Write --disk ${which ?? 'N'}:name=NAME`,
         });
       }
       case 'remove':
@@ -97,7 +97,7 @@ function parsePart(option: string, text: string): PartText {
   const alone = actionOf(ident);
   if (alone === 'modify')
     throw new AppError('USAGE', `option ${option} ${text}: the number is missing`, {
-      hint: `write ${option} N:modify,…; N is a number, a name or a UUID`,
+      hint: `Write ${option} N:modify,…; N is a number, a name or a UUID`,
     });
   if (alone !== undefined) return { action: alone, which: null, values };
   const [first, ...rest] = values;
@@ -105,7 +105,7 @@ function parsePart(option: string, text: string): PartText {
   if (named !== undefined) return { action: named, which: ident, values: rest };
   if (first !== undefined) return { action: 'modify', which: ident, values };
   throw new AppError('USAGE', `option ${option} ${text}: no change given`, {
-    hint: `write ${option} add:…, ${option} N:modify,… or ${option} N:remove`,
+    hint: `Write ${option} add:…, ${option} N:modify,… or ${option} N:remove`,
   });
 }
 

@@ -138,7 +138,7 @@ export async function runHooks(
 function instanceNotFound(name: string, known: readonly string[]): AppError {
   const near = suggest(name, known);
   return new AppError('INSTANCE_NOT_FOUND', `instance '${name}' does not exist`, {
-    hint: near ? `did you mean ${near}?` : 'gnt-instance list shows the instances',
+    hint: near ? `Did you mean ${near}?` : 'gnt-instance list shows the instances',
     details: { name },
   });
 }

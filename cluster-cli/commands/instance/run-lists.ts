@@ -172,7 +172,7 @@ function readFile(option: string, file: string, context: Context): Buffer {
     return context.values.readBytes(option, file);
   } catch (error) {
     throw new AppError('RUN_LIST_INVALID', messageOf(error), {
-      hint: 'put scripts and attachments, at most 1 MiB each, beside the run list',
+      hint: 'Put scripts and attachments, at most 1 MiB each, beside the run list',
       cause: error,
     });
   }

@@ -28,13 +28,13 @@ export async function readUserDefaults(path: string): Promise<UserDefaults> {
     const code = systemCodeOf(error);
     if (code === 'ENOENT' || code === 'ENOTDIR') return {};
     throw new AppError('FILE_UNREADABLE', `${path} cannot be read: ${code ?? 'unknown'}`, {
-      hint: `check the permissions: ls -l ${path}`,
+      hint: `Check the permissions: ls -l ${path}`,
       cause: error,
     });
   }
   const refuse = (reason: string): AppError =>
     new AppError('VALIDATION', `${path}: ${reason}`, {
-      hint: 'write as in launch: {size: 20G, memory: 2G, vcpus: 2, net: "mode=bridged,link=br0"}',
+      hint: 'Write as in launch: {size: 20G, memory: 2G, vcpus: 2, net: "mode=bridged,link=br0"}',
     });
   const yaml = readYaml(text);
   if ('problem' in yaml) throw refuse(yaml.problem.reason);

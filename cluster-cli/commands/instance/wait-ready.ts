@@ -31,14 +31,14 @@ export function refuseWaitWithout(
   if (options.waitReady === undefined) {
     if (options.degradedFails !== true || isWaiting) return;
     throw new AppError('USAGE', '--degraded-fails requires --wait-ready', {
-      hint: 'add --wait-ready',
+      hint: 'Add --wait-ready',
     });
   }
   const against = { '--submit': options.submit, '--dry-run': options.dryRun, ...others };
   const [other] = Object.entries(against).find(([, isGiven]) => isGiven === true) ?? [];
   if (other === undefined) return;
   throw new AppError('USAGE', `--wait-ready and ${other} exclude each other`, {
-    hint: `omit ${other}`,
+    hint: `Omit ${other}`,
   });
 }
 
@@ -137,7 +137,7 @@ function isUp(info: InstanceInfo, context: Context, degradedFails: boolean): boo
       'GUEST_BOOT_FAILED',
       `cloud-init of ${name} ${how}: ${faults.map(sanitizeLine).join('; ')}`,
       {
-        hint: `the instance keeps running: gnt-instance info ${name}, or cloud-init status --long in the guest`,
+        hint: `The instance keeps running: gnt-instance info ${name}, or cloud-init status --long in the guest`,
         details: { instance: name, boot },
       },
     );
@@ -181,7 +181,7 @@ function whySilent(info: InstanceInfo): Silence | null {
   if (!dialects.includes('ganeti')) {
     return {
       reason: 'the dialect ganeti, which takes the report, is not served',
-      hint: 'add ganeti to --dialects',
+      hint: 'Add ganeti to --dialects',
     };
   }
   if (hvparams.boot_report === 'no') {
@@ -193,14 +193,14 @@ function whySilent(info: InstanceInfo): Silence | null {
   if (metadataToken === 'required' && !seedDisk && cloudInit.datasource !== 'Ec2') {
     return {
       reason: `session tokens are required, and cloud-init with ${cloudInit.datasource ?? 'no datasource'} sends none`,
-      hint: 'give --seed-disk yes, or --metadata-token optional, or ec2 first in --dialects with -H boot_report=user-data',
+      hint: 'Give --seed-disk yes, or --metadata-token optional, or ec2 first in --dialects with -H boot_report=user-data',
     };
   }
   if (cloudInit.datasource !== 'Ec2' || hvparams.boot_report === 'user-data') return null;
   return {
     reason:
       'cloud-init with the EC2 datasource reads no vendor data, and so is not asked to report',
-    hint: 'give -H boot_report=user-data, or --seed-disk yes, or openstack or nocloud before ec2 in --dialects',
+    hint: 'Give -H boot_report=user-data, or --seed-disk yes, or openstack or nocloud before ec2 in --dialects',
   };
 }
 
@@ -227,7 +227,7 @@ function notReady(info: InstanceInfo, limitS: number, silence: Silence | null): 
     'GUEST_NOT_READY',
     `${name} was not ready within ${limitS} s: ${whatIsKnown(info)}`,
     {
-      hint: `the instance keeps running: gnt-instance console ${name}. A guest without cloud-init reports nothing by itself`,
+      hint: `The instance keeps running: gnt-instance console ${name}. A guest without cloud-init reports nothing by itself`,
       details,
     },
   );

@@ -90,7 +90,7 @@ export async function runNetworkModify(
   const { gateway, macPrefix, addReservedIps, removeReservedIps } = options;
   if ([gateway, macPrefix, addReservedIps, removeReservedIps].every((one) => one === undefined)) {
     throw new AppError('USAGE', 'no change given', {
-      hint: 'give --gateway, --mac-prefix, --add-reserved-ips or --remove-reserved-ips',
+      hint: 'Give --gateway, --mac-prefix, --add-reserved-ips or --remove-reserved-ips',
     });
   }
   const opcode: OpcodeInput = {
@@ -166,7 +166,7 @@ export function parseConnection(
           ? 'the bridge is missing'
           : `unexpected ${more.join(' ')} after the bridge`;
   throw new AppError('USAGE', `connect ${name}: ${fault}`, {
-    hint: `write gnt-network connect ${name} [NODES] bridged BRIDGE, or gnt-network connect ${name} [NODES] nat`,
+    hint: `Write gnt-network connect ${name} [NODES] bridged BRIDGE, or gnt-network connect ${name} [NODES] nat`,
   });
 }
 
@@ -228,7 +228,7 @@ function networkNotFound(name: string, known: readonly NetworkInfo[]): AppError 
     known.map((network) => network.name),
   );
   return new AppError('NOT_FOUND', `network '${name}' does not exist`, {
-    hint: near === null ? 'gnt-network list shows the networks' : `did you mean ${near}?`,
+    hint: near === null ? 'gnt-network list shows the networks' : `Did you mean ${near}?`,
     details: { name },
   });
 }

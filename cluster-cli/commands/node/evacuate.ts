@@ -76,7 +76,7 @@ async function listThere(context: Context, node: string): Promise<readonly There
   const nodes = (await client.nodes()).map(({ name }) => name);
   if (!nodes.includes(node)) {
     throw new AppError('NODE_NOT_FOUND', `node '${node}' does not exist`, {
-      hint: `the nodes are ${nodes.join(', ')}`,
+      hint: `The nodes are ${nodes.join(', ')}`,
       details: { name: node },
     });
   }
@@ -131,7 +131,7 @@ function refuseLeft(node: string, left: readonly There[]): void {
     `${names.length} instance(s) remain on ${node}: ${listNames(names)}`,
     {
       details: { node, instances: names },
-      hint: `see the reasons above and repeat; gnt-node modify --drained yes ${node} keeps new instances away`,
+      hint: `See the reasons above and repeat; gnt-node modify --drained yes ${node} keeps new instances away`,
     },
   );
 }

@@ -151,7 +151,7 @@ function nodeNotFound(name: string, nodes: readonly ListedNode[]): AppError {
     nodes.map((node) => node.name),
   );
   return new AppError('NODE_NOT_FOUND', `node '${name}' does not exist`, {
-    hint: near ? `did you mean ${near}?` : 'gnt-node list shows the nodes',
+    hint: near ? `Did you mean ${near}?` : 'gnt-node list shows the nodes',
     details: { name },
   });
 }

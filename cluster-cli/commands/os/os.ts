@@ -249,7 +249,7 @@ export async function runOsModify(
       'USAGE',
       'At least one of OS parameters or hypervisor parameters must be passed',
       {
-        hint: 'give -O, --trusted, --hidden, --blacklisted, --safe-install or --appliance',
+        hint: 'Give -O, --trusted, --hidden, --blacklisted, --safe-install or --appliance',
       },
     );
   }
@@ -267,7 +267,7 @@ export async function runOsModify(
 function osNotFound(name: string, known: readonly string[]): AppError {
   const near = suggest(name, known);
   return new AppError('OS_NOT_FOUND', `OS '${name}' is not defined on this node`, {
-    hint: near ? `did you mean ${near}?` : 'gnt-os diagnose shows the OS definitions of all nodes',
+    hint: near ? `Did you mean ${near}?` : 'gnt-os diagnose shows the OS definitions of all nodes',
     details: { name },
   });
 }

@@ -90,7 +90,7 @@ export async function runProfileModify(
   const parameters = readOsParameters(context, options);
   if (Object.keys({ ...parameters.public, ...parameters.private }).length === 0) {
     throw new AppError('USAGE', 'no change given', {
-      hint: 'give -O or --os-parameters-private',
+      hint: 'Give -O or --os-parameters-private',
     });
   }
   const opcode: OpcodeInput = {
@@ -115,7 +115,7 @@ export async function runProfileRemove(
 function profileNotFound(name: string, known: readonly string[]): AppError {
   const near = suggest(name, known);
   return new AppError('NOT_FOUND', `profile '${name}' does not exist`, {
-    hint: near === null ? 'gnt-profile list shows the profiles' : `did you mean ${near}?`,
+    hint: near === null ? 'gnt-profile list shows the profiles' : `Did you mean ${near}?`,
     details: { name },
   });
 }

@@ -352,11 +352,7 @@ const cases: readonly (readonly [string, Buffer, Verdict])[] = [
     cat(header({ name: 'x', type: 'L', size: 8 * 1024 ** 3 - 1 }), file('t')),
     invalid(/a header of \d+ bytes/),
   ],
-  [
-    'pax header for nothing',
-    cat(pax([['path', 'x']]), END),
-    invalid(/a header without its entry/),
-  ],
+  ['pax header for nothing', cat(pax([['path', 'x']]), END), invalid(/a header without its entry/)],
   [
     'old sparse file with an extension',
     cat(

@@ -54,7 +54,7 @@ test('an unknown field is refused with the nearest one', () => {
   assert.throws(() => table('name,statsu'), {
     code: 'USAGE',
     message: "unknown field 'statsu'",
-    hint: 'did you mean status?',
+    hint: 'Did you mean status?',
   });
 });
 

@@ -263,14 +263,14 @@ test('without a terminal missing secrets are an error with the hint of the daemo
     status: 400,
     code: 'SECRETS_NEEDED',
     message: 'secrets are needed: password',
-    hint: 'give them',
+    hint: 'Give them',
     details: needed({ osParameters: ['password'] }),
   });
   const result = await start({});
   assert.equal(result.status, 2);
   assert.equal(
     result.stderr,
-    'error[SECRETS_NEEDED]: secrets are needed: password\nhint: give them\n',
+    'error[SECRETS_NEEDED]: secrets are needed: password\nhint: Give them\n',
   );
 });
 

@@ -22,7 +22,7 @@ test('sizes are MiB without a unit and Ganeti units with one', () => {
 });
 
 test('a disk of a few MiB that was not said to be is taken for a mistake', () => {
-  assert.throws(() => parseSizeBytes('-s', '2'), { code: 'USAGE', hint: /write 2G/ });
+  assert.throws(() => parseSizeBytes('-s', '2'), { code: 'USAGE', hint: /Write 2G/ });
   assert.equal(parseSizeBytes('-s', '16'), 16 * 1024 * 1024);
 });
 

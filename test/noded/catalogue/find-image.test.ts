@@ -45,7 +45,7 @@ test('a name that several added catalogues have is asked about, an unknown one g
   );
   assert.throws(
     () => findImage('debain/12', [of(BUILT_IN, 'debian/12')]),
-    (e) => isAppError(e, 'IMAGE_NOT_FOUND') && e.hint?.includes('did you mean debian/12?') === true,
+    (e) => isAppError(e, 'IMAGE_NOT_FOUND') && e.hint?.includes('Did you mean debian/12?') === true,
   );
 });
 

@@ -85,7 +85,7 @@ test('a BootEnv that nobody made is refused with the nearest name, and costs a r
   const instance = instanceRecord({ bootEnv: 'lcoal', communication: true });
   await assert.rejects(bootViews.check(instance, noSecrets, signal), (error) => {
     assert.ok(isAppError(error, 'BOOTENV_NOT_FOUND'));
-    assert.equal(error.hint, 'did you mean local?');
+    assert.equal(error.hint, 'Did you mean local?');
     return true;
   });
   assert.equal(await bootViews.forRun(instance, noSecrets), 'kept');

@@ -37,7 +37,7 @@ test('a job goes from queued through running to success and keeps what the opera
 test('a refusal of the preparation is an error of the prerequisite phase', async () => {
   const { engine } = createEngine({
     prepare: () => {
-      throw new AppError('INSTANCE_STATE', "instance 'web1' is running", { hint: 'stop it' });
+      throw new AppError('INSTANCE_STATE', "instance 'web1' is running", { hint: 'Stop it' });
     },
   });
   const { status, error } = await endOf(engine, await engine.submit(shutdown()));
@@ -45,7 +45,7 @@ test('a refusal of the preparation is an error of the prerequisite phase', async
   assert.deepEqual(error, {
     code: 'INSTANCE_STATE',
     message: "instance 'web1' is running",
-    hint: 'stop it',
+    hint: 'Stop it',
     details: {},
     phase: 'prerequisite',
     stage: null,

@@ -84,7 +84,7 @@ test('an archive that something names is refused with who it is, and is gone whe
 
   await assert.rejects(destroy('debain.iso'), (error) => {
     assert.ok(isAppError(error, 'NOT_FOUND'));
-    assert.match(error.hint ?? '', /did you mean debian\.iso/);
+    assert.match(error.hint ?? '', /Did you mean debian\.iso/);
     return true;
   });
   await destroy();

@@ -97,7 +97,7 @@ test('a profile that an instance names is not removed; one that nobody has is na
   });
   await assert.rejects(refuseUnknownProfiles(['wbe'], clusters), (error) => {
     assert.ok(isAppError(error, 'NOT_FOUND'));
-    assert.equal(error.hint, 'did you mean web?');
+    assert.equal(error.hint, 'Did you mean web?');
     return true;
   });
   there.users = [];

@@ -179,7 +179,7 @@ test('what is in use is not removed, and says by whom; the nearest name is told'
     });
   await refused('bootEnv', 'debian-install', /CONFLICT .* web1/);
   await refused('template', 'seed.tmpl', /CONFLICT .*boot environment debian-install/);
-  await refused('bootEnv', 'debian-instal', /BOOTENV_NOT_FOUND .*did you mean debian-install/);
+  await refused('bootEnv', 'debian-instal', /BOOTENV_NOT_FOUND .*Did you mean debian-install/);
   there.users = [];
   await remove('bootEnv', 'debian-install');
   await remove('template', 'seed.tmpl');
