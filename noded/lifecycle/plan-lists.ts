@@ -10,7 +10,7 @@ import type {
 } from '#shared/contract/lifecycle.ts';
 import { formatInputValue, inputName, RUN_LISTS } from '#shared/contract/lifecycle.ts';
 import { AppError } from '#shared/errors/app-error.ts';
-import { reveal, type Secret } from '#shared/secret/secret.ts';
+import type { Secret } from '#shared/secret/secret.ts';
 import { ownValue } from '#shared/json/own-value.ts';
 import type { CollectedLists } from './collect-run-lists.ts';
 
@@ -152,20 +152,17 @@ export function refuseImpossible(
   const choices = byDefault === null ? possible : [...possible, byDefault];
   const isSource = (choice: InputValue): boolean =>
     choice.from === 'cred' && value.from === 'cred' && choice.name === value.name;
-  const text = value.from === 'text' ? value.text : textOfParameter(value.name, parameters);
-  if (text === null || choices.some(isSource)) return;
-  if (choices.some((choice) => choice.from === 'text' && choice.text === text)) return;
+  const known = value.from === 'text' ? value.text : (parameters.get(value.name) ?? null);
+  if (known === null || choices.some(isSource)) return;
+  const isKnown = (text: string): boolean =>
+    typeof known === 'string' ? known === text : known.equals(text);
+  if (choices.some((choice) => choice.from === 'text' && isKnown(choice.text))) return;
   const shown = possible.map((choice) => formatInputValue(choice));
   throw new AppError(
     'RUN_LIST_INVALID',
     `script '${script.name}' does not accept the value of its input ${name}`,
     { hint: `Give one of its possible values: ${shown.join(', ')}` },
   );
-}
-
-function textOfParameter(name: string, parameters: KnownParameters): string | null {
-  const value = parameters.get(name) ?? null;
-  return value === null || typeof value === 'string' ? value : reveal(value);
 }
 
 function missing(message: string, options: { readonly hint: string }): AppError {

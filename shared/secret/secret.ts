@@ -19,6 +19,11 @@ export class Secret {
     return secret.#value;
   }
 
+  /** Whether this is the value. Tells one bit, so that callers can compare without `reveal`. */
+  equals(value: string): boolean {
+    return this.#value === value;
+  }
+
   toString(): string {
     return REDACTED;
   }
