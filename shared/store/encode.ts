@@ -12,7 +12,10 @@ import type { ListedRecord, StoredRecord, Write } from './store.ts';
 export const STORE_SCHEMA = 2;
 /** Three documents of 1 MiB in base64, keys and metadata fit in four times; more is a mistake. */
 const MAX_VALUE_BYTES = 16 * MIB;
+/** A sealed value is a third longer. */
+const MAX_TEXT_CHARACTERS = 2 * MAX_VALUE_BYTES;
 const MAX_ID_BYTES = 512;
+const MAX_VERSION_CHARACTERS = 32;
 const COLLECTION = /^[a-z][a-z0-9-]{0,63}$/;
 
 export interface EncodedWrite {
@@ -61,6 +64,7 @@ export function checkCollection(collection: string): void {
 
 /** @throws AppError RECORD_UNREADABLE for text that this program did not write */
 export function decodeValue(collection: string, id: string, json: string): unknown {
+  if (json.length > MAX_TEXT_CHARACTERS) throw unreadable(collection, id, 'it is too large');
   try {
     return JSON.parse(json) as unknown;
   } catch {
@@ -82,7 +86,9 @@ export function decodeListed(
   }
 }
 
-export function newerStore(place: string, version: number | string): AppError {
+export function newerStore(place: string, found: number | string): AppError {
+  // A server may hold anything.
+  const version = String(found).slice(0, MAX_VERSION_CHARACTERS);
   return new AppError(
     'STORE_VERSION',
     `the store ${place} has schema version ${version}, but this program supports versions up to ${STORE_SCHEMA}`,

@@ -4,6 +4,8 @@ import { AppError } from '../errors/app-error.ts';
 import type { Logger } from '../log/log.ts';
 import type { ListedRecord, Store } from './store.ts';
 
+const MAX_ID_CHARACTERS = 512;
+
 /** A record that no part of this program can use. It is left as it is, and out of every list. */
 export interface RecordProblem {
   readonly collection: string;
@@ -123,5 +125,6 @@ class UnreadableRecord extends AppError {
 }
 
 export function unreadable(collection: string, id: string, reason: string): AppError {
-  return new UnreadableRecord(collection, id, reason);
+  // The id is of whoever wrote to the store.
+  return new UnreadableRecord(collection, id.slice(0, MAX_ID_CHARACTERS), reason);
 }

@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis';
 import { messageOf } from '../errors/app-error.ts';
 import type { Logger } from '../log/log.ts';
+import { isWrongType } from './redis-broken-key.ts';
 import { createRedis } from './redis-connection.ts';
 import type { OnChanges } from './store.ts';
 import type { RedisServer } from './store-url.ts';
@@ -20,6 +21,8 @@ interface Log {
   readonly watchers: Set<OnChanges>;
   /** The last entry that was told; null before the first reading. */
   position: string | null;
+  /** Its key holds something else. */
+  isBroken?: boolean;
   /** Callers that wait until an entry is told. */
   readonly waiting: Set<{ readonly entry: string; readonly done: () => void }>;
 }
@@ -112,15 +115,17 @@ export class ChangeFeed {
   /** Finds where to read on. @param isAll also in logs that were read before */
   async #check(redis: Redis, isAll: boolean): Promise<void> {
     for (const [key, log] of [...this.#logs]) {
-      const { position } = log;
-      if (position !== null && !isAll) continue;
-      if (position !== null && (await isThere(redis, key, position))) {
-        tell(log, []);
-        continue;
+      if (log.position !== null && !isAll) continue;
+      try {
+        await find(redis, key, log);
+        log.isBroken = false;
+      } catch (error) {
+        if (!isWrongType(error)) throw error;
+        // The others are read all the same.
+        if (!log.isBroken) this.#logger.error('store.key-broken', { key });
+        log.isBroken = true;
+        log.position = null;
       }
-      const [last] = await redis.xrevrange(key, '+', '-', 'COUNT', 1);
-      log.position = last?.[0] ?? EMPTY;
-      tell(log, null);
     }
   }
 
@@ -133,7 +138,14 @@ export class ChangeFeed {
       await new Promise((resolve) => setTimeout(resolve, BLOCK_MS).unref());
       return;
     }
-    const answer = await redis.xread('COUNT', COUNT, 'BLOCK', BLOCK_MS, 'STREAMS', ...where);
+    const answer = await redis
+      .xread('COUNT', COUNT, 'BLOCK', BLOCK_MS, 'STREAMS', ...where)
+      .catch((error: unknown) => {
+        if (!isWrongType(error)) throw error;
+        // The answer does not tell which of them it is.
+        for (const key of keys) forgetPosition(this.#logs.get(key));
+        return null;
+      });
     for (const [key, entries] of answer ?? []) {
       const from = positions[keys.indexOf(key)] ?? EMPTY;
       // There may have been so much that some was cut away before it was read.
@@ -151,6 +163,21 @@ export class ChangeFeed {
       tell(log, [...new Set(entries.flatMap(([, [, id]]) => id ?? []))]);
     }
   }
+}
+
+/** Finds where to read on in a log. */
+async function find(redis: Redis, key: string, log: Log): Promise<void> {
+  if (log.position !== null && (await isThere(redis, key, log.position))) {
+    tell(log, []);
+    return;
+  }
+  const [last] = await redis.xrevrange(key, '+', '-', 'COUNT', 1);
+  log.position = last?.[0] ?? EMPTY;
+  tell(log, null);
+}
+
+function forgetPosition(log: Log | undefined): void {
+  if (log !== undefined) log.position = null;
 }
 
 async function isThere(redis: Redis, key: string, entry: string): Promise<boolean> {

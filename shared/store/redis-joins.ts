@@ -1,5 +1,6 @@
 import { AppError, isAppError, messageOf } from '../errors/app-error.ts';
 import type { Redis } from 'ioredis';
+import { namingKey } from './redis-broken-key.ts';
 import { createRedis } from './redis-connection.ts';
 import { describeStoreUrl, parseStoreUrl } from './store-url.ts';
 
@@ -57,7 +58,8 @@ export async function openJoins(url: string): Promise<Joins> {
     },
     look: async (id) => {
       // No more than it can be: whoever writes to the store decides how much lies there.
-      const text = await answered(redis.getrange(keyOf(id), 0, MAX_SEALED_CHARACTERS));
+      const asking = redis.getrange(keyOf(id), 0, MAX_SEALED_CHARACTERS);
+      const text = await answered(namingKey(keyOf(id), asking));
       return text === '' ? undefined : Buffer.from(text, 'base64');
     },
     take: async (id) => {

@@ -16,10 +16,12 @@ import { StampBehind, StoreConflict } from './store-conflict.ts';
 import { COMMIT_SCRIPT } from './redis-commit-script.ts';
 import { findRedisRisks, type StoreRisk } from './redis-risks.ts';
 import { ChangeFeed, EMPTY } from './redis-change-feed.ts';
+import { brokenKey, namingKey } from './redis-broken-key.ts';
 import { createRedis } from './redis-connection.ts';
 import { countSentinels, Mastery } from './redis-mastery.ts';
 import { parseReplication, RedisWitness } from './redis-witness.ts';
 import { describeStoreUrl, type RedisServer } from './store-url.ts';
+import { unreadable } from './readable-records.ts';
 import type { ListedRecord, Store, StoredRecord } from './store.ts';
 
 export interface RedisStoreOptions {
@@ -114,8 +116,9 @@ async function claimSchema(redis: Redis, options: RedisStoreOptions): Promise<vo
     if (!/^\d+$/.test(version) || Number(version) > known)
       throw newerStore(describe(options), version);
   };
-  refuseNewer((await redis.get(layoutKey)) ?? '', LAYOUT);
-  const held = await redis.eval(RAISE_SCRIPT, 1, keyOf(options, 'records'), STORE_SCHEMA);
+  refuseNewer((await namingKey(layoutKey, redis.get(layoutKey))) ?? '', LAYOUT);
+  const recordsKey = keyOf(options, 'records');
+  const held = await namingKey(recordsKey, redis.eval(RAISE_SCRIPT, 1, recordsKey, STORE_SCHEMA));
   refuseNewer(String(held), STORE_SCHEMA);
 }
 
@@ -123,17 +126,20 @@ function escapeGlob(text: string): string {
   return text.replaceAll(/[\\*?[\]]/g, (found) => `\\${found}`);
 }
 
-function splitField(
-  id: string,
-  text: string,
-): { readonly key: Pick<StoredRecord, 'id' | 'revision'>; readonly json: string } {
-  const end = text.indexOf('\n');
-  return { key: { id, revision: Number(text.slice(0, end)) }, json: text.slice(end + 1) };
+/** Digits that a number holds exactly; no record was ever written so often. */
+const FIELD_HEAD = /^([1-9]\d{0,14})\n/;
+
+/** @throws AppError RECORD_UNREADABLE */
+function parseField(collection: string, id: string, text: string): StoredRecord {
+  const [head, revision] = FIELD_HEAD.exec(text.slice(0, 32)) ?? [];
+  if (head === undefined) throw unreadable(collection, id, 'it has no revision');
+  const value = decodeValue(collection, id, text.slice(head.length));
+  return { id, revision: Number(revision), value };
 }
 
 function decodeField(collection: string, id: string, text: string): ListedRecord {
-  const { key, json } = splitField(id, text);
-  return decodeListed(key, () => decodeValue(collection, id, json));
+  const revision = Number(FIELD_HEAD.exec(text.slice(0, 32))?.[1] ?? 0);
+  return decodeListed({ id, revision }, () => parseField(collection, id, text).value);
 }
 
 function createStore(redis: Redis, writer: Redis, options: RedisStoreOptions): Store {
@@ -158,11 +164,12 @@ function createStore(redis: Redis, writer: Redis, options: RedisStoreOptions): S
    */
   const steps = async function* <T>(
     step: (cursor: string) => Promise<readonly [string, T]>,
+    key?: string,
   ): AsyncGenerator<T> {
     let begunIn: number | undefined;
     let cursor = '0';
     do {
-      const [next, found] = await answered(step(cursor));
+      const [next, found] = await answered(step(cursor), key);
       begunIn ??= connections;
       if (begunIn !== connections)
         throw unavailable(new Error('the connection was lost during a scan'), options);
@@ -170,9 +177,9 @@ function createStore(redis: Redis, writer: Redis, options: RedisStoreOptions): S
       cursor = next;
     } while (cursor !== '0');
   };
-  const answered = async <T>(asking: Promise<T>): Promise<T> => {
+  const answered = async <T>(asking: Promise<T>, key?: string): Promise<T> => {
     try {
-      return await asking;
+      return await (key === undefined ? asking : namingKey(key, asking));
     } catch (error) {
       throw isAppError(error) || error instanceof StampBehind ? error : unavailable(error, options);
     }
@@ -180,15 +187,15 @@ function createStore(redis: Redis, writer: Redis, options: RedisStoreOptions): S
   return {
     async get(collection, id) {
       checkKey(collection, id);
-      const text = await answered(redis.hget(collectionKey(collection), id));
-      if (text === null) return undefined;
-      const { key, json } = splitField(id, text);
-      return { ...key, value: decodeValue(collection, id, json) };
+      const key = collectionKey(collection);
+      const text = await answered(redis.hget(key, id), key);
+      return text === null ? undefined : parseField(collection, id, text);
     },
     async getSome(collection, ids) {
       for (const id of ids) checkKey(collection, id);
       if (ids.length === 0) return [];
-      const texts = await answered(redis.hmget(collectionKey(collection), ...ids));
+      const key = collectionKey(collection);
+      const texts = await answered(redis.hmget(key, ...ids), key);
       return ids.flatMap((id, index) => {
         const text = texts[index] ?? null;
         return text === null ? [] : decodeField(collection, id, text);
@@ -196,7 +203,8 @@ function createStore(redis: Redis, writer: Redis, options: RedisStoreOptions): S
     },
     async list(collection) {
       checkCollection(collection);
-      const fields = await answered(redis.hgetall(collectionKey(collection)));
+      const key = collectionKey(collection);
+      const fields = await answered(redis.hgetall(key), key);
       return Object.entries(fields)
         .map(([id, text]) => decodeField(collection, id, text))
         .sort((a, b) => compareIds(a.id, b.id));
@@ -204,7 +212,8 @@ function createStore(redis: Redis, writer: Redis, options: RedisStoreOptions): S
     async *scan(collection) {
       checkCollection(collection);
       const key = collectionKey(collection);
-      for await (const fields of steps((cursor) => redis.hscan(key, cursor, 'COUNT', SLICE))) {
+      const step = (cursor: string) => redis.hscan(key, cursor, 'COUNT', SLICE);
+      for await (const fields of steps(step, key)) {
         const slice: ListedRecord[] = [];
         for (let at = 0; at + 1 < fields.length; at += 2)
           slice.push(decodeField(collection, fields[at] ?? '', fields[at + 1] ?? ''));
@@ -213,7 +222,8 @@ function createStore(redis: Redis, writer: Redis, options: RedisStoreOptions): S
     },
     async ids(collection) {
       checkCollection(collection);
-      return answered(redis.hkeys(collectionKey(collection)));
+      const key = collectionKey(collection);
+      return answered(redis.hkeys(key), key);
     },
     async collections() {
       const prefix = collectionKey('');
@@ -254,7 +264,7 @@ function createStore(redis: Redis, writer: Redis, options: RedisStoreOptions): S
         const [last] = await redis.xrevrange(log, '+', '-', 'COUNT', 1);
         await changes.told(log, last?.[0] ?? EMPTY);
       };
-      return { caughtUp: () => answered(caughtUp()), end };
+      return { caughtUp: () => answered(caughtUp(), log), end };
     },
     async close() {
       changes.close();
@@ -361,6 +371,7 @@ function parseAnswer(
   const [kind, ...rest] = answer as unknown[];
   if (kind === 'done') return rest.map(Number);
   if (kind === 'schema') throw newerStore(describe(options), String(rest[0]));
+  if (kind === 'broken') throw brokenKey(String(rest[0]));
   const write = encoded[Number(rest[0]) - 1];
   if (kind === 'behind' && write) throw new StampBehind(write.collection, Number(rest[1]));
   if (kind !== 'conflict' || !write) throw new Error(`the commit script returned ${String(kind)}`);
