@@ -1,4 +1,4 @@
-import { Document, isMap, isSeq, stringify, visit } from 'yaml';
+import { Document, isMap, isScalar, isSeq, stringify, visit, type YAMLMap } from 'yaml';
 import {
   addressOf,
   familyOf,
@@ -202,9 +202,28 @@ function addEthernet(document: Document, path: readonly string[], view: ServedVi
   const ethernets: unknown = document.getIn(path);
   if (ethernets !== undefined && ethernets !== null && !isMap(ethernets)) return false;
   const channel = { match: { macaddress: view.channel.mac }, dhcp4: true };
-  if (isMap(ethernets)) ethernets.set('gntcom', document.createNode(channel));
-  else document.setIn(path, document.createNode({ gntcom: channel }));
+  if (isMap(ethernets)) ethernets.set(channelId(ethernets), document.createNode(channel));
+  else document.setIn(path, document.createNode({ [CHANNEL_ID]: channel }));
   return true;
+}
+
+const CHANNEL_ID = 'gntcom';
+
+/**
+ * Returns an ID that sorts before those of all entries that may match the channel's NIC: netplan
+ * names the files of systemd-networkd by ID, and the first file that matches a NIC configures it.
+ * `!` sorts before all other characters that netplan takes.
+ */
+function channelId(ethernets: YAMLMap): string {
+  const others = ethernets.items.flatMap(({ key, value }) => {
+    const match: unknown = isMap(value) ? value.get('match') : undefined;
+    const isByMac = isMap(match) && match.has('macaddress');
+    return match === undefined || isByMac || !isScalar(key) ? [] : [String(key.value)];
+  });
+  const most = Math.max(0, ...others.map((id) => id.length - id.replace(/^!+/, '').length));
+  const candidates = [CHANNEL_ID, `0${CHANNEL_ID}`, `${'!'.repeat(most + 1)}${CHANNEL_ID}`];
+  const isFirst = (id: string): boolean => others.every((other) => `${id}.` < `${other}.`);
+  return candidates.find(isFirst) ?? CHANNEL_ID;
 }
 
 function addPhysical(document: Document, top: readonly string[], view: ServedView): boolean {

@@ -39,6 +39,28 @@ test('an operator’s version 2 document gets the channel’s NIC, also below `n
   });
 });
 
+test('the channel’s entry sorts before all entries that match NICs by a pattern', () => {
+  const channel = { match: { macaddress: CHANNEL_MAC }, dhcp4: true };
+  const idBeside = (ids: readonly string[], match: object): string => {
+    const others = Object.fromEntries(ids.map((id) => [id, { match, dhcp4: true }]));
+    const document = JSON.stringify({ network: { version: 2, ethernets: others } });
+    const { network } = configFor(document) as { network: { ethernets: Record<string, unknown> } };
+    const [id = '', ...more] = Object.keys(network.ethernets).filter((key) => !ids.includes(key));
+    assert.deepEqual([network.ethernets[id], more], [channel, []]);
+    return id;
+  };
+  for (const ids of [['all-en'], ['zz', 'a', 'h'], ['00-all'], ['0'], ['!all'], ['!!!', '!!a']])
+    for (const match of [{ name: 'e*' }, { driver: 'virtio_net' }, {}]) {
+      const id = idBeside(ids, match);
+      const files = [id, ...ids].map((one) => `${one}.network`);
+      assert.equal(files.toSorted()[0], `${id}.network`, ids.join());
+    }
+  assert.equal(idBeside(['lan'], { name: 'e*' }), 'gntcom');
+  // netplan takes no such ID.
+  assert.equal(idBeside(['\t'], { name: 'e*' }), 'gntcom');
+  assert.equal(idBeside(['a'], { macaddress: 'aa:00:00:00:00:01' }), 'gntcom');
+});
+
 test('an operator’s version 1 document gets it as well', () => {
   const value = configFor('version: 1\nconfig:\n- type: physical\n  name: eth0\n') as {
     config: { mac_address?: string; subnets?: unknown }[];
