@@ -1,3 +1,9 @@
+import {
+  classifyCloudDocument,
+  CLOUD_BEGINNINGS,
+  type CloudDocument,
+  UNKNOWN_BEGINNING,
+} from '#shared/contract/cloud-document.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 
 export interface UserDataFile {
@@ -11,73 +17,77 @@ const BOUNDARY = 'MIMEBOUNDARY';
 const LINE_COLUMNS = 76;
 
 /**
- * What the first line of a part says of it, as cloud-init reads it (its documentation, "User-data
- * formats").
- */
-const PART_TYPES: readonly (readonly [prefix: string, type: string])[] = [
-  ['#cloud-config-archive', 'text/cloud-config-archive'],
-  ['#cloud-config-jsonp', 'text/cloud-config-jsonp'],
-  ['#cloud-config', 'text/cloud-config'],
-  ['#!', 'text/x-shellscript'],
-  ['#include-once', 'text/x-include-once-url'],
-  ['#include', 'text/x-include-url'],
-  ['#cloud-boothook', 'text/cloud-boothook'],
-  ['#part-handler', 'text/part-handler'],
-  ['#upstart-job', 'text/upstart-job'],
-  ['## template: jinja', 'text/jinja2'],
-];
-
-/**
  * One file is the user data as it is, bytes untouched. Several become one MIME multi-part document,
- * in the order given, that cloud-init and Kairos both read: the type of a part is on its first
- * line, and a cloud-config part's Content-Type carries nothing else.
- * @throws AppError VALIDATION for a part of several whose type cannot be told.
+ * in the order given, that cloud-init and Kairos both read. A MIME message becomes a nested part.
+ * @throws AppError VALIDATION for a part of several that cloud-init would not carry out
  */
 export function composeUserData(files: readonly UserDataFile[]): Buffer | null {
   const [first] = files;
   if (first === undefined) return null;
   if (files.length === 1) return first.bytes;
-  const lines = [
-    `Content-Type: multipart/mixed; boundary="${BOUNDARY}"`,
-    'MIME-Version: 1.0',
-    '',
-    ...files.flatMap((file, index) => [`--${BOUNDARY}`, ...formatPart(file, index)]),
-    `--${BOUNDARY}--`,
-    '',
-  ];
-  return Buffer.from(lines.join('\n'));
+  const documents = files.map((file) => classifyPart(file));
+  const boundary = chooseBoundary(documents);
+  const parts = documents.flatMap((document, index) => [
+    `--${boundary}`,
+    ...formatPart(document, partName(files[index]?.name ?? '', index), boundary),
+  ]);
+  const head = [`Content-Type: multipart/mixed; boundary="${boundary}"`, 'MIME-Version: 1.0', ''];
+  return Buffer.from([...head, ...parts, `--${boundary}--`, ''].join('\n'));
+}
+
+type PartDocument = Exclude<CloudDocument, { readonly kind: 'foreign' }>;
+
+/** @throws AppError VALIDATION */
+function classifyPart(file: UserDataFile): PartDocument {
+  const found = classifyCloudDocument(file.bytes);
+  if (found.kind === 'foreign') throw refusePart(file, found.why);
+  return found;
+}
+
+/** Messages are nested as they are, so the boundary must not occur in any of them. */
+function chooseBoundary(documents: readonly PartDocument[]): string {
+  const messages = documents.flatMap((one) => (one.kind === 'mime' ? [one.text] : []));
+  let boundary = BOUNDARY;
+  for (let count = 1; messages.some((text) => text.includes(`--${boundary}`)); count += 1)
+    boundary = `${BOUNDARY}.${count}`;
+  return boundary;
 }
 
 /**
- * Headers, an empty line and the content. Text that cannot hold the boundary stays readable,
- * everything else is base64.
+ * Returns headers, an empty line and the content. Text that cannot hold the boundary stays
+ * readable, everything else is base64. Kairos needs a cloud-config's Content-Type without
+ * parameters.
  */
-function formatPart(file: UserDataFile, index: number): readonly string[] {
-  const type = partTypeOf(file);
-  const text = file.bytes.toString('latin1');
-  const isPlain = /^[\t\n -~]*$/.test(text) && !text.includes(`--${BOUNDARY}`);
+function formatPart(document: PartDocument, name: string, boundary: string): readonly string[] {
+  if (document.kind === 'mime') return [document.text];
+  const { type, bytes } = document.part;
+  const text = bytes.toString('latin1');
+  const isPlain = /^[\t\n -~]*$/.test(text) && !text.includes(`--${boundary}`);
   return [
     `Content-Type: ${type}`,
     'MIME-Version: 1.0',
     `Content-Transfer-Encoding: ${isPlain ? '7bit' : 'base64'}`,
-    `Content-Disposition: attachment; filename="${partName(file, index)}"`,
+    `Content-Disposition: attachment; filename="${name}"`,
     '',
-    isPlain ? text : wrapBase64(file.bytes),
+    isPlain ? text : wrapBase64(bytes),
   ];
 }
 
-function partTypeOf(file: UserDataFile): string {
-  const head = file.bytes.subarray(0, 64).toString('latin1');
-  const known = PART_TYPES.find(([prefix]) => head.startsWith(prefix));
-  if (known) return known[1];
-  throw new AppError('VALIDATION', `option --user-data: the type of ${file.name} is unknown`, {
-    hint: `The first line of each of several files must name its type: ${PART_TYPES.map(([prefix]) => prefix).join(', ')}`,
-    details: { file: file.name },
-  });
+function refusePart(file: UserDataFile, why: string): AppError {
+  const others = 'a MIME message, or any of them compressed by gzip';
+  const reason = why === UNKNOWN_BEGINNING ? '' : `: ${why}`;
+  return new AppError(
+    'VALIDATION',
+    `option --user-data: the type of ${file.name} is unknown${reason}`,
+    {
+      hint: `begin each of several files with one of ${CLOUD_BEGINNINGS.join(', ')}; or give ${others}`,
+      details: { file: file.name },
+    },
+  );
 }
 
-function partName(file: UserDataFile, index: number): string {
-  const base = file.name.split('/').at(-1) ?? '';
+function partName(path: string, index: number): string {
+  const base = path.split('/').at(-1) ?? '';
   const safe = base.replaceAll(/[^A-Za-z0-9._-]/g, '_');
   return `${String(index + 1).padStart(3, '0')}-${safe === '' || safe === '-' ? 'part' : safe}`;
 }

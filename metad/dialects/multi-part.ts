@@ -42,7 +42,8 @@ export function textPart(
 export function operatorsPart(document: Buffer): string {
   const found = classifyCloudDocument(document);
   if (found.kind === 'mime') return found.text;
-  const { type, bytes } = found.kind === 'known' ? found : { type: 'text/plain', bytes: document };
+  const { type, bytes } =
+    found.kind === 'known' ? found.part : { type: 'text/plain', bytes: document };
   const lines = bytes.toString('base64').match(/.{1,76}/g) ?? [];
   return [
     `Content-Type: ${type}`,

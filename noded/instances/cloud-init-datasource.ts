@@ -1,3 +1,4 @@
+import { explainSilence } from '#shared/contract/boot-silence.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { Dialect } from '#shared/contract/primitives.ts';
 import { SERVICE_URL } from '#shared/contract/service-address.ts';
@@ -17,7 +18,15 @@ export interface Smbios {
 /** What decides where a guest reads its data from. */
 type Described = Pick<
   InstanceRecord,
-  'communication' | 'seedDisk' | 'dialects' | 'nics' | 'instanceId' | 'networkConfig'
+  | 'name'
+  | 'communication'
+  | 'seedDisk'
+  | 'dialects'
+  | 'nics'
+  | 'instanceId'
+  | 'networkConfig'
+  | 'hvparams'
+  | 'metadataToken'
 >;
 
 const MANUFACTURER = 'gnt';
@@ -182,7 +191,19 @@ function unheardAddresses(instance: Described): string | null {
     : 'an EC2 guest asks DHCP, whatever address --net gives: use --seed-disk yes to configure the address';
 }
 
+/**
+ * Why cloud-init will report no boot verdict, in words; null if it can, or if the operator has
+ * turned the channel or the report off.
+ */
+function missingVerdict(instance: Described): string | null {
+  if (!instance.communication || instance.hvparams.boot_report === 'no') return null;
+  const { datasource } = explainDatasource(instance);
+  const silence = explainSilence({ ...instance, datasource });
+  return silence && `cloud-init will report no boot verdict: ${silence.reason}; ${silence.hint}`;
+}
+
 /** What the operator should know before the guest of a new or changed instance boots. */
 export function warnOfUnheard(instance: Described): readonly string[] {
-  return [unheardAddresses(instance), unreachedService(instance)].filter((text) => text !== null);
+  const found = [unheardAddresses, unreachedService, missingVerdict].map((one) => one(instance));
+  return found.filter((text) => text !== null);
 }

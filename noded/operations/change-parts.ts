@@ -79,10 +79,11 @@ export function tellParts(
   opcode: Modify,
   { report }: JobContext,
 ): void {
-  const { nics } = opcode;
+  const { nics, metadataToken, hvparams } = opcode;
   const order = warnOfNicOrder(before, changed);
   if (order !== null) report.log(order, 'warn');
-  if (nics.length > 0 || changesDatasource(opcode))
+  const changesReport = metadataToken !== undefined || hvparams.boot_report !== undefined;
+  if (nics.length > 0 || changesDatasource(opcode) || changesReport)
     for (const warning of warnOfUnheard(changed)) report.log(warning, 'warn');
   if (nics.some(({ action }) => action !== 'remove'))
     report.log(

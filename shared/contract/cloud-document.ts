@@ -6,11 +6,14 @@ import { systemCodeOf } from '../errors/app-error.ts';
 export type CloudDocument =
   /** A message; the text of a compressed one is unpacked. */
   | { readonly kind: 'mime'; readonly text: string }
-  /**
-   * One that cloud-init knows by its beginning, with the bytes that a part of a message carries.
-   * Compressed ASCII stays compressed.
-   */
-  | { readonly kind: 'known'; readonly type: string; readonly bytes: Buffer }
+  /** A document that cloud-init knows by its beginning; `plain` is its unpacked content. */
+  | {
+      readonly kind: 'known';
+      readonly type: string;
+      readonly plain: Buffer;
+      /** What a part of a message carries. Compressed ASCII stays compressed. */
+      readonly part: { readonly type: string; readonly bytes: Buffer };
+    }
   /** Nothing that cloud-init would carry out. */
   | { readonly kind: 'foreign'; readonly why: string };
 
@@ -32,6 +35,9 @@ const KNOWN: readonly (readonly [string, string])[] = [
   ['#!', 'text/x-shellscript'],
 ];
 
+export const UNKNOWN_BEGINNING = 'cloud-init does not recognize the first line';
+export const CLOUD_BEGINNINGS = KNOWN.map(([beginning]) => beginning);
+
 /** Looks at a document as cloud-init does. Pure. */
 export function classifyCloudDocument(document: Buffer): CloudDocument {
   const isCompressed = document.subarray(0, GZIP_MAGIC.length).equals(GZIP_MAGIC);
@@ -39,17 +45,17 @@ export function classifyCloudDocument(document: Buffer): CloudDocument {
   if (typeof plain === 'string') return { kind: 'foreign', why: plain };
   const head = plain.subarray(0, MIME_WITHIN_BYTES).toString('latin1').toLowerCase();
   const start = head.trimStart();
-  const known = KNOWN.find(([beginning]) => start.startsWith(beginning))?.[1];
-  if (known !== undefined) {
+  const type = KNOWN.find(([beginning]) => start.startsWith(beginning))?.[1];
+  if (type !== undefined) {
     // cloud-init puts the unpacked text of a compressed part back into the message, which keeps
     // ASCII only (cloudinit/user_data.py, `_process_msg`).
-    return isCompressed && isAscii(plain)
-      ? { kind: 'known', type: 'application/gzip', bytes: document }
-      : { kind: 'known', type: known, bytes: plain };
+    const isKept = isCompressed && isAscii(plain);
+    const part = isKept ? { type: 'application/gzip', bytes: document } : { type, bytes: plain };
+    return { kind: 'known', type, plain, part };
   }
   // Without a version too, where it is plain what the first line is: inside of ours it needs none.
   if (!head.includes('mime-version:') && !head.startsWith('content-type:'))
-    return { kind: 'foreign', why: 'cloud-init does not recognize the first line' };
+    return { kind: 'foreign', why: UNKNOWN_BEGINNING };
   if (!isUtf8(plain)) return { kind: 'foreign', why: 'it is a MIME message that is not in UTF-8' };
   return { kind: 'mime', text: plain.toString('utf8') };
 }

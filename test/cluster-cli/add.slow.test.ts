@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { end } from './support/daemon-stand-in.ts';
@@ -213,6 +215,23 @@ test('--wait-ready says at once that a guest cannot say that it is up', async ()
     assert.match(result.stderr, reason);
     assert.ok(performance.now() - startedAtMs < 60_000);
   }
+});
+
+test('--wait-ready ends at once for user data that turns vendor data off, which add warns of', async () => {
+  const document = join(lab.folder, 'silent.yaml');
+  await writeFile(document, '#cloud-config\nvendor_data: {enabled: false}\n');
+  const running = { ...(sampleInstance().running ?? assert.fail()), readyAtMs: null };
+  lab.daemon.instances.push(sampleInstance({ name: 'web1', running }));
+  const given = ['--os-image', '/i', '-C', 'yes', '--user-data', document];
+  const result = await add([...given, '--wait-ready=600', 'web1']);
+  assert.equal(result.status, 1);
+  assert.match(result.stderr, /^warning: cloud-init will report no boot verdict: vendor_data in /m);
+  assert.match(
+    result.stderr,
+    /^error\[GUEST_NOT_READY\]: web1 runs, but cannot report that it is ready: vendor_data in /m,
+  );
+  const reported = await add([...given, '-H', 'boot_report=user-data', 'web1']);
+  assert.doesNotMatch(reported.stderr, /boot verdict/);
 });
 
 for (const [command, args] of [

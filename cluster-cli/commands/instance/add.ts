@@ -11,7 +11,15 @@ import { submitAndWatch, type SubmitOptions } from '../submit.ts';
 import { readRunLists, type RunListOptions } from './run-lists.ts';
 import { refuseWaitWithout, waitReady, type WaitReadyOptions } from './wait-ready.ts';
 import { chooseImage, refuseSmallDisk } from './named-image.ts';
-import { orUnset, readDocument, readHooks, readSshKeys, readUserData } from './parse-documents.ts';
+import {
+  type DocumentOption,
+  orUnset,
+  readDocument,
+  readHooks,
+  readSshKeys,
+  readUserData,
+  warnOfSilence,
+} from './parse-documents.ts';
 import {
   type DiskInput,
   type DiskOptions,
@@ -85,13 +93,14 @@ export async function runAdd(context: Context, name: string, options: AddOptions
     '--no-install': !options.install,
   });
   const opcode = await composeAdd(context, name, options);
+  const silence = warnOfSilence(opcode, context);
   const job = await submitAndWatch(context, opcode, options);
   if (job === null) return;
   if (options.waitReady === undefined) {
     if (!options.json) context.note(`instance ${name} created`);
     return;
   }
-  await waitReady(context, name, options.waitReady, options.degradedFails);
+  await waitReady(context, name, options.waitReady, options.degradedFails, silence);
 }
 
 /** @throws AppError */
@@ -288,7 +297,7 @@ export function readMetadata(
 > {
   const { values } = context;
   const userData = readUserData(options.userData ?? [], context);
-  const document = (option: string, file: string | undefined): string | undefined =>
+  const document = (option: DocumentOption, file: string | undefined): string | undefined =>
     file === undefined ? undefined : readDocument(option, file, context);
   const metadata = readParameters(
     { option: '--metadata', texts: options.metadata ?? [] },

@@ -1,5 +1,12 @@
+import { isUtf8 } from 'node:buffer';
 import { type Document, parseDocument } from 'yaml';
 import { MAX_NETWORK_ITEMS } from '#shared/contract/static-network.ts';
+import {
+  classifyCloudDocument,
+  CLOUD_BEGINNINGS,
+  type CloudDocument,
+  UNKNOWN_BEGINNING,
+} from '#shared/contract/cloud-document.ts';
 import { suggest } from '#shared/errors/suggest.ts';
 import { readYaml } from '#shared/yaml/read-yaml.ts';
 
@@ -8,35 +15,63 @@ import { readYaml } from '#shared/yaml/read-yaml.ts';
  * what a guest takes is the guest's to say.
  */
 
-/** First lines that cloud-init, Kairos, Ignition or systemd know (their documentation). */
-const FIRST_LINES = [
-  '#cloud-config',
-  '#!',
-  '#include',
-  '#cloud-boothook',
-  '#part-handler',
-  '#upstart-job',
-  '#systemd-userdata',
-  '## template: jinja',
-  'Content-Type:',
-  'MIME-Version:',
-  'From ',
+/** First lines that other clients than cloud-init know (documentation of each). */
+const FOREIGN_FIRST_LINES = [
+  /** Ignition, and systemd's credentials. */
   '{',
+  '#systemd-userdata',
+  /** cloudbase-init, for Windows. */
+  'rem cmd',
+  '#ps1',
+  '<powershell>',
+  '<script>',
 ];
-const GZIP_MAGIC = Buffer.from([0x1f, 0x8b]);
+const MIME_VERSION = 'MIME-Version: 1.0';
+/** Where cloud-init looks for it (cloudinit/user_data.py, `convert_string`). */
+const MIME_WITHIN_CHARACTERS = 4096;
 const MAX_SHOWN = 40;
+const UTF8_MARK = '\ufeff';
 
-/** @param bytes the whole user data of an instance that is one document */
-export function remarkOnUserData(bytes: Buffer): string | null {
-  if (bytes.length === 0 || bytes.subarray(0, 2).equals(GZIP_MAGIC)) return null;
-  const text = bytes.toString('utf8');
-  const [first = ''] = text.split('\n', 1);
-  if (first.startsWith('#cloud-config') && !first.startsWith('#cloud-config-')) {
-    const fault = yamlFault(text);
-    return fault && `invalid cloud-config: ${fault}`;
+/**
+ * @param bytes user or vendor data
+ * @param isAlone whether the guest gets it as it is, and not as a part of a MIME message
+ */
+export function remarkOnBeginning(bytes: Buffer, isAlone: boolean): string | null {
+  if (bytes.length === 0) return null;
+  const found = classifyCloudDocument(bytes);
+  switch (found.kind) {
+    case 'mime':
+      return isAlone ? remarkOnMessage(found.text) : null;
+    case 'known':
+      return remarkOnKnown(found, isAlone);
+    case 'foreign':
+      return found.why === UNKNOWN_BEGINNING ? remarkOnUnknown(bytes) : `ignored: ${found.why}`;
   }
-  if (FIRST_LINES.some((known) => first.startsWith(known))) return null;
-  const near = suggest(first.trim().toLowerCase(), FIRST_LINES);
+}
+
+function remarkOnMessage(text: string): string | null {
+  const head = text.slice(0, MIME_WITHIN_CHARACTERS).toLowerCase();
+  if (head.includes('mime-version:')) return null;
+  return `cloud-init takes it for a MIME message only with the line '${MIME_VERSION}'`;
+}
+
+function remarkOnKnown(
+  { type, plain }: Extract<CloudDocument, { readonly kind: 'known' }>,
+  isAlone: boolean,
+): string | null {
+  if (isAlone && !isUtf8(plain)) return 'cloud-init ignores it: its text is not UTF-8';
+  if (type !== 'text/x-shellscript' || plain.subarray(0, 2).toString() === '#!') return null;
+  return 'the script cannot be run: there is white space before #!';
+}
+
+function remarkOnUnknown(bytes: Buffer): string | null {
+  const text = bytes.toString('utf8');
+  const first = text.split('\n').find((line) => line.trim() !== '') ?? '';
+  if (FOREIGN_FIRST_LINES.some((known) => first.startsWith(known))) return null;
+  const isMarked = first.startsWith(UTF8_MARK);
+  if (isMarked)
+    return 'cloud-init does not know its first line: there is a byte order mark before it';
+  const near = suggest(first.trim().toLowerCase(), CLOUD_BEGINNINGS);
   return `cloud-init does not know its first line '${first.slice(0, MAX_SHOWN)}'${near === null ? '' : `; did you mean ${near}?`}`;
 }
 

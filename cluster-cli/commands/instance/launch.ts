@@ -13,7 +13,7 @@ import { parseSizeBytes } from '../../values/size.ts';
 import { submitAndWatch } from '../submit.ts';
 import { type AddOptions, composeAdd } from './add.ts';
 import { type ChosenImage, chooseImage, refuseSmallDisk } from './named-image.ts';
-import { readSshKeys } from './parse-documents.ts';
+import { readSshKeys, warnOfSilence } from './parse-documents.ts';
 import { readUserDefaults, type UserDefaults } from './user-defaults.ts';
 import { refuseWaitWithout, waitReady } from './wait-ready.ts';
 
@@ -67,10 +67,17 @@ export async function runLaunch(
     opcode.disks?.length === 0 && opcode.diskTemplate !== 'diskless'
       ? [{ sizeBytes: readDisk(context, image, chooseDisk(defaults, cluster, named.minDiskBytes)) }]
       : opcode.disks;
+  const silence = warnOfSilence(opcode, context);
   const job = await submitAndWatch(context, { ...opcode, disks, sshKeys: [...keys] }, options);
   if (job === null || isSilent) return;
   if (options.wait)
-    await waitReady(context, name, options.waitReady ?? DEFAULT_WAIT_S, options.degradedFails);
+    await waitReady(
+      context,
+      name,
+      options.waitReady ?? DEFAULT_WAIT_S,
+      options.degradedFails,
+      silence,
+    );
   if (!options.json) context.note(`log in: gnt-instance ssh ${chooseLogin(options, named)}${name}`);
 }
 

@@ -14,12 +14,14 @@ import {
   readSwitches,
 } from './add.ts';
 import {
+  type DocumentOption,
   isUnset,
   orUnset,
   readDocument,
   readHooks,
   readSshKeys,
   readUserData,
+  warnOfSilence,
 } from './parse-documents.ts';
 import {
   type OsParameterOptions,
@@ -50,6 +52,8 @@ export interface ModifyOptions
   readonly net?: readonly string[];
 }
 
+type Modify = Extract<OpcodeInput, { opcode: 'INSTANCE_SET_PARAMS' }>;
+
 export async function runModify(
   context: Context,
   typed: string,
@@ -67,7 +71,7 @@ export async function runModify(
       hint: 'See: gnt-instance modify --help',
     });
   }
-  const opcode: OpcodeInput = {
+  const opcode: Modify = {
     ...{ opcode: 'INSTANCE_SET_PARAMS', name, ...changes },
     ...(disks.length > 0 && { disks: [...disks] }),
     ...(options.net && { nics: [...parseNicChanges(options.net, context.values)] }),
@@ -76,7 +80,25 @@ export async function runModify(
     const which = removed.which === -1 ? 'the last disk' : `disk ${removed.which}`;
     await confirmLoss(context, `This removes ${which} of ${name} and all data on it.`, options);
   }
+  await warnOfSilentChange(context, opcode);
   await submitChange(context, opcode, options, `instance ${name} modified`);
+}
+
+/** Warns of new documents that keep cloud-init from reporting its boot, as the instance is set. */
+async function warnOfSilentChange(context: Context, changes: Modify): Promise<void> {
+  // Most documents are fine whatever the settings are.
+  const strictest = { ...changes, communication: true, hvparams: {} };
+  if (warnOfSilence(strictest, { warn: () => undefined }) === null) return;
+  const { communication, hvparams } = await (await context.client()).instance(changes.name);
+  const bootReport = changes.hvparams?.boot_report;
+  warnOfSilence(
+    {
+      ...changes,
+      communication: changes.communication ?? communication,
+      hvparams: { boot_report: bootReport === undefined ? hvparams.boot_report : bootReport },
+    },
+    context,
+  );
 }
 
 /**
@@ -180,7 +202,7 @@ async function composeChanges(context: Context, options: ModifyOptions) {
 function composeDocumentChanges(context: Context, options: ModifyOptions) {
   const { values } = context;
   const { userData, vendorData, networkConfig, sshKey } = options;
-  const document = (option: string, given: string | undefined): string | null | undefined =>
+  const document = (option: DocumentOption, given: string | undefined) =>
     unsettable(option, given, context, (file) => readDocument(option, file, context));
   const isAlone = (option: string, files: readonly string[]): boolean =>
     files.length === 1 && isUnset(option, files[0] ?? '', context);

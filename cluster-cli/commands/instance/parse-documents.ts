@@ -1,18 +1,27 @@
 import { basename } from 'node:path';
+import type { BootReporting } from '#shared/contract/boot-report.ts';
+import type { Silence } from '#shared/contract/boot-silence.ts';
 import type { HookFile } from '#shared/contract/hooks.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { Context } from '../../terminal/context.ts';
-import { remarkOnNetworkConfig, remarkOnUserData } from './cloud-documents.ts';
-import { composeUserData } from '../../values/user-data.ts';
+import { remarkOnCloudConfigs } from './cloud-config-remarks.ts';
+import { remarkOnBeginning, remarkOnNetworkConfig } from './cloud-documents.ts';
+import { type CloudPart, splitCloudDocument } from '../../values/cloud-parts.ts';
+import { explainSilentDocuments } from '../../values/silent-documents.ts';
+import { composeUserData, type UserDataFile } from '../../values/user-data.ts';
 import type { ValueSource } from '../../values/value-source.ts';
+
+export type DocumentOption = '--vendor-data' | '--network-config';
 
 /**
  * A file's bytes as the node's API carries them. `@FILE` means the same as FILE, `-` is stdin.
  * @throws AppError FILE_UNREADABLE
  */
-export function readDocument(option: string, file: string, context: Context): string {
-  const bytes = context.values.readBytes(option, fileName(file));
-  if (option === '--network-config') warn(option, file, remarkOnNetworkConfig(bytes), context);
+export function readDocument(option: DocumentOption, file: string, context: Context): string {
+  const name = fileName(file);
+  const bytes = context.values.readBytes(option, name);
+  if (option === '--vendor-data') warnOfDocuments(option, [{ name, bytes }], context);
+  else warn(option, { name: file, text: remarkOnNetworkConfig(bytes) }, context);
   return bytes.toString('base64');
 }
 
@@ -22,12 +31,54 @@ export function readUserData(files: readonly string[], context: Context): string
     name: fileName(file),
     bytes: context.values.readBytes('--user-data', fileName(file)),
   }));
-  for (const { name, bytes } of read) warn('--user-data', name, remarkOnUserData(bytes), context);
+  warnOfDocuments('--user-data', read, context);
   return composeUserData(read)?.toString('base64') ?? null;
 }
 
-function warn(option: string, file: string, remark: string | null, context: Context): void {
-  if (remark !== null) context.warn(`${option} ${file}: ${remark}`);
+function warnOfDocuments(option: string, files: readonly UserDataFile[], context: Context): void {
+  // Vendor data is a part of the service's message.
+  const isAlone = option === '--user-data' && files.length === 1;
+  for (const { name, bytes } of files)
+    warn(option, { name, text: remarkOnBeginning(bytes, isAlone) }, context);
+  const parts = files.flatMap(({ name, bytes }) => splitCloudDocument(name, bytes));
+  for (const remark of remarkOnCloudConfigs(parts)) warn(option, remark, context);
+}
+
+interface GivenDocuments {
+  readonly userData?: string | null | undefined;
+  readonly vendorData?: string | null | undefined;
+  readonly communication?: boolean | undefined;
+  readonly hvparams?: { readonly boot_report?: BootReporting | null | undefined } | undefined;
+}
+
+/**
+ * Warns of documents that keep cloud-init from reporting its boot. Returns why, for who waits for
+ * the report; null if it can report.
+ */
+export function warnOfSilence(
+  { userData, vendorData, communication, hvparams }: GivenDocuments,
+  context: Pick<Context, 'warn'>,
+): Silence | null {
+  if (communication !== true || hvparams?.boot_report === 'no') return null;
+  const silence = explainSilentDocuments(
+    { userData: split(userData), vendorData: split(vendorData) },
+    hvparams?.boot_report ?? 'vendor-data',
+  );
+  if (silence !== null)
+    context.warn(`cloud-init will report no boot verdict: ${silence.reason}; ${silence.hint}`);
+  return silence;
+}
+
+function split(document: string | null | undefined): readonly CloudPart[] {
+  return document == null ? [] : splitCloudDocument('', Buffer.from(document, 'base64'));
+}
+
+function warn(
+  option: string,
+  { name, text }: { readonly name: string; readonly text: string | null },
+  context: Context,
+): void {
+  if (text !== null) context.warn(`${option} ${name}: ${text}`);
 }
 
 /** Value of an option that unsets what is stored. */

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { guestProgress, type GuestProgress, type InstanceInfo } from '#shared/contract/instance.ts';
+import { explainSilence, type Silence } from '#shared/contract/boot-silence.ts';
 import { asItRuns } from '#shared/contract/settings-of-run.ts';
 import { startDeadline } from '#shared/abort/deadline.ts';
 import { AppError } from '#shared/errors/app-error.ts';
@@ -45,6 +46,7 @@ export function refuseWaitWithout(
 /**
  * Waits for the verdict of the guest's cloud-init; of a guest whose cloud-init tells nothing, until
  * it says that it is up. Ends at once where it is known that it never will.
+ * @param silence why the documents of the operator keep cloud-init from reporting
  * @throws AppError GUEST_NOT_READY that tells what is known of the guest, GUEST_BOOT_FAILED with
  *   cloud-init's own errors
  */
@@ -53,6 +55,7 @@ export async function waitReady(
   name: string,
   limitS: number,
   degradedFails = false,
+  silence: Silence | null = null,
 ): Promise<void> {
   const client = await context.client();
   const left = new AbortController();
@@ -68,8 +71,8 @@ export async function waitReady(
         stage = info.boot.stage;
         context.note(`${name}: cloud-init is at ${stage}`);
       }
-      const silence = whySilent(info);
-      if (info.running === null || silence) throw notReady(info, limitS, silence);
+      const known = whySilent(info, silence);
+      if (info.running === null || known) throw notReady(info, limitS, known);
     }
   } catch (error) {
     if (left.signal.aborted) {
@@ -164,44 +167,14 @@ function isOperational(
   return state === 'operational';
 }
 
-interface Silence {
-  readonly reason: string;
-  readonly hint: string;
-}
-
-/** Why a guest with a stock cloud-init will never say that it is up; null when it can. */
-function whySilent(info: InstanceInfo): Silence | null {
-  const { communication, dialects, cloudInit, hvparams, seedDisk, metadataToken } = asItRuns(info);
-  if (!communication) {
-    return {
-      reason: 'its channel is off in normal runs',
-      hint: `gnt-instance modify -C yes ${info.name} turns the channel on`,
-    };
-  }
-  if (!dialects.includes('ganeti')) {
-    return {
-      reason: 'the dialect ganeti, which takes the report, is not served',
-      hint: 'Add ganeti to --dialects',
-    };
-  }
-  if (hvparams.boot_report === 'no') {
-    return {
-      reason: 'cloud-init is not asked to report (boot_report=no)',
-      hint: `gnt-instance modify -H boot_report=none ${info.name}`,
-    };
-  }
-  if (metadataToken === 'required' && !seedDisk && cloudInit.datasource !== 'Ec2') {
-    return {
-      reason: `session tokens are required, and cloud-init with ${cloudInit.datasource ?? 'no datasource'} sends none`,
-      hint: 'Give --seed-disk yes, or --metadata-token optional, or ec2 first in --dialects with -H boot_report=user-data',
-    };
-  }
-  if (cloudInit.datasource !== 'Ec2' || hvparams.boot_report === 'user-data') return null;
-  return {
-    reason:
-      'cloud-init with the EC2 datasource reads no vendor data, and so is not asked to report',
-    hint: 'Give -H boot_report=user-data, or --seed-disk yes, or openstack or nocloud before ec2 in --dialects',
-  };
+/**
+ * Returns why a guest with a stock cloud-init will never report its boot; null if it can.
+ * @param ofDocuments the reason in the documents that were given with the command
+ */
+function whySilent(info: InstanceInfo, ofDocuments: Silence | null): Silence | null {
+  const ofSettings = explainSilence({ ...asItRuns(info), datasource: info.cloudInit.datasource });
+  // The agent of run lists reports by itself.
+  return ofSettings ?? (info.lifecycle == null ? ofDocuments : null);
 }
 
 function notReady(info: InstanceInfo, limitS: number, silence: Silence | null): AppError {

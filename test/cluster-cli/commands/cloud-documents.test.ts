@@ -2,36 +2,52 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import {
+  remarkOnBeginning,
   remarkOnNetworkConfig,
-  remarkOnUserData,
 } from '../../../cluster-cli/commands/instance/cloud-documents.ts';
 
-for (const [text, remark] of [
+const remark = (document: string | Buffer, isAlone = true): string | null =>
+  remarkOnBeginning(Buffer.from(document), isAlone);
+
+for (const [text, expected] of [
   ['#cloud-confg\nusers: []\n', /did you mean #cloud-config\?/],
   ['# cloud-config\nusers: []\n', /did you mean #cloud-config\?/],
   ['users: []\n', /cloud-init does not know its first line 'users: \[\]'/],
-  ['#cloud-config\nusers: [\n', /invalid cloud-config: .* line 3/],
-  ['#cloud-config\na: 1\n b: 2\n', /invalid cloud-config: .* line/],
+  ['\ufeff#cloud-config\n', /byte order mark/],
+  ['\n#!/bin/sh\n', /white space before #!/],
+  ['Content-Type: multipart/mixed; boundary="x"\n', /with the line 'MIME-Version: 1.0'/],
 ] as const) {
   test(`user data that begins ${JSON.stringify(text.slice(0, 20))} has a remark`, () => {
-    assert.match(remarkOnUserData(Buffer.from(text)) ?? 'none', remark);
+    assert.match(remark(text) ?? 'none', expected);
   });
 }
 
-test('what guests take has none', () => {
+test('bytes that cloud-init ignores have a remark', () => {
+  const latin1 = Buffer.from('#!/bin/sh\necho \xfc\n', 'latin1');
+  assert.match(remark(latin1) ?? '', /not UTF-8/);
+  assert.equal(remark(latin1, false), null);
+  assert.match(remark(gzipSync('anything')) ?? '', /does not know its first line/);
+  assert.match(remark(Buffer.from([0x1f, 0x8b, 8])) ?? '', /its gzip data is damaged/);
+});
+
+test('documents that guests take have none', () => {
   for (const text of [
     '',
     '#cloud-config\nusers: []\n',
+    '\n\n#cloud-config\n',
+    '#Cloud-Config\n',
     '#cloud-config-archive\n- x\n',
     '#!/bin/sh\n',
     '#include\nhttp://x/\n',
     '## template: jinja\n#cloud-config\n',
-    'Content-Type: multipart/mixed; boundary="x"\n',
+    'Mime-Version: 1.0\nContent-Type: multipart/mixed; boundary="x"\n',
+    'From nobody\nMIME-Version: 1.0\n',
     '{"ignition": {}}',
-  ]) {
-    assert.equal(remarkOnUserData(Buffer.from(text)), null, text);
-  }
-  assert.equal(remarkOnUserData(gzipSync('anything')), null);
+    '#systemd-userdata\n',
+    '#ps1_sysnative\n',
+  ])
+    assert.equal(remark(text), null, text);
+  assert.equal(remark(gzipSync('#cloud-config\n')), null);
 });
 
 test('a network configuration is looked at too', () => {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { gzipSync } from 'node:zlib';
 import { composeUserData } from '../../../cluster-cli/values/user-data.ts';
 
 const file = (name: string, content: string | Buffer) => ({ name, bytes: Buffer.from(content) });
@@ -84,5 +85,30 @@ test('several files, one of which says nothing of its type, are refused by its n
   assert.throws(() => composeUserData([file('a', '#!/bin/sh\n'), file('notes.txt', 'hello')]), {
     code: 'VALIDATION',
     message: 'option --user-data: the type of notes.txt is unknown',
+  });
+});
+
+test('compressed files and MIME messages are parts like any other', () => {
+  const message =
+    'Content-Type: multipart/mixed; boundary="MIMEBOUNDARY"\nMIME-Version: 1.0\n\n--MIMEBOUNDARY\n\n#!/bin/sh\n--MIMEBOUNDARY--\n';
+  const compressed = gzipSync('#cloud-config\n{}\n');
+  const document = composeUserData([
+    { name: 'a.gz', bytes: compressed },
+    { name: 'b.gz', bytes: gzipSync('#!/bin/sh\necho ü\n') },
+    file('c.mime', message),
+  ])?.toString();
+  const [, first = '', second = '', third = ''] =
+    document?.split(/^--MIMEBOUNDARY\.1(?:--)?\n/m) ?? [];
+  assert.match(first, /^Content-Type: application\/gzip$/m);
+  assert.deepEqual(Buffer.from(first.split('\n\n')[1] ?? '', 'base64'), compressed);
+  assert.match(second, /^Content-Type: text\/x-shellscript$/m);
+  assert.equal(third, `${message}\n`);
+});
+
+test('a damaged compressed file among several is refused by its name', () => {
+  const damaged = { name: 'b.gz', bytes: Buffer.from([0x1f, 0x8b, 0]) };
+  assert.throws(() => composeUserData([file('a', '#!/bin/sh\n'), damaged]), {
+    code: 'VALIDATION',
+    message: 'option --user-data: the type of b.gz is unknown: its gzip data is damaged',
   });
 });

@@ -287,8 +287,25 @@ test('addresses that nobody will tell the guest are named', () => {
     })[0] ?? null;
   assert.match(unheard({ dialects: ['ec2'] }) ?? '', /asks DHCP/);
   assert.match(unheard({ communication: false }) ?? '', /communication is off/);
-  assert.equal(unheard({ dialects: ['openstack'] }), null);
+  assert.equal(unheard({ dialects: ['ganeti', 'openstack'] }), null);
   assert.equal(unheard({ seedDisk: true }), null);
+});
+
+test('settings that keep cloud-init from reporting its boot are named, unless they say so themselves', () => {
+  const told = (input: Partial<InstanceRecord>): string =>
+    warnOfUnheard({ ...instanceRecord({ communication: true, seedDisk: false }), ...input }).join();
+  const noVerdict = /cloud-init will report no boot verdict: /;
+  assert.equal(told({ dialects: ['ganeti', 'openstack'] }), '');
+  assert.equal(told({ seedDisk: true }), '');
+  for (const silent of [
+    { dialects: ['ec2'] },
+    { dialects: ['nocloud'] },
+    { metadataToken: 'required' },
+  ] satisfies Partial<InstanceRecord>[])
+    assert.match(told(silent), noVerdict);
+  assert.equal(told({ dialects: ['ec2', 'ganeti'], hvparams: { boot_report: 'user-data' } }), '');
+  assert.doesNotMatch(told({ dialects: ['ec2'], communication: false }), noVerdict);
+  assert.doesNotMatch(told({ dialects: ['ec2'], hvparams: { boot_report: 'no' } }), noVerdict);
 });
 
 test('info says which datasource a stock image will use, or why none', () => {
@@ -304,7 +321,8 @@ test('info says which datasource a stock image will use, or why none', () => {
 test('the channel is the first NIC where cloud-init asks on the first alone, else it is told of at once', () => {
   const read = (dialects: ('ganeti' | 'ec2' | 'openstack' | 'nocloud')[], seedDisk = false) => {
     const instance = instanceRecord({ communication: true, dialects, seedDisk, nics: [{}] });
-    return [isChannelFirst(instance), warnOfUnheard(instance).length > 0];
+    const isTold = warnOfUnheard(instance).some((text) => text.includes('not the first NIC'));
+    return [isChannelFirst(instance), isTold];
   };
   assert.deepEqual(read(['ganeti', 'ec2', 'openstack']), [true, false]);
   assert.deepEqual(read(['openstack', 'ec2']), [true, false]);

@@ -1,0 +1,81 @@
+import type { Silence } from '#shared/contract/boot-silence.ts';
+import type { BootReporting } from '#shared/contract/boot-report.ts';
+import { parseJson } from '#shared/json/parse-json.ts';
+import { type CloudPart, parseCloudYaml, toFields } from './cloud-parts.ts';
+
+/** The type of the part that reports the boot. */
+const REPORTER = 'text/cloud-boothook';
+/** What cloud-init takes for true in `vendor_data` (cloudinit/util.py, `is_true`). */
+const TRUE = ['true', '1', 'on', 'yes'];
+
+interface Documents {
+  readonly userData: readonly CloudPart[];
+  readonly vendorData: readonly CloudPart[];
+}
+
+/**
+ * Returns why the documents keep a stock cloud-init from reporting its boot; null if they do not.
+ * Content of includes and of templates that are no YAML is not known. Pure.
+ */
+export function explainSilentDocuments(
+  { userData, vendorData }: Documents,
+  reporting: BootReporting,
+): Silence | null {
+  const ofUser = mergeConfigs(userData);
+  const merged = { ...mergeConfigs(vendorData), ...ofUser };
+  if (isTrue(merged['disable_ec2_metadata'])) {
+    return {
+      reason: 'disable_ec2_metadata makes the guest reject the route to the metadata service',
+      hint: 'remove disable_ec2_metadata from the document',
+    };
+  }
+  if (reporting !== 'vendor-data' || !Object.hasOwn(ofUser, 'vendor_data')) return null;
+  const why = whyVendorDataIsOff(ofUser['vendor_data']);
+  if (why === null) return null;
+  return {
+    reason: `${why}, and vendor data asks cloud-init for the report`,
+    hint: 'give -H boot_report=user-data, or remove vendor_data from the user data',
+  };
+}
+
+/** See `_consume_vendordata` of cloudinit/stages.py. */
+function whyVendorDataIsOff(setting: unknown): string | null {
+  const off = 'vendor_data in the user data turns vendor data off';
+  if (typeof setting !== 'object' || setting === null || Array.isArray(setting)) return off;
+  const { enabled = true, disabled_handlers: disabled } = toFields(setting);
+  if (!isTrue(enabled)) return off;
+  const isHandled = !(Array.isArray(disabled) || typeof disabled === 'string')
+    ? true
+    : !disabled.includes(REPORTER);
+  return isHandled ? null : `vendor_data in the user data disables ${REPORTER}`;
+}
+
+function isTrue(value: unknown): boolean {
+  if (typeof value === 'boolean') return value;
+  const isWord = typeof value === 'string' || typeof value === 'number';
+  return isWord && TRUE.includes(String(value).toLowerCase().trim());
+}
+
+/** Top-level keys of all cloud-configs, the last of each, as cloud-init merges them by default. */
+function mergeConfigs(parts: readonly CloudPart[]): Readonly<Record<string, unknown>> {
+  return Object.assign({}, ...parts.map(readConfig)) as Record<string, unknown>;
+}
+
+function readConfig({ type, text }: CloudPart): Readonly<Record<string, unknown>> {
+  if (type === 'text/cloud-config') return toFields(parseCloudYaml(text));
+  if (type === 'text/cloud-config-jsonp') return readPatch(text);
+  const [, config = ''] = /^\s*## template: jinja.*\n(\s*#cloud-config\b[^]*)/i.exec(text) ?? [];
+  return toFields(parseCloudYaml(config));
+}
+
+/** What a JSON patch (RFC 6902) adds at the top. */
+function readPatch(text: string): Readonly<Record<string, unknown>> {
+  const operations = parseJson(text.trimStart().replace(/^#cloud-config-jsonp/i, ''));
+  if (!Array.isArray(operations)) return {};
+  const entries = operations.map(toFields).flatMap(({ op, path, value }) => {
+    const [, key, inner] = /^\/([^/]+)(?:\/([^/]+))?$/.exec(String(path)) ?? [];
+    if (key === undefined || (op !== 'add' && op !== 'replace')) return [];
+    return [[key, inner === undefined ? value : { [inner]: value }] as const];
+  });
+  return Object.fromEntries(entries);
+}

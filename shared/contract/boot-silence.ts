@@ -1,0 +1,53 @@
+import type { InstanceRecord } from './instance.ts';
+
+/** Why a guest with a stock cloud-init never reports its boot, and what to do about it. */
+export interface Silence {
+  readonly reason: string;
+  readonly hint: string;
+}
+
+interface Reporter extends Pick<
+  InstanceRecord,
+  'name' | 'communication' | 'dialects' | 'hvparams' | 'seedDisk' | 'metadataToken'
+> {
+  /** cloud-init's own name for it; null: none. */
+  readonly datasource: string | null;
+}
+
+/**
+ * Returns why the settings of an instance keep its cloud-init from reporting; null if it can. The
+ * documents of the operator may do so too: see `cluster-cli/values/silent-documents.ts`. Pure.
+ */
+export function explainSilence(instance: Reporter): Silence | null {
+  const { name, communication, dialects, datasource, hvparams, seedDisk, metadataToken } = instance;
+  if (!communication) {
+    return {
+      reason: 'its channel is off in normal runs',
+      hint: `gnt-instance modify -C yes ${name} turns the channel on`,
+    };
+  }
+  if (!dialects.includes('ganeti')) {
+    return {
+      reason: 'the dialect ganeti, which takes the report, is not served',
+      hint: 'add ganeti to --dialects',
+    };
+  }
+  if (hvparams.boot_report === 'no') {
+    return {
+      reason: 'cloud-init is not asked to report (boot_report=no)',
+      hint: `gnt-instance modify -H boot_report=none ${name}`,
+    };
+  }
+  if (metadataToken === 'required' && !seedDisk && datasource !== 'Ec2') {
+    return {
+      reason: `session tokens are required, and cloud-init with ${datasource ?? 'no datasource'} sends none`,
+      hint: 'give --seed-disk yes, or --metadata-token optional, or ec2 first in --dialects with -H boot_report=user-data',
+    };
+  }
+  if (datasource !== 'Ec2' || hvparams.boot_report === 'user-data') return null;
+  return {
+    reason:
+      'cloud-init with the EC2 datasource reads no vendor data, and so is not asked to report',
+    hint: 'give -H boot_report=user-data, or --seed-disk yes, or openstack or nocloud before ec2 in --dialects',
+  };
+}

@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { remarkOnCloudConfigs } from '../../../../cluster-cli/commands/instance/cloud-config-remarks.ts';
+import { splitCloudDocument } from '../../../../cluster-cli/values/cloud-parts.ts';
+
+const remarks = (...documents: readonly string[]): readonly string[] =>
+  remarkOnCloudConfigs(
+    documents.flatMap((text, index) => splitCloudDocument(`f${index}`, Buffer.from(text))),
+  ).map(({ name, text }) => `${name}: ${text}`);
+
+test('a cloud-config that replaces keys of an earlier one is named with its key and both files', () => {
+  const [remark, ...others] = remarks(
+    '#cloud-config\nruncmd: [a]\nhostname: x\n',
+    '#!/bin/sh\n',
+    '#cloud-config\nruncmd: [b]\nhostname: x\n',
+  );
+  assert.match(remark ?? '', /^f2: its 'runcmd' replaces the 'runcmd' of f0/);
+  assert.deepEqual(others, []);
+});
+
+test('a later cloud-config that says how to merge replaces nothing', () => {
+  for (const how of ['merge_how', 'merge_type'])
+    assert.deepEqual(
+      remarks('#cloud-config\nruncmd: [a]\n', `#cloud-config\n${how}: list(append)\nruncmd: [b]\n`),
+      [],
+    );
+  const part = (header: string, command: string): string =>
+    `--b\nContent-Type: text/cloud-config\n${header}\n#cloud-config\nruncmd: [${command}]\n`;
+  const message = (header: string): string =>
+    `MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary="b"\n\n${part('', 'a')}${part(header, 'b')}--b--\n`;
+  assert.deepEqual(remarks(message('X-Merge-Type: list(append)\n')), []);
+  assert.match(remarks(message('')).join(), /^part 2 of f0: its 'runcmd' replaces/);
+});
+
+for (const [mode, remark] of [
+  ['640', /permissions 640 is a decimal number, which is the mode 01200: write '0640' with quotes/],
+  ['0640', null],
+  ["'640'", null],
+  ['0o640', null],
+  ["'rw-r--r--'", /permissions 'rw-r--r--' is not octal: cloud-init uses 0644/],
+  ['0888', /is not octal|decimal/],
+] as const) {
+  test(`permissions: ${mode} ${remark === null ? 'is taken as it is' : 'has a remark'}`, () => {
+    const found = remarks(`#cloud-config\nwrite_files:\n- {path: /x, permissions: ${mode}}\n`);
+    assert.equal(found.length, remark === null ? 0 : 1);
+    assert.match(found[0] ?? '', remark ?? /^$/);
+  });
+}
+
+test('a key that a cloud-config repeats is named, and is no invalid document', () => {
+  const [remark, ...others] = remarks('#cloud-config\nruncmd: [a]\npackages: [b]\nruncmd: [c]\n');
+  assert.match(
+    remark ?? '',
+    /the key 'runcmd' is repeated at line 4: cloud-init uses the last one/,
+  );
+  assert.deepEqual(others, []);
+});
+
+test('a cloud-config that is no map is named, in whatever it is packed', () => {
+  assert.match(remarks('#cloud-config\n- a\n').join(), /cloud-init ignores it/);
+  assert.match(
+    remarks('#cloud-config-archive\n- {type: text/cloud-config, content: "[1"}\n').join(),
+    /invalid cloud-config/,
+  );
+  assert.deepEqual(remarks('#cloud-config\n'), []);
+});
