@@ -26,7 +26,7 @@ export function explainSilentDocuments(
   if (isTrue(merged['disable_ec2_metadata'])) {
     return {
       reason: 'disable_ec2_metadata makes the guest reject the route to the metadata service',
-      hint: 'remove disable_ec2_metadata from the document',
+      hint: 'Remove disable_ec2_metadata from the document',
     };
   }
   if (reporting !== 'vendor-data' || !Object.hasOwn(ofUser, 'vendor_data')) return null;
@@ -34,7 +34,7 @@ export function explainSilentDocuments(
   if (why === null) return null;
   return {
     reason: `${why}, and vendor data asks cloud-init for the report`,
-    hint: 'give -H boot_report=user-data, or remove vendor_data from the user data',
+    hint: 'Give -H boot_report=user-data, or remove vendor_data from the user data',
   };
 }
 

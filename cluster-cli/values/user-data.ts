@@ -80,7 +80,7 @@ function refusePart(file: UserDataFile, why: string): AppError {
     'VALIDATION',
     `option --user-data: the type of ${file.name} is unknown${reason}`,
     {
-      hint: `begin each of several files with one of ${CLOUD_BEGINNINGS.join(', ')}; or give ${others}`,
+      hint: `Begin each of several files with one of ${CLOUD_BEGINNINGS.join(', ')}; or give ${others}`,
       details: { file: file.name },
     },
   );

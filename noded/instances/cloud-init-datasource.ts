@@ -199,7 +199,7 @@ function missingVerdict(instance: Described): string | null {
   if (!instance.communication || instance.hvparams.boot_report === 'no') return null;
   const { datasource } = explainDatasource(instance);
   const silence = explainSilence({ ...instance, datasource });
-  return silence && `cloud-init will report no boot verdict: ${silence.reason}; ${silence.hint}`;
+  return silence && `cloud-init will report no boot verdict: ${silence.reason}. ${silence.hint}`;
 }
 
 /** What the operator should know before the guest of a new or changed instance boots. */

@@ -29,7 +29,7 @@ export function explainSilence(instance: Reporter): Silence | null {
   if (!dialects.includes('ganeti')) {
     return {
       reason: 'the dialect ganeti, which takes the report, is not served',
-      hint: 'add ganeti to --dialects',
+      hint: 'Add ganeti to --dialects',
     };
   }
   if (hvparams.boot_report === 'no') {
@@ -41,13 +41,13 @@ export function explainSilence(instance: Reporter): Silence | null {
   if (metadataToken === 'required' && !seedDisk && datasource !== 'Ec2') {
     return {
       reason: `session tokens are required, and cloud-init with ${datasource ?? 'no datasource'} sends none`,
-      hint: 'give --seed-disk yes, or --metadata-token optional, or ec2 first in --dialects with -H boot_report=user-data',
+      hint: 'Give --seed-disk yes, or --metadata-token optional, or ec2 first in --dialects with -H boot_report=user-data',
     };
   }
   if (datasource !== 'Ec2' || hvparams.boot_report === 'user-data') return null;
   return {
     reason:
       'cloud-init with the EC2 datasource reads no vendor data, and so is not asked to report',
-    hint: 'give -H boot_report=user-data, or --seed-disk yes, or openstack or nocloud before ec2 in --dialects',
+    hint: 'Give -H boot_report=user-data, or --seed-disk yes, or openstack or nocloud before ec2 in --dialects',
   };
 }

@@ -65,7 +65,7 @@ export function warnOfSilence(
     hvparams?.boot_report ?? 'vendor-data',
   );
   if (silence !== null)
-    context.warn(`cloud-init will report no boot verdict: ${silence.reason}; ${silence.hint}`);
+    context.warn(`cloud-init will report no boot verdict: ${silence.reason}. ${silence.hint}`);
   return silence;
 }
 
