@@ -46,7 +46,10 @@ export function buildTree(leaves: ReadonlyMap<string, Leaf>, style: ListingStyle
   for (const [path, children] of folders) {
     // Who has a live folder lists it; what lies in it here goes before what lies there. A parameter
     // may be called as the folder of another one is, and is what is read there.
-    if (!tree.has(path)) tree.set(path, listing(path, children, style));
+    if (!tree.has(path)) {
+      const lines = linesOf(path, children, { leaves, folders, style });
+      tree.set(path, listingOf(lines, style.endsWithNewline));
+    }
   }
   return tree;
 }
@@ -81,15 +84,33 @@ function addToFolders(folders: Map<string, Map<string, boolean>>, path: string):
   }
 }
 
-function listing(
+interface Listed {
+  readonly leaves: ReadonlyMap<string, Leaf>;
+  readonly folders: ReadonlyMap<string, ReadonlyMap<string, boolean>>;
+  readonly style: ListingStyle;
+}
+
+/**
+ * A folder that is called as a leaf cannot be read: the folder above lists what is in it, each by
+ * its path.
+ */
+function linesOf(
   path: string,
   children: ReadonlyMap<string, boolean>,
-  style: ListingStyle,
-): ContentResource {
+  listed: Listed,
+): readonly string[] {
+  const { leaves, folders, style } = listed;
   const entry = style.entry ?? ((_folder, name, isFolder) => (isFolder ? `${name}/` : name));
-  const names = [...children.keys()].sort(byNumberThenText);
-  const lines = names.map((name) => entry(path, name, children.get(name) ?? false));
-  return listingOf(lines, style.endsWithNewline);
+  return [...children]
+    .sort(([a], [b]) => byNumberThenText(a, b))
+    .flatMap(([name, isFolder]) => {
+      const below = path === '' ? name : `${path}/${name}`;
+      const leaf = leaves.get(below);
+      if (!isFolder || leaf === undefined || leaf.kind === 'live')
+        return [entry(path, name, isFolder)];
+      const inner = linesOf(below, folders.get(below) ?? new Map<string, boolean>(), listed);
+      return [entry(path, name, false), ...inner.map((line) => `${name}/${line}`)];
+    });
 }
 
 function byNumberThenText(a: string, b: string): number {

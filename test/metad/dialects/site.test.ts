@@ -125,7 +125,7 @@ test('parameters with slashes are listed and read one by one, beside one that is
     ),
   });
   const base = 'ganeti/latest/os/parameters';
-  assert.equal(bodyAt(site, base), 'change-stage/\n');
+  assert.equal(bodyAt(site, base), 'change-stage\nchange-stage/map\nchange-stage/map/x\n');
   for (const name of ['change-stage', 'change-stage/map', 'change-stage/map/x'])
     assert.equal(bodyAt(site, `${base}/${name}`), `of ${name}`);
 });
