@@ -25,6 +25,19 @@ export function hasEnded({ status }: JobRecord): boolean {
   return ['success', 'error', 'canceled'].includes(status);
 }
 
+/**
+ * Returns how to go on. A new instance may have a record by now, with which the operation is
+ * refused. Pure.
+ * @param again the hint for all other operations
+ */
+export function hintAfterInterrupt(
+  { opcode, name }: Readonly<Record<string, unknown>>,
+  again: string,
+): string {
+  if (opcode !== 'INSTANCE_CREATE' || typeof name !== 'string') return again;
+  return `Run gnt-instance reinstall ${name} if the instance exists (gnt-instance info ${name}). Otherwise: ${again}`;
+}
+
 /** The record of a job that nobody runs any more. Pure. */
 export function interruptedJob(job: JobRecord, reason: string, nowMs: number): JobRecord {
   return {
@@ -36,7 +49,7 @@ export function interruptedJob(job: JobRecord, reason: string, nowMs: number): J
     error: {
       code: 'JOB_INTERRUPTED',
       message: `${job.summary}: ${reason}`,
-      hint: 'Submit the operation again, with its secrets.',
+      hint: hintAfterInterrupt(job.input, 'Submit the operation again, with its secrets.'),
       details: {},
       phase: 'execution',
       stage: null,

@@ -6,6 +6,7 @@ import { nameSubmitter, type Submitter } from '#shared/contract/submitter.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { createMask } from '#shared/secret/mask.ts';
 import { describeFailure, maskFailure } from './describe-failure.ts';
+import { hintAfterInterrupt } from './fail-interrupted.ts';
 import {
   handlerOf,
   summarizeOpcode,
@@ -138,7 +139,7 @@ class LockingJobEngine implements JobEngine {
       };
       this.#active.set(record.id, job);
       for (const line of options.placement ?? []) this.#createReporter(job).log(line);
-      if (this.#isStopping) job.controller.abort(stopped());
+      if (this.#isStopping) job.controller.abort(stopped(job));
       job.done = this.#run(job);
       return record.id;
     } finally {
@@ -253,7 +254,7 @@ class LockingJobEngine implements JobEngine {
 
   async stop(): Promise<void> {
     this.#isStopping = true;
-    for (const job of this.#active.values()) job.controller.abort(stopped());
+    for (const job of this.#active.values()) job.controller.abort(stopped(job));
     // Those that are being written yet end as soon as they begin.
     await Promise.all([...this.#entering].map((entry) => entry.left.promise));
     await Promise.all([...this.#active.values()].map((job) => job.done));
@@ -385,9 +386,9 @@ class LockingJobEngine implements JobEngine {
   }
 }
 
-function stopped(): AppError {
+function stopped({ opcode }: Pick<ActiveJob, 'opcode'>): AppError {
   return new AppError('JOB_INTERRUPTED', 'the node daemon was stopped', {
-    hint: 'Submit the operation again.',
+    hint: hintAfterInterrupt(opcode, 'Submit the operation again.'),
   });
 }
 

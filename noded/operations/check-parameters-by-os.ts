@@ -45,11 +45,7 @@ export async function checkParametersByOs(
   { signal, timeoutS }: VerifyLimits,
 ): Promise<void> {
   const { definition } = os;
-  checkOsParameters(definition, [
-    ...Object.keys(instance.osParameters),
-    ...Object.keys(instance.osParametersPrivate),
-    ...instance.secretNames,
-  ]);
+  checkParameterNames(os, instance);
   refuseSharedVariables(parameters);
   const path = definition.hostScripts.verify;
   const digest = digestForHost(policy);
@@ -92,6 +88,15 @@ export async function checkParametersByOs(
       },
     );
   }
+}
+
+/** @throws AppError OS_PARAMETER naming those that are not in the list of the definition */
+export function checkParameterNames({ definition }: OsSelection, instance: ParameterOwner): void {
+  checkOsParameters(definition, [
+    ...Object.keys(instance.osParameters),
+    ...Object.keys(instance.osParametersPrivate),
+    ...instance.secretNames,
+  ]);
 }
 
 /** `, output: ` and the last lines of a script that failed. */

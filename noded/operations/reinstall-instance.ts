@@ -11,8 +11,10 @@ import { describeUnread } from '../instances/unread-values.ts';
 import { type JobContext, type JobHandler, withPreview } from '../jobs/job-handler.ts';
 import { beginReinstall } from '../records/install-states.ts';
 import { checkInstall } from './check-install.ts';
+import { checkParameterNames } from './check-parameters-by-os.ts';
 import { checkHostPaths } from './host-paths.ts';
 import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
+import { selectOs } from './os-policy.ts';
 import { refuseUnknownProfiles } from './profiles.ts';
 import { startAfter, startAgain } from './start-again.ts';
 
@@ -42,6 +44,12 @@ export function reinstallInstanceHandler(
       }
       const changes = planReinstall(current, opcode, randomUUID);
       const planned = { ...current, ...changes };
+      // Nobody is asked for a secret that the new OS does not take.
+      if (planned.osType !== null && opcode.osType !== undefined) {
+        const forceVariant = opcode.forceVariant === true;
+        const { os } = await selectOs(planned.osType, dependencies, { forceVariant });
+        checkParameterNames(os, planned);
+      }
       refuseMissingSecrets(
         `the reinstallation of '${current.name}' needs its secrets again`,
         missingSecrets(planned, opcode),

@@ -73,12 +73,19 @@ export function parseHookDocument(document: HookDocument): ParsedDocument {
   };
 }
 
-/** A word that is near no stage may be anything, and is not repeated. */
+/**
+ * A word that is near no stage is repeated only if it looks like the name of one: values of a
+ * malformed document may be secret.
+ */
 function unknownStage(file: string, word: string, index: number, nearest: string | null): AppError {
+  const isName = STAGE_LIKE.test(word);
+  const shown = isName ? `unknown stage ${word}` : `unknown stage: number ${index + 1} of "stages"`;
   return nearest === null
-    ? invalid(file, `unknown stage: number ${index + 1} of "stages"`, STAGES_HINT)
+    ? invalid(file, shown, STAGES_HINT)
     : invalid(file, `unknown stage ${word.slice(0, MAX_TOLD_LENGTH)}`, `Did you mean ${nearest}?`);
 }
+
+const STAGE_LIKE = /^[a-z]{1,20}([.-][a-z]{1,20}){0,3}$/;
 
 function parseSteps(steps: unknown, stage: HookStage, file: string): StepFields[] {
   if (empty.has(steps)) return [];

@@ -126,6 +126,24 @@ test("Debian's debootstrap refuses a parameter in its own words, before anything
   assert.equal(modified.error?.code, 'OS_PARAMETER');
 });
 
+test('a reinstallation with another OS asks for no secret that this OS does not take', async () => {
+  await addOs('secretive');
+  await addOs('plain');
+  await writeFile(join(definitions, 'plain/parameters.list'), '');
+  for (const name of ['secretive', 'plain']) await trust(name);
+  const osParametersSecret = { password: 's3cret' };
+  const added = await add('again1.example.com', 'secretive', { osParametersSecret });
+  assert.equal(added.status, 'success', JSON.stringify(added));
+  const again = { opcode: 'INSTANCE_REINSTALL', name: 'again1.example.com', start: false };
+  assert.equal((await runJob(again)).error?.code, 'SECRETS_NEEDED');
+  const refused = await runJob({ ...again, osType: 'plain' });
+  assert.equal(refused.error?.code, 'OS_PARAMETER');
+  assert.match(refused.error.message, /not supported by the OS plain: password/);
+  const unset = { osParametersSecret: { password: null } };
+  const moved = await runJob({ ...again, ...unset, osType: 'plain' });
+  assert.equal(moved.status, 'success', JSON.stringify(moved));
+});
+
 test('two parameters that a script could not tell apart are refused by their names', async () => {
   await addOs('two', { verify: 'exit 0' });
   const osParameters = { color: 'blue', Color: 'red' };

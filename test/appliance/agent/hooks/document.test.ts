@@ -179,6 +179,8 @@ test('a stage that is mistyped is an error with the name that was meant', () => 
   assert.equal(hintOf('stages: {nework: []}'), 'Did you mean network?');
   assert.equal(hintOf('stage: {boot: []}'), 'Did you mean stages?');
   refused('stages: {boot: [], SECRET-of-someone: []}', /unknown stage: number 2 of "stages"$/);
+  refused('stages: {boot: [], provision: []}', /unknown stage provision$/);
+  refused('stages: {correct-horse-battery-4: []}', /unknown stage: number 1 of "stages"$/);
 });
 
 test("expressions are Go's: flags in front, named groups and classes; what Go does not compile is refused", () => {
