@@ -9,6 +9,7 @@ import { partialName } from './cache-space.ts';
 import { ContentStore, type HeldContent } from './content-store.ts';
 import { type Checksum, checksumMismatch, digestFile, parseChecksum } from './digest.ts';
 import { DownloadGate } from './download-gate.ts';
+import type { SizedFile } from './image-bytes.ts';
 import { openLocalImage } from './local-image.ts';
 import { PartialFile } from './partial-file.ts';
 import { type SharedTask, startSharedTask } from './shared-task.ts';
@@ -60,8 +61,9 @@ export interface ImageCache {
   /**
    * Prerequisite check: the source is well formed, and a local file is there and readable. Makes no
    * request.
+   * @param judge is given a local file while it is open
    */
-  check(source: string): Promise<void>;
+  check(source: string, judge?: (file: SizedFile) => Promise<void>): Promise<void>;
   /** Whether a file with that `sha256:HEX` or `sha512:HEX` is there, whole. */
   holds(checksum: string): Promise<boolean>;
   stats(): Promise<ImageCacheStats>;
@@ -119,9 +121,15 @@ class FileImageCache implements ImageCache {
     });
   }
 
-  async check(source: string): Promise<void> {
+  async check(source: string, judge?: (file: SizedFile) => Promise<void>): Promise<void> {
     const parsed = parseImageSource(source);
-    if (parsed.kind === 'path') (await openLocalImage(parsed.path)).release();
+    if (parsed.kind !== 'path') return;
+    const file = await openLocalImage(parsed.path);
+    try {
+      await judge?.(file);
+    } finally {
+      file.release();
+    }
   }
 
   async fetch(source: string, options: ImageFetchOptions): Promise<FetchedImage> {

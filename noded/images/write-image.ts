@@ -2,12 +2,16 @@ import { open } from 'node:fs/promises';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { imageTooLarge } from '#shared/errors/image-too-large.ts';
 import { writeSparse } from '../disks/write-sparse.ts';
-import { readImageBytes } from './image-bytes.ts';
+import { readImageBytes, type SizedFile } from './image-bytes.ts';
 import type { FetchedImage } from './image-cache.ts';
 import type { JobReporter } from '../jobs/job-handler.ts';
 
 /** First bytes of files that the appliance would unpack: gz, xz, zst, bz2. */
 const COMPRESSED = ['1f8b08', 'fd377a585a00', '28b52ffd', '425a68'] as const;
+
+const SECTOR_BYTES = 512;
+/** Ends the first sector of a partitioned disk. */
+const BOOT_SIGNATURE = '55aa';
 
 type Wanted = Pick<
   InstanceRecord,
@@ -55,10 +59,35 @@ function whyNotOnHost(
 }
 
 async function startsCompressed(image: Pick<FetchedImage, 'path'>): Promise<boolean> {
-  await using file = await open(image.path, 'r');
-  const { buffer, bytesRead } = await file.read(Buffer.alloc(16), 0, 16, 0);
-  const head = buffer.toString('hex', 0, bytesRead);
-  return COMPRESSED.some((start) => head.startsWith(start));
+  return isCompressedHead(await readHead(image));
+}
+
+async function readHead({ path }: Pick<FetchedImage, 'path'>): Promise<Buffer> {
+  await using file = await open(path, 'r');
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(SECTOR_BYTES), 0, SECTOR_BYTES, 0);
+  return buffer.subarray(0, bytesRead);
+}
+
+function isCompressedHead(head: Buffer): boolean {
+  return COMPRESSED.some((start) => head.toString('hex').startsWith(start));
+}
+
+/**
+ * Refuses a file that is certainly larger than the first disk: a raw image by the operator's word,
+ * or by its boot signature. All other formats are for the appliance to look into.
+ * @throws AppError IMAGE_TOO_LARGE
+ */
+export async function refuseOversizedImage(
+  image: SizedFile,
+  instance: Pick<Wanted, 'osImageFormat' | 'disks'>,
+): Promise<void> {
+  const { osImageFormat, disks } = instance;
+  if (disks.length === 0 || (osImageFormat !== null && osImageFormat !== 'raw')) return;
+  const head = await readHead(image);
+  if (isCompressedHead(head)) return;
+  const isRaw =
+    osImageFormat === 'raw' || head.toString('hex', SECTOR_BYTES - 2) === BOOT_SIGNATURE;
+  if (isRaw) requireImageFits(image, instance);
 }
 
 /** @throws AppError IMAGE_TOO_LARGE */

@@ -3,6 +3,7 @@ import type { HookBook } from '#shared/contract/hook-book.ts';
 import type { HookDocument } from '#shared/contract/hooks.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import { refuseOversizedImage } from '../images/write-image.ts';
 import { checkPackageFile, validatePackageUrl } from '../downloads/package-source.ts';
 import { chooseCreateScripts, requireHelper, type ChosenScripts } from '../os/choose-scripts.ts';
 import { bootEnvOfRun } from '../instances/boot-environment.ts';
@@ -22,6 +23,8 @@ type Installable = Pick<
   InstanceRecord,
   | 'osType'
   | 'osImage'
+  | 'osImageFormat'
+  | 'disks'
   | 'personalizationPackage'
   | 'installParameters'
   | 'safeInstall'
@@ -84,7 +87,10 @@ export async function checkInstall(
   // It is needed even where it is not booted: its manifest tells whether it has hooks to run.
   await requireAppliance(appliance, dependencies);
   refuseImageWithoutDisk(instance);
-  if (instance.osImage !== null) await dependencies.images.check(instance.osImage);
+  if (instance.osImage !== null)
+    await dependencies.images.check(instance.osImage, (file) =>
+      refuseOversizedImage(file, instance),
+    );
   if (instance.personalizationPackage !== null) await checkPackage(instance.personalizationPackage);
   if (instance.diskTemplate !== 'diskless') await dependencies.disks.checkSpace(instance);
   const chosen = { ...decision, appliance: appliance.name };

@@ -3,10 +3,11 @@ import { appendFile, mkdtemp, readFile, rm, stat, truncate, writeFile } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { digestFile } from '../../../noded/images/digest.ts';
 import { openLocalImage } from '../../../noded/images/local-image.ts';
-import { writeImage } from '../../../noded/images/write-image.ts';
+import { refuseOversizedImage, writeImage } from '../../../noded/images/write-image.ts';
 
 const SIZE_BYTES = 2.5 * MIB;
 const { signal } = new AbortController();
@@ -57,4 +58,31 @@ test('an image that is cut short fails by name, wherever it is read', async (t) 
     unreadable,
   );
   await assert.rejects(digestFile(image, 'sha256', { signal }), unreadable);
+});
+
+test('a raw image that is larger than the disk is refused before the job begins, other formats are not judged', async () => {
+  const judge = async (head: string, osImageFormat: 'raw' | 'qcow2' | null): Promise<void> => {
+    const path = join(dir, 'judged.img');
+    await writeFile(path, Buffer.from(head, 'hex'));
+    await truncate(path, SIZE_BYTES);
+    const disks = [{ sizeBytes: 2 * MIB }] as InstanceRecord['disks'];
+    await refuseOversizedImage({ path, sizeBytes: SIZE_BYTES }, { osImageFormat, disks });
+    const large = [{ sizeBytes: SIZE_BYTES }] as InstanceRecord['disks'];
+    await refuseOversizedImage({ path, sizeBytes: SIZE_BYTES }, { osImageFormat, disks: large });
+  };
+  const bootSector = `${'00'.repeat(510)}55aa`;
+  for (const [head, format] of [
+    [bootSector, null],
+    [bootSector, 'raw'],
+    ['00', 'raw'],
+  ] as const)
+    await assert.rejects(judge(head, format), { code: 'IMAGE_TOO_LARGE' });
+  for (const [head, format] of [
+    ['00', null],
+    ['514649fb', null],
+    [bootSector, 'qcow2'],
+    [`1f8b08${bootSector.slice(6)}`, null],
+    ['28b52ffd', 'raw'],
+  ] as const)
+    await judge(head, format);
 });
