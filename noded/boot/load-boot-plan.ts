@@ -109,7 +109,7 @@ export async function bootEnvNotFound(
 ): Promise<AppError> {
   const known = (await clusters.listBootEnvs()).map(({ Name }) => Name);
   const near = suggest(name, [...known, LOCAL_BOOT_ENV]);
-  return new AppError('BOOTENV_NOT_FOUND', `there is no BootEnv '${name}'`, {
+  return new AppError('BOOTENV_NOT_FOUND', `boot environment '${name}' does not exist`, {
     details: { name },
     hint: near === null ? 'List the boot environments: gnt-bootenv list' : `Did you mean ${near}?`,
   });

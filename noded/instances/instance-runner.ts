@@ -383,7 +383,11 @@ class KeeperRunner implements InstanceRunner {
 function refuseTooMuchMemory(memoryMiB: number): void {
   const hostMiB = Math.floor(totalmem() / MIB);
   if (memoryMiB <= hostMiB) return;
-  throw new AppError('VALIDATION', `${memoryMiB} MiB of memory exceed this host's ${hostMiB} MiB`, {
-    hint: 'Choose less with -B memory=SIZE.',
-  });
+  throw new AppError(
+    'VALIDATION',
+    `a memory of ${memoryMiB} MiB exceeds this host's ${hostMiB} MiB`,
+    {
+      hint: 'Choose less with -B memory=SIZE.',
+    },
+  );
 }

@@ -4,6 +4,7 @@ import {
   isAppError,
   tellableMessage,
 } from '#shared/errors/app-error.ts';
+import { joinHints } from './join-hints.ts';
 import { StageFailure } from './stage-failure.ts';
 
 /**
@@ -25,7 +26,7 @@ export function bothFailures(
         message: tellableMessage(error),
       },
     },
-    hint: isAppError(first) && first.hint !== undefined ? `${first.hint}; ${hint}` : hint,
+    hint: joinHints(isAppError(first) ? first.hint : undefined, hint),
     cause: new AggregateError([first, error]),
   };
   if (first instanceof StageFailure) {

@@ -16,6 +16,7 @@ import { missingLogin, refuseMissingSecrets } from '../instances/needed-secrets.
 import { planNewInstance, refuseDuplicateParameters } from '../instances/plan-record.ts';
 import { describeUnreached, describeUnread } from '../instances/unread-values.ts';
 import { bothFailures } from '../jobs/both-failures.ts';
+import { joinHints } from '../jobs/join-hints.ts';
 import { type JobContext, type JobHandler, withPreview } from '../jobs/job-handler.ts';
 import { StageFailure } from '../jobs/stage-failure.ts';
 import { exportLock } from './backup.ts';
@@ -187,7 +188,7 @@ function tellWhatStays(error: unknown, { name }: InstanceRecord): unknown {
   const next = `${name} is kept, but not installed. Try again with gnt-instance reinstall ${name}, or remove it with gnt-instance remove ${name}`;
   return new StageFailure(code, message, {
     ...{ stage, logTail, details, cause: error },
-    hint: hint === undefined ? next : `${hint}; ${next}`,
+    hint: joinHints(hint, next),
   });
 }
 

@@ -146,7 +146,9 @@ async function tell(context: Context, client: NodeClient, names: readonly string
   if (meant.length === 0)
     context.note('no added catalogue; the built-in catalogue needs no update');
   for (const { name, images, refused } of meant) {
-    context.note(`catalogue ${name}: ${images} images for the architecture of this node`);
+    context.note(
+      `catalogue ${name}: ${images} image${images === 1 ? '' : 's'} for the architecture of this node`,
+    );
     if (refused > 0)
       context.warn(
         `catalogue ${name}: ${refused} entries skipped: an entry needs a name, a permitted URL and a checksum`,

@@ -22,7 +22,7 @@ test("a job's error tells both failures, with the stage and the log of the first
     told.message,
     "export ended with 3; and 'web1' did not start again: bridge br0 is gone",
   );
-  assert.equal(told.hint, 'see its log; gnt-instance startup web1');
+  assert.equal(told.hint, 'see its log. gnt-instance startup web1');
   assert.equal(told.stage, 'os-scripts');
   assert.deepEqual(told.logTail, ['no space']);
   assert.deepEqual(told.details['alsoFailed'], {
