@@ -49,3 +49,21 @@ test('each refusal has the next step', async () => {
   const silent = blocks.filter((block) => /^error\[/m.test(block) && !/^hint: /m.test(block));
   assert.deepEqual(silent, []);
 });
+
+/** Commands of hints that only read: a list, a help text, or the state of a named object. */
+const READING =
+  /\bgnt-[a-z]+ (?:[a-z-]+ --help|--help|diagnose|doctor|list(?:-[a-z]+)?|info [a-z0-9]+)(?=[\s.,;:)]|$)/gm;
+
+test('each reading command that a hint names can be pasted', async (t) => {
+  const hints = (await readFile(file, 'utf8')).split('\n').filter((l) => l.startsWith('hint: '));
+  const commands = new Set(hints.flatMap((hint) => [...hint.matchAll(READING)].map(([m]) => m)));
+  assert.ok(commands.size >= 10, `only ${[...commands].join(', ')}`);
+  for (const command of commands)
+    await t.test(command, async () => {
+      const [program = '', ...args] = command.split(' ');
+      const { status, stderr } = await lab.run(program, args);
+      // The object of `info` may be gone by now, which is an answer.
+      const isAnswered = status === 0 || /^error\[[A-Z]+_NOT_FOUND\]/m.test(stderr);
+      assert.ok(isAnswered, `${status}: ${stderr}`);
+    });
+});
