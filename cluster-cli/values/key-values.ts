@@ -115,13 +115,15 @@ function parseBareKey(option: string, text: string): KeyValue {
   if (text.startsWith('-')) {
     return { key: requireKey(option, text.slice(1)), value: { kind: 'unset' } };
   }
-  return { key: requireKey(option, text), value: { kind: 'flag', isSet: true } };
+  return { key: requireKey(option, text, true), value: { kind: 'flag', isSet: true } };
 }
 
-function requireKey(option: string, key: string): string {
-  if (key !== '') return key;
-  throw new AppError('USAGE', `option ${option} has an element without a key`, {
-    hint: "Write key=value,key2=value2; a comma inside a value is '\\,'",
+/** The rest of a value that has a comma looks like a key: after white space, or with some inside. */
+function requireKey(option: string, key: string, isBare = false): string {
+  if (key !== '' && !(isBare ? /\s/ : /^\s/).test(key)) return key;
+  const fault = key === '' ? 'an element without a key' : 'a key with white space';
+  throw new AppError('USAGE', `option ${option} has ${fault}`, {
+    hint: `Write key=value,key2=value2. Put a backslash before a comma inside a value, and quote the list: ${option} 'key=one\\, two'`,
   });
 }
 

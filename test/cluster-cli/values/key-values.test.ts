@@ -53,6 +53,18 @@ test('a key that is there twice is refused in the words of Ganeti', () => {
   });
 });
 
+test('a comma that was meant for the value is refused with a way that works', () => {
+  for (const wrong of ['motd=hello, world', 'motd=hello, big world,b=2', 'a=1,big world'])
+    assert.throws(
+      () => parse(wrong),
+      ({ code, hint }: { code: string; hint: string }) => {
+        const [, pasted = ''] = /-O '(.+)'$/.exec(hint) ?? [];
+        assert.deepEqual([code, parse(pasted)], ['USAGE', { key: text('one, two') }]);
+        return true;
+      },
+    );
+});
+
 test('an element without a key is refused', () => {
   for (const wrong of ['a=1,,b=2', 'a=1,', '=x', ',', 'no_', '-']) {
     assert.throws(() => parse(wrong), { code: 'USAGE' }, wrong);
