@@ -250,7 +250,7 @@ export const instanceFields: FieldTable<InstanceRow> = {
     text(
       'lifecycle_reason',
       'Lifecycle_reason',
-      'Reason for stranded, failed or decommissioned',
+      'Reason for stranded, failed or decommissioned, or for a silent agent',
       (i) => lifecycleOf(i)?.reason,
     ),
     text('hv/accel', 'hv/accel', 'Configured acceleration', (i) => i.hvparams.accel ?? 'auto'),

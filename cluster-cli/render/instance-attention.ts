@@ -72,6 +72,15 @@ function ofGuest({ name, boot, lifecycle }: InstanceInfo): Concern[] {
           },
         ]
       : []),
+    ...(lifecycle?.state === 'booting' && lifecycle.reason !== null
+      ? [
+          {
+            key: 'run lists not reported',
+            value: lifecycle.reason,
+            step: `gnt-instance console ${name}`,
+          },
+        ]
+      : []),
     ...(isStranded
       ? [
           {

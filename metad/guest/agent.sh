@@ -1,7 +1,8 @@
 #!/bin/sh
 # The guest's side of run lists: runs the boot list in each boot, scripts that the host asks for, and the decommission list before the
 # system goes down, and tells the host of each. The words are RightLink 10's. Needs a POSIX shell, and curl or a wget.
-# `agent run` is what the unit runs, `agent decommission` what it runs to stop, `agent work` is what `run` starts beside itself.
+# `agent run` is what the unit runs, `agent decommission` what it runs to stop, `agent work` is what `run` starts beside itself. Where
+# systemd does not supervise the agent, an init script runs `agent start` and `agent stop`.
 set -u
 umask 077
 service=http://169.254.169.254 token=''
@@ -11,12 +12,22 @@ self=$home/agent tmp=$dir/$$
 refused='' worker='' patience=1000000 long=30 # attempts at telling the host something, and seconds for each: few when the system goes down
 # Bytes of one script's output that the host keeps, and of one piece of it.
 max_output=4194304 max_piece=65536
-tool=busybox limited=$(command -v timeout || :) own_session=$(command -v setsid || :) help=$(wget --help 2>&1)
-case $help in *--no-config*) tool=wget ;; esac
-# Wget 1 begins sooner than curl, and holds a third of the memory while it waits.
-if command -v curl >/dev/null; then case $help in *'GNU Wget 1'*) ;; *) tool=curl ;; esac; fi
+tool='' limited=$(command -v timeout || :) own_session=$(command -v setsid || :)
 
 log() { echo "rightlink: $*" >&2; }
+# Sets `tool`. Fails in a guest that has no program for HTTP.
+find_tool() {
+  help=$(wget --help 2>&1)
+  if command -v wget >/dev/null; then case $help in *--no-config*) tool=wget ;; *) tool=busybox ;; esac; fi
+  # Wget 1 begins sooner than curl, and holds a third of the memory while it waits.
+  if command -v curl >/dev/null; then case $help in *'GNU Wget 1'*) ;; *) tool=curl ;; esac; fi
+  [ -n "$tool" ]
+}
+await_tool() {
+  find_tool && return
+  log 'curl and wget are missing: run lists start when one of them is installed'
+  until find_tool; do sleep 5; done
+}
 # request SECONDS PATH [FILE]: gets a path, or posts a file to it. Sets `status`, 000 without an answer that is whole, and `etag`; the
 # body is in $tmp.body. Each program is told to leave configuration and proxies alone. What is posted to busybox' wget ends at a NUL.
 request() {
@@ -232,9 +243,15 @@ limit_list() {
   done
 }
 read_uptime() { read -r up _ </proc/uptime && up=${up%.*}; }
-# Why the system goes down, by its own word: reboot, shutdown, or service_restart when it does not.
+# Why the system goes down, by its own word: reboot, shutdown, or service_restart when it does not. sysvinit has its runlevel for that;
+# OpenRC has one runlevel for both, and a variable for a reboot, which busybox' init does not give.
 word_of_system() {
-  case $(${limited:+"$limited" 10} systemctl list-jobs --no-legend --no-pager 2>/dev/null) in
+  [ -d "$system" ] || case ${RUNLEVEL-}:${RC_REBOOT-}:${RC_RUNLEVEL-} in
+  6:* | *:YES:* | *:reboot) echo reboot ;;
+  0:* | *:shutdown) echo shutdown ;;
+  *) echo service_restart ;;
+  esac
+  [ ! -d "$system" ] || case $(${limited:+"$limited" 10} systemctl list-jobs --no-legend --no-pager 2>/dev/null) in
   *reboot.target* | *kexec.target*) echo reboot ;;
   *poweroff.target* | *halt.target*) echo shutdown ;;
   *) echo service_restart ;;
@@ -305,9 +322,31 @@ lift() {
   systemctl daemon-reload
 }
 
+# Starts the agent once, behind cloud-init, whose last stage may have called this.
+start() {
+  is_running && return
+  (
+    tries=600
+    while [ -d /run/cloud-init ] && [ ! -e /run/cloud-init/result.json ] && [ "$((tries -= 1))" -ge 0 ]; do sleep 1; done
+    exec ${own_session:+"$own_session"} sh "$self" run
+  ) </dev/null >/dev/null 2>&1 &
+  echo "$! $now" >"$dir/main"
+}
+# In a system that keeps /run, another process may have the number.
+is_running() {
+  read -r now </proc/sys/kernel/random/boot_id
+  [ -s "$dir/main" ] && read -r main main_boot <"$dir/main" && [ "$main_boot" = "$now" ] && kill -0 "$main" 2>/dev/null
+}
+stop() {
+  decommission "$(word_of_system)"
+  is_running && { kill -TERM "-$main" || kill -TERM "$main"; } 2>/dev/null
+  rm -f "$dir/main"
+}
+
 run() {
+  await_tool
   is_working || rm -f "$dir"/[0-9]*.*
-  load && echo $$ >"$dir/main"
+  load && echo "$$ $now" >"$dir/main"
   # An agent that ended in the middle of a script does not run it again.
   [ -z "$entry" ] || [ -z "$state" ] || say_finished 143
   [ "$state" != booting ] || { state=stranded && say stranded; }
@@ -323,7 +362,9 @@ run() {
 }
 
 mkdir -p "$home" "$dir"
+find_tool
 case ${1-} in
+start | stop) "$1" ;;
 decommission) decommission "$(word_of_system)" ;;
 work) shift && work "$@" ;;
 *) run ;;

@@ -19,7 +19,7 @@ export interface BootRoutesDependencies {
   readonly instances: Pick<InstanceRepository, 'findByName' | 'expandName'>;
   readonly runner: Pick<InstanceRunner, 'running'>;
   readonly guestReports: Pick<GuestReports, 'report' | 'nextChange'>;
-  readonly lifecycles: Pick<Lifecycles, 'current' | 'nextChange'>;
+  readonly lifecycles: Pick<Lifecycles, 'explain' | 'nextChange'>;
 }
 
 export function bootRoutes(dependencies: BootRoutesDependencies): readonly AnyApiRoute[] {
@@ -60,7 +60,7 @@ async function* followBoot(
     const report = guestReports.report(instance);
     const progress: GuestProgress = {
       isRunning,
-      lifecycle: describeLifecycle(lifecycles.current(instance)),
+      lifecycle: describeLifecycle(lifecycles.explain(instance)),
       readyAtMs: report?.readyAtMs ?? null,
       boot: report?.boot ?? null,
     };

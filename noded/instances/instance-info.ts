@@ -11,7 +11,7 @@ import { loadParameters, type ParameterSources } from './load-parameters.ts';
 export interface InstanceInfoSources {
   readonly runner: Pick<InstanceRunner, 'running'>;
   readonly guestReports: Pick<GuestReports, 'report'>;
-  readonly lifecycles: Pick<Lifecycles, 'current'>;
+  readonly lifecycles: Pick<Lifecycles, 'explain'>;
   readonly bootViews: Pick<BootViews, 'state'>;
   readonly clusters: Pick<ClusterRepository, 'load'> & ParameterSources;
 }
@@ -45,6 +45,6 @@ export async function loadInstanceInfo(
           },
           report,
         };
-  const instance = { ...record, lifecycle: lifecycles.current(record) };
+  const instance = { ...record, lifecycle: lifecycles.explain(record) };
   return describeInstance(instance, running, { parameters, appliance }, status);
 }

@@ -104,6 +104,8 @@ export interface Lifecycles {
   listScripts(instance: RunListOwner): Promise<readonly RunListScript[]>;
   /** As it is now, or was at the end of the last run. */
   current(instance: Pick<InstanceRecord, 'uuid' | 'lifecycle'>): LifecycleRecord | null;
+  /** The same, with a reason if the agent of a guest that boots has been silent for long. */
+  explain(instance: Pick<InstanceRecord, 'uuid' | 'lifecycle'>): LifecycleRecord | null;
   /** The state of a guest whose machine runs. */
   state(uuid: string): LifecycleRecord['state'] | undefined;
   /** Whether its guest has an agent that will decommission it. */

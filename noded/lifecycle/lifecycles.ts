@@ -31,6 +31,7 @@ import {
   refuseMissingInputs,
 } from './plan-lists.ts';
 import { notUp, silentAgent } from './script-refusals.ts';
+import { explainSilence } from './explain-silence.ts';
 import { ViewPublisher } from './view-publisher.ts';
 
 /** So long an agent may be silent to what is wanted of it. */
@@ -174,6 +175,11 @@ class KnownLifecycles implements Lifecycles {
 
   current({ uuid, lifecycle }: Pick<InstanceRecord, 'uuid' | 'lifecycle'>): LifecycleRecord | null {
     return this.#entries.get(uuid)?.record ?? lifecycle;
+  }
+
+  explain(instance: Pick<InstanceRecord, 'uuid' | 'lifecycle'>): LifecycleRecord | null {
+    const record = this.current(instance);
+    return record && explainSilence(record, this.#dependencies.clock.now());
   }
 
   state(uuid: string): LifecycleRecord['state'] | undefined {

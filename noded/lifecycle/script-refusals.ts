@@ -22,7 +22,7 @@ export function silentAgent(name: string, silenceMs: number): AppError {
     'GUEST_AGENT_SILENT',
     `the guest of '${name}' did not pick up the script within ${silenceMs / 1000} s`,
     {
-      hint: `Run in the guest: curl -s ${SERVICE_URL}/ganeti/latest/guest/enable | sh`,
+      hint: `Install curl or wget in the guest, then run there: curl -s ${SERVICE_URL}/ganeti/latest/guest/enable | sh`,
     },
   );
 }

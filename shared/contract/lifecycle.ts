@@ -373,7 +373,7 @@ export const lifecycleRecord = z.object({
   /** The script that runs, or ended last, and how. */
   script: lifecycleEntry.nullable(),
   exitStatus: z.number().int().nullable(),
-  /** Why it is stranded or failed. */
+  /** Why it is stranded or failed; in what is told also why it does not get on. */
   reason: z.string().max(1024).nullable(),
   /** How the host wants it to go down; null when it does not. */
   announced: lifecycleCommand.nullable(),
@@ -383,6 +383,10 @@ export const lifecycleRecord = z.object({
   sequence: z.number().int().nonnegative(),
 });
 export type LifecycleRecord = z.infer<typeof lifecycleRecord>;
+
+/** Why a guest stays in state `booting`. */
+export const SILENT_AGENT =
+  'the agent for run lists has reported nothing since the start: it is not installed, the guest has neither curl nor wget, or the guest does not reach the metadata service';
 
 /** What is told of it. */
 export const lifecycleInfo = lifecycleRecord.pick({

@@ -84,7 +84,7 @@ export function addReading(program: Command, context: Context): void {
     usage: 'audit <name>',
     summary: 'Show the log of the run lists',
     description:
-      'Shows each script of the run lists with its end, in the words of RightLink: RightScript, Completed, Aborted, Stranded. Output of scripts is indented. Values of private and secret parameters are hidden.',
+      'Shows each script of the run lists with its end, in the words of RightLink: RightScript, Completed, Aborted, Stranded. Output of scripts is indented. Values of private and secret parameters are hidden. The guest needs curl or wget. With systemd, sysvinit or OpenRC, decommission scripts also run at a reboot or shutdown that is typed in the guest; in other guests only when the node asks for it.',
     options: [followOption(), jsonOption()],
   }).action(async (name: string, options: { follow?: boolean; json?: boolean }) => {
     await (await load.channel()).runAudit(context, name, options);

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { SILENT_AGENT } from '#shared/contract/lifecycle.ts';
 import { guestProgress, type GuestProgress, type InstanceInfo } from '#shared/contract/instance.ts';
 import { explainSilence, type Silence } from '#shared/contract/boot-silence.ts';
 import { asItRuns } from '#shared/contract/settings-of-run.ts';
@@ -206,7 +207,9 @@ function notReady(info: InstanceInfo, limitS: number, silence: Silence | null): 
   );
 }
 
-function whatIsKnown({ boot, status, explanation }: InstanceInfo): string {
+function whatIsKnown({ boot, lifecycle, status, explanation }: InstanceInfo): string {
+  const isSilent = lifecycle?.state === 'booting' && lifecycle.script === null;
+  if (isSilent && boot?.status !== 'running') return SILENT_AGENT;
   if (boot?.stage != null) return `cloud-init is at ${boot.stage}`;
   return boot === null && status === 'running' ? 'cloud-init has reported nothing' : explanation;
 }

@@ -31,6 +31,18 @@ test('info tells how far the run lists are, and nothing of them where there are 
   assert.ok(!without.some((line) => line.includes('Lifecycle')));
 });
 
+test('info names a silent agent among the points that need attention', () => {
+  const lifecycle: LifecycleInfo = {
+    ...{ run: RUN, state: 'booting' as const, kind: null, deadlineMs: null },
+    ...{ script: null, exitStatus: null, reason: 'the agent is silent' },
+  };
+  const attention = (of: LifecycleInfo): string =>
+    renderInstanceInfo(sampleInstance({ name: 'web1', lifecycle: of })).join('\n');
+  assert.match(attention(lifecycle), /run lists not reported: the agent is silent/);
+  assert.match(attention(lifecycle), /Next step: gnt-instance console web1/);
+  assert.doesNotMatch(attention({ ...lifecycle, reason: null }), /not reported/);
+});
+
 test('info tells what a guest that runs boots, and what is not as its record says', () => {
   const machine = { pid: 1, accelerator: 'tcg', startedAtMs: 0, tap: 'gnt.com.0' } as const;
   const lost = [{ path: 'machines/x/seed', secrets: ['key'] }];

@@ -17,7 +17,9 @@ const TOOLS = [
 
 export interface SystemKind {
   readonly shell: (typeof SHELLS)[number];
-  readonly downloader: (typeof DOWNLOADERS)[number];
+  readonly downloader: (typeof DOWNLOADERS)[number] | 'none';
+  /** Debian's sysvinit: `/etc` is its own, and `update-rc.d` is there. */
+  readonly hasInitScripts?: boolean;
 }
 
 /**
@@ -27,18 +29,26 @@ export interface SystemKind {
 export class GuestSystem implements AsyncDisposable {
   readonly #directory: string;
   readonly #namespace: string;
+  readonly #hasInitScripts: boolean;
   #main: ChildProcess | undefined;
   #log = '';
 
-  private constructor(directory: string, namespace: string) {
+  private constructor(directory: string, namespace: string, hasInitScripts: boolean) {
     this.#directory = directory;
     this.#namespace = namespace;
+    this.#hasInitScripts = hasInitScripts;
   }
 
   static async create(namespace: string, kind: SystemKind): Promise<GuestSystem> {
     const directory = await mkdtemp(join(tmpdir(), 'gnt-guest-system-'));
     for (const name of ['bin', 'run', 'lib']) await mkdir(join(directory, name));
-    const system = new GuestSystem(directory, namespace);
+    const system = new GuestSystem(directory, namespace, kind.hasInitScripts ?? false);
+    if (kind.hasInitScripts) {
+      for (const level of ['0', '1', '2', '3', '4', '5', '6', 'S'])
+        await mkdir(join(directory, `etc/rc${level}.d`), { recursive: true });
+      await mkdir(join(directory, 'etc/init.d'));
+      await system.add('update-rc.d');
+    }
     await system.#link(kind);
     return system;
   }
@@ -64,6 +74,7 @@ export class GuestSystem implements AsyncDisposable {
       `mount --bind ${at('run')} /run`,
       `mount --bind ${at('lib')} /var/lib`,
       `mount --bind ${at('boot_id')} /proc/sys/kernel/random/boot_id`,
+      ...(this.#hasInitScripts ? [`mount --bind ${at('etc')} /etc`] : []),
       `PATH=${at('bin')}; export PATH`,
       // What busybox' own poweroff tells the first process, which does not end.
       `trap 'echo poweroff >>/var/lib/went-down' USR2`,
@@ -95,6 +106,11 @@ export class GuestSystem implements AsyncDisposable {
     return await readFile(join(this.#directory, 'lib', path), 'utf8').catch(() => null);
   }
 
+  /** Installs a program that the host has. */
+  async add(program: string): Promise<void> {
+    await symlink(await findProgram(program), join(this.#directory, 'bin', program));
+  }
+
   /** Has a program do something before it does its work: lines of sh, with its arguments. */
   async delay(tool: string, lines: readonly string[]): Promise<void> {
     const path = join(this.#directory, 'bin', tool);
@@ -116,6 +132,11 @@ export class GuestSystem implements AsyncDisposable {
     await writeFile(join(this.#directory, 'lib', path), text);
   }
 
+  /** Writes a file below /run of the present boot. */
+  async writeRun(path: string, text: string): Promise<void> {
+    await writeFile(join(this.#directory, 'run', path), text);
+  }
+
   async remove(path: string): Promise<void> {
     await rm(join(this.#directory, 'lib', path), { force: true });
   }
@@ -127,19 +148,25 @@ export class GuestSystem implements AsyncDisposable {
 
   async #link({ shell, downloader }: SystemKind): Promise<void> {
     const bin = join(this.#directory, 'bin');
-    const find = async (name: string): Promise<string> =>
-      (await run('/bin/sh', ['-c', `command -v ${name}`])).stdout.trim();
-    const busybox = await find('busybox');
+    const busybox = await findProgram('busybox');
     const isBusybox = shell === 'busybox ash';
-    await symlink(isBusybox ? busybox : await find(shell), join(bin, isBusybox ? 'ash' : 'sh'));
+    await symlink(
+      isBusybox ? busybox : await findProgram(shell),
+      join(bin, isBusybox ? 'ash' : 'sh'),
+    );
     if (isBusybox) await symlink(busybox, join(bin, 'sh'));
     for (const tool of TOOLS)
-      await symlink(isBusybox ? busybox : await find(tool), join(bin, tool));
-    if (downloader === 'curl') await symlink(await find('curl'), join(bin, 'curl'));
-    else await symlink(downloader === 'GNU wget' ? await find('wget') : busybox, join(bin, 'wget'));
+      await symlink(isBusybox ? busybox : await findProgram(tool), join(bin, tool));
+    if (downloader === 'curl') await this.add('curl');
+    if (downloader === 'GNU wget') await this.add('wget');
+    if (downloader === 'busybox wget') await symlink(busybox, join(bin, 'wget'));
     for (const word of ['poweroff', 'reboot'])
       await writeFile(join(bin, word), `#!/bin/sh\necho ${word} >>/var/lib/went-down\n`, {
         mode: 0o755,
       });
   }
+}
+
+async function findProgram(name: string): Promise<string> {
+  return (await run('/bin/sh', ['-c', `command -v ${name}`])).stdout.trim();
 }

@@ -74,7 +74,7 @@ async function createNode(
     ...{ instances, index, outcomes, clusters, nodeName: 'node1', owns: () => true },
     ...{ runner: { running: () => undefined }, orphans: { list: () => [] } },
     guestReports: { report: () => null },
-    lifecycles: { current: () => null },
+    lifecycles: { explain: () => null },
     bootViews: { state: () => null },
     describeNode: () => Promise.reject(new Error('nobody asks')),
     listOs: () => Promise.resolve([]),
