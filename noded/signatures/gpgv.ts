@@ -14,6 +14,7 @@ import { KIB, MIB } from '#shared/units/bytes.ts';
 import type { MachineUsers } from '../host/machine-users.ts';
 import { readArmor } from './armor.ts';
 import type { ContentCheck } from './content-check.ts';
+import { areSignaturePackets } from './openpgp-packets.ts';
 import { SignatureProblem } from './signature-problem.ts';
 
 export type OpenpgpKey = Extract<ImageKey, { kind: 'openpgp' }>;
@@ -31,8 +32,6 @@ const MEMORY_BYTES = 256 * MIB;
 /** Numbers of the descriptors by which gpgv finds what it inherits. */
 const KEYRING = 3;
 const SIGNATURE = 4;
-/** RFC 9580, 4.2: the tag of a signature, in both formats of a packet's first byte. */
-const SIGNATURE_TAG = 2;
 /**
  * What VALIDSIG says at this place (GnuPG's DETAILS): RFC 9580, 5.2.1, of the bytes as they are.
  */
@@ -42,10 +41,7 @@ const BINARY_CLASS = '00';
 /** A detached signature's packets, of a file with or without armour. @throws SignatureProblem */
 export function parseOpenpgpSignature(bytes: Buffer): Buffer {
   const packets = readArmor(bytes.toString('latin1'), 'SIGNATURE') ?? bytes;
-  const [first = 0] = packets;
-  const tag = (first & 0x40) === 0 ? (first >> 2) & 0x0f : first & 0x3f;
-  if ((first & 0x80) === 0 || tag !== SIGNATURE_TAG)
-    throw new SignatureProblem('not a detached OpenPGP signature');
+  if (!areSignaturePackets(packets)) throw new SignatureProblem('not a detached OpenPGP signature');
   return packets;
 }
 

@@ -11,6 +11,7 @@ import { isAppError } from '#shared/errors/app-error.ts';
 import { Secret } from '#shared/secret/secret.ts';
 import { DEFAULT_FIRST_MACHINE_UID, planMachineUsers } from '../../../noded/host/machine-users.ts';
 import { readThrough } from '../../../noded/signatures/content-check.ts';
+import { readArmor } from '../../../noded/signatures/armor.ts';
 import { parseImageKey } from '../../../noded/signatures/parse-image-key.ts';
 import { parseOpenpgpSignature } from '../../../noded/signatures/gpgv.ts';
 import { createSignatures } from '../../../noded/signatures/signatures.ts';
@@ -141,6 +142,18 @@ test('one file may have signatures of others beside that of a named key, in any 
     const named = ['release.key.asc', 'expired.key.asc'];
     assert.match(await judge(named, { '.sig': both }), /expired/, 'named, and no longer good');
   }
+});
+
+test('a file of signatures that has other packets too does not count for any content', async () => {
+  const message = readArmor(fixture('inline.asc').toString(), 'MESSAGE');
+  const foreign = parseOpenpgpSignature(fixture('expired.asc'));
+  assert.ok(message);
+  for (const first of [fixture('release.sig'), foreign])
+    for (const bytes of [content, Buffer.from('what is not signed')])
+      assert.match(
+        await judge(['release.key.asc'], { '.sig': Buffer.concat([first, message]) }, bytes),
+        /not a detached OpenPGP signature/,
+      );
 });
 
 test('what has expired, is over a weak digest or is no detached signature does not count', async () => {
