@@ -53,6 +53,11 @@ test('stopping the service leaves guests and their metadata alone, and keeps the
   );
 });
 
+test('children of the daemon can change their personality and share files with other users', () => {
+  assert.doesNotMatch(unit, /^LockPersonality=/m, 'setarch builds the snapshot of the agent');
+  assert.doesNotMatch(unit, /^UMask=0?077/m, 'dnsmasq and QEMU read files of the daemon');
+});
+
 test('secrets of the service are kept out of swap, and out of cores in files and in programs', () => {
   assert.equal(directive('MemorySwapMax'), '0');
   assert.equal(directive('LimitCORE'), String(NO_CORE_BYTES));
