@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { AppError } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import type { Volume, VolumeGroup } from './volume-system.ts';
 
@@ -28,7 +29,13 @@ const snapshot = z.object({
   defer_destroy: z.enum(['on', 'off']),
 });
 
-export const DATASET_FIELDS = Object.keys(dataset.shape).join(',');
+/**
+ * The name comes first and last. A value of a property may have tabs and line breaks, and `zfs list`
+ * prints them: whatever it looks like, the report has a row that does not end as it begins, or two
+ * of one name.
+ */
+const DATASET_COLUMNS = [...Object.keys(dataset.shape), 'name'] as const;
+export const DATASET_FIELDS = DATASET_COLUMNS.join(',');
 export const SNAPSHOT_FIELDS = Object.keys(snapshot.shape).join(',');
 
 export type Dataset = z.infer<typeof dataset>;
@@ -42,9 +49,29 @@ export interface ZfsSnapshot {
   readonly clones: readonly string[];
 }
 
-/** @throws Error, ZodError: it is no report of zfs list -Hp */
+/**
+ * Parses the output of `zfs list -Hp` with {@link DATASET_FIELDS}.
+ * @throws AppError CONFLICT: a property breaks the rows; ZodError: it is another report
+ */
 export function parseDatasets(report: string): readonly Dataset[] {
-  return rowsOf(report, Object.keys(dataset.shape)).map((row) => dataset.parse(row));
+  const names = new Set<string>();
+  return linesOf(report).map((line) => {
+    const values = line.split('\t');
+    const [name = ''] = values;
+    if (values.length !== DATASET_COLUMNS.length || values.at(-1) !== name || names.has(name))
+      throw brokenRow();
+    names.add(name);
+    return dataset.parse(nameValues(Object.keys(dataset.shape), values));
+  });
+}
+
+/** The dataset is not named: the row may be made up to accuse another one. */
+function brokenRow(): AppError {
+  return new AppError(
+    'CONFLICT',
+    'cannot read the list of ZFS datasets: a property gnt:instance or gnt:node has a tab or a line break',
+    { hint: 'Find the dataset: zfs get -s local,received gnt:instance,gnt:node' },
+  );
 }
 
 /** @throws Error, ZodError */
@@ -145,10 +172,20 @@ function parentOf(path: string): string {
 }
 
 function rowsOf(report: string, fields: readonly string[]): readonly Record<string, string>[] {
-  const lines = report.split('\n').filter((line) => line !== '');
-  return lines.map((line) => {
+  return linesOf(report).map((line) => {
     const values = line.split('\t');
     if (values.length !== fields.length) throw new Error(`zfs list printed '${line}'`);
-    return Object.fromEntries(fields.map((field, at) => [field, values[at] ?? '']));
+    return nameValues(fields, values);
   });
+}
+
+function linesOf(report: string): readonly string[] {
+  return report.split('\n').filter((line) => line !== '');
+}
+
+function nameValues(
+  fields: readonly string[],
+  values: readonly string[],
+): Readonly<Record<string, string>> {
+  return Object.fromEntries(fields.map((field, at) => [field, values[at] ?? '']));
 }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { zfsDataset } from '#shared/contract/disk-template.ts';
+import { AppError } from '#shared/errors/app-error.ts';
 import { findPools } from '../../../../noded/disks/volumes/thin-pools.ts';
 import { findOwn } from '../../../../noded/disks/volumes/volume-names.ts';
 import {
@@ -64,9 +65,50 @@ test('a disk owes what a snapshot was not given up for, and is not ready without
 test('what is no report of zfs is refused, and none of them is empty', () => {
   assert.deepEqual(parseDatasets(''), []);
   assert.deepEqual(parseSnapshots(''), []);
-  assert.throws(() => parseDatasets('tank\tfilesystem\n'), /printed/);
+  assert.throws(() => parseDatasets('tank\tfilesystem\n'), { code: 'CONFLICT' });
   assert.throws(() => parseDatasets(DATASETS.replace('368394240', '351M')));
   assert.throws(() => parseSnapshots('tank/vms/a@b\t-\tmaybe\n'));
+});
+
+test('no value of a property of another dataset makes a volume ours, or hides one', () => {
+  const victim = `tank/vms/${DISK}.leaving`;
+  const tag = `${INSTANCE}:10203946128712871934`;
+  const forged = [
+    victim,
+    'volume',
+    '7',
+    '0',
+    '0',
+    '0',
+    '8388608',
+    tag,
+    'node1.example.com',
+    victim,
+  ];
+  const evil = ['evil', 'filesystem', '1', '0', '0', '0', '-'];
+  const again = [...evil, '-'].join('\t');
+  for (const value of [
+    'a\tb',
+    'a\nb',
+    `x\tevil\n${forged.join('\t')}`,
+    `x\tevil\n${forged.join('\t')}\n${again}\tx`,
+    `x\tevil\n${forged.slice(0, -1).join('\t')}`,
+    `x\n${forged.join('\t')}\n`,
+    'x\tevil\n',
+  ]) {
+    const asNode = `${[...evil, '-', value, 'evil'].join('\t')}\n`;
+    const asInstance = `${[...evil, value, '-', 'evil'].join('\t')}\n`;
+    for (const row of [asNode, asInstance])
+      for (const report of [row + DATASETS, DATASETS + row])
+        assert.throws(
+          () => parseDatasets(report),
+          (error) =>
+            error instanceof AppError &&
+            error.code === 'CONFLICT' &&
+            !`${error.message}${error.hint}`.includes(DISK),
+          JSON.stringify(value),
+        );
+  }
 });
 
 test('the name of a dataset is no option, no path and no snapshot', () => {
