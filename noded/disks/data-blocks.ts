@@ -13,6 +13,8 @@ const HEAD_BYTES = 8 + 4;
 const BATCH_BYTES = MIB;
 /** So much is read, and is all zeros, before a message says at least that somebody reads. */
 const SILENT_BYTES = GIB;
+/** Blocks of a message: what a sender has made of many small ones costs a write each. */
+const MAX_BLOCKS = 64;
 /** The longest message. */
 export const MAX_BATCH_BYTES = BATCH_BYTES + BLOCK_BYTES + HEAD_BYTES;
 
@@ -98,7 +100,7 @@ export async function writeBatch(
 function parseBatch(message: Buffer, sizeBytes: number): readonly Block[] {
   const blocks: Block[] = [];
   for (let at = 0; at < message.length;) {
-    if (message.length - at < HEAD_BYTES) throw malformed();
+    if (message.length - at < HEAD_BYTES || blocks.length >= MAX_BLOCKS) throw malformed();
     const offset = Number(message.readBigUInt64BE(at));
     const length = message.readUInt32BE(at + 8);
     const bytes = message.subarray(at + HEAD_BYTES, at + HEAD_BYTES + length);

@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { boundedTable, boundedText } from './bounded-texts.ts';
+import { osParameterName, timestampMs } from './primitives.ts';
 
 /** What the machine of an instance is, which another node's has to be as well. */
 export const machineNature = z.object({
@@ -23,13 +25,13 @@ const MAX_SEED_CHARACTERS = 12 * 1024 * 1024;
 export const machineExpected = z.object({
   nature: machineNature,
   /** When its guest was started. */
-  startedAtMs: z.number(),
+  startedAtMs: timestampMs,
   /** QEMU's arguments: what was started otherwise cannot take its state. */
   arguments: z.array(z.string().max(65_536)).max(4096),
   /** The seed disk as its guest has it, base64. */
   seed: z.string().max(MAX_SEED_CHARACTERS).nullable(),
   /** Secret OS parameters that the guest may still read. */
-  secrets: z.record(z.string(), z.string()),
+  secrets: boundedTable(osParameterName, boundedText),
 });
 export type MachineExpected = z.infer<typeof machineExpected>;
 

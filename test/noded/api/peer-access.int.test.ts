@@ -80,3 +80,25 @@ test('every route that nodes ask each other for exists', async (t) => {
   ])
     assert.ok(names.includes(asked), asked);
 });
+
+test('no path that another node asks for ends in an unexpected error', async (t) => {
+  const { peer, dependencies } = await createPeerLab(t);
+  const odd = [
+    '%00',
+    '..%2f..%2fetc',
+    '%E0%A4%A',
+    '%',
+    'a'.repeat(2000),
+    '__proto__',
+    '%ff',
+    '%0a',
+  ];
+  const routes = createApiRoutes(dependencies).routes.filter(isForPeers);
+  for (const { method, path } of routes)
+    for (const part of odd) {
+      const asked = path.replace(/\{\*?\w+\}/g, part);
+      if (asked === path) continue;
+      const { status, text } = await ask(peer, method, asked, method === 'POST' ? '{}' : undefined);
+      assert.ok(status < 500, `${method} ${asked.slice(0, 80)}: ${status} ${text.slice(0, 300)}`);
+    }
+});
