@@ -118,7 +118,7 @@ function parseBareKey(option: string, text: string): KeyValue {
   return { key: requireKey(option, text, true), value: { kind: 'flag', isSet: true } };
 }
 
-/** The rest of a value that has a comma looks like a key: after white space, or with some inside. */
+/** The rest of a value that has a comma looks like a key that begins with or has white space. */
 function requireKey(option: string, key: string, isBare = false): string {
   if (key !== '' && !(isBare ? /\s/ : /^\s/).test(key)) return key;
   const fault = key === '' ? 'an element without a key' : 'a key with white space';
