@@ -118,15 +118,19 @@ function versionListing(dialect: 'ganeti' | 'openstack'): Resource {
   return dialect === 'ganeti' ? GANETI_LISTING : OPENSTACK_LISTING;
 }
 
+/**
+ * EC2 and Nova list versions without a slash, and clients compare whole lines: ohai finds no
+ * version otherwise.
+ */
 function rootEntries(view: ServedView): readonly string[] {
   const entries: Record<Dialect, readonly string[]> = {
     ec2: [...EC2_VERSIONS, 'latest'],
-    ganeti: ['ganeti'],
-    nocloud: ['nocloud'],
-    openstack: ['openstack'],
+    ganeti: ['ganeti/'],
+    nocloud: ['nocloud/'],
+    openstack: ['openstack/'],
   };
   const dialects = (['ec2', 'ganeti', 'nocloud', 'openstack'] as const).filter((dialect) =>
     isDialectServed(view, dialect),
   );
-  return dialects.flatMap((dialect) => entries[dialect]).map((name) => `${name}/`);
+  return dialects.flatMap((dialect) => entries[dialect]);
 }

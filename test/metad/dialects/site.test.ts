@@ -31,6 +31,13 @@ function crawl(site: Site, folder = ''): string[] {
     });
 }
 
+test('the listing of versions has those of EC2 as EC2 lists them, without a slash', () => {
+  assert.deepEqual(bodyAt(siteOf(), '').trimEnd().split('\n'), [
+    ...['2009-04-04', '2016-09-02', '2018-09-24', '2021-03-23', 'latest'],
+    ...['ganeti/', 'nocloud/', 'openstack/'],
+  ]);
+});
+
 test('what is listed can be read, in all dialects, running and installing', () => {
   const running = crawl(siteOf());
   assert.ok(running.includes('ganeti/latest/os/parameters.json'));
