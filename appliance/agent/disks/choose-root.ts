@@ -56,6 +56,13 @@ export function chooseRoot(
     : noRoot(candidates, all);
 }
 
+/** Describes a file system that was not chosen: one as good as the root may be what boots. */
+export function describeOther(other: Candidate, root: Candidate): string {
+  const looks = `${describeRoot(other)} also looks like a root file system`;
+  if (other.rank !== root.rank) return `${looks}; using ${describeRoot(root)}, the better match`;
+  return `warning: ${looks}, as much as ${describeRoot(root)}; using ${describeRoot(root)}, the first. A guest that boots from ${describeRoot(other)} does not see the changes.`;
+}
+
 export function describeRoot({
   fileSystem: { path, type },
   subvolume,

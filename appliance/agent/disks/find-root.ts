@@ -6,7 +6,7 @@ import type { StageReporter } from '../report/stage.ts';
 import {
   type Candidate,
   chooseRoot,
-  describeRoot,
+  describeOther,
   type ForeignTree,
   isAlone,
   isBootPartition,
@@ -40,9 +40,7 @@ export async function mountRoot(
   const root = chooseRoot(candidates, fileSystems);
   for (const other of candidates)
     if (other.rank !== null && other.fileSystem !== root.fileSystem)
-      reporter.log(
-        `${describeRoot(other)} also looks like a root file system; using ${describeRoot(root)}, the better match`,
-      );
+      reporter.log(describeOther(other, root));
   await mountOne(root.fileSystem, target, '/', root.subvolume, access);
   return root;
 }

@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Candidate, chooseRoot } from '../../../../appliance/agent/disks/choose-root.ts';
+import {
+  type Candidate,
+  chooseRoot,
+  describeOther,
+} from '../../../../appliance/agent/disks/choose-root.ts';
 import type { FileSystem } from '../../../../appliance/agent/disks/fstab.ts';
 import { fileSystem } from './support/mount-disks.ts';
 
@@ -18,13 +22,24 @@ test('the best mark wins, and the first of two that are alike', () => {
   assert.equal(chooseRoot([at(first, null), at(second, 3)], [first, second]).fileSystem, second);
 });
 
+test('the log tells a root that is as good as the chosen one from a worse one', () => {
+  assert.equal(
+    describeOther(at(second, 1), at(first, 0)),
+    '/dev/vdb2 (ext4) also looks like a root file system; using /dev/vdb1 (ext4), the better match',
+  );
+  assert.match(
+    describeOther(at(second, 0), at(first, 0)),
+    /^warning: \/dev\/vdb2 .* as much as \/dev\/vdb1 \(ext4\); using \/dev\/vdb1 \(ext4\), the first\./,
+  );
+});
+
 test('a file system without a mark is the root only where it is alone', () => {
   const swap = fileSystem('/dev/vdb3', { type: 'swap' });
   assert.equal(chooseRoot([at(first, null)], [first, swap]).fileSystem, first);
   for (const other of [second, fileSystem('/dev/vdb4', { type: 'squashfs' })])
     assert.throws(() => chooseRoot([at(first, null)], [first, other]), {
       code: 'NOTHING_TO_MOUNT',
-      message: /looks like a root: \/dev\/vdb1 \(ext4\), \/dev\/vdb/,
+      message: /looks like a root file system: \/dev\/vdb1 \(ext4\), \/dev\/vdb/,
     });
 });
 
