@@ -30,9 +30,8 @@ const snapshot = z.object({
 });
 
 /**
- * The name comes first and last. A value of a property may have tabs and line breaks, and `zfs list`
- * prints them: whatever it looks like, the report has a row that does not end as it begins, or two
- * of one name.
+ * The name comes first and last. A property may have tabs and line breaks, which `zfs list` prints.
+ * Whatever the value is, the report has a row that does not end as it begins, or two of one name.
  */
 const DATASET_COLUMNS = [...Object.keys(dataset.shape), 'name'] as const;
 export const DATASET_FIELDS = DATASET_COLUMNS.join(',');

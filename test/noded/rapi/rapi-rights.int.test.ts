@@ -298,6 +298,17 @@ test('an archive in a folder that the operator names is uploaded, and a BootEnv 
   assert.match(booting.job, /"status":"success"/, booting.job);
 });
 
+test('more memory or vcpus than the node can run are refused to every user', async () => {
+  const plain = { no_install: true, os_image: 'https://example.com/a.raw' };
+  for (const [beparams, reason] of [
+    [{ memory: 16_777_216 }, /memory=16777216M is more than this node can run/],
+    [{ vcpus: 255 }, /vcpus=255 is more than this node can run/],
+  ] as const) {
+    assert.match((await create('large', { ...plain, beparams })).job, reason);
+    assert.equal((await ask('/2/instances/large')).status, 404);
+  }
+});
+
 test('of two instances that a user creates at once, the quota allows one, and nothing else grows', async () => {
   const plain = { no_install: true, os_image: 'https://example.com/a.raw' };
   const both = await Promise.all(
