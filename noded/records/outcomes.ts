@@ -9,6 +9,7 @@ import { isAppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts
 import { syncPath, writeDurably } from '#shared/files/durable.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
 import type { Logger } from '#shared/log/log.ts';
+import { BrokenKey } from '#shared/store/redis-broken-key.ts';
 import type { JobRepository } from '../jobs/job-repository.ts';
 import { beginRemoval, failInstall } from './install-states.ts';
 import type { InstanceRepository } from './instance-repository.ts';
@@ -104,7 +105,7 @@ class KeptOutcomes implements Outcomes {
       this.#insist(this.#jobPath(job.id), { kind: 'job', job }, () => jobs.save(job), onKept).catch(
         (error: unknown) => {
           // The store is there and refuses it; otherwise the daemon ends.
-          if (!isAway(error)) this.#jobs.delete(job.id);
+          if (!mayComeBack(error)) this.#jobs.delete(job.id);
           throw error;
         },
       ),
@@ -223,7 +224,7 @@ class KeptOutcomes implements Outcomes {
         if (isKept) await rm(path, { force: true });
         return done;
       } catch (error) {
-        if (!isAway(error)) throw error;
+        if (!mayComeBack(error)) throw error;
         if (!isKept) {
           logger.warn('outcome.waits', { path, reason: messageOf(error) });
           isKept = await this.#keep(path, outcome);
@@ -267,6 +268,11 @@ function settle(
 /** Whether something could not be written now, and may be later. */
 function isAway(error: unknown): boolean {
   return isAppError(error, 'STORE_UNAVAILABLE') || isAppError(error, 'DISK_FULL');
+}
+
+/** An operator repairs a key that another program wrote: what ended meanwhile is not lost. */
+function mayComeBack(error: unknown): boolean {
+  return isAway(error) || error instanceof BrokenKey;
 }
 
 async function listFiles(dir: string): Promise<readonly string[]> {

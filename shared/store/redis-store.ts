@@ -16,7 +16,7 @@ import { StampBehind, StoreConflict } from './store-conflict.ts';
 import { COMMIT_SCRIPT } from './redis-commit-script.ts';
 import { findRedisRisks, type StoreRisk } from './redis-risks.ts';
 import { ChangeFeed, EMPTY } from './redis-change-feed.ts';
-import { brokenKey, namingKey } from './redis-broken-key.ts';
+import { BrokenKey, namingKey } from './redis-broken-key.ts';
 import { createRedis } from './redis-connection.ts';
 import { countSentinels, Mastery } from './redis-mastery.ts';
 import { parseReplication, RedisWitness } from './redis-witness.ts';
@@ -371,7 +371,7 @@ function parseAnswer(
   const [kind, ...rest] = answer as unknown[];
   if (kind === 'done') return rest.map(Number);
   if (kind === 'schema') throw newerStore(describe(options), String(rest[0]));
-  if (kind === 'broken') throw brokenKey(String(rest[0]));
+  if (kind === 'broken') throw new BrokenKey(String(rest[0]));
   const write = encoded[Number(rest[0]) - 1];
   if (kind === 'behind' && write) throw new StampBehind(write.collection, Number(rest[1]));
   if (kind !== 'conflict' || !write) throw new Error(`the commit script returned ${String(kind)}`);
