@@ -107,19 +107,20 @@ export function nextStepOf(issue: Issue): string | undefined {
   const isNumber =
     (issue.code === 'too_small' || issue.code === 'too_big') && issue.origin !== 'string';
   if (!isNumber && issue.code !== 'invalid_value') return splitReason(issue).step;
-  if (issue.code === 'invalid_value') return `write ${issue.values.map(String).join(' or ')}`;
+  if (issue.code === 'invalid_value') return `Write ${issue.values.map(String).join(' or ')}`;
   return issue.code === 'too_small'
-    ? `write ${inUnit(issue.minimum, issue.path)} or more`
-    : `write ${inUnit(issue.maximum, issue.path)} or less`;
+    ? `Write ${inUnit(issue.minimum, issue.path)} or more`
+    : `Write ${inUnit(issue.maximum, issue.path)} or less`;
 }
 
 /** The schemas' own words have it behind a colon, or are what was expected. */
 function splitReason(issue: Issue): { readonly reason: string; readonly step?: string } {
   const reason = reasonOf(issue);
   const [, before, step] = /^(.*): ((?:use|write|give) .*)$/s.exec(reason) ?? [];
-  if (before !== undefined && step !== undefined) return { reason: before, step };
+  if (before !== undefined && step !== undefined)
+    return { reason: before, step: `${step[0]?.toUpperCase()}${step.slice(1)}` };
   const [, expected] = /^expected (.*)$/s.exec(reason) ?? [];
-  return expected === undefined ? { reason } : { reason, step: `write ${expected}` };
+  return expected === undefined ? { reason } : { reason, step: `Write ${expected}` };
 }
 
 /** A size as it was given, by its field's name; other values as they are. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { createLab, type Lab } from '../../scripts/demo/lab.ts';
+import { createLab, type Lab, type ProgramName } from '../../scripts/demo/lab.ts';
 import { disposeLab } from './support/end-lab.ts';
 import { addHostOs } from './support/host-os.ts';
 import { followTranscript } from './support/transcript.ts';
@@ -61,7 +61,7 @@ test('each reading command that a hint names can be pasted', async (t) => {
   for (const command of commands)
     await t.test(command, async () => {
       const [program = '', ...args] = command.split(' ');
-      const { status, stderr } = await lab.run(program, args);
+      const { status, stderr } = await lab.run(program as ProgramName, args);
       // The object of `info` may be gone by now, which is an answer.
       const isAnswered = status === 0 || /^error\[[A-Z]+_NOT_FOUND\]/m.test(stderr);
       assert.ok(isAnswered, `${status}: ${stderr}`);
