@@ -1,12 +1,10 @@
-import { ownValue } from '../json/own-value.ts';
-
-const MIB_PER_UNIT: Readonly<Record<string, number>> = {
-  '': 1,
-  k: 1 / 1024,
-  m: 1,
-  g: 1024,
-  t: 1024 * 1024,
-};
+const MIB_PER_UNIT: ReadonlyMap<string, number> = new Map([
+  ['', 1],
+  ['k', 1 / 1024],
+  ['m', 1],
+  ['g', 1024],
+  ['t', 1024 * 1024],
+]);
 /** 8 PiB: above it, bytes are no longer exact in a number. */
 const MAX_MIB = 2 ** 33;
 
@@ -18,7 +16,7 @@ const MAX_MIB = 2 ** 33;
  */
 export function readSizeMiB(text: string): number | undefined {
   const match = /^(\d+(?:\.\d+)?|\.\d+)\s*(?:([kmgt])(?:i?b)?)?$/i.exec(text.trim());
-  const scale = ownValue(MIB_PER_UNIT, (match?.[2] ?? '').toLowerCase());
+  const scale = MIB_PER_UNIT.get((match?.[2] ?? '').toLowerCase());
   const sizeMiB = match && scale !== undefined ? Math.ceil(Number(match[1]) * scale) : 0;
   return sizeMiB > 0 && sizeMiB <= MAX_MIB ? sizeMiB : undefined;
 }
