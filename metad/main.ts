@@ -35,6 +35,8 @@ async function main(): Promise<void> {
   };
   process.once('SIGTERM', stop);
   process.once('SIGINT', stop);
+  // Ganeti's log rotation sends it. The log is standard error, so there is no file to open again.
+  if (config.kind !== 'node') process.on('SIGHUP', () => logger.info('metad.hangup', {}));
 }
 
 async function start(config: MetadConfig, logger: Logger): Promise<AsyncDisposable> {

@@ -284,6 +284,14 @@ for lock in (fcntl.flock, fcntl.lockf):
   assert.deepEqual(await again.call('echo', 'still here'), { success: true, result: 'still here' });
 });
 
+test('log rotation by SIGHUP ends neither the daemon nor its answers', async () => {
+  assert.ok(lab.metadPid);
+  process.kill(lab.metadPid, 'SIGHUP');
+  await lab.logLine('metad.hangup');
+  using again = await LuxiClient.open(socketPath);
+  assert.deepEqual(await again.call('echo', 'alive'), { success: true, result: 'alive' });
+});
+
 test('SIGTERM removes neither a socket nor a pid file that another daemon has put there', async () => {
   const pidFile = join(lab.directory, 'ganeti-metad.pid');
   await rm(pidFile);
