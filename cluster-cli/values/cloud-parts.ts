@@ -1,6 +1,6 @@
-import { parseDocument } from 'yaml';
 import { classifyCloudDocument } from '#shared/contract/cloud-document.ts';
 import { ownValue } from '#shared/json/own-value.ts';
+import { type ReadYaml, readYaml } from '#shared/yaml/read-yaml.ts';
 import { splitMimeMessage } from './mime-parts.ts';
 
 /** A document as cloud-init's handlers get it. */
@@ -78,15 +78,17 @@ export function toFields(value: unknown): Readonly<Record<string, unknown>> {
   return isFields ? { ...value } : {};
 }
 
-/**
- * Returns the value of a YAML document as PyYAML reads it, the last of equal keys included;
- * undefined if it cannot be read.
- */
+/** Reads a YAML document as PyYAML does, which takes repeated keys. */
+export function readCloudYaml(text: string): ReadYaml {
+  return readYaml(text, { version: '1.1', uniqueKeys: false });
+}
+
+/** Returns the value of a YAML document, the last of repeated keys; undefined if it has none. */
 export function parseCloudYaml(text: string): unknown {
-  const document = parseDocument(text, { version: '1.1', uniqueKeys: false });
-  if (document.errors.length > 0) return undefined;
+  const read = readCloudYaml(text);
+  if ('problem' in read) return undefined;
   try {
-    return document.toJS();
+    return read.document.toJS();
   } catch {
     return undefined; // Its aliases expand to too much.
   }

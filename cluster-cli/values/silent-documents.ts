@@ -58,7 +58,7 @@ function isTrue(value: unknown): boolean {
 
 /** Top-level keys of all cloud-configs, the last of each, as cloud-init merges them by default. */
 function mergeConfigs(parts: readonly CloudPart[]): Readonly<Record<string, unknown>> {
-  return Object.assign({}, ...parts.map(readConfig)) as Record<string, unknown>;
+  return Object.fromEntries(parts.flatMap((part) => Object.entries(readConfig(part))));
 }
 
 function readConfig({ type, text }: CloudPart): Readonly<Record<string, unknown>> {
@@ -73,7 +73,8 @@ function readPatch(text: string): Readonly<Record<string, unknown>> {
   const operations = parseJson(text.trimStart().replace(/^#cloud-config-jsonp/i, ''));
   if (!Array.isArray(operations)) return {};
   const entries = operations.map(toFields).flatMap(({ op, path, value }) => {
-    const [, key, inner] = /^\/([^/]+)(?:\/([^/]+))?$/.exec(String(path)) ?? [];
+    if (typeof path !== 'string') return [];
+    const [, key, inner] = /^\/([^/]+)(?:\/([^/]+))?$/.exec(path) ?? [];
     if (key === undefined || (op !== 'add' && op !== 'replace')) return [];
     return [[key, inner === undefined ? value : { [inner]: value }] as const];
   });

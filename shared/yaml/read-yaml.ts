@@ -32,7 +32,8 @@ const COSTLY_TAGS = ['omap', 'pairs', 'set'].map((name) => `tag:yaml.org,2002:${
  * Reads one foreign document, in time and stack that its length bounds: the library alone takes a
  * minute for 800 bytes of maps that are keys of maps, fails with some thousand lists in each other,
  * and compares each key of a map with all before it. Such documents are refused, or read another
- * way. Aliases are not resolved yet, but all of them can be; `toJS` bounds them.
+ * way. Aliases are not resolved yet, but all of them can be; `toJS` bounds them. Keys may be repeated
+ * with `uniqueKeys: false`.
  * @param maxItems lines and list items; ten thousand take a few tenths of a second
  */
 export function readYaml(
@@ -60,7 +61,7 @@ export function readYaml(
   const [fault] = [...document.errors, ...document.warnings];
   if (fault) return problem(`line ${lineOf(fault.pos[0])}: not valid YAML (${fault.code})`);
   if (second) return problem(`line ${lineOf(second.range[0])}: not valid YAML (MULTIPLE_DOCS)`);
-  const oddity = findOddity(document);
+  const oddity = findOddity(document, options.uniqueKeys !== false);
   return oddity === null ? { document } : problem(`line ${lineOf(oddity.at)}: ${oddity.reason}`);
 }
 
@@ -110,7 +111,7 @@ interface Oddity {
  * @returns the first key that is a map, a list or an alias, or is in its map with two values; or
  * the first alias of nothing, or too many of them
  */
-function findOddity(document: Document.Parsed): Oddity | null {
+function findOddity(document: Document.Parsed, isUnique: boolean): Oddity | null {
   let found: Oddity | null = null;
   const anchors = new Set<string>();
   let aliases = 0;
@@ -127,7 +128,7 @@ function findOddity(document: Document.Parsed): Oddity | null {
         return anchors.has(node.source) ? undefined : stop(node, 'an alias without an anchor');
       }
       if (isNode(node) && 'anchor' in node && node.anchor) anchors.add(node.anchor);
-      const twice = isMap(node) ? findDuplicate(node) : undefined;
+      const twice = isUnique && isMap(node) ? findDuplicate(node) : undefined;
       return twice === undefined ? undefined : stop(twice, 'not valid YAML (DUPLICATE_KEY)');
     },
     Pair: (_, { key }) =>

@@ -1,6 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
-import { isMap, isScalar, isSeq, parseDocument, type Scalar } from 'yaml';
-import { type CloudPart, parseCloudYaml, toFields } from '../../values/cloud-parts.ts';
+import { type Document, isMap, isScalar, isSeq, type Scalar, visit } from 'yaml';
+import {
+  type CloudPart,
+  parseCloudYaml,
+  readCloudYaml,
+  toFields,
+} from '../../values/cloud-parts.ts';
 
 /** Something in user or vendor data that is most likely a mistake; the guest still gets it. */
 export interface Remark {
@@ -14,6 +19,9 @@ const MERGE_KEYS = ['merge_how', 'merge_type'];
 /** In the later document: keeps what the earlier one says, and appends to its lists. */
 const MERGE_HOW = 'merge_how: list(append)+dict(no_replace,recurse_list)+str()';
 
+/** Repeated keys that are named; the others are of the same kind. */
+const MAX_REPEATED = 10;
+
 /** Returns what cloud-init will make of the cloud-configs among the parts. Pure. */
 export function remarkOnCloudConfigs(parts: readonly CloudPart[]): readonly Remark[] {
   const configs = parts.filter(({ type }) => type === 'text/cloud-config');
@@ -24,15 +32,12 @@ export function remarkOnCloudConfigs(parts: readonly CloudPart[]): readonly Rema
 }
 
 function faultsOf(text: string): readonly string[] {
-  const document = parseDocument(text, { version: '1.1' });
-  const errors = document.errors.filter(({ code }) => code !== 'DUPLICATE_KEY');
-  const [error] = errors;
-  if (error !== undefined)
-    return [`invalid cloud-config: ${error.message.split('\n', 1)[0] ?? error.message}`];
-  const twice = document.errors.map(({ pos: [at] }) => {
-    const key = /^[^\s:]+/.exec(text.slice(at))?.[0] ?? '';
-    const line = text.slice(0, at).split('\n').length;
-    return `the key '${key}' is repeated at line ${line}: cloud-init uses the last one`;
+  const read = readCloudYaml(text);
+  if ('problem' in read) return [`cannot be read as a cloud-config: ${read.problem.reason}`];
+  const { document } = read;
+  const twice = repeatedKeys(document).map(({ source, range }) => {
+    const line = text.slice(0, range?.[0]).split('\n').length;
+    return `the key '${source ?? ''}' is repeated at line ${line}: cloud-init uses the last one`;
   });
   const { contents } = document;
   if (isSeq(contents) || (isScalar(contents) && contents.value !== null))
@@ -44,6 +49,22 @@ function faultsOf(text: string): readonly string[] {
   return [...twice, ...modes.filter((remark) => remark !== null)];
 }
 
+/** Returns the first keys that their maps have already. */
+function repeatedKeys(document: Document): readonly Scalar[] {
+  const found: Scalar[] = [];
+  visit(document, {
+    Map: (_, { items }) => {
+      const seen = new Set<unknown>();
+      for (const { key } of items) {
+        if (!isScalar(key)) continue;
+        if (seen.has(key.value)) found.push(key);
+        seen.add(key.value);
+      }
+    },
+  });
+  return found.slice(0, MAX_REPEATED);
+}
+
 /**
  * A number is taken as it is and a text as octal (cloudinit/config/cc_write_files.py,
  * `decode_perms`); only a number that begins with 0 is octal in YAML 1.1.
@@ -53,7 +74,7 @@ function remarkOnMode(mode: Scalar | undefined): string | null {
   const { value, source = '' } = mode;
   if (typeof value === 'string' && !/^\s*(0o)?[0-7]+\s*$/i.test(value))
     return `write_files: permissions '${value}' is not octal: cloud-init uses 0644`;
-  if (typeof value !== 'number') return null;
+  if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0) return null;
   const octal = Math.trunc(value).toString(8);
   if (source.replace(/^0+(?=.)/, '') === octal) return null;
   return `write_files: permissions ${source} is a decimal number, which is the mode 0${octal}: write '0${source}' with quotes`;

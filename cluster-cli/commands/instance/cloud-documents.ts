@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { type Document, parseDocument } from 'yaml';
+import type { Document } from 'yaml';
 import { MAX_NETWORK_ITEMS } from '#shared/contract/static-network.ts';
 import {
   classifyCloudDocument,
@@ -76,10 +76,7 @@ function remarkOnUnknown(bytes: Buffer): string | null {
 }
 
 export function remarkOnNetworkConfig(bytes: Buffer): string | null {
-  const text = bytes.toString('utf8');
-  const fault = yamlFault(text);
-  if (fault !== null) return `not YAML: ${fault}`;
-  const read = readYaml(text, { version: '1.1' }, MAX_NETWORK_ITEMS);
+  const read = readYaml(bytes.toString('utf8'), { version: '1.1' }, MAX_NETWORK_ITEMS);
   if ('problem' in read)
     return `the channel cannot be added, and the guest will have no metadata service: ${read.problem.reason}`;
   const given = resolved(read.document);
@@ -101,9 +98,4 @@ function resolved(document: Document): Readonly<Record<string, unknown>> | null 
 
 function toMap(value: unknown): Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null ? { ...value } : {};
-}
-
-function yamlFault(text: string): string | null {
-  const [error] = parseDocument(text, { version: '1.1' }).errors;
-  return error === undefined ? null : (error.message.split('\n', 1)[0] ?? error.message);
 }

@@ -68,7 +68,8 @@ test('a network configuration is looked at too', () => {
     /disables the network configuration, also of the channel/,
   );
   assert.match(remark('ethernets: {}\n') ?? '', /cloud-init needs version 1 or 2/);
-  assert.match(remark('version: [\n') ?? '', /^not YAML: /);
+  assert.match(remark('version: [\n') ?? '', /channel cannot be added.*line 2: not valid YAML/);
+  assert.match(remark('['.repeat(100_000)) ?? '', /channel cannot be added.*nested/);
   const long = Array.from({ length: 2001 }, (_, index) => `  eth${index}: {}\n`).join('');
   assert.match(
     remark(`version: 2\nethernets:\n${long}`) ?? '',

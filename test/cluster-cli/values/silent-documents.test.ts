@@ -80,3 +80,11 @@ test('a route away from the metadata service is named, whatever carries the requ
   }
   assert.equal(explain('#cloud-config\ndisable_ec2_metadata: no\n', rejecting), null);
 });
+
+test('a patch whose paths are no texts, and a message of very many parts, are examined', () => {
+  const patch = '[{"op": "add", "path": {"toString": 1, "valueOf": 1}, "value": 1}]';
+  assert.equal(explain(`#cloud-config-jsonp\n${patch}`), null);
+  const parts = '--b\n\n'.repeat(150_000);
+  const message = `MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n${parts}--b--\n`;
+  assert.equal(explain(message), null);
+});

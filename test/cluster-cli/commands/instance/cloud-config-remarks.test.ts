@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { remarkOnCloudConfigs } from '../../../../cluster-cli/commands/instance/cloud-config-remarks.ts';
 import { splitCloudDocument } from '../../../../cluster-cli/values/cloud-parts.ts';
+import { threadMs } from '../../../lab/thread-time.ts';
 
 const remarks = (...documents: readonly string[]): readonly string[] =>
   remarkOnCloudConfigs(
@@ -39,6 +40,8 @@ for (const [mode, remark] of [
   ['0o640', null],
   ["'rw-r--r--'", /permissions 'rw-r--r--' is not octal: cloud-init uses 0644/],
   ['0888', /is not octal|decimal/],
+  ['.nan', null],
+  ['1e400', null],
 ] as const) {
   test(`permissions: ${mode} ${remark === null ? 'is taken as it is' : 'has a remark'}`, () => {
     const found = remarks(`#cloud-config\nwrite_files:\n- {path: /x, permissions: ${mode}}\n`);
@@ -60,7 +63,26 @@ test('a cloud-config that is no map is named, in whatever it is packed', () => {
   assert.match(remarks('#cloud-config\n- a\n').join(), /cloud-init ignores it/);
   assert.match(
     remarks('#cloud-config-archive\n- {type: text/cloud-config, content: "[1"}\n').join(),
-    /invalid cloud-config/,
+    /cannot be read as a cloud-config: line 1: not valid YAML/,
   );
   assert.deepEqual(remarks('#cloud-config\n'), []);
+});
+
+for (const [what, config, remark] of [
+  ['brackets', `a: ${'['.repeat(100_000)}`, /cannot be read as a cloud-config.*nested/],
+  ['keys', Array.from({ length: 19_000 }, (_, at) => `k${at}: 1\n`).join(''), /^$/],
+  ['repeated keys', 'a: 1\n'.repeat(19_000), /(f0: the key 'a' is repeated at line \d+: .*){10}$/],
+  ['maps that are keys', `${'{'.repeat(40)}a${'}: 1'.repeat(39)}}`, /a key is not a scalar/],
+  ['repeated keys, then aliases', `a: 1\na: &a 2\n${'b: *a\n'.repeat(9000)}`, /200 aliases/],
+] as const) {
+  test(`a cloud-config of many ${what} is examined in no time`, () => {
+    const tookMs = threadMs(() => {
+      assert.match(remarks(`#cloud-config\n${config}`).join(''), remark);
+    });
+    assert.ok(tookMs < 3000, `${tookMs} ms`);
+  });
+}
+
+test('a cloud-config may have binary content, as its documentation shows', () => {
+  assert.deepEqual(remarks('#cloud-config\nwrite_files:\n- content: !!binary |\n    AAEC\n'), []);
 });
