@@ -18,8 +18,8 @@ export function describeInstance(
     disks: instance.disks.map(({ name, sizeBytes }, disk) => ({
       ...{ name, sizeBytes, dump: dumpOf(disk) },
     })),
-    nics: instance.nics.map(({ mac, mode, link, name, ip, network, networkName }) => ({
-      ...{ mac, mode, link, name, ip, network, networkName },
+    nics: instance.nics.map(({ mac, mode, link, name, ip, network, networkName, reach }) => ({
+      ...{ mac, mode, link, name, ip, network, networkName, reach },
     })),
     osParameters: instance.osParameters,
     osParametersPrivate: instance.osParametersPrivate,

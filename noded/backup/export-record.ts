@@ -9,6 +9,7 @@ import { beParameters } from '#shared/contract/machine-parameters.ts';
 import { instanceName, macAddress, osParameterName } from '#shared/contract/primitives.ts';
 import { profileNames } from '#shared/contract/profile.ts';
 import { networkName } from '#shared/contract/network.ts';
+import { nicReach, type NicReach } from '#shared/contract/guest-reach.ts';
 import { nicNetwork, type NicNetwork } from '#shared/contract/static-network.ts';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
@@ -90,6 +91,8 @@ export interface ExportRecord {
     readonly network: NicNetwork | null;
     /** A network of the cluster, which has to be there where it is imported. */
     readonly networkName?: string | undefined;
+    /** Absent: `all`. */
+    readonly reach?: NicReach | undefined;
   }[];
   readonly osParameters: Readonly<Record<string, string>>;
   readonly osParametersPrivate: Readonly<Record<string, string>>;
@@ -126,10 +129,11 @@ export function formatExportRecord(record: ExportRecord): string {
       nic_count: String(record.nics.length),
       ...numbered(
         'nic',
-        record.nics.map(({ network, networkName, ...nic }) => ({
+        record.nics.map(({ network, networkName, reach, ...nic }) => ({
           ...nic,
           network: network && JSON.stringify(network),
           ...(networkName !== undefined && { network_name: networkName }),
+          ...(reach !== undefined && { reach }),
         })),
       ),
       disk_count: String(record.disks.length),
@@ -214,6 +218,7 @@ const nicSection = z.object({
     text === null ? null : nicNetwork.parse(JSON.parse(text)),
   ),
   network_name: optional.pipe(networkName.nullable()),
+  reach: optional.pipe(nicReach.nullable()),
 });
 const parameters = z.record(osParameterName, z.string()).default({});
 const parameterSections = z.object({ os: parameters, os_private: parameters });
@@ -275,9 +280,14 @@ function readRecord(ini: Ini): ExportRecord {
 
 function readNic({
   network_name: given,
+  reach,
   ...nic
 }: z.infer<typeof nicSection>): ExportRecord['nics'][number] {
-  return given === null ? nic : { ...nic, networkName: given };
+  return {
+    ...nic,
+    ...(given !== null && { networkName: given }),
+    ...(reach !== null && { reach }),
+  };
 }
 
 function listWords(text: string): string[] {

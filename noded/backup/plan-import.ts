@@ -80,15 +80,17 @@ function planNic(
       hint: 'Define the NICs of the new instance, for example: --net 0:mode=bridged,link=br0',
     });
   }
-  const mac = opcode.name === record.name ? nic.mac : 'auto';
+  const common = {
+    ...{ mac: opcode.name === record.name ? nic.mac : 'auto', mode },
+    ...(nic.reach !== undefined && { reach: nic.reach }),
+  };
   if (nic.networkName !== undefined) {
     // Its address may be another's by now.
     const { networkName, name } = nic;
-    return { mac, mode, networkName, ip: ANY_ADDRESS, ...(name !== null && { name }) };
+    return { ...common, networkName, ip: ANY_ADDRESS, ...(name !== null && { name }) };
   }
   return {
-    mac,
-    mode,
+    ...common,
     ...(nic.link !== null && { link: nic.link }),
     ...(nic.name !== null && { name: nic.name }),
     ...(nic.ip !== null && { ip: nic.ip }),

@@ -59,6 +59,23 @@ test('an import has the profiles of the export, or those that are given, or none
   assert.deepEqual(parseExportRecord(GANETI_EXPORT).profiles, []);
 });
 
+test('an import leaves NICs confined that the exported instance had confined', () => {
+  const reach = 'public';
+  const nics = [
+    { mode: 'user', reach } as const,
+    { networkName: 'lan', ip: '10.9.0.5', reach } as const,
+    {},
+  ];
+  const about = { node: 'node1.example.com', createdAtMs: 0, dumpOf: String };
+  const described = describeInstance(instanceRecord({ osType: 'debian', nics }), about);
+  const exported = parseExportRecord(formatExportRecord({ ...described, whole: null }));
+  const imported = completeFromExport(createOpcode(), { record: exported, dumps: [], path: '/' });
+  assert.deepEqual(
+    imported.nics.map((nic) => nic.reach),
+    [reach, reach, undefined],
+  );
+});
+
 test('line ends and separators of any kind in a parameter come back', () => {
   const osParameters = { motd: 'one\rtwo\r\n three\u2028four\u2029' };
   const written = formatExportRecord({ ...record, osParameters });
