@@ -16,9 +16,10 @@ export interface DnsmasqFiles {
 
 const LEASE = '1h';
 /**
- * Names that no guest is found by: programs take who has them for themselves, or for their proxy.
+ * First labels that no guest is found by, in any domain: programs take who has them for their own
+ * host, their proxy (WPAD asks for `wpad.DOMAIN`) or their IPv6 router (RFC 5214).
  */
-const UNTOLD: ReadonlySet<string> = new Set(['localhost', 'wpad']);
+const UNTOLD: ReadonlySet<string> = new Set(['localhost', 'wpad', 'isatap']);
 /**
  * dnsmasq needs the first to answer at ports below 1024, and refuses to serve DHCP without the
  * second. That one is power over the host's network, which is why nothing but its guests' bridge
@@ -86,9 +87,9 @@ export function formatHosts(
   const owners = new Map<string, Set<string>>();
   for (const { name } of guests) owners.getOrInsert(labelOf(name), new Set()).add(name);
   const isOwn = (name: string): boolean => {
-    const isLabel = name === labelOf(name);
-    if (!isLabel) return isInDomains(name, domains);
-    return !UNTOLD.has(name) && owners.get(name)?.size === 1;
+    const label = labelOf(name);
+    if (UNTOLD.has(label)) return false;
+    return name === label ? owners.get(name)?.size === 1 : isInDomains(name, domains);
   };
   return guests
     .map(({ ip, name }) => {

@@ -9,14 +9,15 @@ const guest = (name: string, ip: string): NetworkGuest => ({
   ...{ name, ip },
 });
 
-test('no guest is found as localhost, or as everybody’s proxy', () => {
+test('no guest is found as localhost, or as the proxy or IPv6 router of its neighbours', () => {
   const guests = [
     guest('web.example.com', '10.9.0.5'),
     guest('wpad', '10.9.0.6'),
     guest('localhost', '10.9.0.7'),
     guest('wpad.example.com', '10.9.0.8'),
+    guest('isatap.vm.acme.com', '10.9.0.9'),
   ];
-  assert.equal(formatHosts(guests), '10.9.0.5 web.example.com web\n10.9.0.8 wpad.example.com\n');
+  assert.equal(formatHosts(guests, ['vm.acme.com']), '10.9.0.5 web.example.com web\n');
 });
 
 test('an instance whose full name is the first label of another gets no traffic of that one', () => {
