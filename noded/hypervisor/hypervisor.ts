@@ -353,12 +353,16 @@ class QemuHypervisor implements Hypervisor {
   }
 }
 
-/** What QEMU's own command line tells of a machine whose description is gone. */
-function recordWithoutFile(uuid: string, commandLine: readonly string[]): MachineRecord {
+/**
+ * What QEMU's own command line tells of a machine whose description is gone. Whether its NICs reach
+ * private networks is not in it: they do not.
+ */
+export function recordWithoutFile(uuid: string, commandLine: readonly string[]): MachineRecord {
   const accelerator = commandLine[commandLine.indexOf('-accel') + 1]?.startsWith('kvm');
   return {
     ...{ version: 1, uuid, name: uuid, tap: null, startedAtMs: 0, meta: {} },
     userNic: commandLine.some((word) => word.startsWith('user,id=net')),
+    isPublicOnly: true,
     accelerator: accelerator ? 'kvm' : 'tcg',
     bootId: readBootId(),
   };
