@@ -183,27 +183,27 @@ function elsewhere(message: string, root: Command): string | null {
 
 /** Options of other programs, and the hints for them. */
 const OTHERS_OPTIONS: readonly (readonly [option: string, hint: string])[] = [
-  ["unknown option '--format'", 'use --json, or -o FIELDS with --separator'],
-  ["unknown option '--yes'", 'use --force'],
-  ["unknown option '--cloud-init'", 'use --user-data FILE'],
-  ["unknown option '--image'", 'use --os-image NAME, PATH or URL'],
-  ["unknown option '--memory'", 'use -B memory=2G'],
-  ["unknown option '--ram'", 'use -B memory=2G'],
-  ["unknown option '--cpus'", 'use -B vcpus=2'],
-  ["unknown option '--vcpus'", 'use -B vcpus=2'],
-  ["unknown option '--disk-size'", 'use -s 10G'],
+  ["unknown option '--format'", 'Use --json, or -o FIELDS with --separator'],
+  ["unknown option '--yes'", 'Use --force'],
+  ["unknown option '--cloud-init'", 'Use --user-data FILE'],
+  ["unknown option '--image'", 'Use --os-image NAME, PATH or URL'],
+  ["unknown option '--memory'", 'Use -B memory=2G'],
+  ["unknown option '--ram'", 'Use -B memory=2G'],
+  ["unknown option '--cpus'", 'Use -B vcpus=2'],
+  ["unknown option '--vcpus'", 'Use -B vcpus=2'],
+  ["unknown option '--disk-size'", 'Use -s 10G'],
   [
     "unknown option '--network'",
-    'use --net 0:network=NAME,ip=pool; gnt-network list shows the networks',
+    'Use --net 0:network=NAME,ip=pool; gnt-network list shows the networks',
   ],
-  ["unknown option '--name'", 'the name is the last argument, without an option'],
+  ["unknown option '--name'", 'The name is the last argument, without an option'],
 ];
 
 /** Hints for values of other programs. */
 const OF_OPTIONS: readonly (readonly [option: string, hint: string])[] = [
   [
     "--disk-template <template>' argument",
-    'use plain for LVM (thin volumes: gnt-cluster modify --vg-name GROUP/POOL) and zfs for ZFS; DRBD and Ceph are not supported',
+    'Use plain for LVM (thin volumes: gnt-cluster modify --vg-name GROUP/POOL) and zfs for ZFS; DRBD and Ceph are not supported',
   ],
 ];
 

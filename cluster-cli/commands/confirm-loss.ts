@@ -15,7 +15,7 @@ export async function confirmLoss(
   context: Context,
   what: string,
   options: ForceOptions,
-  hint = 'add --force',
+  hint = 'Add --force',
 ): Promise<void> {
   if (options.force || options.dryRun) return;
   if (!context.terminal.stdin.isTTY) {

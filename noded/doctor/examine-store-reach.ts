@@ -34,7 +34,7 @@ async function judge(addresses: readonly string[], facts: StoreReachFacts): Prom
   if (isPublic !== undefined) {
     return warning(
       `the store ${description} has the public address ${isPublic}, which every guest reaches`,
-      'give the store an address that only the nodes of the cluster reach',
+      'Give the store an address that only the nodes of the cluster reach',
     );
   }
   const inner = addresses.filter((address) => depthOf(address) === 'private');

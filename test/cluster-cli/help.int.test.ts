@@ -92,8 +92,8 @@ test('words of other programs are told in those of here', async () => {
     ['gnt-instance', ['delete', 'web1'], 'use gnt-instance remove'],
     ['gnt-instance', ['create', 'web1'], 'use gnt-instance add or gnt-instance launch'],
     ['gnt-network', ['create', 'lan'], 'use gnt-network add'],
-    ['gnt-instance', ['list', '--format', 'json'], 'use --json, or -o FIELDS with --separator'],
-    ['gnt-instance', ['launch', '--cpus', '2', 'debian/12', 'web1'], 'use -B vcpus=2'],
+    ['gnt-instance', ['list', '--format', 'json'], 'Use --json, or -o FIELDS with --separator'],
+    ['gnt-instance', ['launch', '--cpus', '2', 'debian/12', 'web1'], 'Use -B vcpus=2'],
   ] as const) {
     const { status, stderr } = await runProgram(program, words, { root: '/nonexistent' });
     assert.equal(status, 2);
