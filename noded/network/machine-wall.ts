@@ -8,6 +8,7 @@ import { run } from '#shared/process/run.ts';
 import { SerialQueue } from '#shared/serial/serial-queue.ts';
 import type { MachineUsers } from '../host/machine-users.ts';
 import { METADATA_NETWORKS } from '../host/metadata-networks.ts';
+import { translatedNetworks } from '../host/translated-networks.ts';
 import { applyNftCommands } from './nft.ts';
 import { planPrivateChain } from './reach-rules.ts';
 
@@ -169,8 +170,9 @@ export function planWall(
 /** Keeps machines from this host and from its cloud's metadata. */
 function planHostRules(resolvers: readonly string[]): readonly string[] {
   const reject = 'reject with icmpx type admin-prohibited';
+  const unreached = [...METADATA_NETWORKS, ...translatedNetworks(METADATA_NETWORKS), ...GROUPS];
   const closed = (['ip', 'ip6'] as const).map((family) => {
-    const networks = [...METADATA_NETWORKS, ...GROUPS].filter((one) => familyOf(one) === family);
+    const networks = unreached.filter((one) => familyOf(one) === family);
     return `${family} daddr { ${networks.join(', ')} } ${reject}`;
   });
   return [

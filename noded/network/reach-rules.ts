@@ -2,6 +2,7 @@ import { isIPv6 } from 'node:net';
 import type { ReachPolicy } from '#shared/contract/guest-reach.ts';
 import { guestNetwork } from '#shared/contract/guest-reach.ts';
 import { PRIVATE_NETWORKS } from '../host/private-networks.ts';
+import { translatedNetworks } from '../host/translated-networks.ts';
 
 const REJECT = 'reject with icmpx type admin-prohibited';
 
@@ -12,18 +13,22 @@ const REJECT = 'reject with icmpx type admin-prohibited';
  */
 export function planPrivateChain(table: string, { networks }: ReachPolicy): readonly string[] {
   const rule = `add rule ${table} private`;
+  const unfit = networks.find((network) => !guestNetwork.safeParse(network).success);
+  if (unfit !== undefined) throw new Error(`not fit for a rule: ${JSON.stringify(unfit)}`);
   return [
     `add chain ${table} private`,
-    ...networks.map((network) => {
-      if (!guestNetwork.safeParse(network).success)
-        throw new Error(`not fit for a rule: ${JSON.stringify(network)}`);
-      return `${rule} ${familyOf(network)} daddr ${network} return`;
-    }),
+    ...withTranslated(networks).map(
+      (network) => `${rule} ${familyOf(network)} daddr ${network} return`,
+    ),
     ...(['ip', 'ip6'] as const).map((family) => {
-      const closed = PRIVATE_NETWORKS.filter((network) => familyOf(network) === family);
+      const closed = withTranslated(PRIVATE_NETWORKS).filter((one) => familyOf(one) === family);
       return `${rule} ${family} daddr { ${closed.join(', ')} } ${REJECT}`;
     }),
   ];
+}
+
+function withTranslated(networks: readonly string[]): readonly string[] {
+  return [...networks, ...translatedNetworks(networks)];
 }
 
 function familyOf(network: string): 'ip' | 'ip6' {

@@ -39,6 +39,14 @@ test('machines that may reach private networks are matched out, and named networ
   assert.match(confined, /machines jump private/);
 });
 
+test('IPv6 addresses that a translator sends on to closed networks are closed, too', () => {
+  const rules = planWall('t', users, [], { ...REACH, networks: ['10.1.0.0/16', '10.2.0.9'] });
+  for (const closed of ['64:ff9b::a00:0/104', '64:ff9b::a9fe:0/112', '::ffff:0:c0a8:0/112'])
+    assert.match(rules, new RegExp(`ip6 daddr \\{[^}]*[ ]${closed}[,} ]`), closed);
+  for (const named of ['64:ff9b::a01:0/112', '64:ff9b::a02:9/128'])
+    assert.ok(rules.includes(`ip6 daddr ${named} return`), named);
+});
+
 test('a network that is not fit for a rule is not written into one', () => {
   assert.throws(() => planWall('t', users, [], { ...REACH, networks: ['10.0.0.0/8 accept'] }));
 });
