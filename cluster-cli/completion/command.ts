@@ -191,7 +191,7 @@ export function wholeNumber(
   return laterOption(flags, () =>
     makeOption(flags, description, spec).argParser((value) => {
       if (/^\d{1,15}$/.test(value) && Number(value) >= minimum) return Number(value);
-      throw new InvalidArgumentError(`write a whole number of ${minimum} or more`);
+      throw new InvalidArgumentError(`Write a whole number of ${minimum} or more`);
     }),
   );
 }

@@ -45,12 +45,10 @@ export function findField<T>(table: FieldTable<T>, name: string): Field<T> {
   const match = /^(.+)\/(\d{1,3})$/.exec(name);
   const indexed = match && table.indexed?.find(({ prefix }) => prefix === match[1]);
   if (match && indexed) return indexed.at(Number(match[2]));
-  const near = suggest(
-    name,
-    table.fields.map((each) => each.name),
-  );
+  const names = table.fields.map((each) => each.name);
+  const near = suggest(name, names);
   throw new AppError('USAGE', `unknown field '${name}'`, {
-    hint: near ? `Did you mean ${near}?` : 'list-fields shows the fields',
+    hint: near ? `Did you mean ${near}?` : `Fields: ${names.join(', ')}`,
     details: { field: name },
   });
 }

@@ -45,7 +45,8 @@ export function arrangeByIndex<T>(
   });
 }
 
-function parseIndex(option: string, ident: string): number {
+/** @throws AppError USAGE */
+export function parseIndex(option: string, ident: string): number {
   const index = Number(ident);
   if (/^\d+$/.test(ident) && index <= MAX_INDEX) return index;
   throw new AppError('USAGE', `option ${option}: '${ident}' is not an index`, {

@@ -74,7 +74,7 @@ export function createValueSource(): ValueSource {
 
 function readBounded(option: string, path: string): Buffer {
   if (path === '') {
-    throw new AppError('USAGE', `option ${option}: '@' without a file name`, {
+    throw new AppError('USAGE', `option ${option}: the name of the file is empty`, {
       hint: "Write @FILE, @- for stdin, or '\\@' for a value that begins with @",
     });
   }

@@ -90,7 +90,7 @@ export async function runClusterModify(context: Context, options: ClusterOptions
   }
   if (options.store !== undefined) return;
   throw new AppError('USAGE', 'Please give at least one of the parameters.', {
-    hint: 'See: gnt-cluster modify --help',
+    hint: 'gnt-cluster modify --help',
   });
 }
 

@@ -83,7 +83,7 @@ export async function runScript(
         return [key, context.values.resolve('--input', value)];
       // What it is may be a secret.
       throw new AppError('USAGE', 'option --input: expected NAME=VALUE', {
-        hint: '--input NAME=@FILE reads the value from a file',
+        hint: 'Write --input NAME=VALUE, or --input NAME=@FILE to read the value from a file',
       });
     }),
   );

@@ -68,7 +68,7 @@ export async function runModify(
   };
   if (!hasChanges(changes) && disks.length === 0 && options.net === undefined) {
     throw new AppError('USAGE', 'Please give at least one of the parameters.', {
-      hint: 'See: gnt-instance modify --help',
+      hint: 'gnt-instance modify --help',
     });
   }
   const opcode: Modify = {

@@ -7,7 +7,7 @@ import { readNicNetwork } from '#shared/contract/static-network.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { ownValue, setOwn } from '#shared/json/own-value.ts';
 import type { Context } from '../../terminal/context.ts';
-import { arrangeByIndex, parseIdentified } from '../../values/identified.ts';
+import { arrangeByIndex, parseIdentified, parseIndex } from '../../values/identified.ts';
 import { type KeyValue, parseList } from '../../values/key-values.ts';
 import {
   type ParameterChanges,
@@ -244,6 +244,7 @@ export function parseDisks(options: DiskOptions, source: ValueSource): readonly 
 
 function parseDisk(text: string, source: ValueSource): { ident: string; item: DiskInput } {
   const { ident, values } = parseIdentified('--disk', text);
+  parseIndex('--disk', ident);
   return { ident, item: composeDisk(ident, values, source) };
 }
 

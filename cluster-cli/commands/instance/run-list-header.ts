@@ -25,7 +25,8 @@ const metadata = z.strictObject({
   Packages: z.unknown().optional(),
 });
 
-const HEADER = /^#[ \t]*---[ \t]*\n((?:#.*\n)*?)#[ \t]*\.\.\.[ \t]*$/m;
+const START = /^#[ \t]*---[ \t]*$/;
+const END = /^#[ \t]*\.\.\.[ \t]*$/;
 /** The first lines of a header; scripts have other comments that begin with dashes. */
 const BEGINNING =
   /^#[ \t]*---[ \t]*\n#[ \t]*(?:RightScript Name|Description|Inputs|Attachments|Packages):/m;
@@ -43,18 +44,18 @@ export interface ScriptHeader {
  */
 export function readScriptHeader(script: string, file: string): ScriptHeader {
   const text = script.replaceAll('\r\n', '\n');
-  const head = HEADER.exec(text);
-  if (head?.[1] === undefined) {
+  const head = findHeader(text.split('\n'));
+  if (head === null) {
     refuseUnended(text, file);
     return { inputs: null, attachments: [] };
   }
-  const linesBefore = text.slice(0, head.index).split('\n').length;
   // Lines of the document are then lines of the file.
-  const yaml = '\n'.repeat(linesBefore) + head[1].replaceAll(/^# ?/gm, '');
+  const yaml =
+    '\n'.repeat(head.linesBefore) + head.lines.map((line) => line.replace(/^# ?/, '')).join('\n');
   const { data, lineOf } = parsePlaced(yaml, file, metadata);
   const inputs = Object.entries(data.Inputs ?? {}).map(([name, declared]): DeclaredInput => {
     const parse = (value: z.infer<typeof scalar>, ...path: readonly PropertyKey[]) =>
-      parseInputAt(name, value, `${file}: line ${lineOf(['Inputs', name, ...path])}`);
+      parseInputAt(name, value, () => `${file}: line ${lineOf(['Inputs', name, ...path])}`);
     const { Required, Default, 'Possible Values': possible } = declared;
     return {
       name,
@@ -66,6 +67,22 @@ export function readScriptHeader(script: string, file: string): ScriptHeader {
     };
   });
   return { inputs: data.Inputs == null ? null : inputs, attachments: data.Attachments ?? [] };
+}
+
+interface FoundHeader {
+  readonly lines: readonly string[];
+  readonly linesBefore: number;
+}
+
+/** Returns the comment lines between the first start and its end. */
+function findHeader(lines: readonly string[]): FoundHeader | null {
+  let start: number | null = null;
+  for (const [at, line] of lines.entries()) {
+    if (!line.startsWith('#')) start = null;
+    else if (start === null) start = START.test(line) ? at : null;
+    else if (END.test(line)) return { lines: lines.slice(start + 1, at), linesBefore: start + 1 };
+  }
+  return null;
 }
 
 function refuseUnended(text: string, file: string): void {

@@ -36,16 +36,19 @@ export function parsePlaced<T>(
   throw invalidRunList(`${file}: line ${line}: ${where}${issue?.message ?? ''}`);
 }
 
-/** @throws AppError RUN_LIST_INVALID that names file, line and input, never the value */
+/**
+ * @param place returns file and line, which take time to find
+ * @throws AppError INPUT_MISSING that names file, line and input, never the value
+ */
 export function parseInputAt(
   name: string,
   value: string | number | boolean | null,
-  place: string,
+  place: () => string,
 ): InputValue {
   try {
     return parseInputValue(value === null ? 'ignore' : String(value));
   } catch (error) {
-    throw new AppError('INPUT_MISSING', `${place}: input ${name}: ${messageOf(error)}`, {
+    throw new AppError('INPUT_MISSING', `${place()}: input ${name}: ${messageOf(error)}`, {
       cause: error,
     });
   }

@@ -101,7 +101,7 @@ function readTemplate(given: string, context: Context): Template {
     inputs: Object.fromEntries(
       Object.entries(data.Inputs ?? {}).map(([name, value]) => [
         name,
-        parseInputAt(name, value, `${file}: line ${lineOf(['Inputs', name])}`),
+        parseInputAt(name, value, () => `${file}: line ${lineOf(['Inputs', name])}`),
       ]),
     ),
   };
