@@ -144,7 +144,7 @@ test('an OS and an instance have their own, which nobody takes away or exchanges
   };
   const NAME = 'a.example.com';
   const appliance = async (): Promise<string | undefined> =>
-    /^ *appliance: (.*)$/m.exec(await gnt(`gnt-instance info ${NAME}`))?.[1];
+    /^ *appliance: (.*)$/m.exec(await gnt(`gnt-instance info --all ${NAME}`))?.[1];
   for (const command of [
     'gnt-os modify --appliance one plain',
     `gnt-instance add --appliance one -o plain -s 8M --no-install ${NAME}`,

@@ -186,7 +186,7 @@ describe('the hypervisor', () => {
     await assert.rejects(hypervisor.start(tinySpec(disk)), (error: unknown) => {
       assert.ok(error instanceof Error);
       assert.equal('code' in error && error.code, 'QEMU_FAILED');
-      assert.match(error.message, /tiny\.example\.com .*lock/);
+      assert.match(error.message, /tiny\.example\.com: .*lock/);
       return true;
     });
   });
