@@ -17,6 +17,7 @@ import type { Context, Interrupts } from './terminal/context.ts';
 import { failureOf } from './failures/failure.ts';
 import { isProgramName, type ProgramName, programs } from './programs.ts';
 import { renderFailure } from './render/failure-text.ts';
+import { sanitizeText } from './render/sanitize.ts';
 import {
   chooseHelpColumns,
   createPaint,
@@ -138,7 +139,7 @@ function createContext(only: readonly string[] | null): Context {
     interrupts: createInterrupts(),
     print: (text) => void stdout.write(`${text}\n`),
     note,
-    warn: (text) => note(`${paint('yellow', 'warning:')} ${text}`),
+    warn: (text) => note(`${paint('yellow', 'warning:')} ${sanitizeText(text)}`),
     setExitStatus(status) {
       exitStatus = status;
     },

@@ -21,6 +21,7 @@ export const VERIFIED_BY: Readonly<Record<ImageInfo['verified'], string>> = {
 
 /** Columns of `gnt-image list`. */
 export const imageFields: FieldTable<ImageInfo> = {
+  program: 'gnt-image',
   defaults: ['name', 'catalogue', 'user', 'min_disk', 'cached', 'title'],
   fields: [
     image.text(

@@ -49,6 +49,7 @@ const of = (madeOf: readonly InstanceSummaryField[], field: Field<SummaryRow>): 
 
 /** Columns that need no more than what each node knows of all instances. */
 export const summaryFields = {
+  program: 'gnt-instance',
   defaults: ['name', 'hypervisor', 'os', 'pnode', 'status', 'oper_ram'],
   fields: [
     of(
@@ -219,6 +220,7 @@ export const summaryFields = {
 
 /** Columns of `gnt-instance list`; names and titles are Ganeti's where it has them. */
 export const instanceFields: FieldTable<InstanceRow> = {
+  program: 'gnt-instance',
   defaults: summaryFields.defaults,
   fields: [
     ...summaryFields.fields,

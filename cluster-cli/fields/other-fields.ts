@@ -29,6 +29,7 @@ const snapshot = fieldsOf<InstanceSnapshot>();
 
 /** Columns of `gnt-node list`. */
 export const nodeFields: FieldTable<ListedNode> = {
+  program: 'gnt-node',
   defaults: ['name', 'dfree', 'mtotal', 'mfree', 'pinst_cnt', 'running_cnt', 'appliance', 'state'],
   fields: [
     node.text('name', 'Node', 'Node name', (n) => n.name),
@@ -77,6 +78,7 @@ export const nodeFields: FieldTable<ListedNode> = {
 
 /** Columns of `gnt-job list`. */
 export const jobFields: FieldTable<JobRecord> = {
+  program: 'gnt-job',
   defaults: ['id', 'status', 'summary', 'waits_for'],
   fields: [
     job.number('id', 'ID', 'Job id', (j) => j.id),
@@ -108,6 +110,7 @@ export interface OsRow extends ListedOs {
 
 /** Columns of `gnt-os list`. */
 export const osFields: FieldTable<OsRow> = {
+  program: 'gnt-os',
   defaults: ['name'],
   fields: [
     os.text('name', 'Name', 'OS with variant', (o) => o.listed),
@@ -143,6 +146,7 @@ export const osFields: FieldTable<OsRow> = {
 
 /** Columns of `gnt-profile list`. */
 export const profileFields: FieldTable<ProfileInfo> = {
+  program: 'gnt-profile',
   defaults: ['name', 'parameters', 'instances'],
   fields: [
     profile.text('name', 'Profile', 'Name', (p) => p.name),
@@ -155,6 +159,7 @@ export const profileFields: FieldTable<ProfileInfo> = {
 
 /** Columns of `gnt-network list`; names and titles as Ganeti's. */
 export const networkFields: FieldTable<NetworkInfo> = {
+  program: 'gnt-network',
   defaults: ['name', 'network', 'gateway', 'mac_prefix', 'group_list', 'tags'],
   fields: [
     network.text('name', 'Network', 'Name', (n) => n.name),
@@ -189,6 +194,7 @@ export const networkFields: FieldTable<NetworkInfo> = {
 
 /** Columns of `gnt-bootenv list`. */
 export const bootEnvFields: FieldTable<BootEnvInfo> = {
+  program: 'gnt-bootenv',
   defaults: ['name', 'os', 'archive', 'instances'],
   fields: [
     bootEnv.text('name', 'BootEnv', 'Name', (b) => b.name),

@@ -9,6 +9,8 @@ export interface FieldTable<T> {
   readonly fields: readonly Field<T>[];
   readonly indexed?: readonly IndexedField<T>[];
   readonly defaults: readonly string[];
+  /** The program whose `list-fields` shows them; absent where there is no such command. */
+  readonly program?: string;
 }
 
 /** `disk.size/0`, `nic.mac/1`: the field for an index. */
@@ -48,9 +50,13 @@ export function findField<T>(table: FieldTable<T>, name: string): Field<T> {
   const names = table.fields.map((each) => each.name);
   const near = suggest(name, names);
   throw new AppError('USAGE', `unknown field '${name}'`, {
-    hint: near ? `Did you mean ${near}?` : `Fields: ${names.join(', ')}`,
+    hint: near ? `Did you mean ${near}?` : hintOf(table.program, names),
     details: { field: name },
   });
+}
+
+function hintOf(program: string | undefined, names: readonly string[]): string {
+  return program === undefined ? `Fields: ${names.join(', ')}` : `${program} list-fields`;
 }
 
 /** How items are ordered, by what is kept of each. */

@@ -56,7 +56,7 @@ test('an unknown field is refused with the nearest one', () => {
     message: "unknown field 'statsu'",
     hint: 'Did you mean status?',
   });
-  assert.throws(() => table('help'), { hint: /^Fields: name, .*\bstatus\b/ });
+  assert.throws(() => table('help'), { hint: 'gnt-instance list-fields' });
 });
 
 test('control characters of a value do not reach the table', () => {
