@@ -4,7 +4,7 @@ import type { Opcode } from '#shared/contract/opcode.ts';
 import { redactOpcode } from '#shared/contract/redact-opcode.ts';
 import { nameSubmitter, type Submitter } from '#shared/contract/submitter.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
-import { createMask } from '#shared/secret/mask.ts';
+import { createMaskInTurns } from '#shared/secret/mask.ts';
 import { describeFailure, maskFailure } from './describe-failure.ts';
 import { hintAfterInterrupt } from './fail-interrupted.ts';
 import {
@@ -122,6 +122,7 @@ class LockingJobEngine implements JobEngine {
     const entry: Entry = { submitter, id: null, left: Promise.withResolvers() };
     this.#entering.add(entry);
     try {
+      const mask = await createMaskInTurns(listOpcodeValues(opcode));
       const record = await this.#dependencies.repository.enter((id) => {
         entry.id = id;
         return this.#describe(id, opcode, submitter, options.isDryRun === true);
@@ -132,7 +133,7 @@ class LockingJobEngine implements JobEngine {
         isDryRun: options.isDryRun ?? false,
         submitter: options.submitter,
         controller: new AbortController(),
-        mask: createMask(listOpcodeValues(opcode)),
+        mask,
         stream: new JobStream(),
         hasEnded: false,
         done: Promise.resolve(),
@@ -180,7 +181,7 @@ class LockingJobEngine implements JobEngine {
       return (await handler.prepare(opcode, signal)).preview ?? {};
     } catch (error) {
       await this.#log(error, opcode, { dryRun: opcode.opcode });
-      throw maskFailure(error, createMask(listOpcodeValues(opcode)));
+      throw maskFailure(error, await createMaskInTurns(listOpcodeValues(opcode)));
     } finally {
       held.release();
     }

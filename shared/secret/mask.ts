@@ -1,3 +1,4 @@
+import { othersTurn } from '../clock/turns.ts';
 import { REDACTED } from '../contract/redacted.ts';
 import { writtenForms } from './written-forms.ts';
 
@@ -5,6 +6,11 @@ import { writtenForms } from './written-forms.ts';
 const MIN_MASKED_LENGTH = 4;
 /** Programs print a value line by line, and C programs end it at a NUL. */
 const PART_END = /[\0\r\n]/;
+/**
+ * Lines of all values that are hidden in all written forms. Of more lines each is hidden as it is:
+ * dozens of forms of each would take seconds and hundreds of megabytes.
+ */
+const MAX_LINES_WITH_FORMS = 4096;
 /** Slots of the table that tells at which places of a text to look; a power of two. */
 const SLOTS = 65_536;
 /** The base of the rolling hashes: odd, and larger than a byte. */
@@ -26,25 +32,63 @@ export function createMask(
   values: Iterable<string>,
   length = Number.POSITIVE_INFINITY,
 ): (text: string) => string {
-  const index = indexNeedles(listNeedles(values));
+  const steps = maskSteps(values, length);
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+  }
+}
+
+/** As `createMask`, for values that a user may have made dear: others get their turn meanwhile. */
+export async function createMaskInTurns(
+  values: Iterable<string>,
+): Promise<(text: string) => string> {
+  const steps = maskSteps(values, Number.POSITIVE_INFINITY);
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+    await othersTurn();
+  }
+}
+
+type Steps<Made> = Generator<undefined, Made, undefined>;
+
+/** Makes a mask in steps of some milliseconds. */
+function* maskSteps(values: Iterable<string>, length: number): Steps<(text: string) => string> {
+  const needles = new Set<string>();
+  for (const { text, forms } of listParts(values)) {
+    if (!canBeMasked(text)) continue;
+    needles.add(text.trim());
+    for (const form of forms) {
+      if (canBeMasked(form)) needles.add(form);
+      yield;
+    }
+  }
+  const index = yield* indexSteps(needles);
   if (index.byStart.size === 0) return (text) => text.slice(0, length);
   return (text) => maskText(text, length, index).slice(0, length);
 }
 
-function listNeedles(values: Iterable<string>): ReadonlySet<string> {
-  const needles = new Set<string>();
+/** A value, or a line of one, and how programs write it. */
+interface Part {
+  readonly text: string;
+  readonly forms: Iterable<string>;
+}
+
+function listParts(values: Iterable<string>): readonly Part[] {
+  const wholes = new Set<string>();
+  const lines = new Set<string>();
   for (const value of values) {
-    for (const part of new Set([
-      value,
-      value.trim(),
-      ...value.split(PART_END).map((line) => line.trim()),
-    ])) {
-      if (!canBeMasked(part)) continue;
-      needles.add(part.trim());
-      for (const form of writtenForms(part)) if (canBeMasked(form)) needles.add(form);
-    }
+    wholes.add(value).add(value.trim());
+    for (const line of value.split(PART_END)) lines.add(line.trim());
   }
-  return needles;
+  const hasForms = lines.size <= MAX_LINES_WITH_FORMS;
+  const ofWholes = [...wholes].map((text) => ({ text, forms: writtenForms(text) }));
+  const others = [...lines].filter((line) => !wholes.has(line));
+  return [
+    ...ofWholes,
+    ...others.map((text) => ({ text, forms: hasForms ? writtenForms(text) : [] })),
+  ];
 }
 
 interface NeedleIndex {
@@ -56,7 +100,7 @@ interface NeedleIndex {
   readonly powers: Int32Array;
 }
 
-function indexNeedles(needles: Iterable<string>): NeedleIndex {
+function* indexSteps(needles: Iterable<string>): Steps<NeedleIndex> {
   const slots = new Uint8Array(SLOTS);
   const byStart = new Map<string, Map<number, Set<number>>>();
   const sorted = [...needles].sort((a, b) => b.length - a.length);
@@ -69,6 +113,7 @@ function indexNeedles(needles: Iterable<string>): NeedleIndex {
     );
     const hashes = ensure(byLength, needle.length, () => new Set<number>());
     hashes.add(hashPrefixes(needle).at(-1) ?? 0);
+    yield;
   }
   const powers = new Int32Array((sorted[0]?.length ?? 0) + 1).fill(1);
   for (let length = 1; length < powers.length; length += 1)

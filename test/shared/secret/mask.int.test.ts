@@ -4,9 +4,9 @@ import { test } from 'node:test';
 import { inspect } from 'node:util';
 import { fc } from '../../lab/fast-check.ts';
 import { plainText } from '#shared/text/plain-text.ts';
-import { canBeMasked, createMask } from '#shared/secret/mask.ts';
+import { canBeMasked, createMask, createMaskInTurns } from '#shared/secret/mask.ts';
 import { cleanLine } from '#shared/text/lines.ts';
-import { threadMs } from '../../lab/thread-time.ts';
+import { threadMs, threadStretches } from '../../lab/thread-time.ts';
 
 test('replaces every occurrence of every value', () => {
   const mask = createMask(['hunter2', 'swordfish']);
@@ -162,6 +162,26 @@ test('a log of 8 MiB is masked within the time that reading it takes, whatever t
   const plainMs = threadMs(() => lines.forEach((each) => each.replaceAll(/[^ -~]/gu, '?')));
   const maskedMs = threadMs(() => lines.forEach(mask));
   assert.ok(maskedMs < 30 * plainMs, `${maskedMs} ms, a plain replacement ${plainMs} ms`);
+});
+
+test('a value of thousands of lines costs no more than one line of its length, and no line is shown', () => {
+  const lines = Array.from({ length: 40_000 }, (_, at) => `${at}`.padStart(5, 'x'));
+  const value = lines.join('\n');
+  const oneMs = threadMs(() => createMask([value.replaceAll('\n', '\t')]));
+  let mask = String;
+  const manyMs = threadMs(() => (mask = createMask([value])));
+  assert.ok(manyMs < 2 * oneMs, `${manyMs} ms, one line ${oneMs} ms`);
+  for (const line of [lines[0], lines[39_999]]) assert.equal(mask(`a ${line}`), 'a <redacted>');
+  assert.match(mask(Buffer.from(value).toString('base64')), /^<redacted>=*$/);
+});
+
+test('a mask of many large values does not keep others waiting', async () => {
+  const values = Array.from({ length: 8 }, (_, at) => `${at} and '`.repeat(8_000));
+  const { allMs, longestMs } = await threadStretches(
+    () => createMaskInTurns(values),
+    (stretches) => stretches.longestMs < stretches.allMs / 10,
+  );
+  assert.ok(longestMs < allMs / 10, `${longestMs} ms of ${allMs} ms`);
 });
 
 test('a value that was chosen to be nearly printed everywhere costs no more than another', () => {
