@@ -103,7 +103,10 @@ test('a Redis that evicts is refused for a new cluster, and told of an old one w
   assert.match((await finding(lab, 'store-risks'))?.message ?? '', /evicts records/);
   // A user who may not ask what Redis is set to: nothing but that is less known.
   await client.call('ACL', 'SETUSER', 'default', '-info');
-  assert.match((await finding(lab, 'store-risks'))?.message ?? '', /it is unknown whether .*NOPERM/);
+  assert.match(
+    (await finding(lab, 'store-risks'))?.message ?? '',
+    /it is unknown whether .*NOPERM/,
+  );
   await client.call('ACL', 'SETUSER', 'default', '+info');
   const words = ['init', '--store', `unix:${redis.socket}?replicas=1`, 'other.example.com'];
   const other = await createLab('gnt-sr2');
@@ -116,7 +119,7 @@ test('a Redis that evicts is refused for a new cluster, and told of an old one w
   const nobodys = await finding(lab, 'orphaned-disks');
   assert.equal(nobodys?.level, 'warning');
   assert.ok(nobodys.message.includes(uuid), nobodys.message);
-  assert.equal((await finding(lab, 'store'))?.message, 'the record cluster/cluster cannot be read: it does not exist'); // prettier-ignore
+  assert.equal((await finding(lab, 'store'))?.message, 'cannot read the record cluster/cluster: it does not exist'); // prettier-ignore
   await jobs.open('running.example.com');
   assert.match((await events).body, /"INSTANCE_NOT_FOUND"/);
   assert.equal((await lab.stopNode()) ?? 1, 0);
