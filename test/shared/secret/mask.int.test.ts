@@ -168,8 +168,8 @@ test('a value of thousands of lines costs no more than one line of its length, a
   const lines = Array.from({ length: 40_000 }, (_, at) => `${at}`.padStart(5, 'x'));
   const value = lines.join('\n');
   const oneMs = threadMs(() => createMask([value.replaceAll('\n', '\t')]));
-  let mask = String;
-  const manyMs = threadMs(() => (mask = createMask([value])));
+  const manyMs = threadMs(() => createMask([value]));
+  const mask = createMask([value]);
   assert.ok(manyMs < 2 * oneMs, `${manyMs} ms, one line ${oneMs} ms`);
   for (const line of [lines[0], lines[39_999]]) assert.equal(mask(`a ${line}`), 'a <redacted>');
   assert.match(mask(Buffer.from(value).toString('base64')), /^<redacted>=*$/);
