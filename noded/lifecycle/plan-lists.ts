@@ -14,6 +14,10 @@ import type { Secret } from '#shared/secret/secret.ts';
 import { ownValue } from '#shared/json/own-value.ts';
 import type { CollectedLists } from './collect-run-lists.ts';
 
+/** Possible values that a hint names, and characters of each. */
+const MAX_NAMED = 10;
+const MAX_NAMED_LENGTH = 100;
+
 /** What variables of scripts are made of. */
 export interface InputSources {
   /** Names of the OS parameters in force. */
@@ -157,12 +161,21 @@ export function refuseImpossible(
   const isKnown = (text: string): boolean =>
     typeof known === 'string' ? known === text : known.equals(text);
   if (choices.some((choice) => choice.from === 'text' && isKnown(choice.text))) return;
-  const shown = possible.map((choice) => formatInputValue(choice));
   throw new AppError(
     'RUN_LIST_INVALID',
     `script '${script.name}' does not accept the value of its input ${name}`,
-    { hint: `Give one of its possible values: ${shown.join(', ')}` },
+    { hint: `Give one of its possible values: ${listChoices(possible)}` },
   );
+}
+
+/** The values of a script may be as long as the script, and the hint is kept in the job. */
+function listChoices(possible: readonly InputValue[]): string {
+  const shown = possible.slice(0, MAX_NAMED).map((choice) => {
+    const text = formatInputValue(choice);
+    return text.length <= MAX_NAMED_LENGTH ? text : `${text.slice(0, MAX_NAMED_LENGTH)}…`;
+  });
+  const others = possible.length - shown.length;
+  return `${shown.join(', ')}${others > 0 ? ` and ${others} more` : ''}`;
 }
 
 function missing(message: string, options: { readonly hint: string }): AppError {

@@ -10,6 +10,7 @@ import {
 import type { CollectedLists } from '../../../noded/lifecycle/collect-run-lists.ts';
 import {
   planLists,
+  refuseImpossible,
   refuseImpossibleInputs,
   refuseMissingInputs,
 } from '../../../noded/lifecycle/plan-lists.ts';
@@ -110,4 +111,16 @@ test('a possible value, the default, no value and a secret that is not known are
   check({});
   check({}, ['MODE', 'a']);
   check({}, ['MODE', null]);
+});
+
+test('the hint names the first possible values, and only the beginning of long ones', () => {
+  const possible = Array.from({ length: 256 }, (_, at) => ({
+    from: 'text' as const,
+    text: `${at}${'x'.repeat(60_000)}`,
+  }));
+  const input = { name: 'MODE', required: false, default: null, possible };
+  assert.throws(
+    () => refuseImpossible({ name: 'setup' }, input, { from: 'text', text: 'hush' }, new Map()),
+    { hint: /^Give one of its possible values: text:0x{93,95}…, text:1x.{900,1200} and 246 more$/ },
+  );
 });
