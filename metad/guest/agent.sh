@@ -153,7 +153,7 @@ send_output() { # HOW
 }
 
 interpreter_of() { # FILE
-  read -r line <"$1" && set -f && set -- ${line#'#!'} && echo "$1"
+  { read -r line <"$1" || [ -n "$line" ]; } && set -f && set -- ${line#'#!'} && echo "${1-}"
 }
 # run_script NAME FILE [REASON]: its status is in `code`. Its output goes through a pipe, so that the host's bound is one for the file,
 # too; what the script leaves running keeps the pipe, and is not waited for.
