@@ -1,9 +1,8 @@
 import { isWithin, type Submitter } from '#shared/contract/submitter.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
-import type { InstanceIndex } from '../records/instance-index.ts';
-import type { InstanceRepository } from '../records/instance-repository.ts';
 import type { QuotaClaim, QuotaClaims } from '../records/quota-claims.ts';
+import { type IndexedRecords, readIndexed } from '../records/read-indexed.ts';
 import { claimOf, findQuotaExcess, type QuotaExcess } from './quota-claims.ts';
 
 /** Claims resources for a job of a user. @throws AppError QUOTA_EXCEEDED */
@@ -13,27 +12,18 @@ export type RefuseOverQuota = (
   submitter: Submitter,
 ) => Promise<void>;
 
-export interface QuotaDependencies {
-  readonly index: Pick<InstanceIndex, 'list'>;
-  readonly instances: Pick<InstanceRepository, 'readSome'>;
+export interface QuotaDependencies extends IndexedRecords {
   readonly claims: QuotaClaims;
 }
 
-export function createRefuseOverQuota({
-  index,
-  instances,
-  claims,
-}: QuotaDependencies): RefuseOverQuota {
+export function createRefuseOverQuota({ claims, ...records }: QuotaDependencies): RefuseOverQuota {
   return async (job, planned, { user, scope }) => {
     const quota = scope?.quota;
     if (scope === null || quota === undefined) return;
     await claims.claim(job, planned, async (others) => {
-      const own = (await index.list()).filter((one) => isWithin(scope, one));
-      const { readable } = await instances.readSome(own.map(({ uuid }) => uuid));
-      const counted = [
-        ...readable.map(({ value }) => claimOf(value)),
-        ...others.filter((one) => isWithin(scope, one)),
-      ];
+      const counted = others.filter((one) => isWithin(scope, one));
+      for await (const slice of readIndexed(records, (one) => isWithin(scope, one)))
+        counted.push(...slice.map(claimOf));
       const excess = findQuotaExcess(quota, counted, planned);
       if (excess !== undefined) throw overQuota(user, excess);
     });

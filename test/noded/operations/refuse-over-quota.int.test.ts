@@ -10,6 +10,7 @@ import { startInstanceIndex } from '../../../noded/records/instance-index.ts';
 import { createQuotaClaims } from '../../../noded/records/quota-claims.ts';
 import { ENGINES, plan, repositoryOf } from '../records/repository-lab.ts';
 import { createOpcode } from '../support/opcodes.ts';
+import { instanceRecord } from '../support/records.ts';
 import { sampleJob } from '../../lab/sample-job.ts';
 
 const unfinished = sampleJob({ status: 'running', endedAtMs: null });
@@ -24,6 +25,37 @@ function createNode(store: Store) {
   const claims = createQuotaClaims(store, jobs);
   return { index, instances, jobs, refuse: createRefuseOverQuota({ index, instances, claims }) };
 }
+
+test('the large records of a user with many instances are not in memory all at once', async () => {
+  const read: number[] = [];
+  const records = Array.from({ length: 100 }, (_, at) => ({
+    ...instanceRecord({ name: `a-${at}` }),
+    diskBytes: 0,
+  }));
+  const refuse = createRefuseOverQuota({
+    index: { list: () => Promise.resolve(records), doubt: () => undefined },
+    instances: {
+      findByUuid: () => Promise.resolve(undefined),
+      readSome: (uuids) => {
+        read.push(uuids.length);
+        const found = records.filter(({ uuid }) => uuids.includes(uuid));
+        return Promise.resolve({
+          readable: found.map((value) => ({ id: value.uuid, value })),
+          bad: [],
+        });
+      },
+    },
+    claims: { claim: (_job, _planned, judge) => judge([]) },
+  });
+  const full = { ...alice, scope: { ...alice.scope, quota: { instances: 100 } } };
+  const planned = claimOfNew(createOpcode({ name: 'a-new' }));
+  await assert.rejects(refuse(1, planned, full), { code: 'QUOTA_EXCEEDED' });
+  assert.equal(
+    read.reduce((sum, count) => sum + count),
+    100,
+  );
+  assert.ok(Math.max(...read) <= 32, `${read.join(', ')}`);
+});
 
 for (const [engine, open] of Object.entries(ENGINES)) {
   test(`${engine}: of ten jobs at once on two nodes, as many pass as the quota allows`, async (t) => {
