@@ -16,6 +16,8 @@ export interface CloudPart {
 /** Types whose content cloud-init looks at to find the real one (cloudinit/user_data.py). */
 const EXAMINED =
   /^(text\/plain|text\/x-not-multipart|text\/x-shellscript|application\/.*(gz|gunzip|compress).*)$/;
+/** Of all parts: each of hundreds of compressed ones may unpack to 4 MiB. */
+const MAX_EXAMINED_CHARACTERS = 16 * 1024 * 1024;
 const MERGE_HEADERS = ['merge-type', 'x-merge-type'];
 
 /**
@@ -25,10 +27,16 @@ const MERGE_HEADERS = ['merge-type', 'x-merge-type'];
 export function splitCloudDocument(name: string, document: Buffer): readonly CloudPart[] {
   const found = classifyCloudDocument(document);
   if (found.kind === 'foreign') return [];
+  let room = MAX_EXAMINED_CHARACTERS;
+  const look = (type: string, bytes: Buffer): Pick<CloudPart, 'type' | 'text'> => {
+    const part = room > 0 ? examine(type, bytes) : { type, text: '' };
+    room -= part.text.length;
+    return part;
+  };
   const parts =
     found.kind === 'mime'
       ? splitMimeMessage(found.text).map(({ type, headers, bytes }) => ({
-          ...examine(type, bytes),
+          ...look(type, bytes),
           hasMergeHeader: MERGE_HEADERS.some((header) => headers.has(header)),
         }))
       : [{ type: found.type, text: found.plain.toString(), hasMergeHeader: false }];
