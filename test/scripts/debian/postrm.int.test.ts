@@ -48,3 +48,12 @@ echo record >/var/lib/gnt/store.sqlite`,
   assert.doesNotMatch(told, /store\.sqlite/);
   assert.match(told, /^gnt: \/var\/lib\/gnt stays: a file system is mounted there$/m);
 });
+
+test('a purge does not say that it removes disks which stay in a mount', async () => {
+  const told = await purge(
+    `mount -t tmpfs none /var/lib/gnt/disks && mkdir /var/lib/gnt/disks/${UUID}`,
+    'ls /var/lib/gnt/disks',
+  );
+  assert.match(told, new RegExp(`^${UUID}$`, 'm'));
+  assert.doesNotMatch(told, /removing the disks/);
+});
