@@ -1,4 +1,4 @@
-import { Document, isMap, isScalar, isSeq, stringify, visit, type YAMLMap } from 'yaml';
+import { Document, isAlias, isMap, isScalar, isSeq, stringify, visit, type YAMLMap } from 'yaml';
 import {
   addressOf,
   familyOf,
@@ -215,15 +215,21 @@ const CHANNEL_ID = 'gntcom';
  * `!` sorts before all other characters that netplan takes.
  */
 function channelId(ethernets: YAMLMap): string {
-  const others = ethernets.items.flatMap(({ key, value }) => {
-    const match: unknown = isMap(value) ? value.get('match') : undefined;
-    const isByMac = isMap(match) && match.has('macaddress');
-    return match === undefined || isByMac || !isScalar(key) ? [] : [String(key.value)];
-  });
+  const others = ethernets.items.flatMap(({ key, value }) =>
+    isScalar(key) && mayMatchByPattern(value) ? [String(key.value)] : [],
+  );
   const most = Math.max(0, ...others.map((id) => id.length - id.replace(/^!+/, '').length));
   const candidates = [CHANNEL_ID, `0${CHANNEL_ID}`, `${'!'.repeat(most + 1)}${CHANNEL_ID}`];
   const isFirst = (id: string): boolean => others.every((other) => `${id}.` < `${other}.`);
   return candidates.find(isFirst) ?? CHANNEL_ID;
+}
+
+/** Of an entry that takes parts from elsewhere, only a MAC beside them is looked at. */
+function mayMatchByPattern(entry: unknown): boolean {
+  if (!isMap(entry)) return isAlias(entry);
+  const match: unknown = entry.get('match');
+  if (match !== undefined) return !(isMap(match) && match.has('macaddress'));
+  return entry.items.some(({ key }) => isScalar(key) && key.source === '<<');
 }
 
 function addPhysical(document: Document, top: readonly string[], view: ServedView): boolean {

@@ -61,6 +61,15 @@ test('the channel’s entry sorts before all entries that match NICs by a patter
   assert.equal(idBeside(['a'], { macaddress: 'aa:00:00:00:00:01' }), 'gntcom');
 });
 
+test('a pattern that an entry takes from elsewhere counts too', () => {
+  for (const entry of ['*b', '{<<: *b, dhcp6: true}', '{match: *m}']) {
+    const value = configFor(
+      `version: 2\nx: &b {match: &m {name: "e*"}}\nethernets:\n  a0: ${entry}\n`,
+    ) as { ethernets: Record<string, unknown> };
+    assert.deepEqual(Object.keys(value.ethernets).toSorted(), ['0gntcom', 'a0'], entry);
+  }
+});
+
 test('an operator’s version 1 document gets it as well', () => {
   const value = configFor('version: 1\nconfig:\n- type: physical\n  name: eth0\n') as {
     config: { mac_address?: string; subnets?: unknown }[];
