@@ -7,7 +7,7 @@ const MIN_MASKED_LENGTH = 4;
 /** Programs print a value line by line, and C programs end it at a NUL. */
 const PART_END = /[\0\r\n]/;
 /**
- * Lines of all values that are hidden in all written forms. Of more lines each is hidden as it is:
+ * Lines of all values that are hidden in all written forms. More lines are hidden as they are:
  * dozens of forms of each would take seconds and hundreds of megabytes.
  */
 const MAX_LINES_WITH_FORMS = 4096;
@@ -77,17 +77,20 @@ interface Part {
 
 function listParts(values: Iterable<string>): readonly Part[] {
   const wholes = new Set<string>();
-  const lines = new Set<string>();
-  for (const value of values) {
+  const formed = new Set<string>();
+  const plain = new Set<string>();
+  const split = [...values].map((value) => ({ value, lines: value.split(PART_END) }));
+  let count = 0;
+  // Those of few lines first: a value of many takes no forms from another.
+  for (const { value, lines } of split.toSorted((a, b) => a.lines.length - b.lines.length)) {
     wholes.add(value).add(value.trim());
-    for (const line of value.split(PART_END)) lines.add(line.trim());
+    count += lines.length;
+    const kind = count <= MAX_LINES_WITH_FORMS ? formed : plain;
+    for (const line of lines) kind.add(line.trim());
   }
-  const hasForms = lines.size <= MAX_LINES_WITH_FORMS;
-  const ofWholes = [...wholes].map((text) => ({ text, forms: writtenForms(text) }));
-  const others = [...lines].filter((line) => !wholes.has(line));
   return [
-    ...ofWholes,
-    ...others.map((text) => ({ text, forms: hasForms ? writtenForms(text) : [] })),
+    ...[...wholes.union(formed)].map((text) => ({ text, forms: writtenForms(text) })),
+    ...[...plain].map((text) => ({ text, forms: [] })),
   ];
 }
 

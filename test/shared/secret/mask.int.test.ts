@@ -175,6 +175,12 @@ test('a value of thousands of lines costs no more than one line of its length, a
   assert.match(mask(Buffer.from(value).toString('base64')), /^<redacted>=*$/);
 });
 
+test('a value of thousands of lines takes no written form from the lines of another value', () => {
+  const long = Array.from({ length: 5000 }, (_, at) => `${at}`.padStart(5, 'x')).join('\n');
+  const mask = createMask([long, 'BEGIN\nfirst-line\nEND']);
+  assert.equal(mask(Buffer.from('first-line').toString('hex')), '<redacted>');
+});
+
 test('a mask of many large values does not keep others waiting', async () => {
   const values = Array.from({ length: 8 }, (_, at) => `${at} and '`.repeat(8_000));
   const { allMs, longestMs } = await threadStretches(
