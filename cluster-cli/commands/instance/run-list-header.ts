@@ -25,6 +25,8 @@ const metadata = z.strictObject({
   Packages: z.unknown().optional(),
 });
 
+const HINT =
+  'Write the inputs of a script as # Inputs: {NAME: {Required: true, Default: text:VALUE}}';
 const START = /^#[ \t]*---[ \t]*$/;
 const END = /^#[ \t]*\.\.\.[ \t]*$/;
 /** The first lines of a header; scripts have other comments that begin with dashes. */
@@ -52,7 +54,7 @@ export function readScriptHeader(script: string, file: string): ScriptHeader {
   // Lines of the document are then lines of the file.
   const yaml =
     '\n'.repeat(head.linesBefore) + head.lines.map((line) => line.replace(/^# ?/, '')).join('\n');
-  const { data, lineOf } = parsePlaced(yaml, file, metadata);
+  const { data, lineOf } = parsePlaced(yaml, file, metadata, HINT);
   const inputs = Object.entries(data.Inputs ?? {}).map(([name, declared]): DeclaredInput => {
     const parse = (value: z.infer<typeof scalar>, ...path: readonly PropertyKey[]) =>
       parseInputAt(name, value, () => `${file}: line ${lineOf(['Inputs', name, ...path])}`);
@@ -91,6 +93,6 @@ function refuseUnended(text: string, file: string): void {
   const line = text.slice(0, beginning.index).split('\n').length;
   throw invalidRunList(
     `${file}: line ${line}: the header does not end`,
-    "end the header with a line '# ...', without other lines than comments before it",
+    "End the header with a line '# ...', without other lines than comments before it",
   );
 }

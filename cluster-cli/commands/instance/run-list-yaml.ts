@@ -1,3 +1,4 @@
+import type { Document } from 'yaml';
 import type { z } from 'zod';
 import { type InputValue, parseInputValue } from '#shared/contract/lifecycle.ts';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
@@ -22,18 +23,27 @@ export function parsePlaced<T>(
   text: string,
   file: string,
   schema: z.ZodType<T>,
+  hint?: string,
 ): PlacedDocument<T> {
   const read = readYaml(text);
-  if ('problem' in read) throw invalidRunList(`${file}: ${read.problem.reason}`);
+  if ('problem' in read) throw invalidRunList(`${file}: ${read.problem.reason}`, hint);
   const { document } = read;
   const lineOf = (path: Path): number => lineOfPath(document, text, path) ?? 1;
-  const parsed = schema.safeParse(document.toJS({ maxAliasCount: 50 }) ?? {});
+  const parsed = schema.safeParse(valueOf(document, file) ?? {});
   if (parsed.success) return { data: parsed.data, lineOf };
   const [issue] = parsed.error.issues;
   const path = issue?.path ?? [];
   const line = lineOf(issue?.code === 'unrecognized_keys' ? [...path, issue.keys[0] ?? ''] : path);
   const where = path.length > 0 ? `${path.join('.')}: ` : '';
-  throw invalidRunList(`${file}: line ${line}: ${where}${issue?.message ?? ''}`);
+  throw invalidRunList(`${file}: line ${line}: ${where}${issue?.message ?? ''}`, hint);
+}
+
+function valueOf(document: Document, file: string): unknown {
+  try {
+    return document.toJS({ maxAliasCount: 50 });
+  } catch {
+    throw invalidRunList(`${file}: its aliases expand to too much`, 'Write the values in full');
+  }
 }
 
 /**
@@ -56,7 +66,7 @@ export function parseInputAt(
 
 export function invalidRunList(
   message: string,
-  hint = 'write RightScripts: {Boot: [FILE, …], Operational: […], Decommission: […]}, Inputs: {NAME: text:VALUE}',
+  hint = 'Write RightScripts: {Boot: [FILE, …], Operational: […], Decommission: […]}, Inputs: {NAME: text:VALUE}',
 ): AppError {
   return new AppError('RUN_LIST_INVALID', message, { hint });
 }

@@ -111,7 +111,7 @@ function publishedScript(place: string, name: string | undefined): AppError {
   const which = name === undefined ? '' : ` '${name}'`;
   return invalidRunList(
     `${place}: the published RightScript${which} cannot be downloaded`,
-    'save its text in a file beside the run list, and list the name of the file',
+    'Save its text in a file beside the run list, and list the name of the file',
   );
 }
 

@@ -1,3 +1,4 @@
+import type { Document } from 'yaml';
 import { z } from 'zod';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { readBounded } from '#shared/files/read-bounded.ts';
@@ -38,8 +39,16 @@ export async function readUserDefaults(path: string): Promise<UserDefaults> {
     });
   const yaml = readYaml(text);
   if ('problem' in yaml) throw refuse(yaml.problem.reason);
-  const parsed = document.safeParse(yaml.document.toJS({ maxAliasCount: 0 }));
+  const parsed = document.safeParse(valueOf(yaml.document, refuse));
   if (parsed.success) return parsed.data?.launch ?? {};
   const [issue] = parsed.error.issues;
   throw refuse(`${issue?.path.join('.') ?? ''}: ${issue?.message ?? ''}`);
+}
+
+function valueOf(document: Document, refuse: (reason: string) => AppError): unknown {
+  try {
+    return document.toJS({ maxAliasCount: 0 });
+  } catch {
+    throw refuse('aliases are not allowed');
+  }
 }

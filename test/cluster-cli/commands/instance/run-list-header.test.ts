@@ -36,3 +36,20 @@ test('a header is found behind comments that only begin as one', () => {
     /^AppError: f: line 9: Inputs\.A\.Required/,
   );
 });
+
+test('a header whose aliases expand to too much is refused, and each hint is a sentence', () => {
+  const many = (of: string): string => `[${Array<string>(9).fill(`*${of}`).join(', ')}]`;
+  const bomb = `# a: &a [x]\n# b: &b ${many('a')}\n# c: &c ${many('b')}\n# d: ${many('c')}\n`;
+  for (const [header, message] of [
+    [bomb, /^f: its aliases expand to too much$/],
+    ['# Inputs: {A: {Required: maybe}}\n', /^f: line 3: Inputs\.A\.Required: /],
+    ['# Inputs: [\n', /^f: line \d: not valid YAML/],
+  ] as const)
+    assert.throws(() => readScriptHeader(`${HEAD}# ---\n${header}${TAIL}`, 'f'), {
+      ...{ code: 'RUN_LIST_INVALID', message },
+      hint: /^Write /,
+    });
+  assert.throws(() => readScriptHeader(`${HEAD}# ---\n# Inputs: {}\necho\n`, 'f'), {
+    hint: /^End the header/,
+  });
+});
