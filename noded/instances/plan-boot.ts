@@ -161,7 +161,7 @@ function refuseNoMedium(parameters: HvParameters): void {
   if (order.every((device) => device === 'disk')) {
     throw refusal(
       `--install-parameters boot_order=${parameters.boot_order ?? ''} names no installation medium: the disks are empty`,
-      'Name a cdrom_image_path, a kernel_path or boot_order=network, or reset it: boot_order=default',
+      'Name a cdrom_image_path, a kernel_path or boot_order=network, or unset boot_order with boot_order=none',
     );
   }
 }
