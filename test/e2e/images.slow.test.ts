@@ -64,7 +64,7 @@ test('a catalogue of an own authority is added once that is trusted, and its ima
   assert.match(refused.stderr, /hint: .*gnt-cluster modify --image-ca @FILE/);
   await must('gnt-cluster', 'modify', '--image-ca', `@${certFile}`);
   const added = await must('gnt-image', 'add', 'site', `${site}/images.yaml`);
-  assert.match(added, /catalogue site: 1 images for the architecture/);
+  assert.match(added, /catalogue site: 1 image for the architecture/);
   const list = await must('gnt-image', 'list', '--no-headers', '--separator=|', 'site/base');
   assert.match(list, /^site\/base\|site\|me\|.*\|no\|/);
   const plain = ['add', '--no-install', '--os-image', 'site/base', '-s', '64M'];

@@ -68,7 +68,7 @@ test('that a tool could not be started is no fault of the image', async () => {
     writeFileSync(image, 'image', { mode: 0o644 });
     const jail = await ImageJail.open(image, null);
     await jail[Symbol.asyncDispose]();
-    const failure = { code: 'COMMAND_FAILED', message: /could not be started.*: confine: / };
+    const failure = { code: 'COMMAND_FAILED', message: /cannot start the tools that read images: confine: / };
     await assert.rejects(jail.run('/bin/ls', ['/']), failure);
     await assert.rejects(jail.runTogether([['/bin/ls', '/']]), failure);
     writeFileSync(image, gzipSync('image'));
@@ -116,8 +116,8 @@ function* descendantsOf(pid: number): Generator<number> {
 
 test('a tool that a signal ended is named by it, alone, beside others and as a decompressor', async () => {
   const die = (signal: string) => ['/bin/sh', '-c', `kill -${signal} $$`];
-  const crashed = { code: 'IMAGE_INVALID', message: /ended by SIGSEGV: it crashed/ };
-  const tooLarge = { code: 'IMAGE_INVALID', message: /ended by SIGKILL: it takes more memory/ };
+  const crashed = { code: 'IMAGE_INVALID', message: /killed by SIGSEGV: it crashed/ };
+  const tooLarge = { code: 'IMAGE_INVALID', message: /killed by SIGKILL: it needed more memory/ };
   await withJail(gzipSync(randomBytes(4 * MIB)), async (jail, path) => {
     await assert.rejects(jail.run('/bin/sh', die('SEGV').slice(1)), crashed);
     await assert.rejects(jail.run('/bin/sh', die('KILL').slice(1)), tooLarge);
@@ -154,7 +154,7 @@ test('a stream that asks for too much memory is told from one that is damaged', 
     await withJail(stdout, async (jail, path) => {
       const stream = decompress(jail, { path, sizeBytes: stdout.length }, kind);
       await assert.rejects(Array.fromAsync(stream), {
-        ...{ code: 'IMAGE_INVALID', message: /takes more than 128MiB of memory/ },
+        ...{ code: 'IMAGE_INVALID', message: /needs more than 128MiB of memory/ },
         hint: /with a smaller window/,
       });
     });
