@@ -80,8 +80,9 @@ function planNic(
       hint: 'Define the NICs of the new instance, for example: --net 0:mode=bridged,link=br0',
     });
   }
-  const common = {
-    ...{ mac: opcode.name === record.name ? nic.mac : 'auto', mode },
+  const common: Pick<Create['nics'][number], 'mac' | 'mode' | 'reach'> = {
+    mac: opcode.name === record.name ? nic.mac : 'auto',
+    mode,
     ...(nic.reach !== undefined && { reach: nic.reach }),
   };
   if (nic.networkName !== undefined) {

@@ -68,7 +68,10 @@ test('that a tool could not be started is no fault of the image', async () => {
     writeFileSync(image, 'image', { mode: 0o644 });
     const jail = await ImageJail.open(image, null);
     await jail[Symbol.asyncDispose]();
-    const failure = { code: 'COMMAND_FAILED', message: /cannot start the tools that read images: confine: / };
+    const failure = {
+      code: 'COMMAND_FAILED',
+      message: /cannot start the tools that read images: confine: /,
+    };
     await assert.rejects(jail.run('/bin/ls', ['/']), failure);
     await assert.rejects(jail.runTogether([['/bin/ls', '/']]), failure);
     writeFileSync(image, gzipSync('image'));
