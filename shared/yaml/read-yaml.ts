@@ -32,8 +32,8 @@ const COSTLY_TAGS = ['omap', 'pairs', 'set'].map((name) => `tag:yaml.org,2002:${
  * Reads one foreign document, in time and stack that its length bounds: the library alone takes a
  * minute for 800 bytes of maps that are keys of maps, fails with some thousand lists in each other,
  * and compares each key of a map with all before it. Such documents are refused, or read another
- * way. Aliases are not resolved yet, but all of them can be; `toJS` bounds them. Keys may be repeated
- * with `uniqueKeys: false`.
+ * way. Aliases are not resolved yet, but all of them can be; `toJS` bounds them. With
+ * `uniqueKeys: false` keys may be repeated.
  * @param maxItems lines and list items; ten thousand take a few tenths of a second
  */
 export function readYaml(
