@@ -33,7 +33,10 @@ test('a copy of a guest that writes is of one moment, is made when asked for alo
   const written = await untilWritten(MIB);
   const refused = await lab.run('gnt-instance', ['snapshot', WRITER, 'one']);
   assert.equal(refused.status, 2);
-  assert.match(refused.stderr, /error\[NOT_SUPPORTED\].*\nhint: gnt-instance snapshot --copy/);
+  assert.match(
+    refused.stderr,
+    /error\[NOT_SUPPORTED\].*\nhint: Copy them with gnt-instance snapshot --copy/,
+  );
   assert.match(await gnt('snapshot', '--copy', WRITER, 'one'), /the guest paused for \d+ ms/);
   const [{ uuid } = { uuid: '' }] = (await info()).snapshots;
   const kept = join(await folder(), `snapshot-${uuid}`, 'disk0.raw');

@@ -26,7 +26,10 @@ test('a host that is not x86-64 is refused by name, and nothing is made on it', 
   const root = await mkdtemp(join(tmpdir(), 'gnt-arm64-'));
   try {
     const { status, stderr } = runOnArm64(root, '--node', 'node1');
-    assert.match(String(stderr), /^error\[HOST_PREREQUISITE\]: .*x86-64.*: this host is arm64\n/);
+    assert.match(
+      String(stderr),
+      /^error\[HOST_PREREQUISITE\]: gnt-noded requires x86-64, this host is arm64\n/,
+    );
     assert.notEqual(status, 0);
     assert.deepEqual(await readdir(root), []);
     assert.equal(runOnArm64(root, '--version').status, 0);
