@@ -38,14 +38,14 @@ test('a host without the ROM, or without UEFI, is told so, and what to install',
   t.after(() => rm(directory, { recursive: true }));
   const none = await examine(directory, []);
   assert.equal(none.level, 'warning');
-  assert.match(none.message, /^no efi-virtio\.rom in /);
+  assert.match(none.message, /^found no efi-virtio\.rom in /);
   assert.equal(none.hint, 'Install it: apt-get install ipxe-qemu');
 
   const rom = await examine(directory, [ROM]);
   assert.equal(rom.level, 'ok');
   assert.match(
     rom.message,
-    /ROM of NICs: \/usr\/lib\/ipxe\/qemu\/efi-virtio\.rom; there is no UEFI/,
+    /ROM of NICs: \/usr\/lib\/ipxe\/qemu\/efi-virtio\.rom; found no UEFI firmware at /,
   );
   assert.match(rom.message, /apt-get install ovmf/);
 });

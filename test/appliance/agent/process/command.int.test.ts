@@ -12,12 +12,12 @@ test('a tool of the agent is the first to go where memory ends', async () => {
 
 test('a tool that a signal ended says so, with what it means', async () => {
   for (const [signal, why] of [
-    ['KILL', 'it takes more memory'],
+    ['KILL', 'it needed more memory'],
     ['SEGV', 'it crashed'],
   ] as const)
     await assert.rejects(runCommand('sh', ['-c', `echo working >&2; kill -${signal} $$`]), {
       code: 'COMMAND_FAILED',
-      message: new RegExp(`ended by SIG${signal}: ${why}`),
+      message: new RegExp(`killed by SIG${signal}: ${why}`),
     });
 });
 

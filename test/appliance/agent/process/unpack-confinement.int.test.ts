@@ -68,7 +68,7 @@ test('tar that a signal ends, and tar that cannot start, are told apart', async 
   const tar = startTar(root);
   try {
     process.kill(await waitForTar(), 'SIGKILL');
-    const ended = { code: 'PACKAGE_INVALID', message: /ended by SIGKILL: it takes more memory/ };
+    const ended = { code: 'PACKAGE_INVALID', message: /killed by SIGKILL: it needed more memory/ };
     await assert.rejects(tar.ended, ended);
     const module = join(import.meta.dirname, '../../../../appliance/agent/overlay/run-tar.ts');
     const program = `const { startTar } = await import(${JSON.stringify(module)});
