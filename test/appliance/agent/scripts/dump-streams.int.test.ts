@@ -62,6 +62,6 @@ test('a script that prints more than there is room for is ended, and told why', 
   const target = writeDump(disk, 1_000_000, reporter);
   await assert.rejects(
     shell('exec cat /dev/zero', { stdout: target.stream }),
-    (error) => isAppError(error, 'SCRIPT_FAILED') && /more than 1000000 bytes/.test(error.message),
+    (error) => isAppError(error, 'SCRIPT_FAILED') && /exceeds 1000000 bytes/.test(error.message),
   );
 });
