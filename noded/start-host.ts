@@ -35,6 +35,7 @@ import { createImageCache, type ImageCache } from './images/image-cache.ts';
 import { createChannelNetwork, type ChannelNetwork } from './network/channel-network.ts';
 import { createMachineWall } from './network/machine-wall.ts';
 import { createInstanceCards, type InstanceCards } from './networks/instance-cards.ts';
+import { listMembers } from './records/list-members.ts';
 import { createNatNetworks, type NatNetworks } from './networks/nat-networks.ts';
 import { NETWORKS } from './records/network-repository.ts';
 import { programCommand } from './program-command.ts';
@@ -65,7 +66,7 @@ export interface HostParts {
   readonly config: NodedConfig;
   readonly records: Pick<
     NodeRecords,
-    'store' | 'clusters' | 'instances' | 'jobs' | 'owns' | 'common'
+    'store' | 'clusters' | 'instances' | 'index' | 'jobs' | 'owns' | 'common'
   >;
   /** How programs are started that write for the node. */
   readonly launch: LaunchProgram;
@@ -88,6 +89,7 @@ export async function startHost(parts: HostParts): Promise<NodeHost> {
   const nat = createNatNetworks({
     ...{ nodeName: config.nodeName, root: paths.root, dir: paths.networksDir },
     ...{ users: machineUsers, logger, clock, listNetworks: () => records.clusters.listNetworks() },
+    listMembers: () => listMembers(records),
     listCards: () => listCardsOfMachines(paths.vmDir, records.instances),
     readPolicy,
   });

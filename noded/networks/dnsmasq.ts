@@ -141,7 +141,7 @@ export function createDnsmasq(dir: string, uid: number): Dnsmasq {
       await prepare();
       const isChanged = [
         write(files.reservations, formatReservations(guests)),
-        write(files.hosts, formatHosts(guests, network.domains)),
+        write(files.hosts, formatHosts(guests, network)),
       ].includes(true);
       await takeBackLeases(guests);
       const alive = findAlive();

@@ -60,6 +60,8 @@ export interface NatNetworksOptions {
   readonly dir: string;
   readonly users: MachineUsers;
   readonly listNetworks: () => Promise<readonly NetworkRecord[]>;
+  /** Names of the instances that have an address in a network, by the network's name. */
+  readonly listMembers: () => Promise<Members>;
   /** Cards of this node's machines, asked for where this daemon did not open all TAPs. */
   readonly listCards: () => Promise<readonly GuestCard[]>;
   /** Which private networks guests reach. */
@@ -70,6 +72,7 @@ export interface NatNetworksOptions {
   readonly lookIntervalMs?: number;
 }
 
+type Members = ReadonlyMap<string, readonly string[]>;
 /** What is wrong with a network, by its name. */
 type Failures = ReadonlyMap<string, unknown>;
 
@@ -101,6 +104,7 @@ class HostNatNetworks implements NatNetworks {
   #failures: Failures = new Map();
   #repairs: NatReport['repairs'] = [];
   #policy: ReachPolicy | undefined;
+  #members: Members = new Map();
   #isLooking = false;
 
   constructor(options: NatNetworksOptions) {
@@ -248,6 +252,7 @@ class HostNatNetworks implements NatNetworks {
   async #apply(wanted: readonly NetworkRecord[], arriving?: NetworkGuest): Promise<Failures> {
     const links = await listLinks();
     const guests = await this.#guests.settle(links, arriving);
+    await this.#readMembers();
     const planned = wanted
       .filter(({ gateway }) => gateway !== null)
       .map((record) => this.#planNetwork(record));
@@ -278,6 +283,7 @@ class HostNatNetworks implements NatNetworks {
         found.set(name, {
           ...{ name, bridge, network: own.network, gateway: own.address },
           domains: [],
+          members: [],
         });
     }
     return [...found.values()];
@@ -390,9 +396,20 @@ class HostNatNetworks implements NatNetworks {
     }
   }
 
+  /** A store that is away changes nothing. */
+  async #readMembers(): Promise<void> {
+    try {
+      this.#members = await this.#options.listMembers();
+    } catch (error) {
+      this.#options.logger.debug('nat.members-not-read', { err: error });
+    }
+  }
+
   #planNetwork({ name, uuid, network, gateway, tags }: NetworkRecord): NatNetwork {
     const bridge = bridgeOf(this.#names, { uuid });
-    return { name, bridge, network, gateway: gateway ?? '', domains: ownDomainsOf(tags) };
+    const domains = ownDomainsOf(tags);
+    const members = this.#members.get(name) ?? [];
+    return { name, bridge, network, gateway: gateway ?? '', domains, members };
   }
 
   #dnsmasqOf({ bridge }: Pick<NatNetwork, 'bridge'>): Dnsmasq {

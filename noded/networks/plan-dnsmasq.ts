@@ -79,13 +79,15 @@ export function dropForeignLeases(text: string, guests: readonly NetworkGuest[])
 /**
  * Writes the full names in the network's domains, and the first labels that belong to one instance.
  * A label that two instances have, be it as the full name of one of them, leads to neither.
+ * @param members names of instances of the network that may be stopped, or run on other nodes
  */
 export function formatHosts(
   guests: readonly NetworkGuest[],
-  domains: readonly string[] = [],
+  { domains, members }: Pick<NatNetwork, 'domains' | 'members'>,
 ): string {
   const owners = new Map<string, Set<string>>();
-  for (const { name } of guests) owners.getOrInsert(labelOf(name), new Set()).add(name);
+  for (const name of [...guests.map((guest) => guest.name), ...members])
+    owners.getOrInsert(labelOf(name), new Set()).add(name);
   const isOwn = (name: string): boolean => {
     const label = labelOf(name);
     if (UNTOLD.has(label)) return false;

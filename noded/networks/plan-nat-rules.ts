@@ -13,6 +13,8 @@ export interface NatNetwork {
   readonly gateway: string;
   /** Domains whose names its guests may have. */
   readonly domains: readonly string[];
+  /** Names of the instances that have an address in it, on any node, running or not. */
+  readonly members: readonly string[];
 }
 
 export interface NatPlan {

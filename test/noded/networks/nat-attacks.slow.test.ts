@@ -43,6 +43,7 @@ function attacks(): void {
       readPolicy: () => Promise.resolve(policy),
       users: planMachineUsers(DEFAULT_FIRST_MACHINE_UID),
       listNetworks: () => Promise.resolve([lab.LAN]),
+      listMembers: () => Promise.resolve(new Map()),
       listCards: () => Promise.resolve([]),
     });
     await nat.settle(lab.LAN.name);

@@ -73,6 +73,7 @@ function frameTests(): void {
       readPolicy: () => Promise.resolve(lab.OPEN_REACH),
       users: planMachineUsers(DEFAULT_FIRST_MACHINE_UID),
       listNetworks: () => Promise.resolve([lab.LAN]),
+      listMembers: () => Promise.resolve(new Map()),
       listCards: () => Promise.resolve([]),
     });
     await nat.settle(lab.LAN.name);

@@ -42,6 +42,7 @@ function natTests(): void {
       readPolicy: () => Promise.resolve(lab.OPEN_REACH),
       users: planMachineUsers(DEFAULT_FIRST_MACHINE_UID),
       listNetworks: () => Promise.resolve(networks),
+      listMembers: () => Promise.resolve(new Map()),
     });
 
   before(async () => {
@@ -256,6 +257,7 @@ ${send}`;
       readPolicy: () => Promise.resolve(lab.OPEN_REACH),
       users: planMachineUsers(DEFAULT_FIRST_MACHINE_UID),
       listNetworks: () => Promise.reject(new Error('away')),
+      listMembers: () => Promise.resolve(new Map()),
       listCards: () => Promise.reject(new Error('away')),
     });
     await away.follow();

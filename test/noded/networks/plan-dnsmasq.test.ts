@@ -2,12 +2,18 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { NetworkGuest } from '#shared/contract/network.ts';
 import { isInDomains, ownDomainsOf } from '../../../noded/networks/own-domains.ts';
-import { formatHosts } from '../../../noded/networks/plan-dnsmasq.ts';
+import { formatHosts as format } from '../../../noded/networks/plan-dnsmasq.ts';
 
 const guest = (name: string, ip: string): NetworkGuest => ({
   ...{ device: 'gn0', mac: 'aa:00:00:00:00:01', network: 'lan', reach: 'all' },
   ...{ name, ip },
 });
+
+const formatHosts = (
+  guests: readonly NetworkGuest[],
+  domains: readonly string[] = [],
+  members: readonly string[] = [],
+): string => format(guests, { domains, members });
 
 test('no guest is found as localhost, or as the proxy or IPv6 router of its neighbours', () => {
   const guests = [
@@ -28,6 +34,12 @@ test('an instance whose full name is the first label of another gets no traffic 
 test('a label that two instances have leads to neither', () => {
   const guests = [guest('db.one.example', '10.9.0.5'), guest('db.two.example', '10.9.0.6')];
   assert.equal(formatHosts(guests), '10.9.0.5 db.one.example\n10.9.0.6 db.two.example\n');
+});
+
+test('a label of a stopped instance, or of one on another node, leads to no other guest', () => {
+  const guests = [guest('db', '10.9.0.6'), guest('web.two.example', '10.9.0.7')];
+  const members = ['db.corp.example', 'db', 'web.two.example'];
+  assert.equal(formatHosts(guests, [], members), '10.9.0.7 web.two.example web\n');
 });
 
 test('both NICs of an instance have its label', () => {
