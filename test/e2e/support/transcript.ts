@@ -50,6 +50,8 @@ function plain(text: string, lab: Lab): string {
       .replaceAll(/^\d\d:\d\d:\d\d /gm, 'hh:mm:ss ')
       .replaceAll(/in \d+\.\d s/g, 'in N s')
       .replaceAll(/this host's \d+/g, "this host's N")
+      .replaceAll(/this node can run \(\d+M\)/g, 'this node can run (NM)')
+      .replaceAll(/^hint: Give less: -B memory=\d+M/gm, 'hint: Give less: -B memory=NM')
       // Shown of what takes longer than a moment.
       .replaceAll(/^hh:mm:ss fetch-image: .*\n/gm, '')
       .replaceAll(/^.*accelerator tcg.*\n|^.* started \((?:tcg|kvm)\)\n/gm, '')
