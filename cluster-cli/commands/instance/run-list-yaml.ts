@@ -29,7 +29,9 @@ export function parsePlaced<T>(
   if ('problem' in read) throw invalidRunList(`${file}: ${read.problem.reason}`, hint);
   const { document } = read;
   const lineOf = (path: Path): number => lineOfPath(document, text, path) ?? 1;
-  const parsed = schema.safeParse(valueOf(document, file) ?? {});
+  const value = valueOf(document, file) ?? {};
+  if (hasLostKey(value)) throw invalidRunList(`${file}: '__proto__' is not an input name`, hint);
+  const parsed = schema.safeParse(value);
   if (parsed.success) return { data: parsed.data, lineOf };
   const [issue] = parsed.error.issues;
   const path = issue?.path ?? [];
@@ -44,6 +46,12 @@ function valueOf(document: Document, file: string): unknown {
   } catch {
     throw invalidRunList(`${file}: its aliases expand to too much`, 'Write the values in full');
   }
+}
+
+/** Whether a schema would drop a key silently: zod passes over `__proto__` in a record. */
+function hasLostKey(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return Object.hasOwn(value, '__proto__') || Object.values(value).some(hasLostKey);
 }
 
 /**

@@ -41,6 +41,7 @@ test('a header whose aliases expand to too much is refused, and each hint is a s
   const many = (of: string): string => `[${Array<string>(9).fill(`*${of}`).join(', ')}]`;
   const bomb = `# a: &a [x]\n# b: &b ${many('a')}\n# c: &c ${many('b')}\n# d: ${many('c')}\n`;
   for (const [header, message] of [
+    ['# Inputs: {__proto__: {Required: true}}\n', /^f: '__proto__' is not an input name$/],
     [bomb, /^f: its aliases expand to too much$/],
     ['# Inputs: {A: {Required: maybe}}\n', /^f: line 3: Inputs\.A\.Required: /],
     ['# Inputs: [\n', /^f: line \d: not valid YAML/],
