@@ -197,9 +197,10 @@ test('forces a definition for the host into the appliance, with its environment,
 
 test('makes disks now and installs later, from each format, with merged parameters and secrets given again', async () => {
   const images = await makeImages();
-  // Nobody trusts this definition: only its untrusted script may run.
+  // The operator distrusts this definition: only its untrusted script may run.
   const onHost = join(lab.paths.root, 'ran-on-the-host');
   await writeFile(join(osDir, 'hello/create'), `#!/bin/sh\ntouch ${onHost}\n`, { mode: 0o755 });
+  await must(lab.run('gnt-os', ['modify', '--trusted', 'no', 'hello']));
   const secret = ['--os-parameters-secret', `api-key=@${join(lab.paths.root, 'secret')}`];
   await must(
     add(
