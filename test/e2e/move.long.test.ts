@@ -202,7 +202,12 @@ test('what cannot move is refused by name, and nothing is anywhere else', async 
   // The third one's file system has not as much as the disk may take.
   assertRefused(await refusedMove('-n', THREE, 'refused'), 2, 'NO_ROOM', /node3.*disk/);
   const nowhere = await refusedMove('refused');
-  assertRefused(nowhere, 2, 'NO_ROOM', /node1.*the instance exists.*node2.*drained.*node3.*of disk/);
+  assertRefused(
+    nowhere,
+    2,
+    'NO_ROOM',
+    /node1.*the instance exists.*node2.*drained.*node3.*of disk/,
+  );
   await succeed(one, 'gnt-node', 'modify', '--offline', 'yes', TWO);
   assertRefused(await refusedMove('-n', TWO, 'refused'), 2, 'NODE_OFFLINE', /node2/);
   await assertOn(web, ONE);
