@@ -68,7 +68,7 @@ function readConfig({ type, text }: CloudPart): Readonly<Record<string, unknown>
   return toFields(parseCloudYaml(config));
 }
 
-/** What a JSON patch (RFC 6902) adds at the top. */
+/** Returns the top-level keys that a JSON patch (RFC 6902) adds. */
 function readPatch(text: string): Readonly<Record<string, unknown>> {
   const operations = parseJson(text.trimStart().replace(/^#cloud-config-jsonp/i, ''));
   if (!Array.isArray(operations)) return {};

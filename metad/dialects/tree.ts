@@ -91,8 +91,8 @@ interface Listed {
 }
 
 /**
- * A folder that is called as a leaf cannot be read: the folder above lists what is in it, each by
- * its path.
+ * Returns the lines of a folder. A folder with the path of a leaf cannot be read, so the folder
+ * above lists the entries of it by their paths.
  */
 function linesOf(
   path: string,

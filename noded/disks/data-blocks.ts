@@ -13,7 +13,7 @@ const HEAD_BYTES = 8 + 4;
 const BATCH_BYTES = MIB;
 /** So much is read, and is all zeros, before a message says at least that somebody reads. */
 const SILENT_BYTES = GIB;
-/** Blocks of a message: what a sender has made of many small ones costs a write each. */
+/** Blocks of one message. Each block costs a write, however small the sender made it. */
 const MAX_BLOCKS = 64;
 /** The longest message. */
 export const MAX_BATCH_BYTES = BATCH_BYTES + BLOCK_BYTES + HEAD_BYTES;

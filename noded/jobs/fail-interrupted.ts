@@ -26,8 +26,8 @@ export function hasEnded({ status }: JobRecord): boolean {
 }
 
 /**
- * Returns how to go on. A new instance may have a record by now, with which the operation is
- * refused. Pure.
+ * Returns the hint of an interrupted job. A new instance may have a record already, and the same
+ * operation is then refused. Pure.
  * @param again the hint for all other operations
  */
 export function hintAfterInterrupt(

@@ -16,8 +16,8 @@ export interface DnsmasqFiles {
 
 const LEASE = '1h';
 /**
- * First labels that no guest is found by, in any domain: programs take who has them for their own
- * host, their proxy (WPAD asks for `wpad.DOMAIN`) or their IPv6 router (RFC 5214).
+ * First labels that are never published, in any domain. Programs use the host of that name as
+ * themselves, as their proxy (WPAD asks for `wpad.DOMAIN`) or as their IPv6 router (RFC 5214).
  */
 const UNTOLD: ReadonlySet<string> = new Set(['localhost', 'wpad', 'isatap']);
 /**

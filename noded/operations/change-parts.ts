@@ -72,7 +72,7 @@ export function applyParts(
   return withSettingsOfRun({ ...instance, ...planned }, run);
 }
 
-/** Logs what the guest has to know of new NICs, and which changes wait for the next start. */
+/** Logs hints about new NICs, and the changes that wait for the next start. */
 export function tellParts(
   before: InstanceRecord,
   changed: InstanceRecord,

@@ -90,7 +90,7 @@ export async function checkParametersByOs(
   }
 }
 
-/** @throws AppError OS_PARAMETER naming those that are not in the list of the definition */
+/** @throws AppError OS_PARAMETER naming the parameters that the definition does not list */
 export function checkParameterNames({ definition }: OsSelection, instance: ParameterOwner): void {
   checkOsParameters(definition, [
     ...Object.keys(instance.osParameters),

@@ -44,7 +44,7 @@ export function reinstallInstanceHandler(
       }
       const changes = planReinstall(current, opcode, randomUUID);
       const planned = { ...current, ...changes };
-      // Nobody is asked for a secret that the new OS does not take.
+      // Before the check for missing secrets, which would ask for secrets that the new OS refuses.
       if (planned.osType !== null && opcode.osType !== undefined) {
         const forceVariant = opcode.forceVariant === true;
         const { os } = await selectOs(planned.osType, dependencies, { forceVariant });

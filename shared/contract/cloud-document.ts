@@ -11,7 +11,7 @@ export type CloudDocument =
       readonly kind: 'known';
       readonly type: string;
       readonly plain: Buffer;
-      /** What a part of a message carries. Compressed ASCII stays compressed. */
+      /** Content of a part of a message. Compressed ASCII stays compressed. */
       readonly part: { readonly type: string; readonly bytes: Buffer };
     }
   /** Nothing that cloud-init would carry out. */

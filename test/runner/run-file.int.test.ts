@@ -37,7 +37,7 @@ test('a file whose tests pass is one line, and its run passes', async () => {
 
 test('a test that fails is shown with its error, and the run fails', async () => {
   const result = await runContent(
-    `${head}test('a', () => {}); test('b', () => { throw new Error('of b'); }); test.skip('c', () => {});`,
+    `${head}test('a', () => {}); test('b', () => { throw new Error('of b'); }); test('c', { skip: true }, () => {});`,
   );
   assert.deepEqual(outcomes(result), ['passed: a', 'failed: b', 'skipped: c']);
   assert.match(formatFile(result), /1 passed, 1 FAILED, 1 skipped\n[^]*Error: of b\n/);

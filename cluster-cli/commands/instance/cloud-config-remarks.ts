@@ -16,7 +16,7 @@ export interface Remark {
 
 /** Keys that say how cloud-init merges a cloud-config with those before it. */
 const MERGE_KEYS = ['merge_how', 'merge_type'];
-/** In the later document: keeps what the earlier one says, and appends to its lists. */
+/** Setting of the later document: keeps values of the earlier one and appends to its lists. */
 const MERGE_HOW = 'merge_how: list(append)+dict(no_replace,recurse_list)+str()';
 
 /** Repeated keys that are named; the others are of the same kind. */

@@ -52,8 +52,8 @@ interface GivenDocuments {
 }
 
 /**
- * Warns of documents that keep cloud-init from reporting its boot. Returns why, for who waits for
- * the report; null if it can report.
+ * Warns of documents that keep cloud-init from reporting its boot. Returns the reason for callers
+ * that wait for the report; null if cloud-init can report.
  */
 export function warnOfSilence(
   { userData, vendorData, communication, hvparams }: GivenDocuments,

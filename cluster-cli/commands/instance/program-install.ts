@@ -183,7 +183,7 @@ function addModify(program: Command, context: Context): void {
     usage: 'modify <name>',
     summary: 'Change the parameters of an instance',
     description:
-      'Changes what is stored. Metadata changes at once; memory, processors, the channel and most hypervisor parameters change at the next start; images, packages and hooks count for the next installation.',
+      'Changes the stored settings. Metadata changes at once; memory, processors, the channel and most hypervisor parameters change at the next start; images, packages and hooks count for the next installation.',
     explanation: [
       UNSET,
       'Secrets given here are held in memory until the daemons restart. They are never stored.',

@@ -133,7 +133,7 @@ export function addLifecycle(program: Command, context: Context): void {
     arguments: { ...NAME, script: 'Script of the operational list, with or without its number' },
     summary: 'Run a script of the operational list in the guest',
     description:
-      'Prints the output of the script, and fails if the script fails. Scripts of an instance run one at a time, in order. A shutdown ends the running script and skips those that wait. Cancelling the job ends the script. gnt-instance audit shows the output of all scripts.',
+      'Prints the output of the script, and fails if the script fails. Scripts of an instance run one at a time, in order. A shutdown ends the running script and skips all waiting scripts. Cancelling the job ends the script. gnt-instance audit shows the output of all scripts.',
     options: [
       option('--input <name=value>', 'Set a variable of this run, or NAME=@FILE; repeatable', {
         group: 'Job:',
