@@ -198,7 +198,8 @@ function unheardAddresses(instance: Described): string | null {
 function missingVerdict(instance: Described): string | null {
   if (!instance.communication || instance.hvparams.boot_report === 'no') return null;
   const { datasource } = explainDatasource(instance);
-  const silence = explainSilence({ ...instance, datasource });
+  const seedDisk = hasSeedDisk(instance);
+  const silence = explainSilence({ ...instance, seedDisk, datasource });
   return silence && `cloud-init will report no boot verdict: ${silence.reason}. ${silence.hint}`;
 }
 

@@ -172,8 +172,9 @@ function isOperational(
  * Returns why a guest with a stock cloud-init will never report its boot; null if it can.
  * @param ofDocuments the reason in the documents that were given with the command
  */
-function whySilent(info: InstanceInfo, ofDocuments: Silence | null): Silence | null {
-  const ofSettings = explainSilence({ ...asItRuns(info), datasource: info.cloudInit.datasource });
+export function whySilent(info: InstanceInfo, ofDocuments: Silence | null): Silence | null {
+  const run = asItRuns(info);
+  const ofSettings = explainSilence({ ...run, datasource: run.cloudInit.datasource });
   // The agent of run lists reports by itself.
   return ofSettings ?? (info.lifecycle == null ? ofDocuments : null);
 }

@@ -301,6 +301,7 @@ test('settings that keep cloud-init from reporting its boot are named, unless th
     { dialects: ['ec2'] },
     { dialects: ['nocloud'] },
     { metadataToken: 'required' },
+    { metadataToken: 'required', seedDisk: true, dialects: ['ganeti', 'openstack'] },
   ] satisfies Partial<InstanceRecord>[])
     assert.match(told(silent), noVerdict);
   assert.equal(told({ dialects: ['ec2', 'ganeti'], hvparams: { boot_report: 'user-data' } }), '');
