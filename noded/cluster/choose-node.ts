@@ -7,6 +7,7 @@ import type { InstanceNic } from '#shared/contract/instance.ts';
 import type { NodeFlags } from '#shared/contract/node-flags.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { GIB, MIB } from '#shared/units/bytes.ts';
+import { VCPUS_PER_CPU } from '../instances/refuse-oversized.ts';
 
 /** What an instance takes of its node when it is all used. */
 export interface Share {
@@ -64,8 +65,6 @@ export interface Preference {
   readonly refused: ReadonlyMap<string, string>;
 }
 
-/** Processors may be shared by as many: Ganeti's default `vcpu-ratio`. */
-export const VCPUS_PER_CPU = 4;
 /** What is left to the host, of its memory and of the file system of the disks. */
 const MEMORY_RESERVE_PART = 16;
 const MAX_MEMORY_RESERVE_MIB = 1024;

@@ -1,10 +1,8 @@
-import { totalmem } from 'node:os';
 import type { Clock } from '#shared/clock/clock.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { HvParameters } from '#shared/contract/machine-parameters.ts';
 import { describeLostSecrets } from '#shared/contract/supply-secrets.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
-import { MIB } from '#shared/units/bytes.ts';
 import type { InstanceDisks } from '../disks/instance-disks.ts';
 import type { Accelerator } from '../hypervisor/machine.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
@@ -23,6 +21,7 @@ import { refuseUnbootable, refuseUnbootableRun } from './plan-boot.ts';
 import { powerOff } from './power-off.ts';
 import { checkBootFiles, refuseEmptyMedium } from './readable-by-all.ts';
 import type { Views } from './views.ts';
+import { refuseOversized } from './refuse-oversized.ts';
 
 export interface InstanceRunnerDependencies {
   readonly instances: InstanceRepository;
@@ -140,7 +139,8 @@ class KeeperRunner implements InstanceRunner {
 
   async checkRunnable(instance: NewInstance | InstanceRecord): Promise<void> {
     await this.checkDisksUnused(instance);
-    refuseTooMuchMemory(instance.beparams.memoryMiB);
+    // The vcpus of a stored record stay valid on a node with fewer processors.
+    refuseOversized({ ...instance.beparams, vcpus: 0 });
     for (const nic of instance.nics) await this.#dependencies.cards.check(nic);
     refuseUnbootableRun(instance);
     await this.#checkParameters(instance.hvparams);
@@ -377,17 +377,4 @@ class KeeperRunner implements InstanceRunner {
       partsOfRun: null,
     }));
   }
-}
-
-/** @throws AppError VALIDATION: even with nothing else on the host, it could not run */
-function refuseTooMuchMemory(memoryMiB: number): void {
-  const hostMiB = Math.floor(totalmem() / MIB);
-  if (memoryMiB <= hostMiB) return;
-  throw new AppError(
-    'VALIDATION',
-    `a memory of ${memoryMiB} MiB exceeds this host's ${hostMiB} MiB`,
-    {
-      hint: 'Choose less with -B memory=SIZE.',
-    },
-  );
 }

@@ -252,7 +252,7 @@ class HostNatNetworks implements NatNetworks {
   async #apply(wanted: readonly NetworkRecord[], arriving?: NetworkGuest): Promise<Failures> {
     const links = await listLinks();
     const guests = await this.#guests.settle(links, arriving);
-    await this.#readMembers();
+    if (wanted.length > 0) await this.#readMembers();
     const planned = wanted
       .filter(({ gateway }) => gateway !== null)
       .map((record) => this.#planNetwork(record));

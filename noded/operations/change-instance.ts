@@ -38,7 +38,7 @@ import { instanceLock, type OperationDependencies } from './operation-dependenci
 import { givePorts, plugParts, settlePorts, unplugDisk } from './plug-parts.ts';
 import { applyParts, changesDatasource, planParts, tellParts } from './change-parts.ts';
 import { refuseUnknownProfiles } from './profiles.ts';
-import { refuseOversized } from './refuse-oversized.ts';
+import { refuseOversized } from '../instances/refuse-oversized.ts';
 import { requireAppliance } from './require-appliance.ts';
 import { refuseBlacklisted, selectOs } from './os-policy.ts';
 

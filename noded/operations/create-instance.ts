@@ -24,7 +24,7 @@ import { checkInstall } from './check-install.ts';
 import { checkRunLists } from './check-run-lists.ts';
 import { checkHostPaths } from './host-paths.ts';
 import { prepareImportWhole } from './import-whole.ts';
-import { refuseOversized } from './refuse-oversized.ts';
+import { refuseOversized } from '../instances/refuse-oversized.ts';
 import { refuseUnknownProfiles } from './profiles.ts';
 import { startAfter } from './start-again.ts';
 import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';

@@ -18,7 +18,7 @@ import { addUp } from './dump-whole.ts';
 import { checkHostPaths } from './host-paths.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
 import { planWhole } from './plan-whole.ts';
-import { refuseOversized } from './refuse-oversized.ts';
+import { refuseOversized } from '../instances/refuse-oversized.ts';
 import { startAfter } from './start-again.ts';
 import { refuseUnknownProfiles } from './profiles.ts';
 

@@ -1,5 +1,5 @@
 import { DEFAULT_LIMITS } from '#shared/contract/view.ts';
-import { VCPUS_PER_CPU } from '../../../noded/cluster/choose-node.ts';
+import { VCPUS_PER_CPU } from '../../../noded/instances/refuse-oversized.ts';
 import { NEW_CONNECTIONS_PER_SECOND } from '../../../noded/network/nft-rules.ts';
 import { REALM } from '../../../noded/rapi/users-file.ts';
 import {

@@ -2,7 +2,9 @@ import { availableParallelism, totalmem } from 'node:os';
 import type { BeParameters } from '#shared/contract/machine-parameters.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
-import { VCPUS_PER_CPU } from '../cluster/choose-node.ts';
+
+/** Processors may be shared by as many: Ganeti's default `vcpu-ratio`. */
+export const VCPUS_PER_CPU = 4;
 
 const NONE: BeParameters = { memoryMiB: 0, vcpus: 0 };
 

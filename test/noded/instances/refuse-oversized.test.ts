@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { refuseOversized } from '../../../noded/operations/refuse-oversized.ts';
+import { refuseOversized } from '../../../noded/instances/refuse-oversized.ts';
 
 const host = { memoryMiB: 8192, cpus: 2 };
 
