@@ -286,7 +286,7 @@ export function createClusterProgram(context: Context): Command {
   addCommand(program, {
     usage: 'verify',
     summary: 'Check the nodes and the instances',
-    description: 'Exit status 1 if a check fails.',
+    description: 'Checks the nodes and the instances. Exit status 1 if a check fails.',
     options: [jsonOption()],
   }).action(async (options: { json?: boolean }) => {
     await (await load()).runClusterVerify(context, options);

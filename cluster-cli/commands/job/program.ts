@@ -46,7 +46,7 @@ export function createJobProgram(context: Context): Command {
     completeArguments,
     summary: 'Follow a job until it ends',
     description:
-      'Exit status: 0 the job succeeded, 1 it failed, 2 it was refused. Ctrl-C ends the command and leaves the job running; a second Ctrl-C cancels the job.',
+      'Prints the log of a job until it ends. Exit status: 0 the job succeeded, 1 it failed, 2 it was refused. Ctrl-C ends the command and leaves the job running; a second Ctrl-C cancels the job.',
     options: [option('--json', 'Print events, one JSON object per line', { group: 'Output:' })],
   }).action(async (id: string, options: { json?: boolean }) => {
     await (await load()).runJobWatch(context, id, options);

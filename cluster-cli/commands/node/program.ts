@@ -133,7 +133,7 @@ export function createNodeProgram(context: Context): Command {
     usage: 'doctor',
     summary: 'Check whether this node can install and run instances',
     description:
-      'Exit status: 0 it can, warnings included; 1 it cannot; 3 the node daemon cannot be reached.',
+      'Checks whether this node can install and run instances. Exit status: 0 no errors, 1 an error was found, 3 the node daemon cannot be reached.',
     options: [jsonOption()],
   }).action(async (options: { json?: boolean }) => {
     await (await import('./doctor.ts')).runDoctor(context, options);

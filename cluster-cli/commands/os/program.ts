@@ -46,7 +46,7 @@ export function createOsProgram(context: Context): Command {
     usage: 'diagnose',
     summary: 'Check the OS definitions of all nodes',
     description:
-      'Exit status 1 if an OS definition is invalid or missing on a node, or if a node does not respond.',
+      'Checks the OS definitions of all nodes. Exit status 1 if an OS definition is invalid or missing on a node, or if a node does not respond.',
     options: [jsonOption()],
   }).action(async (options: { json?: boolean }) => {
     await (await load()).runOsDiagnose(context, options);
