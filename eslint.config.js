@@ -23,12 +23,12 @@ const refusedSyntax = [
 
 /** Where a secret may leave its wrapping: ARCHITECTURE.md says what for. */
 const REVEALING = [
-  'noded/boot/params.ts',
-  'noded/cluster/migrate-instance.ts',
-  'noded/downloads/transfer/ftp-source.ts',
-  'noded/downloads/transfer/http-source.ts',
-  'noded/install/install-run.ts',
-  'noded/instances/os-parameters.ts',
+  'noded/netboot/params.ts',
+  'noded/cluster/migration/migrate-instance.ts',
+  'noded/content/downloads/transfer/ftp-source.ts',
+  'noded/content/downloads/transfer/http-source.ts',
+  'noded/provision/install/install-run.ts',
+  'noded/instances/parameters/os-parameters.ts',
   'metad/channel/former-values.ts',
   'metad/control/control-app.ts',
   'metad/dialects/ganeti.ts',
@@ -183,7 +183,7 @@ export default tseslint.config(
       'shared/**/*.ts',
     ],
     // One that is run without any right is a program as well.
-    ignores: ['**/main.ts', '**/main-*.ts', 'noded/read-catalogue.ts'],
+    ignores: ['**/main.ts', '**/main-*.ts', 'noded/content/catalogue/read-catalogue.ts'],
     rules: {
       'no-restricted-syntax': [
         'error',

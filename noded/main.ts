@@ -7,12 +7,12 @@ import { readVersion } from '#shared/paths/read-version.ts';
 import { forbidCores } from '#shared/sys/forbid-cores.ts';
 import { releaseMemoryWhenSettled } from '#shared/sys/release-memory.ts';
 import { claimRoot } from '#shared/sys/claim-root.ts';
-import { parseConfig, type NodedConfig, type NodedOptions } from './config.ts';
-import { createNodedProgram } from './program.ts';
-import { requireTrustedRoot } from './trust-root.ts';
-import { startNode } from './start-node.ts';
-import { startPatiently } from './start-patiently.ts';
-import { tellReady } from './systemd/tell-ready.ts';
+import { parseConfig, type NodedConfig, type NodedOptions } from './wiring/config.ts';
+import { createNodedProgram } from './wiring/program.ts';
+import { requireTrustedRoot } from './wiring/trust-root.ts';
+import { startNode } from './wiring/start-node.ts';
+import { startPatiently } from './wiring/start-patiently.ts';
+import { tellReady } from './host/systemd/tell-ready.ts';
 
 async function main(): Promise<number> {
   const program = createNodedProgram(readVersion())

@@ -91,7 +91,11 @@ async function makeBundles(folder: string): Promise<void> {
   // These end after one task: a quarter less to unpack is worth more than the lines of the sources.
   // Node prints the whole line that throws, so that lines are bounded.
   const minified = { minifyWhitespace: true, lineLimit: 120 };
-  for (const file of ['appliance/main', 'appliance/judge-hooks', 'noded/read-catalogue'])
+  for (const file of [
+    'appliance/main',
+    'appliance/judge-hooks',
+    'noded/content/catalogue/read-catalogue',
+  ])
     await bundle(file, folder, minified);
   await bundle('cluster-cli/main', folder, { splitting: true });
   await toCommonJs(join(folder, 'cluster-cli'));

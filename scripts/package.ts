@@ -174,7 +174,7 @@ async function copyModules({ arch, strip }: Architecture, modules: string): Prom
 }
 
 async function copyHostFiles(): Promise<void> {
-  const from = 'noded/systemd';
+  const from = 'noded/host/systemd';
   await copyFile(`${from}/gnt-noded.service`, 'usr/lib/systemd/system/gnt-noded.service');
   await copyFile(`${from}/gnt.sysusers`, 'usr/lib/sysusers.d/gnt.conf');
   await copyFile(`${from}/gnt.tmpfiles`, 'usr/lib/tmpfiles.d/gnt.conf');

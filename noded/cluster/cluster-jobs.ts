@@ -8,13 +8,17 @@ import { MIB } from '#shared/units/bytes.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
 import type { Preview } from '../jobs/job-handler.ts';
 import type { JobService } from '../jobs/job-service.ts';
-import { createArrivalClient } from './arrival-client.ts';
-import type { Arrivals } from './arrivals-contract.ts';
-import { wantedOf } from './node-room.ts';
-import type { Membership } from './membership.ts';
-import type { Overview } from './overview.ts';
-import { placeInstance, placeWhereFits, type PlacementDependencies } from './place-instance.ts';
-import { askPeer, requestPeer, throwRefusal, type Peers } from '../peers/ask-peer.ts';
+import { createArrivalClient } from './migration/migration-target-client.ts';
+import type { Arrivals } from './migration/migration-target-contract.ts';
+import { wantedOf } from './placement/node-room.ts';
+import type { Membership } from './membership/membership.ts';
+import type { Overview } from './membership/overview.ts';
+import {
+  placeInstance,
+  placeWhereFits,
+  type PlacementDependencies,
+} from './placement/place-instance.ts';
+import { askPeer, requestPeer, throwRefusal, type Peers } from './peers/ask-peer.ts';
 import { noNode, type NodeRegistry } from '../records/node-registry.ts';
 
 export interface ClusterJobsDependencies {

@@ -16,12 +16,12 @@ import type {
 import { redactMedium, redactSource } from '#shared/contract/redact-source.ts';
 import { asItRuns } from '#shared/contract/settings-of-run.ts';
 import { supplySecrets } from '#shared/contract/supply-secrets.ts';
-import type { GuestHalt } from '../hypervisor/machine.ts';
-import { describeSsh } from './host-keys.ts';
-import { explainHalt } from './explain-halt.ts';
-import { explainDatasource, hasSeedDisk } from './cloud-init-datasource.ts';
-import { awaitedSecrets } from './plan-starts.ts';
-import { describeParameters, type OsParameters } from './os-parameters.ts';
+import type { GuestHalt } from '../vmm/machine.ts';
+import { describeSsh } from './reports/host-keys.ts';
+import { explainHalt } from './machines/explain-halt.ts';
+import { explainDatasource, hasSeedDisk } from './view/cloud-init-datasource.ts';
+import { awaitedSecrets } from './machines/plan-starts.ts';
+import { describeParameters, type OsParameters } from './parameters/os-parameters.ts';
 
 export interface RunningFacts {
   readonly pid: number;

@@ -1,12 +1,12 @@
 import type { InstanceInfo, InstanceRecord, InstanceStatus } from '#shared/contract/instance.ts';
-import type { Lifecycles } from '../lifecycle/lifecycles-contract.ts';
+import type { Lifecycles } from './run-lists/lifecycles-contract.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
-import type { BootViews } from './boot-views.ts';
-import { loadAppliance } from './choose-appliance.ts';
+import type { BootViews } from './view/boot-views.ts';
+import { loadAppliance } from './record/choose-appliance.ts';
 import { describeInstance } from './describe-instance.ts';
-import type { GuestReports } from './guest-reports.ts';
+import type { GuestReports } from './reports/guest-reports.ts';
 import type { InstanceRunner } from './instance-runner.ts';
-import { loadParameters, type ParameterSources } from './load-parameters.ts';
+import { loadParameters, type ParameterSources } from './parameters/load-parameters.ts';
 
 export interface InstanceInfoSources {
   readonly runner: Pick<InstanceRunner, 'running'>;

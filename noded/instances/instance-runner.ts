@@ -3,25 +3,29 @@ import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { HvParameters } from '#shared/contract/machine-parameters.ts';
 import { describeLostSecrets } from '#shared/contract/supply-secrets.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
-import type { InstanceDisks } from '../disks/instance-disks.ts';
-import type { Accelerator } from '../hypervisor/machine.ts';
+import type { InstanceDisks } from '../storage/instance-disks.ts';
+import type { Accelerator } from '../vmm/machine.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
-import type { Lifecycles } from '../lifecycle/lifecycles-contract.ts';
-import { rebootGuest } from '../lifecycle/reboot-guest.ts';
-import { undecommissionedReason } from '../lifecycle/script-refusals.ts';
-import type { MetadLink } from '../metad-link/metad-link.ts';
-import type { InstanceCards } from '../networks/instance-cards.ts';
-import type { GuestReports } from './guest-reports.ts';
+import type { Lifecycles } from './run-lists/lifecycles-contract.ts';
+import { rebootGuest } from './run-lists/reboot-guest.ts';
+import { undecommissionedReason } from './run-lists/script-refusals.ts';
+import type { MetadLink } from '../net/metad-link/metad-link.ts';
+import type { InstanceCards } from '../net/tenant/instance-cards.ts';
+import type { GuestReports } from './reports/guest-reports.ts';
 import type { InstanceRepository, NewInstance } from '../records/instance-repository.ts';
-import { noSecrets, type JobSecrets } from './job-secrets.ts';
-import type { KeptMachine, MachineKeeper } from './machine-keeper.ts';
-import { installationParameters } from './installation-parameters.ts';
-import { createMachinePlanner, type MachineFiles, type MachinePlanner } from './machine-planner.ts';
-import { refuseUnbootable, refuseUnbootableRun } from './plan-boot.ts';
-import { powerOff } from './power-off.ts';
-import { checkBootFiles, refuseEmptyMedium } from './readable-by-all.ts';
-import type { Views } from './views.ts';
-import { refuseOversized } from './refuse-oversized.ts';
+import { noSecrets, type JobSecrets } from './parameters/job-secrets.ts';
+import type { KeptMachine, MachineKeeper } from './machines/machine-keeper.ts';
+import { installationParameters } from './parameters/installation-parameters.ts';
+import {
+  createMachinePlanner,
+  type MachineFiles,
+  type MachinePlanner,
+} from './machines/machine-planner.ts';
+import { refuseUnbootable, refuseUnbootableRun } from './machines/plan-boot.ts';
+import { powerOff } from './machines/power-off.ts';
+import { checkBootFiles, refuseEmptyMedium } from './view/readable-by-all.ts';
+import type { Views } from './view/views.ts';
+import { refuseOversized } from './view/refuse-oversized.ts';
 
 export interface InstanceRunnerDependencies {
   readonly instances: InstanceRepository;

@@ -10,7 +10,7 @@ import {
 } from '#shared/contract/submitter.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { type Excess, findExcess } from './bound-parameters.ts';
-import { claimAfter, claimOfNew } from './quota-claims.ts';
+import { claimAfter, claimOfNew } from './claim-quota.ts';
 import type { RefuseOverQuota } from './refuse-over-quota.ts';
 import { noInstance, type InstanceRepository } from '../records/instance-repository.ts';
 

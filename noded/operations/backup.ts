@@ -4,14 +4,18 @@ import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
-import { type DumpFile, dumpFileOf, type UnfinishedExport } from '../backup/export-store.ts';
-import { describeInstance } from '../backup/describe-instance.ts';
-import type { ExportRecord } from '../backup/export-record.ts';
-import { hasHelper, requireHelper } from '../os/choose-scripts.ts';
-import type { ScriptRequest } from '../install/run-helper-script.ts';
-import { loadAppliance } from '../instances/choose-appliance.ts';
-import { noSecrets } from '../instances/job-secrets.ts';
-import { loadParameters } from '../instances/load-parameters.ts';
+import {
+  type DumpFile,
+  dumpFileOf,
+  type UnfinishedExport,
+} from '../instances/backup/export-store.ts';
+import { describeInstance } from '../instances/backup/describe-export.ts';
+import type { ExportRecord } from '../instances/backup/export-record.ts';
+import { hasHelper, requireHelper } from '../provision/os/choose-scripts.ts';
+import type { ScriptRequest } from '../provision/install/run-helper-script.ts';
+import { loadAppliance } from '../instances/record/choose-appliance.ts';
+import { noSecrets } from '../instances/parameters/job-secrets.ts';
+import { loadParameters } from '../instances/parameters/load-parameters.ts';
 import { bothFailures } from '../jobs/both-failures.ts';
 import type { JobContext, JobHandler } from '../jobs/job-handler.ts';
 import { refuseUnfinished } from './copy-instance.ts';

@@ -5,7 +5,7 @@ import { AppError } from '#shared/errors/app-error.ts';
 import type { ProfileRecord } from '#shared/contract/profile.ts';
 import { suggest } from '#shared/errors/suggest.ts';
 import { MIB } from '#shared/units/bytes.ts';
-import { examineContent, listMissingTemplates, scopeBuiltIn } from '../boot/examine-content.ts';
+import { examineContent, listMissingTemplates, scopeBuiltIn } from '../netboot/examine-content.ts';
 import type { JobHandler } from '../jobs/job-handler.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';

@@ -4,7 +4,7 @@ import type { BeParameters, HvParameters } from '#shared/contract/machine-parame
 import type { Opcode } from '#shared/contract/opcode.ts';
 import { DEFAULT_LIMITS } from '#shared/contract/view.ts';
 import { MIB } from '#shared/units/bytes.ts';
-import { NEW_CONNECTIONS_PER_SECOND } from '../network/nft-rules.ts';
+import { NEW_CONNECTIONS_PER_SECOND } from '../net/channel/nft-rules.ts';
 
 type Parameters = HvParameters & BeParameters;
 type Formers = Partial<Pick<Parameters, keyof Parameters>>;

@@ -5,18 +5,22 @@ import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { splitOsName } from '#shared/contract/os-name.ts';
 import { MAX_MIRRORS } from '#shared/contract/primitives.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
-import { claimSharedFolder } from '../disks/shared-folder.ts';
-import { refuseForeign, refuseScanned, requireGroup } from '../disks/volumes/check-group.ts';
-import { findPools, requirePool } from '../disks/volumes/thin-pools.ts';
-import { findOwn } from '../disks/volumes/volume-names.ts';
-import type { FoundElsewhere } from '../cluster/find-elsewhere.ts';
-import { mergeChanges, mergeSharedParameters, mergeTags } from '../instances/merge-changes.ts';
-import { refuseDuplicateParameters } from '../instances/plan-record.ts';
+import { claimSharedFolder } from '../storage/shared-folder.ts';
+import { refuseForeign, refuseScanned, requireGroup } from '../storage/volumes/check-group.ts';
+import { findPools, requirePool } from '../storage/volumes/thin-pools.ts';
+import { findOwn } from '../storage/volumes/volume-names.ts';
+import type { FoundElsewhere } from '../cluster/placement/find-elsewhere.ts';
+import {
+  mergeChanges,
+  mergeSharedParameters,
+  mergeTags,
+} from '../instances/record/merge-changes.ts';
+import { refuseDuplicateParameters } from '../instances/record/plan-record.ts';
 import type { JobContext, JobHandler } from '../jobs/job-handler.ts';
-import { digestDefinition } from '../os/definition-content.ts';
-import { parseOsName } from '../os/os-name.ts';
+import { digestDefinition } from '../provision/os/definition-content.ts';
+import { parseOsName } from '../provision/os/os-name.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
-import { parseImageKey } from '../signatures/parse-image-key.ts';
+import { parseImageKey } from '../content/signatures/parse-image-key.ts';
 import type { AskedVolumes, OperationDependencies } from './operation-dependencies.ts';
 import { refuseBlacklisted, selectOs } from './os-policy.ts';
 import { refuseUnusableServices } from './refuse-services.ts';

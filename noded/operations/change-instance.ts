@@ -4,41 +4,48 @@ import { installTimeoutOf } from '#shared/contract/install-timeout.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { newTag } from '#shared/contract/primitives.ts';
 import { AppError } from '#shared/errors/app-error.ts';
-import { hasSeedDisk, refuseUnservedNetworkConfig } from '../instances/cloud-init-datasource.ts';
-import { acceptHostKeys } from '../instances/host-keys.ts';
-import { sortHooks } from '../instances/hook-files.ts';
-import { takeSecrets } from '../instances/job-secrets.ts';
-import { refuseLostDocuments } from '../instances/lost-documents.ts';
-import { loadAppliance } from '../instances/choose-appliance.ts';
-import { loadParameters } from '../instances/load-parameters.ts';
-import { refuseTooLarge } from '../instances/os-parameters.ts';
-import { mergeImage, mergePackage } from '../instances/merge-content.ts';
+import {
+  hasSeedDisk,
+  refuseUnservedNetworkConfig,
+} from '../instances/view/cloud-init-datasource.ts';
+import { acceptHostKeys } from '../instances/reports/host-keys.ts';
+import { sortHooks } from '../instances/view/hook-files.ts';
+import { takeSecrets } from '../instances/parameters/job-secrets.ts';
+import { refuseLostDocuments } from '../instances/record/lost-documents.ts';
+import { loadAppliance } from '../instances/record/choose-appliance.ts';
+import { loadParameters } from '../instances/parameters/load-parameters.ts';
+import { refuseTooLarge } from '../instances/parameters/os-parameters.ts';
+import { mergeImage, mergePackage } from '../instances/record/merge-content.ts';
 import {
   mergeChanges,
   mergeOsParameters,
   mergeSettings,
   mergeTags,
-} from '../instances/merge-changes.ts';
+} from '../instances/record/merge-changes.ts';
 import {
   DEFAULT_BACKEND_PARAMETERS,
   refuseDuplicateParameters,
   refuseSeedWithout,
-} from '../instances/plan-record.ts';
-import { hasSystemOnDisk, refuseImageAndMedium, refuseUnbootable } from '../instances/plan-boot.ts';
-import { installationParameters } from '../instances/installation-parameters.ts';
-import { checkBootFiles, refuseEmptyMedium } from '../instances/readable-by-all.ts';
-import { describeUnkept, describeUnread } from '../instances/unread-values.ts';
+} from '../instances/record/plan-record.ts';
+import {
+  hasSystemOnDisk,
+  refuseImageAndMedium,
+  refuseUnbootable,
+} from '../instances/machines/plan-boot.ts';
+import { installationParameters } from '../instances/parameters/installation-parameters.ts';
+import { checkBootFiles, refuseEmptyMedium } from '../instances/view/readable-by-all.ts';
+import { describeUnkept, describeUnread } from '../instances/record/unread-values.ts';
 import type { JobHandler } from '../jobs/job-handler.ts';
-import { chooseCreateScripts } from '../os/choose-scripts.ts';
+import { chooseCreateScripts } from '../provision/os/choose-scripts.ts';
 import { checkParametersByOs } from './check-parameters-by-os.ts';
 import { checkPackage, refuseImageWithoutDisk } from './check-install.ts';
 import { checkRunLists } from './check-run-lists.ts';
 import { checkHostPaths } from './host-paths.ts';
 import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
 import { givePorts, plugParts, settlePorts, unplugDisk } from './plug-parts.ts';
-import { applyParts, changesDatasource, planParts, tellParts } from './change-parts.ts';
+import { applyParts, changesDatasource, planParts, tellParts } from './change-running-parts.ts';
 import { refuseUnknownProfiles } from './profiles.ts';
-import { refuseOversized } from '../instances/refuse-oversized.ts';
+import { refuseOversized } from '../instances/view/refuse-oversized.ts';
 import { requireAppliance } from './require-appliance.ts';
 import { refuseBlacklisted, selectOs } from './os-policy.ts';
 

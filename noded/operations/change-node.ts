@@ -1,7 +1,7 @@
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { JobHandler } from '../jobs/job-handler.ts';
-import type { Presence } from '../peers/ask-peer.ts';
+import type { Presence } from '../cluster/peers/ask-peer.ts';
 import { noNode } from '../records/node-registry.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
 

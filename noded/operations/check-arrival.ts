@@ -1,6 +1,6 @@
 import type { InstanceRecord } from '#shared/contract/instance.ts';
-import { loadAppliance } from '../instances/choose-appliance.ts';
-import { noSecrets } from '../instances/job-secrets.ts';
+import { loadAppliance } from '../instances/record/choose-appliance.ts';
+import { noSecrets } from '../instances/parameters/job-secrets.ts';
 import { checkPackage } from './check-install.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
 import { requireAppliance } from './require-appliance.ts';

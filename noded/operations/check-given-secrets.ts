@@ -1,9 +1,9 @@
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { installTimeoutOf } from '#shared/contract/install-timeout.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
-import { takeSecrets } from '../instances/job-secrets.ts';
-import { loadParameters } from '../instances/load-parameters.ts';
-import { refuseTooLarge } from '../instances/os-parameters.ts';
+import { takeSecrets } from '../instances/parameters/job-secrets.ts';
+import { loadParameters } from '../instances/parameters/load-parameters.ts';
+import { refuseTooLarge } from '../instances/parameters/os-parameters.ts';
 import { checkParametersByOs } from './check-parameters-by-os.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
 import { selectOs } from './os-policy.ts';

@@ -3,17 +3,25 @@ import type { HookBook } from '#shared/contract/hook-book.ts';
 import type { HookDocument } from '#shared/contract/hooks.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError } from '#shared/errors/app-error.ts';
-import { refuseOversizedImage } from '../images/write-image.ts';
-import { checkPackageFile, validatePackageUrl } from '../downloads/package-source.ts';
-import { chooseCreateScripts, requireHelper, type ChosenScripts } from '../os/choose-scripts.ts';
-import { bootEnvOfRun } from '../instances/boot-environment.ts';
-import { loadAppliance } from '../instances/choose-appliance.ts';
-import { installationParameters } from '../instances/installation-parameters.ts';
-import { hasMedium, hasSystemOnDisk, refuseImageAndMedium } from '../instances/plan-boot.ts';
-import type { JobSecrets } from '../instances/job-secrets.ts';
-import { loadParameters } from '../instances/load-parameters.ts';
-import { type OsParameters, refuseTooLarge } from '../instances/os-parameters.ts';
-import type { OsSelection } from '../os/os-registry.ts';
+import { refuseOversizedImage } from '../content/images/write-image.ts';
+import { checkPackageFile, validatePackageUrl } from '../content/downloads/package-source.ts';
+import {
+  chooseCreateScripts,
+  requireHelper,
+  type ChosenScripts,
+} from '../provision/os/choose-scripts.ts';
+import { bootEnvOfRun } from '../instances/view/boot-environment.ts';
+import { loadAppliance } from '../instances/record/choose-appliance.ts';
+import { installationParameters } from '../instances/parameters/installation-parameters.ts';
+import {
+  hasMedium,
+  hasSystemOnDisk,
+  refuseImageAndMedium,
+} from '../instances/machines/plan-boot.ts';
+import type { JobSecrets } from '../instances/parameters/job-secrets.ts';
+import { loadParameters } from '../instances/parameters/load-parameters.ts';
+import { type OsParameters, refuseTooLarge } from '../instances/parameters/os-parameters.ts';
+import type { OsSelection } from '../provision/os/os-registry.ts';
 import { checkParametersByOs } from './check-parameters-by-os.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
 import { requireAppliance } from './require-appliance.ts';

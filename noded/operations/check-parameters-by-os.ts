@@ -1,21 +1,21 @@
 import { startDeadline } from '#shared/abort/deadline.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { createMask } from '#shared/secret/mask.ts';
-import { digestForHost } from '../os/choose-scripts.ts';
-import type { HostCopies } from '../os/host-copies.ts';
-import type { ParameterOwner } from '../instances/load-parameters.ts';
+import { digestForHost } from '../provision/os/choose-scripts.ts';
+import type { HostCopies } from '../provision/os/host-copies.ts';
+import type { ParameterOwner } from '../instances/parameters/load-parameters.ts';
 import {
   listHiddenValues,
   type OsParameters,
   revealParameters,
-} from '../instances/os-parameters.ts';
-import { checkOsParameters, type OsSelection } from '../os/os-registry.ts';
-import { runHostScript, ScriptFailed } from '../os/run-host-script.ts';
+} from '../instances/parameters/os-parameters.ts';
+import { checkOsParameters, type OsSelection } from '../provision/os/os-registry.ts';
+import { runHostScript, ScriptFailed } from '../provision/os/run-host-script.ts';
 import {
   planCoreEnvironment,
   planOspVariables,
   refuseSharedVariables,
-} from '../os/script-environment.ts';
+} from '../provision/os/script-environment.ts';
 import type { OsPolicy } from './os-policy.ts';
 
 /** It judges words; one that hangs must not hold the instance's lock. */

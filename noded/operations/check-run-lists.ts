@@ -1,6 +1,6 @@
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError } from '#shared/errors/app-error.ts';
-import { loadParameters } from '../instances/load-parameters.ts';
+import { loadParameters } from '../instances/parameters/load-parameters.ts';
 import type { NewInstance } from '../records/instance-repository.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
 

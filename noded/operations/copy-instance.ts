@@ -4,7 +4,7 @@ import { requireTakesNew } from '#shared/contract/node-flags.ts';
 import { ANY_ADDRESS } from '#shared/contract/network.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
-import { newInstanceId, NO_PAST } from '../instances/plan-record.ts';
+import { newInstanceId, NO_PAST } from '../instances/record/plan-record.ts';
 import type { JobContext, JobHandler } from '../jobs/job-handler.ts';
 import { randomNicMac } from '../records/channel-addresses.ts';
 import type { NewInstance } from '../records/instance-repository.ts';

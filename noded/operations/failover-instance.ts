@@ -4,11 +4,11 @@ import { requireTakesNew } from '#shared/contract/node-flags.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { StoreConflict } from '#shared/store/store-conflict.ts';
-import { NODE_LEASES } from '../fencing/node-lease.ts';
-import { noSecrets } from '../instances/job-secrets.ts';
+import { NODE_LEASES } from '../storage/fencing/node-lease.ts';
+import { noSecrets } from '../instances/parameters/job-secrets.ts';
 import type { JobContext, JobHandler } from '../jobs/job-handler.ts';
 import { checkArrival } from './check-arrival.ts';
-import { refuseInstalling } from './move-instance.ts';
+import { refuseInstalling } from './move.ts';
 import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
 
 /**

@@ -2,7 +2,7 @@ import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
-import { noSecrets } from '../instances/job-secrets.ts';
+import { noSecrets } from '../instances/parameters/job-secrets.ts';
 import type { JobHandler } from '../jobs/job-handler.ts';
 import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
 

@@ -11,10 +11,10 @@ import { removeBootObjectHandler, setBootContentHandler } from './boot-content.t
 import { createInstanceHandler } from './create-instance.ts';
 import { failoverInstanceHandler } from './failover-instance.ts';
 import { growDiskHandler } from './grow-disk.ts';
-import { moveInstanceHandler } from './move-instance.ts';
-import { migrateInstanceHandler } from './migrate-instance.ts';
+import { moveInstanceHandler } from './move.ts';
+import { migrateInstanceHandler } from './migrate.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
-import { adoptInstanceHandler, orRemoveOrphan } from './orphans.ts';
+import { adoptInstanceHandler, orRemoveOrphan } from './remove-orphan.ts';
 import {
   addNetworkHandler,
   connectNetworkHandler,

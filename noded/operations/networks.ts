@@ -4,8 +4,8 @@ import { MAX_NETWORKS, MAX_RESERVED, type NetworkRecord } from '#shared/contract
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError, tellableMessage } from '#shared/errors/app-error.ts';
 import type { JobHandler } from '../jobs/job-handler.ts';
-import { compareAddresses, requireGateway, requireHost } from '../networks/address-pool.ts';
-import { requireLink } from '../networks/instance-cards.ts';
+import { compareAddresses, requireGateway, requireHost } from '../records/address-pool.ts';
+import { requireLink } from '../net/tenant/instance-cards.ts';
 import { networksOf } from '../records/named-records.ts';
 import { networkExists } from '../records/network-repository.ts';
 import { noNode } from '../records/node-registry.ts';

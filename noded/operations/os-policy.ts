@@ -1,11 +1,11 @@
 import type { OsSettings, OsTrust } from '#shared/contract/api.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
-import { osLayerNames } from '../instances/load-parameters.ts';
-import { confineDefinition } from '../os/confine-definition.ts';
-import { digestDefinition } from '../os/definition-content.ts';
-import type { OsSelection } from '../os/os-registry.ts';
-import { judgeTrust } from '../os/os-trust.ts';
+import { osLayerNames } from '../instances/parameters/load-parameters.ts';
+import { confineDefinition } from '../provision/os/confine-definition.ts';
+import { digestDefinition } from '../provision/os/definition-content.ts';
+import type { OsSelection } from '../provision/os/os-registry.ts';
+import { judgeTrust } from '../provision/os/os-trust.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
 
 /** What the administrator said of an OS and of its variant. */

@@ -2,12 +2,12 @@ import { isDeepStrictEqual } from 'node:util';
 import { type InstanceRecord, MAX_PORTS } from '#shared/contract/instance.ts';
 import { asItRuns } from '#shared/contract/settings-of-run.ts';
 import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
-import type { Machine } from '../hypervisor/machine.ts';
+import type { Machine } from '../vmm/machine.ts';
 import type { InstanceRunner } from '../instances/instance-runner.ts';
-import { settingsOfStart, withSettingsOfRun } from '../instances/settings-of-run.ts';
+import { settingsOfStart, withSettingsOfRun } from '../instances/view/settings-of-run.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
-import type { Parts } from './change-parts.ts';
+import type { Parts } from './change-running-parts.ts';
 
 interface Dependencies {
   readonly instances: Pick<InstanceRepository, 'update'>;

@@ -2,10 +2,13 @@ import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { describeLostSecrets } from '#shared/contract/supply-secrets.ts';
 import { AppError } from '#shared/errors/app-error.ts';
-import { bootEnvOfRun } from '../instances/boot-environment.ts';
-import { type JobSecrets, noSecrets, takeSecrets } from '../instances/job-secrets.ts';
+import { bootEnvOfRun } from '../instances/view/boot-environment.ts';
+import { type JobSecrets, noSecrets, takeSecrets } from '../instances/parameters/job-secrets.ts';
 import type { JobContext, JobHandler } from '../jobs/job-handler.ts';
-import { undecommissioned, undecommissionedReason } from '../lifecycle/script-refusals.ts';
+import {
+  undecommissioned,
+  undecommissionedReason,
+} from '../instances/run-lists/script-refusals.ts';
 import { checkGivenSecrets, nameSecrets } from './check-given-secrets.ts';
 import { checkRunLists } from './check-run-lists.ts';
 import { checkHostPathsOfRun } from './host-paths.ts';

@@ -3,7 +3,7 @@ import { AppError } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import type { QuotaClaim, QuotaClaims } from '../records/quota-claims.ts';
 import { type IndexedRecords, readIndexed } from '../records/read-indexed.ts';
-import { claimOf, findQuotaExcess, type QuotaExcess } from './quota-claims.ts';
+import { claimOf, findQuotaExcess, type QuotaExcess } from './claim-quota.ts';
 
 /** Claims resources for a job of a user. @throws AppError QUOTA_EXCEEDED */
 export type RefuseOverQuota = (

@@ -3,7 +3,7 @@ import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
 import { removeLogs } from '../host/install-log.ts';
 import type { JobHandler } from '../jobs/job-handler.ts';
-import { removeAuditLog } from '../lifecycle/audit-log.ts';
+import { removeAuditLog } from '../instances/run-lists/audit-log.ts';
 import { beginRemoval } from '../records/install-states.ts';
 import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
 

@@ -1,7 +1,7 @@
 import type { ApplianceInForce } from '#shared/contract/appliance-choice.ts';
 import { BUILT_APPLIANCE } from '#shared/contract/appliance-manifest.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
-import type { ApplianceFiles } from '../appliance/appliance-files.ts';
+import type { ApplianceFiles } from '../provision/appliance/appliance-files.ts';
 
 /**
  * An imported appliance is whole and can run on this node: who names one learns it now, and an

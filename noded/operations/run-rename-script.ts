@@ -1,10 +1,10 @@
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { installTimeoutOf } from '#shared/contract/install-timeout.ts';
 import { tellableMessage } from '#shared/errors/app-error.ts';
-import { chooseHelper } from '../os/choose-scripts.ts';
-import { explainMistrust } from '../os/os-trust.ts';
-import { loadAppliance } from '../instances/choose-appliance.ts';
-import { loadParameters } from '../instances/load-parameters.ts';
+import { chooseHelper } from '../provision/os/choose-scripts.ts';
+import { explainMistrust } from '../provision/os/os-trust.ts';
+import { loadAppliance } from '../instances/record/choose-appliance.ts';
+import { loadParameters } from '../instances/parameters/load-parameters.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
 import { StageFailure } from '../jobs/stage-failure.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';

@@ -3,8 +3,8 @@ import { asItRuns } from '#shared/contract/settings-of-run.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { ownValue } from '#shared/json/own-value.ts';
 import type { JobHandler } from '../jobs/job-handler.ts';
-import type { ScriptOutput } from '../lifecycle/lifecycles-contract.ts';
-import { refuseImpossible } from '../lifecycle/plan-lists.ts';
+import type { ScriptOutput } from '../instances/run-lists/lifecycles-contract.ts';
+import { refuseImpossible } from '../instances/run-lists/plan-lists.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
 
 /**

@@ -7,7 +7,7 @@ import {
 } from '#shared/contract/instance.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
-import { explainDatasource } from '../instances/cloud-init-datasource.ts';
+import { explainDatasource } from '../instances/view/cloud-init-datasource.ts';
 import type { JobContext, JobHandler } from '../jobs/job-handler.ts';
 import { refuseUnfinished } from './copy-instance.ts';
 import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';

@@ -1,8 +1,8 @@
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { supplySecrets } from '#shared/contract/supply-secrets.ts';
 import { AppError, isAppError, tellableMessage } from '#shared/errors/app-error.ts';
-import type { JobSecrets } from '../instances/job-secrets.ts';
-import { awaitedSecrets } from '../instances/plan-starts.ts';
+import type { JobSecrets } from '../instances/parameters/job-secrets.ts';
+import { awaitedSecrets } from '../instances/machines/plan-starts.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
 

@@ -3,10 +3,10 @@ import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { redactSource } from '#shared/contract/redact-source.ts';
 import { BUILT_APPLIANCE } from '#shared/contract/appliance-manifest.ts';
 import { GIB, MIB } from '#shared/units/bytes.ts';
-import { bootEnvNotFound } from '../boot/load-boot-plan.ts';
-import { digestFile } from '../images/digest.ts';
-import { planArchiveMachine } from '../install/open-archive.ts';
-import type { FetchedImage } from '../images/image-cache.ts';
+import { bootEnvNotFound } from '../netboot/load-boot-plan.ts';
+import { digestFile } from '../content/images/digest.ts';
+import { planArchiveMachine } from '../provision/install/open-archive.ts';
+import type { FetchedImage } from '../content/images/image-cache.ts';
 import type { JobContext, JobHandler } from '../jobs/job-handler.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
 

@@ -2,7 +2,7 @@ import type { InstanceNic, InstanceRecord } from '#shared/contract/instance.ts';
 import { networkRecord, type NetworkRecord } from '#shared/contract/network.ts';
 import { parseRecord } from '#shared/store/readable-records.ts';
 import type { Store } from '#shared/store/store.ts';
-import { placeNics } from '../networks/place-nics.ts';
+import { placeNics } from './place-nics.ts';
 import { networksOf } from './named-records.ts';
 import { NETWORK_IPS, NETWORKS } from './network-repository.ts';
 

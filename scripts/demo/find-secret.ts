@@ -2,7 +2,7 @@ import { type FileHandle, open, readdir, readFile, readlink, stat } from 'node:f
 import { join } from 'node:path';
 import { findData } from '#shared/sys/files.ts';
 import { GIB, MIB } from '#shared/units/bytes.ts';
-import { parseSwaps } from '../../noded/doctor/secrecy-facts.ts';
+import { parseSwaps } from '../../noded/operations/doctor/secrecy-facts.ts';
 
 /**
  * Overlap between chunks, so that a value across their border is found. Longer secrets than this

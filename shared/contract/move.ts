@@ -17,7 +17,7 @@ const MAX_FILES = 256;
 /** What a node is going to be sent of an instance. */
 export const arrivalRequest = z.object({ files: z.array(movedFile).max(MAX_FILES) });
 
-/** @see noded/cluster/arrivals.ts */
+/** @see noded/cluster/migration/migration-target.ts */
 export const arrivalBegun = z.object({
   /** Who begins anew gets another one, and this one ends. */
   session: uuid,

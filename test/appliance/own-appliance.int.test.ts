@@ -7,8 +7,11 @@ import { after, test } from 'node:test';
 import { type InstallEvent, installEventBatch } from '#shared/contract/install-event.ts';
 import { type InstallPlan, installPlan } from '#shared/contract/plan.ts';
 import { run } from '#shared/process/run.ts';
-import { AgentWord } from '../../noded/appliance/agent-word.ts';
-import { findMissingStage, listRequiredStages } from '../../noded/appliance/required-stages.ts';
+import { AgentWord } from '../../noded/provision/appliance/agent-word.ts';
+import {
+  findMissingStage,
+  listRequiredStages,
+} from '../../noded/provision/appliance/required-stages.ts';
 import { jsonLeaf } from '../../metad/view/leaf.ts';
 import { readOwnDocument } from './support/own-document.ts';
 import { isFilledWith } from '../lab/is-filled.ts';

@@ -1,6 +1,6 @@
 import { readlink } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
-import { createLoopLvm } from '../noded/disks/volumes/loop-lvm.ts';
+import { createLoopLvm } from '../noded/storage/volumes/loop-lvm.ts';
 
 /**
  * What noded runs as `lvm` where there is no device mapper: LVM's own books, on loop devices. It

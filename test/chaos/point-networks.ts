@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { run } from '#shared/process/run.ts';
-import { natNamesOf } from '../../noded/networks/nat-names.ts';
+import { natNamesOf } from '../../noded/net/tenant/nat-names.ts';
 import type { PointOperation, PointScene } from './point-scene.ts';
 
 const NETWORK = 'nat';

@@ -7,7 +7,7 @@ import { loadClusterKeys } from '#shared/store/cluster-keys.ts';
 import { openSealedRedis } from '#shared/store/cluster-store.ts';
 import { ringOf } from '#shared/store/sealed-store.ts';
 import { readClusterKey } from '#shared/store/store-choice.ts';
-import { issueJoinToken } from '../../noded/cluster/join-tokens.ts';
+import { issueJoinToken } from '../../noded/cluster/membership/join-tokens.ts';
 import type { Lab } from '../../scripts/demo/lab.ts';
 import { infoOf, jobsOf } from '../e2e/support/ask-nodes.ts';
 import { askSocket } from '../lab/ask-socket.ts';

@@ -5,7 +5,7 @@ import { before, test } from 'node:test';
 import type { Command } from 'commander';
 import { createApplianceProgram, type ApplianceActions } from '../../appliance/program.ts';
 import { OPTIONS } from '../../metad/config/options.ts';
-import { createNodedProgram } from '../../noded/program.ts';
+import { createNodedProgram } from '../../noded/wiring/program.ts';
 import { standIn } from '../../scripts/docs/stand-in.ts';
 import { loadPrograms } from '../../scripts/docs/pages/commands.ts';
 import { collectHints, findUnknown, type Hint } from './hints.ts';

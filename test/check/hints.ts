@@ -3,7 +3,7 @@ import typescript from 'typescript';
 
 /** A text of the source that can name commands: a template has `X` for each value. */
 export interface Hint {
-  /** `noded/os/choose-scripts.ts:55`. */
+  /** `noded/provision/os/choose-scripts.ts:55`. */
   readonly place: string;
   readonly text: string;
   /** Whether it is the value of a property `hint`, and not only a string that names a command. */

@@ -11,7 +11,7 @@ import { openJoins } from '#shared/store/redis-joins.ts';
 import { makeClusterKey } from '#shared/store/sealed-store.ts';
 import { writeClusterKey } from '#shared/store/store-choice.ts';
 import { lookUp } from '../../cluster-cli/commands/cluster/join.ts';
-import { issueJoinToken } from '../../noded/cluster/join-tokens.ts';
+import { issueJoinToken } from '../../noded/cluster/membership/join-tokens.ts';
 import { findSecret } from '../../scripts/demo/find-secret.ts';
 import { createLab, type Lab, type ProgramResult } from '../../scripts/demo/lab.ts';
 import { assertRefused } from '../e2e/support/ask-nodes.ts';

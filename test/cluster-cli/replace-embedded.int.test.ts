@@ -11,7 +11,7 @@ import { readEmbeddedStore } from '#shared/store/embedded-store.ts';
 import { createSqliteStore } from '#shared/store/sqlite-store.ts';
 import { readStoreChoice } from '#shared/store/store-choice.ts';
 import { claimRoot } from '#shared/sys/claim-root.ts';
-import { issueJoinToken } from '../../noded/cluster/join-tokens.ts';
+import { issueJoinToken } from '../../noded/cluster/membership/join-tokens.ts';
 import { createClusterRepository } from '../../noded/records/cluster-repository.ts';
 import { openStore } from '../../noded/records/open-store.ts';
 import { createProfileRepository } from '../../noded/records/profile-repository.ts';

@@ -6,7 +6,7 @@ import { after, before, test } from 'node:test';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { pack } from 'tar-stream';
 import { buffer } from 'node:stream/consumers';
-import { findInArchive, parseArchiveIndex } from '../../noded/boot/archive-index.ts';
+import { findInArchive, parseArchiveIndex } from '../../noded/netboot/archive-index.ts';
 import { createLab, type Lab } from '../../scripts/demo/lab.ts';
 import { disposeLab } from './support/end-lab.ts';
 

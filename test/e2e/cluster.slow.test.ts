@@ -16,7 +16,7 @@ import { askSocket } from '../lab/ask-socket.ts';
 import { findSecret } from '../../scripts/demo/find-secret.ts';
 import { createLab, type Lab, type ProgramResult } from '../../scripts/demo/lab.ts';
 import { killNode } from '../lab/kill-node.ts';
-import { askRapi } from '../noded/rapi/ask-rapi.ts';
+import { askRapi } from '../noded/api/rapi/ask-rapi.ts';
 import { startRedis, type RedisServer } from '../noded/support/redis-server.ts';
 import {
   addOs,

@@ -8,7 +8,7 @@ import { instanceInfo, type InstanceInfo } from '#shared/contract/instance.ts';
 import { run } from '#shared/process/run.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { askSocket } from '../lab/ask-socket.ts';
-import { createWritingSector, findWrongSector } from '../noded/hypervisor/writing-guest.ts';
+import { createWritingSector, findWrongSector } from '../noded/vmm/writing-guest.ts';
 
 const NAME = 'writer.example.com';
 const DISK_BYTES = 16 * MIB;

@@ -11,7 +11,7 @@ import { findSecret } from '../../scripts/demo/find-secret.ts';
 import { createLab, type Lab, type ProgramResult } from '../../scripts/demo/lab.ts';
 import { killNode } from '../lab/kill-node.ts';
 import { disposeLab } from './support/end-lab.ts';
-import { writeTinyDisk } from '../noded/hypervisor/tiny-guest.ts';
+import { writeTinyDisk } from '../noded/vmm/tiny-guest.ts';
 import { AgentGuest } from './support/agent-guest.ts';
 import { addOs, infoOf, succeed } from './support/ask-nodes.ts';
 

@@ -10,8 +10,8 @@ import { endLab } from './support/end-lab.ts';
 import { placeImage, WITHOUT_INSTALL } from './support/placed-image.ts';
 
 /**
- * Run lists in a real guest, whose systemd says why it goes down. What the agent does in each shell
- * is in test/metad/guest-agent.slow.test.ts, what the host decides in test/noded/lifecycle/.
+ * Run lists in a real guest, whose systemd reports why it goes down. guest-agent.slow.test.ts has
+ * the agent in each shell, test/noded/instances/run-lists/ the decisions of the host.
  */
 const BOOT_TIMEOUT_MS = 420_000;
 const NAME = 'lists.example.com';

@@ -7,7 +7,7 @@ import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { createLab, type Lab } from '../../scripts/demo/lab.ts';
 import { hasOwnNetwork, runInOwnNetwork } from '../lab/own-network.ts';
-import * as nat from '../noded/networks/nat-lab.ts';
+import * as nat from '../noded/net/tenant/nat-lab.ts';
 import { infoOf, succeed } from './support/ask-nodes.ts';
 import { type ConsoleGuest, ConsoleShell, makeConsoleGuest } from './support/console-shell.ts';
 

@@ -8,7 +8,7 @@ import { instanceInfo, type InstanceInfo } from '#shared/contract/instance.ts';
 import { networkInfo, type NetworkInfo } from '#shared/contract/network.ts';
 import { createLab, type Lab } from '../../scripts/demo/lab.ts';
 import { hasOwnNetwork, runInOwnNetwork } from '../lab/own-network.ts';
-import { ip, listDnsmasqs, picture } from '../noded/networks/nat-lab.ts';
+import { ip, listDnsmasqs, picture } from '../noded/net/tenant/nat-lab.ts';
 import { addHostOs } from './support/host-os.ts';
 
 /**

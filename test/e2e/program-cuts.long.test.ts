@@ -11,7 +11,7 @@ import { ringOf } from '#shared/store/sealed-store.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { createSqliteStore } from '#shared/store/sqlite-store.ts';
 import { readClusterKey } from '#shared/store/store-choice.ts';
-import { issueJoinToken } from '../../noded/cluster/join-tokens.ts';
+import { issueJoinToken } from '../../noded/cluster/membership/join-tokens.ts';
 import { createClusterRepository } from '../../noded/records/cluster-repository.ts';
 import { openStore } from '../../noded/records/open-store.ts';
 import { createLab, type Lab } from '../../scripts/demo/lab.ts';

@@ -12,7 +12,7 @@ import { createLab, type Lab, type ProgramResult } from '../../scripts/demo/lab.
 import { addDefinitions } from './support/definitions.ts';
 import { disposeLab } from './support/end-lab.ts';
 import { askSocket } from '../lab/ask-socket.ts';
-import { bootSector } from '../noded/hypervisor/tiny-guest.ts';
+import { bootSector } from '../noded/vmm/tiny-guest.ts';
 
 /**
  * A reinstallation knows before it destroys: with whatever bad input, the instance is what it was.

@@ -3,7 +3,7 @@ import { mkdir, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { MIB } from '#shared/units/bytes.ts';
-import { QmpClient } from '../../noded/hypervisor/qmp-client.ts';
+import { QmpClient } from '../../noded/vmm/qmp-client.ts';
 import { createLab, type Lab } from '../../scripts/demo/lab.ts';
 import { killNode } from '../lab/kill-node.ts';
 import { type OtherDisks, putDisksOn } from './support/disks-on.ts';

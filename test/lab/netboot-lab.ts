@@ -6,14 +6,17 @@ import { systemClock } from '#shared/clock/clock.ts';
 import type { ViewBoot } from '#shared/contract/boot-view.ts';
 import type { InstanceView } from '#shared/contract/view.ts';
 import { silentLogger } from '#shared/log/log.ts';
-import type { BootTree } from '../../noded/boot/boot-tree.ts';
-import { createHypervisor } from '../../noded/hypervisor/hypervisor.ts';
-import type { Machine, MachineNic, MachineSpec } from '../../noded/hypervisor/machine.ts';
-import { startContentServer, type ContentServer } from '../../noded/metad-link/content-server.ts';
-import { createChannelNetwork } from '../../noded/network/channel-network.ts';
+import type { BootTree } from '../../noded/netboot/boot-tree.ts';
+import { createHypervisor } from '../../noded/vmm/hypervisor.ts';
+import type { Machine, MachineNic, MachineSpec } from '../../noded/vmm/machine.ts';
+import {
+  startContentServer,
+  type ContentServer,
+} from '../../noded/net/metad-link/content-server.ts';
+import { createChannelNetwork } from '../../noded/net/channel/channel-network.ts';
 import { ChannelLab, METAD_UID } from '../metad/support/channel-lab.ts';
 import { exampleView } from '../metad/support/view-fixture.ts';
-import { tinyHost } from '../noded/hypervisor/tiny-guest.ts';
+import { tinyHost } from '../noded/vmm/tiny-guest.ts';
 
 const MACHINE_MEMORY_MIB = 640;
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { inNetworkNamespace, openDeviceSocket } from '#shared/sys/network-sockets.ts';
 import { answerDhcp } from '../../metad/dhcp/answer.ts';
 import { parseDhcpRequest } from '../../metad/dhcp/codec.ts';
-import type { MachineSpec } from '../../noded/hypervisor/machine.ts';
+import type { MachineSpec } from '../../noded/vmm/machine.ts';
 import { NetbootLab } from '../lab/netboot-lab.ts';
 import { ovmf } from '../lab/unpacked-packages.ts';
 import {

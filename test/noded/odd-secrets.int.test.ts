@@ -9,7 +9,7 @@ import { findSecret } from '../../scripts/demo/find-secret.ts';
 import { createLab, type Lab } from '../../scripts/demo/lab.ts';
 import { type SeededRandom, createSeededRandom } from '../lab/seeded-random.ts';
 import { testSeed } from '../lab/test-seed.ts';
-import { askRapi } from './rapi/ask-rapi.ts';
+import { askRapi } from './api/rapi/ask-rapi.ts';
 
 /**
  * Secrets of random bytes by every way into a real node, to a script that prints them in many ways

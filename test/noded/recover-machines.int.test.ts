@@ -5,8 +5,8 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { AppError } from '#shared/errors/app-error.ts';
-import { createOrphans } from '../../noded/instances/orphans.ts';
-import { recover } from '../../noded/recover.ts';
+import { createOrphans } from '../../noded/instances/machines/orphans.ts';
+import { recover } from '../../noded/wiring/recover.ts';
 import { FakeMachine } from './support/fake-machine.ts';
 import { createKilledNode } from './support/killed-node.ts';
 

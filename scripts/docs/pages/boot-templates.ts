@@ -1,6 +1,6 @@
 import { type Block, heading, paragraph, table, terms } from '../../../cluster-cli/manual/page.ts';
-import { listRefusedFunctions } from '../../../noded/boot/template/functions/refused.ts';
-import { listFunctionNames } from '../../../noded/boot/template/render-templates.ts';
+import { listRefusedFunctions } from '../../../noded/netboot/template/functions/refused.ts';
+import { listFunctionNames } from '../../../noded/netboot/template/render-templates.ts';
 import { documented, type DocumentedPage } from '../documented-page.ts';
 
 /**

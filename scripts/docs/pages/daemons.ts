@@ -10,7 +10,7 @@ import {
   OPTIONS,
   SYNOPSIS,
 } from '../../../metad/config/options.ts';
-import { createNodedProgram } from '../../../noded/program.ts';
+import { createNodedProgram } from '../../../noded/wiring/program.ts';
 import { documented, type DocumentedPage } from '../documented-page.ts';
 import { standIn } from '../stand-in.ts';
 import { commandPages } from './commands.ts';

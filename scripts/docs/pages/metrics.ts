@@ -1,5 +1,5 @@
 import { createMetrics } from '../../../metad/control/metrics.ts';
-import { createNodeMetrics, type NodeMetricsSources } from '../../../noded/node-metrics.ts';
+import { createNodeMetrics, type NodeMetricsSources } from '../../../noded/wiring/node-metrics.ts';
 import { heading, paragraph, terms } from '../../../cluster-cli/manual/page.ts';
 import { documented, type DocumentedPage } from '../documented-page.ts';
 

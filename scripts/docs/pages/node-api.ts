@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { opcode } from '#shared/contract/opcode.ts';
-import type { ApiDependencies } from '../../../noded/api/api-routes.ts';
-import { createApiRoutes } from '../../../noded/api/api-routes.ts';
-import type { AnyApiRoute } from '../../../noded/api/api-route.ts';
+import type { ApiDependencies } from '../../../noded/api/http/api-routes.ts';
+import { createApiRoutes } from '../../../noded/api/http/api-routes.ts';
+import type { AnyApiRoute } from '../../../noded/api/http/api-route.ts';
 import { asSentence } from '../../../cluster-cli/manual/sentence.ts';
 import { code, heading, paragraph, terms } from '../../../cluster-cli/manual/page.ts';
 import { documented, type DocumentedPage } from '../documented-page.ts';

@@ -1,4 +1,4 @@
-import type { OsScriptName } from '../../../noded/os/os-definition.ts';
+import type { OsScriptName } from '../../../noded/provision/os/os-definition.ts';
 import {
   bullets,
   code,

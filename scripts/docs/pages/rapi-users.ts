@@ -1,7 +1,7 @@
 import { DEFAULT_LIMITS } from '#shared/contract/view.ts';
-import { VCPUS_PER_CPU } from '../../../noded/instances/refuse-oversized.ts';
-import { NEW_CONNECTIONS_PER_SECOND } from '../../../noded/network/nft-rules.ts';
-import { REALM } from '../../../noded/rapi/users-file.ts';
+import { VCPUS_PER_CPU } from '../../../noded/instances/view/refuse-oversized.ts';
+import { NEW_CONNECTIONS_PER_SECOND } from '../../../noded/net/channel/nft-rules.ts';
+import { REALM } from '../../../noded/api/rapi/users-file.ts';
 import {
   bullets,
   code,

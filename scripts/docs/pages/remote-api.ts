@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import { createRapiRoutes, type RapiDependencies } from '../../../noded/rapi/rapi-server.ts';
-import type { RapiRoute } from '../../../noded/rapi/rapi-route.ts';
+import { createRapiRoutes, type RapiDependencies } from '../../../noded/api/rapi/rapi-server.ts';
+import type { RapiRoute } from '../../../noded/api/rapi/rapi-route.ts';
 import {
   createRequest,
   modifyRequest,
   reinstallRequest,
-} from '../../../noded/rapi/instance-bodies.ts';
+} from '../../../noded/api/rapi/instance-bodies.ts';
 import {
   type Block,
   bullets,

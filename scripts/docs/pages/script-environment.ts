@@ -3,7 +3,7 @@ import {
   planScriptEnvironment,
   type ScriptEnvironmentInput,
   type ScriptOperation,
-} from '../../../noded/os/script-environment.ts';
+} from '../../../noded/provision/os/script-environment.ts';
 import { SERVICE_URL } from '#shared/contract/service-address.ts';
 import { heading, paragraph, terms } from '../../../cluster-cli/manual/page.ts';
 import { documented, type DocumentedPage } from '../documented-page.ts';

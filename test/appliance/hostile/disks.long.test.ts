@@ -13,7 +13,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { build } from 'esbuild';
-import { AgentWord } from '../../../noded/appliance/agent-word.ts';
+import { AgentWord } from '../../../noded/provision/appliance/agent-word.ts';
 import { type ApplianceRun, bootAppliance } from '../support/boot-appliance.ts';
 import { buildTestAppliance } from '../support/build-test-appliance.ts';
 

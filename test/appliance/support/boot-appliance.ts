@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { applianceManifest } from '#shared/contract/appliance-manifest.ts';
 import type { InstallEvent, InstallReport } from '#shared/contract/install-event.ts';
-import { KERNEL_STARTER } from '../../../noded/appliance/appliance-machine.ts';
+import { KERNEL_STARTER } from '../../../noded/provision/appliance/appliance-machine.ts';
 import { type StandInContent, StandInHost } from './stand-in-host.ts';
 
 export interface VmDisk {

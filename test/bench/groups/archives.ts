@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import type { InstallPlan } from '#shared/contract/plan.ts';
 import { run } from '#shared/process/run.ts';
 import { MIB } from '#shared/units/bytes.ts';
-import { EXPLODE_SCRIPT } from '../../../noded/boot/explode-script.ts';
+import { EXPLODE_SCRIPT } from '../../../noded/netboot/explode-script.ts';
 import { bootAppliance } from '../../appliance/support/boot-appliance.ts';
 import { buildTestAppliance } from '../../appliance/support/build-test-appliance.ts';
 import { xorriso } from '../../lab/unpacked-packages.ts';

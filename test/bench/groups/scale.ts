@@ -23,7 +23,7 @@ const nodeOf = (index: number): string => `node${index % NODES_COUNT}.example.co
 const AT_ONCE = 500;
 /** That of an empty frame: kind, stream, counter, seal and one byte. */
 const HEARTBEAT_BYTES = 42;
-/** Each end of a stream tells that it lives (noded/peers/peer-link.ts). */
+/** Each end of a stream tells that it lives (noded/cluster/peers/peer-link.ts). */
 const HEARTBEAT_S = 5;
 const HEARTBEATS = 200_000;
 const CHANGES = 10;

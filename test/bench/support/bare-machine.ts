@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { run } from '#shared/process/run.ts';
-import { QmpClient, type QmpEvent } from '../../../noded/hypervisor/qmp-client.ts';
+import { QmpClient, type QmpEvent } from '../../../noded/vmm/qmp-client.ts';
 import { readProcFile } from '../../../noded/host/process-facts.ts';
 
 const BRIDGE = 'br0';
@@ -14,7 +14,7 @@ const BRIDGE_MAC = '02:67:6e:74:00:02';
 const READY_TIMEOUT_MS = 20_000;
 const STEP_TIMEOUT_MS = 120_000;
 const POLL_MS = 20;
-/** As noded gives them (noded/hypervisor/machine-migration.ts, noded/cluster/plan-migration.ts). */
+/** The same as in vmm/machine-migration.ts and cluster/migration/plan-migration.ts. */
 const CAPABILITIES = ['events', 'pause-before-switchover', 'auto-converge'];
 const PARAMETERS = { 'max-bandwidth': 2 ** 34, 'downtime-limit': 300 };
 

@@ -1,6 +1,6 @@
 import { bootEnvDocument, foldBootEnv } from '#shared/contract/boot-env.ts';
-import type { BootParameter, BootPlanInput } from '../../../noded/boot/boot-plan.ts';
-import { planBootEnv } from '../../../noded/boot/plan-boot-env.ts';
+import type { BootParameter, BootPlanInput } from '../../../noded/netboot/boot-plan.ts';
+import { planBootEnv } from '../../../noded/netboot/plan-boot-env.ts';
 import { median, type Report } from './measurement.ts';
 
 const TEMPLATES = 20;

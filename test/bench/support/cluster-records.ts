@@ -5,7 +5,7 @@ import { openSealedRedis } from '#shared/store/cluster-store.ts';
 import { ringOf } from '#shared/store/sealed-store.ts';
 import { readClusterKey } from '#shared/store/store-choice.ts';
 import type { Store } from '#shared/store/store.ts';
-import { planNewInstance } from '../../../noded/instances/plan-record.ts';
+import { planNewInstance } from '../../../noded/instances/record/plan-record.ts';
 import { createOpcode } from '../../noded/support/opcodes.ts';
 
 /** A commit of so many records is small enough to leave the server free for others. */

@@ -11,8 +11,11 @@ import { metadEvent } from '#shared/contract/metad-control.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { createRecordProblems } from '#shared/store/readable-records.ts';
 import { createSqliteStore } from '#shared/store/sqlite-store.ts';
-import { createGuestEvents, type GuestEvents } from '../../../noded/instances/guest-events.ts';
-import { planNewInstance } from '../../../noded/instances/plan-record.ts';
+import {
+  createGuestEvents,
+  type GuestEvents,
+} from '../../../noded/instances/reports/guest-events.ts';
+import { planNewInstance } from '../../../noded/instances/record/plan-record.ts';
 import { createInstanceRepository } from '../../../noded/records/instance-repository.ts';
 import { ChannelLab } from '../../metad/support/channel-lab.ts';
 import { askFromGuest } from '../../metad/support/guest-http.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { systemClock } from '#shared/clock/clock.ts';
 import type { InstanceView } from '#shared/contract/view.ts';
 import { silentLogger } from '#shared/log/log.ts';
-import { startContentServer } from '../../../noded/metad-link/content-server.ts';
+import { startContentServer } from '../../../noded/net/metad-link/content-server.ts';
 import { bootOf, folderTree } from '../../lab/netboot-lab.ts';
 import { ChannelLab, METAD_UID, type Guest } from '../../metad/support/channel-lab.ts';
 import { exampleView } from '../../metad/support/view-fixture.ts';

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { createApplianceProgram, type ApplianceActions } from '../../../appliance/program.ts';
 import { flagsOf, isOptionName, OPTIONS } from '../../../metad/config/options.ts';
-import { createNodedProgram } from '../../../noded/program.ts';
+import { createNodedProgram } from '../../../noded/wiring/program.ts';
 import { loadPrograms } from '../../../scripts/docs/pages/commands.ts';
 import { standIn } from '../../../scripts/docs/stand-in.ts';
 

@@ -11,7 +11,7 @@ import {
 
 const CONTENTS = new Map([
   ['README.md', 'What is read.\n'],
-  ['noded/boot/plan/a.ts', "// nobody, somebody\nfail('a disk of whoever');\n"],
+  ['noded/netboot/plan/a.ts', "// nobody, somebody\nfail('a disk of whoever');\n"],
   ['noded/b.ts', '// A reason.\n'],
   ['test/noded/b.test.ts', "test('nobody has a disk now');\n"],
   ['fixtures/a.md', 'nobody\n'],
@@ -20,28 +20,28 @@ const CONTENTS = new Map([
 test('documents count by file, strings and comments by folder, and fixtures not at all', () => {
   const { documents, strings, comments } = tallyProse(CONTENTS);
   assert.deepEqual([...documents.keys()], ['README.md']);
-  assert.deepEqual([...strings.keys()], ['noded/boot', 'test/noded']);
-  assert.deepEqual([...comments.keys()], ['noded/boot', 'noded']);
-  assert.deepEqual([...userStrings(strings).keys()], ['noded/boot']);
+  assert.deepEqual([...strings.keys()], ['noded/netboot', 'test/noded']);
+  assert.deepEqual([...comments.keys()], ['noded/netboot', 'noded']);
+  assert.deepEqual([...userStrings(strings).keys()], ['noded/netboot']);
 });
 
 test('a place above the limit is a finding unless it is exempt', () => {
   const { comments } = tallyProse(CONTENTS);
   assert.match(judgePlaces('comments', comments, [])[0] ?? '', /^noded\/boot: comments have 2 /);
-  assert.deepEqual(judgePlaces('comments', comments, ['noded/boot']), []);
+  assert.deepEqual(judgePlaces('comments', comments, ['noded/netboot']), []);
 });
 
 test('an exemption of a place within the limit is a finding', () => {
   const { comments } = tallyProse(CONTENTS);
-  assert.deepEqual(judgePlaces('comments', comments, ['noded/boot', 'noded']), [
+  assert.deepEqual(judgePlaces('comments', comments, ['noded/netboot', 'noded']), [
     'noded: comments are within the limit: remove it from exempt.ts',
   ]);
 });
 
 test('hits of a place are listed with file and line', () => {
-  assert.deepEqual(listHits(CONTENTS, 'comments', 'noded/boot'), [
-    'noded/boot/plan/a.ts:1 [nobody] nobody, somebody',
-    'noded/boot/plan/a.ts:1 [nobody] nobody, somebody',
+  assert.deepEqual(listHits(CONTENTS, 'comments', 'noded/netboot'), [
+    'noded/netboot/plan/a.ts:1 [nobody] nobody, somebody',
+    'noded/netboot/plan/a.ts:1 [nobody] nobody, somebody',
   ]);
   assert.equal(folderOf('noded/main.ts'), 'noded');
 });

@@ -47,7 +47,7 @@ export function tallyProse(contents: Contents): ProseTally {
   return tally;
 }
 
-/** `noded/boot`, `noded` for a file at its top. */
+/** `noded/netboot`, `noded` for a file at its top. */
 export function folderOf(path: string): string {
   return dirname(path).split('/').slice(0, 2).join('/');
 }

@@ -17,7 +17,7 @@ import { renderExempt, shrinkExempt, withoutExempt } from './shrink-exempt.ts';
 
 /**
  * Checks documents, strings and comments. `--list KIND PLACE` prints the banned patterns of a
- * place, such as `--list comments noded/boot`; `--shrink` removes exemptions that are not needed.
+ * place, such as `--list comments noded/net`; `--shrink` removes exemptions that are not needed.
  */
 const projectDir = join(import.meta.dirname, '../../..');
 const { values, positionals } = parseArgs({

@@ -15,7 +15,7 @@ import { readClusterKey } from '#shared/store/store-choice.ts';
 import { encodeKey } from '../../../noded/records/node-key.ts';
 import { createNodeRegistry } from '../../../noded/records/node-registry.ts';
 import { createInstanceRepository } from '../../../noded/records/instance-repository.ts';
-import { planNewInstance } from '../../../noded/instances/plan-record.ts';
+import { planNewInstance } from '../../../noded/instances/record/plan-record.ts';
 import { askSocket } from '../../lab/ask-socket.ts';
 import type { Lab, ProgramName, ProgramResult } from '../../../scripts/demo/lab.ts';
 import { createOpcode } from '../../noded/support/opcodes.ts';

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { instanceInfo, type InstanceInfo } from '#shared/contract/instance.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import type { Lab } from '../../../scripts/demo/lab.ts';
-import { createWritingSector, findWrongSector } from '../../noded/hypervisor/writing-guest.ts';
+import { createWritingSector, findWrongSector } from '../../noded/vmm/writing-guest.ts';
 
 export const WRITER = 'writer.example.com';
 /** The guest fills it in 225 s, by its clock: longer than a file of tests takes. */

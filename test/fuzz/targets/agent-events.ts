@@ -8,7 +8,7 @@ import {
   MAX_EVENTS_PER_BATCH,
 } from '#shared/contract/install-event.ts';
 import { signEvent } from '#shared/secret/event-signature.ts';
-import { AgentWord } from '../../../noded/appliance/agent-word.ts';
+import { AgentWord } from '../../../noded/provision/appliance/agent-word.ts';
 import type { SeededRandom } from '../../lab/seeded-random.ts';
 import { mutate, mutateJson, printJson } from '../mutate.ts';
 import { openPure, type Target } from '../target.ts';

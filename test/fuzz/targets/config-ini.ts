@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
-import { formatExportRecord, parseExportRecord } from '../../../noded/backup/export-record.ts';
+import {
+  formatExportRecord,
+  parseExportRecord,
+} from '../../../noded/instances/backup/export-record.ts';
 import type { SeededRandom } from '../../lab/seeded-random.ts';
 import { GANETI_EXPORT, OUR_EXPORT } from '../../noded/support/export-samples.ts';
 import { mutate } from '../mutate.ts';

@@ -4,7 +4,7 @@ import {
   FrameSealer,
   FrameType,
   MAX_FRAME_BODY_BYTES,
-} from '../../../noded/peers/frame.ts';
+} from '../../../noded/cluster/peers/frame.ts';
 import type { SeededRandom } from '../../lab/seeded-random.ts';
 import { mutate } from '../mutate.ts';
 import { openPure, type Target } from '../target.ts';

@@ -5,9 +5,9 @@ import {
   parseModify,
   parseReboot,
   parseReinstall,
-} from '../../../noded/rapi/instance-requests.ts';
-import { parseFilter } from '../../../noded/rapi/query-filter.ts';
-import { RapiFailure } from '../../../noded/rapi/rapi-failure.ts';
+} from '../../../noded/api/rapi/instance-requests.ts';
+import { parseFilter } from '../../../noded/api/rapi/query-filter.ts';
+import { RapiFailure } from '../../../noded/api/rapi/rapi-failure.ts';
 import type { SeededRandom } from '../../lab/seeded-random.ts';
 import { mutate, mutateJson, printJson } from '../mutate.ts';
 import { assertRefusal, openPure, type Target } from '../target.ts';

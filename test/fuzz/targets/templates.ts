@@ -4,9 +4,9 @@ import { z } from 'zod';
 import {
   createTemplateSet,
   listFunctionNames,
-} from '../../../noded/boot/template/render-templates.ts';
-import { TemplateError } from '../../../noded/boot/template/template-error.ts';
-import { fromJson, type Value } from '../../../noded/boot/template/values.ts';
+} from '../../../noded/netboot/template/render-templates.ts';
+import { TemplateError } from '../../../noded/netboot/template/template-error.ts';
+import { fromJson, type Value } from '../../../noded/netboot/template/values.ts';
 import type { SeededRandom } from '../../lab/seeded-random.ts';
 import { mutate } from '../mutate.ts';
 import { assertNoCrash, openPure, type Target } from '../target.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterEach, before, beforeEach, describe, test } from 'node:test';
 import type { MetadEvent } from '#shared/contract/metad-control.ts';
 import type { InstanceView } from '#shared/contract/view.ts';
-import { writeSeedDisk } from '../../../noded/disks/seed-disk.ts';
+import { writeSeedDisk } from '../../../noded/storage/seed-disk.ts';
 import { ChannelLab } from './channel-lab.ts';
 import type { Guest } from './channel-lab.ts';
 import {

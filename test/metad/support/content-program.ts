@@ -1,7 +1,7 @@
 import { systemClock } from '#shared/clock/clock.ts';
 import { silentLogger } from '#shared/log/log.ts';
-import { createRepositoryTree } from '../../../noded/boot/boot-tree.ts';
-import { startContentServer } from '../../../noded/metad-link/content-server.ts';
+import { createRepositoryTree } from '../../../noded/netboot/boot-tree.ts';
+import { startContentServer } from '../../../noded/net/metad-link/content-server.ts';
 import { METAD_UID } from './channel-lab.ts';
 
 /** The node daemon's content socket as a process of its own, that a test can kill. */

@@ -7,8 +7,11 @@ import { createRecordProblems } from '#shared/store/readable-records.ts';
 import { createRedisStore } from '#shared/store/redis-store.ts';
 import { createSealedStore, makeClusterKey, ringOf } from '#shared/store/sealed-store.ts';
 import { KIB } from '#shared/units/bytes.ts';
-import { encodeArray, streamBegun } from '../../../noded/api/stream-slices.ts';
-import { createOwnOverview, type OverviewSources } from '../../../noded/cluster/overview.ts';
+import { encodeArray, streamBegun } from '../../../noded/api/http/stream-slices.ts';
+import {
+  createOwnOverview,
+  type OverviewSources,
+} from '../../../noded/cluster/membership/overview.ts';
 import { createClusterRepository } from '../../../noded/records/cluster-repository.ts';
 import { startInstanceIndex } from '../../../noded/records/instance-index.ts';
 import { createInstanceRepository } from '../../../noded/records/instance-repository.ts';

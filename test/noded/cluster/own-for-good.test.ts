@@ -2,7 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError } from '#shared/errors/app-error.ts';
-import { isOwnForGood, type SettleMovesDependencies } from '../../../noded/cluster/settle-moves.ts';
+import {
+  isOwnForGood,
+  type SettleMovesDependencies,
+} from '../../../noded/cluster/migration/settle-moves.ts';
 
 const UUID = '6f2d1a52-6d53-4a57-9f0a-1d0c1c7a3f55';
 const [SOURCE, TARGET] = ['node1.example.com', 'node2.example.com'];

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { before, test } from 'node:test';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { run } from '#shared/process/run.ts';
-import { planSmbios } from '../../../noded/instances/cloud-init-datasource.ts';
+import { planSmbios } from '../../../noded/instances/view/cloud-init-datasource.ts';
 import { cloudInitTree } from '../../metad/support/cloud-init-guest.ts';
 import { instanceRecord } from '../support/records.ts';
 

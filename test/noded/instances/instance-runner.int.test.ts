@@ -7,14 +7,17 @@ import { test } from 'node:test';
 import { AppError } from '#shared/errors/app-error.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { Secret } from '#shared/secret/secret.ts';
-import { createInstanceDisks } from '../../../noded/disks/create-instance-disks.ts';
+import { createInstanceDisks } from '../../../noded/storage/create-instance-disks.ts';
 import type { InstanceRepository } from '../../../noded/records/instance-repository.ts';
 import { createInstanceRunner } from '../../../noded/instances/instance-runner.ts';
-import { noSecrets } from '../../../noded/instances/job-secrets.ts';
-import { createMachineKeeper } from '../../../noded/instances/machine-keeper.ts';
-import { instanceLayer, resolveParameters } from '../../../noded/instances/os-parameters.ts';
-import { planView } from '../../../noded/instances/plan-view.ts';
-import type { Views } from '../../../noded/instances/views.ts';
+import { noSecrets } from '../../../noded/instances/parameters/job-secrets.ts';
+import { createMachineKeeper } from '../../../noded/instances/machines/machine-keeper.ts';
+import {
+  instanceLayer,
+  resolveParameters,
+} from '../../../noded/instances/parameters/os-parameters.ts';
+import { planView } from '../../../noded/instances/view/plan-view.ts';
+import type { Views } from '../../../noded/instances/view/views.ts';
 import { FakeHypervisor, FakeMetad, FakeNetwork } from '../support/fake-node.ts';
 import { createLabLifecycles } from '../support/lab-lifecycles.ts';
 import { ManualClock } from '../support/manual-clock.ts';

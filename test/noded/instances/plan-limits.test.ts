@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { DEFAULT_LIMITS } from '#shared/contract/view.ts';
 import type { InstanceView, ViewLimits } from '#shared/contract/view.ts';
-import { planInstall } from '../../../noded/install/plan-install.ts';
-import { resolveParameters } from '../../../noded/instances/os-parameters.ts';
-import { planView } from '../../../noded/instances/plan-view.ts';
+import { planInstall } from '../../../noded/provision/install/plan-install.ts';
+import { resolveParameters } from '../../../noded/instances/parameters/os-parameters.ts';
+import { planView } from '../../../noded/instances/view/plan-view.ts';
 import { clusterRecord, instanceRecord } from '../support/records.ts';
 
 type Given = NonNullable<Parameters<typeof instanceRecord>[0]>;

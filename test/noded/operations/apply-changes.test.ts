@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { OsSettings } from '#shared/contract/api.ts';
 import { applyOsChanges } from '../../../noded/operations/change-cluster.ts';
-import { describeSsh } from '../../../noded/instances/host-keys.ts';
+import { describeSsh } from '../../../noded/instances/reports/host-keys.ts';
 import {
   applyChanges,
   refuseNewTags,

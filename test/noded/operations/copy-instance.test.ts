@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { NO_PAST } from '../../../noded/instances/plan-record.ts';
+import { NO_PAST } from '../../../noded/instances/record/plan-record.ts';
 import { planCopy } from '../../../noded/operations/copy-instance.ts';
 import { instanceRecord } from '../support/records.ts';
 

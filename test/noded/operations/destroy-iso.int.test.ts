@@ -8,7 +8,7 @@ import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { opcode } from '#shared/contract/opcode.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
 import { createSqliteStore } from '#shared/store/sqlite-store.ts';
-import { openBootArchives } from '../../../noded/boot/archives.ts';
+import { openBootArchives } from '../../../noded/netboot/archives.ts';
 import type { JobContext } from '../../../noded/jobs/job-handler.ts';
 import { destroyIsoHandler } from '../../../noded/operations/destroy-iso.ts';
 import type { OperationDependencies } from '../../../noded/operations/operation-dependencies.ts';

@@ -6,7 +6,7 @@ import { test, type TestContext } from 'node:test';
 import type { NetworkConnection, NetworkRecord } from '#shared/contract/network.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { createSqliteStore } from '#shared/store/sqlite-store.ts';
-import { bridgeOf, natNamesOf } from '../../../noded/networks/nat-names.ts';
+import { bridgeOf, natNamesOf } from '../../../noded/net/tenant/nat-names.ts';
 import { connectNetworkHandler } from '../../../noded/operations/networks.ts';
 import {
   type ClusterRepository,

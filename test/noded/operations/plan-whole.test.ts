@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
-import { keepRecord } from '../../../noded/backup/export-record.ts';
+import { keepRecord } from '../../../noded/instances/backup/export-record.ts';
 import { planWhole } from '../../../noded/operations/plan-whole.ts';
 import { OUR_EXPORT } from '../support/export-samples.ts';
 import { createOpcode } from '../support/opcodes.ts';

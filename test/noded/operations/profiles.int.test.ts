@@ -7,8 +7,8 @@ import type { OpcodeInput } from '#shared/contract/opcode.ts';
 import { redactOpcode } from '#shared/contract/redact-opcode.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
 import { createSqliteStore } from '#shared/store/sqlite-store.ts';
-import { loadParameters } from '../../../noded/instances/load-parameters.ts';
-import { describeParameters } from '../../../noded/instances/os-parameters.ts';
+import { loadParameters } from '../../../noded/instances/parameters/load-parameters.ts';
+import { describeParameters } from '../../../noded/instances/parameters/os-parameters.ts';
 import type { JobContext } from '../../../noded/jobs/job-handler.ts';
 import {
   modifyProfileHandler,

@@ -4,7 +4,7 @@ import { silentLogger } from '#shared/log/log.ts';
 import { createRecordProblems } from '#shared/store/readable-records.ts';
 import type { Store } from '#shared/store/store.ts';
 import { createJobRepository } from '../../../noded/jobs/job-repository.ts';
-import { claimOfNew } from '../../../noded/operations/quota-claims.ts';
+import { claimOfNew } from '../../../noded/operations/claim-quota.ts';
 import { createRefuseOverQuota } from '../../../noded/operations/refuse-over-quota.ts';
 import { startInstanceIndex } from '../../../noded/records/instance-index.ts';
 import { createQuotaClaims } from '../../../noded/records/quota-claims.ts';

@@ -8,10 +8,13 @@ import { AppError } from '#shared/errors/app-error.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { createRecordProblems } from '#shared/store/readable-records.ts';
 import type { Store } from '#shared/store/store.ts';
-import { createOwnOverview, type OverviewSources } from '../../../noded/cluster/overview.ts';
-import { createInstanceDisks } from '../../../noded/disks/create-instance-disks.ts';
-import { createLvm } from '../../../noded/disks/volumes/lvm.ts';
-import { withVolumes } from '../../../noded/disks/volumes/volume-disks.ts';
+import {
+  createOwnOverview,
+  type OverviewSources,
+} from '../../../noded/cluster/membership/overview.ts';
+import { createInstanceDisks } from '../../../noded/storage/create-instance-disks.ts';
+import { createLvm } from '../../../noded/storage/volumes/lvm.ts';
+import { withVolumes } from '../../../noded/storage/volumes/volume-disks.ts';
 import type { JobContext } from '../../../noded/jobs/job-handler.ts';
 import { createJobRepository } from '../../../noded/jobs/job-repository.ts';
 import type { OperationDependencies } from '../../../noded/operations/operation-dependencies.ts';
@@ -19,7 +22,7 @@ import { removeInstanceHandler } from '../../../noded/operations/remove-instance
 import { createClusterRepository } from '../../../noded/records/cluster-repository.ts';
 import { startInstanceIndex } from '../../../noded/records/instance-index.ts';
 import { createOutcomes } from '../../../noded/records/outcomes.ts';
-import { HERE } from '../disks/volumes/volume-suite.ts';
+import { HERE } from '../storage/volumes/volume-suite.ts';
 import { openStore, plan, repositoryOf } from '../records/repository-lab.ts';
 import { createLabLifecycles } from '../support/lab-lifecycles.ts';
 import { ManualClock } from '../support/manual-clock.ts';

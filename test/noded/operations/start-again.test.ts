@@ -4,7 +4,7 @@ import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { DEFAULT_AUTOSTART } from '#shared/contract/autostart.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { Secret } from '#shared/secret/secret.ts';
-import type { JobSecrets } from '../../../noded/instances/job-secrets.ts';
+import type { JobSecrets } from '../../../noded/instances/parameters/job-secrets.ts';
 import type { JobContext } from '../../../noded/jobs/job-handler.ts';
 import type { OperationDependencies } from '../../../noded/operations/operation-dependencies.ts';
 import { startAfter, startAgain } from '../../../noded/operations/start-again.ts';

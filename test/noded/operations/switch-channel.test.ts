@@ -8,8 +8,8 @@ import {
   isChannelFirst,
   planSmbios,
   warnOfNicOrder,
-} from '../../../noded/instances/cloud-init-datasource.ts';
-import { planSystemdCredentials } from '../../../noded/instances/systemd-credentials.ts';
+} from '../../../noded/instances/view/cloud-init-datasource.ts';
+import { planSystemdCredentials } from '../../../noded/instances/view/systemd-credentials.ts';
 import { applyChanges, refuseUnservedSeed } from '../../../noded/operations/change-instance.ts';
 import { modifyOpcode } from '../support/opcodes.ts';
 import { instanceRecord } from '../support/records.ts';

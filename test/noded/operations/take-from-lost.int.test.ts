@@ -7,8 +7,11 @@ import { silentLogger } from '#shared/log/log.ts';
 import { createRecordProblems } from '#shared/store/readable-records.ts';
 import { createSqliteStore } from '#shared/store/sqlite-store.ts';
 import type { Store } from '#shared/store/store.ts';
-import { createForeignLeases, type ForeignLeases } from '../../../noded/fencing/foreign-leases.ts';
-import { NODE_LEASES } from '../../../noded/fencing/node-lease.ts';
+import {
+  createForeignLeases,
+  type ForeignLeases,
+} from '../../../noded/storage/fencing/foreign-leases.ts';
+import { NODE_LEASES } from '../../../noded/storage/fencing/node-lease.ts';
 import { takeFromLost } from '../../../noded/operations/failover-instance.ts';
 import { createInstanceRepository } from '../../../noded/records/instance-repository.ts';
 import { ManualClock } from '../support/manual-clock.ts';

@@ -13,7 +13,7 @@ import {
   type InstanceRepository,
   type NewInstance,
 } from '../../../noded/records/instance-repository.ts';
-import { planNewInstance } from '../../../noded/instances/plan-record.ts';
+import { planNewInstance } from '../../../noded/instances/record/plan-record.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { createOpcode } from '../support/opcodes.ts';
 import { startRedis } from '../support/redis-server.ts';

@@ -1,5 +1,8 @@
 import type { NetworkRecord } from '#shared/contract/network.ts';
-import { createInstanceCards, type InstanceCards } from '../../../noded/networks/instance-cards.ts';
+import {
+  createInstanceCards,
+  type InstanceCards,
+} from '../../../noded/net/tenant/instance-cards.ts';
 
 /** The cards of a node that has bridges, and no network of the cluster. */
 export const bridgesOnly: InstanceCards = createInstanceCards({

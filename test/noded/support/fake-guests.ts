@@ -1,11 +1,11 @@
 import type { Clock } from '#shared/clock/clock.ts';
 import { silentLogger } from '#shared/log/log.ts';
-import type { InstanceDisks } from '../../../noded/disks/instance-disks.ts';
-import { createGuestEvents } from '../../../noded/instances/guest-events.ts';
-import { createGuestReports } from '../../../noded/instances/guest-reports.ts';
+import type { InstanceDisks } from '../../../noded/storage/instance-disks.ts';
+import { createGuestEvents } from '../../../noded/instances/reports/guest-events.ts';
+import { createGuestReports } from '../../../noded/instances/reports/guest-reports.ts';
 import { createInstanceRunner } from '../../../noded/instances/instance-runner.ts';
-import { createMachineKeeper } from '../../../noded/instances/machine-keeper.ts';
-import { createViews } from '../../../noded/instances/views.ts';
+import { createMachineKeeper } from '../../../noded/instances/machines/machine-keeper.ts';
+import { createViews } from '../../../noded/instances/view/views.ts';
 import type { ClusterRepository } from '../../../noded/records/cluster-repository.ts';
 import type { InstanceRepository } from '../../../noded/records/instance-repository.ts';
 import { bridgesOnly } from './bridges-only.ts';

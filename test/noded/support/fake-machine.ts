@@ -1,15 +1,15 @@
 import {
   createMachineMigration,
   type MachineMigration,
-} from '../../../noded/hypervisor/machine-migration.ts';
-import type { PowerButton } from '../../../noded/hypervisor/power-button.ts';
+} from '../../../noded/vmm/machine-migration.ts';
+import type { PowerButton } from '../../../noded/vmm/power-button.ts';
 import type {
   GuestHalt,
   Machine,
   MachineExit,
   MachineExitReason,
   PluggedPart,
-} from '../../../noded/hypervisor/machine.ts';
+} from '../../../noded/vmm/machine.ts';
 
 /** A machine that ends when a test says so, or when it is killed. */
 export class FakeMachine implements Machine {

@@ -4,15 +4,11 @@ import type { MetadEvent, MetadStatus } from '#shared/contract/metad-control.ts'
 import type { InstanceView } from '#shared/contract/view.ts';
 import type { Secret } from '#shared/secret/secret.ts';
 import { AppError } from '#shared/errors/app-error.ts';
-import type {
-  AdoptedMachine,
-  Hypervisor,
-  StartOptions,
-} from '../../../noded/hypervisor/hypervisor.ts';
-import type { AcceleratorChoice, MachineSpec } from '../../../noded/hypervisor/machine.ts';
-import type { MetadLink } from '../../../noded/metad-link/metad-link.ts';
-import type { QueueRead, TreeAnswer } from '../../../noded/metad-link/metad-client.ts';
-import type { ChannelNetwork, ChannelTap } from '../../../noded/network/channel-network.ts';
+import type { AdoptedMachine, Hypervisor, StartOptions } from '../../../noded/vmm/hypervisor.ts';
+import type { AcceleratorChoice, MachineSpec } from '../../../noded/vmm/machine.ts';
+import type { MetadLink } from '../../../noded/net/metad-link/metad-link.ts';
+import type { QueueRead, TreeAnswer } from '../../../noded/net/metad-link/metad-client.ts';
+import type { ChannelNetwork, ChannelTap } from '../../../noded/net/channel/channel-network.ts';
 import { FakeMachine } from './fake-machine.ts';
 
 /** Starts machines that run nothing. */

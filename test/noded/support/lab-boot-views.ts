@@ -1,5 +1,5 @@
 import { silentLogger } from '#shared/log/log.ts';
-import { type BootViews, createBootViews } from '../../../noded/instances/boot-views.ts';
+import { type BootViews, createBootViews } from '../../../noded/instances/view/boot-views.ts';
 import type { ClusterRepository } from '../../../noded/records/cluster-repository.ts';
 
 /** Of a node that has opened no archive. */

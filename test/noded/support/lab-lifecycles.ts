@@ -1,10 +1,10 @@
-import { createGuestEvents } from '../../../noded/instances/guest-events.ts';
-import { collectRunLists } from '../../../noded/lifecycle/collect-run-lists.ts';
-import { createLifecycles } from '../../../noded/lifecycle/lifecycles.ts';
+import { createGuestEvents } from '../../../noded/instances/reports/guest-events.ts';
+import { collectRunLists } from '../../../noded/instances/run-lists/collect-run-lists.ts';
+import { createLifecycles } from '../../../noded/instances/run-lists/lifecycles.ts';
 import type {
   Lifecycles,
   LifecyclesDependencies,
-} from '../../../noded/lifecycle/lifecycles-contract.ts';
+} from '../../../noded/instances/run-lists/lifecycles-contract.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { ManualClock } from './manual-clock.ts';
 

@@ -15,13 +15,13 @@ import { advanceProgress } from '#shared/contract/lifecycle-progress.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { createRecordProblems } from '#shared/store/readable-records.ts';
 import { createSqliteStore } from '#shared/store/sqlite-store.ts';
-import { createGuestEvents } from '../../../noded/instances/guest-events.ts';
-import { planNewInstance } from '../../../noded/instances/plan-record.ts';
-import { auditLogPath, createAuditLog } from '../../../noded/lifecycle/audit-log.ts';
+import { createGuestEvents } from '../../../noded/instances/reports/guest-events.ts';
+import { planNewInstance } from '../../../noded/instances/record/plan-record.ts';
+import { auditLogPath, createAuditLog } from '../../../noded/instances/run-lists/audit-log.ts';
 import type {
   Lifecycles,
   LifecyclesDependencies,
-} from '../../../noded/lifecycle/lifecycles-contract.ts';
+} from '../../../noded/instances/run-lists/lifecycles-contract.ts';
 import {
   createInstanceRepository,
   type InstanceRepository,

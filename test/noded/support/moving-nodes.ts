@@ -18,22 +18,22 @@ import { createRecordProblems } from '#shared/store/readable-records.ts';
 import { createRedisStore } from '#shared/store/redis-store.ts';
 import { createSealedStore, makeClusterKey, ringOf } from '#shared/store/sealed-store.ts';
 import type { Store } from '#shared/store/store.ts';
-import type { ArrivalClient } from '../../../noded/cluster/arrival-client.ts';
-import type { Arrivals } from '../../../noded/cluster/arrivals-contract.ts';
-import { createArrivals } from '../../../noded/cluster/arrivals.ts';
-import type { ExpectGuest } from '../../../noded/cluster/expected-guest.ts';
-import { moveInstance } from '../../../noded/cluster/move-instance.ts';
+import type { ArrivalClient } from '../../../noded/cluster/migration/migration-target-client.ts';
+import type { Arrivals } from '../../../noded/cluster/migration/migration-target-contract.ts';
+import { createArrivals } from '../../../noded/cluster/migration/migration-target.ts';
+import type { ExpectGuest } from '../../../noded/cluster/migration/incoming-guest.ts';
+import { moveInstance } from '../../../noded/cluster/migration/move-instance.ts';
 import {
   bringBack,
   createCopySweeper,
   createDepartureSweeper,
   isOwnForGood,
   returnDepartures,
-} from '../../../noded/cluster/settle-moves.ts';
-import { createInstanceDisks } from '../../../noded/disks/create-instance-disks.ts';
-import type { InstanceDisks } from '../../../noded/disks/instance-disks.ts';
-import { createMovingDisks, type MovingDisks } from '../../../noded/disks/moving-disks.ts';
-import { planNewInstance } from '../../../noded/instances/plan-record.ts';
+} from '../../../noded/cluster/migration/settle-moves.ts';
+import { createInstanceDisks } from '../../../noded/storage/create-instance-disks.ts';
+import type { InstanceDisks } from '../../../noded/storage/instance-disks.ts';
+import { createMovingDisks, type MovingDisks } from '../../../noded/storage/moving-disks.ts';
+import { planNewInstance } from '../../../noded/instances/record/plan-record.ts';
 import type { JobContext } from '../../../noded/jobs/job-handler.ts';
 import {
   createInstanceRepository,

@@ -1,4 +1,4 @@
-import type { MachineKeeperDependencies } from '../../../noded/instances/machine-keeper.ts';
+import type { MachineKeeperDependencies } from '../../../noded/instances/machines/machine-keeper.ts';
 
 /** Of machines that load nothing from their channels. */
 export const noBoots: MachineKeeperDependencies['boots'] = {

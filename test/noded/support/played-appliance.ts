@@ -11,7 +11,7 @@ import type { InstallStage } from '#shared/contract/primitives.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { signEvent } from '#shared/secret/event-signature.ts';
 import { createMask } from '#shared/secret/mask.ts';
-import { followAppliance } from '../../../noded/appliance/follow-appliance.ts';
+import { followAppliance } from '../../../noded/provision/appliance/follow-appliance.ts';
 import { InstallLog } from '../../../noded/host/install-log.ts';
 import { FakeMachine } from './fake-machine.ts';
 import { ManualClock } from './manual-clock.ts';

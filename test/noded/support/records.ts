@@ -1,6 +1,6 @@
 import type { ClusterRecord } from '#shared/contract/api.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
-import { planNewInstance } from '../../../noded/instances/plan-record.ts';
+import { planNewInstance } from '../../../noded/instances/record/plan-record.ts';
 import { createOpcode } from './opcodes.ts';
 
 /** Distinct and always the same: 00000000-0000-4000-8000-000000000001, …2, … */

@@ -5,8 +5,8 @@ import { cleanLine } from '#shared/text/lines.ts';
 import { describeStoreUrl } from '#shared/store/store-url.ts';
 import { resolveAddress } from '../../../metad/dialects/address.ts';
 import { parseRequestTarget } from '../../../metad/http/request-target.ts';
-import { parseIni } from '../../../noded/backup/ini.ts';
-import { findLogin } from '../../../noded/downloads/transfer/netrc.ts';
+import { parseIni } from '../../../noded/instances/backup/ini.ts';
+import { findLogin } from '../../../noded/content/downloads/transfer/netrc.ts';
 import { threadMs } from '../../lab/thread-time.ts';
 
 const MIB = 1024 ** 2;

@@ -1,19 +1,19 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { packageRepositories } from '#shared/contract/boot-env.ts';
-import { constantMembers, refusedMembers } from '../../../../noded/boot/absent-members.ts';
-import type { RenderInput } from '../../../../noded/boot/render-input.ts';
-import { newUse } from '../../../../noded/boot/render-input.ts';
-import { createRenderData } from '../../../../noded/boot/render-data.ts';
+import { constantMembers, refusedMembers } from '../../../../noded/netboot/absent-members.ts';
+import type { RenderInput } from '../../../../noded/netboot/render-input.ts';
+import { newUse } from '../../../../noded/netboot/render-input.ts';
+import { createRenderData } from '../../../../noded/netboot/render-data.ts';
 import {
   GoFunction,
   isList,
   Struct,
   type Call,
   type Value,
-} from '../../../../noded/boot/template/values.ts';
+} from '../../../../noded/netboot/template/values.ts';
 import { bootTemplateMembers } from '../../../../scripts/docs/pages/boot-templates.ts';
-import { address, baseUrl, envOf, mac, uuid } from '../../../noded/boot/plan-fixture.ts';
+import { address, baseUrl, envOf, mac, uuid } from '../../../noded/netboot/plan-fixture.ts';
 
 const nothing = (): undefined => undefined;
 const input: RenderInput = {

@@ -1,0 +1,72 @@
+import { Readable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { GuestProgress } from '#shared/contract/instance.ts';
+import type { GuestReports } from '../../instances/reports/guest-reports.ts';
+import { describeLifecycle } from '../../instances/describe-instance.ts';
+import type { Lifecycles } from '../../instances/run-lists/lifecycles-contract.ts';
+import type { InstanceRunner } from '../../instances/instance-runner.ts';
+import type { InstanceRepository } from '../../records/instance-repository.ts';
+import { route, type AnyApiRoute } from './api-route.ts';
+
+/**
+ * Least time between two lines: a guest may change its mind as often as it likes. The first word
+ * after a silence waits for nothing: who waits for a verdict has it within 50 ms of the guest's
+ * request.
+ */
+const PAUSE_MS = 20;
+
+export interface BootRoutesDependencies {
+  readonly instances: Pick<InstanceRepository, 'findByName' | 'expandName'>;
+  readonly runner: Pick<InstanceRunner, 'running'>;
+  readonly guestReports: Pick<GuestReports, 'report' | 'nextChange'>;
+  readonly lifecycles: Pick<Lifecycles, 'explain' | 'nextChange'>;
+}
+
+export function bootRoutes(dependencies: BootRoutesDependencies): readonly AnyApiRoute[] {
+  return [
+    route({
+      method: 'GET',
+      path: '/v1/instances/{name}/boot',
+      summary:
+        'Returns the boot progress of the guest and each change until the instance stops, one GuestProgress per line',
+      answers: { 200: { type: 'application/x-ndjson' } },
+      handle: async ({ params, signal }) => {
+        const name = await dependencies.instances.expandName(params.name);
+        const lines = followBoot(name, dependencies, signal);
+        return { status: 200, body: Readable.from(lines) };
+      },
+    }),
+  ];
+}
+
+async function* followBoot(
+  name: string,
+  { instances, runner, guestReports, lifecycles }: BootRoutesDependencies,
+  signal: AbortSignal,
+): AsyncGenerator<string> {
+  let nextLineAtMs = 0;
+  while (!signal.aborted) {
+    const pauseMs = nextLineAtMs - performance.now();
+    if (pauseMs > 0) await sleep(pauseMs);
+    const instance = await instances.findByName(name);
+    // Changes are awaited before anything is looked at, so that none is missed meanwhile.
+    const looked = new AbortController();
+    const either = AbortSignal.any([signal, looked.signal]);
+    const changed = Promise.race([
+      guestReports.nextChange(instance.uuid, either),
+      lifecycles.nextChange(instance.uuid, either),
+    ]).finally(() => looked.abort());
+    const isRunning = runner.running(instance.uuid) !== undefined;
+    const report = guestReports.report(instance);
+    const progress: GuestProgress = {
+      isRunning,
+      lifecycle: describeLifecycle(lifecycles.explain(instance)),
+      readyAtMs: report?.readyAtMs ?? null,
+      boot: report?.boot ?? null,
+    };
+    nextLineAtMs = performance.now() + PAUSE_MS;
+    yield `${JSON.stringify(progress)}\n`;
+    if (!isRunning) return;
+    await changed;
+  }
+}

@@ -1,0 +1,260 @@
+import { existsSync } from 'node:fs';
+import { Readable } from 'node:stream';
+import { setImmediate as turn } from 'node:timers/promises';
+import { z } from 'zod';
+import { activeDisk, listedOrphan } from '#shared/contract/api.ts';
+import { hookBook } from '#shared/contract/hook-book.ts';
+import {
+  instanceInfo,
+  instanceSummaryField,
+  machineChanges,
+  type InstanceInfo,
+  type InstanceSummary,
+  type InstanceSummaryField,
+} from '#shared/contract/instance.ts';
+import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
+import type { Overview } from '../../cluster/membership/overview.ts';
+import type { InstanceDisks } from '../../storage/instance-disks.ts';
+import { loadAppliance } from '../../instances/record/choose-appliance.ts';
+import type { MachineKeeper } from '../../instances/machines/machine-keeper.ts';
+import { auditLogPath } from '../../instances/run-lists/audit-log.ts';
+import { hasSystemOnDisk } from '../../instances/machines/plan-boot.ts';
+import { watchMachines } from '../../instances/machines/watch-machines.ts';
+import type { HookChecker } from '../../provision/os/check-hooks.ts';
+import type { OsRegistry } from '../../provision/os/os-registry.ts';
+import { measureRoom } from '../../host/measure-room.ts';
+import { installLogPath, readInstallLog } from '../../host/install-log.ts';
+import type { ClusterRepository } from '../../records/cluster-repository.ts';
+import type { InstanceRepository } from '../../records/instance-repository.ts';
+import { flag, question, route, type AnyApiRoute } from './api-route.ts';
+import { encodeArray, streamBegun } from './stream-slices.ts';
+
+export interface InstanceRoutesDependencies {
+  readonly overview: Pick<Overview, 'instanceSlices' | 'summaries' | 'instance' | 'orphans'>;
+  readonly keeper: Pick<MachineKeeper, 'list'>;
+  readonly instances: Pick<InstanceRepository, 'findByName' | 'findByUuid' | 'expandName'>;
+  readonly disks: Pick<InstanceDisks, 'activate' | 'totalBytes' | 'freeBytes' | 'volumeRoom'>;
+  readonly osRegistry: Pick<OsRegistry, 'find'>;
+  readonly clusters: Pick<ClusterRepository, 'load' | 'loadOs' | 'loadProfile'>;
+  readonly hookChecker: HookChecker;
+  readonly logDir: string;
+}
+
+export function instanceRoutes(dependencies: InstanceRoutesDependencies): readonly AnyApiRoute[] {
+  const { overview, keeper, instances, disks, osRegistry, clusters, hookChecker, logDir } =
+    dependencies;
+  return [
+    route({
+      method: 'GET',
+      path: '/v1/instances',
+      summary: 'Describes all instances',
+      query: z.object({ lines: flag('1: one instance per line instead of an array') }),
+      answers: { 200: instanceInfo.array() },
+      handle: async ({ query }) =>
+        query.lines === '1'
+          ? {
+              status: 200,
+              type: LINES,
+              body: await streamBegun(overview.instanceSlices(), encodeLines),
+            }
+          : { status: 200, body: await streamBegun(overview.instanceSlices(), encodeArray) },
+    }),
+    route({
+      method: 'GET',
+      path: '/v1/instance-summaries',
+      summary: 'Returns one InstanceSummary per line for each instance, without asking other nodes',
+      query: z.object({ fields: summaryFields.optional() }),
+      answers: { 200: { type: LINES } },
+      handle: async ({ query }) => ({
+        status: 200,
+        body: Readable.from(encodeSummaries(await overview.summaries(), query.fields)),
+      }),
+    }),
+    route({
+      method: 'GET',
+      path: '/v1/own-instances',
+      summary: 'Between nodes: describes the instances of this node, one per line',
+      answers: { 200: { type: LINES } },
+      handle: async () => ({
+        status: 200,
+        body: await streamBegun(overview.instanceSlices(), encodeLines),
+      }),
+    }),
+    route({
+      method: 'GET',
+      path: '/v1/machines/events',
+      summary: 'Returns the running instances and then each change, one MachineChanges per line',
+      answers: { 200: { type: LINES } },
+      handle: ({ signal }) => ({
+        status: 200,
+        body: Readable.from(
+          encodeEach(
+            watchMachines(keeper, () => measureRoom(disks), signal),
+            machineChanges,
+          ),
+        ),
+      }),
+    }),
+    question(
+      '/v1/orphans',
+      'Lists orphans. INSTANCE_ADOPT and INSTANCE_REMOVE resolve them',
+      listedOrphan.array(),
+      async () => [...(await overview.orphans())],
+    ),
+    question(
+      '/v1/instances/{name}',
+      'Describes one instance. Private values are replaced; secrets appear by name only',
+      instanceInfo,
+      async ({ name }) => overview.instance(await instances.expandName(name)),
+    ),
+    route({
+      method: 'GET',
+      path: '/v1/instances/{name}/log',
+      summary: 'Returns the log of the last installation',
+      query: z.object({ follow: flag('1: follow the log') }),
+      answers: { 200: { type: 'text/plain' } },
+      handle: async ({ params, query, signal }) => {
+        const { uuid, name, install, primaryNode } = await instances.findByName(
+          await instances.expandName(params.name),
+        );
+        if (install === null) {
+          throw new AppError(
+            'NOT_FOUND',
+            `instance '${name}' was never installed, so it has no log`,
+          );
+        }
+        const path = installLogPath(logDir, uuid);
+        if (install.logFile !== null && !existsSync(path)) {
+          throw new AppError(
+            'NOT_FOUND',
+            `node ${primaryNode} has no log of the last installation of '${name}'`,
+            {
+              details: { name },
+              hint: `If the instance has moved since, the log stayed on the node that wrote it, as ${install.logFile}. Show the node: gnt-job info ${install.jobId}`,
+            },
+          );
+        }
+        const isOngoing = async (): Promise<boolean> =>
+          query.follow === '1' && (await instances.findByUuid(uuid))?.installState === 'installing';
+        const log = openLog(readInstallLog(path, isOngoing, signal));
+        return { status: 200, type: 'text/plain; charset=utf-8', body: Readable.from(log) };
+      },
+    }),
+    route({
+      method: 'GET',
+      path: '/v1/instances/{name}/audit',
+      summary: 'Returns the audit log of the run lists',
+      query: z.object({ follow: flag('1: follow the log while the instance exists') }),
+      answers: { 200: { type: 'text/plain' } },
+      handle: async ({ params, query, signal }) => {
+        const { uuid, name, lifecycle, primaryNode } = await instances.findByName(
+          await instances.expandName(params.name),
+        );
+        const path = auditLogPath(logDir, uuid);
+        // A log that is followed may come later.
+        if (lifecycle !== null && query.follow !== '1' && !existsSync(path)) {
+          throw new AppError('NOT_FOUND', `node ${primaryNode} has no audit log of '${name}'`, {
+            details: { name },
+            hint: `If the instance has moved since its last run, the log stayed on the former node, as ${path}. Find the move with gnt-job list (INSTANCE_MOVE), then show its node: gnt-job info ID`,
+          });
+        }
+        const isOngoing = async (): Promise<boolean> =>
+          query.follow === '1' && (await instances.findByUuid(uuid)) !== undefined;
+        const log = openLog(readInstallLog(path, isOngoing, signal));
+        return { status: 200, type: 'text/plain; charset=utf-8', body: Readable.from(log) };
+      },
+    }),
+    question(
+      '/v1/instances/{name}/hooks',
+      'Returns the hooks of the next installation in their order',
+      hookBook,
+      async (params) => {
+        const instance = await instances.findByName(await instances.expandName(params.name));
+        const { osType, hooks } = instance;
+        const os = osType === null ? null : await osRegistry.find(osType, { forceVariant: true });
+        const { name: appliance } = await loadAppliance(instance, clusters);
+        const { book } = await hookChecker.check({
+          osPath: os?.definition.path ?? null,
+          instance: hooks,
+          ...{ hasImage: hasSystemOnDisk(instance), isReinstall: true, appliance },
+        });
+        return book ?? { stages: [], remarks: [] };
+      },
+    ),
+    question(
+      '/v1/instances/{name}/disks',
+      'Returns the paths of the disks on the host',
+      activeDisk.array(),
+      async (params) => {
+        const instance = await instances.findByName(await instances.expandName(params.name));
+        if (instance.installState === 'installing') {
+          throw new AppError(
+            'INSTANCE_STATE',
+            `instance '${instance.name}' is being installed, so its disks are in use`,
+            { hint: `Wait for it: gnt-job watch ${instance.install?.jobId ?? 'ID'}` },
+          );
+        }
+        return [...(await disks.activate(instance))];
+      },
+    ),
+  ];
+}
+
+const LINES = 'application/x-ndjson';
+const summaryFields = z
+  .string()
+  .transform((text) => text.split(','))
+  .pipe(instanceSummaryField.array())
+  .describe('fields of InstanceSummary, separated by commas; default: all');
+/**
+ * Instances that are written at a time: half a millisecond of work. Who asks for something else
+ * meanwhile waits for one of these at each of its own questions to the store.
+ */
+const AT_ONCE = 64;
+
+/**
+ * They were made of records and of what nodes told, each of which was checked where it came in, and
+ * have nothing but what the schema names.
+ */
+async function* encodeSummaries(
+  all: Iterable<InstanceSummary>,
+  fields: readonly InstanceSummaryField[] | undefined,
+): AsyncGenerator<string> {
+  let lines: string[] = [];
+  for (const each of all) {
+    lines.push(`${JSON.stringify(fields ? pick(each, fields) : each)}\n`);
+    if (lines.length < AT_ONCE) continue;
+    yield lines.join('');
+    lines = [];
+    await turn();
+  }
+  if (lines.length > 0) yield lines.join('');
+}
+
+function pick(summary: InstanceSummary, fields: readonly InstanceSummaryField[]): object {
+  const picked: Record<string, unknown> = {};
+  for (const field of fields) picked[field] = summary[field];
+  return picked;
+}
+
+async function* encodeEach<T>(
+  each: AsyncIterable<T>,
+  schema: z.ZodType<T>,
+): AsyncGenerator<string> {
+  for await (const one of each) yield `${JSON.stringify(schema.parse(one))}\n`;
+}
+
+async function* encodeLines(
+  slices: AsyncIterable<readonly InstanceInfo[]>,
+): AsyncGenerator<string> {
+  for await (const slice of slices) yield slice.map((each) => `${JSON.stringify(each)}\n`).join('');
+}
+
+async function* openLog(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  try {
+    yield* chunks;
+  } catch (error) {
+    if (systemCodeOf(error) !== 'ENOENT') throw error;
+    // It was removed with its instance while it was followed.
+  }
+}

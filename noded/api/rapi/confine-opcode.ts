@@ -1,0 +1,89 @@
+import { type BootEnv, MAX_ISO_URL_LENGTH } from '#shared/contract/boot-env.ts';
+import type { Opcode } from '#shared/contract/opcode.ts';
+import { MAX_SOURCE_LENGTH } from '#shared/contract/machine-parameters.ts';
+import { redactSource } from '#shared/contract/redact-source.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import { confinePath } from '../../host/open-host-file.ts';
+import { remoteRefusalOf } from '../../content/downloads/transfer/ssrf-guard.ts';
+import { markRemote } from '../../content/downloads/transfer/remote-hosts.ts';
+import { parseSource } from '../../content/downloads/transfer/source-url.ts';
+import { notAllowed } from '../../operations/host-paths.ts';
+
+/** `source` is where the archive of a boot environment comes from. */
+const SOURCE_FIELDS = ['osImage', 'personalizationPackage', 'source'] as const;
+const FILE_PARAMETERS = ['cdrom_image_path', 'kernel_path', 'initrd_path'] as const;
+
+/** What the operator lets the remote API name beside the internet. */
+export interface RemoteReach {
+  readonly folders: readonly string[];
+  readonly hosts: readonly string[];
+}
+
+/**
+ * The same operation with every file of the node confined to a folder that the operator named, and
+ * every URL marked as a remote user's: the job, later ones that find them stored, and other nodes
+ * open them within these bounds or not at all. Pure.
+ * @throws AppError PATH_NOT_ALLOWED, NOT_ALLOWED
+ */
+export function confineOpcode<Op extends Opcode>(opcode: Op, reach: RemoteReach): Op {
+  const changed: Record<string, unknown> = { ...opcode };
+  for (const key of SOURCE_FIELDS) {
+    const source = changed[key];
+    if (typeof source === 'string') changed[key] = confineSource(source, reach);
+  }
+  for (const key of ['hvparams', 'installParameters'] as const) {
+    const parameters = changed[key];
+    if (typeof parameters !== 'object' || parameters === null) continue;
+    const given: Record<string, unknown> = { ...parameters };
+    for (const name of FILE_PARAMETERS) {
+      const source = given[name];
+      if (typeof source !== 'string') continue;
+      // A kernel is a file of the node, whatever it looks like.
+      const isFile = name !== 'cdrom_image_path' || parseSource(source)?.kind !== 'url';
+      given[name] = isFile ? confineFile(source, reach) : confineSource(source, reach);
+    }
+    changed[key] = given;
+  }
+  if (opcode.opcode === 'BOOTENV_SET')
+    changed['bootEnvs'] = opcode.bootEnvs.map((bootEnv) => confineArchive(bootEnv, reach));
+  // Strings took the place of strings.
+  return changed as Op;
+}
+
+/** An image's name is neither a path nor a URL: its catalogue is the operator's. */
+function confineSource(text: string, reach: RemoteReach): string {
+  const source = parseSource(text);
+  if (source?.kind === 'path') return confineFile(text, reach);
+  return source === undefined ? text : confineUrl(text, source.url, reach);
+}
+
+/** Confines the URL of a boot environment's archive, which an operator has fetched later. */
+function confineArchive(bootEnv: BootEnv, reach: RemoteReach): BootEnv {
+  const { amd64 } = bootEnv.OS.SupportedArchitectures;
+  const source = parseSource(amd64.IsoUrl);
+  if (source?.kind !== 'url') return bootEnv;
+  const IsoUrl = confineUrl(amd64.IsoUrl, source.url, reach, MAX_ISO_URL_LENGTH);
+  const SupportedArchitectures = { amd64: { ...amd64, IsoUrl } };
+  return { ...bootEnv, OS: { ...bootEnv.OS, SupportedArchitectures } };
+}
+
+function confineFile(path: string, { folders }: RemoteReach): string {
+  const confined = confinePath(path, folders);
+  if (confined === undefined) throw notAllowed(path.slice(0, 500));
+  return confined;
+}
+
+function confineUrl(
+  text: string,
+  url: URL,
+  { hosts }: RemoteReach,
+  maxLength = MAX_SOURCE_LENGTH,
+): string {
+  const marked = markRemote(text);
+  const isTooLong = marked.length > maxLength;
+  const refusal = isTooLong ? 'the name is too long' : remoteRefusalOf(url, hosts);
+  if (refusal === undefined) return marked;
+  throw new AppError('NOT_ALLOWED', `${redactSource(text).slice(0, 500)} is refused: ${refusal}`, {
+    hint: 'Allow hosts and networks: gnt-cluster modify --remote-hosts HOST,…',
+  });
+}

@@ -1,0 +1,212 @@
+import { z } from 'zod';
+import type { OpcodeInput } from '#shared/contract/opcode.ts';
+import { readNicNetwork } from '#shared/contract/static-network.ts';
+import { ownValue } from '#shared/json/own-value.ts';
+import { MIB } from '#shared/units/bytes.ts';
+import { parseInput } from '../http/http-errors.ts';
+import {
+  createRequest,
+  growRequest,
+  modifyRequest,
+  rebootRequest,
+  reinstallRequest,
+  removeRequest,
+  renameRequest,
+  shutdownRequest,
+  type BackendRequest,
+  type BootingRequest,
+  type InstallationRequest,
+  type MetadataRequest,
+  type NicRequest,
+} from './instance-bodies.ts';
+import { RapiFailure } from './rapi-failure.ts';
+
+/** An opcode that its own type has not checked yet. */
+type Draft = Readonly<Record<string, unknown>> & Pick<OpcodeInput, 'opcode'>;
+
+/** @throws AppError VALIDATION naming fields, never values; RapiFailure */
+export function parseCreate(body: unknown): Draft {
+  const { __version__: dataVersion } = parseInput(
+    z.looseObject({ __version__: z.unknown().optional() }),
+    body,
+  );
+  if (dataVersion !== 1) {
+    throw new RapiFailure(400, 'Instance creation request data version must be 1');
+  }
+  const given = parseInput(
+    createRequest,
+    renameKeys(body, { name: 'instance_name', os: 'os_type' }),
+  );
+  const { 'os-image': imageParameter, ...osparams } = given.osparams ?? {};
+  return {
+    opcode: 'INSTANCE_CREATE',
+    name: given.instance_name,
+    osType: given.os_type ?? undefined,
+    forceVariant: given.force_variant,
+    ...installation(given),
+    ...booting(given),
+    // In Ganeti, an image is a parameter of the OS.
+    osImage: given.os_image ?? imageParameter,
+    osParameters: osparams,
+    osParametersPrivate: given.osparams_private,
+    osParametersSecret: given.osparams_secret,
+    ...documents(given),
+    diskTemplate: given.disk_template,
+    disks: given.disks.map(({ size, name }) => ({
+      sizeBytes: size * MIB,
+      name: name ?? undefined,
+    })),
+    nics: given.nics.map(planNic),
+    beparams: backend(given.beparams),
+    hvparams: given.hvparams,
+    node: given.pnode ?? undefined,
+    start: given.start,
+    install: !(given.no_install ?? false),
+    communication: given.instance_communication,
+    tags: given.tags,
+  };
+}
+
+/** The instance is stopped first, as Ganeti's remote API does. */
+export function parseReinstall(name: string, body: unknown): Draft {
+  const given = parseInput(reinstallRequest, body ?? {});
+  const { 'os-image': imageParameter, ...osparams } = given.osparams ?? {};
+  return {
+    opcode: 'INSTANCE_REINSTALL',
+    name,
+    osType: given.os ?? undefined,
+    forceVariant: given.force_variant,
+    ...installation(given),
+    ...booting(given),
+    osImage: given.os_image ?? imageParameter ?? undefined,
+    osParameters: osparams,
+    osParametersPrivate: given.osparams_private ?? undefined,
+    osParametersSecret: given.osparams_secret ?? undefined,
+    start: given.start,
+    shutdownTimeoutS: given.shutdown_timeout ?? 120,
+  };
+}
+
+export function parseModify(name: string, body: unknown): Draft {
+  const renamed = renameKeys(body ?? {}, {
+    custom_beparams: 'beparams',
+    custom_hvparams: 'hvparams',
+  });
+  const given = parseInput(modifyRequest, renamed);
+  return {
+    opcode: 'INSTANCE_SET_PARAMS',
+    name,
+    osType: given.os_name ?? undefined,
+    forceVariant: given.force_variant,
+    osParameters: given.osparams ?? undefined,
+    osParametersPrivate: given.osparams_private ?? undefined,
+    osParametersSecret: given.osparams_secret ?? undefined,
+    ...documents(given),
+    ...booting(given),
+    beparams: backend(given.beparams),
+    hvparams: given.hvparams,
+    communication: given.instance_communication,
+    installParameters: given.install_parameters,
+    personalizationPackage: given.personalization_package,
+    personalizationChecksum: given.personalization_checksum,
+  };
+}
+
+export function parseRemove(name: string, body: unknown): Draft {
+  const given = parseInput(removeRequest, body ?? {});
+  return { opcode: 'INSTANCE_REMOVE', name, shutdownTimeoutS: given.shutdown_timeout };
+}
+
+export function parseShutdown(name: string, body: unknown): Draft {
+  const given = parseInput(shutdownRequest, body ?? {});
+  return { opcode: 'INSTANCE_SHUTDOWN', name, timeoutS: given.timeout };
+}
+
+export function parseReboot(name: string, kind: string | null, body: unknown): Draft {
+  const given = parseInput(rebootRequest, body ?? {});
+  return {
+    opcode: 'INSTANCE_REBOOT',
+    name,
+    kind: kind ?? 'hard',
+    timeoutS: given.shutdown_timeout,
+  };
+}
+
+export function parseRename(name: string, body: unknown): Draft {
+  return { opcode: 'INSTANCE_RENAME', name, newName: parseInput(renameRequest, body).new_name };
+}
+
+/** @param disk the number in the path */
+export function parseGrow(name: string, disk: string, body: unknown): Draft {
+  if (!/^\d{1,2}$/.test(disk))
+    throw new RapiFailure(400, `Invalid disk identifier '${disk.slice(0, 20)}'`);
+  const { amount, absolute } = parseInput(growRequest, body);
+  return {
+    ...{ opcode: 'INSTANCE_GROW_DISK', name, disk: Number(disk) },
+    ...{ amountBytes: amount * MIB, absolute },
+  };
+}
+
+function installation(given: InstallationRequest): Record<string, unknown> {
+  return {
+    osImageChecksum: given.os_image_checksum,
+    osImageGrow: given.os_image_grow,
+    osImageFormat: given.os_image_format,
+    personalizationPackage: given.personalization_package,
+    personalizationChecksum: given.personalization_checksum,
+    personalizationUser: given.personalization_user,
+    personalizationPassword: given.personalization_password,
+    safeInstall: given.enable_safe_install,
+    installParameters: given.install_parameters,
+  };
+}
+
+function booting({ bootenv, profiles }: BootingRequest): Record<string, unknown> {
+  return { bootEnv: bootenv, profiles };
+}
+
+function documents(given: MetadataRequest): Record<string, unknown> {
+  return {
+    userData: toBase64(given.user_data),
+    vendorData: toBase64(given.vendor_data),
+    networkConfig: toBase64(given.network_config),
+    sshKeys: given.ssh_keys,
+    metadata: given.metadata,
+    seedDisk: given.seed_disk,
+    dialects: given.dialects,
+    metadataToken: given.metadata_token,
+  };
+}
+
+function planNic({ mac, mode, link, bridge, name, network, ...texts }: NicRequest): object {
+  return {
+    mac: mac === 'generate' ? 'auto' : mac,
+    mode,
+    link: link ?? bridge,
+    name: name ?? undefined,
+    networkName: network ?? undefined,
+    ...readNicNetwork({ ...texts, ip: texts.ip ?? undefined }),
+  };
+}
+
+function backend(given: BackendRequest | undefined): object {
+  return { memoryMiB: given?.maxmem ?? given?.memory, vcpus: given?.vcpus };
+}
+
+function toBase64(document: string | undefined): string | undefined {
+  return document === undefined ? undefined : Buffer.from(document).toString('base64');
+}
+
+/** @throws RapiFailure when a parameter is given under both of its names */
+function renameKeys(body: unknown, names: Readonly<Record<string, string>>): unknown {
+  if (typeof body !== 'object' || body === null) return body;
+  // An object of JSON.
+  const given = body as Readonly<Record<string, unknown>>;
+  for (const [old, current] of Object.entries(names)) {
+    if (Object.hasOwn(given, old) && Object.hasOwn(given, current))
+      throw new RapiFailure(400, `'${old}' and '${current}' are the same parameter`);
+  }
+  return Object.fromEntries(
+    Object.entries(given).map(([key, value]) => [ownValue(names, key) ?? key, value]),
+  );
+}

@@ -1,0 +1,53 @@
+import type { NodeFlags } from '#shared/contract/node-flags.ts';
+import { nodeRole } from '#shared/contract/node-role.ts';
+import type { HostCapacity } from '../../operations/doctor/describe-node.ts';
+import { fieldsOf, fieldsOfPart, toMiB, type Fields } from './fields.ts';
+
+/** A node, and the instances whose primary node it is. */
+export interface NodeFacts {
+  readonly name: string;
+  /** Null for a node that does not answer. */
+  readonly capacity: HostCapacity | null;
+  readonly instanceNames: readonly string[];
+  readonly flags: NodeFlags;
+}
+
+const { text, bool, number, unit, timestamp, other } = fieldsOf<NodeFacts>();
+/** What only a node that answers says. */
+const told = fieldsOfPart((node: NodeFacts) => node.capacity);
+/** What Ganeti tells of nodes and there is none of here. */
+const none = (): null => null;
+
+export const nodeFields: Fields<NodeFacts> = {
+  name: text('Node', 'Node name', (node) => node.name),
+  offline: bool('Offline', 'Whether node is marked offline', (node) => node.flags.offline),
+  master_candidate: bool('MasterC', 'Whether node is a master candidate', () => true),
+  drained: bool('Drained', 'Whether node is drained', (node) => node.flags.drained),
+  role: text('Role', 'Node role', (node) => nodeRole(node.flags)),
+  master_capable: bool('MasterCapable', 'Whether node can become a master', () => true),
+  vm_capable: bool('VMCapable', 'Whether node can host instances', () => true),
+  dtotal: unit('DTotal', 'Total storage space for instance disk allocation', none),
+  dfree: told.unit('DFree', 'Available storage space', (node) => toMiB(node.diskFreeBytes)),
+  sptotal: number('SpTotal', 'Total spindles', none),
+  spfree: number('SpFree', 'Available spindles', none),
+  mtotal: told.unit('MTotal', 'Total amount of memory', (node) => node.memoryMiB),
+  mnode: told.unit('MNode', 'Amount of memory used', (node) => node.memoryMiB - node.memoryFreeMiB),
+  mfree: told.unit('MFree', 'Memory available', (node) => node.memoryFreeMiB),
+  ctotal: told.number('CTotal', 'Number of logical processors', (node) => node.cpus),
+  cnos: number('CNOs', 'Number of logical processors used by the node', none),
+  cnodes: number('CNodes', 'Number of NUMA domains', none),
+  csockets: number('CSockets', 'Number of physical processor sockets', none),
+  pinst_cnt: number('Pinst', 'Number of primary instances', (node) => node.instanceNames.length),
+  sinst_cnt: number('Sinst', 'Number of secondary instances', () => 0),
+  pinst_list: other('PriInstances', 'List of primary instances', (node) => [...node.instanceNames]),
+  sinst_list: other('SecInstances', 'List of secondary instances', () => []),
+  pip: text('PrimaryIP', 'Primary IP address', none),
+  sip: text('SecondaryIP', 'Secondary IP address', none),
+  ndparams: other('NodeParameters', 'Merged node parameters', () => ({})),
+  'group.uuid': text('GroupUUID', 'UUID of node group', none),
+  ctime: timestamp('CTime', 'Creation timestamp', none),
+  mtime: timestamp('MTime', 'Modification timestamp', none),
+  uuid: text('UUID', 'Node UUID', none),
+  serial_no: number('SerialNo', 'Node object serial number', none),
+  tags: other('Tags', 'Tags', () => []),
+};

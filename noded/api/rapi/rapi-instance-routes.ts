@@ -1,0 +1,100 @@
+import type { InstanceInfo } from '#shared/contract/instance.ts';
+import { encodeArray, streamBegun } from '../http/stream-slices.ts';
+import { pickFields } from './fields.ts';
+import { instanceFields } from './instance-fields.ts';
+import {
+  parseCreate,
+  parseGrow,
+  parseModify,
+  parseReboot,
+  parseReinstall,
+  parseRemove,
+  parseRename,
+  parseShutdown,
+} from './instance-requests.ts';
+import { RapiFailure } from './rapi-failure.ts';
+import { isSet, submitRoute, type RapiRequest, type RapiRoute, type Submit } from './rapi-route.ts';
+import type { RapiUser } from './users-file.ts';
+import type { Visible } from './visible.ts';
+
+const ONE = '/2/instances/:name';
+
+export interface RapiInstanceDependencies {
+  readonly visible: Visible;
+  readonly submit: Submit;
+}
+
+export function instanceRoutes({
+  visible,
+  submit: submitAs,
+}: RapiInstanceDependencies): readonly RapiRoute[] {
+  const find = ({ params, user }: RapiRequest): Promise<InstanceInfo> =>
+    visible.instance(user, params['name'] ?? '');
+  const pickedSlices = async function* (user: RapiUser): AsyncGenerator<readonly object[]> {
+    for await (const slice of visible.instanceSlices(user))
+      yield slice.map((instance) => pickFields(instanceFields, instance));
+  };
+  const get = (path: string, handle: RapiRoute['handle']): RapiRoute => {
+    return { method: 'GET', path, role: 'read', handle };
+  };
+  const submit = (
+    method: RapiRoute['method'],
+    path: string,
+    translate: (name: string, request: RapiRequest) => unknown,
+  ): RapiRoute =>
+    submitRoute(submitAs, method, path, (request) =>
+      translate(request.params['name'] ?? '', request),
+    );
+  return [
+    get('/2/instances', async ({ query, user }) => {
+      if (isSet(query, 'bulk')) return streamBegun(pickedSlices(user), encodeArray);
+      const names = (await visible.instanceNames(user)).toSorted();
+      return names.map((id) => ({ id, uri: `/2/instances/${id}` }));
+    }),
+    // Ours, not Ganeti's: machines that run without a record, for `adopt` and DELETE.
+    get('/2/orphans', ({ user }) => visible.orphans(user)),
+    get(ONE, async (request) => pickFields(instanceFields, await find(request))),
+    get(`${ONE}/tags`, async (request) => (await find(request)).tags),
+    get(`${ONE}/console`, async (request) => describeConsole(await find(request))),
+    // A job although it is asked by GET, so nothing for readers.
+    submit('GET', `${ONE}/info`, (name) => ({ opcode: 'INSTANCE_QUERY_DATA', name })),
+    submit('POST', '/2/instances', (_, { body }) => parseCreate(body)),
+    submit('DELETE', ONE, (name, { body }) => parseRemove(name, body)),
+    submit('POST', `${ONE}/reinstall`, (name, request) =>
+      parseReinstall(name, request.body ?? legacyReinstall(request)),
+    ),
+    submit('PUT', `${ONE}/startup`, (name) => ({ opcode: 'INSTANCE_STARTUP', name })),
+    submit('PUT', `${ONE}/shutdown`, (name, { body }) => parseShutdown(name, body)),
+    submit('POST', `${ONE}/reboot`, (name, { query, body }) =>
+      parseReboot(name, query.get('type'), body),
+    ),
+    submit('PUT', `${ONE}/modify`, (name, { body }) => parseModify(name, body)),
+    submit('PUT', `${ONE}/adopt`, (name) => ({ opcode: 'INSTANCE_ADOPT', name })),
+    submit('PUT', `${ONE}/rename`, (name, { body }) => parseRename(name, body)),
+    submit('POST', `${ONE}/disk/:disk/grow`, (name, { params, body }) =>
+      parseGrow(name, params['disk'] ?? '', body),
+    ),
+    submit('PUT', `${ONE}/tags`, (name, { query }) => {
+      return { opcode: 'INSTANCE_SET_PARAMS', name, addTags: query.getAll('tag') };
+    }),
+    submit('DELETE', `${ONE}/tags`, (name, { query }) => {
+      return { opcode: 'INSTANCE_SET_PARAMS', name, removeTags: query.getAll('tag') };
+    }),
+  ];
+}
+
+/** Old clients ask for a reinstallation in the query instead of a body. */
+function legacyReinstall({ query }: RapiRequest): unknown {
+  return { os: query.get('os'), start: !isSet(query, 'nostartup') };
+}
+
+/** The serial console by a command on the node, as Ganeti's for KVM. */
+function describeConsole({ name, primaryNode, running }: InstanceInfo): unknown {
+  if (running === null)
+    throw new RapiFailure(503, 'Instance console unavailable: it is not running');
+  return {
+    ...{ instance: name, kind: 'ssh', host: primaryNode, user: 'root' },
+    command: ['gnt-instance', 'console', name],
+    ...{ message: null, port: null, display: null },
+  };
+}

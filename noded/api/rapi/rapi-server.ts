@@ -1,0 +1,194 @@
+import { createServer, type Server } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import Router from '@koa/router';
+import Koa, { type Next, type ParameterizedContext } from 'koa';
+import type { Clock } from '#shared/clock/clock.ts';
+import { AppError, messageOf } from '#shared/errors/app-error.ts';
+import type { Logger } from '#shared/log/log.ts';
+import type { Overview } from '../../cluster/membership/overview.ts';
+import type { JobService } from '../../jobs/job-service.ts';
+import { bootContentRoutes, type RapiBootDependencies } from './rapi-boot-routes.ts';
+import { ensureCertificate } from './certificate.ts';
+import { clusterRoutes, type RapiClusterDependencies } from './rapi-cluster-routes.ts';
+import { instanceRoutes } from './rapi-instance-routes.ts';
+import { jobRoutes } from './rapi-job-routes.ts';
+import { LoginLimit } from './login-limit.ts';
+import { networkRoutes, type RapiNetworkDependencies } from './rapi-network-routes.ts';
+import { queryRoutes } from './query-routes.ts';
+import { describeFailure, RapiFailure, toRapiFailure } from './rapi-failure.ts';
+import { addRapiRoutes, createSubmit, type RapiRoute, type RapiState } from './rapi-route.ts';
+import { createVisible } from './visible.ts';
+import type { RapiSettings } from './rapi-settings.ts';
+import { REALM, UsersFile, type RapiUser } from './users-file.ts';
+
+/** Whoever has no password can hold this many connections, for this long. */
+const MAX_CONNECTIONS = 128;
+const HANDSHAKE_TIMEOUT_MS = 10_000;
+const HEADERS_TIMEOUT_MS = 10_000;
+/** Time for the whole request, its body included. */
+const REQUEST_TIMEOUT_MS = 60_000;
+/** What anybody may ask: whether this is a remote API, and which. */
+const PUBLIC_PATHS: ReadonlySet<string> = new Set(['/', '/version']);
+
+export interface RapiServer extends AsyncDisposable {
+  readonly port: number;
+}
+
+/** What each group of resources needs. */
+export type RapiDependencies = Omit<
+  RapiClusterDependencies & RapiBootDependencies & RapiNetworkDependencies,
+  'submit'
+> & {
+  readonly overview: Overview;
+  readonly jobs: JobService;
+};
+
+/** Every resource of the remote API. */
+export function createRapiRoutes(dependencies: RapiDependencies): readonly RapiRoute[] {
+  const submit = createSubmit(dependencies.jobs, dependencies.clusters);
+  const all = { ...dependencies, submit, visible: createVisible(dependencies) };
+  return [
+    ...clusterRoutes(all),
+    ...instanceRoutes(all),
+    ...bootContentRoutes(all),
+    ...networkRoutes(all),
+    ...jobRoutes(all),
+    ...queryRoutes(all),
+  ];
+}
+
+export interface RapiServing {
+  readonly routes: readonly RapiRoute[];
+  /** The certificate's, when one is made. */
+  readonly nodeName: string;
+  readonly logger: Logger;
+  readonly clock: Clock;
+  /** Counts the answer in the metrics. */
+  readonly onAnswered: (method: string, status: number) => void;
+}
+
+/**
+ * Serves version 2 of Ganeti's remote API: its resources become opcodes for the same jobs, its
+ * answers are made from the same records as the node's own API.
+ * @throws AppError FILE_UNREADABLE for the certificate, CONFLICT when the address cannot be
+ * listened on
+ */
+export async function startRapi(
+  settings: RapiSettings,
+  { routes, nodeName, logger, clock, onAnswered }: RapiServing,
+): Promise<RapiServer> {
+  const users = new UsersFile(settings.usersFile, logger);
+  await users.refresh();
+  const pem = await ensureCertificate(settings.certificateFile, nodeName, logger);
+  const app = new Koa<RapiState>();
+  app.silent = true;
+  app.use(answerFailures(logger, onAnswered));
+  app.use(authenticate(users, new LoginLimit(clock), logger));
+  const router = new Router<RapiState>({ sensitive: true, strict: true });
+  addRapiRoutes(router, routes);
+  app.use(router.routes());
+  app.use((context) => {
+    const isKnown = router.match(context.path, context.method).path.length > 0;
+    if (!isKnown) throw new RapiFailure(404, `this API has no ${context.path}`);
+    throw new RapiFailure(501, `Method ${context.method} is unsupported for path ${context.path}`);
+  });
+  const handle = app.callback();
+  const server = createServer(
+    {
+      key: pem,
+      cert: pem,
+      minVersion: 'TLSv1.2',
+      handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
+      headersTimeout: HEADERS_TIMEOUT_MS,
+      requestTimeout: REQUEST_TIMEOUT_MS,
+    },
+    (request, response) => void handle(request, response),
+  );
+  server.maxConnections = MAX_CONNECTIONS;
+  const port = await listen(server, settings);
+  logger.info('rapi.ready', { host: settings.host, port });
+  return {
+    port,
+    [Symbol.asyncDispose]: async () => {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+/** Answers failures, and notes who asked for what; never with which parameters. */
+function answerFailures(logger: Logger, onAnswered: RapiServing['onAnswered']) {
+  return async (context: ParameterizedContext<RapiState>, next: Next): Promise<void> => {
+    context.set('Cache-Control', 'no-store');
+    try {
+      await next();
+    } catch (error) {
+      const failure = toRapiFailure(error, logger);
+      context.status = failure.status;
+      context.set({ ...failure.headers });
+      // What a stranger sends beyond that is not read; a user's client gets its answer when it has
+      // sent all.
+      if (context.state.user === undefined) context.set('Connection', 'close');
+      context.body = describeFailure(failure);
+    }
+    const { method, path, status } = context;
+    const user = context.state.user?.name;
+    onAnswered(method, status);
+    const fields = { user, address: context.ip, method, path, status };
+    // Strangers do not fill the log.
+    if (user === undefined || method === 'GET') logger.debug('rapi.request', fields);
+    else logger.info('rapi.request', fields);
+  };
+}
+
+function authenticate(users: UsersFile, limit: LoginLimit, logger: Logger) {
+  return async (context: ParameterizedContext<RapiState>, next: Next): Promise<void> => {
+    if (!PUBLIC_PATHS.has(context.path)) {
+      context.state.user = await findUser(context, users, limit, logger);
+    }
+    await next();
+  };
+}
+
+async function findUser(
+  context: ParameterizedContext<RapiState>,
+  users: UsersFile,
+  limit: LoginLimit,
+  logger: Logger,
+): Promise<RapiUser> {
+  const waitS = limit.waitS(context.ip);
+  if (waitS > 0) {
+    throw new RapiFailure(429, `too many wrong passwords: wait ${waitS} s`, {
+      'Retry-After': String(waitS),
+    });
+  }
+  const given = /^basic ([A-Za-z0-9+/]+=*)$/i.exec(context.get('authorization'))?.[1];
+  const unauthorized = new RapiFailure(401, 'user name and password are required', {
+    'WWW-Authenticate': `Basic realm="${REALM}"`,
+  });
+  if (given === undefined) throw unauthorized;
+  const [name = '', ...rest] = Buffer.from(given, 'base64').toString('utf8').split(':');
+  const user = await users.authenticate(name, rest.join(':'));
+  if (user !== undefined) return user;
+  limit.failed(context.ip);
+  // Without the name: it may be a password that was typed in the wrong place.
+  logger.warn('rapi.login-failed', { address: context.ip });
+  throw unauthorized;
+}
+
+async function listen(server: Server, { host, port }: RapiSettings): Promise<number> {
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (error) =>
+      reject(
+        new AppError('CONFLICT', `--rapi ${host}:${port}: ${messageOf(error)}`, {
+          hint: 'Give an address of this host and a free port.',
+          cause: error,
+        }),
+      ),
+    );
+    server.listen(port, host, () => resolve());
+  });
+  // A TCP server's address is an object.
+  return (server.address() as AddressInfo).port;
+}

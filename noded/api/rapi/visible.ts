@@ -1,0 +1,85 @@
+import type { ListedOrphan } from '#shared/contract/api.ts';
+import type { InstanceInfo } from '#shared/contract/instance.ts';
+import type { JobRecord } from '#shared/contract/job.ts';
+import { isWithin, nameSubmitter } from '#shared/contract/submitter.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import type { Overview } from '../../cluster/membership/overview.ts';
+import type { JobService } from '../../jobs/job-service.ts';
+import type { IndexedInstance, InstanceIndex } from '../../records/instance-index.ts';
+import { noInstance } from '../../records/instance-repository.ts';
+import type { RapiUser } from './users-file.ts';
+
+export interface VisibleSources {
+  readonly overview: Pick<Overview, 'instanceSlices' | 'instance' | 'orphans'>;
+  readonly index: Pick<InstanceIndex, 'list'>;
+  readonly jobs: Pick<JobService, 'get' | 'list'>;
+}
+
+/** What a user sees. For who is bound to instances, the others and their jobs do not exist. */
+export interface Visible {
+  instances(user: RapiUser): Promise<readonly InstanceInfo[]>;
+  /** The same, in slices as they come. */
+  instanceSlices(user: RapiUser): AsyncIterable<readonly InstanceInfo[]>;
+  instanceNames(user: RapiUser): Promise<readonly string[]>;
+  /** @throws AppError INSTANCE_NOT_FOUND */
+  instance(user: RapiUser, name: string): Promise<InstanceInfo>;
+  /** Orphans are nobody's: a user that is bound to instances sees none. */
+  orphans(user: RapiUser): Promise<readonly ListedOrphan[]>;
+  jobs(user: RapiUser): Promise<readonly JobRecord[]>;
+  /** @throws AppError JOB_NOT_FOUND */
+  job(user: RapiUser, id: number): Promise<JobRecord>;
+}
+
+export function createVisible({ overview, index, jobs }: VisibleSources): Visible {
+  const listFor = async ({ scope }: RapiUser): Promise<readonly IndexedInstance[]> =>
+    (await index.list()).filter((each) => isWithin(scope, each));
+  const filterJobs = async (
+    user: RapiUser,
+    all: readonly JobRecord[],
+  ): Promise<readonly JobRecord[]> => {
+    if (user.scope === null) return all;
+    const named = new Map((await listFor(user)).map((each) => [each.name, each]));
+    const own = nameSubmitter({ user: user.name });
+    return all.filter((job) => {
+      if (job.submitter === own) return true;
+      const holder = job.instance === null ? undefined : named.get(job.instance);
+      return holder !== undefined && isAbout(holder, job);
+    });
+  };
+  const instanceSlices = async function* ({
+    scope,
+  }: RapiUser): AsyncGenerator<readonly InstanceInfo[]> {
+    for await (const slice of overview.instanceSlices())
+      yield slice.filter((each) => isWithin(scope, each));
+  };
+  return {
+    instances: async (user) => (await Array.fromAsync(instanceSlices(user))).flat(),
+    instanceSlices,
+    instanceNames: async (user) => (await listFor(user)).map(({ name }) => name),
+    instance: async ({ scope }, name) => {
+      const found = await overview.instance(name);
+      if (!isWithin(scope, found)) throw noInstance(name);
+      return found;
+    },
+    orphans: async ({ scope }) => (scope === null ? overview.orphans() : []),
+    jobs: async (user) => filterJobs(user, await jobs.list()),
+    job: async (user, id) => {
+      const [job] = await filterJobs(user, [await jobs.get(id)]);
+      if (job !== undefined) return job;
+      throw new AppError('JOB_NOT_FOUND', `there is no job ${id}`, {
+        hint: 'List the jobs: gnt-job list',
+      });
+    },
+  };
+}
+
+/**
+ * A job names an instance, and the name may have been another's when it was asked for. Numbers of
+ * jobs tell, not times: nodes' clocks differ.
+ */
+function isAbout(
+  { namedAfterJob, createdAtMs }: IndexedInstance,
+  { id, receivedAtMs }: JobRecord,
+): boolean {
+  return namedAfterJob === undefined ? receivedAtMs >= createdAtMs : id > namedAfterJob;
+}

@@ -1,0 +1,297 @@
+import { Readable } from 'node:stream';
+import type { z } from 'zod';
+import {
+  listedNode,
+  listedOrphan,
+  nodeInfo,
+  osInfo,
+  type ListedNode,
+  type ListedOrphan,
+  type NodeInfo,
+  type NodeOs,
+  type OsInfo,
+} from '#shared/contract/api.ts';
+import {
+  instanceInfo,
+  type InstanceInfo,
+  type InstanceRecord,
+  type InstanceStatus,
+  type InstanceSummary,
+  type RunningMachine,
+} from '#shared/contract/instance.ts';
+import { othersTurn } from '#shared/clock/turns.ts';
+import { isAppError, toError } from '#shared/errors/app-error.ts';
+import { parseJson } from '#shared/json/parse-json.ts';
+import { limitSilence } from '#shared/stream/limit-silence.ts';
+import { readLines } from '#shared/text/lines.ts';
+import { MIB } from '#shared/units/bytes.ts';
+import { statusOf } from '../../instances/describe-instance.ts';
+import { loadInstanceInfo, type InstanceInfoSources } from '../../instances/instance-info.ts';
+import type { Orphans } from '../../instances/machines/orphans.ts';
+import type { InstanceRepository } from '../../records/instance-repository.ts';
+import { runningMachineOf } from '../../instances/machines/watch-machines.ts';
+import { askPeer, openAnswer, type Peers } from '../peers/ask-peer.ts';
+import type { IndexedInstance, InstanceIndex } from '../../records/instance-index.ts';
+import { beginRemoval, FAILED } from '../../records/install-states.ts';
+import type { Outcomes } from '../../records/outcomes.ts';
+import type { ListedFlags, NodeRegistry } from '../../records/node-registry.ts';
+import { readIndexed, readOne, type IndexedRecords } from '../../records/read-indexed.ts';
+import { mergeTold } from './merge-node-reports.ts';
+import {
+  ANSWER_TIMEOUT_MS,
+  stateAfter,
+  type NodeFacts,
+  type RunningElsewhere,
+} from './running-elsewhere.ts';
+
+/** What there is and how it is, as an interface tells it. */
+export interface Overview {
+  /** All instances in the order of their names, in slices none of which keeps others waiting. */
+  instanceSlices(): AsyncIterable<readonly InstanceInfo[]>;
+  /**
+   * Of all instances what lists show, in the order of their names, without asking anybody: each is
+   * made when it is taken.
+   */
+  summaries(): Promise<Iterable<InstanceSummary>>;
+  /** @throws AppError INSTANCE_NOT_FOUND */
+  instance(name: string): Promise<InstanceInfo>;
+  nodes(): Promise<readonly ListedNode[]>;
+  /** The OS definitions of each node. */
+  operatingSystems(): Promise<readonly NodeOs[]>;
+  /** Machines that no record accounts for, on the nodes that answer. */
+  orphans(): Promise<readonly ListedOrphan[]>;
+}
+
+export interface OverviewSources extends InstanceInfoSources {
+  readonly instances: InstanceRepository;
+  readonly index: Pick<InstanceIndex, 'list' | 'doubt'>;
+  readonly outcomes: Pick<Outcomes, 'removalOf'>;
+  /** Whether what a record names as its node is this one. */
+  readonly owns: (node: string) => boolean;
+  readonly nodeName: string;
+  readonly orphans: Pick<Orphans, 'list'>;
+  readonly describeNode: () => Promise<NodeInfo>;
+  readonly listOs: () => Promise<OsInfo[]>;
+}
+
+/** An instance as it is told: sixteen documents' names, keys and parameters. */
+const MAX_LINE_CHARACTERS = 4 * MIB;
+
+/** Lists what this node has. */
+export function createOwnOverview(sources: OverviewSources): Overview {
+  const { instances, index, outcomes, owns, nodeName, describeNode, listOs, runner } = sources;
+  /** What the store has no room to say of it is said all the same. */
+  const current = (record: InstanceRecord): InstanceRecord => {
+    const begun = outcomes.removalOf(record.uuid);
+    return begun === undefined ? record : beginRemoval(record, begun.jobId, begun.beganAtMs);
+  };
+  const slices = (): AsyncGenerator<readonly InstanceInfo[]> => {
+    const isOwn = ({ primaryNode }: IndexedInstance): boolean => owns(primaryNode);
+    const read = { ...sources, clusters: readOnce(sources.clusters) };
+    return describeSlices(sources, isOwn, (record) => loadInstanceInfo(current(record), read));
+  };
+  return {
+    instanceSlices: slices,
+    summaries: async () =>
+      Iterator.from(await index.list()).map((each) => {
+        const kept = runner.running(each.uuid);
+        const isGoing = outcomes.removalOf(each.uuid) !== undefined;
+        const told = isGoing ? ({ ...each, ...FAILED } as const) : each;
+        return summarize(told, kept === undefined ? null : runningMachineOf(kept));
+      }),
+    instance: async (name) => loadInstanceInfo(current(await instances.findByName(name)), sources),
+    nodes: async () => [await describeNode()],
+    operatingSystems: async () => [{ node: nodeName, operatingSystems: await listOs() }],
+    orphans: () =>
+      Promise.resolve(sources.orphans.list().map((one) => ({ ...one, node: nodeName }))),
+  };
+}
+
+async function* describeSlices(
+  indexed: IndexedRecords,
+  isMeant: (instance: IndexedInstance) => boolean,
+  describe: (record: InstanceRecord) => Promise<InstanceInfo>,
+): AsyncGenerator<readonly InstanceInfo[]> {
+  for await (const slice of readIndexed(indexed, isMeant)) {
+    const told: InstanceInfo[] = [];
+    for (const record of slice) {
+      told.push(tellable(await describe(record)));
+      await othersTurn();
+    }
+    yield told;
+  }
+}
+
+/** What a schema does not name is not told; nobody looks at it once more. */
+function tellable(info: InstanceInfo): InstanceInfo {
+  return instanceInfo.parse(info);
+}
+
+function summarize(
+  instance: IndexedInstance,
+  running: RunningMachine | null,
+  status: InstanceStatus = statusOf(instance, running),
+): InstanceSummary {
+  // A row has what its schema names: nothing looks at it once more.
+  const { diskBytes, profiles, bootEnv, stoppedByJob, namedAfterJob, ...listed } = instance;
+  void [diskBytes, profiles, bootEnv, stoppedByJob, namedAfterJob];
+  return { ...listed, status, running: running && tellRunning(running) };
+}
+
+/** Without the UUID, which its instance has. */
+function tellRunning(running: RunningMachine): InstanceSummary['running'] {
+  const { uuid, ...told } = running;
+  void uuid;
+  return told;
+}
+
+/** For one answer, in which thousands of instances ask for the same few records. */
+function readOnce(clusters: InstanceInfoSources['clusters']): InstanceInfoSources['clusters'] {
+  const cluster = clusters.load();
+  // Whoever awaits it sees the failure; a list of no instances need not.
+  cluster.catch(() => undefined);
+  return {
+    load: () => cluster,
+    loadOs: once((name) => clusters.loadOs(name)),
+    loadProfile: once((name) => clusters.loadProfile(name)),
+  };
+}
+
+function once<T>(load: (name: string) => Promise<T>): (name: string) => Promise<T> {
+  const loaded = new Map<string, Promise<T>>();
+  return (name) => {
+    const found = loaded.get(name) ?? load(name);
+    loaded.set(name, found);
+    return found;
+  };
+}
+
+/** Of the whole cluster: every node is asked for what it has. */
+export function createClusterOverview(
+  own: Overview,
+  sources: OverviewSources & {
+    readonly peers: Peers;
+    readonly nodes: NodeRegistry;
+    readonly elsewhere: Pick<RunningElsewhere, 'facts'>;
+  },
+): Overview {
+  const { instances, index, owns, peers, nodes, elsewhere, runner } = sources;
+  const ask = async <T>(node: string, path: string, schema: z.ZodType<T>): Promise<T | Error> => {
+    try {
+      const signal = AbortSignal.timeout(ANSWER_TIMEOUT_MS);
+      return await askPeer(peers, node, { method: 'GET', path, signal }, schema);
+    } catch (error) {
+      return toError(error);
+    }
+  };
+  const otherNodes = async (): Promise<readonly string[]> =>
+    (await nodes.names()).filter((name) => !owns(name));
+  const describeSilent = (record: InstanceRecord, error: unknown): Promise<InstanceInfo> =>
+    loadInstanceInfo(record, sources, STATUS_OF[stateAfter(error)]);
+  const slices = async function* (): AsyncGenerator<readonly InstanceInfo[]> {
+    const all = await index.list();
+    // This node's own, by whatever names its records call it.
+    const ownName = sources.nodeName;
+    const nodeOf = ({ primaryNode }: Pick<IndexedInstance, 'primaryNode'>): string =>
+      owns(primaryNode) ? ownName : primaryNode;
+    const read = { ...sources, clusters: readOnce(sources.clusters) };
+    yield* mergeTold(all, {
+      nodeOf,
+      tell: (node) => (node === ownName ? ownSlices() : readInstances(peers, node)),
+      describeLeft: async ({ uuid, primaryNode }, failure) => {
+        if (owns(primaryNode) && failure !== undefined) throw toError(failure);
+        if (owns(primaryNode)) return [];
+        const record = await readOne(sources, uuid);
+        if (record === undefined || record.primaryNode !== primaryNode) return [];
+        const status = STATUS_OF[stateAfter(failure ?? new Error('no report received'))];
+        return [tellable(await loadInstanceInfo(record, read, status))];
+      },
+    });
+  };
+  const ownSlices = async function* (): AsyncGenerator<readonly InstanceInfo[]> {
+    yield* own.instanceSlices();
+  };
+  return {
+    instanceSlices: slices,
+    summaries: async () => {
+      const [all, facts] = await Promise.all([index.list(), elsewhere.facts()]);
+      return Iterator.from(all).map((each) => {
+        if (!owns(each.primaryNode)) return summarizeTold(each, facts.get(each.primaryNode));
+        const kept = runner.running(each.uuid);
+        return summarize(each, kept === undefined ? null : runningMachineOf(kept));
+      });
+    },
+    instance: async (name) => {
+      const record = await instances.findByName(name);
+      if (owns(record.primaryNode)) return loadInstanceInfo(record, sources);
+      const path = `/v1/instances/${name}`;
+      const answer = await ask(record.primaryNode, path, instanceInfo);
+      if (!(answer instanceof Error)) return answer;
+      if (isAppError(answer, 'INSTANCE_NOT_FOUND')) throw answer;
+      return describeSilent(record, answer);
+    },
+    nodes: async () => {
+      const counts = countBy(await index.list(), ({ primaryNode }) => primaryNode);
+      const describe = async ({ name, flags }: ListedFlags): Promise<ListedNode> => {
+        const answer = await ask(name, '/v1/node', nodeInfo);
+        // One of an earlier release knows nothing of what is said of it.
+        if (!(answer instanceof Error)) return { ...answer, flags };
+        const silent = answer.message;
+        return listedNode.parse({ name, flags, silent, instances: counts.get(name) ?? 0 });
+      };
+      const others = (await nodes.list()).filter(({ name }) => !owns(name));
+      const told = await Promise.all([own.nodes(), ...others.map(describe)]);
+      return told.flat().sort((a, b) => a.name.localeCompare(b.name));
+    },
+    operatingSystems: async () => {
+      const describe = async (node: string): Promise<NodeOs> => {
+        const answer = await ask(node, '/v1/os', osInfo.array());
+        return answer instanceof Error
+          ? { node, silent: answer.message }
+          : { node, operatingSystems: answer };
+      };
+      const all = await Promise.all([
+        own.operatingSystems(),
+        ...(await otherNodes()).map(describe),
+      ]);
+      return all.flat().sort((a, b) => a.node.localeCompare(b.node));
+    },
+    orphans: async () => {
+      const answers = await Promise.all([
+        own.orphans(),
+        ...(await otherNodes()).map((node) => ask(node, '/v1/orphans', listedOrphan.array())),
+      ]);
+      return answers.flatMap((answer) => (answer instanceof Error ? [] : answer));
+    },
+  };
+}
+
+function countBy<T>(all: readonly T[], keyOf: (one: T) => string): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>();
+  for (const one of all) counts.set(keyOf(one), (counts.get(keyOf(one)) ?? 0) + 1);
+  return counts;
+}
+
+/** The status of instances whose node does not tell of them, by what is wrong with it. */
+const STATUS_OF = {
+  silent: 'ERROR_nodedown',
+  failing: 'ERROR_nodefails',
+  offline: 'ERROR_nodeoffline',
+} as const satisfies Record<ReturnType<typeof stateAfter>, InstanceStatus>;
+
+function summarizeTold(instance: IndexedInstance, facts: NodeFacts | undefined): InstanceSummary {
+  if (facts?.state === 'told') return summarize(instance, facts.running.get(instance.uuid) ?? null);
+  // One that is no node of the cluster any more does not answer either.
+  return summarize(instance, null, STATUS_OF[facts?.state ?? 'silent']);
+}
+
+/** What another node says of its own instances. However many they are, it says something always. */
+async function* readInstances(peers: Peers, node: string): AsyncGenerator<readonly InstanceInfo[]> {
+  const begins = { withinMs: ANSWER_TIMEOUT_MS };
+  const answer = await openAnswer(peers, node, '/v1/own-instances', begins);
+  const lively = Readable.from(limitSilence(answer, ANSWER_TIMEOUT_MS));
+  for await (const line of readLines(lively, MAX_LINE_CHARACTERS)) {
+    yield [instanceInfo.parse(parseJson(line))];
+    await othersTurn();
+  }
+}

@@ -1,0 +1,195 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { z } from 'zod';
+import type { HostRoom } from '#shared/contract/host-room.ts';
+import { machineChanges, type RunningMachine } from '#shared/contract/instance.ts';
+import { isAppError } from '#shared/errors/app-error.ts';
+import { parseJson } from '#shared/json/parse-json.ts';
+import type { Logger } from '#shared/log/log.ts';
+import type { Store } from '#shared/store/store.ts';
+import { readLines } from '#shared/text/lines.ts';
+import { MIB } from '#shared/units/bytes.ts';
+import { OFFLINE_HINT } from './membership.ts';
+import { openAnswer, UnreachableNode, type Peers } from '../peers/ask-peer.ts';
+import { NODES, type NodeRegistry } from '../../records/node-registry.ts';
+
+/** What a node said of its machines; one that says nothing is not one that says what is wrong. */
+export type NodeFacts =
+  | {
+      readonly state: 'told';
+      readonly running: ReadonlyMap<string, RunningMachine>;
+      /** Null of a node of an earlier release. */
+      readonly room: HostRoom | null;
+    }
+  | { readonly state: 'silent' | 'failing' | 'offline' };
+
+/** Whether a node answered, if not with what it was asked for. */
+function isRefusal(error: unknown): boolean {
+  const isSilence = isAppError(error, 'NODE_UNREACHABLE') || isAppError(error, 'STORE_UNAVAILABLE');
+  const isNonsense = error instanceof z.ZodError || error instanceof RangeError;
+  return (isAppError(error) && !isSilence) || isNonsense;
+}
+
+/** What a failed question says of the node that was asked. */
+export function stateAfter(error: unknown): 'silent' | 'failing' | 'offline' {
+  if (isAppError(error, 'NODE_OFFLINE')) return 'offline';
+  return isRefusal(error) ? 'failing' : 'silent';
+}
+
+/** What runs on the other nodes, as they tell it by themselves. */
+export interface RunningElsewhere extends AsyncDisposable {
+  /** By node; of one that is not known, nothing. */
+  facts(): Promise<ReadonlyMap<string, NodeFacts>>;
+}
+
+export interface RunningElsewhereDependencies {
+  readonly nodeName: string;
+  readonly peers: Peers;
+  readonly nodes: Pick<NodeRegistry, 'list'>;
+  readonly store: Pick<Store, 'watch'>;
+  readonly logger: Logger;
+}
+
+/** One that says nothing for so long is shown as silent. */
+export const ANSWER_TIMEOUT_MS = 3000;
+const ASK_AGAIN_MS = 1000;
+/**
+ * A node that takes hellos and answers none holds one of the few places of hellos each time until
+ * it is given up: it is asked less and less often.
+ */
+const ASK_MUTE_AGAIN_MS = 30_000;
+/** Nodes of the former release tell nobody in the log of changes that they came or went. */
+const LOOK_AGAIN_MS = 60_000;
+/** A line tells of every machine of a node, some 200 characters each. */
+const MAX_LINE_CHARACTERS = 8 * MIB;
+
+interface Followed {
+  readonly ended: AbortController;
+  /** Resolves with the first that is known of it, whatever that is. */
+  readonly first: Promise<void>;
+  facts: NodeFacts;
+}
+
+export function followRunningElsewhere(
+  dependencies: RunningElsewhereDependencies,
+): RunningElsewhere {
+  return new Following(dependencies);
+}
+
+class Following implements RunningElsewhere {
+  readonly #dependencies: RunningElsewhereDependencies;
+  readonly #followed = new Map<string, Followed>();
+  /** Marked so: they are asked for nothing, this neither. */
+  #offline: readonly string[] = [];
+  /** Whether this node is one of them. */
+  #isOffline = false;
+  readonly #watch: ReturnType<Store['watch']>;
+  readonly #timer: NodeJS.Timeout;
+  #looking: Promise<void> = Promise.resolve();
+  #isEnded = false;
+
+  constructor(dependencies: RunningElsewhereDependencies) {
+    this.#dependencies = dependencies;
+    const look = (): void => {
+      this.#looking = this.#looking.then(() => this.#look());
+    };
+    this.#watch = dependencies.store.watch(NODES, look);
+    this.#timer = setInterval(look, LOOK_AGAIN_MS).unref();
+  }
+
+  async facts(): Promise<ReadonlyMap<string, NodeFacts>> {
+    await this.#watch.caughtUp();
+    await this.#looking;
+    await Promise.all([...this.#followed.values()].map(({ first }) => first));
+    return new Map([
+      ...[...this.#followed].map(([node, { facts }]) => [node, facts] as const),
+      ...this.#offline.map((node) => [node, { state: 'offline' }] as const),
+    ]);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isEnded = true;
+    clearInterval(this.#timer);
+    this.#watch.end();
+    for (const { ended } of this.#followed.values()) ended.abort();
+    await this.#looking;
+  }
+
+  async #look(): Promise<void> {
+    const { nodes, nodeName, logger } = this.#dependencies;
+    try {
+      const all = await nodes.list();
+      if (this.#isEnded) return;
+      this.#tellMark(all.some(({ name, flags }) => name === nodeName && flags.offline));
+      const others = all.filter(({ name }) => name !== nodeName);
+      const online = others.filter(({ flags }) => !flags.offline).map(({ name }) => name);
+      const names = new Set(online);
+      this.#offline = others.filter(({ flags }) => flags.offline).map(({ name }) => name);
+      for (const [node, { ended }] of this.#followed) {
+        if (names.has(node)) continue;
+        ended.abort();
+        this.#followed.delete(node);
+      }
+      for (const node of names) {
+        if (!this.#followed.has(node)) this.#begin(node);
+      }
+    } catch (error) {
+      // It is looked again when the store is back, and by the timer.
+      logger.debug('nodes.not-read', { err: error });
+    }
+  }
+
+  /** Nobody asks it any more, so that its log is where it is looked for. */
+  #tellMark(isOffline: boolean): void {
+    const { logger, nodeName: node } = this.#dependencies;
+    if (isOffline === this.#isOffline) return;
+    this.#isOffline = isOffline;
+    if (isOffline) logger.warn('node.offline', { node, hint: OFFLINE_HINT });
+    else logger.info('node.online', { node });
+  }
+
+  #begin(node: string): void {
+    const ended = new AbortController();
+    const first = Promise.withResolvers<void>();
+    const followed: Followed = { ended, first: first.promise, facts: { state: 'silent' } };
+    this.#followed.set(node, followed);
+    ended.signal.addEventListener('abort', () => first.resolve());
+    void this.#follow(node, followed, first.resolve);
+  }
+
+  async #follow(node: string, followed: Followed, isKnown: () => void): Promise<void> {
+    const { signal } = followed.ended;
+    let pauseMs = ASK_AGAIN_MS;
+    while (!signal.aborted) {
+      try {
+        await this.#readFrom(node, followed, isKnown);
+        followed.facts = { state: 'silent' };
+        pauseMs = ASK_AGAIN_MS;
+      } catch (error) {
+        const isMute = error instanceof UnreachableNode && error.isThere;
+        pauseMs = isMute ? Math.min(2 * pauseMs, ASK_MUTE_AGAIN_MS) : ASK_AGAIN_MS;
+        followed.facts = { state: stateAfter(error) };
+        this.#dependencies.logger.debug('node.not-followed', { node, err: error });
+      }
+      isKnown();
+      await sleep(pauseMs, undefined, { signal, ref: false }).catch(() => undefined);
+    }
+  }
+
+  /** Until the other node, or the way to it, ends. */
+  async #readFrom(node: string, followed: Followed, isKnown: () => void): Promise<void> {
+    const begins = { withinMs: ANSWER_TIMEOUT_MS, signal: followed.ended.signal };
+    const { peers } = this.#dependencies;
+    const answer = await openAnswer(peers, node, '/v1/machines/events', begins);
+    const running = new Map<string, RunningMachine>();
+    let room: HostRoom | null = null;
+    for await (const line of readLines(answer, MAX_LINE_CHARACTERS)) {
+      const changes = machineChanges.parse(parseJson(line));
+      if (changes.isFirst) running.clear();
+      for (const uuid of changes.ended) running.delete(uuid);
+      for (const machine of changes.running) running.set(machine.uuid, machine);
+      room = changes.room ?? room;
+      followed.facts = { state: 'told', running, room };
+      isKnown();
+    }
+  }
+}

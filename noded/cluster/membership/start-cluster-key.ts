@@ -1,0 +1,83 @@
+import { z } from 'zod';
+import type { CryptoProgress } from '#shared/contract/api.ts';
+import { AppError, isAppError } from '#shared/errors/app-error.ts';
+import type { Logger } from '#shared/log/log.ts';
+import { askPeer, presenceOf, type Peers } from '../peers/ask-peer.ts';
+import type { CommonStore } from '../../records/open-store.ts';
+import type { NodeRegistry } from '../../records/node-registry.ts';
+import { takeKeyStep, type KeyStep } from './key-step.ts';
+import { createKeyRenewal, type KeyRenewal, type Renewed } from './renew-key.ts';
+
+/** The key of a cluster of several nodes, as an interface asks for it. */
+export interface ClusterKey extends AsyncDisposable {
+  renew(skip: readonly string[]): Promise<Renewed>;
+  progress(): CryptoProgress;
+  takeStep(step: KeyStep): Promise<void>;
+  describe(): Promise<string | null>;
+}
+
+/** A node seals a record in a moment; its disk may be slow. */
+const STEP_TIMEOUT_MS = 60_000;
+
+export interface ClusterKeyDependencies {
+  readonly nodeName: string;
+  readonly common: CommonStore;
+  readonly peers: Peers;
+  readonly nodes: Pick<NodeRegistry, 'names'>;
+  readonly logger: Logger;
+}
+
+/** Goes on with a renewal that this node was stopped in. */
+export function startClusterKey(dependencies: ClusterKeyDependencies): ClusterKey {
+  const { nodeName, common, peers, nodes, logger } = dependencies;
+  const { sealed: store, keys } = common;
+  const renewal: KeyRenewal = createKeyRenewal({
+    ...{ nodeName, store, keys, logger },
+    nodeNames: () => nodes.names(),
+    answers: async (node) => (await presenceOf(peers, node)) === 'answers',
+    // One that is marked offline and answers would be left behind without a word.
+    tell: (node, step) => tell({ open: (to) => peers.open(to, { evenOffline: true }) }, node, step),
+  });
+  renewal.resume();
+  return {
+    renew: (skip) => renewal.renew(skip),
+    progress: () => renewal.progress(),
+    takeStep: (step) => takeKeyStep(step, keys, store),
+    describe: () => renewal.describe(),
+    [Symbol.asyncDispose]: () => renewal.stop(),
+  };
+}
+
+/** What seals nothing has no key. */
+export function noClusterKey(): ClusterKey {
+  const refuse = (): Promise<never> =>
+    Promise.reject(
+      new AppError('NOT_SUPPORTED', 'this node is a cluster of its own and has no cluster key', {
+        hint: 'Only a cluster with a common store has a key: gnt-cluster init --store redis://HOST',
+      }),
+    );
+  return {
+    renew: refuse,
+    progress: () => ({ renewals: 0, done: [] }),
+    takeStep: refuse,
+    describe: () => Promise.resolve(null),
+    [Symbol.asyncDispose]: () => Promise.resolve(),
+  };
+}
+
+async function tell(peers: Peers, node: string, step: KeyStep): Promise<void> {
+  const bytes = Buffer.from(JSON.stringify(step));
+  const signal = AbortSignal.timeout(STEP_TIMEOUT_MS);
+  const asking = { method: 'POST', path: '/v1/cluster/key-steps', signal };
+  try {
+    const body = { type: 'application/json', bytes };
+    await askPeer(peers, node, { ...asking, body }, z.unknown());
+  } catch (error) {
+    if (isAppError(error) && error.code !== 'NODE_UNREACHABLE') throw error;
+    throw new AppError('NODE_UNREACHABLE', `node '${node}' does not answer`, {
+      details: { node },
+      hint: `The renewal continues when the node answers. Leave it out: gnt-cluster renew-crypto --skip ${node}`,
+      cause: error,
+    });
+  }
+}

@@ -1,0 +1,333 @@
+import { randomUUID } from 'node:crypto';
+import type { Duplex } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { GuestHandover } from '#shared/contract/guest-handover.ts';
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import type { MachineExpected, MachineNature } from '#shared/contract/migration.ts';
+import type { ArrivalBegun, ArrivalEnded, MovedFile, RemainsEnded } from '#shared/contract/move.ts';
+import { requireTakesNew } from '#shared/contract/node-flags.ts';
+import { SerialQueue } from '#shared/serial/serial-queue.ts';
+import type { InstanceDisks } from '../../storage/instance-disks.ts';
+import type { Arrival, MovingDisks } from '../../storage/moving-disks.ts';
+import { noInstance } from '../../records/instance-repository.ts';
+import type { NodeRegistry } from '../../records/node-registry.ts';
+import type { Membership } from '../membership/membership.ts';
+import { type Admission, type NodeRoom, wantedOf } from '../placement/node-room.ts';
+import { requireItsFiles } from './incoming-files.ts';
+import type { ExpectedGuest, ExpectGuest } from './incoming-guest.ts';
+import type { Arrivals, FileOfArrival } from './migration-target-contract.ts';
+import { isHere, isNotYours, nothingArrives } from './target-refusals.ts';
+import { settleArrival, settleDeparture, type SettleMovesDependencies } from './settle-moves.ts';
+
+export interface ArrivalsDependencies extends SettleMovesDependencies {
+  readonly moving: MovingDisks;
+  readonly disks: SettleMovesDependencies['disks'] & Pick<InstanceDisks, 'listCopies'>;
+  readonly membership: Pick<Membership, 'requireMember'>;
+  readonly nodes: Pick<NodeRegistry, 'flagsOf'>;
+  readonly room: Pick<NodeRoom, 'admit'>;
+  /** Whether an instance could run here, and be installed again. @throws AppError */
+  readonly checkHere: (instance: InstanceRecord, signal: AbortSignal) => Promise<void>;
+  /** Whether a machine like this could go on here. @throws AppError NOT_SUPPORTED */
+  readonly checkMachine: (nature: MachineNature) => Promise<void>;
+  readonly expectGuest: ExpectGuest;
+}
+
+interface Session {
+  readonly id: string;
+  readonly arrival: Arrival;
+  readonly admission: Admission;
+  /** The node that sends it. */
+  readonly from: string;
+  /** Runs while nobody asks for anything. */
+  timer: NodeJS.Timeout | undefined;
+  /** What waits for the guest of an instance that runs. */
+  guest?: ExpectedGuest;
+  isAwaited?: boolean;
+  /** The log has it that this does not end: it is tried again several times a second. */
+  isTold?: boolean;
+}
+
+/** Twice the patience of who sends: after so long without a word nobody does. */
+const SILENCE_MS = 10 * 60_000;
+/** The same where a machine waits for its guest, and no stream to it is open. */
+const GUEST_SILENCE_MS = 30_000;
+/** How late a guest that stands still hears that it is this node's, where nobody says so. */
+const LOOK_MS = 250;
+/** The same of a stopped instance, whose disks nobody has until then. */
+const STOPPED_LOOK_MS = 1000;
+const ARRIVAL = { isArrival: true } as const;
+
+export function createArrivals(dependencies: ArrivalsDependencies): Arrivals {
+  return new Sessions(dependencies);
+}
+
+/**
+ * INVARIANTS: an instance has at most one session; what is done for it is done one after the other.
+ */
+class Sessions implements Arrivals {
+  readonly #dependencies: ArrivalsDependencies;
+  readonly #sessions = new Map<string, Session>();
+  readonly #queue = new SerialQueue<string>();
+
+  constructor(dependencies: ArrivalsDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  async check(uuid: string, signal: AbortSignal, nature?: MachineNature): Promise<void> {
+    const { room, checkMachine } = this.#dependencies;
+    if (nature !== undefined) await checkMachine(nature);
+    const wanted = wantedOf(await this.#require(uuid, signal));
+    (await room.admit(wanted, ARRIVAL)).withdraw();
+  }
+
+  begin(
+    { uuid, from }: Pick<FileOfArrival, 'uuid' | 'from'>,
+    files: readonly MovedFile[],
+    signal: AbortSignal,
+  ): Promise<ArrivalBegun> {
+    return this.#queue.run(uuid, async () => {
+      const { nodeName, instances, moving, room } = this.#dependencies;
+      const instance = await this.#require(uuid, signal);
+      const wanted = wantedOf(instance);
+      if (from === undefined || from !== instance.primaryNode) throw isNotYours(wanted.name, from);
+      requireItsFiles(instance, files);
+      if ((await this.#settle(uuid)).isTaken) throw isHere(wanted.name, nodeName);
+      if ((await moving.listLeaving()).includes(uuid))
+        await settleDeparture(uuid, this.#dependencies);
+      const admission = await room.admit(wanted, ARRIVAL);
+      try {
+        const arrival = await moving.arrive(uuid, files);
+        const session: Session = {
+          ...{ id: randomUUID(), arrival, admission, from, timer: undefined },
+        };
+        this.#sessions.set(uuid, session);
+        this.#awaitNext(uuid, session);
+        const record = await instances.findByUuid(uuid);
+        if (record === undefined) throw noInstance(wanted.name);
+        return { session: session.id, serialNo: record.serialNo };
+      } catch (error) {
+        if (!this.#sessions.has(uuid)) admission.withdraw();
+        throw error;
+      }
+    });
+  }
+
+  write(at: FileOfArrival, message: Buffer): Promise<void> {
+    return this.#run(at, (arrival) => arrival.write(at.name, message));
+  }
+
+  async verify(
+    at: Omit<FileOfArrival, 'name'>,
+    digests: Readonly<Record<string, string>>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    await this.#run(at, (arrival) => arrival.verify(digests, signal));
+    this.#awaitOwner(at.uuid, this.#find(at.uuid, at.session, at.from));
+  }
+
+  expect(
+    at: Omit<FileOfArrival, 'name'>,
+    expected: MachineExpected,
+    signal: AbortSignal,
+  ): Promise<void> {
+    return this.#queue.run(at.uuid, async () => {
+      const session = this.#find(at.uuid, at.session, at.from);
+      const { checkMachine, expectGuest, instances } = this.#dependencies;
+      await checkMachine(expected.nature);
+      const instance = await instances.findByUuid(at.uuid);
+      if (instance === undefined || session.guest !== undefined) throw noInstance(at.uuid);
+      const guest = await expectGuest(instance, session.arrival, expected, signal);
+      session.guest = guest;
+      clearTimeout(session.timer);
+      this.#awaitNext(at.uuid, session);
+      void guest.gone.then(() => this.#endOf(at.uuid, session));
+    });
+  }
+
+  handOver(at: Omit<FileOfArrival, 'name'>, handover: GuestHandover): Promise<void> {
+    return this.#queue.run(at.uuid, async () => {
+      const { guest } = this.#find(at.uuid, at.session, at.from);
+      if (guest === undefined) throw nothingArrives();
+      await guest.takeMetadata(handover);
+    });
+  }
+
+  sync(at: Omit<FileOfArrival, 'name'>): Promise<void> {
+    return this.#run(at, (arrival) => arrival.sync());
+  }
+
+  async openStream({ uuid, session: id, name }: FileOfArrival): Promise<Duplex> {
+    // Whoever knows the session is who began it: nobody else was told.
+    const session = this.#sessions.get(uuid);
+    if (session?.id !== id || session.guest === undefined) throw nothingArrives();
+    return session.guest.openStream(name);
+  }
+
+  async awaitGuest(at: Omit<FileOfArrival, 'name'>, signal: AbortSignal): Promise<number> {
+    const session = this.#find(at.uuid, at.session, at.from);
+    if (session.guest === undefined) throw nothingArrives();
+    await session.guest.whenWhole(signal);
+    await session.arrival.sync();
+    return this.#queue.run(at.uuid, async () => {
+      this.#find(at.uuid, at.session, at.from);
+      const record = await this.#dependencies.instances.findByUuid(at.uuid);
+      if (record === undefined) throw noInstance(at.uuid);
+      this.#awaitOwner(at.uuid, session);
+      return record.serialNo;
+    });
+  }
+
+  end({ uuid, from }: Pick<FileOfArrival, 'uuid' | 'from'>): Promise<ArrivalEnded> {
+    return this.#queue.run(uuid, async () => {
+      if (from !== undefined) await this.#requireSender(uuid, from);
+      return this.#settle(uuid);
+    });
+  }
+
+  endRemains({ uuid, from }: Pick<FileOfArrival, 'uuid' | 'from'>): Promise<RemainsEnded> {
+    return this.#queue.run(uuid, async () => {
+      const { instances, disks, moving } = this.#dependencies;
+      const instance = await instances.findByUuid(uuid);
+      if (instance === undefined || instance.primaryNode !== from)
+        throw isNotYours(instance?.name ?? uuid, from);
+      const hadArrived = this.#sessions.has(uuid) || (await disks.listCopies()).includes(uuid);
+      if (hadArrived) await this.#settle(uuid);
+      const hadLeft = (await moving.listLeaving()).includes(uuid);
+      if (hadLeft) await settleDeparture(uuid, this.#dependencies);
+      return { hadArrived, hadLeft };
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    // What they have is for the next daemon.
+    for (const uuid of [...this.#sessions.keys()])
+      await this.#queue.run(uuid, () => this.#close(uuid));
+  }
+
+  /** @throws AppError why this node does not take the instance */
+  async #require(uuid: string, signal: AbortSignal): Promise<InstanceRecord> {
+    const { nodeName, owns, instances, membership, nodes, checkHere } = this.#dependencies;
+    membership.requireMember();
+    requireTakesNew(nodeName, await nodes.flagsOf(nodeName));
+    const instance = await instances.findByUuid(uuid);
+    if (instance === undefined) throw noInstance(uuid);
+    if (owns(instance.primaryNode)) throw isHere(instance.name, nodeName);
+    await checkHere(instance, signal);
+    return instance;
+  }
+
+  /** A folder that grows here may be a copy's too, of which nobody else knows anything. */
+  async #requireSender(uuid: string, from: string): Promise<void> {
+    const { owns, instances } = this.#dependencies;
+    const session = this.#sessions.get(uuid);
+    if (session?.from === from) return;
+    const instance = await instances.findByUuid(uuid);
+    if (session === undefined && instance !== undefined) {
+      const { primaryNode } = instance;
+      // Who has given it away asks again, when the answer was lost.
+      if (primaryNode === from || owns(primaryNode)) return;
+    }
+    throw isNotYours(instance?.name ?? uuid, from);
+  }
+
+  /** Whoever works is not silent, however long that takes. */
+  #run<T>(
+    { uuid, session: id, from }: Omit<FileOfArrival, 'name'>,
+    work: (arrival: Arrival) => Promise<T>,
+  ): Promise<T> {
+    return this.#queue.run(uuid, async () => {
+      const session = this.#find(uuid, id, from);
+      clearTimeout(session.timer);
+      try {
+        return await work(session.arrival);
+      } finally {
+        this.#awaitNext(uuid, session);
+      }
+    });
+  }
+
+  #find(uuid: string, id: string, from: string | undefined): Session {
+    const session = this.#sessions.get(uuid);
+    if (session?.id !== id || session.from !== from) {
+      throw nothingArrives();
+    }
+    return session;
+  }
+
+  async #settle(uuid: string): Promise<ArrivalEnded> {
+    const isTaken = await settleArrival(uuid, this.#dependencies);
+    const guest = this.#sessions.get(uuid)?.guest;
+    // While there is a session: where it fails, the next look lets the guest go on.
+    const isLost = isTaken && (await guest?.welcome()) === 'lost';
+    await this.#close(uuid);
+    if (!isTaken) await guest?.refuse();
+    return { isTaken, isLost };
+  }
+
+  /** From now on all of it is here, and the record may name this node at any moment. */
+  #awaitOwner(uuid: string, session: Session): void {
+    if (!session.isAwaited) void this.#takeWhenOwn(uuid, session);
+    session.isAwaited = true;
+  }
+
+  /** Who gave it away may be gone by then: nobody else would tell. */
+  async #takeWhenOwn(uuid: string, session: Session): Promise<void> {
+    const { instances, owns, logger } = this.#dependencies;
+    const lookMs = session.guest === undefined ? STOPPED_LOOK_MS : LOOK_MS;
+    for (;;) {
+      await sleep(lookMs, undefined, { ref: false });
+      if (this.#sessions.get(uuid) !== session) return;
+      try {
+        const record = await instances.findByUuid(uuid);
+        if (record !== undefined && owns(record.primaryNode)) await this.#endOf(uuid, session);
+      } catch (error) {
+        logger.debug('arrival.not-looked', { instance: uuid, err: error });
+      }
+    }
+  }
+
+  /** Ends the arrival of this session, if it is the present one still. */
+  async #endOf(uuid: string, session: Session): Promise<void> {
+    try {
+      await this.#queue.run(uuid, async () => {
+        if (this.#sessions.get(uuid) === session) await this.#settle(uuid);
+      });
+    } catch (error) {
+      // The next look ends it, or silence, or the next daemon.
+      const level = session.isTold ? 'debug' : 'error';
+      session.isTold = true;
+      this.#dependencies.logger[level]('arrival.not-ended', { instance: uuid, err: error });
+    }
+  }
+
+  async #close(uuid: string): Promise<void> {
+    const session = this.#sessions.get(uuid);
+    if (session === undefined) return;
+    this.#sessions.delete(uuid);
+    clearTimeout(session.timer);
+    session.admission.withdraw();
+    await session.arrival[Symbol.asyncDispose]();
+  }
+
+  /** From now on silence ends it. */
+  #awaitNext(uuid: string, session: Session): void {
+    const silenceMs = session.guest === undefined ? SILENCE_MS : GUEST_SILENCE_MS;
+    const timer = setTimeout(() => this.#giveUp(uuid, session, timer), silenceMs).unref();
+    session.timer = timer;
+  }
+
+  /** @param timer that ran out, while something else may have waited for its turn already */
+  #giveUp(uuid: string, session: Session, timer: NodeJS.Timeout): void {
+    const { logger } = this.#dependencies;
+    const given = this.#queue.run(uuid, async () => {
+      if (this.#sessions.get(uuid)?.timer !== timer) return;
+      if (session.guest?.isFed() === true) return this.#awaitNext(uuid, session);
+      logger.warn('arrival.given-up', { instance: uuid, ...(await this.#settle(uuid)) });
+    });
+    given.catch((error: unknown) => {
+      // A store that is away tells later.
+      logger.warn('arrival.not-ended', { instance: uuid, err: error });
+      if (session.timer === timer) this.#awaitNext(uuid, session);
+    });
+  }
+}

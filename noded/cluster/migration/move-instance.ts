@@ -1,0 +1,149 @@
+import { createHash } from 'node:crypto';
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import { AppError, tellableMessage } from '#shared/errors/app-error.ts';
+import { setOwn } from '#shared/json/own-value.ts';
+import { readBatches, finishDigest } from '../../storage/data-blocks.ts';
+import type { DepartingFile, Departure } from '../../storage/moving-disks.ts';
+import type { JobContext } from '../../jobs/job-handler.ts';
+import type { ArrivalClient } from './migration-target-client.ts';
+import {
+  decideDeparture,
+  notTaken,
+  removeDeparted,
+  type SettleMovesDependencies,
+} from './settle-moves.ts';
+
+export interface MoveDependencies extends Omit<SettleMovesDependencies, 'isTaken'> {
+  readonly moving: SettleMovesDependencies['moving'] & {
+    depart(instance: InstanceRecord): Promise<Departure>;
+  };
+  readonly target: ArrivalClient;
+}
+
+/** Until the other node says that it has what is its own by now; nobody waits longer to stop. */
+const CONFIRM_TIMEOUT_MS = 30_000;
+/** Until it has given up what it got. */
+const WITHDRAW_TIMEOUT_MS = 10_000;
+
+/**
+ * Gives a stopped instance to another node. One commit is the only switch, which this node writes
+ * when the other one has all disks, read again and synced, as these are: until then nothing here
+ * has changed but the name of a folder, and from then on it is the other one's. Whoever is killed
+ * finds out by the record (settle-moves.ts).
+ * @throws AppError what the other node refuses it with, DISK_FULL, NODE_UNREACHABLE, CONFLICT
+ */
+export async function moveInstance(
+  instance: InstanceRecord,
+  node: string,
+  context: JobContext,
+  dependencies: MoveDependencies,
+): Promise<void> {
+  const { moving, target } = dependencies;
+  const { uuid } = instance;
+  await using departure = await moving.depart(instance);
+  try {
+    const { session, serialNo } = await target.begin(
+      uuid,
+      departure.files.map(({ name, sizeBytes }) => ({ name, sizeBytes })),
+      context.signal,
+    );
+    const at = { uuid, session };
+    const digests = await sendFiles(departure.files, at, context, target);
+    context.report.log(`node ${node} verifies the received files`);
+    await target.verify(at, digests, context.signal);
+    context.signal.throwIfAborted();
+    await handOver(instance, { node, serialNo }, departure, dependencies);
+  } catch (error) {
+    await withdraw(uuid, node, context, target);
+    throw error;
+  }
+  context.report.log(`${instance.name} is on ${node}`);
+  await removeHere(uuid, node, context, dependencies);
+}
+
+async function sendFiles(
+  files: readonly DepartingFile[],
+  at: { readonly uuid: string; readonly session: string },
+  { signal, report }: JobContext,
+  target: ArrivalClient,
+): Promise<Readonly<Record<string, string>>> {
+  const totalBytes = files.reduce((sum, { takenBytes }) => sum + takenBytes, 0);
+  const digests: Record<string, string> = {};
+  let doneBytes = 0;
+  for (const { name, file, sizeBytes } of files) {
+    const hash = createHash('sha256');
+    for await (const { message, readBytes } of readBatches(file, signal)) {
+      await target.write({ ...at, name }, message, signal);
+      hash.update(message);
+      doneBytes += readBytes;
+      report.progress('sending disks', Math.min(doneBytes, totalBytes), totalBytes);
+    }
+    setOwn(digests, name, finishDigest(hash, sizeBytes));
+  }
+  return digests;
+}
+
+/** From here on a cancelled job goes on to its end. */
+async function handOver(
+  { uuid, name, primaryNode }: InstanceRecord,
+  { node, serialNo }: { readonly node: string; readonly serialNo: number },
+  departure: Departure,
+  dependencies: MoveDependencies,
+): Promise<void> {
+  // Renamed before the commit: what a kill leaves is told from the disks of an instance.
+  await departure.leave();
+  try {
+    await dependencies.instances.update(uuid, (current) => {
+      if (current.primaryNode === primaryNode && current.serialNo === serialNo)
+        return { ...current, primaryNode: node };
+      throw new AppError('CONFLICT', `'${name}' was changed while it moved`, {
+        hint: `A gnt-noded may have been restarted. Check gnt-instance info ${name}, and repeat the move.`,
+      });
+    });
+  } catch (error) {
+    // What was told as failed may have come through: the record says what is true, and is asked.
+    if ((await decideDeparture(uuid, dependencies)) === undefined) throw error;
+  }
+}
+
+export async function withdraw(
+  uuid: string,
+  node: string,
+  { report }: JobContext,
+  target: ArrivalClient,
+): Promise<void> {
+  try {
+    await target.end(uuid, AbortSignal.timeout(WITHDRAW_TIMEOUT_MS));
+  } catch (error) {
+    report.log(
+      `node ${node} does not confirm that it removed the received files (${tellableMessage(error)}): it removes them at its next start, or after ten minutes of silence`,
+      'warn',
+    );
+  }
+}
+
+/** Last of all, and not before the other node has given the disks their names. */
+export async function removeHere(
+  uuid: string,
+  node: string,
+  { report }: JobContext,
+  dependencies: Pick<MoveDependencies, 'target' | 'nodeName' | 'instances' | 'moving' | 'logger'>,
+): Promise<void> {
+  const { target, logger } = dependencies;
+  try {
+    const { isTaken, isLost } = await target.end(uuid, AbortSignal.timeout(CONFIRM_TIMEOUT_MS));
+    if (!isTaken) throw notTaken(node);
+    if (isLost)
+      report.log(
+        `the guest did not resume: its QEMU process on ${node} ended at that moment. Start it with gnt-instance startup`,
+        'warn',
+      );
+    await removeDeparted(uuid, dependencies);
+  } catch (error) {
+    logger.warn('departure.not-removed', { instance: uuid, err: error });
+    report.log(
+      `the old disks are still on this node (${tellableMessage(error)}): gnt-noded removes them once ${node} confirms its copy, and asks at least every ten minutes`,
+      'warn',
+    );
+  }
+}

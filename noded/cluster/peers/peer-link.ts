@@ -1,0 +1,331 @@
+import { randomBytes } from 'node:crypto';
+import PQueue from 'p-queue';
+import nacl from 'tweetnacl';
+import { requireOnline } from '#shared/contract/node-flags.ts';
+import { instanceName } from '#shared/contract/primitives.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import type { Logger } from '#shared/log/log.ts';
+import type { RedisServer } from '#shared/store/store-url.ts';
+import { encodeKey, type NodeKey } from '../../records/node-key.ts';
+import type { NodeRegistry } from '../../records/node-registry.ts';
+import { UnreachableNode } from './ask-peer.ts';
+import type { Side } from './frame.ts';
+import { decodeKey, openGreeting, sealGreeting } from './handshake.ts';
+import { Mailbox } from './mailbox.ts';
+import { PeerStream } from './peer-stream.ts';
+import { MAX_STREAMS, WindowPool } from './receive-window.ts';
+
+/** Hellos that are being answered; others wait, as many as there may be streams. */
+const MAX_GREETINGS = 32;
+/** Hellos of this node that wait for their answers; others are sent when one came. */
+const MAX_OPENINGS = 16;
+const MAX_SHARED_KEYS = 4096;
+/** One node may have so many times what is free: by itself four fifths of all streams. */
+const SHARE_OF_FREE = 4;
+const ANSWER_TIMEOUT_MS = 3000;
+/**
+ * A hello that is followed by nothing was not sent by who it names: it is somebody's copy of an old
+ * one.
+ */
+const CONFIRM_TIMEOUT_MS = 5000;
+const SILENCE_MS = 5000;
+const MAX_SILENCE_MS = 20_000;
+
+/**
+ * A message: its kind, the id of its stream, and what the kind says. Kind 1 was the hello of a
+ * release whose streams began with another window: it is not answered.
+ */
+const HELLO = 4;
+const WELCOME = 2;
+const FRAME = 3;
+const ID_BYTES = 16;
+const MAX_MESSAGE_BYTES = 64 * 1024;
+
+export interface PeerLinkOptions {
+  readonly server: RedisServer;
+  readonly nodeName: string;
+  readonly key: NodeKey;
+  readonly nodes: NodeRegistry;
+  readonly logger: Logger;
+}
+
+interface Opening {
+  readonly welcomed: (sealed: Buffer) => void;
+}
+
+interface Accepted {
+  readonly from: string;
+  readonly stream: PeerStream;
+  isConfirmed: boolean;
+}
+
+/**
+ * Streams between the node daemons of a cluster, by way of their common Redis, which sees neither
+ * content nor keys.
+ *
+ * A hello is sealed between the two nodes' own keys (nacl box) and carries a key that is made for
+ * the stream, the welcome carries the other; frames are sealed with what the two give together, so
+ * that old traffic stays closed when a node's key is stolen. What was not sealed by a node of the
+ * cluster for this one is dropped without an answer.
+ */
+export interface PeerLink extends AsyncDisposable {
+  /** Gets each stream that another node opened, and its name. */
+  onStream: (stream: PeerStream, from: string) => void;
+  open(node: string, options?: { readonly evenOffline?: boolean }): Promise<PeerStream>;
+}
+
+/** @throws AppError STORE_UNAVAILABLE; CONFLICT when another daemon with this node's key answers */
+export function startPeerLink(options: PeerLinkOptions): Promise<PeerLink> {
+  return MailboxLink.start(options);
+}
+
+class MailboxLink implements PeerLink {
+  readonly #options: PeerLinkOptions;
+  readonly #openings = new Map<string, Opening>();
+  readonly #opened = new Map<string, PeerStream>();
+  readonly #accepted = new Map<string, Accepted>();
+  readonly #timer: NodeJS.Timeout;
+  readonly #pool = new WindowPool();
+  /** What this node's key and another one's give together, by the other one's. */
+  readonly #shared = new Map<string, Uint8Array>();
+  readonly #opening = new PQueue({ concurrency: MAX_OPENINGS });
+  readonly #greetings = new PQueue({ concurrency: MAX_GREETINGS });
+  #mailbox: Mailbox | undefined;
+  onStream: PeerLink['onStream'] = (stream) => stream.destroy();
+
+  private constructor(options: PeerLinkOptions) {
+    this.#options = options;
+    this.#timer = setInterval(() => {
+      for (const stream of this.#streams()) stream.keepAlive(SILENCE_MS, MAX_SILENCE_MS);
+    }, SILENCE_MS);
+    this.#timer.unref();
+  }
+
+  static async start(options: PeerLinkOptions): Promise<MailboxLink> {
+    const link = new MailboxLink(options);
+    try {
+      link.#mailbox = await Mailbox.open({
+        server: options.server,
+        node: options.nodeName,
+        onMessage: (bytes) => link.#receive(bytes),
+        onLost: () => link.#destroyAll(),
+        logger: options.logger,
+      });
+      await link.#refuseTwin();
+      return link;
+    } catch (error) {
+      await link[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  async open(node: string, options: { readonly evenOffline?: boolean } = {}): Promise<PeerStream> {
+    if (options.evenOffline !== true) requireOnline(node, await this.#options.nodes.flagsOf(node));
+    const shared = this.#sharedWith((await this.#options.nodes.publicKeyOf(node)) ?? '');
+    if (shared === undefined) {
+      throw new AppError('NODE_NOT_FOUND', `there is no node '${node}' in this cluster`, {
+        hint: 'gnt-node list shows the nodes',
+      });
+    }
+    const underWay = this.#opening.size + this.#opening.pending;
+    if (this.#opened.size + underWay >= MAX_STREAMS) {
+      throw new AppError('CONFLICT', 'too many connections to other nodes are open', {
+        hint: 'Wait until some have ended.',
+      });
+    }
+    // The clock of an answer runs from its hello on, whatever else is asked for at the same time.
+    return this.#opening.add(() => this.#openWith(node, shared));
+  }
+
+  async #openWith(node: string, shared: Uint8Array): Promise<PeerStream> {
+    const id = randomBytes(ID_BYTES).toString('hex');
+    const welcome = Promise.withResolvers<PeerStream>();
+    welcome.promise.catch(() => undefined); // may come while the hello is being sent
+    // The timer counts only where the hello was taken.
+    const timer = setTimeout(
+      () => welcome.reject(new UnreachableNode(node, { isThere: true })),
+      ANSWER_TIMEOUT_MS,
+    );
+    try {
+      const taken = await this.#sendHello(node, id, shared, welcome.resolve);
+      if (taken === 0) throw new UnreachableNode(node, { isThere: false });
+      return await welcome.promise;
+    } finally {
+      clearTimeout(timer);
+      this.#openings.delete(id);
+    }
+  }
+
+  #sendHello(
+    node: string,
+    id: string,
+    shared: Uint8Array,
+    resolve: (stream: PeerStream) => void,
+  ): Promise<number> {
+    const { nodeName } = this.#options;
+    const own = nacl.box.keyPair();
+    const answers = encodeKey(own.publicKey);
+    const welcomed = (sealed: Buffer): void => {
+      const expected = { kind: 'welcome', stream: id, from: node, to: nodeName } as const;
+      const answer = openGreeting(sealed, expected, shared);
+      const theirs = answer?.answers === answers ? decodeKey(answer.key) : undefined;
+      if (theirs === undefined) return;
+      this.#openings.delete(id);
+      const stream = this.#createStream(node, id, nacl.box.before(theirs, own.secretKey), 0, () =>
+        this.#opened.delete(id),
+      );
+      this.#opened.set(id, stream);
+      resolve(stream);
+    };
+    this.#openings.set(id, { welcomed });
+    const hello = sealGreeting(
+      { kind: 'hello', stream: id, from: nodeName, to: node, key: answers, answers: null },
+      shared,
+    );
+    const name = Buffer.from(nodeName);
+    return this.#send(node, HELLO, id, Buffer.concat([Buffer.from([name.length]), name, hello]));
+  }
+
+  #receive(bytes: Buffer): void {
+    if (bytes.length <= 1 + ID_BYTES || bytes.length > MAX_MESSAGE_BYTES) return;
+    const id = bytes.subarray(1, 1 + ID_BYTES).toString('hex');
+    const rest = bytes.subarray(1 + ID_BYTES);
+    if (bytes[0] === HELLO) this.#takeHello(id, rest);
+    else if (bytes[0] === WELCOME) this.#openings.get(id)?.welcomed(rest);
+    else if (bytes[0] === FRAME) this.#receiveFrame(id, rest);
+  }
+
+  #receiveFrame(id: string, bytes: Buffer): void {
+    this.#opened.get(id)?.receive(bytes);
+    const accepted = this.#accepted.get(id);
+    if (accepted === undefined || !accepted.stream.receive(bytes) || accepted.isConfirmed) return;
+    accepted.isConfirmed = true;
+    this.onStream(accepted.stream, accepted.from);
+  }
+
+  /** Each hello costs a question to the store and some arithmetic: a burst waits its turn. */
+  #takeHello(id: string, bytes: Buffer): void {
+    const nameEnd = 1 + (bytes[0] ?? 0);
+    const from = bytes.subarray(1, nameEnd).toString();
+    const underWay = this.#greetings.size + this.#greetings.pending;
+    const isFull = underWay + this.#accepted.size >= MAX_STREAMS;
+    // One of our own that reached us is for a twin of this node.
+    if (isFull || !instanceName.safeParse(from).success || this.#openings.has(id)) return;
+    void this.#greetings.add(() => this.#welcome(from, id, bytes.subarray(nameEnd)));
+  }
+
+  /** Answers a hello, if a node of the cluster sealed it. */
+  async #welcome(from: string, id: string, sealed: Buffer): Promise<void> {
+    const { nodeName, nodes, logger } = this.#options;
+    try {
+      const shared = this.#sharedWith((await nodes.publicKeyOf(from)) ?? '');
+      if (shared === undefined) return;
+      const expected = { kind: 'hello', stream: id, from, to: nodeName } as const;
+      const hello = openGreeting(sealed, expected, shared);
+      const theirs = hello && decodeKey(hello.key);
+      if (hello === undefined || theirs === undefined || this.#accepted.has(id)) return;
+      if (this.#hasItsShare(from)) return;
+      const own = nacl.box.keyPair();
+      this.#accept(from, id, nacl.box.before(theirs, own.secretKey));
+      const answer = {
+        ...({ kind: 'welcome', stream: id, from: nodeName, to: from } as const),
+        ...{ key: encodeKey(own.publicKey), answers: hello.key },
+      };
+      await this.#send(from, WELCOME, id, sealGreeting(answer, shared));
+    } catch (error) {
+      logger.debug('peers.not-welcomed', { node: from, err: error });
+    }
+  }
+
+  /** Whoever opens streams without end leaves some to the others, and these to those after them. */
+  #hasItsShare(from: string): boolean {
+    const free = MAX_STREAMS - this.#accepted.size;
+    const theirs = [...this.#accepted.values()].filter((one) => one.from === from).length;
+    return theirs >= SHARE_OF_FREE * free;
+  }
+
+  /** Kept, since it is the dearest part of a greeting. @returns undefined for what is no key */
+  #sharedWith(publicKey: string): Uint8Array | undefined {
+    const known = this.#shared.get(publicKey);
+    if (known !== undefined) return known;
+    const theirKey = decodeKey(publicKey);
+    if (theirKey === undefined) return undefined;
+    const shared = nacl.box.before(theirKey, this.#options.key.secretKey);
+    // So many are there only where nodes came and went.
+    if (this.#shared.size >= MAX_SHARED_KEYS) this.#shared.clear();
+    this.#shared.set(publicKey, shared);
+    return shared;
+  }
+
+  #accept(from: string, id: string, key: Uint8Array): void {
+    const stream = this.#createStream(from, id, key, 1, () => this.#accepted.delete(id));
+    const accepted: Accepted = { from, stream, isConfirmed: false };
+    this.#accepted.set(id, accepted);
+    const timer = setTimeout(() => {
+      if (!accepted.isConfirmed) stream.destroy();
+    }, CONFIRM_TIMEOUT_MS);
+    stream.once('close', () => clearTimeout(timer));
+  }
+
+  #createStream(
+    node: string,
+    id: string,
+    key: Uint8Array,
+    side: Side,
+    onClosed: () => void,
+  ): PeerStream {
+    const send = async (frame: Buffer): Promise<void> => {
+      if ((await this.#send(node, FRAME, id, frame)) === 0)
+        throw new UnreachableNode(node, { isThere: false });
+    };
+    const stream = new PeerStream({ key, side, pool: this.#pool, send, onClosed });
+    // Whoever uses the stream hears of an error too; before that, and after, nobody needs to.
+    stream.on('error', () => undefined);
+    return stream;
+  }
+
+  #send(node: string, kind: number, id: string, rest: Buffer): Promise<number> {
+    const message = Buffer.concat([Buffer.from([kind]), Buffer.from(id, 'hex'), rest]);
+    if (this.#mailbox === undefined) return Promise.resolve(0);
+    return this.#mailbox.send(node, message);
+  }
+
+  /** Two daemons under one name would each take the other's guests for its own. */
+  async #refuseTwin(): Promise<void> {
+    const { nodeName, logger } = this.#options;
+    if (this.#mailbox === undefined || (await this.#mailbox.countOwners()) < 2) return;
+    const twin = await this.open(nodeName).catch(() => undefined);
+    if (twin === undefined) {
+      // This is not refused: mostly it is what is left of this node's connection after a loss of
+      // power, and guests are not to wait until Redis sees that.
+      if ((await this.#mailbox.countOwners()) > 1)
+        logger.error('peers.silent-twin', {
+          message: `another process receives the messages for node '${nodeName}' and does not answer`,
+          hint: 'Check whether a gnt-noded of another release runs elsewhere under this name.',
+        });
+      return;
+    }
+    twin.destroy();
+    throw new AppError('CONFLICT', `another gnt-noded runs as node '${nodeName}' of this cluster`, {
+      hint: 'Its node.key was copied. Remove it on the copy, and start that node with another --node NAME.',
+    });
+  }
+
+  #streams(): readonly PeerStream[] {
+    return [...this.#opened.values(), ...[...this.#accepted.values()].map(({ stream }) => stream)];
+  }
+
+  #destroyAll(): void {
+    for (const stream of this.#streams())
+      stream.destroy(
+        Object.assign(new Error('the connection to the store was lost'), { code: 'ECONNRESET' }),
+      );
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    clearInterval(this.#timer);
+    this.#greetings.clear();
+    for (const stream of this.#streams()) stream.destroy();
+    await this.#mailbox?.[Symbol.asyncDispose]();
+  }
+}

@@ -1,0 +1,129 @@
+import { randomUUID } from 'node:crypto';
+import { BUILT_APPLIANCE } from '#shared/contract/appliance-manifest.ts';
+import { localDiskBytes, volumeBytes, zvolBytes } from '#shared/contract/disk-template.ts';
+import type { OpcodeOf } from '#shared/contract/opcode.ts';
+import { AppError, isAppError } from '#shared/errors/app-error.ts';
+import { withDefaultOs } from '../../instances/record/default-os.ts';
+import { planNewInstance } from '../../instances/record/plan-record.ts';
+import type { JobService } from '../../jobs/job-service.ts';
+import type { InstanceCards } from '../../net/tenant/instance-cards.ts';
+import type { OsRegistry } from '../../provision/os/os-registry.ts';
+import { randomNicMac } from '../../records/channel-addresses.ts';
+import type { ClusterRepository } from '../../records/cluster-repository.ts';
+import type { Wanted } from './choose-node.ts';
+import type { NodeRoom } from './node-room.ts';
+
+export interface AdmittedJobsDependencies {
+  /** The jobs of this node. */
+  readonly own: JobService;
+  readonly room: NodeRoom;
+  readonly osRegistry: Pick<OsRegistry, 'find'>;
+  readonly clusters: Pick<ClusterRepository, 'load'>;
+  readonly cards: Pick<InstanceCards, 'check'>;
+}
+
+/**
+ * The jobs of a node that has others beside it: each new instance gets its room before its job is
+ * taken, and one that was placed here by a choice is refused where that has changed meanwhile.
+ */
+export function createAdmittedJobs({
+  own,
+  room,
+  osRegistry,
+  clusters,
+  cards,
+}: AdmittedJobsDependencies): JobService {
+  return {
+    dryRun: (opcode, signal) => own.dryRun(opcode, signal),
+    cancel: (id) => own.cancel(id),
+    get: (id) => own.get(id),
+    list: () => own.list(),
+    watch: (id, signal) => own.watch(id, signal),
+    submit: async (opcode, options = {}) => {
+      const isNew = opcode.opcode === 'INSTANCE_CREATE' && options.isDryRun !== true;
+      const wanted = isNew ? wantedBy(opcode) : null;
+      if (!isNew || wanted === null) return own.submit(opcode, options);
+      if (options.placement !== undefined) {
+        const { osType } = withDefaultOs(opcode, (await clusters.load()).defaultOs);
+        if (osType !== undefined)
+          await osRegistry.find(osType, { forceVariant: opcode.forceVariant === true });
+        await requireCards(wanted, cards);
+      }
+      const admission =
+        options.placement === undefined ? room.note(wanted) : await room.admit(wanted);
+      try {
+        const id = await own.submit(opcode, options);
+        admission.becomes(id);
+        return id;
+      } catch (error) {
+        admission.withdraw();
+        throw error;
+      }
+    },
+  };
+}
+
+/** Another node may have the bridge, or the network. @throws AppError NO_ROOM */
+async function requireCards(
+  { name, nics = [] }: Wanted,
+  cards: AdmittedJobsDependencies['cards'],
+): Promise<void> {
+  try {
+    for (const nic of nics) await cards.check(nic);
+  } catch (cause) {
+    if (!isAppError(cause)) throw cause;
+    throw new AppError('NO_ROOM', cause.message, { details: { name }, hint: cause.hint, cause });
+  }
+}
+
+/** Whether a node that was chosen cannot take it, and another one may. */
+export function isPassedOn(error: unknown): error is AppError {
+  return isAppError(error, 'NO_ROOM') || isOsMissing(error);
+}
+
+export function isOsMissing(error: unknown): error is AppError {
+  return (['OS_NOT_FOUND', 'OS_INVALID', 'OS_VARIANT'] as const).some((code) =>
+    isAppError(error, code),
+  );
+}
+
+/** @returns null where the request contradicts itself: its own job says how */
+export function wantedBy(opcode: OpcodeOf<'INSTANCE_CREATE'>): Wanted | null {
+  try {
+    const planned = planNewInstance(opcode, {
+      nodeName: '',
+      newUuid: randomUUID,
+      newMac: () => randomNicMac(),
+      // Which one it is, is the node's business.
+      ...{ vgName: 'any', zfsPool: 'any' },
+    });
+    const { name, beparams, tags, nics } = planned;
+    const disks = {
+      diskBytes: localDiskBytes(planned),
+      ...{ volumeBytes: volumeBytes(planned), zvolBytes: zvolBytes(planned) },
+    };
+    return { name, ...beparams, ...disks, tags, nics };
+  } catch (error) {
+    if (isAppError(error)) return null;
+    throw error;
+  }
+}
+
+/** What an opcode names and only the node that is asked has; undefined: nothing. */
+export function namedOfThisHost({
+  osImage,
+  personalizationPackage,
+  hvparams,
+  installParameters,
+  importFrom,
+  appliance = BUILT_APPLIANCE,
+}: OpcodeOf<'INSTANCE_CREATE'>): string | undefined {
+  const ofMachines = [hvparams, installParameters ?? {}].flatMap((parameters) => [
+    parameters.kernel_path,
+    parameters.initrd_path,
+    parameters.cdrom_image_path,
+  ]);
+  if (appliance !== BUILT_APPLIANCE) return appliance;
+  const sources = [osImage, personalizationPackage, ...ofMachines];
+  return importFrom ?? sources.find((source) => source?.startsWith('/') === true);
+}

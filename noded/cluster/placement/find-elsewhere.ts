@@ -1,0 +1,44 @@
+import { osInfo } from '#shared/contract/api.ts';
+import { isAppError } from '#shared/errors/app-error.ts';
+import { askPeer, type Peers } from '../peers/ask-peer.ts';
+import type { NodeRegistry } from '../../records/node-registry.ts';
+
+/** Until another node says what it has, in milliseconds. */
+const ANSWER_TIMEOUT_MS = 10_000;
+
+/** An OS definition as another node has it. */
+export interface FoundElsewhere {
+  readonly node: string;
+  readonly digest: string;
+}
+
+/** Looks for OS definitions that this node does not have. */
+export type FindElsewhere = (osName: string) => Promise<FoundElsewhere | null>;
+
+/**
+ * The first of the other nodes that has the definition answers for it; nodes that do not answer are
+ * passed over.
+ */
+export function createFindElsewhere(
+  peers: Peers | null,
+  nodes: Pick<NodeRegistry, 'names'>,
+  ownName: string,
+): FindElsewhere {
+  if (peers === null) return () => Promise.resolve(null);
+  return async (osName) => {
+    const path = `/v1/os/${encodeURIComponent(osName)}`;
+    for (const node of await nodes.names()) {
+      if (node === ownName) continue;
+      try {
+        const signal = AbortSignal.timeout(ANSWER_TIMEOUT_MS);
+        const { trust } = await askPeer(peers, node, { method: 'GET', path, signal }, osInfo);
+        if (trust.digest !== null) return { node, digest: trust.digest };
+      } catch (error) {
+        const isPassedOver =
+          isAppError(error) || (error instanceof Error && error.name === 'TimeoutError');
+        if (!isPassedOver) throw error;
+      }
+    }
+    return null;
+  };
+}

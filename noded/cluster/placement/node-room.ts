@@ -1,0 +1,127 @@
+import { localDiskBytes } from '#shared/contract/disk-template.ts';
+import type { HostRoom } from '#shared/contract/host-room.ts';
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import type { ClusterRepository } from '../../records/cluster-repository.ts';
+import type { IndexedInstance, InstanceIndex } from '../../records/instance-index.ts';
+import type { NodeRegistry } from '../../records/node-registry.ts';
+import {
+  exclusivePrefixes,
+  judgeNode,
+  type Candidate,
+  type Judging,
+  type Share,
+  type Used,
+  type Wanted,
+} from './choose-node.ts';
+
+/** Room that was given to an instance whose job has not ended. */
+export interface Admission {
+  /** From then on it is kept until that job has ended. */
+  becomes(job: number): void;
+  /** There is no job. */
+  withdraw(): void;
+}
+
+/** What this node has for instances, and who was given of it. */
+export interface NodeRoom {
+  candidate(): Promise<Candidate>;
+  /**
+   * Judges what there is in the very moment in which it is given, so that two that come at once do
+   * not both get the last of it.
+   * @throws AppError NO_ROOM
+   */
+  admit(wanted: Wanted, judging?: Judging): Promise<Admission>;
+  /** Notes one that somebody put here: it takes its room, whatever there is. */
+  note(wanted: Wanted): Admission;
+}
+
+export interface NodeRoomDependencies {
+  readonly nodeName: string;
+  readonly owns: (node: string) => boolean;
+  readonly index: Pick<InstanceIndex, 'list'>;
+  readonly nodes: Pick<NodeRegistry, 'flagsOf'>;
+  readonly clusters: Pick<ClusterRepository, 'load'>;
+  readonly measureRoom: () => Promise<HostRoom>;
+  /** What an instance of this node has in use now. */
+  readonly measureUse: (instance: IndexedInstance) => Promise<Used>;
+  /** Whether a job has not ended. */
+  readonly isActive: (job: number) => boolean;
+}
+
+interface Given {
+  readonly wanted: Wanted;
+  /** Null while it is being written. */
+  job: number | null;
+}
+
+const NOTHING: Used = { memoryMiB: 0, diskBytes: 0 };
+
+export function createNodeRoom({
+  nodeName,
+  owns,
+  index,
+  nodes,
+  clusters,
+  measureRoom,
+  measureUse,
+  isActive,
+}: NodeRoomDependencies): NodeRoom {
+  const given = new Set<Given>();
+  const forgetEnded = (): void => {
+    for (const one of given) if (one.job !== null && !isActive(one.job)) given.delete(one);
+  };
+  const give = (wanted: Wanted): Admission => {
+    forgetEnded();
+    const one: Given = { wanted, job: null };
+    given.add(one);
+    return {
+      becomes: (job) => {
+        one.job = job;
+      },
+      withdraw: () => void given.delete(one),
+    };
+  };
+  /** Nothing is awaited between what it counts and the return. */
+  const look = async (): Promise<() => Candidate> => {
+    forgetEnded();
+    // Whose job ends from here on has its record in the list, or is in this.
+    const before = [...given];
+    const [flags, room] = await Promise.all([nodes.flagsOf(nodeName), measureRoom()]);
+    const own = (await index.list()).filter(({ primaryNode }) => owns(primaryNode));
+    const names = new Set(own.map(({ name }) => name));
+    const shares: Share[] = [];
+    for (const instance of own)
+      shares.push({ ...shareOf(instance), inUse: await measureUse(instance) });
+    return () => {
+      const promised = [...new Set([...before, ...given])]
+        .filter(({ wanted: { name } }) => !names.has(name))
+        .map(({ wanted }) => ({ ...wanted, inUse: NOTHING }));
+      return { name: nodeName, flags, room, taken: [...shares, ...promised] };
+    };
+  };
+  return {
+    candidate: async () => (await look())(),
+    note: give,
+    admit: async (wanted, judging) => {
+      const exclusive = exclusivePrefixes((await clusters.load()).tags ?? []);
+      const candidate = (await look())();
+      const reasons = judgeNode(candidate, wanted, exclusive, judging);
+      if (reasons.length === 0) return give(wanted);
+      throw new AppError('NO_ROOM', reasons.join('; '), {
+        details: { name: wanted.name, node: nodeName },
+        hint: 'Another query for it is running',
+      });
+    },
+  };
+}
+
+export function shareOf({ beparams, diskBytes, tags }: IndexedInstance): Share {
+  return { memoryMiB: beparams.memoryMiB, vcpus: beparams.vcpus, diskBytes, tags };
+}
+
+/** What it takes of a node. */
+export function wantedOf(instance: InstanceRecord): Wanted {
+  const { name, beparams, tags, nics } = instance;
+  return { name, ...beparams, diskBytes: localDiskBytes(instance), tags, nics };
+}

@@ -1,0 +1,165 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { text } from 'node:stream/consumers';
+import { AppError } from '#shared/errors/app-error.ts';
+import { SYSTEM_PATH } from '#shared/process/system-path.ts';
+import { reveal } from '#shared/secret/secret.ts';
+import { type ByteSource, isSameVersion, type Opened, TruncatedError } from './byte-source.ts';
+import { planMortal } from '../../../host/mortal-command.ts';
+import { findLogin, type Login } from './netrc.ts';
+import { ForbiddenAddressError, Reach } from './ssrf-guard.ts';
+import { formatUrl, loginOf } from './source-url.ts';
+
+export interface FtpSourceOptions {
+  readonly url: URL;
+  readonly login?: Login | undefined;
+  /** Text of a netrc file. */
+  readonly netrc: string;
+  readonly remoteHosts: readonly string[];
+}
+
+/** curl(1), EXIT CODES: what the server refused for good. */
+const permanent: Readonly<Record<number, string>> = {
+  1: 'unsupported protocol',
+  3: 'malformed URL',
+  9: 'access denied',
+  19: 'the server refused the file',
+  67: 'the server refused the login',
+  78: 'no such file',
+};
+/** curl: the body ended early. */
+const PARTIAL_FILE = 18;
+
+/**
+ * A file on an FTP server, read by curl: its arguments hold no credentials, they go through its
+ * stdin.
+ */
+export function createFtpSource(options: FtpSourceOptions): ByteSource {
+  const display = formatUrl(options.url);
+  const reach = new Reach(options.url, options.remoteHosts);
+  return {
+    display,
+    async open(request) {
+      const base = await describeTarget(options, reach, display);
+      const head = await readHead(base, request.signal, display);
+      const { totalBytes, validators } = head;
+      const isSame = request.validators !== null && isSameVersion(request.validators, validators);
+      if (request.offset === 0 && isSame) return { kind: 'not-modified' };
+      const offset = isSame ? request.offset : 0;
+      const config = [...base, 'output = "-"', ...(offset > 0 ? [`continue-at = ${offset}`] : [])];
+      const body = readBody(config, request.signal, display);
+      return { kind: 'body', offset, totalBytes, validators, body } satisfies Opened;
+    },
+  };
+}
+
+/** curl's configuration: the URL, whom to be, and the address that was found harmless. */
+async function describeTarget(
+  { url, login, netrc }: FtpSourceOptions,
+  reach: Reach,
+  display: string,
+): Promise<readonly string[]> {
+  const target = new URL(url);
+  const given = login ?? loginOf(url) ?? findLogin(netrc, url);
+  target.username = '';
+  target.password = '';
+  target.hash = '';
+  let address: string;
+  try {
+    address = await reach.resolve(url);
+    reach.answered(address);
+  } catch (error) {
+    if (error instanceof ForbiddenAddressError) throw failure(display, error.message);
+    throw error;
+  }
+  const port = url.port === '' ? '21' : url.port;
+  return [
+    `url = ${quote(target.href)}`,
+    `resolve = ${quote(`${url.hostname}:${port}:${address}`)}`,
+    ...(given ? [`user = ${quote(`${given.user}:${reveal(given.password)}`)}`] : []),
+  ];
+}
+
+/** curl(1), --config: backslash escapes within double quotes. */
+function quote(value: string): string {
+  const escaped = value.replaceAll(/[\\"]/g, (found) => `\\${found}`).replaceAll('\n', '\\n');
+  return `"${escaped}"`;
+}
+
+async function readHead(
+  config: readonly string[],
+  signal: AbortSignal,
+  display: string,
+): Promise<Pick<Opened & { kind: 'body' }, 'totalBytes' | 'validators'>> {
+  const child = startCurl([...config, 'head', 'max-time = 60'], signal);
+  const [headers, [status]] = await Promise.all([text(child.stdout), ended(child)]);
+  checkStatus(status, signal, display);
+  const length = /^content-length: (\d+)/im.exec(headers)?.[1];
+  const lastModified = /^last-modified:(.*)$/im.exec(headers)?.[1]?.trim() ?? null;
+  return {
+    totalBytes: length === undefined ? null : Number(length),
+    validators: { etag: null, lastModified },
+  };
+}
+
+async function* readBody(
+  config: readonly string[],
+  signal: AbortSignal,
+  display: string,
+): AsyncGenerator<Buffer, void> {
+  const child = startCurl(config, signal);
+  const exit = ended(child);
+  // It is awaited when the body has ended; until then its failure must not count as unhandled.
+  exit.catch(() => undefined);
+  try {
+    // Without an encoding the chunks are Buffers.
+    for await (const chunk of child.stdout as AsyncIterable<Buffer>) yield chunk;
+    const [status] = await exit;
+    if (status === PARTIAL_FILE) throw new TruncatedError('the server closed the connection early');
+    checkStatus(status, signal, display);
+  } finally {
+    child.kill('SIGKILL');
+    await exit;
+  }
+}
+
+const CURL_OPTIONS = [
+  ...['--disable', '--silent', '--proto', '=ftp', '--noproxy', '*', '--ftp-skip-pasv-ip'],
+  ...['--connect-timeout', '30', '--speed-limit', '1', '--speed-time', '60'],
+];
+
+function startCurl(config: readonly string[], signal: AbortSignal) {
+  const mortal = planMortal('curl', [...CURL_OPTIONS, '--config', '-']);
+  const child = spawn(mortal.command, mortal.args, {
+    env: { PATH: SYSTEM_PATH },
+    stdio: ['pipe', 'pipe', 'ignore'],
+  });
+  const stop = (): void => void child.kill('SIGKILL');
+  signal.addEventListener('abort', stop);
+  child.once('close', () => signal.removeEventListener('abort', stop));
+  if (signal.aborted) stop();
+  child.stdin.on('error', () => undefined); // curl that ended early; its status says why
+  child.stdin.end(`${config.join('\n')}\n`);
+  return child;
+}
+
+async function ended(child: ReturnType<typeof startCurl>): Promise<[number | null]> {
+  // The event's arguments, as documented.
+  const [status] = (await once(child, 'close')) as [number | null];
+  return [status];
+}
+
+function checkStatus(status: number | null, signal: AbortSignal, display: string): void {
+  signal.throwIfAborted();
+  if (status === 0) return;
+  const reason = permanent[status ?? 0];
+  if (reason) throw failure(display, `${reason} (curl status ${status})`);
+  throw new Error(`curl ended with status ${status}`);
+}
+
+function failure(display: string, reason: string): AppError {
+  return new AppError('DOWNLOAD_FAILED', `cannot download ${display}: ${reason}`, {
+    details: { url: display },
+    hint: 'Check the URL, and the user and password if the server needs them.',
+  });
+}

@@ -1,0 +1,397 @@
+import { join } from 'node:path';
+import type { Clock } from '#shared/clock/clock.ts';
+import { AppError, isAppError } from '#shared/errors/app-error.ts';
+import type { DownloadLimits } from '#shared/contract/download-limits.ts';
+import { ownValue } from '#shared/json/own-value.ts';
+import type { Logger } from '#shared/log/log.ts';
+import { keyOfUrl } from './cache-index.ts';
+import { partialName } from './cache-space.ts';
+import { ContentStore, type HeldContent } from './content-store.ts';
+import { type Checksum, checksumMismatch, digestFile, parseChecksum } from './digest.ts';
+import { DownloadGate } from './download-gate.ts';
+import type { SizedFile } from './image-bytes.ts';
+import { openLocalImage } from './local-image.ts';
+import { PartialFile } from './partial-file.ts';
+import { type SharedTask, startSharedTask } from './shared-task.ts';
+import type { ByteSource, Validators } from '../downloads/transfer/byte-source.ts';
+import { createFtpSource } from '../downloads/transfer/ftp-source.ts';
+import { createHttpSource } from '../downloads/transfer/http-source.ts';
+import { readNetrc } from '../downloads/transfer/netrc.ts';
+import { refusalOf } from '../downloads/transfer/ssrf-guard.ts';
+import { formatUrl, parseSource, type Source } from '../downloads/transfer/source-url.ts';
+import { transfer } from '../downloads/transfer/transfer.ts';
+
+export interface ImageFetchOptions {
+  /** `sha256:HEX` or `sha512:HEX` of the file as published. */
+  readonly checksum?: string;
+  readonly signal: AbortSignal;
+  /** Called at most every 100 ms, and at the end. */
+  readonly onProgress?: (doneBytes: number, totalBytes: number | null) => void;
+  /** Told when this fetch joins somebody else's download, resumes, or retries. */
+  readonly onWait?: (message: string) => void;
+}
+
+/** A file that stays where it is until `release`: never evicted, never changed by the cache. */
+export interface FetchedImage {
+  readonly path: string;
+  readonly sizeBytes: number;
+  /** Null for a file that is used in place and whose SHA-256 nobody asked for. */
+  readonly sha256: string | null;
+  /** @throws AppError IMAGE_UNREADABLE when the file was changed or replaced since `fetch` */
+  verifyUnchanged(): Promise<void>;
+  /** May be called more than once. */
+  release(): void;
+}
+
+export interface ImageCacheStats {
+  readonly files: number;
+  readonly sizeBytes: number;
+  readonly downloadsRunning: number;
+}
+
+export interface ImageCache {
+  /**
+   * The image as a local file. An absolute path is used in place; a URL comes from the cache or is
+   * downloaded once, however many wait.
+   * @throws AppError IMAGE_SOURCE, IMAGE_NOT_FOUND, IMAGE_UNREADABLE, IMAGE_CHECKSUM_MISMATCH,
+   * DOWNLOAD_FAILED, DOWNLOAD_TRUNCATED,   DISK_SPACE (refused before the download), DISK_FULL
+   * (while it ran; nothing is left of it), or the signal's reason
+   */
+  fetch(source: string, options: ImageFetchOptions): Promise<FetchedImage>;
+  /**
+   * Prerequisite check: the source is well formed, and a local file is there and readable. Makes no
+   * request.
+   * @param judge is given a local file while it is open
+   */
+  check(source: string, judge?: (file: SizedFile) => Promise<void>): Promise<void>;
+  /** Whether a file with that `sha256:HEX` or `sha512:HEX` is there, whole. */
+  holds(checksum: string): Promise<boolean>;
+  stats(): Promise<ImageCacheStats>;
+  /** Ends every download; what it has got stays for the next one. */
+  close(): Promise<void>;
+}
+
+export interface ImageCacheOptions {
+  readonly dir: string;
+  /** Unused images are dropped, least recently used first, until the rest fits. */
+  readonly maxBytes: number;
+  /** The cluster's limits, asked for before each download. */
+  readonly limits: () => Promise<DownloadLimits>;
+  /** How long a server is listened to before its rate is judged. */
+  readonly rateWindowMs?: number | undefined;
+  readonly logger: Logger;
+  readonly clock: Clock;
+  /** netrc-style file with basic auth by host. */
+  readonly netrcFile?: string | undefined;
+  /** First pause before a cut download is tried again; it doubles. */
+  readonly retryDelayMs?: number;
+}
+
+type DownloadEvent =
+  | { readonly type: 'progress'; readonly doneBytes: number; readonly totalBytes: number | null }
+  | { readonly type: 'wait'; readonly message: string };
+type Emit = (event: DownloadEvent) => void;
+interface Attempt {
+  readonly cached: Validators | null;
+  readonly limits: DownloadLimits;
+  readonly signal: AbortSignal;
+  readonly emit: Emit;
+}
+/** A download whose result is the SHA-256 of the content. */
+type Download = SharedTask<string, DownloadEvent>;
+
+const DEFAULT_RETRY_DELAY_MS = 500;
+const PROGRESS_INTERVAL_MS = 100;
+export function createImageCache(options: ImageCacheOptions): ImageCache {
+  return new FileImageCache(options);
+}
+
+/** INVARIANT: at most one download of a URL runs, and one that ends holds back the next. */
+class FileImageCache implements ImageCache {
+  readonly #options: ImageCacheOptions;
+  readonly #downloads = new Map<string, Download>();
+  readonly #contents: ContentStore;
+  readonly #gate = new DownloadGate();
+
+  constructor(options: ImageCacheOptions) {
+    this.#options = options;
+    this.#contents = new ContentStore({
+      ...options,
+      isDownloading: (key) => this.#downloads.has(key),
+    });
+  }
+
+  async check(source: string, judge?: (file: SizedFile) => Promise<void>): Promise<void> {
+    const parsed = parseImageSource(source);
+    if (parsed.kind !== 'path') return;
+    const file = await openLocalImage(parsed.path);
+    try {
+      await judge?.(file);
+    } finally {
+      file.release();
+    }
+  }
+
+  async fetch(source: string, options: ImageFetchOptions): Promise<FetchedImage> {
+    options.signal.throwIfAborted();
+    const parsed = parseImageSource(source);
+    const checksum = options.checksum === undefined ? undefined : parseChecksum(options.checksum);
+    return parsed.kind === 'path'
+      ? this.#fetchLocal(parsed.path, checksum, options)
+      : this.#fetchRemote(parsed.url, checksum, options);
+  }
+
+  async holds(checksum: string): Promise<boolean> {
+    const sha256 = await this.#contents.useByChecksum(parseChecksum(checksum));
+    if (sha256 !== undefined) this.#contents.release(sha256);
+    return sha256 !== undefined;
+  }
+
+  async stats(): Promise<ImageCacheStats> {
+    return { ...(await this.#contents.stats()), downloadsRunning: this.#downloads.size };
+  }
+
+  async close(): Promise<void> {
+    const running = [...this.#downloads.values()];
+    const reason = new AppError('JOB_INTERRUPTED', 'gnt-noded is stopping');
+    for (const download of running) download.abort(reason);
+    await Promise.all(running.map(({ ended }) => ended));
+    await this.#contents.close();
+  }
+
+  async #fetchLocal(
+    path: string,
+    checksum: Checksum | undefined,
+    { signal, onProgress }: ImageFetchOptions,
+  ): Promise<FetchedImage> {
+    const image = await openLocalImage(path);
+    try {
+      let sha256: string | null = null;
+      if (checksum) {
+        const report = this.#throttle(onProgress);
+        const actual = await digestFile(image, checksum.algorithm, {
+          signal,
+          onBytes: (doneBytes) => report(doneBytes, image.sizeBytes),
+        });
+        await image.verifyUnchanged();
+        if (actual !== checksum.hex) throw checksumMismatch(path, checksum, actual);
+        if (checksum.algorithm === 'sha256') sha256 = actual;
+      }
+      return { ...image, sha256 };
+    } catch (error) {
+      image.release();
+      throw error;
+    }
+  }
+
+  async #fetchRemote(
+    url: URL,
+    checksum: Checksum | undefined,
+    options: ImageFetchOptions,
+  ): Promise<FetchedImage> {
+    // What has that checksum needs no server.
+    const known = checksum && (await this.#contents.useByChecksum(checksum));
+    if (known !== undefined) return this.#contents.hold(known);
+    const sha256 = await this.#download(url).join({
+      signal: options.signal,
+      onEvent: (event) => {
+        if (event.type === 'wait') options.onWait?.(event.message);
+        else options.onProgress?.(event.doneBytes, event.totalBytes);
+      },
+    });
+    const image = await this.#contents.hold(sha256);
+    try {
+      if (checksum) await this.#verify(url, image, checksum, options.signal);
+      return image;
+    } catch (error) {
+      image.release();
+      if (isAppError(error, 'IMAGE_CHECKSUM_MISMATCH')) await this.#contents.drop(sha256);
+      throw error;
+    }
+  }
+
+  async #verify(
+    url: URL,
+    image: HeldContent,
+    checksum: Checksum,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const isSha256 = checksum.algorithm === 'sha256';
+    const actual = isSha256 ? image.sha256 : await this.#contents.sha512Of(image, signal);
+    if (actual !== checksum.hex) throw checksumMismatch(formatUrl(url), checksum, actual);
+  }
+
+  /**
+   * The running download of a URL, or a new one. The result counts as used once for each who waits.
+   */
+  #download(url: URL): Pick<Download, 'join'> {
+    const key = keyOfUrl(url);
+    const running = this.#downloads.get(key);
+    if (running && !running.isAborted) return joined(running);
+    const task: Download = startSharedTask<string, DownloadEvent>(
+      async (signal, emit) => {
+        try {
+          // One that everybody left may still write its last bytes.
+          await running?.ended;
+          return await this.#gate.run(
+            url,
+            signal,
+            () => emit({ type: 'wait', message: 'waiting for other downloads to end' }),
+            () => this.#bring(url, key, signal, emit),
+          );
+        } finally {
+          if (this.#downloads.get(key) === task) this.#downloads.delete(key);
+        }
+      },
+      (sha256, waiters) => {
+        this.#contents.use(sha256, waiters);
+        this.#contents.release(sha256);
+      },
+    );
+    this.#downloads.set(key, task);
+    return task;
+  }
+
+  /** Downloads an image. @returns its SHA-256; null when what is cached is the newest */
+  async #fill(
+    url: URL,
+    key: string,
+    cached: Validators | null,
+    signal: AbortSignal,
+    emit: Emit,
+  ): Promise<string | null> {
+    const limits = await this.#options.limits();
+    const partial = new PartialFile({
+      display: formatUrl(url),
+      maxBytes: limits.maxImageBytes,
+      path: join(this.#options.dir, partialName(key)),
+      makeRoom: (missingBytes) => this.#contents.makeRoom(missingBytes),
+      onProgress: this.#throttle((doneBytes, totalBytes) =>
+        emit({ type: 'progress', doneBytes, totalBytes }),
+      ),
+    });
+    try {
+      if (!cached) await partial.resume(signal);
+      if (partial.sizeBytes > 0) {
+        emit({ type: 'wait', message: `resuming the download at byte ${partial.sizeBytes}` });
+      }
+      const outcome = await this.#transfer(url, partial, { cached, limits, signal, emit });
+      if (outcome === 'not-modified') return null;
+      return await this.#contents.keep(key, formatUrl(url), partial);
+    } catch (error) {
+      await partial.close();
+      const isHopeless = isAppError(error, 'DISK_FULL') || isAppError(error, 'IMAGE_TOO_LARGE');
+      if (isHopeless || !partial.isResumable) await partial.discard();
+      throw error;
+    }
+  }
+
+  /** The content's SHA-256, used once. */
+  async #bring(url: URL, key: string, signal: AbortSignal, emit: Emit): Promise<string> {
+    const location = ownValue((await this.#contents.index()).locations, key);
+    const isCached = location !== undefined && (await this.#contents.useIfIntact(location.sha256));
+    const cached = isCached ? location : null;
+    try {
+      const fresh = await this.#fill(url, key, cached, signal, emit);
+      if (fresh === null && cached) {
+        // One more, for the use that ends below.
+        this.#contents.use(cached.sha256, 1);
+        return cached.sha256;
+      }
+      if (fresh === null)
+        throw new Error("the server answered 'not modified' to an unconditional request");
+      return fresh;
+    } finally {
+      if (cached) this.#contents.release(cached.sha256);
+    }
+  }
+
+  async #transfer(
+    url: URL,
+    partial: PartialFile,
+    { cached, limits, signal, emit }: Attempt,
+  ): Promise<'not-modified' | 'done'> {
+    const { logger, clock, rateWindowMs } = this.#options;
+    const display = formatUrl(url);
+    const started = clock.monotonicMs();
+    const outcome = await transfer({
+      source: this.#createSource(url, limits),
+      sink: partial,
+      offset: partial.sizeBytes,
+      validators: cached ?? partial.validators,
+      signal,
+      limits,
+      rateWindowMs,
+      retryDelayMs: this.#options.retryDelayMs ?? DEFAULT_RETRY_DELAY_MS,
+      onRetry: (message) => {
+        logger.warn('images.retry', { url: display, reason: message });
+        emit({ type: 'wait', message });
+      },
+    });
+    if (outcome === 'done' && partial.sizeBytes === 0) {
+      throw new AppError('DOWNLOAD_FAILED', `cannot use ${display}: it is empty`, {
+        hint: 'Check the URL.',
+      });
+    }
+    const durationMs = Math.round(clock.monotonicMs() - started);
+    const { sizeBytes } = partial;
+    logger.info('images.fetched', { url: display, outcome, sizeBytes, durationMs });
+    return outcome;
+  }
+
+  #createSource(url: URL, { certificateAuthority, remoteHosts }: DownloadLimits): ByteSource {
+    const { netrcFile } = this.#options;
+    const netrc = readNetrc(netrcFile);
+    const common = { url, netrc, remoteHosts };
+    if (url.protocol === 'ftp:') return createFtpSource(common);
+    return createHttpSource({ ...common, certificateAuthority });
+  }
+
+  #throttle(
+    report: ((doneBytes: number, totalBytes: number | null) => void) | undefined,
+  ): (doneBytes: number, totalBytes: number | null) => void {
+    const { clock } = this.#options;
+    let last = Number.NEGATIVE_INFINITY;
+    return (doneBytes, totalBytes) => {
+      const now = clock.monotonicMs();
+      if (doneBytes !== totalBytes && now - last < PROGRESS_INTERVAL_MS) return;
+      // The start does not hold back the first bytes.
+      if (doneBytes > 0) last = now;
+      report?.(doneBytes, totalBytes);
+    };
+  }
+}
+
+/** Tells those who come later that the download runs already. */
+function joined(download: Download): Pick<Download, 'join'> {
+  return {
+    join: (options) => {
+      options.onEvent({
+        type: 'wait',
+        message: 'waiting for a running download of the same image',
+      });
+      return download.join(options);
+    },
+  };
+}
+
+/** @throws AppError IMAGE_SOURCE */
+function parseImageSource(text: string): Source {
+  const source = parseSource(text);
+  const details = { source: text.slice(0, 500).replace(/\/\/[^/]*@/, '//') };
+  if (!source) {
+    throw new AppError(
+      'IMAGE_SOURCE',
+      `the OS image must be an absolute path or a URL (http, https, ftp): '${details.source}'`,
+      { details, hint: 'Example: /srv/images/debian.qcow2 or https://example.com/debian.qcow2' },
+    );
+  }
+  const refusal = source.kind === 'url' ? refusalOf(source.url) : undefined;
+  if (refusal) {
+    throw new AppError('IMAGE_SOURCE', `the image ${details.source} is refused: ${refusal}`, {
+      details,
+      hint: 'Images cannot come from the metadata address.',
+    });
+  }
+  return source;
+}

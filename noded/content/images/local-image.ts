@@ -1,0 +1,71 @@
+import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
+import { isSameFile, pinFile, type PinnedFile } from '../../host/pinned-file.ts';
+
+/** A file used where it is, and what tells whether it is still the same. */
+export interface LocalImage {
+  /** Path of what is open: whoever replaces the file meanwhile gives nobody another one. */
+  readonly path: string;
+  readonly sizeBytes: number;
+  /** @throws AppError IMAGE_UNREADABLE */
+  verifyUnchanged(): Promise<void>;
+  /** Closes it; may be called more than once. */
+  release(): void;
+}
+
+/**
+ * Opens the file, until it is released.
+ * @throws AppError IMAGE_NOT_FOUND, IMAGE_UNREADABLE
+ */
+export async function openLocalImage(path: string): Promise<LocalImage> {
+  const file = await openChecked(path);
+  let isReleased = false;
+  return {
+    path: file.path,
+    sizeBytes: Number(file.found.size),
+    async verifyUnchanged() {
+      if (isSameFile(await file.handle.stat({ bigint: true }), file.found)) return;
+      throw unreadable(
+        path,
+        'it changed while it was used',
+        'Leave the file unchanged, and reinstall.',
+      );
+    },
+    release() {
+      if (isReleased) return;
+      isReleased = true;
+      // Nothing was written to it: there is nothing that closing could lose.
+      file.handle.close().catch(() => undefined);
+    },
+  };
+}
+
+async function openChecked(path: string): Promise<PinnedFile> {
+  let file: PinnedFile;
+  try {
+    file = await pinFile(path, 'followed');
+  } catch (error) {
+    throw openFailure(path, error);
+  }
+  if (file.found.size > 0n) return file;
+  await file.handle.close();
+  throw unreadable(path, 'it is empty', 'Check how the image was made.');
+}
+
+function openFailure(path: string, error: unknown): AppError {
+  if (['ENOENT', 'ENOTDIR'].includes(systemCodeOf(error) ?? '')) {
+    return new AppError('IMAGE_NOT_FOUND', `Image '${path}' not found`, {
+      details: { path },
+      hint: "Check the path. It is looked up on the node, not on the client's host.",
+      cause: error,
+    });
+  }
+  return unreadable(path, messageOf(error), 'Check its permissions.', error);
+}
+
+function unreadable(path: string, reason: string, hint: string, cause?: unknown): AppError {
+  return new AppError('IMAGE_UNREADABLE', `image ${path} cannot be used: ${reason}`, {
+    details: { path },
+    hint,
+    cause,
+  });
+}

@@ -1,0 +1,182 @@
+import { spawn, type ChildProcessByStdio } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { accessSync, constants } from 'node:fs';
+import { mkdir, open, rm, type FileHandle } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Readable, Writable } from 'node:stream';
+import type { ImageKey } from '#shared/contract/image-keys.ts';
+import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
+import { planPowerless } from '#shared/powerless/plan-powerless.ts';
+import { SYSTEM_PATH } from '#shared/process/system-path.ts';
+import { collect } from '#shared/stream/collect.ts';
+import { KIB, MIB } from '#shared/units/bytes.ts';
+import type { MachineUsers } from '../../host/machine-users.ts';
+import { readArmor } from './armor.ts';
+import type { ContentCheck } from './content-check.ts';
+import { areSignaturePackets } from './openpgp-packets.ts';
+import { SignatureProblem } from './signature-problem.ts';
+
+export type OpenpgpKey = Extract<ImageKey, { kind: 'openpgp' }>;
+
+export interface GpgvOptions {
+  readonly users: MachineUsers;
+  /** A folder of root's. What is put there has no name as soon as it is open. */
+  readonly dir: string;
+}
+
+const GPGV = '/usr/bin/gpgv';
+const MAX_OUTPUT_BYTES = MIB;
+/** gpgv needs far less for keys, a signature and hashes. */
+const MEMORY_BYTES = 256 * MIB;
+/** Numbers of the descriptors by which gpgv finds what it inherits. */
+const KEYRING = 3;
+const SIGNATURE = 4;
+/**
+ * What VALIDSIG says at this place (GnuPG's DETAILS): RFC 9580, 5.2.1, of the bytes as they are.
+ */
+const CLASS_FIELD = 8;
+const BINARY_CLASS = '00';
+
+/** A detached signature's packets, of a file with or without armour. @throws SignatureProblem */
+export function parseOpenpgpSignature(bytes: Buffer): Buffer {
+  const packets = readArmor(bytes.toString('latin1'), 'SIGNATURE') ?? bytes;
+  if (!areSignaturePackets(packets)) throw new SignatureProblem('not a detached OpenPGP signature');
+  return packets;
+}
+
+/**
+ * gpgv reads what strangers wrote, so it is a process that is nobody: a user of its own as machines
+ * have one, no network, no files but those that it is handed open.
+ * @throws AppError HOST_PREREQUISITE where it is not installed
+ */
+export async function startGpgv(
+  keys: readonly OpenpgpKey[],
+  signature: Buffer,
+  { users, dir }: GpgvOptions,
+): Promise<ContentCheck> {
+  requireGpgv();
+  const keyring = Buffer.concat(keys.map((key) => Buffer.from(key.keyring, 'base64')));
+  await mkdir(dir, { recursive: true, mode: 0o700 });
+  await using files = new AsyncDisposableStack();
+  const given: FileHandle[] = [];
+  for (const content of [keyring, signature]) {
+    const file = await openUnnamed(dir, content);
+    files.defer(() => file.close());
+    given.push(file);
+  }
+  const args = [
+    '--homedir',
+    '/nonexistent',
+    '--keyring',
+    `/dev/fd/${KEYRING}`,
+    '--weak-digest',
+    'SHA1',
+  ];
+  const command = [
+    ...['prlimit', `--as=${MEMORY_BYTES}`, '--fsize=0', '--'],
+    ...[GPGV, ...args, '--status-fd', '1', `/dev/fd/${SIGNATURE}`, '-'],
+  ];
+  const [file = '', ...rest] = planPowerless({
+    command,
+    firstUid: users.first,
+    group: null,
+    hasHostNetwork: false,
+  });
+  const child = spawn(file, rest, {
+    cwd: '/',
+    env: { PATH: SYSTEM_PATH, LC_ALL: 'C' },
+    stdio: ['pipe', 'pipe', 'ignore', ...given.map(({ fd }) => fd)],
+  }) as ChildProcessByStdio<Writable, Readable, null>; // stdin and stdout are pipes, stderr is none
+  return new GpgvCheck(child);
+}
+
+class GpgvCheck implements ContentCheck {
+  readonly #child: ChildProcessByStdio<Writable, Readable, null>;
+  readonly #status: Promise<Buffer>;
+  readonly #ended: Promise<unknown[]>;
+
+  constructor(child: ChildProcessByStdio<Writable, Readable, null>) {
+    this.#child = child;
+    // It may end before it has read all: what it says then is what counts.
+    child.stdin.on('error', () => undefined);
+    this.#status = collect(child.stdout, MAX_OUTPUT_BYTES);
+    this.#ended = once(child, 'close');
+    // Both are asked for at the end; until then their failures must not end the program.
+    for (const promise of [this.#status, this.#ended]) promise.catch(() => undefined);
+  }
+
+  async write(chunk: Buffer): Promise<void> {
+    const { stdin } = this.#child;
+    if (stdin.destroyed || stdin.writableEnded || stdin.write(chunk)) return;
+    await Promise.race([once(stdin, 'drain').catch(() => undefined), this.#ended]);
+  }
+
+  async finish(): Promise<void> {
+    this.#child.stdin.end();
+    const [status] = await this.#ended;
+    judge((await this.#status).toString('latin1'), status === 0);
+  }
+
+  close(): void {
+    this.#child.kill('SIGKILL');
+  }
+}
+
+/**
+ * Judges by what gpgv says line by line, and by its status: to the latter a key that has expired
+ * is fine, and one of several signatures that is of another key is not. Such a one beside a right
+ * one is no reason to refuse.
+ * @throws SignatureProblem
+ */
+function judge(text: string, isSuccess: boolean): void {
+  const words = text.split('\n').flatMap((line) => /^\[GNUPG:\] ([A-Z_]+)/.exec(line)?.[1] ?? []);
+  if (words.includes('BADSIG')) throw new SignatureProblem('it signs other content');
+  if (words.includes('NO_PUBKEY') && !words.includes('VALIDSIG')) {
+    const id = /^\[GNUPG:\] NO_PUBKEY ([0-9A-F]+)/m.exec(text)?.[1] ?? 'unknown';
+    throw new SignatureProblem(`it was made by the key ${id}, which is not configured`);
+  }
+  const bad = words.find((word) => ['EXPSIG', 'EXPKEYSIG', 'REVKEYSIG'].includes(word));
+  if (bad === 'REVKEYSIG') throw new SignatureProblem('its key was revoked');
+  if (bad !== undefined) throw new SignatureProblem('the signature or its key has expired');
+  const isFine = isSuccess || words.includes('NO_PUBKEY');
+  if (!isFine || !words.includes('GOODSIG'))
+    throw new SignatureProblem(`gpgv reports: ${words.join(', ').slice(0, 200) || 'nothing'}`);
+  const valid = [...text.matchAll(/^\[GNUPG:\] VALIDSIG (.*)$/gm)].map(([, said = '']) => said);
+  if (valid.length === 0 || !valid.every((said) => said.split(' ')[CLASS_FIELD] === BINARY_CLASS))
+    throw new SignatureProblem(
+      'it is a text-mode signature, which ignores line ends: sign without --textmode',
+    );
+}
+
+/** Opens a file without a name: whoever has it open can read it, and nobody can find it. */
+async function openUnnamed(dir: string, content: Buffer): Promise<FileHandle> {
+  const path = join(dir, randomUUID());
+  try {
+    const written = await open(path, 'wx', 0o644);
+    try {
+      await written.chmod(0o644);
+      await written.writeFile(content);
+    } finally {
+      await written.close();
+    }
+    return await open(path, 'r');
+  } finally {
+    await rm(path, { force: true });
+  }
+}
+
+function requireGpgv(): void {
+  try {
+    accessSync(GPGV, constants.X_OK);
+  } catch (error) {
+    if (systemCodeOf(error) === undefined) throw error;
+    throw new AppError('HOST_PREREQUISITE', 'gpgv is not installed', {
+      hint: 'Install gpgv (apt-get install gpgv), or sign with minisign, which needs no program.',
+      cause: error,
+    });
+  }
+}
+
+/** Bytes of a file of signatures, with room for comments and for many in one. */
+export const MAX_SIGNATURE_BYTES = 64 * KIB;

@@ -1,0 +1,402 @@
+import type { Clock } from '#shared/clock/clock.ts';
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import type { Logger } from '#shared/log/log.ts';
+import type { PromisedTrees } from '../../netboot/promised-trees.ts';
+import type { EnterShared } from '../../storage/fencing/enter-shared.ts';
+import type { Hypervisor } from '../../vmm/hypervisor.ts';
+import type { Machine, MachineExit, MachineNic, MachineSpec } from '../../vmm/machine.ts';
+import type { MetadLink } from '../../net/metad-link/metad-link.ts';
+import type { ChannelNetwork, ChannelTap } from '../../net/channel/channel-network.ts';
+import type { InstanceCards } from '../../net/tenant/instance-cards.ts';
+import { channelGuestOf, describeMachine, type MachineKind, openNic } from './machine-parts.ts';
+import { createShownViews, type MakeView, type ShownViews } from '../view/shown-views.ts';
+
+export interface MachineRequest {
+  readonly instance: InstanceRecord;
+  readonly kind: MachineKind;
+  /**
+   * Null leaves the channel off. Called again when metad was restarted, so it must not hold on to
+   * what the job forgets.
+   */
+  readonly makeView: MakeView | null;
+  /** NICs of the instance itself; the appliance has none but the channel. */
+  readonly withInstanceNics: boolean;
+  /** Called when the view is served, so that a seed disk can be made of it. */
+  readonly makeSpec: (nics: readonly MachineNic[]) => Promise<MachineSpec>;
+  readonly signal?: AbortSignal;
+  /** When a guest was started that comes from another node. */
+  readonly startedAtMs?: number;
+}
+
+export interface KeptMachine {
+  readonly machine: Machine;
+  readonly kind: MachineKind;
+  readonly instanceName: string;
+  /** TAP of the channel. */
+  readonly device: string | null;
+  /**
+   * It outlived a daemon and no record says what it is; it runs on, and what its guest is shown
+   * stays as it was.
+   */
+  readonly isOrphan: boolean;
+  /** Names of the secrets that the guest cannot read, since their values are lost. */
+  readonly lostSecrets: readonly string[];
+}
+
+interface Entry extends KeptMachine {
+  kind: MachineKind;
+  isOrphan: boolean;
+  instanceName: string;
+  makeView: MachineRequest['makeView'];
+  readonly cleanedUp: Promise<void>;
+}
+
+export interface MachineKeeperDependencies {
+  readonly hypervisor: Hypervisor;
+  readonly network: ChannelNetwork;
+  readonly cards: Pick<InstanceCards, 'open' | 'tidy'>;
+  readonly metad: MetadLink;
+  readonly boots: Pick<PromisedTrees, 'settle' | 'forget'>;
+  readonly enterShared: EnterShared;
+  readonly logger: Logger;
+  readonly clock: Clock;
+  /** A guest has let go of a part that it was asked for earlier; nothing of that is left here. */
+  readonly onReleased: (machine: Machine, part: string) => void;
+  readonly onExit: (uuid: string, kind: MachineKind, exit: MachineExit) => void;
+}
+
+/**
+ * The machines of this node: each with its TAP, its view in metad and its process, made in this
+ * order and undone in reverse.
+ */
+export interface MachineKeeper {
+  /**
+   * metad refuses views that are older than its own: a clock that was set back must not make ours
+   * so.
+   */
+  continueRevisions(lastRevision: number): void;
+  get(uuid: string): KeptMachine | undefined;
+  list(): readonly KeptMachine[];
+  start(request: MachineRequest): Promise<Machine>;
+  /**
+   * Stops and starts a machine while its view stays in metad, with secrets that nobody else has any
+   * more. The old TAP's name stays reserved meanwhile: nobody else is bound to it.
+   */
+  restart(uuid: string, stopAndStart: () => Promise<void>): Promise<void>;
+  /**
+   * Holds on to a machine that outlived the daemon before this one, until its record is found.
+   * Touches nothing of it.
+   */
+  keepOrphan(machine: Machine, instanceName: string, device: string | null): KeptMachine;
+  /** The record of a machine is lost: it runs on untouched. */
+  makeOrphan(uuid: string): void;
+  /**
+   * An orphan whose record is there becomes the instance's machine: its TAP is looked after, its
+   * view told again.
+   */
+  adopt(instance: InstanceRecord, makeView: MachineRequest['makeView']): Promise<void>;
+  /**
+   * Keeps the record beside the machine, so that the instance is not lost with its record: see
+   * orphans.ts. Nothing where no machine runs.
+   */
+  keepRecord(instance: InstanceRecord): Promise<void>;
+  /**
+   * What the machine is from now on. One that has left is none whose end says anything of its
+   * instance; one that has arrived is the instance's, also for a daemon after this one.
+   */
+  become(instance: InstanceRecord, kind: 'run' | 'moving'): Promise<void>;
+  /**
+   * Replaces what the instance is shown, at once and as a whole. From now on `makeView` is what a
+   * restarted metad is told.
+   */
+  republish(uuid: string, makeView: MakeView): Promise<void>;
+  /**
+   * Swaps the source of later views without publishing: the job that knew the secrets has ended.
+   */
+  forgetSecrets(uuid: string, makeView: MakeView): void;
+  /** Publishes all views, after a restart of metad. @returns whether all of them are shown */
+  republishAll(): Promise<boolean>;
+  /** Puts a card into the port that it has on record. @throws AppError QMP */
+  plugNic(uuid: string, nic: InstanceRecord['nics'][number]): Promise<void>;
+  /**
+   * Takes a disk or a card out of the machine, and what there was for it on this node.
+   * @returns false where the guest does not let go of it: `onReleased` tells when it does
+   */
+  unplug(uuid: string, part: string): Promise<boolean>;
+  /** Ends the machine and waits until nothing of it is left. */
+  kill(uuid: string): Promise<void>;
+  /** Resolves when nothing of the machine is left; at once when there is none. */
+  whenGone(uuid: string): Promise<void>;
+}
+
+export function createMachineKeeper(dependencies: MachineKeeperDependencies): MachineKeeper {
+  return new KeptMachines(dependencies);
+}
+
+/**
+ * INVARIANTS: an instance has at most one machine; a view is in metad only while its machine runs,
+ * is being started or restarted; when `cleanedUp` resolves, nothing of the machine is left.
+ */
+class KeptMachines implements MachineKeeper {
+  readonly #dependencies: MachineKeeperDependencies;
+  readonly #running = new Map<string, Entry>();
+  /** Instances between two machines of one restart, with the device that the first one had. */
+  readonly #restarting = new Map<string, string | null>();
+  readonly #views: ShownViews;
+
+  constructor(dependencies: MachineKeeperDependencies) {
+    this.#dependencies = dependencies;
+    this.#views = createShownViews(dependencies);
+  }
+
+  continueRevisions(lastRevision: number): void {
+    this.#views.continueRevisions(lastRevision);
+  }
+
+  get(uuid: string): KeptMachine | undefined {
+    return this.#running.get(uuid);
+  }
+
+  list(): readonly KeptMachine[] {
+    return [...this.#running.values()];
+  }
+
+  async start(request: MachineRequest): Promise<Machine> {
+    const { network, cards, hypervisor } = this.#dependencies;
+    const { instance } = request;
+    const former = this.#running.get(instance.uuid);
+    if (former?.machine.isRunning() === false) await former.cleanedUp;
+    if (this.#running.has(instance.uuid))
+      throw new Error(`instance ${instance.uuid} already has a QEMU process`);
+    using entry = await this.#dependencies.enterShared(instance, request.kind);
+    const signals = [request.signal, entry?.signal].filter((one) => one !== undefined);
+    const signal = AbortSignal.any(signals);
+    const taps: ChannelTap[] = [];
+    let channel: ChannelTap | null = null;
+    try {
+      const nics: MachineNic[] = [];
+      if (request.withInstanceNics) {
+        for (const nic of instance.nics) {
+          const { nic: made, tap } = await openNic(cards, nic, instance.name);
+          if (tap !== null) taps.push(tap);
+          nics.push(made);
+        }
+      }
+      if (request.makeView !== null) {
+        await network.ensureNamespace();
+        channel = await network.openTap(channelGuestOf(instance, request.kind));
+        taps.push(channel);
+        nics.push({
+          kind: 'tap',
+          fd: channel.fd,
+          mac: instance.channel.mac,
+          device: channel.device,
+          channel: true,
+        });
+        const isUp = request.kind === 'moving';
+        await this.#views.publish(instance.uuid, channel.device, request.makeView, isUp);
+      }
+      const spec = await request.makeSpec(nics);
+      signal.throwIfAborted();
+      const fenced = entry === null ? spec : { ...spec, isFenced: true };
+      const machine = await hypervisor.start(fenced, {
+        ...describeMachine(request, channel?.device ?? ''),
+        signal,
+        startedAtMs: request.startedAtMs,
+      });
+      const device = channel?.device ?? null;
+      const origin = { kind: request.kind, instanceName: instance.name, device, isOrphan: false };
+      this.#keep(machine, origin, request.makeView);
+      return machine;
+    } catch (error) {
+      await this.#views.drop(instance.uuid);
+      for (const tap of taps) tap.close();
+      await cards.tidy();
+      if (channel !== null) await network.releaseTap(channel.device);
+      throw error;
+    } finally {
+      for (const tap of taps) tap.close();
+    }
+  }
+
+  async restart(uuid: string, stopAndStart: () => Promise<void>): Promise<void> {
+    this.#restarting.set(uuid, null);
+    try {
+      await stopAndStart();
+    } finally {
+      const formerDevice = this.#restarting.get(uuid) ?? null;
+      this.#restarting.delete(uuid);
+      if (!this.#running.has(uuid)) await this.#views.drop(uuid);
+      if (formerDevice !== null) await this.#releaseTap(formerDevice);
+    }
+  }
+
+  keepOrphan(machine: Machine, instanceName: string, device: string | null): KeptMachine {
+    const origin = { kind: 'run', instanceName, device, isOrphan: true } as const;
+    return this.#keep(machine, origin, null);
+  }
+
+  makeOrphan(uuid: string): void {
+    const entry = this.#running.get(uuid);
+    if (entry !== undefined) Object.assign(entry, { isOrphan: true, makeView: null });
+  }
+
+  async adopt(instance: InstanceRecord, makeView: MachineRequest['makeView']): Promise<void> {
+    const entry = this.#running.get(instance.uuid);
+    if (entry === undefined) throw new Error(`instance ${instance.uuid} has no QEMU process`);
+    if (entry.device !== null && makeView !== null) {
+      await this.#dependencies.network.repairTap(entry.device, channelGuestOf(instance, 'run'));
+      await this.#views.publish(instance.uuid, entry.device, makeView);
+    }
+    Object.assign(entry, { makeView, isOrphan: false, instanceName: instance.name });
+    await this.keepRecord(instance);
+  }
+
+  async become(instance: InstanceRecord, kind: 'run' | 'moving'): Promise<void> {
+    const entry = this.#running.get(instance.uuid);
+    if (entry === undefined) return;
+    Object.assign(entry, { kind, instanceName: instance.name });
+    if (kind === 'moving') return;
+    const meta = { kind, instance: instance.name, device: entry.device ?? '' };
+    await entry.machine.writeMeta(meta);
+    await this.keepRecord(instance);
+  }
+
+  async keepRecord(instance: InstanceRecord): Promise<void> {
+    const entry = this.#running.get(instance.uuid);
+    if (entry?.kind !== 'run') return;
+    try {
+      await entry.machine.writeNote(JSON.stringify(instance));
+    } catch (error) {
+      // The machine runs all the same; one that has just ended has no run directory any more.
+      const level = entry.machine.isRunning() ? 'error' : 'debug';
+      this.#dependencies.logger[level]('record.not-kept', { uuid: instance.uuid, err: error });
+    }
+  }
+
+  async republish(uuid: string, makeView: MakeView): Promise<void> {
+    const entry = this.#running.get(uuid);
+    if (entry?.device == null) return;
+    entry.makeView = makeView;
+    await this.#views.publish(uuid, entry.device, makeView);
+  }
+
+  forgetSecrets(uuid: string, makeView: MakeView): void {
+    const entry = this.#running.get(uuid);
+    if (entry?.makeView != null) entry.makeView = makeView;
+  }
+
+  async republishAll(): Promise<boolean> {
+    let isWhole = true;
+    for (const entry of this.#running.values()) {
+      if (entry.device === null || entry.makeView === null) continue;
+      try {
+        await this.#views.publish(entry.machine.uuid, entry.device, entry.makeView);
+      } catch (error) {
+        this.#dependencies.logger.error('view.not-published', {
+          instance: entry.instanceName,
+          err: error,
+        });
+        isWhole = false;
+      }
+    }
+    return isWhole;
+  }
+
+  async plugNic(uuid: string, nic: InstanceRecord['nics'][number]): Promise<void> {
+    const { port } = nic;
+    if (port === undefined) throw new Error(`NIC ${nic.uuid} has no port`);
+    const entry = this.#running.get(uuid);
+    if (entry === undefined) throw new Error(`instance ${uuid} has no QEMU process`);
+    const { cards } = this.#dependencies;
+    const { nic: made, tap } = await openNic(cards, nic, entry.instanceName);
+    try {
+      await entry.machine.plug({ uuid: nic.uuid, port, nic: made });
+    } catch (error) {
+      tap?.close();
+      await cards.tidy();
+      throw error;
+    } finally {
+      tap?.close();
+    }
+  }
+
+  async unplug(uuid: string, part: string): Promise<boolean> {
+    const entry = this.#running.get(uuid);
+    if (entry === undefined) return true;
+    const isOut = await entry.machine.unplug(part);
+    if (isOut) await this.#dependencies.cards.tidy();
+    return isOut;
+  }
+
+  async kill(uuid: string): Promise<void> {
+    const entry = this.#running.get(uuid);
+    if (entry === undefined) return;
+    await entry.machine.kill();
+    await entry.cleanedUp;
+  }
+
+  async whenGone(uuid: string): Promise<void> {
+    await this.#running.get(uuid)?.cleanedUp;
+  }
+
+  #keep(
+    machine: Machine,
+    origin: Omit<KeptMachine, 'machine' | 'lostSecrets'>,
+    makeView: MachineRequest['makeView'],
+  ): KeptMachine {
+    machine.onRelease = (part) => {
+      void this.#dependencies.cards.tidy().then(() => {
+        this.#dependencies.onReleased(machine, part);
+      });
+    };
+    const cleanedUp = machine.exited.then((exit) => this.#cleanUp(machine, origin.device, exit));
+    const views = this.#views;
+    const entry: Entry = {
+      machine,
+      ...origin,
+      makeView,
+      cleanedUp,
+      get lostSecrets() {
+        return views.lostSecrets(machine.uuid);
+      },
+    };
+    this.#running.set(machine.uuid, entry);
+    const { instanceName, kind, device } = origin;
+    this.#dependencies.logger.info('machine.kept', {
+      instance: instanceName,
+      kind,
+      machine: machine.pid,
+      device,
+    });
+    return entry;
+  }
+
+  async #cleanUp(machine: Machine, device: string | null, exit: MachineExit): Promise<void> {
+    const entry = this.#running.get(machine.uuid);
+    const { logger, cards, onExit } = this.#dependencies;
+    logger.info('machine.ended', {
+      instance: entry?.instanceName,
+      kind: entry?.kind,
+      reason: exit.reason,
+    });
+    if (this.#restarting.has(machine.uuid)) {
+      this.#restarting.set(machine.uuid, device);
+    } else {
+      await this.#views.drop(machine.uuid);
+      if (device !== null) await this.#releaseTap(device);
+    }
+    await cards.tidy();
+    this.#running.delete(machine.uuid);
+    if (entry !== undefined) onExit(machine.uuid, entry.kind, exit);
+  }
+
+  async #releaseTap(device: string): Promise<void> {
+    const { network, logger } = this.#dependencies;
+    try {
+      await network.releaseTap(device);
+    } catch (error) {
+      logger.error('tap.not-released', { device, err: error });
+    }
+  }
+}

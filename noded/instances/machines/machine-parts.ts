@@ -1,0 +1,51 @@
+import { LOCAL_BOOT_ENV } from '#shared/contract/boot-objects.ts';
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import type { StartOptions } from '../../vmm/hypervisor.ts';
+import type { MachineNic } from '../../vmm/machine.ts';
+import type { ChannelTap } from '../../net/channel/channel-network.ts';
+import type { ChannelGuest } from '../../net/channel/nft-rules.ts';
+import type { InstanceCards } from '../../net/tenant/instance-cards.ts';
+import { installationParameters } from '../parameters/installation-parameters.ts';
+
+/**
+ * What the machine of an instance is running for. `moving`: it comes from another node, or has gone
+ * to one, and the record does not say yet, or not any more, that it is this node's.
+ */
+export type MachineKind = 'run' | 'appliance' | 'moving';
+
+/** A card for QEMU, with the TAP that has to be closed here when QEMU has it. */
+export async function openNic(
+  cards: Pick<InstanceCards, 'open'>,
+  nic: InstanceRecord['nics'][number],
+  instanceName: string,
+): Promise<{ nic: MachineNic; tap: ChannelTap | null }> {
+  const { uuid, port, mac } = nic;
+  const part = port === undefined ? undefined : { uuid, port };
+  if (nic.mode === 'user') {
+    const isPublicOnly = nic.reach === 'public';
+    return { nic: { kind: 'user', mac, isPublicOnly, part }, tap: null };
+  }
+  const tap = await cards.open(nic, instanceName);
+  return { nic: { kind: 'tap', fd: tap.fd, mac, device: tap.device, channel: false, part }, tap };
+}
+
+export function channelGuestOf(instance: InstanceRecord, kind: MachineKind): ChannelGuest {
+  const { channel } = instance;
+  const hvparams = kind === 'appliance' ? installationParameters(instance) : instance.hvparams;
+  const rate = hvparams.metadata_connection_rate;
+  return {
+    ip: channel.ip,
+    mac: channel.mac,
+    newConnectionsPerSecond: rate,
+    boots: instance.bootEnv !== null && instance.bootEnv !== LOCAL_BOOT_ENV,
+  };
+}
+
+/** What is kept with a machine for the daemon after this one. */
+export function describeMachine(
+  { instance, kind }: { readonly instance: InstanceRecord; readonly kind: MachineKind },
+  device: string,
+): Pick<StartOptions, 'meta' | 'note'> {
+  const meta = { kind, instance: instance.name, device };
+  return kind === 'run' ? { meta, note: JSON.stringify(instance) } : { meta };
+}

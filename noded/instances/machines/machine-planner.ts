@@ -1,0 +1,122 @@
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import { diskSerial } from '../../storage/disk-serials.ts';
+import type { InstanceDisks } from '../../storage/instance-disks.ts';
+import { writeSeedDisk, type SeedDocuments } from '../../storage/seed-disk.ts';
+import type { Accelerator, MachineDisk, MachineNic, MachineSpec } from '../../vmm/machine.ts';
+import type { MetadLink } from '../../net/metad-link/metad-link.ts';
+import { bootEnvOfRun } from '../view/boot-environment.ts';
+import { hasSeedDisk, isChannelFirst, planSmbios } from '../view/cloud-init-datasource.ts';
+import { planBoot, planUefi, withChannelFirst } from './plan-boot.ts';
+import { planSystemdCredentials } from '../view/systemd-credentials.ts';
+
+/** Files that QEMU opens. */
+export interface MachineFiles {
+  readonly disks: readonly string[];
+  /** The seed disk; null of a machine without one. */
+  readonly seed: string | null;
+}
+
+/** What the machine of a normal run is made of, from its instance's record. */
+export interface MachinePlanner {
+  /** Those of the record, and a seed disk that is written anew from what metad says. */
+  makeFiles(instance: InstanceRecord): Promise<MachineFiles>;
+  makeSpec(
+    instance: InstanceRecord,
+    accelerator: Accelerator,
+    nics: readonly MachineNic[],
+    files: MachineFiles,
+  ): MachineSpec;
+  makeDisk(instance: InstanceRecord, index: number, path?: string): MachineDisk;
+}
+
+export interface MachinePlannerDependencies {
+  readonly disks: InstanceDisks;
+  readonly metad: MetadLink;
+}
+
+export function createMachinePlanner(dependencies: MachinePlannerDependencies): MachinePlanner {
+  return new RecordPlanner(dependencies);
+}
+
+class RecordPlanner implements MachinePlanner {
+  readonly #disks: InstanceDisks;
+  readonly #metad: MetadLink;
+
+  constructor({ disks, metad }: MachinePlannerDependencies) {
+    this.#disks = disks;
+    this.#metad = metad;
+  }
+
+  async makeFiles(instance: InstanceRecord): Promise<MachineFiles> {
+    const disks = this.#disks;
+    // A reinstallation's disks are the instance's from the moment in which the store says so.
+    await disks.settle(instance);
+    const hasSeed = hasSeedDisk(instance);
+    if (hasSeed) await this.#writeSeed(instance);
+    return {
+      disks: instance.disks.map((_, index) => disks.pathOf(instance, index)),
+      seed: hasSeed ? disks.seedPathOf(instance) : null,
+    };
+  }
+
+  makeSpec(
+    instance: InstanceRecord,
+    accelerator: Accelerator,
+    nics: readonly MachineNic[],
+    files: MachineFiles,
+  ): MachineSpec {
+    const disks = this.#disks;
+    const machineDisks = files.disks.map((path, index) => this.makeDisk(instance, index, path));
+    if (files.seed !== null)
+      machineDisks.push({ path: files.seed, serial: 'cidata', readOnly: true });
+    return {
+      uuid: instance.uuid,
+      name: instance.name,
+      smbios: planSmbios(instance),
+      smbiosStrings: planSystemdCredentials(instance),
+      memoryMiB: instance.beparams.memoryMiB,
+      vcpus: instance.beparams.vcpus,
+      accelerator,
+      disks: machineDisks,
+      nics,
+      isChannelFirst: isChannelFirst(instance),
+      noReboot: false,
+      hasPorts: true,
+      uefi: planUefi(instance.hvparams, disks.variablesPathOf(instance)),
+      ...withChannelFirst(
+        planBoot(instance.hvparams, 'disk,cdrom'),
+        instance.communication ? bootEnvOfRun(instance) : null,
+      ),
+    };
+  }
+
+  makeDisk(
+    instance: InstanceRecord,
+    index: number,
+    path = this.#disks.pathOf(instance, index),
+  ): MachineDisk {
+    const { uuid = '', port } = instance.disks[index] ?? {};
+    return {
+      path,
+      serial: diskSerial(index),
+      readOnly: false,
+      part: port === undefined ? undefined : { uuid, port },
+    };
+  }
+
+  /** The documents are metad's own: what the disk says and what the service says cannot differ. */
+  async #writeSeed(instance: InstanceRecord): Promise<void> {
+    const disks = this.#disks;
+    const read = async (name: keyof SeedDocuments): Promise<Buffer> => {
+      const answer = await this.#metad.tree(instance.uuid, `nocloud/${name}`);
+      if (answer.status !== 200) throw new Error(`gnt-metad answers ${answer.status} for ${name}`);
+      return answer.body;
+    };
+    await writeSeedDisk(disks.seedPathOf(instance), {
+      'meta-data': await read('meta-data'),
+      'network-config': await read('network-config'),
+      'user-data': await read('user-data'),
+      'vendor-data': await read('vendor-data'),
+    });
+  }
+}

@@ -1,0 +1,123 @@
+import type { Clock } from '#shared/clock/clock.ts';
+import type { Orphan } from '#shared/contract/api.ts';
+import { instanceRecord, type InstanceRecord } from '#shared/contract/instance.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import { parseJson } from '#shared/json/parse-json.ts';
+import type { Logger } from '#shared/log/log.ts';
+import type { JobContext } from '../../jobs/job-handler.ts';
+import type { InstanceRepository } from '../../records/instance-repository.ts';
+import type { KeptMachine, MachineKeeper } from './machine-keeper.ts';
+import { powerOff } from './power-off.ts';
+import type { Views } from '../view/views.ts';
+
+export interface OrphansDependencies {
+  readonly instances: Pick<InstanceRepository, 'findByUuid'>;
+  readonly keeper: MachineKeeper;
+  readonly views: Pick<Views, 'forRun'>;
+  /** Whether what a record names as its node is this one. */
+  readonly owns: (node: string) => boolean;
+  readonly logger: Logger;
+  readonly clock: Clock;
+}
+
+/** Machines that run on this node without a record of the cluster. */
+export interface Orphans {
+  list(): readonly Orphan[];
+  /**
+   * @param name as it was called, or its UUID
+   * @throws AppError CONFLICT when several had that name
+   */
+  find(name: string): KeptMachine | undefined;
+  /** Makes an orphan whose record is there the instance's machine. @returns whether it is there */
+  takeOver(uuid: string): Promise<boolean>;
+  /**
+   * The same for all of them: a store that was away comes back, a lost record is restored.
+   * @param level of what is logged when one of them cannot be taken over
+   */
+  takeOverAll(level: 'warn' | 'debug'): Promise<void>;
+  /** Machines whose record is not there any more, or another node's, are orphans from now on. */
+  noticeLost(): Promise<void>;
+  /** @see powerOff */
+  powerOff(orphan: KeptMachine, timeoutS: number, context: JobContext): Promise<void>;
+}
+
+export function createOrphans(dependencies: OrphansDependencies): Orphans {
+  const { instances, keeper, views, owns, logger } = dependencies;
+  const all = (): readonly KeptMachine[] => keeper.list().filter(({ isOrphan }) => isOrphan);
+  const takeOver = async (uuid: string): Promise<boolean> => {
+    const instance = await instances.findByUuid(uuid);
+    if (instance === undefined || !owns(instance.primaryNode)) return false;
+    await keeper.adopt(instance, (tap, revision) => views.forRun(uuid, tap, revision));
+    logger.info('machine.adopted', {
+      instance: instance.name,
+      machine: keeper.get(uuid)?.machine.pid,
+    });
+    return true;
+  };
+  return {
+    list: () =>
+      all().map(({ machine, instanceName, device }) => ({
+        uuid: machine.uuid,
+        name: instanceName,
+        pid: machine.pid,
+        tap: device,
+      })),
+    find: (name) => {
+      const found = all().filter(
+        ({ machine, instanceName }) => machine.uuid === name || instanceName === name,
+      );
+      const exact = found.find(({ machine }) => machine.uuid === name);
+      if (exact !== undefined || found.length < 2) return exact ?? found[0];
+      const uuids = found.map(({ machine }) => machine.uuid);
+      throw new AppError('CONFLICT', `several orphaned instances were called '${name}'`, {
+        details: { uuids },
+        hint: `Name one by its UUID: ${uuids.join(', ')}`,
+      });
+    },
+    takeOver,
+    noticeLost: async () => {
+      for (const { machine, kind, isOrphan, instanceName } of keeper.list()) {
+        if (isOrphan || kind !== 'run') continue;
+        const record = await instances.findByUuid(machine.uuid);
+        if (record !== undefined && owns(record.primaryNode)) continue;
+        keeper.makeOrphan(machine.uuid);
+        logger.error('machine.orphan', { machine: machine.uuid, instance: instanceName });
+      }
+    },
+    powerOff: (orphan, timeoutS, context) => powerOff(orphan, timeoutS, dependencies, context),
+    takeOverAll: async (level) => {
+      for (const { machine } of all()) {
+        try {
+          await takeOver(machine.uuid);
+        } catch (error) {
+          // One machine that cannot be taken over must not keep the others, and the daemon, from
+          // working.
+          logger[level]('machine.not-taken-over', { machine: machine.uuid, err: error });
+        }
+      }
+    },
+  };
+}
+
+/**
+ * The record that was kept beside a machine, for this node. It is old data from a file: it counts
+ * for nothing that it cannot be.
+ * @throws AppError INSTANCE_STATE
+ */
+export async function readKeptRecord(
+  { machine, instanceName }: KeptMachine,
+  nodeName: string,
+): Promise<InstanceRecord> {
+  const { uuid } = machine;
+  const note = await machine.readNote();
+  const kept = instanceRecord.safeParse(note === undefined ? undefined : parseJson(note)).data;
+  if (kept?.uuid === uuid && ['installed', 'created'].includes(kept.installState))
+    return { ...kept, primaryNode: nodeName, adminState: 'up' };
+  throw new AppError(
+    'INSTANCE_STATE',
+    `the run directory of '${instanceName}' (${uuid}) holds no usable copy of its record`,
+    {
+      hint: `Restore the store from a backup: the instance is then found again. Or stop and remove it: gnt-instance remove ${uuid}`,
+    },
+  );
+}

@@ -1,0 +1,56 @@
+import { messageOf } from '#shared/errors/app-error.ts';
+import type { Logger } from '#shared/log/log.ts';
+import { MIB } from '#shared/units/bytes.ts';
+import type { InstanceDisks } from '../../storage/instance-disks.ts';
+import type { MachineKeeper } from './machine-keeper.ts';
+
+/**
+ * Room at which guests go on: enough of it that they do not stand still again at once, however
+ * large or small the file system is.
+ */
+const ROOM = { share: 0.05, minBytes: MIB, maxBytes: 256 * MIB };
+const LOOK_INTERVAL_MS = 5_000;
+
+export interface ResumeDependencies {
+  readonly keeper: Pick<MachineKeeper, 'list'>;
+  readonly disks: Pick<InstanceDisks, 'freeBytes' | 'totalBytes' | 'isPoolFull'>;
+  readonly logger: Logger;
+}
+
+/** The room that guests need to go on on a file system of this size. */
+export function roomToResume(totalBytes: number): number {
+  return Math.max(ROOM.minBytes, Math.min(ROOM.maxBytes, totalBytes * ROOM.share));
+}
+
+/**
+ * Lets guests go on that stand still because the file system, or the thin pool, of their disks was
+ * full, once there is room again. One that fills it again waits for the next look.
+ */
+export async function resumeHalted({ keeper, disks, logger }: ResumeDependencies): Promise<void> {
+  const halted = keeper.list().filter(({ machine }) => machine.halt?.reason === 'disk-full');
+  if (halted.length === 0) return;
+  const [free, total] = await Promise.all([disks.freeBytes(), disks.totalBytes()]);
+  const hasRoom = free >= roomToResume(total);
+  for (const { machine, instanceName } of halted) {
+    try {
+      const isPoolFull = await disks.isPoolFull(machine);
+      if (isPoolFull ?? !hasRoom) continue;
+      await machine.resume();
+      logger.info('machine.resumed', { instance: instanceName, freeBytes: free });
+    } catch (error) {
+      logger.warn('machine.not-resumed', { instance: instanceName, message: messageOf(error) });
+    }
+  }
+}
+
+/** Looks every few seconds, as long as it is not disposed of. */
+export function followHalted(dependencies: ResumeDependencies): Disposable {
+  let looking: Promise<void> | undefined;
+  const look = (): void => {
+    looking ??= resumeHalted(dependencies)
+      .catch((error: unknown) => dependencies.logger.error('machine.not-resumed', { err: error }))
+      .finally(() => (looking = undefined));
+  };
+  const timer = setInterval(look, LOOK_INTERVAL_MS).unref();
+  return { [Symbol.dispose]: () => clearInterval(timer) };
+}

@@ -1,0 +1,37 @@
+import type { Opcode } from '#shared/contract/opcode.ts';
+import { isAppError } from '#shared/errors/app-error.ts';
+import type { MetadCalls } from '../../net/metad-link/metad-client.ts';
+import type { InstanceRepository } from '../../records/instance-repository.ts';
+import { loadParameters, type ParameterSources } from './load-parameters.ts';
+import { listHiddenValues } from './os-parameters.ts';
+
+export interface HiddenValueSources {
+  readonly instances: Pick<InstanceRepository, 'findByName'>;
+  readonly clusters: ParameterSources;
+  readonly metad: Pick<MetadCalls, 'secrets'>;
+}
+
+/**
+ * Creates a function that lists the private and secret values of the instance that an opcode names:
+ * those of its record, its OS, its profiles, and those that the metadata service holds for it.
+ */
+export function createListHiddenValues({ instances, clusters, metad }: HiddenValueSources) {
+  return async (opcode: Opcode): Promise<readonly string[]> => {
+    const isOfInstance = opcode.opcode.startsWith('INSTANCE_') || opcode.opcode === 'BACKUP_EXPORT';
+    if (!isOfInstance || !('name' in opcode)) return [];
+    const instance = await absentAsUndefined(instances.findByName(opcode.name));
+    if (instance === undefined) return [];
+    const secrets = await absentAsUndefined(metad.secrets(instance.uuid));
+    return listHiddenValues(await loadParameters(instance, clusters, secrets));
+  };
+}
+
+/** Before an instance is added, and while the metadata service does not serve it. */
+async function absentAsUndefined<T>(asked: Promise<T>): Promise<T | undefined> {
+  try {
+    return await asked;
+  } catch (error) {
+    if (isAppError(error, 'INSTANCE_NOT_FOUND')) return undefined;
+    throw error;
+  }
+}

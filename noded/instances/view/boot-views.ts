@@ -1,0 +1,291 @@
+import { type ViewBoot, type ViewBootFile, viewBoot } from '#shared/contract/boot-view.ts';
+import type { InstanceRecord, RunningBootEnv } from '#shared/contract/instance.ts';
+import { asItRuns } from '#shared/contract/settings-of-run.ts';
+import { AppError, isAppError } from '#shared/errors/app-error.ts';
+import type { Logger } from '#shared/log/log.ts';
+import type { BootFile, BootPlan } from '../../netboot/boot-plan.ts';
+import { type BootTree, createRepositoryTree } from '../../netboot/boot-tree.ts';
+import { type BootSources, bootEnvNotFound, loadBootPlan } from '../../netboot/load-boot-plan.ts';
+import type { PromisedTrees } from '../../netboot/promised-trees.ts';
+import type { NewInstance } from '../../records/instance-repository.ts';
+import { bootEnvOfRun, installingBootEnv, refuseUnbootableEnv } from './boot-environment.ts';
+import { GivenBoots } from './given-boots.ts';
+import { type JobSecrets, noSecrets } from '../parameters/job-secrets.ts';
+import { loadParameterLayers, type ParameterSources } from '../parameters/load-parameters.ts';
+import { resolveParameters } from '../parameters/os-parameters.ts';
+
+const ASK_TIMEOUT_MS = 15_000;
+/** Stands in for the channel that a new instance has not been given yet. */
+const NO_CHANNEL = { ip: '169.254.0.1', mac: '52:54:00:00:00:00' } as const;
+
+export interface BootViewsDependencies {
+  readonly sources: BootSources & { readonly clusters: ParameterSources };
+  /** Keeps what machines load, for whoever serves it. */
+  readonly trees: Pick<PromisedTrees, 'offer' | 'forget'>;
+  readonly logger: Logger;
+  /** How long it is asked whether a repository has the files that are booted. */
+  readonly askTimeoutMs?: number;
+}
+
+/** What machines boot from their channels: rendered whenever a view is made, and kept nowhere. */
+export interface BootViews {
+  /**
+   * Refuses what can be refused about the BootEnv of an instance before anything is changed.
+   * @throws AppError VALIDATION, BOOTENV_*
+   */
+  check(
+    instance: NewInstance | InstanceRecord,
+    secrets: JobSecrets,
+    signal: AbortSignal,
+  ): Promise<void>;
+  /** What a machine boots that is about to start. @throws AppError BOOTENV_*, of the store */
+  forStart(instance: InstanceRecord, secrets: JobSecrets): Promise<ViewBoot | undefined>;
+  /**
+   * What a guest that runs boots next. Where it cannot be rendered any more, that is what it was
+   * given last: by a daemon before this one, too, as far as metad has it.
+   * @throws AppError of the store
+   */
+  forRun(instance: InstanceRecord, secrets: JobSecrets): Promise<ViewBoot | 'kept' | undefined>;
+  /**
+   * The same where nothing of the instance has changed: what it was given, without being rendered
+   * anew. That is for its next start, and for changes of its record.
+   */
+  asGiven(instance: InstanceRecord): Promise<ViewBoot | 'kept' | undefined>;
+  /** What the machine of an installation boots. @throws AppError BOOTENV_* */
+  forInstall(instance: InstanceRecord, secrets: JobSecrets): Promise<ViewBoot | undefined>;
+  /** Whether an installation by it says nothing, so that its power-off is its success. */
+  isSilent(instance: Pick<InstanceRecord, 'bootEnv'>): Promise<boolean>;
+  /** What the guest of a run is given; null for one that boots its disk. */
+  state(uuid: string): RunningBootEnv | null;
+  /** Has to be called when its machine has ended. */
+  forget(uuid: string): void;
+}
+
+export function createBootViews(dependencies: BootViewsDependencies): BootViews {
+  const { sources, trees, logger, askTimeoutMs = ASK_TIMEOUT_MS } = dependencies;
+  const given = new GivenBoots();
+
+  const plan = async (
+    name: string,
+    instance: NewInstance | InstanceRecord,
+    secrets: JobSecrets,
+  ): Promise<BootPlan> => {
+    const layers = await loadParameterLayers(instance, sources.clusters, secrets.osParameters);
+    const parameters = resolveParameters(layers);
+    const channel = {
+      ...NO_CHANNEL,
+      uuid: instance.uuid,
+      ...('channel' in instance && instance.channel),
+    };
+    return loadBootPlan(name, { ...instance, channel }, { parameters, layers }, sources);
+  };
+  const make = async (name: string, instance: InstanceRecord, secrets: JobSecrets) => {
+    const made = await plan(name, instance, secrets);
+    return { view: encodePlan(made), source: made.source };
+  };
+  /** @returns undefined for what a secret's value alone makes right */
+  const makeWithoutSecrets = async (
+    name: string,
+    instance: InstanceRecord,
+  ): Promise<ViewBoot | undefined> => {
+    try {
+      return encodePlan(await plan(name, instance, noSecrets));
+    } catch (error) {
+      if (!isBootError(error)) throw error;
+      return undefined;
+    }
+  };
+  const render = async (name: string, instance: InstanceRecord, secrets: JobSecrets) => {
+    const names = [...secrets.osParameters.keys()];
+    const open = names.length === 0 ? undefined : await makeWithoutSecrets(name, instance);
+    const { view, source } = await make(name, instance, secrets);
+    // Promised at once: until then anybody may remove the archive that was planned with.
+    trees.offer(instance.uuid, source);
+    // What later views have where nothing can be rendered: no value of this job's secrets.
+    const later = open ?? (names.length === 0 ? view : withoutSecretFiles(view, names));
+    given.give(instance.uuid, view, { view: later, source });
+    return view;
+  };
+  const nameOf = (instance: InstanceRecord): string | null => {
+    const name = asItRuns(instance).communication ? bootEnvOfRun(instance) : null;
+    if (name !== null) return name;
+    given.forget(instance.uuid);
+    trees.offer(instance.uuid, null);
+    return null;
+  };
+  /** What it was given, which metad may not have: of a daemon before this one, it does. */
+  const giveAgain = (uuid: string): ViewBoot | 'kept' => {
+    const last = given.last(uuid);
+    if (last === null) return 'kept';
+    trees.offer(uuid, last.source);
+    return last.view;
+  };
+  const forRun: BootViews['forRun'] = async (instance, secrets) => {
+    const name = nameOf(instance);
+    if (name === null) return undefined;
+    try {
+      return await render(name, instance, secrets);
+    } catch (error) {
+      if (!isBootError(error)) throw error;
+      logger.warn('boot.not-rendered', { instance: instance.name, bootEnv: name, err: error });
+      given.fail(instance.uuid, name, error);
+      // The tree that it has stays with it, that of a daemon before this one too.
+      return giveAgain(instance.uuid);
+    }
+  };
+  return {
+    forRun,
+    asGiven: async (instance) => {
+      const known = given.state(instance.uuid);
+      const isOfIt = known !== null && known.name === nameOf(instance);
+      return isOfIt ? giveAgain(instance.uuid) : forRun(instance, noSecrets);
+    },
+    check: async (instance, secrets, signal) => {
+      refuseUnbootableEnv(instance);
+      const name = installingBootEnv(instance) ?? bootEnvOfRun(instance);
+      if (name === null) return;
+      const planned = await plan(name, instance, secrets);
+      if (planned.lacksKernel) throw noKernel(name);
+      encodePlan(planned);
+      const { source, kernel, initrds } = planned;
+      if (source?.kind !== 'repository') return;
+      const tree = createRepositoryTree(source.url);
+      const paths = [...(kernel === null ? [] : [kernel]), ...initrds];
+      // All at once, in one time: an instance is locked meanwhile.
+      const ended = new AbortController();
+      const late = AbortSignal.timeout(askTimeoutMs);
+      const asking = AbortSignal.any([signal, ended.signal, late]);
+      const asked = { name, url: source.url };
+      try {
+        await Promise.all(paths.map((path) => requireFile(tree, path, asked, asking)));
+      } catch (error) {
+        if (error !== late.reason) throw error;
+        const reason = `no answer within ${askTimeoutMs / 1000} s`;
+        throw noFile(paths.join(', '), asked, reason, error);
+      } finally {
+        ended.abort();
+      }
+    },
+    forStart: async (instance, secrets) => {
+      const name = nameOf(instance);
+      return name === null ? undefined : render(name, instance, secrets);
+    },
+    forInstall: async (instance, secrets) => {
+      const name = installingBootEnv(instance);
+      if (name === null) return undefined;
+      const { view, source } = await make(name, instance, secrets);
+      trees.offer(instance.uuid, source);
+      return view;
+    },
+    isSilent: async (instance) => {
+      const name = installingBootEnv(instance);
+      if (name === null) return false;
+      const bootEnv = await sources.clusters.loadBootEnv(name);
+      if (bootEnv === undefined) throw await bootEnvNotFound(name, sources.clusters);
+      return bootEnv.Meta['report'] === 'none';
+    },
+    state: (uuid) => given.state(uuid),
+    forget: (uuid) => {
+      given.forget(uuid);
+      trees.forget(uuid);
+    },
+  };
+}
+
+function noKernel(name: string): AppError {
+  return new AppError('BOOTENV_INVALID', `BootEnv ${name} has no Kernel for amd64`, {
+    details: { bootEnv: name },
+    hint: 'Set OS.SupportedArchitectures.amd64.Kernel: instances are amd64',
+  });
+}
+
+function isBootError(error: unknown): error is AppError {
+  return (
+    isAppError(error, 'BOOTENV_NOT_FOUND') ||
+    isAppError(error, 'BOOTENV_INVALID') ||
+    isAppError(error, 'BOOTENV_NO_SOURCE') ||
+    isAppError(error, 'BOOTENV_RENDER')
+  );
+}
+
+/** @throws AppError BOOTENV_INVALID for what no view takes, as a loader's path that is too long */
+function encodePlan({ bootEnv, script, files, source, httpLoader }: BootPlan): ViewBoot {
+  const view = {
+    bootEnv,
+    script,
+    loader: httpLoader,
+    files: Object.fromEntries(files.map((file) => [file.path, encodeFile(file)])),
+    hasTree: source !== null,
+  };
+  const parsed = viewBoot.safeParse(view);
+  if (parsed.success) return view;
+  const [issue] = parsed.error.issues;
+  const field = issue?.path[0] === 'loader' ? `the loader '${httpLoader ?? ''}'` : 'its files';
+  throw new AppError(
+    'BOOTENV_INVALID',
+    `boot environment ${bootEnv}: ${field}: ${issue?.message ?? ''}`,
+    {
+      details: { bootEnv },
+      hint: 'Use paths that need no URL escaping, and a loader of at most 128 characters.',
+    },
+  );
+}
+
+/** @param names of the secrets that may be in them */
+function withoutSecretFiles(view: ViewBoot, names: readonly string[]): ViewBoot {
+  const files = Object.entries(view.files).map(([path, file]): [string, ViewBootFile] => [
+    path,
+    'content' in file && file.isSecretBearing ? { ...basisOf(file), lost: [...names] } : file,
+  ]);
+  return { ...view, files: Object.fromEntries(files) };
+}
+
+function encodeFile({ contents, isSecretBearing, lostSecrets, basis }: BootFile): ViewBootFile {
+  if (contents === null) return { ...basisOf({ basis }), lost: [...lostSecrets] };
+  const content = Buffer.from(contents).toString('base64');
+  return { ...basisOf({ basis }), content, isSecretBearing };
+}
+
+function basisOf({ basis }: { readonly basis?: string | null | undefined }): { basis?: string } {
+  return basis == null ? {} : { basis };
+}
+
+/** A BootEnv, and the repository that it boots from. */
+interface Asked {
+  readonly name: string;
+  readonly url: string;
+}
+
+/** @throws AppError BOOTENV_NO_SOURCE, or the signal's reason */
+async function requireFile(
+  tree: BootTree,
+  path: string,
+  asked: Asked,
+  signal: AbortSignal,
+): Promise<void> {
+  const answer = await tree.open({
+    path: path.split('/').map(encodeURIComponent).join('/'),
+    method: 'HEAD',
+    headers: {},
+    signal,
+  });
+  if (answer.kind === 'slice') return answer.handle.close();
+  if (answer.kind === 'answer') {
+    answer.body.destroy();
+    if (answer.status === 200) return;
+  }
+  const reason = answer.kind === 'refusal' ? answer.reason : `status ${answer.status}`;
+  throw noFile(path, asked, reason);
+}
+
+function noFile(path: string, { name, url }: Asked, reason: string, cause?: unknown): AppError {
+  return new AppError(
+    'BOOTENV_NO_SOURCE',
+    `boot environment ${name}: ${path} of ${url}: ${reason}`,
+    {
+      details: { bootEnv: name, path, url },
+      hint: `Check the param package-repositories, or open the archive: gnt-bootenv add-iso ${name}`,
+      cause,
+    },
+  );
+}

@@ -1,0 +1,74 @@
+import type { BigIntStats } from 'node:fs';
+import type { HvParameters } from '#shared/contract/machine-parameters.ts';
+import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
+import { statHostFile } from '../../host/open-host-file.ts';
+
+const OTHERS_MAY_READ = 0o004n;
+
+/**
+ * The host's files that a machine with these parameters boots from; what is named by a URL is none.
+ * @throws AppError HOST_PREREQUISITE naming the first that is not there
+ */
+export async function checkBootFiles({
+  kernel_path,
+  initrd_path,
+  cdrom_image_path,
+}: HvParameters): Promise<void> {
+  for (const path of [kernel_path, initrd_path]) if (path !== undefined) await readableByAll(path);
+  if (cdrom_image_path?.startsWith('/') === true) await checkMediumFile(cdrom_image_path);
+}
+
+/**
+ * A run may have an empty disc in its drive; nothing installs from one.
+ * @throws AppError HOST_PREREQUISITE naming it
+ */
+export async function refuseEmptyMedium({ cdrom_image_path }: HvParameters): Promise<void> {
+  if (cdrom_image_path?.startsWith('/') !== true) return;
+  const found = await find(cdrom_image_path);
+  if (!found.isFile() || found.size > 0n) return;
+  throw new AppError('HOST_PREREQUISITE', `${cdrom_image_path} is empty`, {
+    hint: 'Fetch or copy the medium again.',
+  });
+}
+
+/**
+ * QEMU opens some files by name, as its own user.
+ * @throws AppError HOST_PREREQUISITE naming the file
+ */
+async function readableByAll(path: string): Promise<void> {
+  const found = await find(path);
+  if (!found.isFile()) {
+    throw new AppError('HOST_PREREQUISITE', `${path} is not a file`, {
+      hint: 'Name the kernel or initrd file itself.',
+    });
+  }
+  if ((found.mode & OTHERS_MAY_READ) !== 0n) return;
+  throw new AppError(
+    'HOST_PREREQUISITE',
+    `${path} must be readable by every user: QEMU runs unprivileged`,
+    {
+      hint: `Run chmod o+r ${path}, or name a copy. Every user of the node can then read it.`,
+    },
+  );
+}
+
+/**
+ * A cdrom, which QEMU is given open: a file, or a drive of the host.
+ * @throws AppError HOST_PREREQUISITE naming it
+ */
+async function checkMediumFile(path: string): Promise<void> {
+  const found = await find(path);
+  if (found.isFile() || found.isBlockDevice()) return;
+  throw new AppError('HOST_PREREQUISITE', `${path} is neither a file nor a drive`);
+}
+
+async function find(path: string): Promise<BigIntStats> {
+  try {
+    return await statHostFile(path);
+  } catch (error) {
+    throw new AppError('HOST_PREREQUISITE', `${path}: ${systemCodeOf(error) ?? 'unreadable'}`, {
+      hint: 'Check the path on the node.',
+      cause: error,
+    });
+  }
+}

@@ -1,0 +1,199 @@
+import { spawn } from 'node:child_process';
+import { accessSync, chownSync, constants, existsSync, mkdirSync, readdirSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { NetworkGuest } from '#shared/contract/network.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import { SYSTEM_PATH } from '#shared/process/system-path.ts';
+import { lastLineOf } from '#shared/text/lines.ts';
+import { MIB } from '#shared/units/bytes.ts';
+import { bound, readFileTail } from '../../host/bounded-log.ts';
+import { type ProcessIdentity, endProcess, isAlive } from '../../host/process-identity.ts';
+import {
+  parseProcessStat,
+  readProcessIdentity,
+  signalProcess,
+} from '../../host/process-identity.ts';
+import { readProcFile, userOf } from '../../host/process-facts.ts';
+import { type DnsmasqFiles, dropForeignLeases, formatHosts } from './plan-dnsmasq.ts';
+import { formatReservations, planDnsmasq } from './plan-dnsmasq.ts';
+import type { NatNetwork } from './plan-nat-rules.ts';
+
+const BINARIES = ['/usr/sbin/dnsmasq', '/usr/local/sbin/dnsmasq'];
+/** It says that it has started within a tenth of a second; a host that swaps may take long. */
+const START_TIMEOUT_MS = 30_000;
+/** A dnsmasq that stands still hears no signal but the last. */
+const STOP_TIMEOUT_MS = 3000;
+const KILL_TIMEOUT_MS = 10_000;
+const LOOK_MS = 20;
+const MAX_LOG_BYTES = MIB;
+const TAIL_BYTES = 4096;
+/** More than 65,534 leases have. The file is another user's: it is not read without a limit. */
+const MAX_LEASES_BYTES = 16 * MIB;
+const STARTED = /^dnsmasq: started, version |: started, version /m;
+const ENVIRONMENT = { PATH: SYSTEM_PATH };
+
+/** @throws AppError HOST_PREREQUISITE */
+export function requireDnsmasq(): void {
+  for (const path of BINARIES) {
+    try {
+      accessSync(path, constants.X_OK);
+      return;
+    } catch {
+      // the next one
+    }
+  }
+  throw new AppError('HOST_PREREQUISITE', 'dnsmasq is not installed', {
+    hint: 'Install it: apt-get install dnsmasq-base',
+  });
+}
+
+/**
+ * The DHCP and DNS of one network, in a folder of its own, as a user of its own. It outlives this
+ * process, and is found again by what it noted of itself.
+ */
+export interface Dnsmasq {
+  /**
+   * Makes it run, and know these guests. @returns whether it had to be started
+   * @throws AppError HOST_PREREQUISITE, NETWORK_SETUP
+   */
+  ensure(network: NatNetwork, guests: readonly NetworkGuest[]): Promise<boolean>;
+  /** Ends it, and leaves its files. */
+  stop(): Promise<void>;
+  /** Ends it, and takes its files away. */
+  remove(): Promise<void>;
+}
+
+/**
+ * @param dir its last part is the bridge's name
+ * @param uid of a user that nothing else runs as
+ */
+export function createDnsmasq(dir: string, uid: number): Dnsmasq {
+  const bridge = basename(dir);
+  const files: DnsmasqFiles = {
+    identity: join(dir, 'stat'),
+    leases: join(dir, 'leases'),
+    reservations: join(dir, 'reservations'),
+    hosts: join(dir, 'hosts'),
+  };
+  const log = join(dir, 'log');
+  const readNoted = (): ProcessIdentity | undefined =>
+    existsSync(files.identity)
+      ? parseProcessStat(readFileSync(files.identity, 'utf8').trim())
+      : undefined;
+  const findAlive = (): ProcessIdentity | undefined => {
+    const identity = readNoted();
+    return identity !== undefined && isAlive(identity) ? identity : undefined;
+  };
+  const prepare = async (): Promise<void> => {
+    // One whose files are lost reads and writes what nobody sees.
+    if (readNoted() === undefined) await endAll(listServing(bridge, uid));
+    mkdirSync(dir, { recursive: true, mode: 0o750 });
+    chownSync(dir, 0, uid);
+    if (!existsSync(files.leases)) writeFileSync(files.leases, '', { mode: 0o600 });
+    chownSync(files.leases, uid, uid);
+  };
+  /**
+   * Its folder is root's: no name in it can be a link of somebody else's.
+   * @returns whether it changed
+   */
+  const write = (path: string, text: string): boolean => {
+    if (existsSync(path) && readFileSync(path, 'utf8') === text) return false;
+    writeFileSync(`${path}.new`, text, { mode: 0o640 });
+    chownSync(`${path}.new`, 0, uid);
+    renameSync(`${path}.new`, path);
+    return true;
+  };
+  const start = async (network: NatNetwork): Promise<void> => {
+    requireDnsmasq();
+    rmSync(files.identity, { force: true });
+    rmSync(log, { force: true });
+    const [file, ...args] = planDnsmasq(network, files, uid);
+    const stderr = openSync(log, 'a', 0o600);
+    const child = spawn(file, args, {
+      ...{ cwd: '/', env: ENVIRONMENT, detached: true },
+      stdio: ['ignore', stderr, stderr],
+    });
+    closeSync(stderr);
+    child.unref();
+    let isOver = false;
+    child.once('exit', () => (isOver = true));
+    child.once('error', () => (isOver = true));
+    const deadline = performance.now() + START_TIMEOUT_MS;
+    // It has to have started: a signal that comes before it listens to signals would end it.
+    while (!STARTED.test(readFileTail(log, TAIL_BYTES))) {
+      if (isOver || performance.now() > deadline) throw notStarted(network, log);
+      await delay(LOOK_MS);
+    }
+  };
+  const stop = async (): Promise<void> => {
+    const alive = findAlive();
+    if (alive !== undefined) await end(alive);
+    else if (readNoted() === undefined) await endAll(listServing(bridge, uid));
+  };
+  /** dnsmasq reads leases when it starts, and never again. */
+  const takeBackLeases = async (guests: readonly NetworkGuest[]): Promise<void> => {
+    const readLeases = (): string => readFileTail(files.leases, MAX_LEASES_BYTES);
+    const leases = readLeases();
+    if (dropForeignLeases(leases, guests) === leases) return;
+    await stop();
+    writeFileSync(files.leases, dropForeignLeases(readLeases(), guests));
+  };
+  return {
+    ensure: async (network, guests) => {
+      await prepare();
+      const isChanged = [
+        write(files.reservations, formatReservations(guests)),
+        write(files.hosts, formatHosts(guests, network)),
+      ].includes(true);
+      await takeBackLeases(guests);
+      const alive = findAlive();
+      if (alive === undefined) await start(network);
+      else if (isChanged) signalProcess(alive, 'SIGHUP');
+      const fd = openSync(log, 'a', 0o600);
+      bound(fd, MAX_LOG_BYTES);
+      closeSync(fd);
+      return alive === undefined;
+    },
+    stop,
+    remove: async () => {
+      await stop();
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+async function end(process: ProcessIdentity): Promise<void> {
+  if (await endProcess(process, { askMs: STOP_TIMEOUT_MS, killMs: KILL_TIMEOUT_MS })) return;
+  throw new AppError('NETWORK_SETUP', `cannot kill dnsmasq (process ${process.pid})`);
+}
+
+async function endAll(processes: readonly ProcessIdentity[]): Promise<void> {
+  for (const process of processes) await end(process);
+}
+
+/** Those of a bridge, by the kernel's word alone: what they noted of themselves is lost. */
+function listServing(bridge: string, uid: number): readonly ProcessIdentity[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+    .filter((pid) => userOf(pid) === uid)
+    .filter((pid) => readProcFile(pid, 'cmdline')?.split('\0').includes(`--interface=${bridge}`))
+    .flatMap((pid) => readProcessIdentity(pid) ?? []);
+}
+
+function notStarted({ name }: NatNetwork, log: string): AppError {
+  const stderr = readFileTail(log, TAIL_BYTES);
+  const last = lastLineOf(stderr);
+  return new AppError(
+    'NETWORK_SETUP',
+    `dnsmasq for network '${name}' did not start: ${last.replace(/^dnsmasq: /, '') || 'it reported no reason'}`,
+    {
+      details: { stderr },
+      hint: /Permission denied/.test(last)
+        ? 'Its user must be able to reach its files: make GNT_ROOT accessible (chmod 755).'
+        : 'Another server may use the port. dnsmasq --bind-interfaces shares it with others.',
+    },
+  );
+}

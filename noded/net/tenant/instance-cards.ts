@@ -1,0 +1,84 @@
+import { DEFAULT_LINK } from '#shared/contract/machine-parameters.ts';
+import type { InstanceNic } from '#shared/contract/instance.ts';
+import type { NetworkConnection, NetworkRecord } from '#shared/contract/network.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import { ownValue } from '#shared/json/own-value.ts';
+import { assertBridge, openBridgedTap } from '../channel/bridged-tap.ts';
+import type { ChannelTap } from '../channel/channel-network.ts';
+import type { GuestCard } from './nat-guests.ts';
+import { isNatBridge } from './nat-names.ts';
+import { requireConnected } from '../../records/place-nics.ts';
+
+/** The cards of instances on this node that are not QEMU's own: TAPs on bridges. */
+export interface InstanceCards {
+  /** Everything about a card that can be refused before it is opened. @throws AppError */
+  check(nic: InstanceNic): Promise<void>;
+  /** @throws AppError HOST_PREREQUISITE, NETWORK_SETUP, NOT_FOUND, CONFLICT */
+  open(nic: InstanceNic, instanceName: string): Promise<ChannelTap>;
+  /** Forgets the cards whose TAPs are gone. Never rejects. */
+  tidy(): Promise<void>;
+}
+
+export interface InstanceCardsOptions {
+  readonly nodeName: string;
+  readonly loadNetwork: (name: string) => Promise<NetworkRecord>;
+  readonly nat: NatCards;
+}
+
+/** Networks that this node makes itself. */
+export interface NatCards {
+  /** Its TAP, before which everything is there that a guest must not do without. */
+  openCard(network: NetworkRecord, guest: GuestCard): Promise<ChannelTap>;
+  tidy(): Promise<void>;
+  /** @throws what was wrong with it at the last look */
+  requireSound(network: string): void;
+}
+
+export function createInstanceCards(options: InstanceCardsOptions): InstanceCards {
+  const { nodeName, loadNetwork, nat } = options;
+  const find = async (
+    name: string,
+  ): Promise<{ readonly network: NetworkRecord; readonly connection: NetworkConnection }> => {
+    const network = requireConnected(name, await loadNetwork(name), nodeName);
+    const connection = ownValue(network.connections, nodeName);
+    if (connection === undefined) throw new Error('it was required');
+    return { network, connection };
+  };
+  return {
+    check: async ({ mode, link, networkName }) => {
+      if (mode !== 'bridged') return;
+      if (networkName === undefined) return requireLink(link ?? DEFAULT_LINK);
+      const { connection } = await find(networkName);
+      if (connection.mode === 'bridged') requireLink(connection.link);
+      else nat.requireSound(networkName);
+    },
+    open: async ({ uuid, mac, ip, link, networkName, reach }, name) => {
+      if (networkName === undefined) return openLinked(link ?? DEFAULT_LINK);
+      const { network, connection } = await find(networkName);
+      if (connection.mode === 'bridged') return openLinked(connection.link);
+      if (ip === null) throw new Error(`a NIC of ${name} has no address`);
+      return nat.openCard(network, { uuid, mac, ip, name, network: networkName, reach });
+    },
+    tidy: () => nat.tidy(),
+  };
+}
+
+/**
+ * A bridge that a card may name. One of a NAT network is for cards of that network alone: any other
+ * would be a port without rules, whose guest could be every one of its neighbours.
+ * @throws AppError HOST_PREREQUISITE, CONFLICT
+ */
+export function requireLink(link: string): void {
+  if (isNatBridge(link)) {
+    throw new AppError('CONFLICT', `${link} is the bridge of a NAT network`, {
+      details: { link },
+      hint: 'Use network=NAME to connect a NIC to it. List the names: gnt-network list',
+    });
+  }
+  assertBridge(link);
+}
+
+async function openLinked(link: string): Promise<ChannelTap> {
+  requireLink(link);
+  return openBridgedTap({ link });
+}

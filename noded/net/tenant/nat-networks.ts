@@ -1,0 +1,443 @@
+import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import type { ReachPolicy } from '#shared/contract/guest-reach.ts';
+import { networkGuest, type NetworkGuest, type NetworkRecord } from '#shared/contract/network.ts';
+import type { Clock } from '#shared/clock/clock.ts';
+import { AppError, messageOf } from '#shared/errors/app-error.ts';
+import { ownValue } from '#shared/json/own-value.ts';
+import type { Logger } from '#shared/log/log.ts';
+import { SerialQueue } from '#shared/serial/serial-queue.ts';
+import { type MachineUsers, requireMachineUsers } from '../../host/machine-users.ts';
+import { openBridgedTap } from '../channel/bridged-tap.ts';
+import { overlap } from '../../records/address-pool.ts';
+import { createDnsmasq, type Dnsmasq, requireDnsmasq } from './dnsmasq.ts';
+import { requireUnused } from './foreign-ranges.ts';
+import type { NatCards } from './instance-cards.ts';
+import { type HostLink, listLinks, readAddress } from './host-links.ts';
+import { giveBack, lend, listLent, planLent } from './lent-devices.ts';
+import { ownDomainsOf } from './own-domains.ts';
+import { bridgeMacOf, bridgeOf, natNamesOf, tapOf } from './nat-names.ts';
+import { addBridge, closePorts, joinBridge, removeBridge, setUpBridge } from './nat-bridge.ts';
+import { answersQuestions } from './ask-dnsmasq.ts';
+import { createNatGuests, type GuestCard, type NatGuests } from './nat-guests.ts';
+import { refuseGuest } from './refuse-guest.ts';
+import { type NatNetwork, planNatRules } from './plan-nat-rules.ts';
+import { createRulesInForce, type RulesInForce } from './rules-in-force.ts';
+import { listRoutes, uplinksOf } from './uplinks.ts';
+
+/** A firewall that is loaded anew takes our tables along, routes change, and dnsmasq may end. */
+const LOOK_INTERVAL_MS = 10_000;
+
+/**
+ * Networks that this node makes itself: a bridge each, with DHCP and names for its guests, and the
+ * outside through the host. What is there follows from the records and from the machines that run,
+ * and nothing of it is left without them.
+ */
+export interface NatNetworks extends NatCards, AsyncDisposable {
+  /** @throws AppError HOST_PREREQUISITE, CONFLICT, VALIDATION: it cannot be one of this node's */
+  check(network: NetworkRecord): Promise<void>;
+  /**
+   * Makes what the records say, and takes away what they do not: what one network lacks, the others
+   * do not. @throws AppError what is wrong with the network of this name
+   */
+  settle(name: string): Promise<void>;
+  /** The same where nobody waits for it. Never rejects. */
+  follow(): Promise<void>;
+  /** What is wrong with networks now, and what was put back since this daemon started. */
+  report(): NatReport;
+}
+
+export interface NatReport {
+  /** What is wrong with a network, by its name. */
+  readonly failures: ReadonlyMap<string, string>;
+  readonly repairs: readonly { readonly atMs: number; readonly what: string }[];
+}
+
+export interface NatNetworksOptions {
+  readonly nodeName: string;
+  /** The root of the node's files. */
+  readonly root: string;
+  readonly dir: string;
+  readonly users: MachineUsers;
+  readonly listNetworks: () => Promise<readonly NetworkRecord[]>;
+  /** Names of the instances that have an address in a network, by the network's name. */
+  readonly listMembers: () => Promise<Members>;
+  /** Cards of this node's machines, asked for where this daemon did not open all TAPs. */
+  readonly listCards: () => Promise<readonly GuestCard[]>;
+  /** Which private networks guests reach. */
+  readonly readPolicy: () => Promise<ReachPolicy>;
+  readonly logger: Logger;
+  readonly clock: Pick<Clock, 'now'>;
+  /** Only tests give it. */
+  readonly lookIntervalMs?: number;
+}
+
+type Members = ReadonlyMap<string, readonly string[]>;
+/** What is wrong with a network, by its name. */
+type Failures = ReadonlyMap<string, unknown>;
+
+/** How many repairs are remembered. */
+const MAX_REPAIRS = 16;
+
+export function createNatNetworks(options: NatNetworksOptions): NatNetworks {
+  return new HostNatNetworks(options);
+}
+
+/**
+ * INVARIANTS: one change at a time; what is on the host is found by the names that the kernel has
+ * for it, never by a file or by what this daemon remembers; a TAP is opened after its rules are in
+ * force.
+ */
+class HostNatNetworks implements NatNetworks {
+  readonly #options: NatNetworksOptions;
+  readonly #names: ReturnType<typeof natNamesOf>;
+  readonly #queue = new SerialQueue<'nat'>();
+  readonly #timer: NodeJS.Timeout;
+  /** The networks as the store had them last; undefined before it said so. */
+  #records: readonly NetworkRecord[] | undefined;
+  readonly #guests: NatGuests;
+  readonly #rules: RulesInForce;
+  /** Bridges that stood when they were looked at last, with a dnsmasq that ran. */
+  #standing = new Map<string, NatNetwork>();
+  /** Bridges whose dnsmasq has answered since it was started. */
+  readonly #answered = new Set<string>();
+  #failures: Failures = new Map();
+  #repairs: NatReport['repairs'] = [];
+  #policy: ReachPolicy | undefined;
+  #members: Members = new Map();
+  #isLooking = false;
+
+  constructor(options: NatNetworksOptions) {
+    this.#options = options;
+    this.#names = natNamesOf(options.root);
+    this.#guests = createNatGuests({ names: this.#names, ...options });
+    this.#rules = createRulesInForce(this.#names, join(options.dir, 'rules.nft'));
+    this.#timer = setInterval(
+      () => void this.#look(),
+      options.lookIntervalMs ?? LOOK_INTERVAL_MS,
+    ).unref();
+  }
+
+  async check({ network, uuid }: NetworkRecord): Promise<void> {
+    requireDnsmasq();
+    requireMachineUsers(this.#options.users);
+    const other = (await this.#wanted()).find(
+      (one) => one.uuid !== uuid && overlap(one.network, network),
+    );
+    if (other !== undefined) {
+      throw new AppError(
+        'CONFLICT',
+        `${network} overlaps with network '${other.name}' on this node`,
+        {
+          details: { name: other.name },
+          hint: 'Create a network with other addresses.',
+        },
+      );
+    }
+    await requireUnused(network, [bridgeOf(this.#names, { uuid })]);
+  }
+
+  settle(name: string): Promise<void> {
+    return this.#queue.run('nat', async () => {
+      const failures = await this.#apply(await this.#wanted());
+      if (failures.has(name)) throw failures.get(name);
+    });
+  }
+
+  async follow(): Promise<void> {
+    const { logger } = this.#options;
+    await this.#queue
+      .run('nat', async () => {
+        for (const [network, error] of await this.#apply(await this.#wantedOrKnown()))
+          logger.error('nat.not-settled', { network, message: messageOf(error) });
+      })
+      .catch((error: unknown) => logger.error('nat.not-settled', { message: messageOf(error) }));
+  }
+
+  report(): NatReport {
+    const failures = [...this.#failures].map(([name, error]) => [name, messageOf(error)] as const);
+    return { failures: new Map(failures), repairs: this.#repairs };
+  }
+
+  requireSound(network: string): void {
+    if (this.#failures.has(network)) throw this.#failures.get(network);
+  }
+
+  openCard(network: NetworkRecord, guest: GuestCard): ReturnType<NatCards['openCard']> {
+    return this.#queue.run('nat', async () => {
+      const bridge = bridgeOf(this.#names, network);
+      const device = tapOf(this.#names, guest.uuid);
+      refuseGuest(guest, device, bridgeMacOf(bridge, this.#options.root));
+      const others = (this.#records ?? (await this.#wanted())).filter(
+        ({ uuid }) => uuid !== network.uuid,
+      );
+      const failures = await this.#apply(
+        [...others, network],
+        networkGuest.parse({ ...guest, device }),
+      );
+      if (failures.has(network.name)) throw failures.get(network.name);
+      return openBridgedTap({ link: bridge, device, onlyMac: guest.mac });
+    });
+  }
+
+  async tidy(): Promise<void> {
+    if (this.#guests.devices().every(isThere)) return;
+    await this.follow();
+  }
+
+  /** Guests keep their network; without any, nothing is left until the next start. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    clearInterval(this.#timer);
+    await this.#queue
+      .run('nat', async () => {
+        const links = await listLinks();
+        const isUsed = links.some(({ name }) => name.startsWith(this.#names.tapPrefix));
+        if (!isUsed) await this.#removeAll(links);
+      })
+      .catch((error: unknown) => {
+        this.#options.logger.error('nat.not-removed', { message: messageOf(error) });
+      });
+  }
+
+  /** What hangs is asked outside of the queue, in which jobs wait. */
+  async #look(): Promise<void> {
+    const isIdle = this.#records?.length === 0 && this.#standing.size === 0;
+    if (isIdle || this.#isLooking) return;
+    this.#isLooking = true;
+    try {
+      await Promise.all([...this.#standing.values()].map((network) => this.#endHanging(network)));
+      await this.follow();
+    } finally {
+      this.#isLooking = false;
+    }
+  }
+
+  async #endHanging(network: NatNetwork): Promise<void> {
+    const { bridge, gateway } = network;
+    if (await answersQuestions(gateway)) this.#answered.add(bridge);
+    // A firewall that lets nobody ask is none of its faults.
+    else if (this.#answered.delete(bridge)) {
+      this.#noteRepair(
+        `dnsmasq of network '${network.name}' stopped responding`,
+        'nat.dnsmasq-hung',
+      );
+      await this.#queue
+        .run('nat', () => this.#dnsmasqOf(network).stop())
+        .catch((error: unknown) => {
+          this.#options.logger.error('nat.not-settled', { message: messageOf(error) });
+        });
+    }
+  }
+
+  /** A store that is away changes nothing. @throws where it said nothing yet */
+  async #wantedOrKnown(): Promise<readonly NetworkRecord[]> {
+    try {
+      return await this.#wanted();
+    } catch (error) {
+      if (this.#records === undefined) throw error;
+      this.#options.logger.debug('nat.records-not-read', { err: error });
+      return this.#records;
+    }
+  }
+
+  async #wanted(): Promise<readonly NetworkRecord[]> {
+    const { nodeName, listNetworks } = this.#options;
+    this.#records = (await listNetworks()).filter(
+      ({ connections }) => ownValue(connections, nodeName)?.mode === 'nat',
+    );
+    return this.#records;
+  }
+
+  /** @param arriving a guest whose TAP is about to be opened */
+  async #apply(wanted: readonly NetworkRecord[], arriving?: NetworkGuest): Promise<Failures> {
+    const links = await listLinks();
+    const guests = await this.#guests.settle(links, arriving);
+    if (wanted.length > 0) await this.#readMembers();
+    const planned = wanted
+      .filter(({ gateway }) => gateway !== null)
+      .map((record) => this.#planNetwork(record));
+    const networks = [...planned, ...(await this.#findOrphaned(links, guests, planned))];
+    if (networks.length > 0) {
+      this.#failures = await this.#make(networks, guests, links);
+    } else {
+      await this.#removeAll(links);
+      this.#failures = new Map();
+    }
+    return this.#failures;
+  }
+
+  /** A machine runs on, whatever became of the record of its network: the kernel has it. */
+  async #findOrphaned(
+    links: readonly HostLink[],
+    guests: readonly NetworkGuest[],
+    planned: readonly NatNetwork[],
+  ): Promise<readonly NatNetwork[]> {
+    const found = new Map<string, NatNetwork>();
+    for (const { device, network: name } of guests) {
+      const bridge = links.find((link) => link.name === device)?.master;
+      if (bridge === undefined || !bridge.startsWith(this.#names.bridgePrefix)) continue;
+      if ([...planned, ...found.values()].some((one) => one.name === name || one.bridge === bridge))
+        continue;
+      const own = await readAddress(bridge);
+      if (own !== undefined)
+        found.set(name, {
+          ...{ name, bridge, network: own.network, gateway: own.address },
+          domains: [],
+          members: [],
+        });
+    }
+    return [...found.values()];
+  }
+
+  async #make(
+    planned: readonly NatNetwork[],
+    guests: readonly NetworkGuest[],
+    links: readonly HostLink[],
+  ): Promise<Failures> {
+    const uplinks = uplinksOf(listRoutes());
+    const former = listLent(links, this.#names);
+    const lent = planLent(uplinks, former);
+    const failures = new Map<string, unknown>();
+    const leaving = this.#listLeaving(links, planned);
+    mkdirSync(this.#options.dir, { recursive: true, mode: 0o755 });
+    const networks = await tryEach(planned, failures, (one) => this.#ensureBridge(one, leaving));
+    await closePorts(
+      links.map(({ name }) => name).filter((name) => name.startsWith(this.#names.tapPrefix)),
+    );
+    this.#policy = await this.#readPolicy();
+    const policy = this.#policy;
+    const rules = planNatRules({ names: this.#names, networks, guests, uplinks, lent, policy });
+    if (!(await this.#rules.apply(rules)))
+      this.#noteRepair('the rules were changed or removed', 'nat.rules-were-changed');
+    for (const device of await lend(lent, former, this.#names))
+      this.#noteRepair(`forwarding was disabled on ${device}`, 'nat.forwarding-was-off');
+    await giveBack(
+      former.filter((device) => !lent.includes(device)),
+      links,
+      this.#names,
+    );
+    const served = await tryEach(networks, failures, async (network) => {
+      const own = guests.filter((guest) => guest.network === network.name);
+      await joinBridge(network.bridge, own);
+      await this.#ensureDnsmasq(network, own);
+    });
+    for (const bridge of leaving) await this.#removeNetwork(bridge);
+    this.#standing = new Map(served.map((network) => [network.bridge, network]));
+    return failures;
+  }
+
+  async #ensureDnsmasq(network: NatNetwork, guests: readonly NetworkGuest[]): Promise<void> {
+    const { bridge, name } = network;
+    const isStarted = await this.#dnsmasqOf(network).ensure(network, guests);
+    if (isStarted && this.#answered.delete(bridge))
+      this.#noteRepair(`dnsmasq of network '${name}' had stopped`, 'nat.dnsmasq-had-ended');
+  }
+
+  async #removeAll(links: readonly HostLink[]): Promise<void> {
+    const leaving = this.#listLeaving(links, []);
+    const lent = listLent(links, this.#names);
+    this.#standing.clear();
+    const isClean = leaving.length + lent.length === 0 && !existsSync(this.#options.dir);
+    if (isClean && !(await this.#rules.areThere())) return;
+    for (const bridge of leaving) await this.#removeNetwork(bridge);
+    await giveBack(lent, links, this.#names);
+    await this.#rules.remove();
+    rmSync(this.#options.dir, { recursive: true, force: true });
+  }
+
+  /** Bridges that are no network's any more, or what such a one has left. */
+  #listLeaving(links: readonly HostLink[], planned: readonly NatNetwork[]): readonly string[] {
+    const { dir } = this.#options;
+    const found = [...links.map(({ name }) => name), ...(existsSync(dir) ? readdirSync(dir) : [])];
+    return [...new Set(found)].filter(
+      (name) =>
+        name.startsWith(this.#names.bridgePrefix) && !planned.some(({ bridge }) => bridge === name),
+    );
+  }
+
+  async #removeNetwork(bridge: string): Promise<void> {
+    await this.#dnsmasqOf({ bridge }).remove();
+    await removeBridge(bridge);
+    this.#options.logger.info('nat.removed', { bridge });
+  }
+
+  /** @param leaving bridges that are about to go, and their addresses with them */
+  async #ensureBridge(
+    { name, bridge, network, gateway }: NatNetwork,
+    leaving: readonly string[],
+  ): Promise<void> {
+    const isNew = !existsSync(`/sys/class/net/${bridge}`);
+    if (isNew) {
+      await requireUnused(network, leaving);
+      // One that was there before it listened to a bridge that is gone.
+      await this.#dnsmasqOf({ bridge }).stop();
+      await addBridge(bridge, bridgeMacOf(bridge, this.#options.root));
+      this.#answered.delete(bridge);
+      if (this.#standing.delete(bridge))
+        this.#noteRepair(`the bridge of network '${name}' had disappeared`, 'nat.bridge-was-gone');
+    }
+    await setUpBridge(bridge, `${gateway}/${network.split('/')[1] ?? ''}`);
+    if (isNew) this.#options.logger.info('nat.made', { network: name, bridge });
+  }
+
+  #noteRepair(what: string, event: string): void {
+    const { logger, clock } = this.#options;
+    logger.warn(event, { what });
+    this.#repairs = [...this.#repairs, { atMs: clock.now(), what }].slice(-MAX_REPAIRS);
+  }
+
+  /** A store that is away changes nothing. */
+  async #readPolicy(): Promise<ReachPolicy> {
+    try {
+      return await this.#options.readPolicy();
+    } catch (error) {
+      if (this.#policy === undefined) throw error;
+      return this.#policy;
+    }
+  }
+
+  /** A store that is away changes nothing. */
+  async #readMembers(): Promise<void> {
+    try {
+      this.#members = await this.#options.listMembers();
+    } catch (error) {
+      this.#options.logger.debug('nat.members-not-read', { err: error });
+    }
+  }
+
+  #planNetwork({ name, uuid, network, gateway, tags }: NetworkRecord): NatNetwork {
+    const bridge = bridgeOf(this.#names, { uuid });
+    const domains = ownDomainsOf(tags);
+    const members = this.#members.get(name) ?? [];
+    return { name, bridge, network, gateway: gateway ?? '', domains, members };
+  }
+
+  #dnsmasqOf({ bridge }: Pick<NatNetwork, 'bridge'>): Dnsmasq {
+    const { dir, users } = this.#options;
+    // Users of machines are their processes' numbers from here on, and none has the number 0.
+    return createDnsmasq(join(dir, bridge), users.first);
+  }
+}
+
+/** @returns those that it went well with */
+async function tryEach(
+  networks: readonly NatNetwork[],
+  failures: Map<string, unknown>,
+  work: (network: NatNetwork) => Promise<void>,
+): Promise<readonly NatNetwork[]> {
+  const done: NatNetwork[] = [];
+  for (const network of networks) {
+    try {
+      await work(network);
+      done.push(network);
+    } catch (error) {
+      failures.set(network.name, error);
+    }
+  }
+  return done;
+}
+
+/** A TAP goes with its machine. */
+function isThere(device: string): boolean {
+  return existsSync(`/sys/class/net/${device}`);
+}

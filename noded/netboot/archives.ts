@@ -1,0 +1,355 @@
+import { randomUUID } from 'node:crypto';
+import { createWriteStream, readFileSync } from 'node:fs';
+import {
+  chmod,
+  mkdir,
+  open,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  truncate,
+  type FileHandle,
+} from 'node:fs/promises';
+import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { z } from 'zod';
+import { fileName, sha256Hex } from '#shared/contract/primitives.ts';
+import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
+import { nameDiskFull } from '#shared/errors/disk-full.ts';
+import { removeHalves, syncPath, writeDurably } from '#shared/files/durable.ts';
+import { ownValue } from '#shared/json/own-value.ts';
+import { parseJson } from '#shared/json/parse-json.ts';
+import { SerialQueue } from '#shared/serial/serial-queue.ts';
+import { shareBlocks } from '../host/share-blocks.ts';
+import { readImageBytes } from '../content/images/image-bytes.ts';
+import type { FetchedImage } from '../content/images/image-cache.ts';
+import { findInArchive, MAX_INDEX_BYTES, parseArchiveIndex } from './archive-index.ts';
+import type { ArchiveContent } from './boot-plan.ts';
+import type { BootTree } from './boot-tree.ts';
+import { TRAILER, TRAILER_BYTES } from './explode-script.ts';
+
+/** Names of archives of this node, each of which is a content that was opened. */
+const namesFile = z.record(fileName, sha256Hex);
+/**
+ * Indexes that are held in memory, of some hundred KiB each mostly: so many that machines of a
+ * whole room, each with another distribution, have none read anew with every file that they ask
+ * for.
+ */
+const MAX_HELD_BYTES = 4 * MAX_INDEX_BYTES;
+const UNFINISHED = /^new-/;
+const NAMES = 'names.json';
+
+/** What the appliance read. */
+export type ReadArchive = Pick<FetchedImage, 'path' | 'sizeBytes' | 'verifyUnchanged'>;
+
+/** A file that an appliance is to fill, which is nobody's before `keep`. */
+export interface UnfinishedArchive extends AsyncDisposable {
+  readonly path: string;
+  /**
+   * Checks what the appliance wrote, and makes it the archive of a name. Where that is an index of
+   * the archive's own bytes, these are taken.
+   * @param sizeBytes as it says
+   * @returns how many files it has
+   * @throws AppError IMAGE_INVALID, IMAGE_UNREADABLE, DISK_FULL, what `verifyUnchanged` throws, or
+   * the signal's reason
+   */
+  keep(
+    isoFile: string,
+    sizeBytes: number,
+    archive: ReadArchive,
+    signal: AbortSignal,
+  ): Promise<number>;
+}
+
+export interface OpenedArchive {
+  readonly isoFile: string;
+  readonly sha256: string;
+  /** What its files and its index take. */
+  readonly sizeBytes: number;
+}
+
+/**
+ * The archives that were opened on this node: their files in one run of bytes, and an index of it.
+ * By content, under the names that BootEnvs give them.
+ */
+export interface BootArchives {
+  /** @param sha256 what it has to be, or empty: a name may be of other bytes by now */
+  find(isoFile: string, sha256: string): ArchiveContent | null;
+  contentOf(isoFile: string): string | undefined;
+  list(): Promise<readonly OpenedArchive[]>;
+  /** The files of a content. */
+  tree(sha256: string): BootTree;
+  /**
+   * Takes a name away, and the bytes unless they have another one or a machine boots from them.
+   * @returns whether they are gone
+   */
+  remove(isoFile: string): Promise<boolean>;
+  /** Removes what has no name and nobody boots from: a machine has ended. */
+  dropUnnamed(): Promise<void>;
+  /** Gives a content that was opened already a name. @returns whether there is one */
+  name(isoFile: string, sha256: string): Promise<boolean>;
+  create(sha256: string, maxBytes: number): Promise<UnfinishedArchive>;
+}
+
+/**
+ * Forgets what a daemon before this one did not finish.
+ * @param inUse the contents that machines boot from, whatever is called by a name
+ */
+export async function openBootArchives(
+  dir: string,
+  inUse: () => ReadonlySet<string>,
+): Promise<BootArchives> {
+  for (const file of await list(dir))
+    if (UNFINISHED.test(file)) await rm(join(dir, file), { force: true });
+  const namesPath = join(dir, NAMES);
+  await removeHalves([namesPath]);
+  const archives = new FolderArchives(dir, await readNames(namesPath), inUse);
+  await archives.dropUnnamed();
+  return archives;
+}
+
+class FolderArchives implements BootArchives {
+  readonly #dir: string;
+  #names: Readonly<Record<string, string>>;
+  readonly #held = new Map<string, Buffer>();
+  readonly #inUse: () => ReadonlySet<string>;
+  /** Who gives names, and who judges by them and removes: one after the other. */
+  readonly #turns = new SerialQueue<'names'>();
+
+  constructor(
+    dir: string,
+    names: Readonly<Record<string, string>>,
+    inUse: () => ReadonlySet<string>,
+  ) {
+    this.#dir = dir;
+    this.#names = names;
+    this.#inUse = inUse;
+  }
+
+  find(isoFile: string, expected: string): ArchiveContent | null {
+    const sha256 = this.contentOf(isoFile);
+    if (sha256 === undefined || (expected !== '' && expected !== sha256)) return null;
+    return { sha256, has: (path) => findInArchive(this.#index(sha256), path) !== undefined };
+  }
+
+  tree(sha256: string): BootTree {
+    return {
+      open: async ({ path }) => {
+        const extent = findInArchive(this.#index(sha256), decodePath(path) ?? '');
+        if (extent === undefined)
+          return { kind: 'refusal', status: 404, reason: 'the archive has no such file' };
+        const handle = await open(this.#path(sha256, 'data'), 'r');
+        return { kind: 'slice', handle, ...extent, etag: `"${sha256}-${extent.offset}"` };
+      },
+    };
+  }
+
+  async list(): Promise<readonly OpenedArchive[]> {
+    const all = Object.entries(this.#names).map(async ([isoFile, sha256]) => {
+      const sizeBytes = await this.#sizeOf(sha256);
+      return sizeBytes === null ? [] : [{ isoFile, sha256, sizeBytes }];
+    });
+    return (await Promise.all(all)).flat();
+  }
+
+  /** Null for what is not there, or not any more. */
+  async #sizeOf(sha256: string): Promise<number | null> {
+    try {
+      const parts = (['data', 'index'] as const).map((part) => stat(this.#path(sha256, part)));
+      return (await Promise.all(parts)).reduce((sum, { size }) => sum + size, 0);
+    } catch (error) {
+      if (systemCodeOf(error) === 'ENOENT') return null;
+      throw error;
+    }
+  }
+
+  name(isoFile: string, sha256: string): Promise<boolean> {
+    return this.#turns.run('names', async () => {
+      if ((await this.#sizeOf(sha256)) === null) return false;
+      await this.#writeNames({ ...this.#names, [isoFile]: sha256 });
+      return true;
+    });
+  }
+
+  remove(isoFile: string): Promise<boolean> {
+    return this.#turns.run('names', async () => {
+      const { [isoFile]: sha256, ...names } = this.#names;
+      if (sha256 === undefined) return false;
+      await this.#writeNames(names);
+      return !(await list(this.#dir)).includes(`${sha256}.data`);
+    });
+  }
+
+  async #writeNames(names: Readonly<Record<string, string>>): Promise<void> {
+    await writeDurably(join(this.#dir, NAMES), JSON.stringify(names), { mode: 0o600 });
+    this.#names = names;
+    await this.#drop();
+  }
+
+  async create(sha256: string, maxBytes: number): Promise<UnfinishedArchive> {
+    await mkdir(this.#dir, { recursive: true, mode: 0o700 });
+    const path = join(this.#dir, `new-${randomUUID()}`);
+    {
+      await using handle = await open(path, 'wx', 0o600);
+      await handle.truncate(maxBytes);
+    }
+    const indexPath = `${path}.index`;
+    return {
+      path,
+      keep: async (isoFile, sizeBytes, archive, signal) => {
+        if (sizeBytes > maxBytes || sizeBytes < TRAILER_BYTES)
+          throw notWhole('the appliance reported an impossible file size');
+        const { text, isInPlace, filesBytes } = await readIndex(path, sizeBytes);
+        const dataBytes = isInPlace ? archive.sizeBytes : filesBytes;
+        const { files } = await parseArchiveIndex(text, dataBytes);
+        if (isInPlace) await takeBytes(archive, path, signal);
+        await archive.verifyUnchanged();
+        await truncate(path, dataBytes);
+        await writeDurably(indexPath, text, { mode: 0o600 });
+        await syncPath(path);
+        await this.#turns.run('names', async () => {
+          // The index comes last: where it is, the files are.
+          await rename(path, this.#path(sha256, 'data'));
+          await rename(indexPath, this.#path(sha256, 'index'));
+          await syncPath(this.#dir);
+          await this.#writeNames({ ...this.#names, [isoFile]: sha256 });
+        });
+        return files.size;
+      },
+      [Symbol.asyncDispose]: async () => {
+        for (const each of [path, indexPath]) await rm(each, { force: true });
+      },
+    };
+  }
+
+  contentOf(isoFile: string): string | undefined {
+    return ownValue(this.#names, isoFile);
+  }
+
+  dropUnnamed(): Promise<void> {
+    return this.#turns.run('names', () => this.#drop());
+  }
+
+  async #drop(): Promise<void> {
+    for (const file of await list(this.#dir)) {
+      const sha256 = /^([0-9a-f]{64})\.(data|index)$/.exec(file)?.[1];
+      // Asked for each of them, since machines come and go meanwhile.
+      if (sha256 === undefined || this.#isNeeded(sha256)) continue;
+      this.#held.delete(sha256);
+      await rm(join(this.#dir, file), { force: true });
+    }
+  }
+
+  #isNeeded(sha256: string): boolean {
+    return Object.values(this.#names).includes(sha256) || this.#inUse().has(sha256);
+  }
+
+  /** Read at once: it is this daemon's own file, and a plan is made without waiting for it. */
+  #index(sha256: string): Buffer {
+    const held = this.#held.get(sha256);
+    const index = held ?? readFileSync(this.#path(sha256, 'index'));
+    // The one that was asked for last is the last.
+    this.#held.delete(sha256);
+    this.#held.set(sha256, index);
+    if (held === undefined) this.#dropOldest();
+    return index;
+  }
+
+  #dropOldest(): void {
+    let bytes = this.#held.values().reduce((sum, { length }) => sum + length, 0);
+    for (const [sha256, { length }] of this.#held) {
+      if (bytes <= MAX_HELD_BYTES) return;
+      this.#held.delete(sha256);
+      bytes -= length;
+    }
+  }
+
+  #path(sha256: string, part: 'data' | 'index'): string {
+    return join(this.#dir, `${sha256}.${part}`);
+  }
+}
+
+/** The folder is made with its first archive. */
+async function list(dir: string): Promise<readonly string[]> {
+  try {
+    return await readdir(dir);
+  } catch (error) {
+    if (systemCodeOf(error) === 'ENOENT') return [];
+    throw error;
+  }
+}
+
+/**
+ * The same blocks where the file system can do that: else it is as much to write as the archive
+ * has.
+ */
+async function takeBytes(archive: ReadArchive, path: string, signal: AbortSignal): Promise<void> {
+  try {
+    signal.throwIfAborted();
+    await rm(path);
+    if (await shareBlocks(archive.path, path)) await chmod(path, 0o600);
+    else await copyBytes(archive, path, signal);
+  } catch (error) {
+    throw nameDiskFull(error);
+  }
+}
+
+function copyBytes(archive: ReadArchive, path: string, signal: AbortSignal): Promise<void> {
+  const target = createWriteStream(path, { flags: 'wx', mode: 0o600 });
+  return pipeline(readImageBytes(archive, signal), target);
+}
+
+interface WrittenIndex {
+  readonly text: string;
+  /** It is an index of the archive's own bytes; else of the files before it. */
+  readonly isInPlace: boolean;
+  readonly filesBytes: number;
+}
+
+/** What is behind the files: their index, and at its end where it begins. */
+async function readIndex(path: string, sizeBytes: number): Promise<WrittenIndex> {
+  await using handle = await open(path, 'r');
+  const trailer = await readAt(handle, sizeBytes - TRAILER_BYTES, TRAILER_BYTES);
+  const [, kind, begin] = TRAILER.exec(trailer.toString('latin1')) ?? [];
+  const filesBytes = Number(begin);
+  const indexBytes = sizeBytes - TRAILER_BYTES - filesBytes;
+  if (!(indexBytes >= 0 && indexBytes <= MAX_INDEX_BYTES))
+    throw notWhole('the output of the appliance has no index');
+  const text = (await readAt(handle, filesBytes, indexBytes)).toString('utf8');
+  return { text, isInPlace: kind === 'in-place', filesBytes };
+}
+
+async function readAt(handle: FileHandle, offset: number, length: number): Promise<Buffer> {
+  const bytes = Buffer.alloc(length);
+  let done = 0;
+  while (done < length) {
+    const { bytesRead } = await handle.read(bytes, done, length - done, offset + done);
+    if (bytesRead === 0) throw notWhole('the output of the appliance is truncated');
+    done += bytesRead;
+  }
+  return bytes;
+}
+
+function notWhole(reason: string): AppError {
+  return new AppError('IMAGE_INVALID', reason);
+}
+
+async function readNames(path: string): Promise<Record<string, string>> {
+  try {
+    return namesFile.parse(parseJson(await readFile(path, 'utf8')));
+  } catch (error) {
+    if (systemCodeOf(error) === 'ENOENT') return {};
+    throw error;
+  }
+}
+
+/** Null for what is no path of an archive. */
+function decodePath(encoded: string): string | null {
+  try {
+    return decodeURIComponent(encoded);
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,137 @@
+import type { DoctorFinding } from '#shared/contract/api.ts';
+import { localDiskBytes } from '#shared/contract/disk-template.ts';
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import { poolsOf } from '../../storage/volumes/thin-pools.ts';
+import { examineVolumes, type KnownVolumes } from './examine-volumes.ts';
+import { examineZfs, type KnownZfs } from './examine-zfs.ts';
+import { describePromise, isOverpromised } from '../../host/low-space.ts';
+
+/** The others are counted. */
+const MAX_NAMED = 10;
+
+export interface DiskFacts {
+  /** Instances of this node. */
+  readonly instances: readonly Pick<
+    InstanceRecord,
+    'name' | 'diskTemplate' | 'disks' | 'snapshots'
+  >[];
+  /** Size of the file system of their disks. */
+  readonly totalBytes: number;
+  /** UUIDs that folders are named after, and volumes as GROUP/NAME, of which there is no record. */
+  readonly ofNobody: readonly string[];
+  /**
+   * Folders of disks that were moved away, of which the other node has not said that it has them.
+   */
+  readonly left: readonly string[];
+  /** Folders of copies and arrivals that nothing works on any more, and nobody has settled. */
+  readonly abandoned: readonly string[];
+  /** The cluster's folder for shared disks, and why it cannot be used; null: there is none. */
+  readonly shared: { readonly folder: string; readonly problem: string | null } | null;
+  /** Names of those whose guests were stopped at a write. */
+  readonly halted: readonly string[];
+  /** Null when there are no groups, and nobody wants one. */
+  readonly volumes: KnownVolumes | null;
+  /** Undefined when there are no pools of ZFS, and nobody wants one. */
+  readonly zfs?: KnownZfs | undefined;
+}
+
+/** Disks are sparse: what they may grow to counts, not what they take now. */
+export function examineDisks({
+  instances,
+  totalBytes,
+  ofNobody,
+  left,
+  abandoned,
+  shared,
+  halted,
+  volumes,
+  zfs,
+}: DiskFacts): readonly DoctorFinding[] {
+  const promise = {
+    instances: instances.length,
+    promisedBytes: instances.reduce((sum, instance) => sum + localDiskBytes(instance), 0),
+    totalBytes,
+  };
+  const sizes = describePromise(promise);
+  const isOver = isOverpromised(promise);
+  return [
+    ...(shared === null ? [] : [examineShared(shared)]),
+    {
+      check: 'disk-overcommit',
+      level: isOver ? 'warning' : 'ok',
+      message: isOver ? `${sizes}: a guest pauses when it finds the file system full` : sizes,
+      hint: isOver
+        ? 'Enlarge the file system or remove instances. Paused guests resume by themselves when there is room.'
+        : null,
+    },
+    {
+      check: 'paused',
+      level: halted.length === 0 ? 'ok' : 'warning',
+      message:
+        halted.length === 0
+          ? 'no guest is paused'
+          : `guests paused at a failed write: ${halted.join(', ')}`,
+      hint:
+        halted.length === 0
+          ? null
+          : `Free space ${placesOf(halted, instances)}. The guests then resume by themselves.`,
+    },
+    {
+      check: 'orphaned-disks',
+      level: ofNobody.length === 0 ? 'ok' : 'warning',
+      message:
+        ofNobody.length === 0
+          ? 'all disks belong to an instance'
+          : `orphaned disks, left untouched: ${nameSome(ofNobody)}`,
+      hint:
+        ofNobody.length === 0
+          ? null
+          : 'Restore the store from a backup if it lost their records. If their instance moved away and was removed there, or they are not needed: move the folders away, or remove the named volumes with lvremove or zfs destroy.',
+    },
+    ...(volumes === null ? [] : examineVolumes(volumes, instances)),
+    ...(zfs === undefined ? [] : examineZfs(zfs, instances)),
+    ...(left.length === 0 ? [] : [describeLeft(left)]),
+    ...(abandoned.length === 0 ? [] : [describeAbandoned(abandoned)]),
+  ];
+}
+
+/** Says in words where guests that were stopped at a write have their disks. */
+function placesOf(halted: readonly string[], instances: DiskFacts['instances']): string {
+  const all = halted.map((name) => instances.find((one) => one.name === name)?.disks ?? []);
+  const pools = poolsOf(all.flat());
+  return [
+    ...(all.every((disks) => poolsOf(disks).length > 0) ? [] : ['on the file system of the disks']),
+    ...(pools.length === 0 ? [] : [`in ${pools.map(({ name }) => name).join(', ')}`]),
+  ].join(', and ');
+}
+
+function describeLeft(left: readonly string[]): DoctorFinding {
+  return {
+    check: 'disks-left',
+    level: 'warning',
+    message: `disks left by a move, untouched: ${nameSome(left)}`,
+    hint: "gnt-noded removes them once the instance's node confirms its own copy: start gnt-noded there and wait ten minutes. If that node is lost for good, copy the folder away before gnt-node remove NODE --forget-instances",
+  };
+}
+
+function describeAbandoned(abandoned: readonly string[]): DoctorFinding {
+  return {
+    check: 'copies-left',
+    level: 'warning',
+    message: `disks left by an unfinished copy or move: ${nameSome(abandoned)}`,
+    hint: 'gnt-noded settles them at its start and every ten minutes: check again in twenty minutes. If they stay, search for copy.not-settled: journalctl -u gnt-noded',
+  };
+}
+
+function nameSome(names: readonly string[]): string {
+  const others = names.length - MAX_NAMED;
+  return `${names.slice(0, MAX_NAMED).join(', ')}${others > 0 ? ` and ${others} more` : ''}`;
+}
+
+function examineShared({ folder, problem }: NonNullable<DiskFacts['shared']>): DoctorFinding {
+  const check = 'shared-folder';
+  if (problem === null)
+    return { check, level: 'ok', message: `${folder} is the cluster's shared folder`, hint: null };
+  const hint = 'Until then instances with shared disks cannot start here.';
+  return { check, level: 'error', message: problem, hint };
+}

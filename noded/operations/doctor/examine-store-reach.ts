@@ -1,0 +1,84 @@
+import { BlockList, isIP, isIPv6 } from 'node:net';
+import type { DoctorFinding } from '#shared/contract/api.ts';
+import type { ReachPolicy } from '#shared/contract/guest-reach.ts';
+import { depthOf } from '../../content/downloads/transfer/address-policy.ts';
+
+export interface StoreReachFacts {
+  /** The store's URL without user and password, or another description. */
+  readonly description: string;
+  readonly resolve: (host: string) => Promise<readonly string[]>;
+  readonly readPolicy: () => Promise<ReachPolicy>;
+  /** Names of instances that run here and reach private networks through this node. */
+  readonly listOpenGuests: () => Promise<readonly string[]>;
+}
+
+const CHECK = 'store-reach';
+const MAX_NAMES = 5;
+
+/** Looks whether guests of this node reach the cluster's store. */
+export async function examineStoreReach(facts: StoreReachFacts): Promise<readonly DoctorFinding[]> {
+  const hosts = parseHosts(facts.description);
+  if (hosts.length === 0) return [];
+  try {
+    const found = await Promise.all(hosts.map(facts.resolve));
+    return [await judge(found.flat(), facts)];
+  } catch {
+    // A store that is away, or has no address, is a finding of its own.
+    return [];
+  }
+}
+
+async function judge(addresses: readonly string[], facts: StoreReachFacts): Promise<DoctorFinding> {
+  const { description } = facts;
+  const isPublic = addresses.find((address) => depthOf(address) === 'public');
+  if (isPublic !== undefined) {
+    return warning(
+      `the store ${description} has the public address ${isPublic}, which every guest reaches`,
+      'Give the store an address that only the nodes of the cluster reach',
+    );
+  }
+  const inner = addresses.filter((address) => depthOf(address) === 'private');
+  const { confinesAll, networks } = await facts.readPolicy();
+  const named = inner.find((address) => isIn(networks, address));
+  if (named !== undefined) {
+    return warning(
+      `every guest may reach the store ${description}: ${named} is in a guest network`,
+      'gnt-cluster modify --guest-networks none',
+    );
+  }
+  const open = confinesAll || inner.length === 0 ? [] : await facts.listOpenGuests();
+  if (open.length === 0)
+    return { check: CHECK, level: 'ok', message: 'no guest here reaches the store', hint: null };
+  const names = open.slice(0, MAX_NAMES).join(', ');
+  const more = open.length > MAX_NAMES ? ` and ${open.length - MAX_NAMES} more` : '';
+  return warning(
+    `guests reach the store ${description} through this node: ${names}${more}`,
+    'gnt-cluster modify --confine-guests yes',
+  );
+}
+
+function parseHosts(description: string): readonly string[] {
+  const [, hosts = ''] = /^(?:rediss?|sentinel):\/\/([^/?]+)/.exec(description) ?? [];
+  return hosts.split(',').flatMap((one) => {
+    const host = /^\[(.+)\]/.exec(one)?.[1] ?? one.replace(/:\d+$/, '');
+    return host === '' ? [] : [host];
+  });
+}
+
+function isIn(networks: readonly string[], address: string): boolean {
+  const list = new BlockList();
+  for (const network of networks) {
+    const [start = '', bits] = network.split('/');
+    const family = isIPv6(start) ? 'ipv6' : 'ipv4';
+    list.addSubnet(
+      start,
+      bits === undefined ? (family === 'ipv6' ? 128 : 32) : Number(bits),
+      family,
+    );
+  }
+  return isIP(address) !== 0 && list.check(address, isIPv6(address) ? 'ipv6' : 'ipv4');
+}
+
+function warning(message: string, hint: string): DoctorFinding {
+  return { check: CHECK, level: 'warning', message, hint };
+}

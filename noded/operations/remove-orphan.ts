@@ -1,0 +1,106 @@
+import type { OpcodeOf } from '#shared/contract/opcode.ts';
+import { AppError, isAppError } from '#shared/errors/app-error.ts';
+import { removeLogs } from '../host/install-log.ts';
+import type { KeptMachine } from '../instances/machines/machine-keeper.ts';
+import { type Orphans, readKeptRecord } from '../instances/machines/orphans.ts';
+import type { JobContext, JobHandler } from '../jobs/job-handler.ts';
+import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
+
+/**
+ * Gives a machine without a record the one that was kept beside it. Name, addresses and MACs are
+ * claimed anew; then it is taken over as after any restart of the daemon, its guest untouched.
+ */
+export function adoptInstanceHandler(
+  dependencies: OperationDependencies,
+): JobHandler<OpcodeOf<'INSTANCE_ADOPT'>> {
+  const { instances, orphans, owns, nodeName } = dependencies;
+  return {
+    locks: ({ name }) => locksOf(name, orphans),
+    prepare: async ({ name }) => {
+      const orphan = orphans.find(name);
+      if (orphan === undefined) {
+        throw new AppError('INSTANCE_NOT_FOUND', `there is no orphaned instance '${name}'`, {
+          details: { name },
+          hint: 'gnt-instance list shows orphaned instances as ERROR_orphan.',
+        });
+      }
+      const { uuid } = orphan.machine;
+      const current = await readable(instances.findByUuid(uuid));
+      if (current !== undefined && !owns(current.primaryNode)) {
+        throw new AppError(
+          'CONFLICT',
+          `'${current.name}' is now an instance of node ${current.primaryNode}`,
+          {
+            details: { node: current.primaryNode },
+            hint: `Stop the orphan on this node: gnt-instance remove ${uuid}`,
+          },
+        );
+      }
+      const kept = current === undefined ? await readKeptRecord(orphan, nodeName) : undefined;
+      if (kept !== undefined) await instances.checkRestorable(kept);
+      return async ({ report }) => {
+        if (kept !== undefined) {
+          await instances.restore(kept);
+          report.log(`'${kept.name}' has its record back, from the copy in its run directory`);
+        }
+        await orphans.takeOver(uuid);
+        return { name: kept?.name ?? current?.name ?? name, uuid };
+      };
+    },
+  };
+}
+
+/**
+ * Lets a removal take what has no record: the machine, its disks, its logs, and what its name still
+ * claims.
+ */
+export function orRemoveOrphan(
+  handler: JobHandler<OpcodeOf<'INSTANCE_REMOVE'>>,
+  dependencies: OperationDependencies,
+): JobHandler<OpcodeOf<'INSTANCE_REMOVE'>> {
+  const { instances, orphans } = dependencies;
+  return {
+    locks: ({ name }) => locksOf(name, orphans),
+    prepare: async (opcode, signal) => {
+      try {
+        await instances.findByName(opcode.name);
+      } catch (error) {
+        const orphan = isAppError(error, 'INSTANCE_NOT_FOUND') && orphans.find(opcode.name);
+        if (!orphan) throw error;
+        return (context) => removeOrphan(orphan, opcode, dependencies, context);
+      }
+      return handler.prepare(opcode, signal);
+    },
+  };
+}
+
+async function removeOrphan(
+  orphan: KeptMachine,
+  { name, shutdownTimeoutS }: OpcodeOf<'INSTANCE_REMOVE'>,
+  { instances, orphans, disks, logDir }: OperationDependencies,
+  context: JobContext,
+): Promise<unknown> {
+  const { uuid } = orphan.machine;
+  await orphans.powerOff(orphan, shutdownTimeoutS, context);
+  await disks.remove({ uuid });
+  await removeLogs(logDir, uuid);
+  await instances.dropClaims(uuid);
+  return { name, uuid };
+}
+
+/** Locks so that two jobs are never about one machine, whichever way it is named. */
+function locksOf(name: string, orphans: Orphans): readonly string[] {
+  const same = orphans.list().filter((orphan) => orphan.uuid === name || orphan.name === name);
+  const names = [name, ...same.flatMap((orphan) => [orphan.uuid, orphan.name])];
+  return [...new Set(names)].sort().map(instanceLock);
+}
+
+/** A record that cannot be read is none: what was kept takes its place. */
+async function readable<T>(asked: Promise<T>): Promise<T | undefined> {
+  try {
+    return await asked;
+  } catch (error) {
+    if (isAppError(error, 'RECORD_UNREADABLE')) return undefined;
+    throw error;
+  }
+}

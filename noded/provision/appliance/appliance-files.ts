@@ -1,0 +1,253 @@
+import { readFile, stat } from 'node:fs/promises';
+import { machine, totalmem } from 'node:os';
+import { join } from 'node:path';
+import type { z } from 'zod';
+import { orAborted } from '#shared/abort/abortable.ts';
+import {
+  applianceManifest,
+  BUILT_APPLIANCE,
+  buildProgress,
+  type ApplianceManifest,
+} from '#shared/contract/appliance-manifest.ts';
+import { describeUnfit } from '#shared/contract/unfit-appliance.ts';
+import { AppError, isAppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
+import { isErrorCode } from '#shared/errors/codes.ts';
+import { hashFile } from '#shared/files/hash-file.ts';
+import { parseJson } from '#shared/json/parse-json.ts';
+import { type LaunchProgram, runInGroup } from '#shared/process/run-in-group.ts';
+import type { JobContext } from '../../jobs/job-handler.ts';
+
+export interface Appliance {
+  readonly manifest: ApplianceManifest;
+  readonly kernelPath: string;
+  readonly initrdPath: string;
+  readonly rootPath: string;
+}
+
+export interface ApplianceFilesOptions {
+  readonly dir: string;
+  /** Folder of those that were imported. */
+  readonly importedDir: string;
+  /** Command line of `gnt-appliance`; `build --progress-json` is added. */
+  readonly builder: { readonly command: string; readonly args: readonly string[] };
+  /** How the builder is started. */
+  readonly launch: LaunchProgram;
+  /** Environment of the builder: GNT_ROOT, HOME, cache directory. */
+  readonly builderEnvironment: Readonly<Record<string, string>>;
+}
+
+/** The appliances of this node, by name: the built one, and those that were imported. */
+export interface ApplianceFiles {
+  /**
+   * Reads the manifest and compares every byte with it.
+   * @throws AppError APPLIANCE_MISSING, APPLIANCE_CORRUPT; VALIDATION when it is an imported one
+   * that cannot run on this host
+   */
+  verify(name: string): Promise<Appliance>;
+  /** Memory of its machine: as its manifest says, or as it usually is where there is none yet. */
+  memoryMiB(name: string): Promise<number>;
+  /** The names of its own hooks, by its manifest; none where that cannot be read. */
+  hooksOf(name: string): Promise<readonly string[]>;
+  /**
+   * `verify`, and where the built one is missing or damaged, the builder first: from its cache or
+   * anew. An imported one is used as it is or not at all: nothing takes its place.
+   */
+  ensure(name: string, context: JobContext): Promise<Appliance>;
+}
+
+/** Memory for the machine of an appliance that is yet to be built. */
+const USUAL_MEMORY_MIB = 512;
+/** Where an appliance is, and what to do when it is not, or not intact. */
+interface Place {
+  readonly dir: string;
+  readonly hint: string;
+  /** Its name; null of the one that is built here, for this host. */
+  readonly imported: string | null;
+}
+
+const ANOTHER = 'Choose another appliance with gnt-appliance use NAME or --appliance NAME';
+const REBUILD_HINT = 'Build an intact one: gnt-appliance build';
+
+export function createApplianceFiles(options: ApplianceFilesOptions): ApplianceFiles {
+  const placeOf = (name: string): Place =>
+    name === BUILT_APPLIANCE
+      ? { dir: options.dir, hint: REBUILD_HINT, imported: null }
+      : {
+          dir: join(options.importedDir, name),
+          imported: name,
+          hint: `Import it on this node: gnt-appliance import DIR|TAR --name ${name}. ${ANOTHER}`,
+        };
+  const verify = async (name: string): Promise<Appliance> => {
+    const place = placeOf(name);
+    const { dir } = place;
+    const manifest = await readManifest(place);
+    if (place.imported !== null) requireFit(place.imported, manifest);
+    const files = [manifest.kernel, manifest.initrd, manifest.root];
+    await Promise.all(files.map((file) => verifyFile(place, file)));
+    return {
+      manifest,
+      kernelPath: join(dir, manifest.kernel.name),
+      initrdPath: join(dir, manifest.initrd.name),
+      rootPath: join(dir, manifest.root.name),
+    };
+  };
+  // Installs that come while one builds, wait for that one build.
+  let building: Promise<void> | undefined;
+  return {
+    verify,
+    memoryMiB: (name) =>
+      readManifest(placeOf(name)).then(
+        (manifest) => manifest.memoryMiB,
+        () => USUAL_MEMORY_MIB,
+      ),
+    hooksOf: (name) =>
+      readManifest(placeOf(name)).then(
+        ({ hooks }) => hooks.map((hook) => hook.name),
+        () => [],
+      ),
+    ensure: async (name, context) => {
+      if (name !== BUILT_APPLIANCE) return verify(name);
+      const verifyBuilt = (): Promise<Appliance> => verify(BUILT_APPLIANCE);
+      for (;;) {
+        const intact = await verifyOrExplain(verifyBuilt, context);
+        if (intact !== undefined) return intact;
+        const isOwn = building === undefined;
+        building ??= build(options, context).finally(() => {
+          building = undefined;
+        });
+        try {
+          await (isOwn ? building : waitForOther(building, context));
+        } catch (error) {
+          context.signal.throwIfAborted();
+          // The job that built was ended: that says nothing about the appliance, and now it is our
+          // turn.
+          const wasEnded =
+            isAppError(error, 'JOB_CANCELED') || isAppError(error, 'JOB_INTERRUPTED');
+          if (isOwn || !wasEnded) throw error;
+          continue;
+        }
+        return await verifyBuilt();
+      }
+    },
+  };
+}
+
+async function verifyOrExplain(
+  verify: () => Promise<Appliance>,
+  context: JobContext,
+): Promise<Appliance | undefined> {
+  try {
+    return await verify();
+  } catch (error) {
+    if (!isAppError(error, 'APPLIANCE_MISSING') && !isAppError(error, 'APPLIANCE_CORRUPT'))
+      throw error;
+    context.report.log(`${messageOf(error)}; building an appliance`, 'warn');
+    return undefined;
+  }
+}
+
+/** Another job's build; being cancelled ends our waiting, not that build. */
+async function waitForOther(building: Promise<void>, context: JobContext): Promise<void> {
+  context.report.log('waiting for another installation that is building the appliance');
+  await orAborted(building, context.signal);
+}
+
+async function readManifest({ dir, hint }: Place): Promise<ApplianceManifest> {
+  try {
+    return applianceManifest.parse(JSON.parse(await readFile(join(dir, 'manifest.json'), 'utf8')));
+  } catch (error) {
+    if (systemCodeOf(error) === 'ENOENT') {
+      throw new AppError('APPLIANCE_MISSING', `no appliance in ${dir}`, {
+        hint,
+        cause: error,
+      });
+    }
+    throw new AppError(
+      'APPLIANCE_CORRUPT',
+      `cannot read ${dir}/manifest.json: ${messageOf(error)}`,
+      {
+        hint,
+        cause: error,
+      },
+    );
+  }
+}
+
+/** Another node of the cluster may have chosen it. @throws AppError VALIDATION */
+function requireFit(name: string, manifest: ApplianceManifest): void {
+  const unfit = describeUnfit(manifest, { architecture: machine(), memoryBytes: totalmem() });
+  if (unfit === null) return;
+  throw new AppError('VALIDATION', `the appliance '${name}' cannot run on this node: ${unfit}`, {
+    hint: ANOTHER,
+  });
+}
+
+async function verifyFile(
+  { dir, hint }: Place,
+  expected: ApplianceManifest['root'],
+): Promise<void> {
+  const path = join(dir, expected.name);
+  const corrupt = (what: string, cause?: unknown): AppError =>
+    new AppError('APPLIANCE_CORRUPT', `${path} ${what}`, { hint, cause });
+  try {
+    const { size } = await stat(path);
+    if (size !== expected.sizeBytes)
+      throw corrupt(`has ${size} bytes, but its manifest says ${expected.sizeBytes}`);
+    if ((await hashFile(path)) !== expected.sha256) throw corrupt('differs from its manifest');
+  } catch (error) {
+    if (isAppError(error)) throw error;
+    throw corrupt(`cannot be read: ${messageOf(error)}`, error);
+  }
+}
+
+/** Time from SIGTERM to SIGKILL, in which the builder removes what it unpacked and mounted. */
+const BUILDER_GRACE_MS = 30_000;
+/** Time after the builder's end for the rest of its output: its tools have ended with it. */
+const BUILDER_DRAIN_MS = 30_000;
+
+/**
+ * Runs the builder to its end; cancelling the job that started it ends it, and waits until it has.
+ */
+async function build(options: ApplianceFilesOptions, context: JobContext): Promise<void> {
+  const { builder, builderEnvironment } = options;
+  let failure: AppError | undefined;
+  let complaint = '';
+  const end = await runInGroup({
+    command: builder.command,
+    args: [...builder.args, 'build', '--progress-json'],
+    environment: builderEnvironment,
+    launch: (...program) =>
+      options.launch(...program).catch((error: unknown) => {
+        const message = `cannot start the appliance builder: ${messageOf(error)}`;
+        throw new AppError('APPLIANCE_BUILD', message, { cause: error });
+      }),
+    onLine: (line, stream) => {
+      if (stream === 'stderr') {
+        complaint = line.trim() || complaint;
+        return;
+      }
+      const progress = parseProgress(line);
+      if (progress?.type === 'step') context.report.log(`appliance: ${progress.text}`);
+      if (progress?.type === 'error') failure = failureOf(progress);
+    },
+    ...{ signal: context.signal, graceMs: BUILDER_GRACE_MS, drainMs: BUILDER_DRAIN_MS },
+  });
+  if (end.isSuccess) return;
+  throw (
+    failure ??
+    new AppError('APPLIANCE_BUILD', `the appliance builder failed: ${complaint}`, {
+      hint: 'Run it to see the whole output: gnt-appliance build',
+    })
+  );
+}
+
+type Progress = z.output<typeof buildProgress>;
+
+function failureOf({ code, message, hint }: Extract<Progress, { type: 'error' }>): AppError {
+  return new AppError(isErrorCode(code) ? code : 'APPLIANCE_BUILD', message, { hint });
+}
+
+/** The builder's tools may print what is no progress. */
+function parseProgress(line: string): Progress | undefined {
+  return buildProgress.safeParse(parseJson(line)).data;
+}

@@ -1,0 +1,144 @@
+import { isAbsolute } from 'node:path';
+import { redactSource } from '#shared/contract/redact-source.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import type { JobContext } from '../../jobs/job-handler.ts';
+import { readImageBytes } from '../../content/images/image-bytes.ts';
+import type { FetchedImage, ImageCache } from '../../content/images/image-cache.ts';
+import { checksumMismatch, parseChecksum } from '../../content/images/digest.ts';
+import {
+  type ContentCheck,
+  createDigestCheck,
+  readThrough,
+} from '../../content/signatures/content-check.ts';
+import type { Signatures } from '../../content/signatures/signatures.ts';
+import { installationParameters } from '../../instances/parameters/installation-parameters.ts';
+import { hasMedium } from '../../instances/machines/plan-boot.ts';
+import type { InstallRequest } from './install-request.ts';
+import type { OpenInstallPackage } from './open-install-package.ts';
+import type { StageRecorder } from '../../jobs/stage-recorder.ts';
+
+/**
+ * Stages of an installation that bring what it is made of, or show that it can be had. They touch
+ * nothing of the instance, which may be running.
+ */
+export interface BringDependencies {
+  readonly images: ImageCache;
+  readonly openPackage: OpenInstallPackage;
+  readonly signatures: Signatures;
+}
+
+type Content = Pick<InstallRequest, 'instance' | 'secrets'>;
+
+/**
+ * The image as a file of this node, its checksum and its signature checked; null for an
+ * installation without one. The caller releases it.
+ */
+export async function fetchImage(
+  dependencies: BringDependencies,
+  { instance }: Content,
+  stages: StageRecorder,
+  context: JobContext,
+): Promise<FetchedImage | null> {
+  const { osImage, osImageChecksum } = instance;
+  if (osImage === null) return null;
+  return fetch(osImage, osImageChecksum, dependencies, stages, context);
+}
+
+/** A medium's cdrom by URL, by way of the cache for images; null for any other medium. */
+export async function fetchCdrom(
+  dependencies: BringDependencies,
+  { instance }: Content,
+  stages: StageRecorder,
+  context: JobContext,
+): Promise<FetchedImage | null> {
+  const { cdrom_image_path: source } = installationParameters(instance);
+  if (!hasMedium(instance) || source === undefined || isAbsolute(source)) return null;
+  return fetch(source, null, dependencies, stages, context);
+}
+
+async function fetch(
+  source: string,
+  checksum: string | null,
+  { images, signatures }: BringDependencies,
+  stages: StageRecorder,
+  { report, signal }: JobContext,
+): Promise<FetchedImage> {
+  return stages.timed('fetch-image', async () => {
+    const image = await images.fetch(source, {
+      signal,
+      onProgress: (done, total) => report.progress('fetch-image', done, total),
+      onWait: (message) => report.log(message),
+      ...(checksum !== null && { checksum }),
+    });
+    try {
+      const check = await signatures.checkOf(source, { signal });
+      if (check !== null) await readImage(image, check, signal);
+      const signed = check === null ? '' : ', its signature is valid';
+      return [`${image.sizeBytes} bytes from ${redactSource(source)}${signed}`, image] as const;
+    } catch (error) {
+      image.release();
+      throw error;
+    }
+  });
+}
+
+async function readImage(
+  image: FetchedImage,
+  check: ContentCheck,
+  signal: AbortSignal,
+): Promise<void> {
+  await readThrough(readImageBytes(image, signal), [check], signal);
+  await image.verifyUnchanged();
+}
+
+/**
+ * Asks for the package with its login and reads its first bytes; all of them when something has to
+ * be true of them. The package itself is streamed into the appliance, in the last of its stages:
+ * until then nobody would have noticed. It is not kept here in between, so it is read twice.
+ * @returns the SHA-256 of what was checked; undefined when nothing was
+ */
+export async function checkPackage(
+  { openPackage, signatures }: BringDependencies,
+  { instance, secrets }: Content,
+  stages: StageRecorder,
+  { signal }: JobContext,
+): Promise<string | undefined> {
+  const { personalizationPackage: source, personalizationChecksum } = instance;
+  if (source === null) return undefined;
+  return stages.timed('check-package', async () => {
+    const { packageUser: user, packagePassword: password } = secrets;
+    const opened = await openPackage({ instance, secrets }, signal);
+    if (opened === undefined) throw new Error('the plan has a package, but it was not opened');
+    using held = new DisposableStack();
+    held.defer(() => opened.stream.destroy());
+    const signature = await signatures.checkOf(source, { user, password, signal });
+    const checks = [
+      ...(signature === null ? [] : [signature]),
+      ...(personalizationChecksum === null ? [] : [checksumCheck(source, personalizationChecksum)]),
+    ];
+    const size = opened.sizeBytes === null ? '' : `${opened.sizeBytes} bytes `;
+    const summary = `${size}at ${redactSource(source)}, available`;
+    if (checks.length === 0) return [summary, undefined] as const;
+    let sha256: string | undefined;
+    const digest = createDigestCheck('sha256', (found) => {
+      sha256 = found.toString('hex');
+    });
+    await readThrough(opened.stream, [...checks, digest], signal);
+    const signed = signature === null ? '' : ', its signature is valid';
+    return [`${summary}, complete and valid${signed}`, sha256] as const;
+  });
+}
+
+/** @param checksum `sha256:HEX` or `sha512:HEX` */
+function checksumCheck(source: string, checksum: string): ContentCheck {
+  const expected = parseChecksum(checksum);
+  return createDigestCheck(expected.algorithm, (digest) => {
+    const actual = digest.toString('hex');
+    if (actual === expected.hex) return;
+    const { message, details } = checksumMismatch(redactSource(source), expected, actual);
+    throw new AppError('PACKAGE_CHECKSUM_MISMATCH', message, {
+      details,
+      hint: "Compare it with the publisher's checksum. Give the new one with --personalization-checksum",
+    });
+  });
+}

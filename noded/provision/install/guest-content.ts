@@ -1,0 +1,45 @@
+import { ownValue } from '#shared/json/own-value.ts';
+import type { ClusterRepository } from '../../records/cluster-repository.ts';
+import type { ContentProvider } from '../../net/metad-link/content-server.ts';
+import type { FindBootTree } from '../../net/metad-link/send-boot.ts';
+import type { FindService } from '../../net/metad-link/service-relay.ts';
+import { askMirror } from '../../content/downloads/ask-mirror.ts';
+import type { ActiveInstall } from './install-request.ts';
+import type { OpenInstallPackage } from './open-install-package.ts';
+
+export interface GuestContentDependencies {
+  /** Installations that are under way, by instance. */
+  readonly activeInstalls: ReadonlyMap<string, ActiveInstall>;
+  readonly findService: FindService;
+  readonly clusters: ClusterRepository;
+  readonly openPackage: OpenInstallPackage;
+  readonly findBootTree: FindBootTree;
+}
+
+/**
+ * What this node hands to metad for its guests: bulk content while they are installed, what they
+ * boot from the channel, and services of the host.
+ */
+export function createGuestContent({
+  activeInstalls,
+  findService,
+  clusters,
+  openPackage,
+  findBootTree,
+}: GuestContentDependencies): ContentProvider {
+  return {
+    findService,
+    findBootTree,
+    openImage: async (uuid) => activeInstalls.get(uuid)?.image ?? undefined,
+    openMirror: async (uuid, name, request) => {
+      if (!activeInstalls.get(uuid)) return undefined;
+      const { packageMirrors = {} } = await clusters.load();
+      const base = ownValue(packageMirrors, name);
+      return base === undefined ? undefined : askMirror(base, request);
+    },
+    openPackage: async (uuid, signal) => {
+      const active = activeInstalls.get(uuid);
+      return active && openPackage(active, signal);
+    },
+  };
+}

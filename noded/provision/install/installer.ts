@@ -1,0 +1,204 @@
+import { isAbsolute } from 'node:path';
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import { isAppError } from '#shared/errors/app-error.ts';
+import { ApplianceFailure } from '../appliance/follow-appliance.ts';
+import { installationParameters } from '../../instances/parameters/installation-parameters.ts';
+import { noSecrets } from '../../instances/parameters/job-secrets.ts';
+import type { JobContext } from '../../jobs/job-handler.ts';
+import type { StageFailure } from '../../jobs/stage-failure.ts';
+import { startInstallDeadline } from './install-deadline.ts';
+import { explainDiskFull } from '../../storage/explain-disk-full.ts';
+import { inStage } from '../../jobs/in-stage.ts';
+import { InstallRun } from './install-run.ts';
+import { openArchive, type ArchiveRequest } from './open-archive.ts';
+import { runHelperScript, type ScriptRequest } from './run-helper-script.ts';
+import type { InstallerDependencies, InstallPlace, InstallRequest } from './install-request.ts';
+
+/** What decides how much memory the machine of an installation takes. */
+type MachineToRun = Pick<InstallRequest, 'isFromMedium' | 'appliance'>;
+
+/**
+ * Installs instances. The stages of the host are in install-run.ts, the ones inside the machine
+ * come from its agent; both are reported, timed and recorded the same way.
+ */
+export interface Installer {
+  /**
+   * The room of an installation, taken when there is something to run: at once and before anything
+   * is changed, unless an image is to be downloaded first, whose server must not hold what others
+   * could use, or a package, or the instance runs until then. Disposing of the answer gives the
+   * room back.
+   */
+  reserve(
+    instance: Pick<
+      InstanceRecord,
+      'uuid' | 'beparams' | 'osImage' | 'hvparams' | 'installParameters' | 'personalizationPackage'
+    >,
+    machine: MachineToRun & { readonly runsUntilThen: boolean },
+    context: JobContext,
+  ): Promise<InstallPlace>;
+  /**
+   * Waits until the node has room for an installation of this instance. Disposing of the answer
+   * gives the room back. To be called before anything is changed, by a job that has its locks.
+   */
+  enterRoom(
+    instance: Pick<InstanceRecord, 'uuid' | 'beparams'>,
+    machine: MachineToRun,
+    context: JobContext,
+  ): Promise<Disposable>;
+  /** @see openArchive */
+  openArchive(
+    instance: InstanceRecord,
+    request: ArchiveRequest,
+    context: JobContext,
+  ): Promise<number>;
+  /** @see runHelperScript; what it may ask for through the channel is what an installation may. */
+  runScript(request: ScriptRequest, context: JobContext): Promise<readonly number[]>;
+  /**
+   * @returns the installed instance's record
+   * @throws StageFailure; nothing runs then, and the record is that of `failInstall`
+   */
+  install(request: InstallRequest, context: JobContext): Promise<InstanceRecord>;
+}
+
+export function createInstaller(dependencies: InstallerDependencies): Installer {
+  return new StagedInstaller(dependencies);
+}
+
+class StagedInstaller implements Installer {
+  readonly #dependencies: InstallerDependencies;
+
+  constructor(dependencies: InstallerDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  async reserve(
+    instance: Pick<
+      InstanceRecord,
+      'uuid' | 'beparams' | 'osImage' | 'hvparams' | 'installParameters' | 'personalizationPackage'
+    >,
+    { runsUntilThen, ...machine }: Parameters<Installer['reserve']>[1],
+    context: JobContext,
+  ): Promise<InstallPlace> {
+    const held = new DisposableStack();
+    let isEntered = false;
+    const enter = async (): Promise<void> => {
+      if (isEntered) return;
+      isEntered = true;
+      held.use(await this.enterRoom(instance, machine, context));
+    };
+    const cdrom = machine.isFromMedium
+      ? installationParameters(instance).cdrom_image_path
+      : undefined;
+    // A package too: it is asked for before the place is needed, and may be read as a whole then.
+    const sources = [instance.osImage, cdrom, instance.personalizationPackage];
+    const isAtHand = sources.every((source) => source == null || isAbsolute(source));
+    if (isAtHand && !runsUntilThen) await enter();
+    return { enter, [Symbol.dispose]: () => held.dispose() };
+  }
+
+  async enterRoom(
+    { uuid, beparams }: Pick<InstanceRecord, 'uuid' | 'beparams'>,
+    { isFromMedium, appliance }: MachineToRun,
+    context: JobContext,
+  ): Promise<Disposable> {
+    const { room, applianceFiles } = this.#dependencies;
+    // After a medium an appliance may have something to lay over.
+    const applianceMiB = await applianceFiles.memoryMiB(appliance);
+    const memoryMiB = isFromMedium ? Math.max(beparams.memoryMiB, applianceMiB) : applianceMiB;
+    return room.enter({ uuid, memoryMiB }, context);
+  }
+
+  openArchive(
+    instance: InstanceRecord,
+    request: ArchiveRequest,
+    context: JobContext,
+  ): Promise<number> {
+    return openArchive(this.#dependencies, instance, request, context);
+  }
+
+  async runScript(request: ScriptRequest, context: JobContext): Promise<readonly number[]> {
+    const { instance, operation, timeoutS } = request;
+    using deadline = startInstallDeadline(
+      context.signal,
+      `the ${operation.script} script`,
+      timeoutS,
+    );
+    const timed: JobContext = { ...context, signal: deadline.signal };
+    this.#dependencies.active.set(instance.uuid, { instance, image: null, secrets: noSecrets });
+    try {
+      return await runHelperScript(this.#dependencies, request, timed);
+    } finally {
+      this.#dependencies.active.delete(instance.uuid);
+    }
+  }
+
+  async install(request: InstallRequest, context: JobContext): Promise<InstanceRecord> {
+    const { outcomes, onStageEnded } = this.#dependencies;
+    const { uuid } = request.instance;
+    using deadline = startInstallDeadline(context.signal, 'the installation', request.timeoutS);
+    const timed: JobContext = { ...context, signal: deadline.signal };
+    const run = new InstallRun(this.#dependencies, request, timed, {
+      publish: (active) => this.#dependencies.active.set(uuid, active),
+      // The wait for others is not this installation's time.
+      enterRoom: () => deadline.pausedDuring(() => request.place.enter()),
+    });
+    try {
+      await this.#execute(run, timed);
+      for (const { stage, durationMs } of run.timings) onStageEnded(stage, durationMs);
+      const install = run.record({ state: 'success', stage: null, error: null });
+      const { changes } = request;
+      const outcome = { installState: 'installed', install, changes } as const;
+      const installed = await outcomes.endInstall(uuid, outcome);
+      // What is on record now is what the next start does, if this daemon does not come to it.
+      await run.disks?.takeOver();
+      return installed;
+    } finally {
+      this.#dependencies.active.delete(uuid);
+      await run.close();
+    }
+  }
+
+  /** Its failure is on record when this throws. */
+  async #execute(run: InstallRun, timed: JobContext): Promise<void> {
+    try {
+      await run.execute();
+      await run.settle();
+      await run.disks?.sync();
+      timed.signal.throwIfAborted();
+    } catch (thrown) {
+      await run.settle();
+      // What fails because the job is being ended (a killed child, an AbortError) failed for that
+      // reason.
+      const error: unknown =
+        timed.signal.aborted && !isAppError(thrown) ? timed.signal.reason : thrown;
+      throw await this.#fail(run, error);
+    }
+  }
+
+  /** Records a failure. @returns it, for the job */
+  async #fail(run: InstallRun, error: unknown): Promise<StageFailure> {
+    const stage = (error instanceof ApplianceFailure ? error.stage : null) ?? run.stage;
+    const explained = await explainDiskFull(
+      error,
+      () => this.#dependencies.disks.freeBytes(),
+      'gnt-instance reinstall',
+    );
+    // The store is on the same file system: what was half written goes first, so that the failure
+    // can be recorded.
+    if (run.disks?.areBeside === true || isAppError(explained, 'DISK_FULL'))
+      await run.disks?.discard().catch(() => undefined);
+    const failure = inStage(explained, stage, run.log?.tail() ?? [], run.mask);
+    // Whoever reads the log alone is told as well.
+    run.log?.append(`== ${stage}: ${failure.code}: ${failure.message}`);
+    const install = run.record({
+      state: isAppError(failure, 'JOB_CANCELED') ? 'canceled' : 'failed',
+      stage,
+      error: { code: failure.code, message: failure.message, hint: failure.hint ?? null },
+    });
+    await this.#dependencies.outcomes.keepInstall(run.instanceUuid, {
+      installState: 'failed',
+      install,
+    });
+    return failure;
+  }
+}

@@ -1,0 +1,408 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Clock } from '#shared/clock/clock.ts';
+import { AppError, messageOf } from '#shared/errors/app-error.ts';
+import type { Logger } from '#shared/log/log.ts';
+import { probeKvm } from './accelerator-probe.ts';
+import { type ConsoleLog, ConsoleLogs } from '../host/console-log.ts';
+import { openGuestFiles } from './guest-files.ts';
+import { launchQemu } from './launch-qemu.ts';
+import type { LaunchedProcess } from './launch-qemu.ts';
+import {
+  type AcceleratorChoice,
+  hasUserNic,
+  isPublicOnly,
+  type Machine,
+  type MachineSpec,
+} from './machine.ts';
+import { readProcFile, userOf } from '../host/process-facts.ts';
+import {
+  isAlive,
+  readBootId,
+  readParentIdentity,
+  readProcessIdentity,
+  signalProcess,
+} from '../host/process-identity.ts';
+import type { ProcessIdentity } from '../host/process-identity.ts';
+import { QemuMachine } from './qemu-machine.ts';
+import { isMachineUser, type MachineUsers, requireMachineUsers } from '../host/machine-users.ts';
+import { findUser } from '../host/system-user.ts';
+import type { MachineWall } from '../net/channel/user-nic-firewall.ts';
+import { RunDirectory, listRunDirectories } from './run-directory.ts';
+import type { MachineRecord } from './run-directory.ts';
+
+/** QEMU greets within a fraction of a second; a host that swaps may take long. */
+const START_TIMEOUT_MS = 60_000;
+const ADOPT_TIMEOUT_MS = 10_000;
+const IDENTIFIED_INTERVAL_MS = 20;
+const ENDED_INTERVAL_MS = 50;
+/** The user that all machines of earlier releases have in common. */
+const FORMER_USER = 'gnt-qemu';
+
+export interface AdoptedMachine {
+  readonly machine: Machine;
+  readonly meta: Readonly<Record<string, string>>;
+}
+
+export interface StartOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** Kept in the run directory (root only) and given back by adopt(). Never a secret. */
+  readonly meta?: Readonly<Record<string, string>>;
+  /** The machine's first one. @see Machine.writeNote */
+  readonly note?: string;
+  /** When a guest was started that was elsewhere before: its run goes on. */
+  readonly startedAtMs?: number | undefined;
+}
+
+export interface Hypervisor {
+  /**
+   * Starts QEMU, unprivileged, sandboxed, surviving this process. Resolves when QMP answers: the
+   * guest runs. Descriptors of TAPs may be closed once this settled.
+   * @throws AppError HOST_PREREQUISITE, INSTANCE_STATE when it runs already, QEMU_FAILED, or the
+   * signal's reason
+   */
+  start(spec: MachineSpec, options?: StartOptions): Promise<Machine>;
+  /**
+   * Machines that survived a restart of noded. Run directories of those that did not are removed.
+   * Call it once, before start().
+   */
+  adopt(): Promise<readonly AdoptedMachine[]>;
+  /**
+   * Ends a machine that may write nothing more, whoever started it: at once, without a word to it.
+   * Resolves when it has ended; at once where there is none.
+   */
+  cut(uuid: string): Promise<void>;
+  /** Leaves all machines, running, to the one that adopts them next. */
+  letGo(): void;
+  /**
+   * Boots something tiny with KVM, with a deadline. The answer does not change while the host runs:
+   * keep it.
+   */
+  probeAccelerator(): Promise<AcceleratorChoice>;
+}
+
+export interface HypervisorOptions {
+  /** `<vmDir>/<uuid>/` is a machine's run directory. */
+  readonly vmDir: string;
+  readonly users: MachineUsers;
+  readonly wall: MachineWall;
+  /** Until when this node may write shared disks; null: nobody else ever does. */
+  readonly leaseFile: string | null;
+  readonly logger: Logger;
+  readonly clock: Clock;
+}
+
+export function createHypervisor(options: HypervisorOptions): Hypervisor {
+  return new QemuHypervisor(options);
+}
+
+/** INVARIANT: a UUID is in #busy from the first file of its run directory to the last. */
+class QemuHypervisor implements Hypervisor {
+  readonly #vmDir: string;
+  readonly #users: MachineUsers;
+  readonly #wall: MachineWall;
+  readonly #leaseFile: string | null;
+  readonly #logger: Logger;
+  readonly #clock: Clock;
+  readonly #consoles = new ConsoleLogs();
+  readonly #busy = new Set<string>();
+  readonly #machines = new Set<QemuMachine>();
+
+  constructor(options: HypervisorOptions) {
+    this.#vmDir = options.vmDir;
+    this.#users = options.users;
+    this.#wall = options.wall;
+    this.#leaseFile = options.leaseFile;
+    this.#logger = options.logger;
+    this.#clock = options.clock;
+  }
+
+  async start(spec: MachineSpec, options: StartOptions = {}): Promise<Machine> {
+    const { signal } = options;
+    signal?.throwIfAborted();
+    const runDirectory = new RunDirectory(this.#vmDir, spec.uuid);
+    if (this.#busy.has(spec.uuid)) throw runsAlready(spec);
+    this.#busy.add(spec.uuid);
+    try {
+      const machine = await this.#start(spec, runDirectory, options);
+      this.#releaseAfter(machine);
+      return machine;
+    } catch (error) {
+      this.#busy.delete(spec.uuid);
+      throw error;
+    }
+  }
+
+  async adopt(): Promise<readonly AdoptedMachine[]> {
+    const adopted: AdoptedMachine[] = [];
+    for (const uuid of await listRunDirectories(this.#vmDir)) {
+      if (this.#busy.has(uuid)) continue;
+      const runDirectory = new RunDirectory(this.#vmDir, uuid);
+      const survivor = await this.#findSurvivor(runDirectory, uuid);
+      if (survivor === undefined) {
+        this.#logger.info('machine.leftovers-removed', { uuid });
+        await runDirectory.remove();
+        continue;
+      }
+      const { record, identity } = survivor;
+      adopted.push({
+        machine: await this.#adopt(record, runDirectory, identity),
+        meta: record.meta,
+      });
+    }
+    await this.#wall.tidy();
+    return adopted;
+  }
+
+  async cut(uuid: string): Promise<void> {
+    const runDirectory = new RunDirectory(this.#vmDir, uuid);
+    const identity = (await this.#findSurvivor(runDirectory, uuid))?.identity;
+    if (identity === undefined) return;
+    signalProcess(identity, 'SIGKILL');
+    while (isAlive(identity)) await sleep(ENDED_INTERVAL_MS);
+  }
+
+  letGo(): void {
+    for (const machine of this.#machines) machine.letGo();
+    this.#machines.clear();
+  }
+
+  async probeAccelerator(): Promise<AcceleratorChoice> {
+    requireMachineUsers(this.#users);
+    return probeKvm(this.#users);
+  }
+
+  async #start(
+    spec: MachineSpec,
+    runDirectory: RunDirectory,
+    { signal, meta = {}, note, startedAtMs = this.#clock.now() }: StartOptions,
+  ): Promise<QemuMachine> {
+    requireMachineUsers(this.#users);
+    if (await this.#findAlive(runDirectory, await runDirectory.readRecord())) {
+      throw runsAlready(spec);
+    }
+    await runDirectory.remove();
+    await using files = await openGuestFiles(spec);
+    const channelNic = spec.nics.find((nic) => nic.kind === 'tap' && nic.channel);
+    const record: MachineRecord = {
+      version: 1,
+      uuid: spec.uuid,
+      name: spec.name,
+      accelerator: spec.accelerator,
+      tap: channelNic?.kind === 'tap' ? channelNic.device : null,
+      userNic: hasUserNic(spec),
+      ...(isPublicOnly(spec) && { isPublicOnly: true as const }),
+      ...(spec.isFenced === true && this.#leaseFile !== null && { isFenced: true }),
+      startedAtMs,
+      bootId: readBootId(),
+      meta,
+    };
+    let launched: LaunchedProcess | undefined;
+    const consoleLog = this.#consoles.create();
+    try {
+      await runDirectory.create(record);
+      if (note !== undefined) await runDirectory.writeNote(note);
+      if (record.userNic) await this.#wall.raiseFor(spec.uuid);
+      signal?.throwIfAborted();
+      const leaseFile = spec.isFenced === true ? this.#leaseFile : null;
+      launched = launchQemu(spec, runDirectory, files, this.#users, consoleLog, leaseFile);
+      if (leaseFile !== null) await untilIdentified(runDirectory, launched, signal);
+      return await this.#meet(record, runDirectory, launched, consoleLog, signal);
+    } catch (error) {
+      consoleLog.close();
+      if (launched) await killChild(launched);
+      await this.#wall.lowerFor(spec.uuid);
+      const failure = await this.#explain(spec, runDirectory, error, signal);
+      await runDirectory.remove();
+      throw failure;
+    }
+  }
+
+  async #meet(
+    record: MachineRecord,
+    runDirectory: RunDirectory,
+    launched: LaunchedProcess,
+    consoleLog: ConsoleLog,
+    signal: AbortSignal | undefined,
+  ): Promise<QemuMachine> {
+    // One that is fenced is a child of the process that was launched, and has written who it is.
+    const isChild = record.isFenced ? await runDirectory.readIdentity() : undefined;
+    const identity = isChild ?? readProcessIdentity(launched.pid);
+    if (!identity) throw new Error('QEMU ended right after its start');
+    const logger = this.#logger.child({ instance: record.name, machine: record.uuid });
+    const machine = new QemuMachine({
+      record,
+      runDirectory,
+      identity,
+      childEnd: launched.end,
+      consoleLog,
+      clock: this.#clock,
+      logger,
+    });
+    // Its listening sockets go with QEMU, so an early end closes the connection.
+    await machine.connect(START_TIMEOUT_MS, signal);
+    await this.#openWall(record, identity);
+    machine.watch();
+    logger.info('machine.started', { pid: identity.pid, accelerator: record.accelerator });
+    return machine;
+  }
+
+  async #explain(
+    spec: MachineSpec,
+    runDirectory: RunDirectory,
+    error: unknown,
+    signal: AbortSignal | undefined,
+  ): Promise<unknown> {
+    if (signal?.aborted) return signal.reason;
+    if (error instanceof AppError && error.code !== 'QMP') return error;
+    const stderr = runDirectory.readStderr();
+    return new AppError(
+      'QEMU_FAILED',
+      `cannot start QEMU for ${spec.name}: ${causeIn(stderr) ?? messageOf(error)}`,
+      { details: { stderr }, cause: error },
+    );
+  }
+
+  async #adopt(
+    record: MachineRecord,
+    runDirectory: RunDirectory,
+    identity: ProcessIdentity,
+  ): Promise<Machine> {
+    const logger = this.#logger.child({ instance: record.name, machine: record.uuid });
+    const machine = new QemuMachine({
+      record,
+      runDirectory,
+      identity,
+      childEnd: undefined,
+      fence: record.isFenced ? readParentIdentity(identity.pid) : undefined,
+      consoleLog: this.#consoles.ofProcess(identity.pid),
+      clock: this.#clock,
+      logger,
+    });
+    this.#busy.add(record.uuid);
+    await this.#openWall(record, identity);
+    if (record.userNic) await this.#raiseAgain(record.uuid);
+    try {
+      await machine.connect(ADOPT_TIMEOUT_MS);
+    } catch (error) {
+      // It runs, so it is ours to watch and to kill; the conversation is tried again while it does.
+      logger.warn('machine.adopted-without-qmp', { message: messageOf(error) });
+    }
+    machine.watch();
+    this.#releaseAfter(machine);
+    logger.info('machine.adopted', { pid: identity.pid });
+    return machine;
+  }
+
+  async #findAlive(
+    runDirectory: RunDirectory,
+    record: MachineRecord | undefined,
+  ): Promise<ProcessIdentity | undefined> {
+    if (record?.bootId !== readBootId()) return undefined;
+    const identity = await runDirectory.readIdentity();
+    return identity && isAlive(identity) ? identity : undefined;
+  }
+
+  /**
+   * A machine that lives. One whose record cannot be read has a record without `meta`: that is no
+   * reason to end its guest.
+   */
+  async #findSurvivor(
+    runDirectory: RunDirectory,
+    uuid: string,
+  ): Promise<{ record: MachineRecord; identity: ProcessIdentity } | undefined> {
+    const record = await runDirectory.readRecord();
+    if (record) {
+      const identity = await this.#findAlive(runDirectory, record);
+      return identity && { record, identity };
+    }
+    const identity = await runDirectory.readIdentity();
+    if (!identity || !isAlive(identity)) return undefined;
+    const uid = userOf(identity.pid);
+    if (uid === undefined) return undefined;
+    const isMachine = isMachineUser(this.#users, uid) || (await findUser(FORMER_USER))?.uid === uid;
+    if (!isMachine) return undefined;
+    this.#logger.error('machine.record-unreadable', { uuid, pid: identity.pid });
+    const made = recordWithoutFile(uuid, (readProcFile(identity.pid, 'cmdline') ?? '').split('\0'));
+    return { record: made, identity };
+  }
+
+  /** Lets a machine reach private networks, unless its NICs may not. */
+  async #openWall(record: MachineRecord, { pid }: ProcessIdentity): Promise<void> {
+    if (!record.userNic || record.isPublicOnly) return;
+    const uid = userOf(pid);
+    if (uid !== undefined && isMachineUser(this.#users, uid))
+      await this.#wall.openFor(record.uuid, uid);
+  }
+
+  /** A machine that runs is taken over even where its wall cannot be raised; it is tried again. */
+  async #raiseAgain(uuid: string): Promise<void> {
+    try {
+      await this.#wall.raiseFor(uuid);
+    } catch (error) {
+      this.#logger.error('machine.without-wall', { uuid, err: error });
+    }
+  }
+
+  #releaseAfter(machine: QemuMachine): void {
+    this.#machines.add(machine);
+    void machine.exited.then(async () => {
+      this.#machines.delete(machine);
+      this.#busy.delete(machine.uuid);
+      await this.#wall.lowerFor(machine.uuid);
+    });
+  }
+}
+
+/**
+ * What QEMU's own command line tells of a machine whose description is gone. Whether its NICs reach
+ * private networks is not in it: they do not.
+ */
+export function recordWithoutFile(uuid: string, commandLine: readonly string[]): MachineRecord {
+  const accelerator = commandLine[commandLine.indexOf('-accel') + 1]?.startsWith('kvm');
+  return {
+    ...{ version: 1, uuid, name: uuid, tap: null, startedAtMs: 0, meta: {} },
+    userNic: commandLine.some((word) => word.startsWith('user,id=net')),
+    isPublicOnly: true,
+    accelerator: accelerator ? 'kvm' : 'tcg',
+    bootId: readBootId(),
+  };
+}
+
+/**
+ * QEMU's first complaint is the cause; hints and consequences follow it. What the launcher says is
+ * all there is without one.
+ */
+function causeIn(stderr: string): string | undefined {
+  const lines = stderr.split('\n').filter((line) => line.trim() !== '');
+  const complaint = lines.find((line) => /^qemu-system-\S+: (?!warning:)/.test(line));
+  return complaint?.replace(/^qemu-system-\S+: /, '') ?? lines.at(-1);
+}
+
+/** The shell that becomes QEMU says so before anything else. */
+async function untilIdentified(
+  runDirectory: RunDirectory,
+  launched: LaunchedProcess,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  let hasEnded = false;
+  const late = AbortSignal.timeout(START_TIMEOUT_MS);
+  void launched.end.then(() => (hasEnded = true));
+  while ((await runDirectory.readIdentity()) === undefined) {
+    if (hasEnded || late.aborted) throw new Error('QEMU was not started');
+    signal?.throwIfAborted();
+    await sleep(IDENTIFIED_INTERVAL_MS);
+  }
+}
+
+async function killChild(launched: LaunchedProcess): Promise<void> {
+  const identity = readProcessIdentity(launched.pid);
+  // Not reaped yet, as `end` is pending: the number is still its own.
+  if (identity) process.kill(launched.pid, 'SIGKILL');
+  await launched.end;
+}
+
+function runsAlready(spec: MachineSpec): AppError {
+  return new AppError('INSTANCE_STATE', `a QEMU process of ${spec.name} is already running`, {
+    hint: `Shut it down first: gnt-instance shutdown ${spec.name}`,
+  });
+}

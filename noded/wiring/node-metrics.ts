@@ -1,0 +1,190 @@
+import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { BOOT_STATUSES, type BootReport } from '#shared/contract/boot-report.ts';
+import type { JobRecord, JobStatus } from '#shared/contract/job.ts';
+import type { InstanceStatus } from '#shared/contract/instance.ts';
+import type { PlaceSpace } from '../host/file-systems.ts';
+import type { GuestHalt } from '../vmm/machine.ts';
+
+/** Statuses of jobs that have not ended. */
+const ACTIVE = ['queued', 'waiting', 'running', 'canceling'] as const satisfies JobStatus[];
+
+/** What is looked at whenever the metrics are. */
+export interface NodeMetricsSources {
+  readonly activeJobs: () => readonly JobStatus[];
+  readonly instanceStates: () => Promise<readonly InstanceStatus[]>;
+  /** Why guests stand still, one for each that does. */
+  readonly halts: () => readonly GuestHalt['reason'][];
+  readonly guestsWithoutSecrets: () => number;
+  /** What the cloud-init of each guest that runs says of its boot, of those that say something. */
+  readonly guestBoots: () => Promise<readonly BootReport['status'][]>;
+  readonly metadRestarts: () => number;
+  readonly cacheBytes: () => Promise<number>;
+  /** Where this node writes. */
+  readonly places: () => Promise<readonly PlaceSpace[]>;
+  /** What the disks of this node may grow to together. */
+  readonly promisedBytes: () => Promise<number>;
+}
+
+export interface NodeMetrics {
+  jobEnded(job: Pick<JobRecord, 'opcode' | 'status'>): void;
+  stageEnded(stage: string, durationMs: number): void;
+  readonly rapiAnswered: (method: string, status: number) => void;
+  observe(sources: NodeMetricsSources): void;
+  render(): Promise<string>;
+}
+
+/** Prometheus metrics of the node daemon; metad's own are added by the caller. */
+export function createNodeMetrics(startedAtMs: number): NodeMetrics {
+  const registry = new Registry();
+  const registers = [registry];
+  const jobs = new Counter({
+    name: 'gnt_jobs_ended_total',
+    help: 'Jobs that ended, by opcode and status',
+    labelNames: ['opcode', 'status'],
+    registers,
+  });
+  const stages = new Histogram({
+    name: 'gnt_install_stage_seconds',
+    help: 'Duration of installation stages',
+    labelNames: ['stage'],
+    buckets: [0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 900],
+    registers,
+  });
+  const rapi = new Counter({
+    name: 'gnt_rapi_requests_total',
+    help: 'Requests to the remote API by method and status',
+    labelNames: ['method', 'status'],
+    registers,
+  });
+  // Whoever looks for restarts counts its changes.
+  new Gauge({
+    name: 'gnt_start_time_seconds',
+    help: 'Start time of gnt-noded in seconds since the epoch',
+    registers,
+  }).set(startedAtMs / 1000);
+  return {
+    jobEnded: (job) => jobs.inc({ opcode: job.opcode, status: job.status }),
+    stageEnded: (stage, durationMs) => stages.observe({ stage }, durationMs / 1000),
+    rapiAnswered: (method, status) => rapi.inc({ method, status: String(status) }),
+    observe: (sources) => observeNode(sources, registers),
+    render: () => registry.metrics(),
+  };
+}
+
+function observeNode(sources: NodeMetricsSources, registers: Registry[]): void {
+  new Gauge({
+    name: 'gnt_jobs',
+    help: 'Unfinished jobs by status',
+    labelNames: ['status'],
+    registers,
+    collect() {
+      this.reset();
+      for (const status of ACTIVE) this.set({ status }, 0);
+      for (const status of sources.activeJobs()) this.inc({ status });
+    },
+  });
+  new Gauge({
+    name: 'gnt_instances',
+    help: 'Instances of this node by status',
+    labelNames: ['status'],
+    registers,
+    async collect() {
+      this.reset();
+      try {
+        // States are counted first: of tens of thousands, a gauge takes longer for each than that
+        // does.
+        const counts = Map.groupBy(await sources.instanceStates(), (status) => status);
+        for (const [status, all] of counts) this.set({ status }, all.length);
+      } catch {
+        // The store is away: no reason to tell nothing of the rest.
+      }
+    },
+  });
+  new Gauge({
+    name: 'gnt_guests_halted',
+    help: 'Instances that QEMU paused after a failed write, by reason',
+    labelNames: ['reason'],
+    registers,
+    collect() {
+      this.reset();
+      for (const reason of ['disk-full', 'disk-error']) this.set({ reason }, 0);
+      for (const reason of sources.halts()) this.inc({ reason });
+    },
+  });
+  new Gauge({
+    name: 'gnt_guests_without_secrets',
+    help: 'Running guests that cannot read their secrets, since gnt-metad lost them',
+    registers,
+    collect() {
+      this.set(sources.guestsWithoutSecrets());
+    },
+  });
+  new Gauge({
+    name: 'gnt_guest_boots',
+    help: 'Running guests by the boot status that cloud-init reports',
+    labelNames: ['status'],
+    registers,
+    async collect() {
+      this.reset();
+      try {
+        const statuses = await sources.guestBoots();
+        for (const status of BOOT_STATUSES) this.set({ status }, 0);
+        for (const status of statuses) this.inc({ status });
+      } catch {
+        // The store is away.
+      }
+    },
+  });
+  new Gauge({
+    name: 'gnt_metad_restarts',
+    help: 'Restarts of gnt-metad',
+    registers,
+    collect() {
+      this.set(sources.metadRestarts());
+    },
+  });
+  new Gauge({
+    name: 'gnt_image_cache_bytes',
+    help: 'Size of the image cache',
+    registers,
+    async collect() {
+      this.set(await sources.cacheBytes());
+    },
+  });
+  for (const [name, help, key] of [
+    [
+      'gnt_file_system_free_bytes',
+      'Free bytes of the file systems that this node writes to',
+      'freeBytes',
+    ],
+    [
+      'gnt_file_system_size_bytes',
+      'Size of the file systems that this node writes to',
+      'totalBytes',
+    ],
+  ] as const) {
+    new Gauge({
+      name,
+      help: `${help}, by use: store, disks, images, exports, logs`,
+      labelNames: ['place'],
+      registers,
+      async collect() {
+        this.reset();
+        for (const { place, [key]: bytes } of await sources.places()) this.set({ place }, bytes);
+      },
+    });
+  }
+  new Gauge({
+    name: 'gnt_disks_promised_bytes',
+    help: 'Maximum total size of the sparse disks and snapshots of this node',
+    registers,
+    async collect() {
+      this.reset();
+      try {
+        this.set(await sources.promisedBytes());
+      } catch {
+        // The store is away.
+      }
+    },
+  });
+}

@@ -1,0 +1,112 @@
+import type { Clock } from '#shared/clock/clock.ts';
+import type { JobRecord } from '#shared/contract/job.ts';
+import { isAppError } from '#shared/errors/app-error.ts';
+import type { Logger } from '#shared/log/log.ts';
+import { hasEnded, interruptedJob } from '../jobs/fail-interrupted.ts';
+import type { JobEngine } from '../jobs/job-engine.ts';
+import { interruptInstall } from '../records/install-states.ts';
+import type { IndexedInstance } from '../records/instance-index.ts';
+import { readIndexed } from '../records/read-indexed.ts';
+import type { NodeRecords } from './start-records.ts';
+
+export interface ReconcileDependencies {
+  readonly records: Pick<NodeRecords, 'jobs' | 'instances' | 'index' | 'owns' | 'lastAwayAtMs'>;
+  readonly engine: Pick<JobEngine, 'has'>;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+const LOOK_INTERVAL_MS = 10_000;
+/**
+ * How long after the store was away it is looked at each time: a write that was given up may arrive
+ * late, in a connection that the server reads last.
+ */
+const LATE_WRITES_MS = 60_000;
+/** It is looked at so often, too, even if it never was away. */
+const USUAL_INTERVAL_MS = 10 * 60_000;
+
+const NOBODYS = 'the operation was refused because the store was not available';
+
+/** Explains, by timer and when the store is back, what it has of this node that nobody works on. */
+export function startReconciler(
+  dependencies: ReconcileDependencies & {
+    /** What else may be left of work that nobody does any more. */
+    readonly others: readonly (() => Promise<void>)[];
+    /** The same of what is looked for at once, and at each look. */
+    readonly often: () => Promise<void>;
+  },
+): Disposable {
+  const { records, clock, logger } = dependencies;
+  let lastMs = clock.monotonicMs();
+  let running: Promise<void> | undefined;
+  let runningOften: Promise<void> | undefined;
+  const lookOften = (): void => {
+    runningOften ??= dependencies
+      .often()
+      .catch((error: unknown) => logger.error('reconcile.failed', { err: error }))
+      .finally(() => (runningOften = undefined));
+  };
+  const look = (): void => {
+    const nowMs = clock.monotonicMs();
+    const awayAtMs = records.lastAwayAtMs();
+    const isLate = awayAtMs !== null && nowMs - awayAtMs < LATE_WRITES_MS;
+    const isUnseen = awayAtMs !== null && awayAtMs >= lastMs;
+    if (running !== undefined) return;
+    if (!isLate && !isUnseen && nowMs - lastMs < USUAL_INTERVAL_MS) return;
+    // None waits for another: a record that cannot be explained keeps no disks from their end.
+    const others = dependencies.others.map((settle) => settle());
+    running = Promise.allSettled([reconcile(dependencies), ...others])
+      .then((all) => {
+        for (const one of all) if (one.status === 'rejected') throw one.reason;
+      })
+      .then(() => {
+        lastMs = nowMs;
+      })
+      .catch((error: unknown) => {
+        if (!isAppError(error, 'STORE_UNAVAILABLE'))
+          logger.error('reconcile.failed', { err: error });
+      })
+      .finally(() => {
+        running = undefined;
+      });
+  };
+  lookOften();
+  const timer = setInterval(() => {
+    lookOften();
+    look();
+  }, LOOK_INTERVAL_MS).unref();
+  return { [Symbol.dispose]: () => clearInterval(timer) };
+}
+
+/**
+ * Ends jobs and installations of this node that its engine does not know. Each is read once more
+ * after the engine was asked: what had ended between the two is in the store by then.
+ */
+export async function reconcile({
+  records: { jobs, instances, index, owns },
+  engine,
+  clock,
+  logger,
+}: ReconcileDependencies): Promise<void> {
+  const isNobodys = (job: JobRecord): boolean =>
+    !hasEnded(job) && owns(job.node) && !engine.has(job.id);
+  for (const { id } of (await jobs.list()).filter(isNobodys)) {
+    const job = await jobs.load(id);
+    if (job === undefined || hasEnded(job)) continue;
+    logger.warn('job.nobodys', { job: id, summary: job.summary });
+    await jobs.save(interruptedJob(job, NOBODYS, clock.now()));
+  }
+  const isInstalling = ({ primaryNode, installState }: IndexedInstance): boolean =>
+    installState === 'installing' && owns(primaryNode);
+  const slices = await Array.fromAsync(readIndexed({ index, instances }, isInstalling));
+  for (const { uuid, installState, install } of slices.flat()) {
+    if (installState !== 'installing' || install === null) continue;
+    if (engine.has(install.jobId)) continue;
+    logger.warn('install.nobodys', { instance: uuid, job: install.jobId });
+    await instances.update(uuid, (current) =>
+      current.installState === 'installing' && current.install?.jobId === install.jobId
+        ? interruptInstall(current, NOBODYS, clock.now())
+        : current,
+    );
+  }
+}

@@ -1,0 +1,124 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { z } from 'zod';
+import type { ApiRoutes } from '../../../../noded/api/http/api-route.ts';
+import { describeApi } from '../../../../noded/api/http/openapi.ts';
+import { createApiRouter } from '../../../../noded/api/http/serve-routes.ts';
+import { ask, createApiLab, node } from '../../support/api-lab.ts';
+
+interface Document {
+  readonly paths: Record<string, Record<string, Operation>>;
+  readonly components: { readonly schemas: Record<string, object> };
+}
+interface Operation {
+  readonly parameters: readonly { readonly name: string; readonly in: string }[];
+  readonly requestBody?: { readonly content: Content };
+  readonly responses: Record<string, { readonly content?: Content }>;
+}
+type Content = Record<string, { readonly schema?: object }>;
+
+/** A validator made of the document alone. */
+function validatorOf(document: Document, schema: object): z.ZodType {
+  const text = JSON.stringify({ ...schema, $defs: document.components.schemas });
+  return z.fromJSONSchema(
+    JSON.parse(text.replaceAll('#/components/schemas/', '#/$defs/')) as Parameters<
+      typeof z.fromJSONSchema
+    >[0],
+  );
+}
+
+function documentOf(routes: ApiRoutes): Document {
+  return describeApi('1', routes) as unknown as Document;
+}
+
+function schemaOf(content: Content | undefined): object {
+  const schema = content?.['application/json']?.schema;
+  assert.ok(schema);
+  return schema;
+}
+
+test('every route is in the document, and the document has no other', async (t) => {
+  const { served } = await createApiLab(t);
+  const routes = createApiRouter(served.routes)
+    .stack.flatMap(({ methods, path }) =>
+      methods
+        .filter((method) => method !== 'HEAD')
+        .map((method) => `${method} ${String(path).replace('{/*path}', '/:path')}`),
+    )
+    .map((route) => route.replaceAll(/:(\w+)/g, '{$1}'));
+  const streams = [
+    ...['instances/{name}/connect/{port}', 'instances/{name}/console'],
+    'arrivals/{uuid}/{session}/streams/{name}',
+  ].map((path) => `GET /v1/${path}`);
+  const described = Object.entries(documentOf(served).paths).flatMap(([path, operations]) =>
+    Object.keys(operations).map((method) => `${method.toUpperCase()} ${path}`),
+  );
+  assert.ok(described.length > 20);
+  assert.deepEqual(described.sort(), [...routes, ...streams].sort());
+});
+
+test('every reference of the document leads to a type in it', async (t) => {
+  const document = documentOf((await createApiLab(t)).served);
+  const references = [...JSON.stringify(document).matchAll(/"\$ref":"([^"]*)"/g)];
+  assert.ok(references.length > 20);
+  for (const [, reference = ''] of references) {
+    assert.ok(reference.slice('#/components/schemas/'.length) in document.components.schemas);
+  }
+});
+
+test('answers of the daemon validate against the document that it serves, and others do not', async (t) => {
+  const { path, start, dependencies } = await createApiLab(t, {
+    describeNode: () => Promise.resolve(node),
+  });
+  const { name } = await start(true);
+  await dependencies.disks.createEmpty(await dependencies.instances.findByName(name));
+  const served = await ask(path, 'GET', '/v1/openapi.json');
+  assert.match(served.headers['content-type'] ?? '', /^application\/json/);
+  const document = JSON.parse(served.text) as Document;
+  const shutdown = JSON.stringify({ opcode: 'INSTANCE_SHUTDOWN', name });
+  const requests = [
+    ['GET', '/v1/node', '/v1/node', 200],
+    ['GET', '/v1/nodes', '/v1/nodes', 200],
+    ['GET', '/v1/doctor', '/v1/doctor', 200],
+    ['GET', '/v1/cluster', '/v1/cluster', 200],
+    ['GET', '/v1/instances', '/v1/instances', 200],
+    ['GET', '/v1/instances/{name}', `/v1/instances/${name}`, 200],
+    ['GET', '/v1/instances/{name}/disks', `/v1/instances/${name}/disks`, 200],
+    ['GET', '/v1/instances/{name}/hooks', `/v1/instances/${name}/hooks`, 200],
+    ['GET', '/v1/os', '/v1/os', 200],
+    ['POST', '/v1/jobs', '/v1/jobs', 202],
+    ['POST', '/v1/jobs', '/v1/jobs?dry-run=1', 200],
+    ['GET', '/v1/jobs', '/v1/jobs', 200],
+    ['GET', '/v1/jobs/{id}', '/v1/jobs/1', 200],
+  ] as const;
+  for (const [method, route, target, status] of requests) {
+    const body = method === 'POST' ? shutdown : undefined;
+    const answer = await ask(path, method, target, body);
+    assert.equal(answer.status, status, `${target}: ${answer.text}`);
+    const operation = document.paths[route]?.[method.toLowerCase()];
+    const validator = validatorOf(document, schemaOf(operation?.responses[status]?.content));
+    const parsed = validator.safeParse(JSON.parse(answer.text));
+    assert.ok(parsed.success, `${target}: ${parsed.error?.message}`);
+    assert.ok(!validator.safeParse({ nothing: 'of this' }).success, route);
+  }
+  const failure = await ask(path, 'GET', '/v1/jobs/99');
+  const failed = document.paths['/v1/jobs/{id}']?.['get']?.responses['default']?.content;
+  assert.ok(validatorOf(document, schemaOf(failed)).safeParse(JSON.parse(failure.text)).success);
+});
+
+test('the document takes the operations that the daemon takes, defaults left out', async (t) => {
+  const document = documentOf((await createApiLab(t)).served);
+  const content = document.paths['/v1/jobs']?.['post']?.requestBody?.content;
+  const validator = validatorOf(document, schemaOf(content));
+  const create = { opcode: 'INSTANCE_CREATE', name: 'web1', osImage: '/a.raw' };
+  assert.ok(validator.safeParse(create).success);
+  const reset = { opcode: 'INSTANCE_SET_PARAMS', name: 'web1', beparams: { vcpus: null } };
+  assert.ok(validator.safeParse(reset).success);
+  for (const wrong of [
+    { ...create, opcode: 'NO_SUCH' },
+    { ...create, colour: 1 },
+    { ...create, name: 7 },
+  ]) {
+    assert.ok(!validator.safeParse(wrong).success, JSON.stringify(wrong));
+  }
+});

@@ -1,0 +1,115 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { opcode, type Opcode } from '#shared/contract/opcode.ts';
+import {
+  parseCreate,
+  parseGrow,
+  parseModify,
+  parseReboot,
+  parseReinstall,
+} from '../../../../noded/api/rapi/instance-requests.ts';
+
+const smallest = {
+  ...{ __version__: 1, mode: 'create', name: 'web1', disk_template: 'file' },
+  ...{ disks: [{ size: 1024 }], nics: [] },
+};
+
+/** What is made of a request must be an opcode that could be submitted. */
+function create(more: object): Extract<Opcode, { opcode: 'INSTANCE_CREATE' }> {
+  const parsed = opcode.parse(parseCreate({ ...smallest, ...more }));
+  assert.ok(parsed.opcode === 'INSTANCE_CREATE');
+  return parsed;
+}
+
+test('sizes are MiB, names are old or new, NICs have bridges or links', () => {
+  const parsed = create({
+    os: 'debian+bookworm',
+    disks: [{ size: 1024, mode: 'rw', name: 'root' }, { size: 10 }],
+    nics: [
+      { bridge: 'br1', mac: 'generate' },
+      { link: 'br2', mode: 'bridged', ip: null },
+    ],
+    beparams: { maxmem: 256, minmem: 128, vcpus: 2, auto_balance: true },
+    ...{ ip_check: false, name_check: false, wait_for_sync: true, hypervisor: 'kvm', pnode: null },
+  });
+  assert.equal(parsed.osType, 'debian+bookworm');
+  assert.deepEqual(
+    parsed.disks.map(({ sizeBytes }) => sizeBytes),
+    [1024 ** 3, 10 * 1024 ** 2],
+  );
+  assert.deepEqual(
+    parsed.nics.map(({ link, mac }) => [link, mac]),
+    [
+      ['br1', 'auto'],
+      ['br2', 'auto'],
+    ],
+  );
+  assert.deepEqual(parsed.beparams, { memoryMiB: 256, vcpus: 2 });
+  const { name, ...rest } = smallest;
+  const renamed = opcode.parse(parseCreate({ ...rest, instance_name: name }));
+  assert.equal('name' in renamed && renamed.name, 'web1');
+});
+
+test('the OS parameter os-image is the image, as in Ganeti, and documents are taken as text', () => {
+  const parsed = create({
+    osparams: { 'os-image': 'https://example.com/debian.qcow2', size: 3 },
+    user_data: '#cloud-config\n',
+    instance_communication: true,
+  });
+  assert.equal(parsed.osImage, 'https://example.com/debian.qcow2');
+  assert.deepEqual(parsed.osParameters, { size: '3' });
+  assert.equal(parsed.userData, Buffer.from('#cloud-config\n').toString('base64'));
+  assert.equal(parsed.communication, true);
+});
+
+test('what would not be done is refused by name, not left out', () => {
+  const refused: readonly (readonly [object, RegExp])[] = [
+    [{ mode: 'import' }, /mode/],
+    [{ __version__: 0 }, /version/],
+    [{ snode: 'node2' }, /snode/],
+    [{ iallocator: 'hail' }, /iallocator/],
+    [{ hypervisor: 'xen-pvm' }, /hypervisor/],
+    [{ disks: [{ adopt: 'lv1' }] }, /disks\.0/],
+    [{ name: 'web1', instance_name: 'web1' }, /same parameter/],
+    [{ dry_run: true }, /dry_run/],
+    [{ disk_template: 'drbd' }, /diskTemplate/],
+    [{ osparams: { ['__proto__.x']: {} } }, /osparams/],
+  ];
+  for (const [more, pattern] of refused) assert.throws(() => create(more), pattern);
+});
+
+test('a reinstallation stops the instance first', () => {
+  const parsed = opcode.parse(parseReinstall('web1', { osparams_secret: { password: 'x' } }));
+  assert.equal(parsed.opcode, 'INSTANCE_REINSTALL');
+  assert.ok('shutdownTimeoutS' in parsed && parsed.shutdownTimeoutS === 120);
+  assert.deepEqual('osParametersSecret' in parsed && parsed.osParametersSecret, { password: 'x' });
+  assert.equal(opcode.parse(parseReinstall('web1', undefined)).opcode, 'INSTANCE_REINSTALL');
+});
+
+test('modifications change what is given; disks and NICs stay', () => {
+  const parsed = opcode.parse(
+    parseModify('web1', { custom_beparams: { memory: 64 }, nics: [], osparams: { a: null } }),
+  );
+  assert.ok(parsed.opcode === 'INSTANCE_SET_PARAMS');
+  const { memoryMiB, vcpus } = parsed.beparams;
+  assert.deepEqual([memoryMiB, vcpus], [64, undefined]);
+  assert.deepEqual(parsed.osParameters, { a: null });
+  assert.throws(() => parseModify('web1', { nics: [['add', {}]] }), /nics/);
+});
+
+test("Ganeti's default kind of reboot is a hard one", () => {
+  const parsed = opcode.parse(parseReboot('web1', null, {}));
+  assert.ok(parsed.opcode === 'INSTANCE_REBOOT');
+  assert.equal(parsed.kind, 'hard');
+  assert.throws(() => opcode.parse(parseReboot('web1', 'kind', {})));
+});
+
+test('a disk grows by MiB, or to so many, and is named by its number', () => {
+  const parsed = opcode.parse(parseGrow('web1', '1', { amount: 512, absolute: true }));
+  assert.deepEqual(parsed, {
+    ...{ opcode: 'INSTANCE_GROW_DISK', name: 'web1', disk: 1 },
+    ...{ amountBytes: 512 * 1024 ** 2, absolute: true },
+  });
+  assert.throws(() => parseGrow('web1', 'root', { amount: 512 }), /Invalid disk identifier 'root'/);
+  assert.throws(() => parseGrow('web1', '0', { amount: -1 }), /amount/);
+});

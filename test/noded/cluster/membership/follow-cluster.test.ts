@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
+import { silentLogger } from '#shared/log/log.ts';
+import { followCluster } from '../../../../noded/cluster/membership/follow-cluster.ts';
+
+test('views that could not be made while the store was away are made when it is back, once', async (t) => {
+  t.mock.timers.enable({ apis: ['setInterval'] });
+  const done: string[] = [];
+  let isAway = true;
+  let restarted: () => Promise<void> = () => Promise.resolve();
+  let changed = (): void => undefined;
+  const end = followCluster({
+    store: {
+      watch: (collection, onChange) => {
+        assert.equal(collection, 'cluster');
+        changed = () => onChange(null);
+        return { end: () => void done.push('end'), caughtUp: () => Promise.resolve() };
+      },
+    },
+    services: {
+      refresh: () => {
+        done.push('refresh');
+        return isAway ? Promise.reject(new Error('away')) : Promise.resolve();
+      },
+    },
+    keeper: {
+      republishAll: () => {
+        done.push('views');
+        return Promise.resolve(!isAway);
+      },
+    },
+    metad: { onRestarted: (listener) => void (restarted = listener) },
+    logger: silentLogger,
+  });
+  await restarted();
+  changed();
+  await turn();
+  isAway = false;
+  changed();
+  await turn();
+  changed();
+  await turn();
+  // Nodes of the former release tell of no change.
+  t.mock.timers.tick(60_000);
+  await turn();
+  end();
+  t.mock.timers.tick(60_000);
+  assert.deepEqual(done, ['views', 'refresh', 'refresh', 'views', 'refresh', 'refresh', 'end']);
+});

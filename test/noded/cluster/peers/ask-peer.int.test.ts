@@ -1,0 +1,72 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { connect, createServer, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test, type TestContext } from 'node:test';
+import { z } from 'zod';
+import { AppError } from '#shared/errors/app-error.ts';
+import {
+  askPeer,
+  MAX_ANSWER_VALUES,
+  type Peers,
+} from '../../../../noded/cluster/peers/ask-peer.ts';
+
+const CREATED =
+  'HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{"id"';
+
+/** A node that says something to whoever asks, whatever it is. */
+async function startNode(t: TestContext): Promise<{ peers: Peers; say: (answer: string) => void }> {
+  const directory = await mkdtemp(join(tmpdir(), 'gnt-peer-'));
+  t.after(() => rm(directory, { recursive: true }));
+  const path = join(directory, 'socket');
+  let says = '';
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined);
+    socket.once('data', () => socket.end(says));
+  });
+  server.listen(path);
+  await once(server, 'listening');
+  t.after(() => server.close());
+  const open = async (): Promise<Socket> => {
+    const socket = connect(path);
+    await once(socket, 'connect');
+    return socket;
+  };
+  return { peers: { open }, say: (answer) => (says = answer) };
+}
+
+test('an answer of more values than any has is not parsed', async (t) => {
+  const { peers, say } = await startNode(t);
+  const ask = (): Promise<unknown> =>
+    askPeer(peers, 'other', { method: 'GET', path: '/v1/node' }, z.unknown());
+  const HEAD = 'HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n';
+  say(`${HEAD}[{},{}]`);
+  assert.deepEqual(await ask(), [{}, {}]);
+  say(`${HEAD}[${'{},'.repeat(MAX_ANSWER_VALUES / 2)}{}]`);
+  await assert.rejects(ask(), { code: 'NODE_UNREACHABLE', message: /closed the connection/ });
+});
+
+test('who breaks off is told apart: a question can be asked again, an order may be done already', async (t) => {
+  const { peers, say } = await startNode(t);
+  for (const [method, mayBeDone] of [
+    ['GET', undefined],
+    ['POST', true],
+    ['DELETE', true],
+  ] as const) {
+    for (const says of ['', CREATED]) {
+      say(says);
+      await assert.rejects(
+        askPeer(peers, 'other', { method, path: '/v1/jobs' }, z.unknown()),
+        (error) => {
+          assert.ok(error instanceof AppError);
+          assert.equal(error.code, 'NODE_UNREACHABLE');
+          assert.equal(error.details['mayBeDone'], mayBeDone, `${method} ${says}`);
+          assert.equal(/may still be running there/.test(error.message), mayBeDone === true);
+          return true;
+        },
+      );
+    }
+  }
+});

@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { NetworkGuest } from '#shared/contract/network.ts';
+import { isInDomains, ownDomainsOf } from '../../../../noded/net/tenant/own-domains.ts';
+import { formatHosts as format } from '../../../../noded/net/tenant/plan-dnsmasq.ts';
+
+const guest = (name: string, ip: string): NetworkGuest => ({
+  ...{ device: 'gn0', mac: 'aa:00:00:00:00:01', network: 'lan', reach: 'all' },
+  ...{ name, ip },
+});
+
+const formatHosts = (
+  guests: readonly NetworkGuest[],
+  domains: readonly string[] = [],
+  members: readonly string[] = [],
+): string => format(guests, { domains, members });
+
+test('no guest is found as localhost, or as the proxy or IPv6 router of its neighbours', () => {
+  const guests = [
+    guest('web.example.com', '10.9.0.5'),
+    guest('wpad', '10.9.0.6'),
+    guest('localhost', '10.9.0.7'),
+    guest('wpad.example.com', '10.9.0.8'),
+    guest('isatap.vm.acme.com', '10.9.0.9'),
+  ];
+  assert.equal(formatHosts(guests, ['vm.acme.com']), '10.9.0.5 web.example.com web\n');
+});
+
+test('an instance whose full name is the first label of another gets no traffic of that one', () => {
+  const guests = [guest('db.corp.example', '10.9.0.5'), guest('db', '10.9.0.6')];
+  assert.equal(formatHosts(guests), '10.9.0.5 db.corp.example\n');
+});
+
+test('a label that two instances have leads to neither', () => {
+  const guests = [guest('db.one.example', '10.9.0.5'), guest('db.two.example', '10.9.0.6')];
+  assert.equal(formatHosts(guests), '10.9.0.5 db.one.example\n10.9.0.6 db.two.example\n');
+});
+
+test('a label of a stopped instance, or of one on another node, leads to no other guest', () => {
+  const guests = [guest('db', '10.9.0.6'), guest('web.two.example', '10.9.0.7')];
+  const members = ['db.corp.example', 'db', 'web.two.example'];
+  assert.equal(formatHosts(guests, [], members), '10.9.0.7 web.two.example web\n');
+});
+
+test('both NICs of an instance have its label', () => {
+  const guests = [guest('db.one.example', '10.9.0.5'), guest('db.one.example', '10.9.0.6')];
+  assert.equal(formatHosts(guests), '10.9.0.5 db.one.example db\n10.9.0.6 db.one.example db\n');
+});
+
+test('a guest named like a server of another domain is found by its first label only', () => {
+  const guests = [guest('deb.debian.org', '10.9.0.5'), guest('ldap.corp.acme', '10.9.0.6')];
+  assert.equal(formatHosts(guests), '10.9.0.5 deb\n10.9.0.6 ldap\n');
+  assert.equal(formatHosts([guest('example.com', '10.9.0.5')]), '10.9.0.5 example\n');
+});
+
+test('a network has the domains that its tags name, and nothing above or beside them', () => {
+  const domains = ownDomainsOf(['site', 'domain:vm.Acme.com', 'domain:', 'domains:org']);
+  const names = [
+    'web.vm.acme.com',
+    'a.b.vm.acme.com',
+    'www.acme.com',
+    'vm.acme.com',
+    'evilvm.acme.com',
+  ];
+  assert.deepEqual(
+    names.filter((name) => isInDomains(name, domains)),
+    ['web.vm.acme.com', 'a.b.vm.acme.com'],
+  );
+  assert.equal(
+    formatHosts([guest('web.vm.acme.com', '10.9.0.5')], domains),
+    '10.9.0.5 web.vm.acme.com web\n',
+  );
+  for (const name of ['x.debian.org', 'x.com', 'org', 'x'])
+    assert.ok(!isInDomains(name, domains), name);
+});

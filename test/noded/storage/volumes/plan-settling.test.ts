@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { planSettling } from '../../../../noded/storage/volumes/plan-settling.ts';
+import type { OwnVolume, VolumeState } from '../../../../noded/storage/volumes/volume-names.ts';
+import { THICK } from './sample-volumes.ts';
+
+const volume = (disk: string, state: VolumeState, changes: Partial<OwnVolume> = {}): OwnVolume => ({
+  ...{ ...THICK, groupUuid: 'g' },
+  ...{ group: 'xenvg', name: disk, sizeBytes: 8, tags: [], isActive: true, instance: 'i' },
+  ...{ origin: '', node: null, dependents: [] },
+  ...{ disk, state, dirtyFromBytes: null, ...changes },
+});
+const plan = (volumes: readonly OwnVolume[], disks: readonly string[], isDecided = true) =>
+  planSettling(volumes, {
+    disks: disks.map((uuid) => ({ uuid })),
+    snapshots: [{ uuid: 'kept' }],
+    currentIds: ['now', null],
+    isDecided,
+  }).map(({ kind, volume: { disk, state } }) => `${kind} ${disk} ${state.kind}`);
+const next = (installation: string): VolumeState => ({ kind: 'next', installation });
+
+test('what was being made goes, unless its record has come to know it', () => {
+  assert.deepEqual(plan([volume('a', { kind: 'ready' })], ['a']), ['become-disk a ready']);
+  assert.deepEqual(plan([volume('a', { kind: 'ready' })], []), ['remove a ready']);
+  assert.deepEqual(plan([volume('a', { kind: 'new' })], ['a']), ['remove a new']);
+  assert.deepEqual(plan([volume('a', { kind: 'new' })], ['a'], false), []);
+});
+
+test('what was leaving comes back, unless its record has forgotten it', () => {
+  assert.deepEqual(plan([volume('a', { kind: 'leaving' })], ['a']), ['become-disk a leaving']);
+  assert.deepEqual(plan([volume('a', { kind: 'leaving' })], ['b']), ['remove a leaving']);
+});
+
+test('the disks of an installation that succeeded replace the old ones, those of others go', () => {
+  const both = [volume('a', next('now')), volume('a', { kind: 'disk' })];
+  assert.deepEqual(plan(both, ['a']), ['remove a disk', 'become-disk a next']);
+  assert.deepEqual(plan([volume('a', next('now'))], ['a']), ['become-disk a next']);
+  assert.deepEqual(plan([volume('a', next('then')), volume('a', { kind: 'disk' })], ['a']), [
+    'remove a next',
+  ]);
+  assert.deepEqual(plan([volume('a', next('then'))], ['a'], false), []);
+});
+
+test('a disk is used when it is active and clean, and one that no record has is left alone', () => {
+  const state = { kind: 'disk' } as const;
+  assert.deepEqual(plan([volume('a', state)], ['a']), []);
+  assert.deepEqual(plan([volume('a', state, { isActive: false, dirtyFromBytes: 4 })], ['a']), [
+    'activate a disk',
+    'zero a disk',
+  ]);
+  assert.deepEqual(plan([volume('b', state)], ['a']), []);
+});

@@ -1,0 +1,34 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { AppError } from '#shared/errors/app-error.ts';
+import { createLvm } from '../../../../noded/storage/volumes/lvm.ts';
+import type { VolumeGroup } from '../../../../noded/storage/volumes/volume-system.ts';
+import { createVolumeRoom } from '../../../../noded/storage/volumes/volume-room.ts';
+
+const group = { name: 'xenvg', uuid: 'g', sizeBytes: 8, freeBytes: 4, extentBytes: 1 };
+const asking = (listGroups: () => Promise<readonly VolumeGroup[]>, name?: string) =>
+  createVolumeRoom({ ...createLvm(), listGroups, listVolumes: () => Promise.resolve([]) }, () =>
+    Promise.resolve(name),
+  );
+
+test('a node tells the room of the group for new disks, and nothing where it has none', async () => {
+  const there = (): Promise<readonly VolumeGroup[]> => Promise.resolve([group]);
+  assert.deepEqual(await asking(there, 'xenvg')(), { sizeBytes: 8, freeBytes: 4 });
+  assert.equal(await asking(there, 'other')(), undefined);
+  const missing = (): Promise<never> => Promise.reject(new AppError('HOST_PREREQUISITE', 'none'));
+  assert.equal(await asking(missing, 'xenvg')(), undefined);
+  assert.equal(await asking(() => assert.fail('LVM was asked for nobody'))(), undefined);
+});
+
+test('an LVM that hangs keeps nobody waiting for the room of a node, and is asked once', async () => {
+  let count = 0;
+  const room = asking(() => {
+    count += 1;
+    return new Promise(() => undefined);
+  }, 'xenvg');
+  assert.equal(await room(), undefined);
+  const beforeMs = performance.now();
+  for (let again = 0; again < 50; again += 1) assert.equal(await room(), undefined);
+  assert.ok(performance.now() - beforeMs < 1000);
+  assert.equal(count, 1);
+});

@@ -1,0 +1,20 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { haltReasonOf, readHaltReason } from '../../../noded/vmm/guest-halt.ts';
+
+test('an error that stopped the guest is a halt, with its reason; one that it was told is none', () => {
+  const event = (data: Record<string, unknown>, name = 'BLOCK_IO_ERROR') =>
+    haltReasonOf({ name, data });
+  assert.equal(event({ action: 'stop', nospace: true }), 'disk-full');
+  assert.equal(event({ action: 'stop' }), 'disk-error');
+  assert.equal(event({ action: 'report', nospace: true }), undefined);
+  assert.equal(event({ action: 'stop', nospace: true }, 'SHUTDOWN'), undefined);
+});
+
+test('a guest that was halted before anybody listened is found by its state', () => {
+  const devices = [{ 'io-status': 'ok' }, {}, { 'io-status': 'nospace' }];
+  assert.equal(readHaltReason({ status: 'io-error' }, devices), 'disk-full');
+  assert.equal(readHaltReason({ status: 'io-error' }, [{ 'io-status': 'failed' }]), 'disk-error');
+  assert.equal(readHaltReason({ status: 'running' }, devices), null);
+  assert.equal(readHaltReason({ status: 'paused' }, devices), null);
+});
