@@ -15,7 +15,7 @@ const programs = ['metad', 'noded', 'appliance', 'cluster-cli'];
 const layers = {
   metad: ['config', 'view', 'dialects', 'channel', 'http', 'services', 'dhcp', 'control', 'ganeti'],
   noded: [
-    ...['host', 'jobs', 'storage', 'records', 'content', 'netboot', 'net', 'vmm', 'instances'],
+    ...['host', 'storage', 'content', 'jobs', 'records', 'netboot', 'net', 'vmm', 'instances'],
     ...['provision', 'cluster', 'operations', 'api', 'wiring'],
   ],
   'noded/content': ['downloads', 'signatures', 'images', 'catalogue'],

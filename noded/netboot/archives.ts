@@ -27,7 +27,7 @@ import { readImageBytes } from '../content/images/image-bytes.ts';
 import type { FetchedImage } from '../content/images/image-cache.ts';
 import { findInArchive, MAX_INDEX_BYTES, parseArchiveIndex } from './archive-index.ts';
 import type { ArchiveContent } from './boot-plan.ts';
-import type { BootTree } from './boot-tree.ts';
+import type { BootTree } from '../content/downloads/boot-tree.ts';
 import { TRAILER, TRAILER_BYTES } from './explode-script.ts';
 
 /** Names of archives of this node, each of which is a content that was opened. */

@@ -7,7 +7,7 @@ import { parseJson } from '#shared/json/parse-json.ts';
 import type { Logger } from '#shared/log/log.ts';
 import type { BootArchives } from './archives.ts';
 import type { BootSource } from './boot-plan.ts';
-import { type BootTree, createRepositoryTree } from './boot-tree.ts';
+import { type BootTree, createRepositoryTree } from '../content/downloads/boot-tree.ts';
 
 /** What a machine was promised to load from, whatever names come to mean meanwhile. */
 const promiseFile = z.discriminatedUnion('kind', [

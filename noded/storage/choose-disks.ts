@@ -3,7 +3,6 @@ import { AppError } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import type { InstallDisks } from './install-disks.ts';
 import type { InstanceDisks, RoomBeside } from './instance-disks.ts';
-import type { JobReporter } from '../jobs/job-handler.ts';
 
 /**
  * What becomes of what is on an instance's disks when it is installed: they are of no use any more,
@@ -49,7 +48,7 @@ export async function chooseDisks(
   instance: InstanceRecord,
   formerDisks: FormerDisks,
   imageBytes: number,
-  report: Pick<JobReporter, 'log'>,
+  report: { log(message: string, level?: 'info' | 'warn'): void },
 ): Promise<InstallDisks & Disposable> {
   const overwritten = (): InstallDisks & Disposable =>
     disks.openForInstall(instance, { kind: 'in-place' });

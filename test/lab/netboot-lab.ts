@@ -6,7 +6,7 @@ import { systemClock } from '#shared/clock/clock.ts';
 import type { ViewBoot } from '#shared/contract/boot-view.ts';
 import type { InstanceView } from '#shared/contract/view.ts';
 import { silentLogger } from '#shared/log/log.ts';
-import type { BootTree } from '../../noded/netboot/boot-tree.ts';
+import type { BootTree } from '../../noded/content/downloads/boot-tree.ts';
 import { createHypervisor } from '../../noded/vmm/hypervisor.ts';
 import type { Machine, MachineNic, MachineSpec } from '../../noded/vmm/machine.ts';
 import {

@@ -17,7 +17,7 @@ import { dropCached } from '#shared/sys/files.ts';
 import { closeFd } from '#shared/sys/libc.ts';
 import { openSocketPair, openUnixDatagrams } from '#shared/sys/unix-sockets.ts';
 import { SEND_BUFFER_BYTES } from '../../metad/config/limits.ts';
-import type { BootTree } from '../../noded/netboot/boot-tree.ts';
+import type { BootTree } from '../../noded/content/downloads/boot-tree.ts';
 import type { ContentServer } from '../../noded/net/metad-link/content-server.ts';
 import { bootOf, folderTree, serveBootTrees } from '../lab/netboot-lab.ts';
 import { ChannelLab, type Answer, type Guest } from './support/channel-lab.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { chmod, mkdir, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import type { BootTree } from '../../noded/netboot/boot-tree.ts';
+import type { BootTree } from '../../noded/content/downloads/boot-tree.ts';
 import { bootOf, folderTree, NetbootLab } from '../lab/netboot-lab.ts';
 import { openConsole, writeTinyDisk } from '../noded/vmm/tiny-guest.ts';
 

@@ -4,7 +4,6 @@ import { imageTooLarge } from '#shared/errors/image-too-large.ts';
 import { writeSparse } from '../../storage/write-sparse.ts';
 import { readImageBytes, type SizedFile } from './image-bytes.ts';
 import type { FetchedImage } from './image-cache.ts';
-import type { JobReporter } from '../../jobs/job-handler.ts';
 
 /** First bytes of files that the appliance would unpack: gz, xz, zst, bz2. */
 const COMPRESSED = ['1f8b08', 'fd377a585a00', '28b52ffd', '425a68'] as const;
@@ -27,7 +26,7 @@ export async function isImageForHost(
   instance: Wanted,
   image: FetchedImage | null,
   hasHooks: boolean,
-  report: Pick<JobReporter, 'log'>,
+  report: { log(message: string, level?: 'info' | 'warn'): void },
 ): Promise<boolean> {
   const { safeInstall, osImageFormat, personalizationPackage } = instance;
   const isCompressed = image !== null && (await startsCompressed(image));

@@ -4,7 +4,7 @@ import { asItRuns } from '#shared/contract/settings-of-run.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import type { BootFile, BootPlan } from '../../netboot/boot-plan.ts';
-import { type BootTree, createRepositoryTree } from '../../netboot/boot-tree.ts';
+import { type BootTree, createRepositoryTree } from '../../content/downloads/boot-tree.ts';
 import { type BootSources, bootEnvNotFound, loadBootPlan } from '../../netboot/load-boot-plan.ts';
 import type { PromisedTrees } from '../../netboot/promised-trees.ts';
 import type { NewInstance } from '../../records/instance-repository.ts';

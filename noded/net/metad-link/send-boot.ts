@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { BootTree } from '../../netboot/boot-tree.ts';
+import type { BootTree } from '../../content/downloads/boot-tree.ts';
 import { AnswerSlots } from './answer-slots.ts';
 import { refuse } from './refuse.ts';
 import type { MetadFileSocket } from './hand-over-file.ts';

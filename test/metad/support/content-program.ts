@@ -1,6 +1,6 @@
 import { systemClock } from '#shared/clock/clock.ts';
 import { silentLogger } from '#shared/log/log.ts';
-import { createRepositoryTree } from '../../../noded/netboot/boot-tree.ts';
+import { createRepositoryTree } from '../../../noded/content/downloads/boot-tree.ts';
 import { startContentServer } from '../../../noded/net/metad-link/content-server.ts';
 import { METAD_UID } from './channel-lab.ts';
 

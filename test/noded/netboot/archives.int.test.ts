@@ -11,7 +11,7 @@ import {
   openBootArchives,
   type ReadArchive,
 } from '../../../noded/netboot/archives.ts';
-import type { BootTree } from '../../../noded/netboot/boot-tree.ts';
+import type { BootTree } from '../../../noded/content/downloads/boot-tree.ts';
 
 const MIB = 1 << 20;
 const CONTENT = 'b'.repeat(64);

@@ -9,7 +9,10 @@ import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock } from '#shared/clock/clock.ts';
 import { silentLogger } from '#shared/log/log.ts';
-import { createRepositoryTree, type BootTree } from '../../../../noded/netboot/boot-tree.ts';
+import {
+  createRepositoryTree,
+  type BootTree,
+} from '../../../../noded/content/downloads/boot-tree.ts';
 import {
   startContentServer,
   type ContentServer,

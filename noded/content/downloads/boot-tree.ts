@@ -1,9 +1,5 @@
 import type { FileHandle } from 'node:fs/promises';
-import {
-  askMirror,
-  type MirrorAnswer,
-  type MirrorRequest,
-} from '../content/downloads/ask-mirror.ts';
+import { askMirror, type MirrorAnswer, type MirrorRequest } from './ask-mirror.ts';
 
 /** A part of a file of the host's that is a file of the tree. */
 export interface BootSlice {
