@@ -61,7 +61,7 @@ const layers = {
       'log',
       'paths',
     ],
-    ...['sys', 'files', 'stream', 'http', 'socket', 'process', 'powerless', 'store'],
+    ...['sys', 'files', 'stream', 'http', 'socket', 'process', 'sandbox', 'store'],
   ],
 };
 
@@ -103,7 +103,7 @@ module.exports = {
     },
     {
       name: 'the-builder-reads-no-hooks',
-      comment: 'It is root, and has them judged (shared/powerless/judge-hooks.ts).',
+      comment: 'It is root, and has them judged (shared/sandbox/judge-hooks.ts).',
       severity: 'error',
       from: { path: '^appliance/(image/|main.ts)' },
       to: { path: '^appliance/agent/hooks/' },

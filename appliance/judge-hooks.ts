@@ -5,7 +5,7 @@ import { describeBook, readBook } from './agent/hooks/read-book.ts';
 
 /**
  * Says what the appliance will say of hooks: a HookQuestion on the standard input, a HookVerdict on
- * the standard output. It is run without any right (shared/powerless/judge-hooks.ts), since the
+ * the standard output. It is run without any right (shared/sandbox/judge-hooks.ts), since the
  * documents are the user's.
  */
 function judge(input: string): HookVerdict {

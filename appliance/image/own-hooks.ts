@@ -7,8 +7,8 @@ import { fileName, hookPoint } from '#shared/contract/primitives.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { writeDurably } from '#shared/files/durable.ts';
 import { readHookFolder } from '#shared/files/read-hook-folder.ts';
-import { judgeHooks } from '#shared/powerless/judge-hooks.ts';
-import { DEFAULT_FIRST_POWERLESS_UID } from '#shared/powerless/plan-powerless.ts';
+import { judgeHooks } from '#shared/sandbox/judge-hooks.ts';
+import { DEFAULT_FIRST_POWERLESS_UID } from '#shared/sandbox/plan-sandbox.ts';
 import { encodeCpio } from './cpio.ts';
 import { HOOKS_ARCHIVE_FOLDER } from './init-scripts.ts';
 

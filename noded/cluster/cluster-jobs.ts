@@ -8,8 +8,8 @@ import { MIB } from '#shared/units/bytes.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
 import type { Preview } from '../jobs/job-handler.ts';
 import type { JobService } from '../jobs/job-service.ts';
-import { createArrivalClient } from './migration/migration-target-client.ts';
-import type { Arrivals } from './migration/migration-target-contract.ts';
+import { createMigrationTargetClient } from './migration/migration-target-client.ts';
+import type { MigrationTarget } from './migration/migration-target-contract.ts';
 import { wantedOf } from './placement/node-room.ts';
 import type { Membership } from './membership/membership.ts';
 import type { Overview } from './membership/overview.ts';
@@ -31,8 +31,8 @@ export interface ClusterJobsDependencies {
   readonly overview: Pick<Overview, 'orphans'>;
   readonly membership: Pick<Membership, 'removedAtMs'>;
   readonly placement: PlacementDependencies;
-  /** Arrivals at this node. */
-  readonly arrivals: Pick<Arrivals, 'check'>;
+  /** MigrationTarget at this node. */
+  readonly migrationTarget: Pick<MigrationTarget, 'check'>;
 }
 
 const JSON_TYPE = 'application/json';
@@ -160,12 +160,12 @@ async function placeMove<T>(
   opcode: OpcodeOf<'INSTANCE_MOVE' | 'INSTANCE_MIGRATE'>,
   { owner, isBound }: { readonly owner: string; readonly isBound: boolean },
   make: Make<T>,
-  { nodeName, peers, instances, arrivals, placement }: ClusterJobsDependencies,
+  { nodeName, peers, instances, migrationTarget, placement }: ClusterJobsDependencies,
 ): Promise<T> {
   const instance = await instances.findByName(opcode.name);
   const moveTo = async (node: string): Promise<T> => {
     const signal = AbortSignal.timeout(CHECK_TIMEOUT_MS);
-    const target = node === nodeName ? arrivals : createArrivalClient(peers, node);
+    const target = node === nodeName ? migrationTarget : createMigrationTargetClient(peers, node);
     await target.check(instance.uuid, signal);
     return make(owner, undefined, { ...opcode, node });
   };
@@ -178,12 +178,12 @@ async function placeFailover<T>(
   opcode: OpcodeOf<'INSTANCE_FAILOVER'>,
   isBound: boolean,
   make: Make<T>,
-  { nodeName, peers, nodes, instances, arrivals, placement }: ClusterJobsDependencies,
+  { nodeName, peers, nodes, instances, migrationTarget, placement }: ClusterJobsDependencies,
 ): Promise<T> {
   const instance = await instances.findByName(opcode.name);
   const takeOn = async (node: string, lines?: readonly string[]): Promise<T> => {
     const signal = AbortSignal.timeout(CHECK_TIMEOUT_MS);
-    const target = node === nodeName ? arrivals : createArrivalClient(peers, node);
+    const target = node === nodeName ? migrationTarget : createMigrationTargetClient(peers, node);
     await target.check(instance.uuid, signal);
     return make(node, lines, { ...opcode, node });
   };

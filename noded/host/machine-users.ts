@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from 'node:fs';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
-import { DEFAULT_FIRST_POWERLESS_UID } from '#shared/powerless/plan-powerless.ts';
+import { DEFAULT_FIRST_POWERLESS_UID } from '#shared/sandbox/plan-sandbox.ts';
 
 /**
  * The users that machines run as: numbers without names, one for each process that a machine is.

@@ -4,7 +4,7 @@ import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { describeWaiting, waitingSettings } from '#shared/contract/settings-of-run.ts';
 import { startDeadline } from '#shared/abort/deadline.ts';
 import { AppError } from '#shared/errors/app-error.ts';
-import { createArrivalClient } from '../cluster/migration/migration-target-client.ts';
+import { createMigrationTargetClient } from '../cluster/migration/migration-target-client.ts';
 import { cleanUpMigration } from '../cluster/migration/clean-up-migration.ts';
 import { migrateInstance } from '../cluster/migration/migrate-instance.ts';
 import { natureOf } from '../vmm/machine-nature.ts';
@@ -28,7 +28,7 @@ export function migrateInstanceHandler(
       refuseShared(instance);
       const { node, peers } = await requireOtherNode(name, wanted, dependencies);
       const machine = await requireMovable(instance, dependencies);
-      const target = createArrivalClient(peers, node);
+      const target = createMigrationTargetClient(peers, node);
       await target.checkMachine(instance.uuid, await natureOf(machine), signal);
       return async (context) => {
         using deadline = startDeadline(context.signal, timeoutS * 1000, () =>
@@ -60,7 +60,9 @@ async function prepareCleanup(
   refuseInstalling(instance);
   const names = (await nodes.names()).filter((node) => node !== nodeName);
   const others =
-    peers === null ? [] : names.map((node) => [node, createArrivalClient(peers, node)] as const);
+    peers === null
+      ? []
+      : names.map((node) => [node, createMigrationTargetClient(peers, node)] as const);
   return async (context) => {
     const isRunning = await cleanUpMigration(instance, context, {
       ...dependencies,

@@ -2,7 +2,7 @@ import { basename } from 'node:path';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
-import { createArrivalClient } from '../cluster/migration/migration-target-client.ts';
+import { createMigrationTargetClient } from '../cluster/migration/migration-target-client.ts';
 import { moveInstance } from '../cluster/migration/move-instance.ts';
 import { lvmErrors } from '../storage/volumes/lvm-errors.ts';
 import { zfsErrors } from '../storage/volumes/zfs-errors.ts';
@@ -25,7 +25,7 @@ export function moveInstanceHandler(
       refuseShared(instance);
       const { node, peers } = await requireOtherNode(name, wanted, dependencies);
       await refuseUnmovable(instance, dependencies);
-      const target = createArrivalClient(peers, node);
+      const target = createMigrationTargetClient(peers, node);
       await target.check(instance.uuid, signal);
       return async (context) => {
         await moveInstance(instance, node, context, { ...dependencies, target });

@@ -6,7 +6,7 @@ import type { RootPaths } from '#shared/paths/root-paths.ts';
 import { loadClusterKeys, type ClusterKeys } from '#shared/store/cluster-keys.ts';
 import { openChosenStore } from '#shared/store/cluster-store.ts';
 import { readEmbeddedStore, setAsideEmbeddedStore } from '#shared/store/embedded-store.ts';
-import { openHighWater } from '#shared/store/high-water.ts';
+import { openReplayGuard } from '#shared/store/replay-guard.ts';
 import type { SealedStore } from '#shared/store/sealed-store.ts';
 import { createSqliteStore } from '#shared/store/sqlite-store.ts';
 import { readStoreChoice, type StoreChoice } from '#shared/store/store-choice.ts';
@@ -44,8 +44,8 @@ export async function openStore(
   }
   if (existsSync(paths.storeFile)) await finishReplacement(paths, choice, clock, logger);
   const keys = await loadClusterKeys(paths);
-  const highWater = openHighWater({ path: paths.seenRecordsFile, clock, logger });
-  const store = await openChosenStore(choice, () => keys.ring(), logger, highWater);
+  const replayGuard = openReplayGuard({ path: paths.seenRecordsFile, clock, logger });
+  const store = await openChosenStore(choice, () => keys.ring(), logger, replayGuard);
   return {
     store,
     description: describeStoreUrl(choice.url),

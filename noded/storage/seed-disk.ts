@@ -1,7 +1,7 @@
 import { open, rm } from 'node:fs/promises';
 import { run } from '#shared/process/run.ts';
 import { KIB, MIB } from '#shared/units/bytes.ts';
-import { planMortal } from '../host/mortal-command.ts';
+import { tieToDaemon } from '../host/child-supervisor.ts';
 
 const SECTOR_BYTES = 512;
 /** A FAT12 floppy's worth: the documents are a few KiB, as a rule. */
@@ -38,7 +38,7 @@ export async function writeSeedDisk(path: string, documents: SeedDocuments): Pro
     args: readonly string[],
     input: string | Buffer = '',
   ): Promise<unknown> => {
-    const mortal = planMortal(name, ['-i', path, ...args]);
+    const mortal = tieToDaemon(name, ['-i', path, ...args]);
     return run(mortal.command, mortal.args, { input, env: environment });
   };
   const geometry = ['-T', String(sizeBytes / SECTOR_BYTES), '-h', '2', '-s', '18'];

@@ -26,7 +26,7 @@ import type { ProcessIdentity } from '../host/process-identity.ts';
 import { QemuMachine } from './qemu-machine.ts';
 import { isMachineUser, type MachineUsers, requireMachineUsers } from '../host/machine-users.ts';
 import { findUser } from '../host/system-user.ts';
-import type { MachineWall } from '../net/channel/user-nic-firewall.ts';
+import type { UserNicFirewall } from '../net/channel/user-nic-firewall.ts';
 import { RunDirectory, listRunDirectories } from './run-directory.ts';
 import type { MachineRecord } from './run-directory.ts';
 
@@ -84,7 +84,7 @@ export interface HypervisorOptions {
   /** `<vmDir>/<uuid>/` is a machine's run directory. */
   readonly vmDir: string;
   readonly users: MachineUsers;
-  readonly wall: MachineWall;
+  readonly wall: UserNicFirewall;
   /** Until when this node may write shared disks; null: nobody else ever does. */
   readonly leaseFile: string | null;
   readonly logger: Logger;
@@ -99,7 +99,7 @@ export function createHypervisor(options: HypervisorOptions): Hypervisor {
 class QemuHypervisor implements Hypervisor {
   readonly #vmDir: string;
   readonly #users: MachineUsers;
-  readonly #wall: MachineWall;
+  readonly #wall: UserNicFirewall;
   readonly #leaseFile: string | null;
   readonly #logger: Logger;
   readonly #clock: Clock;

@@ -1,6 +1,6 @@
 import { accessSync, constants } from 'node:fs';
 import { AppError } from '#shared/errors/app-error.ts';
-import { planPowerless, type PowerlessLaunch } from '#shared/powerless/plan-powerless.ts';
+import { planSandbox, type SandboxLaunch } from '#shared/sandbox/plan-sandbox.ts';
 import { run } from '#shared/process/run.ts';
 import { SYSTEM_PATH } from '#shared/process/system-path.ts';
 import type { MachineUsers } from '../host/machine-users.ts';
@@ -31,11 +31,11 @@ export async function readQemuVersion(): Promise<string> {
   return /version (\d+\.\d+)/.exec(stdout)?.[1] ?? 'unknown';
 }
 
-export interface SandboxedLaunch extends Omit<PowerlessLaunch, 'firstUid'> {
+export interface SandboxedLaunch extends Omit<SandboxLaunch, 'firstUid'> {
   readonly users: MachineUsers;
 }
 
 /** The command that gives up everything that root has and becomes the program. */
 export function planLaunch({ users, ...launch }: SandboxedLaunch): readonly string[] {
-  return planPowerless({ ...launch, firstUid: users.first });
+  return planSandbox({ ...launch, firstUid: users.first });
 }

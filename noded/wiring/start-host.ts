@@ -33,7 +33,7 @@ import { listPathsInUse } from '../content/catalogue/paths-in-use.ts';
 import { createImageCatalogue, type ImageCatalogue } from '../content/catalogue/image-catalogue.ts';
 import { createImageCache, type ImageCache } from '../content/images/image-cache.ts';
 import { createChannelNetwork, type ChannelNetwork } from '../net/channel/channel-network.ts';
-import { createMachineWall } from '../net/channel/user-nic-firewall.ts';
+import { createUserNicFirewall } from '../net/channel/user-nic-firewall.ts';
 import { createInstanceCards, type InstanceCards } from '../net/tenant/instance-cards.ts';
 import { listMembers } from '../records/list-members.ts';
 import { createNatNetworks, type NatNetworks } from '../net/tenant/nat-networks.ts';
@@ -124,7 +124,7 @@ export async function startHost(parts: HostParts): Promise<NodeHost> {
   const bootArchives = await openBootArchives(paths.bootArchivesDir, () =>
     listPromisedContents(paths.bootSourcesDir),
   );
-  const wall = createMachineWall({
+  const wall = createUserNicFirewall({
     table: paths.machineWallTable,
     users: machineUsers,
     isOpen: userNicsReachHost,

@@ -10,9 +10,9 @@ import type { Logger } from '#shared/log/log.ts';
 import { createApiRoutes, type ApiDependencies } from '../api/http/api-routes.ts';
 import { createConnectionApi, startApiServer } from '../api/http/api-server.ts';
 import { createAdmittedJobs } from '../cluster/placement/admitted-jobs.ts';
-import type { Arrivals } from '../cluster/migration/migration-target-contract.ts';
-import { createArrivals } from '../cluster/migration/migration-target.ts';
-import { noArrivals } from '../cluster/migration/no-migration-target.ts';
+import type { MigrationTarget } from '../cluster/migration/migration-target-contract.ts';
+import { createMigrationTarget } from '../cluster/migration/migration-target.ts';
+import { noMigrationTarget } from '../cluster/migration/no-migration-target.ts';
 import { createExpectGuest } from '../cluster/migration/incoming-guest.ts';
 import { createClusterJobs } from '../cluster/cluster-jobs.ts';
 import {
@@ -137,26 +137,26 @@ function serveCluster(
     isActive: (job) => jobs.has(job),
   });
   const admitted = createAdmittedJobs({ own: jobs, room, osRegistry, clusters, cards: host.cards });
-  const arrivals = undo.use(newArrivals(parts, room));
+  const migrationTarget = undo.use(newMigrationTarget(parts, room));
   const placement = { nodeName, room, nodes, index, elsewhere, clusters };
   const ofAll = createClusterJobs({
     ...{ nodeName, own: admitted, peers, nodes, instances, overview, membership, placement },
-    arrivals,
+    migrationTarget,
   });
   return {
-    own: { ...given.own, arrivals, jobs: admitted },
-    served: { ...given.own, arrivals, overview, jobs: ofAll },
+    own: { ...given.own, migrationTarget, jobs: admitted },
+    served: { ...given.own, migrationTarget, overview, jobs: ofAll },
   };
 }
 
-function newArrivals(
+function newMigrationTarget(
   { config, records, host, guests, osRegistry, logger }: InterfacesParts,
   room: NodeRoom,
-): Arrivals {
+): MigrationTarget {
   const { owns, instances, membership, nodes, clusters } = records;
   const { disks, moving, images, applianceFiles, accelerators, network } = host;
   const { runner, bootViews, keeper } = guests;
-  return createArrivals({
+  return createMigrationTarget({
     ...{ nodeName: config.nodeName, owns, instances, membership, nodes, room },
     ...{ disks, moving, isTaken: createIsTaken(records.peers), logger },
     checkMachine: async (nature) => {
@@ -237,7 +237,7 @@ function ownDependencies(parts: InterfacesParts, sources: OverviewSources, clust
       previewBootPlan(instance, name, { clusters, archives: host.bootArchives }),
     ...{ osSearchPath: config.osSearchPath, logDir: config.paths.logDir, storeDescription },
     overview: createOwnOverview(sources),
-    arrivals: noArrivals(),
+    migrationTarget: noMigrationTarget(),
     clusterKey,
     issueJoinToken: (lifetimeS) => {
       const { common, membership } = records;

@@ -7,7 +7,7 @@ import { readVersion } from '#shared/paths/read-version.ts';
 import type { RootPaths } from '#shared/paths/root-paths.ts';
 import { startAutostart } from './autostart.ts';
 import type { NodedConfig } from './config.ts';
-import { createKeptChildren } from '../host/kept-children.ts';
+import { createChildSupervisor } from '../host/child-supervisor.ts';
 import { readBootId } from '../host/process-identity.ts';
 import { INDEX_NAME } from '../content/images/cache-index.ts';
 import { statusOf } from '../instances/describe-instance.ts';
@@ -20,7 +20,7 @@ import { sweepChannelCommands } from '../provision/os/channel-commands.ts';
 import { createHookChecker } from '../provision/os/check-hooks.ts';
 import { createHostCopies } from '../provision/os/host-copies.ts';
 import { createOsRegistry } from '../provision/os/os-registry.ts';
-import { createArrivalClient } from '../cluster/migration/migration-target-client.ts';
+import { createMigrationTargetClient } from '../cluster/migration/migration-target-client.ts';
 import { endInterruptedMoves } from '../cluster/migration/end-interrupted-moves.ts';
 import {
   createCopySweeper,
@@ -54,7 +54,7 @@ export async function startNode(
   const ofCluster = [clusterKeyFile, nextClusterKeyFile, formerClusterKeyFile, storeChoiceFile];
   const ofImages = [join(imageCacheDir, INDEX_NAME), cataloguesFile];
   await removeHalves([nodeKeyFile, bootFile, ...ofCluster, ...ofImages]);
-  const children = createKeptChildren({ dir: paths.childrenDir, logger, clock });
+  const children = createChildSupervisor({ dir: paths.childrenDir, logger, clock });
   // They end before anything looks at what they were writing, or calls it failed.
   await children.endPredecessors();
   await using undo = new AsyncDisposableStack();
@@ -189,7 +189,7 @@ function endMovesOf(
       ? Promise.resolve()
       : endInterruptedMoves(
           interrupted,
-          { owns, instances, clientOf: (node) => createArrivalClient(peers, node), logger },
+          { owns, instances, clientOf: (node) => createMigrationTargetClient(peers, node), logger },
           ending.signal,
         );
   return {

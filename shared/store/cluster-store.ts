@@ -6,7 +6,7 @@ import type { Logger } from '../log/log.ts';
 import { StoreConflict } from './store-conflict.ts';
 import { createRedisStore } from './redis-store.ts';
 import { parseRecord } from './readable-records.ts';
-import type { HighWater } from './high-water.ts';
+import type { ReplayGuard } from './replay-guard.ts';
 import { createSealedStore, type KeyRing, type SealedStore } from './sealed-store.ts';
 import type { StoreChoice } from './store-choice.ts';
 import { describeStoreUrl, parseStoreUrl } from './store-url.ts';
@@ -18,7 +18,7 @@ export const CLUSTER = 'cluster';
 /**
  * A Redis whose records are sealed with the cluster's key; who opens it has shown that the key
  * fits, if there is a cluster in it.
- * @param highWater of this node; who only looks has none
+ * @param replayGuard of this node; who only looks has none
  * @throws AppError HOST_PREREQUISITE when it does not answer, STORE_KEY when there is a cluster of
  * another key
  */
@@ -26,10 +26,10 @@ export async function openSealedRedis(
   url: string,
   ring: () => KeyRing,
   logger: Logger,
-  highWater?: HighWater,
+  replayGuard?: ReplayGuard,
 ): Promise<{ readonly store: SealedStore; readonly cluster: ClusterRecord | undefined }> {
   const redis = await createRedisStore({ server: parseStoreUrl(url), logger });
-  const store = createSealedStore(redis, ring, highWater);
+  const store = createSealedStore(redis, ring, replayGuard);
   try {
     return { store, cluster: await findCluster(store) };
   } catch (error) {
@@ -49,9 +49,9 @@ export async function openChosenStore(
   choice: StoreChoice,
   ring: () => KeyRing,
   logger: Logger,
-  highWater: HighWater,
+  replayGuard: ReplayGuard,
 ): Promise<SealedStore> {
-  const { store, cluster } = await openSealedRedis(choice.url, ring, logger, highWater);
+  const { store, cluster } = await openSealedRedis(choice.url, ring, logger, replayGuard);
   if (cluster?.uuid === choice.cluster) return store;
   await store.close();
   const found = cluster === undefined ? 'no cluster' : `cluster ${cluster.name} (${cluster.uuid})`;

@@ -18,8 +18,8 @@ import { findRedisRisks, type StoreRisk } from './redis-risks.ts';
 import { ChangeFeed, EMPTY } from './redis-change-feed.ts';
 import { BrokenKey, namingKey } from './redis-broken-key.ts';
 import { createRedis } from './redis-connection.ts';
-import { countSentinels, Mastery } from './redis-mastery.ts';
-import { parseReplication, RedisWitness } from './redis-witness.ts';
+import { countSentinels, MasterCheck } from './master-check.ts';
+import { parseReplication, ReplicaAcknowledgement } from './replica-acknowledgement.ts';
 import { describeStoreUrl, type RedisServer } from './store-url.ts';
 import { unreadable } from './readable-records.ts';
 import type { ListedRecord, Store, StoredRecord } from './store.ts';
@@ -153,11 +153,11 @@ function createStore(redis: Redis, writer: Redis, options: RedisStoreOptions): S
   const { replicas } = options.server;
   const watched =
     replicas !== undefined && 'sentinels' in options.server ? options.server : undefined;
-  const mastery = watched && new Mastery(watched, writer);
-  const witness =
+  const masterCheck = watched && new MasterCheck(watched, writer);
+  const acknowledgement =
     replicas === undefined
       ? undefined
-      : new RedisWitness(redis, replicas, watched && new Mastery(watched, redis));
+      : new ReplicaAcknowledgement(redis, replicas, watched && new MasterCheck(watched, redis));
   /**
    * A cursor is good in the process that gave it alone: in a server that was started again, or took
    * over, it leaves records out.
@@ -235,7 +235,7 @@ function createStore(redis: Redis, writer: Redis, options: RedisStoreOptions): S
         for (const key of keys) found.add(key.slice(prefix.length));
       return [...found].sort();
     },
-    ...(witness && { witness: () => witness.take() }),
+    ...(acknowledgement && { acknowledgement: () => acknowledgement.take() }),
     risks: () => answered(askRisks(redis, options.server)),
     async commit(writes) {
       const encoded = encodeWrites(writes);
@@ -289,7 +289,7 @@ function createStore(redis: Redis, writer: Redis, options: RedisStoreOptions): S
       .pipeline()
       .eval(...words)
       .wait(replicas, REPLICAS_TIMEOUT_MS);
-    if (mastery) asked.info('replication');
+    if (masterCheck) asked.info('replication');
     const [written, confirmed, told] = (await asked.exec()) ?? [];
     const answer = valueOf(written);
     const copies = valueOf(confirmed);
@@ -302,9 +302,9 @@ function createStore(redis: Redis, writer: Redis, options: RedisStoreOptions): S
     // A server that forbids the question is taken at its word, as one without Sentinels is.
     const isForbidden = /^NOPERM/.test(told?.[0]?.message ?? '');
     if (
-      mastery &&
+      masterCheck &&
       !isForbidden &&
-      !(await mastery.isSure(parseReplication(String(valueOf(told)))))
+      !(await masterCheck.isSure(parseReplication(String(valueOf(told)))))
     ) {
       throw unavailable(
         new Error(

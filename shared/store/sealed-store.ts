@@ -1,7 +1,7 @@
 import nacl from 'tweetnacl';
 import { othersTurn } from '../clock/turns.ts';
 import { AppError, isAppError } from '../errors/app-error.ts';
-import type { HighWater, MarkedRecord } from './high-water.ts';
+import type { ReplayGuard, MarkedRecord } from './replay-guard.ts';
 import { StampBehind, StoreConflict } from './store-conflict.ts';
 import type { ListedRecord, Store, StoredRecord, Write } from './store.ts';
 
@@ -64,26 +64,26 @@ interface Opened {
  * grows, so that a record cannot take another one's place, nor an older one its own. Collections,
  * ids and revisions stay as they are. Who can write to the store below can still delete records.
  * @param ring asked for each record, since keys may change
- * @param highWater what this node has seen; without it, an older record is taken as it is
+ * @param replayGuard what this node has seen; without it, an older record is taken as it is
  * @throws AppError STORE_KEY from `get` when a record was not sealed with this key, RECORD_REPLAYED
  * when a newer one was seen; in a list it is that record's problem
  */
 export function createSealedStore(
   store: Store,
   ring: () => KeyRing,
-  highWater?: HighWater,
+  replayGuard?: ReplayGuard,
 ): SealedStore {
   const open = (collection: string, record: StoredRecord): Opened =>
     openRecord(collection, record, ring());
-  const guardOf = (collection: string): HighWater | undefined =>
-    UNGUARDED.has(collection) ? undefined : highWater;
+  const guardOf = (collection: string): ReplayGuard | undefined =>
+    UNGUARDED.has(collection) ? undefined : replayGuard;
 
   /**
    * Notes of what is read only what stays: a mark of what a failover takes back would refuse the
    * record that is there then, on and on.
    */
   const takeNotes = (): ((note: () => void) => void) => {
-    const outlasts = store.witness?.();
+    const outlasts = store.acknowledgement?.();
     if (outlasts === undefined) return (note) => note();
     return (note) => void outlasts().then((isKept) => isKept && note());
   };
@@ -243,23 +243,23 @@ export function createSealedStore(
 
   const commit = async (writes: readonly Write[]): Promise<readonly number[]> => {
     for (let attempt = 1; ; attempt += 1) {
-      const asked = highWater?.version ?? 0;
-      const stamp = highWater?.nextStamp() ?? Date.now();
+      const asked = replayGuard?.version ?? 0;
+      const stamp = replayGuard?.nextStamp() ?? Date.now();
       try {
         const revisions = await commitSealed(writes, stamp);
         const guarded = writes.filter(({ collection }) => guardOf(collection) !== undefined);
         const isGone = ({ value }: Write): boolean => value === undefined;
-        highWater?.note(
+        replayGuard?.note(
           guarded.filter((write) => !isGone(write)).map((key) => ({ ...key, stamp })),
         );
-        highWater?.noteGone(guarded.filter(isGone), asked);
+        replayGuard?.noteGone(guarded.filter(isGone), asked);
         return revisions;
       } catch (error) {
         if (!(error instanceof StampBehind)) throw error;
         const { collection, newest } = error;
         if (!(newest < Date.now() + FARTHEST_CLOCK_MS)) throw stampsRaised(collection);
         if (attempt === MAX_COMMITS) throw new StoreConflict(collection, writes[0]?.id ?? '');
-        highWater?.raiseStamps(newest);
+        replayGuard?.raiseStamps(newest);
       }
     }
   };
@@ -293,7 +293,7 @@ export function createSealedStore(
     ...(store.risks && { risks: store.risks.bind(store) }),
     close: async () => {
       await store.close();
-      highWater?.close();
+      replayGuard?.close();
     },
   };
 }
@@ -304,10 +304,10 @@ class JudgedList {
   isUnsure = false;
   hasNews = false;
   readonly #collection: string;
-  readonly #guard: HighWater | undefined;
+  readonly #guard: ReplayGuard | undefined;
   readonly #asked: number;
 
-  constructor(collection: string, guard: HighWater | undefined, asked: number) {
+  constructor(collection: string, guard: ReplayGuard | undefined, asked: number) {
     this.#collection = collection;
     this.#guard = guard;
     this.#asked = asked;

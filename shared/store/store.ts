@@ -84,7 +84,7 @@ export interface Store {
    * Taken before something is read, it tells afterwards whether that outlasts whatever the engine
    * is to outlast. Only engines have it that may take back what was not told to be written.
    */
-  witness?(): () => Promise<boolean>;
+  acknowledgement?(): () => Promise<boolean>;
   /**
    * What in its settings or its state may lose records. Only engines with a server have it.
    * @throws AppError STORE_UNAVAILABLE

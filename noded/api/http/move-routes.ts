@@ -9,20 +9,20 @@ import {
 import { guestHandover } from '#shared/contract/guest-handover.ts';
 import { uuid } from '#shared/contract/primitives.ts';
 import { machineArrived, machineExpected, machineQuestion } from '#shared/contract/migration.ts';
-import type { Arrivals } from '../../cluster/migration/migration-target-contract.ts';
+import type { MigrationTarget } from '../../cluster/migration/migration-target-contract.ts';
 import { MAX_BATCH_BYTES } from '../../storage/data-blocks.ts';
 import { route, type AnyApiRoute, type StreamRoute } from './api-route.ts';
 import { parseInput } from './http-errors.ts';
 
 export interface MoveRoutesDependencies {
-  readonly arrivals: Arrivals;
+  readonly migrationTarget: MigrationTarget;
 }
 
 const done = z.object({});
 const DONE = { status: 200, body: {} } as const;
 
 /** What the node that has an instance asks the one that gets it. */
-export function moveRoutes({ arrivals }: MoveRoutesDependencies): readonly AnyApiRoute[] {
+export function moveRoutes({ migrationTarget }: MoveRoutesDependencies): readonly AnyApiRoute[] {
   const meant = (params: { readonly uuid: string }): string => parseInput(uuid, params.uuid);
   return [
     route({
@@ -31,7 +31,7 @@ export function moveRoutes({ arrivals }: MoveRoutesDependencies): readonly AnyAp
       summary: 'Between nodes: checks whether this node accepts an instance',
       answers: { 200: done },
       handle: async ({ params, signal }) => {
-        await arrivals.check(meant(params), signal);
+        await migrationTarget.check(meant(params), signal);
         return DONE;
       },
     }),
@@ -42,7 +42,7 @@ export function moveRoutes({ arrivals }: MoveRoutesDependencies): readonly AnyAp
       request: machineQuestion,
       answers: { 200: done },
       handle: async ({ params, body, signal }) => {
-        await arrivals.check(meant(params), signal, body.nature);
+        await migrationTarget.check(meant(params), signal, body.nature);
         return DONE;
       },
     }),
@@ -53,7 +53,7 @@ export function moveRoutes({ arrivals }: MoveRoutesDependencies): readonly AnyAp
       request: machineExpected,
       answers: { 200: done },
       handle: async ({ params, body, from, signal }) => {
-        await arrivals.expect({ ...params, uuid: meant(params), from }, body, signal);
+        await migrationTarget.expect({ ...params, uuid: meant(params), from }, body, signal);
         return DONE;
       },
     }),
@@ -63,7 +63,7 @@ export function moveRoutes({ arrivals }: MoveRoutesDependencies): readonly AnyAp
       summary: 'Between nodes: syncs the received part of the disks of a running guest',
       answers: { 200: done },
       handle: async ({ params, from }) => {
-        await arrivals.sync({ ...params, uuid: meant(params), from });
+        await migrationTarget.sync({ ...params, uuid: meant(params), from });
         return DONE;
       },
     }),
@@ -74,7 +74,7 @@ export function moveRoutes({ arrivals }: MoveRoutesDependencies): readonly AnyAp
       request: guestHandover,
       answers: { 200: done },
       handle: async ({ params, body, from }) => {
-        await arrivals.handOver({ ...params, uuid: meant(params), from }, body);
+        await migrationTarget.handOver({ ...params, uuid: meant(params), from }, body);
         return DONE;
       },
     }),
@@ -86,7 +86,10 @@ export function moveRoutes({ arrivals }: MoveRoutesDependencies): readonly AnyAp
       handle: async ({ params, from, signal }) => ({
         status: 200,
         body: {
-          serialNo: await arrivals.awaitGuest({ ...params, uuid: meant(params), from }, signal),
+          serialNo: await migrationTarget.awaitGuest(
+            { ...params, uuid: meant(params), from },
+            signal,
+          ),
         },
       }),
     }),
@@ -98,7 +101,7 @@ export function moveRoutes({ arrivals }: MoveRoutesDependencies): readonly AnyAp
       answers: { 200: arrivalBegun },
       handle: async ({ params, body, from, signal }) => ({
         status: 200,
-        body: await arrivals.begin({ uuid: meant(params), from }, body.files, signal),
+        body: await migrationTarget.begin({ uuid: meant(params), from }, body.files, signal),
       }),
     }),
     route({
@@ -108,7 +111,7 @@ export function moveRoutes({ arrivals }: MoveRoutesDependencies): readonly AnyAp
       request: { type: 'application/octet-stream', maxBytes: MAX_BATCH_BYTES },
       answers: { 200: done },
       handle: async ({ params, body, from }) => {
-        await arrivals.write({ ...params, uuid: meant(params), from }, body);
+        await migrationTarget.write({ ...params, uuid: meant(params), from }, body);
         return DONE;
       },
     }),
@@ -119,7 +122,11 @@ export function moveRoutes({ arrivals }: MoveRoutesDependencies): readonly AnyAp
       request: arrivalDigests,
       answers: { 200: done },
       handle: async ({ params, body, from, signal }) => {
-        await arrivals.verify({ ...params, uuid: meant(params), from }, body.digests, signal);
+        await migrationTarget.verify(
+          { ...params, uuid: meant(params), from },
+          body.digests,
+          signal,
+        );
         return DONE;
       },
     }),
@@ -131,7 +138,7 @@ export function moveRoutes({ arrivals }: MoveRoutesDependencies): readonly AnyAp
       answers: { 200: arrivalEnded },
       handle: async ({ params, from }) => ({
         status: 200,
-        body: await arrivals.end({ uuid: meant(params), from }),
+        body: await migrationTarget.end({ uuid: meant(params), from }),
       }),
     }),
     route({
@@ -141,20 +148,20 @@ export function moveRoutes({ arrivals }: MoveRoutesDependencies): readonly AnyAp
       answers: { 200: remainsEnded },
       handle: async ({ params, from }) => ({
         status: 200,
-        body: await arrivals.endRemains({ uuid: meant(params), from }),
+        body: await migrationTarget.endRemains({ uuid: meant(params), from }),
       }),
     }),
   ];
 }
 
 /** What QEMU says to QEMU while a guest moves. */
-export function moveStreams({ arrivals }: MoveRoutesDependencies): readonly StreamRoute[] {
+export function moveStreams({ migrationTarget }: MoveRoutesDependencies): readonly StreamRoute[] {
   return [
     {
       path: '/v1/arrivals/{uuid}/{session}/streams/{name}',
       summary: 'Between nodes: receives a disk or the memory of a guest',
       open: ({ uuid: id, session = '', name = '' }) =>
-        arrivals.openStream({ uuid: parseInput(uuid, id), session, name }),
+        migrationTarget.openStream({ uuid: parseInput(uuid, id), session, name }),
     },
   ];
 }

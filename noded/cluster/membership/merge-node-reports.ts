@@ -31,7 +31,7 @@ const LOOKED_AT = 512;
  *
  * @param all in the order of names; what a node tells beyond it was made since
  */
-export async function* mergeTold<Item extends Listed, Told extends Listed>(
+export async function* mergeNodeReports<Item extends Listed, Told extends Listed>(
   all: readonly Item[],
   { nodeOf, tell, describeLeft }: Telling<Item, Told>,
 ): AsyncGenerator<readonly Told[]> {

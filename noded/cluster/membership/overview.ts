@@ -36,7 +36,7 @@ import { beginRemoval, FAILED } from '../../records/install-states.ts';
 import type { Outcomes } from '../../records/outcomes.ts';
 import type { ListedFlags, NodeRegistry } from '../../records/node-registry.ts';
 import { readIndexed, readOne, type IndexedRecords } from '../../records/read-indexed.ts';
-import { mergeTold } from './merge-node-reports.ts';
+import { mergeNodeReports } from './merge-node-reports.ts';
 import {
   ANSWER_TIMEOUT_MS,
   stateAfter,
@@ -195,7 +195,7 @@ export function createClusterOverview(
     const nodeOf = ({ primaryNode }: Pick<IndexedInstance, 'primaryNode'>): string =>
       owns(primaryNode) ? ownName : primaryNode;
     const read = { ...sources, clusters: readOnce(sources.clusters) };
-    yield* mergeTold(all, {
+    yield* mergeNodeReports(all, {
       nodeOf,
       tell: (node) => (node === ownName ? ownSlices() : readInstances(peers, node)),
       describeLeft: async ({ uuid, primaryNode }, failure) => {

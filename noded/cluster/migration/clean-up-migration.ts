@@ -2,7 +2,7 @@ import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError, tellableMessage } from '#shared/errors/app-error.ts';
 import type { KeptMachine } from '../../instances/machines/machine-keeper.ts';
 import type { JobContext } from '../../jobs/job-handler.ts';
-import type { ArrivalClient } from './migration-target-client.ts';
+import type { MigrationTargetClient } from './migration-target-client.ts';
 import { mayBeElsewhere } from './plan-migration.ts';
 import { settleGuest, type SettleGuestDependencies } from './settle-guests.ts';
 import { decideDeparture, type SettleMovesDependencies } from './settle-moves.ts';
@@ -11,7 +11,7 @@ export interface CleanUpDependencies extends SettleGuestDependencies {
   readonly moving: SettleMovesDependencies['moving'];
   readonly keeper: { get(uuid: string): KeptMachine | undefined };
   /** All nodes but this one. */
-  readonly others: ReadonlyMap<string, Pick<ArrivalClient, 'endRemains'>>;
+  readonly others: ReadonlyMap<string, Pick<MigrationTargetClient, 'endRemains'>>;
 }
 
 /** A node that is down ends what it has when it starts: nobody waits for it here. */

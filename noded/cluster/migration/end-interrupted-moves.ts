@@ -3,13 +3,13 @@ import { instanceMigrate, instanceMove } from '#shared/contract/opcode.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import type { InstanceRepository } from '../../records/instance-repository.ts';
-import type { ArrivalClient } from './migration-target-client.ts';
+import type { MigrationTargetClient } from './migration-target-client.ts';
 
 export interface EndInterruptedMovesDependencies {
   /** Whether what a record names as its node is this one. */
   readonly owns: (node: string) => boolean;
   readonly instances: Pick<InstanceRepository, 'findByName'>;
-  readonly clientOf: (node: string) => Pick<ArrivalClient, 'endRemains'>;
+  readonly clientOf: (node: string) => Pick<MigrationTargetClient, 'endRemains'>;
   readonly logger: Logger;
 }
 

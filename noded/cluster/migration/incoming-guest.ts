@@ -21,7 +21,7 @@ import type { EndedConnections } from '../../net/channel/end-connections.ts';
 import { memoryName, nodeNameOf } from './guest-streams.ts';
 
 /** A machine that waits here for a guest that runs on another node. */
-export interface ExpectedGuest {
+export interface IncomingGuest {
   /** Its machine has ended, and nothing of it is left. */
   readonly gone: Promise<unknown>;
   /** Whether its node sends something still. */
@@ -43,7 +43,7 @@ export type ExpectGuest = (
   arrival: Pick<Arrival, 'pathOf'>,
   expected: MachineExpected,
   signal: AbortSignal,
-) => Promise<ExpectedGuest>;
+) => Promise<IncomingGuest>;
 
 export interface ExpectGuestDependencies {
   readonly runner: Pick<InstanceRunner, 'expect' | 'welcome'>;
@@ -108,7 +108,7 @@ async function receive(
   { uuid, disks }: InstanceRecord,
   kept: KeptMachine,
   dependencies: ExpectGuestDependencies,
-): Promise<ExpectedGuest> {
+): Promise<IncomingGuest> {
   const { runner, keeper, instances, metad, onLost } = dependencies;
   const { machine } = kept;
   const names = disks.map((_, index) => nodeNameOf(index));

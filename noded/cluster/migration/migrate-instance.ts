@@ -20,7 +20,7 @@ import type { MachineKeeper } from '../../instances/machines/machine-keeper.ts';
 import type { JobContext } from '../../jobs/job-handler.ts';
 import type { MetadCalls } from '../../net/metad-link/metad-client.ts';
 import type { ListedChannel } from '../../net/channel/list-connections.ts';
-import type { ArrivalClient } from './migration-target-client.ts';
+import type { MigrationTargetClient } from './migration-target-client.ts';
 import { memoryName, nodeNameOf } from './guest-streams.ts';
 import { removeHere, withdraw, type MoveDependencies } from './move-instance.ts';
 import { isRepeating, planDowntime, tellRates } from './plan-migration.ts';
@@ -114,7 +114,7 @@ export async function migrateInstance(
 async function beginThere(
   { uuid, disks }: InstanceRecord,
   { signal }: JobContext,
-  target: ArrivalClient,
+  target: MigrationTargetClient,
 ): Promise<Session> {
   const files = disks.map(({ sizeBytes }, index) => ({
     name: basename(diskPath('', index)),

@@ -29,7 +29,7 @@ const MAX_PAUSE_MS = 5000;
  * The node that an instance moves to. What was begun goes on over links that are cut meanwhile:
  * each question may be asked again, and is, until patience ends.
  */
-export interface ArrivalClient {
+export interface MigrationTargetClient {
   /**
    * Whether it would take the instance; nothing is kept. @throws AppError what it refuses it with
    */
@@ -66,7 +66,7 @@ export interface WrittenTo {
   readonly name: string;
 }
 
-export function createArrivalClient(peers: Peers, node: string): ArrivalClient {
+export function createMigrationTargetClient(peers: Peers, node: string): MigrationTargetClient {
   const post = async <T extends z.ZodType>(
     path: string,
     answer: T,

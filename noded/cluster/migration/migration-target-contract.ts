@@ -8,7 +8,7 @@ import type { ArrivalBegun, ArrivalEnded, MovedFile, RemainsEnded } from '#share
  * that they need is kept. Nothing of it counts before the record says that the instance is this
  * node's, which the node that has it writes; `end` finds out, and so does the next daemon.
  */
-export interface Arrivals extends AsyncDisposable {
+export interface MigrationTarget extends AsyncDisposable {
   /**
    * Whether the instance can be taken; nothing is changed.
    * @throws AppError NODE_DRAINED, NO_ROOM, CONFLICT, and what it lacks of what the instance names
@@ -19,19 +19,19 @@ export interface Arrivals extends AsyncDisposable {
    * @throws as `check`, and NOT_ALLOWED (the instance is not the asker's), VALIDATION, DISK_FULL
    */
   begin(
-    at: Pick<FileOfArrival, 'uuid' | 'from'>,
+    at: Pick<IncomingFile, 'uuid' | 'from'>,
     files: readonly MovedFile[],
     signal: AbortSignal,
   ): Promise<ArrivalBegun>;
   /** @throws AppError NOT_FOUND (it has ended, or is whole), VALIDATION, DISK_FULL */
-  write(at: FileOfArrival, message: Buffer): Promise<void>;
+  write(at: IncomingFile, message: Buffer): Promise<void>;
   /**
    * From now on the disks are the instance's as soon as the record names this node. The same
    * digests again change nothing.
    * @throws AppError NOT_FOUND, CONFLICT, DISK_FULL
    */
   verify(
-    at: Omit<FileOfArrival, 'name'>,
+    at: Omit<IncomingFile, 'name'>,
     digests: Readonly<Record<string, string>>,
     signal: AbortSignal,
   ): Promise<void>;
@@ -40,40 +40,40 @@ export interface Arrivals extends AsyncDisposable {
    * @throws AppError NOT_FOUND, NOT_SUPPORTED
    */
   expect(
-    at: Omit<FileOfArrival, 'name'>,
+    at: Omit<IncomingFile, 'name'>,
     expected: MachineExpected,
     signal: AbortSignal,
   ): Promise<void>;
   /**
    * What the guest that is expected has with metad, until it goes on. @throws AppError NOT_FOUND
    */
-  handOver(at: Omit<FileOfArrival, 'name'>, handover: GuestHandover): Promise<void>;
+  handOver(at: Omit<IncomingFile, 'name'>, handover: GuestHandover): Promise<void>;
   /**
    * What the other node's QEMU says to this one's: of a disk, or of memory.
    * @throws AppError NOT_FOUND
    */
-  openStream(at: FileOfArrival): Promise<Duplex>;
+  openStream(at: IncomingFile): Promise<Duplex>;
   /**
    * What is here of its disks outlives a power cut: later there is less to wait for.
    * @throws AppError NOT_FOUND
    */
-  sync(at: Omit<FileOfArrival, 'name'>): Promise<void>;
+  sync(at: Omit<IncomingFile, 'name'>): Promise<void>;
   /**
    * From now on the guest that was expected goes on as soon as the record names this node.
    * @returns the record's serial number: who began anew since, finds another one
    * @throws AppError NOT_FOUND, MIGRATION_FAILED
    */
-  awaitGuest(at: Omit<FileOfArrival, 'name'>, signal: AbortSignal): Promise<number>;
+  awaitGuest(at: Omit<IncomingFile, 'name'>, signal: AbortSignal): Promise<number>;
   /** @throws AppError NOT_ALLOWED (another node brings it) */
-  end(at: Pick<FileOfArrival, 'uuid' | 'from'>): Promise<ArrivalEnded>;
+  end(at: Pick<IncomingFile, 'uuid' | 'from'>): Promise<ArrivalEnded>;
   /**
    * Ends at once what is here of moves of an instance that the asker has, in either direction.
    * @throws AppError NOT_ALLOWED, and as `settleDeparture`
    */
-  endRemains(at: Pick<FileOfArrival, 'uuid' | 'from'>): Promise<RemainsEnded>;
+  endRemains(at: Pick<IncomingFile, 'uuid' | 'from'>): Promise<RemainsEnded>;
 }
 
-export interface FileOfArrival {
+export interface IncomingFile {
   readonly uuid: string;
   readonly session: string;
   readonly name: string;

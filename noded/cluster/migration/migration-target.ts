@@ -14,12 +14,12 @@ import type { NodeRegistry } from '../../records/node-registry.ts';
 import type { Membership } from '../membership/membership.ts';
 import { type Admission, type NodeRoom, wantedOf } from '../placement/node-room.ts';
 import { requireItsFiles } from './incoming-files.ts';
-import type { ExpectedGuest, ExpectGuest } from './incoming-guest.ts';
-import type { Arrivals, FileOfArrival } from './migration-target-contract.ts';
+import type { IncomingGuest, ExpectGuest } from './incoming-guest.ts';
+import type { MigrationTarget, IncomingFile } from './migration-target-contract.ts';
 import { isHere, isNotYours, nothingArrives } from './target-refusals.ts';
 import { settleArrival, settleDeparture, type SettleMovesDependencies } from './settle-moves.ts';
 
-export interface ArrivalsDependencies extends SettleMovesDependencies {
+export interface MigrationTargetDependencies extends SettleMovesDependencies {
   readonly moving: MovingDisks;
   readonly disks: SettleMovesDependencies['disks'] & Pick<InstanceDisks, 'listCopies'>;
   readonly membership: Pick<Membership, 'requireMember'>;
@@ -41,7 +41,7 @@ interface Session {
   /** Runs while nobody asks for anything. */
   timer: NodeJS.Timeout | undefined;
   /** What waits for the guest of an instance that runs. */
-  guest?: ExpectedGuest;
+  guest?: IncomingGuest;
   isAwaited?: boolean;
   /** The log has it that this does not end: it is tried again several times a second. */
   isTold?: boolean;
@@ -57,19 +57,19 @@ const LOOK_MS = 250;
 const STOPPED_LOOK_MS = 1000;
 const ARRIVAL = { isArrival: true } as const;
 
-export function createArrivals(dependencies: ArrivalsDependencies): Arrivals {
+export function createMigrationTarget(dependencies: MigrationTargetDependencies): MigrationTarget {
   return new Sessions(dependencies);
 }
 
 /**
  * INVARIANTS: an instance has at most one session; what is done for it is done one after the other.
  */
-class Sessions implements Arrivals {
-  readonly #dependencies: ArrivalsDependencies;
+class Sessions implements MigrationTarget {
+  readonly #dependencies: MigrationTargetDependencies;
   readonly #sessions = new Map<string, Session>();
   readonly #queue = new SerialQueue<string>();
 
-  constructor(dependencies: ArrivalsDependencies) {
+  constructor(dependencies: MigrationTargetDependencies) {
     this.#dependencies = dependencies;
   }
 
@@ -81,7 +81,7 @@ class Sessions implements Arrivals {
   }
 
   begin(
-    { uuid, from }: Pick<FileOfArrival, 'uuid' | 'from'>,
+    { uuid, from }: Pick<IncomingFile, 'uuid' | 'from'>,
     files: readonly MovedFile[],
     signal: AbortSignal,
   ): Promise<ArrivalBegun> {
@@ -112,12 +112,12 @@ class Sessions implements Arrivals {
     });
   }
 
-  write(at: FileOfArrival, message: Buffer): Promise<void> {
+  write(at: IncomingFile, message: Buffer): Promise<void> {
     return this.#run(at, (arrival) => arrival.write(at.name, message));
   }
 
   async verify(
-    at: Omit<FileOfArrival, 'name'>,
+    at: Omit<IncomingFile, 'name'>,
     digests: Readonly<Record<string, string>>,
     signal: AbortSignal,
   ): Promise<void> {
@@ -126,7 +126,7 @@ class Sessions implements Arrivals {
   }
 
   expect(
-    at: Omit<FileOfArrival, 'name'>,
+    at: Omit<IncomingFile, 'name'>,
     expected: MachineExpected,
     signal: AbortSignal,
   ): Promise<void> {
@@ -144,7 +144,7 @@ class Sessions implements Arrivals {
     });
   }
 
-  handOver(at: Omit<FileOfArrival, 'name'>, handover: GuestHandover): Promise<void> {
+  handOver(at: Omit<IncomingFile, 'name'>, handover: GuestHandover): Promise<void> {
     return this.#queue.run(at.uuid, async () => {
       const { guest } = this.#find(at.uuid, at.session, at.from);
       if (guest === undefined) throw nothingArrives();
@@ -152,18 +152,18 @@ class Sessions implements Arrivals {
     });
   }
 
-  sync(at: Omit<FileOfArrival, 'name'>): Promise<void> {
+  sync(at: Omit<IncomingFile, 'name'>): Promise<void> {
     return this.#run(at, (arrival) => arrival.sync());
   }
 
-  async openStream({ uuid, session: id, name }: FileOfArrival): Promise<Duplex> {
+  async openStream({ uuid, session: id, name }: IncomingFile): Promise<Duplex> {
     // Whoever knows the session is who began it: nobody else was told.
     const session = this.#sessions.get(uuid);
     if (session?.id !== id || session.guest === undefined) throw nothingArrives();
     return session.guest.openStream(name);
   }
 
-  async awaitGuest(at: Omit<FileOfArrival, 'name'>, signal: AbortSignal): Promise<number> {
+  async awaitGuest(at: Omit<IncomingFile, 'name'>, signal: AbortSignal): Promise<number> {
     const session = this.#find(at.uuid, at.session, at.from);
     if (session.guest === undefined) throw nothingArrives();
     await session.guest.whenWhole(signal);
@@ -177,14 +177,14 @@ class Sessions implements Arrivals {
     });
   }
 
-  end({ uuid, from }: Pick<FileOfArrival, 'uuid' | 'from'>): Promise<ArrivalEnded> {
+  end({ uuid, from }: Pick<IncomingFile, 'uuid' | 'from'>): Promise<ArrivalEnded> {
     return this.#queue.run(uuid, async () => {
       if (from !== undefined) await this.#requireSender(uuid, from);
       return this.#settle(uuid);
     });
   }
 
-  endRemains({ uuid, from }: Pick<FileOfArrival, 'uuid' | 'from'>): Promise<RemainsEnded> {
+  endRemains({ uuid, from }: Pick<IncomingFile, 'uuid' | 'from'>): Promise<RemainsEnded> {
     return this.#queue.run(uuid, async () => {
       const { instances, disks, moving } = this.#dependencies;
       const instance = await instances.findByUuid(uuid);
@@ -232,7 +232,7 @@ class Sessions implements Arrivals {
 
   /** Whoever works is not silent, however long that takes. */
   #run<T>(
-    { uuid, session: id, from }: Omit<FileOfArrival, 'name'>,
+    { uuid, session: id, from }: Omit<IncomingFile, 'name'>,
     work: (arrival: Arrival) => Promise<T>,
   ): Promise<T> {
     return this.#queue.run(uuid, async () => {

@@ -5,7 +5,7 @@ import { setOwn } from '#shared/json/own-value.ts';
 import { readBatches, finishDigest } from '../../storage/data-blocks.ts';
 import type { DepartingFile, Departure } from '../../storage/moving-disks.ts';
 import type { JobContext } from '../../jobs/job-handler.ts';
-import type { ArrivalClient } from './migration-target-client.ts';
+import type { MigrationTargetClient } from './migration-target-client.ts';
 import {
   decideDeparture,
   notTaken,
@@ -17,7 +17,7 @@ export interface MoveDependencies extends Omit<SettleMovesDependencies, 'isTaken
   readonly moving: SettleMovesDependencies['moving'] & {
     depart(instance: InstanceRecord): Promise<Departure>;
   };
-  readonly target: ArrivalClient;
+  readonly target: MigrationTargetClient;
 }
 
 /** Until the other node says that it has what is its own by now; nobody waits longer to stop. */
@@ -65,7 +65,7 @@ async function sendFiles(
   files: readonly DepartingFile[],
   at: { readonly uuid: string; readonly session: string },
   { signal, report }: JobContext,
-  target: ArrivalClient,
+  target: MigrationTargetClient,
 ): Promise<Readonly<Record<string, string>>> {
   const totalBytes = files.reduce((sum, { takenBytes }) => sum + takenBytes, 0);
   const digests: Record<string, string> = {};
@@ -110,7 +110,7 @@ export async function withdraw(
   uuid: string,
   node: string,
   { report }: JobContext,
-  target: ArrivalClient,
+  target: MigrationTargetClient,
 ): Promise<void> {
   try {
     await target.end(uuid, AbortSignal.timeout(WITHDRAW_TIMEOUT_MS));

@@ -1,8 +1,8 @@
 import { AppError } from '#shared/errors/app-error.ts';
-import type { Arrivals } from './migration-target-contract.ts';
+import type { MigrationTarget } from './migration-target-contract.ts';
 
-/** Arrivals of a node that has no others beside it: every one is refused. */
-export function noArrivals(): Arrivals {
+/** MigrationTarget of a node that has no others beside it: every one is refused. */
+export function noMigrationTarget(): MigrationTarget {
   const refuse = (): Promise<never> =>
     Promise.reject(
       new AppError(

@@ -5,7 +5,7 @@ import type { InstanceDisks } from '../../storage/instance-disks.ts';
 import type { MovingDisks } from '../../storage/moving-disks.ts';
 import type { Peers } from '../peers/ask-peer.ts';
 import type { InstanceRepository } from '../../records/instance-repository.ts';
-import { createArrivalClient } from './migration-target-client.ts';
+import { createMigrationTargetClient } from './migration-target-client.ts';
 
 export interface SettleMovesDependencies {
   readonly nodeName: string;
@@ -251,7 +251,7 @@ export function createIsTaken(peers: Peers | null): SettleMovesDependencies['isT
     const signal = AbortSignal.timeout(TAKEN_TIMEOUT_MS);
     try {
       if (peers === null) throw new Error('this node is a cluster of its own');
-      return (await createArrivalClient(peers, node).end(uuid, signal)).isTaken;
+      return (await createMigrationTargetClient(peers, node).end(uuid, signal)).isTaken;
     } catch (error) {
       if (isAppError(error)) throw error;
       throw new AppError(

@@ -7,7 +7,7 @@ import { readYaml } from '#shared/yaml/read-yaml.ts';
  * Reads a catalogue of images. Its argument: the host's machine as Debian calls it (amd64, arm64).
  * On the standard input: the document. On the standard output: a line with a CatalogueVerdict, and
  * a line for each entry. It is run without any right
- * (shared/powerless/ask-powerless.ts), since catalogues are a stranger's. What it says is judged by
+ * (shared/sandbox/ask-sandboxed.ts), since catalogues are a stranger's. What it says is judged by
  * the daemon, entry for entry.
  */
 type Fields = Readonly<Record<string, unknown>>;

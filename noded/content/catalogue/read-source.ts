@@ -9,7 +9,7 @@ import {
 import { othersTurn } from '#shared/clock/turns.ts';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
-import { askPowerless } from '#shared/powerless/ask-powerless.ts';
+import { askSandboxed } from '#shared/sandbox/ask-sandboxed.ts';
 import { KIB, MIB } from '#shared/units/bytes.ts';
 import { isDeeper } from '../downloads/transfer/address-policy.ts';
 import { depthOfHost } from '../downloads/transfer/ssrf-guard.ts';
@@ -86,7 +86,7 @@ async function ask(
   let answer: string;
   try {
     // The bytes as they came: as text in JSON, or copied, they would hold the daemon up.
-    answer = await askPowerless('noded/content/catalogue/read-catalogue', bytes, {
+    answer = await askSandboxed('noded/content/catalogue/read-catalogue', bytes, {
       ...{ firstUid, args: [machine], signal },
     });
   } catch (error) {

@@ -10,7 +10,7 @@ import { GIB } from '#shared/units/bytes.ts';
 import { isBelow, mirrorUrl } from './mirror-url.ts';
 import { limitSilence } from '#shared/stream/limit-silence.ts';
 import { askWeb, MAX_SILENCE_MS } from './transfer/ask-web.ts';
-import { Reach } from './transfer/ssrf-guard.ts';
+import { SsrfGuard } from './transfer/ssrf-guard.ts';
 
 export interface MirrorRequest {
   readonly method: 'GET' | 'HEAD';
@@ -51,7 +51,7 @@ export async function askMirror(base: string, request: MirrorRequest): Promise<M
     askWeb({
       ...{ url, method },
       headersFor: () => headers,
-      reach: new Reach(url, []),
+      guard: new SsrfGuard(url, []),
       maxRedirects: MAX_REDIRECTS,
       mayFollow: (target) => isBelow(target, base),
       signal: AbortSignal.any([request.signal, AbortSignal.timeout(MAX_TRANSFER_MS)]),

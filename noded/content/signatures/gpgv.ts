@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import type { ImageKey } from '#shared/contract/image-keys.ts';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
-import { planPowerless } from '#shared/powerless/plan-powerless.ts';
+import { planSandbox } from '#shared/sandbox/plan-sandbox.ts';
 import { SYSTEM_PATH } from '#shared/process/system-path.ts';
 import { collect } from '#shared/stream/collect.ts';
 import { KIB, MIB } from '#shared/units/bytes.ts';
@@ -77,7 +77,7 @@ export async function startGpgv(
     ...['prlimit', `--as=${MEMORY_BYTES}`, '--fsize=0', '--'],
     ...[GPGV, ...args, '--status-fd', '1', `/dev/fd/${SIGNATURE}`, '-'],
   ];
-  const [file = '', ...rest] = planPowerless({
+  const [file = '', ...rest] = planSandbox({
     command,
     firstUid: users.first,
     group: null,

@@ -42,7 +42,7 @@ interface WallReach extends ReachPolicy {
  * own, sent from the host's sockets: the host's addresses and its cloud's metadata service are out
  * of their reach. A rule about users, so it holds from a machine's first instruction on.
  */
-export interface MachineWall extends AsyncDisposable {
+export interface UserNicFirewall extends AsyncDisposable {
   /**
    * Resolves when the wall stands. After a failure it is tried again, until it is lowered.
    * @throws AppError NETWORK_SETUP, HOST_PREREQUISITE
@@ -78,7 +78,7 @@ export interface MachineWallOptions {
  * INVARIANT: one change at a time. Disposing leaves the wall where it is: machines outlive the
  * daemon.
  */
-export function createMachineWall(options: MachineWallOptions): MachineWall {
+export function createUserNicFirewall(options: MachineWallOptions): UserNicFirewall {
   const { table, users, logger, namespacePath = OWN_NAMESPACE } = options;
   const machines = new Set<string>();
   /** Users of the machines that reach private networks. */

@@ -1,4 +1,4 @@
-import { WITHOUT_CORES } from '#shared/powerless/plan-powerless.ts';
+import { WITHOUT_CORES } from '#shared/sandbox/plan-sandbox.ts';
 import type { SystemUser } from '../../host/system-user.ts';
 
 export interface SandboxOptions {

@@ -1,5 +1,5 @@
 import type { NetworkGuest } from '#shared/contract/network.ts';
-import { NOTE_IDENTITY, WITHOUT_CORES } from '#shared/powerless/plan-powerless.ts';
+import { NOTE_IDENTITY, WITHOUT_CORES } from '#shared/sandbox/plan-sandbox.ts';
 import { isInDomains } from './own-domains.ts';
 import type { NatNetwork } from './plan-nat-rules.ts';
 

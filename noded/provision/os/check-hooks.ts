@@ -3,7 +3,7 @@ import { BUILT_APPLIANCE } from '#shared/contract/appliance-manifest.ts';
 import type { HookBook } from '#shared/contract/hook-book.ts';
 import type { HookDocument, HookFile } from '#shared/contract/hooks.ts';
 import { readKeptHooks } from '#shared/files/read-kept-hooks.ts';
-import { judgeHooks } from '#shared/powerless/judge-hooks.ts';
+import { judgeHooks } from '#shared/sandbox/judge-hooks.ts';
 import { diskPathInAppliance } from '../../storage/disk-serials.ts';
 import { collectHooks } from './collect-hooks.ts';
 import { hookPointsOf } from './hook-points.ts';

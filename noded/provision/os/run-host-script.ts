@@ -5,7 +5,7 @@ import {
   messageOf,
   systemCodeOf,
 } from '#shared/errors/app-error.ts';
-import { isStartersWord } from '../../host/kept-children.ts';
+import { isStartersWord } from '../../host/child-supervisor.ts';
 import { type GroupOptions, type ProgramEnd, runInGroup } from '#shared/process/run-in-group.ts';
 
 /** `stdin` is the dump that an import reads, `stdout` takes the dump of an export. */

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AppError } from '#shared/errors/app-error.ts';
 import { run } from '#shared/process/run.ts';
-import { planMortal } from '../../host/mortal-command.ts';
+import { tieToDaemon } from '../../host/child-supervisor.ts';
 
 /** How long somebody waits for a command, which has no bound itself. */
 export interface Patience {
@@ -30,7 +30,7 @@ export interface Change {
    * It may be ended at any time, and is with this daemon: the next one, which does it again, must
    * not find it at work behind its own.
    */
-  readonly isMortal?: boolean;
+  readonly isTiedToDaemon?: boolean;
 }
 
 /** Whose commands, for those who wait for them. */
@@ -61,11 +61,11 @@ export function createBoundCommands(
     command: string,
     args: readonly string[],
     waitMs: number,
-    isMortal = false,
+    isTiedToDaemon = false,
   ): Promise<string> => {
     for (const begun of overdue) throw stillThere(begun, of);
     const begun = { what: `${command} ${args[0] ?? ''}`, atMs: performance.now() };
-    const plan = isMortal ? planMortal(command, args) : { command, args };
+    const plan = isTiedToDaemon ? tieToDaemon(command, args) : { command, args };
     const running = run(plan.command, plan.args, { env: ENVIRONMENT, timeoutMs: null });
     const enough = new AbortController();
     try {
@@ -82,8 +82,8 @@ export function createBoundCommands(
   };
   return {
     read: (command, args) => start(command, args, patience.readMs),
-    change: (command, args, { moreMs = 0, isMortal } = {}) =>
-      start(command, args, patience.changeMs + moreMs, isMortal),
+    change: (command, args, { moreMs = 0, isTiedToDaemon } = {}) =>
+      start(command, args, patience.changeMs + moreMs, isTiedToDaemon),
   };
 }
 

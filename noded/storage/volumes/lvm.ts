@@ -73,7 +73,7 @@ export function createLvm(commands: BoundCommands = createBoundCommands('LVM')):
       const how = ['--force', '--zeroout', '--step', `${ZERO_STEP_BYTES}`];
       const moreMs = Math.ceil(lengthBytes / MIN_ZEROING_BYTES_PER_MS);
       const args = [...how, ...place, device];
-      await commands.change('blkdiscard', args, { moreMs, isMortal: true });
+      await commands.change('blkdiscard', args, { moreMs, isTiedToDaemon: true });
       await syncPath(device);
     },
   };

@@ -56,7 +56,7 @@ export const exempt = {
     'shared/http',
     'shared/json',
     'shared/paths',
-    'shared/powerless',
+    'shared/sandbox',
     'shared/process',
     'shared/secret',
     'shared/socket',

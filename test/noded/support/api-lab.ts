@@ -31,7 +31,7 @@ import { createJobEngine } from '../../../noded/jobs/job-engine.ts';
 import type { JobHandlers } from '../../../noded/jobs/job-handler.ts';
 import { createJobRepository } from '../../../noded/jobs/job-repository.ts';
 import { createOsRegistry } from '../../../noded/provision/os/os-registry.ts';
-import { noArrivals } from '../../../noded/cluster/migration/no-migration-target.ts';
+import { noMigrationTarget } from '../../../noded/cluster/migration/no-migration-target.ts';
 import { createTestOutcomes } from './test-outcomes.ts';
 import { ManualClock } from './manual-clock.ts';
 import { createOpcode } from './opcodes.ts';
@@ -171,7 +171,7 @@ export async function createApiLab(t: TestContext, overrides: Overrides = {}) {
       }),
     }),
     removeNode: () => Promise.resolve(),
-    arrivals: noArrivals(),
+    migrationTarget: noMigrationTarget(),
   } satisfies ApiDependencies;
   const served: ServedApi = {
     ...createApiRoutes(dependencies),

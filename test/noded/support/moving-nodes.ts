@@ -18,9 +18,9 @@ import { createRecordProblems } from '#shared/store/readable-records.ts';
 import { createRedisStore } from '#shared/store/redis-store.ts';
 import { createSealedStore, makeClusterKey, ringOf } from '#shared/store/sealed-store.ts';
 import type { Store } from '#shared/store/store.ts';
-import type { ArrivalClient } from '../../../noded/cluster/migration/migration-target-client.ts';
-import type { Arrivals } from '../../../noded/cluster/migration/migration-target-contract.ts';
-import { createArrivals } from '../../../noded/cluster/migration/migration-target.ts';
+import type { MigrationTargetClient } from '../../../noded/cluster/migration/migration-target-client.ts';
+import type { MigrationTarget } from '../../../noded/cluster/migration/migration-target-contract.ts';
+import { createMigrationTarget } from '../../../noded/cluster/migration/migration-target.ts';
 import type { ExpectGuest } from '../../../noded/cluster/migration/incoming-guest.ts';
 import { moveInstance } from '../../../noded/cluster/migration/move-instance.ts';
 import {
@@ -125,7 +125,7 @@ export class MovingNode implements AsyncDisposable {
   instances!: InstanceRepository;
   disks!: InstanceDisks;
   moving!: MovingDisks;
-  arrivals!: Arrivals;
+  migrationTarget!: MigrationTarget;
   admitted = 0;
   /** Those that it can ask. */
   others: readonly MovingNode[] = [];
@@ -179,12 +179,12 @@ export class MovingNode implements AsyncDisposable {
     );
     this.#sweepCopies = createCopySweeper(this.parts);
     this.#sweepDepartures = createDepartureSweeper({ ...this.parts, clock: this.clock });
-    this.openArrivals();
+    this.openMigrationTarget();
   }
 
   /** Of the parts as they are now. */
-  openArrivals(expectGuest: ExpectGuest = noGuest): void {
-    this.arrivals = createArrivals({
+  openMigrationTarget(expectGuest: ExpectGuest = noGuest): void {
+    this.migrationTarget = createMigrationTarget({
       ...this.parts,
       membership: { requireMember: () => undefined },
       nodes: { flagsOf: () => Promise.resolve(NO_FLAGS) },
@@ -233,12 +233,12 @@ export class MovingNode implements AsyncDisposable {
   }
 
   /** The others' way to it: a dead daemon does not answer, a dying one breaks off. */
-  client(from = this.name === TARGET ? SOURCE : TARGET): ArrivalClient {
-    const answer = async <T>(ask: (arrivals: Arrivals) => Promise<T>): Promise<T> => {
-      const { life, arrivals } = this;
+  client(from = this.name === TARGET ? SOURCE : TARGET): MigrationTargetClient {
+    const answer = async <T>(ask: (migrationTarget: MigrationTarget) => Promise<T>): Promise<T> => {
+      const { life, migrationTarget } = this;
       try {
         life.moment();
-        const told = await ask(arrivals);
+        const told = await ask(migrationTarget);
         life.moment();
         return told;
       } catch (error) {
@@ -247,26 +247,31 @@ export class MovingNode implements AsyncDisposable {
       }
     };
     return {
-      check: (...given) => answer((arrivals) => arrivals.check(...given)),
+      check: (...given) => answer((migrationTarget) => migrationTarget.check(...given)),
       // What is said goes through the contract, as it does on its way to another node.
       begin: async (uuid, files, signal) => {
         const asked = arrivalRequest.parse({ files });
-        const begun = await answer((arrivals) =>
-          arrivals.begin({ uuid, from }, asked.files, signal),
+        const begun = await answer((migrationTarget) =>
+          migrationTarget.begin({ uuid, from }, asked.files, signal),
         );
         return arrivalBegun.parse(begun);
       },
-      write: (at, message) => answer((arrivals) => arrivals.write({ ...at, from }, message)),
+      write: (at, message) =>
+        answer((migrationTarget) => migrationTarget.write({ ...at, from }, message)),
       verify: async (at, digests, signal) => {
         const asked = arrivalDigests.parse({ digests });
-        await answer((arrivals) => arrivals.verify({ ...at, from }, asked.digests, signal));
+        await answer((migrationTarget) =>
+          migrationTarget.verify({ ...at, from }, asked.digests, signal),
+        );
       },
       ...{ checkMachine: noGuest, expect: noGuest, openStream: noGuest, awaitGuest: noGuest },
       ...{ handOver: noGuest, sync: noGuest },
       end: async (uuid) => {
-        return arrivalEnded.parse(await answer((arrivals) => arrivals.end({ uuid, from })));
+        return arrivalEnded.parse(
+          await answer((migrationTarget) => migrationTarget.end({ uuid, from })),
+        );
       },
-      endRemains: (uuid) => answer((arrivals) => arrivals.endRemains({ uuid, from })),
+      endRemains: (uuid) => answer((migrationTarget) => migrationTarget.endRemains({ uuid, from })),
     };
   }
 

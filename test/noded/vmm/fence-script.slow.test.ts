@@ -13,7 +13,7 @@ import {
   readProcessIdentity,
 } from '../../../noded/host/process-identity.ts';
 import { planFenced } from '../../../noded/vmm/fence-script.ts';
-import { planPowerless } from '#shared/powerless/plan-powerless.ts';
+import { planSandbox } from '#shared/sandbox/plan-sandbox.ts';
 
 let dir = '';
 let fence: ChildProcess | undefined;
@@ -35,7 +35,7 @@ const lease = (pauseInS: number, endInS = pauseInS + 1000, boot = readBootId()):
 /** A program that counts stands for QEMU. */
 async function start(): Promise<number> {
   const identityFile = join(dir, 'process');
-  const command = planPowerless({
+  const command = planSandbox({
     ...{ firstUid: 2_100_000_000, group: null, hasHostNetwork: true, identityFile },
     ...{ diesWithParent: true, command: ['/bin/sh', '-c', 'while :; do echo x; sleep 0.05; done'] },
   });

@@ -3,7 +3,7 @@ import { Agent as HttpsAgent } from 'node:https';
 import type { Duplex } from 'node:stream';
 import { getCACertificates } from 'node:tls';
 import got, { type Request } from 'got';
-import { ForbiddenAddressError, type Reach } from './ssrf-guard.ts';
+import { ForbiddenAddressError, type SsrfGuard } from './ssrf-guard.ts';
 import { formatUrl } from './source-url.ts';
 
 export interface WebRequest {
@@ -11,7 +11,7 @@ export interface WebRequest {
   readonly method: 'GET' | 'HEAD';
   /** For each hop: what one server may see is not for another. */
   readonly headersFor: (url: URL) => Readonly<Record<string, string>>;
-  readonly reach: Reach;
+  readonly guard: SsrfGuard;
   readonly maxRedirects: number;
   /** Judges the target of a redirection beyond what holds for all of them. */
   readonly mayFollow?: (target: URL) => boolean;
@@ -45,18 +45,18 @@ const REDIRECTIONS = [301, 302, 303, 307, 308];
 /**
  * Asks a web server, and those that it redirects to: the one place that decides where a download
  * may lead. Each hop is judged as the first one; none leads from https to http, to another
- * protocol, or nearer to this host than the first server is (`Reach`).
+ * protocol, or nearer to this host than the first server is (`SsrfGuard`).
  * @throws WebRefusal, ForbiddenAddressError, or what the network says
  */
 export async function askWeb(request: WebRequest): Promise<WebAnswer> {
-  const { reach, maxRedirects, mayFollow } = request;
+  const { guard, maxRedirects, mayFollow } = request;
   let { url } = request;
   for (let hop = 0; hop <= maxRedirects; hop += 1) {
     if (url.protocol !== 'http:' && url.protocol !== 'https:')
       throw new WebRefusal(
         `${formatUrl(url)} is refused: redirects to ${url.protocol} are not followed`,
       );
-    reach.checkLiteral(url);
+    guard.checkLiteral(url);
     const { response, body } = await askOnce(url, request);
     const target = redirectionOf(url, response);
     if (target === undefined) return { url, response, body };
@@ -72,7 +72,7 @@ export async function askWeb(request: WebRequest): Promise<WebAnswer> {
 
 async function askOnce(
   url: URL,
-  { method, headersFor, reach, signal, certificateAuthority }: WebRequest,
+  { method, headersFor, guard, signal, certificateAuthority }: WebRequest,
 ): Promise<Omit<WebAnswer, 'url'>> {
   const target = new URL(url);
   // Only the caller knows a login; one that a redirection names is the server's, not ours.
@@ -87,8 +87,8 @@ async function askOnce(
     throwHttpErrors: false,
     retry: { limit: 0 },
     timeout: timeouts,
-    dnsLookup: reach.lookup,
-    // A connection that somebody else's request left open was judged by that one's reach.
+    dnsLookup: guard.lookup,
+    // A connection that another request left open was judged by that request's guard.
     agent: { http: new HttpAgent(), https: new HttpsAgent() },
     ...(url.protocol === 'https:' && {
       https: { certificateAuthority: trusted(certificateAuthority) },
@@ -105,7 +105,7 @@ async function askOnce(
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
     body.once('response', (answer: IncomingMessage) => {
       // By its end the answer of a small file has let go of its socket.
-      reach.answered(answer.socket.remoteAddress ?? body.ip);
+      guard.answered(answer.socket.remoteAddress ?? body.ip);
       resolve(answer);
     });
     body.once('error', (error) => reject(unwrapped(error, signal)));

@@ -5,9 +5,9 @@ import { AppError } from '#shared/errors/app-error.ts';
 import { SYSTEM_PATH } from '#shared/process/system-path.ts';
 import { reveal } from '#shared/secret/secret.ts';
 import { type ByteSource, isSameVersion, type Opened, TruncatedError } from './byte-source.ts';
-import { planMortal } from '../../../host/mortal-command.ts';
+import { tieToDaemon } from '../../../host/child-supervisor.ts';
 import { findLogin, type Login } from './netrc.ts';
-import { ForbiddenAddressError, Reach } from './ssrf-guard.ts';
+import { ForbiddenAddressError, SsrfGuard } from './ssrf-guard.ts';
 import { formatUrl, loginOf } from './source-url.ts';
 
 export interface FtpSourceOptions {
@@ -36,11 +36,11 @@ const PARTIAL_FILE = 18;
  */
 export function createFtpSource(options: FtpSourceOptions): ByteSource {
   const display = formatUrl(options.url);
-  const reach = new Reach(options.url, options.remoteHosts);
+  const guard = new SsrfGuard(options.url, options.remoteHosts);
   return {
     display,
     async open(request) {
-      const base = await describeTarget(options, reach, display);
+      const base = await describeTarget(options, guard, display);
       const head = await readHead(base, request.signal, display);
       const { totalBytes, validators } = head;
       const isSame = request.validators !== null && isSameVersion(request.validators, validators);
@@ -56,7 +56,7 @@ export function createFtpSource(options: FtpSourceOptions): ByteSource {
 /** curl's configuration: the URL, whom to be, and the address that was found harmless. */
 async function describeTarget(
   { url, login, netrc }: FtpSourceOptions,
-  reach: Reach,
+  guard: SsrfGuard,
   display: string,
 ): Promise<readonly string[]> {
   const target = new URL(url);
@@ -66,8 +66,8 @@ async function describeTarget(
   target.hash = '';
   let address: string;
   try {
-    address = await reach.resolve(url);
-    reach.answered(address);
+    address = await guard.resolve(url);
+    guard.answered(address);
   } catch (error) {
     if (error instanceof ForbiddenAddressError) throw failure(display, error.message);
     throw error;
@@ -129,7 +129,7 @@ const CURL_OPTIONS = [
 ];
 
 function startCurl(config: readonly string[], signal: AbortSignal) {
-  const mortal = planMortal('curl', [...CURL_OPTIONS, '--config', '-']);
+  const mortal = tieToDaemon('curl', [...CURL_OPTIONS, '--config', '-']);
   const child = spawn(mortal.command, mortal.args, {
     env: { PATH: SYSTEM_PATH },
     stdio: ['pipe', 'pipe', 'ignore'],

@@ -6,7 +6,7 @@ import { reveal } from '#shared/secret/secret.ts';
 import { askWeb, WebRefusal, MAX_SILENCE_MS } from './ask-web.ts';
 import type { ByteSource, Opened, OpenRequest } from './byte-source.ts';
 import { findLogin, type Login } from './netrc.ts';
-import { ForbiddenAddressError, Reach } from './ssrf-guard.ts';
+import { ForbiddenAddressError, SsrfGuard } from './ssrf-guard.ts';
 import { formatUrl, loginOf } from './source-url.ts';
 
 export interface HttpSourceOptions {
@@ -26,7 +26,7 @@ const MAX_REDIRECTS = 10;
 export function createHttpSource(options: HttpSourceOptions): ByteSource {
   const display = formatUrl(options.url);
   // Of all attempts: a name that meanwhile points elsewhere does not lead nearer either.
-  const reach = new Reach(options.url, options.remoteHosts);
+  const guard = new SsrfGuard(options.url, options.remoteHosts);
   const authorization = authorizationOf(options);
   return {
     display,
@@ -42,7 +42,7 @@ export function createHttpSource(options: HttpSourceOptions): ByteSource {
           ...(offset > 0 && { range: `bytes=${offset}-` }),
           ...(validators && conditions(offset, validators.etag, validators.lastModified)),
         }),
-        reach,
+        guard,
         maxRedirects: MAX_REDIRECTS,
         signal,
         certificateAuthority: options.certificateAuthority,

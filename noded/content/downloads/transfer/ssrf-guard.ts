@@ -57,7 +57,7 @@ export function remoteRefusalOf(url: URL, remoteHosts: readonly string[]): strin
  * first. What is judged is the address that is connected to, never a name: whoever owns a name may
  * let it point anywhere, and elsewhere a second later.
  */
-export class Reach {
+export class SsrfGuard {
   #first: Depth | undefined;
   /** Undefined for what the operator asked for. */
   readonly #remoteHosts: RemoteHosts | undefined;

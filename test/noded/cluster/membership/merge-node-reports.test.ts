@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict';
 import { setImmediate as turn } from 'node:timers/promises';
 import { test } from 'node:test';
-import { type Listed, mergeTold } from '../../../../noded/cluster/membership/merge-node-reports.ts';
+import {
+  type Listed,
+  mergeNodeReports,
+} from '../../../../noded/cluster/membership/merge-node-reports.ts';
 import { threadStretches } from '../../../lab/thread-time.ts';
 
 const of = (primaryNode: string, name: string, uuid = name): Listed => ({
@@ -25,7 +28,7 @@ interface Scene {
 }
 
 function merge({ all, told, left }: Scene): AsyncGenerator<readonly Listed[]> {
-  return mergeTold(all, {
+  return mergeNodeReports(all, {
     nodeOf: ({ primaryNode }) => primaryNode,
 
     tell: (node) => told[node] ?? tell([]),

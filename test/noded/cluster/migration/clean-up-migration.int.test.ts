@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readdir } from 'node:fs/promises';
 import { test, type TestContext } from 'node:test';
 import { AppError } from '#shared/errors/app-error.ts';
-import type { ArrivalClient } from '../../../../noded/cluster/migration/migration-target-client.ts';
+import type { MigrationTargetClient } from '../../../../noded/cluster/migration/migration-target-client.ts';
 import { cleanUpMigration } from '../../../../noded/cluster/migration/clean-up-migration.ts';
 import type { MigrationState } from '../../../../noded/vmm/machine-migration.ts';
 import { FakeMachine } from '../../support/fake-machine.ts';
@@ -67,7 +67,7 @@ test('what waits for it on another node goes at once, and its own disks come bac
   const { source, target, instance, content } = world;
   const departure = await source.moving.depart(instance);
   const files = departure.files.map(({ name, sizeBytes }) => ({ name, sizeBytes }));
-  await target.arrivals.begin({ uuid: instance.uuid, from: SOURCE }, files, signal);
+  await target.migrationTarget.begin({ uuid: instance.uuid, from: SOURCE }, files, signal);
   await departure.leave();
   await departure[Symbol.asyncDispose]();
   const said = await cleanUp(source, world);
@@ -82,7 +82,7 @@ async function leftBehind(t: TestContext): Promise<MovingWorld> {
   const { source, target, instance } = world;
   const client = target.client.bind(target);
   const silent = (): Promise<never> => Promise.reject(new AppError('NODE_UNREACHABLE', 'silent'));
-  target.client = (from): ArrivalClient => ({ ...client(from), end: silent });
+  target.client = (from): MigrationTargetClient => ({ ...client(from), end: silent });
   await source.move(instance, target);
   target.client = client;
   return world;
@@ -101,7 +101,9 @@ test('nobody ends anything of an instance that is not his', async (t) => {
   const { source, instance } = await leftBehind(t);
   const { uuid } = instance;
   for (const from of [undefined, SOURCE, 'node9.example.com'])
-    await assert.rejects(source.arrivals.endRemains({ uuid, from }), { code: 'NOT_ALLOWED' });
+    await assert.rejects(source.migrationTarget.endRemains({ uuid, from }), {
+      code: 'NOT_ALLOWED',
+    });
   assert.deepEqual(await readdir(source.disksDir), [`leaving-${uuid}`]);
 });
 

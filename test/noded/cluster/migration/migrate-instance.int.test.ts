@@ -6,7 +6,7 @@ import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { createPatientStore } from '#shared/store/patient-store.ts';
 import type { Store } from '#shared/store/store.ts';
-import type { ArrivalClient } from '../../../../noded/cluster/migration/migration-target-client.ts';
+import type { MigrationTargetClient } from '../../../../noded/cluster/migration/migration-target-client.ts';
 import { migrateInstance } from '../../../../noded/cluster/migration/migrate-instance.ts';
 import type { JobContext } from '../../../../noded/jobs/job-handler.ts';
 import { FakeMachine } from '../../support/fake-machine.ts';
@@ -38,7 +38,7 @@ function sentMachine(uuid: string) {
 /** The job, to a node that takes what it is sent and does nothing else, but for what fails. */
 async function migrate(
   world: MovingWorld,
-  failing: Partial<ArrivalClient> = {},
+  failing: Partial<MigrationTargetClient> = {},
 ): Promise<readonly string[]> {
   const { source, target, instance } = world;
   // What has an UEFI firmware does not migrate.

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { AppError } from '#shared/errors/app-error.ts';
-import { createArrivalClient } from '../../../../noded/cluster/migration/migration-target-client.ts';
+import { createMigrationTargetClient } from '../../../../noded/cluster/migration/migration-target-client.ts';
 
 test('a question that was answered by a cut link after a long time is asked again', async (t) => {
   let asked = 0;
@@ -15,7 +15,7 @@ test('a question that was answered by a cut link after a long time is asked agai
   };
   const at = { uuid: randomUUID(), session: randomUUID() };
   const { signal } = new AbortController();
-  const client = createArrivalClient({ open }, 'node2.example.com');
+  const client = createMigrationTargetClient({ open }, 'node2.example.com');
   await assert.rejects(client.verify(at, {}, signal), { code: 'CONFLICT' });
   assert.equal(asked, 3);
 });
@@ -29,6 +29,6 @@ test('patience ends when everything fails for long', async (t) => {
   };
   const at = { uuid: randomUUID(), session: randomUUID() };
   const { signal } = new AbortController();
-  const client = createArrivalClient({ open }, 'node2.example.com');
+  const client = createMigrationTargetClient({ open }, 'node2.example.com');
   await assert.rejects(client.verify(at, {}, signal), { code: 'NODE_UNREACHABLE' });
 });

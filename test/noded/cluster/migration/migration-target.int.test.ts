@@ -41,7 +41,7 @@ test('a node that reads for longer than it waits for a word takes the instance',
       };
     },
   };
-  target.openArrivals();
+  target.openMigrationTarget();
   t.mock.timers.enable({ apis: ['setTimeout'] });
   await source.move(instance, target);
   assert.equal(await assertOnOne(instance.uuid, content, [source, target]), TARGET);
@@ -52,17 +52,20 @@ test('an arrival of which nothing is heard any more goes', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const from = SOURCE;
   const { uuid } = instance;
-  const { session } = await target.arrivals.begin({ uuid, from }, filesOf(instance), signal);
+  const { session } = await target.migrationTarget.begin({ uuid, from }, filesOf(instance), signal);
   t.mock.timers.tick(SILENCE_MS - 1);
-  await target.arrivals.write({ uuid, from, session, name: 'disk0.raw' }, HELLO);
+  await target.migrationTarget.write({ uuid, from, session, name: 'disk0.raw' }, HELLO);
   t.mock.timers.tick(SILENCE_MS - 1);
   assert.deepEqual(await readdir(target.disksDir), [`copying-${uuid}`]);
   assert.ok(target.moving.isArriving(uuid));
   t.mock.timers.tick(1);
   // Behind what the silence began, which it waits for.
-  await assert.rejects(target.arrivals.write({ uuid, from, session, name: 'disk0.raw' }, HELLO), {
-    code: 'NOT_FOUND',
-  });
+  await assert.rejects(
+    target.migrationTarget.write({ uuid, from, session, name: 'disk0.raw' }, HELLO),
+    {
+      code: 'NOT_FOUND',
+    },
+  );
   assert.deepEqual(await readdir(target.disksDir), []);
   assert.ok(!target.moving.isArriving(uuid));
   assert.equal(target.admitted, 0);
@@ -72,7 +75,7 @@ test('what an arrival has left goes at the second look, one that is under way go
   const { target, instance } = await openWorld(t);
   const from = SOURCE;
   const { uuid } = instance;
-  await target.arrivals.begin({ uuid, from }, filesOf(instance), signal);
+  await target.migrationTarget.begin({ uuid, from }, filesOf(instance), signal);
   await target.look();
   await target.look();
   assert.deepEqual(await readdir(target.disksDir), [`copying-${uuid}`], 'under way');
@@ -80,9 +83,9 @@ test('what an arrival has left goes at the second look, one that is under way go
   await target.startDaemon();
   await target.look();
   assert.deepEqual(await readdir(target.disksDir), [`copying-${uuid}`], 'at the first look');
-  const { session } = await target.arrivals.begin({ uuid, from }, filesOf(instance), signal);
+  const { session } = await target.migrationTarget.begin({ uuid, from }, filesOf(instance), signal);
   await target.look();
-  await target.arrivals.write({ uuid, from, session, name: 'disk0.raw' }, HELLO);
+  await target.migrationTarget.write({ uuid, from, session, name: 'disk0.raw' }, HELLO);
   assert.deepEqual(await readdir(target.disksDir), [`copying-${uuid}`], 'begun between');
   await target.startDaemon();
   await target.look();
@@ -94,7 +97,7 @@ test('what arrived, and is this node’s, gets its place at the second look', as
   const { target, instance } = await openWorld(t);
   const from = SOURCE;
   const { uuid } = instance;
-  await target.arrivals.begin({ uuid, from }, filesOf(instance), signal);
+  await target.migrationTarget.begin({ uuid, from }, filesOf(instance), signal);
   await target.startDaemon();
   await target.instances.update(uuid, (one) => ({ ...one, primaryNode: TARGET }));
   await target.look();
@@ -117,7 +120,7 @@ test('files that are not those of the record are refused, and nothing is made', 
     [...right.slice(0, 2), { name: `efi-variables-${randomUUID()}.fd`, sizeBytes: 1 }],
     [...right.slice(0, 2), { name: String(right[2]?.name), sizeBytes: 1024 * MIB }],
   ]) {
-    const begun = target.arrivals.begin({ uuid, from: SOURCE }, files, signal);
+    const begun = target.migrationTarget.begin({ uuid, from: SOURCE }, files, signal);
     await assert.rejects(begun, { code: 'VALIDATION' }, JSON.stringify(files));
   }
   assert.deepEqual(await readdir(target.disksDir), []);
@@ -129,26 +132,31 @@ test('a node gives away its own instances only, and disturbs nothing of others',
   const { uuid } = instance;
   const files = filesOf(instance);
   for (const from of ['node3.example.com', TARGET, undefined])
-    await assert.rejects(target.arrivals.begin({ uuid, from }, files, signal), {
+    await assert.rejects(target.migrationTarget.begin({ uuid, from }, files, signal), {
       code: 'NOT_ALLOWED',
     });
-  const { session } = await target.arrivals.begin({ uuid, from: SOURCE }, files, signal);
+  const { session } = await target.migrationTarget.begin({ uuid, from: SOURCE }, files, signal);
   const other = { uuid, from: 'node3.example.com', session };
   const notFound = { code: 'NOT_FOUND' };
-  await assert.rejects(target.arrivals.write({ ...other, name: 'disk0.raw' }, HELLO), notFound);
-  await assert.rejects(target.arrivals.verify(other, {}, signal), notFound);
-  await assert.rejects(target.arrivals.sync(other), notFound);
-  await target.arrivals.sync({ ...other, from: SOURCE });
-  await assert.rejects(target.arrivals.end(other), { code: 'NOT_ALLOWED' });
+  await assert.rejects(
+    target.migrationTarget.write({ ...other, name: 'disk0.raw' }, HELLO),
+    notFound,
+  );
+  await assert.rejects(target.migrationTarget.verify(other, {}, signal), notFound);
+  await assert.rejects(target.migrationTarget.sync(other), notFound);
+  await target.migrationTarget.sync({ ...other, from: SOURCE });
+  await assert.rejects(target.migrationTarget.end(other), { code: 'NOT_ALLOWED' });
   assert.deepEqual(await readdir(target.disksDir), [`copying-${uuid}`]);
-  assert.equal((await target.arrivals.end({ uuid, from: SOURCE })).isTaken, false);
+  assert.equal((await target.migrationTarget.end({ uuid, from: SOURCE })).isTaken, false);
   assert.deepEqual(await readdir(target.disksDir), []);
   // The folder of a copy looks the same.
   const to = { uuid: randomUUID(), instanceId: randomUUID() };
   await source.disks.copy(instance, to, {
     ...{ signal, onProgress: () => undefined, isThere: () => Promise.resolve(true) },
     commit: () =>
-      assert.rejects(source.arrivals.end({ uuid: to.uuid, from: TARGET }), { code: 'NOT_ALLOWED' }),
+      assert.rejects(source.migrationTarget.end({ uuid: to.uuid, from: TARGET }), {
+        code: 'NOT_ALLOWED',
+      }),
   });
   assert.deepEqual((await readdir(source.disksDir)).sort(), [uuid, to.uuid].sort());
 });
@@ -196,7 +204,7 @@ test(
     const { uuid } = instance;
     const welcomed: string[] = [];
     const goesOn = Promise.withResolvers<undefined>();
-    target.openArrivals(() =>
+    target.openMigrationTarget(() =>
       Promise.resolve({
         gone: new Promise(() => undefined),
         isFed: () => false,
@@ -213,17 +221,17 @@ test(
         refuse: () => Promise.reject(new Error('it is its own')),
       }),
     );
-    const { arrivals } = target;
+    const { migrationTarget } = target;
     const at = { uuid, from: SOURCE };
-    const session = { ...at, ...(await arrivals.begin(at, filesOf(instance), signal)) };
+    const session = { ...at, ...(await migrationTarget.begin(at, filesOf(instance), signal)) };
     const nature = { qemu: '10.0', board: 'pc', accelerator: 'tcg', processor: null } as const;
     const expected = { nature, startedAtMs: 0, arguments: [], seed: null, secrets: {} };
-    await arrivals.expect(session, expected, signal);
-    await arrivals.awaitGuest(session, signal);
+    await migrationTarget.expect(session, expected, signal);
+    await migrationTarget.awaitGuest(session, signal);
     await source.instances.update(uuid, (current) => ({ ...current, primaryNode: TARGET }));
-    await assert.rejects(arrivals.end(at), { code: 'STORE_UNAVAILABLE' });
+    await assert.rejects(migrationTarget.end(at), { code: 'STORE_UNAVAILABLE' });
     await goesOn.promise;
-    assert.equal((await arrivals.end(at)).isTaken, true);
+    assert.equal((await migrationTarget.end(at)).isTaken, true);
     assert.deepEqual(welcomed, ['failed', 'failed', 'goes on']);
     assert.equal(target.admitted, 0);
   },

@@ -107,7 +107,7 @@ for (const side of ['source', 'target'] as const) {
       await killed.startDaemon();
       if (order === 'killed first') await killed.recover();
       // Of a source that is dead it hears nothing any more, and ends by itself.
-      await target.arrivals.end(instance);
+      await target.migrationTarget.end(instance);
       if (order === 'other first') {
         await other.startDaemon();
         await other.recover();
@@ -166,7 +166,7 @@ for (const side of ['source', 'target'] as const) {
     await assert.rejects(late, StoreConflict);
     await source.startDaemon();
     await source.recover();
-    await target.arrivals.end(instance);
+    await target.migrationTarget.end(instance);
     assert.equal(await assertOnOne(instance.uuid, content, both), SOURCE);
   });
 }

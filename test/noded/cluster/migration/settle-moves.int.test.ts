@@ -200,7 +200,7 @@ test('what ends an arrival takes nothing from a copy that is being made', async 
     signal: AbortSignal.timeout(60_000),
     onProgress: () => undefined,
     isThere: () => Promise.resolve(true),
-    commit: () => source.arrivals.end({ uuid }),
+    commit: () => source.migrationTarget.end({ uuid }),
   }); // prettier-ignore
   assert.deepEqual((await readdir(source.disksDir)).sort(), [instance.uuid, uuid].sort());
 });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { networkInterfaces } from 'node:os';
 import { test } from 'node:test';
 import { depthOf } from '../../../../noded/content/downloads/transfer/address-policy.ts';
-import { Reach, refusalOf } from '../../../../noded/content/downloads/transfer/ssrf-guard.ts';
+import { SsrfGuard, refusalOf } from '../../../../noded/content/downloads/transfer/ssrf-guard.ts';
 import {
   formatUrl,
   loginOf,
@@ -51,28 +51,28 @@ test('an address is told by whose it is, in each of its spellings', () => {
 });
 
 test('after an answer from the internet, no spelling of an inner address is within reach', () => {
-  const reach = new Reach(PUBLIC, []);
-  reach.answered('192.0.43.8');
+  const guard = new SsrfGuard(PUBLIC, []);
+  guard.answered('192.0.43.8');
   for (const host of [
     ...['127.0.0.1', '127.1', '2130706433', '0x7f000001', '0177.0.0.1', '0', '127.0.0.1.'],
     ...['[::1]', '[::]', '[::ffff:127.0.0.1]', '[::ffff:10.0.0.1]', '10.0.0.1', '192.168.1'],
     ...['%31%32%37.0.0.1', '１２７.0.0.1', '169.254.169.254'],
   ]) {
-    assert.throws(() => reach.checkLiteral(new URL(`http://${host}/`)), /address/, host);
+    assert.throws(() => guard.checkLiteral(new URL(`http://${host}/`)), /address/, host);
   }
-  reach.checkLiteral(new URL('http://8.8.8.8/'));
+  guard.checkLiteral(new URL('http://8.8.8.8/'));
 });
 
 test('a first server in a private network leads to others there, and not to this host', () => {
-  const reach = new Reach(PUBLIC, []);
-  reach.answered('10.0.0.7');
-  reach.checkLiteral(new URL('http://192.168.0.1/'));
-  assert.throws(() => reach.checkLiteral(new URL('http://127.0.0.1/')), /address of this host/);
+  const guard = new SsrfGuard(PUBLIC, []);
+  guard.answered('10.0.0.7');
+  guard.checkLiteral(new URL('http://192.168.0.1/'));
+  assert.throws(() => guard.checkLiteral(new URL('http://127.0.0.1/')), /address of this host/);
 });
 
 test('a name that resolves to nothing but link-local addresses is refused', async () => {
   const error = await new Promise((resolve) =>
-    new Reach(PUBLIC, []).lookup('169.254.169.254', { all: true }, resolve),
+    new SsrfGuard(PUBLIC, []).lookup('169.254.169.254', { all: true }, resolve),
   );
   assert.match(String(error), /link-local/);
 });

@@ -12,8 +12,8 @@ import {
   planMachineUsers,
 } from '../../../../noded/host/machine-users.ts';
 import {
-  createMachineWall,
-  type MachineWall,
+  createUserNicFirewall,
+  type UserNicFirewall,
 } from '../../../../noded/net/channel/user-nic-firewall.ts';
 
 /**
@@ -93,9 +93,9 @@ const resolvers = ['127.0.0.53:53', '169.254.169.254:53'];
 const internet = '192.0.2.2:80';
 const everything = [...hostAddresses, ...cloudAddresses, ...resolvers, internet];
 
-function createWall(isOpen = false): MachineWall {
+function createWall(isOpen = false): UserNicFirewall {
   const namespacePath = `/run/netns/${HOST}`;
-  return createMachineWall({
+  return createUserNicFirewall({
     ...{ table, users, isOpen, logger: silentLogger, namespacePath, resolverFile },
     readPolicy: () => Promise.resolve(policy),
   });

@@ -6,13 +6,13 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { AppError } from '#shared/errors/app-error.ts';
 import { createApplianceFiles } from '../../../../noded/provision/appliance/appliance-files.ts';
-import type { KeptChildren } from '../../../../noded/host/kept-children.ts';
+import type { ChildSupervisor } from '../../../../noded/host/child-supervisor.ts';
 import type { JobContext } from '../../../../noded/jobs/job-handler.ts';
 import { createTestChildren } from '../../support/test-children.ts';
 
 let top = '';
 let count = 0;
-let children: KeptChildren;
+let children: ChildSupervisor;
 before(async () => {
   top = await mkdtemp(join(tmpdir(), 'gnt-appliance-files-'));
   children = createTestChildren(join(top, 'children'));

@@ -9,7 +9,7 @@ import { MAX_TABLE_BYTES, MAX_VALUE_BYTES } from '#shared/contract/bounded-texts
 import { isAppError } from '#shared/errors/app-error.ts';
 import { createMask } from '#shared/secret/mask.ts';
 import { createTestChildren } from '../../support/test-children.ts';
-import type { KeptChildren } from '../../../../noded/host/kept-children.ts';
+import type { ChildSupervisor } from '../../../../noded/host/child-supervisor.ts';
 import { InstallLog } from '../../../../noded/host/install-log.ts';
 import {
   type HostScriptOptions,
@@ -19,7 +19,7 @@ import {
 
 let directory = '';
 let count = 0;
-let children: KeptChildren;
+let children: ChildSupervisor;
 before(async () => {
   directory = await mkdtemp(join(tmpdir(), 'gnt-script-'));
   children = createTestChildren(join(directory, 'children'));

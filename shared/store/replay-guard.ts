@@ -19,7 +19,7 @@ export type Judgement = 'current' | 'replayed' | 'unsure';
  * The newest of each record that this node has seen, by the stamp that is sealed with it: who can
  * write to a store that several nodes share could otherwise put an older one back.
  */
-export interface HighWater {
+export interface ReplayGuard {
   /** What a reader holds against the judgement: taken before it asks the store. */
   readonly version: number;
   /** The stamp of a record that is written now: newer than all that were seen, of any record. */
@@ -73,13 +73,13 @@ const SCHEMA = `
  * are in the file alone.
  * @throws AppError FILE_UNREADABLE
  */
-export function openHighWater(options: HighWaterOptions): HighWater {
+export function openReplayGuard(options: HighWaterOptions): ReplayGuard {
   const { path } = options;
   try {
     const database = new DatabaseSync(path);
     chmodSync(path, 0o600);
     database.exec(SCHEMA);
-    return new FileHighWater(database, options);
+    return new FileReplayGuard(database, options);
   } catch (error) {
     throw new AppError('FILE_UNREADABLE', `cannot use ${path}: ${messageOf(error)}`, {
       hint: 'Create a new one, which accepts the current records, with gnt-cluster accept-records',
@@ -93,7 +93,7 @@ export function openHighWater(options: HighWaterOptions): HighWater {
  * it could not be written. A power cut may take the last marks: what they were for can be put back
  * then, and nothing older.
  */
-class FileHighWater implements HighWater {
+class FileReplayGuard implements ReplayGuard {
   readonly #options: HighWaterOptions;
   readonly #database: DatabaseSync;
   readonly #upsert: StatementSync;

@@ -6,7 +6,7 @@ import {
 } from '../contract/hook-book.ts';
 import { AppError } from '../errors/app-error.ts';
 import { parseJson } from '../json/parse-json.ts';
-import { askPowerless, type PowerlessOptions } from './ask-powerless.ts';
+import { askSandboxed, type SandboxOptions } from './ask-sandboxed.ts';
 
 /**
  * Reads hooks as the appliance will, by its own code, in a process without power: they are the
@@ -17,17 +17,17 @@ import { askPowerless, type PowerlessOptions } from './ask-powerless.ts';
  */
 export async function judgeHooks(
   question: HookQuestion,
-  options: PowerlessOptions,
+  options: SandboxOptions,
 ): Promise<HookBook> {
   const verdict = await ask(JSON.stringify(question), options);
   if (verdict.verdict === 'fine') return verdict.book;
   throw new AppError('VALIDATION', verdict.message, { hint: verdict.hint });
 }
 
-async function ask(input: string, options: PowerlessOptions): Promise<HookVerdict> {
+async function ask(input: string, options: SandboxOptions): Promise<HookVerdict> {
   try {
     return hookVerdict.parse(
-      parseJson(await askPowerless('appliance/judge-hooks', input, options)),
+      parseJson(await askSandboxed('appliance/judge-hooks', input, options)),
     );
   } catch (error) {
     options.signal?.throwIfAborted();

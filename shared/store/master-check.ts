@@ -1,5 +1,5 @@
 import { Redis } from 'ioredis';
-import type { Replication } from './redis-witness.ts';
+import type { Replication } from './replica-acknowledgement.ts';
 import type { RedisServer } from './store-url.ts';
 
 const ANSWER_MS = 1500;
@@ -15,7 +15,7 @@ type Watched = Extract<RedisServer, { sentinels: unknown }>;
  * has left it by then, so whoever finds a replica less, or has a connection anew, asks the
  * Sentinels.
  */
-export class Mastery {
+export class MasterCheck {
   readonly #server: Watched;
   readonly #asked: Redis;
   #connection = 0;
@@ -26,7 +26,7 @@ export class Mastery {
   /** The one that is not asked yet: whoever waits by then shares its answer. */
   #next: Promise<boolean> | undefined;
 
-  /** @param asked the connection whose server is meant: each has its own mastery */
+  /** @param asked the connection whose server is meant: each has its own masterCheck */
   constructor(server: Watched, asked: Redis) {
     this.#server = server;
     this.#asked = asked;

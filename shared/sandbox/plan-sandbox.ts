@@ -7,7 +7,7 @@ import { NO_CORE_BYTES } from '../sys/forbid-cores.ts';
  */
 export const DEFAULT_FIRST_POWERLESS_UID = 2_100_000_000;
 
-export interface PowerlessLaunch {
+export interface SandboxLaunch {
   /** The program and its arguments. */
   readonly command: readonly string[];
   /** Its user and group is this number plus its process' own, which no living process shares. */
@@ -38,7 +38,7 @@ export const WITHOUT_CORES = `prlimit --core=${NO_CORE_BYTES}:${NO_CORE_BYTES} -
  * core dumps, which would hold its memory, gives up everything that root has and becomes the
  * program.
  */
-export function planPowerless(launch: PowerlessLaunch): readonly [string, ...string[]] {
+export function planSandbox(launch: SandboxLaunch): readonly [string, ...string[]] {
   const { firstUid, group, hasHostNetwork, identityFile = '/dev/null' } = launch;
   const isolate = `unshare ${hasHostNetwork ? '' : '--net '}--ipc -- `;
   const groups = group === null ? '--clear-groups' : `--groups=${group}`;

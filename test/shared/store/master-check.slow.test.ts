@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock } from '#shared/clock/clock.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { openSealedRedis } from '#shared/store/cluster-store.ts';
-import { openHighWater } from '#shared/store/high-water.ts';
+import { openReplayGuard } from '#shared/store/replay-guard.ts';
 import { makeClusterKey, ringOf } from '#shared/store/sealed-store.ts';
 import { createRedisStore } from '#shared/store/redis-store.ts';
 import type { Store } from '#shared/store/store.ts';
@@ -120,29 +120,29 @@ test('what a master is given that another one took the place of is not told to b
 
 test('what a master has that another one took the place of was never seen', async (t) => {
   const key = ringOf(makeClusterKey());
-  const folder = await mkdtemp(join(tmpdir(), 'gnt-mastery-'));
+  const folder = await mkdtemp(join(tmpdir(), 'gnt-master-check-'));
   t.after(() => rm(folder, { recursive: true }));
   const openNode = async (name: string) => {
-    const highWater = openHighWater({
+    const replayGuard = openReplayGuard({
       ...{ path: join(folder, name), clock: systemClock, logger: silentLogger },
     });
     const url = `${group.url}?replicas=1`;
-    const { store: sealed } = await openSealedRedis(url, () => key, silentLogger, highWater);
+    const { store: sealed } = await openSealedRedis(url, () => key, silentLogger, replayGuard);
     t.after(() => sealed.close());
-    return { sealed, highWater };
+    return { sealed, replayGuard };
   };
   const [writer, reader] = [await openNode('writer'), await openNode('reader')];
   const lan = { collection: 'networks', id: 'lan' };
   const untilNoted = async (stamp: number): Promise<void> => {
-    while (reader.highWater.isNews({ ...lan, stamp })) {
+    while (reader.replayGuard.isNews({ ...lan, stamp })) {
       await reader.sealed.get('networks', 'lan');
       await sleep(50);
     }
   };
-  const beforeA = writer.highWater.nextStamp();
+  const beforeA = writer.replayGuard.nextStamp();
   await writer.sealed.commit([{ ...lan, expected: 'absent', value: 'a' }]);
   await untilNoted(beforeA);
-  const beforeB = writer.highWater.nextStamp();
+  const beforeB = writer.replayGuard.nextStamp();
   const { master, promoted } = await depose();
   const refused = writer.sealed.commit([{ ...lan, expected: 'any', value: 'b' }]);
   await assert.rejects(refused, {
@@ -151,7 +151,7 @@ test('what a master has that another one took the place of was never seen', asyn
   });
   assert.equal((await reader.sealed.get('networks', 'lan'))?.value, 'b');
   await sleep(1000); // more than it takes to ask
-  assert.ok(reader.highWater.isNews({ ...lan, stamp: beforeB }));
+  assert.ok(reader.replayGuard.isNews({ ...lan, stamp: beforeB }));
   await promoted.ask('REPLICAOF', '127.0.0.1', master.port);
   group.resumeSentinels();
   await untilNoted(beforeB);

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { DEFAULT_FIRST_POWERLESS_UID, planPowerless } from '#shared/powerless/plan-powerless.ts';
+import { DEFAULT_FIRST_POWERLESS_UID, planSandbox } from '#shared/sandbox/plan-sandbox.ts';
 import { run } from '#shared/process/run.ts';
 
 test('a program without power has a user of its own, no group, no capability, no network and no way back', async () => {
   const script =
     'id -u; echo $$; id -G; grep -E "^(CapPrm|CapBnd|NoNewPrivs)" /proc/self/status | cut -f2; grep -vc lo: /proc/net/dev; cat /etc/shadow || echo refused';
-  const [command, ...args] = planPowerless({
+  const [command, ...args] = planSandbox({
     command: ['/bin/sh', '-c', script],
     firstUid: DEFAULT_FIRST_POWERLESS_UID,
     ...{ group: null, hasHostNetwork: false },

@@ -7,7 +7,7 @@ import { Redis } from 'ioredis';
 import { systemClock } from '#shared/clock/clock.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
 import { silentLogger } from '#shared/log/log.ts';
-import { openHighWater, type HighWater } from '#shared/store/high-water.ts';
+import { openReplayGuard, type ReplayGuard } from '#shared/store/replay-guard.ts';
 import { createRedisStore } from '#shared/store/redis-store.ts';
 import {
   createSealedStore,
@@ -34,8 +34,8 @@ after(async () => {
   rmSync(directory, { recursive: true });
 });
 
-const openMarks = (name: string, clock = systemClock): HighWater =>
-  openHighWater({ path: join(directory, name), clock, logger: silentLogger });
+const openMarks = (name: string, clock = systemClock): ReplayGuard =>
+  openReplayGuard({ path: join(directory, name), clock, logger: silentLogger });
 
 interface Bench {
   readonly prefix: string;

@@ -1,9 +1,9 @@
 import { installDir } from '../paths/install-dir.ts';
 import { programFile } from '../paths/program-file.ts';
 import { run } from '../process/run.ts';
-import { planPowerless } from './plan-powerless.ts';
+import { planSandbox } from './plan-sandbox.ts';
 
-export interface PowerlessOptions {
+export interface SandboxOptions {
   /** The first number of the range in which the program has its user. */
   readonly firstUid: number;
   /** Arguments of the program. */
@@ -20,10 +20,10 @@ const TIMEOUT_MS = 60_000;
  * programs' own files and do nothing else. What it says is bounded, and as foreign as what it read.
  * @param program its main file, such as `appliance/judge-hooks`
  */
-export async function askPowerless(
+export async function askSandboxed(
   program: string,
   input: string | Uint8Array,
-  { firstUid, args: given = [], signal }: PowerlessOptions,
+  { firstUid, args: given = [], signal }: SandboxOptions,
 ): Promise<string> {
   const node = [
     process.execPath,
@@ -31,7 +31,7 @@ export async function askPowerless(
     ...['--permission', `--allow-fs-read=${installDir}`],
     ...[programFile(program), ...given],
   ];
-  const [command, ...args] = planPowerless({
+  const [command, ...args] = planSandbox({
     ...{ command: node, firstUid, group: null, hasHostNetwork: false },
   });
   const options = { input, timeoutMs: TIMEOUT_MS, ...(signal && { signal }), cwd: '/' };

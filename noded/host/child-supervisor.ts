@@ -13,7 +13,6 @@ import { parseJson } from '#shared/json/parse-json.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { exitOf, killGroup, type LaunchProgram } from '#shared/process/run-in-group.ts';
 import { SYSTEM_PATH } from '#shared/process/system-path.ts';
-import { planMortal } from './mortal-command.ts';
 import {
   isAlive,
   parseProcessStat,
@@ -31,13 +30,13 @@ import {
  *
  * What it mounts, it mounts for itself, and goes with it.
  */
-export interface KeptChildren {
+export interface ChildSupervisor {
   readonly launch: LaunchProgram;
   /** Ends what an earlier daemon left, and waits until nothing of it runs. */
   endPredecessors(): Promise<void>;
 }
 
-export interface KeptChildrenOptions {
+export interface ChildSupervisorOptions {
   /** The records' own folder; it goes with the machine's boot or with its files. */
   readonly dir: string;
   readonly logger: Logger;
@@ -100,7 +99,7 @@ const childRecord = z.object({
 });
 type ChildRecord = z.infer<typeof childRecord>;
 
-export function createKeptChildren(options: KeptChildrenOptions): KeptChildren {
+export function createChildSupervisor(options: ChildSupervisorOptions): ChildSupervisor {
   return {
     launch: (...program) => launch(options, ...program),
     endPredecessors: async () => {
@@ -110,7 +109,7 @@ export function createKeptChildren(options: KeptChildrenOptions): KeptChildren {
 }
 
 async function launch(
-  { dir }: KeptChildrenOptions,
+  { dir }: ChildSupervisorOptions,
   ...[command, args, { stdio, env = {}, cwd }]: Parameters<LaunchProgram>
 ): ReturnType<LaunchProgram> {
   if (!Array.isArray(stdio) || stdio.length !== 3) throw new Error('expected three streams');
@@ -118,7 +117,7 @@ async function launch(
   if (command.includes('=')) throw cannotStart(`its path contains '=': ${command}`);
   const path = env['PATH'] ?? SYSTEM_PATH;
   const first = [...SHELL, FIRST_PROCESS, STARTER, path, command, ...args];
-  const starter = planMortal('unshare', [...NAMESPACES, ...first]);
+  const starter = tieToDaemon('unshare', [...NAMESPACES, ...first]);
   const child = spawn(starter.command, starter.args, {
     cwd,
     env: { ...env, PATH: SYSTEM_PATH },
@@ -222,7 +221,10 @@ async function listRecords(dir: string): Promise<readonly string[]> {
   }
 }
 
-async function endPredecessor({ logger, clock }: KeptChildrenOptions, path: string): Promise<void> {
+async function endPredecessor(
+  { logger, clock }: ChildSupervisorOptions,
+  path: string,
+): Promise<void> {
   const record = childRecord.safeParse(parseJson(await readFile(path, 'utf8'))).data;
   if (record !== undefined && record.bootId === readBootId()) {
     const { pid, command } = record;
@@ -238,4 +240,15 @@ async function endPredecessor({ logger, clock }: KeptChildrenOptions, path: stri
     }
   }
   await rm(path, { force: true });
+}
+
+/**
+ * Returns a command that the kernel kills as soon as this daemon has ended. `launch` of the
+ * supervisor additionally waits for the end, at the next start.
+ */
+export function tieToDaemon(
+  command: string,
+  args: readonly string[],
+): { readonly command: string; readonly args: readonly string[] } {
+  return { command: 'setpriv', args: ['--pdeathsig', 'KILL', command, ...args] };
 }

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock } from '#shared/clock/clock.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { openSealedRedis } from '#shared/store/cluster-store.ts';
-import { openHighWater, type HighWater } from '#shared/store/high-water.ts';
+import { openReplayGuard, type ReplayGuard } from '#shared/store/replay-guard.ts';
 import { makeClusterKey, ringOf, type SealedStore } from '#shared/store/sealed-store.ts';
 import { startSentinels, type SentinelGroup } from '../../noded/support/redis-sentinel.ts';
 
@@ -19,7 +19,7 @@ const key = makeClusterKey();
 
 before(async () => {
   group = await startSentinels();
-  directory = await mkdtemp(join(tmpdir(), 'gnt-witness-'));
+  directory = await mkdtemp(join(tmpdir(), 'gnt-acknowledgement-'));
 });
 after(async () => {
   for (const store of stores) await store.close();
@@ -27,14 +27,14 @@ after(async () => {
   await rm(directory, { recursive: true });
 });
 
-async function openNode(name: string): Promise<{ store: SealedStore; highWater: HighWater }> {
-  const highWater = openHighWater({
+async function openNode(name: string): Promise<{ store: SealedStore; replayGuard: ReplayGuard }> {
+  const replayGuard = openReplayGuard({
     ...{ path: join(directory, name), clock: systemClock, logger: silentLogger },
   });
   const url = `${group.url}?replicas=1`;
-  const { store } = await openSealedRedis(url, () => ringOf(key), silentLogger, highWater);
+  const { store } = await openSealedRedis(url, () => ringOf(key), silentLogger, replayGuard);
   stores.push(store);
-  return { store, highWater };
+  return { store, replayGuard };
 }
 
 const written = { collection: 'networks', id: 'lan' } as const;
@@ -45,7 +45,7 @@ test('what replicas have is noted; what a failover takes back was never seen', a
     { ...written, expected: 'absent', value: 'a' },
   ]);
   await reader.store.get('networks', 'lan');
-  while (reader.highWater.knownIds('networks', Number.POSITIVE_INFINITY).length === 0)
+  while (reader.replayGuard.knownIds('networks', Number.POSITIVE_INFINITY).length === 0)
     await sleep(50);
   const [master, replica] = [await group.master(), await group.replica()];
   await replica.kill();

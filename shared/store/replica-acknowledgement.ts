@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
-import type { Mastery } from './redis-mastery.ts';
+import type { MasterCheck } from './master-check.ts';
 
 /** Whoever wants to know meanwhile is told by the same question; replicas tell once a second. */
 const ASK_MS = 250;
@@ -21,19 +21,23 @@ export interface Replication {
  * takes it back, and whoever has built on it is left with what never was. Replicas of a master that
  * was deposed lose it with theirs.
  */
-export class RedisWitness {
+export class ReplicaAcknowledgement {
   readonly #redis: Redis;
   readonly #replicas: number;
-  readonly #mastery: Pick<Mastery, 'isSure'> | undefined;
+  readonly #masterCheck: Pick<MasterCheck, 'isSure'> | undefined;
   /** The number of the connection: another one may be to another server. */
   #connection = 0;
   #asking: Promise<Replication> | undefined;
 
-  /** @param mastery of the same connection; undefined without Sentinels */
-  constructor(redis: Redis, replicas: number, mastery: Pick<Mastery, 'isSure'> | undefined) {
+  /** @param masterCheck of the same connection; undefined without Sentinels */
+  constructor(
+    redis: Redis,
+    replicas: number,
+    masterCheck: Pick<MasterCheck, 'isSure'> | undefined,
+  ) {
     this.#redis = redis;
     this.#replicas = replicas;
-    this.#mastery = mastery;
+    this.#masterCheck = masterCheck;
     redis.on('ready', () => void (this.#connection += 1));
   }
 
@@ -51,7 +55,7 @@ export class RedisWitness {
         const read = await this.#ask();
         for (let told = read, asked = 1; isSame(told) && asked < MAX_ASKED; asked += 1) {
           if (told.copies.filter((copy) => copy >= read.offset).length >= this.#replicas)
-            return this.#mastery === undefined || (await this.#mastery.isSure(told));
+            return this.#masterCheck === undefined || (await this.#masterCheck.isSure(told));
           told = await this.#ask();
         }
         return false;
