@@ -8,6 +8,7 @@ import { MIB } from '#shared/units/bytes.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
 import type { Preview } from '../jobs/job-handler.ts';
 import type { JobService } from '../jobs/job-service.ts';
+import { namesInstance, traitsOf } from '../jobs/opcode-traits.ts';
 import { createMigrationTargetClient } from './migration/migration-target-client.ts';
 import type { MigrationTarget } from './migration/migration-target-contract.ts';
 import { wantedOf } from './placement/node-room.ts';
@@ -39,19 +40,6 @@ const JSON_TYPE = 'application/json';
 const MAX_EVENT_CHARACTERS = 4 * MIB;
 /** How long a node may take to say whether it takes an instance: it asks repositories, too. */
 const CHECK_TIMEOUT_MS = 30_000;
-/** Operations that name something which every node, or the asked one, has. */
-const ANYWHERE = new Set<string>([
-  ...['OS_SET_PARAMS', 'CLUSTER_SET_PARAMS', 'NODE_SET_PARAMS', 'BACKUP_REMOVE'],
-  ...['PROFILE_SET_PARAMS', 'PROFILE_REMOVE'],
-  ...['NETWORK_ADD', 'NETWORK_SET_PARAMS', 'NETWORK_REMOVE'],
-  ...['NETWORK_CONNECT', 'NETWORK_DISCONNECT'],
-  ...['BOOTENV_SET', 'BOOTENV_REMOVE', 'BOOTENV_UPLOAD_ISO', 'BOOTENV_DESTROY_ISO'],
-]);
-
-/** Whether an operation belongs to the node of an instance; only such ones go to other nodes. */
-export function isOfOneNode(opcode: Opcode): opcode is Extract<Opcode, { readonly name: string }> {
-  return 'name' in opcode && !ANYWHERE.has(opcode.opcode);
-}
 
 /**
  * Jobs of all nodes: each is run by the node whose instance it is about, or that it is to be made
@@ -196,9 +184,6 @@ async function placeFailover<T>(
   return placeWhereFits(wantedOf(instance), { isBound, except }, takeOn, placement);
 }
 
-/** What may be said of a machine without a record. */
-const OF_ORPHANS = new Set<string>(['INSTANCE_ADOPT', 'INSTANCE_REMOVE']);
-
 /** Where an operation belongs. An instance that is not found is refused by this node's own job. */
 async function nodeFor(
   opcode: Opcode,
@@ -212,15 +197,16 @@ async function nodeFor(
     if (names.includes(wanted)) return wanted;
     throw noNode(wanted, names);
   }
-  if (!isOfOneNode(opcode)) return nodeName;
-  const { opcode: operation, name } = opcode;
+  if (!namesInstance(opcode)) return nodeName;
+  const { orphan } = traitsOf(opcode);
+  const { name } = opcode;
   try {
     // An orphan may have the name of an instance that is somewhere else by now.
-    if (operation !== 'INSTANCE_ADOPT') return (await instances.findByName(name)).primaryNode;
+    if (orphan !== 'always') return (await instances.findByName(name)).primaryNode;
   } catch (error) {
     if (!isAppError(error, 'INSTANCE_NOT_FOUND')) throw error;
   }
-  if (!OF_ORPHANS.has(operation)) return nodeName;
+  if (orphan === undefined) return nodeName;
   const meant = (await overview.orphans()).filter((one) => one.uuid === name || one.name === name);
   return (meant.find(({ node }) => node === nodeName) ?? meant[0])?.node ?? nodeName;
 }

@@ -16,6 +16,7 @@ import {
 } from './job-handler.ts';
 import type { JobRepository } from './job-repository.ts';
 import type { JobService, SubmitOptions } from './job-service.ts';
+import { namesInstance, traitsOf } from './opcode-traits.ts';
 import { listOpcodeValues } from './opcode-values.ts';
 import { createReporter } from './job-reporter.ts';
 import { JobStream, replayEnded } from './job-stream.ts';
@@ -42,6 +43,8 @@ export interface JobEngineDependencies extends LogUnexpectedDependencies {
   readonly repository: Omit<JobRepository, 'forgetOlder'>;
   readonly outcomes: JobOutcomes;
   readonly handlers: JobHandlers;
+  /** Resources that a job holds while it runs, as `instance/web1.example.com`. */
+  readonly locksOf: (opcode: Opcode) => readonly string[];
   /** Under a job's locks: whether who asked for it may have it done. @throws AppError */
   readonly authorize: (opcode: Opcode, submitter: Submitter, job: number) => Promise<void>;
   readonly clock: Clock;
@@ -163,7 +166,8 @@ class LockingJobEngine implements JobEngine {
       input: { ...redactOpcode(opcode), ...(isDryRun && { isDryRun: true }) },
       node: this.#dependencies.nodeName,
       ...(submitter !== undefined && { submitter }),
-      instance: opcode.opcode.startsWith('INSTANCE_') && 'name' in opcode ? opcode.name : null,
+      instance:
+        namesInstance(opcode) && traitsOf(opcode).boundUsers !== 'neither' ? opcode.name : null,
       waitsFor: [],
       receivedAtMs: this.#dependencies.clock.now(),
       startedAtMs: null,
@@ -176,7 +180,8 @@ class LockingJobEngine implements JobEngine {
 
   async dryRun(opcode: Opcode, signal: AbortSignal): Promise<Preview> {
     const handler = handlerOf(this.#dependencies.handlers, opcode);
-    const held = await this.#locks.acquire(DRY_RUN, handler.locks(opcode), signal);
+    const names = this.#dependencies.locksOf(opcode);
+    const held = await this.#locks.acquire(DRY_RUN, names, signal);
     try {
       return (await handler.prepare(opcode, signal)).preview ?? {};
     } catch (error) {
@@ -291,7 +296,7 @@ class LockingJobEngine implements JobEngine {
 
   async #runPhases(job: ActiveJob): Promise<unknown> {
     const handler = handlerOf(this.#dependencies.handlers, job.opcode);
-    const names = handler.locks(job.opcode);
+    const names = this.#dependencies.locksOf(job.opcode);
     const blockers = this.#locks.blockersOf(names);
     if (blockers.length > 0) {
       this.#setStatus(

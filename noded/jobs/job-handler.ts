@@ -49,9 +49,7 @@ export function withPreview(
 
 /** An operation, in Ganeti's phases. Everything before the execution changes nothing. */
 export interface JobHandler<Op extends Opcode> {
-  /** Resources that the job holds while it runs, as `instance/web1.example.com`. */
-  locks(opcode: Op): readonly string[];
-  /** Under the locks: refuses, or says what to run. @throws AppError */
+  /** Under the job's locks: refuses, or says what to run. @throws AppError */
   prepare(opcode: Op, signal: AbortSignal): Promise<Execution>;
 }
 

@@ -12,6 +12,7 @@ import { AppError } from '#shared/errors/app-error.ts';
 import { type Excess, findExcess } from './bound-parameters.ts';
 import { claimAfter, claimOfNew } from './claim-quota.ts';
 import type { RefuseOverQuota } from './refuse-over-quota.ts';
+import { namesInstance, traitsOf } from '../jobs/opcode-traits.ts';
 import { noInstance, type InstanceRepository } from '../records/instance-repository.ts';
 
 /**
@@ -43,7 +44,7 @@ export function createAuthorize(
       await refuseOverQuota(job, claimOfNew(opcode), submitter);
       return;
     }
-    if (!isAboutInstance(opcode)) {
+    if (!namesInstance(opcode) || traitsOf(opcode).boundUsers !== 'submit') {
       throw notAllowed(
         user,
         `${opcode.opcode} is reserved for users that are not bound to instances`,
@@ -72,12 +73,6 @@ function refuseTagChanges(opcode: Opcode, user: string): void {
       user,
       'tags grant permissions: only users that are not bound to instances change them',
     );
-}
-
-/** A machine without a record is nobody's, whatever it was called. */
-function isAboutInstance(opcode: Opcode): opcode is Extract<Opcode, { name: string }> {
-  const isOfInstances = opcode.opcode.startsWith('INSTANCE_') && 'name' in opcode;
-  return isOfInstances && opcode.opcode !== 'INSTANCE_ADOPT';
 }
 
 /**

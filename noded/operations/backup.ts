@@ -21,7 +21,7 @@ import type { JobContext, JobHandler } from '../jobs/job-handler.ts';
 import { refuseUnfinished } from './copy-instance.ts';
 import { dumpWhole } from './dump-whole.ts';
 import { checkHostPathsOfRun } from './host-paths.ts';
-import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
+import type { OperationDependencies } from './operation-dependencies.ts';
 import { requireAppliance } from './require-appliance.ts';
 import { selectOs } from './os-policy.ts';
 import { startAfter, startAgain } from './start-again.ts';
@@ -37,7 +37,6 @@ export function exportInstanceHandler(
 ): JobHandler<OpcodeOf<'BACKUP_EXPORT'>> {
   const { instances, runner, exports } = dependencies;
   return {
-    locks: ({ name }) => [instanceLock(name), exportLock(name)].sort(),
     prepare: async (opcode) => {
       const instance = await instances.findByName(opcode.name);
       const script = await chooseExport(instance, opcode, dependencies);
@@ -72,7 +71,6 @@ export function removeExportHandler({
   exports,
 }: OperationDependencies): JobHandler<OpcodeOf<'BACKUP_REMOVE'>> {
   return {
-    locks: ({ name }) => [exportLock(name)],
     prepare: async ({ name }) => {
       await exports.check(name);
       return async () => {
@@ -81,11 +79,6 @@ export function removeExportHandler({
       };
     },
   };
-}
-
-/** The lock of an export's directory, which an export of the same name replaces. */
-export function exportLock(name: string): string {
-  return `export/${name}`;
 }
 
 type ExportScript = Pick<ScriptRequest, 'os' | 'script' | 'appliance' | 'parameters' | 'timeoutS'>;

@@ -16,14 +16,11 @@ const MAX_TOLD = 32;
 /** Objects of one kind in the store: whoever renders for an instance reads all of them. */
 const MAX_OBJECTS = 1000;
 const MAX_TEMPLATE_CHARACTERS = 16 * MIB;
-/** Whoever is given, or loses, something of it changes no instance: one at a time is enough. */
-const LOCKS = ['bootenvs', 'profiles'];
 
 export function setBootContentHandler({
   clusters,
 }: Pick<OperationDependencies, 'clusters'>): JobHandler<OpcodeOf<'BOOTENV_SET'>> {
   return {
-    locks: () => LOCKS,
     prepare: async (given) => {
       refuseTwice(
         'template',
@@ -165,7 +162,6 @@ export function removeBootObjectHandler({
   instances,
 }: Pick<OperationDependencies, 'clusters' | 'instances'>): JobHandler<OpcodeOf<'BOOTENV_REMOVE'>> {
   return {
-    locks: () => LOCKS,
     prepare: async ({ object }) => {
       await requireObject(object, clusters);
       const refuse = (): Promise<void> => refuseUsed(object, { clusters, instances });

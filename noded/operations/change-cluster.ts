@@ -31,7 +31,6 @@ export function modifyOsHandler(
 ): JobHandler<OpcodeOf<'OS_SET_PARAMS'>> {
   return {
     // One lock for all variants of an OS: trust in them goes with trust in it.
-    locks: (opcode) => [`os/${splitOsName(opcode.name).name}`],
     prepare: async (opcode) => {
       const names = [
         ...Object.keys(opcode.osParameters),
@@ -187,7 +186,6 @@ export function modifyClusterHandler(
   dependencies: OperationDependencies,
 ): JobHandler<OpcodeOf<'CLUSTER_SET_PARAMS'>> {
   return {
-    locks: () => ['cluster'],
     prepare: async (opcode) => {
       const {
         exposeServices,

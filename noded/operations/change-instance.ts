@@ -41,7 +41,7 @@ import { checkParametersByOs } from './check-parameters-by-os.ts';
 import { checkPackage, refuseImageWithoutDisk } from './check-install.ts';
 import { checkRunLists } from './check-run-lists.ts';
 import { checkHostPaths } from './host-paths.ts';
-import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
+import type { OperationDependencies } from './operation-dependencies.ts';
 import { givePorts, plugParts, settlePorts, unplugDisk } from './plug-parts.ts';
 import { applyParts, changesDatasource, planParts, tellParts } from './change-running-parts.ts';
 import { refuseUnknownProfiles } from './profiles.ts';
@@ -54,7 +54,6 @@ export function modifyInstanceHandler(
 ): JobHandler<OpcodeOf<'INSTANCE_SET_PARAMS'>> {
   const { instances, runner, disks } = dependencies;
   return {
-    locks: (opcode) => [instanceLock(opcode.name)],
     prepare: async (opcode, signal) => {
       refuseDuplicateParameters(opcode);
       const instance = await instances.findByName(opcode.name);

@@ -13,7 +13,6 @@ export function modifyNodeHandler({
   presenceOf,
 }: OperationDependencies): JobHandler<OpcodeOf<'NODE_SET_PARAMS'>> {
   return {
-    locks: ({ name }) => [`node/${name}`],
     prepare: async ({ name, drained, offline }) => {
       membership.requireMember();
       const names = await nodes.names();

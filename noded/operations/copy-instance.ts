@@ -9,7 +9,7 @@ import type { JobContext, JobHandler } from '../jobs/job-handler.ts';
 import { randomNicMac } from '../records/channel-addresses.ts';
 import type { NewInstance } from '../records/instance-repository.ts';
 import { refuseTaken } from './rename-instance.ts';
-import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
+import type { OperationDependencies } from './operation-dependencies.ts';
 
 /**
  * The disks are there before the record, in a folder that is no instance's yet; the record's commit
@@ -21,7 +21,6 @@ export function copyInstanceHandler(
 ): JobHandler<OpcodeOf<'INSTANCE_COPY'>> {
   const { instances, disks, nodes, nodeName, runner } = dependencies;
   return {
-    locks: ({ name, newName }) => [...new Set([name, newName])].map(instanceLock).sort(),
     prepare: async ({ name, newName }) => {
       // Its disks share blocks with those of the other one: it is made where they are.
       requireTakesNew(nodeName, await nodes.flagsOf(nodeName));

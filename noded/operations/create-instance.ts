@@ -19,7 +19,6 @@ import { bothFailures } from '../jobs/both-failures.ts';
 import { joinHints } from '../jobs/join-hints.ts';
 import { type JobContext, type JobHandler, withPreview } from '../jobs/job-handler.ts';
 import { StageFailure } from '../jobs/stage-failure.ts';
-import { exportLock } from './backup.ts';
 import { checkInstall } from './check-install.ts';
 import { checkRunLists } from './check-run-lists.ts';
 import { checkHostPaths } from './host-paths.ts';
@@ -27,7 +26,7 @@ import { prepareImportWhole } from './import-whole.ts';
 import { refuseOversized } from '../instances/view/refuse-oversized.ts';
 import { refuseUnknownProfiles } from './profiles.ts';
 import { startAfter } from './start-again.ts';
-import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
+import type { OperationDependencies } from './operation-dependencies.ts';
 
 export function createInstanceHandler(
   dependencies: OperationDependencies,
@@ -35,10 +34,6 @@ export function createInstanceHandler(
   const { instances, clusters, nodes, nodeName, disks } = dependencies;
   const { installer, runner, exports, clock } = dependencies;
   return {
-    locks: ({ name, importFrom }) => [
-      ...(importFrom === undefined ? [] : [exportLock(importFrom)]),
-      instanceLock(name),
-    ],
     prepare: async (given, signal) => {
       const imported = given.importFrom === undefined ? null : await exports.load(given.importFrom);
       requireTakesNew(nodeName, await nodes.flagsOf(nodeName));

@@ -15,7 +15,6 @@ export function destroyIsoHandler(
   const { archives } = dependencies;
   return {
     // The second lock is of the content of BootEnvs: none comes to name the archive meanwhile.
-    locks: () => ['boot-archives', 'bootenvs'],
     prepare: async ({ isoFile }) => {
       await requireArchive(isoFile, dependencies);
       await refuseUsed(isoFile, dependencies);

@@ -9,7 +9,7 @@ import { noSecrets } from '../instances/parameters/job-secrets.ts';
 import type { JobContext, JobHandler } from '../jobs/job-handler.ts';
 import { checkArrival } from './check-arrival.ts';
 import { refuseInstalling } from './move.ts';
-import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
+import type { OperationDependencies } from './operation-dependencies.ts';
 
 /**
  * A machine of the other node that is paused ends after as long again; a server of files forgets
@@ -29,7 +29,6 @@ export function failoverInstanceHandler(
 ): JobHandler<OpcodeOf<'INSTANCE_FAILOVER'>> {
   const { instances, nodes, nodeName, disks, runner } = dependencies;
   return {
-    locks: ({ name }) => [instanceLock(name)],
     prepare: async ({ name }, signal) => {
       const instance = await instances.findByName(name);
       await refuseNotDown(instance, dependencies);

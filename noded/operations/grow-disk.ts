@@ -4,7 +4,7 @@ import { AppError } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { noSecrets } from '../instances/parameters/job-secrets.ts';
 import type { JobHandler } from '../jobs/job-handler.ts';
-import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
+import type { OperationDependencies } from './operation-dependencies.ts';
 
 /**
  * The file grows first, by QEMU's own hand while a machine has it: the guest sees it at once. What
@@ -16,7 +16,6 @@ export function growDiskHandler(
 ): JobHandler<OpcodeOf<'INSTANCE_GROW_DISK'>> {
   const { instances, disks, runner } = dependencies;
   return {
-    locks: ({ name }) => [instanceLock(name)],
     prepare: async (opcode) => {
       const instance = await instances.findByName(opcode.name);
       const sizeBytes = plannedSize(instance, opcode);

@@ -2,6 +2,7 @@ import type { Opcode } from '#shared/contract/opcode.ts';
 import { requireOnline } from '#shared/contract/node-flags.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { JobHandler, JobHandlers } from '../jobs/job-handler.ts';
+import { namesInstance, traitsOf } from '../jobs/opcode-traits.ts';
 import { exportInstanceHandler, removeExportHandler } from './backup.ts';
 import { modifyClusterHandler, modifyOsHandler } from './change-cluster.ts';
 import { modifyInstanceHandler } from './change-instance.ts';
@@ -36,87 +37,83 @@ import { reinstallInstanceHandler } from './reinstall-instance.ts';
 
 /** Every opcode has its handler: a missing one does not compile. */
 export function createJobHandlers(dependencies: OperationDependencies): JobHandlers {
-  const here = <Op extends InstanceOpcode>(handler: JobHandler<Op>): JobHandler<Op> =>
-    onPrimaryNode(handler, dependencies);
-  /**
-   * What changes the cluster, and is about no instance that is there, is nothing for who left it.
-   */
-  const asMember = <Op extends Opcode>(handler: JobHandler<Op>): JobHandler<Op> => ({
-    locks: (opcode) => handler.locks(opcode),
-    prepare: async (opcode, signal) => {
-      dependencies.membership.requireMember();
-      await refuseOffline(dependencies);
-      return handler.prepare(opcode, signal);
-    },
-  });
-  return {
-    INSTANCE_CREATE: withSpaceWarning(asMember(createInstanceHandler(dependencies)), dependencies),
-    INSTANCE_REINSTALL: withSpaceWarning(
-      here(reinstallInstanceHandler(dependencies)),
-      dependencies,
-    ),
-    INSTANCE_SET_PARAMS: withSpaceWarning(here(modifyInstanceHandler(dependencies)), dependencies),
-    INSTANCE_QUERY_DATA: here(queryInstanceHandler(dependencies)),
-    INSTANCE_REMOVE: orRemoveOrphan(here(removeInstanceHandler(dependencies)), dependencies),
-    INSTANCE_ADOPT: asMember(adoptInstanceHandler(dependencies)),
-    INSTANCE_RENAME: here(renameInstanceHandler(dependencies)),
-    INSTANCE_COPY: withSpaceWarning(here(copyInstanceHandler(dependencies)), dependencies),
-    INSTANCE_MOVE: here(moveInstanceHandler(dependencies)),
-    INSTANCE_MIGRATE: here(migrateInstanceHandler(dependencies)),
-    INSTANCE_FAILOVER: asMember(failoverInstanceHandler(dependencies)),
-    INSTANCE_STARTUP: here(startInstanceHandler(dependencies)),
-    INSTANCE_SHUTDOWN: here(stopInstanceHandler(dependencies)),
-    INSTANCE_REBOOT: here(rebootInstanceHandler(dependencies)),
-    INSTANCE_GROW_DISK: withSpaceWarning(here(growDiskHandler(dependencies)), dependencies),
-    INSTANCE_RUN_SCRIPT: here(runScriptHandler(dependencies)),
-    INSTANCE_SNAPSHOT: withSpaceWarning(here(takeSnapshotHandler(dependencies)), dependencies),
-    INSTANCE_RESTORE: withSpaceWarning(here(restoreSnapshotHandler(dependencies)), dependencies),
-    INSTANCE_REMOVE_SNAPSHOT: here(removeSnapshotHandler(dependencies)),
-    BACKUP_EXPORT: withSpaceWarning(here(exportInstanceHandler(dependencies)), dependencies),
+  const handlers: JobHandlers = {
+    INSTANCE_CREATE: createInstanceHandler(dependencies),
+    INSTANCE_REINSTALL: reinstallInstanceHandler(dependencies),
+    INSTANCE_SET_PARAMS: modifyInstanceHandler(dependencies),
+    INSTANCE_QUERY_DATA: queryInstanceHandler(dependencies),
+    INSTANCE_REMOVE: removeInstanceHandler(dependencies),
+    INSTANCE_ADOPT: adoptInstanceHandler(dependencies),
+    INSTANCE_RENAME: renameInstanceHandler(dependencies),
+    INSTANCE_COPY: copyInstanceHandler(dependencies),
+    INSTANCE_MOVE: moveInstanceHandler(dependencies),
+    INSTANCE_MIGRATE: migrateInstanceHandler(dependencies),
+    INSTANCE_FAILOVER: failoverInstanceHandler(dependencies),
+    INSTANCE_STARTUP: startInstanceHandler(dependencies),
+    INSTANCE_SHUTDOWN: stopInstanceHandler(dependencies),
+    INSTANCE_REBOOT: rebootInstanceHandler(dependencies),
+    INSTANCE_GROW_DISK: growDiskHandler(dependencies),
+    INSTANCE_RUN_SCRIPT: runScriptHandler(dependencies),
+    INSTANCE_SNAPSHOT: takeSnapshotHandler(dependencies),
+    INSTANCE_RESTORE: restoreSnapshotHandler(dependencies),
+    INSTANCE_REMOVE_SNAPSHOT: removeSnapshotHandler(dependencies),
+    BACKUP_EXPORT: exportInstanceHandler(dependencies),
     BACKUP_REMOVE: removeExportHandler(dependencies),
-    OS_SET_PARAMS: asMember(modifyOsHandler(dependencies)),
-    PROFILE_SET_PARAMS: asMember(modifyProfileHandler(dependencies)),
-    PROFILE_REMOVE: asMember(removeProfileHandler(dependencies)),
-    NETWORK_ADD: asMember(addNetworkHandler(dependencies)),
-    NETWORK_SET_PARAMS: asMember(modifyNetworkHandler(dependencies)),
-    NETWORK_CONNECT: asMember(connectNetworkHandler(dependencies)),
-    NETWORK_DISCONNECT: asMember(disconnectNetworkHandler(dependencies)),
-    NETWORK_REMOVE: asMember(removeNetworkHandler(dependencies)),
-    BOOTENV_SET: asMember(setBootContentHandler(dependencies)),
-    BOOTENV_UPLOAD_ISO: asMember(uploadIsoHandler(dependencies)),
+    OS_SET_PARAMS: modifyOsHandler(dependencies),
+    PROFILE_SET_PARAMS: modifyProfileHandler(dependencies),
+    PROFILE_REMOVE: removeProfileHandler(dependencies),
+    NETWORK_ADD: addNetworkHandler(dependencies),
+    NETWORK_SET_PARAMS: modifyNetworkHandler(dependencies),
+    NETWORK_CONNECT: connectNetworkHandler(dependencies),
+    NETWORK_DISCONNECT: disconnectNetworkHandler(dependencies),
+    NETWORK_REMOVE: removeNetworkHandler(dependencies),
+    BOOTENV_SET: setBootContentHandler(dependencies),
+    BOOTENV_UPLOAD_ISO: uploadIsoHandler(dependencies),
     BOOTENV_DESTROY_ISO: destroyIsoHandler(dependencies),
-    BOOTENV_REMOVE: asMember(removeBootObjectHandler(dependencies)),
-    CLUSTER_SET_PARAMS: asMember(modifyClusterHandler(dependencies)),
+    BOOTENV_REMOVE: removeBootObjectHandler(dependencies),
+    CLUSTER_SET_PARAMS: modifyClusterHandler(dependencies),
     NODE_SET_PARAMS: modifyNodeHandler(dependencies),
   };
+  const guarded = Object.entries<JobHandler<Opcode>>(handlers).map(([name, handler]) => [
+    name,
+    guardHandler(handler, dependencies),
+  ]);
+  // The same names as in `handlers`, each with the handler of the same opcode.
+  const all = Object.fromEntries(guarded) as JobHandlers;
+  return { ...all, INSTANCE_REMOVE: orRemoveOrphan(all.INSTANCE_REMOVE, dependencies) };
 }
 
-/** What takes the mark back is the one thing that such a node does. */
-async function refuseOffline({ nodes, nodeName }: OperationDependencies): Promise<void> {
-  requireOnline(nodeName, await nodes.flagsOf(nodeName));
-}
-
-type InstanceOpcode = Extract<Opcode, { readonly name: string }>;
-
-/**
- * Lets only the node act that has the disks, machine and view of an instance: no other one may act
- * as if they were gone.
- */
-function onPrimaryNode<Op extends InstanceOpcode>(
-  handler: JobHandler<Op>,
+/** Adds what the traits of an opcode ask for: a check of the node, a warning of low space. */
+function guardHandler(
+  handler: JobHandler<Opcode>,
   dependencies: OperationDependencies,
-): JobHandler<Op> {
-  const { instances, owns } = dependencies;
+): JobHandler<Opcode> {
   return {
-    locks: (opcode) => handler.locks(opcode),
     prepare: async (opcode, signal) => {
-      await refuseOffline(dependencies);
-      const { name, primaryNode } = await instances.findByName(opcode.name);
-      if (owns(primaryNode)) return handler.prepare(opcode, signal);
-      throw new AppError('CONFLICT', `instance '${name}' is on node ${primaryNode}`, {
-        details: { node: primaryNode },
-        hint: `Send the request to the node daemon of ${primaryNode}.`,
-      });
+      await requireNode(opcode, dependencies);
+      const execution = await handler.prepare(opcode, signal);
+      const takesSpace = traitsOf(opcode).takesSpace?.(opcode) === true;
+      return takesSpace ? withSpaceWarning(execution, dependencies) : execution;
     },
   };
+}
+
+/**
+ * Refuses an operation that this node does not run. Only the node that has the disks, QEMU process
+ * and view of an instance acts on it: any other one would act as if they were gone.
+ * @throws AppError CONFLICT, INSTANCE_NOT_FOUND, NODE_OFFLINE
+ */
+async function requireNode(opcode: Opcode, dependencies: OperationDependencies): Promise<void> {
+  const { runsOn } = traitsOf(opcode);
+  if (runsOn === 'any-node') return;
+  if (runsOn === 'member') dependencies.membership.requireMember();
+  const { nodes, nodeName, instances, owns } = dependencies;
+  requireOnline(nodeName, await nodes.flagsOf(nodeName));
+  if (runsOn === 'member' || !namesInstance(opcode)) return;
+  const { name, primaryNode } = await instances.findByName(opcode.name);
+  if (owns(primaryNode)) return;
+  throw new AppError('CONFLICT', `instance '${name}' is on node ${primaryNode}`, {
+    details: { node: primaryNode },
+    hint: `Send the request to the node daemon of ${primaryNode}.`,
+  });
 }

@@ -11,7 +11,7 @@ import { natureOf } from '../vmm/machine-nature.ts';
 import type { Machine } from '../vmm/machine.ts';
 import type { Execution, JobHandler } from '../jobs/job-handler.ts';
 import { requireOtherNode, refuseInstalling, refuseShared, refuseSnapshots } from './move.ts';
-import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
+import type { OperationDependencies } from './operation-dependencies.ts';
 
 /**
  * A running instance to another node. Everything that can be refused is asked before, there too.
@@ -21,7 +21,6 @@ export function migrateInstanceHandler(
 ): JobHandler<OpcodeOf<'INSTANCE_MIGRATE'>> {
   const { instances, lifecycles, disks } = dependencies;
   return {
-    locks: ({ name }) => [instanceLock(name)],
     prepare: async ({ name, node: wanted, timeoutS, cleanup }, signal) => {
       const instance = await instances.findByName(name);
       if (cleanup === true) return prepareCleanup(instance, dependencies);

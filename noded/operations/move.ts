@@ -9,7 +9,7 @@ import { zfsErrors } from '../storage/volumes/zfs-errors.ts';
 import type { Peers } from '../cluster/peers/ask-peer.ts';
 import type { JobHandler } from '../jobs/job-handler.ts';
 import { noNode } from '../records/node-registry.ts';
-import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
+import type { OperationDependencies } from './operation-dependencies.ts';
 
 /**
  * A stopped instance to another node. Everything that can be refused is asked before, there too.
@@ -19,7 +19,6 @@ export function moveInstanceHandler(
 ): JobHandler<OpcodeOf<'INSTANCE_MOVE'>> {
   const { instances, lifecycles } = dependencies;
   return {
-    locks: ({ name }) => [instanceLock(name)],
     prepare: async ({ name, node: wanted }, signal) => {
       const instance = await instances.findByName(name);
       refuseShared(instance);

@@ -13,13 +13,10 @@ import type { OperationDependencies } from './operation-dependencies.ts';
 
 type Network<Needed extends keyof OperationDependencies> = Pick<OperationDependencies, Needed>;
 
-const LOCKS = ['networks'];
-
 export function addNetworkHandler({
   clusters,
 }: Network<'clusters'>): JobHandler<OpcodeOf<'NETWORK_ADD'>> {
   return {
-    locks: () => LOCKS,
     prepare: async ({ name, network, gateway = null, macPrefix = null, addReserved, tags }) => {
       const known = await clusters.listNetworks();
       if (known.some((one) => one.name === name)) throw networkExists(name);
@@ -44,7 +41,6 @@ export function modifyNetworkHandler({
   clusters,
 }: Network<'clusters'>): JobHandler<OpcodeOf<'NETWORK_SET_PARAMS'>> {
   return {
-    locks: () => LOCKS,
     prepare: async (opcode) => {
       const { name } = opcode;
       // This runs anew after each write that came between: who gets an address writes the network.
@@ -73,7 +69,6 @@ export function connectNetworkHandler(
 ): JobHandler<OpcodeOf<'NETWORK_CONNECT'>> {
   const { clusters, nodes, nodeName, nat } = dependencies;
   return {
-    locks: () => LOCKS,
     prepare: async ({ name, nodes: given, connection }) => {
       const network = await clusters.loadNetwork(name);
       const chosen = await chooseNodes(given, nodes);
@@ -142,7 +137,6 @@ export function disconnectNetworkHandler({
   nat,
 }: Network<'clusters' | 'instances' | 'nat'>): JobHandler<OpcodeOf<'NETWORK_DISCONNECT'>> {
   return {
-    locks: () => LOCKS,
     prepare: async ({ name, nodes: given }) => {
       const change = async (network: NetworkRecord): Promise<NetworkRecord> => {
         const connected = Object.keys(network.connections);
@@ -169,7 +163,6 @@ export function removeNetworkHandler({
   instances,
 }: Network<'clusters' | 'instances'>): JobHandler<OpcodeOf<'NETWORK_REMOVE'>> {
   return {
-    locks: () => LOCKS,
     prepare: async ({ name }) => {
       const refuse = async (): Promise<void> => {
         const { connections } = await clusters.loadNetwork(name);

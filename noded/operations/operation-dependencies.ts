@@ -88,8 +88,3 @@ export interface OperationDependencies {
   readonly logger: Logger;
   readonly clock: Clock;
 }
-
-/** The lock of an instance: its name, since that is what an operator asks for. */
-export function instanceLock(name: string): string {
-  return `instance/${name}`;
-}

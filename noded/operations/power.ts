@@ -12,14 +12,13 @@ import {
 import { checkGivenSecrets, nameSecrets } from './check-given-secrets.ts';
 import { checkRunLists } from './check-run-lists.ts';
 import { checkHostPathsOfRun } from './host-paths.ts';
-import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
+import type { OperationDependencies } from './operation-dependencies.ts';
 
 export function startInstanceHandler(
   dependencies: OperationDependencies,
 ): JobHandler<OpcodeOf<'INSTANCE_STARTUP'>> {
   const { instances, clusters, runner, bootViews } = dependencies;
   return {
-    locks: (opcode) => [instanceLock(opcode.name)],
     prepare: async (opcode, signal) => {
       const instance = await instances.findByName(opcode.name);
       await checkGivenSecrets(instance, opcode, dependencies, signal);
@@ -103,7 +102,6 @@ export function stopInstanceHandler(
 ): JobHandler<OpcodeOf<'INSTANCE_SHUTDOWN'>> {
   const { instances, runner } = dependencies;
   return {
-    locks: (opcode) => [instanceLock(opcode.name)],
     prepare: async (opcode) => {
       const instance = await instances.findByName(opcode.name);
       await runner.checkDisksUnused(instance);
@@ -123,7 +121,6 @@ export function rebootInstanceHandler(
 ): JobHandler<OpcodeOf<'INSTANCE_REBOOT'>> {
   const { instances, clusters, runner, bootViews } = dependencies;
   return {
-    locks: (opcode) => [instanceLock(opcode.name)],
     prepare: async (opcode, signal) => {
       const instance = await instances.findByName(opcode.name);
       if (runner.running(instance.uuid) === undefined) {

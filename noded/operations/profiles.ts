@@ -23,7 +23,6 @@ export function modifyProfileHandler({
   clusters,
 }: Pick<OperationDependencies, 'clusters'>): JobHandler<OpcodeOf<'PROFILE_SET_PARAMS'>> {
   return {
-    locks: () => ['profiles'],
     prepare: async (opcode) => {
       const { name, osParameters, osParametersPrivate } = opcode;
       if (Object.keys({ ...osParameters, ...osParametersPrivate }).length === 0) {
@@ -90,7 +89,6 @@ export function removeProfileHandler({
   instances,
 }: Pick<OperationDependencies, 'clusters' | 'instances'>): JobHandler<OpcodeOf<'PROFILE_REMOVE'>> {
   return {
-    locks: () => ['profiles'],
     prepare: async ({ name }) => {
       await refuseUnknownProfiles([name], clusters);
       const refuse = (): Promise<void> => refuseUsed(name, instances);

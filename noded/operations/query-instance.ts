@@ -3,12 +3,10 @@ import { loadInstanceInfo } from '../instances/instance-info.ts';
 import type { JobHandler } from '../jobs/job-handler.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
 
-/** Takes no lock: it tells what is, also while another job changes it. */
 export function queryInstanceHandler(
   dependencies: OperationDependencies,
 ): JobHandler<OpcodeOf<'INSTANCE_QUERY_DATA'>> {
   return {
-    locks: () => [],
     prepare: async (opcode) => {
       const instance = await dependencies.instances.findByName(opcode.name);
       return () => loadInstanceInfo(instance, dependencies);

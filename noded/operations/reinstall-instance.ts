@@ -13,7 +13,7 @@ import { beginReinstall } from '../records/install-states.ts';
 import { checkInstall } from './check-install.ts';
 import { checkParameterNames } from './check-parameters-by-os.ts';
 import { checkHostPaths } from './host-paths.ts';
-import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
+import type { OperationDependencies } from './operation-dependencies.ts';
 import { selectOs } from './os-policy.ts';
 import { refuseUnknownProfiles } from './profiles.ts';
 import { startAfter, startAgain } from './start-again.ts';
@@ -29,7 +29,6 @@ export function reinstallInstanceHandler(
 ): JobHandler<OpcodeOf<'INSTANCE_REINSTALL'>> {
   const { instances, clusters, installer, runner, disks, clock } = dependencies;
   return {
-    locks: (opcode) => [instanceLock(opcode.name)],
     prepare: async (opcode, signal) => {
       refuseDuplicateParameters(opcode);
       const current = await instances.findByName(opcode.name);

@@ -5,14 +5,13 @@ import { removeLogs } from '../host/install-log.ts';
 import type { JobHandler } from '../jobs/job-handler.ts';
 import { removeAuditLog } from '../instances/run-lists/audit-log.ts';
 import { beginRemoval } from '../records/install-states.ts';
-import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
+import type { OperationDependencies } from './operation-dependencies.ts';
 
 export function removeInstanceHandler(
   dependencies: OperationDependencies,
 ): JobHandler<OpcodeOf<'INSTANCE_REMOVE'>> {
   const { instances, outcomes, runner, lifecycles, disks, logDir, clock } = dependencies;
   return {
-    locks: (opcode) => [instanceLock(opcode.name)],
     prepare: async (opcode) => {
       const instance = await instances.findByName(opcode.name);
       await runner.checkDisksUnused(instance);

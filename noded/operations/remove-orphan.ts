@@ -2,9 +2,9 @@ import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { removeLogs } from '../host/install-log.ts';
 import type { KeptMachine } from '../instances/machines/machine-keeper.ts';
-import { type Orphans, readKeptRecord } from '../instances/machines/orphans.ts';
+import { readKeptRecord } from '../instances/machines/orphans.ts';
 import type { JobContext, JobHandler } from '../jobs/job-handler.ts';
-import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
+import type { OperationDependencies } from './operation-dependencies.ts';
 
 /**
  * Gives a machine without a record the one that was kept beside it. Name, addresses and MACs are
@@ -15,7 +15,6 @@ export function adoptInstanceHandler(
 ): JobHandler<OpcodeOf<'INSTANCE_ADOPT'>> {
   const { instances, orphans, owns, nodeName } = dependencies;
   return {
-    locks: ({ name }) => locksOf(name, orphans),
     prepare: async ({ name }) => {
       const orphan = orphans.find(name);
       if (orphan === undefined) {
@@ -60,7 +59,6 @@ export function orRemoveOrphan(
 ): JobHandler<OpcodeOf<'INSTANCE_REMOVE'>> {
   const { instances, orphans } = dependencies;
   return {
-    locks: ({ name }) => locksOf(name, orphans),
     prepare: async (opcode, signal) => {
       try {
         await instances.findByName(opcode.name);
@@ -86,13 +84,6 @@ async function removeOrphan(
   await removeLogs(logDir, uuid);
   await instances.dropClaims(uuid);
   return { name, uuid };
-}
-
-/** Locks so that two jobs are never about one machine, whichever way it is named. */
-function locksOf(name: string, orphans: Orphans): readonly string[] {
-  const same = orphans.list().filter((orphan) => orphan.uuid === name || orphan.name === name);
-  const names = [name, ...same.flatMap((orphan) => [orphan.uuid, orphan.name])];
-  return [...new Set(names)].sort().map(instanceLock);
 }
 
 /** A record that cannot be read is none: what was kept takes its place. */

@@ -1,7 +1,7 @@
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import type { JobHandler } from '../jobs/job-handler.ts';
-import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
+import type { OperationDependencies } from './operation-dependencies.ts';
 import { runRenameScript } from './run-rename-script.ts';
 
 export function renameInstanceHandler(
@@ -9,7 +9,6 @@ export function renameInstanceHandler(
 ): JobHandler<OpcodeOf<'INSTANCE_RENAME'>> {
   const { instances, runner } = dependencies;
   return {
-    locks: (opcode) => [instanceLock(opcode.name), instanceLock(opcode.newName)].sort(),
     prepare: async (opcode) => {
       const instance = await instances.findByName(opcode.name);
       if (runner.isRunning(instance.uuid)) {

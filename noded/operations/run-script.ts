@@ -17,7 +17,6 @@ export function runScriptHandler({
   runner,
 }: OperationDependencies): JobHandler<OpcodeOf<'INSTANCE_RUN_SCRIPT'>> {
   return {
-    locks: (opcode) => [`script/${opcode.name}`],
     prepare: async (opcode) => {
       const instance = await instances.findByName(opcode.name);
       if (runner.running(instance.uuid) === undefined) {

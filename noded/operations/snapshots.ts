@@ -10,7 +10,7 @@ import { AppError } from '#shared/errors/app-error.ts';
 import { explainDatasource } from '../instances/view/cloud-init-datasource.ts';
 import type { JobContext, JobHandler } from '../jobs/job-handler.ts';
 import { refuseUnfinished } from './copy-instance.ts';
-import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
+import type { OperationDependencies } from './operation-dependencies.ts';
 
 type Dependencies = Pick<
   OperationDependencies,
@@ -24,7 +24,6 @@ export function takeSnapshotHandler({
   clock,
 }: Dependencies): JobHandler<OpcodeOf<'INSTANCE_SNAPSHOT'>> {
   return {
-    locks: ({ name }) => [instanceLock(name)],
     prepare: async ({ name, snapshot, copy }) => {
       const instance = await instances.findByName(name);
       const installState = refuseUnfinished(instance);
@@ -66,7 +65,6 @@ export function restoreSnapshotHandler({
   runner,
 }: Dependencies): JobHandler<OpcodeOf<'INSTANCE_RESTORE'>> {
   return {
-    locks: ({ name }) => [instanceLock(name)],
     prepare: async ({ name, snapshot: wanted }) => {
       const instance = await instances.findByName(name);
       const snapshot = findSnapshot(instance, wanted);
@@ -110,7 +108,6 @@ export function removeSnapshotHandler({
   snapshots,
 }: Dependencies): JobHandler<OpcodeOf<'INSTANCE_REMOVE_SNAPSHOT'>> {
   return {
-    locks: ({ name }) => [instanceLock(name)],
     prepare: async ({ name, snapshot }) => {
       const instance = await instances.findByName(name);
       const { uuid } = findSnapshot(instance, snapshot);

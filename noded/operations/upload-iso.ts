@@ -25,7 +25,6 @@ export function uploadIsoHandler(
   const { clusters, images, archives } = dependencies;
   const open = archiveOpener(dependencies);
   return {
-    locks: () => ['boot-archives'],
     prepare: async ({ bootEnv: name, source: given }) => {
       const bootEnv = await clusters.loadBootEnv(name);
       if (bootEnv === undefined) throw await bootEnvNotFound(name, clusters);

@@ -1,4 +1,3 @@
-import type { Opcode } from '#shared/contract/opcode.ts';
 import { DEFAULT_LOW_SPACE_PERCENT } from '#shared/contract/cluster-settings.ts';
 import { messageOf } from '#shared/errors/app-error.ts';
 import {
@@ -8,7 +7,7 @@ import {
   isOverpromised,
   SPACE_HINT,
 } from '../host/low-space.ts';
-import type { JobHandler } from '../jobs/job-handler.ts';
+import type { Execution, JobContext } from '../jobs/job-handler.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
 
 type SpaceSources = Pick<
@@ -16,31 +15,14 @@ type SpaceSources = Pick<
   'measurePlaces' | 'promiseOfDisks' | 'clusters' | 'logger'
 >;
 
-/**
- * Whoever took or promised room is told at the end of that job that there is little left, long
- * before a guest stands still at a write.
- */
-export function withSpaceWarning<Op extends Opcode>(
-  handler: JobHandler<Op>,
-  sources: SpaceSources,
-): JobHandler<Op> {
-  return {
-    locks: (opcode) => handler.locks(opcode),
-    prepare: async (opcode, signal) => {
-      const execution = await handler.prepare(opcode, signal);
-      const execute: typeof execution = async (context) => {
-        const result = await execution(context);
-        if (!takesNone(opcode))
-          for (const warning of await findWarnings(sources)) context.report.log(warning, 'warn');
-        return result;
-      };
-      return Object.assign(execute, execution.preview && { preview: execution.preview });
-    },
+/** Adds warnings of low space to the end of a job, long before a guest pauses at a write. */
+export function withSpaceWarning(execution: Execution, sources: SpaceSources): Execution {
+  const execute = async (context: JobContext): Promise<unknown> => {
+    const result = await execution(context);
+    for (const warning of await findWarnings(sources)) context.report.log(warning, 'warn');
+    return result;
   };
-}
-
-function takesNone(opcode: Opcode): boolean {
-  return opcode.opcode === 'INSTANCE_SET_PARAMS' && opcode.disks.length === 0;
+  return Object.assign(execute, execution.preview && { preview: execution.preview });
 }
 
 /** What cannot be looked at is no failure of what has been done. */

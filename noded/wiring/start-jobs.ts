@@ -12,6 +12,7 @@ import { createInstallRoom } from '../provision/install/install-room.ts';
 import { createInstaller, type Installer } from '../provision/install/installer.ts';
 import { createOpenInstallPackage } from '../provision/install/open-install-package.ts';
 import { createJobEngine, type JobEngine } from '../jobs/job-engine.ts';
+import { traitsOf } from '../jobs/opcode-traits.ts';
 import { listConnections } from '../net/channel/list-connections.ts';
 import type { NodeMetrics } from './node-metrics.ts';
 import { createListHiddenValues } from '../instances/parameters/list-hidden-values.ts';
@@ -79,6 +80,7 @@ export function startJobs(parts: JobsParts): JobEngine {
     ),
     listHiddenValues: createListHiddenValues({ instances, clusters, metad }),
     onEnded: (job) => metrics.jobEnded(job),
+    locksOf: (opcode) => traitsOf(opcode).locks(opcode, orphans.list()),
     handlers: createJobHandlers({
       membership: records.membership,
       nodes,

@@ -1,6 +1,6 @@
 import type { Opcode } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
-import { isOfOneNode } from '../../cluster/cluster-jobs.ts';
+import { namesInstance } from '../../jobs/opcode-traits.ts';
 import type { AnyApiRoute, ApiRoutes } from './api-route.ts';
 
 /** Routes that one node asks another for, beside those of an instance, which are forwarded. */
@@ -51,7 +51,7 @@ function narrowJobs(route: AnyApiRoute): AnyApiRoute {
     handle: (request) => {
       // The route's own schema made it.
       const asked = request.body as Opcode;
-      if (!isOfOneNode(asked)) throw notForPeers(asked.opcode);
+      if (!namesInstance(asked)) throw notForPeers(asked.opcode);
       return route.handle(request);
     },
   };

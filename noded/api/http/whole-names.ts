@@ -1,39 +1,12 @@
 import type { Opcode } from '#shared/contract/opcode.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import type { Overview } from '../../cluster/membership/overview.ts';
+import { namesInstance, traitsOf } from '../../jobs/opcode-traits.ts';
 import type { InstanceRepository } from '../../records/instance-repository.ts';
 
 export interface WholeNamesDependencies {
   readonly instances: Pick<InstanceRepository, 'expandName'>;
   readonly overview: Pick<Overview, 'orphans'>;
-}
-
-/** Operations whose name is not that of an instance, or not yet. */
-const OF_NO_INSTANCE = new Set<Opcode['opcode']>([
-  'INSTANCE_CREATE',
-  'OS_SET_PARAMS',
-  'PROFILE_SET_PARAMS',
-  'PROFILE_REMOVE',
-  'NETWORK_ADD',
-  'NETWORK_SET_PARAMS',
-  'NETWORK_CONNECT',
-  'NETWORK_DISCONNECT',
-  'NETWORK_REMOVE',
-  'CLUSTER_SET_PARAMS',
-  'NODE_SET_PARAMS',
-  'BACKUP_REMOVE',
-]);
-/** What may be said of a machine without a record, by its own name. */
-const OF_ORPHANS = new Set<Opcode['opcode']>(['INSTANCE_ADOPT', 'INSTANCE_REMOVE']);
-/**
- * What takes disks away: asked for twice, `web1` would first be the instance of that name, and then
- * another one.
- */
-const DESTROYING = new Set<Opcode['opcode']>(['INSTANCE_REMOVE', 'INSTANCE_REINSTALL']);
-
-function takesDisksAway(opcode: Opcode): boolean {
-  if (opcode.opcode !== 'INSTANCE_SET_PARAMS') return DESTROYING.has(opcode.opcode);
-  return opcode.disks.some(({ action }) => action === 'remove');
 }
 
 /**
@@ -47,7 +20,8 @@ export async function withWholeName(
   opcode: Opcode,
   { instances, overview }: WholeNamesDependencies,
 ): Promise<Opcode> {
-  if (!('name' in opcode) || OF_NO_INSTANCE.has(opcode.opcode)) return opcode;
+  const traits = traitsOf(opcode);
+  if (!namesInstance(opcode) || traits.names !== 'instance') return opcode;
   const { name: typed } = opcode;
   const name = await instances.expandName(typed).catch((error: unknown) => {
     if (isAppError(error, 'INSTANCE_NOT_FOUND')) return typed;
@@ -55,10 +29,11 @@ export async function withWholeName(
   });
   if (name === typed) return opcode;
   const isOrphans =
-    OF_ORPHANS.has(opcode.opcode) &&
+    traits.orphan !== undefined &&
     (await overview.orphans()).some((orphan) => orphan.name === typed);
   if (isOrphans) return opcode;
-  if (!takesDisksAway(opcode)) return { ...opcode, name };
+  // Given twice, `web1` could mean the instance of that name first, and then another one.
+  if (traits.removesDisks?.(opcode) !== true) return { ...opcode, name };
   throw new AppError('INSTANCE_NOT_FOUND', `there is no instance '${typed}'`, {
     details: { name: typed },
     hint: `Commands that remove disks need the full name: ${name}`,

@@ -1,5 +1,6 @@
 import type { Opcode } from '#shared/contract/opcode.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
+import { namesInstance } from '../../jobs/opcode-traits.ts';
 import type { MetadCalls } from '../../net/metad-link/metad-client.ts';
 import type { InstanceRepository } from '../../records/instance-repository.ts';
 import { loadParameters, type ParameterSources } from './load-parameters.ts';
@@ -17,8 +18,7 @@ export interface HiddenValueSources {
  */
 export function createListHiddenValues({ instances, clusters, metad }: HiddenValueSources) {
   return async (opcode: Opcode): Promise<readonly string[]> => {
-    const isOfInstance = opcode.opcode.startsWith('INSTANCE_') || opcode.opcode === 'BACKUP_EXPORT';
-    if (!isOfInstance || !('name' in opcode)) return [];
+    if (!namesInstance(opcode)) return [];
     const instance = await absentAsUndefined(instances.findByName(opcode.name));
     if (instance === undefined) return [];
     const secrets = await absentAsUndefined(metad.secrets(instance.uuid));

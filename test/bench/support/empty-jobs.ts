@@ -9,7 +9,7 @@ import { createJobRepository } from '../../../noded/jobs/job-repository.ts';
 import { createInstanceRepository } from '../../../noded/records/instance-repository.ts';
 import { createTestOutcomes } from '../../noded/support/test-outcomes.ts';
 
-const HANDLER = { locks: () => [], prepare: () => Promise.resolve(() => Promise.resolve(null)) };
+const HANDLER = { prepare: () => Promise.resolve(() => Promise.resolve(null)) };
 const OPCODE = {
   ...{ opcode: 'INSTANCE_SHUTDOWN', name: 'web1.example.com', timeoutS: 1 },
 } as Opcode;
@@ -25,6 +25,7 @@ export function createIdleEngine(nodeName: string, store: Store, outcomesDir: st
     authorize: () => Promise.resolve(),
     listHiddenValues: () => Promise.resolve([]),
     // One opcode is all that is submitted.
+    locksOf: () => [],
     handlers: { INSTANCE_SHUTDOWN: HANDLER } as unknown as JobHandlers,
   });
 }

@@ -8,6 +8,7 @@ import type {
   JobHandler,
   JobHandlers,
 } from '../../../noded/jobs/job-handler.ts';
+import { traitsOf } from '../../../noded/jobs/opcode-traits.ts';
 import type { JobRepository } from '../../../noded/jobs/job-repository.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { parseOpcode } from '../support/opcodes.ts';
@@ -68,7 +69,6 @@ export interface Handling {
 export function createEngine(handling: Handling) {
   const repository = handling.repository ?? new RecordedJobs();
   const handler: JobHandler<Opcode> = {
-    locks: (opcode) => ('name' in opcode ? [`instance/${opcode.name}`] : []),
     prepare: async (opcode, signal) =>
       (await handling.prepare?.(opcode, signal)) ??
       handling.execute ??
@@ -86,6 +86,7 @@ export function createEngine(handling: Handling) {
       unwrittenJob: () => undefined,
     },
     handlers,
+    locksOf: (opcode) => traitsOf(opcode).locks(opcode, []),
     logger: handling.logger ?? silentLogger,
     clock: new ManualClock(),
   });

@@ -95,7 +95,6 @@ async function createNode(t: TestContext) {
   const remove = async (name: string): Promise<unknown> => {
     const opcode = { opcode: 'INSTANCE_REMOVE', name, shutdownTimeoutS: 0 } as const;
     const ofInstances = {
-      locks: () => [],
       prepare: () => Promise.resolve(() => Promise.resolve('removed as an instance')),
     };
     const handler = orRemoveOrphan(ofInstances, dependencies);

@@ -91,7 +91,6 @@ export async function createApiLab(t: TestContext, overrides: Overrides = {}) {
   const { hypervisor, metad, ...guests } = createFakeGuests({ clusters, instances, disks, clock });
   const { views, keeper, runner, guestReports, guestEvents, lifecycles } = guests;
   const handler = {
-    locks: () => [],
     prepare: () =>
       Promise.resolve((context: { report: { log(line: string): void } }) => {
         context.report.log('done');
@@ -107,6 +106,7 @@ export async function createApiLab(t: TestContext, overrides: Overrides = {}) {
     nodeName: 'node1',
     logger,
     clock,
+    locksOf: () => [],
     handlers: { INSTANCE_SHUTDOWN: handler } as unknown as JobHandlers,
   });
   const describeNode =

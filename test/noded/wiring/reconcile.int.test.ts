@@ -44,12 +44,13 @@ test('what the store has of refused work is ended; what is worked on, and what i
   const jobs = createJobRepository(lossy, createRecordProblems(silentLogger));
   const instances = createInstanceRepository(store, clock, createRecordProblems(silentLogger));
   const gate = createGate();
-  const handler = { locks: () => [], prepare: async () => gate.pass };
+  const handler = { prepare: async () => gate.pass };
   const engine = createJobEngine({
     ...{ nodeName: 'node1', repository: jobs, logger: silentLogger, clock },
     authorize: async () => undefined,
     listHiddenValues: async () => [],
     outcomes: createTestOutcomes(join(dir, 'outcomes'), jobs, instances),
+    locksOf: () => [],
     handlers: { INSTANCE_SHUTDOWN: handler } as unknown as JobHandlers,
   });
   const mine = await engine.submit(shutdown());
