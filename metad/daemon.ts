@@ -34,7 +34,7 @@ export interface DaemonOptions {
 export async function startDaemon(options: DaemonOptions): Promise<AsyncDisposable> {
   const { clock, logger } = options;
   const startedAtMs = clock.now();
-  // Microseconds of the start: larger than any number that an earlier process can have given.
+  // Microseconds of the start: larger than any number of an earlier process.
   const events = createEventLog(startedAtMs * 1000);
   const metrics = createMetrics(
     () => registry.instances(),
@@ -71,8 +71,8 @@ export async function startDaemon(options: DaemonOptions): Promise<AsyncDisposab
     await readFile(programData('metad/guest/agent.sh'), 'utf8'),
     await readFile(programData('metad/guest/enable.sh'), 'utf8'),
   );
-  // A guest that read from one that was killed asks for what follows the last byte that it had:
-  // with numbers that begin anew it would miss that many bytes of these queues.
+  // After a kill, a guest that reads the queue asks for the byte after its last one. With numbers
+  // from 0 it would miss the first bytes of the new queues.
   const firstQueueOffset = options.isSuccessor ? startedAtMs * 1000 : 0;
   const registry = createRegistry({ open, events, clock, guestAgent, firstQueueOffset });
   const control = await listenForControl(options.controlSocket, {

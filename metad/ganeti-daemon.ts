@@ -21,8 +21,7 @@ export interface GanetiDaemonOptions extends GanetiConfig {
 }
 
 /**
- * In the place of Ganeti's own metadata daemon: its socket and pid file, the host's network, and no
- * node daemon of ours.
+ * Starts in Ganeti mode: with Ganeti's socket and pid file, the host's network, and no gnt-noded.
  */
 export async function startGanetiDaemon(options: GanetiDaemonOptions): Promise<AsyncDisposable> {
   const { clock, logger } = options;
@@ -48,7 +47,7 @@ export async function startGanetiDaemon(options: GanetiDaemonOptions): Promise<A
   });
   await mkdir(dirname(options.ganetiSocket), { recursive: true });
   await mkdir(dirname(options.pidFile), { recursive: true });
-  // Before anything of a daemon that runs is touched.
+  // Must come first: a running daemon's files must stay untouched.
   const pidFile = claimPidFile(options.pidFile);
   await refuseTakenSocket(options.ganetiSocket);
   const listeners = await openListeners({

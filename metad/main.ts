@@ -35,7 +35,7 @@ async function main(): Promise<void> {
   };
   process.once('SIGTERM', stop);
   process.once('SIGINT', stop);
-  // Ganeti's log rotation sends it. The log is standard error, so there is no file to open again.
+  // Sent by Ganeti's log rotation. The log is standard error, so no file must be reopened.
   if (config.kind !== 'node') process.on('SIGHUP', () => logger.info('metad.hangup', {}));
 }
 
@@ -52,6 +52,6 @@ main().catch((error: unknown) => {
   const code = isAppError(error) ? error.code : 'INTERNAL';
   process.stderr.write(`error[${code}]: ${messageOf(error)}\n`);
   if (isAppError(error) && error.hint !== undefined) process.stderr.write(`hint: ${error.hint}\n`);
-  // Sockets that are open already would keep the process alive without a use.
+  // Open sockets would keep the process alive.
   process.exit(errorCodes[code]);
 });

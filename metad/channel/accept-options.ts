@@ -1,12 +1,12 @@
 /**
- * How long a guest may take to acknowledge a byte or a keepalive probe. One that went without a
- * word, since it crashed or its device was taken away, would keep its waiting connections for two
- * hours by Linux' own rules, and those with an unfinished answer for a quarter of an hour. A guest
- * that lives but reads nothing of an answer for so long loses that connection, too.
+ * Time a guest may take to acknowledge a byte or a keepalive probe. By Linux' defaults the
+ * connections of a guest that crashed or lost its device would stay for two hours, or for a quarter
+ * of an hour with an unfinished answer. A live guest that reads nothing of an answer for this long
+ * loses the connection too.
  */
 export const UNACKNOWLEDGED_MS = 120_000;
 
-/** Options of each connection that a guest makes. */
+/** Options of each connection that a guest opens. */
 export const ACCEPT_OPTIONS = {
   allowHalfOpen: true,
   noDelay: true,

@@ -2,7 +2,7 @@ import { nextCall } from '#shared/abort/next-call.ts';
 import type { QueueState } from '#shared/contract/guest-handover.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 
-/** Bytes of a reader, and the offset that follows them. */
+/** Bytes for a reader, and the offset after them. */
 export interface QueueSlice {
   readonly bytes: Buffer;
   readonly nextOffset: number;
@@ -11,18 +11,18 @@ export interface QueueSlice {
 const INITIAL_CAPACITY = 4096;
 
 /**
- * One direction of an instance's channel: a bounded byte stream whose bytes are numbered.
+ * One direction of an instance's channel: a bounded byte stream with numbered bytes.
  *
- * INVARIANTS: at most `limitBytes` wait; memory held never exceeds twice what waited at most, and
+ * INVARIANTS: at most `limitBytes` wait; the memory never exceeds twice the most that waited, and
  * none is held when nothing waits (one growing buffer, so that a million one-byte writes cost a
- * megabyte); writes are whole or not at all, and keep their order.
+ * megabyte); a write is taken whole or refused; writes keep their order.
  */
 export class ByteQueue {
   readonly #limitBytes: number;
   #buffer = Buffer.alloc(0);
   #start = 0;
   #end = 0;
-  /** Offset of the byte at #start: everything before it is forgotten. */
+  /** Offset of the byte at #start. Earlier bytes are gone. */
   #firstOffset: number;
   #isHeld = false;
   readonly #waiters = new Set<() => void>();
@@ -33,19 +33,21 @@ export class ByteQueue {
     this.#firstOffset = firstOffset;
   }
 
-  /** A queue that goes on where another one was held. */
+  /** Creates a queue that continues a held one. */
   static takeOver(limitBytes: number, { firstOffset, bytes }: QueueState): ByteQueue {
     const queue = new ByteQueue(limitBytes, firstOffset);
     if (queue.push(Buffer.from(bytes, 'base64'))) return queue;
     throw new AppError('VALIDATION', `the queue exceeds ${limitBytes} bytes`);
   }
 
-  /** Nothing comes or goes: it may be another metad's by now. */
+  /** Whether the queue is frozen, since another metad may own it. */
   get isHeld(): boolean {
     return this.#isHeld;
   }
 
-  /** @returns what another queue goes on with; who waits is told */
+  /**
+   * Freezes the queue and wakes its waiters. @returns the state for a queue that continues this one
+   */
   hold(): QueueState {
     this.#isHeld = true;
     this.#wake();
@@ -53,12 +55,12 @@ export class ByteQueue {
     return { firstOffset: this.#firstOffset, bytes };
   }
 
-  /** It stayed here. */
+  /** Unfreezes the queue after the guest stayed here. */
   release(): void {
     this.#isHeld = false;
   }
 
-  /** Offset of the first byte that waits, or of the next one. */
+  /** Offset of the first waiting byte, or of the next one. */
   get firstOffset(): number {
     return this.#firstOffset;
   }
@@ -72,7 +74,7 @@ export class ByteQueue {
     return this.#firstOffset + this.waitingBytes;
   }
 
-  /** @returns false, and takes nothing, when the bytes do not fit, or it is held */
+  /** @returns false, and takes nothing, when the bytes do not fit or the queue is held */
   push(bytes: Buffer): boolean {
     if (this.#isHeld) return false;
     if (this.waitingBytes + bytes.length > this.#limitBytes) return false;
@@ -84,7 +86,7 @@ export class ByteQueue {
     return true;
   }
 
-  /** All that waits; it is gone afterwards. */
+  /** Returns and removes all waiting bytes. */
   take(): QueueSlice {
     const bytes = this.#copyFrom(this.#start);
     this.#forget(bytes.length);
@@ -92,8 +94,8 @@ export class ByteQueue {
   }
 
   /**
-   * Bytes from an offset on, which stay until a later call acknowledges them with a higher offset.
-   * An offset that is forgotten already gives what there is.
+   * Returns the bytes from an offset on. They stay until a later call acknowledges them with a
+   * higher offset. For an offset before the first waiting byte it returns all waiting bytes.
    * @returns null when the offset lies beyond the last byte written
    */
   readFrom(offset: number): QueueSlice | null {
@@ -102,7 +104,7 @@ export class ByteQueue {
     return { bytes: this.#copyFrom(this.#start), nextOffset: this.endOffset };
   }
 
-  /** What a reader would get, without changing anything. */
+  /** Returns the same bytes as `readFrom`, without an acknowledgement. */
   peek(offset = this.#firstOffset): QueueSlice | null {
     if (offset > this.endOffset) return null;
     const skip = Math.max(0, offset - this.#firstOffset);
@@ -113,7 +115,7 @@ export class ByteQueue {
     return this.endOffset > Math.max(offset, this.#firstOffset);
   }
 
-  /** Resolves at the next write, when it is held, or when the signal says so. */
+  /** Resolves at the next write, when the queue is held, or when the signal aborts. */
   waitForWrite(signal: AbortSignal): Promise<void> {
     return nextCall(this.#waiters, signal);
   }

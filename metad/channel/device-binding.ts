@@ -31,9 +31,7 @@ export interface DeviceBindingOptions {
   readonly logger: Logger;
 }
 
-/**
- * The listening sockets of one TAP. Whatever arrives on them came through that device and no other.
- */
+/** The listening sockets of one TAP. All their traffic came through that device. */
 export class DeviceBinding implements AsyncDisposable {
   readonly device: string;
   /** Tells this TAP from a later one of the same name. */
@@ -60,8 +58,8 @@ export class DeviceBinding implements AsyncDisposable {
   }
 
   /**
-   * Opens all sockets of a device; the IPv6 one may follow later.
-   * @throws AppError NETWORK_SETUP when the device or its address is not there in time
+   * Opens all sockets of a device; the IPv6 socket may follow later.
+   * @throws AppError NETWORK_SETUP when the device or its address does not appear in time
    */
   static async open(options: DeviceBindingOptions, signal: AbortSignal): Promise<DeviceBinding> {
     const binding = new DeviceBinding(options, await retried(options.device, signal));
@@ -79,14 +77,14 @@ export class DeviceBinding implements AsyncDisposable {
     return !this.#closing.signal.aborted;
   }
 
-  /** Connections that are made from now on. */
+  /** Applies to new connections. */
   setHopLimit(hopLimit: number): void {
     if (hopLimit === this.#hopLimit) return;
     this.#hopLimit = hopLimit;
     for (const { fd, isV6 } of this.#servers) setHopLimit(fd, isV6, hopLimit);
   }
 
-  /** Listens for these, and ends the connections of those that are not among them any more. */
+  /** Listens for these services, and ends the connections of others. */
   setServices(services: readonly ViewService[]): void {
     if (this.isOpen) this.#services.set(services, this.#hopLimit);
   }
@@ -96,8 +94,7 @@ export class DeviceBinding implements AsyncDisposable {
     this.#services.set([], this.#hopLimit);
     this.#udp?.close();
     this.#udp = undefined;
-    // A server's close() waits for its connections; the descriptor is closed at once, which is what
-    // counts.
+    // close() of a server waits for its connections, but closes the listening descriptor at once.
     for (const { server } of this.#servers.splice(0)) server.close();
   }
 

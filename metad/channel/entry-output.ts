@@ -5,21 +5,21 @@ import { MAX_OUTPUT_LINE_LENGTH } from '../config/limits.ts';
 /** Whole lines of a script's output. */
 export interface OutputPiece {
   readonly text: string;
-  /** Bytes before it that were counted and not kept. */
+  /** Bytes before the text that were counted and not kept. */
   readonly lostBytes: number;
 }
 
 /**
- * What one script printed, as its guest says it by offsets. What is here already is dropped; what
- * is left out counts as lost, and so does what comes behind the bound.
+ * The output of one script, which the guest reports by offsets. Known bytes are dropped. Missing
+ * bytes, and bytes beyond the limit, count as lost.
  *
- * INVARIANT: a line leaves whole, or cut behind its beginning, so that a value in it can be masked
- * before any part of it is told.
+ * INVARIANT: a line leaves whole, or cut after its beginning, so that a value in it can be masked
+ * before any part is reported.
  */
 export class EntryOutput {
   readonly entry: string;
   readonly #decoder = new StringDecoder('utf8');
-  /** The offset of the next byte that is not here. */
+  /** Offset of the next expected byte. */
   #end = 0;
   #rest = '';
   #lostBytes = 0;
@@ -28,7 +28,6 @@ export class EntryOutput {
     this.entry = entry;
   }
 
-  /** @returns the offset that comes next */
   get end(): number {
     return this.#end;
   }
@@ -48,7 +47,7 @@ export class EntryOutput {
     return this.#pack(whole);
   }
 
-  /** The script has ended. */
+  /** Returns the rest after the script has ended. */
   flush(mask: (line: string) => string): readonly OutputPiece[] {
     const last = mask(this.#takeRest(this.#decoder.end()));
     if (last === '' && this.#lostBytes === 0) return [];
@@ -61,17 +60,17 @@ export class EntryOutput {
     if (text.length > room) this.#lostBytes += Buffer.byteLength(text.slice(room));
   }
 
-  /** @returns a line that ends here */
+  /** @returns a line that ends with `text` */
   #takeRest(text: string): string {
     this.#keep(text);
     const line = this.#rest;
     this.#rest = '';
-    // The mask cuts it there.
+    // The mask cuts the line there.
     this.#lostBytes += Buffer.byteLength(line.slice(MAX_OUTPUT_TEXT_LENGTH - 1));
     return line;
   }
 
-  /** As few pieces as hold the lines. */
+  /** Packs the lines into as few pieces as possible. */
   #pack(lines: readonly string[]): readonly OutputPiece[] {
     const pieces: OutputPiece[] = [];
     let text = '';

@@ -5,18 +5,18 @@ import {
   MAX_EVENT_BYTES_KEPT_OF_ALL,
 } from '../config/limits.ts';
 
-/** What happened, without sequence number and instance. */
+/** An event without sequence number and instance. */
 export type EventBody = MetadEvent['event'];
 
-/** One event as it goes to the node daemon. */
+/** One event as sent to the node daemon. */
 export interface EventRecord {
   readonly sequence: number;
   readonly line: string;
 }
 
-/** Somebody who reads along. */
+/** A reader's subscription. */
 export interface EventReading {
-  /** Everything up to this number is with the kernel, or with the reader. */
+  /** Marks everything up to this number as in the kernel or at the reader. */
   handedOver(sequence: number): void;
   end(): void;
 }
@@ -24,7 +24,7 @@ export interface EventReading {
 interface Reader {
   readonly take: (record: EventRecord) => void;
   handedOver: number;
-  /** Somebody waited for it in vain; nobody does again before it has caught up. */
+  /** A wait for this reader timed out. Later waits ignore it until it has caught up. */
   isSlow: boolean;
 }
 
@@ -36,7 +36,7 @@ interface Waiter {
 interface Ring {
   records: EventRecord[];
   bytes: number;
-  /** Dropped records: how many, and the sequence number of the last one. */
+  /** Dropped records: their number, and the sequence number of the last one. */
   lost: number;
   lostUpTo: number;
 }
@@ -44,7 +44,7 @@ interface Ring {
 export interface EventLogLimits {
   readonly maxEvents: number;
   readonly maxBytes: number;
-  /** How much the logs of all instances may hold together. */
+  /** Limit of the bytes in the logs of all instances. */
   readonly maxBytesOfAll: number;
 }
 
@@ -55,20 +55,20 @@ const LIMITS: EventLogLimits = {
 };
 
 /**
- * Events of all instances in one order, kept so that the node daemon may be away for a while.
+ * Events of all instances in one order, kept for times when the node daemon is away.
  *
- * INVARIANTS: sequence numbers only grow; what is kept is bounded per instance and for all
- * together, and who has most makes room, so that one guest cannot push out another's events;
- * whoever asks for events that were dropped gets one `gap` in their place.
+ * INVARIANTS: sequence numbers only grow; the log is bounded per instance and in total, and the
+ * largest log is trimmed first, so that one guest cannot push out another's events; a reader gets
+ * one `gap` in place of an instance's dropped events.
  */
 class EventLog {
   readonly #rings = new Map<string, Ring>();
   readonly #readers = new Set<Reader>();
-  /** In the order of their sequence numbers, which is that in which they came. */
+  /** In the order of their sequence numbers. */
   readonly #waiters = new Set<Waiter>();
   readonly #limits: EventLogLimits;
   #sequence: number;
-  /** What the rings of all instances hold together. */
+  /** Bytes in the rings of all instances. */
   #bytes = 0;
 
   /**
@@ -96,7 +96,7 @@ class EventLog {
     for (const reader of this.#readers) reader.take(record);
   }
 
-  /** Those kept after a sequence number, in order, each instance's losses first. */
+  /** Returns the records after a sequence number, in order, each instance's losses first. */
   recordsAfter(after: number): readonly EventRecord[] {
     const found: EventRecord[] = [];
     for (const [instance, ring] of this.#rings) {
@@ -112,7 +112,7 @@ class EventLog {
     return found.sort((a, b) => a.sequence - b.sequence);
   }
 
-  /** @param take is given each event from now on */
+  /** @param take is called with each later event */
   subscribe(take: (record: EventRecord) => void): EventReading {
     const reader: Reader = { take, handedOver: 0, isSlow: false };
     this.#readers.add(reader);
@@ -130,9 +130,9 @@ class EventLog {
   }
 
   /**
-   * Resolves when every reader has what was appended so far: what is acknowledged then outlasts a
-   * kill of this process. At once when nobody reads, and after `limitMs` in any case, since it is
-   * kept here until then; who read too slowly for that holds up nobody until it has caught up.
+   * Resolves when every reader has all events so far: an acknowledgement then outlasts a kill of
+   * this process. Resolves at once without readers, and after `limitMs` in any case. A reader that
+   * timed out is ignored until it has caught up.
    */
   async untilHandedOver(limitMs: number): Promise<void> {
     const sequence = this.#sequence;
@@ -148,7 +148,7 @@ class EventLog {
     clearTimeout(timer);
   }
 
-  /** Up to where every reader has everything that is waited for. */
+  /** Returns the number up to which every reader has everything, slow readers excluded. */
   #handedOver(): number {
     let least = Number.POSITIVE_INFINITY;
     for (const { isSlow, handedOver } of this.#readers)
@@ -170,7 +170,7 @@ class EventLog {
     this.#rings.delete(instance);
   }
 
-  /** Down to three quarters, so that it is not done for every event from then on. */
+  /** Trims to three quarters, so that not every later event causes a trim. */
   #trimLargest(): void {
     const maxBytes = (this.#limits.maxBytesOfAll * 0.75) / this.#rings.size;
     for (const ring of this.#rings.values()) {
@@ -189,7 +189,7 @@ function emptyRing(): Ring {
   return { records: [], bytes: 0, lost: 0, lostUpTo: 0 };
 }
 
-/** @returns the bytes that were dropped */
+/** @returns the dropped bytes */
 function trim(ring: Ring, limits: EventLogLimits): number {
   let count = 0;
   let bytes = ring.bytes;
@@ -201,8 +201,7 @@ function trim(ring: Ring, limits: EventLogLimits): number {
     count++;
   }
   if (count === 0) return 0;
-  // Make room for a sixteenth at once: removing from the front one by one would copy the array each
-  // time.
+  // Drop a further sixteenth: removing records one by one would copy the array each time.
   const spare = Math.min(ring.records.length - 1, count + (limits.maxEvents >> 4));
   const dropped = ring.records.splice(0, spare);
   const droppedBytes = dropped.reduce((sum, record) => sum + record.line.length, 0);

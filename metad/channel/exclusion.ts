@@ -1,9 +1,9 @@
 import { FIRST_EXCLUSION_MS, FORGIVEN_AFTER_MS, MAX_EXCLUSION_MS } from '../config/limits.ts';
 
 /**
- * How long a guest that went beyond what it may have under way gets no new connection: twice as
- * long each time, until it has been good for a while. What it does while it is kept out anyway does
- * not count again, so that one burst is one offence.
+ * Time without new connections for a guest that exceeded its limits. It doubles each time until the
+ * guest has behaved for a while. An offence during the exclusion does not count again, so that one
+ * burst is one offence.
  */
 export class Exclusion {
   #untilMs = -Infinity;

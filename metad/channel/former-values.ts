@@ -3,7 +3,7 @@ import { reveal } from '#shared/secret/secret.ts';
 import { MAX_FORMER_CHARACTERS, MAX_FORMER_VALUES } from '../config/limits.ts';
 import type { ServedView } from '../view/served-view.ts';
 
-/** Private and secret values that a view had, and a later one has others for, or none. */
+/** Returns private and secret values of the former view that the present one changed or removed. */
 export function valuesThatWere(former: ServedView, view: ServedView): readonly string[] {
   return [...former.osParameters].flatMap(([name, { value, visibility }]) => {
     if (value === null || !isHiddenFromLogs(visibility)) return [];
@@ -13,8 +13,7 @@ export function valuesThatWere(former: ServedView, view: ServedView): readonly s
 }
 
 /**
- * The last of them that are no more than may be kept, each once; the very last one whatever its
- * length is.
+ * Returns the last values within the limits, each once. The very last one is always kept.
  * @param values in the order in which they were changed
  */
 export function keepLatest(values: readonly string[]): readonly string[] {

@@ -10,31 +10,31 @@ import type {
 } from '#shared/contract/lifecycle.ts';
 import { EntryOutput } from './entry-output.ts';
 
-/** An event that was taken, and how far it brings the guest. */
+/** An accepted event, and the guest's progress after it. */
 export interface TakenEvent {
   readonly event: LifecycleEvent;
   readonly progress: LifecycleProgress;
-  /** Something became of it that the node daemon does not know yet. */
+  /** Whether the event had an effect that the node daemon does not know yet. */
   readonly isNews: boolean;
 }
 
 /**
- * How far a guest got with its run lists, by its own words.
+ * Progress of a guest with its run lists, as the guest reports it.
  *
- * INVARIANTS: of a batch, which is of one boot, either all counts or nothing; what was heard here
- * is newer than what a view of the same run says; one script's output is held at a time, and
- * bounded; what was given with a command is known as long as its output can come, whatever the view
- * says then.
+ * INVARIANTS: a batch, which is of one boot, counts as a whole or not at all; progress reported
+ * here is newer than that in a view of the same run; the output of one script at a time is held,
+ * and bounded; the inputs of a command are known as long as its output can arrive, even if a later
+ * view lacks them.
  */
 export class GuestLifecycle {
   #view: ViewLifecycle;
   #progress: LifecycleProgress;
-  /** Whether nothing can have been said between the last word that is known and the next one. */
+  /** Whether no report can be missing between the last known one and the next. */
   #isCertain = false;
   #output: EntryOutput | undefined;
-  /** Texts that were given with commands, by their entries. */
+  /** Inputs of commands, by entry. */
   #inputs: ReadonlyMap<string, readonly string[]> = new Map();
-  /** Those that were given before the guest was here: nobody says any more to which entries. */
+  /** Inputs that an earlier metad handed over; their entries are unknown. */
   #taken: readonly string[] = [];
   #hiddenInputs: readonly string[] = [];
 
@@ -44,26 +44,26 @@ export class GuestLifecycle {
     this.#holdInputs();
   }
 
-  /** The host's view was replaced. */
+  /** Takes over the host's new view. */
   follow(view: ViewLifecycle): void {
     const isSameRun = view.status.run === this.#view.status.run;
     this.#view = view;
     if (!isSameRun) this.#taken = [];
     if (!isSameRun || this.#progress.boot === null) {
       this.#progress = view.progress;
-      // A run that began under our eyes: nothing can have been said of it to another metad.
+      // The run began here: no other metad can have heard a report of it.
       if (!isSameRun) this.#isCertain = view.progress.boot === null;
       this.#output = undefined;
     }
     this.#holdInputs();
   }
 
-  /** What no output may show, of the commands that are wanted, run or ended last. */
+  /** Texts to hide in output: inputs of the wanted, the running and the last command. */
   get hiddenInputs(): readonly string[] {
     return this.#hiddenInputs;
   }
 
-  /** What another metad hid of the guest that goes on here stays hidden until its run ends. */
+  /** Hides the texts that an earlier metad of this guest hid, until the run ends. */
   takeOver(hiddenInputs: readonly string[]): void {
     this.#taken = hiddenInputs;
     this.#holdInputs();
@@ -82,7 +82,7 @@ export class GuestLifecycle {
     if (command !== null && given.length > 0) held.set(command, given);
     this.#inputs = held;
     const texts = [...new Set([...this.#taken, ...[...held.values()].flat()])];
-    // The same array as long as it says the same: masks are made anew for another.
+    // Keep the array while its texts are equal: another array makes new masks.
     if (texts.join('\0') !== this.#hiddenInputs.join('\0')) this.#hiddenInputs = texts;
   }
 
@@ -91,8 +91,8 @@ export class GuestLifecycle {
   }
 
   /**
-   * Looks at a batch and changes nothing.
-   * @returns the first refusal, `field` with the index of its event; or what `accept` takes
+   * Judges a batch and changes nothing.
+   * @returns the first refusal, with the index of its event, or input for `accept`
    */
   judge(
     batch: readonly LifecycleEvent[],
@@ -102,7 +102,7 @@ export class GuestLifecycle {
     let isCertain = this.#isCertain;
     const view = progressView(this.#view);
     for (const [index, event] of batch.entries()) {
-      // Of two boots the first has ended: said again, it would begin anew.
+      // The first of two boots has ended; repeated, it would start again.
       if (event.boot !== batch[0]?.boot)
         return { field: 'boot', refused: 'a batch must contain events of one boot only', index };
       const next = advanceProgress(progress, event, view, isCertain);
@@ -115,7 +115,7 @@ export class GuestLifecycle {
     return taken;
   }
 
-  /** What was said is said again when the host's view shows that it was not heard. */
+  /** A report is repeated when the host's view shows that it was lost. */
   #isNews(before: LifecycleProgress, after: LifecycleProgress): boolean {
     return after.state !== this.#view.status.state || isChanged(before, after);
   }
@@ -128,7 +128,7 @@ export class GuestLifecycle {
   }
 
   /**
-   * The output of a script that runs, or was the last to end.
+   * Returns the output of the running script, or of the last one to end.
    * @returns undefined for any other
    */
   outputOf(entry: string): EntryOutput | undefined {
@@ -139,7 +139,7 @@ export class GuestLifecycle {
     return this.#output;
   }
 
-  /** The output that is held of a script, if there is any. */
+  /** Returns the held output of a script, if any. */
   heldOutputOf(entry: string): EntryOutput | undefined {
     return this.#output?.entry === entry ? this.#output : undefined;
   }

@@ -1,8 +1,8 @@
 import type { Instance } from './instance.ts';
 
 /**
- * The device has told who it is; a wrong source address shows a guest that pretends, or forwards
- * for somebody else.
+ * Returns whether the guest may use a source address. The device identifies the guest; a wrong
+ * address shows that the guest pretends, or forwards for another host.
  */
 export function hasOwnAddress(instance: Instance, address = ''): boolean {
   if (address.includes(':')) return /^fe80:/i.test(address);

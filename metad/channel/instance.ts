@@ -28,9 +28,9 @@ const NO_VALUES: readonly string[] = [];
 const NO_SOCKETS: ReadonlySet<Socket> = new Set();
 
 /**
- * All that metad holds of one instance: its view and what its guest did with it. `end` drops
- * everything. What only a guest that is up needs is made when it is first needed, since a node may
- * know many more instances than are ever busy.
+ * The state of one instance in metad: its view and the effects of its guest. `end` drops
+ * everything. Parts that only a running guest needs are created on first use, since a node may know
+ * many idle instances.
  *
  * INVARIANTS: a request sees one view from beginning to end (it takes `view` or `find` once);
  * tokens and the posted password belong to one installation and end with it.
@@ -48,7 +48,7 @@ export class Instance {
   #sockets: Set<Socket> | undefined;
   #changeListeners: Set<() => void> | undefined;
   #exclusion: Exclusion | undefined;
-  /** The agent's key, of the installation in which the agent introduced itself. */
+  /** The key of the agent, with the installation in which the agent introduced itself. */
   #agent: { readonly installId: string; readonly keyHex: string } | undefined;
   #isEnded = false;
   #reporting: Set<string> | undefined;
@@ -60,9 +60,9 @@ export class Instance {
    * Requests that wait for the end of their answers; counted by their connections (http/peer.ts).
    */
   unanswered = 0;
-  /** Requests beyond the rate whose bodies are dropped, and that are not answered yet. */
+  /** Unanswered requests beyond the rate whose bodies are dropped. */
   refusedBodies = 0;
-  /** A body of unknown length is on its way. */
+  /** Whether a body of unknown length is in transfer. */
   isReadingChunks = false;
   readonly #clock: Clock;
   readonly #rendered: RenderedSites;
@@ -70,7 +70,7 @@ export class Instance {
 
   /**
    * @param rendered shared by all instances of the process
-   * @param firstQueueOffset where the bytes of both directions are numbered from
+   * @param firstQueueOffset number of the first byte in both directions
    */
   constructor(
     view: ServedView,
@@ -97,7 +97,7 @@ export class Instance {
     return this.#password;
   }
 
-  /** What it is served beside its view. */
+  /** Input of the rendered tree beside the view. */
   get siteState(): SiteState {
     return {
       password: this.#password,
@@ -124,38 +124,38 @@ export class Instance {
     return this.#toHost?.waitingBytes ?? 0;
   }
 
-  /** Kinds of reports that are on their way (http/take-report.ts). */
+  /** Kinds of reports in transfer (http/take-report.ts). */
   get reporting(): Set<string> {
     return (this.#reporting ??= new Set());
   }
 
-  /** What the guest says of its run lists; undefined without them. */
+  /** Progress of the guest's run lists; undefined without them. */
   get lifecycle(): GuestLifecycle | undefined {
     return this.#lifecycle;
   }
 
   /**
-   * Whether a metad before this one served the guest that is up: it may have secrets of that one,
-   * which nobody knows any more.
+   * Whether an earlier metad served the running guest, which may then have secrets that this
+   * process does not know.
    */
   get isInherited(): boolean {
     return this.#isInherited;
   }
 
-  /** It is up, and was not heard of here from its start on. */
+  /** Marks a guest that runs and was not served here from its start. */
   inherit(): void {
     this.#isInherited = true;
   }
 
   /**
-   * Private and secret values that were changed while the guest is up, which has the former ones.
-   * The same array as long as it says the same.
+   * Private and secret values that changed while the guest runs, since it has the former ones. The
+   * same array as long as the values are equal.
    */
   get formerValues(): readonly string[] {
     return this.#formerValues;
   }
 
-  /** Another guest starts: it has what it is served here, wherever the last one was to go. */
+  /** Resets the state for the start of another guest. */
   beginAnew(): void {
     this.#isInherited = false;
     this.#formerValues = NO_VALUES;
@@ -174,22 +174,19 @@ export class Instance {
     socket.on('close', () => this.removeSocket(socket));
   }
 
-  /** Makes room for another connection at once: closing takes a while. */
+  /** Frees the place of a connection at once: closing takes a while. */
   removeSocket(socket: Socket): void {
     this.#sockets?.delete(socket);
   }
 
-  /**
-   * How many requests may wait for the end of their answers, on all of the guest's connections
-   * together.
-   */
+  /** Limit of requests that wait for the end of their answers, on all connections of the guest. */
   get maxUnanswered(): number {
     return this.#view.limits.connections + UNANSWERED_BEYOND_CONNECTIONS;
   }
 
   /**
-   * Takes the key of an installation's agent from its first event: until that was acknowledged,
-   * nothing runs in the appliance but the agent.
+   * Takes the key of an installation's agent from its first event: until that event is
+   * acknowledged, only the agent runs in the appliance.
    */
   hearAgent(installId: string, reports: readonly InstallReport[]): void {
     if (this.#agentKeyOf(installId) !== undefined) return;
@@ -198,7 +195,7 @@ export class Instance {
     if (introduced !== null) this.#agent = { installId, keyHex: introduced.keyHex };
   }
 
-  /** @param proof what a request for the path says of itself */
+  /** @param proof the request's signature of the path */
   isOfAgent(path: string, proof: unknown): boolean {
     const installId = this.#view.install?.plan.installId;
     const keyHex = installId === undefined ? undefined : this.#agentKeyOf(installId);
@@ -212,9 +209,8 @@ export class Instance {
   }
 
   /**
-   * The guest stands still, and may go on elsewhere: what it and its host have here changes no
-   * more, until `stay`.
-   * @returns what the other metad goes on with
+   * Freezes the state of a paused guest, which may continue on another node, until `stay`.
+   * @returns the state for the other metad
    */
   leave(): GuestState {
     this.#isLeaving = true;
@@ -227,7 +223,7 @@ export class Instance {
     };
   }
 
-  /** The guest goes on here. */
+  /** Unfreezes the state: the guest continues here. */
   stay(): void {
     this.#isLeaving = false;
     this.#toGuest?.release();
@@ -235,7 +231,7 @@ export class Instance {
   }
 
   /**
-   * Goes on with what another metad had of the guest that is expected here.
+   * Takes over another metad's state of the guest that is expected here.
    * @throws AppError CONFLICT, VALIDATION
    */
   arrive({ instanceId, tokens, password, toGuest, toHost, hiddenInputs }: GuestState): void {
@@ -252,7 +248,7 @@ export class Instance {
     this.setPassword(password);
     this.#lifecycle?.takeOver(hiddenInputs);
     this.#formerValues = keepLatest(hiddenInputs);
-    // What that metad had lost, its guest may know, and say here.
+    // The guest may know, and report here, secrets that the other metad had lost.
     this.inherit();
   }
 
@@ -262,14 +258,14 @@ export class Instance {
     return this.#exclusion?.isActive(this.#clock.monotonicMs()) ?? false;
   }
 
-  /** The guest went beyond what it may have under way. */
+  /** Excludes a guest that exceeded its limits. */
   keepOut(): void {
     this.#exclusion ??= new Exclusion();
     this.#exclusion.begin(this.#clock.monotonicMs());
   }
 
   /**
-   * Counts a request, or a connection to a service, against the instance's rate.
+   * Charges a request, or a connection to a service, to the instance's rate.
    * @param cost in usual requests
    * @returns 0 when it may be answered now, else the milliseconds until it may
    */
@@ -279,12 +275,12 @@ export class Instance {
     return this.#requestBucket.take({ perSecond: requestsPerSecond, burst }, nowMs, cost);
   }
 
-  /** Counts what turned out to cost more than a usual request; as {@link takeRequest}. */
+  /** Charges for a higher cost than that of a usual request; as {@link takeRequest}. */
   charge(cost: number): number {
     return cost === 0 ? 0 : this.takeRequest(this.#clock.monotonicMs(), cost);
   }
 
-  /** Counts what follows from a request that has been let in, be it a debt. */
+  /** Charges for the consequences of an admitted request, even into debt. */
   owe(cost: number): void {
     const nowMs = this.#clock.monotonicMs();
     this.#requestBucket ??= new TokenBucket(this.#view.limits.burst, nowMs);
@@ -297,7 +293,7 @@ export class Instance {
     return (this.#site ??= this.#render(this.#view)).find(address);
   }
 
-  /** What the guest would get, with private and secret values masked. @throws RenderFailure */
+  /** Finds a resource with private and secret values masked. @throws RenderFailure */
   findRedacted(address: Address): Resource | undefined {
     return (this.#redactedSite ??= this.#render(redactView(this.#view))).find(address);
   }
@@ -307,7 +303,7 @@ export class Instance {
     this.#redactedSite = undefined;
   }
 
-  /** @param extraLeaves what is served beside the new view */
+  /** @param extraLeaves served beside the new view */
   replaceView(view: ServedView, extraLeaves?: SiteState['extraLeaves']): void {
     if (view.instanceId !== this.#view.instanceId) {
       this.#password = '';
@@ -328,26 +324,24 @@ export class Instance {
     if (values.length > 0) this.#formerValues = keepLatest([...this.#formerValues, ...values]);
   }
 
-  /** Ends every session token that was given out. */
+  /** Ends every session token of the instance. */
   replaceTokens(): void {
     this.#tokens = undefined;
   }
 
   setPassword(password: string): void {
-    // An empty one may be posted again and again: it changes nothing that would be rendered.
+    // A guest may post an empty password repeatedly: that must not render anything again.
     if (password === this.#password) return;
     this.#password = password;
     this.#renew();
   }
 
-  /**
-   * Resolves when anything that the instance reads may have changed, or when the signal says so.
-   */
+  /** Resolves at the next possible change of the instance's content, or when the signal aborts. */
   waitForChange(signal: AbortSignal): Promise<void> {
     return nextCall((this.#changeListeners ??= new Set()), signal);
   }
 
-  /** Calls whenever anything that the instance reads may have changed, until `offChange`. */
+  /** Calls the listener at each possible change of the instance's content, until `offChange`. */
   onChange(listener: () => void): void {
     (this.#changeListeners ??= new Set()).add(listener);
   }
@@ -360,7 +354,7 @@ export class Instance {
     for (const socket of [...this.sockets]) socket.destroy();
   }
 
-  /** The instance is not served any more. */
+  /** Ends the service of the instance. */
   end(): void {
     this.#isEnded = true;
     this.closeConnections();

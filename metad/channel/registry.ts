@@ -8,7 +8,7 @@ import { MAX_RENDERED_SITES } from '../config/limits.ts';
 import { Instance } from './instance.ts';
 import { RenderedSites } from './rendered-sites.ts';
 
-/** The sockets of one instance, whatever they are made of. */
+/** The sockets of one instance. */
 export interface Binding extends AsyncDisposable {
   readonly device: string;
   /** Whether the sockets still belong to the device of that name. */
@@ -22,7 +22,7 @@ export interface PutOptions {
   readonly isGuestUp: boolean;
 }
 
-/** The instances that a control socket can speak about. */
+/** The instances that a control socket can address. */
 export interface InstanceDirectory {
   get(uuid: string): Instance | undefined;
   instances(): readonly Instance[];
@@ -48,13 +48,13 @@ interface Entry {
 /**
  * The instances of this node that have a channel.
  *
- * INVARIANTS: one instance per device; changes of one instance happen one after the other; an
- * instance is visible to its guest only while it is in here.
+ * INVARIANTS: one instance per device; changes of one instance are serial; an instance is visible
+ * to its guest only while it is in the registry.
  */
 class Registry implements InstanceDirectory {
   readonly #entries = new Map<string, Entry>();
   readonly #owners = new Map<string, Instance>();
-  /** Changes of an instance wait for each other; those of two instances do not. */
+  /** Serialises the changes of each instance. */
   readonly #changes = new SerialQueue<string>();
   readonly #open: OpenBinding;
   readonly #events: EventLog;
@@ -80,10 +80,7 @@ class Registry implements InstanceDirectory {
     return [...this.#entries.values()].map(({ instance }) => instance);
   }
 
-  /**
-   * @throws AppError CONFLICT for an older view or a device that another instance has;
-   * NETWORK_SETUP
-   */
+  /** @throws AppError CONFLICT for an older view or a device of another instance; NETWORK_SETUP */
   async put(pushed: ServedView, { isGuestUp }: PutOptions = { isGuestUp: false }): Promise<void> {
     const view = { ...pushed, ...(this.#guestAgent && { guestAgent: this.#guestAgent }) };
     await this.#changes.run(view.uuid, async () => {
@@ -115,7 +112,7 @@ class Registry implements InstanceDirectory {
     const instance = new Instance(view, this.#clock, this.#rendered, this.#firstQueueOffset);
     if (isGuestUp) instance.inherit();
     const binding = await this.#open(instance, view.channel.device);
-    // Another instance may have asked for the same device while this one waited for it.
+    // Another instance may have taken the device during the wait.
     const owner = this.#owners.get(view.channel.device);
     if (owner) {
       await binding[Symbol.asyncDispose]();
@@ -130,10 +127,10 @@ class Registry implements InstanceDirectory {
     const { instance } = entry;
     const isMoved = entry.binding.device !== view.channel.device || !entry.binding.isCurrent();
     if (isMoved) {
-      // Old sockets go first: on the same device the new ones could not be bound beside them.
+      // Close the old sockets first: new ones could not bind to the same device beside them.
       await entry.binding[Symbol.asyncDispose]();
       instance.closeConnections();
-      // Another machine: what the guest of the one before it said is nothing that this one says.
+      // Another QEMU process: events of the previous guest do not apply to this one.
       this.#events.forget(view.uuid);
       entry.binding = await this.#open(instance, view.channel.device);
     } else {

@@ -1,15 +1,15 @@
-/** Something whose rendered answers can be made again. */
+/** An owner of rendered answers that can be rendered again. */
 export interface Forgetful {
   forgetRendered(): void;
 }
 
 /**
- * Bounds what rendered answers take when there are more instances than ever ask at the same time:
- * those that were rendered first are forgotten first, and rendered again when they are asked for.
+ * Bounds the memory of rendered answers on a node with more instances than ever ask at the same
+ * time. The answers rendered first are dropped first, and rendered again on demand.
  */
 export class RenderedSites {
   readonly #limit: number;
-  /** Who holds a rendered site, the oldest first. */
+  /** Owners of rendered sites, the oldest first. */
   readonly #owners = new Set<Forgetful>();
 
   constructor(limit: number) {

@@ -12,10 +12,7 @@ import { ACCEPT_OPTIONS, UNACKNOWLEDGED_MS } from './accept-options.ts';
 import { V6_RETRY_LIMIT, whenReady } from './when-ready.ts';
 
 export type OnServiceConnection = (service: ViewService, socket: Socket) => void;
-/**
- * A socket that datagrams to a UDP service come in by; it is closed when that is not wanted any
- * more.
- */
+/** Takes a socket for datagrams to a UDP service. It is closed when the service is removed. */
 export type OnServiceSocket = (service: ViewService, socket: UdpSocket) => void;
 
 export interface ServiceListenersOptions {
@@ -26,19 +23,19 @@ export interface ServiceListenersOptions {
 }
 
 /**
- * The ports of one device beside the service's own. A service that cannot be listened for is a line
- * in the log: the guest's metadata does not depend on it.
+ * The ports of one device that lead to services. A port that cannot be opened is only logged: the
+ * guest's metadata does not depend on it.
  */
 export class ServiceListeners {
   readonly #options: ServiceListenersOptions;
-  /** By what the service is, so that one that leads elsewhere now is a new one. */
+  /** By all properties, so that a service with another target counts as new. */
   readonly #open = new Map<string, DisposableStack>();
 
   constructor(options: ServiceListenersOptions) {
     this.#options = options;
   }
 
-  /** Opens what is missing; what is not wanted any more ends with all its connections. */
+  /** Opens missing services, and ends others with all their connections. */
   set(services: readonly ViewService[], hopLimit: number): void {
     const wanted = new Map(services.map((service) => [keyOf(service, hopLimit), service]));
     for (const [key, stack] of this.#open) {

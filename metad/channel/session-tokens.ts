@@ -14,12 +14,12 @@ const TOKEN_LENGTH = Math.ceil((TOKEN_BYTES * 4) / 3);
 
 /**
  * EC2 session tokens. A token is its expiry time, a nonce and an HMAC with a key of this instance,
- * so that however many are made, none is stored; a new key ends them all.
+ * so that none needs to be stored. A new key ends them all.
  */
 export interface SessionTokens {
   create(ttlSeconds: number): string;
   isValid(token: string): boolean;
-  /** With it another metad takes the same tokens, for as long. */
+  /** Returns the key and clock with which another metad accepts the same tokens. */
   handOver(): TokenState;
 }
 
@@ -27,7 +27,7 @@ export type TokenState = NonNullable<GuestHandover['tokens']>;
 
 /**
  * @param monotonicMs time that never jumps, in milliseconds
- * @param taken over from another metad, whose clock began at another moment
+ * @param taken state of another metad, whose clock began at another moment
  */
 export function createSessionTokens(monotonicMs: () => number, taken?: TokenState): SessionTokens {
   const key = taken === undefined ? randomBytes(KEY_BYTES) : Buffer.from(taken.key, 'base64');

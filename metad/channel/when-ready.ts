@@ -4,13 +4,11 @@ import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
 /** The node daemon creates the TAP and its address just before it sends the view. */
 export const RETRY_LIMIT = 20;
 const RETRY_INTERVAL_MS = 100;
-/**
- * An IPv6 address is tentative for a second or two after its link came up, if it is not `nodad`.
- */
+/** Without `nodad` an IPv6 address stays tentative for a second or two after its link came up. */
 export const V6_RETRY_LIMIT = 100;
 
 /**
- * Tries again while the device or the address is missing.
+ * Retries while the device or the address is missing.
  * @throws AppError NETWORK_SETUP
  */
 export async function whenReady<T>(

@@ -8,11 +8,11 @@ interface NodeConfig {
   readonly kind: 'node';
   readonly controlSocket: string;
   readonly contentSocket: string;
-  /** The one before it was not asked to end, and its guests may still be there. */
+  /** The previous process was killed, and its guests may still run. */
   readonly isSuccessor: boolean;
 }
 
-/** How it runs in the place of Ganeti's own metadata daemon. */
+/** Options as a replacement of Ganeti's own metadata daemon. */
 export interface GanetiConfig {
   readonly kind: 'ganeti';
   readonly ganetiSocket: string;
@@ -30,7 +30,7 @@ const LEVELS: readonly LogLevel[] = ['debug', 'info', 'warn', 'error'];
 
 /**
  * @param root `GNT_ROOT`: the defaults are below it
- * @returns a word when that was asked for instead
+ * @returns a word for --help and --version
  * @throws AppError USAGE
  */
 export function parseConfig(
@@ -81,7 +81,7 @@ function ganetiConfig(values: Values, root: string): GanetiConfig {
   };
 }
 
-/** Ganeti has its sockets in a folder `socket`, and its pid files above that. */
+/** Ganeti keeps its sockets in a folder `socket`, and its pid files above it. */
 function pidFileFor(socketPath: string): string {
   const folder = dirname(socketPath);
   return join(basename(folder) === 'socket' ? dirname(folder) : folder, 'ganeti-metad.pid');

@@ -1,7 +1,6 @@
 import type { ParseArgsOptionDescriptor } from 'node:util';
 import { SERVICE_IPV4 } from '#shared/contract/service-address.ts';
 
-/** The options of gnt-metad, as `parseArgs` takes them. */
 export const OPTIONS = {
   'control-socket': { type: 'string' },
   'content-socket': { type: 'string' },
@@ -20,7 +19,6 @@ export const OPTIONS = {
 
 export type OptionName = keyof typeof OPTIONS;
 
-/** Value and meaning of each option. */
 export const OPTION_HELP: Readonly<
   Record<OptionName, { readonly value?: string; readonly text: string }>
 > = {
@@ -65,7 +63,7 @@ export const DESCRIPTION = [
   "The second form replaces Ganeti's own metadata daemon and needs no gnt-noded.",
 ] as const;
 
-/** `-b, --bind ADDRESS` */
+/** Returns `-b, --bind ADDRESS`. */
 export function flagsOf(name: OptionName): string {
   const option: ParseArgsOptionDescriptor = OPTIONS[name];
   const { value } = OPTION_HELP[name];
@@ -77,7 +75,7 @@ export function isOptionName(name: string): name is OptionName {
   return Object.hasOwn(OPTIONS, name);
 }
 
-/** The text of `--help`, at most 80 columns wide. */
+/** Returns the text of `--help`, at most 80 columns wide. */
 export function formatUsage(): string {
   const names = Object.keys(OPTIONS).filter(isOptionName);
   return [

@@ -7,7 +7,7 @@ import type { Instance } from '../channel/instance.ts';
 const CONNECT_TIMEOUT_MS = 10_000;
 
 /**
- * A TCP connection to a port of the guest, through its own device and no other.
+ * Connects to a TCP port of the guest, through its own device only.
  * @throws AppError GUEST_UNREACHABLE
  */
 export async function connectToGuest(instance: Instance, port: number): Promise<Socket> {
@@ -35,7 +35,7 @@ export async function connectToGuest(instance: Instance, port: number): Promise<
   }
 }
 
-/** In Ganeti's place there is no device of the view's: the routes lead to the guest. */
+/** In Ganeti mode the view has no device: routes lead to the guest. */
 function openSocket(device: string, hopLimit: number): Socket {
   if (device === '') return new Socket({ allowHalfOpen: true });
   const fd = openDeviceClientSocket(device);

@@ -41,7 +41,7 @@ const STATUS_OF: Partial<Record<ErrorCode, number>> = {
   GUEST_UNREACHABLE: 502,
 };
 
-/** The node daemon's side: shared/contract/metad-control.ts says what is here. */
+/** Serves the API of shared/contract/metad-control.ts to the node daemon. */
 export function createControlApp(options: ControlOptions): Koa {
   const app = new Koa();
   app.silent = true;
@@ -60,7 +60,7 @@ export function createControlApp(options: ControlOptions): Koa {
   return app;
 }
 
-/** The body of every error answer, and its status. */
+/** Returns body and status of an error answer. */
 export function describeError(error: unknown): { readonly status: number; readonly body: object } {
   if (!isAppError(error)) {
     return { status: 500, body: { code: 'INTERNAL', message: tellableMessage(error) } };

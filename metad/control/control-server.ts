@@ -11,10 +11,10 @@ import { createControlApp, describeError, instanceOf } from './control-app.ts';
 import type { ControlOptions } from './control-app.ts';
 
 const CONNECT_PATH = /^\/v1\/instances\/([0-9a-f-]{36})\/connect\/(\d{1,5})$/;
-/** The mode of the socket file: for its owner, and root, alone. */
+/** Read and write for the owner, and so for root, only. */
 const SOCKET_MODE = 0o600;
 
-/** HTTP on a unix socket. Whoever can open that file is trusted. */
+/** Listens for HTTP on a unix socket. Every program that can open the socket is trusted. */
 export async function listenForControl(
   socketPath: string,
   options: ControlOptions,
@@ -22,8 +22,7 @@ export async function listenForControl(
   await refuseTakenSocket(socketPath);
   const app = createControlApp(options);
   const handle = app.callback();
-  // Waiting readers and streams have no end that could be given in advance, and who keeps a
-  // connection must not find it closed when it asks again.
+  // Waits and streams last for any time, and a client must not find its idle connection closed.
   const server = createServer({ requestTimeout: 0, keepAliveTimeout: 0 }, (request, response) => {
     handle(request, response).catch(() => response.destroy());
   });

@@ -2,15 +2,11 @@ import type { ServerResponse } from 'node:http';
 import type { EventLog, EventRecord } from '../channel/event-log.ts';
 
 /**
- * Sent while nothing happens, so that both ends notice when the other one is gone. NDJSON readers
- * skip empty lines.
+ * Interval of empty lines, so that both ends notice a broken connection. NDJSON readers skip them.
  */
 const HEARTBEAT_MS = 15_000;
 
-/**
- * Streams events as NDJSON until the reader goes. A reader that is too slow catches up from what
- * the log has kept.
- */
+/** Streams events as NDJSON until the reader disconnects. A slow reader catches up from the log. */
 export function streamEvents(response: ServerResponse, events: EventLog, after: number): void {
   let position = after;
   let isBehind = false;

@@ -14,7 +14,7 @@ const LATENCY_BUCKETS_S = [0.0005, 0.001, 0.005, 0.025, 0.1, 0.5, 2, 10, 60];
 const DIALECTS = ['ganeti', 'ec2', 'openstack', 'nocloud', 'other'] as const;
 type DialectIndex = 0 | 1 | 2 | 3 | 4;
 
-/** Numbers of this process. No label has a value that a guest chooses. */
+/** Creates the metrics of this process. No label has a value that a guest chooses. */
 export function createMetrics(
   instances: () => readonly Instance[],
   datagramFlows: () => number = () => 0,
@@ -40,8 +40,7 @@ export function createMetrics(
 }
 
 /**
- * Requests are counted in plain arrays, since there are many; they become a counter when somebody
- * asks.
+ * Requests are counted in plain arrays, since there are many, and converted to a counter on demand.
  */
 function addRequests(registers: PrometheusRegistry[], tally: Tally): void {
   new Counter({

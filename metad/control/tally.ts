@@ -1,17 +1,14 @@
-/** Every status code of HTTP is below it. */
+/** Above every status code of HTTP. */
 const STATUSES = 600;
 
 /**
- * Counts of answers by group and status, and how long they took, in arrays made once: taking note
- * of one allocates nothing.
+ * Counts answers by group and status, and their durations. The arrays are made once: counting
+ * allocates nothing.
  */
 export class Tally {
   readonly #counts: Float64Array;
   readonly #boundsS: readonly number[];
-  /**
-   * Answers that took up to the bound of the same index, and no lower one; then those beyond all
-   * bounds.
-   */
+  /** Answers by duration up to the bound of the same index; the last bucket is above all bounds. */
   readonly #buckets: Float64Array;
   #sumS = 0;
 
@@ -23,7 +20,7 @@ export class Tally {
   }
 
   add(group: number, status: number, tookS: number): void {
-    // Every index is one that the constructor has made room for.
+    // The constructor made room for every index.
     this.#counts[group * STATUSES + status]! += 1;
     let bucket = 0;
     while (bucket < this.#boundsS.length && tookS > this.#boundsS[bucket]!) bucket++;
@@ -42,7 +39,7 @@ export class Tally {
     }
   }
 
-  /** A histogram in Prometheus' text format. */
+  /** Returns a histogram in Prometheus' text format. */
   formatLatency(name: string, help: string): string {
     const lines = [`# HELP ${name} ${help}`, `# TYPE ${name} histogram`];
     let total = 0;

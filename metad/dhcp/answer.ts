@@ -8,7 +8,7 @@ export interface DhcpClient {
   readonly mac: string;
   readonly ip: string;
   readonly hostName: string;
-  /** What it boots from the channel; null or absent for who boots something else. */
+  /** Boot URLs; null or absent without a boot environment. */
   readonly boot?: BootUrls | null;
 }
 
@@ -21,25 +21,25 @@ export interface DhcpAnswer {
 const BROADCAST = '255.255.255.255';
 const NO_ADDRESS = '0.0.0.0';
 /**
- * 169.254.0.0/16 rather than /32: clients that ignore option 121 reach the service all the same,
- * and nothing else of that network answers on the link.
+ * 169.254.0.0/16 instead of /32: clients that ignore option 121 still reach the service, and
+ * nothing else of that network answers on the link.
  */
 const NETMASK = '255.255.0.0';
 /**
- * The address never changes while the instance has its channel, so that a lease may outlive long
- * absences of the service.
+ * The address never changes while the instance has its channel, so a lease may outlive long outages
+ * of the service.
  */
 const LEASE_S = 30 * 24 * 3600;
 /**
- * 169.254.169.254/32 on the link itself. No option 3 and no option 6: the channel is nobody's way
- * out.
+ * 169.254.169.254/32 on the link itself. Without options 3 and 6 the channel never becomes a
+ * default route.
  */
 const CLASSLESS_ROUTE = Buffer.from([32, 169, 254, 169, 254, 0, 0, 0, 0]);
 
 /** iPXE's own option, with its sub-option 176, `no-pxedhcp`. */
 const NO_PROXY_DHCP = Buffer.from([0xb0, 1, 1]);
 
-/** @returns null when the message deserves no answer */
+/** @returns null when the message needs no answer */
 export function answerDhcp(client: DhcpClient, request: DhcpRequest): DhcpAnswer | null {
   if (request.mac !== client.mac || request.relayAddress !== NO_ADDRESS) return null;
   switch (request.type) {
@@ -108,9 +108,9 @@ function linkOptions(client: DhcpClient): readonly (readonly [number, Buffer])[]
 }
 
 /**
- * iPXE in the ROM of QEMU's NIC is sent to its script, and told not to wait for a proxy that would
- * know better, which takes seconds; EFI that boots by HTTP is sent to its loader. Nobody else is
- * told anything: a client that takes the name of a file for an order is not to get one.
+ * Sends iPXE in the ROM of QEMU's NIC to its script, and disables its wait for a proxy DHCP server,
+ * which takes seconds. Sends EFI that boots by HTTP to its loader. Other clients get no boot
+ * options, since some would load any file that is named.
  */
 function bootOptions(
   boot: BootUrls | null,

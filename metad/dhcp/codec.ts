@@ -20,24 +20,24 @@ export interface DhcpRequest {
   readonly transactionId: number;
   readonly flags: number;
   readonly clientAddress: string;
-  /** Non-zero when a relay has passed it on, which cannot happen on a point-to-point link. */
+  /** Non-zero for a relayed message, which cannot happen on a point-to-point link. */
   readonly relayAddress: string;
   readonly mac: string;
-  /** The chaddr field as it came: it goes back unchanged. */
+  /** The raw chaddr field: it is returned unchanged. */
   readonly hardwareAddress: Buffer;
   readonly requestedAddress: string | null;
   readonly serverIdentifier: string | null;
-  /** What firmware says that it wants to boot; null for who says nothing of it. */
+  /** Boot wishes of firmware; null for other clients. */
   readonly firmware: Firmware | null;
 }
 
 export interface Firmware {
-  /** `PXEClient` or `HTTPClient`, without what follows it. */
+  /** `PXEClient` or `HTTPClient`, without the suffix. */
   readonly vendorClass: string;
   readonly userClasses: readonly string[];
   /**
-   * A number of IANA's list: the first that was sent (RFC 4578), or the one that boots by HTTP;
-   * null where none was.
+   * A number of IANA's list: EFI x64 HTTP if it was sent, else the first (RFC 4578); null without
+   * one.
    */
   readonly architecture: number | null;
 }
@@ -48,14 +48,14 @@ export interface DhcpReply {
   /** 0.0.0.0 in a NAK, and in the answer to an INFORM. */
   readonly yourAddress: string;
   readonly serverIdentifier: string;
-  /** Option code and content, in the order in which they are written. */
+  /** Option code and content, in the order of the message. */
   readonly options: readonly (readonly [number, Buffer])[];
 }
 
 const FIXED_BYTES = 236;
 const MAGIC_COOKIE = 0x63825363;
 const OPTIONS_OFFSET = FIXED_BYTES + 4;
-/** Some BOOTP relays and clients drop what is shorter. */
+/** Some BOOTP relays and clients drop shorter messages. */
 const MIN_REPLY_BYTES = 300;
 const BOOT_REQUEST = 1;
 const BOOT_REPLY = 2;
@@ -69,10 +69,10 @@ const OPTION_SERVER_IDENTIFIER = 54;
 const OPTION_VENDOR_CLASS = 60;
 const OPTION_USER_CLASS = 77;
 const OPTION_ARCHITECTURE = 93;
-/** The number of EFI x64 that boots by HTTP in IANA's list of architectures. */
+/** IANA's number of EFI x64 that boots by HTTP. */
 export const X64_HTTP = 16;
 
-/** @returns null for anything that is not a well-formed DHCP message from an Ethernet client */
+/** @returns null for anything but a well-formed DHCP message of an Ethernet client */
 export function parseDhcpRequest(bytes: Buffer): DhcpRequest | null {
   if (bytes.length < OPTIONS_OFFSET || bytes.readUInt32BE(FIXED_BYTES) !== MAGIC_COOKIE)
     return null;
@@ -136,8 +136,8 @@ function parseOptions(bytes: Buffer): Map<number, Buffer> | null {
     else parts.set(code, [content]);
     position += length;
   }
-  // A repeated option is one long one (RFC 3396); it is joined once, or its many parts would be
-  // copied each time.
+  // A repeated option is one long one (RFC 3396). Its parts are joined once, not copied for each
+  // part.
   return new Map([...parts].map(([code, contents]) => [code, Buffer.concat(contents)]));
 }
 
@@ -164,7 +164,7 @@ function firmwareOf(options: ReadonlyMap<number, Buffer>): Firmware | null {
 }
 
 /**
- * Firmware may list several: those of EFI x64 count by the one that boots by HTTP, if it is there.
+ * Firmware may list several architectures, so EFI x64 over HTTP is preferred wherever it stands.
  */
 function chooseArchitecture(content: Buffer | undefined): number | null {
   if (content === undefined || content.length === 0 || content.length % 2 !== 0) return null;
@@ -174,9 +174,7 @@ function chooseArchitecture(content: Buffer | undefined): number | null {
   return listed.find((number) => number === X64_HTTP) ?? listed[0] ?? null;
 }
 
-/**
- * A list of texts with their lengths (RFC 3004), or one text, as iPXE has sent it ever since.
- */
+/** Parses a list of texts with their lengths (RFC 3004), or one plain text, as iPXE sends it. */
 function userClasses(content: Buffer | undefined): readonly string[] {
   if (content === undefined) return [];
   const texts: string[] = [];

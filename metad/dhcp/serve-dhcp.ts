@@ -21,7 +21,7 @@ export interface DhcpOptions {
   readonly metrics: GuestMetrics;
 }
 
-/** Makes the message handler of one instance's DHCP socket. */
+/** Creates the message handler of one instance's DHCP socket. */
 export function createDhcpHandler(
   instance: Instance,
   options: DhcpOptions,

@@ -1,7 +1,7 @@
 import type { Dialect } from '#shared/contract/primitives.ts';
 import { EC2_VERSIONS, GANETI_VERSIONS, OPENSTACK_VERSIONS, isVersionServed } from './versions.ts';
 
-/** Where a path points, before it is known whether anything is there. */
+/** The target of a path, whether or not it exists. */
 export type Address =
   | { readonly kind: 'root' }
   | { readonly kind: 'versions'; readonly dialect: 'ganeti' | 'openstack' }
@@ -11,8 +11,7 @@ export type Address =
   | { readonly kind: 'entry'; readonly dialect: Dialect; readonly path: string };
 
 /**
- * Finds dialect and version of a decoded path.
- * @param path without leading and trailing slash
+ * @param path decoded, without leading and trailing slash
  * @returns undefined for an unknown version
  */
 export function resolveAddress(path: string): Address | undefined {
@@ -27,7 +26,7 @@ export function resolveAddress(path: string): Address | undefined {
 }
 
 /**
- * Amazon's own clients ask for `//latest/…` (@aws-sdk/ec2-metadata-service) and
+ * Amazon's own clients request `//latest/…` (@aws-sdk/ec2-metadata-service) and
  * `/latest//meta-data/…` (ec2-metadata).
  */
 function withoutEmptySegments(path: string): string {
@@ -50,7 +49,7 @@ function versioned(
   return { kind: 'entry', dialect, path: path ?? '' };
 }
 
-/** `public-keys/` lists `0=name`: whoever asks for the entry as it is listed gets key 0. */
+/** `public-keys/` lists `0=name`. A request for that listed entry gets key 0. */
 function withoutKeyName(path: string): string {
   return path.replace(/^(meta-data\/public-keys\/(\d+))=key-\2(?=\/|$)/, '$1');
 }

@@ -3,7 +3,7 @@ import { bytesLeaf, lostLeaf, type Leaf } from '../view/leaf.ts';
 import type { ServedView } from '../view/served-view.ts';
 import { BOOT_FOLDER, bootTreePath } from './boot-paths.ts';
 
-/** What an instance boots from its channel, in dr-provision's layout of its file root. */
+/** Returns the files of the boot environment, in dr-provision's layout of its file root. */
 export function bootLeaves(view: ServedView): readonly (readonly [string, Leaf])[] {
   const { boot, uuid } = view;
   if (!boot) return [];

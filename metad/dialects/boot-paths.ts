@@ -4,12 +4,12 @@ import type { ServedView } from '../view/served-view.ts';
 /** Below a version of the ganeti dialect. */
 export const BOOT_FOLDER = 'boot';
 
-/** The folder of what comes from an archive or a repository, below {@link BOOT_FOLDER}. */
+/** Returns the folder of files from an archive or a repository, below {@link BOOT_FOLDER}. */
 export function bootTreePath(uuid: string): string {
   return `machines/${uuid}/boot`;
 }
 
-/** Folders of `boot/machines/UUID/boot`. */
+/** Depth of `boot/machines/UUID/boot`. */
 export const BOOT_TREE_DEPTH = 4;
 
 export interface BootUrls {
@@ -17,7 +17,7 @@ export interface BootUrls {
   readonly loader: string | null;
 }
 
-/** What DHCP says to firmware that asks what it should boot; null for who boots something else. */
+/** Returns the boot URLs that DHCP offers to firmware; null without a boot environment. */
 export function bootUrls({ boot, uuid }: ServedView): BootUrls | null {
   if (!boot) return null;
   const root = `${SERVICE_URL}/ganeti/latest/${BOOT_FOLDER}`;

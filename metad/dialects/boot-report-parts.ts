@@ -5,17 +5,18 @@ import { textPart } from './multi-part.ts';
 import { isDialectServed } from './served-dialects.ts';
 
 /**
- * What watches a boot from within and tells it: the status file of cloud-init's whenever a stage
- * has begun, and at its end what phone_home would say (that the guest is up, its SSH host keys,
- * whom the operator's keys let in) and that file once more, which has the errors. A boothook is
- * what vendor-data can have run in every boot (its per-boot scripts are written down and not run),
- * and all of its services let it stay: those that stop with their processes are never stopped in a
- * boot.
+ * Reports a boot from within the guest. It posts cloud-init's status file at the start of each
+ * stage. At the end it posts the data of phone_home (readiness, SSH host keys, login user) and the
+ * status file again, which then has the errors.
  *
- * cloud-init's own webhook has no filter: some sixty requests a boot, each by a thread of its own
- * making, and while a later boot has no network yet, seconds of waiting for it. This takes five
- * requests and nobody waits. Python is there, since cloud-init is written in it; with few modules,
- * as its start is most of the cost. A session token is asked for when there has to be one.
+ * It is a boothook: vendor-data has no other way to run something in every boot (cloud-init stores
+ * its per-boot scripts and does not run them). A background process of a boothook survives, since
+ * the services that kill their processes are never stopped during a boot.
+ *
+ * cloud-init's own webhook has no filter: some sixty requests per boot, each in a new thread, and
+ * seconds of waiting in later boots while the network is down. This script needs five requests and
+ * delays nothing. Python is present, since cloud-init is written in it; few modules are imported,
+ * since Python's start is most of the cost. The script gets a session token if it needs one.
  */
 const TELL_BOOT = `#cloud-boothook
 #!/bin/sh
@@ -100,8 +101,7 @@ tell("boot/status", read(CLOUD + "status.json"), pauses)
 `;
 
 /**
- * What tells the guest's boot, where it is asked to in `place`; nothing without the path that takes
- * it.
+ * Returns the reporting script if `place` is its document; nothing when the ganeti dialect is off.
  */
 export function bootReportParts(
   view: ServedView,

@@ -8,7 +8,7 @@ import { describedNics } from './network-description.ts';
 import type { ListingStyle } from './tree.ts';
 import { userData } from './user-data.ts';
 
-/** `/latest/` and `/<date>/`: the part of Amazon's instance metadata that makes sense here. */
+/** Renders `/latest/` and `/<date>/`: the applicable part of Amazon's instance metadata. */
 export function renderEc2(view: ServedView): Leaves {
   const leaves: Leaves = new Map<string, Leaf>([
     ['user-data', bytesLeaf(userData(view), { isSecretBearing: true })],
@@ -26,7 +26,7 @@ export function renderEc2(view: ServedView): Leaves {
     }
   });
   for (const [key, value] of Object.entries(view.metadata)) {
-    // Amazon's rule for tags in metadata: a key that cannot be one path segment is left out.
+    // Amazon's rule for tags in metadata: a key must be a valid path segment.
     if (TAG_KEY.test(key)) add(`tags/instance/${key}`, value);
   }
   return leaves;
@@ -68,7 +68,9 @@ function topLevel(view: ServedView): Record<string, string> {
   };
 }
 
-/** `mac` and `local-ipv4` name one card: the first, if its address is known, else the channel's. */
+/**
+ * `mac` and `local-ipv4` describe one NIC: the first if its address is known, else the channel's.
+ */
 function primaryNic(view: ServedView): { readonly mac: string; readonly ip: string } {
   const [first] = describedNics(view);
   return first?.ip !== undefined && isIPv4(first.ip)
@@ -82,7 +84,7 @@ function instanceType(view: ServedView): string {
   return `ganeti.${String(vcpus)}x${String(memory)}`;
 }
 
-/** Disks appear in the guest as virtio disks in the instance's order. */
+/** The guest sees the disks as virtio disks in the instance's order. */
 function blockDevices(view: ServedView): readonly (readonly [string, string])[] {
   return [
     ['ami', '/dev/vda'],
@@ -95,7 +97,7 @@ function blockDevices(view: ServedView): readonly (readonly [string, string])[] 
   ];
 }
 
-/** A name that is a path's last part, and none of Amazon's. */
+/** A valid path segment that is not one of Amazon's names. */
 const DEVICE_NAME = /^(?!(ami|root|swap|ebs\d+|ephemeral\d+)$)[A-Za-z0-9_-]{1,64}$/;
 
 function device(index: number): string {
@@ -108,8 +110,8 @@ function diskLetters(index: number): string {
 }
 
 /**
- * cloud-init configures exactly the NICs that it finds here, by DHCP, with a route metric that
- * grows with device-number.
+ * cloud-init configures exactly the NICs listed here, by DHCP, with a route metric that grows with
+ * device-number.
  */
 function interfaceFacts(view: ServedView, nic: ViewNic, index: number): Record<string, string> {
   const ip = nic.communication ? view.channel.ip : nic.ip;
@@ -119,19 +121,19 @@ function interfaceFacts(view: ServedView, nic: ViewNic, index: number): Record<s
     'local-hostname': view.name,
     mac: nic.mac,
     'owner-id': view.clusterName,
-    // Without it cloud-init takes the instance for one of EC2 Classic: it crawls everything again,
-    // with DHCP, in its network stage.
+    // Without it cloud-init assumes EC2 Classic, and fetches everything again, with DHCP, in its
+    // network stage.
     'vpc-id': 'vpc-gnt',
     ...addressFacts(nic, ip),
     ...(nic.communication && { 'subnet-ipv4-cidr-block': '169.254.0.0/16' }),
   };
 }
 
-/** All that EC2 can say of fixed addresses; its guests ask by DHCP all the same. */
+/** Returns the part of fixed addresses that EC2 can express; its guests use DHCP anyway. */
 function addressFacts({ network }: ViewNic, ip: string | undefined): Record<string, string> {
   const first = network?.addresses.find((address) => familyOf(address) === 'ipv4');
   if (first === undefined) return ip !== undefined && isIPv4(ip) ? { 'local-ipv4s': ip } : {};
-  // One only: a client takes a leaf with a line break for a list of folders.
+  // Only one address: clients take a leaf with a line break for a listing.
   return { 'local-ipv4s': addressOf(first), 'subnet-ipv4-cidr-block': subnetOf(first) };
 }
 

@@ -7,7 +7,7 @@ import { runListLeaves } from './run-list-leaves.ts';
 import { bootLeaves } from './boot-leaves.ts';
 import type { FixedLeaf, Leaf, Leaves } from '../view/leaf.ts';
 
-/** `/ganeti/<v>/`: Ganeti's own layout (design-os.rst), completed. */
+/** Renders `/ganeti/<v>/`: Ganeti's own layout (design-os.rst), completed. */
 export function renderGaneti(view: ServedView): Leaves {
   const leaves: Leaves = new Map<string, Leaf>([
     ['meta_data.json', jsonLeaf(metaData(view))],
@@ -56,7 +56,7 @@ function metaData(view: ServedView): object {
       uuid: disk.uuid,
       name: disk.name,
       serial: disk.serial,
-      // Ganeti does not tell its own daemon how large the disks are.
+      // Ganeti does not pass the sizes of disks to its metadata daemon.
       size_bytes: disk.sizeBytes === 0 ? null : disk.sizeBytes,
     })),
     nics: view.nics.map((nic, index) => ({
@@ -83,7 +83,7 @@ function parameters(view: ServedView): Leaf {
   return { ...lostLeaf(lost.map(([name]) => name)), whenPartial: allParameters(view) };
 }
 
-/** What is lost is null: who asks for a part of them takes the rest. */
+/** Lost values are null: `?partial=true` returns the others. */
 function allParameters(view: ServedView): FixedLeaf {
   const entries = [...view.osParameters].map(([name, { value, visibility }]) => [
     name,
@@ -92,7 +92,7 @@ function allParameters(view: ServedView): FixedLeaf {
   return jsonLeaf(Object.fromEntries(entries), { isSecretBearing: true });
 }
 
-/** Each parameter by itself, its bytes as they are; 410 for a lost secret alone. */
+/** Returns each parameter as its raw bytes; 410 applies to a lost secret alone. */
 function oneByOne(view: ServedView): readonly (readonly [string, Leaf])[] {
   return [...view.osParameters].map(([name, { value }]) => [
     `os/parameters/${name}`,

@@ -5,7 +5,7 @@ import type { Leaf } from '../view/leaf.ts';
 import { textPart } from './multi-part.ts';
 import { isDialectServed } from './served-dialects.ts';
 
-/** How a guest that has run lists gets the program that runs them. It holds no secret. */
+/** Serves the run list agent to guests with run lists. It holds no secret. */
 export function guestAgentLeaves(view: ServedView): readonly (readonly [string, Leaf])[] {
   const { guestAgent, lifecycle } = view;
   if (!guestAgent || !lifecycle) return [];
@@ -16,10 +16,10 @@ export function guestAgentLeaves(view: ServedView): readonly (readonly [string, 
 }
 
 /**
- * What cloud-init gets for it, in one of its two documents: with RightLink's tag in user-data,
- * which EC2's guests have too, else in vendor-data. Of both cloud-init runs boothooks in every
- * boot, too early for an agent, so that this one leaves a script for the last stage. Ours asks the
- * network for nothing; where a tag names another installer, a guest gets that one and not ours.
+ * Returns the parts that install the run list agent, in one of two documents: user-data if there is
+ * a RightLink tag, since EC2's guests have it too; else vendor-data. cloud-init runs boothooks of
+ * both in every boot, but too early for an agent, so the boothook leaves a script for the last
+ * stage. Our agent needs no download. A tag that names another installer replaces our agent.
  */
 export function guestAgentParts(
   view: ServedView,
@@ -55,8 +55,8 @@ chmod 755 "$scripts/${name}"
 }
 
 /**
- * Gets an installer and runs it, in every boot: it finds out itself that it has been there. Of one
- * boot alone, so that nothing of it is left when the tag is gone.
+ * Downloads and runs an installer in every boot; the installer itself must detect earlier runs. The
+ * script deletes itself, so that nothing stays when the tag is removed.
  */
 function installingScript(url: string): string {
   return `#!/bin/sh

@@ -6,19 +6,19 @@ import type { ServedView } from '../view/served-view.ts';
 import { textPart } from './multi-part.ts';
 
 const PATH = '/var/lib/rightscale-identity';
-/** What is in a list of the operator's stays, and this comes behind it. */
+/** Appends to a list of the operator's document. */
 const APPENDED = 'list(append)+dict(no_replace,recurse_list)+str()';
 
-/** A part of user-data, and where it is among the others. */
+/** A part of user-data, and its place among the others. */
 interface PlacedPart {
   readonly part: string;
   readonly place: 'first' | 'last';
 }
 
 /**
- * What writes /var/lib/rightscale-identity, which root alone reads, where a tag asks for it: by a
- * boothook, which every boot runs and before everything else, or by cloud-config's `write_files`,
- * once an instance. An installation's programs get the operator's document as it is.
+ * Writes /var/lib/rightscale-identity, readable by root alone, if a tag requests it. A boothook
+ * writes it in every boot, before everything else; cloud-config's `write_files` once per instance.
+ * During an installation user-data stays the operator's document.
  */
 export function identityPart(view: ServedView): PlacedPart | null {
   const tags = parseAgentTags(view.tags);
@@ -30,14 +30,12 @@ export function identityPart(view: ServedView): PlacedPart | null {
   }
   const file = { path: PATH, owner: 'root:root', permissions: '0600', content };
   const config = `#cloud-config\n${stringify({ write_files: [file] }, { version: '1.1', lineWidth: 0 })}`;
-  // Of two documents the later one says how both are merged.
+  // Of two documents the later one decides how both are merged.
   const part = textPart('cloud-config', config, 'rightscale-identity', APPENDED);
   return { part, place: 'last' };
 }
 
-/**
- * RightLink's variables. There is no secret: whom the channel belongs to is known by its device.
- */
+/** Returns RightLink's variables. They need no secret: the device identifies the guest. */
 function identity({ uuid, clusterName }: ServedView): string {
   return [
     ['client_id', uuid],

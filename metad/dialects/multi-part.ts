@@ -1,22 +1,21 @@
 import { classifyCloudDocument } from '#shared/contract/cloud-document.ts';
 
-/** Multi-part documents as cloud-init takes them. Pure. */
+/** Multi-part documents for cloud-init. Pure. */
 
 import { createHash } from 'node:crypto';
 
 /**
- * Fixed, so that equal views give equal bytes and ETags. Where a document contains it, the
- * documents' digest follows, which none of them can contain as well.
+ * Fixed, so that equal views give equal bytes and ETags. If a document contains it, the digest of
+ * all documents is appended, which none of them can contain.
  */
 const BOUNDARY = 'GNTVENDORDATA';
 
-/** As cloud-config it adds to what came before, and replaces nothing of it. */
+/** Our cloud-config adds to earlier documents, and replaces nothing. */
 const ADDED = 'dict(no_replace,recurse_dict)+list(no_replace)+str()';
 
 /**
  * @param document ASCII
- * @param merging how cloud-config is put to what came before: without it a later document takes the
- *   place of an earlier one's top-level keys
+ * @param merging how cloud-config is merged; without it a later document replaces top-level keys
  */
 export function textPart(
   type: string,
@@ -35,9 +34,9 @@ export function textPart(
 }
 
 /**
- * The operator's document: a MIME message becomes a nested part, in UTF-8 as cloud-init asks for;
- * anything else goes in base64, and says its type. What cloud-init knows in no form it gets as
- * text/plain; noded took that only where nothing of ours was beside it.
+ * Wraps the operator's document. A MIME message becomes a nested part, in UTF-8 as cloud-init
+ * expects; any other document becomes base64 with its type. An unknown format becomes text/plain;
+ * noded accepts that only without parts of ours.
  */
 export function operatorsPart(document: Buffer): string {
   const found = classifyCloudDocument(document);
@@ -62,7 +61,7 @@ export function multipart(parts: readonly string[]): string {
   return `Content-Type: multipart/mixed; boundary="${boundary}"\r\nMIME-Version: 1.0\r\n\r\n${body}--${boundary}--\r\n`;
 }
 
-/** With the boundary's own name no longer than the 70 characters that a boundary may have. */
+/** A boundary has at most 70 characters. */
 function digestOf(parts: readonly string[]): string {
   const hash = createHash('sha256');
   for (const part of parts) hash.update(part);

@@ -12,9 +12,9 @@ import { readYaml } from '#shared/yaml/read-yaml.ts';
 import type { ServedView } from '../view/served-view.ts';
 
 /**
- * The instance's NICs as the dialects describe them. The channel's NIC is always among them, or a
- * stock guest would leave it down. It needs no route overrides: its DHCP answers hold no router and
- * no DNS server.
+ * Returns the instance's NICs for the dialects. They always include the channel's NIC, or a stock
+ * guest would leave it down. It needs no route overrides: its DHCP answers contain no router and no
+ * DNS server.
  */
 export function describedNics(view: ServedView): readonly ViewNic[] {
   if (view.nics.some((nic) => nic.communication)) return view.nics;
@@ -22,8 +22,8 @@ export function describedNics(view: ServedView): readonly ViewNic[] {
 }
 
 /**
- * cloud-init's network configuration, version 2; the operator's own document when there is one,
- * with the channel's NIC added.
+ * Returns cloud-init's network configuration: the operator's document with the channel's NIC added,
+ * or a generated one.
  */
 export function networkConfig(view: ServedView): Buffer {
   if (view.networkConfig === null) return Buffer.from(generated(view));
@@ -32,10 +32,10 @@ export function networkConfig(view: ServedView): Buffer {
 }
 
 /**
- * Version 2 while every NIC asks by DHCP, and with a gateway outside of the NIC's networks, which
- * version 1 cannot mark as on the link. Version 1 with other static addresses: version 2 has no
- * spelling of a default gateway that all releases of cloud-init and netplan render without a fault
- * or a warning (22.4 makes a `/64` of `::/0`; `gateway4` is deprecated).
+ * Version 2 while every NIC uses DHCP, and for a gateway outside the NIC's networks, which version
+ * 1 cannot mark as on-link. Version 1 for other static addresses: version 2 has no spelling of a
+ * default gateway that all releases of cloud-init and netplan render without an error or a warning
+ * (22.4 turns `::/0` into a `/64`; `gateway4` is deprecated).
  */
 function generated(view: ServedView): string {
   const nics = describedNics(view);
@@ -70,7 +70,7 @@ function ethernet({ mac, network }: ViewNic, name: string): object {
   };
 }
 
-/** The addresses of a NIC in version 2. */
+/** Returns the addresses of a NIC in version 2. */
 function addressing({ network }: ViewNic): object {
   if (network === undefined || !hasAddresses(network)) return { dhcp4: true };
   const { addresses, gateways, nameservers, search } = network;
@@ -119,7 +119,7 @@ function subnet(network: NicNetwork, address: string): object {
   };
 }
 
-/** What goes with an address: gateway and routes of a family go with its first address. */
+/** Returns gateway and routes of an address: those of a family belong to its first address. */
 function routesOf(
   { addresses, gateways, routes }: NicNetwork,
   address: string,
@@ -133,22 +133,19 @@ function routesOf(
   };
 }
 
-/** The spelling that OpenStack and cloud-init's version 1 share. */
+/** OpenStack and cloud-init's version 1 share this spelling. */
 function openstackRoute({ to, via }: NicNetwork['routes'][number]): object {
   return { network: addressOf(to), netmask: netmaskOf(to), gateway: via };
 }
 
-/**
- * @returns null when the document is not a network configuration that we understand, or has the NIC
- * already
- */
+/** @returns null when the document is not a known network configuration, or has the NIC already */
 function withChannel(given: Buffer, view: ServedView): Buffer | null {
   const text = given.toString('utf8');
   if (text.toLowerCase().includes(view.channel.mac)) return null;
   const read = readYaml(text, { version: '1.1' }, MAX_NETWORK_ITEMS);
   if ('problem' in read) return null;
   const { document } = read;
-  // With its comments and anchors where that can be; parts that stand elsewhere are put in place.
+  // Keep comments and anchors where possible; otherwise resolve the aliases.
   return addChannel(document, view) ?? addChannel(withoutAliases(document), view);
 }
 
@@ -164,7 +161,7 @@ function addChannel(document: Document | null, view: ServedView): Buffer | null 
   return isAdded ? Buffer.from(document.toString({ lineWidth: 0 })) : null;
 }
 
-/** @returns null when that makes too much of it, or it has none */
+/** @returns null when there are no aliases, or too many values without them */
 function withoutAliases(document: Document): Document | null {
   if (document.contents === null || !hasAlias(document)) return null;
   try {
@@ -172,7 +169,7 @@ function withoutAliases(document: Document): Document | null {
     if (isMoreThan(MAX_NETWORK_ITEMS, value)) return null;
     return new Document(value, { version: '1.1', aliasDuplicateObjects: false });
   } catch {
-    return null; // So many of them that the library takes it for an attack.
+    return null; // The library takes too many aliases for an attack.
   }
 }
 
@@ -210,9 +207,9 @@ function addEthernet(document: Document, path: readonly string[], view: ServedVi
 const CHANNEL_ID = 'gntcom';
 
 /**
- * Returns an ID that sorts before those of all entries that may match the channel's NIC: netplan
- * names the files of systemd-networkd by ID, and the first file that matches a NIC configures it.
- * `!` sorts before all other characters that netplan takes.
+ * Returns an ID that sorts before all entries that may match the channel's NIC. netplan names the
+ * files of systemd-networkd by ID, and the first file that matches a NIC configures it. `!` sorts
+ * before all other characters that netplan accepts.
  */
 function channelId(ethernets: YAMLMap): string {
   const others = ethernets.items.flatMap(({ key, value }) =>
@@ -224,7 +221,7 @@ function channelId(ethernets: YAMLMap): string {
   return candidates.find(isFirst) ?? CHANNEL_ID;
 }
 
-/** Of an entry that takes parts from elsewhere, only a MAC beside them is looked at. */
+/** In an entry with merge keys, only a MAC of its own counts. */
 function mayMatchByPattern(entry: unknown): boolean {
   if (!isMap(entry)) return isAlias(entry);
   const match: unknown = entry.get('match');
@@ -247,7 +244,7 @@ function addPhysical(document: Document, top: readonly string[], view: ServedVie
   return true;
 }
 
-/** cloud-init renames a card to what a version 1 document calls it: no other may have the name. */
+/** cloud-init renames NICs as version 1 documents say, so the name must be free. */
 function freeName(entries: readonly unknown[]): string {
   const taken = new Set(entries.map((entry) => (isMap(entry) ? entry.get('name') : undefined)));
   let index = 0;
@@ -256,8 +253,8 @@ function freeName(entries: readonly unknown[]): string {
 }
 
 /**
- * Debian's `/etc/network/interfaces`, bound to the NICs by MAC: what Nova serves as the content of
- * `network_config`.
+ * Returns Debian's `/etc/network/interfaces`, bound to the NICs by MAC, which Nova serves as the
+ * content of `network_config`.
  */
 export function debianInterfaces(view: ServedView): string {
   const cards = describedNics(view).map(
@@ -290,9 +287,7 @@ function stanza(name: string, method: string, lines: readonly string[]): string 
   return [`iface ${name} ${method}`, ...lines.map((line) => `    ${line}`), ''].join('\n');
 }
 
-/**
- * OpenStack's network_data.json. A NIC whose address is not known to the host asks for it by DHCP.
- */
+/** Returns OpenStack's network_data.json. A NIC without a known address uses DHCP. */
 export function networkData(view: ServedView): object {
   const nics = describedNics(view);
   return {
@@ -314,7 +309,7 @@ export function networkData(view: ServedView): object {
   };
 }
 
-/** One of Nova's networks for each address. */
+/** Returns one of Nova's networks for each address. */
 function openstackNetworks(network: NicNetwork | undefined, link: string): readonly object[] {
   if (!network || !hasAddresses(network)) return [{ type: 'ipv4_dhcp', link }];
   return network.addresses.map((address) => {

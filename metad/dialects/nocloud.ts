@@ -7,8 +7,8 @@ import { userData } from './user-data.ts';
 import { vendorData } from './vendor-data.ts';
 
 /**
- * `/nocloud/`: cloud-init's NoCloud seed. What is absent is empty: a 404 costs a stock guest ten
- * seconds.
+ * Renders `/nocloud/`: cloud-init's NoCloud seed. Absent documents are empty: a 404 costs a stock
+ * guest ten seconds.
  */
 export function renderNocloud(view: ServedView): Leaves {
   return new Map<string, Leaf>([
@@ -19,12 +19,12 @@ export function renderNocloud(view: ServedView): Leaves {
   ]);
 }
 
-/** Keys of meta-data that are no facts: cloud-init does what they say. */
+/** Keys of meta-data that are instructions to cloud-init. */
 const INSTRUCTIONS = new Set(['dsmode', 'network-interfaces', 'seedfrom']);
 
 function metaData(view: ServedView): string {
   const value = {
-    // Where templates find it: `{{ ds.meta_data.role }}`. Our own keys win.
+    // Templates find it as `{{ ds.meta_data.role }}`. Our own keys win.
     ...Object.fromEntries(
       Object.entries(view.metadata).filter(([name]) => !INSTRUCTIONS.has(name)),
     ),
@@ -34,6 +34,6 @@ function metaData(view: ServedView): string {
     region: view.clusterName,
     ...(view.sshKeys.length > 0 && { 'public-keys': view.sshKeys }),
   };
-  // PyYAML reads YAML 1.1: without this, `yes` or `1:30` would change its type on the way.
+  // PyYAML reads YAML 1.1: without this, `yes` or `1:30` would change its type.
   return stringify(value, { version: '1.1', lineWidth: 0 });
 }

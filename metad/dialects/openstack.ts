@@ -5,7 +5,7 @@ import { debianInterfaces, networkData } from './network-description.ts';
 import { userData } from './user-data.ts';
 import { vendorData } from './vendor-data.ts';
 
-/** `/openstack/<v>/`: Nova's metadata API. `password` is what the guest itself posted. */
+/** Renders `/openstack/<v>/`: Nova's metadata API. @param password posted by the guest */
 export function renderOpenstack(view: ServedView, password: string): Leaves {
   return new Map<string, Leaf>([
     ['meta_data.json', jsonLeaf(metaData(view))],
@@ -24,7 +24,7 @@ function metaData(view: ServedView): object {
     name: view.name,
     hostname: view.name,
     availability_zone: view.primaryNode,
-    // Not Nova's: where cloud-init looks for it.
+    // Not Nova's: cloud-init looks for it here.
     region: view.clusterName,
     launch_index: 0,
     meta: view.metadata,
@@ -39,15 +39,15 @@ function metaData(view: ServedView): object {
 }
 
 /**
- * `/openstack/content/`: files that meta_data.json names by `content_path`, which leads below
- * `/openstack/`, not below a version. Nova has injected files there too (`files`); nothing of ours
- * is injected that way, so the network description is all.
+ * Renders `/openstack/content/`: files that meta_data.json names by `content_path`, which is
+ * relative to `/openstack/`, not to a version. Nova also has injected files there (`files`); gnt
+ * has none.
  */
 export function renderOpenstackContent(view: ServedView): Leaves {
   return new Map<string, Leaf>([['0000', textLeaf(debianInterfaces(view))]]);
 }
 
-/** cloud-init takes the string below the key `cloud-init`, and nothing of an empty object. */
+/** cloud-init reads the string below the key `cloud-init`, and accepts an empty object. */
 function vendorDataJson(view: ServedView): object {
   const document = vendorData(view).toString('utf8');
   return document === '' ? {} : { 'cloud-init': document };

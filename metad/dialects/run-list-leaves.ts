@@ -12,8 +12,8 @@ import type { Leaf } from '../view/leaf.ts';
 import type { ServedView } from '../view/served-view.ts';
 
 /**
- * What the guest's agent works with: what the host wants of it, the scripts, their variables and
- * their files. Nothing where the instance has no run lists.
+ * Returns the input of the guest's agent: wanted state, scripts, variables and attachments. Empty
+ * without run lists.
  */
 export function runListLeaves(view: ServedView): readonly (readonly [string, Leaf])[] {
   const { lifecycle } = view;
@@ -43,7 +43,7 @@ interface GuestFile {
   readonly content: string;
 }
 
-/** Files one by one, and all of them as one document: an agent asks once for a list. */
+/** Returns files one by one, and as one document: an agent fetches a list in one request. */
 function folderLeaves(
   folder: string,
   files: readonly GuestFile[],
@@ -64,8 +64,8 @@ function secretLeaf(body: Buffer): Leaf {
 const POSITION_DIGITS = 8;
 
 /**
- * Files as one document that a shell can take apart: for each a line with the position of its first
- * byte in the document, from 1, its length and its name; an empty line; their bytes.
+ * Returns files as one document that a shell can split: for each file a line with the position of
+ * its first byte in the document (from 1), its length and its name; an empty line; the bytes.
  */
 function bundleOf(files: readonly { readonly name: string; readonly body: Buffer }[]): Buffer {
   const digits = (count: number): string => String(count).padStart(POSITION_DIGITS);
@@ -80,13 +80,13 @@ function bundleOf(files: readonly { readonly name: string; readonly body: Buffer
   return Buffer.concat([Buffer.from(`${head.join('')}\n`), ...files.map(({ body }) => body)]);
 }
 
-/** As a shell's own, of what it found and could not run. */
+/** A shell's status for a command that it found and could not run. */
 const STATUS_OF_REFUSED = 126;
 
 /**
- * Lines for a shell to read, which sets `GNT_SCRIPT` to the name of the script before. Where no
- * script has variables of its own, they are assignments and nothing else. A script that needs a
- * lost secret ends there; the others run without it.
+ * Returns lines for a shell, which sets `GNT_SCRIPT` to the name of the script first. They are
+ * plain assignments when no script has its own variables. A script that needs a lost secret exits
+ * there; the others run.
  */
 function environmentLeaf(view: ServedView, lifecycle: ViewLifecycle, list: RunListName): Leaf {
   const scripts = lifecycle.lists[list];
@@ -116,7 +116,7 @@ function assignmentsOf(view: ServedView, environment: RunListEnvironment): reado
   });
 }
 
-/** Names of parameters. */
+/** Returns names of OS parameters. */
 function lostOf(view: ServedView, environment: RunListEnvironment): readonly string[] {
   const parameters = Object.values(environment).flatMap((value) =>
     'parameter' in value ? [value.parameter] : [],

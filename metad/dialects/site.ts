@@ -14,16 +14,16 @@ import type { Resource, Tree } from './tree.ts';
 import { EC2_VERSIONS, GANETI_VERSIONS, OPENSTACK_VERSIONS } from './versions.ts';
 
 export interface SiteState {
-  /** What the guest posted to OpenStack's `password`. */
+  /** Posted by the guest to OpenStack's `password`. */
   readonly password: string;
   /**
-   * Of the ganeti dialect, beside what the view has: the scripts that Ganeti's own daemon serves
-   * without an installation.
+   * Further leaves of the ganeti dialect: scripts that Ganeti's own daemon serves without an
+   * installation.
    */
   readonly extraLeaves?: ReadonlyMap<string, Leaf>;
 }
 
-/** One dialect could not be rendered: its paths answer 500, the others are not touched. */
+/** One dialect could not be rendered: its paths answer 500, the others still work. */
 export class RenderFailure extends Error {
   readonly dialect: Dialect;
   constructor(dialect: Dialect, cause: unknown) {
@@ -32,9 +32,7 @@ export class RenderFailure extends Error {
   }
 }
 
-/**
- * Everything that one view serves. Each dialect is rendered when it is first asked for, and once.
- */
+/** The content of one view. Each dialect is rendered once, on its first request. */
 export class Site {
   readonly #view: ServedView;
   readonly #state: SiteState;
@@ -73,13 +71,13 @@ export class Site {
   }
 }
 
-/** Firmware is sent there, whichever dialects its guest has. */
+/** DHCP sends firmware to these paths, even if the ganeti dialect is off. */
 function isBootAddress(address: Address): boolean {
   if (address.kind !== 'entry' || address.dialect !== 'ganeti') return false;
   return address.path.startsWith(`${BOOT_FOLDER}/`);
 }
 
-/** Which files a mirror or a boot environment's tree has is for noded to say. */
+/** noded knows the files of a mirror or a boot environment's tree. */
 function liveFolderOf(tree: Tree, path: string): Resource | undefined {
   const [folder] = /^(mirror\/[^/]+|boot\/machines\/[^/]+\/boot)(?=\/)/.exec(path) ?? [];
   const found = folder === undefined ? undefined : tree.get(folder);
@@ -109,8 +107,7 @@ function renderTree(name: TreeName, view: ServedView, { password, extraLeaves }:
 
 const GANETI_LISTING = listingOf([...GANETI_VERSIONS, 'latest'], true);
 /**
- * The folder that is no version ends in a slash, and `latest` stays last, where some clients look
- * for it.
+ * The folder that is not a version ends in a slash; `latest` stays last, as some clients expect.
  */
 const OPENSTACK_LISTING = listingOf([...OPENSTACK_VERSIONS, 'content/', 'latest'], false);
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { FixedLeaf, Leaf, LiveLeaf } from '../view/leaf.ts';
 
-/** What a request finds. Header lists are ready to be written, name and value in turn. */
+/** The result of a look-up. Header lists are ready for writeHead, names and values in turn. */
 export type Resource = ContentResource | LiveLeaf;
 
 export interface ContentResource {
@@ -9,8 +9,8 @@ export interface ContentResource {
   readonly status: 200 | 410;
   readonly body: Buffer;
   /**
-   * The body as latin1, a character a byte, unless it is big: headers and such a string leave in
-   * one plain write.
+   * The body as latin1, one character per byte, unless it is big: headers and such a string leave
+   * in one plain write.
    */
   readonly text: string | null;
   readonly etag: string;
@@ -18,12 +18,12 @@ export interface ContentResource {
   readonly isFolder: boolean;
   /** Needs the proof of an installation's agent. */
   readonly isForAgent?: boolean;
-  /** What `?partial=true` gets instead. */
+  /** The answer to `?partial=true`. */
   readonly whenPartial?: ContentResource;
 }
 
 export interface ListingStyle {
-  /** How a folder's child appears in its listing; `isFolder` children end in a slash by default. */
+  /** Formats a child of a folder; by default `isFolder` children end in a slash. */
   readonly entry?: (folder: string, name: string, isFolder: boolean) => string;
   /** EC2's and OpenStack's clients expect none, a shell's `while read` does. */
   readonly endsWithNewline: boolean;
@@ -33,7 +33,7 @@ export interface ListingStyle {
 export type Tree = ReadonlyMap<string, Resource>;
 
 /**
- * Turns leaves into what requests look up. Listings are derived, so that what is listed can be read
+ * Builds the resources of a dialect. Listings are derived, so that every listed path can be read
  * and the reverse.
  */
 export function buildTree(leaves: ReadonlyMap<string, Leaf>, style: ListingStyle): Tree {
@@ -44,8 +44,8 @@ export function buildTree(leaves: ReadonlyMap<string, Leaf>, style: ListingStyle
     addToFolders(folders, path);
   }
   for (const [path, children] of folders) {
-    // Who has a live folder lists it; what lies in it here goes before what lies there. A parameter
-    // may be called as the folder of another one is, and is what is read there.
+    // A live folder lists itself, and leaves below it take precedence over its files. An OS
+    // parameter may have the path of a folder, which then shows the parameter.
     if (!tree.has(path)) {
       const lines = linesOf(path, children, { leaves, folders, style });
       tree.set(path, listingOf(lines, style.endsWithNewline));
@@ -55,12 +55,12 @@ export function buildTree(leaves: ReadonlyMap<string, Leaf>, style: ListingStyle
 }
 
 /**
- * Longest body that is held as a string too, in bytes. Copying a longer one costs more than a
+ * Longest body that is also kept as a string, in bytes. Copying a longer one costs more than a
  * second buffer in the write.
  */
 const MAX_TEXT_BYTES = 16 * 1024;
 
-/** A listing as its own resource, for the folders above the dialects. */
+/** Returns a listing for the folders above the dialects. */
 export function listingOf(entries: readonly string[], endsWithNewline: boolean): ContentResource {
   const text = entries.join('\n');
   return content(
@@ -92,7 +92,7 @@ interface Listed {
 
 /**
  * Returns the lines of a folder. A folder with the path of a leaf cannot be read, so the folder
- * above lists the entries of it by their paths.
+ * above lists its entries by their paths.
  */
 function linesOf(
   path: string,
@@ -118,7 +118,7 @@ function byNumberThenText(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-/** The contents of leaves that many instances have. */
+/** Contents of leaves that many instances share. */
 const shared = new WeakMap<FixedLeaf, ContentResource>();
 
 function sharedContentOf(leaf: FixedLeaf): ContentResource {
@@ -157,7 +157,7 @@ function content(
   return { kind: 'content', status, body, text, etag, headers, isFolder };
 }
 
-/** A strong validator of the bytes: equal for equal content, whatever view it came from. */
+/** Returns a strong validator of the bytes, equal for equal content of any view. */
 export function etagOf(body: Buffer): string {
   return `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`;
 }

@@ -5,9 +5,9 @@ import { identityPart } from './identity-part.ts';
 import { multipart, operatorsPart } from './multi-part.ts';
 
 /**
- * The operator's user-data, byte for byte; empty when there is none. Where tags, or the way in
- * which a boot is told, ask for parts of ours, it is one part of a multi-part document: behind the
- * identity and the agent, so that all of it finds them.
+ * Returns the operator's user-data byte for byte, or empty. With parts of ours (RightLink tags,
+ * boot report in user-data) it becomes one part of a multi-part document, after the identity and
+ * the agent so that it finds them.
  */
 export function userData(view: ServedView): Buffer {
   const operators = Buffer.from(view.userData ?? '', 'base64');

@@ -4,8 +4,8 @@ import { guestAgentParts } from './guest-agent.ts';
 import { multipart, operatorsPart } from './multi-part.ts';
 
 /**
- * cloud-init's vendor-data: the operator's document and, after it, the service's own part. Always
- * UTF-8, as OpenStack's flavour carries it in JSON. Empty when there is neither.
+ * Returns cloud-init's vendor-data: the operator's document, then our own parts. Always UTF-8,
+ * since OpenStack embeds it in JSON.
  */
 export function vendorData(view: ServedView): Buffer {
   const operators = Buffer.from(view.vendorData ?? '', 'base64');

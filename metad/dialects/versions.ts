@@ -1,8 +1,7 @@
-/** The ganeti dialect's protocols, oldest first. */
+/** Protocols of the ganeti dialect, oldest first. */
 export const GANETI_VERSIONS = ['2026-12-01'] as const;
 /**
- * Versions that EC2 clients ask for: cloud-init's list, oldest first; 2009-04-04 is what all others
- * use.
+ * Versions that EC2 clients request: cloud-init's list, oldest first; all others use 2009-04-04.
  */
 export const EC2_VERSIONS = ['2009-04-04', '2016-09-02', '2018-09-24', '2021-03-23'] as const;
 /** cloud-init's OS_VERSIONS (sources/helpers/openstack.py), oldest first. */
@@ -20,8 +19,8 @@ export const OPENSTACK_VERSIONS = [
 const DATE = /^(\d{4})-(\d{2})-(\d{2})$/;
 
 /**
- * Whether a version segment selects anything: `latest`, or a date not before the first version.
- * All versions of a dialect serve one tree so far, hence no more than yes or no.
+ * Returns whether a version segment is valid: `latest`, or a date not before the first version. All
+ * versions of a dialect serve one tree.
  */
 export function isVersionServed(segment: string, versions: readonly string[]): boolean {
   if (segment === 'latest') return true;

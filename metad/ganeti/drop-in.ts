@@ -15,7 +15,7 @@ import { ganetiView } from './ganeti-view.ts';
 export interface DropInOptions {
   readonly guests: GuestServer;
   readonly readLeaves: (instance: GanetiInstance) => Promise<ReadonlyMap<string, Leaf>>;
-  /** The device that an address is behind, as far as the routes say. */
+  /** Returns the device of the route to an address. */
   readonly deviceOf: (ip: string) => string | null;
   readonly hasListener: (device: string) => boolean;
   readonly clock: Clock;
@@ -23,8 +23,8 @@ export interface DropInOptions {
 }
 
 /**
- * The instances that Ganeti has told about. Ganeti never says that one is gone, so what it says
- * later decides: an address belongs to whom it was given last, and an instance without
+ * The instances that Ganeti has announced. Ganeti never announces a removal, so later messages
+ * decide: an address belongs to the instance that got it last, and an instance without
  * communication has none.
  */
 class GanetiDropIn implements InstanceDirectory {
@@ -91,7 +91,8 @@ class GanetiDropIn implements InstanceDirectory {
   }
 
   /**
-   * A device that has a listener of its own is known by that; others by the source address alone.
+   * A device with its own listener identifies its guest; other guests are known by the source
+   * address alone.
    */
   #isBehind(ip: string, device: string | null): boolean {
     const expected = this.#options.deviceOf(ip);
@@ -114,7 +115,7 @@ class GanetiDropIn implements InstanceDirectory {
     }
   }
 
-  /** Another instance has the address now. Its former owner is gone, unless it has more of them. */
+  /** Takes an address from its former owner, which is removed unless it has further addresses. */
   #loseAddress(owner: Instance, address: string): void {
     owner.closeConnections();
     const left = (this.#ips.get(owner) ?? []).filter((ip) => ip !== address);

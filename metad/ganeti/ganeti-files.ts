@@ -14,11 +14,11 @@ import { sendText } from '../http/reply.ts';
 import type { ServedView } from '../view/served-view.ts';
 import type { GanetiInstance } from './instance-dict.ts';
 
-/** The scripts that Ganeti's daemon knows. */
+/** Scripts that Ganeti's daemon serves. */
 const SCRIPTS = ['create', 'export', 'import', 'rename', 'verify'] as const;
 const OS_NAME = /^[A-Za-z0-9_][A-Za-z0-9_.-]*$/;
 const MAX_SCRIPT_BYTES = 16 * MIB;
-/** OS parameters that name a package, and the path that it is served at. */
+/** OS parameters that name a package, and the path that serves it. */
 const PACKAGES = [
   ['os-package', 'package', 'os/package'],
   ['os-install-package', 'install-package', 'os/os-install-package'],
@@ -27,13 +27,12 @@ const PACKAGES = [
 export interface GanetiFileOptions {
   readonly osSearchPath: readonly string[];
   /**
-   * Only files below these are served as packages: the parameter is set by whoever owns the
-   * instance.
+   * Only files below these are served as packages: the owner of the instance sets the parameter.
    */
   readonly packageDirectories: readonly string[];
 }
 
-/** What an instance's guest gets of the host's files. */
+/** Returns the host's files for an instance's guest. */
 export async function ganetiLeaves(
   instance: GanetiInstance,
   options: GanetiFileOptions,
@@ -115,7 +114,7 @@ async function openPackage(
   const value = parameter && view.osParameters.get(parameter)?.value;
   if (!value) return null;
   try {
-    // Links are followed first, so that none leads out of the directories.
+    // Links are resolved first, so that none leads out of the directories.
     const path = await realpath(reveal(value));
     const allowed = await Promise.all(
       directories.map((folder) => realpath(folder).catch(() => null)),
@@ -126,7 +125,7 @@ async function openPackage(
     await file.close();
     return null;
   } catch {
-    // Missing or not readable: the guest learns no more than that.
+    // The guest learns only that the package is missing or not readable.
     return null;
   }
 }

@@ -3,7 +3,9 @@ import { DEFAULT_LIMITS } from '#shared/contract/view.ts';
 import type { ServedView } from '../view/served-view.ts';
 import type { GanetiInstance } from './instance-dict.ts';
 
-/** Everything that Ganeti does not tell has the value that changes nothing for the guest. */
+/**
+ * Makes a view from Ganeti's data. Missing values get defaults that change nothing for the guest.
+ */
 export function ganetiView(
   instance: GanetiInstance,
   ip: string,
@@ -41,7 +43,7 @@ export function ganetiView(
   };
 }
 
-/** `gnt-instance modify` sends no secrets, which must not take them from the guest. */
+/** `gnt-instance modify` sends no secrets, so the guest keeps its present ones. */
 function parametersOf(
   instance: GanetiInstance,
   known: ServedView | undefined,

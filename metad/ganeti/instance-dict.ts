@@ -8,10 +8,10 @@ import { LuxiRefusal } from './luxi-requests.ts';
 
 type Dict = Readonly<Record<string, unknown>>;
 
-/** Seconds: a later moment is no date of ECMAScript, and cannot be written as one. */
+/** In seconds. ECMAScript has no later date. */
 const MAX_TIME_S = 8.64e12;
 
-/** What Ganeti's `Instance.ToDict()` and `osparams_secret` say, checked. */
+/** Ganeti's `Instance.ToDict()` and `osparams_secret`, checked. */
 export interface GanetiInstance {
   readonly uuid: string;
   readonly name: string;
@@ -21,8 +21,8 @@ export interface GanetiInstance {
   readonly beparams: ServedView['beparams'];
   readonly nics: readonly ViewNic[];
   /**
-   * Addresses of the communication NICs, the one of the current name first; none when communication
-   * is off.
+   * Addresses of the communication NICs, that of the current name first; none when communication is
+   * off.
    */
   readonly communicationIps: readonly string[];
   readonly disks: readonly string[];
@@ -37,8 +37,9 @@ const COMMUNICATION_PREFIX = 'ganeti:communication:';
 const IPV4 = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})$/;
 
 /**
- * Unknown keys are ignored, `osparams_public` above all: in a reinstall it holds the secrets.
- * @throws LuxiRefusal with Ganeti's texts where Ganeti has one; they name fields and never values
+ * Parses Ganeti's instance. Unknown keys are ignored, `osparams_public` above all: in a reinstall
+ * it holds the secrets.
+ * @throws LuxiRefusal with Ganeti's texts where they exist; they name fields and never values
  */
 export function parseGanetiInstance(value: unknown): GanetiInstance {
   const dict = dictOf(value, 'Expecting a dictionary');
@@ -76,7 +77,7 @@ function refusal(text: string): LuxiRefusal {
 
 function dictOf(value: unknown, text: string): Dict {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw refusal(text);
-  // A JSON object is just that.
+  // JSON has no other objects.
   return value as Dict;
 }
 
@@ -122,7 +123,7 @@ function isCommunication(nic: Dict): boolean {
 }
 
 /**
- * After a rename an instance may have two: one named after its old name, one after the new. Both
+ * After a rename an instance may have two communication NICs, with the old and the new name. Both
  * reach their guest.
  */
 function communicationIps(nics: readonly Dict[], instanceName: string): string[] {

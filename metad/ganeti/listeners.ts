@@ -15,14 +15,14 @@ import { RECEIVE_BUFFER_BYTES, SEND_BUFFER_BYTES } from '../config/limits.ts';
 import type { RouteTable } from './route-table.ts';
 
 const ROUTE_FILE = '/proc/net/route';
-/** Ganeti creates TAPs without telling: they are looked for this often. */
+/** Ganeti creates TAPs without notice, so the routes are polled. */
 const POLL_INTERVAL_MS = 1000;
 
 export interface ListenersOptions {
   readonly address: string;
   readonly port: number;
   readonly onConnection: (device: string | null, socket: Socket) => void;
-  /** The addresses whose devices need a listener. */
+  /** Returns the addresses whose devices need a listener. */
   readonly addresses: () => readonly string[];
   readonly logger: Logger;
 }
@@ -33,9 +33,9 @@ interface Listener {
 }
 
 /**
- * One listener for all devices and, beside it, one for each device that a configured address is
- * behind; a device's own goes first. TAPs come and go with their instances, so both are compared
- * with the routing table again and again.
+ * One listener for all devices and one for each device of a configured address; the device's own
+ * has precedence. TAPs appear and disappear with their instances, so the listeners are compared
+ * with the routing table at intervals.
  */
 class Listeners implements Disposable {
   readonly #options: ListenersOptions;
@@ -59,7 +59,7 @@ class Listeners implements Disposable {
   }
 
   /**
-   * Opens what is missing for some addresses; what it takes does not grow with the number of all
+   * Opens missing listeners of some addresses. Its cost does not grow with the number of all
    * addresses.
    */
   async cover(addresses: readonly string[]): Promise<void> {
@@ -75,7 +75,7 @@ class Listeners implements Disposable {
     }
   }
 
-  /** Opens what is missing and closes what is left over. */
+  /** Opens missing listeners and closes unneeded ones. */
   async refresh(): Promise<void> {
     if (!(await this.#readRoutes())) return;
     const wanted = new Set(this.#options.addresses().map((ip) => this.#routes.deviceOf(ip)));
@@ -112,7 +112,7 @@ class Listeners implements Disposable {
       this.#devices.set(device, { server: this.#listen(device), interfaceIndex: index });
       this.#options.logger.info('ganeti.device', { device });
     } catch (error) {
-      // It went away again, or may not be bound: its guests are known by their address.
+      // The device disappeared, or may not be bound: its guests are known by their address.
       this.#options.logger.warn('ganeti.device-failed', { device, error: messageOf(error) });
     }
   }
@@ -142,8 +142,8 @@ class Listeners implements Disposable {
 export type { Listeners };
 
 /**
- * @throws AppError NETWORK_SETUP when the port cannot be had: metadata must not be off without a
- * word
+ * @throws AppError NETWORK_SETUP when the port is not available: the metadata service must not be
+ * silently off
  */
 export async function openListeners(options: ListenersOptions): Promise<Listeners> {
   try {

@@ -1,10 +1,10 @@
-/** Ganeti's framing on unix sockets: one JSON text and a byte 0x03, both ways. */
+/** Ganeti's framing on unix sockets: a JSON text and a byte 0x03, in both directions. */
 const END_OF_MESSAGE = 3;
 
-/** Splits a byte stream into messages, however it was cut. */
+/** Splits a byte stream into messages. */
 export class LuxiDecoder {
   readonly #maxBytes: number;
-  /** The beginning of the unfinished message, in one buffer however small the pieces come. */
+  /** The beginning of the unfinished message, in one buffer even for many small pieces. */
   #held = Buffer.alloc(0);
   #length = 0;
 
@@ -12,7 +12,7 @@ export class LuxiDecoder {
     this.#maxBytes = maxBytes;
   }
 
-  /** Whether a message has begun and not ended. */
+  /** Whether a message is incomplete. */
   get isInMessage(): boolean {
     return this.#length > 0;
   }
@@ -49,7 +49,7 @@ export class LuxiDecoder {
   }
 }
 
-/** The JSON escapes every control character, so that the end mark cannot occur in it. */
+/** JSON escapes every control character, so the end mark cannot occur in it. */
 export function encodeLuxi(value: unknown): Buffer {
   return Buffer.concat([Buffer.from(JSON.stringify(value)), Buffer.from([END_OF_MESSAGE])]);
 }

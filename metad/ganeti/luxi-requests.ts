@@ -1,23 +1,18 @@
 import { countJsonValues } from '#shared/json/count-values.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
 
-/** What Ganeti's node daemon asks of its metadata daemon. */
+/** Requests of Ganeti's node daemon to its metadata daemon. */
 export type LuxiRequest =
   | { readonly method: 'echo'; readonly text: string }
   | { readonly method: 'updateConfig'; readonly instance: unknown };
 
-/**
- * A request that is refused while the connection stays. Its text is Ganeti's where Ganeti has one.
- */
+/** A refused request; the connection stays open. The text is Ganeti's where Ganeti has one. */
 export class LuxiRefusal extends Error {}
 
-/**
- * Bytes that are no request at all: the connection ends after the answer, as it does with Ganeti's
- * daemon.
- */
+/** Bytes that are not a request: the connection ends after the answer, as with Ganeti's daemon. */
 export class LuxiParseFailure extends Error {}
 
-/** An instance has some hundreds; 8 MiB of them would hold all guests up for seconds. */
+/** An instance has some hundreds. Parsing 8 MiB of them would delay all guests for seconds. */
 const MAX_VALUES = 50_000;
 
 /** @throws LuxiRefusal, LuxiParseFailure */
@@ -29,7 +24,7 @@ export function parseLuxiRequest(text: string): LuxiRequest {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw new LuxiParseFailure('expected an object');
   }
-  // An object of JSON; both keys are judged below.
+  // A JSON object; both keys are checked below.
   const { method, args } = value as { method?: unknown; args?: unknown };
   if (typeof method !== 'string')
     throw new LuxiParseFailure("key 'method' is missing or not a string");
@@ -40,7 +35,7 @@ export function parseLuxiRequest(text: string): LuxiRequest {
   if (!Array.isArray(args) || args.length !== 1) {
     throw new LuxiRefusal('RPC input: Unable to read 1 tuple');
   }
-  // Array.isArray says any.
+  // Array.isArray widens to any[].
   const [argument] = args as unknown[];
   if (method === 'updateConfig') return { method, instance: argument };
   if (typeof argument !== 'string') throw new LuxiRefusal('RPC input: Unable to read String');

@@ -11,7 +11,7 @@ import { LuxiParseFailure, LuxiRefusal, parseLuxiRequest } from './luxi-requests
 
 /** Ganeti's daemon takes 8 MiB of text; an instance's parameters are far smaller. */
 const MAX_MESSAGE_BYTES = 9 * MIB;
-/** Ganeti's: an idle or half-sent connection is closed without an answer. */
+/** Ganeti's value: an idle or half-sent connection is closed without an answer. */
 const IDLE_TIMEOUT_MS = 60_000;
 const BACKLOG = 128;
 const SOCKET_MODE = 0o600;
@@ -31,8 +31,8 @@ export async function listenForGaneti(options: LuxiServerOptions): Promise<Async
     socket.on('close', () => sockets.delete(socket));
     serve(socket, options);
   });
-  // A server that is closed removes the name that it was bound to, whatever is there by then: so it
-  // gets one that nobody else uses.
+  // A closing server removes the path that it was bound to, even if another process has replaced
+  // the socket. A private name avoids that.
   const ownName = `${options.socketPath}.${process.pid}`;
   await rm(ownName, { force: true });
   await listenOnUnixSocket(server, ownName, { mode: SOCKET_MODE, backlog: BACKLOG });
@@ -61,13 +61,13 @@ function serve(socket: Socket, options: LuxiServerOptions): void {
       socket.destroy();
       return;
     }
-    // What comes behind these stays with who sends it, until they are answered.
+    // Later messages stay with the sender until these are answered.
     socket.pause();
     void answerAll(socket, messages, options).finally(() => socket.resume());
   });
 }
 
-/** One after the other, and in order; what follows a request that is none has nobody to read it. */
+/** Answers serially and in order. Messages after a malformed one are dropped. */
 async function answerAll(
   socket: Socket,
   messages: readonly string[],
@@ -84,11 +84,11 @@ async function answer(socket: Socket, message: string, options: LuxiServerOption
   const bytes = encodeLuxi(said.reply);
   if (said.isLast) return void socket.end(bytes);
   if (socket.write(bytes)) return;
-  // Who does not read is answered nothing more, and is cut off when nothing moved for long enough.
+  // Stop answering a client that does not read. The idle timeout closes its connection.
   const given = new AbortController();
   const { signal } = given;
   const events = ['drain', 'close'].map((event) => once(socket, event, { signal }));
-  // A connection that breaks is destroyed by its listener.
+  // The listener destroys a broken connection.
   await Promise.race(events).catch(() => undefined);
   given.abort();
 }

@@ -13,21 +13,21 @@ import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { tryLockFile, tryLockRecord } from '#shared/sys/file-locks.ts';
 
 /**
- * The pid file of the only metadata daemon of a host. It is locked from `claimPidFile` to the end
- * of this process.
+ * The pid file of a host's only metadata daemon, locked from `claimPidFile` to the end of this
+ * process.
  */
 export interface PidFile extends Disposable {
   /**
-   * Writes this process' pid. Ganeti's node daemon takes a live pid there for a daemon that can be
-   * spoken to.
+   * Writes this process' pid. Ganeti's node daemon takes a live pid there as a sign of a ready
+   * daemon.
    */
   announce(): void;
 }
 
 /**
- * Locks the pid file both ways, since Ganeti's daemons in Python lock theirs with flock(2) and
- * those in Haskell with fcntl(2): neither ours nor Ganeti's own starts a second time beside this
- * one. Disposing of it removes the file, unless another one is there by now.
+ * Locks the pid file in both ways: Ganeti's Python daemons use flock(2), those in Haskell fcntl(2).
+ * So neither gnt-metad nor Ganeti's daemon starts a second time. Disposal removes the file, unless
+ * it was replaced.
  * @throws AppError CONFLICT with the pid of the daemon that has it
  */
 export function claimPidFile(path: string): PidFile {
@@ -46,7 +46,7 @@ export function claimPidFile(path: string): PidFile {
         },
       );
     }
-    // A file that its last owner removed between our open and our lock is nobody's any more.
+    // The last owner may have removed the file between our open and our lock.
     if (isStillAt(path, fd))
       return { announce: () => write(fd), [Symbol.dispose]: () => giveBack(path, fd) };
     closeSync(fd);

@@ -13,8 +13,8 @@ const FLAG_UP = 1;
 const FLAG_GATEWAY = 2;
 
 /**
- * @param text of /proc/net/route: addresses are hexadecimal in the machine's byte order, which is
- * little endian
+ * @param text of /proc/net/route: addresses are hexadecimal in the machine's byte order, little
+ * endian
  */
 export function parseRouteTable(text: string): RouteTable {
   const hosts = new Map<number, string>();
@@ -28,7 +28,7 @@ export function parseRouteTable(text: string): RouteTable {
     if (route.mask === 0xffffffff) hosts.set(route.destination, device);
     else networks.push(route);
   }
-  // The default route leads everywhere and says nothing about who is behind it.
+  // The default route matches every address, so it identifies no device.
   const specific = networks.filter(({ mask }) => mask !== 0).sort((a, b) => b.mask - a.mask);
   return {
     deviceOf: (ip) => {

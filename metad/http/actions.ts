@@ -21,10 +21,10 @@ import { hasUnreadBody, sendEmpty, sendText } from './reply.ts';
 import { serveQueueWrite } from './serve-queue.ts';
 import { acknowledge, isPaid, takeReport } from './take-report.ts';
 
-/** An event has a few fields, and a result as many numbers as there are dumps. */
+/** An event has a few fields, and a result has one number for each dump. */
 const MAX_VALUES_PER_BATCH = MAX_EVENTS_PER_BATCH * 32;
 
-/** Something that a guest does at a path, beside reading. */
+/** A guest's request at a path that does more than read. */
 export interface Action {
   readonly method: 'POST' | 'PUT';
   perform(exchange: Exchange, events: EventLog): Promise<void> | void;
@@ -51,7 +51,7 @@ export function isTokenPath(address: Address): boolean {
 
 export function findAction(view: ServedView, address: Address): Action | undefined {
   if (address.kind !== 'entry') return undefined;
-  // Where tokens are required, there is nothing to read without one, whichever dialects there are.
+  // A guest must get a token where tokens are required, even if the EC2 dialect is off.
   const isNeeded = view.metadataToken === 'required' && isTokenPath(address);
   if (!isNeeded && !isDialectServed(view, address.dialect)) return undefined;
   if (address.path === 'install/events' && view.mode !== 'install') return undefined;
@@ -67,7 +67,10 @@ async function write({ instance, request, response }: Exchange, events: EventLog
 
 const READY = { name: 'ready', maxBytes: MAX_READY_BYTES, values: null } as const;
 
-/** cloud-init's phone_home posts a form; anything that fits is taken as it is. */
+/**
+ * Records that the guest is ready. cloud-init's phone_home posts a form; any text that fits is
+ * stored.
+ */
 async function ready(exchange: Exchange, events: EventLog): Promise<void> {
   await takeReport(exchange, READY, (body) => {
     const { uuid } = exchange.instance.view;
@@ -89,8 +92,7 @@ const BATCH = {
 } as const;
 
 async function installEvents(exchange: Exchange, events: EventLog): Promise<void> {
-  // The installation that this report belongs to is the one that was going on when the request
-  // came.
+  // The report belongs to the installation that ran when the request arrived.
   const installId = exchange.instance.view.install?.plan.installId;
   if (installId === undefined) return sendText(exchange.response, 404, 'not found');
   await takeReport(exchange, BATCH, (body) => takeBatch(exchange, events, installId, body));
@@ -105,7 +107,7 @@ function takeBatch(
   const { instance, response } = exchange;
   const value = parseJson(body);
   if (value === undefined) return sendText(response, 400, '(top level): not JSON');
-  // Before each of them is looked at.
+  // Checked before zod looks at each element.
   if (Array.isArray(value) && value.length > MAX_EVENTS_PER_BATCH)
     return sendText(response, 400, TOO_MANY_EVENTS);
   const batch = installEventBatch.safeParse(value);
@@ -143,7 +145,7 @@ function createToken({ instance, request, response }: Exchange): void {
   response.end(token);
 }
 
-/** Nova's rule: the first password stays. */
+/** Keeps the first password, as Nova does. */
 async function postPassword(exchange: Exchange): Promise<void> {
   const { instance, response } = exchange;
   const body = await readBody(exchange.request, MAX_PASSWORD_BYTES);

@@ -15,28 +15,26 @@ const RATES = {
   share: { perSecond: AUDIT_SHARE_LINES_PER_SECOND, burst: AUDIT_SHARE_LINES },
 };
 
-/** The lines in the log that a guest can cause. */
+/** Log lines that a guest can cause. */
 export interface Audit {
   /**
-   * Takes note of one request.
    * @param path without its query, which may hold values
    * @param nowMs monotonic time
    */
   request(instance: Instance, method: string, path: string, status: number, nowMs: number): void;
   /**
-   * Takes note of something that never became a request.
+   * Logs input that the parser refused before it became a request.
    * @param status of the answer; null when there was none
-   * @param reason the parser's code, which holds nothing that the guest sent
+   * @param reason the parser's code, which contains no text from the guest
    */
   refused(instance: Instance, status: number | null, reason: string): void;
-  /** Something did not work that a guest had asked for. */
+  /** Logs a failure of an action that a guest requested. */
   failed(instance: Instance, level: 'warn' | 'error', event: string, fields: object): void;
 }
 
 /**
- * Who asked for what and how it ended, one line a request. A guest decides how many there are, so
- * an instance may fill only so much of the log, whatever its lines say; what is left out is
- * counted.
+ * Logs one line per request. A guest decides how many requests there are, so each instance may fill
+ * only a share of the log. Lines beyond it are counted.
  */
 export function createAudit(logger: Logger, clock: Clock): Audit {
   const shares = new WeakMap<Instance, LineShare>();

@@ -21,7 +21,7 @@ import { sendText } from './reply.ts';
 import { acknowledge, chargeForTime, isPaid, takeReport } from './take-report.ts';
 import { maskOf } from './view-mask.ts';
 
-/** cloud-init's webhook (cloudinit/reporting/handlers.py); what else it sends is not looked at. */
+/** cloud-init's webhook (cloudinit/reporting/handlers.py); other members are ignored. */
 const webhookEvent = z.object({
   event_type: z.enum(['start', 'finish']),
   name: z.string().max(256),
@@ -37,8 +37,8 @@ const EVENT = {
 } as const;
 
 /**
- * One event of cloud-init's reporting webhook. Those of other programs that report the same way are
- * taken and forgotten: a refusal would be a warning in the guest's log.
+ * Takes one event of cloud-init's reporting webhook. Events of other programs are accepted and
+ * dropped: a refusal would put a warning into the guest's log.
  */
 export async function bootEvents(exchange: Exchange, events: EventLog): Promise<void> {
   await takeReport(exchange, EVENT, (body) => {
@@ -68,7 +68,7 @@ function readEvent(
 }
 
 const moment = z.number().nonnegative().nullish();
-/** The first of them: what is cut off is not looked at, be it texts or not. */
+/** The first errors; zod does not check the rest. */
 const texts = z
   .preprocess(
     (value) => (Array.isArray(value) ? value.slice(0, MAX_BOOT_ERRORS) : value),
@@ -79,11 +79,11 @@ const statusStage = z.object({
   start: moment,
   finished: moment,
   errors: texts,
-  /** By level of the log line, since 23.4. */
+  /** By level of the log line, since cloud-init 23.4. */
   recoverable_errors: z.preprocess(firstLevels, z.record(z.string().max(32), texts)).default({}),
 });
 
-/** Python's logging has five levels, cloud-init one more. */
+/** Python's logging has five levels, cloud-init adds one. */
 const MAX_LEVELS = 16;
 
 function firstLevels(value: unknown): unknown {
@@ -93,7 +93,7 @@ function firstLevels(value: unknown): unknown {
 
 /** `/run/cloud-init/status.json`. */
 const statusFile = z.object({ v1: z.record(z.string(), z.unknown()) });
-/** The names of the stages in that file. */
+/** Names of the stages in that file, in the order of BOOT_STAGES. */
 const FILE_STAGES = ['init-local', 'init', 'modules-config', 'modules-final'] as const;
 
 const STATUS_REFUSAL = 'not a cloud-init status file';
@@ -103,7 +103,7 @@ const STATUS = {
   values: { max: MAX_BOOT_STATUS_VALUES, refusal: STATUS_REFUSAL },
 } as const;
 
-/** cloud-init's own account of the boot: so far, or posted when that is over. */
+/** Takes cloud-init's status file, which a guest posts during the boot or after it. */
 export async function bootStatus(exchange: Exchange, events: EventLog): Promise<void> {
   await takeReport(exchange, STATUS, (body) => {
     const file = statusFile.safeParse(parseJson(body));
@@ -148,7 +148,7 @@ function readStatus(file: Readonly<Record<string, unknown>>): BootResult {
   };
 }
 
-/** The stage that runs; a file from between two stages tells of an end. */
+/** Returns the running stage; a file written between two stages has none. */
 function stageOf({ stage }: Readonly<Record<string, unknown>>): BootStage | null {
   const at = FILE_STAGES.findIndex((name) => name === stage);
   return BOOT_STAGES[at] ?? null;

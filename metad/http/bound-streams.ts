@@ -6,8 +6,8 @@ import type { ServeStream } from './content-proxy.ts';
 import { sendText } from './reply.ts';
 
 /**
- * Serves streams as told, but an instance has only so many at a time, and opening a big one costs
- * it as much as many requests. What is too much is a 503, which an appliance repeats.
+ * Limits the concurrent streams of an instance. Opening a bulk stream costs as much as many
+ * requests. The answer beyond the limit is 503, which the appliance retries.
  */
 export function boundStreams(serve: ServeStream): ServeStream {
   const bulk = new InstanceSlots(MAX_BULK_STREAMS);

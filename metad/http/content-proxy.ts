@@ -20,19 +20,19 @@ import type { ExpectedFile, HandedFiles } from './handed-files.ts';
 import { sendText } from './reply.ts';
 
 /**
- * Serves what the node daemon has for an instance: the image, the personalization package and
- * package mirrors of one that is being installed, the tree of a boot environment.
- * @param path below the instance's, percent-encoded; the name if not given
+ * Serves content of the node daemon: images, personalization packages and package mirrors of an
+ * installation, and the tree of a boot environment.
+ * @param path below the instance's, percent-encoded; defaults to the name
  */
 type ContentName = StreamName | FolderName;
 export type ServeStream = (exchange: Exchange, name: ContentName, path?: string) => void;
 
 const PASSED_STATUSES = [200, 206, 304, 416];
-/** Package managers ask for files that need not be there. */
+/** Package managers request files that may not exist. */
 const REFUSING_STATUSES = [400, 404];
-/** Longest reason that is passed on from a failed request. */
+/** Longest reason passed to the guest from a failed request. */
 const MAX_REASON_BYTES = 4096;
-/** The node daemon sends something at least this often, or the transfer has failed. */
+/** A transfer fails when the node daemon sends nothing for this long. */
 const IDLE_TIMEOUT_MS = 60_000;
 
 /** @param socketPath the node daemon's content socket */
@@ -87,7 +87,7 @@ function pass(
     return;
   }
   const { [HANDED_FILE_HEADER]: part, ...answered } = incoming.headers;
-  // Of an answer whose body was handed over it is the answer's own.
+  // The length of a handed-over file is in `part`; this one is that of the answer's empty body.
   if (part !== undefined) delete answered['content-length'];
   const headers = Object.entries(pickHeaders(answered, FILE_ANSWER_HEADERS)).flat();
   if (!isFolderName(name) && incoming.headers.etag === undefined && status !== 416) {
@@ -99,20 +99,20 @@ function pass(
     return passFile(exchange, status, headers, String(part), file?.take() ?? null);
   }
   response.writeHead(status, headers);
-  // From here on the silence of the body counts, not that of a guest that reads slowly.
+  // From here on only a silent body counts as a failure, not a guest that reads slowly.
   incoming.socket.setTimeout(0);
-  // Node's parser has copied the bytes, and is asked first.
+  // Must come after the listener of Node's parser, which copies the bytes.
   incoming.socket.on('data', spendBuffer);
   // A transfer that ends early must not look complete: the response is destroyed with it.
   void pour(limitSilence(incoming, IDLE_TIMEOUT_MS), response);
 }
 
-/** What the node daemon may have as a file of its own. */
+/** Returns whether the node daemon may have the content as a file that it can hand over. */
 function mayBeFile(name: ContentName): boolean {
   return name === 'image' || name === 'boot';
 }
 
-/** @param part first byte and length of what the guest is to have of the file */
+/** @param part first byte and length of the requested part of the file */
 function passFile(
   exchange: Exchange,
   status: number,
@@ -143,18 +143,18 @@ async function sendReason(
       if (reason.length > MAX_REASON_BYTES) break;
     }
   } catch {
-    // The reason is cut off; what there is of it is passed on.
+    // A truncated reason is passed on.
   }
   const text = reasonText(reason.slice(0, MAX_REASON_BYTES));
   refuse(exchange, status, `the node could not provide the ${name}: ${text}`);
 }
 
-/** What a machine boots is asked for again: iPXE in its ROM obeys an answer that says when. */
+/** iPXE in the ROM retries a 503 that has Retry-After. */
 function refuse({ response }: Exchange, status: number, reason: string): void {
   sendText(response, status, reason, status === 503 ? ['Retry-After', String(RETRY_AFTER_S)] : []);
 }
 
-/** The node daemon's errors are JSON with a message, others plain text. */
+/** The node daemon's errors are JSON with a message; others are plain text. */
 function reasonText(body: string): string {
   const value = parseJson(body);
   if (typeof value === 'object' && value !== null && 'message' in value)

@@ -9,13 +9,13 @@ export interface Exchange {
   readonly response: ServerResponse;
   readonly headers: GuardedHeaders;
   readonly query: URLSearchParams | null;
-  /** It has waited for a change already (parked-requests.ts), and is answered. */
+  /** The request has already waited for a change (parked-requests.ts) and is answered now. */
   readonly hasWaited?: boolean;
 }
 
 /**
- * A signal that fires when the client is gone or the time is over; dispose it when the wait has
- * ended.
+ * Creates a signal that fires when the client disconnects or the time is over. Dispose it after the
+ * wait.
  */
 export function waitingSignal(
   response: ServerResponse,

@@ -39,7 +39,7 @@ export interface GuestHandlerOptions {
   readonly clock: Clock;
 }
 
-/** Most requests are none of those, and are looked at no further. */
+/** Most requests do not match, and skip the rest of the check. */
 const MAY_WAIT = /[?&]wait_for_change=/;
 const AGENT_ONLY =
   "only the agent of this installation can read this (header x-gnt-agent-proof); rebuild the appliance if its version differs from the node's";
@@ -47,10 +47,7 @@ const TOKEN_IS_REQUIRED =
   'a session token is required: the header X-aws-ec2-metadata-token is missing, wrong or expired; ' +
   'get a token with PUT /latest/api/token and the header X-aws-ec2-metadata-token-ttl-seconds: 1 to 21600';
 
-/**
- * Answers the requests of guests. Everything that comes in here is hostile until the guards say
- * otherwise.
- */
+/** Answers the requests of guests. All input is hostile until the guards have accepted it. */
 class GuestHandler {
   readonly #options: GuestHandlerOptions;
   readonly #serveStream: ServeStream;
@@ -62,7 +59,7 @@ class GuestHandler {
     this.#refusals = new HeldRefusals(options.clock);
   }
 
-  /** Never throws and never rejects: whatever goes wrong ends this request only. */
+  /** Never throws and never rejects: a failure ends this request only. */
   handle(peer: Peer, request: IncomingMessage, response: ServerResponse): void {
     const startedAtMs = this.#options.clock.monotonicMs();
     peer.asked();
@@ -73,7 +70,7 @@ class GuestHandler {
     } catch (error) {
       this.#fail(peer, response, error);
     }
-    // Most answers are whole by now, and need no listeners.
+    // Most answers are complete here, and need no listeners.
     if (response.writableEnded) {
       this.#finished(peer, request, response.statusCode, startedAtMs);
       return;
@@ -84,7 +81,7 @@ class GuestHandler {
     response.on('error', () => undefined);
   }
 
-  /** Takes note of what the parser refused. @param status null when there was no answer to it */
+  /** Logs input that the parser refused. @param status null when it was not answered */
   noteRefusal({ instance }: Peer, status: number | null, reason: string): void {
     this.#options.audit.refused(instance, status, reason);
   }
@@ -99,8 +96,8 @@ class GuestHandler {
   }
 
   /**
-   * Whether a request can only wait, and has paid for it: for what its guest has already, which may
-   * change. All others are answered, or refused, by `handle`.
+   * Returns the wait of a request that can only wait for a change of content that its guest has,
+   * and charges for the request. All other requests go to `handle`.
    */
   findWait(peer: Peer, request: IncomingMessage): Wait | undefined {
     if (!mayOnlyWait(peer, request)) return undefined;
@@ -127,16 +124,16 @@ class GuestHandler {
     const { metrics } = this.#options;
     const { instance, isGenuine, revival } = peer;
     peer.revival = undefined;
-    // First of all: whatever is refused below costs as much as what is answered.
+    // Must come first: a refusal below costs as much as an answer.
     const cost = costOf(request);
-    // What was parked has been paid for.
+    // A revived request was charged before it was parked.
     const delayMs = revival === undefined ? instance.takeRequest(nowMs, cost) : 0;
     if (delayMs > 0) return this.#refuse(peer, response, delayMs, cost);
     if (!isGenuine) {
       metrics.refused('source');
       return sendText(response, 403, 'the source address does not belong to this instance');
     }
-    // The parser takes a line without a version for HTTP/0.9, which has no headers to look at.
+    // The parser takes a line without a version for HTTP/0.9, which has no headers to check.
     if (request.httpVersionMajor < 1)
       return sendText(response, 400, 'HTTP/1.0 or 1.1 is required', ['Connection', 'close']);
     const target = parseRequestTarget(request.url ?? '/');
@@ -147,7 +144,7 @@ class GuestHandler {
     );
     if (!guard.ok) {
       metrics.refused('guard');
-      // Whoever sends such a thing is not trusted to end it where we think it does.
+      // The end of such a request may not be where the parser sees it.
       return sendText(response, guard.status, guard.reason, ['Connection', 'close']);
     }
     if (!target) return sendText(response, 400, 'malformed request target');
@@ -168,7 +165,8 @@ class GuestHandler {
     const { metrics } = this.#options;
     metrics.refused('rate');
     if (cost > 1) {
-      // To hold it would be to hold all its lines, and to have the next one of them at once.
+      // Holding it would keep all its header lines in memory, and invite the next such request at
+      // once.
       peer.instance.keepOut();
       refuseForRate(response, delayMs, ['Connection', 'close']);
     } else if (!this.#refusals.hold(peer.instance, response, delayMs)) {
@@ -238,14 +236,14 @@ export function createGuestHandler(options: GuestHandlerOptions): GuestHandler {
   return new GuestHandler(options);
 }
 
-/** As far as its first line and its headers tell without being looked at. */
+/** Judges by the request line and the parsed headers alone. */
 function mayOnlyWait({ isGenuine, revival }: Peer, request: IncomingMessage): boolean {
   if (!isGenuine || revival !== undefined || request.method !== 'GET') return false;
   if (request.httpVersion !== '1.1' || hasBody(request)) return false;
   return MAY_WAIT.test(request.url ?? '');
 }
 
-/** @returns undefined for what is answered at once */
+/** @returns undefined for a request that is answered at once */
 function waitOf(resource: Resource, query: URLSearchParams | null): number | undefined {
   if (resource.kind !== 'content' || resource.isForAgent === true) return undefined;
   if (!isWaitForChange(query) || lastEtagOf(query) !== resource.etag) return undefined;
@@ -256,27 +254,31 @@ function hasBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || headers['content-length'] !== undefined;
 }
 
-/** Whether a request comes from the agent of the installation, and not from a script beside it. */
+/**
+ * Returns whether a request comes from the agent of the installation, not from a script in the same
+ * appliance.
+ */
 function isAgents({ instance, request }: Exchange, address: Address): boolean {
   const proof = request.headers[AGENT_PROOF_HEADER];
   return address.kind === 'entry' && instance.isOfAgent(address.path, proof);
 }
 
-/** Each header line is taken apart, and looked at. */
+/** Each header line costs time to split and to check. */
 function costOf({ rawHeaders }: IncomingMessage): number {
   return 1 + Math.floor(rawHeaders.length / 2 / HEADERS_PER_REQUEST_TOKEN);
 }
 
-/** A path as the node daemon is asked for it. @param depth folders of it that are left out */
+/** Returns the path for a request to the node daemon. @param depth leading folders to omit */
 function encodedPath(address: Address, depth = 0): string {
   const path = address.kind === 'entry' ? address.path : '';
   return path.split('/').slice(depth).map(encodeURIComponent).join('/');
 }
 
 /**
- * Where tokens are required, everything is behind them but the request for one: the other dialects
- * tell the same secrets. An appliance needs none. Nobody but our agent and scripts runs there,
- * which may read all of it anyway, and no stranger reaches it.
+ * Returns whether the request lacks a required token. Where tokens are required, every path except
+ * the token request needs one, since the other dialects serve the same secrets. An appliance needs
+ * none: only our agent and our scripts run there, they may read everything, and no other host can
+ * reach it.
  */
 function isTokenMissing(
   exchange: Pick<Exchange, 'instance' | 'request' | 'headers'>,

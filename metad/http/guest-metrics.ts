@@ -4,17 +4,17 @@ type RefusalReason =
   | 'rate'
   | 'token'
   | 'connections'
-  /** More requests under way than a guest may have. */
+  /** More outstanding requests than a guest may have. */
   | 'unanswered'
-  /** A connection while the guest is kept out, since it went beyond what it may have. */
+  /** A connection during the exclusion of a guest that exceeded its limits. */
   | 'kept-out'
   | 'malformed'
   | 'dhcp'
-  /** A datagram that is too long, or one too many for a service that does not answer. */
+  /** A datagram that is too long, or that exceeds the limit of a silent service. */
   | 'datagram'
   | 'service';
 
-/** What the guest side counts; who keeps the numbers is not its business. */
+/** Counters of the guest side. */
 export interface GuestMetrics {
   /** @param tookMs from the headers to the end of the answer */
   finished(path: string, status: number, tookMs: number): void;

@@ -19,8 +19,8 @@ import { ParkedRequests, type Wait } from './parked-requests.ts';
 import { Peer } from './peer.ts';
 
 /**
- * HTTP for all guests: one server without a listener of its own, which is given the connections
- * that the devices' sockets accept together with the instance that they belong to.
+ * Serves HTTP to all guests. It has no listener: the sockets of the devices accept connections and
+ * pass them on with their instance.
  */
 class GuestServer implements Disposable {
   readonly #server: Server;
@@ -41,20 +41,19 @@ class GuestServer implements Disposable {
         requestTimeout: REQUEST_TIMEOUT_MS,
         keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
         connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL_MS,
-        // The guard looks at it, so that a request without one leaves its line in the log.
+        // The guard checks it, so that a request without one is logged.
         requireHostHeader: false,
-        // A GET without a body needs no stream for one. Whoever reads a body looks at
-        // `readableEnded` first.
+        // A GET without a body needs no stream. Code that reads a body must check `readableEnded`
+        // first.
         optimizeEmptyRequests: true,
-        // Nothing here can be upgraded; the event is for what the gate takes out.
+        // Nothing here can be upgraded; the gate alone uses the event.
         shouldUpgradeCallback: () => false,
       },
       (request, response) => this.#handle(request, response),
     );
-    // MAX_HEADER_BYTES bounds them. Any other number would mean that the guards do not see the
-    // headers beyond it.
+    // MAX_HEADER_BYTES bounds them. With a limit the guards would not see the headers beyond it.
     this.#server.maxHeadersCount = 0;
-    // An expectation that is not known is not met, and no reason to answer anything else.
+    // An unknown expectation does not change the answer.
     this.#server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) =>
       this.#handle(request, response),
     );
@@ -71,11 +70,11 @@ class GuestServer implements Disposable {
     this.#server.on('upgrade', (request: IncomingMessage, socket, rest: Buffer) =>
       this.#park(request, socket as Socket, rest),
     );
-    // Node starts to watch its timeouts when a server listens, which this one never does by itself.
+    // Node starts its timeout checks when a server listens, which this one never does.
     this.#server.emit('listening');
   }
 
-  /** Takes a connection that came in through the device of an instance. */
+  /** Takes a connection that arrived through the device of an instance. */
   accept(
     instance: Instance,
     socket: Socket,
@@ -106,7 +105,7 @@ class GuestServer implements Disposable {
 
   #judge(peer: Peer, request: IncomingMessage): GateAnswer {
     if (!peer.mayAsk || !mayHaveBody(peer, request)) return 'stop';
-    // Behind others it would have to wait for their answers.
+    // A request behind others would have to wait for their answers.
     const wait = peer.isIdle ? this.#findWait(peer, request) : undefined;
     if (wait === undefined) return 'enter';
     peer.wait = wait;
@@ -117,7 +116,7 @@ class GuestServer implements Disposable {
     try {
       return this.#handler.findWait(peer, request);
     } catch {
-      // Nobody is above the parser. Whoever answers comes upon it again, and says so.
+      // The parser must not see an exception. `handle` meets the same failure and reports it.
       return undefined;
     }
   }
@@ -129,7 +128,7 @@ class GuestServer implements Disposable {
     peer.wait = undefined;
     const head = headOf(request);
     peer.asked();
-    // It would be that of a connection whose last answer was given.
+    // The timeout would be the keep-alive timeout of the last answer.
     socket.setTimeout(0);
     if (rest.length > 0)
       this.#revive(socket, Buffer.concat([Buffer.from(head, 'latin1'), rest]), false);
@@ -169,8 +168,8 @@ class GuestServer implements Disposable {
   }
 
   /**
-   * Some clients leave a connection open after each request: the oldest that was answered and is
-   * idle makes room.
+   * Closes the oldest idle connection that was answered: some clients leave one open after each
+   * request.
    */
   #closeIdle(instance: Instance): boolean {
     for (const socket of instance.sockets) {
@@ -191,10 +190,10 @@ class GuestServer implements Disposable {
       this.#cut(peer);
       return;
     }
-    // Once it has its answer it is read once more at most.
+    // After its answer it is read at most once more.
     if (code !== 'ECONNRESET' && socket.writable && this.#isBeyondRate(socket)) return;
     this.#metrics.refused('malformed');
-    // In the middle of an answer there is no place for another one.
+    // Another answer cannot be put into the middle of one.
     const isAnswering = peer?.isIdle === false;
     const status = !socket.writable || isAnswering ? null : (peer?.refusal ?? statusFor(code));
     if (code !== 'ECONNRESET') this.#note(socket, status, code);
@@ -202,9 +201,7 @@ class GuestServer implements Disposable {
     else endWith(socket, status);
   }
 
-  /**
-   * Cuts off who sends what is no request here more often than it may ask: each is a connection.
-   */
+  /** Cuts off a guest whose malformed input, one connection each, exceeds its request rate. */
   #isBeyondRate(socket: Socket): boolean {
     const peer = this.#peers.get(socket);
     if (!peer || peer.instance.charge(1) === 0) return false;
@@ -226,9 +223,9 @@ export function createGuestServer(handler: GuestHandler, metrics: GuestMetrics):
 }
 
 /**
- * Each chunk costs a turn of the parser and of ours, however small it is, and nothing stops them
- * within what was read already. So there is one such body of an instance at a time, and none where
- * none is wanted.
+ * Each chunk costs a turn of the parser and of this program, however small it is, and nothing stops
+ * the chunks of one read. So an instance may send one chunked body at a time, and none with GET or
+ * HEAD.
  */
 function mayHaveBody(peer: Peer, request: IncomingMessage): boolean {
   if (!isChunked(request)) return true;
@@ -241,10 +238,7 @@ function isChunked({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined;
 }
 
-/**
- * Who does not come to the end of such a body, and not for an early mistake, is kept out for a
- * while.
- */
+/** Keeps out a guest for a while when its chunked body does not end, unless it failed early. */
 function watchChunks({ instance }: Peer, request: IncomingMessage, response: ServerResponse): void {
   instance.isReadingChunks = true;
   response.on('close', () => {
@@ -253,7 +247,7 @@ function watchChunks({ instance }: Peer, request: IncomingMessage, response: Ser
   });
 }
 
-/** A request without a body as it came, for the parser to read it once more. */
+/** Returns the head of a request without a body, to be parsed again. */
 function headOf({ method, url, rawHeaders }: IncomingMessage): string {
   const lines = [`${method} ${url} HTTP/1.1`];
   for (let at = 0; at < rawHeaders.length; at += 2)
@@ -261,7 +255,7 @@ function headOf({ method, url, rawHeaders }: IncomingMessage): string {
   return `${lines.join('\r\n')}\r\n\r\n`;
 }
 
-/** @returns null when there is nobody to answer */
+/** @returns null when the client is gone */
 function statusFor(code: string): number | null {
   if (code === 'HPE_HEADER_OVERFLOW') return 431;
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 408;
@@ -276,6 +270,6 @@ function endWith(socket: Socket, status: number, headers: readonly string[] = []
     'Connection: close',
   ];
   socket.end(`${lines.join('\r\n')}\r\n\r\n`);
-  // A client that goes on sending is not waited for.
+  // Do not wait for a client that keeps sending.
   setTimeout(() => socket.destroy(), 1000).unref();
 }

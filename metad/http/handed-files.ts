@@ -4,38 +4,36 @@ import { bindWithMode } from '#shared/socket/listen-unix.ts';
 import { receiveDescriptor } from '#shared/sys/descriptors.ts';
 import { openUnixDatagrams } from '#shared/sys/unix-sockets.ts';
 
-/** rw------- */
 const SOCKET_MODE = 0o600;
-/** A name, and what shows that one is too long. */
+/** Length of a name, and one byte to detect a longer one. */
 const MAX_NAME_BYTES = 64;
 
-/** How long until a file is looked for that was on its way while its guest went away. */
+/** Delay until a file is received that was sent while its guest disconnected. */
 const LATE_MS = 1000;
 
-/** A file that the node daemon was asked for. Who asked disposes of it when it is answered. */
+/** A file requested from the node daemon. The requester disposes of it after the answer. */
 export interface ExpectedFile extends Disposable {
-  /** What the node daemon sends it by. */
+  /** The node daemon sends the file under this name. */
   readonly name: string;
   /**
-   * Its descriptor, once the node daemon says that it has sent it, which the caller closes; null
-   * when it has not come.
+   * Returns the descriptor, after the node daemon has said that it sent the file; null when it did
+   * not arrive. The caller closes it.
    */
   take(): number | null;
 }
 
 /**
- * Open files that the node daemon hands over, for this process to read: on a socket beside the
- * control socket, which is looked at when an answer says that there is something. What nobody waits
- * for is closed.
+ * Receives open files from the node daemon on a socket beside the control socket. The socket is
+ * read when an answer announces a file. Files that were not requested are closed.
  */
 class HandedFiles implements Disposable {
   readonly #socketPath: string;
-  /** Descriptors of files that were asked for, by name; null: it has not come. */
+  /** Descriptors of requested files by name; null until received. */
   readonly #expected = new Map<string, number | null>();
   #socket: number | undefined;
   #lateLook: NodeJS.Timeout | undefined;
 
-  /** @param socketPath is made with the first file that is asked for */
+  /** @param socketPath created with the first request */
   constructor(socketPath: string) {
     this.#socketPath = socketPath;
   }
@@ -61,7 +59,7 @@ class HandedFiles implements Disposable {
     };
   }
 
-  /** Until somebody looks, a file that is on its way is open, and its disk space is not free. */
+  /** An unread descriptor keeps its file open, and the disk space in use. */
   #lookLater(): void {
     if (this.#lateLook) this.#lateLook.refresh();
     else this.#lateLook = setTimeout(() => this.#receive(), LATE_MS).unref();
@@ -97,7 +95,7 @@ export function createHandedFiles(socketPath: string): HandedFiles {
   return new HandedFiles(socketPath);
 }
 
-/** One that is left there is of a process before this one: whoever answers next to it is alone. */
+/** Replaces the socket of an earlier process. The control socket excludes a second one. */
 function listen(path: string): number {
   rmSync(path, { force: true });
   return bindWithMode(SOCKET_MODE, () => openUnixDatagrams(path));

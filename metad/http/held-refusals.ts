@@ -16,13 +16,13 @@ interface Held {
 }
 
 /**
- * Answers that say 429 wait a little: it is what a guest pays for asking too often, and bounds what
- * its refusals cost the others. How many wait is bounded by what a guest may have under way; one
- * timer looks after all of them.
+ * Delays answers with status 429: the delay is the price of too many requests, and bounds the cost
+ * of refusals to other guests. The limit on outstanding requests bounds the number of held answers.
+ * One timer serves all of them.
  */
 export class HeldRefusals {
   readonly #clock: Clock;
-  /** Refusals that are not sent yet, in the order in which they are due. */
+  /** Refusals in the order in which they are due. */
   readonly #held: Held[] = [];
 
   constructor(clock: Clock) {
@@ -30,9 +30,9 @@ export class HeldRefusals {
   }
 
   /**
-   * @param delayMs until the guest may ask again
-   * @returns false when so many bodies are refused already that there is no answer to this one, or
-   * it is longer than any that is taken
+   * @param delayMs until the guest may send requests again
+   * @returns false when the request cannot be answered: too many refused bodies, or a longer body
+   * than any that is accepted
    */
   hold(instance: Instance, response: ServerResponse, delayMs: number): boolean {
     const { req: request } = response;
@@ -41,8 +41,8 @@ export class HeldRefusals {
       if (isLong || instance.refusedBodies >= MAX_REFUSED_BODIES) return false;
       instance.refusedBodies++;
       response.on('close', () => instance.refusedBodies--);
-      // It is dropped as it comes, not held. One that does not say its length waits unread, since
-      // it may have no end: it is dropped in few pieces then, and its connection with it.
+      // The body is dropped as it arrives. A chunked one may never end, so it stays unread until
+      // the answer, which then drops a few pieces of it and closes the connection.
       if (request.headers['transfer-encoding'] === undefined) request.resume();
     }
     const dueAtMs = this.#clock.monotonicMs() + REFUSAL_DELAY_MS;
@@ -67,7 +67,7 @@ export class HeldRefusals {
   }
 }
 
-/** @param delayMs until the guest may ask again */
+/** @param delayMs until the guest may send requests again */
 export function refuseForRate(
   response: ServerResponse,
   delayMs: number,

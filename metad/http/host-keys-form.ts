@@ -1,13 +1,13 @@
 import { hostKey, loginUser, MAX_HOST_KEYS } from '#shared/contract/host-keys.ts';
 
-/** Pairs of a form that are looked at. phone_home posts some ten. */
+/** Limit of pairs in a form. phone_home posts about ten. */
 const MAX_PAIRS = 64;
 
 /**
- * The SSH host keys in what phone_home posts (`pub_key_ed25519=ssh-ed25519+AAAA…`), and
- * `login_user` of our own script. What is no key is left out: cloud-init writes `N/A` for those
- * that there are not.
- * @returns null when there is none
+ * Reads the SSH host keys that phone_home posts (`pub_key_ed25519=ssh-ed25519+AAAA…`), and
+ * `login_user` of our own script. Other values are ignored: cloud-init writes `N/A` for missing
+ * keys.
+ * @returns null without any key
  */
 export function readHostKeys(body: Buffer): { keys: string[]; user: string | null } | null {
   const form = new URLSearchParams(body.toString('utf8').split('&', MAX_PAIRS).join('&'));

@@ -27,7 +27,10 @@ const BATCH = {
   values: { max: MAX_LIFECYCLE_EVENTS * 16, refusal: TOO_MANY },
 } as const;
 
-/** What a guest's agent tells of its run lists: 400 and 409 name the field, and nothing counts. */
+/**
+ * Takes events of a guest's run lists. With 400 or 409, which name the field, no event of the batch
+ * counts.
+ */
 export async function lifecycleEvents(exchange: Exchange, events: EventLog): Promise<void> {
   await takeReport(exchange, BATCH, (body) => {
     const { instance, response } = exchange;
@@ -72,7 +75,7 @@ function tell(
   take: (mask: (line: string) => string) => readonly OutputPiece[],
 ): void {
   const { instance } = exchange;
-  // With the end of its line it is a piece at most.
+  // With the end of its line it is at most one piece.
   const pieces = chargeForTime(exchange, () => take(maskOf(instance, MAX_OUTPUT_TEXT_LENGTH - 1)));
   const { run } = lifecycle;
   for (const piece of pieces)
@@ -85,7 +88,10 @@ const OUTPUT = {
   values: null,
 } as const;
 
-/** A piece of what a script printed, from `offset` on; what is here of it already is dropped. */
+/**
+ * Takes a part of a script's output, which starts at `offset`. Bytes before the expected offset are
+ * dropped.
+ */
 export async function lifecycleOutput(exchange: Exchange, events: EventLog): Promise<void> {
   const { query, response } = exchange;
   const offset = queryInteger(query, 'offset', Number.MAX_SAFE_INTEGER);

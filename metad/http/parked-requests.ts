@@ -2,37 +2,36 @@ import type { Socket } from 'node:net';
 import type { Instance } from '../channel/instance.ts';
 import type { Address } from '../dialects/address.ts';
 
-/** What a request waits for that has nothing else to do. */
+/** The wait of a parked request. */
 export interface Wait {
   readonly address: Address;
-  /** The ETag of what its guest has already. */
+  /** The ETag of the guest's present content. */
   readonly etag: string;
   readonly waitMs: number;
 }
 
 /**
- * @param bytes what the parser has to read now: the head of the request, and what came behind it
- * @param isOver false when the client said something more, and the request has to go on waiting
+ * @param bytes input for the parser: the head of the request, and later bytes
+ * @param isOver false when the client sent more, and the request must wait again
  */
 type Revive = (socket: Socket, bytes: Buffer, isOver: boolean) => void;
 
-/** A request that was parked, and the connection that it came on. */
+/** A parked request, and its connection. */
 export interface Parked {
   readonly instance: Instance;
   readonly socket: Socket;
-  /** As it came: it is parsed once more. */
+  /** As received: it is parsed again. */
   readonly head: string;
   readonly wait: Wait;
 }
 
 /**
- * Connections whose request waits for a change, without all that node:http holds of a request that
- * is under way, which is twice what the connection takes itself. Thousands of agents wait for
- * hours.
+ * Connections whose request waits for a change, without node:http's request and response, which
+ * take twice as much memory as the connection. Thousands of agents wait for hours.
  */
 export class ParkedRequests implements Disposable {
   readonly #parked = new Set<ParkedRequest>();
-  /** Those whose wait is over, in the order in which it was. */
+  /** Requests whose wait is over, in that order. */
   readonly #due = new Set<ParkedRequest>();
   readonly #revive: Revive;
 
@@ -56,7 +55,8 @@ export class ParkedRequests implements Disposable {
   }
 
   /**
-   * Each is parsed and answered: all of one guest's at once would keep every other guest waiting.
+   * Wakes requests in groups: to parse and answer all requests of one guest at once would delay
+   * every other guest.
    */
   #wake(request: ParkedRequest): void {
     if (this.#due.size === 0) setImmediate(this.#wakeSome);
@@ -69,16 +69,16 @@ export class ParkedRequests implements Disposable {
   };
 }
 
-/** Requests that are woken in one turn: with all the headers that each may have, 20 ms. */
+/** Requests woken in one turn. With the longest possible headers they take 20 ms. */
 const AT_ONCE = 16;
 
-/** What the one who holds it is told. */
+/** Callbacks to the owner of a parked request. */
 interface Holder {
   readonly isOver: () => void;
   readonly isGone: () => void;
 }
 
-/** INVARIANT: it is read by nobody else, and ends or is revived once. */
+/** INVARIANT: the parked socket has no other reader, and is ended or revived once. */
 class ParkedRequest {
   readonly socket: Socket;
   readonly #parked: Parked;
@@ -122,7 +122,7 @@ class ParkedRequest {
 
 const NOTHING = Buffer.alloc(0);
 
-/** Who says nothing more is gone, as for node:http. */
+/** As in node:http, a half-closed connection is closed. */
 function destroy(this: Socket): void {
   this.destroy();
 }
@@ -132,7 +132,7 @@ function isSame({ instance, wait: { address, etag } }: Parked): boolean {
     const resource = instance.find(address);
     return resource?.kind === 'content' && resource.etag === etag;
   } catch {
-    // Whoever answers comes upon it again, and says so.
+    // The answer meets the same failure and reports it.
     return false;
   }
 }

@@ -4,15 +4,13 @@ import { MAX_UNANSWERED_PER_CONNECTION } from '../config/limits.ts';
 import type { Wait } from './parked-requests.ts';
 
 /**
- * The guest at the other end of a connection, and how many of its requests wait there for the end
- * of their answers.
+ * The guest at the other end of a connection, and the number of its outstanding requests.
  *
- * INVARIANT: what it counts is counted by its instance too, and taken back there when the
- * connection ends.
+ * INVARIANT: the instance counts these requests too, and no longer does when the connection ends.
  */
 export class Peer {
   readonly instance: Instance;
-  /** Whether the source address is one that this guest may have. */
+  /** Whether the guest may have the source address. */
   readonly isGenuine: boolean;
   readonly #socket: Socket;
   #unanswered = 0;
@@ -32,16 +30,16 @@ export class Peer {
     return this.#unanswered === 0;
   }
 
-  /** What the parser was stopped for, when it was not for the number of requests. */
+  /** Status of a body that stopped the parser; undefined when the number of requests did. */
   refusal: 400 | 411 | undefined;
 
-  /** What a request that was parked comes back for; taken by the next one of the connection. */
+  /** How to treat a revived request; reset by the next request of the connection. */
   revival: 'answer' | 'wait' | undefined;
 
-  /** What its request that the gate has taken out waits for. */
+  /** The wait of the request that the gate took out. */
   wait: Wait | undefined;
 
-  /** Whether one more request may wait for its answer; one that was parked was let in before. */
+  /** Whether one more request may wait for its answer. A revived request was admitted before. */
   get mayAsk(): boolean {
     if (this.revival !== undefined) return true;
     return (
@@ -51,8 +49,7 @@ export class Peer {
   }
 
   /**
-   * Ends the connection, since its guest goes beyond what it may have under way, and keeps the
-   * guest out for a while.
+   * Resets the connection of a guest that exceeds its limits, and keeps the guest out for a while.
    */
   cutOff(): void {
     this.instance.keepOut();
@@ -64,7 +61,7 @@ export class Peer {
     this.instance.unanswered++;
   }
 
-  /** What `finish` of a response calls: one function for all of a connection. */
+  /** Listener for `finish` of a response, one function for the whole connection. */
   readonly answered = (): void => {
     if (this.#isClosed) return;
     this.#unanswered--;

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Address } from '../dialects/address.ts';
 import { DRAIN_TIMEOUT_MS, MAX_BODY_PIECES, MAX_DRAINED_BYTES } from '../config/limits.ts';
 
-/** Whether there is a body that has not come to its end, as far as the headers tell. */
+/** Returns whether a body is incomplete, as far as the headers tell. */
 export function hasUnreadBody({ complete, headers }: IncomingMessage): boolean {
   if (complete) return false;
   return headers['transfer-encoding'] !== undefined || !isZero(headers['content-length']);
@@ -13,8 +13,7 @@ function isZero(contentLength: string | undefined): boolean {
 }
 
 /**
- * A short answer in words, or with '' without a body; it ends the connection of a request whose
- * body nobody has read.
+ * Sends a short text, or no body for ''. Closes the connection when the request's body is unread.
  */
 export function sendText(
   response: ServerResponse,
@@ -33,8 +32,8 @@ export function sendText(
 }
 
 /**
- * systemd's client (`systemd-imdsd`) ends the import on a 401 or 404 that has a body, so in EC2's
- * tree, and where no tree is known, they have none.
+ * Refuses without a body in the EC2 tree and at unknown paths: systemd's client (`systemd-imdsd`)
+ * fails its import on a 401 or 404 that has one.
  */
 export function refuseAddress(
   response: ServerResponse,
@@ -60,8 +59,8 @@ export function sendEmpty(
 }
 
 /**
- * Answers a request whose body was not read to its end. The rest is dropped before the connection
- * is closed, within bounds: closing with unread bytes would send a reset, which can overtake the
+ * Answers a request whose body is incomplete. The rest is dropped, within bounds, before the
+ * connection is closed: closing with unread bytes would send a reset, which can overtake the
  * answer.
  */
 function sendTextAndClose(

@@ -7,16 +7,16 @@ export type BodyResult =
   | { readonly kind: 'complete'; readonly bytes: Buffer }
   | { readonly kind: 'too-large' }
   /**
-   * The client went away, took too long, or was cut off for the crumbs that it sent: there is
-   * nobody to answer.
+   * The client disconnected, took too long, or was cut off because its pieces were too small. It
+   * gets no answer.
    */
   | { readonly kind: 'aborted' };
 
-/** Reads a body up to a limit. What is declared or turns out to be longer is not read further. */
+/** Reads a body up to a limit, and stops when the body is longer or declared longer. */
 export async function readBody(request: IncomingMessage, maxBytes: number): Promise<BodyResult> {
   const declared = request.headers['content-length'];
   if (declared !== undefined && Number(declared) > maxBytes) return { kind: 'too-large' };
-  // A request that was sent without a body.
+  // A request without a body.
   if (request.readableEnded) return { kind: 'complete', bytes: Buffer.alloc(0) };
   const maxPieces = MAX_BODY_PIECES + maxBytes / BYTES_PER_PIECE;
   return await new Promise((resolve) => {
@@ -45,7 +45,7 @@ export async function readBody(request: IncomingMessage, maxBytes: number): Prom
   });
 }
 
-/** The body of a request, or null when the answer has been given already. */
+/** Returns the body of a request, or null when the request needs no further answer. */
 export async function bodyOf(exchange: Exchange, maxBytes: number): Promise<Buffer | null> {
   const body = await readBody(exchange.request, maxBytes);
   if (body.kind === 'complete') return body.bytes;

@@ -1,6 +1,6 @@
 import { SERVICE_IPV4 } from '#shared/contract/service-address.ts';
 
-/** The headers that decide about a request before anything is looked up. */
+/** Headers that decide about a request before any look-up. */
 export interface GuardedHeaders {
   readonly ifNoneMatch: string | undefined;
   readonly token: string | undefined;
@@ -11,15 +11,15 @@ export type GuardResult =
   | { readonly ok: false; readonly status: 400 | 403; readonly reason: string };
 
 /**
- * What a guest that talks to us directly calls us. Anything else is a rebinding attack, or a proxy
- * that was told to come here.
+ * Names of the service for a guest that connects directly. Another name means a rebinding attack or
+ * a proxy.
  */
 const OWN_HOST = /^(169\.254\.169\.254|\[fe80::a9fe:a9fe(%[a-z0-9%._-]{1,32})?\])(:80)?$/i;
 
 /**
- * Looks at the raw header list (name and value in turn) once.
- * @param authority host of an absolute-form target, if it was one
- * @param needsHost whether there has to be a Host header, as in HTTP/1.1
+ * Checks the raw header list (names and values in turn) once.
+ * @param authority host of an absolute-form target
+ * @param needsHost whether the Host header is mandatory, as in HTTP/1.1
  */
 export function guardRequest(
   rawHeaders: readonly string[],
@@ -50,7 +50,7 @@ export function guardRequest(
   return { ok: true, headers: { ifNoneMatch, token } };
 }
 
-/** Most headers of a request are none that is looked at, and most of those have another length. */
+/** A cheap first test: most headers have another length. */
 function isGuardedLength(length: number): boolean {
   switch (length) {
     case 'host'.length:
@@ -74,7 +74,7 @@ function judgeHost(
   return isOurs ? null : refuse(403, 'the Host header does not name this service');
 }
 
-/** HTTP/1.0 needs no Host at all. */
+/** HTTP/1.0 needs no Host header. */
 function isOwnHost(host: string | undefined): boolean {
   return host === undefined || host === SERVICE_IPV4 || OWN_HOST.test(host);
 }

@@ -1,18 +1,17 @@
-/** A request's path, decoded, and its query. */
 export interface RequestTarget {
-  /** Without leading and trailing slash. */
+  /** Decoded, without leading and trailing slash. */
   readonly path: string;
   readonly query: URLSearchParams | null;
-  /** Host of an absolute-form target, which counts instead of the Host header (RFC 9112, 3.2.2). */
+  /** Host of an absolute-form target, which overrides the Host header (RFC 9112, 3.2.2). */
   readonly authority: string | null;
 }
 
-/** Control characters, which no path of ours has; NUL above all. */
+/** No path of ours has control characters, NUL above all. */
 const CONTROL = /\p{Cc}/u;
 
 /**
- * Takes a request target apart. Nothing is normalised: `.`, `..` and empty segments are ordinary
- * names that do not exist.
+ * Parses a request target. Nothing is normalised: `.`, `..` and empty segments are ordinary names
+ * that do not exist.
  * @returns null when it is malformed
  */
 export function parseRequestTarget(target: string): RequestTarget | null {
@@ -39,7 +38,7 @@ function decodePath(raw: string): string | null {
   const path = raw.slice(1, end);
   if (path.includes('#')) return null;
   if (!path.includes('%')) return CONTROL.test(path) ? null : path;
-  // An encoded slash is part of a name, not a separator: no name of ours has one.
+  // An encoded slash is part of a name, not a separator, and no name of ours has one.
   if (/%2f/i.test(path)) return safeDecode(path) === null ? null : '\ufffd';
   const decoded = safeDecode(path);
   return decoded === null || CONTROL.test(decoded) ? null : decoded;

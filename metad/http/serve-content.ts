@@ -6,7 +6,7 @@ import type { Exchange } from './exchange.ts';
 import { matchesEtag } from './request-guard.ts';
 import { refuseAddress, sendText } from './reply.ts';
 
-/** What `?partial=true` asks for, where there is such a thing. */
+/** Returns the resource that `?partial=true` selects, if it has one. */
 export function wholeOrPartial(
   found: ContentResource,
   query: URLSearchParams | null,
@@ -14,7 +14,7 @@ export function wholeOrPartial(
   return query?.get('partial') === 'true' ? (found.whenPartial ?? found) : found;
 }
 
-/** Answers GET and HEAD of something whose bytes are known. */
+/** Answers GET and HEAD of content in memory. */
 export function serveContent(exchange: Exchange, found: ContentResource): void {
   const { request, response, headers, query } = exchange;
   const resource = wholeOrPartial(found, query);
@@ -27,7 +27,7 @@ export function serveContent(exchange: Exchange, found: ContentResource): void {
     response.end();
     return;
   }
-  // The list is shared by all requests, and Node does not change it.
+  // All requests share the list, and Node does not change it.
   response.writeHead(resource.status, resource.headers as string[]);
   if (request.method === 'HEAD') response.end();
   else if (resource.text !== null) response.end(resource.text, 'latin1');
@@ -39,8 +39,8 @@ export function isWaitForChange(query: URLSearchParams | null): query is URLSear
 }
 
 /**
- * Waits until a path's content differs from `last_etag` (default: what it is now), or `timeout_sec`
- * is over; then answers.
+ * Waits until a path's content differs from `last_etag` (default: the present ETag), or
+ * `timeout_sec` has passed, then answers.
  */
 export async function serveAfterChange(
   exchange: Exchange,
@@ -67,19 +67,19 @@ export async function serveAfterChange(
   }
 }
 
-/** @returns null when `timeout_sec` is no number */
+/** @returns null when `timeout_sec` is not a number */
 export function waitMsOf(query: URLSearchParams | null): number | null {
   const timeoutS = queryInteger(query, 'timeout_sec', Number.MAX_SAFE_INTEGER);
   if (timeoutS === null) return null;
   return Math.min(timeoutS ?? DEFAULT_CHANGE_WAIT_S, MAX_CHANGE_WAIT_S) * 1000;
 }
 
-/** The ETag of what the guest has already, as far as it says so. */
+/** Returns the ETag that the guest says it has. */
 export function lastEtagOf(query: URLSearchParams | null): string | undefined {
   return normalizedEtag(query?.get('last_etag'));
 }
 
-/** Clients send the ETag as they got it, weak, or without its quotes. */
+/** Clients send the ETag unchanged, weak, or without its quotes. */
 function normalizedEtag(text: string | null | undefined): string | undefined {
   if (text === null || text === undefined || text === '') return undefined;
   const bare = text.replace(/^W\//, '').replace(/^"(.*)"$/, '$1');

@@ -11,8 +11,8 @@ import { sendEmpty, sendText } from './reply.ts';
 const NOTHING = Buffer.alloc(0);
 
 /**
- * `GET …/read?wait=S&offset=N`, for the guest and, through the control socket, for the host.
- * Without an offset the bytes are handed out once; with one they stay until a higher offset
+ * Serves `GET …/read?wait=S&offset=N` to the guest and, through the control socket, to the host.
+ * Without an offset the bytes are handed out once. With one they stay until a higher offset
  * acknowledges them.
  */
 export async function serveQueueRead(
@@ -37,10 +37,10 @@ export async function serveQueueRead(
       await queue.waitForWrite(waiting.signal);
     }
     waiting.dispose();
-    // Nobody is there any more: bytes that are taken now would be lost.
+    // The client has disconnected: bytes taken now would be lost.
     if (waiting.isGone()) return;
   }
-  // Whoever asks again soon, asks the node that has the guest then.
+  // The next request goes to the node that then has the guest.
   if (queue.isHeld)
     return sendSlice(response, { bytes: NOTHING, nextOffset: offset ?? queue.firstOffset });
   const slice = takeSlice(queue, offset, response.req.method === 'HEAD');
@@ -57,7 +57,7 @@ function takeSlice(
   return offset === undefined ? queue.take() : queue.readFrom(offset);
 }
 
-/** `wait_for_change` means the same here as `wait`. */
+/** `wait_for_change` is an alias of `wait`. */
 function waitOf(query: URLSearchParams | null): number | null {
   const wait = queryInteger(query, 'wait', MAX_READ_WAIT_S);
   if (wait !== undefined || query?.get('wait_for_change')?.toLowerCase() !== 'true') {
@@ -92,7 +92,7 @@ function sendBeyondEnd(response: ServerResponse, queue: ByteQueue): void {
   );
 }
 
-/** `POST …/write`: whole or not at all. @returns the bytes taken */
+/** Serves `POST …/write`: whole or not at all. @returns the bytes taken */
 export async function serveQueueWrite(
   queue: ByteQueue,
   request: IncomingMessage,

@@ -9,9 +9,12 @@ import type { Exchange } from './exchange.ts';
 import { bodyOf } from './request-body.ts';
 import { sendEmpty, sendText } from './reply.ts';
 
-/** What a guest tells of itself in a body that is parsed and kept. */
+/** A report of a guest about itself, in a body that is parsed and stored. */
 export interface ReportKind {
-  /** One of a kind at a time. Different programs of a guest tell different kinds. */
+  /**
+   * An instance may send one report of a kind at a time. Different programs of a guest send
+   * different kinds.
+   */
   readonly name:
     | 'install events'
     | 'boot event'
@@ -20,16 +23,16 @@ export interface ReportKind {
     | 'lifecycle output'
     | 'ready';
   readonly maxBytes: number;
-  /** Null: it is no JSON. */
+  /** Null for a body that is not JSON. */
   readonly values: { readonly max: number; readonly refusal: string } | null;
 }
 
 /**
- * Reads a report within what its guest may have parsed. One at a time: what of several is held, and
- * parsed in one turn, would be bounded by the guest's connections alone. Its bytes are paid for as
- * requests are.
- * @param take answers the request; called in the turn in which the body is whole, and the report is
- * on its way until what it returns is over
+ * Reads a report within the parsing limits of its guest, one of a kind at a time. Otherwise only
+ * the guest's connections would bound the memory and the time in one turn. Its bytes cost as much
+ * as requests.
+ * @param take answers the request, in the turn in which the body is complete; the report is in
+ * progress until its promise settles
  */
 export async function takeReport(
   exchange: Exchange,
@@ -45,7 +48,7 @@ export async function takeReport(
     if (!body) return;
     if (!isPaid(exchange, body.length / REPORT_BYTES_PER_REQUEST_TOKEN, 'bytes')) return;
     const { values } = kind;
-    // Before anything is made of it: a hundred thousand empty objects take the parser, and then the
+    // Counted before parsing: a hundred thousand empty objects take the parser, and then the
     // collector, the time of a hundred requests.
     if (values && countJsonValues(body, values.max) > values.max)
       return sendText(exchange.response, 400, values.refusal);
@@ -55,7 +58,7 @@ export async function takeReport(
   }
 }
 
-/** Says that a report is taken, once a kill of this process could not lose it any more. */
+/** Acknowledges a report once a kill of this process cannot lose it. */
 export async function acknowledge(
   { response }: Exchange,
   events: EventLog,
@@ -66,7 +69,7 @@ export async function acknowledge(
 }
 
 /**
- * Charges for what a report turned out to cost.
+ * Charges for the actual cost of a report.
  * @param cost in usual requests
  * @returns false when the request was refused instead
  */
@@ -77,8 +80,8 @@ export function isPaid(exchange: Exchange, cost: number, what: string): boolean 
 }
 
 /**
- * Does work whose time the guest's own values decide, and charges for it afterwards, be it a debt:
- * a millisecond of the processor's costs as much as a request.
+ * Charges afterwards for work whose time depends on the guest's values, even into debt: a
+ * millisecond of CPU time costs as much as one request.
  */
 export function chargeForTime<T>({ instance }: Exchange, work: () => T): T {
   const before = process.threadCpuUsage();

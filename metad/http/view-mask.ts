@@ -8,7 +8,7 @@ import type { ServedView } from '../view/served-view.ts';
 type Mask = (text: string) => string;
 
 interface KnownMasks {
-  /** What is hidden beside the values of the view. */
+  /** Further texts to hide, beside the values of the view. */
   readonly inputs: readonly string[];
   readonly formerValues: readonly string[];
   readonly isInherited: boolean;
@@ -18,13 +18,12 @@ const masks = new WeakMap<ServedView, KnownMasks>();
 const NO_INPUTS: readonly string[] = [];
 
 /**
- * What a guest says of itself is stored, and it quotes commands and what they printed: the
- * instance's own private and secret values, those that it had before a change, and what was given
- * with a command, are taken out before the words leave this process.
- * Masked and cut at once: half a secret is none that is known, and the rest of a long text is not
- * worth the time.
+ * Returns a mask for a guest's reports, which are stored and quote commands and their output. The
+ * mask hides private and secret values of the instance, values before a change, and inputs of
+ * commands. It masks and cuts in one step: half a secret would not be recognised.
  *
- * Nothing is told of a guest that may quote a secret which was lost with another metad.
+ * Hides whole texts of a guest that may quote a secret which an earlier metad had and this one has
+ * not.
  */
 export function maskOf(
   instance: Pick<Instance, 'view' | 'lifecycle' | 'isInherited' | 'formerValues'>,

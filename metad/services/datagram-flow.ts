@@ -5,7 +5,7 @@ import { upgradeOverSocket } from '#shared/socket/http-request.ts';
 import { DatagramReader, encodeDatagram } from '#shared/stream/datagram-frames.ts';
 import { MAX_DATAGRAM_BYTES_WAITING, MAX_DATAGRAMS_WAITING } from '../config/limits.ts';
 
-/** The node daemon looks for the service meanwhile; it gives up earlier by itself. */
+/** Fallback: the node daemon gives up earlier. */
 const OPEN_TIMEOUT_MS = 15_000;
 
 export interface DatagramFlowOptions {
@@ -13,21 +13,21 @@ export interface DatagramFlowOptions {
   readonly uuid: string;
   readonly service: string;
   readonly onAnswer: (datagram: Buffer) => void;
-  /** @param reason why there is none; null when there is */
+  /** @param reason of a failure; null on success */
   readonly onOpened: (status: number, reason: string | null) => void;
-  /** Once, when nothing more will be taken or answered. */
+  /** Called once; afterwards the flow takes and answers nothing. */
   readonly onEnd: () => void;
 }
 
 /**
- * One source port of a guest at one service, as a stream to the node daemon; that ends it when the
- * guest was silent for a while.
+ * One source port of a guest at one service, as a stream to the node daemon, which ends it after
+ * silence of the guest.
  */
 export class DatagramFlow {
   readonly #options: DatagramFlowOptions;
   readonly #abort = new AbortController();
   readonly #reader = new DatagramReader(MAX_DATAGRAM_BYTES);
-  /** What came before the stream was there. */
+  /** Frames sent before the stream was open. */
   #waiting: Buffer[] = [];
   #stream: Socket | undefined;
 
@@ -36,7 +36,7 @@ export class DatagramFlow {
     void this.#open();
   }
 
-  /** @returns false when it was dropped, since too many wait already */
+  /** @returns false when too much waits already, and the datagram was dropped */
   ask(datagram: Buffer): boolean {
     if (this.#stream) {
       if (this.#stream.writableLength > MAX_DATAGRAM_BYTES_WAITING) return false;
@@ -99,7 +99,7 @@ export class DatagramFlow {
         if (!this.#abort.signal.aborted) this.#options.onAnswer(datagram);
       }
     } catch {
-      // No stream of datagrams: the guest's next one opens another.
+      // Not a stream of datagrams. The guest's next datagram opens another flow.
       this.end();
     }
   }

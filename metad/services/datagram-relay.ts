@@ -10,7 +10,7 @@ import type { GuestMetrics } from '../http/guest-metrics.ts';
 import { DatagramFlow } from './datagram-flow.ts';
 
 export interface DatagramRelayOptions {
-  /** The node daemon's content socket: only it can leave the channel's namespace. */
+  /** The node daemon's content socket: only the node daemon can leave the channel's namespace. */
   readonly socketPath: string;
   readonly metrics: GuestMetrics;
   readonly audit: Audit;
@@ -18,11 +18,11 @@ export interface DatagramRelayOptions {
 }
 
 /**
- * Hands guests' datagrams to the node daemon, which knows where the service is, and its answers
- * back. The device that a socket is bound to says whose datagrams come in by it; a source port of
- * the guest's is a flow, with a stream to the node daemon and a socket there for itself alone, so
- * that an answer goes to who asked and nobody who was not asked is heard. Each datagram counts as
- * one of the guest's requests. What fails is silence, as anywhere with UDP.
+ * Relays datagrams of guests to the node daemon, which knows the target of the service, and its
+ * answers back. The device of a socket identifies the guest. Each source port of a guest is a flow,
+ * with its own stream to the node daemon and its own socket there, so that answers reach the right
+ * port and unrelated senders are not heard. Each datagram counts as one of the guest's requests.
+ * Failures are silent, as usual with UDP.
  *
  * INVARIANTS: only a guest's datagram opens a flow; a flow ends with its socket, which ends with
  * the service, the view and the device; no instance has more than MAX_DATAGRAM_FLOWS, all together
@@ -30,7 +30,7 @@ export interface DatagramRelayOptions {
  */
 class DatagramRelay {
   readonly #options: DatagramRelayOptions;
-  /** Those that were used last are last. */
+  /** In the order of their last use. */
   readonly #flows = new Map<Instance, Set<DatagramFlow>>();
   #count = 0;
 
@@ -43,9 +43,7 @@ class DatagramRelay {
     return this.#count;
   }
 
-  /**
-   * Serves what comes in by a socket that is bound to the instance's device, until it is closed.
-   */
+  /** Serves a socket bound to the instance's device until it is closed. */
   attach(instance: Instance, service: ViewService, socket: Socket): void {
     const bySource = new Map<string, DatagramFlow>();
     socket.on('message', (datagram, source) => {
@@ -109,7 +107,7 @@ class DatagramRelay {
     return flow;
   }
 
-  /** It is the one that was used last now. */
+  /** Moves the flow to the end: it was used last. */
   #use(instance: Instance, flow: DatagramFlow): void {
     const flows = this.#flows.get(instance) ?? new Set();
     this.#flows.set(instance, flows);

@@ -10,11 +10,11 @@ import type { Instance } from '../channel/instance.ts';
 import type { Audit } from '../http/audit.ts';
 import type { GuestMetrics } from '../http/guest-metrics.ts';
 
-/** The node daemon connects to the service meanwhile; it gives up earlier by itself. */
+/** Fallback: the node daemon gives up earlier. */
 const OPEN_TIMEOUT_MS = 15_000;
 
 export interface ServiceRelayOptions {
-  /** The node daemon's content socket: only it can leave the channel's namespace. */
+  /** The node daemon's content socket: only the node daemon can leave the channel's namespace. */
   readonly socketPath: string;
   readonly metrics: GuestMetrics;
   readonly audit: Audit;
@@ -22,9 +22,9 @@ export interface ServiceRelayOptions {
 }
 
 /**
- * Hands a guest's connection to the node daemon, which knows where the service is. They count as
- * the guest's connections, and each as one of its requests. What fails is a reset: the guest sees
- * at once that nobody is there.
+ * Relays a guest's connection to the node daemon, which knows the target of the service. It counts
+ * as one of the guest's connections and requests. A failure is a reset, which the guest notices at
+ * once.
  */
 export function createServiceRelay(
   options: ServiceRelayOptions,
@@ -64,8 +64,7 @@ export function createServiceRelay(
           upgraded.answer.destroy();
           fail(statusCode ?? 502, `the node daemon answered ${statusCode}`);
         } else if (socket.destroyed) {
-          // Also before the first byte: a guest that has gone already must not leave the service
-          // waiting.
+          // Also before the first byte: the service must not wait for a guest that disconnected.
           upgraded.socket.destroy();
         } else {
           tell(101);

@@ -1,9 +1,11 @@
 import { type FixedLeaf, textLeaf } from './leaf.ts';
 
-/** What runs an instance's run lists in the guest: the same for all guests of this process. */
+/**
+ * The programs that run an instance's run lists in the guest, shared by all guests of this process.
+ */
 export interface GuestAgent {
   readonly agent: FixedLeaf;
-  /** A script that has the agent in it, and has it run in every boot. */
+  /** A script that contains the agent and enables it in every boot. */
   readonly enable: FixedLeaf;
 }
 

@@ -3,8 +3,8 @@ import { ownValue } from '#shared/json/own-value.ts';
 import type { ServedView } from './served-view.ts';
 
 /**
- * noded forgets secrets with the job that had them: a later view of the same installation does not
- * take them from the guest.
+ * Keeps known secrets in a later view of the same installation: noded forgets them after the job
+ * that had them.
  */
 export function keepKnownSecrets(known: ServedView, next: ServedView): ServedView {
   if (known.instanceId !== next.instanceId) return next;
@@ -20,8 +20,8 @@ export function keepKnownSecrets(known: ServedView, next: ServedView): ServedVie
 }
 
 /**
- * Files of the same boot environment that cannot be rendered again, as long as nothing in them but
- * secrets would be another.
+ * Keeps files of the same boot environment that cannot be rendered again, while nothing but secrets
+ * in them could have changed.
  */
 function keepBootFiles({ boot: known }: ServedView, next: ViewBoot): ViewBoot {
   if (known?.bootEnv !== next.bootEnv) return next;

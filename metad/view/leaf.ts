@@ -1,7 +1,4 @@
-/**
- * Something that a guest reads at one path: bytes that follow from the view, or a stream that
- * somebody else produces.
- */
+/** The content of one path: bytes derived from the view, or a stream from elsewhere. */
 export type Leaf = FixedLeaf | LiveLeaf;
 
 export interface FixedLeaf {
@@ -10,19 +7,19 @@ export interface FixedLeaf {
   readonly contentType: string;
   /** Answers carry `Cache-Control: no-store`. */
   readonly isSecretBearing: boolean;
-  /** Read by the agent of an installation, and not by the scripts beside it. */
+  /** Readable by the agent of an installation, not by the scripts beside it. */
   readonly isForAgent?: boolean;
-  /** Why there is nothing any more: 410 with this text instead of the body. */
+  /** Answers are 410 with this text; null when the content exists. */
   readonly goneReason: string | null;
-  /** What `?partial=true` gets instead. */
+  /** The answer to `?partial=true`. */
   readonly whenPartial?: FixedLeaf;
 }
 
-/** Folders: all that lies below them comes from there too. */
+/** Live folders: all paths below them come from the same source. */
 const FOLDER_NAMES = ['mirror', 'boot'] as const;
 export type FolderName = (typeof FOLDER_NAMES)[number];
 type LiveSource = 'read' | FolderName | StreamName;
-/** Files that are too big to be held in memory. */
+/** Files too big for memory. */
 export type StreamName = 'image' | 'package' | 'install-package';
 export interface LiveLeaf {
   readonly kind: 'live';
@@ -50,7 +47,6 @@ export function jsonLeaf(value: unknown, options: { isSecretBearing?: boolean } 
   );
 }
 
-/** Makes a document of bytes that are passed on as they are. */
 export function bytesLeaf(
   body: Buffer,
   options: { contentType?: string; isSecretBearing?: boolean } = {},
@@ -62,7 +58,6 @@ export function bytesLeaf(
   );
 }
 
-/** Makes a document that only the appliance's agent may read. */
 export function agentLeaf(value: unknown): FixedLeaf {
   return { ...jsonLeaf(value, { isSecretBearing: true }), isForAgent: true };
 }
@@ -77,12 +72,11 @@ function goneLeaf(reason: string): FixedLeaf {
   };
 }
 
-/** Makes what is said in the place of something that needs secrets which noded has no more. */
+/** Replaces content that needs secrets which noded has lost. */
 export function lostLeaf(names: readonly string[]): FixedLeaf {
   return goneLeaf(describeLost(names));
 }
 
-/** What is said to whoever would have needed secrets that are lost. */
 export function describeLost(names: readonly string[]): string {
   const list = [...names].sort().join(', ');
   return `the host has lost the secret OS parameters ${list}: they are kept in memory only; give them again with gnt-instance modify, startup or reinstall`;

@@ -11,22 +11,22 @@ import type { GuestAgent } from './guest-agent.ts';
 import { describeIssue } from './validation-message.ts';
 
 /**
- * An OS parameter whose value cannot be printed by accident; null is a secret that the host no
- * longer has.
+ * An OS parameter that cannot be printed by accident. The value null marks a secret that the host
+ * has lost.
  */
 export interface ServedParameter {
   readonly value: Secret | null;
   readonly visibility: Visibility;
 }
 
-/** A validated view. Everything that metad serves is a function of this. */
+/** A validated view, the only input of all served content. */
 export interface ServedView extends Omit<InstanceView, 'osParameters'> {
   readonly osParameters: ReadonlyMap<string, ServedParameter>;
-  /** Absent in Ganeti's place, where there are no run lists. */
+  /** Absent in Ganeti mode, which has no run lists. */
   readonly guestAgent?: GuestAgent;
 }
 
-/** @throws AppError VALIDATION that names the first wrong field and none of the values */
+/** @throws AppError VALIDATION that names the first wrong field without its value */
 export function parseView(value: unknown): ServedView {
   const result = instanceView.safeParse(value);
   if (!result.success) {
@@ -43,7 +43,7 @@ export function parseView(value: unknown): ServedView {
   return { ...view, osParameters };
 }
 
-/** The same view as an operator may see it: private and secret values and inputs are masked. */
+/** Returns the view as an operator may see it: private and secret values and inputs are masked. */
 export function redactView(view: ServedView): ServedView {
   const osParameters = new Map(
     [...view.osParameters].map(([name, parameter]) => [
@@ -62,7 +62,7 @@ export function redactView(view: ServedView): ServedView {
   };
 }
 
-/** Texts of inputs, which nothing shows that is stored either (`redactOpcode`). */
+/** Masks the texts of inputs, which are hidden wherever they are stored (`redactOpcode`). */
 function redactInputs(lifecycle: ViewLifecycle): ViewLifecycle {
   const redact = (environment: RunListEnvironment): RunListEnvironment =>
     Object.fromEntries(
@@ -86,7 +86,7 @@ function redactInputs(lifecycle: ViewLifecycle): ViewLifecycle {
   };
 }
 
-/** Files that private or secret parameters went into: where in them, nobody knows any more. */
+/** Masks whole files that contain private or secret values: the position of a value is unknown. */
 function redactBootFiles(boot: ViewBoot): ViewBoot {
   const content = Buffer.from(`${REDACTED}\n`).toString('base64');
   const files = Object.entries(boot.files).map(([path, file]) => {
@@ -97,8 +97,8 @@ function redactBootFiles(boot: ViewBoot): ViewBoot {
 }
 
 /**
- * Hooks of the instance are stored as private as its private parameters; the others are files that
- * an operator can read.
+ * Masks hooks of the instance, which are as private as its private parameters. Other hooks are
+ * files that an operator can read.
  */
 function redactHooks(install: ViewInstall): ViewInstall {
   const hooks = install.hooks?.map((document) =>

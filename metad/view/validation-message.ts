@@ -1,9 +1,9 @@
 import type { z } from 'zod';
 
-/** A field's name, or those of unknown fields, may be as long as what was sent. */
+/** Names of fields, also of unknown ones, are as long as the input. */
 const MAX_MESSAGE_LENGTH = 500;
 
-/** `field.path: what is wrong`, without the value that was given. */
+/** Returns `field.path: problem` without the value of the field. */
 export function describeIssue(error: z.ZodError): string {
   const issue = error.issues[0];
   if (!issue) return 'invalid';
