@@ -27,36 +27,64 @@ import {
 import { errorOfUsage, isHelpShown, refuseUnknownCommand } from './usage.ts';
 import { createValueSource } from './values/value-source.ts';
 
-const { env, argv, stdout, stderr } = process;
-const program = basename(env['GNT_PROGRAM'] ?? argv[1] ?? 'gnt-instance');
-const given = argv.slice(2);
-const isDebug = given.includes('--debug');
+/** The parts of a process that a command uses. */
+export interface Host extends Pick<
+  NodeJS.Process,
+  'argv' | 'env' | 'execPath' | 'execArgv' | 'stdin' | 'stdout' | 'stderr' | 'title'
+> {
+  /** Read where an option names `-`; 0 by default. */
+  readonly stdinFd?: number;
+  on(signal: 'SIGINT' | 'SIGTERM', listener: () => void): unknown;
+  exit(status: number): void;
+}
 
-const terminal: Terminal = {
-  get stdin() {
-    return process.stdin;
-  },
-  stdout,
-  stderr,
-  output: readAppearance(stdout.isTTY, env),
-  errors: readAppearance(stderr.isTTY, env),
-};
-let exitStatus = 0;
-let command: Command | null = null;
+interface Run {
+  readonly host: Host;
+  readonly program: string;
+  readonly given: readonly string[];
+  readonly isDebug: boolean;
+  readonly terminal: Terminal;
+  command: Command | null;
+  exitStatus: number;
+}
 
 /** Does what the arguments say and ends the process. */
-export async function runProgram(): Promise<void> {
-  for (const stream of [stdout, stderr]) stream.on('error', endUnwritten);
+export async function runProgram(host: Host): Promise<void> {
+  const { env, argv, stdout, stderr } = host;
+  const given = argv.slice(2);
+  const run: Run = {
+    host,
+    program: basename(env['GNT_PROGRAM'] ?? argv[1] ?? 'gnt-instance'),
+    given,
+    isDebug: given.includes('--debug'),
+    terminal: {
+      // Node opens it on the first use, which most commands do without.
+      get stdin() {
+        return host.stdin;
+      },
+      stdout,
+      stderr,
+      output: readAppearance(stdout.isTTY, env),
+      errors: readAppearance(stderr.isTTY, env),
+    },
+    command: null,
+    exitStatus: 0,
+  };
+  for (const stream of [stdout, stderr])
+    stream.on('error', (error: Error) => endUnwritten(run, error));
   // Wipes the arguments from what ps shows; the memory behind it is this process's own.
-  if (hasSensitiveArguments(given)) process.title = `${program} ${given[0] ?? ''}`.trim();
-  await main();
+  if (hasSensitiveArguments(given)) host.title = `${run.program} ${given[0] ?? ''}`.trim();
+  await runReported(run);
   await Promise.all([flush(stdout), flush(stderr)]);
-  process.exit(exitStatus);
+  host.exit(run.exitStatus);
 }
 
 /** A reader that went away (`| head`) is no failure; a full disk behind a `>` is one. */
-function endUnwritten(error: Error): never {
-  if (systemCodeOf(error) === 'EPIPE') process.exit(exitStatus);
+function endUnwritten({ host, terminal, isDebug, exitStatus }: Run, error: Error): void {
+  if (systemCodeOf(error) === 'EPIPE') {
+    host.exit(exitStatus);
+    return;
+  }
   const full = systemCodeOf(error) === 'ENOSPC';
   const failure = failureOf(
     new AppError(
@@ -69,31 +97,33 @@ function endUnwritten(error: Error): never {
     ),
   );
   try {
-    writeSync(stderr.fd, `${renderFailure(failure, terminal.errors, isDebug).join('\n')}\n`);
+    writeSync(host.stderr.fd, `${renderFailure(failure, terminal.errors, isDebug).join('\n')}\n`);
   } catch {
     // stderr is gone too.
   }
-  process.exit(Math.max(exitStatus, failure.exitStatus));
+  host.exit(Math.max(exitStatus, failure.exitStatus));
 }
 
-async function main(): Promise<void> {
+async function runReported(run: Run): Promise<void> {
   try {
-    await run();
+    await parseAndAct(run);
   } catch (error) {
-    const failure = failureOf(errorOfUsage(error, command, given) ?? error);
-    exitStatus = failure.exitStatus;
-    const lines = renderFailure(failure, terminal.errors, isDebug);
-    stderr.write(`${lines.join('\n')}\n`);
+    const failure = failureOf(errorOfUsage(error, run.command, run.given) ?? error);
+    run.exitStatus = failure.exitStatus;
+    const lines = renderFailure(failure, run.terminal.errors, run.isDebug);
+    run.host.stderr.write(`${lines.join('\n')}\n`);
   }
 }
 
-async function run(): Promise<void> {
+async function parseAndAct(run: Run): Promise<void> {
+  const { program, given } = run;
   if (!isProgramName(program)) {
     throw new AppError('USAGE', `unknown program '${program}'`, {
       hint: `Programs: ${Object.keys(programs).join(', ')}`,
     });
   }
-  command = await createCommands(program);
+  const command = await createCommands(run, program);
+  run.command = command;
   refuseUnknownCommand(command, given);
   try {
     await command.parseAsync([...expandArguments(endOptionsAtCommand(given, command))], {
@@ -105,19 +135,22 @@ async function run(): Promise<void> {
 }
 
 /** Makes the command that is asked for; all of them for help and suggestions. */
-async function createCommands(name: ProgramName): Promise<Command> {
+async function createCommands(run: Run, name: ProgramName): Promise<Command> {
+  const { env, stdout } = run.host;
   const create = (only: readonly string[] | null): Promise<Command> =>
-    createCommand(name, createContext(only), {
+    createCommand(name, createContext(run, only), {
       version: readVersion(),
       write: (text) => stdout.write(text),
       // Longer lines are harder to read, and would have to be made anew for each width.
       columns: chooseHelpColumns(stdout.columns, env),
     });
-  const made = await create(wantedCommands(given));
+  const made = await create(wantedCommands(run.given));
   return made.commands.length > 0 ? made : create(null);
 }
 
-function createContext(only: readonly string[] | null): Context {
+function createContext(run: Run, only: readonly string[] | null): Context {
+  const { host, program, terminal } = run;
+  const { env, stdout, stderr } = host;
   const root = resolve(env['GNT_ROOT'] || '/');
   const paths = createRootPaths(root);
   const paint = createPaint(terminal.errors);
@@ -125,10 +158,10 @@ function createContext(only: readonly string[] | null): Context {
   return {
     program,
     only,
-    self: [process.execPath, ...process.execArgv, argv[1] ?? ''],
+    self: [host.execPath, ...host.execArgv, host.argv[1] ?? ''],
     terminal,
     clock: systemClock,
-    values: createValueSource(),
+    values: createValueSource(host.stdinFd),
     paths,
     client: async () =>
       (await import('./client/node-client.ts')).createNodeClient({
@@ -136,17 +169,17 @@ function createContext(only: readonly string[] | null): Context {
         startCommand: startCommandOf(root, env['npm_command'] === 'exec'),
         onStoreAway: (reason) => note(`${reason}; waiting for it`),
       }),
-    interrupts: createInterrupts(),
+    interrupts: createInterrupts(host),
     print: (text) => void stdout.write(`${text}\n`),
     note,
     warn: (text) => note(`${paint('yellow', 'warning:')} ${sanitizeText(text)}`),
     setExitStatus(status) {
-      exitStatus = status;
+      run.exitStatus = status;
     },
   };
 }
 
-function createInterrupts(): Interrupts {
+function createInterrupts(host: Host): Interrupts {
   const handlers: (() => void)[] = [];
   const interrupted = (): void => {
     const handler = handlers.at(-1);
@@ -154,11 +187,11 @@ function createInterrupts(): Interrupts {
       handler();
       return;
     }
-    stderr.write('error[INTERRUPTED]: interrupted\n');
-    process.exit(130);
+    host.stderr.write('error[INTERRUPTED]: interrupted\n');
+    host.exit(130);
   };
-  process.on('SIGINT', interrupted);
-  process.on('SIGTERM', interrupted);
+  host.on('SIGINT', interrupted);
+  host.on('SIGTERM', interrupted);
   return {
     take(handler) {
       handlers.push(handler);

@@ -6,4 +6,4 @@ import { installDir } from '#shared/paths/install-dir.ts';
 // write; without that right, nothing is cached.
 enableCompileCache(join(installDir, 'node_modules/.cache/gnt-commands'));
 // No await here and below: the bundle is of CommonJS, which Node loads faster.
-void import('./main-commands.ts').then(({ runProgram }) => runProgram());
+void import('./main-commands.ts').then(({ runProgram }) => runProgram(process));

@@ -10,7 +10,6 @@ import { MIB } from '#shared/units/bytes.ts';
  */
 const MAX_FILE_BYTES = MIB;
 const CHUNK_BYTES = 65_536;
-const STDIN_FD = 0;
 
 /**
  * Reads what options name as `@FILE`, `@-` or FILE. Files may be pipes, so that `name=@<(pass show
@@ -38,7 +37,8 @@ export interface ValueSource {
   resolve(option: string, value: string): string;
 }
 
-export function createValueSource(): ValueSource {
+/** @param stdinFd the descriptor that `-` names */
+export function createValueSource(stdinFd = 0): ValueSource {
   let stdinOption: string | undefined;
 
   function readBytes(option: string, path: string): Buffer {
@@ -50,7 +50,7 @@ export function createValueSource(): ValueSource {
       }
       stdinOption = option;
     }
-    return readBounded(option, path);
+    return readBounded(option, path, stdinFd);
   }
 
   const readWholeText = (option: string, path: string): string =>
@@ -72,7 +72,7 @@ export function createValueSource(): ValueSource {
   };
 }
 
-function readBounded(option: string, path: string): Buffer {
+function readBounded(option: string, path: string, stdinFd: number): Buffer {
   if (path === '') {
     throw new AppError('USAGE', `option ${option}: the name of the file is empty`, {
       hint: "Write @FILE, @- for stdin, or '\\@' for a value that begins with @",
@@ -81,7 +81,7 @@ function readBounded(option: string, path: string): Buffer {
   const chunks: Buffer[] = [];
   let total = 0;
   try {
-    const fd = path === '-' ? STDIN_FD : openSync(path, 'r');
+    const fd = path === '-' ? stdinFd : openSync(path, 'r');
     try {
       for (;;) {
         const chunk = Buffer.allocUnsafe(CHUNK_BYTES);
@@ -92,7 +92,7 @@ function readBounded(option: string, path: string): Buffer {
         chunks.push(chunk.subarray(0, length));
       }
     } finally {
-      if (fd !== STDIN_FD) closeSync(fd);
+      if (fd !== stdinFd) closeSync(fd);
     }
   } catch (error) {
     throw unreadable(option, path, error);

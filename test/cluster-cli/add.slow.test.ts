@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { end } from './support/daemon-stand-in.ts';
 import { createAddLab, SECRET } from './support/add-lab.ts';
+import { runInProcess } from './support/run-in-process.ts';
 import { runProgram } from './support/run-program.ts';
 import { sampleInstance } from './support/samples.ts';
 
@@ -140,7 +141,8 @@ test('a secret in the command line works with a warning, and is wiped from the p
     }
     yield end({ ...job, status: 'success' });
   };
-  const result = await add(['--os-image', '/i', '--os-parameters-secret', `pw=${SECRET}`, 'web1']);
+  const args = ['add', '--os-image', '/i', '--os-parameters-secret', `pw=${SECRET}`, 'web1'];
+  const result = await runProgram('gnt-instance', args, { root: lab.daemon.root });
   assert.equal(result.status, 0);
   assert.match(result.stderr, /^warning: other users can see the secret pw on the command line/m);
   assert.equal(seen.includes('gnt-instance add'), true);
@@ -246,7 +248,7 @@ for (const [command, args] of [
       errors: ["('scripts-user', RuntimeError('Runparts: 1 failures'))\u001b[2J"],
     };
     lab.daemon.instances.push(sampleInstance({ name: 'web1', boot }));
-    const result = await runProgram('gnt-instance', [command, ...args, '--wait-ready', 'web1'], {
+    const result = await runInProcess('gnt-instance', [command, ...args, '--wait-ready', 'web1'], {
       root: lab.daemon.root,
     });
     assert.equal(result.status, 1);
@@ -274,8 +276,8 @@ test('--wait-ready waits for operational, and ends with the script that stranded
   });
   // The end of cloud-init is not that of the boot list.
   lab.daemon.instances.push(sampleInstance({ name: 'web1', boot, lifecycle: at('booting') }));
-  const wait = (): ReturnType<typeof runProgram> =>
-    runProgram('gnt-instance', ['startup', '--wait-ready=60', 'web1'], { root: lab.daemon.root });
+  const wait = (): ReturnType<typeof runInProcess> =>
+    runInProcess('gnt-instance', ['startup', '--wait-ready=60', 'web1'], { root: lab.daemon.root });
   const said = { isRunning: true, readyAtMs: 1, boot };
   lab.daemon.progress.push({ ...said, lifecycle: at('stranded') });
   const stranded = await wait();
@@ -311,7 +313,7 @@ test('a degraded boot is a failed one for who says so, and only then', async () 
   lab.daemon.instances.push(sampleInstance({ name: 'web1', boot }));
   for (const command of ['startup', 'reboot'] as const) {
     const args = [command, '--wait-ready', '--degraded-fails', 'web1'];
-    const result = await runProgram('gnt-instance', args, { root: lab.daemon.root });
+    const result = await runInProcess('gnt-instance', args, { root: lab.daemon.root });
     assert.equal(result.status, 1);
     assert.match(
       result.stderr,

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { type DaemonStandIn, startDaemonStandIn } from './support/daemon-stand-in.ts';
 import { sampleInstance } from './support/samples.ts';
+import { runInProcess } from './support/run-in-process.ts';
 import { runProgram } from './support/run-program.ts';
 
 let daemon: DaemonStandIn;
@@ -15,10 +16,8 @@ before(async () => {
 });
 after(() => daemon.close());
 
-const gnt = (
-  args: readonly string[],
-  options: { input?: string | Buffer; columns?: number } = {},
-) => runProgram('gnt-instance', args, { root: daemon.root, ...options });
+const gnt = (args: readonly string[], options: { input?: string | Buffer } = {}) =>
+  runInProcess('gnt-instance', args, { root: daemon.root, ...options });
 
 test('connect sends all of stdin, ends its side, and prints what comes after that', async () => {
   const chunks: Buffer[] = [];
@@ -84,7 +83,10 @@ test('receive prints the bytes that wait, as they are, and ends', async () => {
 
 test('receive does not let a guest control the terminal', async () => {
   daemon.fromGuest.push(Buffer.from('a\u001b]0;owned\u0007b\u001b[2Jc\n'));
-  const result = await gnt(['receive', 'web1'], { columns: 80 });
+  const result = await runProgram('gnt-instance', ['receive', 'web1'], {
+    root: daemon.root,
+    columns: 80,
+  });
   assert.equal(result.stdout.includes('\u001b'), false);
 });
 
@@ -166,7 +168,7 @@ test('console without a terminal prints what comes and ends with the machine', a
 });
 
 const channel = (args: readonly string[], input = '') =>
-  runProgram('gnt-channel', args, { root: daemon.root, input });
+  runInProcess('gnt-channel', args, { root: daemon.root, input });
 
 test('gnt-channel read waits until the channel is open and something came', async () => {
   daemon.closedFor = 2;

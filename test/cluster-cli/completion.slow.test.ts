@@ -9,7 +9,7 @@ import { promisify } from 'node:util';
 import { type DaemonStandIn, startDaemonStandIn } from './support/daemon-stand-in.ts';
 import { sampleJob } from '../lab/sample-job.ts';
 import { sampleInstance, sampleOs } from './support/samples.ts';
-import { runProgram } from './support/run-program.ts';
+import { runInProcess } from './support/run-in-process.ts';
 
 const bin = join(import.meta.dirname, '../../node_modules/.bin');
 let daemon: DaemonStandIn;
@@ -25,12 +25,13 @@ after(() => daemon.close());
 /** What bash would offer after the line was typed and tab pressed. */
 async function completeInBash(line: string): Promise<readonly string[]> {
   const [program = ''] = line.split(' ');
+  const script = await runInProcess(program, ['completion', 'bash'], { root: daemon.root });
   const { stdout } = await promisify(execFile)(
     'bash',
     [
       '--norc',
       '-c',
-      `source <(${program} completion bash); COMP_LINE=$1; COMP_POINT=\${#1}; _${program.replace('-', '_')}; printf '%s\\n' "\${COMPREPLY[@]}"`,
+      `${script.stdout}\nCOMP_LINE=$1; COMP_POINT=\${#1}; _${program.replace('-', '_')}; printf '%s\\n' "\${COMPREPLY[@]}"`,
       'bash',
       line,
     ],
@@ -120,7 +121,7 @@ async function runShell(
 ): Promise<string> {
   const home = await mkdtemp(join(tmpdir(), `gnt-${shell}-`));
   try {
-    const script = await runProgram('gnt-instance', ['completion', shell], { root: daemon.root });
+    const script = await runInProcess('gnt-instance', ['completion', shell], { root: daemon.root });
     await writeFile(join(home, fileName), script.stdout);
     const { stdout } = await promisify(execFile)(shell, args, {
       env: {
@@ -176,15 +177,15 @@ test('fish completes, descriptions beside', { skip: skipWithout('fish') }, async
 });
 
 test('a shell that is not known is refused', async () => {
-  const refused = await runProgram('gnt-os', ['completion', 'csh'], { root: daemon.root });
+  const refused = await runInProcess('gnt-os', ['completion', 'csh'], { root: daemon.root });
   assert.equal(refused.status, 2);
 });
 
 test('the manual page of every program is made of its commands', async () => {
-  const command = await runProgram('gnt-os', ['man', 'trust'], { root: daemon.root });
+  const command = await runInProcess('gnt-os', ['man', 'trust'], { root: daemon.root });
   assert.match(command.stdout, /^\.TH GNT-OS-TRUST 8 /);
   for (const program of ['gnt-instance', 'gnt-os', 'gnt-cluster', 'gnt-node', 'gnt-job']) {
-    const page = await runProgram(program, ['man'], { root: daemon.root });
+    const page = await runInProcess(program, ['man'], { root: daemon.root });
     assert.match(page.stdout, new RegExp(`^\\.TH ${program.toUpperCase()} 8 `));
     assert.equal(page.stdout.includes('completion\\-words'), false);
   }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import { type DaemonStandIn, end, startDaemonStandIn } from './support/daemon-stand-in.ts';
-import { runProgram } from './support/run-program.ts';
+import { runInProcess } from './support/run-in-process.ts';
 import { sampleInstance } from './support/samples.ts';
 
 let daemon: DaemonStandIn;
@@ -37,7 +37,7 @@ const submitted = (): readonly string[] =>
   daemon.submitted.map((opcode) => `${opcode.opcode} ${'name' in opcode ? opcode.name : ''}`);
 
 test('evacuate sends all of a node elsewhere: what runs migrates, what is stopped moves', async () => {
-  const { status, stderr } = await runProgram('gnt-node', ['evacuate', '-f', 'node1'], {
+  const { status, stderr } = await runInProcess('gnt-node', ['evacuate', '-f', 'node1'], {
     root: daemon.root,
   });
   assert.equal(status, 0, stderr);
@@ -45,7 +45,7 @@ test('evacuate sends all of a node elsewhere: what runs migrates, what is stoppe
 });
 
 test('migrate sends what runs, and nothing else', async () => {
-  const { status, stderr } = await runProgram('gnt-node', ['migrate', '-f', 'node1'], {
+  const { status, stderr } = await runInProcess('gnt-node', ['migrate', '-f', 'node1'], {
     root: daemon.root,
   });
   assert.equal(status, 0, stderr);
@@ -58,7 +58,7 @@ test('what came while a node was evacuated is told, and no node called empty tha
     sendOne(name);
     if (name === 'running') daemon.instances.push(sampleInstance({ name: 'late' }));
   };
-  const { status, stderr } = await runProgram('gnt-node', ['evacuate', '-f', 'node1'], {
+  const { status, stderr } = await runInProcess('gnt-node', ['evacuate', '-f', 'node1'], {
     root: daemon.root,
   });
   assert.equal(status, 1, stderr);

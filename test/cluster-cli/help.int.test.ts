@@ -3,10 +3,11 @@ import { spawnSync } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { runInProcess } from './support/run-in-process.ts';
 import { runProgram } from './support/run-program.ts';
 
 const gnt = (program: string, ...args: string[]) =>
-  runProgram(`gnt-${program}`, args, { root: '/tmp/gnt-none' });
+  runInProcess(`gnt-${program}`, args, { root: '/tmp/gnt-none' });
 
 test('every command of every program has its own help', async () => {
   const { stdout } = await gnt('instance', '--help');
@@ -76,12 +77,12 @@ test('on a terminal of any width, help has status 0 and no line that is wider', 
 });
 
 test('help for a command that does not exist is an error that names the nearest', async () => {
-  const { status, stdout, stderr } = await runProgram('gnt-instance', ['moidfy', '--help'], {
+  const { status, stdout, stderr } = await runInProcess('gnt-instance', ['moidfy', '--help'], {
     root: '/nonexistent',
   });
   assert.deepEqual([status, stdout], [2, '']);
   assert.match(stderr, /unknown command 'moidfy'\nhint: Did you mean modify\?/);
-  const far = await runProgram('gnt-instance', ['xyzzy', '--help'], { root: '/nonexistent' });
+  const far = await runInProcess('gnt-instance', ['xyzzy', '--help'], { root: '/nonexistent' });
   assert.equal(far.status, 2);
   assert.match(far.stderr, /unknown command 'xyzzy'\nhint: gnt-instance --help\n/);
 });
@@ -95,7 +96,7 @@ test('words of other programs are told in those of here', async () => {
     ['gnt-instance', ['list', '--format', 'json'], 'Use --json, or -o FIELDS with --separator'],
     ['gnt-instance', ['launch', '--cpus', '2', 'debian/12', 'web1'], 'Use -B vcpus=2'],
   ] as const) {
-    const { status, stderr } = await runProgram(program, words, { root: '/nonexistent' });
+    const { status, stderr } = await runInProcess(program, words, { root: '/nonexistent' });
     assert.equal(status, 2);
     assert.ok(stderr.endsWith(`\nhint: ${hint}\n`), stderr);
   }

@@ -3,7 +3,8 @@ import { after, before, beforeEach, test } from 'node:test';
 import type { JobError, JobEvent, JobRecord } from '#shared/contract/job.ts';
 import { type DaemonStandIn, end, startDaemonStandIn } from './support/daemon-stand-in.ts';
 import { sampleJob } from '../lab/sample-job.ts';
-import { type ProgramEnd, runProgram } from './support/run-program.ts';
+import { runInProcess } from './support/run-in-process.ts';
+import type { ProgramEnd } from './support/run-program.ts';
 
 let daemon: DaemonStandIn;
 before(async () => {
@@ -34,7 +35,7 @@ function failing(error: Partial<JobError>, status: JobRecord['status'] = 'error'
   ];
 }
 const start = (args: readonly string[] = []) =>
-  runProgram('gnt-instance', ['startup', ...args, 'web1'], { root: daemon.root });
+  runInProcess('gnt-instance', ['startup', ...args, 'web1'], { root: daemon.root });
 
 test('a job that fails ends with status 1, its stage, the end of its log, error and hint', async () => {
   failing({});
@@ -111,7 +112,7 @@ test('a daemon that is not there gives status 3 and the command that starts it',
     ['gnt-job', ['watch', '1']],
     ['gnt-instance', ['connect', 'web1', '22']],
   ] as const) {
-    const result = await runProgram(program, args, { root: '/tmp/gnt-none' });
+    const result = await runInProcess(program, args, { root: '/tmp/gnt-none' });
     assert.equal(result.status, 3, program);
     assert.equal(
       result.stderr,
@@ -152,13 +153,13 @@ async function* endless(): AsyncGenerator<JobEvent> {
 async function interruptAt(texts: readonly string[]): Promise<ProgramEnd> {
   daemon.script = endless;
   const waiting = [...texts];
-  return runProgram('gnt-instance', ['startup', 'web1'], {
+  return runInProcess('gnt-instance', ['startup', 'web1'], {
     root: daemon.root,
-    onOutput: (text, child) => {
+    onOutput: (text, interrupt) => {
       const [next] = waiting;
       if (next === undefined || !text.includes(next)) return;
       waiting.shift();
-      child.kill('SIGINT');
+      interrupt();
     },
   });
 }
@@ -180,7 +181,7 @@ test('a second interrupt cancels the job, with status 130', async () => {
 
 test('gnt-job watch tells how a job of the past ended, with its status', async () => {
   daemon.jobs.push(sampleJob({ status: 'success', endedAtMs: Date.UTC(2026, 10, 21, 8, 1) }));
-  const result = await runProgram('gnt-job', ['watch', '1'], { root: daemon.root });
+  const result = await runInProcess('gnt-job', ['watch', '1'], { root: daemon.root });
   assert.deepEqual(
     [result.status, result.stdout],
     [0, 'job 1 (INSTANCE_CREATE(web1)) succeeded in 1 min 00 s\n'],
@@ -188,13 +189,13 @@ test('gnt-job watch tells how a job of the past ended, with its status', async (
 });
 
 test('gnt-job cancel asks for the end of each job', async () => {
-  const result = await runProgram('gnt-job', ['cancel', '3', '4'], { root: daemon.root });
+  const result = await runInProcess('gnt-job', ['cancel', '3', '4'], { root: daemon.root });
   assert.equal(result.status, 0);
   assert.deepEqual(daemon.canceled, [3, 4]);
 });
 
 test('a job id that is none is refused', async () => {
-  const result = await runProgram('gnt-job', ['info', 'web1'], { root: daemon.root });
+  const result = await runInProcess('gnt-job', ['info', 'web1'], { root: daemon.root });
   assert.equal(result.status, 2);
   assert.match(result.stderr, /^error\[USAGE\]: 'web1' is not a job id$/m);
 });

@@ -10,7 +10,7 @@ import type { ResolvedImage } from '#shared/contract/image-catalogue.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { GIB } from '#shared/units/bytes.ts';
 import { type DaemonStandIn, startDaemonStandIn } from './support/daemon-stand-in.ts';
-import { runProgram } from './support/run-program.ts';
+import { runInProcess } from './support/run-in-process.ts';
 import { sampleCluster, sampleInstance } from './support/samples.ts';
 
 const [KEY, OTHER] = ['A', 'B'].map((last) => `ssh-ed25519 AAAAC3NzaC1lZDI1NTE5${last}`) as [
@@ -36,6 +36,8 @@ beforeEach(async (context) => {
   (context as { after: (fn: () => Promise<void>) => void }).after(() =>
     rm(folder, { recursive: true }),
   );
+  process.env['HOME'] = home;
+  process.env['SSH_AUTH_SOCK'] = '/nonexistent';
   await mkdir(join(home, '.ssh'));
   await writeFile(join(home, '.ssh/id.pub'), `${KEY} me@here\n`);
   daemon.submitted.length = 0;
@@ -44,10 +46,7 @@ beforeEach(async (context) => {
 });
 
 const launch = (...args: readonly string[]) =>
-  runProgram('gnt-instance', ['launch', ...args], {
-    root: daemon.root,
-    env: { HOME: home, SSH_AUTH_SOCK: '/nonexistent' },
-  });
+  runInProcess('gnt-instance', ['launch', ...args], { root: daemon.root });
 
 async function launched(...args: readonly string[]): Promise<OpcodeOf<'INSTANCE_CREATE'>> {
   daemon.submitted.length = 0;
@@ -103,8 +102,7 @@ test('a first disk that is too small for the image is refused, before anything i
     ['launch', '--disk', '0:size=2G', '--disk', '1:size=9G', 'debian/12', 'web1'],
     [...add, '-s', '2G', 'web1'],
   ]) {
-    const env = { HOME: home, SSH_AUTH_SOCK: '/nonexistent' };
-    const { status, stderr } = await runProgram('gnt-instance', words, { root: daemon.root, env });
+    const { status, stderr } = await runInProcess('gnt-instance', words, { root: daemon.root });
     assert.deepEqual([status, daemon.submitted], [2, []], stderr);
     assert.match(
       stderr,
@@ -119,15 +117,18 @@ test('a first disk that is too small for the image is refused, before anything i
   assert.deepEqual(known.disks, [{ sizeBytes: 2 * GIB }]);
 });
 
-test('a file of here takes no name of an image away, and is one only by its path', async () => {
+test('a file of here takes no name of an image away, and is one only by its path', async (t) => {
   const cwd = join(home, 'here');
   await mkdir(join(cwd, 'debian'), { recursive: true });
+  const before = process.cwd();
+  t.after(() => process.chdir(before));
+  process.chdir(cwd);
   await writeFile(join(cwd, 'debian/12'), 'of whoever may write here');
   const submit = async (command: string, path: string): Promise<Record<string, unknown>> => {
     daemon.submitted.length = 0;
     const force = command === 'reinstall' ? ['-f'] : [];
     const args = [command, ...force, '--os-image', path, 'web1'];
-    const { status, stderr } = await runProgram('gnt-instance', args, { root: daemon.root, cwd });
+    const { status, stderr } = await runInProcess('gnt-instance', args, { root: daemon.root });
     assert.equal(status, 0, stderr);
     return { ...daemon.submitted[0] };
   };
@@ -141,8 +142,8 @@ test('a file of here takes no name of an image away, and is one only by its path
     );
   }
   await writeFile(join(cwd, 'Disk.img'), 'a disk');
-  const options = { root: daemon.root, cwd };
-  const refused = await runProgram('gnt-instance', ['add', '--os-image', 'Disk.img', 'w'], options);
+  const words = ['add', '--os-image', 'Disk.img', 'w'];
+  const refused = await runInProcess('gnt-instance', words, { root: daemon.root });
   assert.equal(refused.status, 2, refused.stderr);
   assert.match(refused.stderr, /'Disk\.img' is neither a name .*\n.*\.\/NAME/);
 });
@@ -157,12 +158,12 @@ test('a certificate that an agent holds is no key of the guest', async (context)
   const agent = spawn('ssh-agent', ['-D', '-a', socket], { stdio: ['ignore', 'pipe', 'ignore'] });
   context.after(() => agent.kill());
   await once(agent.stdout, 'data');
-  const env = { HOME: home, SSH_AUTH_SOCK: socket };
-  await run('ssh-add', ['-q', key], { env: { ...process.env, ...env } });
-  const { stdout } = await run('ssh-add', ['-L'], { env: { ...process.env, ...env } });
+  process.env['SSH_AUTH_SOCK'] = socket;
+  await run('ssh-add', ['-q', key]);
+  const { stdout } = await run('ssh-add', ['-L']);
   assert.match(stdout, /-cert-v01@openssh\.com AAAA/);
   const args = ['launch', '--no-wait', 'debian/12', 'web1'];
-  const { status, stderr } = await runProgram('gnt-instance', args, { root: daemon.root, env });
+  const { status, stderr } = await runInProcess('gnt-instance', args, { root: daemon.root });
   assert.equal(status, 0, stderr);
   const [opcode] = daemon.submitted as OpcodeOf<'INSTANCE_CREATE'>[];
   const types = opcode?.sshKeys?.map((each) => each.split(' ')[0]);
@@ -246,11 +247,14 @@ test('Ctrl-C while it waits leaves the machine, and says how to go on', async ()
   daemon.instances.push(
     sampleInstance({ name: 'web1', running: { ...running, readyAtMs: null }, boot: null }),
   );
-  const { status, stderr } = await runProgram('gnt-instance', ['launch', 'debian/12', 'web1'], {
+  let isInterrupted = false;
+  const { status, stderr } = await runInProcess('gnt-instance', ['launch', 'debian/12', 'web1'], {
     root: daemon.root,
-    env: { HOME: home, SSH_AUTH_SOCK: '/nonexistent' },
-    onOutput: (text, child) =>
-      void (!child.killed && text.includes('waiting up to') && child.kill('SIGINT')),
+    onOutput: (text, interrupt) => {
+      if (isInterrupted || !text.includes('waiting up to')) return;
+      isInterrupted = true;
+      interrupt();
+    },
   });
   daemon.instances.length = 0;
   assert.equal(status, 130, stderr);

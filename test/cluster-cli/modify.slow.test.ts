@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, beforeEach, test } from 'node:test';
 import { type DaemonStandIn, startDaemonStandIn } from './support/daemon-stand-in.ts';
-import { runProgram } from './support/run-program.ts';
+import { runInProcess } from './support/run-in-process.ts';
 
 let daemon: DaemonStandIn;
 before(async () => {
@@ -15,7 +15,7 @@ beforeEach(() => daemon.submitted.splice(0));
 
 /** Runs a command and gives the fields of what it submitted. */
 async function submit(program: string, ...args: string[]): Promise<Record<string, unknown>> {
-  const result = await runProgram(program, args, { root: daemon.root });
+  const result = await runInProcess(program, args, { root: daemon.root });
   assert.equal(result.status, 0, result.stderr);
   const [opcode] = daemon.submitted;
   assert.ok(opcode);
@@ -77,7 +77,7 @@ for (const command of ['modify', 'reinstall']) {
 
 test('add refuses to take back what a new instance does not have', async () => {
   const args = ['add', '--os-image', 'none', 'web1'];
-  const { status, stderr } = await runProgram('gnt-instance', args, { root: daemon.root });
+  const { status, stderr } = await runInProcess('gnt-instance', args, { root: daemon.root });
   assert.equal(status, 2);
   assert.match(stderr, /^error\[USAGE\]: --os-image none/m);
 });
@@ -109,7 +109,7 @@ test('reinstall refuses an option beside its opposite, whichever comes last', as
     ['--no-keep-old', '--keep-old'],
   ]) {
     const args = ['reinstall', '-f', ...both, 'web1'];
-    const { status, stderr } = await runProgram('gnt-instance', args, { root: daemon.root });
+    const { status, stderr } = await runInProcess('gnt-instance', args, { root: daemon.root });
     assert.equal(status, 2);
     assert.match(
       stderr,
@@ -185,7 +185,7 @@ for (const [text, words] of [
 ] as const) {
   test(`gnt-cluster modify --expose-service ${text} is refused in the option's words`, async () => {
     const before = daemon.submitted.length;
-    const refused = await runProgram('gnt-cluster', ['modify', '--expose-service', text], {
+    const refused = await runInProcess('gnt-cluster', ['modify', '--expose-service', text], {
       root: daemon.root,
     });
     assert.notEqual(refused.status, 0);
@@ -244,7 +244,7 @@ test('a time limit is sent as it is given: for the instance, taken back, for one
   assert.equal(await sent('gnt-instance', 'rename', ...limit, 'web1', 'web2'), 60);
   assert.equal(await sent('gnt-backup', 'export', ...limit, 'web1'), 60);
   const wrong = ['modify', '--install-timeout', 'soon', 'web1'];
-  const refused = await runProgram('gnt-instance', wrong, { root: daemon.root });
+  const refused = await runInProcess('gnt-instance', wrong, { root: daemon.root });
   assert.equal(refused.status, 2);
   assert.match(refused.stderr, /'soon' is not a number of seconds/);
 });
@@ -259,7 +259,11 @@ test('autostart takes a word, settings, or both, and sends what was given', asyn
   assert.deepEqual(second['autostart'], { boot: true, restarts: 5, lostSecrets: 'wait' });
   for (const wrong of ['maybe', 'priority=high', 'lost_secrets=never']) {
     const args = ['modify', '--autostart', wrong, 'web1'];
-    assert.equal((await runProgram('gnt-instance', args, { root: daemon.root })).status, 2, wrong);
+    assert.equal(
+      (await runInProcess('gnt-instance', args, { root: daemon.root })).status,
+      2,
+      wrong,
+    );
   }
 });
 
@@ -294,7 +298,7 @@ test('NICs and disks are changed in the words of Ganeti, or in ours', async () =
 });
 
 test('a disk is removed without a question with --force only', async () => {
-  const refused = await runProgram('gnt-instance', ['modify', '--remove-disk', '1', 'web1'], {
+  const refused = await runInProcess('gnt-instance', ['modify', '--remove-disk', '1', 'web1'], {
     root: daemon.root,
   });
   assert.equal(refused.status, 2);

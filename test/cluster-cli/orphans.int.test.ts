@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { startDaemonStandIn } from './support/daemon-stand-in.ts';
-import { runProgram } from './support/run-program.ts';
+import { runInProcess } from './support/run-in-process.ts';
 
 test('list shows machines that run without a record, with what is known of them', async (t) => {
   const daemon = await startDaemonStandIn();
   t.after(() => daemon.close());
-  const gnt = (...args: string[]) => runProgram('gnt-instance', args, { root: daemon.root });
+  const gnt = (...args: string[]) => runInProcess('gnt-instance', args, { root: daemon.root });
   const orphan = {
     name: 'web3',
     uuid: 'f6a7c1f6-7f0f-4c1e-9df6-3a5a6fd1a001',

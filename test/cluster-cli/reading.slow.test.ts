@@ -9,7 +9,7 @@ import { type DaemonStandIn, end, startDaemonStandIn } from './support/daemon-st
 import { MIB } from '#shared/units/bytes.ts';
 import { sampleJob } from '../lab/sample-job.ts';
 import { sampleInstance, sampleOs } from './support/samples.ts';
-import { runProgram } from './support/run-program.ts';
+import { runInProcess } from './support/run-in-process.ts';
 
 let daemon: DaemonStandIn;
 before(async () => {
@@ -68,7 +68,7 @@ before(async () => {
 after(() => daemon.close());
 
 const gnt = (program: string, ...args: string[]) =>
-  runProgram(`gnt-${program}`, args, { root: daemon.root });
+  runInProcess(`gnt-${program}`, args, { root: daemon.root });
 
 test('list is ordered by name as people count, and takes names, globs, filters and fields', async () => {
   const plain = await gnt('instance', 'list', '--no-headers', '-o', 'name');
@@ -375,7 +375,7 @@ test('a list of all that is known may be longer than any one answer', async (t) 
   const explanation = 'x'.repeat(2 * MIB);
   large.instances.push(...names.map((name) => sampleInstance({ name, explanation })));
   const list = async (...args: string[]) =>
-    runProgram('gnt-instance', ['list', ...args], { root: large.root });
+    runInProcess('gnt-instance', ['list', ...args], { root: large.root });
   const { stdout, stderr } = await list('--json');
   assert.equal(stderr, '');
   assert.ok(stdout.length > 64 * MIB);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import { type DaemonStandIn, startDaemonStandIn } from './support/daemon-stand-in.ts';
-import { runProgram } from './support/run-program.ts';
+import { runInProcess } from './support/run-in-process.ts';
 import { sampleInstance } from './support/samples.ts';
 
 /**
@@ -19,8 +19,8 @@ beforeEach(() => {
   daemon.instances.splice(0);
 });
 
-const gntInstance = (args: readonly string[], input = ''): ReturnType<typeof runProgram> =>
-  runProgram('gnt-instance', args, { root: daemon.root, input });
+const gntInstance = (args: readonly string[], input = ''): ReturnType<typeof runInProcess> =>
+  runInProcess('gnt-instance', args, { root: daemon.root, input });
 
 test('run submits the script with its inputs, of which no value is an argument’s when it comes from a file', async () => {
   const inputs = ['--input', 'TAG=v=7', '--input', 'TOKEN=@-'];
@@ -126,10 +126,10 @@ test('an audit is told by lines as JSON, and followed until it is interrupted', 
   daemon.installLog = 'one\ntwo\n';
   const { stdout } = await gntInstance(['audit', '--json', 'web1']);
   assert.deepEqual(JSON.parse(stdout), { instance: 'web1', lines: ['one', 'two'] });
-  const followed = await runProgram('gnt-instance', ['audit', '--follow', 'web1'], {
+  const followed = await runInProcess('gnt-instance', ['audit', '--follow', 'web1'], {
     root: daemon.root,
-    onOutput: (text, child) => {
-      if (text === 'one\ntwo\n') child.kill('SIGINT');
+    onOutput: (text, interrupt) => {
+      if (text === 'one\ntwo\n') interrupt();
     },
   });
   assert.deepEqual([followed.status, followed.stdout], [130, 'one\ntwo\n']);

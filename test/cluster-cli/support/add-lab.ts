@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, beforeEach } from 'node:test';
 import { type DaemonStandIn, startDaemonStandIn } from './daemon-stand-in.ts';
-import { type ProgramEnd, type ProgramOptions, runProgram } from './run-program.ts';
+import type { ProgramEnd } from './run-program.ts';
+import { type InProcessOptions, runInProcess } from './run-in-process.ts';
 
 export const SECRET = 'correct-horse-battery';
 
@@ -12,7 +13,10 @@ export interface AddLab {
   readonly daemon: DaemonStandIn;
   /** With files to name on the command line: secret, key.pub, config.yaml, script.sh, binary. */
   readonly folder: string;
-  readonly add: (args: readonly string[], options?: Partial<ProgramOptions>) => Promise<ProgramEnd>;
+  readonly add: (
+    args: readonly string[],
+    options?: Partial<InProcessOptions>,
+  ) => Promise<ProgramEnd>;
 }
 
 /** Registers its own hooks. Its fields can be read in tests only. */
@@ -41,6 +45,6 @@ export function createAddLab(): AddLab {
       return folder;
     },
     add: (args, options = {}) =>
-      runProgram('gnt-instance', ['add', ...args], { root: daemon.root, ...options }),
+      runInProcess('gnt-instance', ['add', ...args], { root: daemon.root, ...options }),
   };
 }

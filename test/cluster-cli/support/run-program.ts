@@ -11,8 +11,6 @@ export interface ProgramOptions {
   /** Keeps stdin open without a byte. */
   readonly holdInput?: boolean;
   readonly env?: Readonly<Record<string, string>>;
-  /** Where it runs. */
-  readonly cwd?: string;
   /** Runs below a terminal of this many columns; stdout and stderr are then one text. */
   readonly columns?: number;
   readonly onStart?: (child: ChildProcess) => void;
@@ -37,7 +35,6 @@ export async function runProgram(
       ? [launcher, args]
       : ['script', ['-qefc', inTerminal(options.columns, [launcher, ...args]), '/dev/null']];
   const child = spawn(command, [...commandArgs], {
-    cwd: options.cwd,
     env: {
       PATH: process.env['PATH'],
       HOME: '/nonexistent',
