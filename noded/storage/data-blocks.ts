@@ -1,22 +1,15 @@
 import { createHash } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
+import { BATCH_BYTES, BLOCK_BYTES, BLOCK_HEAD_BYTES } from '#shared/contract/move.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { findData } from '#shared/sys/files.ts';
-import { GIB, KIB, MIB } from '#shared/units/bytes.ts';
+import { GIB } from '#shared/units/bytes.ts';
 
-/** What is skipped where it is zeros, and sent where it is not. */
-const BLOCK_BYTES = 64 * KIB;
 const ZEROS = Buffer.alloc(BLOCK_BYTES);
-/** The head of a block: where it is in its file, and how long it is. */
-const HEAD_BYTES = 8 + 4;
-/** From so much on, blocks go in one message. */
-const BATCH_BYTES = MIB;
 /** So much is read, and is all zeros, before a message says at least that somebody reads. */
 const SILENT_BYTES = GIB;
 /** Blocks of one message. Each block costs a write, however small the sender made it. */
 const MAX_BLOCKS = 64;
-/** The longest message. */
-export const MAX_BATCH_BYTES = BATCH_BYTES + BLOCK_BYTES + HEAD_BYTES;
 
 /** A run of bytes of a file that are not all zeros. */
 interface Block {
@@ -100,20 +93,20 @@ export async function writeBatch(
 function parseBatch(message: Buffer, sizeBytes: number): readonly Block[] {
   const blocks: Block[] = [];
   for (let at = 0; at < message.length;) {
-    if (message.length - at < HEAD_BYTES || blocks.length >= MAX_BLOCKS) throw malformed();
+    if (message.length - at < BLOCK_HEAD_BYTES || blocks.length >= MAX_BLOCKS) throw malformed();
     const offset = Number(message.readBigUInt64BE(at));
     const length = message.readUInt32BE(at + 8);
-    const bytes = message.subarray(at + HEAD_BYTES, at + HEAD_BYTES + length);
+    const bytes = message.subarray(at + BLOCK_HEAD_BYTES, at + BLOCK_HEAD_BYTES + length);
     if (bytes.length !== length || length === 0) throw malformed();
     if (!Number.isSafeInteger(offset) || offset + length > sizeBytes) throw malformed();
     blocks.push({ offset, bytes });
-    at += HEAD_BYTES + length;
+    at += BLOCK_HEAD_BYTES + length;
   }
   return blocks;
 }
 
 function headOf({ offset, bytes }: Block): Buffer {
-  const head = Buffer.alloc(HEAD_BYTES);
+  const head = Buffer.alloc(BLOCK_HEAD_BYTES);
   head.writeBigUInt64BE(BigInt(offset));
   head.writeUInt32BE(bytes.length, 8);
   return head;

@@ -94,7 +94,9 @@ export async function startInterfaces(parts: InterfacesParts): Promise<AsyncDisp
   }
   // The node is ready when its own socket answers, so that is the last that can fail.
   const api = await startApiServer(paths.nodedSocket, {
-    ...{ ...createApiRoutes(served), forwarding, logger },
+    handlers: createApiRoutes(served),
+    forwarding,
+    logger,
   });
   undo.defer(() => api.close());
   // Nothing of theirs is accepted by a start that fails.
@@ -177,7 +179,11 @@ function newMigrationTarget(
 
 /** Other nodes are answered from this node alone: nothing is forwarded twice. */
 function answerPeers(peers: PeerLink, own: ApiDependencies, logger: Logger): void {
-  peers.onStream = createConnectionApi({ ...createApiRoutes(own), forwarding: null, logger });
+  peers.onStream = createConnectionApi({
+    handlers: createApiRoutes(own),
+    forwarding: null,
+    logger,
+  });
 }
 
 function ownSources(parts: InterfacesParts): OverviewSources {

@@ -220,6 +220,20 @@ export const cryptoProgress = z.object({
 });
 export type CryptoProgress = z.infer<typeof cryptoProgress>;
 
+/** Length of a key of nacl.secretbox. */
+const CLUSTER_KEY_BYTES = 32;
+const clusterKey = z
+  .base64()
+  .refine((text) => Buffer.from(text, 'base64').length === CLUSTER_KEY_BYTES, 'not a key');
+
+/** A step that the node which renews the cluster key has another node take. */
+export const keyStep = z.discriminatedUnion('step', [
+  z.strictObject({ step: z.literal('learn'), key: clusterKey }),
+  z.strictObject({ step: z.literal('seal'), key: clusterKey }),
+  z.strictObject({ step: z.literal('forget'), fingerprint: z.string().regex(/^[0-9a-f]{64}$/) }),
+]);
+export type KeyStep = z.infer<typeof keyStep>;
+
 /**
  * What the administrator set for an OS definition, by OS name or by OS+variant; the definition need
  * not exist.

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { KIB, MIB } from '../units/bytes.ts';
 import { uuid } from './primitives.ts';
 
 /**
@@ -25,6 +26,15 @@ export const arrivalBegun = z.object({
   serialNo: z.number().int(),
 });
 export type ArrivalBegun = z.infer<typeof arrivalBegun>;
+
+/** The largest block of data in a message, in bytes. */
+export const BLOCK_BYTES = 64 * KIB;
+/** The head of a block: where it is in its file, and how long it is. */
+export const BLOCK_HEAD_BYTES = 8 + 4;
+/** From so much on, blocks go in one message. */
+export const BATCH_BYTES = MIB;
+/** The longest message. */
+export const MAX_BATCH_BYTES = BATCH_BYTES + BLOCK_BYTES + BLOCK_HEAD_BYTES;
 
 /** SHA-256 of what was sent, by the name of the file. */
 export const arrivalDigests = z.object({ digests: z.record(z.string(), z.string()) });

@@ -7,9 +7,8 @@ import { AppError } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { freeSocketPath, listenOnUnixSocket } from '#shared/socket/listen-unix.ts';
 import { answerErrors } from './http-errors.ts';
-import type { ApiRoutes } from './api-route.ts';
 import { forwardToOwner, type Forwarding } from './forward.ts';
-import { narrowToPeers } from './peer-access.ts';
+import type { ApiHandlers } from './handlers.ts';
 import { openRawStream } from './raw-stream.ts';
 import { type Askers, createApiRouter } from './serve-routes.ts';
 
@@ -18,7 +17,8 @@ export interface ApiServer {
 }
 
 /** What is served, and where requests for what another node has go on to. */
-export interface ServedApi extends ApiRoutes {
+export interface ServedApi {
+  readonly handlers: ApiHandlers;
   /** Null where everything is answered here: other nodes' requests come this far and no further. */
   readonly forwarding: Forwarding | null;
   readonly logger: Logger;
@@ -45,7 +45,7 @@ export async function startApiServer(path: string, served: ServedApi): Promise<A
  */
 export function createConnectionApi(served: ServedApi): (connection: Duplex, from: string) => void {
   const askers = new WeakMap<object, string>();
-  const { server } = createApi({ ...served, ...narrowToPeers(served) }, askers);
+  const { server } = createApi(served, askers);
   return (connection, from) => {
     askers.set(connection, from);
     server.emit('connection', connection);
@@ -61,7 +61,7 @@ function createApi(
 } {
   const app = new Koa();
   app.silent = true;
-  const router = createApiRouter(served.routes, askers);
+  const router = createApiRouter(served.handlers, askers);
   app.use(answerErrors(served.logger));
   if (served.forwarding !== null) app.use(forwardToOwner(served.forwarding));
   app.use(router.routes());

@@ -1,12 +1,13 @@
 import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { bootEndpoints } from '#shared/contract/endpoints.ts';
 import type { GuestProgress } from '#shared/contract/instance.ts';
 import type { GuestReports } from '../../instances/reports/guest-reports.ts';
 import { describeLifecycle } from '../../instances/describe-instance.ts';
 import type { Lifecycles } from '../../instances/run-lists/lifecycles-contract.ts';
 import type { InstanceRunner } from '../../instances/instance-runner.ts';
 import type { InstanceRepository } from '../../records/instance-repository.ts';
-import { route, type AnyApiRoute } from './api-route.ts';
+import type { Handlers } from './handlers.ts';
 
 /**
  * Least time between two lines: a guest may change its mind as often as it likes. The first word
@@ -22,21 +23,13 @@ export interface BootRoutesDependencies {
   readonly lifecycles: Pick<Lifecycles, 'explain' | 'nextChange'>;
 }
 
-export function bootRoutes(dependencies: BootRoutesDependencies): readonly AnyApiRoute[] {
-  return [
-    route({
-      method: 'GET',
-      path: '/v1/instances/{name}/boot',
-      summary:
-        'Returns the boot progress of the guest and each change until the instance stops, one GuestProgress per line',
-      answers: { 200: { type: 'application/x-ndjson' } },
-      handle: async ({ params, signal }) => {
-        const name = await dependencies.instances.expandName(params.name);
-        const lines = followBoot(name, dependencies, signal);
-        return { status: 200, body: Readable.from(lines) };
-      },
-    }),
-  ];
+export function bootRoutes(dependencies: BootRoutesDependencies): Handlers<typeof bootEndpoints> {
+  return {
+    'GET /v1/instances/{name}/boot': async ({ params, signal }) => {
+      const name = await dependencies.instances.expandName(params.name);
+      return Readable.from(followBoot(name, dependencies, signal));
+    },
+  };
 }
 
 async function* followBoot(

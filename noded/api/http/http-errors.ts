@@ -108,3 +108,10 @@ export function refuseUnusable(input: unknown): void {
 function cut(text: string): string {
   return text.length <= MAX_PROBLEM_LENGTH ? text : `${text.slice(0, MAX_PROBLEM_LENGTH)}…`;
 }
+
+/** @param what an endpoint or an operation that only users of the node's own socket may ask for */
+export function notForPeers(what: string): AppError {
+  return new AppError('NOT_FOR_PEERS', `${what} is not available to other nodes`, {
+    hint: 'Run the command on this node, or give all nodes the same release of gnt.',
+  });
+}

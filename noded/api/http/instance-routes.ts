@@ -1,12 +1,9 @@
 import { existsSync } from 'node:fs';
 import { Readable } from 'node:stream';
 import { setImmediate as turn } from 'node:timers/promises';
-import { z } from 'zod';
-import { activeDisk, listedOrphan } from '#shared/contract/api.ts';
-import { hookBook } from '#shared/contract/hook-book.ts';
+import type { z } from 'zod';
+import type { instanceEndpoints } from '#shared/contract/endpoints.ts';
 import {
-  instanceInfo,
-  instanceSummaryField,
   machineChanges,
   type InstanceInfo,
   type InstanceSummary,
@@ -26,7 +23,7 @@ import { measureRoom } from '../../host/measure-room.ts';
 import { installLogPath, readInstallLog } from '../../host/install-log.ts';
 import type { ClusterRepository } from '../../records/cluster-repository.ts';
 import type { InstanceRepository } from '../../records/instance-repository.ts';
-import { flag, question, route, type AnyApiRoute } from './api-route.ts';
+import { type Handlers, Reply } from './handlers.ts';
 import { encodeArray, streamBegun } from './stream-slices.ts';
 
 export interface InstanceRoutesDependencies {
@@ -40,172 +37,97 @@ export interface InstanceRoutesDependencies {
   readonly logDir: string;
 }
 
-export function instanceRoutes(dependencies: InstanceRoutesDependencies): readonly AnyApiRoute[] {
+export function instanceRoutes(
+  dependencies: InstanceRoutesDependencies,
+): Handlers<typeof instanceEndpoints> {
   const { overview, keeper, instances, disks, osRegistry, clusters, hookChecker, logDir } =
     dependencies;
-  return [
-    route({
-      method: 'GET',
-      path: '/v1/instances',
-      summary: 'Describes all instances',
-      query: z.object({ lines: flag('1: one instance per line instead of an array') }),
-      answers: { 200: instanceInfo.array() },
-      handle: async ({ query }) =>
-        query.lines === '1'
-          ? {
-              status: 200,
-              type: LINES,
-              body: await streamBegun(overview.instanceSlices(), encodeLines),
-            }
-          : { status: 200, body: await streamBegun(overview.instanceSlices(), encodeArray) },
-    }),
-    route({
-      method: 'GET',
-      path: '/v1/instance-summaries',
-      summary: 'Returns one InstanceSummary per line for each instance, without asking other nodes',
-      query: z.object({ fields: summaryFields.optional() }),
-      answers: { 200: { type: LINES } },
-      handle: async ({ query }) => ({
-        status: 200,
-        body: Readable.from(encodeSummaries(await overview.summaries(), query.fields)),
-      }),
-    }),
-    route({
-      method: 'GET',
-      path: '/v1/own-instances',
-      summary: 'Between nodes: describes the instances of this node, one per line',
-      answers: { 200: { type: LINES } },
-      handle: async () => ({
-        status: 200,
-        body: await streamBegun(overview.instanceSlices(), encodeLines),
-      }),
-    }),
-    route({
-      method: 'GET',
-      path: '/v1/machines/events',
-      summary: 'Returns the running instances and then each change, one MachineChanges per line',
-      answers: { 200: { type: LINES } },
-      handle: ({ signal }) => ({
-        status: 200,
-        body: Readable.from(
-          encodeEach(
-            watchMachines(keeper, () => measureRoom(disks), signal),
-            machineChanges,
-          ),
+  return {
+    'GET /v1/instances': async ({ query }) =>
+      query.lines === '1'
+        ? new Reply(200, await streamBegun(overview.instanceSlices(), encodeLines), {
+            type: 'application/x-ndjson',
+          })
+        : new Reply(200, await streamBegun(overview.instanceSlices(), encodeArray)),
+    'GET /v1/instance-summaries': async ({ query }) =>
+      Readable.from(encodeSummaries(await overview.summaries(), query.fields)),
+    'GET /v1/own-instances': () => streamBegun(overview.instanceSlices(), encodeLines),
+    'GET /v1/machines/events': ({ signal }) =>
+      Readable.from(
+        encodeEach(
+          watchMachines(keeper, () => measureRoom(disks), signal),
+          machineChanges,
         ),
-      }),
-    }),
-    question(
-      '/v1/orphans',
-      'Lists orphans. INSTANCE_ADOPT and INSTANCE_REMOVE resolve them',
-      listedOrphan.array(),
-      async () => [...(await overview.orphans())],
-    ),
-    question(
-      '/v1/instances/{name}',
-      'Describes one instance. Private values are replaced; secrets appear by name only',
-      instanceInfo,
-      async ({ name }) => overview.instance(await instances.expandName(name)),
-    ),
-    route({
-      method: 'GET',
-      path: '/v1/instances/{name}/log',
-      summary: 'Returns the log of the last installation',
-      query: z.object({ follow: flag('1: follow the log') }),
-      answers: { 200: { type: 'text/plain' } },
-      handle: async ({ params, query, signal }) => {
-        const { uuid, name, install, primaryNode } = await instances.findByName(
-          await instances.expandName(params.name),
-        );
-        if (install === null) {
-          throw new AppError(
-            'NOT_FOUND',
-            `instance '${name}' was never installed, so it has no log`,
-          );
-        }
-        const path = installLogPath(logDir, uuid);
-        if (install.logFile !== null && !existsSync(path)) {
-          throw new AppError(
-            'NOT_FOUND',
-            `node ${primaryNode} has no log of the last installation of '${name}'`,
-            {
-              details: { name },
-              hint: `If the instance has moved since, the log stayed on the node that wrote it, as ${install.logFile}. Show the node: gnt-job info ${install.jobId}`,
-            },
-          );
-        }
-        const isOngoing = async (): Promise<boolean> =>
-          query.follow === '1' && (await instances.findByUuid(uuid))?.installState === 'installing';
-        const log = openLog(readInstallLog(path, isOngoing, signal));
-        return { status: 200, type: 'text/plain; charset=utf-8', body: Readable.from(log) };
-      },
-    }),
-    route({
-      method: 'GET',
-      path: '/v1/instances/{name}/audit',
-      summary: 'Returns the audit log of the run lists',
-      query: z.object({ follow: flag('1: follow the log while the instance exists') }),
-      answers: { 200: { type: 'text/plain' } },
-      handle: async ({ params, query, signal }) => {
-        const { uuid, name, lifecycle, primaryNode } = await instances.findByName(
-          await instances.expandName(params.name),
-        );
-        const path = auditLogPath(logDir, uuid);
-        // A log that is followed may come later.
-        if (lifecycle !== null && query.follow !== '1' && !existsSync(path)) {
-          throw new AppError('NOT_FOUND', `node ${primaryNode} has no audit log of '${name}'`, {
+      ),
+    'GET /v1/orphans': async () => [...(await overview.orphans())],
+    'GET /v1/instances/{name}': async ({ params }) =>
+      overview.instance(await instances.expandName(params.name)),
+    'GET /v1/instances/{name}/log': async ({ params, query, signal }) => {
+      const { uuid, name, install, primaryNode } = await instances.findByName(
+        await instances.expandName(params.name),
+      );
+      if (install === null) {
+        throw new AppError('NOT_FOUND', `instance '${name}' was never installed, so it has no log`);
+      }
+      const path = installLogPath(logDir, uuid);
+      if (install.logFile !== null && !existsSync(path)) {
+        throw new AppError(
+          'NOT_FOUND',
+          `node ${primaryNode} has no log of the last installation of '${name}'`,
+          {
             details: { name },
-            hint: `If the instance has moved since its last run, the log stayed on the former node, as ${path}. Find the move with gnt-job list (INSTANCE_MOVE), then show its node: gnt-job info ID`,
-          });
-        }
-        const isOngoing = async (): Promise<boolean> =>
-          query.follow === '1' && (await instances.findByUuid(uuid)) !== undefined;
-        const log = openLog(readInstallLog(path, isOngoing, signal));
-        return { status: 200, type: 'text/plain; charset=utf-8', body: Readable.from(log) };
-      },
-    }),
-    question(
-      '/v1/instances/{name}/hooks',
-      'Returns the hooks of the next installation in their order',
-      hookBook,
-      async (params) => {
-        const instance = await instances.findByName(await instances.expandName(params.name));
-        const { osType, hooks } = instance;
-        const os = osType === null ? null : await osRegistry.find(osType, { forceVariant: true });
-        const { name: appliance } = await loadAppliance(instance, clusters);
-        const { book } = await hookChecker.check({
-          osPath: os?.definition.path ?? null,
-          instance: hooks,
-          ...{ hasImage: hasSystemOnDisk(instance), isReinstall: true, appliance },
+            hint: `If the instance has moved since, the log stayed on the node that wrote it, as ${install.logFile}. Show the node: gnt-job info ${install.jobId}`,
+          },
+        );
+      }
+      const isOngoing = async (): Promise<boolean> =>
+        query.follow === '1' && (await instances.findByUuid(uuid))?.installState === 'installing';
+      return Readable.from(openLog(readInstallLog(path, isOngoing, signal)));
+    },
+    'GET /v1/instances/{name}/audit': async ({ params, query, signal }) => {
+      const { uuid, name, lifecycle, primaryNode } = await instances.findByName(
+        await instances.expandName(params.name),
+      );
+      const path = auditLogPath(logDir, uuid);
+      // A log that is followed may come later.
+      if (lifecycle !== null && query.follow !== '1' && !existsSync(path)) {
+        throw new AppError('NOT_FOUND', `node ${primaryNode} has no audit log of '${name}'`, {
+          details: { name },
+          hint: `If the instance has moved since its last run, the log stayed on the former node, as ${path}. Find the move with gnt-job list (INSTANCE_MOVE), then show its node: gnt-job info ID`,
         });
-        return book ?? { stages: [], remarks: [] };
-      },
-    ),
-    question(
-      '/v1/instances/{name}/disks',
-      'Returns the paths of the disks on the host',
-      activeDisk.array(),
-      async (params) => {
-        const instance = await instances.findByName(await instances.expandName(params.name));
-        if (instance.installState === 'installing') {
-          throw new AppError(
-            'INSTANCE_STATE',
-            `instance '${instance.name}' is being installed, so its disks are in use`,
-            { hint: `Wait for it: gnt-job watch ${instance.install?.jobId ?? 'ID'}` },
-          );
-        }
-        return [...(await disks.activate(instance))];
-      },
-    ),
-  ];
+      }
+      const isOngoing = async (): Promise<boolean> =>
+        query.follow === '1' && (await instances.findByUuid(uuid)) !== undefined;
+      return Readable.from(openLog(readInstallLog(path, isOngoing, signal)));
+    },
+    'GET /v1/instances/{name}/hooks': async ({ params }) => {
+      const instance = await instances.findByName(await instances.expandName(params.name));
+      const { osType, hooks } = instance;
+      const os = osType === null ? null : await osRegistry.find(osType, { forceVariant: true });
+      const { name: appliance } = await loadAppliance(instance, clusters);
+      const { book } = await hookChecker.check({
+        osPath: os?.definition.path ?? null,
+        instance: hooks,
+        hasImage: hasSystemOnDisk(instance),
+        isReinstall: true,
+        appliance,
+      });
+      return book ?? { stages: [], remarks: [] };
+    },
+    'GET /v1/instances/{name}/disks': async ({ params }) => {
+      const instance = await instances.findByName(await instances.expandName(params.name));
+      if (instance.installState === 'installing') {
+        throw new AppError(
+          'INSTANCE_STATE',
+          `instance '${instance.name}' is being installed, so its disks are in use`,
+          { hint: `Wait for it: gnt-job watch ${instance.install?.jobId ?? 'ID'}` },
+        );
+      }
+      return [...(await disks.activate(instance))];
+    },
+  };
 }
 
-const LINES = 'application/x-ndjson';
-const summaryFields = z
-  .string()
-  .transform((text) => text.split(','))
-  .pipe(instanceSummaryField.array())
-  .describe('fields of InstanceSummary, separated by commas; default: all');
 /**
  * Instances that are written at a time: half a millisecond of work. Who asks for something else
  * meanwhile waits for one of these at each of its own questions to the store.

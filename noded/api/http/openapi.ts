@@ -12,6 +12,7 @@ import {
   osInfo,
 } from '#shared/contract/api.ts';
 import { bootEnvInfo, bootPlanInfo } from '#shared/contract/boot-objects.ts';
+import { listEndpoints, type ListedEndpoint, type Media } from '#shared/contract/endpoints.ts';
 import { hookBook } from '#shared/contract/hook-book.ts';
 import { instanceInfo } from '#shared/contract/instance.ts';
 import { jobEvent, jobRecord } from '#shared/contract/job.ts';
@@ -19,7 +20,6 @@ import { opcode } from '#shared/contract/opcode.ts';
 import { networkInfo } from '#shared/contract/network.ts';
 import { profileInfo } from '#shared/contract/profile.ts';
 import { ownValue, setOwn } from '#shared/json/own-value.ts';
-import type { AnyApiRoute, ApiRoutes, Media, StreamRoute } from './api-route.ts';
 
 /** Names of types in the document. What has none is written where it is used. */
 const answerTypes: Readonly<Record<string, z.ZodType>> = {
@@ -51,14 +51,14 @@ const names = new Map(
 const PREFIX = '#/components/schemas/';
 type Json = Readonly<Record<string, unknown>>;
 
-/** The node's API as an OpenAPI 3.1 document, made of the routes that it serves. Pure. */
-export function describeApi(version: string, { routes, streams }: ApiRoutes): Json {
+/** The node's API as an OpenAPI 3.1 document, made of the table of endpoints. Pure. */
+export function describeApi(version: string): Json {
   const paths: Record<string, Record<string, Json>> = {};
-  for (const route of [...routes, ...streams.map(asRoute)]) {
-    const path = route.path.replaceAll('{*', '{');
+  for (const endpoint of listEndpoints()) {
+    const path = endpoint.path.replaceAll('{*', '{');
     setOwn(paths, path, {
       ...ownValue(paths, path),
-      [route.method.toLowerCase()]: describeRoute(path, route),
+      [endpoint.method.toLowerCase()]: describeEndpoint(path, endpoint),
     });
   }
   return {
@@ -76,13 +76,10 @@ export function describeApi(version: string, { routes, streams }: ApiRoutes): Js
   };
 }
 
-type Described = Pick<AnyApiRoute, 'method' | 'path' | 'summary' | 'query' | 'request' | 'answers'>;
-
-function asRoute({ path, summary }: StreamRoute): Described {
-  return { method: 'GET', path, summary, answers: { 101: null } };
-}
-
-function describeRoute(path: string, { summary, query, request, answers }: Described): Json {
+function describeEndpoint(
+  path: string,
+  { summary, query, request, answers }: ListedEndpoint,
+): Json {
   const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({
     name,
     in: 'path',

@@ -1,10 +1,10 @@
-import { nodeOs, osInfo } from '#shared/contract/api.ts';
+import type { osEndpoints } from '#shared/contract/endpoints.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { Overview } from '../../cluster/membership/overview.ts';
 import { describeAllOs, describeOs } from '../../provision/os/describe-os.ts';
 import type { OsRegistry } from '../../provision/os/os-registry.ts';
 import type { ClusterRepository } from '../../records/cluster-repository.ts';
-import { question, type AnyApiRoute } from './api-route.ts';
+import type { Handlers } from './handlers.ts';
 
 export interface OsRoutesDependencies {
   readonly osRegistry: OsRegistry;
@@ -13,24 +13,17 @@ export interface OsRoutesDependencies {
   readonly overview: Pick<Overview, 'operatingSystems'>;
 }
 
-export function osRoutes(dependencies: OsRoutesDependencies): readonly AnyApiRoute[] {
+export function osRoutes(dependencies: OsRoutesDependencies): Handlers<typeof osEndpoints> {
   const { osRegistry, osSearchPath, clusters, overview } = dependencies;
-  return [
-    question('/v1/os', 'Lists the OS definitions of this node', osInfo.array(), () =>
-      describeAllOs(osRegistry, clusters),
-    ),
-    question('/v1/os/{name}', 'Describes one OS definition', osInfo, async ({ name }) => {
+  return {
+    'GET /v1/os': () => describeAllOs(osRegistry, clusters),
+    'GET /v1/os/{name}': async ({ params: { name } }) => {
       const diagnosis = await osRegistry.diagnose(name);
       if (diagnosis !== undefined) return describeOs(diagnosis, clusters);
       throw new AppError('OS_NOT_FOUND', `Directory for OS ${name} not found in search path`, {
         hint: `Put it below ${osSearchPath.join(' or ')}.`,
       });
-    }),
-    question(
-      '/v1/os-of-nodes',
-      'Lists the OS definitions of all nodes',
-      nodeOs.array(),
-      async () => [...(await overview.operatingSystems())],
-    ),
-  ];
+    },
+    'GET /v1/os-of-nodes': async () => [...(await overview.operatingSystems())],
+  };
 }

@@ -1,14 +1,15 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { isUpgrade, listEndpoints } from '#shared/contract/endpoints.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { setOwn } from '#shared/json/own-value.ts';
 import type { Logger } from '#shared/log/log.ts';
-import type { StreamRoute } from './api-route.ts';
 import { forwardUpgrade, type Forwarding } from './forward.ts';
+import type { ApiHandlers } from './handlers.ts';
 import { describeApiError, httpStatusOf, toAppError } from './http-errors.ts';
 
 export interface RawStreamDependencies {
-  readonly streams: readonly StreamRoute[];
+  readonly handlers: ApiHandlers;
   readonly forwarding: Forwarding | null;
   readonly logger: Logger;
 }
@@ -18,12 +19,12 @@ export async function openRawStream(
   request: IncomingMessage,
   socket: Duplex,
   head: Buffer,
-  { streams, forwarding, logger }: RawStreamDependencies,
+  { handlers, forwarding, logger }: RawStreamDependencies,
 ): Promise<void> {
   socket.on('error', () => socket.destroy());
   try {
     if (forwarding !== null && (await forwardUpgrade(request, socket, head, forwarding))) return;
-    const target = await openTarget(request.url ?? '', streams);
+    const target = await openTarget(request.url ?? '', handlers);
     target.on('error', () => socket.destroy());
     // The client may have gone while the stream was being opened.
     if (socket.destroyed) {
@@ -47,12 +48,14 @@ export async function openRawStream(
 }
 
 /** @throws AppError NOT_FOUND, and what the stream is refused with */
-function openTarget(url: string, streams: readonly StreamRoute[]): Promise<Duplex> {
+function openTarget(url: string, handlers: ApiHandlers): Promise<Duplex> {
   const [path = ''] = url.split('?');
   const parts = path.split('/');
-  for (const stream of streams) {
+  for (const stream of listEndpoints().filter(isUpgrade)) {
     const params = matchParts(stream.path.split('/'), parts);
-    if (params !== undefined) return stream.open(params);
+    // The names in its own path are what a stream's handler takes.
+    const open = handlers[stream.key] as (params: object) => Promise<Duplex>;
+    if (params !== undefined) return open(params);
   }
   throw new AppError('NOT_FOUND', `this API has no stream at ${path}`);
 }

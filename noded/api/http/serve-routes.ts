@@ -3,9 +3,10 @@ import Router from '@koa/router';
 import type { Context } from 'koa';
 import { z } from 'zod';
 import { BUILD_HEADER, buildId } from '#shared/build/build-id.ts';
+import { isUpgrade, listEndpoints, type ListedEndpoint } from '#shared/contract/endpoints.ts';
 import { ownValue } from '#shared/json/own-value.ts';
-import type { AnyApiRoute, ApiRequest, Reply } from './api-route.ts';
-import { parseInput } from './http-errors.ts';
+import { type ApiHandlers, type Asked, Reply } from './handlers.ts';
+import { notForPeers, parseInput } from './http-errors.ts';
 import { readBody, readJson } from './read-body.ts';
 import { untilGone } from './until-gone.ts';
 
@@ -13,23 +14,30 @@ import { untilGone } from './until-gone.ts';
 export type Askers = Pick<WeakMap<object, string>, 'get'>;
 
 /**
- * Answers each route of the table. What comes in and what goes out as JSON passes the route's
- * schemas.
+ * Answers each endpoint of the table by its handler. JSON of requests and answers passes the
+ * schemas of the endpoint.
+ * @param askers given where other nodes ask, which get only the endpoints for peers
  */
-export function createApiRouter(
-  routes: readonly AnyApiRoute[],
-  askers: Askers = new WeakMap(),
-): Router {
+export function createApiRouter(handlers: ApiHandlers, askers?: Askers): Router {
   const router = new Router();
-  for (const route of routes) {
-    router.register(koaPath(route.path), [route.method], async (context) => {
-      const { params } = context;
-      const from = askers.get(context.req.socket);
-      const request = { ...(await readRequest(context, route, params)), from };
-      answer(context, route, await route.handle(request));
+  for (const endpoint of listEndpoints()) {
+    if (isUpgrade(endpoint)) continue;
+    const { key, method, path, forPeers = false } = endpoint;
+    // Each handler gets what the schemas of its own endpoint made of the request.
+    const handle = handlers[key] as (asked: Asked<string, ListedEndpoint>) => unknown;
+    router.register(koaPath(path), [method], async (context) => {
+      const from = askers && askerOf(context.req.socket, askers);
+      if (from !== undefined && !forPeers) throw notForPeers(key);
+      answer(context, endpoint, await handle({ ...(await readRequest(context, endpoint)), from }));
     });
   }
   return router;
+}
+
+function askerOf(connection: object, askers: Askers): string {
+  const from = askers.get(connection);
+  if (from === undefined) throw new Error('a connection of another node has no name');
+  return from;
 }
 
 /** The path as the router writes it: `:name`, and `{/*path}` for a rest that may be missing. */
@@ -38,39 +46,41 @@ function koaPath(path: string): string {
 }
 
 async function readRequest(
-  context: Context,
-  { path, query, request }: AnyApiRoute,
-  params: Readonly<Record<string, string>>,
-): Promise<Omit<ApiRequest<string, unknown, unknown>, 'from'>> {
+  context: Context & { readonly params: Readonly<Record<string, string>> },
+  { path, query, request }: ListedEndpoint,
+): Promise<Omit<Asked<string, ListedEndpoint>, 'from'>> {
+  const { params } = context;
   const rest = /\{\*(\w+)\}/.exec(path)?.[1];
   return {
     params: rest === undefined ? params : { ...params, [rest]: ownValue(params, rest) ?? '' },
     query: query && parseInput(query, { ...context.query }),
-    body: await readRequestBody(context, request),
+    body: (await readRequestBody(context, request)) as never,
     signal: untilGone(context.res),
   };
 }
 
 async function readRequestBody(
   context: Context,
-  request: AnyApiRoute['request'],
+  request: ListedEndpoint['request'],
 ): Promise<unknown> {
   if (request === undefined) return undefined;
   if (request instanceof z.ZodType) return parseInput(request, await readJson(context.req));
   return readBody(context.req, request.maxBytes);
 }
 
-function answer(context: Context, { answers }: AnyApiRoute, reply: Reply): void {
-  const { status, body, type, headers = {} } = reply;
+function answer(context: Context, { answers }: ListedEndpoint, outcome: unknown): void {
+  const reply = outcome instanceof Reply ? outcome : new Reply(200 in answers ? 200 : 204, outcome);
+  const { status, body } = reply;
+  const { type, headers = {} } = reply.options;
   const declared = answers[status];
   context.status = status;
   context.set({ ...headers, ...(buildId !== null && { [BUILD_HEADER]: buildId }) });
   if (declared instanceof z.ZodType && body instanceof Readable) {
-    // Whoever writes JSON piece by piece has made sure of each.
+    // A handler that writes JSON in pieces has checked each piece.
     context.type = type ?? 'application/json';
     context.body = body;
   } else if (declared instanceof z.ZodType) {
-    // What a schema does not name is not told.
+    // Removes values that the schema does not name.
     context.body = declared.parse(body);
   } else if (body !== undefined) {
     context.type = type ?? declared?.type ?? 'application/octet-stream';

@@ -8,9 +8,8 @@ import {
 import { bootContent, type BootEnvInfo } from '#shared/contract/boot-objects.ts';
 import type { ProfileInfo } from '#shared/contract/profile.ts';
 import { isWithin } from '#shared/contract/submitter.ts';
-import { describeBootEnv } from '../http/boot-content-routes.ts';
+import { describeBootEnv, describeProfiles } from '../http/object-routes.ts';
 import { parseInput } from '../http/http-errors.ts';
-import { describeProfiles } from '../http/profile-routes.ts';
 import type { ClusterRepository } from '../../records/cluster-repository.ts';
 import type { InstanceIndex } from '../../records/instance-index.ts';
 import { profileRequest } from './instance-bodies.ts';

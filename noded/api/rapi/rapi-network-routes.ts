@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { MAX_NETWORKS, type NetworkInfo } from '#shared/contract/network.ts';
 import { isWithin } from '#shared/contract/submitter.ts';
 import { parseInput } from '../http/http-errors.ts';
-import { listNetworkInfos } from '../http/network-routes.ts';
+import { listNetworkInfos } from '../http/object-routes.ts';
 import type { ClusterRepository } from '../../records/cluster-repository.ts';
 import type { InstanceIndex } from '../../records/instance-index.ts';
 import { networkFields } from './network-fields.ts';

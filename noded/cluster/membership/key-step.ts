@@ -1,18 +1,6 @@
-import { z } from 'zod';
+import type { KeyStep } from '#shared/contract/api.ts';
 import type { ClusterKeys } from '#shared/store/cluster-keys.ts';
-import { CLUSTER_KEY_BYTES, type SealedStore } from '#shared/store/sealed-store.ts';
-
-const key = z
-  .base64()
-  .refine((text) => Buffer.from(text, 'base64').length === CLUSTER_KEY_BYTES, 'not a key');
-
-/** What a node that renews the cluster's key has each other one do, in the stream between them. */
-export const keyStep = z.discriminatedUnion('step', [
-  z.strictObject({ step: z.literal('learn'), key }),
-  z.strictObject({ step: z.literal('seal'), key }),
-  z.strictObject({ step: z.literal('forget'), fingerprint: z.string().regex(/^[0-9a-f]{64}$/) }),
-]);
-export type KeyStep = z.infer<typeof keyStep>;
+import type { SealedStore } from '#shared/store/sealed-store.ts';
 
 /** Takes one step on this node; it may be repeated. @throws AppError CONFLICT */
 export async function takeKeyStep(

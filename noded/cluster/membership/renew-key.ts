@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
-import type { CryptoProgress } from '#shared/contract/api.ts';
+import type { CryptoProgress, KeyStep } from '#shared/contract/api.ts';
 import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import type { ClusterKeys } from '#shared/store/cluster-keys.ts';
@@ -8,7 +8,6 @@ import { fingerprintOf } from '#shared/store/cluster-keys.ts';
 import { parseRecord } from '#shared/store/readable-records.ts';
 import { makeClusterKey, type SealedStore } from '#shared/store/sealed-store.ts';
 import { StoreConflict } from '#shared/store/store-conflict.ts';
-import type { KeyStep } from './key-step.ts';
 
 const COLLECTION = 'renewals';
 const ID = 'cluster-key';

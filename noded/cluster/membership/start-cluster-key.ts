@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import type { CryptoProgress } from '#shared/contract/api.ts';
+import type { CryptoProgress, KeyStep } from '#shared/contract/api.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { askPeer, presenceOf, type Peers } from '../peers/ask-peer.ts';
 import type { CommonStore } from '../../records/open-store.ts';
 import type { NodeRegistry } from '../../records/node-registry.ts';
-import { takeKeyStep, type KeyStep } from './key-step.ts';
+import { takeKeyStep } from './key-step.ts';
 import { createKeyRenewal, type KeyRenewal, type Renewed } from './renew-key.ts';
 
 /** The key of a cluster of several nodes, as an interface asks for it. */

@@ -1,15 +1,13 @@
 import { z } from 'zod';
+import { isUpgrade, listEndpoints, type ListedEndpoint } from '#shared/contract/endpoints.ts';
 import { opcode } from '#shared/contract/opcode.ts';
-import type { ApiDependencies } from '../../../noded/api/http/api-routes.ts';
-import { createApiRoutes } from '../../../noded/api/http/api-routes.ts';
-import type { AnyApiRoute } from '../../../noded/api/http/api-route.ts';
 import { asSentence } from '../../../cluster-cli/manual/sentence.ts';
 import { code, heading, paragraph, terms } from '../../../cluster-cli/manual/page.ts';
 import { documented, type DocumentedPage } from '../documented-page.ts';
-import { standIn } from '../stand-in.ts';
 
 export function nodeApiPage(): DocumentedPage {
-  const { routes, streams } = createApiRoutes(standIn<ApiDependencies>());
+  const endpoints = listEndpoints();
+  const routes = endpoints.filter((endpoint) => !isUpgrade(endpoint));
   return documented('node-api.md', 'Node API', {
     name: 'gnt-node-api',
     section: 7,
@@ -27,15 +25,14 @@ export function nodeApiPage(): DocumentedPage {
       code('curl --unix-socket /run/gnt/noded.sock http://localhost/v1/openapi.json', 'sh'),
       ...groupOf(routes).flatMap(([group, members]) => [
         heading(group),
-        terms(members.map((route) => [`${route.method} ${route.path}`, describe(route)])),
+        terms(members.map((route) => [route.key, describe(route)])),
       ]),
       heading('Streams'),
       paragraph('A request with `Upgrade` turns these paths into raw byte streams.'),
       terms(
-        streams.map(({ path, summary }) => [
-          `GET ${path}`,
-          asSentence(summary.replace(`${BETWEEN_NODES}: `, '')),
-        ]),
+        endpoints
+          .filter(isUpgrade)
+          .map(({ key, summary }) => [key, asSentence(summary.replace(`${BETWEEN_NODES}: `, ''))]),
       ),
       heading('Opcodes'),
       paragraph(
@@ -50,7 +47,9 @@ export function nodeApiPage(): DocumentedPage {
 const BETWEEN_NODES = 'Between nodes';
 
 /** By the first word of the path behind the version. */
-function groupOf(routes: readonly AnyApiRoute[]): readonly (readonly [string, AnyApiRoute[]])[] {
+function groupOf(
+  routes: readonly ListedEndpoint[],
+): readonly (readonly [string, ListedEndpoint[]])[] {
   const groups = Map.groupBy(routes, ({ path, summary }) => {
     if (summary.startsWith(BETWEEN_NODES)) return BETWEEN_NODES;
     const word = /^\/v1\/([\w-]+)/.exec(path)?.[1];
@@ -59,7 +58,7 @@ function groupOf(routes: readonly AnyApiRoute[]): readonly (readonly [string, An
   return [...groups];
 }
 
-function describe({ summary, query, request, answers }: AnyApiRoute): string {
+function describe({ summary, query, request, answers }: ListedEndpoint): string {
   const parameters = Object.entries(query?.shape ?? {}).map(([name, type]) => {
     const description = descriptionOf(type);
     return `\`${name}\`${description === undefined ? '' : ` (${description})`}`;

@@ -65,10 +65,11 @@ async function createNode(t: TestContext) {
   };
   const info = async () => {
     const overview = { operatingSystems: () => Promise.resolve([]) };
-    const route = osRoutes({ osRegistry, osSearchPath: [], clusters, overview })[1];
+    const routes = osRoutes({ osRegistry, osSearchPath: [], clusters, overview });
     const { signal } = new AbortController();
-    const reply = await route?.handle({ params: { name: 'debian' }, query: {}, body: {}, signal });
-    return osInfo.parse(reply?.body);
+    const params = { name: 'debian' };
+    const asked = { params, query: undefined, body: undefined, signal };
+    return osInfo.parse(await routes['GET /v1/os/{name}'](asked));
   };
   const node = {
     ...{ dir, os, clusters, osRegistry, told, change, modify, choose, info },

@@ -174,7 +174,7 @@ export async function createApiLab(t: TestContext, overrides: Overrides = {}) {
     migrationTarget: noMigrationTarget(),
   } satisfies ApiDependencies;
   const served: ServedApi = {
-    ...createApiRoutes(dependencies),
+    handlers: createApiRoutes(dependencies),
     forwarding: overrides.forwarding ?? null,
     logger,
   };

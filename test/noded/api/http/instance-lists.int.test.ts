@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import type { Readable } from 'node:stream';
+import { Readable } from 'node:stream';
 import { test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import { z } from 'zod';
@@ -11,6 +11,7 @@ import {
   type InstanceSummary,
 } from '#shared/contract/instance.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import { Reply } from '../../../../noded/api/http/handlers.ts';
 import { instanceRoutes } from '../../../../noded/api/http/instance-routes.ts';
 import { planNewInstance } from '../../../../noded/instances/record/plan-record.ts';
 import { ask, createApiLab } from '../../support/api-lab.ts';
@@ -23,7 +24,20 @@ async function deadline(path: string): Promise<never> {
 
 const PATH = '/v1/instance-summaries';
 const WHOLE = '/v1/instances';
+const LISTS = ['GET /v1/instances', 'GET /v1/own-instances'] as const;
 const MANY = 10_000;
+
+/** What the handlers of lists get of a request without a query. */
+function askedForAll() {
+  const signal = AbortSignal.timeout(60_000);
+  return { params: {}, query: {}, body: undefined, signal };
+}
+
+function streamOf(outcome: unknown): Readable {
+  const body = outcome instanceof Reply ? outcome.body : outcome;
+  assert.ok(body instanceof Readable);
+  return body;
+}
 
 // Rows are not looked through once more when they go out: nothing but this says what they have.
 const { running } = instanceSummary.shape;
@@ -66,13 +80,8 @@ test('of a long list no row is made before its turn, and everybody else has turn
     for (; made < MANY; made += 1) yield { name: `web${made}` } as InstanceSummary;
   }
   const overview = { ...dependencies.overview, summaries: () => Promise.resolve(rows()) };
-  const route = instanceRoutes({ ...dependencies, overview }).find((each) => each.path === PATH);
-  const reply = await route?.handle({
-    ...{ params: {}, query: {}, body: undefined },
-    signal: AbortSignal.timeout(60_000),
-  });
-  // That of a stream, as the route says.
-  const body = reply?.body as Readable;
+  const routes = instanceRoutes({ ...dependencies, overview });
+  const body = streamOf(await routes[`GET ${PATH}`](askedForAll()));
   let mostAtOnce = 0;
   let seen = 0;
   let isOver = false;
@@ -102,11 +111,8 @@ test('of all that is known the first go out before the last are known', async (t
     yield [info, info];
   };
   const overview = { ...dependencies.overview, instanceSlices: slices };
-  const route = instanceRoutes({ ...dependencies, overview }).find((each) => each.path === WHOLE);
-  const asked = { params: {}, query: {}, body: undefined, signal: AbortSignal.timeout(60_000) };
-  const reply = await route?.handle(asked);
-  // That of a stream, as the route says.
-  const body = (reply?.body as Readable)[Symbol.asyncIterator]();
+  const routes = instanceRoutes({ ...dependencies, overview });
+  const body = streamOf(await routes[`GET ${WHOLE}`](askedForAll()))[Symbol.asyncIterator]();
   const first = String((await body.next()).value);
   assert.equal(first, `[${JSON.stringify(info)}`);
   later.resolve();
@@ -124,17 +130,13 @@ test('what keeps the first from coming is a refusal', async (t) => {
   });
   const overview = { ...dependencies.overview, instanceSlices: slices };
   const routes = instanceRoutes({ ...dependencies, overview });
-  const asked = { params: {}, query: {}, body: undefined, signal: AbortSignal.timeout(60_000) };
-  for (const path of [WHOLE, '/v1/own-instances']) {
-    const route = routes.find((each) => each.path === path);
-    await assert.rejects(async () => route?.handle(asked), refusal);
-  }
+  for (const list of LISTS) await assert.rejects(async () => routes[list](askedForAll()), refusal);
 });
 
 for (const isRead of [false, true])
   test(`a list that nobody ${isRead ? 'reads to its end' : 'begins to read'} leaves nothing open`, async (t) => {
     const { dependencies } = await createApiLab(t);
-    for (const path of [WHOLE, '/v1/own-instances'])
+    for (const list of LISTS)
       for (const reason of [undefined, new Error('gone')]) {
         const ended = Promise.withResolvers<void>();
         const slices = async function* (): AsyncGenerator<readonly InstanceInfo[]> {
@@ -146,15 +148,11 @@ for (const isRead of [false, true])
         };
         const overview = { ...dependencies.overview, instanceSlices: slices };
         const routes = instanceRoutes({ ...dependencies, overview });
-        const reply = await routes
-          .find((each) => each.path === path)
-          ?.handle({ params: {}, query: {}, body: undefined, signal: AbortSignal.timeout(60_000) });
-        // That of a stream, as the route says.
-        const body = reply?.body as Readable;
+        const body = streamOf(await routes[list](askedForAll()));
         body.on('error', () => undefined);
         if (isRead) await once(body, 'readable');
         body.destroy(reason);
-        await Promise.race([ended.promise, deadline(path)]);
+        await Promise.race([ended.promise, deadline(list)]);
       }
   });
 

@@ -4,10 +4,12 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
-import { createApiRoutes } from '../../../../noded/api/http/api-routes.ts';
+import { isUpgrade, listEndpoints } from '#shared/contract/endpoints.ts';
 import { createConnectionApi } from '../../../../noded/api/http/api-server.ts';
-import { isForPeers } from '../../../../noded/api/http/peer-access.ts';
 import { ask, createApiLab } from '../../support/api-lab.ts';
+
+const endpoints = listEndpoints().filter((endpoint) => !isUpgrade(endpoint));
+const forPeers = endpoints.filter((endpoint) => endpoint.forPeers);
 
 /** The node's API as another node of the cluster gets it. */
 async function createPeerLab(t: TestContext) {
@@ -23,10 +25,9 @@ async function createPeerLab(t: TestContext) {
 }
 
 test('another node is refused every route that nodes do not ask each other for', async (t) => {
-  const { peer, local, dependencies } = await createPeerLab(t);
-  const { routes } = createApiRoutes(dependencies);
-  const refused = routes.filter((route) => !isForPeers(route));
-  const paths = refused.map(({ method, path }) => `${method} ${path}`);
+  const { peer, local } = await createPeerLab(t);
+  const refused = endpoints.filter((endpoint) => !forPeers.includes(endpoint));
+  const paths: readonly string[] = refused.map(({ key }) => key);
   for (const kept of [
     ...['POST /v1/cluster/renew-crypto', 'POST /v1/cluster/join-tokens', 'DELETE /v1/nodes/{name}'],
     ...['POST /v1/images/import', 'GET /v1/jobs', 'GET /v1/instances', 'GET /v1/cluster'],
@@ -66,11 +67,8 @@ test('another node submits operations on instances, and none that change the clu
   assert.equal((await ask(peer, 'GET', `/v1/jobs/${id}`)).status, 200);
 });
 
-test('every route that nodes ask each other for exists', async (t) => {
-  const { dependencies } = await createApiLab(t);
-  const names = createApiRoutes(dependencies)
-    .routes.filter(isForPeers)
-    .map(({ method, path }) => `${method} ${path}`);
+test('every route that nodes ask each other for exists', () => {
+  const names: readonly string[] = forPeers.map(({ key }) => key);
   for (const asked of [
     ...['GET /v1/node', 'GET /v1/os', 'GET /v1/os/{name}', 'GET /v1/orphans', 'POST /v1/jobs'],
     ...['GET /v1/own-instances', 'GET /v1/machines/events', 'POST /v1/cluster/key-steps'],
@@ -82,7 +80,7 @@ test('every route that nodes ask each other for exists', async (t) => {
 });
 
 test('no path that another node asks for ends in an unexpected error', async (t) => {
-  const { peer, dependencies } = await createPeerLab(t);
+  const { peer } = await createPeerLab(t);
   const odd = [
     '%00',
     '..%2f..%2fetc',
@@ -93,8 +91,7 @@ test('no path that another node asks for ends in an unexpected error', async (t)
     '%ff',
     '%0a',
   ];
-  const routes = createApiRoutes(dependencies).routes.filter(isForPeers);
-  for (const { method, path } of routes)
+  for (const { method, path } of forPeers)
     for (const part of odd) {
       const asked = path.replace(/\{\*?\w+\}/g, part);
       if (asked === path) continue;

@@ -18,7 +18,8 @@ import {
   type SealedStore,
 } from '#shared/store/sealed-store.ts';
 import type { Store } from '#shared/store/store.ts';
-import { takeKeyStep, type KeyStep } from '../../../../noded/cluster/membership/key-step.ts';
+import type { KeyStep } from '#shared/contract/api.ts';
+import { takeKeyStep } from '../../../../noded/cluster/membership/key-step.ts';
 import {
   createKeyRenewal,
   type KeyRenewal,

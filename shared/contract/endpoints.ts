@@ -1,0 +1,569 @@
+import { z } from 'zod';
+import { parseJson } from '../json/parse-json.ts';
+import {
+  activeDisk,
+  clusterInfo,
+  cryptoProgress,
+  cryptoRenewed,
+  doctorReport,
+  dryRunAccepted,
+  exportInfo,
+  jobSubmitted,
+  joinTokenMade,
+  keyStep,
+  listedNode,
+  listedOrphan,
+  makeJoinToken,
+  nodeInfo,
+  nodeOs,
+  osInfo,
+  renewCrypto,
+} from './api.ts';
+import { applianceUsers } from './appliance-choice.ts';
+import { bootEnvName } from './boot-env.ts';
+import {
+  bootArchiveInfo,
+  bootEnvInfo,
+  bootParamInfo,
+  bootPlanInfo,
+  bootTemplateInfo,
+} from './boot-objects.ts';
+import { MAX_MESSAGE_BYTES } from './channel-message.ts';
+import { guestHandover } from './guest-handover.ts';
+import { hookBook } from './hook-book.ts';
+import { MAX_PLACEMENT_CHARACTERS, MAX_PLACEMENT_LINES, placementLines } from './host-room.ts';
+import {
+  addCatalogue,
+  catalogueInfo,
+  imageInfo,
+  importImage,
+  removeImage,
+  resolvedImage,
+  resolveImage,
+  updateCatalogues,
+} from './image-catalogue.ts';
+import { instanceInfo, instanceSummaryField } from './instance.ts';
+import { jobRecord } from './job.ts';
+import { OFFSET_HEADER } from './metad-control.ts';
+import { machineArrived, machineExpected, machineQuestion } from './migration.ts';
+import {
+  arrivalBegun,
+  arrivalDigests,
+  arrivalEnded,
+  arrivalRequest,
+  MAX_BATCH_BYTES,
+  remainsEnded,
+} from './move.ts';
+import { networkInfo } from './network.ts';
+import { opcode } from './opcode.ts';
+import { profileInfo } from './profile.ts';
+import { submitter } from './submitter.ts';
+
+/** Bytes of a media type, which no schema describes. */
+export interface Media {
+  readonly type: string;
+}
+export interface MediaBody extends Media {
+  readonly maxBytes: number;
+}
+
+export interface Endpoint {
+  readonly summary: string;
+  readonly query?: z.ZodObject;
+  readonly request?: z.ZodType | MediaBody;
+  /** The body of each status below 400. Status 101 turns the connection into a raw stream. */
+  readonly answers: Readonly<Record<number, z.ZodType | Media | null>>;
+  /** Other nodes may ask for it too. Without this, only users of the node's own socket may. */
+  readonly forPeers?: true;
+}
+
+type Method = 'GET' | 'POST' | 'DELETE';
+/** `{name}` is one part of a path, `{*path}` the rest of it, which may contain slashes. */
+type Endpoints = Readonly<Record<`${Method} /${string}`, Endpoint>>;
+
+const LINES = { type: 'application/x-ndjson' } as const;
+const TEXT = { type: 'text/plain' } as const;
+const BYTES = { type: 'application/octet-stream' } as const;
+
+/** Longest wait for bytes of the channel that one request may ask for, in seconds. */
+const MAX_WAIT_S = 60;
+
+export const nodeEndpoints = {
+  'GET /v1/node': {
+    summary: 'Describes this node',
+    answers: { 200: nodeInfo },
+    forPeers: true,
+  },
+  'GET /v1/nodes': {
+    summary: 'Lists all nodes',
+    answers: { 200: listedNode.array() },
+  },
+  'DELETE /v1/nodes/{name}': {
+    summary: 'Removes a node that will not return from the cluster',
+    query: z.object({ 'forget-instances': flag('1: remove its instances too') }),
+    answers: { 204: null },
+  },
+  'GET /v1/doctor': {
+    summary: 'Checks whether installations can work on this node',
+    answers: { 200: doctorReport },
+  },
+  'GET /metrics': {
+    summary: 'Returns the metrics of both daemons for Prometheus',
+    answers: { 200: TEXT },
+  },
+} as const satisfies Endpoints;
+
+export const clusterEndpoints = {
+  'GET /v1/cluster': {
+    summary: 'Describes the cluster and its settings',
+    answers: { 200: clusterInfo },
+  },
+  'GET /v1/appliances/{name}/users': {
+    summary: 'Lists the cluster, OS definitions and instances that use an appliance',
+    answers: { 200: applianceUsers },
+  },
+  'GET /v1/cluster/renew-crypto': {
+    summary: 'Reports the progress of a renewal of the cluster key that this node runs',
+    answers: { 200: cryptoProgress },
+  },
+  'POST /v1/cluster/renew-crypto': {
+    summary: 'Renews the cluster key, which seals all records',
+    request: renewCrypto,
+    answers: { 200: cryptoRenewed },
+  },
+  'POST /v1/cluster/join-tokens': {
+    summary: 'Creates a join token for one node',
+    request: makeJoinToken,
+    answers: { 200: joinTokenMade },
+  },
+  'POST /v1/cluster/key-steps': {
+    summary: 'Between nodes: carries out one step of a renewal of the cluster key',
+    request: keyStep,
+    answers: { 204: null },
+    forPeers: true,
+  },
+} as const satisfies Endpoints;
+
+export const instanceEndpoints = {
+  'GET /v1/instances': {
+    summary: 'Describes all instances',
+    query: z.object({ lines: flag('1: one instance per line instead of an array') }),
+    answers: { 200: instanceInfo.array() },
+  },
+  'GET /v1/instance-summaries': {
+    summary: 'Returns one InstanceSummary per line for each instance, without asking other nodes',
+    query: z.object({
+      fields: z
+        .string()
+        .transform((text) => text.split(','))
+        .pipe(instanceSummaryField.array())
+        .describe('fields of InstanceSummary, separated by commas; default: all')
+        .optional(),
+    }),
+    answers: { 200: LINES },
+  },
+  'GET /v1/own-instances': {
+    summary: 'Between nodes: describes the instances of this node, one per line',
+    answers: { 200: LINES },
+    forPeers: true,
+  },
+  'GET /v1/machines/events': {
+    summary: 'Returns the running instances and then each change, one MachineChanges per line',
+    answers: { 200: LINES },
+    forPeers: true,
+  },
+  'GET /v1/orphans': {
+    summary: 'Lists orphans. INSTANCE_ADOPT and INSTANCE_REMOVE resolve them',
+    answers: { 200: listedOrphan.array() },
+    forPeers: true,
+  },
+  'GET /v1/instances/{name}': {
+    summary: 'Describes one instance. Private values are replaced; secrets appear by name only',
+    answers: { 200: instanceInfo },
+    forPeers: true,
+  },
+  'GET /v1/instances/{name}/log': {
+    summary: 'Returns the log of the last installation',
+    query: z.object({ follow: flag('1: follow the log') }),
+    answers: { 200: TEXT },
+    forPeers: true,
+  },
+  'GET /v1/instances/{name}/audit': {
+    summary: 'Returns the audit log of the run lists',
+    query: z.object({ follow: flag('1: follow the log while the instance exists') }),
+    answers: { 200: TEXT },
+    forPeers: true,
+  },
+  'GET /v1/instances/{name}/hooks': {
+    summary: 'Returns the hooks of the next installation in their order',
+    answers: { 200: hookBook },
+    forPeers: true,
+  },
+  'GET /v1/instances/{name}/disks': {
+    summary: 'Returns the paths of the disks on the host',
+    answers: { 200: activeDisk.array() },
+    forPeers: true,
+  },
+} as const satisfies Endpoints;
+
+export const bootEndpoints = {
+  'GET /v1/instances/{name}/boot': {
+    summary:
+      'Returns the boot progress of the guest and each change until the instance stops, one GuestProgress per line',
+    answers: { 200: LINES },
+    forPeers: true,
+  },
+} as const satisfies Endpoints;
+
+export const channelEndpoints = {
+  'DELETE /v1/instances/{name}/tokens': {
+    summary: 'Revokes the session tokens of the dialect ec2',
+    answers: { 204: null },
+    forPeers: true,
+  },
+  'GET /v1/instances/{name}/metadata/{*path}': {
+    summary: 'Returns what the guest reads at a path, with secrets replaced',
+    query: z.object({ partial: flag('1: return lost secrets as null instead of status 410') }),
+    answers: { 200: { type: '*/*' } },
+    forPeers: true,
+  },
+  'GET /v1/instances/{name}/queue': {
+    summary: `Reads the bytes that the guest wrote. The header ${OFFSET_HEADER} is the next offset`,
+    query: z.object({
+      wait: wholeNumber('seconds to wait for bytes', MAX_WAIT_S),
+      offset: wholeNumber(
+        'return bytes from this offset on and drop earlier ones',
+        Number.MAX_SAFE_INTEGER,
+      ),
+    }),
+    answers: { 200: BYTES, 204: null },
+    forPeers: true,
+  },
+  'POST /v1/instances/{name}/queue': {
+    summary: 'Queues bytes for the guest, at most 64 KiB, completely or not at all',
+    request: { type: BYTES.type, maxBytes: MAX_MESSAGE_BYTES },
+    answers: { 204: null },
+    forPeers: true,
+  },
+} as const satisfies Endpoints;
+
+export const imageEndpoints = {
+  'GET /v1/images': {
+    summary: 'Lists the images of all catalogues',
+    answers: { 200: imageInfo.array() },
+  },
+  'GET /v1/catalogues': {
+    summary: 'Lists the image catalogues',
+    answers: { 200: catalogueInfo.array() },
+  },
+  'POST /v1/images/resolve': {
+    summary: 'Returns the current source and checksum of an image',
+    request: resolveImage,
+    answers: { 200: resolvedImage },
+  },
+  'POST /v1/images/import': {
+    summary: 'Imports a file of this node as an image',
+    request: importImage,
+    answers: { 204: null },
+  },
+  'POST /v1/images/remove': {
+    summary: 'Removes an imported image or a catalogue',
+    request: removeImage,
+    answers: { 204: null },
+  },
+  'POST /v1/catalogues': {
+    summary: 'Adds a catalogue from a file of this node or an HTTPS URL',
+    request: addCatalogue,
+    answers: { 204: null },
+  },
+  'POST /v1/catalogues/update': {
+    summary: 'Reads the named catalogues again, or all',
+    request: updateCatalogues,
+    answers: { 204: null },
+  },
+} as const satisfies Endpoints;
+
+export const osEndpoints = {
+  'GET /v1/os': {
+    summary: 'Lists the OS definitions of this node',
+    answers: { 200: osInfo.array() },
+    forPeers: true,
+  },
+  'GET /v1/os/{name}': {
+    summary: 'Describes one OS definition',
+    answers: { 200: osInfo },
+    forPeers: true,
+  },
+  'GET /v1/os-of-nodes': {
+    summary: 'Lists the OS definitions of all nodes',
+    answers: { 200: nodeOs.array() },
+  },
+} as const satisfies Endpoints;
+
+export const exportEndpoints = {
+  'GET /v1/exports': {
+    summary: 'Lists the exports on this node',
+    answers: { 200: exportInfo.array() },
+  },
+} as const satisfies Endpoints;
+
+export const objectEndpoints = {
+  'GET /v1/profiles': {
+    summary: 'Lists the profiles',
+    answers: { 200: profileInfo.array() },
+  },
+  'GET /v1/networks': {
+    summary: 'Lists the networks with their addresses',
+    answers: { 200: networkInfo.array() },
+  },
+  'GET /v1/bootenvs': {
+    summary: 'Lists the boot environments',
+    answers: { 200: bootEnvInfo.array() },
+  },
+  'GET /v1/boot-templates': {
+    summary: 'Lists the templates of boot environments',
+    answers: { 200: bootTemplateInfo.array() },
+  },
+  'GET /v1/boot-params': {
+    summary: 'Lists the params of boot environments',
+    answers: { 200: bootParamInfo.array() },
+  },
+  'GET /v1/boot-archives': {
+    summary: 'Lists the extracted archives of boot environments on this node',
+    answers: { 200: bootArchiveInfo.array() },
+  },
+  'GET /v1/instances/{name}/boot-plan': {
+    summary:
+      'Renders every file of a boot environment for an instance, without private and secret values',
+    query: z.object({
+      bootenv: bootEnvName.describe("default: the instance's own boot environment").optional(),
+    }),
+    answers: { 200: bootPlanInfo },
+    forPeers: true,
+  },
+} as const satisfies Endpoints;
+
+const done = z.object({});
+
+/** Requests of the node that has an instance to the node that receives it. */
+export const moveEndpoints = {
+  'POST /v1/arrivals/{uuid}/check': {
+    summary: 'Between nodes: checks whether this node accepts an instance',
+    answers: { 200: done },
+    forPeers: true,
+  },
+  'POST /v1/arrivals/{uuid}/check-machine': {
+    summary: 'Between nodes: checks whether this node accepts a running instance',
+    request: machineQuestion,
+    answers: { 200: done },
+    forPeers: true,
+  },
+  'POST /v1/arrivals/{uuid}/{session}/expect': {
+    summary: 'Between nodes: starts the QEMU process that receives a guest',
+    request: machineExpected,
+    answers: { 200: done },
+    forPeers: true,
+  },
+  'POST /v1/arrivals/{uuid}/{session}/sync': {
+    summary: 'Between nodes: syncs the received part of the disks of a running guest',
+    answers: { 200: done },
+    forPeers: true,
+  },
+  'POST /v1/arrivals/{uuid}/{session}/metadata': {
+    summary: 'Between nodes: hands over the state of a guest in gnt-metad',
+    request: guestHandover,
+    answers: { 200: done },
+    forPeers: true,
+  },
+  'POST /v1/arrivals/{uuid}/{session}/await': {
+    summary: 'Between nodes: waits until a guest has arrived completely',
+    answers: { 200: machineArrived },
+    forPeers: true,
+  },
+  'POST /v1/arrivals/{uuid}/begin': {
+    summary: 'Between nodes: reserves space for an instance and creates its empty files',
+    request: arrivalRequest,
+    answers: { 200: arrivalBegun },
+    forPeers: true,
+  },
+  'POST /v1/arrivals/{uuid}/{session}/files/{name}': {
+    summary: 'Between nodes: writes data blocks of a file',
+    request: { type: BYTES.type, maxBytes: MAX_BATCH_BYTES },
+    answers: { 200: done },
+    forPeers: true,
+  },
+  'POST /v1/arrivals/{uuid}/{session}/verify': {
+    summary: 'Between nodes: reads all files again, compares and syncs them',
+    request: arrivalDigests,
+    answers: { 200: done },
+    forPeers: true,
+  },
+  'POST /v1/arrivals/{uuid}/end': {
+    summary:
+      'Between nodes: installs the received files if the record names this node, else removes them',
+    answers: { 200: arrivalEnded },
+    forPeers: true,
+  },
+  'POST /v1/arrivals/{uuid}/end-remains': {
+    summary: 'Between nodes: removes remains of moves, for the node that owns the instance',
+    answers: { 200: remainsEnded },
+    forPeers: true,
+  },
+} as const satisfies Endpoints;
+
+export const jobEndpoints = {
+  'POST /v1/jobs': {
+    summary: 'Submits an operation as a job',
+    query: z.object({
+      'dry-run': z
+        .enum(['1', 'job'], { error: 'expected 1 or job' })
+        .describe('1: check only, with status 200; job: check as a job')
+        .optional(),
+      // Root may do everything on this socket, so a submitter can only remove rights.
+      submitter: jsonText(submitter, 65_536, 'expected a Submitter as JSON')
+        .describe('user on whose behalf another node asks, as JSON')
+        .optional(),
+      placement: jsonText(
+        placementLines,
+        4 * MAX_PLACEMENT_LINES * MAX_PLACEMENT_CHARACTERS,
+        'expected a list of lines as JSON',
+      )
+        .describe('why another node chose this one for a new instance, as JSON')
+        .optional(),
+    }),
+    request: opcode,
+    answers: { 200: dryRunAccepted, 202: jobSubmitted },
+    forPeers: true,
+  },
+  'GET /v1/jobs': {
+    summary: 'Lists all jobs without their logs',
+    answers: { 200: jobRecord.array() },
+  },
+  'GET /v1/jobs/{id}': {
+    summary: 'Describes one job',
+    answers: { 200: jobRecord },
+    forPeers: true,
+  },
+  'DELETE /v1/jobs/{id}': {
+    summary: 'Cancels a job',
+    answers: { 202: done },
+    forPeers: true,
+  },
+  'GET /v1/jobs/{id}/events': {
+    summary: 'Returns the events of a job until its end, one JobEvent per line',
+    answers: { 200: LINES },
+    forPeers: true,
+  },
+} as const satisfies Endpoints;
+
+const documentEndpoints = {
+  'GET /v1/openapi.json': {
+    summary: 'Returns this API as an OpenAPI document',
+    answers: { 200: { type: 'application/json' } },
+  },
+} as const satisfies Endpoints;
+
+export const channelStreamEndpoints = {
+  'GET /v1/instances/{name}/connect/{port}': {
+    summary: 'Connects to a TCP port of the guest (`Upgrade: tcp`)',
+    answers: { 101: null },
+    forPeers: true,
+  },
+  'GET /v1/instances/{name}/console': {
+    summary: 'Connects to the serial console (`Upgrade: tcp`)',
+    answers: { 101: null },
+    forPeers: true,
+  },
+} as const satisfies Endpoints;
+
+export const moveStreamEndpoints = {
+  'GET /v1/arrivals/{uuid}/{session}/streams/{name}': {
+    summary: 'Between nodes: receives a disk or the memory of a guest',
+    answers: { 101: null },
+    forPeers: true,
+  },
+} as const satisfies Endpoints;
+
+/**
+ * The API of the node, in the order of its document. The server has a handler for each key; the
+ * client calls by these keys.
+ */
+export const endpoints = {
+  ...nodeEndpoints,
+  ...clusterEndpoints,
+  ...instanceEndpoints,
+  ...bootEndpoints,
+  ...channelEndpoints,
+  ...exportEndpoints,
+  ...imageEndpoints,
+  ...osEndpoints,
+  ...objectEndpoints,
+  ...moveEndpoints,
+  ...jobEndpoints,
+  ...documentEndpoints,
+  ...channelStreamEndpoints,
+  ...moveStreamEndpoints,
+} as const;
+
+export type AllEndpoints = typeof endpoints;
+export type EndpointKey = keyof AllEndpoints;
+
+/** Names in the path of a key. */
+export type ParameterNames<Key extends string> = Key extends `${string}{${infer Name}}${infer Rest}`
+  ? (Name extends `*${infer Tail}` ? Tail : Name) | ParameterNames<Rest>
+  : never;
+
+export interface ListedEndpoint extends Endpoint {
+  readonly key: EndpointKey;
+  readonly method: Method;
+  readonly path: string;
+}
+
+export function listEndpoints(): readonly ListedEndpoint[] {
+  return Object.entries<Endpoint>(endpoints).map(([key, endpoint]) => {
+    // The keys of the table, as its type says.
+    const [method, path] = key.split(' ') as [Method, string];
+    return { ...endpoint, key: key as EndpointKey, method, path };
+  });
+}
+
+export function isUpgrade({ answers }: Endpoint): boolean {
+  return 101 in answers;
+}
+
+/** A query parameter that is 1 or absent. */
+function flag(description: string): z.ZodOptional<z.ZodEnum<{ 0: '0'; 1: '1' }>> {
+  return z.enum(['0', '1'], { error: 'expected 0 or 1' }).describe(description).optional();
+}
+
+function wholeNumber(
+  description: string,
+  max: number,
+): z.ZodOptional<z.ZodCoercedNumber<number | string>> {
+  const error = `expected a whole number from 0 to ${max}`;
+  return z.coerce
+    .number<number | string>({ error })
+    .int({ error })
+    .min(0, { error })
+    .max(max, { error })
+    .describe(description)
+    .optional();
+}
+
+/** A query parameter that is the JSON of a schema. */
+function jsonText<T>(
+  schema: z.ZodType<T>,
+  maxLength: number,
+  message: string,
+): z.ZodType<T, string> {
+  return z
+    .string()
+    .max(maxLength)
+    .transform((text, context): unknown => {
+      const parsed = schema.safeParse(parseJson(text));
+      if (parsed.success) return parsed.data;
+      context.addIssue({ code: 'custom', message });
+      return z.NEVER;
+    })
+    .pipe(schema);
+}
