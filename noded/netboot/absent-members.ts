@@ -2,15 +2,15 @@ import { CallError } from './template/template-error.ts';
 import { fixed, Struct, variadic, type GoFunction, type Value } from './template/values.ts';
 
 /**
- * Stands for each token of dr-provision's API. It is not empty, since published scripts read an
- * empty token as one to be fetched, and it opens nothing.
+ * Stands for each token of dr-provision's API and grants nothing. It is not empty: published
+ * scripts fetch a token when theirs is empty.
  */
 const NO_TOKEN = 'no-token';
 
 /**
- * Members of dr-provision that name its API or its tokens. Published templates write them into
- * scripts of its agent, which most installations do not need, so they have constant values. The
- * URLs are the file root: dr-provision serves the files of machines at each of them.
+ * Returns the members of dr-provision that name its API or its tokens, with constant values.
+ * Published templates write them into scripts of its agent, which most installations do not need.
+ * The URLs are the file root: dr-provision serves the files of machines at each of them.
  * @param used collects the members that a file reads
  */
 export function constantMembers(
@@ -40,7 +40,9 @@ const URLS = [
 ] as const;
 const TOKENS = ['GenerateInfiniteToken', 'GenerateProfileToken', 'GenerateToken'] as const;
 
-/** `.Info`: the fields that describe the server. There is no API, so its port is the files'. */
+/**
+ * Returns `.Info`, which describes the server. There is no API, so its port is the file server's.
+ */
 function infoOf({ hostname, port }: URL): Struct {
   const filePort = BigInt(port || '80');
   return new Struct('Info', {
@@ -66,7 +68,7 @@ function infoOf({ hostname, port }: URL): Struct {
 /** Members of dr-provision that only its tasks and stages have. */
 const REFUSED = ['CurrentJob', 'Stage', 'Task'] as const;
 
-/** Functions in place of the members that are refused by name. */
+/** Returns functions that throw for the members that are refused by name. */
 export function refusedMembers(): Readonly<Record<string, GoFunction>> {
   return Object.fromEntries(
     REFUSED.map((name) => [

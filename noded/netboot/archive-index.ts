@@ -3,21 +3,21 @@ import { AppError } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { MAX_ARCHIVE_DEPTH, MAX_ARCHIVE_NAMES, MAX_ARCHIVE_PATH_BYTES } from './explode-script.ts';
 
-/** What an appliance may say of an archive at most. */
+/** Size limit of an index, which an appliance writes. */
 export const MAX_INDEX_BYTES = 64 * MIB;
-/** A millisecond or two of a daemon that has others to serve. */
+/** Takes one or two milliseconds, in which the daemon serves nothing else. */
 const LINES_AT_ONCE = 1000;
-/** As many links as Linux follows for a path (path_resolution(7)). */
+/** Linux follows at most 40 links for a path (path_resolution(7)). */
 const MAX_LINKS_FOLLOWED = 40;
-/** Parts of a path that is followed: a link's own, and what is behind it. */
+/** Parts of a path while it is followed: those of a link's target and those behind the link. */
 const MAX_PARTS = 2 * MAX_ARCHIVE_DEPTH;
 /**
- * Folders that one look-up asks for in the index, each for some microseconds of a daemon that has
- * others to serve. Two or three links in a path of ten parts need thirty of them.
+ * Folders that one look-up searches for in the index. Each takes some microseconds, in which the
+ * daemon serves nothing else. Two or three links in a path of ten parts need thirty.
  */
 const MAX_FOLDERS_ASKED = 128;
 const LINE_FEED = 0x0a;
-/** The `l` that lines of links begin with: those of files begin with digits. */
+/** `l`, the first byte of a link's line. Lines of files begin with digits. */
 const LINK_LETTER = 0x6c;
 
 export interface ArchiveExtent {
@@ -26,19 +26,19 @@ export interface ArchiveExtent {
 }
 interface ArchiveIndex {
   readonly files: ReadonlyMap<string, ArchiveExtent>;
-  /** Paths by path; the empty one is the archive's root. To files, folders, or nothing at all. */
+  /** Targets by path. The empty target is the archive's root. A target need not exist. */
   readonly links: ReadonlyMap<string, string>;
 }
 
 /**
- * The index of an archive: its files, `OFFSET SIZE PATH` by line, then its links, `link PATH` with
- * a tab and what it leads to, each in the order of the paths' bytes. These are the words of a
- * guest, of which each is checked; whatever else the daemon does goes on meanwhile.
- * @param dataBytes what the extents have to be within
+ * Parses the index of an archive. It lists files, `OFFSET SIZE PATH` by line, then links,
+ * `link PATH`, a tab and the target; both are sorted by the bytes of their paths. A guest wrote it,
+ * so that each value is checked. Yields to the event loop in between.
+ * @param dataBytes all extents must be within these
  * @throws AppError IMAGE_INVALID
  */
 export async function parseArchiveIndex(text: string, dataBytes: number): Promise<ArchiveIndex> {
-  // No more than are taken, and what shows that there are more: of 64 MiB each could be empty.
+  // One line more than allowed shows the excess: 64 MiB could be that many empty lines.
   const lines = text.split('\n', MAX_ARCHIVE_NAMES + 2);
   if (lines.length > MAX_ARCHIVE_NAMES + 1)
     throw refusal(`it has more than ${MAX_ARCHIVE_NAMES} names`);
@@ -64,7 +64,7 @@ export async function parseArchiveIndex(text: string, dataBytes: number): Promis
     const [path, extent] = parseFile(line, dataBytes);
     files.set(path, extent);
     const { offset, sizeBytes } = extent;
-    // Hard links have the place of what they are.
+    // Hard links share the extent of their file.
     if (sizeBytes > 0 && (sizes.get(offset) ?? sizeBytes) !== sizeBytes) throw overlap();
     if (sizeBytes > 0) sizes.set(offset, sizeBytes);
     return path;
@@ -81,7 +81,7 @@ function parseFile(line: string, dataBytes: number): readonly [string, ArchiveEx
   const [, offset, size, path = ''] = /^(\d{1,15}) (\d{1,15}) ([^\n]+)$/.exec(line) ?? [];
   const extent = { offset: Number(offset), sizeBytes: Number(size) };
   if (!isArchivePath(path)) throw refusal('one of its paths is invalid');
-  // A number that is none is within nothing.
+  // NaN fails this comparison too.
   if (!(extent.offset + extent.sizeBytes <= dataBytes)) throw refusal(`the place of ${path}`);
   return [path, extent];
 }
@@ -94,15 +94,15 @@ function parseLink(line: string): readonly [string, string] {
 }
 
 /**
- * The file that a path leads to, through links to files and to folders. Asked at each plan and by
- * each guest, it searches the lines as they are: to read all of them takes some tenths of a second.
- * @param index which was parsed once, when it was kept. Pure.
+ * Finds the file that a path leads to, through links to files and to folders. Searches the lines as
+ * they are, since each plan and each guest asks, and parsing takes tenths of a second. Pure.
+ * @param index an index that `parseArchiveIndex` accepted
  */
 export function findInArchive(index: Buffer, asked: string): ArchiveExtent | undefined {
   let path = asked;
   let folders = 0;
   for (let followed = 0; followed <= MAX_LINKS_FOLLOWED; followed += 1) {
-    // Bounds the work, which is for each of its folders.
+    // The work grows with the number of folders in the path.
     if (path.length > MAX_ARCHIVE_PATH_BYTES) return undefined;
     const parts = path.split('/').length;
     folders += parts;
@@ -120,7 +120,7 @@ export function findInArchive(index: Buffer, asked: string): ArchiveExtent | und
   return undefined;
 }
 
-/** The path itself, or the first folder on its way, that is a link. */
+/** Returns the first prefix of the path that is a link, the path itself included. */
 function firstLink(
   index: Buffer,
   path: string,
@@ -136,7 +136,7 @@ function firstLink(
   return undefined;
 }
 
-/** By bisection: files come before links, both in the order of their paths' bytes. */
+/** Finds a line by bisection: files precede links, both sorted by the bytes of their paths. */
 function findLine(index: Buffer, kind: 'file' | 'link', path: string): string | undefined {
   const wanted = Buffer.from(path);
   let [from, to] = [0, index.length];
@@ -178,7 +178,7 @@ function isArchivePath(path: string): boolean {
   );
 }
 
-/** Nothing has a part of what another one has. @param sizes by offset */
+/** Refuses files that share bytes. @param sizes by offset */
 function refuseOverlaps(sizes: ReadonlyMap<number, number>): void {
   let end = 0;
   for (const offset of Float64Array.from(sizes.keys()).sort()) {

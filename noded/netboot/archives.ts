@@ -30,29 +30,28 @@ import type { ArchiveContent } from './boot-plan.ts';
 import type { BootTree } from '../content/downloads/boot-tree.ts';
 import { TRAILER, TRAILER_BYTES } from './explode-script.ts';
 
-/** Names of archives of this node, each of which is a content that was opened. */
+/** Digests of the archives' content, by the file name that BootEnvs give. */
 const namesFile = z.record(fileName, sha256Hex);
 /**
- * Indexes that are held in memory, of some hundred KiB each mostly: so many that machines of a
- * whole room, each with another distribution, have none read anew with every file that they ask
- * for.
+ * Indexes held in memory, mostly some hundred KiB each. Instances that install many distributions
+ * at a time need no second read of an index.
  */
 const MAX_HELD_BYTES = 4 * MAX_INDEX_BYTES;
 const UNFINISHED = /^new-/;
 const NAMES = 'names.json';
 
-/** What the appliance read. */
+/** The source archive, as the appliance read it. */
 export type ReadArchive = Pick<FetchedImage, 'path' | 'sizeBytes' | 'verifyUnchanged'>;
 
-/** A file that an appliance is to fill, which is nobody's before `keep`. */
+/** A file that an appliance fills. Nothing refers to it before `keep`. */
 export interface UnfinishedArchive extends AsyncDisposable {
   readonly path: string;
   /**
-   * Checks what the appliance wrote, and makes it the archive of a name. Where that is an index of
-   * the archive's own bytes, these are taken.
-   * @param sizeBytes as it says
-   * @returns how many files it has
-   * @throws AppError IMAGE_INVALID, IMAGE_UNREADABLE, DISK_FULL, what `verifyUnchanged` throws, or
+   * Checks the appliance's output and makes it the archive of a name. For an index of the archive's
+   * own bytes, copies the archive.
+   * @param sizeBytes as the appliance reported
+   * @returns number of files
+   * @throws AppError IMAGE_INVALID, IMAGE_UNREADABLE, DISK_FULL, an error of `verifyUnchanged`, or
    * the signal's reason
    */
   keep(
@@ -66,36 +65,38 @@ export interface UnfinishedArchive extends AsyncDisposable {
 export interface OpenedArchive {
   readonly isoFile: string;
   readonly sha256: string;
-  /** What its files and its index take. */
+  /** Files and index together. */
   readonly sizeBytes: number;
 }
 
 /**
- * The archives that were opened on this node: their files in one run of bytes, and an index of it.
- * By content, under the names that BootEnvs give them.
+ * Archives opened on this node: their files in one run of bytes, with an index. They are stored by
+ * content, under the names that BootEnvs give them.
  */
 export interface BootArchives {
-  /** @param sha256 what it has to be, or empty: a name may be of other bytes by now */
+  /** @param sha256 the expected digest, or empty for any: a name may have other bytes meanwhile */
   find(isoFile: string, sha256: string): ArchiveContent | null;
   contentOf(isoFile: string): string | undefined;
   list(): Promise<readonly OpenedArchive[]>;
-  /** The files of a content. */
   tree(sha256: string): BootTree;
   /**
-   * Takes a name away, and the bytes unless they have another one or a machine boots from them.
-   * @returns whether they are gone
+   * Removes a name, and the bytes unless another name or an instance still needs them.
+   * @returns whether the bytes are removed
    */
   remove(isoFile: string): Promise<boolean>;
-  /** Removes what has no name and nobody boots from: a machine has ended. */
+  /**
+   * Removes contents without a name that no instance boots from. Called when an instance's boot
+   * ends.
+   */
   dropUnnamed(): Promise<void>;
-  /** Gives a content that was opened already a name. @returns whether there is one */
+  /** Gives a name to a content that is opened already. @returns whether it exists */
   name(isoFile: string, sha256: string): Promise<boolean>;
   create(sha256: string, maxBytes: number): Promise<UnfinishedArchive>;
 }
 
 /**
- * Forgets what a daemon before this one did not finish.
- * @param inUse the contents that machines boot from, whatever is called by a name
+ * Opens the folder and removes unfinished files of an earlier daemon.
+ * @param inUse the contents that instances boot from, with or without a name
  */
 export async function openBootArchives(
   dir: string,
@@ -115,7 +116,7 @@ class FolderArchives implements BootArchives {
   #names: Readonly<Record<string, string>>;
   readonly #held = new Map<string, Buffer>();
   readonly #inUse: () => ReadonlySet<string>;
-  /** Who gives names, and who judges by them and removes: one after the other. */
+  /** Serializes changes of names and removals, which depend on the names. */
   readonly #turns = new SerialQueue<'names'>();
 
   constructor(
@@ -154,7 +155,7 @@ class FolderArchives implements BootArchives {
     return (await Promise.all(all)).flat();
   }
 
-  /** Null for what is not there, or not any more. */
+  /** Null when the content is missing. */
   async #sizeOf(sha256: string): Promise<number | null> {
     try {
       const parts = (['data', 'index'] as const).map((part) => stat(this.#path(sha256, part)));
@@ -210,7 +211,7 @@ class FolderArchives implements BootArchives {
         await writeDurably(indexPath, text, { mode: 0o600 });
         await syncPath(path);
         await this.#turns.run('names', async () => {
-          // The index comes last: where it is, the files are.
+          // The index is renamed last: an index implies that its files are in place.
           await rename(path, this.#path(sha256, 'data'));
           await rename(indexPath, this.#path(sha256, 'index'));
           await syncPath(this.#dir);
@@ -235,7 +236,7 @@ class FolderArchives implements BootArchives {
   async #drop(): Promise<void> {
     for (const file of await list(this.#dir)) {
       const sha256 = /^([0-9a-f]{64})\.(data|index)$/.exec(file)?.[1];
-      // Asked for each of them, since machines come and go meanwhile.
+      // Read again for each file: instances start and end meanwhile.
       if (sha256 === undefined || this.#isNeeded(sha256)) continue;
       this.#held.delete(sha256);
       await rm(join(this.#dir, file), { force: true });
@@ -246,11 +247,11 @@ class FolderArchives implements BootArchives {
     return Object.values(this.#names).includes(sha256) || this.#inUse().has(sha256);
   }
 
-  /** Read at once: it is this daemon's own file, and a plan is made without waiting for it. */
+  /** Reads synchronously: the file is the daemon's own, and a plan is made synchronously. */
   #index(sha256: string): Buffer {
     const held = this.#held.get(sha256);
     const index = held ?? readFileSync(this.#path(sha256, 'index'));
-    // The one that was asked for last is the last.
+    // Keeps the map in order of last use.
     this.#held.delete(sha256);
     this.#held.set(sha256, index);
     if (held === undefined) this.#dropOldest();
@@ -271,7 +272,7 @@ class FolderArchives implements BootArchives {
   }
 }
 
-/** The folder is made with its first archive. */
+/** The folder is created with its first archive. */
 async function list(dir: string): Promise<readonly string[]> {
   try {
     return await readdir(dir);
@@ -281,10 +282,7 @@ async function list(dir: string): Promise<readonly string[]> {
   }
 }
 
-/**
- * The same blocks where the file system can do that: else it is as much to write as the archive
- * has.
- */
+/** Shares the archive's blocks where the file system can, and copies its bytes elsewhere. */
 async function takeBytes(archive: ReadArchive, path: string, signal: AbortSignal): Promise<void> {
   try {
     signal.throwIfAborted();
@@ -303,12 +301,12 @@ function copyBytes(archive: ReadArchive, path: string, signal: AbortSignal): Pro
 
 interface WrittenIndex {
   readonly text: string;
-  /** It is an index of the archive's own bytes; else of the files before it. */
+  /** True for an index of the archive's own bytes, false for one of the files before it. */
   readonly isInPlace: boolean;
   readonly filesBytes: number;
 }
 
-/** What is behind the files: their index, and at its end where it begins. */
+/** Reads the index behind the files. The trailer holds its offset. */
 async function readIndex(path: string, sizeBytes: number): Promise<WrittenIndex> {
   await using handle = await open(path, 'r');
   const trailer = await readAt(handle, sizeBytes - TRAILER_BYTES, TRAILER_BYTES);
@@ -345,7 +343,7 @@ async function readNames(path: string): Promise<Record<string, string>> {
   }
 }
 
-/** Null for what is no path of an archive. */
+/** Returns null for invalid percent-encoding. */
 function decodePath(encoded: string): string | null {
   try {
     return decodeURIComponent(encoded);

@@ -2,13 +2,13 @@ import type { BootEnv, BootParam } from '#shared/contract/boot-env.ts';
 import type { Visibility } from '#shared/contract/primitives.ts';
 import type { Secret } from '#shared/secret/secret.ts';
 
-/** An OS parameter as boot environments see it; null where only a secret's name is known. */
+/** An OS parameter as boot environments see it. Null: only the name of a secret is known. */
 export interface BootParameter {
   readonly visibility: Visibility;
   readonly value: string | Secret | null;
 }
 
-/** What an archive's name stands for at one moment. */
+/** The content behind an archive's name at one moment. */
 export interface ArchiveContent {
   readonly sha256: string;
   has(path: string): boolean;
@@ -18,31 +18,29 @@ export interface BootPlanInput {
   readonly machine: {
     readonly name: string;
     readonly uuid: string;
-    /** The channel's, in lower case with colons. */
+    /** Of the channel's NIC, in lower case with colons. */
     readonly mac: string;
-    /** The channel's. */
+    /** Of the channel's NIC. */
     readonly address: string;
     readonly profiles?: readonly string[];
   };
-  /** As the store has it, not yet customized. */
+  /** As stored, before customization. */
   readonly bootEnv: BootEnv;
-  /** Contents by ID; what is built in need not be among them. */
+  /** Contents by ID. Built-in templates may be absent. */
   readonly templates: ReadonlyMap<string, string>;
-  /** By name. A schema gives its param a type, and a default where no parameter is in force. */
+  /** By name. A schema gives its param a type, and a default for an absent parameter. */
   readonly schemas: ReadonlyMap<string, BootParam>;
-  /** Those in force. */
+  /** The parameters in force. */
   readonly parameters: ReadonlyMap<string, BootParameter>;
-  /** All there are, the lowest first: ParamCompose joins what each of them says. */
+  /** All layers, the lowest first. ParamCompose joins their values. */
   readonly layers: readonly { readonly values: ReadonlyMap<string, BootParameter> }[];
-  /**
-   * The opened archive on this node, or null when there is none of that checksum, if one is given.
-   */
+  /** Returns the opened archive on this node, or null when none has that checksum. */
   readonly archive: (isoFile: string, sha256: string) => ArchiveContent | null;
-  /** Whether a repository is below a package mirror that the administrator allowed. */
+  /** Whether a repository is below an allowed package mirror. */
   readonly isAllowed: (url: string) => boolean;
-  /** Where a machine that is being installed reaches a URL by its channel; null where it cannot. */
+  /** Returns the channel's URL for a package mirror's URL; null for any other URL. */
   readonly mirrorUrl: (url: string) => string | null;
-  /** The allowed mirrors themselves, by name. */
+  /** The allowed mirrors, by name. */
   readonly packageMirrors: Readonly<Record<string, string>>;
   /** URL of the file root: http://169.254.169.254/ganeti/latest/boot */
   readonly baseUrl: string;
@@ -51,21 +49,21 @@ export interface BootPlanInput {
 export interface BootFile {
   /** Below the file root. */
   readonly path: string;
-  /** Null when it needs secrets that are lost. */
+  /** Null when the file needs lost secrets. */
   readonly contents: string | null;
-  /** A parameter went into it that is not public. */
+  /** True when the file contains a private or secret parameter. */
   readonly isSecretBearing: boolean;
   readonly lostSecrets: readonly string[];
-  /** Digest of what is in it besides secrets; null where it has none. */
+  /** Digest of the file's inputs without secrets; null for a file without secrets. */
   readonly basis: string | null;
 }
 
-/** What machines/UUID/boot/ shows. */
+/** Content of `machines/UUID/boot/`. */
 export type BootSource =
   | {
       readonly kind: 'archive';
       readonly isoFile: string;
-      /** The content that was planned with, whatever the name comes to mean. */
+      /** The planned content. The name may mean other content later. */
       readonly sha256: string;
     }
   | { readonly kind: 'repository'; readonly url: string };
@@ -73,20 +71,19 @@ export type BootSource =
 export interface BootPlan {
   readonly bootEnv: string;
   readonly osName: string;
-  /** The path of the machine's iPXE script, which is one of the files. */
+  /** Path of the instance's iPXE script, which is among the files. */
   readonly script: string;
   readonly files: readonly BootFile[];
-  /** Null for a BootEnv that loads nothing, as one that boots the disk. */
+  /** Null for a BootEnv that loads no file, such as `local`. */
   readonly source: BootSource | null;
-  /** Paths in the source; those of an archive are there, a repository was not asked. */
+  /** Paths in the source. The plan checks them in an archive, not in a repository. */
   readonly kernel: string | null;
   readonly initrds: readonly string[];
-  /** What a UEFI firmware loads by HTTP, a path in the source. */
+  /** Path in the source of the file that UEFI firmware loads by HTTP. */
   readonly httpLoader: string | null;
-  /** In whole phrases, what the BootEnv says and nothing is made of. */
+  /** Ignored parts of the BootEnv, as phrases for messages. */
   readonly leftOut: readonly string[];
-  /** Members of dr-provision that templates read and that have a constant value here. */
+  /** Members of dr-provision that templates read and that have a constant value. */
   readonly constants: readonly string[];
-  /** Whether its installation would load nothing. */
   readonly lacksKernel: boolean;
 }

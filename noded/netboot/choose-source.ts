@@ -4,9 +4,9 @@ import type { BootPlanInput, BootSource } from './boot-plan.ts';
 import { bootUrlOf, machineRepositories } from './repositories.ts';
 
 /**
- * Where kernel and initrds of a BootEnv come from: its opened archive on this node, else a
- * repository that its system is installed from, below a package mirror that is allowed. Null for a
- * BootEnv that needs neither.
+ * Chooses the source of kernel and initrds: the BootEnv's opened archive on this node, else an
+ * installation repository of its system below an allowed package mirror. Null for a BootEnv that
+ * loads neither.
  * @throws AppError BOOTENV_NO_SOURCE
  */
 export function chooseSource(

@@ -7,8 +7,8 @@ import {
 import { ownValue } from '#shared/json/own-value.ts';
 
 /**
- * A BootEnv with what the param bootenv-customize says of it: what is there is replaced, templates
- * by their Name, the rest stays. Pure.
+ * Applies the param bootenv-customize to a BootEnv. Given fields replace the BootEnv's, templates
+ * by their Name. Pure.
  */
 export function customizeBootEnv(bootEnv: BootEnv, override: BootEnvOverride | undefined): BootEnv {
   if (override === undefined) return bootEnv;
@@ -39,7 +39,7 @@ function customizeArch({ OS }: BootEnv, override: BootEnvOverride['OS']): Arch {
   const name = AMD64_NAMES.find((each) => Object.hasOwn(override.SupportedArchitectures, each));
   const arch = name === undefined ? undefined : ownValue(override.SupportedArchitectures, name);
   if (!arch) return own;
-  // Another file has another digest and another address, or none that is known.
+  // Another file has another digest and URL. An unknown one stays empty.
   const iso =
     arch.IsoFile === ''
       ? { IsoFile: own.IsoFile, Sha256: own.Sha256, IsoUrl: own.IsoUrl }

@@ -1,14 +1,13 @@
-/** How often a file is tried: a daemon that restarts cuts transfers, and is back in seconds. */
+/** Attempts to load the files: a restart of the daemon cuts transfers for some seconds. */
 const TRIES = 10;
 const PAUSE_SECONDS = 3;
 
 /**
- * The iPXE script of a machine, where the store has no template of this ID. An EFI kernel finds its
- * initrds by their names on its own line, which the BIOS one does not look at; the names are given
- * here, since two initrds may be called the same. Without a kernel the firmware goes on to the
- * disk. So it does after the last try, but for an installation, which ends there: whoever waits for
- * it is told at once. A machine without a power-off in its ROM's iPXE reboots, which ends it as
- * well.
+ * The iPXE script of an instance where the store has no template of this ID. An EFI kernel finds
+ * its initrds by the names on its command line, which a BIOS kernel ignores. The script sets the
+ * names, since two initrds may have the same file name. Without a kernel, or after the last
+ * attempt, the firmware boots the disk. An installation instead powers off, so that the waiting job
+ * ends at once; it reboots where the ROM's iPXE has no `poweroff`, which ends the job as well.
  */
 export const DEFAULT_IPXE = `#!ipxe
 {{- if .Env.Kernel}}

@@ -2,13 +2,13 @@ import { formatFloat } from './template/format-numbers.ts';
 import { CallError } from './template/template-error.ts';
 import { isDict, isList, sortedKeys, Struct, type Value } from './template/values.ts';
 
-/** Values in each other that are followed. */
+/** Depth limit of nested values. */
 const MAX_DEPTH = 100;
-/** A text that YAML takes for nothing else, of whichever version. */
+/** Texts that every version of YAML reads as text. */
 const PLAIN = /^[A-Za-z_/][\w/.@+-]*$/;
 const WORDS = /^(?:true|false|yes|no|on|off|y|n|null|nan|inf)$/i;
 
-/** A value as YAML: block style, texts in double quotes where they could be taken for more. */
+/** Encodes a value as YAML in block style. Ambiguous texts are in double quotes. */
 export function encodeYaml(value: Value, spend: (steps: number) => void): string {
   return `${encode(value, spend, 0).replace(/^\n/, '')}\n`;
 }

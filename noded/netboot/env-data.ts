@@ -12,13 +12,13 @@ import {
   type GoFunction,
 } from './template/values.ts';
 
-/** The functions that render the BootParams of a BootEnv for the file that asks for them. */
+/** Functions that render the BootParams of a BootEnv for the calling file. */
 export interface BootParamsFunctions {
   readonly BootParams: GoFunction;
   readonly BootParamsFor: GoFunction;
 }
 
-/** @param render renders the BootParams as a template, without further words */
+/** @param render renders the BootParams as a template, without `initrd=` words */
 export function bootParamsFunctions(
   bootEnv: BootEnv,
   filePath: string,
@@ -36,10 +36,10 @@ export function bootParamsFunctions(
 }
 
 /**
- * The `initrd=` words of an iPXE script. iPXE under UEFI shows each image to the kernel as a file
- * with the base name of its URL, and the kernel's EFI stub opens the files that its command line
- * names. Without the words the kernel starts without an initrd and panics. A BIOS kernel ignores
- * them. dr-provision writes the first name only; the stub needs each.
+ * Returns the `initrd=` words of an iPXE script. iPXE under UEFI shows each image to the kernel as
+ * a file with the base name of its URL, and the kernel's EFI stub opens the files that its command
+ * line names. Without the words the kernel starts without an initrd and panics. A BIOS kernel
+ * ignores them. dr-provision writes the first name only; the stub needs each.
  */
 function initrdWords(filePath: string, initrds: readonly string[]): readonly string[] {
   if (!filePath.endsWith('.ipxe')) return [];
@@ -53,8 +53,9 @@ function refuseOtherArch(name: string): void {
 }
 
 /**
- * The root of the boot files by a protocol. TFTP is not served; its paths are below the file root.
- * They begin the Paths of loaders that are left out, and iPXE resolves one relative to its script.
+ * Returns the root of the boot files by a protocol. TFTP is not served; its paths are below the
+ * file root. Paths of loaders that are left out begin with it, and iPXE resolves it relative to the
+ * script.
  */
 function rootOf(protocol: string, input: Pick<RenderInput, 'baseUrl' | 'machine'>): string {
   if (protocol === 'http') return installUrlOf(input);
@@ -62,12 +63,12 @@ function rootOf(protocol: string, input: Pick<RenderInput, 'baseUrl' | 'machine'
   throw new CallError(`files are served by http, not by ${JSON.stringify(protocol)}`);
 }
 
-/** Encodes characters that would part words of a script or of a kernel's command line. */
+/** Encodes characters that would split words of a script or of a kernel command line. */
 function encodeForUrl(path: string): string {
   return path.toWellFormed().replace(/[^\w.+~@:=,/-]/gu, encodeURIComponent);
 }
 
-/** `.Env`: the BootEnv, with paths and URLs of its files. */
+/** Returns `.Env`: the BootEnv, with paths and URLs of its files. */
 export function envData(input: RenderInput, bootParams: BootParamsFunctions): Struct {
   const { bootEnv } = input;
   const arch = bootEnv.OS.SupportedArchitectures.amd64;
@@ -110,7 +111,7 @@ export function envData(input: RenderInput, bootParams: BootParamsFunctions): St
   return new Struct('BootEnv', members, (spend) => asDict(bootEnv, spend));
 }
 
-/** The JSON of a part of the BootEnv as the store has it. */
+/** Returns the stored JSON of a part of the BootEnv. */
 function asDict(part: object, spend: (steps: number) => void): Dict {
   spend(JSON.stringify(part).length >> 3);
   const dict = fromJson(part);

@@ -16,12 +16,12 @@ interface ExaminedContent extends Content {
   readonly params: readonly BootParam[];
 }
 
-/** Steps of parsing one text: half a second at the most for the longest that is accepted. */
+/** Steps of parsing one text: at most half a second for the longest accepted text. */
 const MAX_STEPS = 500_000;
 
 /**
- * Limits a template with the ID of a built-in one to the BootEnvs that come with it: they get its
- * text as their own. Every other BootEnv keeps the built-in template. Pure.
+ * Moves a template with the ID of a built-in one into the BootEnvs that come with it, as their own
+ * text. Other BootEnvs keep the built-in template. Pure.
  */
 export function scopeBuiltIn<Given extends Content>(given: Given): Given {
   const own = given.templates.find(({ ID }) => ID === DEFAULT_IPXE_ID);
@@ -90,8 +90,8 @@ function examineParam(param: BootParam): void {
 }
 
 /**
- * Lists templates that BootEnvs name by ID and that nothing defines: `BootEnv x: seed.tmpl`. Such
- * a BootEnv is accepted, since its templates may come later. Pure.
+ * Lists undefined templates that BootEnvs refer to by ID, as `BootEnv x: seed.tmpl`. Such a BootEnv
+ * is accepted, since its templates may come later. Pure.
  */
 export function listMissingTemplates(
   bootEnvs: readonly BootEnv[],

@@ -1,32 +1,29 @@
-/** What of an archive is kept; a whole distribution on one disk has a tenth of it. */
+/** Names in one archive. A whole distribution on one disk has a tenth of this. */
 export const MAX_ARCHIVE_NAMES = 100_000;
-/** Longest path in bytes. */
+/** In bytes. */
 export const MAX_ARCHIVE_PATH_BYTES = 1024;
 /** Parts of a path. */
 export const MAX_ARCHIVE_DEPTH = 32;
 /**
- * At the end of what the script prints: where the index begins, and whether it is of what was
- * printed before it (`index`) or of the archive's own bytes (`in-place`).
+ * End of the script's output: the offset of the index, and whether it describes the output before
+ * it (`index`) or the archive's own bytes (`in-place`).
  */
 export const TRAILER_BYTES = 64;
 export const TRAILER = /^gnt-(index|in-place) (\d{1,15}) *\n$/;
 
-/** How the script says why it opens none; the reason follows. */
+/** Prefix of the script's error line; the reason follows. */
 export const ARCHIVE_REFUSED = 'the archive cannot be opened: ';
 
 /**
- * Opens an archive that machines boot from. It runs in the appliance, confined as scripts of
- * nobody's trust are, and prints an index of the files (@see parseArchiveIndex), then where that
- * begins. It is Perl, which the appliance has: the kernel reads an ISO 9660 file system, with Rock
- * Ridge and Joliet, and a program of the distribution decompresses a tar archive, which is read
- * here.
- *
- * The files of a tar archive that is not compressed, and of an ISO whose files lie in it as they
- * are, each in one piece, are nowhere but in the archive itself: its index tells where. All others
- * are printed before the index, one behind the other, each from a multiple of 512 bytes on.
- *
- * Links that lead out are left out. A file system that says more than it can hold (files on the
- * same blocks, folders that are in themselves) is refused by what it comes to.
+ * Opens an archive that instances boot from, and prints an index of its files (@see
+ * parseArchiveIndex) and the offset of the index. It runs in the appliance, confined like an
+ * untrusted script, and is Perl, which the appliance has. The kernel reads ISO 9660 file systems,
+ * with Rock Ridge and Joliet. A program of the distribution decompresses a tar archive, which the
+ * script parses. An uncompressed tar archive, and an ISO image whose files are contiguous, are
+ * indexed in place: the files remain in the archive. Otherwise the files are printed before the
+ * index, each at a multiple of 512 bytes. Links that lead outside are left out. A file system that
+ * claims more than it can hold (files on the same blocks, folders within themselves) is refused by
+ * the sum of its sizes.
  */
 export const EXPLODE_SCRIPT = String.raw`#!/usr/bin/perl
 use strict;

@@ -1,10 +1,10 @@
 import type { PackageRepository } from '#shared/contract/boot-env.ts';
 
-/** The system that is installed, as a BootEnv names it. */
+/** The installed system, as a BootEnv names it. */
 export interface InstalledSystem {
-  /** `rocky-9`, `fedora-40`. */
+  /** Such as `rocky-9` or `fedora-40`. */
   readonly name: string;
-  /** `9`, `9.4`; empty where the BootEnv has none. */
+  /** Such as `9` or `9.4`; empty when the BootEnv has none. */
   readonly version: string;
 }
 
@@ -18,13 +18,13 @@ const RELEASES = {
   rhel: { proxySince: 6, installUntil: 8 },
 } as const;
 
-/** One `url` or `repo` line: a name that is absent makes it the installation source. */
+/** One `url` or `repo` line. Without a name it is the installation source. */
 export interface KickstartSource {
   readonly name?: string;
   readonly baseUrl: string;
 }
 
-/** The commands that make Anaconda install from sources. Pure. @param proxy of them, or null */
+/** Writes the commands that make Anaconda install from sources. Pure. @param proxy URL, or null */
 export function kickstartLines(
   sources: readonly KickstartSource[],
   system: InstalledSystem,
@@ -34,7 +34,7 @@ export function kickstartLines(
     ? RELEASES.fedora
     : RELEASES.rhel;
   const release = releaseOf(system);
-  // Without a release the newest is assumed.
+  // An unknown release is treated as the newest.
   const option =
     proxy !== null && (release ?? proxySince) >= proxySince ? ` --proxy="${proxy}"` : '';
   const hasInstall = release !== null && release <= installUntil;
@@ -47,15 +47,15 @@ export function kickstartLines(
     .join('\n');
 }
 
-/** The number of the release: 9 of `9.4`, of `rocky-9` and of `rhel-server-9-dvd`. */
+/** Returns the release number: 9 of `9.4`, of `rocky-9` and of `rhel-server-9-dvd`. */
 function releaseOf({ name, version }: InstalledSystem): number | null {
   const [, digits] = /^(\d{1,4})/.exec(version) ?? /-(\d{1,4})/.exec(name) ?? [];
   return digits === undefined ? null : Number(digits);
 }
 
 /**
- * A file of yum or dnf. The entries of package-repositories name no key, so that packages are not
- * compared with one, as in dr-provision. Pure.
+ * Writes a file of yum or dnf. Entries of package-repositories have no key, so that signatures of
+ * packages are not checked, as in dr-provision. Pure.
  */
 export function yumLines(parts: readonly Required<KickstartSource>[]): string {
   return parts
@@ -65,7 +65,7 @@ export function yumLines(parts: readonly Required<KickstartSource>[]): string {
     .join('\n');
 }
 
-/** Whether a proxy can fetch from a repository: it reaches no address of the channel. */
+/** Whether a proxy can fetch from a repository. A proxy cannot reach the channel's addresses. */
 export function isBehindProxy({ url }: PackageRepository, serviceHost: string): boolean {
   return new URL(url).hostname !== serviceHost;
 }

@@ -13,24 +13,23 @@ import { planBootEnv } from './plan-boot-env.ts';
 const BASE_URL = `http://${SERVICE_IPV4}/ganeti/latest/boot`;
 const MIRRORS_URL = `http://${SERVICE_IPV4}/ganeti/latest/mirror`;
 
-/** Where what a plan is made of comes from. */
+/** The inputs of a plan. */
 export interface BootSources {
   readonly clusters: Pick<
     ClusterRepository,
     'load' | 'loadBootEnv' | 'listBootEnvs' | 'listTemplates' | 'listParams'
   >;
-  /** The archives that this node has opened. */
   readonly archives: { find: BootPlanInput['archive'] };
 }
 
 export type BootOwner = Pick<InstanceRecord, 'name' | 'uuid' | 'channel' | 'profiles'>;
 
-/** In force, and by layers, the lowest first. */
+/** The parameters in force, and all layers, the lowest first. */
 export type BootParameters = Pick<BootPlanInput, 'parameters' | 'layers'>;
 
 /**
- * What a machine is given to boot into a BootEnv: of the store as it is now, rendered with the
- * parameters of its instance.
+ * Plans the boot of an instance into a BootEnv, with the current store and the instance's
+ * parameters.
  * @throws AppError BOOTENV_NOT_FOUND, BOOTENV_INVALID, BOOTENV_NO_SOURCE, BOOTENV_RENDER
  */
 export async function loadBootPlan(
@@ -60,7 +59,7 @@ export async function loadBootPlan(
   });
 }
 
-/** The maps of lists that were read once for many plans. */
+/** Maps by list: many plans share the lists of one read. */
 const templatesOf = new WeakMap<readonly BootTemplate[], ReadonlyMap<string, string>>();
 const schemasOf = new WeakMap<readonly BootParam[], ReadonlyMap<string, BootParam>>();
 
@@ -76,12 +75,12 @@ function byList<Item, Kept>(
 
 type Mirrors = Pick<ClusterRecord, 'packageMirrors'>;
 
-/** Whether a repository is below a package mirror that the administrator allows. Pure. */
+/** Whether a repository is below an allowed package mirror. Pure. */
 export function isAllowedRepository(url: string, cluster: Mirrors): boolean {
   return findMirror(url, cluster) !== undefined;
 }
 
-/** Where metad shows a URL to an instance that is being installed; null where it does not. Pure. */
+/** Returns the channel's URL for a package mirror's URL; null for any other URL. Pure. */
 function urlOfMirror(url: string, cluster: Mirrors): string | null {
   const [name, base] = findMirror(url, cluster) ?? [];
   if (name === undefined || base === undefined) return null;
@@ -97,12 +96,12 @@ function findMirror(
   return Object.entries(packageMirrors).find(([, base]) => isAllowedBelow(url, base));
 }
 
-/** The folder itself is allowed with or without the slash at its end. */
+/** Accepts the folder itself with and without a slash at its end. */
 function isAllowedBelow(url: string, base: string): boolean {
   return isBelow(new URL(url.endsWith('/') ? url : `${url}/`), base);
 }
 
-/** With the nearest name, `local` among them, which needs no definition. */
+/** Returns an error that suggests the nearest name, `local` included, which has no definition. */
 export async function bootEnvNotFound(
   name: string,
   clusters: Pick<ClusterRepository, 'listBootEnvs'>,

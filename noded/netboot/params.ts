@@ -7,16 +7,16 @@ import type { BootParameter, BootPlanInput } from './boot-plan.ts';
 import { CallError } from './template/template-error.ts';
 import { fromJson, type Dict } from './template/values.ts';
 
-/** A param's value, of the type that its schema says. */
+/** A param's value, of its schema's type. */
 export type ParamValue =
   /** A secret of which only the name is known. */
   | { readonly kind: 'lost' }
   | {
       readonly kind: 'known';
       readonly value: unknown;
-      /** Whether what it goes into is treated as a secret. */
+      /** Whether files that contain it are treated as secret. */
       readonly isHidden: boolean;
-      /** Whether it is forgotten with the job that has it. */
+      /** Whether it is forgotten when its job ends. */
       readonly isSecret: boolean;
     };
 
@@ -25,9 +25,9 @@ type ParamSources = Pick<BootPlanInput, 'parameters' | 'schemas' | 'layers'>;
 const TYPES = ['array', 'boolean', 'integer', 'null', 'number', 'object', 'string'] as const;
 type SchemaType = (typeof TYPES)[number];
 
-/** What is read of a JSON schema; the rest of one describes itself to people. */
+/** The parts of a JSON schema that are used. */
 interface ParamSchema {
-  /** None where it says nothing, or something unknown. */
+  /** Empty for an absent or unknown type. */
   readonly types: readonly SchemaType[];
   readonly values: readonly unknown[] | undefined;
   readonly byDefault: unknown;
@@ -45,7 +45,9 @@ function readSchema(param: BootParam | undefined): ParamSchema {
   };
 }
 
-/** Says why the default of a param does not fit its own schema; null where it does. Pure. */
+/**
+ * Returns the reason why the default of a param does not fit its schema; null when it fits. Pure.
+ */
 export function whyBadDefault(param: BootParam): string | null {
   const { types, values, byDefault } = readSchema(param);
   if (byDefault === undefined) return null;
@@ -55,18 +57,18 @@ export function whyBadDefault(param: BootParam): string | null {
   return values && !values.some(isListed) ? 'its default is not a value of its enum' : null;
 }
 
-/** Takes steps by what is read. @throws CallError when there are none left */
+/** Counts steps by the length of the input. @throws CallError when none are left */
 type Spend = (steps: number) => void;
 
-/** The params of one plan, each of which is read once, however often templates ask for it. */
+/** The params of one plan. Each is parsed once. */
 export interface ParamReader {
   /** @throws CallError */
   readonly read: (name: string, spend: Spend) => ParamValue | undefined;
-  /** With what every layer says of it. @throws CallError */
+  /** Joins the values of all layers. @throws CallError */
   readonly compose: (name: string, spend: Spend) => ParamValue | undefined;
   readonly has: (name: string) => boolean;
   /**
-   * The params that the instance itself has, without private, secret and Secure ones.
+   * Lists the params of the instance itself, without private, secret and Secure ones.
    * @throws CallError
    */
   readonly listPublic: (spend: Spend) => Dict;
@@ -102,7 +104,7 @@ export function hasParam(name: string, { schemas, parameters }: ParamSources): b
 }
 
 /**
- * The param of a name: the OS parameter in force, else its schema's default; undefined for neither.
+ * Returns a param: the OS parameter in force, else its schema's default, else undefined.
  * @throws CallError when the parameter is not of its schema's type
  */
 export function readParam(
@@ -119,8 +121,8 @@ export function readParam(
 }
 
 /**
- * The param of a name with what every layer says of it: maps are joined, what a higher layer says
- * wins; lists follow each other, the higher first. Of other types the one in force.
+ * Joins a param's values of all layers. Maps are merged, and higher layers win. Lists are
+ * concatenated, the higher first. Other types take the value in force.
  */
 function composeParam(
   name: string,
@@ -143,11 +145,11 @@ function composeParam(
   };
 }
 
-/** Maps in each other that are joined; below that the higher layer's is taken whole. */
+/** Depth limit of merging maps. Below it the higher layer's value is taken whole. */
 const MAX_COMPOSE_DEPTH = 32;
 
 function compose(low: unknown, high: unknown, depth: number): unknown {
-  // `isArray` makes any of what nobody knows.
+  // `isArray` narrows unknown to any[].
   if (Array.isArray(low) && Array.isArray(high))
     return [...(high as unknown[]), ...(low as unknown[])];
   if (!isMap(low) || !isMap(high) || depth >= MAX_COMPOSE_DEPTH) return high;
@@ -184,8 +186,8 @@ const STAND_INS = {
 } as const satisfies Record<SchemaType, string>;
 
 /**
- * The same sources with something in place of each secret that is the same whatever its value, and
- * whether that is known. Pure.
+ * Replaces each secret by a fixed value that does not depend on the secret or on whether it is
+ * known. Pure.
  */
 export function withoutSecrets({ schemas, parameters, layers }: ParamSources): ParamSources {
   const replaced = (values: ReadonlyMap<string, BootParameter>): Map<string, BootParameter> =>
@@ -206,9 +208,8 @@ export function withoutSecrets({ schemas, parameters, layers }: ParamSources): P
 }
 
 /**
- * What stands for a value that is not shown: of the type, the keys and the length that it has, so
- * that templates go the same way, without a text or a number of its own. Of an enum its first.
- * Pure.
+ * Returns a stand-in for a hidden value with its type, keys and length, so that templates take the
+ * same branches. Texts become `word`, numbers 0. For an enum it is the first value. Pure.
  */
 export function redactParam(text: string, param: BootParam | undefined, word: string): string {
   const { types, values } = readSchema(param);
@@ -222,7 +223,7 @@ export function redactParam(text: string, param: BootParam | undefined, word: st
       return typeof value === 'boolean' ? false : value;
     });
   } catch {
-    // Reading it is refused, and so is reading this.
+    // Reading the value fails too, and so does reading this.
     return '';
   }
 }
@@ -231,7 +232,7 @@ function isText(types: readonly SchemaType[]): boolean {
   return types.length === 0 || types.includes('string');
 }
 
-/** OS parameters are text: what is to be of another type is read as JSON. */
+/** Reads the text of an OS parameter; any type other than string is JSON. */
 function readTyped(
   name: string,
   text: string,
@@ -258,7 +259,7 @@ function readJson(name: string, text: string, types: readonly SchemaType[]): unk
   try {
     value = JSON.parse(text);
   } catch {
-    // The parser's message would tell of the value.
+    // The parser's message would reveal parts of the value.
     throw new CallError(wanted);
   }
   if (!types.some((type) => isOfType(value, type))) throw new CallError(wanted);

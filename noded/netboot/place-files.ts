@@ -5,27 +5,28 @@ import { machinePath } from './render-input.ts';
 
 export type Place =
   | { readonly kind: 'file'; readonly path: string }
-  /** It is for a loader that is got by TFTP, which nothing here serves, or an unknown machine. */
+  /** For a TFTP loader, which is not supported, or for an unknown machine. */
   | { readonly kind: 'left-out'; readonly reason: string };
 
 type Machine = BootPlanInput['machine'];
 
-/** pxelinux, GRUB and elilo look for their configuration below these, or by the address in hex. */
+/** Folders where pxelinux, GRUB and elilo look for their configuration. */
 const TFTP_FOLDERS = /^(?:pxelinux\.cfg|grub|grub2|boot\/grub|elilo)\//;
 
-/** A folder that a Raspberry Pi 4 loads its firmware from, named by the MAC address. */
+/** A Raspberry Pi 4 loads its firmware from a folder named after its MAC address. */
 const PI_FOLDER = /^(?:[0-9a-f]{2}-){5}[0-9a-f]{2}\//;
 
-/** Configuration of GRUB beside the place that GRUB was loaded from. */
+/** GRUB's configuration beside GRUB itself. */
 const GRUB_FILE = /\/grub\.cfg(?:-[^/]*)?$/;
 
-/** Where a machine's iPXE script may be, the preferred place first. */
+/** Returns the possible paths of an instance's iPXE script, the preferred one first. */
 export function scriptsOf({ mac, address }: Machine): readonly string[] {
   return [`${mac}.ipxe`, `${address}.ipxe`];
 }
 
 /**
- * Whether a file may be where its template says: below the machine's own folder, or as its script.
+ * Decides whether a file may have its template's path: below the instance's own folder, or as its
+ * script.
  * @throws AppError BOOTENV_INVALID
  */
 export function placeFile(
@@ -59,7 +60,7 @@ export function placeFile(
   );
 }
 
-/** Whether only a loader that is loaded by TFTP reads a file. */
+/** Whether only a TFTP loader reads the file. */
 function isOfTftp(path: string, machine: Machine): boolean {
   const own = `${machinePath(machine)}/`;
   const isInOwnFolder = path.startsWith(own) && !path.startsWith(`${own}boot/`);

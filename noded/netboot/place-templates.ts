@@ -12,15 +12,15 @@ import { CallError, TemplateError } from './template/template-error.ts';
 type Template = BootEnv['Templates'][number];
 
 export interface PlacedTemplates {
-  /** Each with its path below the file root. */
+  /** Paths are below the file root. */
   readonly placed: readonly { readonly template: Template; readonly path: string }[];
   readonly leftOut: readonly string[];
 }
 
 /**
- * Where the files of a BootEnv are for a machine.
- * @param pathOf a template's Path as it is rendered; null for one that is not judged
- * @throws AppError BOOTENV_INVALID, and what `pathOf` throws
+ * Returns the paths of a BootEnv's files for an instance.
+ * @param pathOf renders a template's Path; null skips the template
+ * @throws AppError BOOTENV_INVALID, and errors of `pathOf`
  */
 export function placeTemplates(
   { Name: bootEnv, Templates }: Pick<BootEnv, 'Name' | 'Templates'>,
@@ -51,7 +51,7 @@ export function placeTemplates(
   return { placed: [...placed].map(([path, template]) => ({ template, path })), leftOut };
 }
 
-/** @throws AppError BOOTENV_INVALID where one is a file and the other needs a folder of its name */
+/** @throws AppError BOOTENV_INVALID when a path is both a file and a folder of another path */
 function refuseBelow(bootEnv: string, path: string, taken: readonly string[]): void {
   const other = taken.find((each) => each.startsWith(`${path}/`) || path.startsWith(`${each}/`));
   if (other === undefined) return;
@@ -62,9 +62,9 @@ function refuseBelow(bootEnv: string, path: string, taken: readonly string[]): v
   );
 }
 
-/** Steps of rendering all Paths of a BootEnv, a line each: some milliseconds at the most. */
+/** Steps of rendering all Paths of a BootEnv, a line each: at most some milliseconds. */
 const MAX_STEPS = 5000;
-/** What no machine has: a Path that is wrong for it is wrong for each. */
+/** Stands for any instance: a Path that is wrong for it is wrong for all. */
 const ANY_MACHINE: BootPlanInput['machine'] = {
   name: 'any.example.com',
   uuid: '00000000-0000-4000-8000-000000000000',
@@ -73,9 +73,8 @@ const ANY_MACHINE: BootPlanInput['machine'] = {
 };
 
 /**
- * Refuses a BootEnv whose Paths are wrong for every machine, before one is to boot into it. What is
- * of parameters, or of templates that the store may come to have, is judged when it is planned.
- * Pure.
+ * Refuses a BootEnv whose Paths are wrong for every instance, when it is added. Paths that depend
+ * on parameters or on missing templates are checked when a boot is planned. Pure.
  * @throws AppError BOOTENV_INVALID
  */
 export function refuseWrongPaths(bootEnv: BootEnv): void {
@@ -101,7 +100,9 @@ export function refuseWrongPaths(bootEnv: BootEnv): void {
   });
 }
 
-/** A BootEnv may be written for one machine, whose own paths it then has as they are. */
+/**
+ * Replaces the identity of one machine by ANY_MACHINE's: a BootEnv may be written for one machine.
+ */
 function ofAnyMachine(path: string): string {
   const { uuid, mac, address } = ANY_MACHINE;
   return path

@@ -27,14 +27,14 @@ import { createTemplateSet, type TemplateSet } from './template/render-templates
 import { asCallError, CallError, TemplateError } from './template/template-error.ts';
 
 /**
- * Of all templates of a plan together. Debian's take some hundreds, dr-provision's largest some
- * thousands; these are about 0.1 s at the most, in which noded does nothing else.
+ * For all templates of a plan together. Debian's take some hundreds, dr-provision's largest some
+ * thousands. The limit is at most about 0.1 s, in which noded serves nothing else.
  */
 const MAX_STEPS = 100_000;
 
 /**
- * All that a machine is given to boot by, rendered for it. Pure.
- * @throws AppError BOOTENV_INVALID for paths that are not the machine's, BOOTENV_NO_SOURCE when
+ * Renders all files that an instance boots by. Pure.
+ * @throws AppError BOOTENV_INVALID for paths outside the instance's files, BOOTENV_NO_SOURCE when
  * neither an archive nor an allowed repository has kernel and initrds, BOOTENV_RENDER with
  * template, line and column
  */
@@ -52,7 +52,7 @@ export function planBootEnv(input: BootPlanInput): BootPlan {
   const params = createParamReader(input);
   const { IsoFile, Sha256, Kernel, Initrds } = bootEnv.OS.SupportedArchitectures.amd64;
   const archive = source?.kind === 'archive' ? input.archive(IsoFile, Sha256) : null;
-  // Looked up once: templates ask as often as they like.
+  // Looked up once, however often templates ask.
   const opened = archive && { hasRelease: archive.has(STABLE_RELEASE) };
   const common = { ...input, bootEnv, repositories, opened };
   const secretless = { ...common, params: createParamReader(withoutSecrets(input)) };
@@ -75,7 +75,7 @@ export function planBootEnv(input: BootPlanInput): BootPlan {
   };
 }
 
-/** A param that is a document of dr-provision's. Undefined where there is none. */
+/** Reads a param that is a document of dr-provision. Undefined for an absent param. */
 function readDocument<Schema extends z.ZodType>(
   input: BootPlanInput,
   name: string,
@@ -88,7 +88,7 @@ function readDocument<Schema extends z.ZodType>(
     });
   const found = asInvalid(() => readParam(name, input), invalid);
   if (!found) return undefined;
-  // It decides which files there are, and goes into names, addresses and messages.
+  // It determines the list of files, and is shown in names, addresses and messages.
   if (found.kind === 'lost' || found.isHidden)
     throw invalid('it is private, secret or Secure, but must be public');
   const document = typeof found.value === 'string' ? parseText(found.value, invalid) : found.value;
@@ -108,7 +108,7 @@ function asInvalid<Result>(run: () => Result, invalid: (reason: string) => AppEr
   }
 }
 
-/** Reads the value of a param without a schema, which is JSON. */
+/** Parses the value of a param without a schema as JSON. */
 function parseText(text: string, invalid: (reason: string) => AppError): unknown {
   try {
     return JSON.parse(text);
@@ -143,9 +143,9 @@ interface RenderedFiles {
 }
 
 interface Secretless {
-  /** With something in place of each secret. */
+  /** With a stand-in for each secret. */
   readonly input: RenderInput;
-  /** Only files with secrets need it. */
+  /** Computed only for files with secrets. */
   readonly publicBasis: () => string;
 }
 
@@ -229,7 +229,10 @@ function renderFile(
   };
 }
 
-/** The digest of it without its secrets; of a mistake that only they prevent, its message. */
+/**
+ * Returns the file's digest without its secrets. For a failure that only stand-ins cause, digests
+ * the message.
+ */
 function digestSecretless(
   { input, publicBasis }: Secretless,
   set: TemplateSet,
@@ -245,7 +248,7 @@ function digestSecretless(
   }
 }
 
-/** What is asked before a file can have its place: it needs no secret that is lost. */
+/** Renders a text that decides where a file is, so that it must not depend on a secret. */
 function renderText(input: RenderInput, set: TemplateSet, name: string, text: string): string {
   const use = newUse();
   const rendered = attempt({ input, use, set, name }, () =>
@@ -267,11 +270,11 @@ interface Attempt {
   readonly input: RenderInput;
   readonly use: RenderUse;
   readonly set: TemplateSet;
-  /** The template or text that is rendered, for messages. */
+  /** The rendered template or text, for messages. */
   readonly name: string;
 }
 
-/** What a file that needs a lost secret comes to, mistakes included, is not looked at. */
+/** Returns '' for a failure of a file that needs a lost secret. */
 function attempt({ input, use, set, name }: Attempt, render: () => string): string {
   try {
     return render();
@@ -280,8 +283,8 @@ function attempt({ input, use, set, name }: Attempt, render: () => string): stri
     if (use.lostSecrets.size > 0) return '';
     const { Name } = input.bootEnv;
     const { position, reason } = error;
-    // A reason may have the value, or a name that was made of it, and so may the name of a template
-    // that a value defines: once a secret was read, neither is told.
+    // A reason can contain the secret, and so can the name of a template that a value defines. Both
+    // are hidden after a secret was read.
     const isKnown = error.template === name || set.has(error.template);
     const template =
       !use.isSecretBearing || isKnown ? error.template : `text that ${name} is made of`;
@@ -292,7 +295,7 @@ function attempt({ input, use, set, name }: Attempt, render: () => string): stri
     throw new AppError('BOOTENV_RENDER', `BootEnv ${Name}: template ${at}: ${shown}`, {
       details: { bootEnv: Name, template, line: position.line, column: position.column },
       hint: `After the correction, show the result: gnt-bootenv render ${Name} ${input.machine.name}`,
-      // Its message has the values that this one leaves out.
+      // The cause's message contains the hidden values.
       cause: use.isSecretBearing ? undefined : error,
     });
   }

@@ -9,7 +9,7 @@ import type { BootArchives } from './archives.ts';
 import type { BootSource } from './boot-plan.ts';
 import { type BootTree, createRepositoryTree } from '../content/downloads/boot-tree.ts';
 
-/** What a machine was promised to load from, whatever names come to mean meanwhile. */
+/** The content that an instance loads from, whatever its name means later. */
 const promiseFile = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('archive'), sha256: sha256Hex }),
   z.strictObject({ kind: z.literal('repository'), url: z.string() }),
@@ -17,15 +17,15 @@ const promiseFile = z.discriminatedUnion('kind', [
 type BootPromise = z.infer<typeof promiseFile>;
 
 const SUFFIX = '.json';
-/** Behind the name of a promise whose view metad has not taken yet. */
+/** Suffix of a promise whose view gnt-metad has not accepted yet. */
 const OFFERED = '.new';
 
 export interface PromisedTreesDependencies {
-  /** Root's alone, and gone with the machines when the host goes down. */
+  /** Accessible to root only, and cleared at each boot of the host, as instances are. */
   readonly dir: string;
   readonly archives: Pick<BootArchives, 'tree' | 'dropUnnamed'>;
   readonly logger: Logger;
-  /** Whether a repository is below a package mirror that the administrator allows now. */
+  /** Whether a repository is below an allowed package mirror now. */
   readonly isAllowed: (url: string) => Promise<boolean>;
 }
 
@@ -35,31 +35,34 @@ interface Offer {
 }
 
 /**
- * What machines load from, kept beside them: a daemon after this one serves it on. Files that are
- * on their way when one is replaced come from the old one to their end.
+ * Sources that instances load from. They are kept in files, so that a restarted daemon serves them.
+ * A transfer that runs while a source is replaced ends with the old source.
  */
 export interface PromisedTrees {
-  /** What the view is of that metad shows; while it is given another one, who asks waits. */
+  /**
+   * Returns the source of the view that gnt-metad shows. Waits while gnt-metad receives another
+   * view.
+   */
   find(uuid: string): Promise<BootTree | undefined>;
   /**
-   * What the next view of a machine is of, which has to be settled. What it loads from now stays.
-   * @param source null: nothing any more
+   * Sets the source of an instance's next view, until `settle`. The present source stays.
+   * @param source null: the instance loads no files
    */
   offer(uuid: string, source: BootSource | null): void;
   /**
-   * Lets go of what was before, once metad has the view that this was offered for. Where metad has
-   * not taken it, both stay: the view may be put again. Without an offer it does nothing.
+   * Drops the previous source once gnt-metad has the offered view. Keeps both when gnt-metad has
+   * not accepted it: the view may be pushed again. Does nothing without an offer.
    */
   settle(uuid: string, isShown: boolean): void;
-  /** Its machine has ended. */
+  /** Called when the instance has ended. */
   forget(uuid: string): void;
-  /** Those that a daemon before this one promised; what it had offered alone, was not promised. */
+  /** Restores the promises of an earlier daemon. Offers that were not settled are dropped. */
   restore(): void;
-  /** Others have no machine any more. */
+  /** Forgets all other instances, which do not run. */
   keepOnly(uuids: readonly string[]): void;
 }
 
-/** The files are small and in memory: they are read and written at once. */
+/** Reads and writes synchronously: the files are small and in memory. */
 export function createPromisedTrees(dependencies: PromisedTreesDependencies): PromisedTrees {
   const { dir, archives, isAllowed, logger } = dependencies;
   const trees = new Map<string, BootTree>();
@@ -70,7 +73,7 @@ export function createPromisedTrees(dependencies: PromisedTreesDependencies): Pr
     promise.kind === 'archive'
       ? archives.tree(promise.sha256)
       : whileAllowed(promise.url, isAllowed);
-  /** Bytes that have waited for a machine alone. */
+  /** Removes archives that were kept for an instance only. */
   const dropUnneeded = (): void => {
     archives.dropUnnamed().catch((error: unknown) => {
       logger.error('archives.not-dropped', { err: error });
@@ -135,7 +138,7 @@ function promiseOf(source: BootSource): BootPromise {
   return source.kind === 'repository' ? source : { kind: 'archive', sha256: source.sha256 };
 }
 
-/** The permission is asked for with every file: it may be taken back at any time. */
+/** Checks the permission for each file, since it can be removed at any time. */
 function whileAllowed(url: string, isAllowed: (url: string) => Promise<boolean>): BootTree {
   const tree = createRepositoryTree(url);
   return {
@@ -146,7 +149,7 @@ function whileAllowed(url: string, isAllowed: (url: string) => Promise<boolean>)
   };
 }
 
-/** The contents of archives that machines were promised, or are being. */
+/** Returns the archives' contents that are promised or offered to instances. */
 export function listPromisedContents(dir: string): ReadonlySet<string> {
   const promises = listFolder(dir).map((name) => readPromise(join(dir, name)));
   return new Set(promises.flatMap((each) => (each?.kind === 'archive' ? [each.sha256] : [])));
@@ -159,7 +162,7 @@ function listPromises(dir: string): readonly string[] {
     .filter((name) => uuidType.safeParse(name).success);
 }
 
-/** Null for none, or none that can be read. */
+/** Null for a missing or an unreadable promise. */
 function readPromise(path: string): BootPromise | null {
   try {
     const text = readFileSync(path, 'utf8');

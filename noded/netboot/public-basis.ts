@@ -14,9 +14,9 @@ type BasisInput = Pick<
 >;
 
 /**
- * Digest of all that templates may read besides secrets, whether they do or not: a secret's value
- * can decide what is read behind it, or name it. Pure.
- * @param source templates are told what is in it
+ * Returns the digest of everything except secrets that templates can read. It includes unread
+ * inputs, since a secret can decide which of them are read. Pure.
+ * @param source templates can read its content
  */
 export function digestPublic(input: BasisInput, source: BootSource | null): string {
   const { machine, bootEnv, templates, schemas, parameters, layers, packageMirrors, baseUrl } =
@@ -34,7 +34,7 @@ export function digestPublic(input: BasisInput, source: BootSource | null): stri
   return hash('sha256', JSON.stringify(read));
 }
 
-/** Digests of maps that many plans share, which are not changed. */
+/** Digests of maps that many plans share and never change. */
 const digests = new WeakMap<ReadonlyMap<string, unknown>, string>();
 
 function digestOf(map: ReadonlyMap<string, unknown>): string {

@@ -51,7 +51,7 @@ export function createRenderData(input: RenderInput, use: RenderUse, filePath = 
   return data;
 }
 
-/** Reads of params, each of which is noted. */
+/** Reads params and records each read. */
 interface Params {
   readonly read: (call: Call, name: string) => Value;
   readonly compose: (call: Call, name: string) => Value;
@@ -106,7 +106,7 @@ function sizeOf(value: unknown): number {
   return typeof value === 'string' ? value.length >> 5 : JSON.stringify(value).length >> 3;
 }
 
-/** Values nested in each other that are expanded. */
+/** Depth limit of nested values. */
 const MAX_EXPAND_DEPTH = 100;
 
 /**

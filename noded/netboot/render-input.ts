@@ -3,13 +3,13 @@ import type { BootPlanInput } from './boot-plan.ts';
 import type { ParamReader } from './params.ts';
 import type { InstallPlaces } from './repositories.ts';
 
-/** Facts about the parameters and members that the rendering of one file read. */
+/** Facts about the parameters and members that one file read. */
 export interface RenderUse {
   isSecretBearing: boolean;
-  /** Also set by a secret whose value is lost. */
+  /** Also set by a lost secret. */
   hasSecret: boolean;
   readonly lostSecrets: Set<string>;
-  /** Members of dr-provision that have a constant value here. */
+  /** Members of dr-provision that have a constant value. */
   readonly constants: Set<string>;
 }
 
@@ -32,12 +32,14 @@ export interface RenderInput extends Pick<BootPlanInput, 'machine' | 'baseUrl' |
   readonly opened: Pick<NonNullable<InstallPlaces['archive']>, 'hasRelease'> | null;
 }
 
-/** Path of an instance's own files, below the file root. */
+/** Returns the path of an instance's own files, below the file root. */
 export function machinePath({ uuid }: { readonly uuid: string }): string {
   return `machines/${uuid}`;
 }
 
-/** URL of the archive or repository that the instance boots from, as the guest sees it. */
+/**
+ * Returns the URL of the archive or repository that the instance boots from, as the guest sees it.
+ */
 export function installUrlOf({
   baseUrl,
   machine,

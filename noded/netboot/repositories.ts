@@ -2,7 +2,7 @@ import type { PackageRepository } from '#shared/contract/boot-env.ts';
 import { AMD64_NAMES } from '#shared/contract/boot-env.ts';
 import { kickstartLines, yumLines, type InstalledSystem } from './kickstart-lines.ts';
 
-/** How packages are got, by the distribution's name in dr-provision's names of systems. */
+/** Package managers, by the distribution's name in dr-provision's names of systems. */
 const REPO_TYPES: ReadonlyMap<string, 'apt' | 'yum' | 'zypp'> = new Map([
   ...(['debian', 'ubuntu', 'linuxmint', 'devuan'] as const).map((name) => [name, 'apt'] as const),
   ...(['suse', 'sles', 'opensuse'] as const).map((name) => [name, 'zypp'] as const),
@@ -12,12 +12,12 @@ const REPO_TYPES: ReadonlyMap<string, 'apt' | 'yum' | 'zypp'> = new Map([
   ].map((name) => [name, 'yum'] as const),
 ]);
 
-/** What an archive has that Debian's packages can be installed from. */
+/** A file of archives that Debian's packages can be installed from. */
 export const STABLE_RELEASE = 'dists/stable/Release';
 
 export type RepoType = 'apt' | 'yum' | 'zypp';
 
-/** The way of a repository: its own word, else what its first system's name says. */
+/** Returns the repository's type: its own field, else by its first system's name. */
 export function repoTypeOf({ repoType, os }: PackageRepository): RepoType | null {
   if (repoType !== '') return repoType;
   const family = /^[a-z]+/.exec((os[0] ?? '').toLowerCase())?.[0] ?? '';
@@ -28,7 +28,7 @@ function isAmd64({ arch }: PackageRepository): boolean {
   return arch === 'any' || AMD64_NAMES.includes(arch);
 }
 
-/** What a machine of a system may install from. */
+/** Returns the repositories for a system. */
 export function machineRepositories(
   all: readonly PackageRepository[],
   osName: string,
@@ -36,23 +36,23 @@ export function machineRepositories(
   return all.filter((repository) => repository.os.includes(osName) && isAmd64(repository));
 }
 
-/** What a machine that is being installed reaches, on a network of its own, behind its channel. */
+/** Sources that an instance reaches by its channel during an installation. */
 export interface InstallPlaces {
-  /** The archive that it boots from, opened. */
+  /** The opened archive that the instance boots from. */
   readonly archive: {
     readonly name: string;
     readonly url: string;
     /** Whether it has {@link STABLE_RELEASE}. */
     readonly hasRelease: boolean;
   } | null;
-  /** The channel's address of what a package mirror allows; null for anything else. */
+  /** Returns the channel's URL for a package mirror's URL; null for any other URL. */
   readonly mirrorUrl: (url: string) => string | null;
 }
 
 /**
- * What it is installed from: one source, and one of security updates at most. An archive with
- * packages comes first, as in dr-provision; what a mirror shows has the channel's address, which
- * needs no network of the machine, and what none shows its own.
+ * Returns the sources of an installation: one source, and at most one of security updates. An
+ * archive with packages comes first, as in dr-provision. URLs of package mirrors become the
+ * channel's, which need no network of the instance. Other URLs stay.
  */
 export function installRepositories(
   all: readonly PackageRepository[],
@@ -68,7 +68,7 @@ export function installRepositories(
   ].map((each) => ({ ...each, url: places.mirrorUrl(each.url) ?? each.url }));
 }
 
-/** The opened archive as one; null of Debian's that have an installer and no packages. */
+/** Returns the opened archive as a repository; null for Debian's installers without packages. */
 function localRepository(osName: string, { archive }: InstallPlaces): PackageRepository | null {
   if (archive === null) return null;
   const { name, url, hasRelease } = archive;
@@ -81,21 +81,21 @@ function localRepository(osName: string, { archive }: InstallPlaces): PackageRep
   return { ...repository, distribution: 'stable', components: ['main', 'restricted'] };
 }
 
-/** Where a repository's kernels are. */
+/** Returns the URL of a repository's kernels. */
 export function bootUrlOf({ bootloc, url }: PackageRepository): string {
   return bootloc === '' ? url : bootloc;
 }
 
-/** The URL of one of a repository's components, the package manager's wildcards in it. */
+/** Returns the URL of a repository's component, with the package manager's wildcards. */
 export function urlFor(repository: PackageRepository, component: string): string {
   const { url, distribution, os } = repository;
   if (repoTypeOf(repository) !== 'yum' || distribution === '' || component === '') return url;
   const base = `${withoutEndSlash(url)}/${distribution}/${component}/$basearch`;
-  // From release 8 on, CentOS has a folder more.
+  // CentOS has one more folder from release 8 on.
   return os.some((name) => /^centos-(?:[89]|\d{2})/.test(name)) ? `${base}/os` : base;
 }
 
-/** As a package manager's file has it. */
+/** Writes the repository as a package manager's configuration. */
 export function repositoryLines(repository: PackageRepository): string {
   const { tag, url, distribution, components } = repository;
   switch (repoTypeOf(repository)) {
@@ -111,8 +111,10 @@ export function repositoryLines(repository: PackageRepository): string {
 }
 
 /**
- * As an installer's answers have it: Debian's preseed, RedHat's kickstart, SUSE's AutoYaST.
- * @param proxy returns the URL of the proxy for the repository, or null; asked where it has a place
+ * Writes the repository as installer answers: Debian's preseed, Red Hat's kickstart, SUSE's
+ * AutoYaST.
+ * @param proxy returns the URL of the proxy for the repository, or null; called only where it is
+ * used
  */
 export function installLines(
   repository: PackageRepository,

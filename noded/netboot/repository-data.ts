@@ -22,15 +22,15 @@ import {
   type Value,
 } from './template/values.ts';
 
-/** The functions that repositories use of the data around them. */
+/** The functions that repositories call. */
 export interface RepositoryUses {
-  /** The value of `.R`. */
+  /** Returns the value of `.R`. */
   readonly dot: () => Value;
-  /** Reads a param, and null where there is none. */
+  /** Reads a param; null for an absent one. */
   readonly param: (call: Call, name: string) => Value;
 }
 
-/** `.Repos`, `.MachineRepos` and `.InstallRepos`. */
+/** Returns `.Repos`, `.MachineRepos` and `.InstallRepos`. */
 export function repositoryFunctions(
   input: RenderInput,
   uses: RepositoryUses,
@@ -102,7 +102,7 @@ function repositoryData(
   });
 }
 
-/** The first entry of the param proxy-servers, which is a list of URLs. */
+/** Returns the first entry of the param proxy-servers, which is a list of URLs. */
 function firstProxy(servers: Value): string | null {
   if (!isList(servers) || servers.length === 0) return null;
   const [first] = servers;

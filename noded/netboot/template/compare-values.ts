@@ -1,10 +1,10 @@
 import { CallError } from './template-error.ts';
 import { compareText, isDict, isList, typeName, type Value } from './values.ts';
 
-/** Go's eq: equal to one of the others. @throws CallError for types that do not compare */
+/** Implements Go's eq: equal to one of the others. @throws CallError for incomparable types */
 export function isEqualToAny(value: Value, others: readonly Value[]): boolean {
   if (others.length === 0) throw new CallError('no value to compare with');
-  // The first that is equal ends it; what would not compare behind it is not looked at.
+  // Stops at the first equal value, so that incomparable values after it do not matter.
   return others.some((other) => isEqual(value, other));
 }
 
@@ -15,7 +15,7 @@ function isEqual(left: Value, right: Value): boolean {
   return left === right;
 }
 
-/** Go's lt. @throws CallError */
+/** Implements Go's lt. @throws CallError */
 export function isLess(left: Value, right: Value): boolean {
   if (typeof left === 'string' && typeof right === 'string') return compareText(left, right) < 0;
   if (typeof left === 'bigint' && typeof right === 'bigint') return left < right;
@@ -27,7 +27,7 @@ function incompatible(left: Value, right: Value): CallError {
   return new CallError(`a ${typeName(left)} cannot be compared with a ${typeName(right)}`);
 }
 
-/** Go's reflect.DeepEqual. @param spend takes a step for each part */
+/** Implements Go's reflect.DeepEqual. @param spend takes a step for each part */
 export function isDeepEqual(left: Value, right: Value, spend: (steps: number) => void): boolean {
   spend(1);
   if (isList(left) && isList(right))

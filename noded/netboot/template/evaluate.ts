@@ -16,11 +16,11 @@ import {
   type Value,
 } from './values.ts';
 
-/** How many blocks, parentheses and templates may be in each other, all counted together. */
+/** Depth limit of blocks, parentheses and templates together. */
 const MAX_DEPTH = 400;
 
 /**
- * The text that a template makes of a value.
+ * Renders a template with a value.
  * @throws TemplateError
  */
 export function evaluateTemplate(
@@ -33,16 +33,19 @@ export function evaluateTemplate(
   return output.toString();
 }
 
-/** Where a walk goes on: `next` with the node behind, the others as the loop around them says. */
+/**
+ * Outcome of a node: `next` continues with the following node, the others act on the loop around
+ * it.
+ */
 type Flow = 'next' | 'break' | 'continue';
 
-/** The absence of a value from the command before, which null is not. */
+/** No value from the preceding command, unlike null. */
 const NOTHING = Symbol('nothing');
 type Final = Value | typeof NOTHING;
 
 /**
- * The evaluation of one template; another template that it calls has its own, with one more depth.
- * INVARIANTS: `#variables` holds what is declared at this point, the latest last.
+ * Evaluates one template. A called template has its own evaluation with one more depth. INVARIANT:
+ * `#variables` holds the declared variables, the latest last.
  */
 class Evaluation {
   readonly #template: ParsedTemplate;
@@ -144,7 +147,7 @@ class Evaluation {
     });
   }
 
-  /** What is declared within ends with it. */
+  /** Variables declared inside end with the block. */
   #scoped<Result>(offset: number, run: () => Result): Result {
     const mark = this.#variables.length;
     this.#depth += 1;
@@ -199,7 +202,7 @@ class Evaluation {
     return this.#operand(dot, first, others, final);
   }
 
-  /** An operand with what it is given, of which most take nothing. */
+  /** Evaluates an operand with arguments, which most kinds refuse. */
   #operand(dot: Value, operand: Operand, given: readonly Operand[], final: Final): Value {
     switch (operand.kind) {
       case 'field':
@@ -230,7 +233,7 @@ class Evaluation {
       throw this.#error(offset, 'arguments for a value that is not a function');
   }
 
-  /** An operand that is an argument, so that it has none of its own. */
+  /** Evaluates an operand that is an argument and has no arguments of its own. */
   #value(dot: Value, operand: Operand): Value {
     this.#step(operand.offset);
     switch (operand.kind) {
@@ -313,7 +316,7 @@ class Evaluation {
     return this.#apply(dot, found, name, offset, given, final);
   }
 
-  /** The first that decides, or the last; those behind it are not looked at. */
+  /** Returns the first deciding operand, or the last one. Later operands are not evaluated. */
   #logic(
     dot: Value,
     deciding: boolean,
@@ -348,7 +351,7 @@ class Evaluation {
     if (final !== NOTHING) values.push(this.#checked(final, typeOf(given.length), name, offset));
     const { spend } = this.#surroundings;
     return this.#at(offset, () => {
-      // A function may look at all of a text, so that each call costs by what it is given.
+      // A function may read whole texts, so that a call's cost grows with its arguments.
       spend(values.reduce<number>((sum, value) => sum + sizeOf(value), 1));
       const result = called.run(this.#callOf(), values);
       if (isList(result)) spend(result.length);
@@ -397,7 +400,7 @@ class Evaluation {
     return this.#variables.findLast((variable) => variable.name === name);
   }
 
-  /** What goes wrong within gets a place, unless it has one. */
+  /** Adds a place to an error without one. */
   #at<Result>(offset: number, run: () => Result): Result {
     try {
       return run();
@@ -408,7 +411,7 @@ class Evaluation {
     }
   }
 
-  /** Whatever is looked at is a step, so that no loop is without one. */
+  /** Every evaluation takes a step, so that each loop is bounded. */
   #step(offset: number): void {
     this.#at(offset, () => this.#surroundings.spend(1));
   }

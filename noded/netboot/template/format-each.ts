@@ -2,15 +2,15 @@ import { formatFloat } from './format-numbers.ts';
 import { CallError } from './template-error.ts';
 import { isDict, isList, sortedKeys, Struct, type Value } from './values.ts';
 
-/** Values in each other that are followed; no document of a parameter is as deep. */
+/** Depth limit of nested values. No document in a parameter is as deep. */
 const MAX_DEPTH = 200;
 /** Characters of one text that a function makes. */
 export const MAX_TEXT_LENGTH = 1024 * 1024;
 
-/** Takes steps, and throws when there are none left. */
+/** Takes steps. Throws when none are left. */
 export type Spend = (steps: number) => void;
 
-/** Go's %v of a value, with the verb's own form for what is in lists and maps. */
+/** Formats a value as Go's %v, with the verb's own format for the leaves of lists and maps. */
 export function formatEach(
   value: Value,
   spend: Spend,

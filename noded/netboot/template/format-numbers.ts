@@ -1,6 +1,6 @@
 /**
- * A float64 as Go's strconv writes it.
- * @param precision digits, or -1 for as few as tell it from its neighbours
+ * Formats a float64 as Go's strconv.
+ * @param precision digits, or -1 for the fewest that identify the number
  */
 export function formatFloat(value: number, form: 'e' | 'f' | 'g', precision: number): string {
   if (Number.isNaN(value)) return 'NaN';
@@ -22,7 +22,7 @@ function exponential(magnitude: number, precision: number): string {
   return text.replace(/e([+-])(\d)$/, 'e$10$2');
 }
 
-/** As toExponential, half to even. */
+/** Formats like toExponential, but rounds half to even. */
 function exactExponential(magnitude: number, precision: number): string {
   if (magnitude === 0) return magnitude.toExponential(precision);
   const exponent = Number(magnitude.toExponential().split('e')[1]);
@@ -41,7 +41,7 @@ function general(magnitude: number, precision: number): string {
   const exponent = Number(exponentText);
   const kept = withoutEndZeros(mantissa);
   const count = kept.replace('.', '').length;
-  // Six for the shortest form; else the digits that were asked for, or those there are.
+  // Six for the shortest form; else the given precision, or the number of digits.
   const fits = digits > count && count > exponent ? count : digits;
   if (exponent < -4 || exponent >= (digits < 0 ? 6 : fits)) return `${kept}e${exponentText}`;
   return place(kept.replace('.', ''), exponent);
@@ -54,7 +54,7 @@ function withoutEndZeros(mantissa: string): string {
   return mantissa.slice(0, mantissa.charAt(end - 1) === '.' ? end - 1 : end);
 }
 
-/** Digits with the point where the exponent says. */
+/** Places the decimal point by the exponent. */
 function place(digits: string, exponent: number): string {
   if (exponent < 0) return `0.${'0'.repeat(-exponent - 1)}${digits}`;
   const whole = digits.slice(0, exponent + 1).padEnd(exponent + 1, '0');
@@ -74,7 +74,7 @@ function exactFixed(magnitude: number, precision: number): string {
   return precision === 0 ? digits : `${digits.slice(0, point)}.${digits.slice(point)}`;
 }
 
-/** A number times a power of ten, rounded as Go does: the exact value, half to even. */
+/** Multiplies by a power of ten and rounds as Go does: the exact value, half to even. */
 function roundScaled(magnitude: number, power: number): bigint {
   const [numerator, denominator] = asFraction(magnitude);
   const scale = 10n ** BigInt(Math.abs(power));

@@ -3,7 +3,7 @@ import { formatVerb, parseDirectives } from './format-verbs.ts';
 import { CallError } from './template-error.ts';
 import type { Value } from './values.ts';
 
-/** fmt.Sprint: a space between two of which neither is text. */
+/** Implements fmt.Sprint: a space between two operands when neither is text. */
 export function formatPrint(values: readonly Value[], spend: Spend): string {
   return values
     .map((value, index) => {
@@ -18,7 +18,7 @@ export function formatPrintln(values: readonly Value[], spend: Spend): string {
   return `${values.map((value) => formatEach(value, spend, formatPlain)).join(' ')}\n`;
 }
 
-/** fmt.Sprintf, its complaints in the text included. */
+/** Implements fmt.Sprintf, its complaints in the text included. */
 export function formatPrintf(format: string, values: readonly Value[], spend: Spend): string {
   const out: string[] = [];
   let length = 0;

@@ -4,7 +4,7 @@ import { quoteGo, quoteRune } from './quote.ts';
 import { CallError } from './template-error.ts';
 import { typeName, type Value } from './values.ts';
 
-/** What stands between % and its verb. `*` takes the number from the arguments. */
+/** The part between % and its verb. `*` takes the number from the arguments. */
 export interface Directive {
   readonly verb: string;
   readonly flags: string;
@@ -14,7 +14,7 @@ export interface Directive {
 
 type Leaf = Exclude<Value, object> | null;
 
-/** The text and the directives of a format, in their order, each read when it is asked for. */
+/** Splits a format into text and directives, lazily. */
 export function* parseDirectives(format: string): Generator<string | Directive> {
   let at = 0;
   for (const match of format.matchAll(
@@ -52,7 +52,7 @@ interface Layout {
   readonly precision: number | null;
 }
 
-/** @param take the next argument, undefined when there is none left */
+/** @param take returns the next argument, undefined when none is left */
 export function formatVerb(
   directive: Directive,
   take: () => Value | undefined,
@@ -62,7 +62,7 @@ export function formatVerb(
   const width = directive.width === '*' ? takeNumber(take) : (directive.width ?? 0);
   const precision = directive.precision === '*' ? takeNumber(take) : directive.precision;
   const aligned = width < 0 ? `${directive.flags}-` : directive.flags;
-  // For %v a plus means something else, which only structs have.
+  // For %v a plus has another meaning, which only structs have.
   const flags = verb === 'v' ? aligned.replaceAll('+', '') : aligned;
   const layout: Layout = { verb, flags, width: Math.abs(width), precision };
   spend(layout.width >> 5);
@@ -92,7 +92,7 @@ function formatLeaf(value: Leaf, layout: Layout, spend: Spend): string {
   return `%!${verb}(${named(value, spend, layout)})`;
 }
 
-/** Steps: a number's digits, or a look at each character of a text, which %s alone spares. */
+/** Returns the steps: for a number its digits, for a text its characters, except for a plain %s. */
 function costOf(value: Leaf, { verb, width, precision, flags }: Layout): number {
   if (typeof value === 'number') return 8;
   if (typeof value !== 'string') return 1;
@@ -108,7 +108,7 @@ function named(value: Value, spend: Spend, layout: Layout): string {
   )}`;
 }
 
-/** Null for a verb that the type does not have. */
+/** Returns null when the type does not have the verb. */
 function formatKnown(value: Exclude<Leaf, null>, layout: Layout): string | null {
   if (typeof value === 'bigint') return formatInt(value, layout);
   if (typeof value === 'number') return formatNumber(value, layout);
@@ -215,7 +215,7 @@ function padNumber(
 ): string {
   const { flags, width } = layout;
   const hasZeros = mayHaveZeros && flags.includes('0') && !flags.includes('-');
-  // Go counts no prefix when it fills with zeros.
+  // Go does not count the prefix when it fills with zeros.
   const filled = hasZeros ? digits.padStart(width - sign.length, '0') : digits;
   return pad(sign + prefix + filled, { ...layout, flags: flags.replaceAll('0', '') });
 }

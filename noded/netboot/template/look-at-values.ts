@@ -1,14 +1,14 @@
 import { CallError } from './template-error.ts';
 import { isDict, isList, sortedKeys, typeName, type ArgumentType, type Value } from './values.ts';
 
-/** The steps of a look at a value: at 64 characters, or at an item. */
+/** Returns the steps for reading a value: one per 64 characters or 4 items. */
 export function sizeOf(value: Value): number {
   if (typeof value === 'string') return value.length >> 6;
   if (isList(value)) return value.length >> 2;
   return isDict(value) ? value.size >> 2 : 0;
 }
 
-/** Whether a function takes a value where it wants this type. */
+/** Whether a value is acceptable for an argument type. */
 export function fits(value: Value, type: ArgumentType): boolean {
   switch (type) {
     case 'any':
@@ -26,7 +26,7 @@ export function fits(value: Value, type: ArgumentType): boolean {
   }
 }
 
-/** What a range goes over, with keys; the numbers below one that is a number. */
+/** Returns the items of a range with their keys; for a number, the numbers below it. */
 export function itemsOf(
   value: Value,
   spend: (steps: number) => void,

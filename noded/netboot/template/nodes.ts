@@ -1,10 +1,10 @@
 import type { Value } from './values.ts';
 
-/** What a template is parsed to. Offsets are of the text, for errors. */
+/** The syntax tree of a template. Offsets are in the text, for errors. */
 
 export interface PipeNode {
   readonly offset: number;
-  /** Variables that get the value, with their dollar. */
+  /** Assigned variables, with their dollar. */
   readonly variables: readonly string[];
   readonly isAssignment: boolean;
   readonly commands: readonly CommandNode[];
@@ -27,7 +27,7 @@ export type Operand = { readonly offset: number } & (
   | { readonly kind: 'literal'; readonly value: string | boolean }
 );
 
-/** A number has every type that it fits; without one asked for, that of its spelling. */
+/** A number has every type that it fits. The default type is that of its spelling. */
 export interface NumberLiteral {
   readonly kind: 'number';
   readonly value: Value;
@@ -53,7 +53,7 @@ export type Node =
     }
   | { readonly kind: 'break' | 'continue' };
 
-/** One template: the text of a source, or a `define` or `block` in it. */
+/** The text of a source, or a `define` or `block` in it. */
 export interface ParsedTemplate {
   readonly source: { readonly name: string; readonly text: string };
   readonly nodes: readonly Node[];

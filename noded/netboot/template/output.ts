@@ -1,6 +1,6 @@
 import { CallError } from './template-error.ts';
 
-/** What a rendering has made so far, bounded in bytes. */
+/** The output of a rendering, bounded in bytes. */
 export class Output {
   readonly #parts: string[] = [];
   readonly #maxBytes: number;

@@ -4,18 +4,18 @@ import type { TemplateSource, Token } from './read-tokens.ts';
 import { errorAt, type TemplateError } from './template-error.ts';
 import { TokenCursor } from './token-cursor.ts';
 
-/** How many blocks and parentheses may be in each other: by hand nobody writes 20. */
+/** Depth limit of blocks and parentheses. Written by hand, 20 is rare. */
 const MAX_NESTING = 100;
 
-/** Declared where one is: each use looks through them. */
+/** Variables in scope: each use searches them. */
 const MAX_VARIABLES = 200;
 
-/** What is told of a function that templates may not call, or null for one that they may. */
+/** Returns the reason why templates may not call a function, or null. */
 export type CheckFunction = (name: string) => string | null;
 
 /**
- * The templates that a text makes: itself, by its name, and what it defines.
- * @param spend takes steps by what there is to be read
+ * Parses a text into templates: itself, by its name, and its definitions.
+ * @param spend takes steps by the length of the text
  * @throws TemplateError
  */
 export function parseTemplate(
@@ -28,15 +28,13 @@ export function parseTemplate(
   return parser.templates;
 }
 
-/** How a list of nodes ended: `else` stands before what belongs to it. */
+/** The end of a list of nodes. */
 type Ending = 'end' | 'else';
 
-/**
- * INVARIANT: `#variables` holds what is declared where `#tokens` is.
- */
+/** INVARIANT: `#variables` holds the variables in scope at `#tokens`. */
 class Parser {
   readonly templates = new Map<string, ParsedTemplate>();
-  /** The names of those that say something. */
+  /** Names of templates that are not blank. */
   readonly #said = new Set<string>();
   readonly #source: TemplateSource;
   readonly #tokens: TokenCursor;
@@ -86,7 +84,7 @@ class Parser {
     this.#parseBody(name);
   }
 
-  /** The body of a define or a block, which is a template of its own. */
+  /** Parses the body of a define or a block, which is a template of its own. */
   #parseBody(name: string): void {
     const [variables, rangeDepth] = [this.#variables, this.#rangeDepth];
     this.#variables = ['$'];
@@ -172,7 +170,7 @@ class Parser {
     return node;
   }
 
-  /** `{{else if x}}` has one {{end}} with the if that it belongs to; so has with. */
+  /** `{{else if x}}` shares the {{end}} of its if. `with` works the same. */
   #parseElse(kind: 'if' | 'with' | 'range'): readonly Node[] {
     const { text, offset } = this.#tokens.peekNonSpace();
     if (this.#tokens.isKeyword('if') || this.#tokens.isKeyword('with')) {
@@ -185,7 +183,7 @@ class Parser {
     return nodes;
   }
 
-  /** A pipeline up to the end of its action, that included. */
+  /** Parses a pipeline and the end of its action. */
   #parsePipe(context: string, isRange: boolean): PipeNode {
     return this.#parsePipeUntil(context, isRange, (token) => token.kind === 'right');
   }
@@ -210,7 +208,7 @@ class Parser {
         this.#tokens.nextNonSpace();
         const isAssignment = sign.text === '=';
         const isKnown = (name: string): boolean => isAssignment && this.#variables.includes(name);
-        // A pipeline knows its own variables, as it does in Go.
+        // A pipeline knows its own variables, as in Go.
         this.#variables.push(...names.filter((name) => !isKnown(name)));
         if (this.#variables.length > MAX_VARIABLES)
           throw this.#error(`more than ${MAX_VARIABLES} variables`);
@@ -378,7 +376,7 @@ function isLiteralWord(word: string): boolean {
   return word === 'true' || word === 'false' || word === 'nil';
 }
 
-/** Whether a template says nothing: the only kind that another of its name may replace. */
+/** Whether a template is blank: only such a template may be redefined. */
 function isBlank(nodes: readonly Node[]): boolean {
   return nodes.every((node) => node.kind === 'text' && node.text.trim() === '');
 }

@@ -8,21 +8,23 @@ const NAMED: ReadonlyMap<string, string> = new Map([
   ['\v', '\\v'],
   ['\\', '\\\\'],
 ]);
-/** What Go prints as it is: letters, marks, numbers, punctuation, symbols and the plain space. */
+/**
+ * Characters that Go prints unescaped: letters, marks, numbers, punctuation, symbols and the space.
+ */
 const PRINTABLE = /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]$/u;
 
-/** A text as a Go literal, as strconv.Quote. */
+/** Quotes a text as strconv.Quote. */
 export function quoteGo(text: string, isAscii = false): string {
   return `"${[...text].map((each) => escape(each, '"', isAscii)).join('')}"`;
 }
 
-/** A code point as a Go literal, as strconv.QuoteRune. */
+/** Quotes a code point as strconv.QuoteRune. */
 export function quoteRune(code: number, isAscii = false): string {
   const isSurrogate = code >= 0xd800 && code < 0xe000;
   return `'${escape(String.fromCodePoint(isSurrogate ? 0xfffd : code), "'", isAscii)}'`;
 }
 
-/** Whether Go prints a character as it is. */
+/** Whether Go prints a character unescaped. */
 export function isPrintable(character: string): boolean {
   return PRINTABLE.test(character);
 }

@@ -12,8 +12,8 @@ const ESCAPES: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * The text of a Go string or character literal without its quotes, or null where it is none. Bytes
- * that are no UTF-8 become U+FFFD.
+ * Returns the text of a Go string or character literal, or null for an invalid literal. Invalid
+ * UTF-8 becomes U+FFFD.
  */
 export function unquote(literal: string): string | null {
   const quote = literal.charAt(0);
@@ -55,7 +55,7 @@ function unescape(part: string, quote: string): Buffer | null {
   return plain === undefined ? null : Buffer.from(plain);
 }
 
-/** A character is the number of its code point. */
+/** Reads a character literal as the number of its code point. */
 export function readCharacter(literal: string): NumberLiteral | null {
   const byte = /^'\\(?:x([0-9a-fA-F]{2})|([0-3][0-7]{2}))'$/.exec(literal);
   const text = byte ? null : unquote(literal);
@@ -73,7 +73,7 @@ const WHOLE_DIGITS = /^[+-]?(?:0x[0-9a-f]+|0o[0-7]+|0b[01]+|0[0-7]*|[1-9][0-9]*)
 /** Characters that a number may have. */
 const MAX_NUMBER_LENGTH = 400;
 
-/** A Go number, or null where it is none or fits no type. */
+/** Reads a Go number; null for an invalid number or a number that fits no type. */
 export function readNumber(text: string): NumberLiteral | null {
   if (text.length > MAX_NUMBER_LENGTH) return null;
   if (WHOLE.test(text) && WHOLE_DIGITS.test(text.replaceAll('_', ''))) {
@@ -108,7 +108,7 @@ function readFloat(text: string): number | null {
   return Number.isFinite(float) ? (sign === '-' ? -float : float) : null;
 }
 
-/** A decimal number as Go reads it, which may be beyond all that are finite; null for none. */
+/** Reads a decimal number as Go does, possibly infinite; null for an invalid one. */
 export function readDecimal(text: string): number | null {
   const isNumber =
     text.length < MAX_NUMBER_LENGTH &&

@@ -1,6 +1,6 @@
 import { errorAt } from './template-error.ts';
 
-/** A template's text and the name that errors tell. */
+/** A template's text and its name in errors. */
 export interface TemplateSource {
   readonly name: string;
   readonly text: string;
@@ -19,13 +19,13 @@ type TokenKind =
   | 'raw'
   | 'char'
   | 'number'
-  /** One of `. ( ) | , = :=`, or a character of no meaning, which the parser refuses. */
+  /** One of `. ( ) | , = :=`, or any other character, which the parser refuses. */
   | 'sign'
   | 'end';
 
 export interface Token {
   readonly kind: TokenKind;
-  /** As written; of a field without its dot. */
+  /** As written; a field is without its dot. */
   readonly text: string;
   readonly offset: number;
 }
@@ -41,13 +41,13 @@ const RAW = /`[^`]*`/y;
 const CHAR = /'(?:[^'\\\n]|\\[^\n])+'/uy;
 const NUMBER =
   /[+-]?(?:0[xX][0-9a-fA-F_]*(?:\.[0-9a-fA-F_]*)?(?:[pP][+-]?[0-9_]*)?|0[oO][0-7_]*|0[bB][01_]*|[0-9_]*(?:\.[0-9_]*)?(?:[eE][+-]?[0-9_]*)?)/y;
-/** What may follow a word, a field and a variable. */
+/** Characters that may follow a word, a field or a variable. */
 const AFTER_WORD = /[ \t\r\n.,|:)(]|\}\}|$/y;
 
 /**
- * The tokens of a template: Go's, with `{{` and `}}`, trim markers and comments already acted upon.
- * @param spend takes steps by what is read, before more is
- * @throws TemplateError, and what `spend` throws
+ * Splits a template into Go's tokens. Trim markers and comments are already applied.
+ * @param spend takes steps before each further read
+ * @throws TemplateError, and errors of `spend`
  */
 export function readTokens(
   source: TemplateSource,
@@ -79,13 +79,13 @@ export function readTokens(
 function trimPiece(piece: string, left: boolean, right: boolean): string {
   const begun = left ? piece.replace(/^[ \t\r\n]+/, '') : piece;
   if (!right) return begun;
-  // Not by a regular expression, whose time would be the square of a run of spaces.
+  // A regular expression would take quadratic time for a run of spaces.
   let end = begun.length;
   while (end > 0 && ' \t\r\n'.includes(begun.charAt(end - 1))) end -= 1;
   return begun.slice(0, end);
 }
 
-/** Where an action ended, and whether it takes the space behind it away. */
+/** The end of an action, and whether it trims the space behind it. */
 interface AfterAction {
   readonly at: number;
   readonly trims: boolean;
@@ -130,7 +130,7 @@ function readAction(
     if (at >= text.length) throw errorAt(source, open, 'the action is not closed');
     const spaces = match(SPACES, at);
     if (spaces !== null) {
-      // The last one may be of a trim marker.
+      // The last space may belong to a trim marker.
       const isMarker = closeAt(text, at + spaces.length - 1) !== null;
       const length = isMarker ? spaces.length - 1 : spaces.length;
       if (length > 0) tokens.push({ kind: 'space', text: ' ', offset: at });

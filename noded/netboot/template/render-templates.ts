@@ -13,14 +13,14 @@ import { withDefinitions, type ParsedText } from './surroundings.ts';
 import { asCallError, CallError, errorAt } from './template-error.ts';
 import type { GoFunction, Value } from './values.ts';
 
-/** Function names; where sprig has another meaning for one of Go's own, it is sprig's, as there. */
+/** Functions by name. sprig replaces Go's functions of the same name, as in dr-provision. */
 const functions: ReadonlyMap<string, GoFunction> = new Map(
   [builtins, textFunctions, listFunctions, dictFunctions, numberFunctions, patternFunctions]
     .map((each) => Object.entries(each))
     .flat(),
 );
 
-/** What functions a template can call, by name. */
+/** Lists the names of all functions. */
 export function listFunctionNames(): readonly string[] {
   return [...functions.keys(), 'and', 'or'].sort();
 }
@@ -31,9 +31,9 @@ function checkFunction(name: string): string | null {
 }
 
 /**
- * Parses a text, without looking at the templates that it calls. A function that is known and
- * refused is accepted: a template that no BootEnv uses may call it.
- * @param maxSteps bounds the work
+ * Parses a text without the templates that it calls. Known but refused functions are accepted: a
+ * template that no BootEnv uses may call one.
+ * @param maxSteps limits the work
  * @throws TemplateError
  */
 export function checkTemplate(source: TemplateSource, maxSteps: number): void {
@@ -48,24 +48,24 @@ export function checkTemplate(source: TemplateSource, maxSteps: number): void {
 }
 
 export interface TemplateSet {
-  /** Whether there is a template of this name, without what others define. */
+  /** Whether the set has a template of this name, without definitions of others. */
   readonly has: (name: string) => boolean;
-  /** The text that a template makes of a value. @throws TemplateError */
+  /** Renders a template with a value. @throws TemplateError */
   readonly render: (name: string, dot: Value) => string;
-  /** The same for a text that is no template of the set. @throws TemplateError */
+  /** Renders a text that is not in the set. @throws TemplateError */
   readonly renderText: (name: string, text: string, dot: Value) => string;
 }
 
 export interface TemplateLimits {
-  /** Steps of all renderings of the set together. A million are a second, where it is worst. */
+  /** Steps of all renderings of the set together. A million take a second in the worst case. */
   readonly maxSteps: number;
-  /** The text of one rendering may have so many. */
+  /** Size limit of one rendering. */
   readonly maxBytes: number;
 }
 
 /**
- * Templates that may call each other. Each is parsed when it is used first, so that one with a
- * mistake hurts nobody who does not use it; what templates define is found as well.
+ * Creates a set of templates that can call each other. Each is parsed at its first use, so that an
+ * invalid template affects only its users. Their definitions are found as well.
  * @param texts by name
  */
 export function createTemplateSet(
@@ -98,7 +98,7 @@ export function createTemplateSet(
     values.set(key, known);
     return known;
   };
-  /** Definitions are everyone's; a name of the set itself is not taken by one. */
+  /** Definitions are shared, but do not replace a name of the set. */
   const load = (name: string, text: string): ParsedTemplate => {
     const known = own.has(name) ? parsed.get(name) : undefined;
     if (known) return known;
@@ -135,7 +135,7 @@ export function createTemplateSet(
   };
 }
 
-/** What has no place of its own is of the whole text. @throws TemplateError */
+/** Assigns an error without a place to the whole text. @throws TemplateError */
 function placed<Result>(source: TemplateSource, run: () => Result): Result {
   try {
     return run();

@@ -1,31 +1,31 @@
 import type { ParsedTemplate } from './nodes.ts';
 import type { GoFunction } from './values.ts';
 
-/** A text that is a value, as a template, with what it defines for itself and for what it calls. */
+/** The template of a value's text, with its definitions, which it and its callees see. */
 export interface ParsedText {
   readonly template: ParsedTemplate;
   readonly definitions: ReadonlyMap<string, ParsedTemplate>;
 }
 
-/** What a rendering may use of what is around it. */
+/** The environment of a rendering. */
 export interface Surroundings {
   readonly functions: ReadonlyMap<string, GoFunction>;
   /**
-   * The template of a name that the set has or defines; undefined when there is none.
-   * @throws TemplateError when its text is none
+   * Finds a template that the set has or defines.
+   * @throws TemplateError for an invalid text
    */
   readonly lookUp: (name: string) => ParsedTemplate | undefined;
-  /** A text that is a value, as a template. @throws TemplateError */
+  /** Parses the text of a value. @throws TemplateError */
   readonly parse: (name: string, text: string) => ParsedText;
-  /** @throws CallError when all steps that may be taken are taken */
+  /** @throws CallError when no steps are left */
   readonly spend: (steps: number) => void;
-  /** What is rendered may have so many. */
+  /** Size limit of the output. */
   readonly maxBytes: number;
 }
 
 /**
- * What a value's text defines is its own, since the value may be a secret: whoever renders the text
- * is told so, and another file of the set is not.
+ * Adds definitions of a value's text. They are visible to its own rendering only, since the value
+ * may be a secret: its reader is recorded, and another file's would not be.
  */
 export function withDefinitions(
   surroundings: Surroundings,

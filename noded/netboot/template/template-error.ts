@@ -1,14 +1,14 @@
-/** Where in a template's text, both from one; the column in characters. */
+/** A place in a template's text, both from 1; the column is in characters. */
 interface Position {
   readonly line: number;
   readonly column: number;
 }
 
-/** What is wrong with a template's text, or came up when it was rendered. */
+/** An error in a template's text or in its rendering. */
 export class TemplateError extends Error {
   readonly template: string;
   readonly position: Position;
-  /** Without the place. Whatever was a value when it happened stands in double quotes. */
+  /** Without the place. Values are in double quotes. */
   readonly reason: string;
 
   constructor(template: string, position: Position, reason: string) {
@@ -20,7 +20,7 @@ export class TemplateError extends Error {
   }
 }
 
-/** The error at an offset of a template's text. */
+/** Creates the error at an offset of a template's text. */
 export function errorAt(
   { name, text }: { readonly name: string; readonly text: string },
   offset: number,
@@ -31,12 +31,15 @@ export function errorAt(
   return new TemplateError(name, { line: before.length, column }, reason);
 }
 
-/** What JavaScript itself refuses of a value, such as one too deep: its message may tell of it. */
+/**
+ * Replaces JavaScript's own errors about a value, such as one nested too deeply. Their messages can
+ * contain the value.
+ */
 export function asCallError(error: unknown): unknown {
   const isOfValue =
     error instanceof RangeError || error instanceof TypeError || error instanceof URIError;
   return isOfValue ? new CallError('a value is nested too deeply, too large or not a text') : error;
 }
 
-/** What a function cannot do with what it was given; who called it says where that was. */
+/** An error of a function. Its caller adds the place. */
 export class CallError extends Error {}

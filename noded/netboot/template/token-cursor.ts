@@ -1,8 +1,8 @@
 import { readTokens, type TemplateSource, type Token } from './read-tokens.ts';
 
 /**
- * Where a parser is in the tokens of a text.
- * INVARIANT: `#at` never passes the last token, which is of kind `end`.
+ * A position in the tokens of a text. INVARIANT: `#at` never passes the last token, which is of
+ * kind `end`.
  */
 export class TokenCursor {
   readonly #tokens: readonly Token[];
@@ -16,7 +16,7 @@ export class TokenCursor {
     return this.#at;
   }
 
-  /** To a place where it was before. */
+  /** Returns to an earlier position. */
   goBack(place: number): void {
     this.#at = place;
   }

@@ -1,20 +1,20 @@
 /**
- * Go's values as JavaScript's: int is bigint, float64 is number, slices are arrays and maps are
- * Maps, so that no name that a template says can reach what JavaScript's objects inherit. Text is
- * of characters, and counted in bytes as Go does; a cut within a character leaves U+FFFD.
+ * Go's values in JavaScript: int is bigint, float64 is number, slices are arrays and maps are Maps,
+ * so that no name in a template reaches inherited members of objects. Text is in characters, with
+ * lengths in bytes as in Go; a cut within a character leaves U+FFFD.
  */
 export type Value = null | boolean | bigint | number | string | List | Dict | Struct;
 export type List = readonly Value[];
 export type Dict = Map<string, Value>;
 
-/** Makes the map that JSON and YAML show of a struct. @param spend takes steps by its size */
+/** Makes the JSON and YAML map of a struct. @param spend takes steps by its size */
 export type AsDict = (spend: (steps: number) => void) => Dict;
 
-/** A thing with named members, as `.Machine`: fields have a value, methods are called. */
+/** A value with named members, such as `.Machine`: fields have a value, methods are called. */
 export class Struct {
   readonly typeName: string;
   readonly members: ReadonlyMap<string, Value | GoFunction>;
-  /** Null for a struct that has no JSON. */
+  /** Null for a struct without JSON. */
   readonly asDict: AsDict | null;
 
   constructor(
@@ -38,19 +38,19 @@ export interface ArgumentTypes {
 }
 export type ArgumentType = keyof ArgumentTypes;
 
-/** What a function may use of the rendering that calls it. */
+/** The parts of a rendering that its functions may use. */
 export interface Call {
-  /** @throws CallError when all work that a rendering may do is done */
+  /** @throws CallError when no steps are left */
   readonly spend: (steps: number) => void;
-  /** The text of another template. */
+  /** Renders another template. */
   readonly renderTemplate: (name: string, dot: Value) => string;
-  /** The text of a template that is itself a value. */
+  /** Renders a value as a template. */
   readonly renderText: (name: string, text: string, dot: Value) => string;
 }
 
 export class GoFunction {
   readonly fixed: readonly ArgumentType[];
-  /** The type of those after the fixed ones, or null when there are none. */
+  /** The type of further arguments, or null when none are allowed. */
   readonly rest: ArgumentType | null;
   readonly run: (call: Call, args: readonly Value[]) => Value;
 
@@ -69,18 +69,18 @@ type Arguments<Types extends readonly ArgumentType[]> = {
   [Index in keyof Types]: ArgumentTypes[Types[Index]];
 };
 
-/** A function of a fixed number of arguments. */
+/** Creates a function with a fixed number of arguments. */
 export function fixed<const Types extends readonly ArgumentType[]>(
   types: Types,
   run: (call: Call, ...args: Arguments<Types>) => Value,
 ): GoFunction {
-  // The evaluator has compared number and types with those stated here.
+  // The evaluator has checked number and types of the arguments.
   return new GoFunction(types, null, (call, args) =>
     run(call, ...(args as unknown as Arguments<Types>)),
   );
 }
 
-/** A function that takes any number of arguments of one type after the fixed ones. */
+/** Creates a function with any number of further arguments of one type. */
 export function variadic<const Types extends readonly ArgumentType[], Rest extends ArgumentType>(
   types: Types,
   rest: Rest,
@@ -104,7 +104,7 @@ export function isDict(value: Value): value is Dict {
   return value instanceof Map;
 }
 
-/** As Go's %T and its errors name it. */
+/** Names a type as Go's %T and its errors do. */
 export function typeName(value: Value): string {
   if (value === null) return '<nil>';
   if (isList(value)) return '[]interface {}';
@@ -124,15 +124,15 @@ export function isTrue(value: Value): boolean {
 
 const SURROGATE = /[\ud800-\udfff]/;
 
-/** By code points, which is how Go's strings compare. */
+/** Compares by code points, as Go's strings do. */
 export function compareText(left: string, right: string): number {
   if (left === right) return 0;
-  // Code units have another order only where there are surrogates.
+  // The order of code units differs only for surrogates.
   if (!SURROGATE.test(left) && !SURROGATE.test(right)) return left < right ? -1 : 1;
   return Buffer.compare(Buffer.from(left), Buffer.from(right));
 }
 
-/** By code points. @param spend takes steps by the lengths that comparisons go over */
+/** Sorts by code points. @param spend takes steps by the length of the comparisons */
 export function sortTexts(
   texts: readonly string[],
   spend: (steps: number) => void,
@@ -154,12 +154,12 @@ export function byteLength(text: string): number {
   return Buffer.byteLength(text);
 }
 
-/** Bytes of a text, as Go slices it. */
+/** Slices a text by bytes, as Go does. */
 export function sliceBytes(text: string, start: number, end: number): string {
   return Buffer.from(text).subarray(start, end).toString();
 }
 
-/** JSON as templates see it: each number is a float64, as in Go. */
+/** Converts JSON to template values: each number is a float64, as in Go. */
 export function fromJson(value: unknown): Value {
   if (value === null || value === undefined) return null;
   if (typeof value === 'string' || typeof value === 'boolean' || typeof value === 'number')

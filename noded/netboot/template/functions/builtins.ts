@@ -17,9 +17,7 @@ import {
   type Value,
 } from '../values.ts';
 
-/**
- * What text/template itself has; `and` and `or` are the evaluator's, which may leave arguments out.
- */
+/** Functions of text/template. `and` and `or` are in the evaluator, which may skip arguments. */
 export const builtins: Readonly<Record<string, GoFunction>> = {
   not: fixed(['any'], (_call, value) => !isTrue(value)),
   len: fixed(['any'], (_call, value) => lengthOf(value)),

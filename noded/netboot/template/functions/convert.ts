@@ -3,16 +3,15 @@ import { readDecimal } from '../read-literals.ts';
 import { CallError } from '../template-error.ts';
 import { isList, typeName, type List, type Value } from '../values.ts';
 
-/** How sprig's functions see values that are not of the type that they want. */
+/** Conversions of sprig's functions for values of other types. */
 
-/** sprig's strval. */
 export function toText(value: Value, spend: Spend): string {
   if (typeof value !== 'string') return formatEach(value, spend, formatPlain);
   spend(value.length >> 8);
   return value;
 }
 
-/** sprig's strslice: nil is left out, and what is no list is one of itself. */
+/** Implements sprig's strslice: nil is left out, and any other value becomes a list of one. */
 export function toTexts(value: Value, spend: Spend): readonly string[] {
   if (value === null) return [];
   const parts = isList(value) ? value : [value];
@@ -30,7 +29,7 @@ const MAX_NUMBER_LENGTH = 400;
 const ZERO_DECIMAL = /\.0*$/;
 export const wrapInt = (value: bigint): bigint => BigInt.asIntN(64, value);
 
-/** Zero for what is no number, as sprig has it. */
+/** Converts a value; other values than numbers become zero, as in sprig. */
 export function toInt(value: Value): bigint {
   if (typeof value === 'bigint') return value;
   if (typeof value === 'number')

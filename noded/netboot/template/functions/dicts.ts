@@ -38,7 +38,7 @@ const toRawJson = fixed(['any'], ({ spend }, value) =>
 const toPrettyJson = fixed(['any'], ({ spend }, value) =>
   encodeJson(value, spend, { escapesHtml: true, indent: '  ' }),
 );
-/** A text that is to be JSON, and is not. */
+/** Thrown for a text that is not JSON. */
 class NoJson extends CallError {}
 
 const mustFromJson = fixed(['string'], ({ spend }, text) => {
@@ -50,7 +50,7 @@ const mustFromJson = fixed(['string'], ({ spend }, text) => {
   }
 });
 
-/** sprig's functions of maps, of defaults and of types. */
+/** sprig's functions of maps, defaults and types. */
 export const dictFunctions: Readonly<Record<string, GoFunction>> = {
   all: variadic([], 'any', (_call, _fixed, values) => values.every(isTrue)),
   any: variadic([], 'any', (_call, _fixed, values) => values.some(isTrue)),
@@ -114,7 +114,7 @@ export const dictFunctions: Readonly<Record<string, GoFunction>> = {
     dict.delete(key);
     return dict;
   }),
-  // In the order of the keys; Go's has none.
+  // Sorted by key; Go's order is random.
   values: fixed(['dict'], ({ spend }, dict) =>
     sortedKeys(dict, spend).map((key) => dict.get(key) ?? null),
   ),
@@ -130,7 +130,7 @@ function makeDict(spend: Spend, parts: readonly Value[]): Dict {
   return dict;
 }
 
-/** The value below keys, the last but one being what it is where there is none. */
+/** Returns the value below keys, or the default, which is the last argument but one. */
 function dig(parts: readonly Value[]): Value {
   const otherwise = parts.at(-2) ?? null;
   let value: Value = parts.at(-1) ?? null;

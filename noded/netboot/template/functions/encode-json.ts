@@ -2,16 +2,16 @@ import { formatFloat } from '../format-numbers.ts';
 import { CallError } from '../template-error.ts';
 import { isDict, isList, sortedKeys, Struct, type Value } from '../values.ts';
 
-/** Values in each other that are followed. */
+/** Depth limit of nested values. */
 const MAX_DEPTH = 200;
 
 interface JsonForm {
-  /** Whether <, > and & are written as numbers, as Go's encoder does. */
+  /** Whether <, > and & are escaped, as in Go's encoder. */
   readonly escapesHtml: boolean;
   readonly indent?: string;
 }
 
-/** encoding/json's text of a value. */
+/** Encodes a value as encoding/json does. */
 export function encodeJson(
   value: Value,
   spend: (steps: number) => void,

@@ -118,7 +118,7 @@ function numbers(spend: Spend, start: bigint, stop: bigint, step: bigint): reado
   );
 }
 
-/** As seq(1): to an end, from one, by a step. */
+/** Formats numbers as seq(1): to an end, from one, by a step. */
 function sequence(spend: Spend, bounds: readonly bigint[]): string {
   const [a = 1n, b = 1n, c = 1n] = bounds;
   if (bounds.length === 0 || bounds.length > 3) return '';

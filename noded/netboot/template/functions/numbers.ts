@@ -10,7 +10,7 @@ const foldInts = (change: (left: bigint, right: bigint) => bigint): GoFunction =
   variadic(['any'], 'any', (_call, [first], others) =>
     others.reduce<bigint>((all, each) => wrapInt(change(all, toInt(each))), toInt(first)),
   );
-/** Sums of decimals, as sprig has them: 0.1 and 0.2 are 0.3. */
+/** Adds decimals as sprig does: 0.1 and 0.2 make 0.3. */
 const foldFloats = (change: (left: number, right: number) => number): GoFunction =>
   variadic(['any'], 'any', (_call, [first], others) =>
     others.reduce<number>((all, each) => decimal(change(all, toFloat(each))), toFloat(first)),
@@ -22,7 +22,7 @@ const nonZero = (divisor: bigint): bigint => {
 };
 const biggest = foldInts((left, right) => (right > left ? right : left));
 
-/** sprig's functions of numbers, each of which takes what is none for zero. */
+/** sprig's functions of numbers. They read other values as zero. */
 export const numberFunctions: Readonly<Record<string, GoFunction>> = {
   add: variadic([], 'any', (_call, _fixed, values) => {
     return values.reduce<bigint>((sum, value) => wrapInt(sum + toInt(value)), 0n);

@@ -28,7 +28,9 @@ class Search {
     return text;
   }
 
-  /** All matches that do not overlap; none that is empty follows another at once. */
+  /**
+   * Finds all matches that do not overlap. An empty match does not follow another match directly.
+   */
   findAll(count: number): readonly Slots[] {
     const found: Slots[] = [];
     let at = 0;
@@ -103,7 +105,7 @@ const split = fixed(['string', 'string', 'int'], ({ spend }, pattern, text, coun
   return end === search.codes.length ? parts : [...parts, search.text(begin, search.codes.length)];
 });
 
-/** $1, ${1}, $name; a name is as long as it can be, and $$ is a dollar. */
+/** Expands $1, ${1} and $name; a name is as long as possible, and $$ is a dollar. */
 function expand(search: Search, found: Slots, by: string, spend: Spend): string {
   return by.replace(/\$(?:(\$)|(\w+)|\{(\w+)\})/g, (_all, dollar, bare, braced) => {
     if (dollar !== undefined) return '$';

@@ -1,7 +1,7 @@
 /**
- * Functions of dr-provision and sprig that are known and not there. Two renderings of the same
- * parameters are the same, so none asks for a clock, for chance, for the network or for what is
- * around the daemon; keys and passwords are made where they are kept.
+ * Known functions of dr-provision and sprig that are refused. Two renderings of the same parameters
+ * must be equal, so that no function reads a clock, randomness, the network or the host. Keys and
+ * passwords are created where they are stored.
  */
 const reasons = {
   clock: 'templates have no clock',
@@ -30,13 +30,13 @@ const refused: Readonly<Record<keyof typeof reasons, readonly string[]>> = {
   absent: ['call', 'hello', 'semver', 'semverCompare', 'urlJoin', 'urlParse'],
 };
 
-/** Lists the refused functions by the reason. */
+/** Lists the refused functions by reason. */
 export function listRefusedFunctions(): readonly {
   readonly reason: string;
   readonly names: readonly string[];
 }[] {
   return Object.entries(refused).map(([kind, names]) => ({
-    // The keys of the one are those of the other.
+    // Both tables have the same keys.
     reason: reasons[kind as keyof typeof reasons],
     names,
   }));
@@ -44,12 +44,12 @@ export function listRefusedFunctions(): readonly {
 
 const byName: ReadonlyMap<string, string> = new Map(
   Object.entries(refused).flatMap(([kind, names]) =>
-    // The keys of the one are those of the other.
+    // Both tables have the same keys.
     names.map((name) => [name, reasons[kind as keyof typeof reasons]] as const),
   ),
 );
 
-/** Why a function is refused, or null when it is not known at all. */
+/** Returns the reason why a function is refused, or null for an unknown function. */
 export function refusalOf(name: string): string | null {
   const reason = byName.get(name);
   return reason === undefined ? null : `the function '${name}' is refused: ${reason}`;

@@ -9,19 +9,18 @@ import { abbreviate, abbreviateBoth, camelCase, swapCase, titleCase, wrapText } 
 import { wordsOf } from './words.ts';
 
 const bytes = (text: string): Buffer => Buffer.from(text);
-/** A function of one text. */
 const ofText = (change: (text: string) => Value): GoFunction =>
   fixed(['string'], ({ spend }, text) => {
     spend(text.length >> 4);
     return change(text);
   });
-/** The same with some work at each character. */
+/** The same, for work at each character. */
 const ofCharacters = (change: (text: string) => Value): GoFunction =>
   fixed(['string'], ({ spend }, text) => {
     spend(text.length >> 1);
     return change(text);
   });
-/** A function of two texts, the latter being what it looks at. */
+/** A function of two texts, which reads the second. */
 const ofTexts = (change: (by: string, text: string) => Value): GoFunction =>
   fixed(['string', 'string'], ({ spend }, by, text) => {
     spend(text.length >> 4);
@@ -165,7 +164,7 @@ function indent(spend: (steps: number) => void, width: bigint, text: string): st
   return lines.map((line) => pad + line).join('\n');
 }
 
-/** strings.Split and SplitN: each character where the separator is empty. */
+/** Implements strings.Split and SplitN: an empty separator splits into characters. */
 function splitText(separator: string, text: string, count: number): readonly string[] {
   if (count === 0) return [];
   const parts = separator === '' ? [...text] : text.split(separator);
@@ -205,18 +204,17 @@ function trimAll(characters: string, text: string): string {
 /** In characters; PATH_MAX of Linux. */
 const MAX_PATH_LENGTH = 4096;
 
-/** Go's path.Clean. */
+/** Implements Go's path.Clean. */
 function cleanPath(path: string): string {
   if (path === '') return '.';
-  // Node takes the square of a path's length for one of many dots.
+  // Node's normalize takes quadratic time for a path of many dots.
   if (path.length > MAX_PATH_LENGTH) throw new CallError('a path is too long');
   const clean = posix.normalize(path);
   return clean.length > 1 && clean.endsWith('/') ? clean.slice(0, -1) : clean;
 }
 
 /**
- * Runs of one kind: small letters with a capital before them, capitals, digits, and what is
- * between.
+ * Runs of one kind: lower-case letters with a capital before them, capitals, digits, and others.
  */
 const RUNS =
   /\p{Lu}?\p{Ll}+|\p{Lu}(?:(?!\p{Lu}\p{Ll})\p{Lu})*|\d+|[\s_-]|(?:(?![_-])\p{P})+|[^\p{L}\d\s\p{P}]+|[^]/gu;
@@ -226,7 +224,10 @@ const kindOfRun = (run: string | undefined): 'none' | 'small' | 'number' | 'word
   return /^\p{Ll}/u.test(run) ? 'small' : 'word';
 };
 
-/** A number is of the word before it, unless small letters follow: bld4_floor_3rd, http_2xx. */
+/**
+ * A number belongs to the word before it, unless lower-case letters follow: bld4_floor_3rd,
+ * http_2xx.
+ */
 function snakeCase(text: string, separator: string): string {
   const runs = text.match(RUNS) ?? [];
   let isWithinNumber = false;

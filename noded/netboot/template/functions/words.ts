@@ -1,10 +1,10 @@
-/** What sprig does with words, which it parts at white space. */
+/** Splits a text at white space, as sprig does. */
 
 export function wordsOf(text: string): readonly string[] {
   return text.split(/\p{White_Space}+/u).filter((word) => word !== '');
 }
 
-/** The first letter of each word in upper case; a word is of letters, digits and _. */
+/** Capitalizes each word. Words consist of letters, digits and _. */
 export function titleCase(text: string): string {
   return text.replace(
     /(^|[\0-/:-@[-^`{-\x7f]|\p{White_Space})(\p{L})/gu,
@@ -18,7 +18,7 @@ export function swapCase(text: string): string {
     .join('');
 }
 
-/** The first letter of each word in upper case, without what is between; what leads stays. */
+/** Capitalizes each word and removes separators, except leading ones. */
 export function camelCase(text: string): string {
   const words = text.split(/[_\s-]/u);
   const first = words.findIndex((word) => word !== '');
@@ -32,7 +32,7 @@ function upperFirst(word: string): string {
   return first.toUpperCase() + others.join('');
 }
 
-/** Cut to a width, dots included. */
+/** Shortens a text to a width that includes the dots. */
 export function abbreviate(width: number, text: string): string {
   return width < 4 ? text : abbreviateBoth(0, width, text);
 }
@@ -49,7 +49,7 @@ export function abbreviateBoth(left: number, right: number, text: string): strin
   return `...${bytes.subarray(length - (right - 3)).toString()}`;
 }
 
-/** Lines of at most a width, in bytes. @param cutsWords whether longer words are cut */
+/** Wraps lines at a width in bytes. @param cutsWords whether longer words are cut */
 export function wrapText(text: string, width: number, newLine: string, cutsWords: boolean): string {
   const bytes = Buffer.from(text);
   const limit = Math.max(1, width);

@@ -5,7 +5,7 @@ type Instruction =
   | { readonly kind: 'set'; readonly has: (code: number) => boolean; readonly cost: number }
   | { readonly kind: 'assert'; readonly holds: (before: number, after: number) => boolean }
   | { readonly kind: 'save'; readonly slot: number }
-  /** Goes on at each of the places, the first of which is preferred. */
+  /** Continues at each of the places, in order of preference. */
   | { readonly kind: 'split'; to: number[] }
   | { readonly kind: 'match' };
 
@@ -19,13 +19,13 @@ export interface Regex {
   readonly names: readonly string[];
 }
 
-/** Start and end of a match and of its groups, in code points; -1 for a group that is not in it. */
+/** Start and end of a match and its groups, in code points; -1 for a group without a match. */
 export type Slots = readonly number[];
 
 /**
- * A pattern, to be matched in time linear to the text: JavaScript's own expressions take a hostile
- * pattern's exponential time, in which nothing else of the daemon runs.
- * @param spend takes steps: a repetition of what is empty is work that makes no instruction
+ * Compiles a pattern that is matched in linear time. JavaScript's own expressions can take
+ * exponential time, in which the daemon serves nothing else.
+ * @param spend takes steps: repeating an empty pattern is work without instructions
  * @throws CallError
  */
 export function compileRegex(pattern: string, spend: (steps: number) => void): Regex {
@@ -117,15 +117,15 @@ class Emitter {
   }
 }
 
-/** A place in the program with what its way there has saved. */
+/** A place in the program with the slots saved on the way. */
 interface Thread {
   readonly at: number;
   readonly slots: Slots;
 }
 
 /**
- * The leftmost match from a place on, the preferred one of those that begin there.
- * @param spend takes steps, by the work that each character is
+ * Finds the leftmost match from a place on, and the preferred one among those.
+ * @param spend takes steps by the work at each character
  */
 export function findMatch(
   { program, names }: Regex,
@@ -166,7 +166,7 @@ interface Place {
   readonly after: number;
 }
 
-/** All that a thread comes to without reading a character, the preferred first. */
+/** Collects the threads that are reachable without reading a character, the preferred first. */
 function follow(
   program: readonly Instruction[],
   start: Thread,

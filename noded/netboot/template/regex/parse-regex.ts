@@ -6,7 +6,7 @@ export type RegexNode =
   | {
       readonly kind: 'set';
       readonly has: (code: number) => boolean;
-      /** Steps that one question takes. */
+      /** Steps of one test. */
       readonly cost: number;
     }
   | { readonly kind: 'assert'; readonly holds: (before: number, after: number) => boolean }
@@ -17,7 +17,7 @@ export type RegexNode =
       readonly kind: 'repeat';
       readonly of: RegexNode;
       readonly least: number;
-      /** Infinity for no bound. */
+      /** Infinity for no limit. */
       readonly most: number;
       readonly isLazy: boolean;
     };
@@ -30,12 +30,12 @@ export interface ParsedRegex {
 
 /** In characters. */
 const MAX_PATTERN = 1024;
-/** RE2's own bound of a repetition. */
+/** RE2's own limit of a repetition. */
 const MAX_REPEAT = 1000;
 const MAX_NESTING = 50;
-/** What each thread of a match carries along; Go has no such bound. */
+/** Each thread of a match carries all groups; Go has no such limit. */
 const MAX_GROUPS = 32;
-/** What stands before the first and after the last character. */
+/** Stands before the first and after the last character. */
 export const NO_CHARACTER = -1;
 
 type Has = (code: number) => boolean;
@@ -76,7 +76,7 @@ const POSIX: Readonly<Record<string, Has>> = {
 };
 const CONTROLS: Readonly<Record<string, number>> = { n: 10, t: 9, r: 13, f: 12, v: 11, a: 7 };
 
-/** @throws CallError for what is no pattern, or of a syntax that is not understood */
+/** @throws CallError for an invalid pattern, or unsupported syntax */
 export function parseRegex(pattern: string): ParsedRegex {
   if (pattern.length > MAX_PATTERN)
     throw new CallError(`a pattern is longer than ${MAX_PATTERN} characters`);
@@ -267,7 +267,7 @@ class RegexParser {
     return isThere;
   }
 
-  /** A match of an expression that begins with a character. */
+  /** Consumes a match of an expression that begins with a character. */
   #takeMatch(first: string, pattern: RegExp): RegExpExecArray | null {
     if (this.#characters[this.#at] !== first) return null;
     const match = pattern.exec(this.#characters.slice(this.#at, this.#at + 80).join(''));
