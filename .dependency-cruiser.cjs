@@ -88,12 +88,18 @@ for (const [program, folders] of Object.entries(layers)) {
 module.exports = {
   forbidden: [
     ...oneDirection,
-    {
-      name: 'the-agent-does-not-import-its-builder',
+    ...[
+      ['the-agent', 'appliance/agent/', 'shared/'],
+      ['the-template-engine', 'noded/netboot/template/', 'shared/json/'],
+    ].map(([name, folder, below]) => ({
+      name: `${name}-stands-alone`,
       severity: 'error',
-      from: { path: '^appliance/agent/' },
-      to: { path: '^appliance/(image/|main.ts)' },
-    },
+      from: { path: `^${folder}` },
+      to: {
+        path: `^(${programs.join('|')}|shared)/`,
+        pathNot: `^(${folder}|${below})`,
+      },
+    })),
     {
       name: 'noded-parses-no-yaml',
       comment: "YAML is the users': it is read in the appliance, or by a process without power.",

@@ -27,7 +27,6 @@ export const exempt = {
     'noded/instances',
     'noded/jobs',
     'noded/net',
-    'noded/netboot',
     'noded/operations',
     'noded/provision',
     'noded/records',
