@@ -1,4 +1,9 @@
 import type { ListedOrphan } from '#shared/contract/api.ts';
+import {
+  type HypervisorKey,
+  type HypervisorParameter,
+  hypervisorRows,
+} from '#shared/contract/parameter-keys.ts';
 import type {
   InstanceInfo,
   InstanceSummary,
@@ -218,6 +223,15 @@ export const summaryFields = {
   ],
 } as const satisfies FieldTable<SummaryRow>;
 
+function hypervisorField(
+  key: HypervisorKey,
+  description: string,
+  { type, default: usual }: HypervisorParameter,
+): Field<InstanceRow> {
+  const name = `hv/${key}`;
+  return text(name, name, description, (i) => i.hvparams[key] ?? ('words' in type ? usual : null));
+}
+
 /** Columns of `gnt-instance list`; names and titles are Ganeti's where it has them. */
 export const instanceFields: FieldTable<InstanceRow> = {
   program: 'gnt-instance',
@@ -255,18 +269,9 @@ export const instanceFields: FieldTable<InstanceRow> = {
       'Reason for stranded, failed or decommissioned, or for a silent agent',
       (i) => lifecycleOf(i)?.reason,
     ),
-    text('hv/accel', 'hv/accel', 'Configured acceleration', (i) => i.hvparams.accel ?? 'auto'),
-    text('hv/boot_order', 'hv/boot_order', 'Boot order', (i) => i.hvparams.boot_order),
-    text(
-      'hv/cdrom_image_path',
-      'hv/cdrom_image_path',
-      'CD-ROM image',
-      (i) => i.hvparams.cdrom_image_path,
+    ...hypervisorRows.flatMap(([key, row]) =>
+      row.listed === undefined ? [] : [hypervisorField(key, row.listed, row)],
     ),
-    text('hv/firmware', 'hv/firmware', 'Firmware', (i) => i.hvparams.firmware ?? 'bios'),
-    text('hv/kernel_path', 'hv/kernel_path', 'Kernel', (i) => i.hvparams.kernel_path),
-    text('hv/initrd_path', 'hv/initrd_path', 'Initial RAM disk', (i) => i.hvparams.initrd_path),
-    text('hv/kernel_args', 'hv/kernel_args', 'Kernel command line', (i) => i.hvparams.kernel_args),
     number('disk.count', 'Disks', 'Number of disks', (i) => i.disks.length),
     size('disk.sizes', 'Disk_sizes', 'Sizes of the disks', sizesMiB),
     list('disk.names', 'Disk_names', 'Names of the disks', (i) =>

@@ -1,41 +1,22 @@
 import { ownValue } from '#shared/json/own-value.ts';
 import { availableParallelism, totalmem } from 'node:os';
+import { boundedRows } from '#shared/contract/parameter-keys.ts';
 import type { BeParameters, HvParameters } from '#shared/contract/machine-parameters.ts';
 import type { Opcode } from '#shared/contract/opcode.ts';
-import { DEFAULT_LIMITS } from '#shared/contract/view.ts';
 import { MIB } from '#shared/units/bytes.ts';
-import { NEW_CONNECTIONS_PER_SECOND } from '../net/channel/nft-rules.ts';
 
 type Parameters = HvParameters & BeParameters;
 type Formers = Partial<Pick<Parameters, keyof Parameters>>;
 
-/** `free`: values are bounded by the schema, and paths and URLs by the cluster's settings. */
-type Rule = 'free' | { readonly atMost: () => number };
-
 /**
- * Which parameters users set who are bound to instances, and up to which value. What an instance
- * takes of the metadata service or of the node is missing for its neighbours, so an unbound user
- * alone raises these.
+ * Greatest values for users who are bound to instances. An instance takes these shares of the node
+ * and of the metadata service from its neighbours, so only an unbound user raises them.
  */
-const RULES: { readonly [Key in keyof Required<Parameters>]: Rule } = {
-  accel: 'free',
-  boot_order: 'free',
-  cdrom_image_path: 'free',
-  kernel_path: 'free',
-  initrd_path: 'free',
-  kernel_args: 'free',
-  firmware: 'free',
-  metadata_hop_limit: 'free',
-  metadata_request_rate: { atMost: () => DEFAULT_LIMITS.requestsPerSecond },
-  metadata_request_burst: { atMost: () => DEFAULT_LIMITS.burst },
-  metadata_connections: { atMost: () => DEFAULT_LIMITS.connections },
-  metadata_connection_rate: { atMost: () => NEW_CONNECTIONS_PER_SECOND },
-  boot_report: 'free',
-  decommission_timeout: 'free',
-  systemd_credentials: 'free',
-  memoryMiB: { atMost: () => Math.floor(totalmem() / MIB) },
-  vcpus: { atMost: () => availableParallelism() },
-};
+const MOST: ReadonlyMap<string, () => number> = new Map([
+  ...boundedRows.map(([key, row]) => [key, () => Number(row.default)] as const),
+  ['memoryMiB', () => Math.floor(totalmem() / MIB)],
+  ['vcpus', () => availableParallelism()],
+]);
 
 export interface Excess {
   readonly key: string;
@@ -59,8 +40,8 @@ export function findExcess(opcode: Opcode, former: Formers): Excess | undefined 
 }
 
 function boundOf(key: string, former: Formers): number {
-  const rule = Object.entries(RULES).find(([name]) => name === key)?.[1] ?? 'free';
-  if (rule === 'free') return Infinity;
+  const most = MOST.get(key);
+  if (most === undefined) return Infinity;
   const own = Object.entries(former).find(([name]) => name === key)?.[1];
-  return Math.max(rule.atMost(), Number(own ?? 0));
+  return Math.max(most(), Number(own ?? 0));
 }

@@ -1,3 +1,4 @@
+import { FILE_PARAMETERS } from '#shared/contract/parameter-keys.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { HvParameters } from '#shared/contract/machine-parameters.ts';
 import { AppError } from '#shared/errors/app-error.ts';
@@ -32,7 +33,7 @@ export function checkHostPathsOfRun(
 }
 
 function bootPaths(parameters: HvParameters): readonly (string | undefined)[] {
-  return [parameters.cdrom_image_path, parameters.kernel_path, parameters.initrd_path];
+  return FILE_PARAMETERS.map((key) => parameters[key]);
 }
 
 async function checkPaths(

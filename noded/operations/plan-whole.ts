@@ -1,5 +1,6 @@
 import { hasVolumes } from '#shared/contract/disk-template.ts';
 import { isDeepStrictEqual } from 'node:util';
+import { FILE_PARAMETERS } from '#shared/contract/parameter-keys.ts';
 import { imageReference } from '#shared/contract/image-catalogue.ts';
 import { MAX_SOURCE_LENGTH } from '#shared/contract/machine-parameters.ts';
 import { instanceCreate, type OpcodeOf } from '#shared/contract/opcode.ts';
@@ -21,7 +22,6 @@ const SETTABLE: ReadonlySet<string> = new Set<keyof Create>([
   ...(['opcode', 'name', 'importFrom', 'node', 'install', 'start', 'onFailure'] as const),
   ...(['nics', 'beparams', 'hvparams', 'tags', 'autostart', 'installTimeoutS'] as const),
 ]);
-const HOST_FILES = ['kernel_path', 'initrd_path', 'cdrom_image_path'] as const;
 
 /**
  * The record of an instance whose disks are in an export: as a copy's, but that cards keep their
@@ -116,7 +116,7 @@ function asForeign(instance: Instance): Instance {
 function withoutFiles(parameters: Instance['hvparams']): Instance['hvparams'] {
   const left = { ...parameters };
   const url = remoteUrl(left.cdrom_image_path ?? null);
-  for (const name of HOST_FILES) delete left[name];
+  for (const name of FILE_PARAMETERS) delete left[name];
   return url === null ? left : { ...left, cdrom_image_path: url };
 }
 

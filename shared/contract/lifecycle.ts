@@ -23,8 +23,6 @@ export const MAX_INPUTS = 256;
 /** Possible values of one input. */
 const MAX_POSSIBLE_VALUES = 256;
 
-/** RightLink's: 50 minutes, 110 with the tag `medium`, 230 with `long`. */
-export const MAX_DECOMMISSION_TIMEOUT_S = 230 * 60;
 /**
  * Seconds after the limit of the decommission list, at which the agent ends its scripts, until the
  * guest's service manager ends the agent itself (metad/guest/agent.sh and enable.sh).

@@ -1,9 +1,12 @@
 import { z } from 'zod';
 import { nicReach } from './guest-reach.ts';
-import { bootReporting } from './boot-report.ts';
-import { MAX_DECOMMISSION_TIMEOUT_S } from './lifecycle.ts';
+import {
+  type HypervisorParameter,
+  hypervisorParameters,
+  hypervisorRows,
+  NOT_OF_INSTALLATIONS,
+} from './parameter-keys.ts';
 import { networkName } from './network.ts';
-import { NOT_OF_INSTALLATIONS } from './parameter-keys.ts';
 import { macAddress } from './primitives.ts';
 import { nicNetwork } from './static-network.ts';
 
@@ -41,53 +44,17 @@ export const beParameters = z.strictObject({
   memoryMiB: z.number().int().min(16).max(16_777_216),
   vcpus: z.number().int().min(1).max(255),
 });
-export const hvParameters = z.strictObject({
-  accel: z.enum(['auto', 'kvm', 'tcg']).optional(),
-  boot_order: z.string().max(64).optional(),
-  cdrom_image_path: source.optional(),
-  kernel_path: source.optional(),
-  initrd_path: source.optional(),
-  kernel_args: z.string().max(2048).optional(),
-  /** What the machine boots with; `bios` without. */
-  firmware: z.enum(['bios', 'uefi']).optional(),
-  /**
-   * IP TTL of the metadata service's replies; more than 1 lets containers behind the guest reach
-   * it.
-   */
-  metadata_hop_limit: z.number().int().min(1).max(255).optional(),
-  /**
-   * Requests a second that the metadata service answers this instance, and how many may come at
-   * once before that counts.
-   */
-  metadata_request_rate: z.number().int().min(1).max(1_000_000).optional(),
-  metadata_request_burst: z.number().int().min(1).max(1_000_000).optional(),
-  /** Connections that it holds open to this instance. */
-  metadata_connections: z.number().int().min(1).max(10_000).optional(),
-  /**
-   * New connections a second that the packet filter lets through, from the instance's next start
-   * on.
-   */
-  metadata_connection_rate: z.number().int().min(1).max(1_000_000).optional(),
-  /** How its cloud-init is asked to tell its boot; `vendor-data` without. */
-  boot_report: bootReporting.optional(),
-  /** Seconds that the scripts of a guest that goes down may take; 180 without. */
-  decommission_timeout: z.number().int().min(1).max(MAX_DECOMMISSION_TIMEOUT_S).optional(),
-  /**
-   * Whether the guest's systemd is told by SMBIOS what it needs before any network; default yes.
-   */
-  systemd_credentials: z.enum(['yes', 'no']).optional(),
-});
+export const hvParameters = z.strictObject(makeHypervisorShape());
 
 /** The same parameters where some may be reset: `null` takes the default again. */
 export const hvParameterChanges = resettable(hvParameters.shape);
 export const beParameterChanges = resettable(beParameters.shape);
 
-/** @param parameters of an opcode; those that would change nothing are refused by their names */
-function ofInstallations<Type extends z.ZodType<object>>(parameters: Type): Type {
+/** @param parameters of an opcode; those without effect on an installation are refused */
+function ofInstallations<Type extends z.ZodType<Nullable<HvParameters>>>(parameters: Type): Type {
   return parameters.superRefine((given, context) => {
     for (const key of NOT_OF_INSTALLATIONS)
-      // It is a key of theirs, since it is in them.
-      if (key in given && given[key as keyof typeof given] != null)
+      if (given[key] != null)
         context.addIssue({
           code: 'custom',
           path: [key],
@@ -101,6 +68,30 @@ export const installParameterChanges = ofInstallations(hvParameterChanges);
 
 export type HvParameters = z.infer<typeof hvParameters>;
 export type BeParameters = z.infer<typeof beParameters>;
+
+type Nullable<T> = { [Key in keyof T]?: T[Key] | null };
+
+type Rows = typeof hypervisorParameters;
+type SchemaOf<Type> = Type extends { readonly words: readonly (infer Word extends string)[] }
+  ? z.ZodEnum<{ [Each in Word]: Each }>
+  : Type extends { readonly least: number }
+    ? z.ZodNumber
+    : z.ZodString;
+type HypervisorShape = {
+  -readonly [Key in keyof Rows]: z.ZodOptional<SchemaOf<Rows[Key]['type']>>;
+};
+
+function makeHypervisorShape(): HypervisorShape {
+  const entries = hypervisorRows.map(([key, { type }]) => [key, schemaOf(type).optional()]);
+  // Each key of the table with the schema of its type; fromEntries says string and any.
+  return Object.fromEntries(entries) as HypervisorShape;
+}
+
+function schemaOf(type: HypervisorParameter['type']): z.ZodType {
+  if ('words' in type) return z.enum(type.words);
+  if ('least' in type) return z.number().int().min(type.least).max(type.most);
+  return 'isFile' in type ? source : z.string().max(type.maxLength);
+}
 
 type Resettable<Shape extends z.ZodRawShape> = {
   [Key in keyof Shape]: z.ZodOptional<z.ZodNullable<Shape[Key]>>;

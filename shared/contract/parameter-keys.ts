@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import type { autostart } from './autostart.ts';
-import type { BeParameters, diskSpec, HvParameters, nicSpec } from './machine-parameters.ts';
+import type { BeParameters, diskSpec, nicSpec } from './machine-parameters.ts';
 import type { NicNetworkTexts } from './static-network.ts';
 
 /**
@@ -144,118 +144,236 @@ export const backendKeys: KeyTable<BackendKey> = {
   },
 };
 
-/** Keys of `-H`. */
-export const hypervisorKeys: KeyTable<keyof HvParameters> = {
+/**
+ * The hypervisor parameters of instances (`-H`), in the order of the record. Made from these rows:
+ * the schemas of opcodes and records, parsing, help and completion of the options, reference pages,
+ * fields of `gnt-instance list`, and the rules for bound users and for running instances. Without
+ * zod, since `--help` loads it.
+ */
+export interface HypervisorParameter extends Omit<ParameterKey, 'value' | 'default'> {
+  readonly topic: (typeof TOPICS)[number];
+  readonly type: ParameterType;
+  /** Syntax of the value in help, where the type does not show it. */
+  readonly syntax?: string;
+  readonly default: string | number | null;
+  /**
+   * Greatest value for users who are bound to instances: that of the schema, or the default of a
+   * number. Use the default where instances compete for a resource of the node.
+   */
+  readonly mostOfBound: 'schema' | 'default';
+  /** The parameter belongs to the installed guest and has no effect on an installation. */
+  readonly isOfGuest?: true;
+  /** Description of the field `hv/NAME` of `gnt-instance list`. Words have a default there. */
+  readonly listed?: string;
+}
+
+type ParameterType =
+  | { readonly words: readonly string[] }
+  | { readonly least: number; readonly most: number }
+  | { readonly maxLength: number }
+  /** A file of the node, or the URL of one. */
+  | { readonly isFile: true };
+
+/** Order of the parameters in help. The topic `boot` selects the source of the boot. */
+const TOPICS = ['machine', 'boot', 'guest', 'metadata'] as const;
+
+export const hypervisorParameters = {
   accel: {
-    value: 'auto|kvm|tcg',
+    topic: 'machine',
+    type: { words: ['auto', 'kvm', 'tcg'] },
     default: 'auto',
     effective: 'next start',
     help: 'Accelerator. auto uses KVM where it works, else emulation (tcg).',
-  },
-  firmware: {
-    value: 'bios|uefi',
-    default: 'bios',
-    effective: 'next start',
-    help: 'Firmware.',
+    mostOfBound: 'schema',
+    listed: 'Configured acceleration',
   },
   boot_order: {
-    value: 'disk|cdrom|network',
+    topic: 'boot',
+    type: { maxLength: 64 },
+    syntax: 'disk|cdrom|network',
     default: 'disk',
     effective: 'next start',
     help: 'Boot devices in order, separated by a colon (cdrom:disk).',
+    mostOfBound: 'schema',
+    listed: 'Boot order',
   },
   cdrom_image_path: {
-    value: 'PATH',
+    topic: 'boot',
+    type: { isFile: true },
     default: null,
     effective: 'next start',
     help: 'CD-ROM image: an absolute path on the node. For installations also a URL.',
+    mostOfBound: 'schema',
+    listed: 'CD-ROM image',
+  },
+  firmware: {
+    topic: 'machine',
+    type: { words: ['bios', 'uefi'] },
+    default: 'bios',
+    effective: 'next start',
+    help: 'Firmware.',
+    mostOfBound: 'schema',
+    listed: 'Firmware',
   },
   kernel_path: {
-    value: 'PATH',
+    topic: 'boot',
+    type: { isFile: true },
     default: null,
     effective: 'next start',
     help: 'Kernel on the node that QEMU loads. The boot loader of the guest is not used.',
+    mostOfBound: 'schema',
+    listed: 'Kernel',
   },
   initrd_path: {
-    value: 'PATH',
+    topic: 'boot',
+    type: { isFile: true },
     default: null,
     effective: 'next start',
     help: 'Initial RAM disk for kernel_path.',
+    mostOfBound: 'schema',
+    listed: 'Initial RAM disk',
   },
   kernel_args: {
-    value: 'TEXT',
+    topic: 'boot',
+    type: { maxLength: 2048 },
     default: null,
     effective: 'next start',
     help: 'Command line for kernel_path.',
-  },
-  boot_report: {
-    value: 'vendor-data|user-data|no',
-    default: 'vendor-data',
-    effective: 'next start',
-    help: 'How cloud-init reports its boot. EC2 datasources need user-data.',
-  },
-  decommission_timeout: {
-    value: 'NUMBER',
-    default: '180',
-    unit: 'seconds',
-    effective: 'at once',
-    help: 'Time for the decommission scripts. The host cuts the power 300 s later.',
-  },
-  systemd_credentials: {
-    value: 'yes|no',
-    default: 'yes',
-    effective: 'next start',
-    help: 'Pass host name, SSH keys and network to systemd in the guest by SMBIOS.',
+    mostOfBound: 'schema',
+    listed: 'Kernel command line',
   },
   metadata_hop_limit: {
-    value: '1..255',
-    default: '1',
+    topic: 'metadata',
+    type: { least: 1, most: 255 },
+    default: 1,
     effective: 'at once',
     help: 'IP TTL of answers of the metadata service. Containers in the guest need 2 or more.',
+    mostOfBound: 'schema',
   },
   metadata_request_rate: {
-    value: '1..1000000',
-    default: '200',
+    topic: 'metadata',
+    type: { least: 1, most: 1_000_000 },
+    default: 200,
     unit: 'requests per second',
     effective: 'at once',
     help: 'Limit of requests to the metadata service. It refuses more with status 429.',
+    mostOfBound: 'default',
   },
   metadata_request_burst: {
-    value: '1..1000000',
-    default: '400',
+    topic: 'metadata',
+    type: { least: 1, most: 1_000_000 },
+    default: 400,
     unit: 'requests',
     effective: 'at once',
     help: 'Requests above the rate that are accepted at once.',
+    mostOfBound: 'default',
   },
   metadata_connections: {
-    value: '1..10000',
-    default: '64',
+    topic: 'metadata',
+    type: { least: 1, most: 10_000 },
+    default: 64,
     effective: 'at once',
     help: 'Open connections to the metadata service.',
+    mostOfBound: 'default',
   },
   metadata_connection_rate: {
-    value: '1..1000000',
-    default: '400',
+    topic: 'metadata',
+    type: { least: 1, most: 1_000_000 },
+    // Twice the rate of requests: a client with a connection per request gets status 429 before
+    // its packets are dropped.
+    default: 400,
     unit: 'connections per second',
     effective: 'next start',
     help: 'Limit of new connections to the metadata service. The packet filter drops more.',
+    mostOfBound: 'default',
   },
-};
+  boot_report: {
+    topic: 'guest',
+    type: { words: ['vendor-data', 'user-data', 'no'] },
+    default: 'vendor-data',
+    effective: 'next start',
+    help: 'How cloud-init reports its boot. EC2 datasources need user-data.',
+    mostOfBound: 'schema',
+  },
+  decommission_timeout: {
+    topic: 'guest',
+    // RightLink: 50 minutes, 110 with the tag `medium`, 230 with `long`; default on Linux 180 s.
+    type: { least: 1, most: 230 * 60 },
+    syntax: 'NUMBER',
+    default: 180,
+    unit: 'seconds',
+    effective: 'at once',
+    help: 'Time for the decommission scripts. The host cuts the power 300 s later.',
+    mostOfBound: 'schema',
+    isOfGuest: true,
+  },
+  systemd_credentials: {
+    topic: 'guest',
+    type: { words: ['yes', 'no'] },
+    default: 'yes',
+    effective: 'next start',
+    help: 'Pass host name, SSH keys and network to systemd in the guest by SMBIOS.',
+    mostOfBound: 'schema',
+    isOfGuest: true,
+  },
+} as const satisfies Readonly<Record<string, HypervisorParameter>>;
 
-/** Keys of `-H` without effect on an installation: they belong to the installed guest. */
-export const NOT_OF_INSTALLATIONS = ['decommission_timeout', 'systemd_credentials'] as const;
+type Rows = typeof hypervisorParameters;
+export type HypervisorKey = keyof Rows;
+type FileKey = {
+  [Key in HypervisorKey]: Rows[Key]['type'] extends { readonly isFile: true } ? Key : never;
+}[HypervisorKey];
 
-type InstallKey = Exclude<keyof HvParameters, (typeof NOT_OF_INSTALLATIONS)[number]>;
+/** The rows of the table, in its order. */
+export const hypervisorRows: readonly (readonly [HypervisorKey, HypervisorParameter])[] =
+  // Each key of the table with its row; entries says string.
+  Object.entries(hypervisorParameters) as [HypervisorKey, HypervisorParameter][];
+
+/** The rows in the order of help. */
+export const hypervisorRowsByTopic = TOPICS.flatMap((topic) =>
+  hypervisorRows.filter(([, row]) => row.topic === topic),
+);
+
+/** The rows of numbers that users who are bound to instances cannot raise above the default. */
+export const boundedRows = hypervisorRows.filter(([, row]) => row.mostOfBound === 'default');
+
+/** Keys that select the source of the boot. */
+export const BOOT_PARAMETERS = keysWhere(({ topic }) => topic === 'boot');
+/** Keys that name a file of the node. */
+export const FILE_PARAMETERS = keysWhere(({ type }) => 'isFile' in type) as readonly FileKey[];
+/** Keys without effect on an installation: they belong to the installed guest. */
+export const NOT_OF_INSTALLATIONS = keysWhere(({ isOfGuest }) => isOfGuest === true);
+
+function keysWhere(isMeant: (row: HypervisorParameter) => boolean): readonly HypervisorKey[] {
+  return hypervisorRows.filter(([, row]) => isMeant(row)).map(([key]) => key);
+}
+
+/** Keys of `-H`. */
+export const hypervisorKeys: KeyTable<HypervisorKey> = tableOf(hypervisorRowsByTopic);
 
 /** Keys of `--install-parameters`: those of `-H` that have an effect on an installation. */
-export const installKeys: KeyTable<InstallKey> = chooseInstallKeys(hypervisorKeys);
+export const installKeys: KeyTable = tableOf(
+  hypervisorRowsByTopic
+    .filter(([key]) => !NOT_OF_INSTALLATIONS.includes(key))
+    .map(([key, row]) => [key, { ...row, effective: 'installation' }]),
+);
 
-function chooseInstallKeys(keys: KeyTable<keyof HvParameters>): KeyTable<InstallKey> {
-  const rows = Object.entries(keys)
-    .filter(([key]) => NOT_OF_INSTALLATIONS.every((other) => other !== key))
-    .map(([key, row]) => [key, { ...row, effective: 'installation' }]);
-  // The rows above, each with its key.
-  return Object.fromEntries(rows) as KeyTable<InstallKey>;
+function tableOf<Key extends string>(
+  rows: readonly (readonly [Key, HypervisorParameter])[],
+): KeyTable<Key> {
+  const entries = rows.map(([key, { default: usual, unit, effective, help, ...row }]) => {
+    const value = row.syntax ?? syntaxOf(row.type);
+    const shown = usual === null ? null : String(usual);
+    return [key, { value, default: shown, ...(unit && { unit }), effective, help }];
+  });
+  // Each key with its row; fromEntries says string and any.
+  return Object.fromEntries(entries) as KeyTable<Key>;
+}
+
+function syntaxOf(type: HypervisorParameter['type']): string {
+  if ('words' in type) return type.words.join('|');
+  if ('least' in type) return `${type.least}..${type.most}`;
+  return 'isFile' in type ? 'PATH' : 'TEXT';
 }
 
 type AutostartKey = Exclude<keyof z.infer<typeof autostart>, 'boot' | 'delayS' | 'lostSecrets'>;

@@ -3,6 +3,7 @@ import { bootReporting } from './boot-report.ts';
 import { viewBoot } from './boot-view.ts';
 import { serviceProtocol } from './cluster-settings.ts';
 import { hookDocuments } from './hooks.ts';
+import { hypervisorParameters } from './parameter-keys.ts';
 import { viewLifecycle } from './lifecycle.ts';
 import { installPlan } from './plan.ts';
 import {
@@ -75,7 +76,11 @@ export const viewLimits = z.strictObject({
   burst: z.number().int().positive(),
   connections: z.number().int().positive(),
 });
-export const DEFAULT_LIMITS: ViewLimits = { requestsPerSecond: 200, burst: 400, connections: 64 };
+export const DEFAULT_LIMITS: ViewLimits = {
+  requestsPerSecond: hypervisorParameters.metadata_request_rate.default,
+  burst: hypervisorParameters.metadata_request_burst.default,
+  connections: hypervisorParameters.metadata_connections.default,
+};
 
 /**
  * Present while installing; everything under `os/scripts`, `os/image`, `os/package`, `install/`

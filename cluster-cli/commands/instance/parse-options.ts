@@ -20,7 +20,10 @@ import {
   autostartKeys,
   backendKeys,
   diskKeys,
+  type HypervisorKey,
   hypervisorKeys,
+  type HypervisorParameter,
+  hypervisorParameters,
   nicKeys,
 } from '#shared/contract/parameter-keys.ts';
 import { DEFAULT_AUTOSTART } from '#shared/contract/autostart.ts';
@@ -166,10 +169,11 @@ export function parseHypervisorParameters(
   }
   const parsed: Record<string, string | number | null> = {};
   for (const [key, text] of readKnown(option, pairs, HV_KEYS, source)) {
+    // A key of the table.
+    const { type }: HypervisorParameter = hypervisorParameters[key as HypervisorKey];
     if (text === null) setOwn(parsed, key, null);
-    else if (key.startsWith('metadata_') || key === 'decommission_timeout')
-      setOwn(parsed, key, parseCount(`${option} ${key}`, text));
-    else setOwn(parsed, key, key.endsWith('_path') ? fromHere(text) : text);
+    else if ('least' in type) setOwn(parsed, key, parseCount(`${option} ${key}`, text));
+    else setOwn(parsed, key, 'isFile' in type ? fromHere(text) : text);
   }
   // The keys are known; values such as accel's are checked with the opcode.
   return parsed;

@@ -1,4 +1,5 @@
 import { type BootEnv, MAX_ISO_URL_LENGTH } from '#shared/contract/boot-env.ts';
+import { FILE_PARAMETERS } from '#shared/contract/parameter-keys.ts';
 import type { Opcode } from '#shared/contract/opcode.ts';
 import { MAX_SOURCE_LENGTH } from '#shared/contract/machine-parameters.ts';
 import { redactSource } from '#shared/contract/redact-source.ts';
@@ -11,7 +12,6 @@ import { notAllowed } from '../../operations/host-paths.ts';
 
 /** `source` is where the archive of a boot environment comes from. */
 const SOURCE_FIELDS = ['osImage', 'personalizationPackage', 'source'] as const;
-const FILE_PARAMETERS = ['cdrom_image_path', 'kernel_path', 'initrd_path'] as const;
 
 /** What the operator lets the remote API name beside the internet. */
 export interface RemoteReach {

@@ -1,10 +1,11 @@
+import { BOOT_PARAMETERS } from '#shared/contract/parameter-keys.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { HvParameters } from '#shared/contract/machine-parameters.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { BootDevice, MachineSpec } from '../../vmm/machine.ts';
 import { parseSource } from '../../content/downloads/transfer/source-url.ts';
 import { installingBootEnv } from '../view/boot-environment.ts';
-import { BOOT_PARAMETERS, installationParameters } from '../parameters/installation-parameters.ts';
+import { installationParameters } from '../parameters/installation-parameters.ts';
 
 type Bootable = Pick<InstanceRecord, 'hvparams' | 'installParameters' | 'nics'>;
 

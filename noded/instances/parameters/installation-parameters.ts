@@ -1,15 +1,6 @@
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { HvParameters } from '#shared/contract/machine-parameters.ts';
 
-/** Parameters that say what a machine boots from. */
-export const BOOT_PARAMETERS = [
-  'boot_order',
-  'cdrom_image_path',
-  'kernel_path',
-  'initrd_path',
-  'kernel_args',
-] as const satisfies readonly (keyof HvParameters)[];
-
 /**
  * Hypervisor parameters of a machine that works on an instance instead of being it: an appliance,
  * or the instance booted from its installation medium. The kernel of normal runs would boot in

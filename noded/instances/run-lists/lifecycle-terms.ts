@@ -1,8 +1,8 @@
+import { hypervisorParameters } from '#shared/contract/parameter-keys.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { LifecycleTerms } from './plan-lifecycle.ts';
 
-/** RightLink's on Linux. */
-const DECOMMISSION_TIMEOUT_S = 180;
+const DECOMMISSION_TIMEOUT_S = hypervisorParameters.decommission_timeout.default;
 /** What `-H decommission_timeout` may say at most, without a tag and with each. */
 const MAX_TIMEOUT_S = 50 * 60;
 const MAX_TIMEOUTS_S: ReadonlyMap<string, number> = new Map([

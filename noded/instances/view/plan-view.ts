@@ -1,5 +1,6 @@
 import type { ClusterRecord } from '#shared/contract/api.ts';
 import type { ViewBoot } from '#shared/contract/boot-view.ts';
+import { hypervisorParameters } from '#shared/contract/parameter-keys.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { HookDocument } from '#shared/contract/hooks.ts';
 import type { ViewLifecycle } from '#shared/contract/lifecycle.ts';
@@ -89,7 +90,7 @@ export function planView(input: ViewInput): InstanceView {
       device: input.device,
       mac: instance.channel.mac,
       ip: instance.channel.ip,
-      hopLimit: hvparams.metadata_hop_limit ?? 1,
+      hopLimit: hvparams.metadata_hop_limit ?? hypervisorParameters.metadata_hop_limit.default,
     },
     dialects: instance.dialects,
     metadataToken: instance.metadataToken,

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
-import { hypervisorKeys } from '#shared/contract/parameter-keys.ts';
+import { hypervisorParameters } from '#shared/contract/parameter-keys.ts';
 import { SETTINGS_OF_RUN, type SettingsOfRun } from '#shared/contract/settings-of-run.ts';
 import { bootEnvOfRun } from './boot-environment.ts';
 import { explainDatasource, hasSeedDisk } from './cloud-init-datasource.ts';
@@ -56,7 +56,7 @@ type HvParameters = InstanceRecord['hvparams'];
 function takeOverParameters(run: HvParameters, now: HvParameters): HvParameters {
   const waits = ([key]: readonly [string, unknown]): boolean =>
     // Keys of the schema, as the type of both says.
-    hypervisorKeys[key as keyof HvParameters].effective === 'next start';
+    hypervisorParameters[key as keyof HvParameters].effective === 'next start';
   return Object.fromEntries([
     ...Object.entries(run).filter(waits),
     ...Object.entries(now).filter((entry) => !waits(entry)),

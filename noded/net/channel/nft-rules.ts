@@ -1,3 +1,4 @@
+import { hypervisorParameters } from '#shared/contract/parameter-keys.ts';
 import { SERVICE_IPV4, SERVICE_IPV6 } from '#shared/contract/service-address.ts';
 import {
   DHCP_CLIENT_PORT,
@@ -35,11 +36,7 @@ export interface ChannelGuest {
  * all namespaces of the host share. A stock guest has one.
  */
 const MAX_IPV6_ADDRESSES = 16;
-/**
- * Twice the default rate of requests: whoever opens a connection for each hears that it is too fast
- * before it meets silence.
- */
-export const NEW_CONNECTIONS_PER_SECOND = 400;
+const NEW_CONNECTIONS_PER_SECOND = hypervisorParameters.metadata_connection_rate.default;
 const DEVICE_PATTERN = /^[A-Za-z][A-Za-z0-9.]{0,14}$/;
 const MAC_PATTERN = /^([0-9a-f]{2}:){5}[0-9a-f]{2}$/;
 const RATE_PATTERN = /^[1-9]\d{0,6}$/;

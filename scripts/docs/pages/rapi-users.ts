@@ -1,6 +1,5 @@
-import { DEFAULT_LIMITS } from '#shared/contract/view.ts';
+import { boundedRows } from '#shared/contract/parameter-keys.ts';
 import { VCPUS_PER_CPU } from '../../../noded/instances/view/refuse-oversized.ts';
-import { NEW_CONNECTIONS_PER_SECOND } from '../../../noded/net/channel/nft-rules.ts';
 import { REALM } from '../../../noded/api/rapi/users-file.ts';
 import {
   bullets,
@@ -73,10 +72,11 @@ export function rapiUsersPage(): DocumentedPage {
         [
           ['`memory`', 'the memory of the node', 'the memory of the node'],
           ['`vcpus`', 'processors of the node', `${VCPUS_PER_CPU} per processor of the node`],
-          ['`metadata_request_rate`', `${DEFAULT_LIMITS.requestsPerSecond}`, '1000000'],
-          ['`metadata_request_burst`', `${DEFAULT_LIMITS.burst}`, '1000000'],
-          ['`metadata_connections`', `${DEFAULT_LIMITS.connections}`, '10000'],
-          ['`metadata_connection_rate`', `${NEW_CONNECTIONS_PER_SECOND}`, '1000000'],
+          ...boundedRows.map(([key, { default: usual, type }]) => [
+            `\`${key}\``,
+            String(usual),
+            'most' in type ? String(type.most) : '',
+          ]),
         ],
       ),
       heading('Examples'),
