@@ -1,3 +1,4 @@
+import type { HvParameters } from '#shared/contract/machine-parameters.ts';
 import type { UefiFirmware } from './find-firmware.ts';
 import type { PortedPart } from './hot-plug.ts';
 import type { MachineMigration } from './machine-migration.ts';
@@ -111,6 +112,11 @@ export interface MachineSpec {
     | undefined;
   /** A ROM in place of the BIOS, which can do no more than start the kernel. */
   readonly kernelStarterPath?: string;
+  /**
+   * Hypervisor parameters that the command line reads by itself: devices without a file. Absent in
+   * installations.
+   */
+  readonly hvparams?: HvParameters;
   /** The machine ends when the guest reboots. */
   readonly noReboot: boolean;
   /** Its disks are shared: it runs only while its node may write them. */

@@ -76,6 +76,7 @@ class RecordPlanner implements MachinePlanner {
       smbiosStrings: planSystemdCredentials(instance),
       memoryMiB: instance.beparams.memoryMiB,
       vcpus: instance.beparams.vcpus,
+      hvparams: instance.hvparams,
       accelerator,
       disks: machineDisks,
       nics,
