@@ -1,4 +1,5 @@
 import { MAX_PORTS } from '#shared/contract/instance.ts';
+import type { HvParameters } from '#shared/contract/machine-parameters.ts';
 import { type PortedPart, deviceId, diskNode, fileNode, netdevId, portName } from './hot-plug.ts';
 import type { OpenDisk } from './guest-files.ts';
 import type { BootDevice, MachineNic, MachineSmbios, MachineSpec } from './machine.ts';
@@ -50,6 +51,7 @@ const CDROM_SET = 2 + MAX_DISKS;
 const UEFI_SETS = { code: CDROM_SET + 1, variables: CDROM_SET + 2 };
 /** One slot has a root port for each of its functions. */
 const PORT_SLOT = 0x18;
+const WATCHDOG_SLOT = 0x1c;
 const RNG_SLOT = 0x1d;
 const PANIC_SLOT = 0x1e;
 
@@ -82,6 +84,7 @@ export function planQemuArguments(spec: MachineSpec, fds: QemuDescriptors): read
     ...['-object', 'rng-random,id=rng0,filename=/dev/urandom'],
     ...['-device', `virtio-rng-pci,rng=rng0,addr=${pciAddress(RNG_SLOT)}`],
     ...['-device', `pvpanic-pci,addr=${pciAddress(PANIC_SLOT)}`],
+    ...planWatchdog(spec.hvparams?.watchdog),
     ...(spec.hasPorts === true ? planPorts() : []),
     ...spec.nics.flatMap((nic, index) => planNic(spec, nic, index, fds.taps[index], boot)),
     ...['-object', 'iothread,id=io0'],
@@ -90,6 +93,15 @@ export function planQemuArguments(spec: MachineSpec, fds: QemuDescriptors): read
     ...planKernel(spec, fds),
     ...(spec.noReboot ? ['-no-reboot'] : []),
     ...(spec.isExpected === true ? ['-S', '-incoming', 'defer'] : []),
+  ];
+}
+
+/** The device is idle until a program of the guest opens it, such as systemd. */
+function planWatchdog(action: HvParameters['watchdog'] = 'no'): readonly string[] {
+  if (action === 'no') return [];
+  return [
+    ...['-device', `i6300esb,addr=${pciAddress(WATCHDOG_SLOT)}`],
+    ...['-action', `watchdog=${action}`],
   ];
 }
 

@@ -215,6 +215,16 @@ export const hypervisorParameters = {
     mostOfBound: 'schema',
     listed: 'Firmware',
   },
+  watchdog: {
+    topic: 'machine',
+    type: { words: ['no', 'reset', 'inject-nmi'] },
+    default: 'no',
+    effective: 'next start',
+    help: 'Watchdog device (i6300esb): reset a guest that hangs, or make its kernel dump (inject-nmi).',
+    mostOfBound: 'schema',
+    isOfGuest: true,
+    listed: 'Watchdog device',
+  },
   kernel_path: {
     topic: 'boot',
     type: { isFile: true },

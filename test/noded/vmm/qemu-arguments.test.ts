@@ -255,3 +255,20 @@ test('what has a port is there, is called by its UUID, and moves nothing that is
   assert.deepEqual(devices(plain, 'pcie-root-port'), []);
   assert.equal(valuesOf(plan(ported), '-blockdev').some((one) => one.includes('node-name=disk1,')), true); // prettier-ignore
 });
+
+test('a watchdog is in a slot of its own, with its action, and absent without the parameter', () => {
+  for (const watchdog of ['reset', 'inject-nmi'] as const) {
+    const watched = spec({
+      nics: [user, bridged, channel],
+      hasPorts: true,
+      hvparams: { watchdog },
+    });
+    const own = devices(watched, 'i6300esb');
+    assert.deepEqual(own, ['i6300esb,addr=1c.0'], watchdog);
+    const others = valuesOf(plan(watched), '-device').filter((device) => device !== own[0]);
+    assert.ok(!others.map(address).includes('1c.0'), watchdog);
+    assert.deepEqual(valuesOf(plan(watched), '-action'), [`watchdog=${watchdog}`]);
+  }
+  for (const hvparams of [{}, { watchdog: 'no' as const }])
+    assert.deepEqual(plan(spec({ hvparams })), plan(spec()));
+});
