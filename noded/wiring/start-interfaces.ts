@@ -1,11 +1,6 @@
-import { lookup } from 'node:dns/promises';
 import type { Clock } from '#shared/clock/clock.ts';
-import type { ClusterRecord, NodeInfo } from '#shared/contract/api.ts';
-import { reachPolicyOf } from '#shared/contract/guest-reach.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { JobRecord } from '#shared/contract/job.ts';
-import { isAppError, messageOf } from '#shared/errors/app-error.ts';
-import { ownValue } from '#shared/json/own-value.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { createApiRoutes, type ApiDependencies } from '../api/http/api-routes.ts';
 import { createConnectionApi, startApiServer } from '../api/http/api-server.ts';
@@ -32,17 +27,13 @@ import {
 import { createIsTaken } from '../cluster/migration/settle-moves.ts';
 import type { NodedConfig } from './config.ts';
 import { describeNode } from '../operations/doctor/describe-node.ts';
-import { listOpenGuests } from '../instances/machines/cards-of-machines.ts';
-import type { DiskFacts } from '../operations/doctor/examine-disks.ts';
 import { examineHost } from '../operations/doctor/examine-host.ts';
-import { lookAtVolumes, type VolumeFacts } from '../operations/doctor/volume-facts.ts';
 import { measureRoom } from '../host/measure-room.ts';
 import { residentMiB } from '../host/process-facts.ts';
 import { readQemuVersion } from '../vmm/qemu-command.ts';
 import { readProcessor, requireFit } from '../vmm/machine-nature.ts';
 import { endConnections } from '../net/channel/end-connections.ts';
 import { previewBootPlan } from '../instances/view/preview-boot-plan.ts';
-import { listNamedAppliances } from '../instances/record/appliance-users.ts';
 import { failInterruptedJobs } from '../jobs/fail-interrupted.ts';
 import type { JobEngine } from '../jobs/job-engine.ts';
 import type { NodeMetrics } from './node-metrics.ts';
@@ -51,8 +42,6 @@ import type { HookChecker } from '../provision/os/check-hooks.ts';
 import { describeAllOs } from '../provision/os/describe-os.ts';
 import type { OsRegistry } from '../provision/os/os-registry.ts';
 import type { PeerLink } from '../cluster/peers/peer-link.ts';
-import { readIndexed } from '../records/read-indexed.ts';
-import { listAbandoned, listForgotten, listLeft, listNobodys } from './list-leftovers.ts';
 import { createRapiRoutes, startRapi } from '../api/rapi/rapi-server.ts';
 import type { NodeGuests } from './start-guests.ts';
 import type { NodeHost } from './start-host.ts';
@@ -187,18 +176,11 @@ function answerPeers(peers: PeerLink, own: ApiDependencies, logger: Logger): voi
 }
 
 function ownSources(parts: InterfacesParts): OverviewSources {
-  const { version, startedAtMs, config, records, host, guests, osRegistry } = parts;
-  const { paths, nodeName } = config;
-  const { clusters, instances, index, owns, nodes } = records;
-  const { disks, applianceFiles } = host;
-  const { metad, keeper, runner, orphans, guestReports, lifecycles, bootViews } = guests;
-  const describe = (): Promise<NodeInfo> =>
-    describeNode({
-      ...{ paths, nodeName, startedAtMs, version, metad, disks, index, owns, keeper },
-      ...{ applianceFiles, clusters, nodes, orphans, membership: records.membership },
-    });
+  const { config, records, guests, osRegistry } = parts;
+  const { clusters, instances, index, owns } = records;
+  const { runner, orphans, guestReports, lifecycles, bootViews } = guests;
   return {
-    nodeName,
+    nodeName: config.nodeName,
     instances,
     index,
     outcomes: records.outcomes,
@@ -209,7 +191,7 @@ function ownSources(parts: InterfacesParts): OverviewSources {
     guestReports,
     lifecycles,
     bootViews,
-    describeNode: describe,
+    describeNode: () => describeNode(parts),
     listOs: () => describeAllOs(osRegistry, clusters),
   };
 }
@@ -217,12 +199,9 @@ function ownSources(parts: InterfacesParts): OverviewSources {
 /** What this node answers from, without asking others. */
 function ownDependencies(parts: InterfacesParts, sources: OverviewSources, clusterKey: ClusterKey) {
   const { version, config, records, host, guests, osRegistry, hookChecker, jobs, metrics } = parts;
-  const { clusters, nodes, instances, index, storeDescription, problems } = records;
-  const { disks, exports, catalogue, applianceFiles, accelerators } = host;
-  const { keeper, metad, orphans, runner, guestReports, lifecycles } = guests;
-  const isOwn = ({ primaryNode }: { readonly primaryNode: string }): boolean =>
-    records.owns(primaryNode);
-  const listOwn = async () => (await Array.fromAsync(readIndexed(records, isOwn))).flat();
+  const { clusters, nodes, instances, index, storeDescription } = records;
+  const { disks, exports, catalogue } = host;
+  const { keeper, metad, runner, guestReports, lifecycles } = guests;
   return {
     ...{
       version,
@@ -250,113 +229,10 @@ function ownDependencies(parts: InterfacesParts, sources: OverviewSources, clust
       return issueJoinToken(lifetimeS, { common, membership, paths: config.paths });
     },
     describeNode: sources.describeNode,
-    examine: () =>
-      examineHost({
-        makesNetworks: async () =>
-          (await clusters.listNetworks()).some(
-            ({ connections }) => ownValue(connections, config.nodeName)?.mode === 'nat',
-          ),
-        networks: () => host.nat.report(),
-        ...{ paths: config.paths, applianceFiles, isolation: config },
-        appliances: () => listNamedAppliances({ clusters, instances: { list: listOwn } }),
-        diskFacts: async () => {
-          const own = await listOwn();
-          const shared = await examineShared(parts);
-          const [volumes, zfs] = await Promise.all([examineVolumes(parts), examineZvols(parts)]);
-          const reached = own.filter(
-            ({ diskTemplate }) => diskTemplate !== 'sharedfile' || shared?.problem === null,
-          );
-          return {
-            instances: own,
-            totalBytes: await disks.totalBytes(),
-            ofNobody: [
-              ...(await listNobodys(parts, [...volumes.own, ...zfs.own])),
-              ...(await listForgotten(reached, parts)),
-            ],
-            left: await listLeft(parts),
-            abandoned: await listAbandoned(parts),
-            shared,
-            volumes: isOfConcern(volumes, volumes.vgName) ? volumes : null,
-            zfs: isOfConcern(zfs, zfs.zfsPool) ? zfs : undefined,
-            halted: keeper.list().flatMap((kept) => (kept.machine.halt ? [kept.instanceName] : [])),
-          };
-        },
-        lowSpacePercent: async () => (await loadCluster(records))?.lowSpacePercent,
-        bootFacts: () =>
-          keeper.list().flatMap(({ machine, instanceName }) => {
-            const bootEnv = sources.bootViews.state(machine.uuid);
-            return bootEnv === null ? [] : [{ instance: instanceName, bootEnv }];
-          }),
-        lostSecrets: () =>
-          keeper
-            .list()
-            .filter(({ kind }) => kind === 'run')
-            .map(({ instanceName, lostSecrets }) => ({
-              instance: instanceName,
-              names: lostSecrets,
-            })),
-        probeAccelerator: () => accelerators.probe(),
-        metadPid: () => metad.pid,
-        orphans: () => orphans.list(),
-        removedAtMs: () => records.membership.removedAtMs(),
-        isOffline: async () => (await records.nodes.flagsOf(config.nodeName)).offline,
-        storeReach: {
-          description: storeDescription,
-          resolve: async (host) => (await lookup(host, { all: true })).map((one) => one.address),
-          readPolicy: async () => reachPolicyOf(await clusters.load()),
-          listOpenGuests: () => listOpenGuests(config.paths.vmDir, records.instances),
-        },
-        store: {
-          description: storeDescription,
-          ask: () => clusters.load(),
-          risks: async () => (await records.store.risks?.()) ?? [],
-          problems: () => problems.list(),
-          renewal: () => clusterKey.describe(),
-        },
-      }),
+    examine: () => examineHost({ ...parts, clusterKey }),
     metrics: async () => `${await metrics.render()}\n${await metad.metrics().catch(() => '')}`,
     removeNode: (name, options) => removeFromCluster(name, options, parts),
   } satisfies ApiDependencies;
-}
-
-/** A cluster's record that is gone is a finding of its own, and hides none of the others. */
-async function loadCluster({
-  clusters,
-}: Pick<NodeRecords, 'clusters'>): Promise<ClusterRecord | undefined> {
-  return clusters.load().catch((error: unknown) => {
-    if (isAppError(error)) return undefined;
-    throw error;
-  });
-}
-
-async function examineShared({ records, host }: InterfacesParts): Promise<DiskFacts['shared']> {
-  const folder = (await loadCluster(records))?.sharedFileStorageDir;
-  if (folder === undefined) return null;
-  const problem = await host.shared.require().then(() => null, messageOf);
-  return { folder, problem };
-}
-
-async function examineVolumes(
-  parts: InterfacesParts,
-): Promise<VolumeFacts & { readonly vgName: string | undefined }> {
-  const { config, records, host } = parts;
-  const { vgName } = (await loadCluster(records)) ?? {};
-  const here = { nodeName: config.nodeName, owns: records.owns };
-  return { ...(await lookAtVolumes(host.lvm, vgName, here)), vgName };
-}
-
-async function examineZvols(
-  parts: InterfacesParts,
-): Promise<VolumeFacts & { readonly zfsPool: string | undefined }> {
-  const { config, records, host } = parts;
-  const { zfsPool } = (await loadCluster(records)) ?? {};
-  const here = { nodeName: config.nodeName, owns: records.owns };
-  return { ...(await lookAtVolumes(host.zfs, zfsPool, here)), zfsPool };
-}
-
-/** Whether there are volumes, or somebody wants them. */
-function isOfConcern({ groups, problem }: VolumeFacts, place: string | undefined): boolean {
-  return place !== undefined || problem !== null || (groups ?? []).length > 0;
 }
 
 function startKey({ config, records, logger }: InterfacesParts): ClusterKey {

@@ -2,56 +2,36 @@ import type { NodeInfo } from '#shared/contract/api.ts';
 import type { HostRoom } from '#shared/contract/host-room.ts';
 import { BUILT_APPLIANCE } from '#shared/contract/appliance-manifest.ts';
 import { isAppError, messageOf } from '#shared/errors/app-error.ts';
-import type { RootPaths } from '#shared/paths/root-paths.ts';
 import { measureRoom } from '../../host/measure-room.ts';
-import type { InstanceDisks } from '../../storage/instance-disks.ts';
-import type { ApplianceFiles } from '../../provision/appliance/appliance-files.ts';
-import type { ClusterRepository } from '../../records/cluster-repository.ts';
-import type { InstanceIndex } from '../../records/instance-index.ts';
-import type { MachineKeeper } from '../../instances/machines/machine-keeper.ts';
-import type { Membership } from '../../cluster/membership/membership.ts';
-import type { Orphans } from '../../instances/machines/orphans.ts';
-import type { NodeRegistry } from '../../records/node-registry.ts';
-import type { MetadLink } from '../../net/metad-link/metad-link.ts';
+import type { NodeParts } from './check.ts';
 
-export interface DescribeNodeInput {
-  readonly paths: RootPaths;
-  readonly nodeName: string;
+export interface DescribeNodeInput extends Omit<NodeParts, 'clusterKey'> {
   readonly version: string;
   readonly startedAtMs: number;
-  readonly metad: MetadLink;
-  readonly disks: InstanceDisks;
-  readonly index: Pick<InstanceIndex, 'list'>;
-  readonly owns: (node: string) => boolean;
-  readonly keeper: MachineKeeper;
-  readonly orphans: Pick<Orphans, 'list'>;
-  readonly membership: Pick<Membership, 'removedAtMs'>;
-  readonly applianceFiles: Pick<ApplianceFiles, 'verify'>;
-  readonly clusters: Pick<ClusterRepository, 'load'>;
-  readonly nodes: Pick<NodeRegistry, 'flagsOf'>;
 }
 
 export type HostCapacity = Pick<NodeInfo, 'cpus' | 'memoryMiB' | 'memoryFreeMiB' | 'diskFreeBytes'>;
 
 /** This node as `gnt-node info` shows it. */
 export async function describeNode(input: DescribeNodeInput): Promise<NodeInfo> {
-  const { paths, metad, keeper } = input;
+  const { config, records, host, guests } = input;
+  const { index, membership, nodes, owns } = records;
+  const { metad, keeper, orphans } = guests;
   return {
-    name: input.nodeName,
+    name: config.nodeName,
     version: input.version,
-    root: paths.root,
+    root: config.paths.root,
     pid: process.pid,
     startedAtMs: input.startedAtMs,
     metad: { pid: metad.pid, restarts: metad.restarts },
-    networkNamespace: paths.networkNamespace,
-    ...capacityOf(await measureRoom(input.disks)),
-    instances: (await input.index.list()).filter(({ primaryNode }) => input.owns(primaryNode))
-      .length,
+    networkNamespace: config.paths.networkNamespace,
+    ...capacityOf(await measureRoom(host.disks)),
+    instances: (await index.list()).filter(({ primaryNode }) => owns(primaryNode)).length,
     instancesRunning: keeper.list().filter((kept) => kept.kind === 'run').length,
-    removedAtMs: input.membership.removedAtMs(),
-    orphans: [...input.orphans.list()],
+    removedAtMs: membership.removedAtMs(),
+    orphans: [...orphans.list()],
     appliance: await describeAppliance(input),
-    flags: await input.nodes.flagsOf(input.nodeName),
+    flags: await nodes.flagsOf(config.nodeName),
   };
 }
 
@@ -61,12 +41,12 @@ function capacityOf({ cpus, memoryMiB, memoryFreeMiB, diskFreeBytes }: HostRoom)
 
 /** The one that the cluster uses. */
 async function describeAppliance({
-  applianceFiles,
-  clusters,
-}: Pick<DescribeNodeInput, 'applianceFiles' | 'clusters'>): Promise<NodeInfo['appliance']> {
+  records,
+  host,
+}: DescribeNodeInput): Promise<NodeInfo['appliance']> {
   try {
-    const { appliance = BUILT_APPLIANCE } = await clusters.load();
-    const { manifest } = await applianceFiles.verify(appliance);
+    const { appliance = BUILT_APPLIANCE } = await records.clusters.load();
+    const { manifest } = await host.applianceFiles.verify(appliance);
     return { state: 'intact', detail: `kernel ${manifest.kernelVersion}` };
   } catch (error) {
     return {

@@ -2,23 +2,30 @@ import { type ApplianceUsers, describeUsers } from '#shared/contract/appliance-c
 import type { DoctorFinding } from '#shared/contract/api.ts';
 import { BUILT_APPLIANCE } from '#shared/contract/appliance-manifest.ts';
 import { type AppError, isAppError } from '#shared/errors/app-error.ts';
+import { listNamedAppliances } from '../../instances/record/appliance-users.ts';
 import type { ApplianceFiles } from '../../provision/appliance/appliance-files.ts';
+import { type Check, failure, listOwn, ok, warning } from './check.ts';
 
 const CHECK = 'appliance';
-/** Whether every appliance that somebody names is here and intact. */
-export async function examineAppliances(
-  files: Pick<ApplianceFiles, 'verify'>,
-  list: () => Promise<ReadonlyMap<string, ApplianceUsers>>,
-): Promise<readonly DoctorFinding[]> {
+
+/** Examines every appliance that a setting names. */
+export const checkAppliances: Check = async (parts) => {
+  const { clusters } = parts.records;
   try {
-    const named = await list();
-    return await Promise.all([...named].map(([name, users]) => examineOne(files, name, users)));
+    const named = await listNamedAppliances({
+      clusters,
+      instances: { list: () => listOwn(parts) },
+    });
+    const { applianceFiles } = parts.host;
+    return await Promise.all(
+      [...named].map(([name, users]) => examineOne(applianceFiles, name, users)),
+    );
   } catch (error) {
-    // The store says which are named and by whom, and has a line of its own.
+    // The store, which knows the names, has a finding of its own.
     if (!isAppError(error)) throw error;
-    return [describe('error', error.message, error.hint)];
+    return [failure(CHECK, error.message, error.hint ?? null)];
   }
-}
+};
 
 async function examineOne(
   files: Pick<ApplianceFiles, 'verify'>,
@@ -29,25 +36,17 @@ async function examineOne(
   const prefix = isPlain ? '' : `${name}, used by ${describeUsers(users)}: `;
   try {
     const { manifest } = await files.verify(name);
-    return describe('ok', `${prefix}intact (kernel ${manifest.kernelVersion})`);
+    return ok(CHECK, `${prefix}intact (kernel ${manifest.kernelVersion})`);
   } catch (error) {
     if (!isAppError(error)) throw error;
     return name === BUILT_APPLIANCE
       ? describeUnbuilt(prefix, error)
-      : describe('error', `${prefix}${error.message}`, error.hint);
+      : failure(CHECK, `${prefix}${error.message}`, error.hint ?? null);
   }
 }
 
 function describeUnbuilt(prefix: string, error: AppError): DoctorFinding {
   const then = 'The first installation takes one from the build cache or builds it.';
   const hint = 'Build it ahead of time: gnt-appliance build';
-  return describe('warning', `${prefix}${error.message}; ${then}`, hint);
-}
-
-function describe(
-  level: DoctorFinding['level'],
-  message: string,
-  hint: string | undefined = undefined,
-): DoctorFinding {
-  return { check: CHECK, level, message, hint: hint ?? null };
+  return warning(CHECK, `${prefix}${error.message}; ${then}`, hint);
 }

@@ -1,25 +1,32 @@
 import type { DoctorFinding } from '#shared/contract/api.ts';
 import type { RunningBootEnv } from '#shared/contract/instance.ts';
+import { type Check, ok, warning } from './check.ts';
 
 /** A guest that runs, and what it is given to boot by. */
-export interface BootFacts {
+interface BootFacts {
   readonly instance: string;
   readonly bootEnv: RunningBootEnv;
 }
 
+export const checkBoots: Check = ({ guests }) =>
+  examineBoots(
+    guests.keeper.list().flatMap(({ machine, instanceName }) => {
+      const bootEnv = guests.bootViews.state(machine.uuid);
+      return bootEnv === null ? [] : [{ instance: instanceName, bootEnv }];
+    }),
+  );
+
 /** Whether the guests that boot from their channels are given what the store says now. Pure. */
 export function examineBoots(facts: readonly BootFacts[]): DoctorFinding {
   const stale = facts.filter(({ bootEnv }) => bootEnv.failure !== null || bootEnv.lost.length > 0);
+  const check = 'boot-environments';
   const [first] = stale;
-  if (first === undefined) {
-    const message = `${facts.length} guest(s) boot from their channel as configured`;
-    return { check: 'boot-environments', level: 'ok', message, hint: null };
-  }
+  if (first === undefined)
+    return ok(check, `${facts.length} guest(s) boot from their channel as configured`);
   const names = stale.map(({ instance, bootEnv }) => `${instance} (${bootEnv.name})`);
-  return {
-    check: 'boot-environments',
-    level: 'warning',
-    message: `guests with outdated or incomplete boot files: ${names.join(', ')}`,
-    hint: `gnt-instance info ${first.instance} shows the reason. Its next start is refused until its boot environment renders.`,
-  };
+  return warning(
+    check,
+    `guests with outdated or incomplete boot files: ${names.join(', ')}`,
+    `gnt-instance info ${first.instance} shows the reason. Its next start is refused until its boot environment renders.`,
+  );
 }

@@ -1,6 +1,10 @@
 import type { DoctorFinding } from '#shared/contract/api.ts';
 import { localDiskBytes } from '#shared/contract/disk-template.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
+import { isAppError, messageOf } from '#shared/errors/app-error.ts';
+import { type Check, failure, listOwn, loadCluster, type NodeParts, ok, warning } from './check.ts';
+import { listAbandoned, listForgotten, listLeft, listNobodys } from './list-leftovers.ts';
+import { lookAtVolumes, type VolumeFacts } from './volume-facts.ts';
 import { poolsOf } from '../../storage/volumes/thin-pools.ts';
 import { examineVolumes, type KnownVolumes } from './examine-volumes.ts';
 import { examineZfs, type KnownZfs } from './examine-zfs.ts';
@@ -9,7 +13,7 @@ import { describePromise, isOverpromised } from '../../host/low-space.ts';
 /** The others are counted. */
 const MAX_NAMED = 10;
 
-export interface DiskFacts {
+interface DiskFacts {
   /** Instances of this node. */
   readonly instances: readonly Pick<
     InstanceRecord,
@@ -35,6 +39,58 @@ export interface DiskFacts {
   readonly zfs?: KnownZfs | undefined;
 }
 
+/** Finds nothing while the store, which knows the instances, is unavailable. */
+export const checkDisks: Check = async (parts) => {
+  try {
+    return examineDisks(await collectDiskFacts(parts));
+  } catch (error) {
+    if (isAppError(error)) return [];
+    throw error;
+  }
+};
+
+async function collectDiskFacts(parts: NodeParts): Promise<DiskFacts> {
+  const { config, records, host, guests } = parts;
+  const instances = await listOwn(parts);
+  const { sharedFileStorageDir, vgName, zfsPool } = (await loadCluster(parts)) ?? {};
+  const shared = await examineSharedFolder(host, sharedFileStorageDir);
+  const here = { nodeName: config.nodeName, owns: records.owns };
+  const [volumes, zfs] = await Promise.all([
+    lookAtVolumes(host.lvm, vgName, here),
+    lookAtVolumes(host.zfs, zfsPool, here),
+  ]);
+  const reached = instances.filter(
+    ({ diskTemplate }) => diskTemplate !== 'sharedfile' || shared?.problem === null,
+  );
+  return {
+    instances,
+    totalBytes: await host.disks.totalBytes(),
+    ofNobody: [
+      ...(await listNobodys(parts, [...volumes.own, ...zfs.own])),
+      ...(await listForgotten(reached, parts)),
+    ],
+    left: await listLeft(parts),
+    abandoned: await listAbandoned(parts),
+    shared,
+    volumes: isOfConcern(volumes, vgName) ? { ...volumes, vgName } : null,
+    zfs: isOfConcern(zfs, zfsPool) ? { ...zfs, zfsPool } : undefined,
+    halted: guests.keeper.list().flatMap((kept) => (kept.machine.halt ? [kept.instanceName] : [])),
+  };
+}
+
+async function examineSharedFolder(
+  { shared }: NodeParts['host'],
+  folder: string | undefined,
+): Promise<DiskFacts['shared']> {
+  if (folder === undefined) return null;
+  return { folder, problem: await shared.require().then(() => null, messageOf) };
+}
+
+/** Whether there are volumes, or a setting names a place for them. */
+function isOfConcern({ groups, problem }: VolumeFacts, place: string | undefined): boolean {
+  return place !== undefined || problem !== null || (groups ?? []).length > 0;
+}
+
 /** Disks are sparse: what they may grow to counts, not what they take now. */
 export function examineDisks({
   instances,
@@ -56,38 +112,27 @@ export function examineDisks({
   const isOver = isOverpromised(promise);
   return [
     ...(shared === null ? [] : [examineShared(shared)]),
-    {
-      check: 'disk-overcommit',
-      level: isOver ? 'warning' : 'ok',
-      message: isOver ? `${sizes}: a guest pauses when it finds the file system full` : sizes,
-      hint: isOver
-        ? 'Enlarge the file system or remove instances. Paused guests resume by themselves when there is room.'
-        : null,
-    },
-    {
-      check: 'paused',
-      level: halted.length === 0 ? 'ok' : 'warning',
-      message:
-        halted.length === 0
-          ? 'no guest is paused'
-          : `guests paused at a failed write: ${halted.join(', ')}`,
-      hint:
-        halted.length === 0
-          ? null
-          : `Free space ${placesOf(halted, instances)}. The guests then resume by themselves.`,
-    },
-    {
-      check: 'orphaned-disks',
-      level: ofNobody.length === 0 ? 'ok' : 'warning',
-      message:
-        ofNobody.length === 0
-          ? 'all disks belong to an instance'
-          : `orphaned disks, left untouched: ${nameSome(ofNobody)}`,
-      hint:
-        ofNobody.length === 0
-          ? null
-          : 'Restore the store from a backup if it lost their records. If their instance moved away and was removed there, or they are not needed: move the folders away, or remove the named volumes with lvremove or zfs destroy.',
-    },
+    isOver
+      ? warning(
+          'disk-overcommit',
+          `${sizes}: a guest pauses when it finds the file system full`,
+          'Enlarge the file system or remove instances. Paused guests resume by themselves when there is room.',
+        )
+      : ok('disk-overcommit', sizes),
+    halted.length === 0
+      ? ok('paused', 'no guest is paused')
+      : warning(
+          'paused',
+          `guests paused at a failed write: ${halted.join(', ')}`,
+          `Free space ${placesOf(halted, instances)}. The guests then resume by themselves.`,
+        ),
+    ofNobody.length === 0
+      ? ok('orphaned-disks', 'all disks belong to an instance')
+      : warning(
+          'orphaned-disks',
+          `orphaned disks, left untouched: ${nameSome(ofNobody)}`,
+          'Restore the store from a backup if it lost their records. If their instance moved away and was removed there, or they are not needed: move the folders away, or remove the named volumes with lvremove or zfs destroy.',
+        ),
     ...(volumes === null ? [] : examineVolumes(volumes, instances)),
     ...(zfs === undefined ? [] : examineZfs(zfs, instances)),
     ...(left.length === 0 ? [] : [describeLeft(left)]),
@@ -106,21 +151,19 @@ function placesOf(halted: readonly string[], instances: DiskFacts['instances']):
 }
 
 function describeLeft(left: readonly string[]): DoctorFinding {
-  return {
-    check: 'disks-left',
-    level: 'warning',
-    message: `disks left by a move, untouched: ${nameSome(left)}`,
-    hint: "gnt-noded removes them once the instance's node confirms its own copy: start gnt-noded there and wait ten minutes. If that node is lost for good, copy the folder away before gnt-node remove NODE --forget-instances",
-  };
+  return warning(
+    'disks-left',
+    `disks left by a move, untouched: ${nameSome(left)}`,
+    "gnt-noded removes them once the instance's node confirms its own copy: start gnt-noded there and wait ten minutes. If that node is lost for good, copy the folder away before gnt-node remove NODE --forget-instances",
+  );
 }
 
 function describeAbandoned(abandoned: readonly string[]): DoctorFinding {
-  return {
-    check: 'copies-left',
-    level: 'warning',
-    message: `disks left by an unfinished copy or move: ${nameSome(abandoned)}`,
-    hint: 'gnt-noded settles them at its start and every ten minutes: check again in twenty minutes. If they stay, search for copy.not-settled: journalctl -u gnt-noded',
-  };
+  return warning(
+    'copies-left',
+    `disks left by an unfinished copy or move: ${nameSome(abandoned)}`,
+    'gnt-noded settles them at its start and every ten minutes: check again in twenty minutes. If they stay, search for copy.not-settled: journalctl -u gnt-noded',
+  );
 }
 
 function nameSome(names: readonly string[]): string {
@@ -130,8 +173,7 @@ function nameSome(names: readonly string[]): string {
 
 function examineShared({ folder, problem }: NonNullable<DiskFacts['shared']>): DoctorFinding {
   const check = 'shared-folder';
-  if (problem === null)
-    return { check, level: 'ok', message: `${folder} is the cluster's shared folder`, hint: null };
+  if (problem === null) return ok(check, `${folder} is the cluster's shared folder`);
   const hint = 'Until then instances with shared disks cannot start here.';
-  return { check, level: 'error', message: problem, hint };
+  return failure(check, problem, hint);
 }

@@ -1,6 +1,7 @@
 import type { DoctorFinding } from '#shared/contract/api.ts';
 import { isAppError, messageOf } from '#shared/errors/app-error.ts';
 import { findUefi, requireBootRom } from '../../vmm/find-firmware.ts';
+import { ok, warning } from './check.ts';
 
 /** Only what boots from a network or by UEFI needs them. */
 export function examineFirmware(): DoctorFinding {
@@ -8,10 +9,10 @@ export function examineFirmware(): DoctorFinding {
   try {
     const rom = requireBootRom();
     const uefi = orReason(() => `UEFI: ${findUefi().codePath}`);
-    return { check, level: 'ok', message: `boot ROM of NICs: ${rom}; ${uefi}`, hint: null };
+    return ok(check, `boot ROM of NICs: ${rom}; ${uefi}`);
   } catch (error) {
     const hint = isAppError(error) ? (error.hint ?? null) : null;
-    return { check, level: 'warning', message: messageOf(error), hint };
+    return warning(check, messageOf(error), hint);
   }
 }
 

@@ -2,13 +2,16 @@ import { readFileSync } from 'node:fs';
 import type { DoctorFinding } from '#shared/contract/api.ts';
 import { systemCodeOf } from '#shared/errors/app-error.ts';
 import { findUserCollision, type MachineUsers } from '../../host/machine-users.ts';
+import { type Check, failure, ok, warning } from './check.ts';
 
-export interface IsolationFacts {
+interface IsolationFacts {
   readonly machineUsers: MachineUsers;
   readonly userNicsReachHost: boolean;
   /** Text of a file; undefined when there is none. For tests. */
   readonly read?: (path: string) => string | undefined;
 }
+
+export const checkIsolation: Check = ({ config }) => examineIsolation(config);
 
 /** What keeps machines apart from each other and from the host. */
 export function examineIsolation(facts: IsolationFacts): readonly DoctorFinding[] {
@@ -31,25 +34,22 @@ function checkMachineUsers(
   if (collision === undefined) {
     return ok(check, `each instance has its own user and group, from ${first} to ${last}`);
   }
-  return {
+  return failure(
     check,
-    level: 'error',
-    message: `instances cannot have users of their own from ${first} to ${last}: ${collision}`,
-    hint: 'Choose a free range: gnt-noded --machine-uids FIRST',
-  };
+    `instances cannot have users of their own from ${first} to ${last}: ${collision}`,
+    'Choose a free range: gnt-noded --machine-uids FIRST',
+  );
 }
 
 function checkUserNics(reachHost: boolean): DoctorFinding {
   const check = 'user-nics';
   if (!reachHost)
     return ok(check, 'NICs with mode=user reach neither this host nor its cloud metadata');
-  return {
+  return warning(
     check,
-    level: 'warning',
-    message:
-      "guests with a mode=user NIC can reach this host's loopback and its cloud's metadata service",
-    hint: 'Start gnt-noded without --user-nics-reach-host.',
-  };
+    "guests with a mode=user NIC can reach this host's loopback and its cloud's metadata service",
+    'Start gnt-noded without --user-nics-reach-host.',
+  );
 }
 
 /** Yama's setting: 0 lets every process look into any other of its user. */
@@ -61,15 +61,13 @@ function checkPtrace(setting: string | undefined): DoctorFinding {
       check,
       `processes cannot trace other processes of their user (ptrace_scope ${scope})`,
     );
-  return {
+  return warning(
     check,
-    level: 'warning',
-    message: `processes can trace other processes of their user (${scope === undefined ? 'the kernel has no Yama' : 'ptrace_scope 0'}); instances have one user each, other services of this host may not`,
-    hint:
-      scope === undefined
-        ? 'Boot a kernel with CONFIG_SECURITY_YAMA, as distributions build it.'
-        : 'sysctl kernel.yama.ptrace_scope=1',
-  };
+    `processes can trace other processes of their user (${scope === undefined ? 'the kernel has no Yama' : 'ptrace_scope 0'}); instances have one user each, other services of this host may not`,
+    scope === undefined
+      ? 'Boot a kernel with CONFIG_SECURITY_YAMA, as distributions build it.'
+      : 'sysctl kernel.yama.ptrace_scope=1',
+  );
 }
 
 /** Without them, a local user may give a file of root's another name, or lead root to one. */
@@ -78,16 +76,11 @@ function checkLinks(read: (path: string) => string | undefined): DoctorFinding {
   const settings = ['protected_hardlinks', 'protected_symlinks'];
   const off = settings.filter((name) => read(`/proc/sys/fs/${name}`)?.trim() === '0');
   if (off.length === 0) return ok(check, 'local users cannot link to files of other users');
-  return {
+  return warning(
     check,
-    level: 'warning',
-    message: `local users can link to files of other users (${off.join(' and ')} off)`,
-    hint: `sysctl ${off.map((name) => `fs.${name}=1`).join(' ')}`,
-  };
-}
-
-function ok(check: string, message: string): DoctorFinding {
-  return { check, level: 'ok', message, hint: null };
+    `local users can link to files of other users (${off.join(' and ')} off)`,
+    `sysctl ${off.map((name) => `fs.${name}=1`).join(' ')}`,
+  );
 }
 
 function readText(path: string): string | undefined {

@@ -1,5 +1,9 @@
 import type { DoctorFinding } from '#shared/contract/api.ts';
-import type { SecrecyFacts } from './secrecy-facts.ts';
+import { type Check, ok, warning } from './check.ts';
+import { collectSecrecyFacts, type SecrecyFacts } from './secrecy-facts.ts';
+
+export const checkSecrecy: Check = ({ guests }) =>
+  examineSecrecy(collectSecrecyFacts(guests.metad.pid));
 
 /** Whether what is to be in memory alone could get to a disk. */
 export function examineSecrecy(facts: SecrecyFacts): readonly DoctorFinding[] {
@@ -13,12 +17,11 @@ function checkSwap({ swaps, swappable }: SecrecyFacts): DoctorFinding {
   if (open.length === 0) return ok(check, 'swap is encrypted or in memory');
   if (swappable.length === 0)
     return ok(check, `the daemons and their instances are kept out of swap (${open.join(', ')})`);
-  return {
+  return warning(
     check,
-    level: 'warning',
-    message: `secrets in the memory of ${swappable.join(' and ')} may reach ${open.join(', ')}, which is not encrypted`,
-    hint: 'Run gnt-noded as its service, which sets MemorySwapMax=0 (by hand: systemd-run --scope -p MemorySwapMax=0 gnt-noded), or encrypt the swap, or run swapoff -a',
-  };
+    `secrets in the memory of ${swappable.join(' and ')} may reach ${open.join(', ')}, which is not encrypted`,
+    'Run gnt-noded as its service, which sets MemorySwapMax=0 (by hand: systemd-run --scope -p MemorySwapMax=0 gnt-noded), or encrypt the swap, or run swapoff -a',
+  );
 }
 
 function checkCores({ corePattern, dumpable }: SecrecyFacts): DoctorFinding {
@@ -27,14 +30,9 @@ function checkCores({ corePattern, dumpable }: SecrecyFacts): DoctorFinding {
   const where = isProgram ? `a program (${corePattern.trim()})` : 'files';
   if (dumpable.length === 0)
     return ok(check, `core dumps go to ${where}; the daemons and their instances write none`);
-  return {
+  return warning(
     check,
-    level: 'warning',
-    message: `core dumps go to ${where}, and a dump of ${dumpable.join(' or ')} would contain secrets`,
-    hint: 'An earlier release started it. Restart it while no instance runs.',
-  };
-}
-
-function ok(check: string, message: string): DoctorFinding {
-  return { check, level: 'ok', message, hint: null };
+    `core dumps go to ${where}, and a dump of ${dumpable.join(' or ')} would contain secrets`,
+    'An earlier release started it. Restart it while no instance runs.',
+  );
 }

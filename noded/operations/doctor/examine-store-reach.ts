@@ -1,9 +1,12 @@
+import { lookup } from 'node:dns/promises';
 import { BlockList, isIP, isIPv6 } from 'node:net';
 import type { DoctorFinding } from '#shared/contract/api.ts';
-import type { ReachPolicy } from '#shared/contract/guest-reach.ts';
+import { type ReachPolicy, reachPolicyOf } from '#shared/contract/guest-reach.ts';
 import { depthOf } from '../../content/downloads/transfer/address-policy.ts';
+import { listOpenGuests } from '../../instances/machines/cards-of-machines.ts';
+import { type Check, ok, warning } from './check.ts';
 
-export interface StoreReachFacts {
+interface StoreReachFacts {
   /** The store's URL without user and password, or another description. */
   readonly description: string;
   readonly resolve: (host: string) => Promise<readonly string[]>;
@@ -14,6 +17,14 @@ export interface StoreReachFacts {
 
 const CHECK = 'store-reach';
 const MAX_NAMES = 5;
+
+export const checkStoreReach: Check = ({ config, records }) =>
+  examineStoreReach({
+    description: records.storeDescription,
+    resolve: async (host) => (await lookup(host, { all: true })).map((one) => one.address),
+    readPolicy: async () => reachPolicyOf(await records.clusters.load()),
+    listOpenGuests: () => listOpenGuests(config.paths.vmDir, records.instances),
+  });
 
 /** Looks whether guests of this node reach the cluster's store. */
 export async function examineStoreReach(facts: StoreReachFacts): Promise<readonly DoctorFinding[]> {
@@ -33,6 +44,7 @@ async function judge(addresses: readonly string[], facts: StoreReachFacts): Prom
   const isPublic = addresses.find((address) => depthOf(address) === 'public');
   if (isPublic !== undefined) {
     return warning(
+      CHECK,
       `the store ${description} has the public address ${isPublic}, which every guest reaches`,
       'Give the store an address that only the nodes of the cluster reach',
     );
@@ -42,16 +54,17 @@ async function judge(addresses: readonly string[], facts: StoreReachFacts): Prom
   const named = inner.find((address) => isIn(networks, address));
   if (named !== undefined) {
     return warning(
+      CHECK,
       `every guest may reach the store ${description}: ${named} is in a guest network`,
       'gnt-cluster modify --guest-networks none',
     );
   }
   const open = confinesAll || inner.length === 0 ? [] : await facts.listOpenGuests();
-  if (open.length === 0)
-    return { check: CHECK, level: 'ok', message: 'no guest here reaches the store', hint: null };
+  if (open.length === 0) return ok(CHECK, 'no guest here reaches the store');
   const names = open.slice(0, MAX_NAMES).join(', ');
   const more = open.length > MAX_NAMES ? ` and ${open.length - MAX_NAMES} more` : '';
   return warning(
+    CHECK,
     `guests reach the store ${description} through this node: ${names}${more}`,
     'gnt-cluster modify --confine-guests yes',
   );
@@ -77,8 +90,4 @@ function isIn(networks: readonly string[], address: string): boolean {
     );
   }
   return isIP(address) !== 0 && list.check(address, isIPv6(address) ? 'ipv6' : 'ipv4');
-}
-
-function warning(message: string, hint: string): DoctorFinding {
-  return { check: CHECK, level: 'warning', message, hint };
 }

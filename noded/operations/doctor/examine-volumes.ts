@@ -2,6 +2,7 @@ import type { DoctorFinding } from '#shared/contract/api.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { Volume } from '../../storage/volumes/volume-system.ts';
 import { FULL_SHARE, roomHint, type ThinPool } from '../../storage/volumes/thin-pools.ts';
+import { failure, ok, warning } from './check.ts';
 import { toGib } from './in-gib.ts';
 import type { VolumeFacts } from './volume-facts.ts';
 
@@ -34,19 +35,19 @@ function examineAbsent(
   const missing = plain.flatMap(({ name, disks }) =>
     disks.flatMap(({ vg }) => (vg === undefined || there.has(vg) ? [] : [{ name, vg }])),
   );
-  return [...Map.groupBy(missing, ({ vg }) => vg)].map(([vg, all]) => ({
-    check: 'volume-group',
-    level: 'error',
-    message: `volume group ${vg} is missing on this node but holds disks of ${[...new Set(all.map(({ name }) => name))].join(', ')}`,
-    hint: `Bring its devices back (pvs, vgs; vgchange --activate y ${vg}). If the group is gone for good: gnt-instance remove NAME`,
-  }));
+  return [...Map.groupBy(missing, ({ vg }) => vg)].map(([vg, all]) =>
+    failure(
+      'volume-group',
+      `volume group ${vg} is missing on this node but holds disks of ${[...new Set(all.map(({ name }) => name))].join(', ')}`,
+      `Bring its devices back (pvs, vgs; vgchange --activate y ${vg}). If the group is gone for good: gnt-instance remove NAME`,
+    ),
+  );
 }
 
 /** Examines the volume groups: only disks of the template `plain` need one. */
 function examineGroups({ groups, pools, vgName, problem }: KnownVolumes): DoctorFinding {
   const check = 'volume-group';
-  if (problem !== null)
-    return { check, level: 'error', message: problem.message, hint: problem.hint ?? null };
+  if (problem !== null) return failure(check, problem.message, problem.hint ?? null);
   const told = (groups ?? []).map(
     ({ name, sizeBytes, freeBytes }) =>
       `${name} (${toGib(freeBytes)} of ${toGib(sizeBytes)} free${describePools(name, pools)})`,
@@ -55,7 +56,7 @@ function examineGroups({ groups, pools, vgName, problem }: KnownVolumes): Doctor
     groups === null ? 'LVM does not answer' : `this node has: ${told.join(', ') || 'none'}`;
   if (vgName === undefined) {
     const message = `the cluster has no volume group for disks with the template plain; ${there}`;
-    return { check, level: 'ok', message, hint: null };
+    return ok(check, message);
   }
   return examinePlace({ groups, pools }, vgName, told, there);
 }
@@ -72,8 +73,7 @@ function examinePlace(
   const found = groups?.findIndex(({ name }) => name === group) ?? -1;
   const isPoolThere =
     pool === undefined || pools.some((one) => one.group === group && one.name === pool);
-  if (found >= 0 && isPoolThere)
-    return { check, level: 'ok', message: `volume group ${told[found] ?? group}`, hint: null };
+  if (found >= 0 && isPoolThere) return ok(check, `volume group ${told[found] ?? group}`);
   const message =
     found < 0
       ? `the cluster's volume group ${group} is missing on this node; ${there}`
@@ -87,7 +87,7 @@ function examinePlace(
     groups === null
       ? `Install LVM (apt-get install lvm2) or run vgs to see the error; ${others}`
       : `${make}, ${others}`;
-  return { check, level: 'warning', message, hint };
+  return warning(check, message, hint);
 }
 
 function describePools(group: string, pools: readonly ThinPool[]): string {
@@ -115,15 +115,14 @@ function examinePool(path: string, pool: ThinPool, inIt: readonly Volume[]): Doc
   const message = `${used}, ${sizes}`;
   if (!pool.isZeroing) {
     const leaks = `thin pool ${path} does not zero its blocks: a new disk would show data of earlier disks`;
-    return { check, level: 'error', message: leaks, hint: `lvchange --zero y ${path}` };
+    return failure(check, leaks, `lvchange --zero y ${path}`);
   }
   if (pool.usedShare >= FULL_SHARE) {
     const stopped = `${message}: it accepts no new disks, and guests that write may pause`;
-    return { check, level: 'error', message: stopped, hint: roomHint(path) };
+    return failure(check, stopped, roomHint(path));
   }
-  if (pool.usedShare >= NEARLY_FULL)
-    return { check, level: 'warning', message, hint: roomHint(path) };
-  if (promised <= pool.sizeBytes) return { check, level: 'ok', message, hint: null };
+  if (pool.usedShare >= NEARLY_FULL) return warning(check, message, roomHint(path));
+  if (promised <= pool.sizeBytes) return ok(check, message);
   const hint = `Guests pause when it is full. Enlarge it (lvextend --size SIZE ${path}), or set activation/thin_pool_autoextend_threshold in /etc/lvm/lvm.conf.`;
-  return { check, level: 'warning', message, hint };
+  return warning(check, message, hint);
 }

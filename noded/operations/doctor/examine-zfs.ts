@@ -4,6 +4,7 @@ import { FULL_SHARE } from '../../storage/volumes/thin-pools.ts';
 import type { Volume, VolumeGroup } from '../../storage/volumes/volume-system.ts';
 import { datasetRoomHint, makeHint } from '../../storage/volumes/zfs-errors.ts';
 import { NEARLY_FULL } from './examine-volumes.ts';
+import { failure, ok, warning } from './check.ts';
 import { toGib } from './in-gib.ts';
 import type { VolumeFacts } from './volume-facts.ts';
 
@@ -24,24 +25,22 @@ export function examineZfs(
 
 function examinePlace({ groups, zfsPool, problem }: KnownZfs): DoctorFinding {
   const check = 'zfs-pool';
-  if (problem !== null)
-    return { check, level: 'error', message: problem.message, hint: problem.hint ?? null };
+  if (problem !== null) return failure(check, problem.message, problem.hint ?? null);
   const pools = (groups ?? []).filter(({ name }) => !name.includes('/')).map(describe);
   const there = groups === null ? 'ZFS does not answer' : `this node has: ${pools.join(', ') || 'none'}`; // prettier-ignore
   if (zfsPool === undefined) {
     const message = `the cluster has no ZFS pool for disks with the template zfs; ${there}`;
-    return { check, level: 'ok', message, hint: null };
+    return ok(check, message);
   }
   const found = groups?.find(({ name }) => name === zfsPool);
-  if (found !== undefined)
-    return { check, level: 'ok', message: `ZFS dataset ${describe(found)}`, hint: null };
+  if (found !== undefined) return ok(check, `ZFS dataset ${describe(found)}`);
   const others = 'or place instances with the disk template zfs on other nodes';
   const make =
     groups === null
       ? `Install ZFS (apt-get install zfsutils-linux zfs-dkms; modprobe zfs), or run zpool status to see the error`
       : makeHint(zfsPool);
   const message = `the cluster's ZFS dataset ${zfsPool} is missing on this node; ${there}`;
-  return { check, level: 'warning', message, hint: `${make}; ${others}` };
+  return warning(check, message, `${make}; ${others}`);
 }
 
 /** Datasets that disks are in, and that this node does not have in this moment. */
@@ -56,12 +55,13 @@ function examineAbsent(
       dataset === undefined || there.has(dataset) ? [] : [{ name, dataset }],
     ),
   );
-  return [...Map.groupBy(missing, ({ dataset }) => dataset)].map(([dataset, all]) => ({
-    check: 'zfs-pool',
-    level: 'error',
-    message: `ZFS dataset ${dataset} is missing on this node but holds disks of ${[...new Set(all.map(({ name }) => name))].join(', ')}`,
-    hint: 'Import its pool (zpool import). If the pool is gone for good: gnt-instance remove NAME',
-  }));
+  return [...Map.groupBy(missing, ({ dataset }) => dataset)].map(([dataset, all]) =>
+    failure(
+      'zfs-pool',
+      `ZFS dataset ${dataset} is missing on this node but holds disks of ${[...new Set(all.map(({ name }) => name))].join(', ')}`,
+      'Import its pool (zpool import). If the pool is gone for good: gnt-instance remove NAME',
+    ),
+  );
 }
 
 /** Examines the groups that have disks, or get new ones: volumes take no room beforehand. */
@@ -83,11 +83,10 @@ function judgeRoom(
   const hint = datasetRoomHint(name);
   if (usedShare >= FULL_SHARE) {
     const stopped = `${message}: it accepts no new disks, and guests that write may pause`;
-    return { check, level: 'error', message: stopped, hint };
+    return failure(check, stopped, hint);
   }
-  if (usedShare >= NEARLY_FULL || promised > sizeBytes)
-    return { check, level: 'warning', message, hint };
-  return { check, level: 'ok', message, hint: null };
+  if (usedShare >= NEARLY_FULL || promised > sizeBytes) return warning(check, message, hint);
+  return ok(check, message);
 }
 
 function describe({ name, sizeBytes, freeBytes }: VolumeGroup): string {

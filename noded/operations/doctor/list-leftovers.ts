@@ -1,22 +1,11 @@
 import type { InstanceRecord } from '#shared/contract/instance.ts';
-import type { NodedConfig } from './config.ts';
-import type { VolumeFacts } from '../operations/doctor/volume-facts.ts';
-import { INSTANCES } from '../records/instance-repository.ts';
-import type { NodeGuests } from './start-guests.ts';
-import type { NodeHost } from './start-host.ts';
-import type { NodeRecords } from './start-records.ts';
-
-/** What disks, copies and snapshots of nobody are found by, for the doctor. */
-export interface LeftoverSources {
-  readonly config: Pick<NodedConfig, 'paths'>;
-  readonly records: Pick<NodeRecords, 'instances' | 'store'>;
-  readonly host: Pick<NodeHost, 'disks' | 'moving' | 'snapshots'>;
-  readonly guests: Pick<NodeGuests, 'keeper'>;
-}
+import { INSTANCES } from '../../records/instance-repository.ts';
+import type { NodeParts } from './check.ts';
+import type { VolumeFacts } from './volume-facts.ts';
 
 /** Disks whose instance the store does not know, while no machine without a record has them. */
 export async function listNobodys(
-  { records, host, guests }: LeftoverSources,
+  { records, host, guests }: NodeParts,
   own: VolumeFacts['own'],
 ): Promise<readonly string[]> {
   // Disks are listed first: an instance is recorded before its disks are made, and forgotten after.
@@ -35,11 +24,7 @@ export async function listNobodys(
 }
 
 /** Folders that a move has left, with where their instances are by now. */
-export async function listLeft({
-  config,
-  records,
-  host,
-}: LeftoverSources): Promise<readonly string[]> {
+export async function listLeft({ config, records, host }: NodeParts): Promise<readonly string[]> {
   const left: string[] = [];
   for (const uuid of await host.moving.listLeaving())
     left.push(`${config.paths.disksDir}/leaving-${uuid} (${await tellOwner(uuid, records)})`);
@@ -47,7 +32,7 @@ export async function listLeft({
 }
 
 /** Folders of copies and arrivals that nobody works on, with where their instances are. */
-export async function listAbandoned(parts: LeftoverSources): Promise<readonly string[]> {
+export async function listAbandoned(parts: NodeParts): Promise<readonly string[]> {
   const { config, records, host } = parts;
   const list = async (): Promise<readonly string[]> =>
     (await host.disks.listCopies()).filter((uuid) => !host.moving.isArriving(uuid));
@@ -61,10 +46,7 @@ export async function listAbandoned(parts: LeftoverSources): Promise<readonly st
   });
 }
 
-async function tellOwner(
-  uuid: string,
-  { instances }: Pick<NodeRecords, 'instances'>,
-): Promise<string> {
+async function tellOwner(uuid: string, { instances }: NodeParts['records']): Promise<string> {
   const record = await instances.findByUuid(uuid);
   return record === undefined ? 'no record' : `${record.name} of ${record.primaryNode}`;
 }
@@ -72,7 +54,7 @@ async function tellOwner(
 /** Snapshots that no record names: a store that fails over may lose a commit that it had taken. */
 export async function listForgotten(
   own: readonly InstanceRecord[],
-  { records, host }: LeftoverSources,
+  { records, host }: NodeParts,
 ): Promise<readonly string[]> {
   const forgotten: string[] = [];
   for (const instance of own) {
