@@ -21,18 +21,19 @@ export interface PublisherOptions {
 
 export interface Published {
   readonly checksum: string;
-  /** Whether a key that this node has signed it; otherwise https alone vouches for it. */
+  /** True when a configured key signed it. Otherwise https alone vouches for it. */
   readonly isSigned: boolean;
 }
 
-/** A list for all images of a release has some hundred lines. */
+/** The list of a release has some hundred lines. */
 const MAX_LIST_BYTES = MIB;
 const MAX_KEYRING_BYTES = MIB;
 
 /**
- * What a publisher says now that the checksum of an image is.
- * @param keys of `readKeys`; null: https alone vouches for the list
- * @throws AppError DOWNLOAD_FAILED, SIGNATURE_INVALID, CATALOGUE_INVALID when the list has it not
+ * Asks a publisher for the current checksum of an image.
+ * @param keys from `readKeys`; null: https alone vouches for the list
+ * @throws AppError DOWNLOAD_FAILED, SIGNATURE_INVALID, CATALOGUE_INVALID when the list lacks the
+ * image
  */
 export async function askPublisher(
   { url, checksums, signature }: CatalogueEntry & { readonly checksums: string },
@@ -56,9 +57,9 @@ export async function askPublisher(
 }
 
 /**
- * The keys that the list of an image is judged by; null when its catalogue names none.
- * @param mayLack what is built in names keyrings that a distribution's package brings, or not
- * @throws AppError SIGNATURE_INVALID when the node has no such file, or cannot read it
+ * Reads the keys that sign the checksum list; null when the catalogue names none.
+ * @param mayLack allows a missing file: built-in entries name keyrings of optional Debian packages
+ * @throws AppError SIGNATURE_INVALID when the file is missing or unreadable
  */
 export async function readKeys(
   { keyring }: CatalogueEntry,

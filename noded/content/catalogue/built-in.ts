@@ -1,7 +1,7 @@
 import type { CatalogueEntry } from '#shared/contract/image-catalogue.ts';
 import { GIB } from '#shared/units/bytes.ts';
 
-/** How a distribution calls a machine in the names of its files. */
+/** Architecture names in the distributions' file names. */
 const MACHINES = {
   amd64: { debian: 'amd64', rpm: 'x86_64' },
   arm64: { debian: 'arm64', rpm: 'aarch64' },
@@ -9,11 +9,10 @@ const MACHINES = {
 export type Machine = keyof typeof MACHINES;
 
 /**
- * The distributions' own cloud images, where they publish them. Checksums are asked for when an
- * image is wanted, since most of these are replaced every few weeks. Debian signs none of these
- * lists; those of Fedora and AlmaLinux have the signature inside, which is not looked at here. The
- * version of cloud-init is the oldest that the image may have, where its publisher goes on to newer
- * ones.
+ * Returns the distributions' own cloud images at their publishers. Checksums are requested when an
+ * image is needed, since most images are replaced every few weeks. Debian does not sign these
+ * lists. Fedora and AlmaLinux sign them inline, which is not verified. The version of cloud-init is
+ * the oldest possible one where the publisher updates it.
  */
 export function builtInImages(machine: Machine): CatalogueEntry[] {
   const { debian, rpm } = MACHINES[machine];
@@ -42,8 +41,8 @@ export function builtInImages(machine: Machine): CatalogueEntry[] {
         folder: `https://cloud-images.ubuntu.com/releases/${codename}/release/`,
         ...{ file: `ubuntu-${version}-server-cloudimg-${debian}.img`, list: 'SHA256SUMS' },
         signature: 'SHA256SUMS.gpg',
-        // The keyring is of Ubuntu's package ubuntu-cloudimage-keyring; without it nothing is
-        // signed.
+        // From Ubuntu's package ubuntu-cloudimage-keyring. Without it the signature is not
+        // verified.
         keyring: '/usr/share/keyrings/ubuntu-cloudimage-keyring.gpg',
       }),
     ),

@@ -32,7 +32,7 @@ const file = z.object({
       source: z.string(),
       updatedAtMs: z.number(),
       refused: z.number().int(),
-      // What an older version took for an entry and this one does not is passed over.
+      // Skips entries that an earlier version accepted and this one refuses.
       entries: z
         .unknown()
         .array()
@@ -40,22 +40,22 @@ const file = z.object({
     }),
   ),
   imported: importedImage.array(),
-  /** Imported files that were there when this record was not: nobody knows their names. */
+  /** Imported files that were found when this record was missing: their names are lost. */
   spared: sha256Hex.array().default([]),
-  /** What publishers said last, by `keyOfKnown`. */
+  /** The publishers' last answers, by `keyOfKnown`. */
   known: z.record(z.string(), z.object({ checksum: imageChecksum, isSigned: z.boolean() })),
 });
-/** What this node knows of images by name; replaced whole, never changed. */
+/** The image names that this node knows. Replaced as a whole, never changed. */
 export type Catalogues = z.infer<typeof file>;
 export type ImportedImage = z.infer<typeof importedImage>;
 
 const MAX_BYTES = 64 * MIB;
-/** Bytes of one catalogue: all that there may be fit in, with what their publishers said. */
+/** Size limit of one catalogue. All catalogues and the publishers' answers fit into MAX_BYTES. */
 const MAX_CATALOGUE_BYTES = MIB;
 
 /**
- * Loads the catalogues; undefined when there is no such file.
- * @throws AppError RECORD_UNREADABLE: what was imported would otherwise be taken for left-overs
+ * Loads the catalogues; undefined when the file is missing.
+ * @throws AppError RECORD_UNREADABLE: an empty catalogue would remove all imported images
  */
 export async function loadCatalogues(path: string): Promise<Catalogues | undefined> {
   let bytes: Buffer;
@@ -78,7 +78,7 @@ function unreadable(path: string, cause: unknown): AppError {
   });
 }
 
-/** @throws AppError CATALOGUE_INVALID: what is larger than what is read back is not written */
+/** @throws AppError CATALOGUE_INVALID when the file would be too large to be read back */
 export async function saveCatalogues(path: string, catalogues: Catalogues): Promise<void> {
   const text = JSON.stringify(catalogues);
   if (Buffer.byteLength(text) > MAX_BYTES)
@@ -88,7 +88,7 @@ export async function saveCatalogues(path: string, catalogues: Catalogues): Prom
   await writeDurably(path, text, { mode: 0o600 });
 }
 
-/** @throws AppError CATALOGUE_INVALID when a catalogue has more than one may keep */
+/** @throws AppError CATALOGUE_INVALID when a catalogue exceeds its size limit */
 export function requireStorable(name: string, entries: readonly CatalogueEntry[]): void {
   const sizeBytes = Buffer.byteLength(JSON.stringify(entries));
   if (sizeBytes <= MAX_CATALOGUE_BYTES) return;

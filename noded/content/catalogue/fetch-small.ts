@@ -10,7 +10,7 @@ import { openBytes } from '../downloads/package-source.ts';
 import { refusalOf } from '../downloads/transfer/ssrf-guard.ts';
 import { parseSource, type Source } from '../downloads/transfer/source-url.ts';
 
-/** A document of a catalogue: a path of the node, or an https URL. @throws AppError */
+/** Reads a document of a catalogue: a path on the node, or an https URL. @throws AppError */
 export type FetchSmall = (source: string, maxBytes: number, signal: AbortSignal) => Promise<Buffer>;
 
 export interface FetchSmallOptions {
@@ -18,14 +18,16 @@ export interface FetchSmallOptions {
   readonly netrcFile: string;
 }
 
-/** No server answered: what it said last may count. Not for one that answers, whatever it says. */
+/**
+ * No server answered, so that its last answer may be used. Not thrown for any answer of a server.
+ */
 export class PublisherAway extends AppError {
   constructor(message: string, options: AppErrorOptions = {}) {
     super('DOWNLOAD_FAILED', message, options);
   }
 }
 
-/** @throws AppError IMAGE_SOURCE: what says what is right comes over https, or from this node */
+/** @throws AppError IMAGE_SOURCE: checksums must come by https or from this node */
 export function parseCatalogueSource(text: string): Source {
   const source = parseSource(text);
   const shown = text.slice(0, 300).replace(/\/\/[^/]*@/, '//');
@@ -76,7 +78,7 @@ export function createFetchSmall({ limits, netrcFile }: FetchSmallOptions): Fetc
   };
 }
 
-/** Whether a cause of it is that no server could be reached. */
+/** Whether an error was caused by an unreachable server. */
 function isOfNetwork(error: unknown): boolean {
   for (let cause = error; cause instanceof Error; { cause } = cause)
     if (NO_NETWORK.has(systemCodeOf(cause) ?? '')) return true;

@@ -3,7 +3,7 @@ import { AppError } from '#shared/errors/app-error.ts';
 import { suggest } from '#shared/errors/suggest.ts';
 import type { ImportedImage } from './catalogue-file.ts';
 
-/** An image that has a name, and where the name is from. */
+/** A named image and the catalogue of the name. */
 export type NamedImage =
   | { readonly catalogue: string; readonly kind: 'entry'; readonly entry: CatalogueEntry }
   | { readonly catalogue: string; readonly kind: 'imported'; readonly image: ImportedImage };
@@ -15,9 +15,8 @@ export function namesOf(named: NamedImage): readonly string[] {
 }
 
 /**
- * The image that a name means: what was imported before what is built in, and that before what
- * other catalogues say, none of which takes a name away from these. `CATALOGUE:NAME` asks that one
- * alone.
+ * Finds the image of a name. Imported images precede built-in ones, and both precede added
+ * catalogues, which cannot take over their names. `CATALOGUE:NAME` searches one catalogue.
  * @param all in this order
  * @throws AppError IMAGE_NOT_FOUND, or CONFLICT when several added catalogues have the name
  */
@@ -26,7 +25,7 @@ export function findImage(reference: string, all: readonly NamedImage[]): NamedI
   const catalogue = at === -1 ? null : reference.slice(0, at);
   const name = reference.slice(at + 1);
   const within = all.filter((each) => catalogue === null || each.catalogue === catalogue);
-  // A name of its own counts more than one that is an alias of another image.
+  // A name precedes an alias of another image.
   const found = [
     ...within.filter((each) => namesOf(each)[0] === name),
     ...within.filter((each) => namesOf(each).slice(1).includes(name)),

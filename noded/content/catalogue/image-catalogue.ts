@@ -29,23 +29,24 @@ import { createImportedImages } from './imported-images.ts';
 import { keyOfKnown, withoutStrangers } from './known-checksums.ts';
 import { type CatalogueContent, readCatalogue } from './read-source.ts';
 
-/** Images by name, as this node knows them. Changes wait for each other. */
+/** Images by name, as this node knows them. Changes are serialized. */
 export interface ImageCatalogue {
-  /** Removes what a daemon before this one did not finish. @throws AppError RECORD_UNREADABLE */
+  /** Removes unfinished imports of an earlier daemon. @throws AppError RECORD_UNREADABLE */
   settle(): Promise<void>;
   list(): Promise<ImageInfo[]>;
   catalogues(): Promise<CatalogueInfo[]>;
   /**
-   * What a name stands for now, with a checksum: the publisher is asked where the catalogue has
-   * none. Where it cannot be reached, what it said last counts as long as that image is cached.
+   * Resolves a name to an image with a checksum, which the publisher is asked for when the
+   * catalogue has none. When the publisher cannot be reached, its last answer is used as long as
+   * that image is cached.
    * @throws AppError IMAGE_NOT_FOUND, CONFLICT, DOWNLOAD_FAILED, SIGNATURE_INVALID,
    * CATALOGUE_INVALID
    */
   resolve(reference: string, signal: AbortSignal): Promise<ResolvedImage>;
   import(request: ImportImage, signal: AbortSignal): Promise<void>;
-  /** Reads it, and keeps it when it can be read. @throws AppError CONFLICT, CATALOGUE_INVALID */
+  /** Reads a catalogue and adds it. @throws AppError CONFLICT, CATALOGUE_INVALID */
   add(name: string, source: string, signal: AbortSignal): Promise<void>;
-  /** Reads each anew; one that cannot be read stays as it was, and is told. @throws AppError */
+  /** Reads catalogues again. Unreadable ones stay unchanged and are reported. @throws AppError */
   update(names: readonly string[], signal: AbortSignal): Promise<void>;
   /** Removes an imported image or a catalogue. @throws AppError IMAGE_NOT_FOUND */
   remove(name: string): Promise<void>;
@@ -55,7 +56,7 @@ export interface ImageCatalogueOptions extends PublisherOptions {
   readonly file: string;
   readonly importedDir: string;
   readonly images: Pick<ImageCache, 'holds'>;
-  /** Paths that records name: an imported image among them stays, whatever becomes of its name. */
+  /** Returns paths in records: their imported images stay, even without a name. */
   readonly listPathsInUse: () => Promise<ReadonlySet<string>>;
   readonly machine: Machine;
   readonly clock: Clock;
@@ -79,7 +80,7 @@ export function createImageCatalogue(options: ImageCatalogueOptions): ImageCatal
     return opening;
   };
   const loadFirst = async (): Promise<Catalogues> => {
-    // Where the record is lost, the images that it named are still there.
+    // When the record is lost, its images still exist.
     const now = (await loadCatalogues(file)) ?? {
       ...{ schema: 1 as const, catalogues: [], imported: [], known: {} },
       spared: await imported.list(),
@@ -91,7 +92,7 @@ export function createImageCatalogue(options: ImageCatalogueOptions): ImageCatal
     const wanted = new Set([...kept.map(({ sha256 }) => sha256), ...spared]);
     await imported.keepOnly(wanted, options.listPathsInUse);
   };
-  /** Changes come one after the other; what is written is what counts. */
+  /** Serializes changes. The written state is authoritative. */
   const change = (make: (now: Catalogues) => Catalogues | Promise<Catalogues>): Promise<void> =>
     turns.run('change', async () => {
       const before = await load();
@@ -183,7 +184,8 @@ export function createImageCatalogue(options: ImageCatalogueOptions): ImageCatal
         signal.throwIfAborted();
         const known = ownValue(now.known, key);
         if (!(error instanceof PublisherAway) || known === undefined) throw error;
-        // A signature that can be checked now is not let go for a time when it could not.
+        // An unsigned answer, from a time without a keyring, does not replace a verifiable
+        // signature.
         const mayCount = known.isSigned || keys === null;
         if (!mayCount || !(await images.holds(known.checksum))) throw error;
         return { ...facts, checksum: known.checksum, verified, isOffline: true };
@@ -198,7 +200,7 @@ export function createImageCatalogue(options: ImageCatalogueOptions): ImageCatal
       };
       otherThan(await load());
       const wanted = checksum === undefined ? null : parseChecksum(checksum);
-      // Nobody else waits for the copy.
+      // Outside the queue: a copy takes long.
       await using copy = await imported.take(path, wanted, signal);
       await change(async (now) => {
         const others = otherThan(now);
@@ -224,7 +226,7 @@ export function createImageCatalogue(options: ImageCatalogueOptions): ImageCatal
         if (now.catalogues.length >= MAX_CATALOGUES) throw tooMany('catalogues', MAX_CATALOGUES);
       };
       requireFree(await load());
-      // Nobody else waits for a stranger's server.
+      // Outside the queue: a remote server may be slow.
       const content = await read(name, source, signal);
       await change((now) => {
         requireFree(now);
@@ -251,7 +253,7 @@ export function createImageCatalogue(options: ImageCatalogueOptions): ImageCatal
       await change((now) => ({
         ...now,
         catalogues: now.catalogues.map((each) => {
-          // A name may have been given to another source meanwhile.
+          // The name may belong to another source meanwhile.
           const { content } =
             fresh.find(({ name, source }) => name === each.name && source === each.source) ?? {};
           if (content === undefined) return each;
@@ -326,7 +328,7 @@ function describe(
     const { name, sha256, title, user, minDiskBytes, format } = named.image;
     return {
       ...{ name, catalogue, aliases: [], title, user, minDiskBytes, cloudInit: null },
-      format: format as ImageInfo['format'], // as it was imported, which was validated
+      format: format as ImageInfo['format'], // validated at the import
       ...{ source: pathOf(sha256), checksum: `sha256:${sha256}`, checksums: null },
       verified: 'import',
     };

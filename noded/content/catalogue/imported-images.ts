@@ -9,42 +9,42 @@ import { MIB } from '#shared/units/bytes.ts';
 import { type Checksum, checksumMismatch, digestFile } from '../images/digest.ts';
 import { openLocalImage } from '../images/local-image.ts';
 
-/** Free space that an import leaves to others. */
+/** Free space that an import leaves on the file system. */
 const RESERVE_BYTES = 256 * MIB;
 
-/** Images that were imported: a file each, by the SHA-256 of its content, which nothing evicts. */
+/** Imported images: a file each, named by the SHA-256 of its content and never evicted. */
 export interface ImportedImages {
   /**
-   * Takes a copy of a file of this node, on a file system that can without taking room. It is gone
-   * with the value that is returned, unless it was kept.
+   * Copies a file of this node, sharing its blocks where the file system can. Disposing of the
+   * result removes the copy, unless it was kept.
    * @throws AppError IMAGE_*, DISK_SPACE, DISK_FULL
    */
   take(path: string, checksum: Checksum | null, signal: AbortSignal): Promise<TakenCopy>;
   readonly pathOf: (sha256: string) => string;
   /**
-   * Removes all but these: what is not wanted any more, and what a killed daemon left.
-   * @param listPaths others that stay; asked where there is something else
+   * Removes all others, and left-overs of a killed daemon.
+   * @param listPaths further files that stay; called only when there are others
    */
   keepOnly(
     sha256s: ReadonlySet<string>,
     listPaths: () => Promise<ReadonlySet<string>>,
   ): Promise<void>;
-  /** The SHA-256 of each that is there. */
+  /** Returns the SHA-256 of each image. */
   list(): Promise<string[]>;
 }
 
 export interface TakenCopy extends AsyncDisposable {
   readonly sha256: string;
   readonly sizeBytes: number;
-  /** Keeps the copy under its SHA-256, until it is not wanted. */
+  /** Keeps the copy under its SHA-256. */
   keep(): Promise<void>;
 }
 
 export function createImportedImages(dir: string): ImportedImages {
   const pathOf = (sha256: string): string => join(dir, `sha256-${sha256}`);
-  /** Copies that are being taken: nobody wants them yet, and they are not left over. */
+  /** Unfinished copies, which `keepOnly` must not remove. */
   const halves = new Set<string>();
-  /** The folder is made with its first image. */
+  /** The folder is created with its first image. */
   const names = async (): Promise<string[]> => {
     try {
       return await readdir(dir);
@@ -93,7 +93,7 @@ export function createImportedImages(dir: string): ImportedImages {
       if (found.length === 0) return;
       const paths = await listPaths();
       for (const name of found)
-        // These are asked for now, since others may have begun a copy.
+        // `halves` is read after the wait, in which other copies may have begun.
         if (!paths.has(join(dir, name)) && !halves.has(name))
           await rm(join(dir, name), { force: true });
     },

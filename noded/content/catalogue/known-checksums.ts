@@ -6,8 +6,8 @@ import type { NamedImage } from './find-image.ts';
 type Known = Catalogues['known'];
 
 /**
- * What a publisher said last is of one entry of one catalogue, as that asks for it: another
- * catalogue may name the same file, and any list of checksums with it.
+ * Returns the key of a publisher's last answer. It covers the catalogue and all of the entry, since
+ * another catalogue may combine the same file with any list of checksums.
  */
 export function keyOfKnown(
   catalogue: string,
@@ -17,7 +17,7 @@ export function keyOfKnown(
   return createHash('sha256').update(asked).digest('hex');
 }
 
-/** What no catalogue names any more is forgotten. */
+/** Drops answers for entries that no catalogue has. */
 export function withoutStrangers(known: Known, all: readonly NamedImage[]): Known {
   const keys = new Set(
     all.flatMap((each) => (each.kind === 'entry' ? [keyOfKnown(each.catalogue, each.entry)] : [])),

@@ -6,9 +6,9 @@ export interface PathsInUseSources {
   readonly jobs: { list(): Promise<readonly Pick<JobRecord, 'input' | 'endedAtMs'>[]> };
 }
 
-/** Images that an instance is installed from again, or that a job is going to install. */
+/** Lists the images of instances, for reinstallation, and of unfinished jobs. */
 export async function listPathsInUse(sources: PathsInUseSources): Promise<ReadonlySet<string>> {
-  // Jobs are read first: one that ends in between has left an instance.
+  // Jobs are read first: a job that ends in between has left an instance.
   const jobs = (await sources.jobs.list()).filter(({ endedAtMs }) => endedAtMs === null);
   const named = [
     ...jobs.map(({ input }) => input['osImage']),

@@ -1,16 +1,16 @@
-/** Characters of a checksum of SHA-256. */
+/** Hex digits of a SHA-256. */
 const SHORTEST_LINE = 64;
 
 /**
- * The checksum of one file in a list that a publisher gives out, as sha256sum and sha512sum write
- * it (`HEX  NAME`, `HEX *NAME`) or with the algorithm in front (`SHA256 (NAME) = HEX`). The
- * strongest where there are several. Pure.
- * @returns `sha256:HEX` or `sha512:HEX`; undefined when the file is not in it, or twice with
- * different ones
+ * Finds the checksum of a file in a published list. Lines are those of sha256sum and sha512sum
+ * (`HEX NAME`, `HEX *NAME`) or have the algorithm in front (`SHA256 (NAME) = HEX`). Prefers
+ * SHA-512. Pure.
+ * @returns `sha256:HEX` or `sha512:HEX`; undefined when the file is missing, or listed with
+ * different checksums
  */
 export function findPublishedChecksum(list: string, fileName: string): string | undefined {
   const found: string[] = [];
-  // A list may be a million empty lines: those that are too short are not even taken out of it.
+  // Does not extract short lines: a list may be a million empty lines.
   for (let start = 0; start < list.length;) {
     const next = list.indexOf('\n', start);
     const end = next === -1 ? list.length : next;

@@ -4,15 +4,14 @@ import { ownValue } from '#shared/json/own-value.ts';
 import { readYaml } from '#shared/yaml/read-yaml.ts';
 
 /**
- * Reads a catalogue of images. Its argument: the host's machine as Debian calls it (amd64, arm64).
- * On the standard input: the document. On the standard output: a line with a CatalogueVerdict, and
- * a line for each entry. It is run without any right
- * (shared/sandbox/ask-sandboxed.ts), since catalogues are a stranger's. What it says is judged by
- * the daemon, entry for entry.
+ * Reads a catalogue of images, as a sandboxed program (shared/sandbox/ask-sandboxed.ts), since
+ * catalogues are untrusted. The argument is the host's architecture in Debian's spelling (amd64,
+ * arm64). The standard input is the document. The standard output is a line with a
+ * CatalogueVerdict, and a line for each entry. The daemon validates each entry.
  */
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Kinds of files in simplestreams that are a whole disk, the best first. */
+/** File types of whole disks in simplestreams, the preferred one first. */
 const DISK_TYPES = ['disk1.img', 'disk-kvm.img', 'disk.img', 'disk.qcow2', 'qcow2'];
 const MAX_PATHS = 64;
 
@@ -50,12 +49,12 @@ function refused(message: string): ReturnType<typeof read> {
 }
 
 function parse(document: string): { parsed: unknown } | { problem: string } {
-  // JSON is YAML, but YAML's reader takes long for what is as large as streams are.
+  // JSON is YAML, but the YAML reader is slow for documents as large as streams.
   if (/^\s*\{/.test(document)) {
     try {
       return { parsed: JSON.parse(document) };
     } catch {
-      // YAML may begin so, too.
+      // A YAML document may begin with a brace as well.
     }
   }
   const yaml = readYaml(document);
@@ -67,9 +66,7 @@ function parse(document: string): { parsed: unknown } | { problem: string } {
   }
 }
 
-/**
- * Reads an entry as an operator writes it: in words of the command's options, sizes with a unit.
- */
+/** Converts an operator's entry: names as the command's options, sizes with a unit. */
 function entryOf(given: Fields): Fields {
   const { min_disk: minDisk, cloud_init: cloudInit, ...entry } = given;
   return {
@@ -79,7 +76,7 @@ function entryOf(given: Fields): Fields {
   };
 }
 
-/** The size in bytes; what is no size stays as it is, and is refused by the daemon. */
+/** Returns the size in bytes. An invalid size stays as it is, and the daemon refuses it. */
 function sizeOf(given: unknown): unknown {
   const match = /^(\d{1,7})\s*([MGT])i?B?$/i.exec(wordOf(given));
   if (match === null) return given;
@@ -106,7 +103,7 @@ function productsOf(root: Fields, machine: string): Fields[] {
 
 const OTHER_WORDS: Readonly<Record<string, string>> = { amd64: 'x86_64', arm64: 'aarch64' };
 
-/** The newest version that has a disk with its SHA-256. */
+/** Returns the newest version that has a disk with a SHA-256. */
 function productOf(product: Fields): Fields | undefined {
   const [name, ...aliases] = namesOf(product);
   const versions = Object.entries(fieldsOf(product['versions'])).toSorted(([a], [b]) =>
@@ -132,7 +129,7 @@ function productOf(product: Fields): Fields | undefined {
   return undefined;
 }
 
-/** `debian/12`; Ubuntu's aliases are without the word in front. */
+/** Returns names such as `debian/12`. Ubuntu's aliases lack the distribution. */
 function namesOf(product: Fields): string[] {
   const os = wordOf(product['os']).toLowerCase();
   const words = [...wordOf(product['aliases']).split(','), wordOf(product['version'])];

@@ -17,7 +17,7 @@ import { type FetchSmall, parseCatalogueSource } from './fetch-small.ts';
 
 export interface CatalogueContent {
   readonly entries: readonly CatalogueEntry[];
-  /** How many were passed over. */
+  /** Number of skipped entries. */
   readonly refused: number;
 }
 
@@ -28,18 +28,18 @@ export interface ReadSourceOptions {
   readonly signal: AbortSignal;
 }
 
-/** Documents of Ubuntu and incus have a few MiB. */
+/** The documents of Ubuntu and Incus have a few MiB. */
 const MAX_DOCUMENT_BYTES = 16 * MIB;
-/** What one catalogue may keep in the daemon's memory. */
+/** Bounds the daemon's memory for one catalogue. */
 const MAX_IMAGES = 5000;
 const MAX_VERDICT_CHARACTERS = 128 * KIB;
-/** Characters of one entry as JSON: its fields have some 12,000 at most. */
+/** Length of one entry as JSON; the fields of a valid entry have at most some 12,000 characters. */
 const MAX_ENTRY_CHARACTERS = 16_384;
 const STREAMS = /\.(json|ya?ml)$/i;
 
 /**
- * All that a catalogue holds: a file of the node or an https URL, whose documents are a stranger's
- * and are taken apart by a program without power.
+ * Reads a catalogue: a file of the node or an https URL. Its documents are untrusted, so that a
+ * sandboxed program parses them.
  * @param source a document (.json, .yaml, .yml), or the root of simplestreams
  * @throws AppError CATALOGUE_INVALID, IMAGE_SOURCE, PACKAGE_DOWNLOAD
  */
@@ -74,7 +74,7 @@ export async function readCatalogue(
 }
 
 type Understood = Exclude<CatalogueVerdict, { verdict: 'refused' }> & {
-  /** Each line is one entry as JSON. */
+  /** One entry as JSON each. */
   readonly lines: readonly string[];
 };
 
@@ -85,7 +85,7 @@ async function ask(
   const bytes = await fetchSmall(document, MAX_DOCUMENT_BYTES, signal);
   let answer: string;
   try {
-    // The bytes as they came: as text in JSON, or copied, they would hold the daemon up.
+    // The raw bytes: converting or copying them would block the daemon.
     answer = await askSandboxed('noded/content/catalogue/read-catalogue', bytes, {
       ...{ firstUid, args: [machine], signal },
     });
@@ -101,7 +101,7 @@ async function ask(
   return { ...verdict.data, lines: lines.filter((line) => line !== '') };
 }
 
-/** Judges entry by entry, so that thousands of them hold nobody up. */
+/** Validates entry by entry, and yields in between: thousands of them would block the daemon. */
 async function judgeAll(
   { lines, isStream }: Extract<Understood, { verdict: 'entries' }>,
   document: string,
@@ -124,7 +124,7 @@ function isFields(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The entry; undefined for what is none, or leads where its catalogue may not lead. */
+/** Returns the entry; undefined when it is invalid or its URLs are not allowed. */
 function judge(given: Fields, base: string, isStream: boolean): CatalogueEntry | undefined {
   const isLocal = isAbsolute(base);
   const whole: Record<string, unknown> = { ...given };
@@ -139,12 +139,15 @@ function judge(given: Fields, base: string, isStream: boolean): CatalogueEntry |
   if (isLocal) return parsed.data;
   for (const place of [url, checksums])
     if (place !== null && leadsNearer(place, base)) return undefined;
-  // A stranger names no file of this node, and streams nothing outside of themselves.
+  // A remote catalogue must not name files of this node, and streams must stay within their root.
   if (keyring !== null || (isStream && !url.startsWith(base))) return undefined;
   return parsed.data;
 }
 
-/** A stranger's document sends this node to no address that is nearer to it than its own server. */
+/**
+ * Whether a URL leads nearer to this host than the catalogue's server is, which a remote document
+ * must not do.
+ */
 function leadsNearer(place: string, base: string): boolean {
   const [to, from] = [new URL(place), new URL(base)];
   if (to.hostname === from.hostname) return false;
@@ -156,7 +159,7 @@ function rootOf(source: string): string {
   return source.endsWith('/') ? source : `${source}/`;
 }
 
-/** @throws AppError CATALOGUE_INVALID when it is not below the root */
+/** @throws AppError CATALOGUE_INVALID when the path leads outside the root */
 function below(root: string, path: string): string {
   const url = URL.parse(path, root)?.href;
   if (url === undefined || !url.startsWith(root))

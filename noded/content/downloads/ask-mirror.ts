@@ -14,9 +14,9 @@ import { SsrfGuard } from './transfer/ssrf-guard.ts';
 
 export interface MirrorRequest {
   readonly method: 'GET' | 'HEAD';
-  /** Percent-encoded, below the mirror's URL. */
+  /** Percent-encoded, relative to the mirror's URL. */
   readonly path: string;
-  /** Of the reader; only {@link FILE_REQUEST_HEADERS} are passed on. */
+  /** The reader's headers. Only {@link FILE_REQUEST_HEADERS} are passed on. */
   readonly headers: IncomingHttpHeaders;
   readonly signal: AbortSignal;
 }
@@ -30,18 +30,18 @@ export type MirrorAnswer =
     }
   | { readonly kind: 'refusal'; readonly status: 400 | 404 | 502; readonly reason: string };
 
-/** Of servers that answer GET alone: what the head would be is then in front of the file. */
+/** Statuses of servers that do not support HEAD. They are asked with GET instead. */
 const NO_HEAD_STATUSES: readonly number[] = [400, 403, 405, 501];
 const MAX_REDIRECTS = 5;
-/** No package comes near it; it bounds what one request costs. */
+/** Bounds the cost of one request. No package is nearly as large. */
 export const MAX_FILE_BYTES = 8 * GIB;
-/** For a whole transfer, however slowly the reader takes it. */
+/** For a whole transfer, including the reader's pauses. */
 const MAX_TRANSFER_MS = 3_600_000;
 
 /**
- * Asks a mirror for one file, with no login of the host's. Redirections are followed where they
- * stay below `base`, since the administrator allowed that and nothing else.
- * @param base URL that was allowed
+ * Requests one file from a mirror, without a login. Redirections are followed only below `base`,
+ * since the administrator allowed nothing else.
+ * @param base the allowed URL
  */
 export async function askMirror(base: string, request: MirrorRequest): Promise<MirrorAnswer> {
   const url = mirrorUrl(base, request.path);

@@ -1,24 +1,24 @@
 import type { FileHandle } from 'node:fs/promises';
 import { askMirror, type MirrorAnswer, type MirrorRequest } from './ask-mirror.ts';
 
-/** A part of a file of the host's that is a file of the tree. */
+/** A file of the tree that is a part of a file on the host. */
 export interface BootSlice {
   readonly kind: 'slice';
-  /** Whoever gets it closes it; what replaces the tree meanwhile does not touch it. */
+  /** The caller closes it. It stays valid when the tree is replaced. */
   readonly handle: FileHandle;
   readonly offset: number;
   readonly sizeBytes: number;
-  /** Another one for other bytes. With its quotes. */
+  /** With its quotes. Differs for other bytes. */
   readonly etag: string;
 }
 
-/** What an instance finds below `machines/<uuid>/boot/`: an archive's files or a repository's. */
+/** The files below an instance's `machines/<uuid>/boot/`: those of an archive or a repository. */
 export interface BootTree {
   /** @param request its path is percent-encoded, without a leading slash */
   open(request: MirrorRequest): Promise<BootSlice | MirrorAnswer>;
 }
 
-/** @param url of the repository, which the administrator allows */
+/** @param url of an allowed repository */
 export function createRepositoryTree(url: string): BootTree {
   return { open: (request) => askMirror(url, request) };
 }

@@ -1,12 +1,12 @@
-/** Longest path below a mirror, in characters as asked for. */
+/** In characters, as requested. */
 const MAX_PATH_LENGTH = 2048;
-/** What a server that decodes twice would take for a dot, a separator, or NUL. */
+/** Encoded dots, separators and NUL, for servers that decode twice. */
 const TWICE_ENCODED = /%(?:2e|2f|5c|25|00)/i;
 
 /**
- * The URL of a file of a mirror. What could mean another place than its letters say is refused; a
- * `.`, which apt puts into the paths of flat repositories, is left out.
- * @param base the URL that the administrator allowed
+ * Returns the URL of a file of a mirror. Refuses ambiguous paths. Drops `.` segments, which apt
+ * inserts for flat repositories.
+ * @param base the allowed URL
  * @param path percent-encoded, below the base, without a leading slash; '' is the base itself
  * @returns null when the path is refused
  */
@@ -21,7 +21,7 @@ export function mirrorUrl(base: string, path: string): URL | null {
   return isBelow(url, base) ? url : null;
 }
 
-/** Whether a URL that a mirror redirects to is in the folder that was allowed. */
+/** Whether a redirection leads into the allowed folder. */
 export function isBelow(url: URL, base: string): boolean {
   const folder = folderOf(base);
   return (
@@ -33,7 +33,7 @@ export function isBelow(url: URL, base: string): boolean {
   );
 }
 
-/** The URL of a mirror with the slash at its end. */
+/** Returns the URL of a mirror with a slash at its end. */
 export function folderOf(base: string): URL {
   const url = new URL(base);
   if (!url.pathname.endsWith('/')) url.pathname += '/';
@@ -41,7 +41,7 @@ export function folderOf(base: string): URL {
 }
 
 function decodeSegment(text: string): string | null {
-  // A query or a fragment would be the server's to read, and no file of a mirror needs one.
+  // No file of a mirror needs a query or a fragment.
   if (/[?#]/.test(text)) return null;
   let segment: string;
   try {

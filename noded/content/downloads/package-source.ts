@@ -29,7 +29,7 @@ export interface PackageOptions {
     DownloadLimits,
     'timeoutS' | 'minRate' | 'certificateAuthority' | 'remoteHosts'
   >;
-  /** How long a server is listened to before its rate is judged. */
+  /** Time before a server's rate is judged. */
   readonly rateWindowMs?: number | undefined;
   /** netrc-style file, for hosts without an explicit user. */
   readonly netrcFile?: string | undefined;
@@ -38,23 +38,23 @@ export interface PackageOptions {
 
 export interface OpenedPackage {
   readonly stream: Readable;
-  /** Null when the server does not say. */
+  /** Null for an unknown size. */
   readonly sizeBytes: number | null;
 }
 
 const DEFAULT_RETRY_DELAY_MS = 500;
 
 /**
- * @throws AppError PACKAGE_SOURCE when it is neither an absolute path nor an http, https or ftp URL
- * of a .tar.gz or .tgz
+ * @throws AppError PACKAGE_SOURCE for anything but an absolute path or an http, https or ftp URL of
+ * a .tar.gz or .tgz
  */
 export function validatePackageUrl(url: string): void {
   parsePackageSource(url);
 }
 
 /**
- * A personalization package as a stream; nothing is kept of it. A cut connection is continued where
- * the server can. What goes wrong after the first byte is the stream's error, an AppError too.
+ * Opens a personalization package as a stream, without storing it. A cut connection is resumed
+ * where the server can. Errors after the first byte are the stream's, also as AppError.
  * @throws AppError PACKAGE_SOURCE, PACKAGE_DOWNLOAD with the server's status; never with a
  * credential
  */
@@ -62,7 +62,7 @@ export async function openPackage(url: string, options: PackageOptions): Promise
   return openBytes(parsePackageSource(url), options);
 }
 
-/** Of a package, or of what belongs to one. @throws AppError PACKAGE_DOWNLOAD */
+/** Opens a package or a file that belongs to a package. @throws AppError PACKAGE_DOWNLOAD */
 export async function openBytes(source: Source, options: PackageOptions): Promise<OpenedPackage> {
   options.signal.throwIfAborted();
   return source.kind === 'path'
@@ -149,14 +149,14 @@ function createSource(url: URL, options: PackageOptions): ByteSource {
 }
 
 /**
- * Resolves with the first answer of the server, so that a refusal is the caller's error and not the
- * reader's.
+ * Resolves with the server's first answer, so that a refusal rejects the call instead of the
+ * stream.
  */
 function openRemote(source: ByteSource, options: PackageOptions): Promise<OpenedPackage> {
   const stream = new PassThrough();
   ignoreLateError(stream);
   const gone = new AbortController();
-  // A reader that goes away ends the download.
+  // A closed reader ends the download.
   stream.on('close', () => gone.abort(new Error('the reader disconnected')));
   return new Promise((resolve, reject) => {
     let hasBegun = false;
@@ -195,7 +195,7 @@ function openRemote(source: ByteSource, options: PackageOptions): Promise<Opened
   });
 }
 
-/** Who reads the stream hears of its error; until somebody does, it must not end the program. */
+/** Keeps an error without a reader from ending the program. */
 function ignoreLateError(stream: Readable): void {
   stream.on('error', () => undefined);
 }

@@ -3,10 +3,10 @@ import { type Readable, Transform, type TransformCallback } from 'node:stream';
 import { AppError } from '#shared/errors/app-error.ts';
 
 /**
- * The same bytes, if they are those of a digest: the last chunk is held back until that is certain,
- * so that nobody takes another content for whole.
+ * Passes a content through and holds its last chunk back until its digest is verified, so that
+ * other content never looks complete.
  * @param sha256 in hex
- * @param shown what it is of, for people
+ * @param shown the source, for messages
  */
 export function requireDigest(content: Readable, sha256: string, shown: string): Readable {
   const hash = createHash('sha256');
@@ -25,7 +25,7 @@ export function requireDigest(content: Readable, sha256: string, shown: string):
       else callback(packageChanged(shown, sha256, actual));
     },
   });
-  // A reader that goes away ends the download, and what ends the download is the reader's to hear.
+  // A closed reader ends the download, and an error of the download reaches the reader.
   gate.on('close', () => content.destroy());
   gate.on('error', () => undefined);
   content.on('error', (error) => gate.destroy(error));

@@ -10,13 +10,13 @@ import type { Logger } from '#shared/log/log.ts';
 
 const content = z.object({
   sizeBytes: z.number().int().nonnegative(),
-  /** Time of the file in the cache, to notice that it was touched. */
+  /** The file's time in the cache, which shows later changes. */
   mtimeMs: z.number(),
   sha512: z.string().nullable(),
   lastUsedMs: z.number(),
 });
 const location = z.object({
-  /** The URL without credentials, to show to people. */
+  /** The URL without credentials, for messages. */
   url: z.string(),
   sha256: sha256Hex,
   etag: z.string().nullable(),
@@ -24,9 +24,9 @@ const location = z.object({
 });
 const indexFile = z.object({
   schema: z.literal(1),
-  /** What is in the cache, by the SHA-256 of the content. */
+  /** Cached contents by SHA-256. */
   contents: z.record(sha256Hex, content),
-  /** Where contents came from, by `keyOfUrl`. */
+  /** Origins of the contents, by `keyOfUrl`. */
   locations: z.record(sha256Hex, location),
 });
 
@@ -35,8 +35,8 @@ export type CacheIndex = z.infer<typeof indexFile>;
 export const INDEX_NAME = 'index.json';
 
 /**
- * A digest of the whole URL with its credentials: two logins may see two files, and so may the
- * operator and a user of the remote API.
+ * Returns a digest of the URL with its credentials: other logins may see another file, and so may
+ * the operator and a user of the remote API.
  */
 export function keyOfUrl(url: URL): string {
   const bare = new URL(url);
@@ -44,7 +44,10 @@ export function keyOfUrl(url: URL): string {
   return createHash('sha256').update(bare.href).digest('hex');
 }
 
-/** What was damaged or is of another time is forgotten: the cache can be filled again. */
+/**
+ * Loads the index. A damaged or incompatible one is replaced by an empty one: the cache can be
+ * filled again.
+ */
 export async function loadIndex(dir: string, logger: Logger): Promise<CacheIndex> {
   try {
     return indexFile.parse(JSON.parse(await readFile(join(dir, INDEX_NAME), 'utf8')));
@@ -56,7 +59,7 @@ export async function loadIndex(dir: string, logger: Logger): Promise<CacheIndex
   }
 }
 
-/** Writes the index, whole or not at all. */
+/** Writes the index atomically. */
 export async function saveIndex(dir: string, index: CacheIndex): Promise<void> {
   await writeDurably(join(dir, INDEX_NAME), JSON.stringify(index), { mode: 0o600 });
 }

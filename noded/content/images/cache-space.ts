@@ -5,26 +5,23 @@ import { ownValue, setOwn } from '#shared/json/own-value.ts';
 import { GIB, MIB } from '#shared/units/bytes.ts';
 import type { CacheIndex } from './cache-index.ts';
 
-/**
- * What of a file system is left for the rest of the machine: one that is full stops more than
- * installs, running guests first of all.
- */
+/** Free space for the rest of the system. A full file system stops running guests too. */
 const RESERVE = { share: 0.05, minBytes: 64 * MIB, maxBytes: 2 * GIB };
 const CONTENT = /^sha256-([0-9a-f]{64})$/;
 const PARTIAL = /^partial-[0-9a-f]{64}$/;
-/** Beginnings of downloads that are kept to go on from; however small, they are files. */
+/** Partial downloads are kept for resumption; even small ones are files. */
 const MAX_PARTIALS = 64;
-/** A download that nobody continued in a week will not be continued. */
+/** Abandons partial downloads that were not resumed within a week. */
 const PARTIAL_LIFETIME_MS = 7 * 24 * 3600 * 1000;
-/** How far ahead of a download the cache is kept within its bound. */
+/** Room that is made in the cache ahead of a download. */
 const AHEAD_BYTES = 16 * MIB;
 
 export interface SpaceOptions {
   readonly dir: string;
   readonly index: CacheIndex;
-  /** Contents and partial files that must stay. */
+  /** Whether a content or partial file must stay. */
   readonly isInUse: (name: string) => boolean;
-  /** What contents and partial files that are not in use may take together. */
+  /** Limit of all contents and partial files. */
   readonly maxBytes: number;
   readonly nowMs: number;
 }
@@ -38,9 +35,10 @@ export function partialName(key: string): string {
 }
 
 /**
- * Drops what is not used until the rest has at most `maxBytes`: first partial files, oldest first,
- * then images, least recently used first. Partial files that are too old or too many go in any
+ * Removes unused files until the rest has at most `maxBytes`: first partial files, oldest first,
+ * then images, least recently used first. Removes partial files that are too old or too many in any
  * case.
+ * @returns the number of freed bytes
  */
 export async function evictTo(maxBytes: number, options: SpaceOptions): Promise<number> {
   const { dir, index, isInUse, nowMs } = options;
@@ -69,8 +67,8 @@ export async function evictTo(maxBytes: number, options: SpaceOptions): Promise<
 }
 
 /**
- * Lists contents that the index does not name: it was damaged, or a daemon ended between the two.
- * They count, and can be evicted; their bytes are read again before they are used.
+ * Adds contents that the index does not name, after damage or a crash between two writes. They
+ * count and can be evicted. Their bytes are verified before they are used.
  */
 export async function takeUnlisted(dir: string, index: CacheIndex): Promise<void> {
   for (const name of await readdir(dir)) {
@@ -79,14 +77,14 @@ export async function takeUnlisted(dir: string, index: CacheIndex): Promise<void
     const found = await statOrNull(join(dir, name));
     if (found === null) continue;
     const { size: sizeBytes, mtimeMs: lastUsedMs } = found;
-    // The time of no file: whoever wants to use it looks at the bytes.
+    // No file has this time, so that the first use verifies the bytes.
     setOwn(index.contents, sha256, { sizeBytes, mtimeMs: -1, sha512: null, lastUsedMs });
   }
 }
 
-/** Removes one content and what points to it. */
+/** Removes a content and its locations. */
 export async function forget(dir: string, index: CacheIndex, sha256: string): Promise<void> {
-  // First the index: what it does not name is not used.
+  // The index first: contents outside the index are not used.
   delete index.contents[sha256];
   for (const [key, location] of Object.entries(index.locations)) {
     if (location.sha256 === sha256) delete index.locations[key];
@@ -94,7 +92,10 @@ export async function forget(dir: string, index: CacheIndex, sha256: string): Pr
   await rm(join(dir, contentName(sha256)), { force: true });
 }
 
-/** Whether so many bytes can be written, with the cache in its bound and the reserve untouched. */
+/**
+ * Whether so many bytes can be written within the limit of the cache and without touching the
+ * reserve.
+ */
 export async function hasSpace(neededBytes: number, options: SpaceOptions): Promise<boolean> {
   if ((await lackingBytes(neededBytes, options.dir)) > 0) return false;
   const ahead = Math.min(neededBytes, AHEAD_BYTES);
@@ -102,7 +103,7 @@ export async function hasSpace(neededBytes: number, options: SpaceOptions): Prom
 }
 
 /**
- * Makes sure that so many bytes can be written, at the cost of unused partial files and images.
+ * Makes room for so many bytes by removing unused partial files and images.
  * @throws AppError DISK_SPACE with both sizes
  */
 export async function ensureSpace(neededBytes: number, options: SpaceOptions): Promise<void> {
@@ -123,7 +124,7 @@ export async function ensureSpace(neededBytes: number, options: SpaceOptions): P
   );
 }
 
-/** How many bytes would be missing; nothing when it is not positive. */
+/** Returns the number of missing bytes; zero or less when there is room. */
 async function lackingBytes(neededBytes: number, dir: string): Promise<number> {
   const { bavail, blocks, bsize } = await statfs(dir);
   const share = blocks * bsize * RESERVE.share;
@@ -137,7 +138,7 @@ interface Partial {
   readonly mtimeMs: number;
 }
 
-/** Lists beginnings of downloads, of those that run too, the oldest first. */
+/** Lists partial downloads, running ones included, the oldest first. */
 async function listPartials(dir: string): Promise<readonly Partial[]> {
   const names = (await readdir(dir)).filter((name) => PARTIAL.test(name));
   const found = await Promise.all(
@@ -163,7 +164,7 @@ async function statOrNull(path: string): Promise<{ size: number; mtimeMs: number
   }
 }
 
-/** What contents, and the beginnings of others, take. */
+/** Returns the size of all contents and partial downloads. */
 export async function usedBytes(dir: string, index: CacheIndex): Promise<number> {
   return totalSize(index) + sizeOf(await listPartials(dir));
 }

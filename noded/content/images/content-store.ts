@@ -25,7 +25,7 @@ export interface ContentStoreOptions {
   readonly maxBytes: number;
   readonly logger: Logger;
   readonly clock: Clock;
-  /** A download of that key runs: its partial file must stay. */
+  /** Whether a download with that key runs, whose partial file must stay. */
   readonly isDownloading: (key: string) => boolean;
 }
 
@@ -39,11 +39,10 @@ export interface HeldContent {
 }
 
 /**
- * `<dir>/sha256-<hex>` are the contents, `partial-<key>` the beginnings, `index.json` says what
- * came from where.
- *
- * INVARIANTS: a content is evicted only while nobody uses it; a file named `sha256-…` is whole;
- * whatever adds or removes files waits for its turn.
+ * Stores contents as `<dir>/sha256-<hex>`, partial downloads as `partial-<key>`, and origins in
+ * `index.json`.
+ * - INVARIANTS: only unused contents are evicted; a file named `sha256-…` is complete; adding and
+ *   removing files is serialized.
  */
 export class ContentStore {
   readonly #options: ContentStoreOptions;
@@ -60,7 +59,7 @@ export class ContentStore {
     return this.#opening;
   }
 
-  /** A content with that checksum, whole, unchanged, and used once more. */
+  /** Uses an intact content with that checksum. @returns its SHA-256 */
   async useByChecksum({ algorithm, hex }: Checksum): Promise<string | undefined> {
     const { contents } = await this.index();
     const sha256 =
@@ -71,8 +70,8 @@ export class ContentStore {
   }
 
   /**
-   * Uses a content once more if it is intact. It counts as used before anything is looked at, so
-   * that it cannot be evicted in between.
+   * Uses a content if it is intact. It counts as used before the check, so that it is not evicted
+   * in between.
    * @returns whether it is used
    */
   async useIfIntact(sha256: string): Promise<boolean> {
@@ -87,8 +86,8 @@ export class ContentStore {
   }
 
   /**
-   * Whether a content has the size and time that it was written with; otherwise its bytes are read
-   * again, and it is dropped when they differ.
+   * Whether a content still has its recorded size and time. Otherwise verifies its bytes, and drops
+   * it when they differ.
    */
   async #isIntact(sha256: string): Promise<boolean> {
     const index = await this.index();
@@ -106,7 +105,7 @@ export class ContentStore {
     }
     this.#options.logger.warn('images.damaged', { sha256 });
     delete index.contents[sha256];
-    // What no index names takes room that nobody counts. A whole one may have come meanwhile.
+    // A file outside the index takes uncounted space. A complete one may have arrived meanwhile.
     void this.#inTurn(async () => {
       if (ownValue(index.contents, sha256) === undefined) await rm(path, { force: true });
     }).catch((error: unknown) => this.#options.logger.warn('images.left', { err: error }));
@@ -117,7 +116,7 @@ export class ContentStore {
     return join(this.#options.dir, contentName(sha256));
   }
 
-  /** Takes a whole download in, used once. */
+  /** Takes in a complete download, used once. */
   keep(key: string, url: string, partial: PartialFile): Promise<string> {
     return this.#inTurn(async () => {
       const { dir, clock } = this.#options;
@@ -143,7 +142,7 @@ export class ContentStore {
     return known;
   }
 
-  /** Counts a content as used until it was released as many times. */
+  /** Counts uses. Each needs a `release`. */
   use(sha256: string, times: number): void {
     if (times > 0) this.#uses.set(sha256, (this.#uses.get(sha256) ?? 0) + times);
   }
@@ -155,13 +154,13 @@ export class ContentStore {
       return;
     }
     this.#uses.delete(sha256);
-    // Nobody waits for the eviction.
+    // Runs in the background.
     this.#evict().catch((error: unknown) =>
       this.#options.logger.error('images.evict-failed', { reason: messageOf(error) }),
     );
   }
 
-  /** A use that was counted already, as something that can be handed out. */
+  /** Returns a handle for a use that is counted already. */
   async hold(sha256: string): Promise<HeldContent> {
     const content = ownValue((await this.index()).contents, sha256);
     if (!content) throw new Error(`content ${sha256} is not in the index`);
@@ -187,7 +186,7 @@ export class ContentStore {
     };
   }
 
-  /** Drops a content that nobody uses. */
+  /** Drops an unused content. */
   drop(sha256: string): Promise<void> {
     return this.#inTurn(async () => {
       if (this.#isInUse(contentName(sha256))) return;
@@ -198,12 +197,11 @@ export class ContentStore {
   }
 
   /**
-   * Makes room for so many bytes of a download that runs, and for the cache's bound.
+   * Makes room for a running download, within the limit of the cache.
    * @throws AppError DISK_SPACE
    */
   async makeRoom(missingBytes: number): Promise<void> {
-    // The usual answer needs no turn: others may hold theirs for as long as a large file takes to
-    // be synced.
+    // The usual case needs no turn: others may hold theirs while a large file is synced.
     if (await hasSpace(missingBytes, await this.#space())) return;
     return this.#inTurn(async () => {
       const space = await this.#space();
@@ -249,13 +247,14 @@ export class ContentStore {
     await mkdir(dir, { recursive: true, mode: 0o700 });
     const index = await loadIndex(dir, logger);
     await takeUnlisted(dir, index);
-    // What is too old or too many goes; the rest when there is a use of the cache.
+    // Removes partial files that are too old or too many. The size limit applies from the first use
+    // on.
     const maxBytes = Number.POSITIVE_INFINITY;
     await evictTo(maxBytes, { dir, index, isInUse: this.#isInUse, maxBytes, nowMs: clock.now() });
     return index;
   }
 
-  /** One after the other. A failure is its caller's, not the next one's. */
+  /** Serializes work. A failure does not affect the next turn. */
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
     return this.#turns.run('files', work);
   }

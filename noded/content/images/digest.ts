@@ -10,7 +10,7 @@ export interface Checksum {
   readonly hex: string;
 }
 
-/** @throws AppError IMAGE_SOURCE when it is not `sha256:HEX` or `sha512:HEX` */
+/** @throws AppError IMAGE_SOURCE for anything but `sha256:HEX` or `sha512:HEX` */
 export function parseChecksum(text: string): Checksum {
   if (!imageChecksum.safeParse(text).success) {
     throw new AppError('IMAGE_SOURCE', `'${text.slice(0, 160)}' is not a checksum`, {
@@ -26,7 +26,9 @@ export interface DigestOptions {
   readonly onBytes?: (doneBytes: number) => void;
 }
 
-/** Hex digest of a file. @throws AppError IMAGE_UNREADABLE when it is shorter by now */
+/**
+ * Returns the hex digest of a file. @throws AppError IMAGE_UNREADABLE when the file became shorter
+ */
 export async function digestFile(
   file: SizedFile,
   algorithm: DigestAlgorithm,

@@ -1,19 +1,19 @@
 import PQueue from 'p-queue';
 
-/** How many downloads from all servers may run at a time. */
+/** Downloads at a time. */
 const MAX_DOWNLOADS = 16;
-/** Downloads from one server: a slow one holds back only those who want something of it. */
+/** Downloads from one server at a time, so that a slow server does not delay others. */
 const MAX_DOWNLOADS_OF_HOST = 4;
 
-/** Lets so many downloads run at a time; the others wait in the order in which they came. */
+/** Limits concurrent downloads. Others wait in order. */
 export class DownloadGate {
   readonly #all = new PQueue({ concurrency: MAX_DOWNLOADS });
-  /** A queue for each server, by host and port. */
+  /** By host and port. */
   readonly #hosts = new Map<string, PQueue>();
 
   /**
-   * @param onWait called when it has to wait
-   * @throws what the work throws, or the signal's reason when it is aborted while waiting
+   * @param onWait called when the work has to wait
+   * @throws errors of the work, or the signal's reason when it is aborted while waiting
    */
   async run<T>(
     { host }: URL,

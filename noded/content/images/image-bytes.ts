@@ -2,17 +2,16 @@ import { AppError } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { openHostFile } from '../../host/open-host-file.ts';
 
-/** An image as it was when it was found: its size is what was compared with a disk's. */
+/** An image with its size when it was opened, which was compared with a disk's. */
 export interface SizedFile {
   readonly path: string;
   readonly sizeBytes: number;
 }
 
 /**
- * Reads as many bytes as the file had when it was found, and not one more: one that grows meanwhile
- * would pass the end of what was made for it, or never end. Whether it grew is for
- * `verifyUnchanged`.
- * @throws AppError IMAGE_UNREADABLE when it has fewer by now, or the signal's reason
+ * Reads exactly as many bytes as the file had when it was opened: a growing file would exceed its
+ * target, or never end. `verifyUnchanged` detects growth.
+ * @throws AppError IMAGE_UNREADABLE when the file became shorter, or the signal's reason
  */
 export async function* readImageBytes(
   { path, sizeBytes }: SizedFile,
@@ -21,7 +20,7 @@ export async function* readImageBytes(
   await using file = await openHostFile(path);
   for (let done = 0; done < sizeBytes;) {
     signal?.throwIfAborted();
-    // Each chunk has its own buffer: a reader may keep one until it is given the next but one.
+    // Each chunk has its own buffer: a reader may still use the previous one.
     const chunk = Buffer.allocUnsafe(Math.min(MIB, sizeBytes - done));
     const { bytesRead } = await file.read(chunk, 0, chunk.length, done);
     if (bytesRead === 0)

@@ -27,15 +27,15 @@ export interface ImageFetchOptions {
   readonly signal: AbortSignal;
   /** Called at most every 100 ms, and at the end. */
   readonly onProgress?: (doneBytes: number, totalBytes: number | null) => void;
-  /** Told when this fetch joins somebody else's download, resumes, or retries. */
+  /** Called when this fetch joins a running download, resumes, or retries. */
   readonly onWait?: (message: string) => void;
 }
 
-/** A file that stays where it is until `release`: never evicted, never changed by the cache. */
+/** A file that is neither evicted nor changed until `release`. */
 export interface FetchedImage {
   readonly path: string;
   readonly sizeBytes: number;
-  /** Null for a file that is used in place and whose SHA-256 nobody asked for. */
+  /** Null for a file that is used in place without a SHA-256 to check. */
   readonly sha256: string | null;
   /** @throws AppError IMAGE_UNREADABLE when the file was changed or replaced since `fetch` */
   verifyUnchanged(): Promise<void>;
@@ -51,33 +51,32 @@ export interface ImageCacheStats {
 
 export interface ImageCache {
   /**
-   * The image as a local file. An absolute path is used in place; a URL comes from the cache or is
-   * downloaded once, however many wait.
+   * Returns the image as a local file. An absolute path is used in place. A URL comes from the
+   * cache, or is downloaded once for all callers.
    * @throws AppError IMAGE_SOURCE, IMAGE_NOT_FOUND, IMAGE_UNREADABLE, IMAGE_CHECKSUM_MISMATCH,
-   * DOWNLOAD_FAILED, DOWNLOAD_TRUNCATED,   DISK_SPACE (refused before the download), DISK_FULL
-   * (while it ran; nothing is left of it), or the signal's reason
+   * DOWNLOAD_FAILED, DOWNLOAD_TRUNCATED, DISK_SPACE (refused before the download), DISK_FULL
+   * (during it; its bytes are removed), or the signal's reason
    */
   fetch(source: string, options: ImageFetchOptions): Promise<FetchedImage>;
   /**
-   * Prerequisite check: the source is well formed, and a local file is there and readable. Makes no
-   * request.
-   * @param judge is given a local file while it is open
+   * Checks that the source is well formed, and that a local file is readable. Sends no request.
+   * @param judge called with a local file while it is open
    */
   check(source: string, judge?: (file: SizedFile) => Promise<void>): Promise<void>;
-  /** Whether a file with that `sha256:HEX` or `sha512:HEX` is there, whole. */
+  /** Whether an intact file with that `sha256:HEX` or `sha512:HEX` is cached. */
   holds(checksum: string): Promise<boolean>;
   stats(): Promise<ImageCacheStats>;
-  /** Ends every download; what it has got stays for the next one. */
+  /** Ends every download. Their bytes stay for resumption. */
   close(): Promise<void>;
 }
 
 export interface ImageCacheOptions {
   readonly dir: string;
-  /** Unused images are dropped, least recently used first, until the rest fits. */
+  /** Unused images are evicted, least recently used first, above this limit. */
   readonly maxBytes: number;
-  /** The cluster's limits, asked for before each download. */
+  /** The cluster's limits, loaded before each download. */
   readonly limits: () => Promise<DownloadLimits>;
-  /** How long a server is listened to before its rate is judged. */
+  /** Time before a server's rate is judged. */
   readonly rateWindowMs?: number | undefined;
   readonly logger: Logger;
   readonly clock: Clock;
@@ -97,7 +96,7 @@ interface Attempt {
   readonly signal: AbortSignal;
   readonly emit: Emit;
 }
-/** A download whose result is the SHA-256 of the content. */
+/** A download that results in the SHA-256 of the content. */
 type Download = SharedTask<string, DownloadEvent>;
 
 const DEFAULT_RETRY_DELAY_MS = 500;
@@ -106,7 +105,7 @@ export function createImageCache(options: ImageCacheOptions): ImageCache {
   return new FileImageCache(options);
 }
 
-/** INVARIANT: at most one download of a URL runs, and one that ends holds back the next. */
+/** INVARIANT: at most one download of a URL runs. The next one waits for an aborted one to end. */
 class FileImageCache implements ImageCache {
   readonly #options: ImageCacheOptions;
   readonly #downloads = new Map<string, Download>();
@@ -189,7 +188,7 @@ class FileImageCache implements ImageCache {
     checksum: Checksum | undefined,
     options: ImageFetchOptions,
   ): Promise<FetchedImage> {
-    // What has that checksum needs no server.
+    // A cached content with that checksum needs no server.
     const known = checksum && (await this.#contents.useByChecksum(checksum));
     if (known !== undefined) return this.#contents.hold(known);
     const sha256 = await this.#download(url).join({
@@ -222,7 +221,8 @@ class FileImageCache implements ImageCache {
   }
 
   /**
-   * The running download of a URL, or a new one. The result counts as used once for each who waits.
+   * Returns the running download of a URL, or a new one. Its result is used once for each waiting
+   * caller.
    */
   #download(url: URL): Pick<Download, 'join'> {
     const key = keyOfUrl(url);
@@ -231,7 +231,7 @@ class FileImageCache implements ImageCache {
     const task: Download = startSharedTask<string, DownloadEvent>(
       async (signal, emit) => {
         try {
-          // One that everybody left may still write its last bytes.
+          // An abandoned download may still write its last bytes.
           await running?.ended;
           return await this.#gate.run(
             url,
@@ -252,7 +252,7 @@ class FileImageCache implements ImageCache {
     return task;
   }
 
-  /** Downloads an image. @returns its SHA-256; null when what is cached is the newest */
+  /** Downloads an image. @returns its SHA-256; null when the cached one is current */
   async #fill(
     url: URL,
     key: string,
@@ -286,7 +286,7 @@ class FileImageCache implements ImageCache {
     }
   }
 
-  /** The content's SHA-256, used once. */
+  /** Returns the content's SHA-256, used once. */
   async #bring(url: URL, key: string, signal: AbortSignal, emit: Emit): Promise<string> {
     const location = ownValue((await this.#contents.index()).locations, key);
     const isCached = location !== undefined && (await this.#contents.useIfIntact(location.sha256));
@@ -355,14 +355,14 @@ class FileImageCache implements ImageCache {
     return (doneBytes, totalBytes) => {
       const now = clock.monotonicMs();
       if (doneBytes !== totalBytes && now - last < PROGRESS_INTERVAL_MS) return;
-      // The start does not hold back the first bytes.
+      // The start does not delay the first bytes.
       if (doneBytes > 0) last = now;
       report?.(doneBytes, totalBytes);
     };
   }
 }
 
-/** Tells those who come later that the download runs already. */
+/** Reports to later callers that the download runs already. */
 function joined(download: Download): Pick<Download, 'join'> {
   return {
     join: (options) => {

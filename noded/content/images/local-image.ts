@@ -1,9 +1,9 @@
 import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
 import { isSameFile, pinFile, type PinnedFile } from '../../host/pinned-file.ts';
 
-/** A file used where it is, and what tells whether it is still the same. */
+/** A file that is used in place, with a check that it is unchanged. */
 export interface LocalImage {
-  /** Path of what is open: whoever replaces the file meanwhile gives nobody another one. */
+  /** Path of the open descriptor, so that a replaced file has no effect. */
   readonly path: string;
   readonly sizeBytes: number;
   /** @throws AppError IMAGE_UNREADABLE */
@@ -13,7 +13,7 @@ export interface LocalImage {
 }
 
 /**
- * Opens the file, until it is released.
+ * Opens the file until it is released.
  * @throws AppError IMAGE_NOT_FOUND, IMAGE_UNREADABLE
  */
 export async function openLocalImage(path: string): Promise<LocalImage> {
@@ -33,7 +33,7 @@ export async function openLocalImage(path: string): Promise<LocalImage> {
     release() {
       if (isReleased) return;
       isReleased = true;
-      // Nothing was written to it: there is nothing that closing could lose.
+      // The file was only read, so that closing cannot lose data.
       file.handle.close().catch(() => undefined);
     },
   };

@@ -13,35 +13,32 @@ const savedValidators = z.object({
 });
 
 export interface PartialFileOptions {
-  /** `…/partial-<key>`; validators lie beside it in `.json`. */
+  /** `…/partial-<key>`; the validators are beside it in `.json`. */
   readonly path: string;
   /** Makes room for so many more bytes, or throws DISK_SPACE. */
   readonly makeRoom: (missingBytes: number) => Promise<void>;
-  /** The whole file may have so many; more of it is refused. */
+  /** Size limit of the whole file. */
   readonly maxBytes: number;
-  /** What is downloaded, as messages name it. */
+  /** Source of the download, for messages. */
   readonly display: string;
   readonly onProgress: (doneBytes: number, totalBytes: number | null) => void;
 }
 
 /**
- * Room is looked for again after so many bytes: the disk is not ours alone, and a server need not
- * say how much will come.
+ * Bytes between checks for room: others use the disk too, and a server need not announce the size.
  */
 const ROOM_STEP_BYTES = 8 * MIB;
 
 /**
- * The beginning of a download. It is never taken for a whole file: only `finish` gives it its real
- * name.
- *
- * INVARIANT: `#hash` has seen exactly the first `sizeBytes` bytes of the file.
+ * A partial download. Only `finish` gives it its final name. INVARIANT: `#hash` has seen exactly
+ * the first `sizeBytes` bytes of the file.
  */
 export class PartialFile implements TransferSink {
   readonly #options: PartialFileOptions;
   #file: FileHandle | undefined;
   #hash: Hash = createHash('sha256');
   #totalBytes: number | null = null;
-  /** Bytes for which there was room when it was looked for last. */
+  /** Bytes left of the room at the last check. */
   #roomBytes = 0;
   #validators: Validators | null = null;
   sizeBytes = 0;
@@ -54,7 +51,7 @@ export class PartialFile implements TransferSink {
     return this.#validators;
   }
 
-  /** Takes up what an earlier attempt left, when it can be continued. */
+  /** Continues an earlier attempt when its version is identified. */
   async resume(signal: AbortSignal): Promise<void> {
     const validators = await this.#readValidators();
     if (!validators || !identifiesVersion(validators)) return this.discard();
@@ -106,7 +103,7 @@ export class PartialFile implements TransferSink {
     this.#options.onProgress(this.sizeBytes, this.#totalBytes);
   }
 
-  /** @param bytes that it has or is going to have. @throws AppError IMAGE_TOO_LARGE */
+  /** @param bytes the present or expected size. @throws AppError IMAGE_TOO_LARGE */
   #refuseBeyond(bytes: number, atLeast: '' | 'at least '): void {
     const { maxBytes, display } = this.#options;
     if (bytes <= maxBytes) return;
@@ -120,9 +117,7 @@ export class PartialFile implements TransferSink {
     );
   }
 
-  /**
-   * @throws AppError DISK_FULL: others took the room meanwhile, or nobody knew how much would come
-   */
+  /** @throws AppError DISK_FULL when others took the room meanwhile, or the size was unknown */
   async #keepRoomFor(bytes: number): Promise<void> {
     this.#roomBytes -= bytes;
     if (this.#roomBytes >= 0) return;
@@ -135,7 +130,7 @@ export class PartialFile implements TransferSink {
     this.#roomBytes = Math.max(0, ROOM_STEP_BYTES - bytes);
   }
 
-  /** The content's SHA-256; the file is on disk under the name that it gives. */
+  /** Moves the synced file to the name for its SHA-256. @returns the SHA-256 */
   async finish(nameOf: (sha256: string) => string): Promise<string> {
     if (!this.#file) throw new Error('finish before begin');
     try {
@@ -156,7 +151,7 @@ export class PartialFile implements TransferSink {
     await file?.close();
   }
 
-  /** True when a later attempt can go on from here. */
+  /** Whether a later attempt can continue here. */
   get isResumable(): boolean {
     return this.sizeBytes > 0 && this.#validators !== null && identifiesVersion(this.#validators);
   }
@@ -172,7 +167,7 @@ export class PartialFile implements TransferSink {
       const text = await readFile(`${this.#options.path}.json`, 'utf8');
       return savedValidators.parse(JSON.parse(text));
     } catch {
-      // Absent, cut by a crash, or damaged: in each case there is nothing to go on from.
+      // A missing, cut or damaged file cannot be continued.
       return undefined;
     }
   }

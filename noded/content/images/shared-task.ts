@@ -1,21 +1,21 @@
 import { abortable, abortReason } from '#shared/abort/abortable.ts';
 import { toError } from '#shared/errors/app-error.ts';
 
-/** One piece of work for whoever waits for it; it is aborted when nobody does any more. */
+/** Work that several callers wait for. It is aborted when the last of them leaves. */
 export interface SharedTask<T, Event> {
-  /** @throws what the work throws, or the reason of the caller's signal */
+  /** @throws errors of the work, or the reason of the caller's signal */
   join(options: { signal: AbortSignal; onEvent: (event: Event) => void }): Promise<T>;
-  /** Everybody has left it: nobody may join any more. */
+  /** True when all callers have left; `join` is not allowed then. */
   readonly isAborted: boolean;
   abort(reason: Error): void;
-  /** Fulfilled when the work has ended, however it did. */
+  /** Resolves when the work has ended, successfully or not. */
   readonly ended: Promise<void>;
 }
 
 /**
- * @param work runs once. `settle` is called in the same turn in which it succeeds, with the number
- * of those who get its result:
- *   each of them has it, whatever happens to their signals afterwards.
+ * @param work runs once
+ * @param settle called with the number of waiting callers in the same turn in which the work
+ * succeeds: each of them receives the result, even if its signal aborts afterwards
  */
 export function startSharedTask<T, Event>(
   work: (signal: AbortSignal, emit: (event: Event) => void) => Promise<T>,

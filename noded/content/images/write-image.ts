@@ -5,7 +5,7 @@ import { writeSparse } from '../../storage/write-sparse.ts';
 import { readImageBytes, type SizedFile } from './image-bytes.ts';
 import type { FetchedImage } from './image-cache.ts';
 
-/** First bytes of files that the appliance would unpack: gz, xz, zst, bz2. */
+/** First bytes of files that the appliance decompresses: gz, xz, zst, bz2. */
 const COMPRESSED = ['1f8b08', 'fd377a585a00', '28b52ffd', '425a68'] as const;
 
 const SECTOR_BYTES = 512;
@@ -18,9 +18,9 @@ type Wanted = Pick<
 >;
 
 /**
- * Whether this host writes the image: the operator wants no appliance, and nothing has to be found
- * out. The job is told what needs one all the same.
- * @throws AppError IMAGE_TOO_LARGE, of what is certain without a look into it
+ * Whether the host writes the image: the operator disabled the appliance, and the image needs no
+ * inspection. Reports to the job what needs an appliance nevertheless.
+ * @throws AppError IMAGE_TOO_LARGE as far as the size is known without inspection
  */
 export async function isImageForHost(
   instance: Wanted,
@@ -43,8 +43,8 @@ export async function isImageForHost(
 }
 
 /**
- * Why an image is written in the appliance although the operator wants none; null when this host
- * writes it: its bytes as they are, of which nothing is looked at but whether they are compressed.
+ * Returns the reason why the appliance writes the image although the operator disabled it. Null
+ * when the host writes it; the host only checks whether the bytes are compressed.
  */
 function whyNotOnHost(
   { osImageFormat, osImageGrow }: Wanted,
@@ -72,8 +72,8 @@ function isCompressedHead(head: Buffer): boolean {
 }
 
 /**
- * Refuses a file that is certainly larger than the first disk: a raw image by the operator's word,
- * or by its boot signature. All other formats are for the appliance to look into.
+ * Refuses a file that is certainly larger than the first disk: a raw image by its declared format
+ * or its boot signature. The appliance inspects all other formats.
  * @throws AppError IMAGE_TOO_LARGE
  */
 export async function refuseOversizedImage(
@@ -99,9 +99,9 @@ function requireImageFits(
 }
 
 /**
- * Copies an image to the beginning of a disk that is empty.
- * @returns what was done, in words
- * @throws AppError IMAGE_UNREADABLE when it changed meanwhile, or the signal's reason
+ * Copies an image to the beginning of an empty disk.
+ * @returns a summary for the job
+ * @throws AppError IMAGE_UNREADABLE when the image changed meanwhile, or the signal's reason
  */
 export async function writeImage(
   image: FetchedImage,

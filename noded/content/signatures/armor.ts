@@ -3,11 +3,11 @@ import { SignatureProblem } from './signature-problem.ts';
 const CONTINUED_BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
 
 /**
- * The bytes of an OpenPGP armour of one kind, the first of a text (RFC 9580, 6.2). Its checksum is
- * optional there and left alone: what counts is the signature.
+ * Decodes the first OpenPGP armour of one kind in a text (RFC 9580, 6.2). Ignores its optional
+ * checksum, since the signature decides.
  * @param kind `PUBLIC KEY BLOCK`, `SIGNATURE`
  * @returns undefined when there is none
- * @throws SignatureProblem when what is in it is no base64
+ * @throws SignatureProblem for invalid base64
  */
 export function readArmor(text: string, kind: string): Buffer | undefined {
   const lines = text.split(/\r?\n/).map((line) => line.trimEnd());

@@ -1,15 +1,15 @@
 import { createHash } from 'node:crypto';
 
-/** Something that has to be true of a content, found out while it is read once. */
+/** A check of a content while it is read once. */
 export interface ContentCheck {
   write(chunk: Buffer): void | Promise<void>;
-  /** @throws what the content is not */
+  /** @throws when the content fails the check */
   finish(): Promise<void>;
-  /** Has to be called when nobody asks any more. */
+  /** Releases resources. Must be called. */
   close(): void;
 }
 
-/** Reads a content whole, for all checks at once. @throws what a check throws, or the reader */
+/** Reads a whole content for all checks at once. @throws errors of checks and of the reader */
 export async function readThrough(
   content: AsyncIterable<Buffer>,
   checks: readonly ContentCheck[],
@@ -27,7 +27,7 @@ export async function readThrough(
   }
 }
 
-/** Hands on the digest of what was read. @param accept throws when it is not the right one */
+/** Passes the digest of the content on. @param accept throws for a wrong digest */
 export function createDigestCheck(
   algorithm: 'sha256' | 'sha512' | 'blake2b512',
   accept: (digest: Buffer) => void,

@@ -21,7 +21,7 @@ export type OpenpgpKey = Extract<ImageKey, { kind: 'openpgp' }>;
 
 export interface GpgvOptions {
   readonly users: MachineUsers;
-  /** A folder of root's. What is put there has no name as soon as it is open. */
+  /** A folder of root. Files in it have no name once they are open. */
   readonly dir: string;
 }
 
@@ -29,16 +29,17 @@ const GPGV = '/usr/bin/gpgv';
 const MAX_OUTPUT_BYTES = MIB;
 /** gpgv needs far less for keys, a signature and hashes. */
 const MEMORY_BYTES = 256 * MIB;
-/** Numbers of the descriptors by which gpgv finds what it inherits. */
+/** Descriptors that gpgv inherits. */
 const KEYRING = 3;
 const SIGNATURE = 4;
 /**
- * What VALIDSIG says at this place (GnuPG's DETAILS): RFC 9580, 5.2.1, of the bytes as they are.
+ * Field of VALIDSIG in GnuPG's DETAILS: the signature class of RFC 9580, 5.2.1. 00 is a binary
+ * signature.
  */
 const CLASS_FIELD = 8;
 const BINARY_CLASS = '00';
 
-/** A detached signature's packets, of a file with or without armour. @throws SignatureProblem */
+/** Reads the packets of a detached signature, with or without armour. @throws SignatureProblem */
 export function parseOpenpgpSignature(bytes: Buffer): Buffer {
   const packets = readArmor(bytes.toString('latin1'), 'SIGNATURE') ?? bytes;
   if (!areSignaturePackets(packets)) throw new SignatureProblem('not a detached OpenPGP signature');
@@ -46,9 +47,9 @@ export function parseOpenpgpSignature(bytes: Buffer): Buffer {
 }
 
 /**
- * gpgv reads what strangers wrote, so it is a process that is nobody: a user of its own as machines
- * have one, no network, no files but those that it is handed open.
- * @throws AppError HOST_PREREQUISITE where it is not installed
+ * Starts gpgv, which parses untrusted files, in a sandbox: a user of its own as instances have one,
+ * no network, and no files but inherited descriptors.
+ * @throws AppError HOST_PREREQUISITE when gpgv is not installed
  */
 export async function startGpgv(
   keys: readonly OpenpgpKey[],
@@ -98,11 +99,11 @@ class GpgvCheck implements ContentCheck {
 
   constructor(child: ChildProcessByStdio<Writable, Readable, null>) {
     this.#child = child;
-    // It may end before it has read all: what it says then is what counts.
+    // gpgv may end before it has read everything. Its status decides.
     child.stdin.on('error', () => undefined);
     this.#status = collect(child.stdout, MAX_OUTPUT_BYTES);
     this.#ended = once(child, 'close');
-    // Both are asked for at the end; until then their failures must not end the program.
+    // Awaited in `finish`; until then their rejections must not end the program.
     for (const promise of [this.#status, this.#ended]) promise.catch(() => undefined);
   }
 
@@ -124,9 +125,9 @@ class GpgvCheck implements ContentCheck {
 }
 
 /**
- * Judges by what gpgv says line by line, and by its status: to the latter a key that has expired
- * is fine, and one of several signatures that is of another key is not. Such a one beside a right
- * one is no reason to refuse.
+ * Judges by gpgv's status lines and its exit status. The exit status accepts an expired key, and
+ * refuses several signatures of which one is by an unknown key. An unknown signature beside a valid
+ * one is accepted.
  * @throws SignatureProblem
  */
 function judge(text: string, isSuccess: boolean): void {
@@ -149,7 +150,7 @@ function judge(text: string, isSuccess: boolean): void {
     );
 }
 
-/** Opens a file without a name: whoever has it open can read it, and nobody can find it. */
+/** Opens a file without a name, which only holders of the descriptor can read. */
 async function openUnnamed(dir: string, content: Buffer): Promise<FileHandle> {
   const path = join(dir, randomUUID());
   try {
@@ -178,5 +179,5 @@ function requireGpgv(): void {
   }
 }
 
-/** Bytes of a file of signatures, with room for comments and for many in one. */
+/** Size limit of a signature file, with room for comments and several signatures. */
 export const MAX_SIGNATURE_BYTES = 64 * KIB;

@@ -3,16 +3,16 @@ import type { ImageKey } from '#shared/contract/image-keys.ts';
 import { SignatureProblem } from './signature-problem.ts';
 
 /*
- * The formats of minisign (https://jedisct1.github.io/minisign/), read here and not by its program:
- * two fixed-size blocks in base64, and Ed25519 of the host's own OpenSSL.
+ * Formats of minisign (https://jedisct1.github.io/minisign/), parsed without its program: two
+ * fixed-size blocks in base64, with Ed25519 of the host's OpenSSL.
  */
 export type MinisignKey = Extract<ImageKey, { kind: 'minisign' }>;
 
 export interface MinisignSignature {
   readonly keyId: string;
-  /** The signature of the BLAKE2b-512 digest of what is signed. */
+  /** The signature of the BLAKE2b-512 digest of the content. */
   readonly signature: Buffer;
-  /** Signed together with the signature, unlike the comment at the top of the file. */
+  /** Covered by the global signature, unlike the comment at the top of the file. */
   readonly trustedComment: string;
   readonly globalSignature: Buffer;
 }
@@ -29,8 +29,8 @@ const TRUSTED_COMMENT = 'trusted comment: ';
 const SIGNATURE_LINES = 4;
 
 /**
- * The public key of a file `minisign.pub`, or its second line alone.
- * @returns undefined when it is none
+ * Parses the public key of a file `minisign.pub`, or its second line alone.
+ * @returns undefined for an invalid key
  */
 export function parseMinisignKey(text: string): MinisignKey | undefined {
   const lines = text.trim().split(/\r?\n/);
@@ -58,7 +58,7 @@ export function parseMinisignSignature(text: string): MinisignSignature {
   return { keyId: block.keyId, signature: block.rest, trustedComment, globalSignature };
 }
 
-/** @throws SignatureProblem when it is of a key that was not named */
+/** @throws SignatureProblem when the key is not configured */
 export function requireNamedKey(
   { keyId }: Pick<MinisignSignature, 'keyId'>,
   keys: ReadonlyMap<string, MinisignKey>,
@@ -72,8 +72,9 @@ export function requireNamedKey(
 }
 
 /**
- * @param digest BLAKE2b-512 of the content.
- * @returns the name of the key that it is of
+ * Verifies a signature of a content.
+ * @param digest BLAKE2b-512 of the content
+ * @returns the name of the key
  * @throws SignatureProblem
  */
 export function verifyMinisign(
@@ -92,7 +93,7 @@ export function verifyMinisign(
   return name;
 }
 
-/** The id as minisign shows it: the last byte first. */
+/** Formats the id as minisign shows it: the last byte first. */
 function formatKeyId(keyId: string): string {
   return Buffer.from(keyId, 'hex').reverse().toString('hex').toUpperCase();
 }
@@ -111,7 +112,7 @@ function readBlock(
   };
 }
 
-/** The bytes of a text; undefined for what is not exactly so many of them in one spelling. */
+/** Decodes base64; undefined for another length or another spelling. */
 function readBase64(text: string, length: number): Buffer | undefined {
   const bytes = Buffer.from(text, 'base64');
   return bytes.length === length && bytes.toString('base64') === text ? bytes : undefined;

@@ -1,4 +1,4 @@
-/** RFC 9580, 5: the types of packets that are needed here. */
+/** Packet type of signatures (RFC 9580, 5). */
 const SIGNATURE_TYPE = 2;
 
 interface Packet {
@@ -21,7 +21,10 @@ export function areSignaturePackets(bytes: Buffer): boolean {
   return bytes.length > 0;
 }
 
-/** RFC 9580, 4.2: headers of both formats. Returns null for a packet without a definite length. */
+/**
+ * Reads a packet header of either format (RFC 9580, 4.2). Returns null for a packet without a
+ * definite length.
+ */
 function readPacket(bytes: Buffer, offset: number): Packet | null {
   const first = bytes[offset] ?? 0;
   if ((first & 0x80) === 0) return null;

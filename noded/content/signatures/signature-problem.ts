@@ -1,2 +1,2 @@
-/** Why a signature does not count, as a clause: `it is of the key 1234, which was not named`. */
+/** The reason why a signature is not accepted, as a clause: `it signs other content`. */
 export class SignatureProblem extends Error {}

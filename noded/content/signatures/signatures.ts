@@ -21,15 +21,15 @@ import {
 } from './minisign.ts';
 import { SignatureProblem } from './signature-problem.ts';
 
-/** How the signature of a content is fetched: as the content is. */
+/** Access to a signature, which is fetched like its content. */
 export type SignatureAccess = Pick<PackageOptions, 'user' | 'password' | 'signal'>;
 
-/** The detached signatures that images and packages must have once a key is named. */
+/** The detached signatures of images and packages, which are required once a key is configured. */
 export interface Signatures {
   /**
-   * What has to be true of the content of a source: that the signature beside it is of this content
-   * and of a key that was named. Null where no key is.
-   * @throws AppError SIGNATURE_INVALID when there is none or it is none, HOST_PREREQUISITE
+   * Creates the check that a signature beside the source is of its content and by a configured key.
+   * Null when no key is configured.
+   * @throws AppError SIGNATURE_INVALID for a missing or malformed signature, HOST_PREREQUISITE
    */
   checkOf(source: string, access: SignatureAccess): Promise<ContentCheck | null>;
 }
@@ -43,7 +43,7 @@ export interface SignaturesOptions {
 
 type Kind = ImageKey['kind'];
 
-/** Suffixes of signatures beside the content, in the order in which they are looked for. */
+/** Suffixes of signatures beside the content, in search order. */
 const SUFFIXES: readonly (readonly [suffix: string, kind: Kind])[] = [
   ['.minisig', 'minisign'],
   ['.asc', 'openpgp'],
@@ -91,8 +91,8 @@ export function createSignatures(options: SignaturesOptions): Signatures {
 }
 
 /**
- * Holds where one of them does: a foreign signature is no reason to refuse what has a right one
- * beside it. Fails as the first one does.
+ * Accepts when one check accepts: another signature beside a valid one does not matter. Fails with
+ * the first failure.
  */
 function anyOf(checks: readonly ContentCheck[]): ContentCheck {
   return {
@@ -127,7 +127,7 @@ async function createCheck(
   });
 }
 
-/** What is beside a source by this name, or why nothing is. */
+/** Reads the signature with this suffix beside a source, or returns the reason for its absence. */
 async function findSignature(
   source: string,
   [suffix, kind]: readonly [suffix: string, kind: Kind],
@@ -147,7 +147,7 @@ async function findSignature(
   }
 }
 
-/** Names every place that was looked at. */
+/** Lists each searched place. */
 function unsigned(source: string, reasons: readonly string[]): AppError {
   return new AppError(
     'SIGNATURE_INVALID',
@@ -184,7 +184,7 @@ function beside(source: Source, suffix: string): Source {
   return { kind: 'url', url };
 }
 
-/** The same check; what it finds wrong is told as the operator needs it. */
+/** Wraps a check to explain its failure to the operator. */
 function explained(found: Found, check: ContentCheck): ContentCheck {
   return {
     write: (chunk) => check.write(chunk),

@@ -22,7 +22,6 @@ export const exempt = {
     'cluster-cli/values',
     'noded/api',
     'noded/cluster',
-    'noded/content',
     'noded/host',
     'noded/instances',
     'noded/jobs',

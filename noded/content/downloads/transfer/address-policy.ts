@@ -4,25 +4,21 @@ import { METADATA_NETWORKS } from '../../../host/metadata-networks.ts';
 import { PRIVATE_NETWORKS } from '../../../host/private-networks.ts';
 
 /**
- * Whose an address is, the farthest first. A web server may send us on to addresses that are as far
- * away as its own, and never nearer: it must not use this host to reach what only this host, or its
- * network, can reach.
+ * Distances of an address, the farthest first. Redirections may lead as far away as the first
+ * server, and never nearer: a web server must not use this host to reach its private network.
  */
 const DEPTHS = ['public', 'private', 'host'] as const;
 export type Depth = (typeof DEPTHS)[number];
 
 /**
- * An operator's words must not make the host read its own cloud's metadata service, or another
- * machine's on the link.
+ * Refused even for operators: the host's own cloud metadata service, and other link-local
+ * addresses.
  */
 const forbidden = listOf(...METADATA_NETWORKS);
 /** `0.0.0.0` and `::` reach this host as well. */
 const loopback = listOf('127.0.0.0/8', '0.0.0.0/8', '::/96');
 const inner = listOf(...PRIVATE_NETWORKS);
-/**
- * RFC 6052, and 2765, whose addresses some stacks still send on: the last 32 bits are the IPv4
- * address that is meant.
- */
+/** RFC 6052 and RFC 2765, which some stacks still send. The last 32 bits are the IPv4 address. */
 const translated = listOf('64:ff9b::/96', '::ffff:0:0:0/96');
 
 function listOf(...subnets: readonly string[]): BlockList {
@@ -39,8 +35,8 @@ export function familyOf(address: string): 'ipv4' | 'ipv6' {
 }
 
 /**
- * Whose an address is; null for one that is never asked. BlockList looks into IPv4-mapped addresses
- * by itself.
+ * Returns the distance of an address; null for a forbidden one. BlockList handles IPv4-mapped
+ * addresses itself.
  */
 export function depthOf(address: string): Depth | null {
   const bare = untranslated(address.split('%', 1)[0] ?? '');
@@ -58,10 +54,7 @@ export function isDeeper(depth: Depth, than: Depth): boolean {
   return DEPTHS.indexOf(depth) > DEPTHS.indexOf(than);
 }
 
-/**
- * Whatever listens on all addresses of this host listens there too, firewalled from elsewhere
- * perhaps.
- */
+/** Services that listen on all addresses answer here too, possibly behind a firewall for others. */
 function isOwn(address: string): boolean {
   const own = new BlockList();
   for (const { address: found } of Object.values(networkInterfaces()).flatMap((all) => all ?? []))

@@ -9,29 +9,32 @@ import { formatUrl } from './source-url.ts';
 export interface WebRequest {
   readonly url: URL;
   readonly method: 'GET' | 'HEAD';
-  /** For each hop: what one server may see is not for another. */
+  /** Returns the headers of each hop: a login is for one server only. */
   readonly headersFor: (url: URL) => Readonly<Record<string, string>>;
   readonly guard: SsrfGuard;
   readonly maxRedirects: number;
-  /** Judges the target of a redirection beyond what holds for all of them. */
+  /** Further restricts the targets of redirections. */
   readonly mayFollow?: (target: URL) => boolean;
   readonly signal: AbortSignal;
   /** PEM certificates to trust besides the system's. */
   readonly certificateAuthority?: string | undefined;
 }
 
-/** The server's answer, whatever its status, with nothing of its body read. */
+/** The server's answer of any status, with an unread body. */
 export interface WebAnswer {
-  /** Where it came from, after the redirections. */
+  /** The URL after redirections. */
   readonly url: URL;
   readonly response: IncomingMessage;
   readonly body: Request;
 }
 
-/** What is not asked for, however often it is tried; the message says of what server, and why. */
+/**
+ * A final refusal: repeating the request does not help. The message names the server and the
+ * reason.
+ */
 export class WebRefusal extends Error {}
 
-/** How long each part of a request may take, in milliseconds. */
+/** Time limits of the parts of a request, in milliseconds. */
 const timeouts = {
   lookup: 15_000,
   connect: 30_000,
@@ -43,10 +46,10 @@ export const MAX_SILENCE_MS = 60_000;
 const REDIRECTIONS = [301, 302, 303, 307, 308];
 
 /**
- * Asks a web server, and those that it redirects to: the one place that decides where a download
- * may lead. Each hop is judged as the first one; none leads from https to http, to another
- * protocol, or nearer to this host than the first server is (`SsrfGuard`).
- * @throws WebRefusal, ForbiddenAddressError, or what the network says
+ * Sends a request and follows redirections. This is the one place that decides where a download may
+ * lead. Each hop is checked like the first. No hop leads from https to http, to another protocol,
+ * or nearer to this host than the first server is (`SsrfGuard`).
+ * @throws WebRefusal, ForbiddenAddressError, or a network error
  */
 export async function askWeb(request: WebRequest): Promise<WebAnswer> {
   const { guard, maxRedirects, mayFollow } = request;
@@ -75,7 +78,7 @@ async function askOnce(
   { method, headersFor, guard, signal, certificateAuthority }: WebRequest,
 ): Promise<Omit<WebAnswer, 'url'>> {
   const target = new URL(url);
-  // Only the caller knows a login; one that a redirection names is the server's, not ours.
+  // Only the caller's login counts. A login in a redirection comes from the server.
   target.username = '';
   target.password = '';
   const body = got.stream(target, {
@@ -88,23 +91,22 @@ async function askOnce(
     retry: { limit: 0 },
     timeout: timeouts,
     dnsLookup: guard.lookup,
-    // A connection that another request left open was judged by that request's guard.
+    // A kept-alive connection was checked by another request's guard.
     agent: { http: new HttpAgent(), https: new HttpsAgent() },
     ...(url.protocol === 'https:' && {
       https: { certificateAuthority: trusted(certificateAuthority) },
     }),
   });
-  // Whoever reads the body hears of its error; before that, it must not end the program.
+  // The body's reader receives its error. Before that, the error must not end the program.
   body.on('error', () => undefined);
-  // Nobody asked for another protocol, and what got takes for the end of the request is the end of
-  // its time limits too.
+  // got treats the upgrade as the end of the request, which also ends its time limits.
   body.once('upgrade', (_, socket: Duplex) => {
     socket.destroy();
     body.destroy(new Error('the server answered 101 (switching protocols)'));
   });
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
     body.once('response', (answer: IncomingMessage) => {
-      // By its end the answer of a small file has let go of its socket.
+      // Read now: a small answer has released its socket by its end.
       guard.answered(answer.socket.remoteAddress ?? body.ip);
       resolve(answer);
     });
@@ -113,20 +115,20 @@ async function askOnce(
   return { response, body };
 }
 
-/** got wraps what the look-up said, and what the signal was aborted for. */
+/** Returns the error inside got's wrapper: that of the look-up, or the signal's reason. */
 function unwrapped(error: Error, signal: AbortSignal): Error {
   if (signal.aborted && signal.reason instanceof Error) return signal.reason;
   return error.cause instanceof ForbiddenAddressError ? error.cause : error;
 }
 
-/** Undefined: it is none; null: it leads nowhere. */
+/** Returns undefined for no redirection, and null for one without a target. */
 function redirectionOf(url: URL, response: IncomingMessage): URL | null | undefined {
   const { location } = response.headers;
   if (!REDIRECTIONS.includes(response.statusCode ?? 0)) return undefined;
   return location === undefined ? null : URL.parse(location, url);
 }
 
-/** Certificates that a web server is judged by: Node's, the system's, and one more. */
+/** Returns the trusted certificates: Node's, the system's, and one more. */
 function trusted(extra?: string): string[] {
   const known = [...getCACertificates('bundled'), ...getCACertificates('system')];
   return extra === undefined ? known : [...known, extra];

@@ -1,15 +1,15 @@
-/** What tells one version of a remote file from another. */
+/** Identifies the version of a remote file. */
 export interface Validators {
   readonly etag: string | null;
   readonly lastModified: string | null;
 }
 
 export interface OpenRequest {
-  /** The first byte that is wanted. */
+  /** Offset of the first wanted byte. */
   readonly offset: number;
   /**
-   * With offset 0: asks only for a newer version. Beyond: asks for the rest of this version, or
-   * else for the whole of another.
+   * With offset 0: requests only a newer version. Otherwise: requests the rest of this version, or
+   * the whole of another.
    */
   readonly validators: Validators | null;
   readonly signal: AbortSignal;
@@ -19,28 +19,25 @@ export type Opened =
   | { readonly kind: 'not-modified' }
   | {
       readonly kind: 'body';
-      /** Where the body starts: the offset asked for, or 0. */
+      /** The offset asked for, or 0. */
       readonly offset: number;
-      /** Of the whole file; null when the server does not say. */
+      /** Size of the whole file; null for an unknown one. */
       readonly totalBytes: number | null;
       readonly validators: Validators;
       readonly body: AsyncIterable<Buffer>;
     };
 
 /**
- * A remote file. `open` and the body throw AppError for what another attempt cannot mend, and any
- * other Error for what it may.
+ * A remote file. `open` and the body throw AppError for permanent failures, and any other Error for
+ * failures that another attempt may avoid.
  */
 export interface ByteSource {
-  /** For messages: no credentials. */
+  /** For messages, without credentials. */
   readonly display: string;
   open(request: OpenRequest): Promise<Opened>;
 }
 
-/**
- * Whether bytes of two answers can be told to belong to one version. Weak ETags promise only the
- * same meaning.
- */
+/** Whether two answers can be recognized as one version. Weak ETags do not promise equal bytes. */
 export function identifiesVersion({ etag, lastModified }: Validators): boolean {
   return etag === null ? lastModified !== null : !etag.startsWith('W/');
 }
@@ -49,5 +46,5 @@ export function isSameVersion(a: Validators, b: Validators): boolean {
   return identifiesVersion(a) && a.etag === b.etag && a.lastModified === b.lastModified;
 }
 
-/** The server ended the body before its end. */
+/** The server ended the body early. */
 export class TruncatedError extends Error {}

@@ -18,7 +18,7 @@ export interface FtpSourceOptions {
   readonly remoteHosts: readonly string[];
 }
 
-/** curl(1), EXIT CODES: what the server refused for good. */
+/** Permanent refusals by curl's exit status (curl(1), EXIT CODES). */
 const permanent: Readonly<Record<number, string>> = {
   1: 'unsupported protocol',
   3: 'malformed URL',
@@ -30,10 +30,7 @@ const permanent: Readonly<Record<number, string>> = {
 /** curl: the body ended early. */
 const PARTIAL_FILE = 18;
 
-/**
- * A file on an FTP server, read by curl: its arguments hold no credentials, they go through its
- * stdin.
- */
+/** A file on an FTP server, read by curl. Credentials go through its stdin, not its arguments. */
 export function createFtpSource(options: FtpSourceOptions): ByteSource {
   const display = formatUrl(options.url);
   const guard = new SsrfGuard(options.url, options.remoteHosts);
@@ -53,7 +50,7 @@ export function createFtpSource(options: FtpSourceOptions): ByteSource {
   };
 }
 
-/** curl's configuration: the URL, whom to be, and the address that was found harmless. */
+/** Returns curl's configuration: the URL, the login and the address that passed the guard. */
 async function describeTarget(
   { url, login, netrc }: FtpSourceOptions,
   guard: SsrfGuard,
@@ -80,7 +77,7 @@ async function describeTarget(
   ];
 }
 
-/** curl(1), --config: backslash escapes within double quotes. */
+/** Quotes a value for curl(1) --config, where a backslash escapes within double quotes. */
 function quote(value: string): string {
   const escaped = value.replaceAll(/[\\"]/g, (found) => `\\${found}`).replaceAll('\n', '\\n');
   return `"${escaped}"`;
@@ -109,7 +106,7 @@ async function* readBody(
 ): AsyncGenerator<Buffer, void> {
   const child = startCurl(config, signal);
   const exit = ended(child);
-  // It is awaited when the body has ended; until then its failure must not count as unhandled.
+  // Awaited after the body; until then its rejection must not count as unhandled.
   exit.catch(() => undefined);
   try {
     // Without an encoding the chunks are Buffers.
@@ -138,7 +135,7 @@ function startCurl(config: readonly string[], signal: AbortSignal) {
   signal.addEventListener('abort', stop);
   child.once('close', () => signal.removeEventListener('abort', stop));
   if (signal.aborted) stop();
-  child.stdin.on('error', () => undefined); // curl that ended early; its status says why
+  child.stdin.on('error', () => undefined); // curl ended early; its status has the reason
   child.stdin.end(`${config.join('\n')}\n`);
   return child;
 }

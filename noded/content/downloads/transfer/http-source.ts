@@ -22,10 +22,10 @@ export interface HttpSourceOptions {
 
 const MAX_REDIRECTS = 10;
 
-/** A file on a web server. Each hop of a redirection is judged like the first one. */
+/** A file on a web server. Each redirection is checked like the first request. */
 export function createHttpSource(options: HttpSourceOptions): ByteSource {
   const display = formatUrl(options.url);
-  // Of all attempts: a name that meanwhile points elsewhere does not lead nearer either.
+  // Shared by all attempts: a name whose address changes meanwhile cannot lead nearer either.
   const guard = new SsrfGuard(options.url, options.remoteHosts);
   const authorization = authorizationOf(options);
   return {
@@ -36,8 +36,7 @@ export function createHttpSource(options: HttpSourceOptions): ByteSource {
         url: options.url,
         method: 'GET',
         headersFor: (hop) => ({
-          // A login is for the origin that it was given for, and for no other, whatever a server
-          // says.
+          // A login is sent to its own origin only.
           ...(hop.origin === options.url.origin && authorization),
           ...(offset > 0 && { range: `bytes=${offset}-` }),
           ...(validators && conditions(offset, validators.etag, validators.lastModified)),
@@ -50,7 +49,7 @@ export function createHttpSource(options: HttpSourceOptions): ByteSource {
         throw classify(error, display, signal);
       });
       if (response.statusCode === 416 && offset > 0) {
-        // The file became shorter than what we have: it is another one.
+        // The file became shorter than the bytes received, so it is another version.
         body.destroy();
         return this.open({ ...request, offset: 0, validators: null });
       }
@@ -107,7 +106,7 @@ function interpret(
   };
 }
 
-/** Which bytes the body holds; undefined when it is not the file. */
+/** Returns the range of the body; undefined when it is not the file. */
 function extentOf(
   status: number,
   { headers }: IncomingMessage,
@@ -122,7 +121,7 @@ function extentOf(
   return { offset: wanted, totalBytes: range?.[2] === '*' ? null : Number(range?.[2]) };
 }
 
-/** A login page or a mirror's apology comes with status 200 too. */
+/** Refuses web pages: login pages and mirrors' error pages come with status 200 too. */
 function checkContentType(type: string | undefined, stream: Request, url: URL): void {
   if (!/^(text\/html|application\/xhtml)/i.test(type ?? '')) return;
   stream.destroy();
@@ -156,7 +155,7 @@ async function* readBody(
   }
 }
 
-/** What another attempt cannot mend becomes an AppError. */
+/** Turns permanent failures into AppErrors. */
 function classify(error: unknown, display: string, signal: AbortSignal): Error {
   if (signal.aborted && signal.reason instanceof Error) return signal.reason;
   const whole = toError(error);

@@ -13,16 +13,16 @@ interface Entry extends Login {
 }
 
 /**
- * The login for a URL from a netrc file (netrc(5)); the first match wins, `default` matches all. A
- * machine is a host, whatever the port and the scheme that the URL names; or, beyond netrc(5),
- * `host:port`, or an origin such as `https://host`, and then this one alone.
+ * Finds the login for a URL in a netrc file (netrc(5)). The first match wins, and `default` matches
+ * all. A machine is a host with any port and scheme, or, beyond netrc(5), exactly `host:port` or an
+ * origin such as `https://host`.
  */
 export function findLogin(netrc: string, url: URL): Login | undefined {
   const names: readonly (string | undefined)[] = [url.hostname, url.host, url.origin, undefined];
   return parseNetrc(netrc).find((entry) => names.includes(entry.host));
 }
 
-/** Nothing where there is no such file. @throws AppError FILE_UNREADABLE */
+/** Returns '' for a missing file. @throws AppError FILE_UNREADABLE */
 export function readNetrc(path: string | undefined): string {
   if (path === undefined) return '';
   try {
@@ -58,7 +58,7 @@ function parseNetrc(text: string): readonly Entry[] {
   return entries;
 }
 
-/** Without comments, and without macros, which run from `macdef` to an empty line. */
+/** Splits into words, without comments and macros, which extend from `macdef` to an empty line. */
 function wordsOf(text: string): readonly string[] {
   const words: string[] = [];
   let isMacro = false;

@@ -1,18 +1,18 @@
-/** The server sends less than it has to. */
+/** The server sends less than the required rate. */
 export class TooSlowError extends Error {}
 
 export interface PaceOptions {
   /** 0: any rate is enough. */
   readonly minBytesPerSecond: number;
-  /** Time spent waiting that is judged as a whole. */
+  /** Waiting time over which the rate is measured. */
   readonly windowMs: number;
-  /** Ends the download that is too slow. */
+  /** Ends the download. */
   readonly stop: (reason: TooSlowError) => void;
 }
 
 /**
- * Judges a server by the time spent waiting for it, so that a slow disk or reader here is not held
- * against it.
+ * Measures a server's rate over the time spent waiting for it, so that a slow local disk or reader
+ * does not count.
  */
 export class Pace {
   readonly #options: PaceOptions;
@@ -23,7 +23,7 @@ export class Pace {
     this.#options = options;
   }
 
-  /** The next chunk, or what makes it impossible once `stop` was called. */
+  /** Returns the next chunk. Rejects after `stop` was called. */
   async of(next: Promise<IteratorResult<Buffer, void>>): Promise<IteratorResult<Buffer, void>> {
     if (this.#options.minBytesPerSecond === 0) return next;
     let since = performance.now();
@@ -53,7 +53,7 @@ export class Pace {
     }
   }
 
-  /** @returns whether it goes on */
+  /** @returns whether the rate suffices */
   #judge(): boolean {
     const { minBytesPerSecond, windowMs, stop } = this.#options;
     if (this.#waitedMs < windowMs) return true;

@@ -2,13 +2,13 @@ import { BlockList, isIP } from 'node:net';
 import { familyOf } from './address-policy.ts';
 
 /**
- * Behind a URL that came from the remote API, as its fragment, which no server is sent: it is
- * stored and shown with the URL, and whoever downloads it, on whichever node and however much
- * later, asks hosts of the internet alone, and those that the operator named.
+ * Fragment that marks URLs from the remote API. Fragments are not sent to servers, and stay with
+ * the URL when it is stored and shown. Downloads of marked URLs reach only hosts of the internet,
+ * and hosts that the operator named, on any node and at any later time.
  */
 const MARK = '#remote';
 
-/** The same URL; a fragment that it had meant nothing. */
+/** Marks a URL. Replaces its fragment, which has no meaning. */
 export function markRemote(url: string): string {
   return url.split('#', 1)[0] + MARK;
 }
@@ -17,9 +17,9 @@ export function isMarkedRemote(url: URL): boolean {
   return url.hash === MARK;
 }
 
-/** Whom of this host's own networks a URL of the remote API may lead to. */
+/** Hosts of private networks that URLs of the remote API may lead to. */
 export interface RemoteHosts {
-  /** @param host the name, or the address, that is written in the URL */
+  /** @param host the name or address in the URL */
   includes(address: string, host: string): boolean;
 }
 

@@ -5,7 +5,7 @@ import { AppError } from '#shared/errors/app-error.ts';
 import { Secret } from '#shared/secret/secret.ts';
 import type { Login } from './netrc.ts';
 
-/** Where an image or a package comes from. */
+/** The origin of an image or a package. */
 export type Source =
   { readonly kind: 'path'; readonly path: string } | { readonly kind: 'url'; readonly url: URL };
 
@@ -13,19 +13,19 @@ const PROTOCOLS = ['http:', 'https:', 'ftp:'];
 /** Presigned URLs carry their credentials in the query. */
 const SECRET_QUERY = /(sig|token|key|secret|pass|cred|auth)/i;
 
-/** Undefined when it is neither an absolute path nor an http, https or ftp URL. */
+/** Returns undefined for anything but an absolute path or an http, https or ftp URL. */
 export function parseSource(text: string): Source | undefined {
   if (text.includes('\0')) return undefined;
   if (isAbsolute(text)) return { kind: 'path', path: text };
   const url = URL.parse(text);
-  // Without `//` the parser takes `http:host` too, which nobody means.
+  // The parser accepts `http:host` without `//`, which is a mistake.
   if (!url || !PROTOCOLS.includes(url.protocol) || !/^[a-z]+:\/\//i.test(text)) return undefined;
   return url.hostname === '' ? undefined : { kind: 'url', url };
 }
 
 /**
- * For messages and logs: without user, password, fragment and what looks like a credential in the
- * query.
+ * Formats a URL for messages and logs: without user, password, fragment and likely credentials in
+ * the query.
  */
 export function formatUrl(url: URL): string {
   const shown = new URL(url);
@@ -38,15 +38,14 @@ export function formatUrl(url: URL): string {
   return shown.href;
 }
 
-/** The host as a literal address, or undefined for a name. */
+/** Returns the host as a literal address, or undefined for a name. */
 export function literalAddressOf(url: URL): string | undefined {
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1');
   return isIP(host) === 0 ? undefined : host;
 }
 
 /**
- * The login that is written in a URL, or undefined. Opcodes have none; records of older versions
- * may.
+ * Returns the login in a URL, or undefined. Opcodes have none, but records of older versions may.
  * @throws AppError DOWNLOAD_FAILED when it is not percent-encoded
  */
 export function loginOf(url: URL): Login | undefined {

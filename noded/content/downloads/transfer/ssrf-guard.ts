@@ -6,7 +6,7 @@ import { type Depth, depthOf, isDeeper, isLoopback } from './address-policy.ts';
 import { isMarkedRemote, parseRemoteHosts, type RemoteHosts } from './remote-hosts.ts';
 import { literalAddressOf } from './source-url.ts';
 
-/** An address that may not be asked. */
+/** An address that downloads must not reach. */
 export class ForbiddenAddressError extends Error {}
 
 type LookupCallback = (
@@ -17,8 +17,7 @@ type LookupCallback = (
 const lookupAll = promisify(dnsLookup);
 
 /**
- * Why a URL's host may not be asked, as far as its letters tell. Names are judged by what they
- * resolve to, when they do.
+ * Returns the reason why a URL's literal address is refused. Names are checked when they resolve.
  */
 export function refusalOf(url: URL): string | undefined {
   const literal = literalAddressOf(url);
@@ -28,8 +27,8 @@ export function refusalOf(url: URL): string | undefined {
 }
 
 /**
- * How near a URL's host is, as far as its letters tell; null for one that is never asked. A name
- * is somebody's on the internet, unless it can be this host's alone.
+ * Returns the distance of a URL's host by its spelling; null for a forbidden one. A name counts as
+ * public unless it is this host's.
  */
 export function depthOfHost(url: URL): Depth | null {
   const literal = literalAddressOf(url);
@@ -38,8 +37,8 @@ export function depthOfHost(url: URL): Depth | null {
 }
 
 /**
- * Why a user of the remote API may not name a URL, as far as its letters tell.
- * @param remoteHosts of this host's own networks, those that may be named
+ * Returns the reason why a user of the remote API may not give a URL, by its spelling.
+ * @param remoteHosts allowed hosts of private networks
  */
 export function remoteRefusalOf(url: URL, remoteHosts: readonly string[]): string | undefined {
   const depth = depthOfHost(url);
@@ -51,35 +50,35 @@ export function remoteRefusalOf(url: URL, remoteHosts: readonly string[]): strin
 }
 
 /**
- * Which addresses one download may connect to. The operator chose the first host, and a user of the
- * remote API one of the internet or one that the operator named; from then on, redirections and
- * later attempts lead to addresses that are no nearer to this host than the one that answered
- * first. What is judged is the address that is connected to, never a name: whoever owns a name may
- * let it point anywhere, and elsewhere a second later.
+ * Decides which addresses one download may connect to. The operator chooses the first host freely;
+ * a user of the remote API chooses a host of the internet or one of `remoteHosts`. Redirections and
+ * later attempts lead no nearer to this host than the first answering address. The guard checks the
+ * address of the connection, never a name, since the owner of a name can change its address at any
+ * moment.
  */
 export class SsrfGuard {
   #first: Depth | undefined;
-  /** Undefined for what the operator asked for. */
+  /** Undefined for URLs from the operator. */
   readonly #remoteHosts: RemoteHosts | undefined;
 
-  /** @param remoteHosts of this host's own networks, those that the remote API may name */
+  /** @param remoteHosts allowed hosts of private networks for URLs of the remote API */
   constructor(url: URL, remoteHosts: readonly string[]) {
     if (isMarkedRemote(url)) this.#remoteHosts = parseRemoteHosts(remoteHosts);
   }
 
-  /** The first host answered, from this address. */
+  /** Records the address of the first answer. */
   answered(address: string | undefined): void {
     if (address !== undefined) this.#first ??= depthOf(address) ?? undefined;
   }
 
-  /** @throws ForbiddenAddressError when the URL's host is an address that is out of reach */
+  /** @throws ForbiddenAddressError when the URL's literal address is out of reach */
   checkLiteral(url: URL): void {
     const literal = literalAddressOf(url);
     const refusal = literal === undefined ? undefined : this.#refusalOf(literal, literal);
     if (refusal !== undefined) throw new ForbiddenAddressError(refusal);
   }
 
-  /** `dns.lookup` that gives only addresses within reach. */
+  /** Looks a name up like `dns.lookup`, and returns only addresses within reach. */
   readonly lookup = (host: string, options: LookupOptions, callback: LookupCallback): void => {
     dnsLookup(host, { ...options, all: true }, (error, addresses) => {
       if (error) return callback(error, []);
@@ -87,7 +86,7 @@ export class SsrfGuard {
       try {
         allowed = this.#choose(host, addresses);
       } catch (refusal) {
-        // All that `#choose` throws.
+        // `#choose` throws nothing else.
         return callback(refusal as ForbiddenAddressError, []);
       }
       const [first] = allowed;
@@ -97,7 +96,7 @@ export class SsrfGuard {
   };
 
   /**
-   * The address to give to a program that would resolve by itself.
+   * Returns the address for a program that would resolve the name itself.
    * @throws ForbiddenAddressError, or the resolver's error
    */
   async resolve(url: URL): Promise<string> {
@@ -145,7 +144,7 @@ const IN_WORDS: Readonly<Record<Depth, string>> = {
   host: 'this host',
 };
 
-/** A name that nobody else can point at our loopback interface. */
+/** Whether only this host can map the name to its loopback interface. */
 function isNameOfThisHost(name: string): boolean {
   const bare = name.toLowerCase().replace(/\.$/, '');
   return (

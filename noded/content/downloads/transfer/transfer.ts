@@ -11,38 +11,38 @@ import {
 } from './byte-source.ts';
 import { Pace, TooSlowError } from './pace.ts';
 
-/** Takes the bytes in order. */
+/** Receives the bytes in order. */
 export interface TransferSink {
   /**
-   * Before the first byte, with 0 or the offset resumed from; again with 0 when the file changed
-   * and all starts over.
+   * Called before the first byte, with 0 or the offset of a resumed download; again with 0 when the
+   * file changed and the download restarts.
    */
   begin(offset: number, totalBytes: number | null, validators: Validators): Promise<void>;
-  /** @param signal ends a wait for somebody else */
+  /** @param signal ends a wait within the sink */
   write(chunk: Buffer, signal: AbortSignal): Promise<void>;
 }
 
 export interface TransferOptions {
   readonly source: ByteSource;
   readonly sink: TransferSink;
-  /** Bytes that the sink has already. */
+  /** Number of bytes that the sink has. */
   readonly offset: number;
-  /** Of these bytes; with offset 0 of the version that need not be fetched again. */
+  /** Version of these bytes; with offset 0, the version that need not be fetched again. */
   readonly validators: Validators | null;
   readonly signal: AbortSignal;
   readonly limits: Pick<DownloadLimits, 'timeoutS' | 'minRate'>;
-  /** How long a server is listened to before its rate is judged. */
+  /** Time before a server's rate is judged. */
   readonly rateWindowMs?: number | undefined;
-  /** First pause; it doubles up to sixteenfold. */
+  /** First pause. It doubles up to sixteenfold. */
   readonly retryDelayMs: number;
   readonly onRetry: (message: string) => void;
 }
 
-/** Attempts in a row that bring no new byte. */
+/** Consecutive attempts without a new byte. */
 const MAX_IDLE_ATTEMPTS = 5;
-/** A server that gives a few bytes an attempt is no server. */
+/** Ends downloads from a server that sends a few bytes per attempt. */
 const MAX_ATTEMPTS = 200;
-/** The rate is judged over this span; a server may be silent for as long. */
+/** The rate is measured over this time; a server may be silent as long. */
 const RATE_WINDOW_MS = 60_000;
 
 const MS_PER_SECOND = 1000;
@@ -55,10 +55,10 @@ interface Position {
 }
 
 /**
- * Brings a remote file whole, over cut connections: by Range and If-Range where the server can,
- * from the start where it cannot. All attempts together have to end in time, and what comes too
- * slowly counts as nothing that came.
- * @throws AppError DOWNLOAD_FAILED, DOWNLOAD_TRUNCATED, what the sink throws, or the signal's
+ * Downloads a remote file over cut connections: by Range and If-Range where the server can, from
+ * the start otherwise. The time limit covers all attempts. Bytes of an attempt that is too slow are
+ * no progress.
+ * @throws AppError DOWNLOAD_FAILED, DOWNLOAD_TRUNCATED, an error of the sink, or the signal's
  * reason
  */
 export async function transfer(options: TransferOptions): Promise<'not-modified' | 'done'> {
@@ -69,7 +69,7 @@ export async function transfer(options: TransferOptions): Promise<'not-modified'
     () => late.abort(tooLate(options.source, timeoutS)),
     timeoutS * MS_PER_SECOND,
   );
-  // A program that ends does not wait for a reader that never reads.
+  // The timer must not keep an ending program alive.
   timer.unref();
   try {
     return await transferUntil({
@@ -98,7 +98,7 @@ async function transferUntil(options: TransferOptions): Promise<'not-modified' |
       if (error instanceof AppError) throw error;
       failure = error;
     }
-    // What must be fetched from the start again is no progress.
+    // Bytes that must be fetched again are no progress.
     const isProgress = position.offset > farthest && !(failure instanceof TooSlowError);
     idle = isProgress && canResume(position) ? 0 : idle + 1;
     farthest = Math.max(farthest, position.offset);
@@ -120,7 +120,7 @@ async function pause(ms: number, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** Bytes of a version that cannot be named cannot be continued. */
+/** Whether the bytes belong to an identified version, without which they cannot be continued. */
 function canResume({ validators }: Position): boolean {
   return validators !== null && identifiesVersion(validators);
 }
@@ -153,7 +153,7 @@ async function tryOnce(
   return skip === 0 && (totalBytes === null || position.offset === totalBytes) ? 'done' : 'cut';
 }
 
-/** The same chunks; `stop` is called when they come too slowly. */
+/** Passes the chunks on and calls `stop` when they come too slowly. */
 async function* paced(
   body: AsyncIterable<Buffer>,
   { limits, rateWindowMs = RATE_WINDOW_MS }: TransferOptions,
@@ -163,7 +163,7 @@ async function* paced(
   const chunks = body[Symbol.asyncIterator]();
   try {
     for (;;) {
-      // An AsyncIterable does not say what its iterator returns at the end: any.
+      // An AsyncIterable leaves the type of the return value open: any.
       const next = await pace.of(chunks.next() as Promise<IteratorResult<Buffer, void>>);
       if (next.done) return;
       yield next.value;
@@ -173,7 +173,7 @@ async function* paced(
   }
 }
 
-/** Where the body joins what the sink has: how many of its first bytes are known already. */
+/** Positions the sink in a body. @returns the number of leading bytes that the sink has already */
 async function placeSink(
   opened: Opened & { kind: 'body' },
   sink: TransferSink,
@@ -186,7 +186,7 @@ async function placeSink(
     position.validators = null;
     throw new Error('the file on the server was replaced meanwhile');
   }
-  // The whole of the version that we have the beginning of comes from a server without ranges.
+  // A server without ranges sends the whole of a version whose beginning the sink has.
   const continues =
     opened.offset === position.offset ||
     (known !== null && isSameVersion(known, opened.validators));
@@ -199,7 +199,7 @@ async function placeSink(
   return begin - opened.offset;
 }
 
-/** A partial answer need not repeat the validators; those that it has must be the same. */
+/** Compares validators. A partial answer need not repeat them; repeated ones must be equal. */
 function mayContinue(known: Validators, now: Validators): boolean {
   return (
     (now.etag === null || known.etag === now.etag) &&
