@@ -14,16 +14,16 @@ import { createLookStages } from './stages/look-stages.ts';
 import { createPlanStages } from './stages/plan-stages.ts';
 import { runStages, type StageFailure } from './report/stage.ts';
 
-/** The result is repeated for this long; the host has its own, longer deadline. */
+/** Time limit for reporting the result; the host has its own, longer deadline. */
 const RESULT_TIMEOUT_MS = 120_000;
-/** The agent introduces itself for as long as it asks for its plan. */
+/** Time limit for the first event. */
 const INTRODUCTION_TIMEOUT_MS = 60_000;
 
 export interface InstallOptions {
   readonly host: HostClient;
   readonly print: (line: string) => void;
   readonly uptimeMs: () => number;
-  /** When the first process of the appliance ran, and when the agent's first line did. */
+  /** Start of the appliance's first process, and of the agent. */
   readonly userSpaceAtMs: number | null;
   readonly agentStartedAtMs: number;
   readonly agentVersion: string;
@@ -31,8 +31,8 @@ export interface InstallOptions {
 }
 
 /**
- * Fetches the plan, carries it out, and reports everything to the host. Returns when the result was
- * acknowledged, or given up.
+ * Fetches and executes the plan, and reports to the host. Resolves when the host has acknowledged
+ * the result, or the time limit has passed.
  */
 export async function install(options: InstallOptions): Promise<void> {
   const { host, print, uptimeMs } = options;
@@ -107,8 +107,8 @@ async function carryOut(
 }
 
 /**
- * Waits until the host has the key: from here on images are parsed and scripts are run, and whoever
- * speaks first is believed.
+ * Waits until the host has the key. Afterwards untrusted images are parsed and scripts run, and the
+ * host would accept the first key that it receives.
  * @throws AppError METAD_UNAVAILABLE
  */
 async function introduce(sender: EventSender): Promise<void> {

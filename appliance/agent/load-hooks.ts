@@ -5,13 +5,13 @@ import { ownValue } from '#shared/json/own-value.ts';
 import type { HooksModule } from './hooks/main.ts';
 
 /**
- * A bundle of its own (appliance/image/agent-bundle.ts): it is not in the agent's snapshot, so that
- * it costs no boot time.
+ * A separate bundle (appliance/image/agent-bundle.ts), outside of the agent's snapshot, so that it
+ * does not cost boot time.
  */
 const HOOKS_BUNDLE = '/opt/gnt/hooks.cjs';
 
 /**
- * Modules that the bundle shares with the agent: errors must be of one class, and schemas are there
+ * Modules shared with the agent: errors must be of one class, and the schema library is loaded
  * already.
  */
 const shared: Readonly<Record<string, unknown>> = {
@@ -22,7 +22,7 @@ const shared: Readonly<Record<string, unknown>> = {
 export function loadHooks(): HooksModule {
   const { compileFunction } = process.getBuiltinModule('node:vm');
   const module: { exports: unknown } = { exports: {} };
-  // A compiled function has the parameters that it was given, which its type does not say.
+  // A compiled function has the given parameters, which its type does not include.
   const run = compileFunction(
     readFileSync(HOOKS_BUNDLE, 'utf8'),
     ['module', 'exports', 'require'],

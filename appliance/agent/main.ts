@@ -5,15 +5,15 @@ import { createHostClient } from './channel/host-client.ts';
 import { install } from './install.ts';
 import { loadHooks } from './load-hooks.ts';
 
-/** The metadata service, on the only network that the appliance has. */
+/** The metadata service, on the appliance's only network. */
 const SERVICE = { host: SERVICE_IPV4, port: 80 };
 
-/** CLOCK_BOOTTIME of /proc/uptime: hundredths of seconds since the kernel started. */
+/** Reads CLOCK_BOOTTIME of /proc/uptime: hundredths of seconds since the kernel started. */
 function readUptimeMs(): number {
   return Math.round(Number(readFileSync('/proc/uptime', 'utf8').split(' ')[0]) * 1000);
 }
 
-/** Whole lines, at once: the console is what is left when the agent crashes. */
+/** Writes synchronously: after a crash the console is the only record. */
 function print(line: string): void {
   writeSync(1, `gnt-agent: ${line}\n`);
 }
@@ -32,7 +32,7 @@ function main(): void {
     loadHooks,
     agentVersion: process.env['GNT_AGENT_VERSION'] ?? 'unknown',
   }).then(
-    // Keep-alive connections would keep the process.
+    // Keep-alive connections would keep the process alive.
     () => process.exit(0),
     (error: unknown) => {
       print(`crashed: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
@@ -41,7 +41,7 @@ function main(): void {
   );
 }
 
-// In the image everything above is in a V8 start-up snapshot, with the schemas made; only this runs
-// at boot.
+// In the image everything above is in a V8 start-up snapshot, schemas included; only this runs at
+// boot.
 if (startupSnapshot.isBuildingSnapshot()) startupSnapshot.setDeserializeMainFunction(main);
 else main();

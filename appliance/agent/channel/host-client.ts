@@ -12,12 +12,9 @@ import { limitSilence } from '#shared/stream/limit-silence.ts';
 import { z } from 'zod';
 
 const BASE_PATH = '/ganeti/latest';
-/** A dead host is found by this; a live one answers at once, or keeps bytes coming. */
+/** Silence that means a dead host. A live one answers at once, or keeps sending bytes. */
 const IDLE_TIMEOUT_MS = 120_000;
-/**
- * The network comes up while the agent starts, the host may be busy, and its service may be started
- * again.
- */
+/** The network comes up while the agent starts, and the host may be busy or restart its service. */
 const ANSWER_TIMEOUT_MS = 60_000;
 const ANSWER_RETRY_MS = 50;
 const MAX_JSON_BYTES = 8 * MIB;
@@ -30,9 +27,8 @@ const osParameters = z.record(z.string(), z.tuple([z.string(), visibility]));
 export type OsParameters = z.infer<typeof osParameters>;
 
 /**
- * The agent's view of the host: the metadata service on the channel. What is asked for is asked
- * until there is an answer at all.
- * @throws AppError METAD_UNAVAILABLE when there is none for a minute, METAD_REFUSED
+ * Requests to the host's metadata service on the channel. They are repeated until the host answers.
+ * @throws AppError METAD_UNAVAILABLE without an answer for a minute, METAD_REFUSED
  */
 export interface HostClient {
   /** @throws AppError VALIDATION for a plan that this agent does not understand */
@@ -41,8 +37,8 @@ export interface HostClient {
   fetchOsParameters(): Promise<OsParameters>;
   fetchDefinition(): Promise<Buffer>;
   /**
-   * Documents of hooks in their order.
-   * @param signPath since scripts may not read them: the host has heard the agent by now
+   * Returns the documents of hooks in their order.
+   * @param signPath proves that the agent asks, since scripts may not read hooks
    */
   fetchHooks(signPath: (path: string) => string): Promise<HookDocument[]>;
   /** @throws AppError PACKAGE_DOWNLOAD with the host's reason */
@@ -80,7 +76,7 @@ export function createHostClient(address: HostAddress): HostClient {
               : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) },
         },
         (response) => {
-          // From here on the silence of the body counts, not that of whoever reads it.
+          // From here on `limitSilence` watches the body, without the reader's pauses.
           outgoing.setTimeout(0);
           resolve(response);
         },
@@ -140,7 +136,7 @@ export function createHostClient(address: HostAddress): HostClient {
   };
 }
 
-/** No connection yet and 5xx are repeated; any other answer is an answer. */
+/** Repeats a request without a connection or with status 5xx. */
 async function untilAnswered<T>(attempt: () => Promise<T>): Promise<T> {
   const deadline = performance.now() + ANSWER_TIMEOUT_MS;
   for (;;) {

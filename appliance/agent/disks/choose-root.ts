@@ -1,14 +1,14 @@
 import { AppError } from '#shared/errors/app-error.ts';
 import type { FileSystem } from './fstab.ts';
 
-/** What a tree without any mark of a root holds. */
+/** Content of a tree without a mark of a root. */
 export type ForeignTree = 'boot files' | 'an ostree repository';
 
-/** A file system, or a subvolume of one, that was mounted for a look. */
+/** A file system, or a subvolume, that was mounted for inspection. */
 export interface Candidate {
   readonly fileSystem: FileSystem;
   readonly subvolume: string | null;
-  /** How much it looks like a root: 0 is best. Null when it has no mark of one. */
+  /** Likelihood of a root: 0 is best. Null without a mark of a root. */
   readonly rank: number | null;
   readonly foreign: ForeignTree | null;
 }
@@ -25,7 +25,7 @@ const BOOT_PARTITION_TYPES: ReadonlySet<string> = new Set([
 ]);
 /** Types that blkid reports for devices that cannot hold a root themselves. */
 const NO_ROOT_TYPES: ReadonlySet<string> = new Set(['swap', 'LVM2_member']);
-/** File systems that a message names. */
+/** File systems that a message lists. */
 const MAX_NAMED = 20;
 
 export function isBootPartition({ partType }: FileSystem): boolean {
@@ -39,7 +39,7 @@ export function isAlone(fileSystem: FileSystem, all: readonly FileSystem[]): boo
 
 /**
  * Chooses the root: the best mark wins, then the position. A file system without a mark is the root
- * only where it is alone: a package must not land on a boot or data partition. Pure.
+ * only when it is alone: a package must not land on a boot or data partition. Pure.
  * @throws AppError NOTHING_TO_MOUNT that lists the file systems found
  */
 export function chooseRoot(
@@ -56,7 +56,7 @@ export function chooseRoot(
     : noRoot(candidates, all);
 }
 
-/** Describes a file system that was not chosen: one as good as the root may be what boots. */
+/** Describes a file system that was not chosen. The guest may boot from an equally ranked one. */
 export function describeOther(other: Candidate, root: Candidate): string {
   const looks = `${describeRoot(other)} also looks like a root file system`;
   if (other.rank !== root.rank) return `${looks}; using ${describeRoot(root)}, the better match`;

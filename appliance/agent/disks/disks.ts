@@ -26,7 +26,7 @@ export interface DiskLocations {
 
 export const REAL_LOCATIONS: DiskLocations = { sysBlock: '/sys/block', dev: '/dev' };
 
-/** The virtio disks that are there, by serial number. */
+/** Lists the present virtio disks by serial number. */
 export function listDisksBySerial(at: DiskLocations): Map<string, BlockDevice> {
   const disks = new Map<string, BlockDevice>();
   for (const name of readdirSync(at.sysBlock)) {
@@ -40,8 +40,8 @@ export function listDisksBySerial(at: DiskLocations): Map<string, BlockDevice> {
 }
 
 /**
- * Makes /dev/disk/by-id/virtio-<serial> for each disk and `-partN` for its partitions, as udev does
- * elsewhere.
+ * Creates /dev/disk/by-id/virtio-<serial> for each disk and `-partN` for its partitions, as udev
+ * does elsewhere.
  */
 export function linkDisks(disks: ReadonlyMap<string, BlockDevice>, at: DiskLocations): void {
   const directory = join(at.dev, 'disk/by-id');
@@ -60,7 +60,7 @@ export interface Partition {
   readonly sizeBytes: number;
 }
 
-/** What the kernel knows of a disk's partitions, by number. */
+/** Lists a disk's partitions as the kernel knows them, by number. */
 export function listPartitions(disk: string, at: DiskLocations): Partition[] {
   const base = join(at.sysBlock, disk);
   const read = (name: string, file: string): number =>
@@ -81,7 +81,7 @@ function relink(target: string, path: string): void {
   symlinkSync(target, path);
 }
 
-/** Waits for every disk of the plan, checks its size and gives it its stable name. */
+/** Waits for every disk of the plan, checks its size and creates its links. */
 export function createWaitDisksStage(plan: InstallPlan, at: DiskLocations): Stage {
   return {
     name: 'wait-disks',

@@ -8,19 +8,19 @@ import type { FileSystem } from './fstab.ts';
 /** An image may have a hundred partitions. */
 const PROBES_AT_ONCE = 8;
 
-/** Tells the kernel to look at the partition tables again, and names what it finds. */
+/** Makes the kernel read the partition tables again, and links the partitions. */
 export async function rereadPartitions(plan: InstallPlan, at: DiskLocations): Promise<void> {
   const disks = listDisksBySerial(at);
   for (const { serial } of plan.disks) {
     const disk = disks.get(serial);
     if (!disk) continue;
-    // partx copes with partitions that are in use; a disk without a table is no error.
+    // partx can update partitions in use. It fails harmlessly on a disk without a table.
     await tryCommand('partx', ['--update', disk.path]);
   }
   linkDisks(disks, at);
 }
 
-/** The instance's disks and their partitions, as devices. */
+/** Lists the device paths of the instance's disks and partitions. */
 export function listInstanceDevices(plan: InstallPlan, at: DiskLocations): string[] {
   const disks = listDisksBySerial(at);
   return plan.disks.flatMap(({ serial }) => {
@@ -32,14 +32,14 @@ export function listInstanceDevices(plan: InstallPlan, at: DiskLocations): strin
 }
 
 /**
- * What LVM looks at: the disk with a raw image holds the very volumes that were just written to the
- * instance's, and of two copies LVM opens none.
+ * Restricts LVM to these devices: the disk with a raw image holds the same volumes as the written
+ * disk, and LVM opens neither of two copies.
  */
 function only(devices: readonly string[]): readonly string[] {
   return ['--devices', devices.join(',')];
 }
 
-/** Volume groups on the instance's disks become devices; the appliance has none of its own. */
+/** Activates volume groups on the instance's disks. The appliance has none of its own. */
 async function activateVolumeGroups(devices: readonly string[]): Promise<void> {
   const how = ['--activate', 'y', '--activationmode', 'degraded'];
   await tryCommand('modprobe', ['-a', 'dm-mod', 'dm-snapshot', 'dm-thin-pool']);
@@ -48,8 +48,8 @@ async function activateVolumeGroups(devices: readonly string[]): Promise<void> {
 }
 
 /**
- * Those on the instance's disks, then what else a script may have made.
- * @returns at once when there is no volume, since the program takes long to start
+ * Deactivates the groups on the instance's disks, then others that a script may have created.
+ * @returns at once without a volume, since the program starts slowly
  */
 export async function deactivateVolumeGroups(
   devices: readonly string[],
@@ -62,9 +62,9 @@ export async function deactivateVolumeGroups(
 }
 
 /**
- * Everything on the instance's disks that blkid knows: on whole disks, on partitions and on logical
- * volumes. Types that are no file system (swap, LVM2_member, crypto_LUKS) are in the list: they
- * explain a failure.
+ * Lists everything on the instance's disks that blkid knows: on whole disks, partitions and logical
+ * volumes. Includes types without a file system (swap, LVM2_member, crypto_LUKS), which explain a
+ * failure.
  */
 export async function listFileSystems(plan: InstallPlan, at: DiskLocations): Promise<FileSystem[]> {
   const disks = listDisksBySerial(at);
@@ -88,8 +88,7 @@ export async function listFileSystems(plan: InstallPlan, at: DiskLocations): Pro
 }
 
 /**
- * Device nodes of logical volumes are named after their group: of two groups of one name, nobody
- * can say which is meant.
+ * Refuses two volume groups of one name, since device nodes contain the name only.
  * @param listed names as vgs prints them
  * @throws AppError IMAGE_INVALID naming the group
  */
@@ -133,9 +132,7 @@ async function listLogicalVolumes(
 
 type Place = Pick<FileSystem, 'path' | 'diskIndex' | 'partition'>;
 
-/**
- * What is known of them, in their order. Some side by side: to start a program is most of a look.
- */
+/** Probes devices in order, some in parallel: starting blkid takes most of the time. */
 async function probeAll(places: readonly Place[]): Promise<FileSystem[]> {
   const found: FileSystem[] = [];
   for (let at = 0; at < places.length; at += PROBES_AT_ONCE) {
@@ -171,7 +168,7 @@ async function probe(path: string): Promise<FileSystem | null> {
   };
 }
 
-/** `KEY=value` lines of `blkid -o export`; special characters have a backslash before them. */
+/** Parses `KEY=value` lines of `blkid -o export`, where a backslash precedes special characters. */
 export function parseBlkid(text: string): Map<string, string> {
   const tags = new Map<string, string>();
   for (const line of text.split('\n')) {

@@ -15,13 +15,13 @@ import { type FileSystem, findRootSource, matchFstabSource } from './fstab.ts';
 import { mountOne, writableTypes } from './mount-one.ts';
 import { lstatIfThere, TargetRoot, treeFault } from './target-root.ts';
 
-/** Entries that make a tree the guest's root, best first. */
+/** Entries that mark a tree as the guest's root, best first. */
 const ROOT_MARKS = ['etc/os-release', 'usr/lib/os-release', 'etc/fstab', 'etc'];
 const BTRFS_ROOT_SUBVOLUMES = [null, '@', 'root', '@rootfs', '@/.snapshots/1/snapshot'];
 /** Directories at the top of a boot partition. */
 const BOOT_MARKS = ['loader', 'grub', 'grub2', 'EFI'];
 const OSTREE_MARKS = ['ostree/repo', 'ostree/deploy'];
-/** An fstab is a page of text; this much of one can be sparse and endless. */
+/** An fstab is a page of text. A larger file may be sparse and endless. */
 const MAX_FSTAB_BYTES = 256 * 1024;
 
 /**
@@ -46,8 +46,8 @@ export async function mountRoot(
 }
 
 /**
- * Mounts a file system that is alone on the disks at once, without a first look.
- * @returns null where it is not alone, not mountable, or not a root
+ * Mounts the only file system on the disks directly, without a read-only inspection.
+ * @returns null when it is not alone, not mountable, or not a root
  */
 async function mountOnlyOne(
   fileSystems: readonly FileSystem[],
@@ -104,7 +104,7 @@ async function tryAsRoot(
   try {
     const { rank, foreign } = lookAt(target);
     if (rank === null) return { fileSystem, subvolume, rank, foreign };
-    // Of two that look alike, the one that mounts itself as the root is meant.
+    // Among equal marks, a tree whose fstab mounts itself as the root wins.
     const own = findRootSource(readFstab(new TargetRoot(target)));
     const isOwn = own !== null && matchFstabSource(own, fileSystems) === fileSystem;
     return { fileSystem, subvolume, foreign, rank: isOwn ? rank - 0.5 : rank };
@@ -119,8 +119,8 @@ function lookAt(path: string): Pick<Candidate, 'rank' | 'foreign'> {
 }
 
 /**
- * How much the tree at `path` looks like a system's root: the index of the best mark, or null.
- * Links are resolved in the tree itself: one to `/etc` is not the appliance's.
+ * Returns the index of the best root mark in a tree, or null. Links are resolved inside the tree,
+ * never in the appliance's root.
  */
 export function rankTree(path: string): number | null {
   const root = new TargetRoot(path);
@@ -140,15 +140,12 @@ function isThere(root: TargetRoot, path: string): boolean {
   return inDirectory(root, names, (directory) => lstatIfThere(`${directory}/${name}`)) !== null;
 }
 
-/**
- * What the kernel says of a file system that is damaged: a checksum that is wrong and a structure
- * that makes no sense (74 and 117) have no name in Node.
- */
+/** Errors of a damaged file system. EBADMSG (74) and EUCLEAN (117) have no name in Node. */
 const DAMAGED = /^EIO$|^Unknown system error -(?:74|117)$/;
 
 /**
- * @returns null when the directory is not there
- * @throws AppError where the file system is damaged: what cannot be read may be there
+ * @returns null when the directory is missing
+ * @throws AppError for a damaged file system, whose content is unknown
  */
 function inDirectory<T>(
   root: TargetRoot,
@@ -169,8 +166,8 @@ function inDirectory<T>(
 }
 
 /**
- * The text of etc/fstab; empty when there is none, or none that a system would have.
- * @throws AppError where it cannot be read
+ * Reads etc/fstab; empty when it is missing or unreasonably large.
+ * @throws AppError when it cannot be read
  */
 export function readFstab(root: TargetRoot): string {
   const text = inDirectory(root, ['etc'], (directory) => {

@@ -1,6 +1,6 @@
 import { posix } from 'node:path';
 
-/** One line of a guest's fstab that names a file system on a disk. */
+/** A line of a guest's fstab for a file system on a disk. */
 export interface FstabEntry {
   readonly source: string;
   readonly mountPoint: string;
@@ -11,17 +11,16 @@ export interface FstabEntry {
 /** Network, memory and pseudo file systems are not on the instance's disks. */
 const DISK_TYPES = new Set(['ext2', 'ext3', 'ext4', 'xfs', 'btrfs', 'vfat', 'auto']);
 
-/** PATH_MAX without its NUL, and NAME_MAX (limits.h): nothing can be mounted on a longer one. */
+/** PATH_MAX without its NUL, and NAME_MAX (limits.h), which mount points cannot exceed. */
 const MAX_PATH_BYTES = 4095;
 const MAX_NAME_BYTES = 255;
 
-/** Mounts of one fstab; a real one has a dozen. What it says beyond that is not read. */
+/** A usual fstab has a dozen mounts. Further lines are ignored. */
 export const MAX_FSTAB_ENTRIES = 128;
 
 /**
- * What an fstab mounts below the root at boot, parents first (fstab(5); blanks are written `\040`).
- * Mount points come out as mount(8) understands them, without `.`, `..` and doubled slashes. Lines
- * that make no sense, and those that say `noauto`, are left out.
+ * Parses the mounts below the root at boot, parents first (fstab(5); blanks are `\040`). Mount
+ * points are normalized as by mount(8). Invalid lines and `noauto` are left out.
  */
 export function parseFstab(text: string): FstabEntry[] {
   const entries: FstabEntry[] = [];
@@ -47,7 +46,7 @@ function isPath(text: string): boolean {
   );
 }
 
-/** What the fstab says is mounted as the root itself, or null. */
+/** Returns the source of the root in an fstab, or null. */
 export function findRootSource(text: string): string | null {
   const line = text
     .split('\n')
@@ -56,18 +55,18 @@ export function findRootSource(text: string): string | null {
   return line?.[0] === undefined ? null : unescapeOctal(line[0]);
 }
 
-/** Blanks and backslashes are octal in fstab(5) and in proc_pid_mounts(5). */
+/** Decodes octal escapes of fstab(5) and proc_pid_mounts(5). */
 export function unescapeOctal(field: string): string {
   return field.replace(/\\([0-7]{3})/g, (_, octal: string) =>
     String.fromCharCode(Number.parseInt(octal, 8)),
   );
 }
 
-/** A file system on the instance's disks, as blkid sees it. */
+/** A file system on the instance's disks, as blkid reports it. */
 export interface FileSystem {
   /** Device node inside the appliance. */
   readonly path: string;
-  /** Other names of the same device: `/dev/vg/lv`, `/dev/mapper/vg-lv`. */
+  /** Further names of the device: `/dev/vg/lv`, `/dev/mapper/vg-lv`. */
   readonly aliases: readonly string[];
   readonly type: string;
   readonly uuid: string | null;
@@ -83,10 +82,7 @@ export interface FileSystem {
   readonly partition: number | null;
 }
 
-/**
- * Finds the file system that a source in fstab means. Names such as /dev/sda1 count disks by
- * letter.
- */
+/** Finds the file system of an fstab source. Names such as /dev/sda1 count disks by letter. */
 export function matchFstabSource(
   source: string,
   fileSystems: readonly FileSystem[],
@@ -111,7 +107,7 @@ export function matchFstabSource(
   return fileSystems.find((candidate) => candidate.aliases.includes(source)) ?? null;
 }
 
-/** Spelled as it is: `Data` and `data` are two labels. In another case when there is none such. */
+/** Matches in the same case first: `Data` and `data` are two labels. */
 function findByTag(
   fileSystems: readonly FileSystem[],
   tag: string,

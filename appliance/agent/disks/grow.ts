@@ -8,20 +8,19 @@ import { type DiskLocations, listDisksBySerial, listPartitions, type Partition }
 import type { Stage } from '../report/stage.ts';
 
 const GROW_MOUNT = '/run/gnt/grow';
-/** Less is not worth a write to the partition table. */
+/** A smaller gain is not worth a write to the partition table. */
 const MIN_GAIN_BYTES = 4 * MIB;
 const FIRST_LOGICAL_PARTITION = 5;
-/** File systems that the appliance grows. */
 const GROWABLE = ['ext2', 'ext3', 'ext4', 'xfs', 'btrfs'];
 /** Partition types of recovery systems: Windows (GPT), hidden NTFS and diagnostics (MBR). */
 const RECOVERY_TYPES = ['de94bba4-06d1-4d40-a16a-bfd50179d6ac', '0x27', '0x12'];
-/** The kernel resizes no btrfs to less. */
+/** The kernel's minimum size for resizing btrfs. */
 const MIN_BTRFS_BYTES = 256 * MIB;
 
 /**
- * Grows the last partition of the first disk, and the file system in it, to the size of the disk.
- * A partition that holds something else stays as it is: the space behind it would be lost to the
- * file systems before it.
+ * Grows the last partition of the first disk, and its file system, to the size of the disk. A
+ * partition with other content stays as it is: the space behind it would be lost to the file
+ * systems before it.
  */
 export function createGrowStage(plan: InstallPlan, at: DiskLocations): Stage {
   return {
@@ -36,8 +35,7 @@ export function createGrowStage(plan: InstallPlan, at: DiskLocations): Stage {
       const table = (await probe(disk.path)).get('PTTYPE');
       if (table !== 'gpt' && last.number >= FIRST_LOGICAL_PARTITION)
         return `not grown: the last partition (${last.number}) is a logical partition`;
-      // The backup header of a GPT belongs at the end of the disk, whether there is something to
-      // grow or not.
+      // The backup header of a GPT belongs at the end of the disk, even when nothing grows.
       if (table === 'gpt') await runCommand('sfdisk', ['--relocate', 'gpt-bak-std', disk.path]);
       const path = `${at.dev}/${last.name}`;
       const kept = keptContent(await probe(path));
@@ -60,7 +58,9 @@ function lastPartition(partitions: readonly Partition[]): Partition | undefined 
   return [...partitions].sort((a, b) => a.startBytes - b.startBytes).at(-1);
 }
 
-/** Returns what a partition holds that must not grow, or null when its file system can. Pure. */
+/**
+ * Returns the content of a partition that must not grow, or null when its file system can. Pure.
+ */
 export function keptContent(tags: ReadonlyMap<string, string>): string | null {
   if (RECOVERY_TYPES.includes(tags.get('PART_ENTRY_TYPE') ?? '')) return 'a recovery system';
   const type = tags.get('TYPE');
@@ -73,7 +73,7 @@ async function probe(path: string): Promise<ReadonlyMap<string, string>> {
   return parseBlkid((await tryCommand('blkid', ['-p', '-o', 'export', path])).stdout);
 }
 
-/** Grows what is on a device to its size. @returns a sentence for the reader */
+/** Grows the file system on a device to the device's size. @returns a sentence for the log */
 export async function growFileSystem(path: string, sizeBytes: number): Promise<string> {
   const type = (await probe(path)).get('TYPE') ?? 'none';
   switch (type) {

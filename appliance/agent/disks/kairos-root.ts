@@ -7,27 +7,27 @@ import type { FileSystem } from './fstab.ts';
 import { mountOne } from './mount-one.ts';
 import { lstatIfThere, TargetRoot } from './target-root.ts';
 
-/** Where the partition is mounted whose file is the system. */
+/** Mount point of the partition that holds the system as a file. */
 export const KAIROS_STATE_PATH = '/run/gnt/kairos-state';
 const LOOP_CONTROL = '/dev/loop-control';
 const ACTIVE_FOLDER = 'cOS';
 const ACTIVE_IMAGE = 'active.img';
-/** What its kernel writes: Kairos makes ext2. */
+/** Kairos creates ext2; the appliance's kernel also writes the others. */
 const IMAGE_TYPES = ['ext2', 'ext3', 'ext4'];
 
-/** The disks of an installed Kairos, by what they are for. */
+/** The file systems of an installed Kairos. */
 export interface KairosDisks {
-  /** Holds the systems as files: active, and passive to fall back to. */
+  /** Holds the systems as files: active, and passive as a fallback. */
   readonly state: FileSystem;
   /** Its configuration, /oem. */
   readonly oem: FileSystem | null;
-  /** What lasts, /usr/local. */
+  /** Persistent data, /usr/local. */
   readonly persistent: FileSystem | null;
 }
 
 /**
- * The layout of Kairos, known by its labels; null where there is none of them. Pure.
- * @throws AppError NOTHING_TO_MOUNT for a Kairos whose system is not there yet, or no file
+ * Finds the layout of Kairos by its labels; null without any of them. Pure.
+ * @throws AppError NOTHING_TO_MOUNT for a Kairos without a system yet, or without a system file
  */
 export function findKairos(fileSystems: readonly FileSystem[]): KairosDisks | null {
   const find = (name: string): FileSystem | null =>
@@ -45,9 +45,9 @@ export function findKairos(fileSystems: readonly FileSystem[]): KairosDisks | nu
 }
 
 /**
- * Mounts the system that Kairos boots, a file in a partition, at `target`, and below it what Kairos
- * has there when it runs steps in it: /oem and /usr/local. At run time the system is read-only;
- * what is written into its file now is part of it until the guest's next upgrade.
+ * Mounts the active Kairos system, a file in a partition, at `target`, and /oem and /usr/local in
+ * it, as Kairos does for steps. At run time the system is read-only. Changes to its file last until
+ * the guest's next upgrade.
  * @throws AppError NOTHING_TO_MOUNT
  */
 export async function mountKairos(
@@ -56,7 +56,7 @@ export async function mountKairos(
   access: readonly string[],
   reporter: StageReporter,
 ): Promise<string> {
-  // Without scripts nobody has asked for it yet.
+  // Without scripts the module is not loaded yet.
   if (lstatIfThere(LOOP_CONTROL) === null) await tryCommand('modprobe', ['loop']);
   mkdirSync(KAIROS_STATE_PATH, { recursive: true });
   await mountOne(state, KAIROS_STATE_PATH, state.path, null, access);
@@ -84,7 +84,7 @@ export async function mountKairos(
   return mounted.join(', ');
 }
 
-/** A path that no link of the image's leads elsewhere; the file is looked at, not only its name. */
+/** Checks the path without following the image's links, and the file's content. */
 async function probeActive(): Promise<FileSystem> {
   const folder = `${KAIROS_STATE_PATH}/${ACTIVE_FOLDER}`;
   const path = `${folder}/${ACTIVE_IMAGE}`;

@@ -3,9 +3,7 @@ import { AppError } from '#shared/errors/app-error.ts';
 import { tryCommand } from '../process/command.ts';
 import type { FileSystem } from './fstab.ts';
 
-/**
- * File systems that the appliance's kernel writes, with the module that does it; ext4 is built in.
- */
+/** File systems that the appliance's kernel writes, with their module; ext4 is built in. */
 export const writableTypes: Readonly<Record<string, string | null>> = {
   ext2: null,
   ext3: null,
@@ -15,10 +13,10 @@ export const writableTypes: Readonly<Record<string, string | null>> = {
   vfat: 'vfat',
 };
 
-/** The kernel's last lines that may be about a mount. */
+/** Last lines of the kernel log that are searched for the mount. */
 const MAX_LINES = 20;
 
-/** @throws AppError COMMAND_FAILED with what the kernel says of it */
+/** @throws AppError COMMAND_FAILED with the kernel's message */
 export async function mountOne(
   fileSystem: FileSystem,
   where: string,
@@ -27,11 +25,11 @@ export async function mountOne(
   access: readonly string[],
 ): Promise<void> {
   const { path, type } = fileSystem;
-  // The guest's journal is replayed also for a read-only look: then its names are right.
+  // Mounting replays the guest's journal even for a read-only look, so that its names are correct.
   const options = [...access, 'nodev', 'nosuid'];
   if (subvolume !== null) options.push(`subvol=${subvolume}`);
   if (type === 'xfs') options.push('nouuid');
-  // It has no owners: what a package says of them is not an error.
+  // vfat has no owners; setting them must not fail.
   if (type === 'vfat') options.push('quiet');
   const result = await tryCommand('mount', ['-t', type, '-o', options.join(','), path, where]);
   if (result.status === 0) return;

@@ -8,17 +8,17 @@ import { findKairos, mountKairos } from './kairos-root.ts';
 import { mountOne, writableTypes } from './mount-one.ts';
 import { TargetRoot } from './target-root.ts';
 
-/** Where the instance's root file system is mounted inside the appliance. */
+/** Mount point of the instance's root file system inside the appliance. */
 export const TARGET_PATH = '/run/gnt/target';
 
-/** Lines that are told one by one. */
+/** Lines that are logged one by one. */
 const MAX_NAMED = 20;
 
 /**
- * Mounts the instance's root and what its fstab mounts below it, at TARGET_PATH.
- * @param mayExecute programs of the instance are going to run
- * @returns a sentence with what is where
- * @throws AppError NOTHING_TO_MOUNT that lists what is on the disks
+ * Mounts the instance's root at TARGET_PATH, and the mounts of its fstab below it.
+ * @param mayExecute whether programs of the instance will run
+ * @returns a sentence that lists the mounts
+ * @throws AppError NOTHING_TO_MOUNT that lists the file systems on the disks
  */
 export async function mountInstance(
   fileSystems: readonly FileSystem[],

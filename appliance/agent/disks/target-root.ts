@@ -9,28 +9,28 @@ import {
 } from 'node:fs';
 import { AppError, isAppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
 
-/** linux/fcntl.h; a descriptor that stands for the directory itself. Node has no name for it. */
+/** linux/fcntl.h; a descriptor of the directory itself. Node has no constant for it. */
 const O_PATH = 0o10000000;
 const DIRECTORY_FLAGS = O_PATH | constants.O_DIRECTORY | constants.O_NOFOLLOW;
-/** Directories in each other, each of which is held open: as many as one path can name. */
+/** Nested directories, each held open: as many as one path can name. */
 const MAX_DEPTH = 2048;
 /** Characters of a path in a message: a name in a tree may have any length. */
 const MAX_SHOWN = 200;
-/** The kernel follows as many links in one path (path_resolution(7)). */
+/** Linux follows at most 40 links for a path (path_resolution(7)). */
 const MAX_SYMLINKS = 40;
 const NEW_DIRECTORY_MODE = 0o755;
 
-/** A directory inside the root, held by a descriptor, so that nothing can be exchanged under it. */
+/** A directory inside the root, held by a descriptor, so that it cannot be exchanged. */
 export interface HeldDirectory {
-  /** A path that leads into this very directory: `/proc/self/fd/N`. */
+  /** `/proc/self/fd/N`, which leads into this directory. */
   readonly path: string;
   close(): void;
 }
 
 /**
- * Walks paths inside a directory as a process would that has it as its root: symbolic links,
- * absolute ones too, are resolved inside it, and `..` stops at it. Every step is one name in a
- * directory held open, never a longer path, so that no link that is there already leads outside.
+ * Walks paths inside a directory as a process with this root would: symbolic links, absolute ones
+ * too, are resolved inside it, and `..` stops at it. Each step is one name in an open directory, so
+ * that no existing link leads outside.
  */
 export class TargetRoot {
   readonly #path: string;
@@ -40,9 +40,9 @@ export class TargetRoot {
   }
 
   /**
-   * Opens the directory that these names lead to, and makes what is missing of it.
-   * @throws AppError PACKAGE_INVALID when a name on the way is something else than a directory, and
-   * what `treeFault` makes of what the system says
+   * Opens a directory and creates its missing parts.
+   * @throws AppError PACKAGE_INVALID when a name on the way is not a directory, and errors of
+   * `treeFault`
    */
   openDirectory(components: readonly string[], options: { create: boolean }): HeldDirectory {
     const walk = new Walk(this.#path, options.create);
@@ -57,9 +57,9 @@ export class TargetRoot {
 }
 
 /**
- * What a tree that somebody else made has the system say: names that are too long for it, more
- * directories in each other than can be held open, a damaged or full file system.
- * @returns an AppError for a system's error, anything else as it is
+ * Converts system errors that an untrusted tree can cause: names that are too long, too many open
+ * directories, a damaged or full file system.
+ * @returns an AppError for a system error, other errors unchanged
  */
 export function treeFault(error: unknown, components: readonly string[]): unknown {
   const code = systemCodeOf(error);
@@ -78,7 +78,7 @@ export function treeFault(error: unknown, components: readonly string[]): unknow
 }
 
 class Walk {
-  /** Descriptors from the root down to where we stand. */
+  /** Descriptors from the root to the current directory. */
   readonly #stack: number[];
   readonly #mayCreate: boolean;
   #symlinks = 0;
@@ -116,7 +116,7 @@ class Walk {
     if (this.#stack.length > 1) closeSync(this.#stack.pop() as number); // checked: not empty
   }
 
-  /** Enters one name. @returns names to walk instead, when it is a symbolic link */
+  /** Enters one name. @returns names to walk instead, for a symbolic link */
   #step(name: string, whole: readonly string[]): string[] {
     const path = `${this.#here()}/${name}`;
     const found = this.#lstatOrCreate(path, whole);

@@ -9,14 +9,12 @@ import { unescapeOctal } from './fstab.ts';
 import { KAIROS_STATE_PATH } from './kairos-root.ts';
 import { TARGET_PATH } from './mount.ts';
 
-/** Mounts that are taken off or named one by one. */
+/** Mounts that are unmounted or listed one by one. */
 const MAX_LEFT_MOUNTS = 1000;
 
 /**
- * Takes all of the instance's file systems off: what was mounted for the package, and what scripts
- * and hooks left mounted.
- * @throws AppError COMMAND_FAILED that names what stays mounted, or a disk that something still
- * uses
+ * Unmounts all file systems of the instance, including mounts that scripts and hooks left.
+ * @throws AppError COMMAND_FAILED that names remaining mounts, or a disk in use
  */
 export async function unmountDisks(
   plan: InstallPlan,
@@ -44,17 +42,17 @@ export async function unmountDisks(
   return wasMounted ? 'file systems unmounted' : 'nothing was mounted';
 }
 
-/** What scripts see mounted. */
+/** The mounts in the scripts' namespace. */
 export interface ScriptMounts {
   listMounts(): readonly LeftMount[];
   hide(paths: readonly string[]): Promise<void>;
 }
 
 /**
- * What scripts left mounted would keep the instance's disks busy; what they were shown of it is no
- * fault of theirs.
- * @param world null when there was no script
- * @throws AppError COMMAND_FAILED that names what stays mounted: below something else, for example
+ * Unmounts what scripts left mounted, which keeps the instance's disks busy. Mounts that the agent
+ * showed to them are not logged.
+ * @param world null without scripts
+ * @throws AppError COMMAND_FAILED that names remaining mounts, for example below another one
  */
 export async function unmountLeft(
   world: ScriptMounts | null,
@@ -83,8 +81,8 @@ export interface LeftMount {
 }
 
 /**
- * What of these devices, of logical volumes and of files that are mounted, `/proc/self/mounts` has;
- * the last one mounted comes last.
+ * Finds mounts of these devices, of logical volumes and of loop devices in `/proc/self/mounts`, in
+ * the order of mounting.
  */
 export function findMounts(mounts: string, devices: ReadonlySet<string>): LeftMount[] {
   return mounts
@@ -103,8 +101,8 @@ function listMounts(devices: ReadonlySet<string>): LeftMount[] {
 }
 
 /**
- * Whether something holds a disk or a part of it: a mount in another namespace, or one that was
- * taken off lazily (open(2), O_EXCL).
+ * Whether a disk or a part of it is in use: by a mount in another namespace, or after a lazy
+ * unmount (open(2), O_EXCL).
  */
 function isInUse(path: string): boolean {
   try {

@@ -13,10 +13,10 @@ const GROUP = { path: '/etc/group', mode: 0o644 };
 const SHADOW = { path: '/etc/shadow', mode: 0o600 };
 
 type Database = typeof PASSWD;
-/** A line's fields; the first is its name. */
+/** Fields of a line, the name first. */
 type Entry = readonly string[];
 
-/** @returns the number in field `column` of that name's line. @throws AppError HOOK_FAILED */
+/** @returns the number in field `column` of a name's line. @throws AppError HOOK_FAILED */
 export function findId(files: RootFiles, path: string, name: string, column = 2): number {
   if (/^\d+$/.test(name)) return Number(name);
   const id = findEntry(readEntries(files, path), name)?.[column];
@@ -25,10 +25,7 @@ export function findId(files: RootFiles, path: string, name: string, column = 2)
   return Number(id);
 }
 
-/**
- * Makes the user when there is none of that name, as yip does; of one that is there only the
- * password changes.
- */
+/** Creates a missing user, as yip does. An existing user only gets the password. */
 export async function applyUser(
   files: RootFiles,
   name: string,
@@ -43,7 +40,7 @@ export async function applyUser(
     await authorizeKeys(files, name, fields.ssh_authorized_keys);
 }
 
-/** Adds keys that are not there yet. @throws AppError HOOK_FAILED when there is no such user */
+/** Adds missing keys. @throws AppError HOOK_FAILED when the user does not exist */
 export async function authorizeKeys(
   files: RootFiles,
   name: string,
@@ -117,7 +114,7 @@ async function joinGroups(
   );
 }
 
-/** Who owned the home directory owns it again; otherwise the next one. */
+/** Returns the owner of an existing home directory if that id is free, else the next free id. */
 function chooseUid(files: RootFiles, home: string, range: typeof PEOPLE): number {
   const entries = readEntries(files, PASSWD.path);
   if (files.isDirectory(home)) {
@@ -128,7 +125,7 @@ function chooseUid(files: RootFiles, home: string, range: typeof PEOPLE): number
   return nextFree(entries, range);
 }
 
-/** Ageing stays as it is. Without a password nobody can log in with one. */
+/** Sets a password and keeps the ageing fields. Without a password, password login is locked. */
 async function setPassword(
   files: RootFiles,
   name: string,
@@ -143,7 +140,7 @@ async function setPassword(
   });
 }
 
-/** What is no hash and no lock (crypt(5)) is a password in clear. */
+/** Hashes a password, unless it is a hash or a lock already (crypt(5)). */
 async function hashPassword(password: string): Promise<string> {
   if (/^[$!*]/.test(password)) return password;
   return (
@@ -151,7 +148,7 @@ async function hashPassword(password: string): Promise<string> {
   ).trim();
 }
 
-/** useradd(8)'s own defaults in that system. */
+/** Reads a default of useradd(8) in the root. */
 function readDefault(files: RootFiles, name: string): string | undefined {
   const text = files.read('/etc/default/useradd') ?? '';
   return new RegExp(`^${name}=["']?(/[^"'\\s]*)`, 'm').exec(text)?.[1];

@@ -3,10 +3,10 @@ import type { RootFiles } from './root-files.ts';
 
 const MODULES_FILE = '/etc/modules-load.d/gnt-hooks.conf';
 const OPTIONS_FILE = '/etc/modprobe.d/gnt-hooks.conf';
-/** As yip names it. */
+/** The same path as yip's. */
 const TIMESYNCD_FILE = '/etc/systemd/timesyncd.conf.d/10-yip.conf';
 
-/** Modules of the instance's own kernel, with their parameters: it loads them when it boots. */
+/** Lists modules and their parameters for the boot of the instance's own kernel. */
 export async function setModules(files: RootFiles, modules: readonly string[]): Promise<void> {
   const words = modules.map((module) => module.trim().split(/\s+/));
   await addLines(
@@ -22,7 +22,7 @@ export async function setModules(files: RootFiles, modules: readonly string[]): 
   );
 }
 
-/** Settings of the section `[Time]` of timesyncd.conf(5). */
+/** Sets values of the section `[Time]` of timesyncd.conf(5). */
 export async function setTimesyncd(
   files: RootFiles,
   settings: Readonly<Record<string, string>>,

@@ -7,17 +7,17 @@ import type { RootFiles } from './root-files.ts';
 
 export interface ConditionWorld {
   readonly files: RootFiles;
-  /** As Go names it: amd64, arm64. */
+  /** In Go's names: amd64, arm64. */
   readonly architecture: string;
-  /** INSTANCE_NAME, the name that the instance's own boot will have. */
+  /** INSTANCE_NAME, the instance's host name at its own boot. */
   readonly instance: string;
-  /** Runs a program with this root as its own. */
+  /** Runs a program in this root. */
   readonly run: (program: readonly string[]) => Promise<ProgramEnd>;
 }
 
 /**
- * Judges its first argument. Whatever the line ends with is a yes or a no; another status than
- * these two, or a signal, says that nobody has judged.
+ * Evaluates its first argument as a shell line. Exit status 0 or 1 is the result. Any other status,
+ * or a signal, means that the line was not evaluated.
  */
 const SYNTAX_STATUS = 3;
 const JUDGE = `/bin/sh -n -c "$1" || exit ${SYNTAX_STATUS}
@@ -25,9 +25,9 @@ const JUDGE = `/bin/sh -n -c "$1" || exit ${SYNTAX_STATUS}
 exit 1`;
 
 /**
- * Why a step is not to run here, or null. The conditions are yip's, in its order.
- * @throws AppError HOOK_FAILED when nobody can say: a step that is left out for that is never
- * missed
+ * Returns the reason for skipping a step, or null. The conditions are yip's, in its order.
+ * @throws AppError HOOK_FAILED when a condition cannot be evaluated: a silently skipped step would
+ * not be noticed
  */
 export async function findSkipReason(
   fields: StepFields,
@@ -39,7 +39,7 @@ export async function findSkipReason(
     return 'the condition is not met';
   const isAboutOs = fields.only_os !== undefined || fields.only_os_version !== undefined;
   const os: OsRelease = isAboutOs ? requireOsRelease(files) : {};
-  // yip knows the pretty name only; its documentation writes ids.
+  // yip compares the pretty name only; its documentation uses ids.
   if (!matches(fields.only_os, [os.PRETTY_NAME, os.ID]))
     return `the system is ${os.PRETTY_NAME ?? os.ID ?? 'unknown'}`;
   if (!matches(fields.only_os_version, [os.VERSION_ID]))

@@ -25,8 +25,8 @@ export async function writeFile(files: RootFiles, fields: FileFields): Promise<v
 }
 
 /**
- * By curl: it follows redirects and knows TLS. A path that is a folder gets the URL's last name, as
- * with yip.
+ * Downloads by curl, which follows redirects and supports TLS. In a folder the file gets the URL's
+ * last name, as with yip.
  */
 export async function download(files: RootFiles, fields: DownloadFields): Promise<void> {
   const attributes = attributesOf(files, fields, fields.permissions);
@@ -46,12 +46,12 @@ export async function writeDns(files: RootFiles, fields: DnsFields): Promise<voi
     ...(fields.options.length > 0 ? [`options ${fields.options.join(' ')}`] : []),
   ];
   makeParent(files, fields.path, ROOT_FILE);
-  // In an image this is often a link to what some daemon writes at run time, which would hide it.
+  // In an image this is often a link to a file that a daemon writes at run time.
   await files.write(fields.path, `${lines.join('\n')}\n`, ROOT_FILE, { replaceLink: true });
 }
 
 export async function setHostname(files: RootFiles, name: string): Promise<void> {
-  // A template may have become anything.
+  // A rendered template can have any value.
   if (!hostName.safeParse(name).success)
     throw new AppError('HOOK_FAILED', 'the result of the template is not a host name');
   makeParent(files, '/etc/hostname', ROOT_FILE);
@@ -68,7 +68,7 @@ export async function setHostname(files: RootFiles, name: string): Promise<void>
   );
 }
 
-/** For the instance's own boot: a running kernel there is none of yet. */
+/** Sets values for the instance's own boot; its kernel does not run yet. */
 export async function setSysctl(files: RootFiles, values: StepFields['sysctl']): Promise<void> {
   const lines = Object.entries(values).map(([key, value]) => [key, `${key} = ${value}`] as const);
   await setLines(files, SYSCTL_FILE, lines, (line) => line.split('=')[0]?.trim());
@@ -99,7 +99,7 @@ export async function writeOverride(
   await files.write(path, content, ROOT_FILE);
 }
 
-/** Changes the lines of these keys, and adds what is missing. */
+/** Replaces the lines of these keys, and adds missing ones. */
 async function setLines(
   files: RootFiles,
   path: string,
@@ -119,7 +119,7 @@ async function setLines(
   );
 }
 
-/** As yip: the same owner and mode as the file, with the right to enter. */
+/** Creates the parent as yip does: with the file's owner and mode, and the right to enter. */
 export function makeParent(files: RootFiles, path: string, attributes: FileAttributes): void {
   const parent = posix.dirname(path);
   if (files.isDirectory(parent)) return;
@@ -155,7 +155,7 @@ function fetchInto(fd: number, { url, timeout }: DownloadFields): Promise<void> 
   args.push('--proto', '=http,https', '--proto-redir', '=http,https');
   if (timeout > 0) args.push('--max-time', String(timeout));
   return new Promise((resolve, reject) => {
-    // The URL may hold a password: it is not for the process list.
+    // Passed by stdin, since the URL may hold a password and the process list shows arguments.
     const child = spawn('curl', [...args, '--config', '-'], { stdio: ['pipe', fd, 'pipe'] });
     let said = '';
     child.stderr?.setEncoding('utf8').on('data', (text: string) => (said += text.slice(0, 4096)));
@@ -173,7 +173,7 @@ function fetchInto(fd: number, { url, timeout }: DownloadFields): Promise<void> 
   });
 }
 
-/** As godotenv writes it, which is what yip uses: whole numbers bare, all else quoted. */
+/** Quotes as godotenv, which yip uses: whole numbers bare, others quoted. */
 function quote(value: string): string {
   return /^-?\d+$/.test(value) ? value : `"${value.replace(/["\\$`!]/g, '\\$&')}"`;
 }

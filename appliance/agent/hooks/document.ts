@@ -12,32 +12,28 @@ import { findTemplateFault } from './templates.ts';
 export interface ParsedDocument {
   /** `cluster/10-users.yaml` */
   readonly file: string;
-  /** What `after` calls it: its `name`, or that of its file. */
+  /** The name in `after`: the document's `name`, or its file's. */
   readonly name: string;
   readonly stages: ReadonlyMap<HookStage, readonly StepFields[]>;
-  /**
-   * Keys that mean nothing to an installation: a document may be meant for the guest's own boot as
-   * well.
-   */
+  /** Keys without meaning for an installation: a document may also serve the guest's own boot. */
   readonly ignored: readonly string[];
 }
 
 /** Steps of one stage of a document. */
 const MAX_STEPS = 1000;
-/** How much is told of what is wrong in one document, and of a key; more of it is noise. */
+/** Problems reported per document, and characters of a key. */
 const MAX_TOLD = 3;
 const MAX_TOLD_LENGTH = 64;
 
 const STAGES_HINT = 'The stages are listed in docs/reference/hooks.md.';
 
-/** What a key without a value is worth. */
+/** Values that count as absent. */
 const empty = new Set<unknown>(['']);
-/** Maps of words, where an empty one is a value. */
+/** Maps of texts, where an empty text is a value. */
 const verbatimFields = ['environment', 'sysctl', 'timesyncd', 'systemd_firstboot'];
 
 /**
- * Reads a document of hooks. What is wrong is told by place, never by content: hooks may hold
- * passwords.
+ * Parses a document of hooks. Errors name places, never content: hooks may hold passwords.
  * @throws AppError HOOK_FAILED
  */
 export function parseHookDocument(document: HookDocument): ParsedDocument {
@@ -58,7 +54,7 @@ export function parseHookDocument(document: HookDocument): ParsedDocument {
     const meaning = findStage(word);
     if (meaning.kind === 'unknown') throw unknownStage(file, word, index, meaning.nearest);
     if (meaning.kind === 'foreign') ignored.push(`stage ${word}`);
-    // A stage may be there by both of its names.
+    // A document may use both names of a stage.
     else
       known.set(meaning.stage, [
         ...(known.get(meaning.stage) ?? []),
@@ -74,7 +70,7 @@ export function parseHookDocument(document: HookDocument): ParsedDocument {
 }
 
 /**
- * A word that is near no stage is repeated only if it looks like the name of one: values of a
+ * Shows a word that is not near any stage only if it looks like a stage's name: values of a
  * malformed document may be secret.
  */
 function unknownStage(file: string, word: string, index: number, nearest: string | null): AppError {
@@ -120,7 +116,7 @@ function parseSteps(steps: unknown, stage: HookStage, file: string): StepFields[
   });
 }
 
-/** A text that yip would render as a template, and an installation cannot. */
+/** Returns the fault of a template that an installation cannot render, or null. */
 function findTextFault(fields: StepFields): string | null {
   for (const { name, text } of listTexts(fields)) {
     const fault = findTemplateFault(text, name === 'hostname');
@@ -134,7 +130,7 @@ function dropEmpty(map: Record<string, unknown>): Record<string, unknown> {
   for (const [key, value] of Object.entries(map)) {
     if (empty.has(value)) continue;
     if (verbatimFields.includes(key)) setOwn(kept, key, value);
-    // A user without any field is a user.
+    // A user without fields is valid.
     else if (key === 'users' && isMap(value))
       setOwn(
         kept,
@@ -157,7 +153,7 @@ function dropEmpty(map: Record<string, unknown>): Record<string, unknown> {
   return kept;
 }
 
-/** Names of fields, and what is wrong with them; a value is never in it. */
+/** Describes issues by the names of fields, never by values. */
 function describeIssues(issues: readonly z.core.$ZodIssue[]): string {
   return issues
     .slice(0, MAX_TOLD)
@@ -176,7 +172,7 @@ function describeIssues(issues: readonly z.core.$ZodIssue[]): string {
     .join('; ');
 }
 
-/** Text that was indented wrongly is no field's name, and is not repeated. */
+/** Hides misindented text, which may be a secret instead of a key. */
 function isPlainKey(key: string): boolean {
   return /^[a-z_]{1,32}$/.test(key);
 }

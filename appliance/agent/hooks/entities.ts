@@ -2,13 +2,13 @@ import { z } from 'zod';
 import { parsePlainYaml } from './plain-yaml.ts';
 import type { RootFiles } from './root-files.ts';
 
-/** A field of a line whose fields are separated by colons. */
+/** A field of a line with fields separated by colons. */
 const field = z.string().regex(/^[^:\n\0]*$/, 'contains a colon or a line break');
 const optional = field.default('');
 const id = z.string().regex(/^\d{1,10}$/, 'expected a number: an installation does not choose one');
 const name = field.min(1);
 
-/** An entry of an account database, in the words of yip's entities (mudler/entities). */
+/** An entry of an account database, with the fields of yip's entities (mudler/entities). */
 const entity = z.discriminatedUnion('kind', [
   z.strictObject({
     kind: z.literal('user'),
@@ -32,7 +32,7 @@ const entity = z.discriminatedUnion('kind', [
 ]);
 type Entity = z.infer<typeof entity>;
 
-/** What holds the entities of a kind, where the step does not say. */
+/** Default databases by kind. */
 const databases: Readonly<Record<Entity['kind'], { path: string; mode: number }>> = {
   user: { path: '/etc/passwd', mode: 0o644 },
   shadow: { path: '/etc/shadow', mode: 0o600 },
@@ -65,7 +65,7 @@ export interface EntityFields {
   readonly entity: Entity;
 }
 
-/** Puts an entity in the place of the one of its name, or behind all; members of a group add up. */
+/** Replaces the entity of the same name, or appends it. Members of a group accumulate. */
 export async function ensureEntity(files: RootFiles, fields: EntityFields): Promise<void> {
   await changeLines(files, fields, (lines, own) => {
     const line = formatEntity(fields.entity, lines.find(own));
@@ -97,7 +97,7 @@ async function changeLines(
   );
 }
 
-/** The order of its fields is that of the database, and one behind all is reserved in shadow(5). */
+/** Formats an entity in the field order of its database. shadow(5) reserves a last field. */
 function formatEntity({ kind, ...values }: Entity, former: string | undefined): string {
   const fields = Object.values(values);
   if (kind === 'shadow') fields.push('');

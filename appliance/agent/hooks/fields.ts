@@ -3,9 +3,9 @@ import { entityText } from './entities.ts';
 import { compileGoRegex } from './go-regex.ts';
 
 /**
- * One step of a stage in yip's schema (mudler/yip, pkg/schema), as far as it makes sense while
- * installing. Scalars are the words of the document: what a field means by them is decided here, so
- * that `0777` is octal and a version `1.10` stays what it is.
+ * One step of a stage in yip's schema (mudler/yip, pkg/schema), as far as installations support it.
+ * Scalars are the document's texts and are interpreted here, so that `0777` is octal and a version
+ * `1.10` keeps its zero.
  */
 const MAX_MODE = 0o7777;
 const text = z.string();
@@ -37,7 +37,7 @@ const ownership = {
   owner: integer.optional(),
   group: integer.optional(),
   owner_string: text.optional(),
-  /** The name that yip's own parser has for it. */
+  /** The name in yip's own parser. */
   ownerstring: text.optional(),
 };
 
@@ -74,7 +74,7 @@ export const hostName = z
 const packageName = z.string().regex(/^[A-Za-z0-9][\w+.:=~/-]{0,200}$/, 'not a package name');
 const entities = z.array(z.strictObject({ path: path.optional(), entity: entityText })).default([]);
 
-/** Fields of yip's that are nobody's business while installing, and why. */
+/** yip's fields that installations refuse, with the reason. */
 export const refusedFields: Readonly<Record<string, string>> = {
   git: 'the appliance has no git and reaches only its host; use downloads, or a personalization package',
   unpack_images:
@@ -85,7 +85,7 @@ export const refusedFields: Readonly<Record<string, string>> = {
 
 export const stepFields = z.strictObject({
   name: text.max(200).default(''),
-  /** Ours: a failure of this step is told, and does not end the installation. */
+  /** An extension of yip: a failure of this step is logged and does not end the installation. */
   optional: flag.default(false),
   after: z.array(z.strictObject({ name: text })).default([]),
   if: text.optional(),
@@ -97,7 +97,7 @@ export const stepFields = z.strictObject({
     .toLowerCase()
     .pipe(z.enum(['systemd', 'openrc'], 'expected systemd or openrc'))
     .optional(),
-  /** Of the instance's name. */
+  /** Matches the instance's name. */
   node: regex.optional(),
   if_files: z
     .strictObject({
@@ -143,7 +143,7 @@ export const stepFields = z.strictObject({
   commands: z.array(text).default([]),
   ensure_entities: entities,
   delete_entities: entities,
-  /** A template is one when it is rendered. */
+  /** Templates are checked when they are rendered. */
   hostname: z
     .union([
       hostName,
@@ -193,13 +193,13 @@ export const stepFields = z.strictObject({
             .optional(),
           label: diskLabel.optional(),
           init_disk: flag.default(false),
-          /** Of a GPT that yip makes; nothing reads it. */
+          /** Name of a GPT in yip's schema, without effect. */
           disk_name: text.optional(),
         })
         .refine(({ path: at, label }) => (at === undefined) !== (label === undefined), {
           error: 'path or label is required',
         }),
-      /** MiB; 0 is all that there is. */
+      /** MiB; 0 is all free space. */
       expand_partition: z.strictObject({ size: integer.default(0) }).optional(),
       add_partitions: z
         .array(
@@ -227,8 +227,8 @@ export type StepFields = z.infer<typeof stepFields>;
 export type Ownership = Pick<StepFields['files'][number], keyof typeof ownership>;
 
 /**
- * Fields that change the instance's system itself: senseless for the appliance, which is thrown
- * away. All others but layout go anywhere.
+ * Fields that change the instance's system, and have no use in the appliance. All others but layout
+ * are allowed in each stage.
  */
 export const instanceFields = [
   'hostname',

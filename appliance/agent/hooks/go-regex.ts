@@ -1,6 +1,6 @@
 import { ownValue } from '#shared/json/own-value.ts';
 
-/** Groups of Go's expressions that have another name, or none, in this language. */
+/** Go's POSIX classes in JavaScript's syntax. */
 const posixClasses: Readonly<Record<string, string>> = {
   alnum: '0-9A-Za-z',
   alpha: 'A-Za-z',
@@ -15,13 +15,13 @@ const posixClasses: Readonly<Record<string, string>> = {
 };
 
 /**
- * Compiles a regular expression as Go has them (RE2): flags in front as `(?i)`, named groups as
- * `(?P<name>…)`, classes as `[[:alpha:]]`, and neither look-around nor back references.
- * @throws Error when Go would not compile it, or when it is not translated
+ * Compiles a regular expression of Go (RE2): leading flags as `(?i)`, named groups as
+ * `(?P<name>…)`, classes as `[[:alpha:]]`, without look-around and back references.
+ * @throws Error for an expression that Go would refuse, or without a translation
  */
 export function compileGoRegex(source: string): RegExp {
   const [, flags = '', body = ''] = /^(?:\(\?([ims]+)\))?([^]*)$/.exec(source) ?? [];
-  // What is escaped is looked at as a pair, so that `\\1` is no reference and `\(?=` no group.
+  // An escape is matched as a pair, so that `\\1` is not a reference and `\(?=` not a group.
   const translated = body.replace(
     /\\[^]|\(\?[^:]?[^]?|\[:\^?\w+:\]/g,
     (token: string) => translate(token) ?? refuse(),
@@ -29,7 +29,7 @@ export function compileGoRegex(source: string): RegExp {
   return new RegExp(translated, flags);
 }
 
-/** Null for what has no translation. */
+/** Returns null when there is no translation. */
 function translate(token: string): string | null {
   if (token.startsWith('\\')) {
     if (token === '\\A') return '^';

@@ -14,17 +14,17 @@ type Layout = NonNullable<StepFields['layout']>;
 type NewPartition = Layout['add_partitions'][number];
 
 export interface LayoutWorld {
-  /** The disk that an image takes the whole of later; null: none does. */
+  /** The disk that an image overwrites later, or null. */
   readonly replacedDisk: string | null;
   readonly log: (line: string) => void;
-  /** Runs a program of the appliance. @returns the last line that it printed */
+  /** Runs a program of the appliance. @returns the last printed line */
   readonly run: (argv: readonly string[]) => Promise<string>;
 }
 
-/** Told by sfdisk at once, instead of waiting for an udev that is not there. */
+/** Skips sfdisk's wait for udev, which the appliance does not have. */
 const QUIET = ['--no-reread', '--no-tell-kernel'];
 
-/** How file systems are made, and named. */
+/** Commands that make file systems, and their label options. */
 const makers: Readonly<Record<string, readonly [command: string, labelOption: string]>> = {
   ext2: ['mkfs.ext2 -q -F', '-L'],
   ext3: ['mkfs.ext3 -q -F', '-L'],
@@ -54,7 +54,7 @@ const table = z.object({
 type Table = z.infer<typeof table>['partitiontable'];
 
 /**
- * Adds partitions that are not there yet, with their file systems, then grows the last one.
+ * Adds missing partitions with their file systems, then grows the last one.
  * @throws AppError
  */
 export async function applyLayout(
@@ -66,13 +66,13 @@ export async function applyLayout(
   if (layout.device.init_disk)
     await runCommand('sfdisk', ['--wipe', 'always', ...QUIET, disk], { input: 'label: gpt\n' });
   if ((await readTable(disk)).label === 'gpt')
-    // The disk may be larger than the image that was put on it.
+    // The disk may be larger than its image.
     await runCommand('sfdisk', ['--relocate', 'gpt-bak-std', disk]);
   for (const partition of layout.add_partitions) await addPartition(disk, partition, log);
   if (layout.expand_partition) await expandLast(disk, layout.expand_partition.size, log);
 }
 
-/** A line of sfdisk's input for a new partition. Pure. */
+/** Formats a line of sfdisk's input for a new partition. Pure. */
 export function formatPartition(partition: NewPartition, label: string): string {
   const { size, pLabel, bootable, filesystem } = partition;
   const type = bootable ? 'uefi' : filesystem === 'swap' ? 'swap' : 'linux';
@@ -118,7 +118,7 @@ async function isThere({ partitions }: Table, wanted: NewPartition): Promise<boo
   return false;
 }
 
-/** @param sizeMiB the size that it is to have; 0 is all that there is */
+/** @param sizeMiB the new size; 0 is all free space */
 async function expandLast(
   disk: string,
   sizeMiB: number,
@@ -153,7 +153,7 @@ async function reread(disk: string): Promise<void> {
   linkDisks(listDisksBySerial(REAL_LOCATIONS), REAL_LOCATIONS);
 }
 
-/** A device that a program names, when it is known only here. */
+/** Asks a program for the device, which may be known only in the appliance. */
 async function resolveScript(
   device: Layout['device'],
   run: LayoutWorld['run'],
@@ -163,7 +163,7 @@ async function resolveScript(
   return { ...device, path: await run(script.trim().split(/\s+/)) };
 }
 
-/** By its path, or by the label of a file system on it. */
+/** Finds a disk by its path, or by the label of a file system on it. */
 async function findDisk({ path, label }: Layout['device']): Promise<string> {
   const found =
     path ?? (await tryCommand('blkid', ['-c', '/dev/null', '-L', label ?? ''])).stdout.trim();

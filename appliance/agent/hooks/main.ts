@@ -18,48 +18,42 @@ import { mapTexts } from './step-texts.ts';
 import { randomWord, renderTemplate, type TemplateValues } from './templates.ts';
 import { comesBeforeImage, isChroot } from './stage-names.ts';
 
-/** The appliance's system as hooks find it: writable, and apart from the agent's. */
+/** The appliance's system for hooks: writable, and separate from the agent's. */
 export interface HookAppliance {
-  /** Its root directory as the agent reaches it, to be walked with care. */
+  /** Its root directory as the agent reaches it. It holds untrusted links. */
   readonly rootPath: string;
-  /** What programs have as theirs. */
+  /** Its root directory as programs see it. */
   readonly program: ProgramRoot;
   readonly confinement: Confinement;
 }
 
-/** What hooks find: two root directories, and the environment of what they run. */
+/** The surroundings of hooks: two root directories, and the environment of programs. */
 export interface HookWorld {
-  /** Called when something is to be run. */
+  /** Called when a program runs. */
   readonly openAppliance: () => Promise<HookAppliance>;
-  /**
-   * Where the instance's root is mounted, the same path for the agent and in the appliance's
-   * system.
-   */
+  /** Mount point of the instance's root, the same for the agent and in the appliance's system. */
   readonly instancePath: string;
-  /** Asked for when it is needed: private and secret values come with it. */
+  /** Called when needed: it fetches private and secret values. */
   readonly environment: () => Promise<Readonly<Record<string, string>>>;
   /** `process.arch` */
   readonly architecture: string;
 }
 
-/** The hooks of an installation, read and put in order. */
+/** The hooks of an installation, parsed and ordered. */
 export interface HookBook {
-  /** What the stage's hooks did, in words for the install log. */
+  /** A summary of the documents for the install log. */
   readonly summary: string;
-  /** What documents say that no stage of an installation has; a line each. */
+  /** Stages and keys that installations ignore; a line each. */
   readonly remarks: readonly string[];
   has(stage: HookStage): boolean;
   /**
-   * Runs the steps of one stage. @returns a sentence for the reader
-   * @throws AppError HOOK_FAILED that names the step; nothing for one that is optional
+   * Runs the steps of one stage. @returns a sentence for the log
+   * @throws AppError HOOK_FAILED that names the step, except for an optional one
    */
   run(stage: HookStage, reporter: StageReporter): Promise<string>;
 }
 
-/**
- * This file is the entry of a bundle of its own, which the agent loads only when there are hooks:
- * see load-hooks.ts.
- */
+/** The entry of a separate bundle, which the agent loads only for hooks: see load-hooks.ts. */
 export interface HooksModule {
   readonly openHooks: typeof openHooks;
 }
@@ -68,8 +62,8 @@ export interface HooksModule {
 const architectures: Readonly<Record<string, string>> = { x64: 'amd64', ia32: '386' };
 
 /**
- * Reads documents, in the order in which they are run.
- * @throws AppError HOOK_FAILED for a document that is not valid, before anything is done
+ * Parses and orders documents.
+ * @throws AppError HOOK_FAILED for an invalid document, before any step runs
  */
 export function openHooks(
   documents: readonly HookDocument[],
@@ -134,7 +128,7 @@ async function runSteps(
     .join(', ');
 }
 
-/** Of the root that the step works in, and of the instance. */
+/** Returns values of the step's root and of the instance. */
 function templateValuesOf({ files, root }: StepWorld, architecture: string): TemplateValues {
   const os = readOsRelease(files) ?? {};
   return {

@@ -2,7 +2,7 @@ import { AppError } from '#shared/errors/app-error.ts';
 import type { StepFields } from './fields.ts';
 
 export interface OrderedStep {
-  /** What the reader knows it by. */
+  /** Name in messages. */
   readonly label: string;
   /** `cluster/10-users.yaml` */
   readonly file: string;
@@ -16,17 +16,17 @@ interface StageOfDocument {
 }
 
 interface Node extends OrderedStep {
-  /** `<document>.<step>`, what `after` refers to. */
+  /** `<document>.<step>`, which `after` refers to. */
   readonly id: string;
-  /** Positions of the steps that come first. */
+  /** Positions of the steps that run before. */
   readonly needs: Set<number>;
 }
 
 /**
- * The steps of one stage in the order in which they run, as yip orders them: a step follows the one
- * before it in its document and the documents before it; one with `after` follows what it names
- * instead of its predecessor, and what comes later does not wait for it.
- * @throws AppError HOOK_FAILED for an `after` that names no step, or steps that wait for each other
+ * Orders the steps of one stage as yip does. A step follows its predecessor in its document and the
+ * previous documents. A step with `after` follows the named steps instead of its predecessor, and
+ * later documents do not wait for it.
+ * @throws AppError HOOK_FAILED for an `after` without its step, or for a cycle
  */
 export function orderSteps(documents: readonly StageOfDocument[]): OrderedStep[] {
   const nodes = connect(documents);

@@ -2,10 +2,10 @@ import type { RootFiles } from './root-files.ts';
 
 const KEYS = ['PRETTY_NAME', 'ID', 'ID_LIKE', 'VERSION_ID', 'VERSION_CODENAME'] as const;
 
-/** What os-release(5) says, as far as it is asked for. */
+/** The used fields of os-release(5). */
 export type OsRelease = Partial<Record<(typeof KEYS)[number], string>>;
 
-/** @returns null where there is none */
+/** @returns null when the file is missing */
 export function readOsRelease(files: RootFiles): OsRelease | null {
   const text = files.read('/etc/os-release') ?? files.read('/usr/lib/os-release');
   if (text === null) return null;

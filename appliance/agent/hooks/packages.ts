@@ -11,33 +11,33 @@ export interface PackageFields {
 
 export interface PackageWorld {
   readonly files: RootFiles;
-  /** GNT_MIRROR_<NAME>: the package mirrors that are allowed. */
+  /** GNT_MIRROR_<NAME>: the allowed package mirrors. */
   readonly environment: Readonly<Record<string, string>>;
   readonly log: (line: string) => void;
-  /** Runs a program of the instance, and throws when it fails. */
+  /** Runs a program of the instance. Throws when it fails. */
   readonly run: (
     argv: readonly string[],
     environment: Readonly<Record<string, string>>,
   ) => Promise<void>;
 }
 
-/** Sources and lists of this installation alone; all of it is taken away again. */
+/** Temporary sources and lists, removed afterwards. */
 const SOURCES = '/etc/apt/gnt-installation.list';
 const LISTS = '/var/lib/apt/gnt-lists';
 const REPOSITORIES = '/etc/apk/gnt-installation';
-/** Says no to every start of a service (invoke-rc.d(8)): nothing runs in an instance yet. */
+/** Prevents packages from starting services (invoke-rc.d(8)), since the instance does not run. */
 const POLICY = '/usr/sbin/policy-rc.d';
 const POLICY_SCRIPT = '#!/bin/sh\nexit 101\n';
 const ROOT_FILE = { uid: 0, gid: 0, mode: 0o644 };
 
-/** Whether it takes packages from somewhere. */
+/** Whether the fields download packages. */
 export function needsMirror({ install, refresh, upgrade }: PackageFields): boolean {
   return install.length > 0 || refresh || upgrade;
 }
 
 /**
- * Installs and removes packages by the instance's own tool, from the mirrors that are allowed and
- * that its own sources name: refresh, upgrade, install, remove, in yip's order.
+ * Installs and removes packages with the instance's own tool, from the allowed mirrors of its own
+ * sources: refresh, upgrade, install, remove, in yip's order.
  * @throws AppError HOOK_FAILED
  */
 export async function applyPackages(fields: PackageFields, world: PackageWorld): Promise<void> {
@@ -65,7 +65,7 @@ async function applyApt(fields: PackageFields, world: PackageWorld): Promise<voi
       const sources = readAptSources(world).map((line) => `${line}\n`);
       await files.write(SOURCES, sources.join(''), ROOT_FILE);
       files.makeDirectory(`${LISTS}/partial`, { ...ROOT_FILE, mode: 0o755 });
-      // Lists of other addresses are of no use here, so this is for each.
+      // Existing lists are of other addresses.
       await apt('update');
     }
     if (fields.upgrade) await apt('upgrade');
@@ -106,7 +106,7 @@ function readAptSources(world: PackageWorld): string[] {
   return mapToMirrors(lines, /^(deb\s+(?:\[[^\]]*\]\s+)?)(\S+)((?:\s[^]*)?)$/, world);
 }
 
-/** One line for each URI and suite of sources.list(5)'s other format. */
+/** Converts sources.list(5)'s deb822 format to one line for each URI and suite. */
 function parseDeb822(text: string): string[] {
   return text.split(/\n\s*\n/).flatMap((paragraph) => {
     const field = (name: string): string[] =>
@@ -131,8 +131,8 @@ function readApkRepositories(world: PackageWorld): string[] {
 }
 
 /**
- * The lines whose archive a mirror has, which is called as the archive's folder is: `debian` for
- * http://deb.debian.org/debian. The others are told, since their packages will be missing.
+ * Replaces archives by the mirror that has the name of the archive's folder: `debian` for
+ * http://deb.debian.org/debian. Logs archives without a mirror, whose packages will be missing.
  */
 function mapToMirrors(
   lines: readonly string[],

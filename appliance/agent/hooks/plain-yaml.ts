@@ -1,22 +1,21 @@
 import { readYaml } from '#shared/yaml/read-yaml.ts';
 import { isNode, isScalar, visit } from 'yaml';
 
-/** Makes the error for a reason, which never repeats what the document holds. */
+/** Makes the error for a reason, which never contains text of the document. */
 export type Refusal = (reason: string, hint?: string) => Error;
 
-/** What YAML has for nothing, where it stands without quotes and tag. */
+/** YAML's null, unquoted and without a tag. */
 const NOTHING = /^(~|null|Null|NULL)$/;
 
 /**
- * YAML with all scalars as they are written; what is nothing is an empty text. Aliases are bounded
- * by the library.
- * @throws what `refuse` makes
+ * Parses YAML with scalars as written; null is an empty text. The library limits aliases.
+ * @throws errors of `refuse`
  */
 export function parsePlainYaml(text: string, refuse: Refusal): unknown {
   const read = readYaml(text, {
     schema: 'failsafe',
     merge: true,
-    // The library would print parts of the document, on the console.
+    // The library would print parts of the document on the console.
     logLevel: 'error',
   });
   if ('problem' in read) throw refuse(read.problem.reason, read.problem.hint);
@@ -39,7 +38,7 @@ export function parsePlainYaml(text: string, refuse: Refusal): unknown {
   try {
     return document.toJS() ?? '';
   } catch {
-    // Too many aliases, or one of something that is not there; the message would repeat its name.
+    // Too many or undefined aliases; the library's message would contain a name.
     throw refuse('cannot resolve its aliases');
   }
 }

@@ -10,18 +10,18 @@ import { comesBeforeImage } from './stage-names.ts';
 import { listTexts } from './step-texts.ts';
 import { staysWithBraces } from './templates.ts';
 
-/** All hooks of an installation, read and put in order. */
+/** All hooks of an installation, parsed and ordered. */
 export interface ReadBook {
-  /** Documents in the order in which they are run: `cluster/10-users.yaml`. */
+  /** Documents in execution order: `cluster/10-users.yaml`. */
   readonly files: readonly string[];
   readonly stages: ReadonlyMap<HookStage, readonly OrderedStep[]>;
-  /** What documents say that no stage of an installation has; a line each. */
+  /** Stages and keys that installations ignore; a line each. */
   readonly remarks: readonly string[];
 }
 
 /**
- * Reads documents, in the order in which they are run. Everything about them that can be refused
- * without the machine that runs them, is refused here.
+ * Parses documents in execution order. Refuses all faults that are detectable without running a
+ * step.
  * @throws AppError HOOK_FAILED
  */
 export function readBook(documents: readonly HookDocument[], facts: InstallationFacts): ReadBook {
@@ -79,7 +79,7 @@ function requireLasting(
   throw layoutIsReplaced(`${label} of ${file}: `);
 }
 
-/** @param where who asks for it */
+/** @param where the step that has the layout */
 export function layoutIsReplaced(where = ''): AppError {
   return new AppError(
     'HOOK_FAILED',
@@ -88,7 +88,7 @@ export function layoutIsReplaced(where = ''): AppError {
   );
 }
 
-/** What a reader may see of it: the order, and where each step comes from. */
+/** Returns the viewable part of hooks: the order and the origin of the steps. */
 export function describeBook({ stages, remarks }: ReadBook): HookBook {
   return {
     stages: hookStages.flatMap((stage) => {
@@ -107,7 +107,7 @@ export function describeBook({ stages, remarks }: ReadBook): HookBook {
   };
 }
 
-/** What a step has that is not there by default, in the order in which it is done. */
+/** Lists the fields of a step that differ from their defaults, in execution order. */
 function listFields(fields: StepFields): string[] {
   const isGiven = (value: unknown): boolean =>
     typeof value === 'object' && value !== null

@@ -26,14 +26,14 @@ export interface FileAttributes {
   readonly gid: number;
 }
 
-/** A file gets this name first and its own when it is complete. */
+/** A file has this name until it is complete. */
 const TEMPORARY_NAME = '.gnt-hook-file';
 const CREATE_FLAGS =
   constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
-/** O_NONBLOCK: a FIFO in the image must not be waited for. */
+/** O_NONBLOCK: opening a FIFO in the image must not wait. */
 const READ_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 const MAX_SYMLINKS = 40;
-/** The largest file that is changed: accounts, hosts and the like. */
+/** Largest editable file, such as account databases and hosts. */
 const MAX_READ_BYTES = 16 * MIB;
 
 interface Place {
@@ -42,9 +42,8 @@ interface Place {
 }
 
 /**
- * Files below a root directory, as a process sees them that has it as its root: symbolic links are
- * followed inside it, also the last one, and nothing is read or written outside, whatever an image
- * has in it.
+ * Files below a root directory, as a process with this root sees them: symbolic links are followed
+ * inside it, also the last one. Links of an image never lead outside.
  */
 export class RootFiles {
   readonly #root: TargetRoot;
@@ -72,7 +71,7 @@ export class RootFiles {
     }
   }
 
-  /** The owner of a directory that is there. */
+  /** Returns the owner of an existing directory. */
   ownerOf(path: string): { uid: number; gid: number } {
     const held = this.#root.openDirectory(path.split('/'), { create: false });
     try {
@@ -82,16 +81,13 @@ export class RootFiles {
     }
   }
 
-  /** @returns null when there is no such file */
+  /** @returns null when the file is missing */
   read(path: string): string | null {
     if (!this.exists(path)) return null;
     return this.#at(path, (place) => readRegular(place.path));
   }
 
-  /**
-   * Replaces what is there, unless it is a directory. A link at the end of the path is followed, if
-   * not told otherwise.
-   */
+  /** Replaces a file. Follows a link at the end of the path, unless `replaceLink` is set. */
   async write(
     path: string,
     content: string | Buffer,
@@ -102,8 +98,8 @@ export class RootFiles {
   }
 
   /**
-   * As `write`, with content that is written into the descriptor. It gets its name when it is
-   * complete.
+   * Writes like `write`, with content that `produce` writes into the descriptor. The file gets its
+   * name when it is complete.
    */
   async fill(
     path: string,
@@ -118,7 +114,7 @@ export class RootFiles {
       const fd = openSync(temporary, CREATE_FLAGS, 0o600);
       try {
         await produce(fd);
-        // The mode last: changing the owner takes set-user-id bits away.
+        // The mode last: changing the owner clears set-user-id bits.
         fchownSync(fd, attributes.uid, attributes.gid);
         fchmodSync(fd, attributes.mode);
       } finally {
@@ -131,9 +127,7 @@ export class RootFiles {
     }
   }
 
-  /**
-   * Changes a text; owner and mode of what is there stay. A missing one is made from an empty text.
-   */
+  /** Changes a text and keeps the file's owner and mode. A missing file starts empty. */
   async edit(path: string, change: (text: string) => string, ifNew: FileAttributes): Promise<void> {
     const text = this.read(path);
     const attributes =
@@ -146,7 +140,7 @@ export class RootFiles {
     await this.write(path, change(text ?? ''), attributes);
   }
 
-  /** Names in a directory; none where there is no directory. */
+  /** Lists names in a directory; empty when it is missing. */
   list(path: string): string[] {
     if (!this.isDirectory(path)) return [];
     const held = this.#root.openDirectory(path.split('/'), { create: false });
@@ -157,7 +151,7 @@ export class RootFiles {
     }
   }
 
-  /** Takes away a file, a link, or a directory with all that is in it. */
+  /** Removes a file, a link, or a directory with its content. */
   remove(path: string): void {
     if (!this.exists(path)) return;
     const place = this.#open(path, false);
@@ -169,8 +163,8 @@ export class RootFiles {
   }
 
   /**
-   * Makes a directory and what is missing above it, all with these attributes; one that is there
-   * gets them.
+   * Creates a directory and its missing parents with these attributes. An existing directory gets
+   * them too.
    */
   makeDirectory(path: string, attributes: FileAttributes): void {
     const components = path.split('/').filter((name) => name !== '' && name !== '.');
@@ -207,7 +201,7 @@ export class RootFiles {
     }
   }
 
-  /** Finds the directory that holds what a path means, and its name in there. */
+  /** Finds the directory that holds a path's target, and its name there. */
   #open(path: string, follow: boolean): Place {
     let components = path.split('/').filter((name) => name !== '');
     for (let links = 0; links < MAX_SYMLINKS; links += 1) {
@@ -220,8 +214,7 @@ export class RootFiles {
       if (!follow || lstatIfThere(place.path)?.isSymbolicLink() !== true) return place;
       const target = readlinkSync(place.path);
       directory.close();
-      // Relative to the directory in which the link really is: the walk takes `..` there, not in
-      // the text.
+      // Relative to the real directory of the link: the walk resolves `..` there, not in the text.
       components = [...(target.startsWith('/') ? [] : parent), ...target.split('/')].filter(
         (part) => part !== '',
       );

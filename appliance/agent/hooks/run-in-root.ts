@@ -4,20 +4,20 @@ import type { ProgramEnd } from '#shared/process/run-in-group.ts';
 import type { StageReporter } from '../report/stage.ts';
 import { type Confinement, type ProgramRoot, runConfined } from '../scripts/confine.ts';
 
-/** The root directory that a step works in. */
+/** The root directory of a step. */
 export interface StepRoot {
   /** Root directory of its files. */
   readonly path: string;
   /**
-   * Root directory of its programs; null for the instance's own system, which has no /dev, /proc
-   * and /sys of its own.
+   * Root directory of its programs; null for the instance's system, which has no /dev, /proc and
+   * /sys of its own.
    */
   readonly program: ProgramRoot | null;
   readonly confinement: Confinement;
   readonly environment: Readonly<Record<string, string>>;
 }
 
-/** Runs a program with this root as its own. */
+/** Runs a program in this root. */
 export async function runInRoot(
   root: StepRoot,
   program: readonly string[],
@@ -28,7 +28,7 @@ export async function runInRoot(
   return runConfined(root.confinement, at, program, root.environment, log, { isFull });
 }
 
-/** They are found by walking inside the root: a link there cannot lead these mounts elsewhere. */
+/** Resolves the mount points inside the root, so that links cannot lead these mounts elsewhere. */
 function findPlaces(path: string): ProgramRoot {
   const [dev = '', proc = '', sys = ''] = ['dev', 'proc', 'sys'].map((name) =>
     realPath(path, name),

@@ -23,20 +23,20 @@ export interface StepWorld {
   readonly root: StepRoot;
   readonly files: RootFiles;
   readonly reporter: StageReporter;
-  /** The disk that an image takes the whole of later; null: none does. */
+  /** The disk that an image overwrites later, or null. */
   readonly replacedDisk: string | null;
 }
 
-/** One thing to do; its name is the field's, with its position where there are several. */
+/** One action. Its name is the field's, with a position in lists. */
 interface Action {
   readonly name: string;
   run(): Promise<void> | void;
 }
 
 /**
- * Does what a step says, in yip's order of fields.
- * @throws AppError HOOK_FAILED that names the field and its position; paths and texts of the
- * document are not in it
+ * Runs the fields of a step in yip's order.
+ * @throws AppError HOOK_FAILED that names the field and its position, without the document's paths
+ * and texts
  */
 export async function runStep(fields: StepFields, world: StepWorld): Promise<void> {
   for (const action of listActions(fields, world)) {
@@ -111,7 +111,7 @@ function byKey([a]: readonly [string, unknown], [b]: readonly [string, unknown])
   return a < b ? -1 : 1;
 }
 
-/** yip's own reading: `true` is a switch. */
+/** Passes settings as yip does: `true` is a switch. */
 async function runFirstboot(
   settings: StepFields['systemd_firstboot'],
   program: (argv: readonly string[]) => Promise<void>,
@@ -122,7 +122,7 @@ async function runFirstboot(
   if (args.length > 0) await program(['systemd-firstboot', ...args.sort()]);
 }
 
-/** @returns the last line of what the program printed */
+/** @returns the last line that the program printed */
 async function readProgram(root: StepRoot, argv: readonly string[]): Promise<string> {
   let last = '';
   const end = await runInRoot(root, argv, (line, stream) => {
@@ -145,7 +145,10 @@ async function runProgram(
   });
 }
 
-/** Messages of Node and of the walk name paths, which are the document's. */
+/**
+ * Returns a reason without paths, which messages of Node and of the walk contain and which belong
+ * to the document.
+ */
 function reasonOf(error: unknown): string {
   if (isAppError(error)) {
     if (error.code === 'PACKAGE_INVALID') return 'a part of the path is not a folder';

@@ -2,22 +2,22 @@ import { AppError } from '#shared/errors/app-error.ts';
 import type { InstallationFacts } from '#shared/contract/hook-book.ts';
 import { RootFiles } from './root-files.ts';
 
-/** Where Kairos tells steps how it was booted. */
+/** Folder where Kairos tells steps how it was booted. */
 const FOLDER = '/run/cos';
-/** A step that leaves this ends a Kairos installation before anything is written. */
+/** A step that creates this file ends a Kairos installation before the disk is written. */
 const FAILURE = `${FOLDER}/fail_installation`;
 const ROOT = { uid: 0, gid: 0 };
 
 export interface Sentinels {
-  /** Makes them in the appliance's system, once: a step may take them away. */
+  /** Creates the files in the appliance's system once: a step may remove them. */
   raise(rootPath: string): Promise<void>;
-  /** @throws AppError HOOK_FAILED when a step asked for the end */
+  /** @throws AppError HOOK_FAILED when a step requested the end */
   requireNoFailure(rootPath: string): void;
 }
 
 /**
- * The files by which steps for Kairos know where they run: the appliance is a live system, and what
- * it does in a reinstallation is what Kairos' recovery system does in a reset.
+ * The files by which Kairos' steps detect their surroundings. The appliance is a live system, and
+ * its reinstallation corresponds to a reset by Kairos' recovery system.
  */
 export function createSentinels({ points }: Pick<InstallationFacts, 'points'>): Sentinels {
   const names = ['live_mode', ...(points.includes('before-reset') ? ['recovery_mode'] : [])];

@@ -1,16 +1,16 @@
 import { type HookStage, hookStages } from '#shared/contract/primitives.ts';
 import { suggest } from '#shared/errors/suggest.ts';
 
-/** Kairos' names for stages of ours. */
+/** Kairos' names for these stages. */
 const aliases: Readonly<Record<string, 'install.pre' | 'install.post'>> = {
   'kairos-install.pre': 'install.pre',
-  // It unmounts everything before.
+  // Kairos unmounts everything before this stage.
   'kairos-install.after': 'install.post',
 };
 
 /**
- * Kairos' stages of other times: the guest's own boot, its upgrades, a provider's work, and
- * installations of its own with Trusted Boot.
+ * Kairos' stages outside of installations: the guest's own boot, upgrades, a provider's work, and
+ * installations with Trusted Boot.
  */
 const foreignStages = [
   ...['rootfs', 'initramfs', 'boot', 'fs', 'network', 'reconcile'],
@@ -37,10 +37,10 @@ const foreign = new Set(
 export type StageMeaning =
   | { readonly kind: 'ours'; readonly stage: HookStage }
   | { readonly kind: 'foreign' }
-  /** Nobody's, with the name that was most likely meant. */
+  /** Unknown, with the nearest known name. */
   | { readonly kind: 'unknown'; readonly nearest: string | null };
 
-/** What the name of a stage in a document means to an installation. */
+/** Classifies the name of a stage in a document. */
 export function findStage(name: string): StageMeaning {
   const stage = ours.get(name);
   if (stage !== undefined) return { kind: 'ours', stage };
@@ -48,12 +48,12 @@ export function findStage(name: string): StageMeaning {
   return { kind: 'unknown', nearest: suggest(name, [...ours.keys(), ...foreign]) };
 }
 
-/** Stages whose steps run with the instance's root as theirs. */
+/** Whether the stage's steps run in the instance's root. */
 export function isChroot(stage: HookStage): boolean {
   return /-chroot(\.|$)/.test(stage);
 }
 
-/** Stages after which an image takes the whole of its disk. */
+/** Whether an image overwrites its disk after the stage. */
 export function comesBeforeImage(stage: HookStage): boolean {
   return /^(install\.pre|before-install|before-reset)(\.|$)|^image\.before$/.test(stage);
 }

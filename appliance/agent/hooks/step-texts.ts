@@ -1,6 +1,6 @@
 import type { StepFields } from './fields.ts';
 
-/** Where yip has templates, by the name of the field and its position. */
+/** Lists the texts that yip renders as templates, by field and position. */
 export function listTexts(fields: StepFields): readonly { name: string; text: string }[] {
   const each = (name: string, texts: readonly string[]) =>
     texts.map((text, index) => ({ name: `${name} ${index + 1}`, text }));
@@ -8,7 +8,7 @@ export function listTexts(fields: StepFields): readonly { name: string; text: st
     text === undefined ? [] : [{ name, text }];
   return [
     ...one('if', fields.if),
-    // What is encoded is text only when it was decoded.
+    // Encoded content is not text.
     ...each(
       'files',
       fields.files.map(({ content, encoding }) => (encoding === undefined ? content : '')),
@@ -19,7 +19,7 @@ export function listTexts(fields: StepFields): readonly { name: string; text: st
   ];
 }
 
-/** The same step, with these texts rendered. */
+/** Returns the step with these texts rendered. */
 export function mapTexts(
   fields: StepFields,
   render: (text: string, isHostname?: boolean) => string,

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 
 /**
- * What yip's templates can say in an installation: values by their names. A text that names none of
- * them stays as it is, braces included, since it may be meant for somebody else.
+ * Values of yip's templates in an installation. A text without one of them stays as it is, braces
+ * included, since it may be for another template engine.
  */
 const templateValues = [
   ...['Values.os.name', 'Values.os.vendor', 'Values.os.version', 'Values.os.architecture'],
@@ -10,15 +10,15 @@ const templateValues = [
 ] as const;
 export type TemplateValues = Readonly<Record<(typeof templateValues)[number], string>>;
 
-/** What an action of Go's text/template looks like, with texts in quotes. */
+/** An action of Go's text/template, with quoted texts. */
 const ACTION = /\{\{((?:"[^"]*"|`[^`]*`|[^{}"`])*)\}\}/g;
-/** Only these make it yip's. */
+/** Marks of yip's templates. */
 const IS_OURS = /\{\{[^{}]*\.Values\b/;
 const IS_OURS_IN_HOSTNAME = /\{\{/;
 
 /**
- * Why a text cannot be rendered by an installation, or null. Pure; the text is not repeated, but
- * for the name of a value.
+ * Returns the reason why a text cannot be rendered, or null. Contains no text but the name of a
+ * value. Pure.
  */
 export function findTemplateFault(text: string, isHostname = false): string | null {
   if (!isTemplate(text, isHostname)) return null;
@@ -29,11 +29,11 @@ export function findTemplateFault(text: string, isHostname = false): string | nu
       ? `templates of an installation have no value ${word}`
       : 'templates of an installation can only use values by name, without functions and conditions';
   }
-  // What is left of braces is none that Go would take.
+  // Remaining braces are not a Go action.
   return /\{\{|\}\}/.test(text.replace(ACTION, '')) ? 'the template is not closed' : null;
 }
 
-/** @param text that has no fault */
+/** @param text a text without a fault */
 export function renderTemplate(
   text: string,
   values: () => TemplateValues,
@@ -43,17 +43,17 @@ export function renderTemplate(
   const known = values();
   return text.replace(ACTION, (_, action: string) => {
     const word = action.trim();
-    if (isKnown(word)) return known[word.slice(1) as keyof TemplateValues]; // It is one of them.
+    if (isKnown(word)) return known[word.slice(1) as keyof TemplateValues]; // One of the keys.
     return word.slice(1, -1);
   });
 }
 
-/** Whether a text holds what a reader may take for a template, and it stays. */
+/** Whether a text contains braces and is not rendered. */
 export function staysWithBraces(text: string): boolean {
   return text.includes('{{') && !isTemplate(text, false);
 }
 
-/** As long as yip's. */
+/** Returns a word of the same length as yip's. */
 export function randomWord(): string {
   return randomBytes(16).toString('hex');
 }

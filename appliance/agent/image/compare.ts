@@ -4,27 +4,27 @@ import type { ImageFormatName } from '#shared/contract/image-formats.ts';
 import type { CommandResult } from '../process/command.ts';
 import { JAILED_DISK, JAILED_IMAGE } from './image-jail.ts';
 
-/** QEMU's name for what image and disk are; files in tests. */
+/** QEMU's driver for image and disk; files in tests. */
 export type ImageDriver = 'host_device' | 'file';
 
 export interface Comparison {
   readonly format: ImageFormatName;
-  /** The image's, a multiple of 512. The rest of a large disk is not read. */
+  /** Size of the image, a multiple of 512. The rest of a large disk is not read. */
   readonly sizeBytes: number;
   readonly driver: ImageDriver;
 }
 
-/** Parts start at a multiple of it, so that no cluster of any format is read twice. */
+/** Alignment of parts, so that no cluster of any format is read twice. */
 const PART_ALIGNMENT_BYTES = 64 * 1024 * 1024;
 /**
- * qemu-img compares with one thread; more parts than processors, since data is rarely spread
- * evenly. One processor gains nothing by starting it twice.
+ * qemu-img compares with one thread. More parts than processors balance uneven data. A single
+ * processor does not gain from two processes.
  */
 function countParts(processors: number): number {
   return processors === 1 ? 1 : 2 * processors;
 }
 
-/** Lines that a message has of what differs. */
+/** Lines about differences in a message. */
 const MAX_REASONS = 4;
 
 interface Part {
@@ -33,8 +33,8 @@ interface Part {
 }
 
 /**
- * The arguments are three for each part: its name, image, disk. Prints what is wrong with which,
- * and ends as one that went wrong did.
+ * Takes three arguments for each part: its name, image and disk. Prints the faulty parts and exits
+ * with the status of one of them.
  */
 const COMPARE_PARTS = `
 part() {
@@ -51,9 +51,9 @@ for job in $jobs; do wait "$job" || status=$?; done
 exit $status`;
 
 /**
- * A shell script that reads image and disk again and compares them, on all processors, and its
- * arguments. One shell starts all that it needs: to get into the jail takes longer than to start
- * qemu-img. `explainDifference` says what its end means.
+ * Returns a shell script that compares image and disk on all processors, and its arguments. One
+ * shell starts all processes: entering the jail takes longer than starting qemu-img.
+ * `explainDifference` interprets its result.
  */
 export function planComparison({ format, driver, sizeBytes }: Comparison): {
   readonly script: string;
@@ -68,14 +68,14 @@ export function planComparison({ format, driver, sizeBytes }: Comparison): {
   return { script: COMPARE_PARTS, args };
 }
 
-/** @returns null where the disk is equal to the image */
+/** @returns null when the disk equals the image */
 export function explainDifference({ status, stdout, stderr }: CommandResult): AppError | null {
   if (status === 0) return null;
   const reason = (stdout + stderr).trim().split('\n').slice(0, MAX_REASONS);
   return new AppError('IMAGE_DUMP', `the disk differs from the image: ${reason.join('; ')}`);
 }
 
-/** At most `count` parts that cover the bytes; a small image is one. Pure. */
+/** Splits the bytes into at most `count` parts. A small image is one part. Pure. */
 export function planParts(sizeBytes: number, count: number): readonly Part[] {
   const partBytes = Math.ceil(sizeBytes / count / PART_ALIGNMENT_BYTES) * PART_ALIGNMENT_BYTES;
   const parts: Part[] = [];

@@ -10,8 +10,8 @@ import { type ImageJail, refuseEnd } from './image-jail.ts';
 const READ_BYTES = MIB;
 const MAX_COMPLAINT_LENGTH = 2000;
 /**
- * What a stream may make its decompressor take: twice as much as the best compression of xz asks
- * for (`xz -9`: 65 MiB), and as much as `zstd --ultra -22`. A stream may ask for gigabytes.
+ * Memory limit of a decompressor: twice the need of `xz -9` (65 MiB), and as much as
+ * `zstd --ultra -22` needs. A stream may ask for gigabytes.
  */
 const MAX_MEMORY = '128MiB';
 const programs: Readonly<Record<Compression, readonly string[]>> = {
@@ -20,23 +20,23 @@ const programs: Readonly<Record<Compression, readonly string[]>> = {
   zst: ['zstd', '-dcq', `--memory=${MAX_MEMORY}`],
   bz2: ['bzip2', '-dc'],
 };
-/** gzip says so of what follows the last stream, and has decompressed everything before. */
+/** gzip's status for trailing bytes; everything before them is decompressed. */
 const GZIP_WARNING = 2;
 
-/** Where compressed bytes come from: a file, or a disk that holds one and padding behind it. */
+/** A file of compressed bytes, or a disk that holds one and padding behind it. */
 export interface CompressedSource {
   readonly path: string;
-  /** Bytes of the file proper. */
+  /** Size of the file without padding. */
   readonly sizeBytes: number;
-  /** Told how many compressed bytes were read. */
+  /** Receives the number of compressed bytes after each read. */
   readonly onRead?: (bytes: number) => void;
 }
 
 /**
- * Streams the decompressed bytes. The decompressor runs in the jail, and gets the file's bytes
- * through a pipe.
- * @throws AppError IMAGE_INVALID for a stream that is cut, damaged, not of that kind, or asks for
- * too much memory; COMMAND_FAILED when no decompressor could be started
+ * Streams the decompressed bytes. The decompressor runs in the jail, and reads the file from a
+ * pipe.
+ * @throws AppError IMAGE_INVALID for a stream that is truncated, damaged, of another kind, or needs
+ * too much memory; COMMAND_FAILED when the decompressor cannot be started
  */
 export async function* decompress(
   jail: ImageJail,
@@ -57,7 +57,7 @@ export async function* decompress(
   if (source.onRead) input.on('data', (chunk) => source.onRead?.(chunk.length));
   let readError: unknown = null;
   input.on('error', (error) => (readError = error));
-  // A decompressor that ends before it has read everything says why by its status.
+  // The status of a decompressor that ends early has the reason.
   const fed = pipeline(input, child.stdin).catch(() => undefined);
   try {
     for await (const chunk of child.stdout) yield chunk as Buffer; // no encoding is set

@@ -1,19 +1,18 @@
 const SECTOR_BYTES = 512;
-/** Sectors of disks that have no others: a partition table counts in them. */
+/** Sector size of 4Kn disks, the unit of their partition tables. */
 const LARGE_SECTOR_BYTES = 4096;
 const GPT_SIGNATURE = 'EFI PART';
-/** The part of a GPT's header that is read. */
+/** Length of the used part of a GPT header. */
 const GPT_HEADER_BYTES = 92;
 const GPT_PROTECTION = 0xee;
 /**
- * Old tables count whole cylinders of 255 heads and 63 sectors, and the last one may go beyond the
- * end.
+ * Old tables count whole cylinders of 255 heads and 63 sectors, and the last may exceed the disk.
  */
 const CYLINDER_BYTES = 255 * 63 * SECTOR_BYTES;
 
 /**
- * What a disk may begin with besides a boot sector, by offset: partition tables, file systems, and
- * what they lie on.
+ * Signatures at the beginning of a disk besides a boot sector, by offset: partition tables, file
+ * systems, and the layers below them.
  */
 const SIGNATURES: readonly (readonly [offset: number, bytes: string])[] = [
   [SECTOR_BYTES, GPT_SIGNATURE],
@@ -59,8 +58,8 @@ const SIGNATURES: readonly (readonly [offset: number, bytes: string])[] = [
 ];
 
 /**
- * Whether a disk that begins like this is one: it has a boot sector, a partition table, a file
- * system, or what one lies on.
+ * Whether these bytes begin a disk: with a boot sector, a partition table, a file system, or a
+ * layer below one.
  */
 export function looksLikeDisk(head: Buffer): boolean {
   if (head.length >= SECTOR_BYTES && head.readUInt16BE(510) === 0x55aa) return true;
@@ -70,9 +69,9 @@ export function looksLikeDisk(head: Buffer): boolean {
 }
 
 /**
- * What is wrong with the partition table of a disk that begins like this, in words.
+ * Describes a fault of the partition table at the beginning of a disk.
  * @param sizeBytes of the whole disk
- * @returns null when nothing is, or there is no table
+ * @returns null without a fault or without a table
  */
 export function findTableFault(head: Buffer, sizeBytes: number): string | null {
   if (hasText(head, SECTOR_BYTES)) {
@@ -96,8 +95,8 @@ function cut(endBytes: number, sizeBytes: number): string {
 }
 
 /**
- * Where the last partition, or the table itself, ends; the header says where the entries are, how
- * many, and how long (UEFI 2.10, 5.3).
+ * Returns the end of the last partition or of the table. The header has the place, number and
+ * length of entries (UEFI 2.10, 5.3).
  */
 function gptEnd(head: Buffer): number {
   const start = Number(head.readBigUInt64LE(SECTOR_BYTES + 72)) * SECTOR_BYTES;
@@ -114,8 +113,8 @@ function gptEnd(head: Buffer): number {
 }
 
 /**
- * Where the last of the four partitions ends, but for one that stands for a GPT; a file system's
- * boot sector has no partitions.
+ * Returns the end of the last of the four partitions, except a GPT's protective one; 0 for a file
+ * system's boot sector.
  */
 function mbrEnd(head: Buffer): number {
   if (head.length < SECTOR_BYTES || head.readUInt16BE(510) !== 0x55aa) return 0;
@@ -123,7 +122,7 @@ function mbrEnd(head: Buffer): number {
   for (let offset = 446; offset < 510; offset += 16) {
     const status = head[offset];
     const type = head[offset + 4];
-    // Anything else than these two is code or text.
+    // Any other value is code or text.
     if (status !== 0x00 && status !== 0x80) return 0;
     if (type === 0 || type === GPT_PROTECTION) continue;
     const sectors = head.readUInt32LE(offset + 8) + head.readUInt32LE(offset + 12);

@@ -20,13 +20,13 @@ const SECTOR_BYTES = 512;
 
 export interface DumpOptions extends Omit<ExamineOptions, 'jail'> {
   readonly targetPath: string;
-  /** It reads as zeros, since it was made for this installation: there is nothing to throw away. */
+  /** True for a new disk, which reads as zeros, so that it need not be cleared. */
   readonly isTargetBlank: boolean;
   readonly driver: ImageDriver;
 }
 
 /**
- * Writes an image of any known format to a disk: sparse, and compared with its source afterwards.
+ * Writes an image of any known format to a disk, sparsely, and compares the disk with its source.
  * @returns a sentence with format and sizes
  * @throws AppError of `examineImage` before the first byte is written, IMAGE_INVALID, IMAGE_DUMP
  */
@@ -39,8 +39,8 @@ export async function dumpImage(options: DumpOptions): Promise<string> {
 }
 
 /**
- * Throws away what the disk held. Punching a hole, unlike discarding, is defined to read as zeros
- * afterwards, whatever the host makes of discards; where the host can, it frees the space too.
+ * Clears the disk. A punched hole, unlike a discard, is defined to read as zeros, regardless of the
+ * host's handling of discards; the space is freed where the host can.
  * @returns whether the disk reads as zeros now
  */
 async function clear(options: DumpOptions): Promise<boolean> {
@@ -51,13 +51,13 @@ async function clear(options: DumpOptions): Promise<boolean> {
 }
 
 const COPIED = 'copied';
-/** The arguments are a format, an option or nothing, and those of the comparison behind it. */
+/** Takes a format, an option or an empty text, and the arguments of the comparison behind it. */
 const COPY = `
 qemu-img convert -p -f "$1" -O raw -n -W -S 64k -t none -T none $2 ${JAILED_IMAGE} ${JAILED_DISK} || exit
 shift 2
 echo ${COPIED}`;
 
-/** Copies and compares in one go: to get into the jail takes as long as to start qemu-img twice. */
+/** Copies and compares in one shell: entering the jail takes as long as starting qemu-img twice. */
 async function dumpWithQemuImg(
   options: DumpOptions,
   jail: ImageJail,
@@ -81,7 +81,7 @@ async function dumpWithQemuImg(
         const percent = /([0-9.]{1,9})\/100%/.exec(text)?.[1];
         if (percent !== undefined)
           reporter.progress((Number(percent) / 100) * sizeBytes, sizeBytes);
-        // Its pieces end anywhere.
+        // Chunks end anywhere.
         said += text;
         if (said.includes(COPIED)) copiedMs ??= performance.now() - startedAt;
         said = said.slice(-COPIED.length);
@@ -97,8 +97,8 @@ async function dumpWithQemuImg(
 }
 
 /**
- * Tells an image that cannot be read from a disk that cannot be written: reads the whole image
- * again, without the disk. The words of qemu-img are the same for both.
+ * Tells an unreadable image from an unwritable disk by reading the whole image again, without the
+ * disk. The messages of qemu-img are the same for both.
  */
 async function dumpFailure(
   jail: ImageJail,
@@ -151,7 +151,7 @@ async function writeFully(disk: FileHandle, bytes: Buffer, offset: number): Prom
   }
 }
 
-/** So that the comparison reads the disk and not the memory that was just written. */
+/** Makes the comparison read the disk instead of the page cache. */
 async function dropCache(path: string): Promise<void> {
   await tryCommand('blockdev', ['--flushbufs', path]);
 }

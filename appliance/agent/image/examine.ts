@@ -22,17 +22,16 @@ import { type ImageJail, JAILED_IMAGE } from './image-jail.ts';
 export interface ExamineOptions {
   /** Disk or file that holds the image. */
   readonly sourcePath: string;
-  /** Where it is read. */
   readonly jail: ImageJail;
-  /** Bytes of the image file; what the disk has beyond is padding. */
+  /** Bytes of the image file; the rest of the disk is padding. */
   readonly fileSizeBytes: number;
   readonly targetSizeBytes: number;
-  /** What the operator says that it is; null: found by content. */
+  /** The operator's format; null: detected by content. */
   readonly format: ImageFormatName | null;
   readonly reporter: StageReporter;
 }
 
-/** An image that can be written to the disk, and the size of the disk that it holds. */
+/** A usable image, and the size of the disk in it. */
 export type ExaminedImage =
   | { readonly kind: 'plain'; readonly format: ImageFormatName; readonly sizeBytes: number }
   | {
@@ -42,7 +41,7 @@ export type ExaminedImage =
     };
 
 /**
- * Everything about an image that can be found bad without writing a byte of it.
+ * Finds all faults of an image that are detectable without writing.
  * @throws AppError IMAGE_TOO_LARGE, IMAGE_BACKING_FILE, IMAGE_INVALID
  */
 export async function examineImage(options: ExamineOptions): Promise<ExaminedImage> {
@@ -82,15 +81,15 @@ export async function examineImage(options: ExamineOptions): Promise<ExaminedIma
   }
 }
 
-/** For the reader. */
 export function describeImage(image: ExaminedImage): string {
   const what = image.kind === 'plain' ? image.format : `raw in ${image.compression}`;
   return `${what}, ${image.sizeBytes} bytes`;
 }
 
 /**
- * What an operator calls raw is written as it is, whatever it looks like, but for a compressed
- * file: what is in that is meant. Another format has to be what the file says of itself.
+ * Combines the detected with the operator's format. A declared raw image is written as it is,
+ * except a compressed file, whose content is written. Any other declared format must be the
+ * detected one.
  */
 function chooseFormat(found: ImageFormat, said: ImageFormatName | null): ImageFormat {
   if (said === null) return found;
@@ -106,7 +105,7 @@ export const FETCH_AGAIN =
   'Fetch the image again and compare its checksum: --os-image-checksum sha256:…';
 const SAY_THE_FORMAT = 'If it is a disk image nevertheless, name its format: --image-format FORMAT';
 
-/** What to do about a file that is not an image that the appliance takes. */
+/** Remedies for files that the appliance cannot write. */
 const REMEDIES: Readonly<Record<Remedy, string>> = {
   unpack: 'Unpack it (tar -xf FILE for .tar and .tar.gz) and use the disk image in it',
   decompress: 'Decompress it and use the disk image',
@@ -120,8 +119,8 @@ function remedyOf({ remedy }: Extract<ImageFormat, { kind: 'unsupported' }>): st
 }
 
 /**
- * @param head of the disk that the image holds
- * @param said by the operator: then it is a disk
+ * @param head of the disk in the image
+ * @param said the operator's format, which makes the check unnecessary
  * @throws AppError IMAGE_INVALID
  */
 function requireDisk(head: Buffer, sizeBytes: number, said: ImageFormatName | null): void {
@@ -158,7 +157,7 @@ async function examineContainer(
   { jail, targetSizeBytes, format: said }: ExamineOptions,
   format: ContainerFormat,
 ): Promise<ExaminedImage> {
-  // Each takes longer to start than to read: all at once, and judged in this order.
+  // Each takes longer to start than to read: all run together, and are judged in this order.
   const [described, checked, head] = await jail.runTogether([
     ['qemu-img', 'info', '--output=json', '-f', format, JAILED_IMAGE],
     ['qemu-img', 'check', '-q', alone(format)],
@@ -198,7 +197,7 @@ function virtualSize(result: CommandResult, format: ContainerFormat): number {
   return size;
 }
 
-/** What of it is too long to be kept is cut, and then no JSON. */
+/** Output above the size limit is cut, so that it is not JSON. */
 function isDescription(
   info: unknown,
 ): info is { readonly 'virtual-size'?: unknown; readonly 'backing-filename'?: unknown } {
@@ -206,14 +205,14 @@ function isDescription(
 }
 
 /**
- * Without its backing file, which `qemu-img info` does not open either: who is about to be refused
- * for it must not make another tool wait for a server that is not there.
+ * Opens the image without its backing file, which `qemu-img info` does not open either: an image
+ * that is refused for it must not make another tool wait for an absent server.
  */
 function alone(format: ContainerFormat): string {
   return `json:${JSON.stringify({ driver: format, 'file.filename': JAILED_IMAGE, backing: null })}`;
 }
 
-/** The first bytes of the disk that a container holds. */
+/** Reads the first bytes of the disk in a container. */
 function planHeadInside(format: ContainerFormat): readonly string[] {
   const args = ['-O', 'raw', `if=${alone(format)}`, 'of=/tmp/head'];
   const script = 'qemu-img dd "$@" && exec base64 -w 0 /tmp/head';
@@ -229,14 +228,14 @@ function headOf(result: CommandResult): Buffer {
 }
 
 /**
- * Exit statuses of `qemu-img check` with which an image is taken: it is sound, has unused space,
- * which does no harm, or has a format without a check. A check that was killed has found nothing.
+ * Exit statuses of `qemu-img check` for usable images: sound, leaked clusters, which are harmless,
+ * and a format without a check. A killed check has no result.
  */
 const CHECK_PASSED: readonly number[] = [0, 3, 63];
 
 /**
- * `qemu-img check` looks at the image's own tables: QEMU reads zeros where a cut file has nothing,
- * and would not complain.
+ * Checks the image's own tables with `qemu-img check`: QEMU reads zeros beyond the end of a
+ * truncated file without an error.
  * @throws AppError IMAGE_INVALID
  */
 function requireSoundTables(result: CommandResult, format: ContainerFormat): void {
@@ -258,15 +257,11 @@ async function examineCompressed(
   return { kind: 'compressed', compression, sizeBytes };
 }
 
-/**
- * How many times as large as the disk an image may be whose size is still told. A few kilobytes can
- * hold zeros for years.
- */
+/** Measures images up to this multiple of the disk. A few kilobytes can hold zeros for years. */
 const MAX_TOO_LARGE = 16;
 
 /**
- * Decompresses to nowhere: the size, and the proof that the stream is whole, before the disk is
- * touched.
+ * Decompresses without output, to find the size and verify the stream before the disk is changed.
  */
 async function measure(
   source: { path: string; sizeBytes: number },

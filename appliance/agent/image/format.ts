@@ -2,7 +2,7 @@ import type { ContainerFormat } from '#shared/contract/image-formats.ts';
 import { looksLikeDisk } from './disk-signature.ts';
 
 /**
- * Formats of an image file, found by its first bytes. `qemu-img` reads the container formats, a
+ * Formats of an image file, detected by its first bytes. `qemu-img` reads the container formats, a
  * decompressor the compressed ones.
  */
 export type Compression = 'gz' | 'xz' | 'zst' | 'bz2';
@@ -15,37 +15,37 @@ export type ImageFormat =
       readonly external: ExternalFile | null;
     }
   | { readonly kind: 'compressed'; readonly compression: Compression }
-  /** Recognised, and known not to work. */
+  /** Known, but not supported. */
   | {
       readonly kind: 'unsupported';
       readonly what: string;
-      /** What makes a usable image of it; qemu-img where it is not said. */
+      /** Makes a usable image; qemu-img by default. */
       readonly remedy?: Remedy;
     };
 
 export type Remedy = 'unpack' | 'decompress' | 'none';
 
-/** Another file that the image needs: there is none inside the appliance. */
+/** Another file that the image needs, which the appliance does not have. */
 export interface ExternalFile {
   readonly role: 'backing file' | 'data file' | 'extent file' | 'parent';
   readonly name: string;
 }
 
-/** Bytes that `recognizeImage` wants to see, or the whole file when that is smaller. */
+/** Bytes that `recognizeImage` needs, or the whole file when it is smaller. */
 export const HEADER_BYTES = 128 * 1024;
 
 const SPARSE_VMDK = 'KDMV';
-/** What QEMU looks at to tell a format, in any release so far. */
+/** Bytes that QEMU probes for a format, in any release so far. */
 const QEMU_PROBE_BYTES = 2048;
 const QCOW2_EXTERNAL_DATA_BIT = 2;
-/** QCOW2's kinds of encryption, by their number in the header. */
+/** QCOW2's encryption methods, by their number in the header. */
 const QCOW2_CIPHERS = ['none', 'AES', 'LUKS'];
 const QCOW2_DATA_FILE_EXTENSION = 0x44415441;
 const VDI_SIGNATURE = 0xbeda107f;
 const VDI_DIFFERENCING = 4;
 const MAX_NAME_BYTES = 1024;
 
-/** Files that people take for images, by their first bytes. */
+/** Files that are mistaken for images, by their first bytes. */
 const NO_IMAGES: readonly (readonly [
   bytes: string,
   what: string,
@@ -72,18 +72,18 @@ const NO_IMAGES: readonly (readonly [
   ['\x5d\0\0', 'a file compressed by lzma', 'decompress'],
   ['%PDF', 'a PDF document', 'none'],
 ];
-/** What the first byte alone says is not said of a disk: a boot sector may begin with any. */
+/** Ignored for a disk, since a boot sector may begin with the same byte. */
 const MARKUP = 'a markup document, such as a web page';
 
 /**
- * Tells what an image file is. What is nothing else may be a raw disk: that is for `looksLikeDisk`
- * to say.
+ * Detects the format of an image file. Unknown content may be a raw disk, which `looksLikeDisk`
+ * decides.
  */
 export function recognizeImage(head: Buffer): ImageFormat {
   const format = recognizeStart(head);
   if (head.length < 512 || head.readUInt32LE(64) !== VDI_SIGNATURE) return format;
-  // What a VDI begins with is a text in angle brackets, or nothing that anybody knows: of anything
-  // else two readers would see two images.
+  // A VDI begins with a text in angle brackets, or with unknown bytes. With another format's
+  // signature, two readers would see two images.
   if (format.kind !== 'raw' && !head.subarray(0, 1).equals(Buffer.from('<')))
     return { kind: 'unsupported', what: 'both a vdi image and another format' };
   const isDifference = head.readUInt32LE(76) === VDI_DIFFERENCING;
@@ -111,7 +111,7 @@ function recognizeStart(head: Buffer): ImageFormat {
     : { kind: 'raw' };
 }
 
-/** The format's name as messages have it. */
+/** Names the format for messages. */
 export function describeFormat(format: ImageFormat): string {
   switch (format.kind) {
     case 'raw':
@@ -126,8 +126,8 @@ export function describeFormat(format: ImageFormat): string {
 }
 
 /**
- * Bytes that a VDI file must have for the blocks that its header counts: `qemu-img check` does not
- * look. Fields of the 1.1 header: offset of the data, size of a block, blocks in use.
+ * Returns the minimum size of a VDI file by the blocks in its header, which `qemu-img check` does
+ * not verify. Fields of the 1.1 header: offset of the data, size of a block, blocks in use.
  */
 export function vdiMinimumBytes(head: Buffer): number {
   return head.readUInt32LE(344) + head.readUInt32LE(376) * head.readUInt32LE(388);
@@ -141,14 +141,16 @@ function compressed(compression: Compression): ImageFormat {
   return { kind: 'compressed', compression };
 }
 
-/** A frame, or one of the sixteen magic numbers of a skippable frame (RFC 8878). */
+/** Whether these bytes begin a frame or a skippable frame (RFC 8878). */
 function isZstandard(head: Buffer): boolean {
   if (head.length < 4) return false;
   const magic = head.readUInt32LE(0);
   return magic === 0xfd2fb528 || (magic & 0xfffffff0) >>> 0 === 0x184d2a50;
 }
 
-/** `BZh`, the block size, and the mark of a block or of the end of an empty stream. */
+/**
+ * Whether these bytes are `BZh`, a block size, and the mark of a block or of an empty stream's end.
+ */
 function isBzip2(head: Buffer): boolean {
   const text = head.subarray(0, 10).toString('latin1');
   if (!/^BZh[1-9]/.test(text)) return false;
@@ -199,9 +201,9 @@ function qcow2Extension(head: Buffer, wanted: number): string {
 }
 
 /**
- * The header counts sectors: the capacity, then where the embedded descriptor is and how long. It
- * names a parent's content id, where all ones mean that there is none. Without a capacity QEMU
- * would take the descriptor for one that lists files, and open them.
+ * Reads the header, which counts sectors: the capacity, then place and length of the embedded
+ * descriptor. A parent's content id of all ones means no parent. Without a capacity QEMU would take
+ * the descriptor as a list of files and open them.
  */
 function recognizeSparseVmdk(head: Buffer): ImageFormat {
   if (head.length < 44) return { kind: 'unsupported', what: 'a truncated vmdk header' };
@@ -218,7 +220,7 @@ function recognizeSparseVmdk(head: Buffer): ImageFormat {
 }
 
 /**
- * By its title; or as QEMU knows it, which takes any comments and empty lines before the version.
+ * Detects a descriptor by its title, or as QEMU does: comments and empty lines before the version.
  */
 function isVmdkDescriptor(head: Buffer): boolean {
   const text = head.subarray(0, QEMU_PROBE_BYTES).toString('latin1');

@@ -9,26 +9,26 @@ import {
 } from '../process/command.ts';
 import { HeldNamespace, PERL, planConfineCommand } from '../process/held-namespace.ts';
 
-/** Image and disk as the tools in there see them. */
+/** Image and disk inside the jail. */
 export const JAILED_IMAGE = '/image';
 export const JAILED_DISK = '/disk';
 
-/** First descriptor for output of programs that run together; a shell knows no more than 9. */
+/** First descriptor for output of programs that run together; a shell supports up to 9. */
 const FIRST_OUTPUT = 3;
 
-/** How one ended that the shell said nothing of. */
+/** Status of a program that the shell did not report. */
 const NOT_BEGUN = 128;
 
-/** What the program says first that confines them. */
+/** Prefix of errors of the program that confines them. */
 const NOT_STARTED = 'confine: ';
 
 /**
- * What became of a program that has ended, if it could not be started or did not end by itself.
- * @param stderr what it said there
+ * Throws when a program could not be started or was killed.
+ * @param stderr its output there
  * @throws AppError COMMAND_FAILED, IMAGE_INVALID
  */
 export function refuseEnd(stderr: string, signal: string | undefined): void {
-  // No tool that reads an image begins its complaints so.
+  // Errors of image tools never begin like this.
   if (stderr.startsWith(NOT_STARTED)) throw notStarted(stderr);
   if (signal === undefined) return;
   throw new AppError(
@@ -41,7 +41,6 @@ export function refuseEnd(stderr: string, signal: string | undefined): void {
   );
 }
 
-/** The appliance's failure, and none of the image's. */
 function notStarted(stderr: string): AppError {
   const [reason = ''] = stderr.trim().split('\n');
   return new AppError(
@@ -52,9 +51,8 @@ function notStarted(stderr: string): AppError {
 }
 
 /**
- * Where tools read images: a root directory with programs and libraries, read-only, and two more
- * names, the image and the disk that it is written to. Whatever else an image tells a tool to open
- * is not there.
+ * A root directory for image tools: programs and libraries, read-only, and the image and its target
+ * disk. Files that an image refers to are absent.
  */
 export class ImageJail implements AsyncDisposable {
   readonly #namespace: HeldNamespace;
@@ -64,17 +62,16 @@ export class ImageJail implements AsyncDisposable {
   }
 
   /**
-   * @param imagePath and the other: block devices, of which the jail gets nodes of its own; in
-   * tests files that the tools' user may use
-   * @param diskPath null where nothing is written
+   * @param imagePath a block device, of which the jail gets its own node; in tests a file that the
+   * tools' user can access
+   * @param diskPath the same for the disk; null without a disk
    */
   static async open(imagePath: string, diskPath: string | null): Promise<ImageJail> {
     return new ImageJail(await HeldNamespace.openJail(imagePath, diskPath));
   }
 
   /**
-   * @throws AppError COMMAND_FAILED when it could not be started, IMAGE_INVALID when a signal ended
-   * it
+   * @throws AppError COMMAND_FAILED when it cannot be started, IMAGE_INVALID when a signal ended it
    */
   async run(
     program: string,
@@ -87,9 +84,9 @@ export class ImageJail implements AsyncDisposable {
   }
 
   /**
-   * Runs up to three programs side by side. One shell starts them, since to get into the jail takes
-   * longer than most of what they do. They are not kept from each other.
-   * @throws AppError COMMAND_FAILED when they could not be started, IMAGE_INVALID, as `run`
+   * Runs up to three programs in parallel. One shell starts them, since entering the jail takes
+   * longer than most of them. They are not isolated from each other.
+   * @throws AppError COMMAND_FAILED when they cannot be started, IMAGE_INVALID, as `run`
    */
   async runTogether<const T extends readonly (readonly string[])[]>(
     programs: T,
@@ -97,22 +94,22 @@ export class ImageJail implements AsyncDisposable {
     const plan = this.#plan(['/bin/sh', '-c', planTogether(programs)]);
     const moreOutputs = 2 * programs.length;
     const { status, stdout, stderr, more } = await tryCommand(PERL, plan, { moreOutputs });
-    // It ends well however its programs do, and what it says itself is none of theirs.
+    // The shell succeeds however its programs end. Its own stderr is not theirs.
     if (status !== 0) throw notStarted(stderr || `the shell ended with ${status}`);
     const statuses = stdout.split('\n');
     const results = programs.map((_, index) => ({
-      // Without a line of its own it was not even started.
+      // A program without a status line was not started.
       status: Number(statuses[index] || NOT_BEGUN),
       stdout: more[2 * index] ?? '',
       stderr: more[2 * index + 1] || stderr,
       more: [],
     }));
     for (const result of results) refuseEnd('', signalOf(result.status));
-    // One of each program.
+    // One result for each program.
     return results as { [Each in keyof T]: CommandResult };
   }
 
-  /** Starts a program whose input and output are streams. */
+  /** Starts a program with streams as input and output. */
   start(program: readonly string[]): ChildProcessWithoutNullStreams {
     return spawn(PERL, this.#plan(program));
   }
@@ -127,7 +124,7 @@ export class ImageJail implements AsyncDisposable {
   }
 }
 
-/** A script whose programs have outputs of their own, and which prints how each ended. */
+/** Returns a script that gives each program its own outputs, and prints their statuses. */
 function planTogether(programs: readonly (readonly string[])[]): string {
   const quote = (word: string): string => `'${word.replaceAll("'", String.raw`'\''`)}'`;
   const starts = programs.map((program, index) => {

@@ -3,18 +3,16 @@ import { MIB } from '#shared/units/bytes.ts';
 
 /** Unit of writing and of verification. */
 export const CHUNK_BYTES = MIB;
-/** Zeros are skipped in pieces of this size. */
+/** Zeros are skipped in blocks of this size. */
 const BLOCK_BYTES = 64 * 1024;
 
-/** The disk, as the writer needs it. */
 export interface RandomWriter {
   write(bytes: Buffer, offset: number): Promise<void>;
 }
 
 /**
- * Collects a stream of any chunk sizes and writes what is not zero, at its place. The disk must
- * read as zeros beforehand. Keeps a CRC-32 of every chunk of 1 MiB, so that the disk can be
- * compared with what came in without reading the source again.
+ * Writes the nonzero blocks of a stream at their offsets. The disk must read as zeros before. Keeps
+ * a CRC-32 of each MiB, so that the disk can be verified without reading the source again.
  */
 export class SparseWriter {
   readonly #disk: RandomWriter;
@@ -28,12 +26,10 @@ export class SparseWriter {
     this.#disk = disk;
   }
 
-  /** Bytes taken in so far. */
   get totalBytes(): number {
     return this.#offset + this.#filled;
   }
 
-  /** Bytes that were not zero. */
   get writtenBytes(): number {
     return this.#writtenBytes;
   }
@@ -76,7 +72,7 @@ export interface Run {
 
 const zeros = Buffer.alloc(BLOCK_BYTES);
 
-/** Stretches that are not zero, in multiples of 64 KiB (the last may be short). */
+/** Finds nonzero runs, in multiples of 64 KiB (the last may be short). */
 export function findNonZeroRuns(chunk: Buffer): Run[] {
   const runs: { start: number; end: number }[] = [];
   for (let start = 0; start < chunk.length; start += BLOCK_BYTES) {

@@ -7,21 +7,21 @@ import { startTar } from './run-tar.ts';
 import { TarGate } from './tar-gate.ts';
 import { showName } from './tar-header.ts';
 
-/** Directories that the log names one by one. */
+/** Directories that the log lists. */
 const MAX_NAMED = 20;
 
 export interface ExtractResult {
   readonly entries: number;
-  /** The bytes of all files, as they are stored in the archive. */
+  /** Bytes of all files, as stored in the archive. */
   readonly bytes: number;
 }
 
 /**
- * Puts the entries of an archive into a directory as GNU tar does: owners, modes, times, links,
- * holes and extended attributes as in the archive. Files that exist are replaced. Directories that
- * exist keep their owner, mode and attributes, and `log` names those that the archive has
- * otherwise. Attributes of other systems are left out and logged. Nothing lands outside. Entries
- * before a refused one stay.
+ * Unpacks an archive into a directory with GNU tar: owners, modes, times, links, holes and extended
+ * attributes as in the archive. Existing files are replaced. Existing directories keep their owner,
+ * mode and attributes, and `log` lists those with different ones in the archive. Attributes of
+ * other systems are skipped and logged. Entries never lead outside. Entries before a refused one
+ * stay.
  * @throws AppError PACKAGE_UNSAFE or PACKAGE_INVALID that names the entry; DISK_FULL
  */
 export async function extractTar(
@@ -43,7 +43,7 @@ export async function extractTar(
   try {
     for await (const chunk of archive) {
       for (const bytes of gate.push(chunk)) {
-        // When it ends before it has read this, its end says why.
+        // When tar ends before reading this, its status has the reason.
         if (!tar.input.write(bytes))
           await Promise.race([once(tar.input, 'drain').catch(() => complaint), complaint]);
       }
@@ -64,7 +64,7 @@ export async function extractTar(
   return gate.passed;
 }
 
-/** Leaves out the entries of directories that the guest has. */
+/** Drops entries of directories that the guest has. */
 class KeptDirectories {
   readonly #directories: GuestDirectories;
   readonly #log: (line: string) => void;
@@ -93,7 +93,9 @@ class KeptDirectories {
   }
 }
 
-/** @param complaint of tar, without its name: `etc/motd: Cannot open: No space left on device` */
+/**
+ * @param complaint tar's message without its name: `etc/motd: Cannot open: No space left on device`
+ */
 function explain(complaint: string): AppError {
   const shown = complaint.slice(0, 500);
   const isAttribute = complaint.includes('extended attribute') || complaint.includes('POSIX ACL');

@@ -3,19 +3,22 @@ import { AppError } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import type { JudgedEntry } from './judge-entry.ts';
 
-/** The kernel follows as many links in one path (path_resolution(7)). */
+/** Linux follows at most 40 links for a path (path_resolution(7)). */
 const MAX_SYMLINKS = 40;
-/** Names of links and directories that are remembered, in an appliance of 512 MiB. */
+/** Bytes of remembered names, in an appliance with 512 MiB of memory. */
 const MAX_REMEMBERED_BYTES = 64 * MIB;
-/** About what an entry of a Map takes besides its text. */
+/** Approximate size of a Map entry without its text. */
 const ENTRY_BYTES = 100;
 const OWNER_AND_MODE = 0o7777;
 
-/** What a name in the guest's tree was when the package first mentioned it, or made it since. */
+/**
+ * State of a name in the guest's tree at its first mention in the package, or after the package
+ * changed it.
+ */
 type Found =
   | { readonly kind: 'guest-directory' }
   | { readonly kind: 'link'; readonly target: string }
-  /** Absent, something else than a directory, or made by the package. */
+  /** Absent, not a directory, or created by the package. */
   | { readonly kind: 'other' };
 
 const GUEST_DIRECTORY: Found = { kind: 'guest-directory' };
@@ -27,12 +30,11 @@ interface Place {
 }
 
 /**
- * Tells the guest's own directories from those that a package makes. Entries are judged ahead of
- * tar, which unpacks them meanwhile, so the guest's tree is only asked for a name that no earlier
- * entry can have made.
- *
- * INVARIANTS: a key of `#found` is a path below the root, in latin1, none of whose directories is a
- * link. Each link that the package makes is in it before tar makes the link.
+ * Tells the guest's own directories from those of a package. Entries are judged ahead of tar, which
+ * unpacks them meanwhile, so that the guest's tree is only read for names that no earlier entry can
+ * have created.
+ * - INVARIANTS: a key of `#found` is a path below the root, in latin1, without links among its
+ *   directories. A link of the package is in it before tar creates the link.
  */
 export class GuestDirectories {
   readonly #rootPath: string;
@@ -44,9 +46,9 @@ export class GuestDirectories {
   }
 
   /**
-   * Takes notice of an entry, in the archive's order.
-   * @returns the guest's directory that a directory entry names, also through links; else null
-   * @throws AppError PACKAGE_INVALID when the package makes too many links and directories
+   * Records an entry, in the archive's order.
+   * @returns the existing guest directory of a directory entry, also through links; else null
+   * @throws AppError PACKAGE_INVALID for too many links and directories
    */
   take({ kind, components, target }: JudgedEntry): Stats | null {
     if (kind === 'directory') {
@@ -99,7 +101,7 @@ export class GuestDirectories {
     return path.at(-1) ?? { key: '.', found: GUEST_DIRECTORY };
   }
 
-  /** @param mayRemember whether an absent name is a directory that tar makes now */
+  /** @param mayRemember whether tar now creates a directory for an absent name */
   #look(key: string, isParentGuest: boolean, mayRemember: boolean): Found {
     const known = this.#found.get(key);
     if (known) return known;
@@ -126,7 +128,7 @@ export class GuestDirectories {
     this.#found.set(key, found);
   }
 
-  /** Null also for a path that is too long or damaged: tar says so. */
+  /** Returns null also for a path that is too long or damaged: tar reports it. */
   #lstat(key: string): Stats | null {
     try {
       return lstatSync(this.#pathOf(key));
@@ -152,7 +154,7 @@ function namesOf(path: string): string[] {
   return path.split('/').filter((name) => name !== '' && name !== '.');
 }
 
-/** Owner and mode as in `0:0 0755`. */
+/** Formats owner and mode as `0:0 0755`. */
 export function formatOwner({ uid, gid, mode }: Pick<Stats, 'uid' | 'gid' | 'mode'>): string {
   return `${uid}:${gid} 0${(mode & OWNER_AND_MODE).toString(8)}`;
 }

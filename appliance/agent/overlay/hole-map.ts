@@ -3,18 +3,17 @@ import type { PaxRecords } from './pax.ts';
 import { BLOCK, parseNumber, type TarHeader } from './tar-header.ts';
 
 /**
- * The stretches of a file with holes. GNU tar reads as many bytes of content as these say, whatever
- * the entry's size is: with a map that says more, or with a real size and no map, it takes the
- * headers that follow for content, or content for headers, which nobody has judged then. So a map
- * is let through when it and the size agree, in the spellings that GNU tar writes (GNU tar manual,
- * "Storing Sparse Files").
+ * The data segments of a sparse file. GNU tar reads the content length from the map instead of the
+ * entry's size. When they differ, it takes following headers for content, or content for headers
+ * that were never judged. So a map passes only when it agrees with the size, in the formats that
+ * GNU tar writes (GNU tar manual, "Storing Sparse Files").
  */
 export interface HoleMap {
-  /** Whether more of it comes in blocks behind the header. */
+  /** Whether the map continues in blocks behind the header. */
   readonly isOpen: boolean;
-  /** Whether these blocks are of the entry's size. */
+  /** Whether these blocks count towards the entry's size. */
   readonly isInContent: boolean;
-  /** Bytes of content, padding included, that all stretches so far take. */
+  /** Bytes of content, padding included, of all segments so far. */
   readonly contentBytes: number;
   /** Takes the next block. @throws AppError PACKAGE_INVALID */
   push(block: Buffer): void;
@@ -25,14 +24,14 @@ const PAX_KEYS = [
   ...['map', 'offset', 'numbytes'],
 ];
 const OLD_STRETCHES = { inHeader: 4, inBlock: 21 };
-/** Digits of a number in a map: as many as can be counted with. */
+/** Digits of a number in a map that are exact in JavaScript. */
 const MAX_DIGITS = 15;
 const NEWLINE = 0x0a;
 
 /**
  * @param block the entry's header
  * @returns null for an entry without a map
- * @throws AppError PACKAGE_INVALID for a map, or a part of one, that GNU tar does not read as such
+ * @throws AppError PACKAGE_INVALID for a map that GNU tar reads differently
  */
 export function readHoleMap(
   block: Buffer,
@@ -55,7 +54,7 @@ export function readHoleMap(
   return new PaxMap(pax);
 }
 
-/** In the header, and in blocks behind it as long as each is full and says that one follows. */
+/** The map in the header, and in following blocks as long as each is full and announces another. */
 class OldMap implements HoleMap {
   readonly isInContent = false;
   isOpen = false;
@@ -85,7 +84,7 @@ class OldMap implements HoleMap {
 }
 
 /**
- * In the pax header: how many stretches there are, then pairs of offset and length in one list
+ * The map in the pax header: the number of segments, then pairs of offset and length in one list
  * (0.1), or one by one (0.0).
  */
 class PaxMap implements HoleMap {
@@ -113,13 +112,16 @@ class PaxMap implements HoleMap {
   }
 }
 
-/** At the beginning of the content, 1.0: a line for how many there are, and two for each. */
+/**
+ * The map at the beginning of the content (1.0): a line with the number of segments, and two lines
+ * for each.
+ */
 class ContentMap implements HoleMap {
   readonly isInContent = true;
   contentBytes = 0;
   #line = '';
   #lines = 0;
-  /** With the first one; unknown before it. */
+  /** Known after the first line. */
   #linesInAll = Infinity;
 
   get isOpen(): boolean {
@@ -146,7 +148,7 @@ class ContentMap implements HoleMap {
   }
 }
 
-/** What was checked to be a number before (judge-entry.ts). */
+/** Returns the text of a record, which judge-entry.ts has verified to be numeric. */
 function textOf(pax: PaxRecords, key: string): string | undefined {
   return pax.get(`GNU.sparse.${key}`)?.toString('latin1');
 }

@@ -4,17 +4,17 @@ import { listLeftOut } from './left-out.ts';
 import type { PaxRecords } from './pax.ts';
 import { badNumber, MAX_ID, showName, type TarHeader } from './tar-header.ts';
 
-/** What an entry is, after everything that comes before its header was applied. */
+/** An entry with its extension headers applied. */
 export interface JudgedEntry {
   /**
-   * The root directory itself: it belongs to the guest's system, and `tar -C DIR .` would give it
+   * The root directory itself. It belongs to the guest's system, and `tar -C DIR .` would give it
    * the packer's owner.
    */
   readonly isRoot: boolean;
-  /** Bytes that follow the header, without their padding. */
+  /** Bytes after the header, without padding. */
   readonly contentBytes: number;
   readonly kind: 'file' | 'directory' | 'symlink' | 'hard-link';
-  /** The parts of its name, each byte as one character. */
+  /** Parts of the name, each byte as one character. */
   readonly components: readonly string[];
   /** Target of a link, each byte as one character; null for other kinds. */
   readonly target: string | null;
@@ -25,19 +25,19 @@ export interface JudgedEntry {
   readonly leftOut: readonly string[];
 }
 
-/** Headers before an entry's own that say more about it. */
+/** Preceding headers that extend an entry. */
 export interface EntryExtension {
   readonly pax: PaxRecords | null;
   readonly longName: Buffer | null;
   readonly longLink: Buffer | null;
 }
 
-/** PATH_MAX with its NUL, and NAME_MAX (limits.h). */
+/** PATH_MAX without its NUL, and NAME_MAX (limits.h). */
 const MAX_PATH_BYTES = 4095;
 const MAX_COMPONENT_BYTES = 255;
 
 /**
- * `7` is a contiguous file, `S` an old GNU sparse one, `D` a directory with a list of what it held.
+ * `7` is a contiguous file, `S` an old GNU sparse file, `D` a directory with a list of its content.
  */
 const typesWithContent = new Set(['0', '7', 'S', 'D']);
 const typesWithoutContent = new Set(['1', '2', '5']);
@@ -49,7 +49,7 @@ const typeNames: Readonly<Record<string, string>> = {
   M: 'a continuation of a multi-volume archive',
 };
 
-/** Whole, decimal, and small enough to be counted with. */
+/** Whole, decimal, and exact in JavaScript. */
 const WHOLE = /^\d{1,15}$/;
 const paxNumbers: Readonly<Record<string, RegExp>> = {
   size: WHOLE,
@@ -69,9 +69,9 @@ const paxNumbers: Readonly<Record<string, RegExp>> = {
 };
 
 /**
- * Decides whether an entry may be put on the disk. What it may do there is bounded by the root that
- * it is put into (extract.ts); this is about what a package is not meant to hold, and about bytes
- * that another reader would take for something else.
+ * Decides whether an entry may be unpacked. extract.ts confines tar to the root. This function
+ * refuses content that a package should not have, and bytes that another reader would interpret
+ * differently.
  * @throws AppError PACKAGE_UNSAFE or PACKAGE_INVALID that names the entry
  */
 export function judgeEntry(header: TarHeader, extension: EntryExtension): JudgedEntry {
@@ -80,7 +80,7 @@ export function judgeEntry(header: TarHeader, extension: EntryExtension): Judged
   const links = present(pax?.get('linkpath'), longLink);
   const name = names[0] ?? header.name;
   if (pax) checkPaxNumbers(name, pax);
-  // Which of several names counts is not the same for every reader.
+  // Readers disagree which of several names counts, so that each is checked.
   for (const candidate of names) splitName(candidate, name);
   const components = splitName(name, name);
   const depth = components.length;
@@ -169,12 +169,12 @@ function checkPaxNumbers(name: Buffer, pax: PaxRecords): void {
 }
 
 /**
- * The parts of a name relative to the root; `how` says what the name is for, if not the entry's
- * own.
+ * Splits a name relative to the root.
+ * @param how the role of a name that is not the entry's own
  */
 function splitName(path: Buffer, entry: Buffer, how?: string): string[] {
   const its = how === undefined ? 'its name' : `${how} ${showName(path)}, which`;
-  // Each byte is one character: what is compared is ASCII.
+  // One character per byte: only ASCII is compared.
   const text = path.toString('latin1');
   const hint =
     'Pack with names relative to the root of the file system: tar -C DIR -czf x.tar.gz .';
@@ -191,8 +191,8 @@ function splitName(path: Buffer, entry: Buffer, how?: string): string[] {
 }
 
 /**
- * A relative target may not climb over the root. An absolute one means the guest's own root, and
- * stays in it.
+ * Refuses a relative target that leads above the root. An absolute target is resolved in the
+ * guest's root.
  */
 function checkLinkTarget(entryDepth: number, target: Buffer, entry: Buffer): void {
   const text = target.toString('latin1');

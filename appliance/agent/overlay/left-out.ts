@@ -1,17 +1,17 @@
 import type { PaxRecords } from './pax.ts';
 
-/** Namespaces of extended attributes that Linux has for any name (xattr(7)). */
+/** Namespaces of extended attributes that Linux allows for any name (xattr(7)). */
 export const KEPT_NAMESPACES = ['user.', 'trusted.', 'security.'] as const;
 const PREFIXES = ['SCHILY.xattr.', 'LIBARCHIVE.xattr.'];
-/** ACLs of NFSv4, as macOS and FreeBSD have them. */
+/** NFSv4 ACLs of macOS and FreeBSD. */
 const NFS4_ACL = 'SCHILY.acl.ace';
-/** Names that the log gives, and characters of each. */
+/** Names in the log, and characters of each. */
 const MAX_NAMED = 10;
 const MAX_NAME_LENGTH = 100;
 
 /**
  * Returns the attributes of an entry that are not unpacked: those of other systems, such as
- * `com.apple.provenance`, and those in libarchive's own records alone.
+ * `com.apple.provenance`, and those in libarchive's own records only.
  */
 export function listLeftOut(pax: PaxRecords): string[] {
   const names = new Set<string>();
@@ -26,7 +26,7 @@ export function listLeftOut(pax: PaxRecords): string[] {
   return [...names];
 }
 
-/** Counts attributes that are left out, for one line of the log. */
+/** Counts skipped attributes, for one line of the log. */
 export class LeftOut {
   readonly #entries = new Map<string, number>();
   #others = 0;
@@ -39,7 +39,7 @@ export class LeftOut {
     }
   }
 
-  /** @returns null when nothing was left out */
+  /** @returns null when no attribute was skipped */
   describe(): string | null {
     if (this.#entries.size === 0) return null;
     const named = [...this.#entries].map(

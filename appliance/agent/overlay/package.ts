@@ -8,9 +8,9 @@ import { TarGate } from './tar-gate.ts';
 const CHUNK_BYTES = 256 * 1024;
 
 /**
- * Streams a `.tar.gz` into a directory; nothing of it is stored elsewhere.
- * @throws AppError PACKAGE_INVALID when it is not gzip or not tar, PACKAGE_DOWNLOAD when the stream
- * breaks off, and what `extractTar` throws
+ * Unpacks a `.tar.gz` stream into a directory, without storing it elsewhere.
+ * @throws AppError PACKAGE_INVALID for anything but gzip and tar, PACKAGE_DOWNLOAD when the stream
+ * ends early, and errors of `extractTar`
  */
 export async function overlayPackage(
   input: Readable,
@@ -21,8 +21,8 @@ export async function overlayPackage(
 }
 
 /**
- * Reads a package to its end and unpacks nothing.
- * @throws AppError what `overlayPackage` throws for the package's own faults
+ * Checks a whole package without unpacking it.
+ * @throws AppError as `overlayPackage` for faults of the package itself
  */
 export async function examinePackage(input: Readable): Promise<ExtractResult> {
   return unzip(input, async (archive) => {
@@ -38,7 +38,7 @@ async function unzip(
   use: (archive: AsyncIterable<Buffer>) => Promise<ExtractResult>,
 ): Promise<ExtractResult> {
   const gunzip = createGunzip({ chunkSize: CHUNK_BYTES });
-  // Which of the two failed decides what is said: the download, or the bytes.
+  // The first failure determines the message: the download, or the bytes.
   let inputError: unknown = null;
   input.on('error', (error) => {
     inputError = error;
@@ -53,8 +53,7 @@ async function unzip(
   try {
     // Without an encoding the chunks are Buffers.
     const result = await use(gunzip as AsyncIterable<Buffer>);
-    // What comes behind the compressed bytes is read all the same: that the package is another one
-    // than was checked, its sender can only say at its end.
+    // Reads past the compressed data: the sender reports a changed package only at its end.
     input.unpipe(gunzip).resume();
     await finished(input);
     return result;
@@ -91,7 +90,7 @@ function isZlibError(error: unknown): boolean {
   );
 }
 
-/** Unpacks an uncompressed archive that is in memory. */
+/** Unpacks an uncompressed archive in memory. */
 export async function unpackTar(bytes: Buffer, rootPath: string): Promise<ExtractResult> {
   async function* once(): AsyncGenerator<Buffer> {
     yield bytes;

@@ -6,8 +6,8 @@ export type PaxRecords = Map<string, Buffer>;
 const COMMA = Buffer.from(',');
 
 /**
- * Parses the records `<length> <key>=<value>\n` of a pax header. What counts is the last of a key;
- * the stretches of a map of holes are all of them, with commas between.
+ * Parses the records `<length> <key>=<value>\n` of a pax header. The last record of a key counts;
+ * segments of a sparse map are joined with commas.
  * @throws AppError PACKAGE_INVALID
  */
 export function parsePax(bytes: Buffer): PaxRecords {
@@ -28,7 +28,7 @@ export function parsePax(bytes: Buffer): PaxRecords {
     const key = bytes.toString('latin1', space + 1, equals);
     const value = bytes.subarray(equals + 1, end - 1);
     const former = key.startsWith('GNU.sparse.') ? records.get(key) : undefined;
-    // A map of holes begins anew with some of its keys; these two make one, stretch by stretch.
+    // Most keys start another map. These two belong to one map, segment by segment.
     if (former && !/^GNU\.sparse\.(offset|numbytes)$/.test(key)) throw twice();
     if (former) former.push(COMMA, value);
     else records.set(key, [value]);

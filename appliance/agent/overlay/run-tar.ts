@@ -8,15 +8,15 @@ import { KEPT_NAMESPACES } from './left-out.ts';
 import { endedBySignal, signalOf } from '../process/command.ts';
 import { PERL, planConfineCommand } from '../process/held-namespace.ts';
 
-/** The dynamic loader of each architecture, where every Debian has it. */
+/** Debian's path of the dynamic loader, by architecture. */
 const loaders: Readonly<Record<string, string>> = {
   x64: '/lib64/ld-linux-x86-64.so.2',
   arm64: '/lib/ld-linux-aarch64.so.1',
 };
 
 /**
- * How archives are unpacked (tar(1)). Links may be absolute since the root is the target. Warnings
- * are of no use to anybody, except that an attribute could not be set: data would be lost.
+ * Options of tar(1). Links may be absolute since the root is the target. Warnings are disabled,
+ * except for attributes that cannot be set, which would be lost.
  */
 export const TAR_OPTIONS = [
   ...['--extract', '--file=-', '--absolute-names', '--numeric-owner', '--same-owner'],
@@ -26,31 +26,30 @@ export const TAR_OPTIONS = [
   '--blocking-factor=128',
 ];
 
-/** How much of what it complains of is read: the beginning. */
+/** Characters of messages that are kept, from the beginning. */
 const MAX_COMPLAINT_LENGTH = 8192;
 
-/** GNU tar, unpacking what is written into it. */
+/** GNU tar, unpacking the bytes written to it. */
 export interface RunningTar {
   readonly input: Writable;
   /**
-   * Resolves when it has ended, with what it complained of first, a warning included, or null.
-   * @throws AppError COMMAND_FAILED when it did not even start; PACKAGE_INVALID when it was ended
+   * Resolves at its end with its first message, warnings included, or null.
+   * @throws AppError COMMAND_FAILED when it did not start; PACKAGE_INVALID when a signal ended it
    */
   readonly ended: Promise<string | null>;
-  /** Ends tar at once. */
   kill(): void;
 }
 
 /**
- * Starts GNU tar with `rootPath` as its root, without network and without the capabilities and
- * system calls that it can do without. The system's programs are laid over an empty directory in
- * there, in a mount namespace that ends with tar: whatever links an archive or an image has, every
- * path is resolved in that root. It ends with its first complaint: what came before it stays.
- * @throws AppError DISK_FULL when not even an empty directory can be made
+ * Starts GNU tar with `rootPath` as its root, without network and without unneeded capabilities and
+ * system calls. The appliance's programs are mounted on an empty directory in the root, in a mount
+ * namespace that ends with tar, so that every path of an archive or image resolves in the root. Tar
+ * ends at its first message. Earlier entries stay.
+ * @throws AppError DISK_FULL when an empty directory cannot be created
  */
 export function startTar(rootPath: string): RunningTar {
   const loader = realpathSync(loaders[process.arch] ?? '');
-  // Nobody can have a name ready that leads there.
+  // A random name, which no link can anticipate.
   const tools = `.gnt-${randomUUID()}`;
   const toolsPath = `${rootPath}/${tools}`;
   makeToolsDirectory(toolsPath);
@@ -62,7 +61,7 @@ export function startTar(rootPath: string): RunningTar {
       ...[inside(loader), '--argv0', 'tar', '--inhibit-cache'],
       ...['--library-path', inside(dirname(loader)), inside('/usr/bin/tar'), ...TAR_OPTIONS],
     ],
-    // No locale, zone or user database of the guest is asked for anything.
+    // Prevents reading locales, zones and users of the guest.
     { env: { LC_ALL: 'C', TZ: 'UTC0' }, stdio: ['pipe', 'ignore', 'pipe'] },
   );
   let said = '';
@@ -71,7 +70,7 @@ export function startTar(rootPath: string): RunningTar {
     if (said.length < MAX_COMPLAINT_LENGTH) said += text;
     if (firstComplaint(said) !== null) child.kill('SIGKILL');
   });
-  // It may end before it has read everything; why is known when it has ended.
+  // Tar may end before reading everything. Its end has the reason.
   child.stdin.on('error', () => undefined);
   const ended = new Promise<string | null>((resolve, reject) => {
     child.on('error', reject);
@@ -89,7 +88,7 @@ export function startTar(rootPath: string): RunningTar {
   return { input: child.stdin, ended, kill };
 }
 
-/** Of tar that has ended without a word of its own. */
+/** Explains the end of tar without a message of its own. */
 function refuseEnd(said: string, signal: string | undefined): AppError {
   if (signal !== undefined)
     return new AppError(
@@ -117,7 +116,7 @@ function makeToolsDirectory(path: string): void {
   }
 }
 
-/** The dynamic loader may have something to say as well; a line of tar's begins with its name. */
+/** Skips messages of the dynamic loader; tar's lines begin with its name. */
 function firstComplaint(said: string): string | null {
   return /^tar: (.*)\n/m.exec(said)?.[1] ?? null;
 }

@@ -7,23 +7,21 @@ import { BLOCK, cutAtNul, DamagedHeader, isZeroBlock, parseTarHeader } from './t
 
 /** pax headers and GNU long names are held in memory until their entry is judged. */
 const MAX_META_BYTES = 4 * MIB;
-/** What a global pax header may not say: it would be said of every entry that follows. */
+/** Keys that a global pax header must not set, since it applies to all following entries. */
 const entryOnlyKeys = /^(path|linkpath|size|uid|gid|GNU\.sparse\..*|SCHILY\..*)$/;
 const END_MARK = Buffer.alloc(2 * BLOCK);
 
 type Extension = { -readonly [Key in keyof EntryExtension]: EntryExtension[Key] };
 
 /**
- * Reads an archive as it passes and lets through what may be unpacked, byte for byte: the entries
- * for the root itself, and those that `mayDrop` names, are left out. The first refused entry ends
- * it. No byte of an entry passes before the entry is judged.
- *
- * INVARIANTS: `#held` are bytes of earlier chunks that belong to an entry that is not judged yet;
- * `#missing` bytes of the present step are still to come; a step's bytes are in `#step` until they
- * are complete.
+ * Filters an archive and passes only acceptable entries, byte for byte. Drops the root's own
+ * entries and entries that `mayDrop` selects. The first refused entry ends the archive. No byte of
+ * an entry passes before the entry is judged.
+ * - INVARIANTS: `#held` are bytes of earlier chunks of an entry that is not judged yet; `#missing`
+ *   bytes of the current step are outstanding; a step's bytes are in `#step` until it is complete.
  */
 export class TarGate {
-  /** Entries and bytes of content that were let through. */
+  /** Passed entries and bytes of content. */
   readonly passed: { entries: number; bytes: number } = { entries: 0, bytes: 0 };
   #step: Buffer[] = [];
   #missing = BLOCK;
@@ -34,35 +32,31 @@ export class TarGate {
   #contentLeft = 0;
   #isDropped = false;
   #isFirst = true;
-  /**
-   * Of the header that is read: its length without padding, and that of the content behind a map of
-   * holes.
-   */
+  /** Length of the current header without padding, and of the content behind a sparse map. */
   #metaBytes = 0;
   #contentAfterMap = 0;
   #map: HoleMap | null = null;
   readonly #mayDrop: (entry: JudgedEntry) => boolean;
 
-  /** @param mayDrop asked once for each entry but the root's, in order */
+  /** @param mayDrop called once for each entry but the root's, in order */
   constructor(mayDrop: (entry: JudgedEntry) => boolean = () => false) {
     this.#mayDrop = mayDrop;
   }
 
-  /** Whether the end mark was read: nothing after it belongs to the archive. */
+  /** Whether the end mark was read. Later bytes do not belong to the archive. */
   get isEnded(): boolean {
     return this.#reads === 'nothing';
   }
 
   /**
-   * @returns what of these bytes, and of earlier ones, may go on.
+   * @returns the passed bytes of this and earlier chunks
    * @throws AppError PACKAGE_UNSAFE, PACKAGE_INVALID
    */
   push(chunk: Buffer): Buffer[] {
     if (this.isEnded) return [];
     const out: Buffer[] = [];
     let at = 0;
-    // Where the part of this chunk begins that is neither handed on nor dropped, and the part of it
-    // that is not judged.
+    // Start of the bytes that are neither passed nor dropped, and start of the unjudged bytes.
     let from = 0;
     let open = 0;
     while (at < chunk.length && !this.isEnded) {
@@ -98,8 +92,8 @@ export class TarGate {
   }
 
   /**
-   * To be called after the last byte.
-   * @throws AppError PACKAGE_INVALID when the archive is not complete
+   * Must be called after the last byte.
+   * @throws AppError PACKAGE_INVALID when the archive is incomplete
    */
   end(): void {
     if (this.isEnded) return;
@@ -167,14 +161,14 @@ export class TarGate {
 
   #takeMap(block: Buffer): void {
     const map = this.#map;
-    // There is one while it is read.
+    // A map exists in this state.
     if (map === null) return;
     map.push(block);
     if (map.isInContent) this.#contentAfterMap -= BLOCK;
     this.#endMap();
   }
 
-  /** What comes behind the map is content, and no less than the map says. */
+  /** Ends a complete map. The content behind it must be at least as long as its segments. */
   #endMap(): void {
     const map = this.#map;
     if (map === null) return;

@@ -2,7 +2,9 @@ import { AppError } from '#shared/errors/app-error.ts';
 
 export const BLOCK = 512;
 
-/** One header block of tar, its numbers read. Names are bytes: nothing says that they are UTF-8. */
+/**
+ * One header block of tar, its numbers parsed. Names are bytes, since their encoding is unknown.
+ */
 export interface TarHeader {
   /** `0`, `5`, `x` …; NUL is given as `0`. */
   readonly type: string;
@@ -14,13 +16,10 @@ export interface TarHeader {
   readonly gid: number;
 }
 
-/** Largest id that chown(2) takes for one: the one above means "leave it". */
+/** Largest id of chown(2); the next value means "leave it". */
 export const MAX_ID = 2 ** 32 - 2;
 
-/**
- * Where each number is: what it is called, offset and length of its field, smallest and largest
- * value.
- */
+/** Name, offset, length, minimum and maximum of each numeric field. */
 const numbers = [
   ['mode', 100, 8, -(2 ** 31), 2 ** 32],
   ['uid', 108, 8, 0, MAX_ID],
@@ -28,7 +27,7 @@ const numbers = [
   ['mtime', 136, 12, -(2 ** 52), 2 ** 52],
 ] as const;
 
-/** A block whose sum is not the one that it tells: damaged, or no header at all. */
+/** The checksum is wrong: damaged, or not a header. */
 export class DamagedHeader extends AppError {
   constructor() {
     super('PACKAGE_INVALID', 'not a usable tar.gz archive: a damaged header', {
@@ -43,8 +42,8 @@ export function isZeroBlock(block: Buffer): boolean {
 }
 
 /**
- * Reads a header. Formats: POSIX.1-2017 ustar, GNU tar manual "Tar internals".
- * @throws DamagedHeader, AppError PACKAGE_INVALID that names the entry whose numbers are none
+ * Parses a header. Formats: POSIX.1-2017 ustar, GNU tar manual "Tar internals".
+ * @throws DamagedHeader, AppError PACKAGE_INVALID that names an entry with invalid numbers
  */
 export function parseTarHeader(block: Buffer): TarHeader {
   verifyChecksum(block);
@@ -53,7 +52,7 @@ export function parseTarHeader(block: Buffer): TarHeader {
     const value = parseNumber(block, start, length);
     if (value !== null && value >= smallest && value <= largest) return value;
     throw badNumber(name, what, cutAtNul(block.subarray(start, start + length)));
-  }) as [number, number, number]; // as `numbers` has them
+  }) as [number, number, number]; // one for each of `numbers`
   const sizeBytes = parseNumber(block, 124, 12);
   if (sizeBytes === null || sizeBytes < 0 || sizeBytes > Number.MAX_SAFE_INTEGER)
     throw badNumber(name, 'size', cutAtNul(block.subarray(124, 136)));
@@ -69,7 +68,7 @@ export function badNumber(name: Buffer, what: string, value: Buffer): AppError {
   );
 }
 
-/** Bytes of a name for the reader: what is no UTF-8 is shown as `�`, and a long one is cut. */
+/** Shows the bytes of a name: invalid UTF-8 as `�`, and long names shortened. */
 export function showName(name: Buffer): string {
   const MAX_SHOWN = 200;
   const text = JSON.stringify(name.toString('utf8', 0, MAX_SHOWN));
@@ -83,13 +82,15 @@ export function cutAtNul(field: Buffer): Buffer {
 
 function headerName(block: Buffer): Buffer {
   const name = cutAtNul(block.subarray(0, 100));
-  // GNU's magic ("ustar  ") uses the prefix field for other things.
+  // GNU's magic ("ustar ") uses the prefix field for other things.
   const isPosix = block.toString('latin1', 257, 263) === 'ustar\0';
   if (!isPosix || block[345] === 0) return name;
   return Buffer.concat([cutAtNul(block.subarray(345, 500)), Buffer.from('/'), name]);
 }
 
-/** The sum of all bytes, its own field counted as blanks; some writers took bytes as signed. */
+/**
+ * Verifies the sum of all bytes, with blanks in its own field. Some writers summed signed bytes.
+ */
 function verifyChecksum(block: Buffer): void {
   const said = parseNumber(block, 148, 8);
   let ownBytes = 0;
@@ -108,8 +109,8 @@ const words = new Uint32Array(BLOCK / 4);
 const wordBytes = new Uint8Array(words.buffer);
 
 /**
- * Four bytes at a time, as two sums of 16 bits each that a block's bytes cannot overflow: byte by
- * byte it was half of what reading a header takes.
+ * Sums four bytes at a time, as two 16-bit sums that a block's bytes cannot overflow. Byte by byte,
+ * the sum took half of the time for a header.
  */
 function sumBytes(block: Buffer): number {
   wordBytes.set(block);
@@ -122,7 +123,7 @@ function sumBytes(block: Buffer): number {
 }
 
 /**
- * Octal text, or base 256 where the first bit is set (GNU; for numbers that octal cannot hold).
+ * Parses octal text, or base 256 when the first bit is set (GNU, for larger numbers).
  * @returns null for anything else
  */
 export function parseNumber(block: Buffer, start: number, length: number): number | null {
@@ -131,7 +132,7 @@ export function parseNumber(block: Buffer, start: number, length: number): numbe
   let at = start;
   const end = start + length;
   while (at < end && block[at] === 0x20) at += 1;
-  // GNU tar skips a NUL before digits: what is read must be the same for both.
+  // GNU tar skips a NUL before digits: both readers must agree.
   if (block[at] === 0) return isNulUntil(block, at, end) ? 0 : null;
   let value = 0;
   for (; at < end; at += 1) {
@@ -148,7 +149,7 @@ function isNulUntil(block: Buffer, start: number, end: number): boolean {
   return true;
 }
 
-/** Two's complement, big-endian; the first byte is its sign. */
+/** Parses big-endian two's complement; the first byte is the sign. */
 function parseBase256(block: Buffer, start: number, length: number): number | null {
   let value = block[start] === 0xff ? -1 : 0;
   for (let at = start + 1; at < start + length; at += 1) {

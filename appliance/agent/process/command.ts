@@ -7,34 +7,31 @@ import { SYSTEM_PATH } from '#shared/process/system-path.ts';
 import { lastLineOf } from '#shared/text/lines.ts';
 import { MIB } from '#shared/units/bytes.ts';
 
-/** What a shell adds to the number of the signal that ended a program. */
+/** Shells add this to the number of the signal that ended a program. */
 const ENDED_BY_SIGNAL = 128;
 
 export interface CommandResult {
-  /** Of one that a signal ended, 128 and its number, as a shell tells it: see `signalOf`. */
+  /** After a signal, 128 plus its number, as in a shell: see `signalOf`. */
   readonly status: number;
   readonly stdout: string;
   readonly stderr: string;
-  /** What came out of `moreOutputs`, in their order. */
+  /** Output on `moreOutputs`, in order. */
   readonly more: readonly string[];
 }
 
-/** Output that is kept of one command, in bytes; tools of the appliance print far less. */
+/** Kept output of one command; tools of the appliance print far less. */
 const MAX_KEPT_BYTES = MIB;
 
 export interface CommandOptions {
-  /** What the command reads on its standard input. */
+  /** Standard input of the command. */
   readonly input?: string;
-  /** Sees stdout as it comes. */
+  /** Receives stdout in chunks. */
   readonly onStdout?: (text: string) => void;
-  /** Descriptors from 3 on that it writes to as well. */
+  /** Number of additional output descriptors, from 3 on. */
   readonly moreOutputs?: number;
 }
 
-/**
- * Runs a tool of the appliance to its end and returns its status. Small on purpose: a library for
- * it costs boot time.
- */
+/** Runs a tool of the appliance to its end. Minimal on purpose: a library would cost boot time. */
 export function tryCommand(
   command: string,
   args: readonly string[],
@@ -49,7 +46,7 @@ export function tryCommand(
     goFirst(child.pid);
     const kept = outputs.map(() => '');
     for (const index of outputs.keys()) {
-      // Its type does not say that what it writes to is read here.
+      // The type of `stdio` does not tell readable from writable.
       const output = child.stdio[1 + index] as Readable | null;
       output?.setEncoding('utf8').on('data', (text: string) => {
         if (index === 0) options.onStdout?.(text);
@@ -67,19 +64,20 @@ export function tryCommand(
 }
 
 /**
- * What a tool reads may make it want all memory: then it goes, and not the agent, who can say so.
- * @param pid undefined where it was not started
+ * Makes the kernel kill the tool instead of the agent when memory runs out: a tool's input may make
+ * it use all memory, and the agent must report that.
+ * @param pid undefined when the tool was not started
  */
 function goFirst(pid: number | undefined): void {
   try {
     if (pid !== undefined) writeFileSync(`/proc/${pid}/oom_score_adj`, '1000');
   } catch (error) {
-    // It has ended already.
+    // The tool has ended already.
     if (!['ENOENT', 'ESRCH'].includes(systemCodeOf(error) ?? '')) throw error;
   }
 }
 
-/** @returns the signal that ended a program, by its status; undefined when it ended by itself */
+/** @returns the signal in a status; undefined for a normal exit */
 export function signalOf(status: number): string | undefined {
   const [name] =
     Object.entries(constants.signals).find(([, number]) => status === ENDED_BY_SIGNAL + number) ??
@@ -87,7 +85,7 @@ export function signalOf(status: number): string | undefined {
   return name;
 }
 
-/** @throws AppError COMMAND_FAILED with the last line that the tool wrote to stderr. */
+/** @throws AppError COMMAND_FAILED with the last line of the tool's stderr. */
 export async function runCommand(
   command: string,
   args: readonly string[],
@@ -101,9 +99,8 @@ export async function runCommand(
 }
 
 /**
- * @param what was tried
- * @returns AppError COMMAND_FAILED with the last line that the tool wrote, or the signal that ended
- * it
+ * @param what the attempted action
+ * @returns AppError COMMAND_FAILED with the tool's last line, or the signal that ended it
  */
 export function commandFailure(what: string, { status, stdout, stderr }: CommandResult): AppError {
   const signal = signalOf(status);
@@ -112,7 +109,7 @@ export function commandFailure(what: string, { status, stdout, stderr }: Command
   return new AppError('COMMAND_FAILED', `${what}: ${reason}`);
 }
 
-/** The kernel ends a program where memory ends. */
+/** Describes a signal. The kernel kills a program when memory runs out. */
 export function endedBySignal(signal: string): string {
   const why = signal === 'SIGKILL' ? 'it needed more memory than the appliance has' : 'it crashed';
   return `it was killed by ${signal}: ${why}`;

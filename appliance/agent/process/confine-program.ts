@@ -1,27 +1,25 @@
 /**
- * What starts a program that nobody trusts. It is Perl, which every Debian has, since it takes
- * system calls that neither Node nor a shell makes: a shell would also drop variables from the
- * environment whose names it does not like.
- *
- * The arguments are Node's name of the processor, and
- *
- *   hold SCRIPT ROOT           a mount namespace of its own, made by a shell script, that lasts
- * until stdin ends   jail IMAGE DISK            one with programs and libraries, read-only, and
- * these two, for image tools; DISK may be empty   attach HOLDER FROM TO      what is mounted at
- * FROM here is seen at TO in there   detach HOLDER PATH…        and no longer is   run HOLDER
- * CGROUP ROOT DEV PROC SYS PROGRAM ARGUMENT…   unpack TOOLS HOLDER CGROUP ROOT DEV PROC SYS PROGRAM
- * ARGUMENT…   nobody HOLDER CGROUP ROOT DEV PROC SYS PROGRAM ARGUMENT…
- *
- * `run`: HOLDER 0 is this mount namespace. DEV, PROC and SYS are where to mount these, PROC alone
- * (DEV and SYS empty) in a world whose mounts later programs see. Three processes: one waits
- * outside; the second is the first process of a PID namespace, which ends with it, and all that is
- * in it; the third loses what a script can do without and becomes the program. `unpack` is for one
- * that makes files and nothing else: it has no network, and may not mount, change its root, start a
- * process or reach one; it finds the system's programs in the folder TOOLS of ROOT, has 256 MiB of
- * memory, and is the first to go where memory ends. `nobody` is for one that reads what a user
- * brought: it is another user's, without any capability, network, socket or environment, and the
- * first to go where memory ends. All of this is done here rather than by programs of its own, since
- * starting one costs more than anything that it does.
+ * Starts untrusted programs. It is Perl, which every Debian has, for system calls that neither Node
+ * nor a shell makes. A shell would also drop environment variables with unusual names. The
+ * arguments are Node's name of the processor, and
+ *   hold SCRIPT ROOT         a mount namespace, made by a shell script, until stdin ends
+ *   jail IMAGE DISK          a namespace for image tools: programs and libraries, read-only, and
+ *                            these two; DISK may be empty
+ *   attach HOLDER FROM TO    shows the mounts at FROM at TO in HOLDER's namespace
+ *   detach HOLDER PATH…      removes these mounts
+ *   run HOLDER CGROUP ROOT DEV PROC SYS PROGRAM ARGUMENT…
+ *   unpack TOOLS HOLDER CGROUP ROOT DEV PROC SYS PROGRAM ARGUMENT…
+ *   nobody HOLDER CGROUP ROOT DEV PROC SYS PROGRAM ARGUMENT…
+ * - `run`: HOLDER 0 is this mount namespace. DEV, PROC and SYS are mount points, PROC alone (DEV
+ *   and SYS empty) in a world whose mounts later programs see. The first of three processes waits
+ *   outside. The second is the first process of a PID namespace, which ends with it. The third drops
+ *   privileges and becomes the program.
+ * - `unpack` only creates files. It has no network, and cannot mount, change its root, start a
+ *   process or reach another. It finds the appliance's programs in the folder TOOLS of ROOT, has 256
+ *   MiB of memory, and is killed first when memory runs out.
+ * - `nobody` reads users' files. It runs as another user without any capability, network, socket or
+ *   environment, and is killed first when memory runs out.
+ * - One program does all of this, since starting another costs more than its work.
  */
 export const CONFINE_PROGRAM = String.raw`
 # What "use strict" sets, which loads a file for it: in an emulated machine that is a sixth of a start.

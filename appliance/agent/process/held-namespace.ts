@@ -7,26 +7,23 @@ import { CONFINE_PROGRAM } from './confine-program.ts';
 const COMMAND_PATH = '/usr/sbin:/usr/bin:/sbin:/bin';
 export const PERL = '/usr/bin/perl';
 
-/** Arguments of one program: of the longest paths, half of what the kernel takes. */
+/** Arguments of one program: of the longest paths, half of the kernel's limit. */
 const PATHS_AT_ONCE = 256;
 
-/**
- * What a mount namespace is made of: commands that mount, and the root directory of what runs in
- * it.
- */
+/** Commands that mount a namespace's file systems, and the root directory in it. */
 export interface NamespaceDescription {
   readonly script: string;
   readonly root: string;
 }
 
-/** Command line of one of the program's modes, for Perl. */
+/** Returns Perl's arguments for a mode of the program. */
 export function planConfineCommand(mode: string, ...args: readonly string[]): readonly string[] {
   return ['-e', CONFINE_PROGRAM, '--', process.arch, mode, ...args];
 }
 
 /**
- * A mount namespace that the agent is not in, as long as its holder lives, which is a child of the
- * agent and ends with it.
+ * A mount namespace without the agent. It lasts as long as its holder, a child of the agent that
+ * ends with it.
  */
 export class HeldNamespace implements AsyncDisposable {
   readonly #holder: ChildProcess;
@@ -37,15 +34,15 @@ export class HeldNamespace implements AsyncDisposable {
     this.holderPid = holderPid;
   }
 
-  /** @throws AppError COMMAND_FAILED; what went wrong is on the console */
+  /** @throws AppError COMMAND_FAILED; the console has the reason */
   static async open({ script, root }: NamespaceDescription): Promise<HeldNamespace> {
     return await HeldNamespace.#start('hold', script, root);
   }
 
   /**
-   * One in which image tools find programs, libraries, `/image` and `/disk`, and nothing else.
-   * @param diskPath null where nothing is written
-   * @throws AppError COMMAND_FAILED; what went wrong is on the console
+   * Opens a namespace in which image tools find only programs, libraries, `/image` and `/disk`.
+   * @param diskPath null without a disk
+   * @throws AppError COMMAND_FAILED; the console has the reason
    */
   static async openJail(imagePath: string, diskPath: string | null): Promise<HeldNamespace> {
     return await HeldNamespace.#start('jail', imagePath, diskPath ?? '');
@@ -63,25 +60,25 @@ export class HeldNamespace implements AsyncDisposable {
     return new HeldNamespace(holder, holder.pid);
   }
 
-  /** Lets those inside see what is at this path, and mounted below it, at another. */
+  /** Shows a path, and the mounts below it, at another path inside. */
   async attach(from: string, to: string): Promise<void> {
     await this.#call('attach', from, to);
   }
 
-  /** Takes the mounts at these paths away from those inside, where there are such. */
+  /** Removes the mounts at these paths inside, if present. */
   async detach(paths: readonly string[]): Promise<void> {
     for (let at = 0; at < paths.length; at += PATHS_AT_ONCE)
       await this.#call('detach', ...paths.slice(at, at + PATHS_AT_ONCE));
   }
 
-  /** Everything that is mounted in it goes with it. */
+  /** Its mounts end with it. */
   async [Symbol.asyncDispose](): Promise<void> {
     const ended = once(this.#holder, 'exit');
     this.#holder.stdin?.end();
     await ended;
   }
 
-  /** The holder is named behind the mode. */
+  /** Runs a mode with the holder as the first argument. */
   async #call(mode: string, ...args: readonly string[]): Promise<void> {
     const result = await tryCommand(
       PERL,

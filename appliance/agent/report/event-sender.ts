@@ -8,12 +8,12 @@ import {
 import { messageOf } from '#shared/errors/app-error.ts';
 
 /**
- * Events that wait for a slow or absent host; what scripts print beyond that is dropped, oldest
- * kept, and counted. The agent says less, and is heard beyond that.
+ * Events that wait for a slow or absent host. Further lines of scripts are dropped and counted. The
+ * agent's own lines have extra room.
  */
 const MAX_WAITING_EVENTS = 20_000;
 const MAX_WAITING_WORDS = 1_000;
-/** The first event is what the host waits for, and the network comes up while the agent starts. */
+/** The host waits for the first event, and the network comes up while the agent starts. */
 const FIRST_RETRY_MS = 50;
 const MAX_RETRY_MS = 2_000;
 
@@ -21,27 +21,25 @@ type LogEvent = Extract<InstallEvent, { type: 'log' }>;
 
 export interface EventSenderOptions {
   readonly sign: (event: InstallEvent) => SignedInstallEvent;
-  /** Posts one batch. Resolves with the HTTP status; rejects when there was no answer. */
+  /** Posts one batch. Resolves with the HTTP status; rejects without an answer. */
   readonly post: (batch: readonly SignedInstallEvent[]) => Promise<number>;
-  /** Told about batches that the host refused; for the serial console. */
+  /** Receives messages about refused batches, for the serial console. */
   readonly complain: (text: string) => void;
 }
 
 /**
  * Sends events in order, in batches, each until the host has acknowledged it.
- *
- * INVARIANTS: one batch is in flight at a time; an event leaves the queue only when its batch was
- * answered with 2xx, or with a 4xx that no repetition would change; what is sent again is the same
- * bytes with the same number.
+ * - INVARIANTS: one batch is in flight at a time; an event leaves the queue only when its batch was
+ *   answered with 2xx, or with a permanent 4xx; a repetition has the same bytes and number.
  */
 export class EventSender {
   readonly #options: EventSenderOptions;
   readonly #waiting: InstallEvent[] = [];
-  /** Signed, and too large for the batch before it. */
+  /** Signed, but too large for the previous batch. */
   #next: SignedInstallEvent | null = null;
   #sending: Promise<void> | null = null;
   #dropped = 0;
-  /** The first of those that were dropped since the host was told so, and how many. */
+  /** The first dropped event since the last notice, and the number of dropped events. */
   #gap: { readonly first: LogEvent; count: number } | null = null;
   #refused = 0;
   #hasArrived = false;
@@ -69,7 +67,7 @@ export class EventSender {
     return this.#waiting.length >= limit;
   }
 
-  /** In the place of the lines that are not there, so that nobody takes the log for whole. */
+  /** Marks the place of missing lines, so that the log does not look complete. */
   #tellGap(): void {
     if (this.#gap === null) return;
     const { first, count } = this.#gap;
@@ -82,12 +80,12 @@ export class EventSender {
     return this.#dropped;
   }
 
-  /** Events that the host will never have, since it called them wrong. */
+  /** Events that the host refused permanently. */
   get refusedEvents(): number {
     return this.#refused;
   }
 
-  /** Resolves when everything so far is acknowledged (true), or after `timeoutMs` (false). */
+  /** Resolves when all events so far are acknowledged (true), or after `timeoutMs` (false). */
   async flush(timeoutMs: number): Promise<boolean> {
     const timer = new AbortController();
     const deadline = sleep(timeoutMs, false, { signal: timer.signal }).catch(() => false);
@@ -105,8 +103,8 @@ export class EventSender {
   }
 
   /**
-   * As many as fit into one POST. An event is signed when its turn comes, so that those that were
-   * dropped leave no gap.
+   * Takes as many events as fit into one POST. Signs them last, so that dropped events leave no gap
+   * in the numbers.
    */
   #takeBatch(): SignedInstallEvent[] {
     const batch: SignedInstallEvent[] = [];
@@ -143,13 +141,13 @@ export class EventSender {
     }
   }
 
-  /** Until the host was there at all, it is not asked less and less often. */
+  /** Backs off only after the host has answered once. */
   #nextDelay(delayMs: number): number {
     return this.#hasArrived ? Math.min(delayMs * 2, MAX_RETRY_MS) : delayMs;
   }
 }
 
-/** In the body of a POST, with a comma. */
+/** Returns the size in the body of a POST, with a comma. */
 function sizeOf(event: SignedInstallEvent): number {
   return Buffer.byteLength(JSON.stringify(event)) + 1;
 }

@@ -4,21 +4,21 @@ import { signEvent, signPath } from '#shared/secret/event-signature.ts';
 
 const KEY_BYTES = 32;
 
-/** Signs what the agent says, so that the host can tell it from what a script posts. */
+/** Signs the agent's events, so that the host can tell them from a script's. */
 export interface EventSigner {
   /**
-   * For `agent-started`, the first event: the host believes who speaks first, and until then
-   * nothing but the agent has run.
+   * Sent in `agent-started`, the first event: the host trusts the first key, and only the agent has
+   * run by that time.
    */
   readonly keyHex: string;
-  /** Numbers and signs one event; to be called once for each, in order. */
+  /** Numbers and signs one event. Must be called once for each, in order. */
   readonly sign: (event: InstallEvent) => SignedInstallEvent;
-  /** Proof for a path of the host that is the agent's alone to read. */
+  /** Returns the proof for a path that only the agent may read. */
   readonly signPath: (path: string) => string;
 }
 
 /**
- * INVARIANT: the key is in this process' memory and in the first event only, never in a file, an
+ * INVARIANT: the key is only in this process' memory and in the first event, never in a file, an
  * environment or an argument.
  */
 export function createEventSigner(): EventSigner {

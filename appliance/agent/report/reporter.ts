@@ -6,8 +6,8 @@ import type { StageFailure, StageObserver, StageReporter } from './stage.ts';
 
 const MIN_PROGRESS_INTERVAL_MS = 1_000;
 /**
- * What scripts and hooks print reaches the serial console up to this: it takes some ten kilobytes a
- * second in an emulated machine, and the agent waits for it. The host keeps the end of it only.
+ * Limit of script and hook output on the serial console, which passes some ten kilobytes a second
+ * in an emulated machine while the agent waits. The host keeps only its end.
  */
 const MAX_CONSOLE_BYTES = 64 * 1024;
 const MAX_SUMMARY_LENGTH = 1024;
@@ -16,11 +16,11 @@ const MAX_HINT_LENGTH = 1024;
 
 export interface ReporterOptions {
   readonly send: (event: InstallEvent) => void;
-  /** Serial console, one line a call. */
+  /** Writes one line to the serial console. */
   readonly print: (line: string) => void;
   /** Milliseconds since the kernel booted. */
   readonly uptimeMs: () => number;
-  /** Hides OS parameters that are private or secret. */
+  /** Hides private and secret OS parameters. */
   readonly mask: (text: string) => string;
 }
 
@@ -30,19 +30,19 @@ export interface Reporter extends StageObserver {
 }
 
 /**
- * Turns what stages say into events for the host and lines for the serial console; everything
- * passes the mask first.
+ * Turns reports of stages into events for the host and lines for the serial console. All text is
+ * masked first.
  */
 export function createReporter(options: ReporterOptions): Reporter {
   const { send, print, uptimeMs } = options;
   const clean = (text: string, limit: number): string => options.mask(text).slice(0, limit);
   const stamp = (): string => (uptimeMs() / 1000).toFixed(2).padStart(7);
   let lastProgressAtMs = -Infinity;
-  /** Room in the log for what scripts and hooks print; negative when there was more. */
+  /** Remaining bytes for script and hook output in the log; negative after an overflow. */
   let roomBytes = MAX_INSTALL_LOG_BYTES;
   let consoleRoomBytes = MAX_CONSOLE_BYTES;
 
-  /** What the agent itself says is always printed. */
+  /** Limits output of programs only; the agent's own lines are always printed. */
   function printOutput(line: string): void {
     if (consoleRoomBytes < 0) return;
     consoleRoomBytes -= line.length + 1;

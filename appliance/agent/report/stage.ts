@@ -1,21 +1,21 @@
 import type { InstallStage } from '#shared/contract/primitives.ts';
 
-/** What a stage may do to be heard. Text is masked behind these. */
+/** Reports of a stage. All text is masked later. */
 export interface StageReporter {
-  /** A line for the install log. */
+  /** Adds a line to the install log. */
   log(line: string, stream?: 'stdout' | 'stderr' | 'agent'): void;
-  /** Whether the log takes nothing more of what programs print. */
+  /** Whether the log refuses further program output. */
   readonly isFull?: () => boolean;
   progress(doneBytes: number, totalBytes: number | null): void;
 }
 
 /**
- * One step of an installation. `run` returns a sentence for the reader: what was found or done.
- * @throws AppError with the code and hint that the operator will see
+ * One step of an installation. `run` returns a sentence for the log.
+ * @throws AppError with the code and hint for the operator
  */
 export interface Stage {
   readonly name: InstallStage;
-  /** Stages that clean up run after a failure too, unless this says otherwise. */
+  /** Excludes a cleanup stage after a failure. */
   readonly isOnlyAfterSuccess?: boolean;
   run(reporter: StageReporter): Promise<string>;
 }
@@ -25,7 +25,7 @@ export interface StageFailure {
   readonly error: unknown;
 }
 
-/** Told about each stage as it happens. */
+/** Observes the stages. */
 export interface StageObserver {
   started(stage: InstallStage): void;
   finished(stage: InstallStage, summary: string): void;
@@ -33,8 +33,8 @@ export interface StageObserver {
 }
 
 /**
- * Runs stages in order and stops at the first that fails; `cleanup` stages run in any case, and
- * their failure counts only when nothing failed before.
+ * Runs stages in order up to the first failure, then the `cleanup` stages, whose failure counts
+ * only when no stage failed before.
  * @returns the failure, or null
  */
 export async function runStages(

@@ -3,25 +3,21 @@ import { PERL, planConfineCommand } from '../process/held-namespace.ts';
 import type { StageReporter } from '../report/stage.ts';
 import type { Limits } from './limits.ts';
 
-/** All of a program's processes are gone when it has ended: this is for what is still in a pipe. */
+/** Time for reading left-over output; a program's processes have all ended with it. */
 const DRAIN_MS = 500;
 
-/** What surrounds the programs of scripts and hooks. */
+/** The surroundings of programs of scripts and hooks. */
 export interface Confinement {
-  /**
-   * The process that holds their mount namespace; null for the agent's own, of which each gets a
-   * copy.
-   */
+  /** The process that holds their mount namespace; null for a copy of the agent's own namespace. */
   readonly holderPid: number | null;
-  /** Null where nothing is limited, as in tests. */
+  /** Null without limits, as in tests. */
   readonly limits: Limits | null;
 }
 
 export const NO_WORLD: Confinement = { holderPid: null, limits: null };
 
 /**
- * A root directory, as that mount namespace has it, and where it is to have devices, processes and
- * the kernel's objects.
+ * A root directory in that mount namespace, and its mount points for devices, processes and sysfs.
  */
 export interface ProgramRoot {
   readonly path: string;
@@ -31,10 +27,10 @@ export interface ProgramRoot {
 }
 
 /**
- * Runs a program as root, but in namespaces of its own, without the capabilities and system calls
- * by which root reaches the kernel, the agent's memory or the agent's mounts, and within limits.
- * Whatever it started has ended when this returns.
- * @param streams in place of nothing and the log, and whether that is full
+ * Runs a program as root in its own namespaces and within limits, without capabilities and system
+ * calls that reach the kernel, the agent's memory or the agent's mounts. All its processes have
+ * ended when this returns.
+ * @param streams in place of no input and the log, and whether the log is full
  */
 export async function runConfined(
   { holderPid, limits }: Confinement,

@@ -10,7 +10,7 @@ const CHUNK_BYTES = MIB;
 
 type Progress = Pick<StageReporter, 'progress'>;
 
-/** A dump's bytes from the disk that holds it, without the disk's padding. */
+/** Reads a dump from its disk, without the disk's padding. */
 export function readDump(path: string, sizeBytes: number, reporter: Progress): Readable {
   let readBytes = 0;
   const stream = createReadStream(path, {
@@ -28,13 +28,13 @@ export function readDump(path: string, sizeBytes: number, reporter: Progress): R
 export interface DumpTarget {
   readonly stream: Writable;
   /**
-   * Resolves with the bytes that were written when they are on the disk.
-   * @throws AppError SCRIPT_FAILED when they were too many
+   * Resolves with the number of bytes when they are synced.
+   * @throws AppError SCRIPT_FAILED when they exceed the limit
    */
   finish(): Promise<number>;
 }
 
-/** The disk that takes a dump; whatever a script prints beyond `maxBytes` ends it. */
+/** Writes a dump to its disk. More than `maxBytes` end the script. */
 export function writeDump(path: string, maxBytes: number, reporter: Progress): DumpTarget {
   let writtenBytes = 0;
   const counter = new Transform({
@@ -49,7 +49,7 @@ export function writeDump(path: string, maxBytes: number, reporter: Progress): D
   counter.pipe(disk);
   counter.on('error', (error) => disk.destroy(error));
   const written = finished(disk);
-  // It is awaited when the script has ended.
+  // Awaited in `finish`.
   written.catch(() => undefined);
   return {
     stream: counter,

@@ -5,7 +5,7 @@ import { setOwn } from '#shared/json/own-value.ts';
 import { SYSTEM_PATH } from '#shared/process/system-path.ts';
 import type { OsParameters } from '../channel/host-client.ts';
 
-/** GNT_MIRROR_<NAME>: where the host serves each package mirror that its administrator allows. */
+/** Returns GNT_MIRROR_<NAME>: the host's URL of each allowed package mirror. */
 export function planMirrorVariables({ mirrors = [] }: InstallPlan): Record<string, string> {
   return Object.fromEntries(
     mirrors.map((name) => [
@@ -16,7 +16,7 @@ export function planMirrorVariables({ mirrors = [] }: InstallPlan): Record<strin
 }
 
 /**
- * The whole environment of an OS script: the plan's, OSP_* of the parameters, and PATH; nothing of
+ * Returns the whole environment of an OS script: the plan's, OSP_* of the parameters, and PATH; not
  * the agent's own.
  */
 export function createScriptEnvironment(
@@ -29,7 +29,7 @@ export function createScriptEnvironment(
   return environment;
 }
 
-/** Values that must not appear in a log. */
+/** Returns the values that must not appear in a log. */
 export function listHiddenValues(parameters: OsParameters): string[] {
   return Object.values(parameters)
     .filter(([, visibility]) => isHiddenFromLogs(visibility))

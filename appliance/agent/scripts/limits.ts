@@ -5,19 +5,19 @@ import type { ProgramEnd } from '#shared/process/run-in-group.ts';
 import { MIB } from '#shared/units/bytes.ts';
 
 /**
- * Processes and threads at a time: an installer has some tens. Each takes kernel memory, so more
- * would not fit anyway.
+ * Processes and threads at a time. An installer has some tens. Each takes kernel memory, so that
+ * more would hardly fit.
  */
 const MAX_PROCESSES = 512;
-/** What the agent keeps for itself of the memory that is free when the first script runs. */
+/** The agent's share of the memory that is free when the first script runs. */
 const AGENT_RESERVE_BYTES = 64 * MIB;
 const MIN_MEMORY_BYTES = 64 * MIB;
-/** A fork bomb is ended after this at the latest. */
+/** Longest life of a fork bomb. */
 const WATCH_INTERVAL_MS = 500;
 
 /**
- * What programs may use together, in a control group that the kernel ends as a whole when they use
- * more memory.
+ * Limits all programs together in a control group, which the kernel kills as a whole when it
+ * exceeds its memory.
  */
 export class Limits {
   /** The directory of the control group that a program joins. */
@@ -32,17 +32,16 @@ export class Limits {
   }
 
   /**
-   * Mounts the control groups where only the agent sees them, and sets the limits. No memory of the
-   * agent's is ever swapped either: what a script could read from a swap device of its own would be
-   * the key.
+   * Mounts the control groups in the agent's namespace only, and sets the limits. The agent's
+   * memory is never swapped: a script could read the key from a swap device of its own.
    */
   static async create(mountPoint: string): Promise<Limits> {
     mkdirSync(mountPoint, { recursive: true });
     await runCommand('mount', ['-t', 'cgroup2', 'cgroup2', mountPoint]);
     const set = (path: string, value: string): void => writeFileSync(join(mountPoint, path), value);
     set('cgroup.subtree_control', '+memory +pids');
-    // Programs are one level below their limits: the root of what they can see of the control
-    // groups is their own.
+    // Programs are one level below their limits, so that the visible root of their control groups
+    // is their own.
     for (const name of ['agent', 'programs', 'programs/run']) mkdirSync(join(mountPoint, name));
     set('agent/cgroup.procs', String(process.pid));
     set('agent/memory.swap.max', '0');
@@ -55,8 +54,8 @@ export class Limits {
   }
 
   /**
-   * Runs a program that joins the group, ends it when it has too many processes, and says so when a
-   * limit ended it.
+   * Runs a program that joins the group. Kills the group at too many processes, and reports the
+   * exceeded limit.
    */
   async watch(run: () => Promise<ProgramEnd>): Promise<ProgramEnd> {
     const before = this.#count();
@@ -87,7 +86,7 @@ export class Limits {
   }
 }
 
-/** A line `name number` of a control group's file. */
+/** Reads a line `name number` of a control group's file. */
 function readCounter(path: string, name: string): number {
   return Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(readFileSync(path, 'utf8'))?.[1] ?? 0);
 }

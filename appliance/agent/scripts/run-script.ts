@@ -6,22 +6,22 @@ import { type Confinement, runConfined } from './confine.ts';
 export interface ScriptOptions {
   /** Its root directory is the script's. */
   readonly confinement: Confinement;
-  /** In there: the OS definition, which is also the working directory. */
+  /** Path inside of the OS definition, which is also the working directory. */
   readonly directory: string;
   /** Relative to `directory`. */
   readonly path: string;
   readonly args?: readonly string[];
-  /** The dump that an import script reads. */
+  /** The dump for an import script. */
   readonly stdin?: Readable;
-  /** Takes what an export prints, instead of the log. */
+  /** Receives the output of an export script, instead of the log. */
   readonly stdout?: Writable;
   readonly environment: Readonly<Record<string, string>>;
   readonly reporter: StageReporter;
 }
 
 /**
- * Runs an OS script as root with exactly the given environment, confined; everything that it
- * started has ended afterwards.
+ * Runs an OS script as root, confined, with exactly the given environment. All its processes have
+ * ended afterwards.
  * @throws AppError SCRIPT_FAILED with its status and its last lines
  */
 export async function runScript(options: ScriptOptions): Promise<void> {

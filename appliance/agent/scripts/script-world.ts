@@ -5,22 +5,22 @@ import { HeldNamespace, type NamespaceDescription } from '../process/held-namesp
 import type { Confinement } from './confine.ts';
 import { Limits } from './limits.ts';
 
-/** What scripts write into the appliance's system, in RAM. */
+/** Changes of scripts to the appliance's system, in RAM. */
 const OVERLAY = '/run/gnt/overlay';
-/** Seen by the agent alone: it is mounted when the scripts' mount namespace is there already. */
+/** Visible to the agent only: mounted after the scripts' mount namespace is made. */
 const CONTROL_GROUPS = '/run/gnt/cgroup';
-/** Scripts may not load modules; these they ask for by name, since there is no udev that would. */
+/** Loaded for scripts, which cannot load modules; there is no udev that would. */
 const MODULES = ['overlay', 'loop', 'dm-mod', 'nbd'];
 /**
- * CAP_SYS_MODULE and CAP_SYS_CHROOT, for modprobe: what else the kernel starts, a script may have
- * put there.
+ * CAP_SYS_MODULE and CAP_SYS_CHROOT, for modprobe. A script may have replaced any other helper that
+ * the kernel starts.
  */
 const HELPER_CAPABILITIES = (1 << 16) | (1 << 18);
 
 /**
  * The appliance's system as scripts see it: RAM over the read-only image, with its own /run and
- * /tmp. Of the agent's mounts nothing else is left in there, so that nothing that the agent reads
- * or starts can be exchanged.
+ * /tmp. The agent's other mounts are absent, so that scripts cannot exchange files that the agent
+ * reads or starts.
  */
 const APPLIANCE_WORLD: NamespaceDescription = {
   script: `mount -t overlay -o lowerdir=/,upperdir=${OVERLAY}/upper,workdir=${OVERLAY}/work overlay /mnt
@@ -35,12 +35,10 @@ umount -l /proc`,
 };
 
 /**
- * The mount namespace that scripts and hooks of one installation share, and which the agent is not
- * in: what one of them mounts or leaves in its files, the next one sees, and the agent only when it
- * looks there.
- *
- * INVARIANTS: it is made once, when the first program needs it, since it costs time; it lasts as
- * long as its holder, which is a child of the agent.
+ * The mount namespace that scripts and hooks of one installation share, without the agent. Their
+ * mounts and files are visible to later scripts, and to the agent only on request.
+ * - INVARIANTS: it is made once, at the first program, since it costs time; it lasts as long as its
+ *   holder, a child of the agent.
  */
 export class ScriptWorld {
   readonly #description: NamespaceDescription;
@@ -49,8 +47,8 @@ export class ScriptWorld {
   #opened: Promise<OpenWorld> | null = null;
 
   /**
-   * @param options others than the appliance's are for tests, in which there is no kernel to be
-   * locked down
+   * @param options other values than the appliance's are for tests, which must not lock down the
+   * kernel
    */
   constructor(
     options: {
@@ -74,7 +72,7 @@ export class ScriptWorld {
     return await this.#opened;
   }
 
-  /** Null as long as nobody needed it, or when it could not be made. */
+  /** Returns null before the first use, or when it could not be made. */
   async opened(): Promise<OpenWorld | null> {
     return (await this.#opened?.catch(() => null)) ?? null;
   }
@@ -86,7 +84,7 @@ export class ScriptWorld {
   }
 }
 
-/** A world whose namespaces and mounts are there. */
+/** A world with its namespace and mounts. */
 export class OpenWorld implements Confinement {
   readonly #namespace: HeldNamespace;
   readonly limits: Limits | null;
@@ -101,29 +99,24 @@ export class OpenWorld implements Confinement {
   }
 
   /**
-   * Its root directory, for the agent: to be walked as `TargetRoot` does, since links in there are
-   * the scripts'.
+   * Its root directory for the agent. It must be walked by `TargetRoot`, since scripts control its
+   * links.
    */
   get rootPath(): string {
     return `/proc/${this.holderPid}/root`;
   }
 
-  /**
-   * Lets programs see a directory of the agent's, with what is mounted there and below, at the same
-   * path.
-   */
+  /** Shows a directory of the agent, and the mounts below it, to programs at the same path. */
   async show(path: string): Promise<void> {
     await this.#namespace.attach(path, path);
   }
 
-  /** Takes away what was shown, or what programs mounted. */
+  /** Removes shown directories and programs' mounts. */
   async hide(paths: readonly string[]): Promise<void> {
     await this.#namespace.detach(paths);
   }
 
-  /**
-   * File systems of block devices that programs left mounted, or were shown, the innermost first.
-   */
+  /** Lists mounts of block devices that programs made or were shown, the innermost first. */
   listMounts(): readonly { readonly device: string; readonly where: string }[] {
     return readFileSync(`/proc/${this.holderPid}/mounts`, 'utf8')
       .split('\n')
@@ -135,15 +128,15 @@ export class OpenWorld implements Confinement {
       .reverse();
   }
 
-  /** Everything that is mounted in it goes with it. */
+  /** Its mounts end with it. */
   async end(): Promise<void> {
     await this.#namespace[Symbol.asyncDispose]();
   }
 }
 
 /**
- * Closes the ways from root to the agent's memory that lead through the kernel, before the first
- * program of a user runs. Nothing opens them again before the power-off.
+ * Closes root's ways through the kernel to the agent's memory, before the first untrusted program
+ * runs. They stay closed until power-off.
  */
 async function prepareAppliance(): Promise<void> {
   for (const name of ['upper', 'work']) mkdirSync(`${OVERLAY}/${name}`, { recursive: true });

@@ -12,26 +12,24 @@ import { createScriptEnvironment, planMirrorVariables } from '../scripts/environ
 import type { ScriptWorld } from '../scripts/script-world.ts';
 import type { Stage } from '../report/stage.ts';
 
-/** The appliance's own hooks: a builder may put some there. */
+/** The appliance's own hooks, which its builder adds. */
 export const OWN_HOOKS = '/opt/gnt/hooks';
 
 export interface HooksStageOptions {
   readonly plan: InstallPlan;
   readonly host: HostClient;
-  /** What proves to metad that the agent asks. */
+  /** Proves to gnt-metad that the agent asks. */
   readonly signPath: (path: string) => string;
   readonly parameters: () => Promise<OsParameters>;
   readonly world: ScriptWorld;
-  /** Loads what reads and runs hooks: most installations have none, and boot without it. */
+  /** Loads the hooks module. Most installations have no hooks and boot without it. */
   readonly load: () => HooksModule;
   /** OWN_HOOKS; may be missing. */
   readonly ownFolder: string;
   readonly onOpened: (book: HookBook) => void;
 }
 
-/**
- * The stage that fetches and reads all hooks before anything is done. None when there are no hooks.
- */
+/** Returns the stage that fetches and parses all hooks before any other; empty without hooks. */
 export function createHooksStage(options: HooksStageOptions): Stage[] {
   const { plan, host, onOpened } = options;
   const { hooks } = plan;
@@ -68,14 +66,14 @@ function planFacts({ hooks, image, disks, mirrors = [] }: InstallPlan): Installa
   };
 }
 
-/** As the environment of scripts has it. */
+/** Returns the path in the environment of scripts. */
 function diskPath(serial: string): string {
   return `/dev/disk/by-id/virtio-${serial}`;
 }
 
 /**
- * What hooks find in their environment: that of scripts; without scripts, Ganeti's names for what
- * the plan says.
+ * Returns the environment of hooks: that of scripts, or, without scripts, Ganeti's names for the
+ * plan.
  */
 function planEnvironment(plan: InstallPlan, parameters: OsParameters): Record<string, string> {
   const disks = plan.disks.map(
@@ -115,9 +113,8 @@ export function hasHooks(hooks: HookBook | null, point: HookPoint): boolean {
 }
 
 /**
- * Built-in stages of one point with its hooks around them. The hooks of the point itself are steps
- * of the built-in stage of that name, after its own work; where there is no built-in work, they are
- * the stage.
+ * Puts a point's hooks around its built-in stages. Hooks of the point itself run at the end of the
+ * built-in stage of that name, or are a stage of their own without one.
  */
 export function surroundWithHooks(
   hooks: HookBook | null,

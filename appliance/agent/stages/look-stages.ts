@@ -10,8 +10,8 @@ import { createOsScriptStages } from './os-scripts.ts';
 import type { PlanStages, PlanStagesOptions } from './plan-stages.ts';
 
 /**
- * What can be found bad of an installation by a machine that has none of the instance's disks. The
- * stages have the names of those that do the same with them. Hooks were read before.
+ * Returns stages that check an installation without the instance's disks. They have the names of
+ * the stages that change disks. Hooks were parsed before.
  */
 export function createLookStages(options: PlanStagesOptions): PlanStages {
   const { plan, host, at } = options;

@@ -14,7 +14,7 @@ import type { Stage, StageReporter } from '../report/stage.ts';
 /** In RAM, and shown to scripts at the same path. */
 const DEFINITION_PATH = '/run/gnt/os';
 
-/** All that `verify` is told besides OSP_*: there is no instance for it. */
+/** Variables of `verify` besides OSP_*, since there is no instance for it. */
 const VERIFY_VARIABLES = new Set<string>(['PATH', ...CORE_VARIABLES]);
 
 type Scripts = NonNullable<InstallPlan['scripts']>;
@@ -25,9 +25,9 @@ export interface OsScriptsOptions {
   readonly host: HostClient;
   readonly at: DiskLocations;
   readonly world: ScriptWorld;
-  /** The values that the script gets; asked for when the stage runs. */
+  /** Returns the script's values. Called when the stage runs. */
   readonly parameters: () => Promise<OsParameters>;
-  /** Bytes of each dump that an export made. */
+  /** Receives the bytes of each dump of an export. */
   readonly onDumped: (dumpBytes: readonly number[]) => void;
 }
 
@@ -98,7 +98,7 @@ function createVerifyStage(
   };
 }
 
-/** Runs the script once for each dump. @returns the bytes of each that an export made */
+/** Runs the script once for each dump. @returns the bytes of each exported dump */
 async function runForDumps(
   script: ScriptOptions,
   name: 'import' | 'export',
@@ -110,7 +110,7 @@ async function runForDumps(
   for (const dump of dumps) {
     const told = script.environment[`DISK_${dump.disk}_PATH`] ?? '';
     const environment = { ...script.environment, ...planDumpVariables(name, dump.disk, told) };
-    // An import's empty dump is no disk.
+    // An import's empty dump has no disk.
     const path = disks.get(dump.serial)?.path ?? '/dev/null';
     if (name === 'import') {
       const { sizeBytes } = dump;

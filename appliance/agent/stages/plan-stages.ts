@@ -22,7 +22,7 @@ export interface PlanStagesOptions {
   readonly at: DiskLocations;
   readonly parameters: () => Promise<OsParameters>;
   readonly world: ScriptWorld;
-  /** Null when there are none. */
+  /** Null without hooks. */
   readonly hooks: HookBook | null;
   readonly onDumped: (dumpBytes: readonly number[]) => void;
 }
@@ -33,7 +33,7 @@ export interface PlanStages {
   readonly cleanup: readonly Stage[];
 }
 
-/** Stages whose hooks may have written to the disks before the image is. */
+/** Stages before the image whose hooks may have written to the disks. */
 const beforeImagePoints: readonly HookPoint[] = ['install.pre', 'before-install', 'before-reset'];
 
 /** Stages whose hooks find the instance mounted. */
@@ -46,9 +46,8 @@ const mountedPoints: readonly HookPoint[] = [
 ];
 
 /**
- * What a plan means, as stages in their order, hooks among them. The instance's file systems are
- * mounted after its scripts ran and only for what needs them: scripts expect disks that nobody
- * uses, as Ganeti gives them.
+ * Converts a plan into ordered stages, hooks included. The instance's file systems are mounted
+ * after its scripts and only when needed: scripts expect unused disks, as Ganeti gives them.
  */
 export function createPlanStages(options: PlanStagesOptions): PlanStages {
   const { plan, host, at, hooks, world } = options;
@@ -119,7 +118,7 @@ function createImageStage(
         driver: 'host_device',
         reporter,
       });
-      // Hooks find the image's partitions as devices; for scripts and mounts they are read then.
+      // Hooks find the image's partitions as devices; scripts and mounts read them later.
       if (hooks) await rereadPartitions(plan, at);
       return summary;
     },
@@ -127,7 +126,7 @@ function createImageStage(
 }
 
 interface MountOptions extends Pick<PlanStagesOptions, 'plan' | 'at' | 'world'> {
-  /** There are hooks that work in the instance, or beside it. */
+  /** True with hooks that work in the instance, or beside it. */
   readonly mayExecute: boolean;
 }
 
@@ -169,7 +168,7 @@ function createUnmountStage({ plan, at, world }: Omit<MountOptions, 'mayExecute'
   };
 }
 
-/** Also what a script left mounted or in the cache reaches its disk. */
+/** Also flushes writes of scripts from the cache. */
 function createSyncStage(): Stage {
   return {
     name: 'sync',
