@@ -4,9 +4,9 @@ import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { describeBook, readBook } from './agent/hooks/read-book.ts';
 
 /**
- * Says what the appliance will say of hooks: a HookQuestion on the standard input, a HookVerdict on
- * the standard output. It is run without any right (shared/sandbox/judge-hooks.ts), since the
- * documents are the user's.
+ * Validates hooks as the appliance will: a HookQuestion on the standard input, a HookVerdict on the
+ * standard output. It runs as a sandboxed program (shared/sandbox/judge-hooks.ts), since the
+ * documents are untrusted.
  */
 function judge(input: string): HookVerdict {
   try {
@@ -19,7 +19,7 @@ function judge(input: string): HookVerdict {
   }
 }
 
-/** What a library says of a document may repeat it. */
+/** Hides the message of a library's error, which may contain text of the document. */
 function withoutContent(error: unknown): AppError {
   return new AppError('INTERNAL', error instanceof Error ? error.name : 'unknown');
 }

@@ -150,7 +150,7 @@ async function listCommand(flags: { json?: boolean }): Promise<void> {
     print(`${isUsed === true ? '*' : ' '} ${name}: ${state}, ${detail}`);
 }
 
-/** As one of a list; nothing where none was built yet. */
+/** Returns the built appliance as a list of at most one. */
 async function describeBuilt(): Promise<readonly ImportedAppliance[]> {
   const common = { name: BUILT_APPLIANCE, directory: applianceDir };
   try {
@@ -167,7 +167,7 @@ async function useCommand(name: string): Promise<void> {
   print(`installations use the appliance ${name}`);
 }
 
-/** One that somebody names is kept: their next installation would be refused. */
+/** Refuses to remove a used appliance, since its next installation would fail. */
 async function removeCommand(given: string, signal: AbortSignal): Promise<void> {
   const name = nameOf(given, given);
   const users = await createChosenAppliance(nodedSocket).users(name);

@@ -12,7 +12,7 @@ interface ListFlags {
   readonly json?: boolean;
 }
 
-/** What the commands of gnt-appliance do. */
+/** Implementations of the commands of gnt-appliance. */
 export interface ApplianceActions {
   build(flags: BuildFlags): Promise<void>;
   info(flags: ListFlags): Promise<void>;

@@ -11,11 +11,11 @@ import { MIB } from '#shared/units/bytes.ts';
 
 const MAX_ANSWER_BYTES = MIB;
 
-/** Which appliances are used, as the node daemon knows it. */
+/** Uses of appliances, as the node daemon knows them. */
 export interface ChosenAppliance {
-  /** Null: nobody can be asked. */
+  /** Returns null when the daemon does not run. */
   read(): Promise<string | null>;
-  /** @throws AppError of the job that says so in the cluster's record */
+  /** @throws AppError of the job that changes the cluster's record */
   choose(name: string): Promise<void>;
   /** @throws AppError NODED_UNREACHABLE */
   users(name: string): Promise<ApplianceUsers>;

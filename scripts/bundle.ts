@@ -8,19 +8,19 @@ import { DEFAULT_COLUMNS } from '../cluster-cli/terminal/terminal.ts';
 import { bundleAgent, bundleHooks } from '../appliance/image/agent-bundle.ts';
 
 /**
- * Bundles the programs: `node scripts/bundle.ts FOLDER`. One file a daemon, so that it holds only
- * the code that it uses; the commands in pieces, since each loads what it needs. It appears whole:
- * who starts a program meanwhile gets the old bundle or none.
+ * Bundles the programs: `node scripts/bundle.ts FOLDER`. Each daemon is one file, so that it holds
+ * only the code that it uses. Commands are pieces, since each loads only some. The folder appears
+ * atomically: a program that starts meanwhile gets the old bundle or none.
  */
 const top = join(import.meta.dirname, '..');
-/** Packages with compiled code of their own, which a bundle cannot hold. */
+/** Packages with native code, which a bundle cannot hold. */
 const NATIVE = ['koffi', 'netlink', 'esbuild'];
 const TARGET = 'node26';
-/** CommonJS packages ask for modules of Node's own by `require`. */
+/** CommonJS packages load Node's modules by `require`. */
 const REQUIRE =
   "import { createRequire as gntCreateRequire } from 'node:module'; const require = gntCreateRequire(import.meta.url);";
 
-/** zod's messages in fifty languages, of which nothing asks for any but its own English. */
+/** Drops zod's messages in other languages than its default English. */
 const withoutLocales: Plugin = {
   name: 'without-locales',
   setup: (building) => {
@@ -30,9 +30,9 @@ const withoutLocales: Plugin = {
   },
 };
 
-/** What Koa is asked to send or to recognize by a short name. */
+/** Types that Koa sends or recognizes by a short name. */
 const MEDIA_TYPES = ['json', 'txt', 'html', 'bin'];
-/** Of 2,500 media types, twice, in all that a daemon holds, those that it may need. */
+/** Keeps the needed ones of 2,500 media types, which a daemon would hold twice. */
 const withoutMediaTypes: Plugin = {
   name: 'without-media-types',
   setup: (building) => {
@@ -51,9 +51,9 @@ interface MediaType {
 }
 
 /**
- * commander asks for two modules of Node's own that it hardly ever uses: a process has the one
- * anyway, and being asked for it fills in all that it can say of itself; the other is for programs
- * of subcommands, which there are none of. Both cost a command a tenth of its start.
+ * Replaces two modules of Node that commander hardly uses: `process`, whose import fills in all its
+ * exports, and one for executable subcommands, which no program has. Both cost a command a tenth of
+ * its start.
  */
 const withoutDetours: Plugin = {
   name: 'without-detours',
@@ -70,7 +70,7 @@ const withoutDetours: Plugin = {
   },
 };
 
-/** What tells programs of one bundle from those of another: all that they are made of. */
+/** Identifies the sources of a bundle, to tell programs of different bundles apart. */
 const buildId = await hashSources(['cluster-cli', 'noded', 'shared', 'package-lock.json']);
 const target = resolve(process.argv[2] ?? join(top, 'node_modules/.cache/gnt-programs'));
 const made = `${target}.${process.pid}`;
@@ -84,12 +84,12 @@ try {
 }
 
 async function makeBundles(folder: string): Promise<void> {
-  // Before anything is read: a source that changes meanwhile is newer than this.
+  // Written before any source is read, so that a later change of a source is newer.
   await mkdir(join(folder, 'appliance'), { recursive: true });
   await writeFile(join(folder, 'made'), '');
   for (const file of ['noded/main', 'metad/main']) await bundle(file, folder);
-  // These end after one task: a quarter less to unpack is worth more than the lines of the sources.
-  // Node prints the whole line that throws, so that lines are bounded.
+  // These end after one task: a quarter less to load is worth more than source lines. Node prints
+  // the whole line that throws, so that lines are bounded.
   const minified = { minifyWhitespace: true, lineLimit: 120 };
   for (const file of [
     'appliance/main',
@@ -114,12 +114,12 @@ async function bundle(file: string, folder: string, more: BuildOptions = {}): Pr
     bundle: true,
     platform: 'node',
     format: 'esm',
-    // Told by the name: Node need not look into each piece to know what it is.
+    // The extension saves Node from inspecting each piece for its module format.
     outExtension: { '.js': '.mjs' },
     target: TARGET,
     define: { GNT_BUILD: JSON.stringify(buildId) },
     banner: { js: REQUIRE },
-    // A fifteenth less to load and to unpack; names and lines stay, for who reads a trace.
+    // Saves a fifteenth of the loading; names and lines stay for traces.
     minifySyntax: true,
     legalComments: 'none',
     logLevel: 'warning',
@@ -129,8 +129,8 @@ async function bundle(file: string, folder: string, more: BuildOptions = {}): Pr
 }
 
 /**
- * Pieces in CommonJS, which esbuild makes of ES modules only: a module of Node's own is then asked
- * for what is used of it, where an import has it fill in all that it has.
+ * Converts pieces to CommonJS, which esbuild only makes of ES modules. `require` of a Node module
+ * provides the used members, while an import fills in all of them.
  */
 async function toCommonJs(folder: string): Promise<void> {
   for (const name of await readdir(folder)) {
@@ -139,7 +139,7 @@ async function toCommonJs(folder: string): Promise<void> {
       format: 'cjs',
       platform: 'node',
       target: TARGET,
-      // `require` in its place finds what is compiled already without asking the loader of modules.
+      // `require` instead finds compiled pieces without the module loader.
       supported: { 'dynamic-import': false },
       define: { 'import.meta.dirname': '__dirname', 'import.meta.url': '__filename' },
       logLevel: 'warning',
@@ -150,9 +150,9 @@ async function toCommonJs(folder: string): Promise<void> {
   }
 }
 
-/** What commands print of themselves, for the launcher: most of the time of `--help` is Node's. */
+/** Writes the help texts for the launcher: most of the time of `--help` is the start of Node. */
 async function writeHelp(folder: string): Promise<void> {
-  // Our own file.
+  // The project's own file.
   const { version } = JSON.parse(await readFile(join(top, 'package.json'), 'utf8')) as {
     version: string;
   };

@@ -18,12 +18,12 @@ import { run } from '#shared/process/run.ts';
 import { generateManPages } from './docs/generate.ts';
 
 /**
- * Makes a Debian package: `node scripts/package.ts [--arch amd64|arm64] [FOLDER]`, into dist/
- * without one, for this machine without the other. The programs, their npm packages and their own
- * Node are under /usr/lib/gnt; nothing outside of it but links, units, manual pages and completion.
+ * Makes a Debian package: `node scripts/package.ts [--arch amd64|arm64] [FOLDER]`. The default
+ * folder is dist/, the default architecture this machine's. Programs, npm packages and Node are
+ * under /usr/lib/gnt; outside are only links, units, manual pages and completion.
  */
 const top = join(import.meta.dirname, '..');
-/** As Node, Debian and GNU call machines. */
+/** Names of architectures in Node, Debian and GNU. */
 const ARCHITECTURES = [
   { arch: 'x64', debian: 'amd64', strip: 'x86_64-linux-gnu-strip' },
   { arch: 'arm64', debian: 'arm64', strip: 'aarch64-linux-gnu-strip' },
@@ -44,7 +44,7 @@ const CLIENTS = [
 ] as const;
 const DAEMONS = ['gnt-noded', 'gnt-metad', 'gnt-appliance'] as const;
 const PROGRAMS = [...CLIENTS, ...DAEMONS] as const;
-/** The only files of these that are used; the rest is sources, tests and other architectures. */
+/** Used files of these packages; the rest are sources, tests and other architectures. */
 const MODULE_FILES: Readonly<Record<string, readonly string[]>> = {
   koffi: [
     'package.json',
@@ -74,9 +74,9 @@ interface PackageJson {
 }
 
 const stage = await mkdtemp(join(tmpdir(), 'gnt-package-'));
-// Its mode becomes that of / on the machine where the package is installed.
+// Its mode becomes that of / where the package is installed.
 await chmod(stage, 0o755);
-// Where npm packages for another machine come to, locked as those that are here.
+// Folder of npm packages for another architecture, in locked versions.
 const foreign = await mkdtemp(join(tmpdir(), 'gnt-package-'));
 try {
   tell(await build(chooseArchitecture(values.arch)));
@@ -93,7 +93,7 @@ function chooseArchitecture(name: string | undefined): Architecture {
 }
 
 async function build(architecture: Architecture): Promise<string> {
-  // Our own file.
+  // The project's own file.
   const project = JSON.parse(await readFile(join(top, 'package.json'), 'utf8')) as PackageJson;
   tell('package: programs and their npm packages');
   await copyPrograms(project);
@@ -106,8 +106,8 @@ async function build(architecture: Architecture): Promise<string> {
   const file = join(outputDir, `gnt_${project.version}_${architecture.debian}.deb`);
   tell(`package: ${basename(file)}`);
   await mkdir(outputDir, { recursive: true });
-  // Debian's own archive takes no zstd. A sixth smaller than this at level 6 takes six times as
-  // long.
+  // Debian's own archive refuses zstd. Level 6 makes the package a sixth smaller and takes six
+  // times as long.
   await run('dpkg-deb', ['--root-owner-group', '-Zxz', '-z1', '--build', stage, file], {
     timeoutMs: BUILD_TIMEOUT_MS,
   });
@@ -119,7 +119,7 @@ async function copyPrograms(project: PackageJson): Promise<void> {
   await run(process.execPath, [join(top, 'scripts/bundle.ts'), join(home, 'programs')], {
     timeoutMs: BUILD_TIMEOUT_MS,
   });
-  // What the key of a built appliance is made from.
+  // Inputs of the key of a built appliance.
   await cp(join(top, 'appliance/image'), join(home, 'appliance/image'), { recursive: true });
   await copyFile('scripts/gnt', 'usr/lib/gnt/scripts/gnt', 0o755);
   const { name, version, description, license, type } = project;
@@ -131,13 +131,13 @@ async function copyPrograms(project: PackageJson): Promise<void> {
   }
 }
 
-/** @returns the folder that has the npm packages for that machine */
+/** @returns the folder with the npm packages for that architecture */
 async function installModules({ arch }: Architecture): Promise<string> {
   if (arch === process.arch) return top;
   tell(`package: npm packages for ${arch}`);
   for (const name of ['package.json', 'package-lock.json'])
     await cp(join(top, name), join(foreign, name));
-  // Nothing of it runs here.
+  // Code for another architecture does not run here.
   const machine = ['--ignore-scripts', '--os=linux', `--cpu=${arch}`, '--libc=glibc'];
   const quiet = ['--no-audit', '--no-fund', '--loglevel=error'];
   await run('npm', ['ci', '--omit=dev', ...machine, ...quiet], {
@@ -148,7 +148,7 @@ async function installModules({ arch }: Architecture): Promise<string> {
 }
 
 /**
- * Packages with compiled code, of which only what runs on that machine, and of Node the program.
+ * Copies packages with native code, only the files for that architecture, and the program of Node.
  */
 async function copyModules({ arch, strip }: Architecture, modules: string): Promise<void> {
   const koffi = `@koromix/koffi-linux-${arch}`;
@@ -206,7 +206,7 @@ async function writeDocuments(): Promise<void> {
   }
 }
 
-/** The day of the newest changelog entry: the same sources make the same pages. */
+/** Returns the day of the newest changelog entry, so that equal sources make equal pages. */
 async function readReleaseDate(): Promise<string> {
   const changelog = await readFile(join(top, 'scripts/debian/changelog'), 'utf8');
   const date = /^ -- .+> {2}(.+)$/m.exec(changelog)?.[1] ?? '';
@@ -232,7 +232,7 @@ async function writeControl(
     `Architecture: ${architecture.debian}`,
     'Section: admin',
     'Priority: optional',
-    // Who builds it, in the words of Debian's own tools, is whom its users write to.
+    // Debian's tools name the builder by these variables; users write to this address.
     `Maintainer: ${name && email ? `${name} <${email}>` : maintainer}`,
     `Depends: ${['libc6', 'libstdc++6', 'passwd', ...(await readHostPackages('product'))].join(', ')}`,
     `Recommends: ${(await readHostPackages('networks')).join(', ')}`,
@@ -250,13 +250,13 @@ async function writeControl(
   }
 }
 
-/** Ours, Node's, and those of the npm packages that the bundles hold. */
+/** Collects the licences of gnt, Node, and the npm packages in the bundles. */
 async function collectLicences(project: PackageJson, home: string): Promise<string> {
   const { stdout } = await run('npm', ['ls', '--omit=dev', '--all', '--parseable'], { cwd: home });
   const texts = [`gnt ${project.version}: ${project.license}`];
   for (const folder of [...new Set(stdout.split('\n'))].filter((path) => path !== home).sort()) {
     const [file] = (await readdir(folder)).filter((name) => /^licen[cs]e/i.test(name));
-    // A package's own file, and one that says what its licence is.
+    // A package's own file, which names its licence.
     const { name, version, license } = JSON.parse(
       await readFile(join(folder, 'package.json'), 'utf8'),
     ) as PackageJson;
@@ -266,8 +266,10 @@ async function collectLicences(project: PackageJson, home: string): Promise<stri
   return `${texts.join(`\n\n${'-'.repeat(78)}\n`)}\n`;
 }
 
-/** The list that a checkout installs too. */
-/** @param kind what the product cannot do without, or what only networks of its own need */
+/**
+ * Reads the list that a checkout installs too.
+ * @param kind packages of the product, or packages for networks of the node's own
+ */
 async function readHostPackages(kind: 'product' | 'networks'): Promise<readonly string[]> {
   const script = await readFile(join(top, 'scripts/host-packages.sh'), 'utf8');
   const list = new RegExp(`^${kind}='([^']+)'$`, 'm').exec(script)?.[1];

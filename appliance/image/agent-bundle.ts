@@ -2,11 +2,11 @@ import { readFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';
 
 const { dirname, filename } = import.meta;
-/** In a bundle of the programs, those of the agent lie beside it. */
+/** In a bundle of the programs, the agent's bundles are beside it. */
 const isBundled = extname(filename) !== '.ts';
 
 /**
- * What the agent has already, and gives to the hooks' bundle when it loads it
+ * Modules that the agent passes to the hooks' bundle when it loads it
  * (appliance/agent/load-hooks.ts).
  */
 const SHARED_WITH_AGENT = ['zod', '#shared/errors/app-error.ts'];
@@ -17,7 +17,7 @@ export function bundleAgent(): Promise<Buffer> {
   return bundle('../agent/main.ts', []);
 }
 
-/** Bundles what reads and runs hooks, which is loaded only when there are some. */
+/** Bundles the code for hooks, which is loaded only when there are hooks. */
 export function bundleHooks(): Promise<Buffer> {
   if (isBundled) return readFile(join(dirname, 'hooks.cjs'));
   return bundle('../agent/hooks/main.ts', SHARED_WITH_AGENT);

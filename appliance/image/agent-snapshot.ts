@@ -8,17 +8,15 @@ const SNAPSHOT_TIMEOUT_MS = 60_000;
 const BUNDLE = 'agent.cjs';
 const BLOB = 'agent.blob';
 /**
- * Every build happens at the same path, in a mount namespace of its own: a snapshot holds the names
- * of its makers.
+ * Every build runs at the same path, in its own mount namespace: a snapshot contains path names.
  */
 const BUILD_AT = '/mnt';
 const IN_NAMESPACE = `mount --bind "$1" ${BUILD_AT} && cd ${BUILD_AT} && shift && exec "$@"`;
 
 /**
- * Runs the agent's bundle up to its main function and keeps the heap: at boot nothing is compiled
- * and no schema is made. Addresses, paths, process id and random numbers are fixed for that. What
- * is left to chance in V8 changes a few bytes once in a while, so it is made until the same bytes
- * came out twice.
+ * Runs the agent's bundle up to its main function and saves the heap, so that the boot neither
+ * compiles code nor makes schemas. Addresses, paths, process id and random numbers are fixed. V8
+ * still changes a few bytes now and then, so that snapshots are made until one repeats.
  * @param directory holds `node`, the binary that will run it (a snapshot fits no other)
  */
 export async function makeSnapshot(

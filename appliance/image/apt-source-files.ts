@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { systemCodeOf } from '#shared/errors/app-error.ts';
 import type { AptSourceFile } from './apt-sources.ts';
 
-/** apt's source files of this host, in apt's order; what is not there is left out. */
+/** Reads the host's apt source files in apt's order. Skips missing ones. */
 export function readAptSources(aptDirectory = '/etc/apt'): AptSourceFile[] {
   const parts = join(aptDirectory, 'sources.list.d');
   const names = orMissing(() => readdirSync(parts), []).sort();

@@ -1,20 +1,21 @@
 import { AppError } from '#shared/errors/app-error.ts';
 
-/** Debian release that the appliance is made of. */
+/** Debian release of the appliance. */
 export const SUITE = 'bookworm';
 const SUITES = [SUITE, `${SUITE}-updates`, `${SUITE}-security`];
 
-/** A file of /etc/apt: its name decides its format. */
+/** A file of /etc/apt. Its name decides its format. */
 export interface AptSourceFile {
   readonly name: string;
   readonly text: string;
 }
 
 /**
- * The host's own Debian mirrors for the appliance's release. Sources of others are left out: they
- * name other suites or no `main`.
+ * Chooses the host's own Debian mirrors for the appliance's release. Skips sources of other suites
+ * or without `main`.
  * @param files `sources.list`, `*.list` and `*.sources` (sources.list(5))
- * @throws AppError HOST_PREREQUISITE when there is none: which mirror to trust is not ours to say
+ * @throws AppError HOST_PREREQUISITE when there is none, since only the operator can choose a
+ * mirror
  */
 export function chooseAptSources(files: readonly AptSourceFile[]): string[] {
   const lines = files.flatMap((file) =>
@@ -34,7 +35,7 @@ export function chooseAptSources(files: readonly AptSourceFile[]): string[] {
   );
 }
 
-/** The three archives below one mirror given by the operator. */
+/** Returns the archives of the appliance below an operator's mirror. */
 export function sourcesOfMirror(mirror: string): string[] {
   return SUITES.slice(0, 2).map((suite) => `deb ${mirror} ${suite} main`);
 }

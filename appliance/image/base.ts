@@ -18,7 +18,7 @@ const baseDescription = z.strictObject({
 });
 
 export interface BaseOptions {
-  /** Where bases are kept, one directory each. */
+  /** Folder of the cached base. */
   readonly directory: string;
   /** An empty directory on the same file system. */
   readonly workDir: string;
@@ -29,8 +29,8 @@ export interface BaseOptions {
 }
 
 /**
- * Unpacks the Debian part of the appliance at `rootPath`: from the cache when it is there and
- * intact, else from the mirror. It is kept apart from the agent, which changes much more often.
+ * Unpacks the Debian part of the appliance at `rootPath`, from the cache when it is intact, else
+ * from the mirror. It is cached apart from the agent, which changes much more often.
  */
 export async function provideBase(options: BaseOptions, rootPath: string): Promise<DebianRoot> {
   if (!options.force) {

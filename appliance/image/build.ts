@@ -22,21 +22,20 @@ import { packRoot } from './root-image.ts';
 import { extractVmlinux } from './vmlinux.ts';
 
 export interface BuildOptions {
-  /** Where the finished appliance goes: `<root>/var/lib/gnt/appliance`. */
+  /** Folder of the finished appliance: `<root>/var/lib/gnt/appliance`. */
   readonly applianceDir: string;
   /** Build cache, shared by all roots of this machine. */
   readonly cacheDir: string;
   readonly mirror: MirrorOptions;
-  /** The Node binary that goes into the appliance. */
   readonly nodePath: string;
-  /** Hooks that become part of it; left out: none. */
+  /** Hooks of the appliance; absent: none. */
   readonly hooks?: {
-    /** Where they are kept for every later build. */
+    /** File that keeps them for later builds. */
     readonly keptIn: string;
-    /** In place of the kept ones. */
+    /** Replaces the kept hooks. */
     readonly given?: readonly HookFile[];
   };
-  /** Builds anew from the mirror, whatever the cache has. */
+  /** Builds from the mirror and ignores the cache. */
   readonly force: boolean;
   readonly step: (text: string) => void;
   readonly signal: AbortSignal;
@@ -45,8 +44,8 @@ export interface BuildOptions {
 const WORK_PREFIX = '.building-';
 
 /**
- * Puts an intact appliance into `applianceDir`: from the build cache, or built. One build at a time
- * per cache; whatever a killed build left behind is removed by the next.
+ * Puts an intact appliance into `applianceDir`, from the build cache or built. Builds of one cache
+ * are serialized. Each build removes left-overs of killed builds.
  * @throws AppError APPLIANCE_BUILD with the step that failed, HOST_PREREQUISITE
  */
 export async function buildAppliance(options: BuildOptions): Promise<ApplianceManifest> {
@@ -109,7 +108,7 @@ async function isIntact(directory: string, step: (text: string) => void): Promis
 }
 
 async function buildIntoCache(options: BuildOptions, key: BuildKey): Promise<void> {
-  // Before a mirror is asked for hundreds of packages.
+  // Checked before hundreds of packages are downloaded.
   await requireCommands(BUILD_COMMANDS);
   const workDir = join(options.cacheDir, `${WORK_PREFIX}${process.pid}`);
   await mkdir(workDir);
@@ -125,7 +124,7 @@ async function buildIntoCache(options: BuildOptions, key: BuildKey): Promise<voi
       hint: 'Check that the host reaches a Debian mirror (--mirror URL) and has 1 GiB of free disk space.',
     });
   } finally {
-    // What a program that was stopped has started may end a moment after it.
+    // Children of a killed program may end a moment after it.
     await rm(workDir, { recursive: true, force: true, maxRetries: 10 });
   }
 }
@@ -192,7 +191,7 @@ async function addAgent(rootPath: string, options: BuildOptions, key: BuildKey):
   const snapshot = await makeSnapshot(key.agentBundle, directory, options.signal);
   await writeFile(join(directory, 'agent.blob'), snapshot, { mode: 0o644 });
   await writeFile(join(directory, 'hooks.cjs'), key.hooksBundle, { mode: 0o644 });
-  // Where init puts the appliance's own hooks.
+  // Mount point of the appliance's own hooks.
   await mkdir(join(directory, 'hooks'));
 }
 
@@ -203,9 +202,7 @@ async function removeStaleWork(cacheDir: string): Promise<void> {
   }
 }
 
-/**
- * The cache holds one appliance and one Debian part: older ones are of builders that are no more.
- */
+/** Removes other versions: the cache holds one appliance and one Debian part. */
 async function removeOthers(cacheDir: string, kept: readonly string[]): Promise<void> {
   for (const name of await readdir(cacheDir)) {
     if (/^appliance-(base-)?[0-9a-f]{64}$/.test(name) && !kept.includes(name))

@@ -1,9 +1,6 @@
-/** What the appliance is made of. A change here changes the key of the build cache. */
+/** Content of the appliance. A change here changes the key of the build cache. */
 
-/**
- * Debian packages on top of the essential ones: for the agent, and for what OS scripts commonly
- * call.
- */
+/** Debian packages besides the essential ones: for the agent, and for common OS scripts. */
 export const PACKAGES = [
   'acl',
   'attr',
@@ -43,7 +40,7 @@ export const PACKAGES = [
   'zstd',
 ];
 
-/** Never unpacked. The kernel's hook would build an initramfs that nobody boots. */
+/** Never unpacked. The kernel's hook would build an unused initramfs. */
 export const EXCLUDED_PATHS = [
   '/etc/kernel/postinst.d/initramfs-tools',
   '/usr/lib/udev/hwdb.d/*',
@@ -54,8 +51,8 @@ export const EXCLUDED_PATHS = [
 ];
 
 /**
- * Taken out of the root afterwards, relative to it: what only other programs need (Python and ICU
- * come with xfsprogs for `xfs_scrub`, full Perl with ca-certificates), and what differs between two
+ * Removed from the root afterwards, relative to it: parts of other programs (Python and ICU come
+ * with xfsprogs for `xfs_scrub`, full Perl with ca-certificates), and files that differ between two
  * builds.
  */
 export const REMOVED_PATHS = [
@@ -83,10 +80,10 @@ export const REMOVED_PATHS = [
 /** Libraries in usr/lib/<triplet> that only removed programs use. */
 export const REMOVED_LIBRARY_PREFIXES = ['libicu', 'libpython3', 'libsqlite3'];
 
-/** Modules that the initramfs loads before the root is there, and for the network. */
+/** Modules that the initramfs loads before the root is mounted, and for the network. */
 export const INITRAMFS_MODULES = ['virtio_pci', 'virtio_blk', 'virtio_net', 'squashfs'];
 
-/** Modules kept in the root, with what they depend on: by name, or every one below a directory. */
+/** Modules kept in the root, with their dependencies: by name, or all below a directory. */
 export const ROOT_MODULES = [
   'btrfs',
   'exfat',
@@ -104,7 +101,7 @@ export const ROOT_MODULES = [
   'kernel/fs/nls/',
 ];
 
-/** Empty directories that are mount points, and places that must be there to be written over. */
+/** Empty directories: mount points, and places that programs write to. */
 export const MADE_DIRECTORIES = [
   'boot',
   'mnt',
@@ -118,7 +115,7 @@ export const MADE_DIRECTORIES = [
   'var/log',
 ];
 
-/** There is no udev inside: the tools make their device nodes themselves. */
+/** The appliance has no udev: the tools create their device nodes themselves. */
 export const LVM_CONFIGURATION = `activation {
 \tudev_sync = 0
 \tudev_rules = 0
@@ -139,17 +136,16 @@ global {
 `;
 
 /**
- * Kernel command line. The self-tests of the crypto code and the waits for grace periods are most
- * of the boot time that can be spared; `panic=-1` with QEMU's -no-reboot makes a panic an exit.
+ * Kernel command line. Disabling the crypto self-tests and shortening the waits for grace periods
+ * saves most boot time. `panic=-1` with QEMU's -no-reboot makes a panic an exit.
  */
 export const KERNEL_ARGUMENTS =
   'console=ttyS0 quiet loglevel=4 panic=-1 cryptomgr.notests rcupdate.rcu_expedited=1 tsc=reliable no_timer_check nokaslr mitigations=off raid=noautodetect random.trust_cpu=on';
 
 /**
- * Of an emulated machine, whose processors have no time stamp counter: the kernel waits a quarter
- * of a second to learn how fast it loops on each, and how fast the timer of a processor is. It is
- * told a number (loops in a jiffy; too many are longer waits, which hardly anything does), and has
- * the HPET wake all processors.
+ * Arguments for an emulated machine, whose processors have no time stamp counter: the kernel spends
+ * a quarter of a second measuring the loop speed and timer of each processor. `lpj` sets the loops
+ * in a jiffy (a high value makes rare delays longer), and the HPET wakes all processors.
  */
 export const EMULATED_KERNEL_ARGUMENTS = process.arch === 'x64' ? 'lpj=4000000 noapictimer' : '';
 

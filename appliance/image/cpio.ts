@@ -11,8 +11,8 @@ const FILE_TYPE = 0o100000;
 const ALIGNMENT = 4;
 
 /**
- * Encodes an initramfs in "newc" format (kernel: early-userspace/buffer-format). No owners, times
- * or numbers of the build: same input, same bytes.
+ * Encodes an initramfs in "newc" format (kernel: early-userspace/buffer-format). Without owners,
+ * times or inode numbers of the build: equal input makes equal bytes.
  */
 export function encodeCpio(directories: readonly string[], files: readonly CpioEntry[]): Buffer {
   const parts: Buffer[] = [];

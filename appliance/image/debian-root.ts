@@ -14,22 +14,20 @@ import {
 import { makeDebianTree, type MirrorOptions } from './debian-tree.ts';
 import { type ModuleTable, parseModulesDep, withDependencies } from './modules.ts';
 
-/** Makes what the package scripts generate independent of the day: bookworm's release. */
+/** Makes the output of package scripts independent of the day: bookworm's release. */
 const SOURCE_DATE_EPOCH = '1686355200';
 
 export interface DebianRoot {
   readonly kernelVersion: string;
   /** `name=version`, sorted. */
   readonly packages: readonly string[];
-  /** Seconds; the newest file that a package brought. */
+  /** Seconds; time of the newest file in a package. */
   readonly sourceDateSeconds: number;
   readonly modules: ModuleTable;
   readonly bzImage: Buffer;
 }
 
-/**
- * Makes a Debian root tree at `path`, which must not exist, with only what the appliance needs.
- */
+/** Makes a Debian root tree at `path`, which must not exist, trimmed for the appliance. */
 export async function makeDebianRoot(
   path: string,
   mirror: MirrorOptions,
@@ -61,7 +59,7 @@ async function describe(path: string): Promise<DebianRoot> {
   };
 }
 
-/** `name=version` of every installed package in dpkg's status file. */
+/** Returns `name=version` of every installed package in dpkg's status file. */
 export function parsePackages(status: string): string[] {
   return status
     .split('\n\n')
@@ -75,8 +73,8 @@ export function parsePackages(status: string): string[] {
 }
 
 /**
- * Files keep the time that their package gave them. Directories and what scripts generated do not,
- * and lie elsewhere.
+ * Returns the time of the newest packaged file. Generated files and directories have other times,
+ * and are elsewhere.
  */
 async function newestFileSeconds(path: string): Promise<number> {
   const { stdout } = await run('find', [
@@ -99,7 +97,7 @@ async function trim(path: string, root: DebianRoot): Promise<void> {
   for (const name of REMOVED_PATHS) await remove(name);
   await trimModules(path, root);
   for (const name of MADE_DIRECTORIES) await mkdir(join(path, name), { recursive: true });
-  // Programs that look for users and packages find an empty, valid state.
+  // An empty, valid state for programs that look for users and packages.
   await writeFile(join(path, 'var/lib/dpkg/status'), '');
   await writeFile(join(path, 'etc/machine-id'), '');
   await writeFile(join(path, 'etc/hostname'), 'appliance\n');

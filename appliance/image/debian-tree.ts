@@ -6,7 +6,7 @@ const TIMEOUT_MS = 30 * 60_000;
 export interface MirrorOptions {
   /** Lines for sources.list. */
   readonly sources: readonly string[];
-  /** `http_proxy` and its like, for apt. */
+  /** `http_proxy` and similar variables, for apt. */
   readonly proxyEnvironment: Readonly<Record<string, string>>;
 }
 
@@ -15,17 +15,17 @@ export interface DebianTreeOptions extends MirrorOptions {
   readonly suite?: string;
   readonly variant: 'essential' | 'minbase';
   readonly packages: readonly string[];
-  /** Patterns of paths that dpkg leaves out. */
+  /** Patterns of paths that dpkg skips. */
   readonly excludedPaths: readonly string[];
-  /** More options of mmdebstrap. */
+  /** Further options of mmdebstrap. */
   readonly options?: readonly string[];
   readonly environment?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * Makes the tree of a Debian root at `path`, which must not exist. mmdebstrap works in namespaces
- * of its own, which end with this process however it ends: no mount and no process is left behind.
+ * Creates the tree of a Debian root at `path`, which must not exist. mmdebstrap runs in its own
+ * namespaces, which end with this process, so that no mount and no process remains.
  */
 export async function makeDebianTree(path: string, options: DebianTreeOptions): Promise<void> {
   await run(

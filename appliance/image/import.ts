@@ -14,31 +14,31 @@ import { acquireLock } from './lock.ts';
 import { MANIFEST_NAME, verifyAppliance } from './manifest.ts';
 import { IMPORT_HINT, takeIn } from './take-in.ts';
 
-/** An appliance that somebody else made, as it is on this node. */
+/** An imported appliance on this node. */
 export interface ImportedAppliance {
   readonly name: string;
   readonly directory: string;
   readonly state: 'intact' | 'corrupt';
-  /** What it is made of, or what is wrong with it. */
+  /** Its kernel, or the reason why it is corrupt. */
   readonly detail: string;
 }
 
 export interface ImportOptions {
   readonly signal: AbortSignal;
-  /** Called once when another import of this node is under way. */
+  /** Called once when another import on this node is running. */
   readonly onWait: () => void;
 }
 
 const FRESH = '.import-';
-/** Before the name of one that is being replaced. */
+/** Name prefix of an appliance that is being replaced. */
 const FORMER = '.former-';
-/** Readable by its owner alone: whoever can open a file can lock it. */
+/** Readable by its owner only, since a process that can open a file can lock it. */
 const LOCK = '.lock';
 
-/** Words of --appliance. */
+/** Reserved words of --appliance. */
 const WORDS: readonly string[] = [BUILT_APPLIANCE, 'none'];
 
-/** `web.tar.gz` → `web` @throws AppError VALIDATION */
+/** Derives the name: `web.tar.gz` becomes `web`. @throws AppError VALIDATION */
 export function nameOf(source: string, given: string | undefined): string {
   const name = given ?? basename(source).replace(/\.(tar|tar\.gz|tgz)$/, '');
   if (applianceName.safeParse(name).success && !WORDS.includes(name)) return name;
@@ -48,10 +48,9 @@ export function nameOf(source: string, given: string | undefined): string {
 }
 
 /**
- * Takes an appliance in, out of a folder or a tar of one: the files that its manifest names and
- * nothing else, compared with it before anybody else can read them and before it has its name. One
- * of that name is replaced as a whole. One import at a time; what a killed one left behind is
- * settled by the next.
+ * Imports an appliance from a folder or a tar archive: only the files in its manifest, verified
+ * before other users can read them and before it has its name. Replaces an appliance of that name
+ * as a whole. Imports are serialized. Each import cleans up after killed ones.
  * @param source a folder, or a tar, gzip-compressed or not
  * @throws AppError APPLIANCE_MISSING, APPLIANCE_CORRUPT naming the file, VALIDATION when it cannot
  * run here; the signal's reason, with nothing changed
@@ -74,11 +73,11 @@ export async function importAppliance(
       await putInPlace(fresh, importedDir, name);
       return manifest;
     } finally {
-      // The new one has gone from here; it may be the one that was replaced.
+      // Contains the replaced appliance after an exchange.
       await rm(fresh, { recursive: true, force: true });
     }
   } catch (error) {
-    // What fails because it was interrupted, fails for that reason.
+    // A failure after an interruption reports the interruption.
     signal.throwIfAborted();
     throw error;
   } finally {
@@ -87,7 +86,7 @@ export async function importAppliance(
 }
 
 /**
- * Takes an imported appliance away: at once for whoever asks for it from now on.
+ * Removes an imported appliance. New installations no longer find it at once.
  * @throws AppError APPLIANCE_MISSING; the signal's reason, with nothing changed
  */
 export async function removeImported(
@@ -98,7 +97,7 @@ export async function removeImported(
   await makeImportedDir(importedDir);
   const lock = await acquireLock(join(importedDir, LOCK), { onWait, signal });
   try {
-    // Under a name that the next import clears, should this be killed here.
+    // Moved first to a name that the next import clears, in case this process is killed.
     const leaving = await mkdtemp(join(importedDir, FRESH));
     try {
       await rename(join(importedDir, name), join(leaving, name));
@@ -117,7 +116,7 @@ export async function removeImported(
   }
 }
 
-/** By name; those that are damaged as well. */
+/** Lists imported appliances by name, corrupt ones included. */
 export async function listImported(importedDir: string): Promise<readonly ImportedAppliance[]> {
   let names: string[];
   try {
@@ -146,7 +145,7 @@ async function makeImportedDir(importedDir: string): Promise<void> {
   await writeFile(join(importedDir, LOCK), '', { flag: 'a', mode: 0o600 });
 }
 
-/** What is in `fresh` then is whole, on the disk, fit for this host and readable by all. */
+/** Fills `fresh` with a complete appliance: synced, fit for this host and readable by all. */
 async function bring(
   source: string,
   fresh: string,
@@ -175,7 +174,7 @@ async function bring(
   return manifest;
 }
 
-/** At no moment is there none of that name, where the file system can do it. */
+/** Replaces the directory atomically, where the file system supports an exchange. */
 async function putInPlace(fresh: string, importedDir: string, name: string): Promise<void> {
   const target = join(importedDir, name);
   try {
@@ -192,8 +191,8 @@ async function putInPlace(fresh: string, importedDir: string, name: string): Pro
 }
 
 /**
- * What imports left that were killed. One that was killed while it replaced another, and before its
- * own had the name, gives the name back. For who has the lock.
+ * Cleans up after killed imports. Restores a replaced appliance whose successor did not get its
+ * name. The caller must hold the lock.
  */
 async function settleLeftovers(importedDir: string): Promise<void> {
   for (const found of await readdir(importedDir)) {

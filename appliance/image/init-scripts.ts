@@ -1,24 +1,24 @@
 import { SERVICE_IPV4 } from '#shared/contract/service-address.ts';
 
 /**
- * The host has compared the whole image with its manifest; threads for V8 cost more at the start
- * than they save later.
+ * The host has verified the whole image already. Threads for V8 cost more at the start than they
+ * save later.
  */
 const NODE_FLAGS = '--no-warnings --no-verify-snapshot-checksum --v8-pool-size=0';
 
-/** Where an archive behind the initramfs has the appliance's own hooks. */
+/** Folder of the appliance's own hooks in the archive behind the initramfs. */
 export const HOOKS_ARCHIVE_FOLDER = 'hooks';
 
 /**
- * Where the initramfs has `MODPROBE`. The kernel is told when there is a root: it would look for
- * modules some times while it starts, which costs a process each, and there are none yet.
+ * Path of `MODPROBE` in the initramfs. It is set when the root is mounted: earlier the kernel would
+ * start it several times without any module to load.
  */
 export const MODPROBE_PATH = '/modprobe';
 
 /**
- * First process of the appliance. It stays process 1: whatever becomes of the agent, the machine
- * powers off. The network comes up beside it, on the other processor, while Node starts; so nothing
- * that it uses may be moved away.
+ * First process of the appliance. It stays process 1, so that the machine powers off however the
+ * agent ends. The network comes up in parallel, on the other processor, while Node starts, so that
+ * files which it uses must not move.
  */
 export const INIT = `#!/bin/busybox sh
 b=/bin/busybox
@@ -51,7 +51,7 @@ $b sync
 $b poweroff -f
 `;
 
-/** Brings up the channel: the only network interface. */
+/** Brings up the channel, the only network interface. */
 export const NETWORK = `b=/bin/busybox
 $b modprobe virtio_net
 $b ip link set lo up
@@ -59,7 +59,7 @@ $b ip link set eth0 up
 exec $b udhcpc -i eth0 -f -q -n -t 60 -T 1 -A 1 -s /lease >/dev/null 2>&1
 `;
 
-/** udhcpc's script: the address, and the way to the host even where the lease is a /32. */
+/** Script of udhcpc: sets the address, and the route to the host even for a /32 lease. */
 export const LEASE = `#!/bin/busybox sh
 b=/bin/busybox
 [ "$1" = bound ] || [ "$1" = renew ] || exit 0
@@ -68,8 +68,8 @@ $b ip route replace ${SERVICE_IPV4}/32 dev "$interface"
 `;
 
 /**
- * What the kernel calls when a file system or device needs a module. It does so in the initramfs,
- * which stays the kernel's root; the modules are in the other one.
+ * Started by the kernel when a file system or device needs a module. The kernel's root is still the
+ * initramfs; the modules are in the mounted root.
  */
 export const MODPROBE = `#!/bin/busybox sh
 exec /bin/busybox chroot /root /sbin/modprobe "$@"

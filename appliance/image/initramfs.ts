@@ -6,8 +6,8 @@ import { INIT, LEASE, MODPROBE, MODPROBE_PATH, NETWORK } from './init-scripts.ts
 import { type ModuleTable, withDependencies } from './modules.ts';
 
 /**
- * Builds the initramfs from a root tree: busybox, the modules on the way to the root disk and to
- * the network, and four scripts.
+ * Builds the initramfs from a root tree: busybox, the modules for the root disk and the network,
+ * and four scripts.
  */
 export async function buildInitramfs(
   rootPath: string,
@@ -36,7 +36,7 @@ export async function buildInitramfs(
   return encodeCpio(['bin', 'dev', 'lib', 'lib/modules', directory, 'proc', 'root', 'sys'], files);
 }
 
-/** busybox's modprobe reads this; all modules lie flat beside it. */
+/** Writes modules.dep for busybox's modprobe, with all modules in one folder. */
 function dependencyFile(table: ModuleTable, modules: readonly string[]): string {
   const line = (module: string): string =>
     `${basename(module)}: ${(table.get(module) ?? []).map((path) => basename(path)).join(' ')}`;

@@ -22,7 +22,7 @@ export interface BuildInputs {
   readonly sources: readonly string[];
 }
 
-/** Key of the cached Debian part: what goes into it, and the builder's module that makes it. */
+/** Returns the key of the cached Debian part: its content, and the module that builds it. */
 export async function hashBaseInputs(sources: readonly string[]): Promise<string> {
   const maker = await readFile(join(BUILDER_DIRECTORY, 'debian-root.ts'));
   return hashOf([
@@ -42,10 +42,7 @@ export async function hashBaseInputs(sources: readonly string[]): Promise<string
   ]);
 }
 
-/**
- * Key of the build cache: everything that the appliance is made from, but for the versions that the
- * mirror has on the day.
- */
+/** Returns the key of the build cache: all inputs, except the versions of the mirror's packages. */
 export async function hashInputs(inputs: BuildInputs): Promise<string> {
   const parts: (Buffer | string)[] = [
     inputs.agentBundle,

@@ -17,9 +17,9 @@ import { MANIFEST_NAME, readManifest, verifyAppliance } from './manifest.ts';
 import { addHooks } from './own-hooks.ts';
 
 /**
- * Puts a cached appliance under a root as one whole directory. Files are linked where the file
- * system allows, so that many roots cost nothing; an appliance that is there and the same stays.
- * @param hooks that become part of it; the cached one has none
+ * Installs a cached appliance as one whole directory. Files are hard links where the file system
+ * allows, so that many roots need no space. An equal appliance stays.
+ * @param hooks added to the appliance; the cached one has none
  */
 export async function installAppliance(
   cached: string,
@@ -30,7 +30,8 @@ export async function installAppliance(
   const parent = dirname(applianceDir);
   const name = basename(applianceDir);
   await mkdir(parent, { recursive: true });
-  // Of one that was killed, perhaps after its last rename: there is nothing else to do, then.
+  // Left-overs of a killed install remain even when the appliance is equal, if it was killed after
+  // its last rename.
   await removeLeftovers(parent, name);
   if (await isSame(applianceDir, manifest)) return manifest;
   const fresh = join(parent, `.${name}.new-${process.pid}`);
@@ -53,7 +54,7 @@ export async function installAppliance(
 
 interface Prepared {
   readonly manifest: ApplianceManifest;
-  /** Files that are not the cached ones, by name. */
+  /** Files that differ from the cached ones, by name. */
   readonly changed: ReadonlyMap<string, string | Buffer>;
 }
 
@@ -77,7 +78,7 @@ async function isSame(applianceDir: string, manifest: ApplianceManifest): Promis
     const found = await verifyAppliance(applianceDir);
     return JSON.stringify(found) === JSON.stringify(manifest);
   } catch {
-    // Missing or damaged: either way it is replaced.
+    // A missing or damaged appliance is replaced.
     return false;
   }
 }

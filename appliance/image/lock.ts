@@ -8,8 +8,8 @@ export interface Lock {
 
 /**
  * Holds an exclusive lock on a file until released. The lock belongs to a child (flock(1)) that
- * waits on our pipe, so that it ends with this process however that ends. It has a session of its
- * own: a Ctrl-C is not for it, since what this process then cleans up is still locked.
+ * waits on a pipe, so that it ends with this process. Its own session keeps a Ctrl-C from it: the
+ * lock must last while this process cleans up.
  * @param onWait called once when another process has the lock
  */
 export async function acquireLock(

@@ -11,7 +11,7 @@ export const MANIFEST_NAME = 'manifest.json';
 type ManifestFile = ApplianceManifest['kernel'];
 
 const REBUILD_HINT = 'Build it again: gnt-appliance build';
-/** The names of its packages make it some 20 KiB. */
+/** A usual manifest has some 20 KiB of package names. */
 const MAX_MANIFEST_BYTES = 4 * MIB;
 
 export async function describeFile(
@@ -24,22 +24,20 @@ export async function describeFile(
 }
 
 export interface VerifyOptions {
-  /** Where it came from, for people; the directory, if not given. */
+  /** The source, for messages; by default the directory. */
   readonly shown?: string;
   readonly hint?: string;
   readonly signal?: AbortSignal;
 }
 
-/**
- * @throws AppError APPLIANCE_MISSING, or APPLIANCE_CORRUPT when the manifest cannot be understood
- */
+/** @throws AppError APPLIANCE_MISSING, or APPLIANCE_CORRUPT for an invalid manifest */
 export async function readManifest(directory: string): Promise<ApplianceManifest> {
   return parseManifest(await readManifestText(directory, directory), directory);
 }
 
 /**
- * A link is not followed.
- * @param shown the directory as people know it
+ * Reads the manifest without following a link.
+ * @param shown the directory, for messages
  * @throws AppError APPLIANCE_MISSING; the system's error
  */
 export async function readManifestText(directory: string, shown: string): Promise<string> {
@@ -69,7 +67,7 @@ export function parseManifest(text: string, shown: string): ApplianceManifest {
   }
 }
 
-/** Which field is wrong, and how; nothing of its value, which may be anything. */
+/** Describes the invalid field without its value, which may be secret. */
 function wrongField(error: unknown): string {
   if (!(error instanceof z.ZodError)) return '';
   const [issue] = error.issues;
@@ -80,8 +78,8 @@ function wrongField(error: unknown): string {
 }
 
 /**
- * Compares every file of an appliance with its manifest. What a file is instead is not told: it may
- * be somebody's secret, and a digest is enough to guess a short one by.
+ * Compares every file of an appliance with its manifest. Does not report the actual content: a file
+ * may hold a secret, and its digest would allow guessing a short one.
  * @throws AppError APPLIANCE_MISSING, APPLIANCE_CORRUPT that names the file
  */
 export async function verifyAppliance(

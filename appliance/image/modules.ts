@@ -1,8 +1,8 @@
 import { basename } from 'node:path';
 
 /**
- * Paths of modules, relative to the version's directory, with the paths of all that they need
- * (modules.dep, transitive).
+ * Paths of modules, relative to the version's directory, with their transitive dependencies
+ * (modules.dep).
  */
 export type ModuleTable = ReadonlyMap<string, readonly string[]>;
 
@@ -16,7 +16,7 @@ export function parseModulesDep(text: string): ModuleTable {
 }
 
 /**
- * The modules that these names or directories mean, and all that they need, sorted.
+ * Returns the modules of these names or directories and their dependencies, sorted.
  * @param wanted names such as `virtio_net`, or directories with a slash at the end
  */
 export function withDependencies(table: ModuleTable, wanted: readonly string[]): string[] {

@@ -13,8 +13,7 @@ import { encodeCpio } from './cpio.ts';
 import { HOOKS_ARCHIVE_FOLDER } from './init-scripts.ts';
 
 /**
- * Reads the documents of a folder that are to be part of an appliance. What its agent would refuse,
- * is refused here already.
+ * Reads a folder of hook documents for an appliance. Refuses documents that its agent would refuse.
  * @throws AppError VALIDATION that names the document, never its content; FILE_UNREADABLE
  */
 export async function readOwnHooks(folder: string, signal?: AbortSignal): Promise<HookFile[]> {
@@ -30,7 +29,7 @@ export async function readOwnHooks(folder: string, signal?: AbortSignal): Promis
       'VALIDATION',
       `${folder} holds hooks of ${bytes} bytes, the limit is ${MAX_HOOKS_BYTES}`,
     );
-  // For any installation: which one it will be part of, nobody knows.
+  // Assumes any installation, since the appliance serves all of them.
   const facts = { points: hookPoint.options, imageDisk: null, mirrors: null };
   const documents = hooks.map((hook) => ({ source: 'appliance' as const, ...hook }));
   await judgeHooks({ documents, facts }, { firstUid: DEFAULT_FIRST_POWERLESS_UID, signal });
@@ -51,8 +50,8 @@ export async function keepHooks(path: string, hooks: readonly HookFile[]): Promi
 }
 
 /**
- * The same appliance with hooks: an archive of their own behind the initramfs, whose init puts them
- * where the agent looks. So they cost no build, and the cache holds one appliance for all.
+ * Adds hooks to an appliance, in an archive behind the initramfs that init mounts for the agent. So
+ * hooks need no build, and the cache holds one appliance for all.
  */
 export function addHooks(
   manifest: ApplianceManifest,

@@ -1,7 +1,7 @@
 import { AppError } from '#shared/errors/app-error.ts';
 import { findMissing, type HostCommands } from '#shared/process/host-commands.ts';
 
-/** @throws AppError HOST_PREREQUISITE with the command that brings them */
+/** @throws AppError HOST_PREREQUISITE with the command that installs them */
 export async function requireCommands(wanted: HostCommands): Promise<void> {
   const missing = await findMissing(wanted);
   if (missing === null) return;

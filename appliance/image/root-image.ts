@@ -3,8 +3,8 @@ import { run } from '#shared/process/run.ts';
 const MKSQUASHFS_TIMEOUT_MS = 10 * 60_000;
 
 /**
- * What every installation reads lies there as it is, since unpacking it in the machine would be a
- * large part of its time: Node, the agent, libraries, and what image and package are opened with.
+ * Stored uncompressed, since every installation reads these files and decompression would take a
+ * large part of its time: Node, the agent, libraries, and the tools for image and package.
  */
 const UNCOMPRESSED = [
   'opt/gnt/*',
@@ -14,7 +14,7 @@ const UNCOMPRESSED = [
   'usr/lib/*-linux-gnu/lib*.so*',
 ];
 
-/** Packs the root tree, all else with zstd. Same tree and date, same bytes. */
+/** Packs the root tree, other files with zstd. Equal tree and date make equal bytes. */
 export async function packRoot(
   rootPath: string,
   outputPath: string,

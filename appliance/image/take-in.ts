@@ -11,7 +11,7 @@ import { openRegular } from '#shared/files/open-regular.ts';
 import { GIB, MIB } from '#shared/units/bytes.ts';
 import { MANIFEST_NAME, parseManifest, readManifestText } from './manifest.ts';
 
-/** A manifest, a kernel, an initramfs and a root, with room for what a maker adds. */
+/** A manifest, a kernel, an initramfs and a root, with room for additional files. */
 const MAX_ENTRIES = 64;
 const MAX_BYTES = 16 * GIB;
 const GZIP_MAGIC = 0x1f8b;
@@ -22,11 +22,11 @@ export const IMPORT_HINT =
   'Give a folder with manifest.json and the files that it names, or a tar archive of such a folder.';
 
 /**
- * Copies what an appliance is made of, out of a folder or a tar of one. Whoever made that may be
- * another user than this, root: of a folder, links are not followed, what is no regular file is not
- * read, and of a file no more than its manifest says.
- * @param fresh an empty folder that nobody else can enter
- * @throws AppError FILE_UNREADABLE (nothing is there), APPLIANCE_MISSING, APPLIANCE_CORRUPT
+ * Copies an appliance from a folder or a tar archive. Its maker may be another user, and this
+ * process is root: links of a folder are not followed, only regular files are read, and only up to
+ * the size in the manifest.
+ * @param fresh an empty folder that other users cannot enter
+ * @throws AppError FILE_UNREADABLE (the source is missing), APPLIANCE_MISSING, APPLIANCE_CORRUPT
  */
 export async function takeIn(source: string, fresh: string, signal: AbortSignal): Promise<void> {
   await using opened = await openSource(source);
@@ -34,7 +34,7 @@ export async function takeIn(source: string, fresh: string, signal: AbortSignal)
   else await unpack(source, opened.handle, fresh, signal);
 }
 
-/** A folder or a regular file: what it is, it stays, whatever becomes of its path. */
+/** Opens a folder or a regular file, so that changes of its path have no effect. */
 async function openSource(source: string) {
   try {
     const handle = await open(source, constants.O_RDONLY | constants.O_NONBLOCK);
@@ -89,12 +89,12 @@ async function copyOne(
   await using opened = file;
   if (stat.size !== sizeBytes)
     throw new Error(`it has ${stat.size} bytes, but the manifest says ${sizeBytes}`);
-  // It may grow meanwhile: `end` is the last byte that is read.
+  // The file may grow meanwhile: `end` is the last byte that is read.
   const range = { start: 0, end: sizeBytes - 1, highWaterMark: MIB, autoClose: false };
   await pipeline(opened.createReadStream(range), createWriteStream(to, OPTIONS), { signal });
 }
 
-/** Without the path, which leads through a descriptor. */
+/** Returns a reason without the path, which names a descriptor. */
 function explain(error: unknown): string {
   const code = systemCodeOf(error);
   if (code === 'ELOOP') return 'it is a symbolic link';
@@ -117,7 +117,7 @@ async function unpack(
       takeEntries(reader, fresh),
       pipeline(bytes, unpacked, reader, { signal }),
     ]);
-    // What was wrong with an entry ends the feeding too, and says more.
+    // A refused entry also ends the feeding, and has the better reason.
     if (taken.status === 'rejected') throw taken.reason;
     if (fed.status === 'rejected') throw fed.reason;
   } catch (error) {
@@ -134,7 +134,7 @@ async function takeEntries(reader: Extract, fresh: string): Promise<void> {
     if (entries > MAX_ENTRIES) throw new Error(`it has more than ${MAX_ENTRIES} entries`);
     if (bytes > MAX_BYTES) throw new Error(`it is larger than ${MAX_BYTES / GIB} GiB`);
     const [, , name] = PLAIN_NAME.exec(path) ?? [];
-    // The folder itself, and what no manifest can name, are passed over.
+    // Skips the folder itself, and names that a manifest cannot contain.
     if (type !== 'file' || name === undefined) entry.resume();
     else await pipeline(entry, createWriteStream(join(fresh, name), OPTIONS));
   }

@@ -10,19 +10,19 @@ const PAYLOAD_LENGTH_AT = 0x24c;
 const HEADER_END = 0x250;
 const SECTOR_BYTES = 512;
 
-/** LZ4's legacy frame, as the kernel's build writes it (lz4_Frame_format.md). */
+/** LZ4's legacy frame, which the kernel's build writes (lz4_Frame_format.md). */
 const LZ4_LEGACY_MAGIC = Buffer.from([0x02, 0x21, 0x4c, 0x18]);
 const ELF_MAGIC = Buffer.from('\x7fELF', 'latin1');
-/** The kernel's build appends the size of what it has compressed. */
+/** The kernel's build appends the uncompressed size. */
 const SIZE_BYTES = 4;
 
 /**
- * Takes the plain ELF kernel out of a bzImage: QEMU starts it directly (PVH), which saves the guest
- * from decompressing it: in an emulated machine a tenth of the way to the agent.
- * @param workDir where files may be made
+ * Extracts the plain ELF kernel from a bzImage. QEMU starts it directly (PVH), without
+ * decompression in the guest, which takes a tenth of the time to the agent in an emulated machine.
+ * @param workDir a folder for temporary files
  * @returns null when the kernel is not compressed with LZ4, or cannot start that way; then the
  * bzImage itself boots
- * @throws Error when it is damaged; CommandFailed
+ * @throws Error for a damaged kernel; CommandFailed
  */
 export async function extractVmlinux(bzImage: Buffer, workDir: string): Promise<Buffer | null> {
   const payload = findPayload(bzImage);
@@ -39,7 +39,7 @@ export async function extractVmlinux(bzImage: Buffer, workDir: string): Promise<
   return isElf && hasPvhNote(vmlinux) ? vmlinux : null;
 }
 
-/** The compressed kernel and its size. @returns null where there is none that LZ4 has made */
+/** Returns the compressed kernel and its size; null unless it is LZ4. */
 function findPayload(bzImage: Buffer): Buffer | null {
   if (bzImage.length < HEADER_END || bzImage.toString('latin1', HEADER_MAGIC_AT, 0x206) !== 'HdrS')
     return null;
@@ -50,7 +50,7 @@ function findPayload(bzImage: Buffer): Buffer | null {
   return isLz4 && payload.length > LZ4_LEGACY_MAGIC.length + SIZE_BYTES ? payload : null;
 }
 
-/** The ELF note (owner Xen, type 18) that names the entry point for PVH. */
+/** Whether the ELF note (owner Xen, type 18) with the entry point for PVH exists. */
 function hasPvhNote(elf: Buffer): boolean {
   const note = Buffer.from([4, 0, 0, 0, 8, 0, 0, 0, 18, 0, 0, 0, 0x58, 0x65, 0x6e, 0]);
   const shortNote = Buffer.from([4, 0, 0, 0, 4, 0, 0, 0, 18, 0, 0, 0, 0x58, 0x65, 0x6e, 0]);

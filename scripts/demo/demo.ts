@@ -12,7 +12,7 @@ import { createLab, type Lab } from './lab.ts';
 const fixtures = join(import.meta.dirname, '../../fixtures/demo');
 const FIRST = 'demo1.example.com';
 const SECOND = 'demo2.example.com';
-/** Emulated guests boot for half a minute on a quiet machine. */
+/** Emulated guests boot for half a minute on an idle host. */
 const GUEST_REPORT_TIMEOUT_MS = 420_000;
 
 function say(text: string): void {
@@ -60,7 +60,7 @@ async function must(lab: Lab, ...command: Parameters<Lab['run']>): Promise<strin
   return result.stdout;
 }
 
-/** What the guest wrote into its channel, up to its last line. */
+/** Reads the guest's report from its channel up to its last line. */
 async function receiveReport(lab: Lab, name: string): Promise<string> {
   const deadline = Date.now() + GUEST_REPORT_TIMEOUT_MS;
   const startedAt = Date.now();
@@ -142,7 +142,7 @@ async function demo(lab: Lab): Promise<void> {
     await proveSecretIsNowhere(lab, secret, secretFile);
 
     say(`8. A second instance, whose user data tries to impersonate ${FIRST}`);
-    // The shape is that of the program under demonstration.
+    // The type of the demonstrated command's output.
     const { channel } = JSON.parse(await must(lab, 'gnt-instance', ['info', '--json', FIRST])) as {
       channel: { ip: string };
     };

@@ -5,31 +5,28 @@ import { GIB, MIB } from '#shared/units/bytes.ts';
 import { parseSwaps } from '../../noded/operations/doctor/secrecy-facts.ts';
 
 /**
- * Overlap between chunks, so that a value across their border is found. Longer secrets than this
- * are not looked for.
+ * Overlap between chunks, so that a value across their border is found. Limits the length of
+ * secrets.
  */
 const OVERLAP_BYTES = 4096;
-/** From this length on, a half of a value is unmistakable too. */
+/** Minimum length of a value whose halves are distinctive too. */
 const HALVED_LENGTH = 32;
-/** Deleted files of other programs that are larger are not ours. */
+/** Larger deleted files of other programs are skipped. */
 const MAX_DELETED_BYTES = GIB;
 const DELETED = ' (deleted)';
-/** A line of /proc/PID/maps whose pages may be read: its bounds and its file. */
+/** A readable line of /proc/PID/maps: its bounds and its file. */
 const READABLE_MAPPING = /^([0-9a-f]+)-([0-9a-f]+) r\S+ \S+ \S+ \d+ *(\S.*)?$/gm;
 
 /**
- * Looks for a value in every file below a root (a store's journals and core files are among them),
- * in the host's swap, in deleted files that any process still holds open, and in the command line
- * and environment of every process. A long value is also found when it is torn in two, as a store
- * tears records between its pages, and in base64.
- *
- * Memory is no place to look (`holdsInMemory` does): secrets are to be there. That goes for memfds
- * too: they are memory with a descriptor, end with their last process, and ours holds what a guest
- * itself said on its console.
- * @param secret several are looked for at once: each file is read once
- * @param isExcluded paths that may have it: the instance's own disk, the file that the operator
- * gave it in
- * @returns places, as paths
+ * Looks for a value in every file below a root (journals of the store and core files included), in
+ * the host's swap, in deleted files that any process holds open, and in the command line and
+ * environment of every process. A long value is also found when it is split in two, as a store
+ * splits records between its pages, and in base64. Skips memory, which may hold secrets
+ * (`holdsInMemory` looks there). That includes memfds: they end with their last process, and a
+ * daemon's holds the guest's own console output.
+ * @param secret one or several, so that each file is read once
+ * @param isExcluded paths that may contain it: the instance's own disk, the operator's input file
+ * @returns the paths of places with the value
  */
 export async function findSecret(
   secret: string | readonly string[],
@@ -44,7 +41,7 @@ export async function findSecret(
   const swaps = parseSwaps(await readFile('/proc/swaps', 'utf8'));
   for (const path of swaps) if (await contains(path, needles)) found.push(path);
   const pids = (await readdir('/proc')).filter((entry) => /^\d+$/.test(entry));
-  // Many descriptors have one file: those that a process was started with, and their copies.
+  // Many descriptors share one file: inherited ones, and copies.
   const seen = new Set<string>();
   for (const pid of pids) {
     if (Number(pid) !== process.pid) {
@@ -62,13 +59,13 @@ export async function findSecret(
   return found;
 }
 
-/** Whether a process has a value in the memory that it may read. */
+/** Whether a process has a value in its readable memory. */
 export async function holdsInMemory(value: string, pid: number): Promise<boolean> {
   const needles = needlesFor(value);
   const maps = await readFile(`/proc/${pid}/maps`, 'latin1');
   await using memory = await open(`/proc/${pid}/mem`, 'r');
   for (const [, from = '', to = '', name] of maps.matchAll(READABLE_MAPPING)) {
-    // The kernel's own pages, and devices, which may answer by waiting.
+    // The kernel's own pages, and devices, whose reads may block.
     if (name?.startsWith('[v') || name?.startsWith('/dev/')) continue;
     if (await regionHolds(memory, BigInt(`0x${from}`), BigInt(`0x${to}`), needles)) return true;
   }
@@ -84,14 +81,14 @@ async function regionHolds(
   const chunk = Buffer.alloc(MIB + OVERLAP_BYTES);
   for (let at = from; at < to; at += BigInt(MIB)) {
     const length = Number(to - at < BigInt(chunk.length) ? to - at : BigInt(chunk.length));
-    // Gone, or never there: a mapping may be larger than its file.
+    // Unmapped meanwhile, or beyond the end of its file.
     const read = await memory.read(chunk, 0, length, at).catch(() => ({ bytesRead: 0 }));
     if (holdsAny(chunk.subarray(0, read.bytesRead), needles)) return true;
   }
   return false;
 }
 
-/** Whether a text has a value, as it is, in base64, or a half of a long one. */
+/** Whether a text contains a value, as it is, in base64, or a half of a long one. */
 export function tells(text: string, value: string): boolean {
   return holdsAny(Buffer.from(text), needlesFor(value));
 }
@@ -100,7 +97,7 @@ function needlesFor(value: string): readonly Buffer[] {
   const bytes = Buffer.from(value);
   if (bytes.length < HALVED_LENGTH) return [bytes];
   const middle = bytes.length / 2;
-  // By where the value begins within a group of three; the characters that its neighbours share are
+  // By the value's offset within a group of three bytes. Characters shared with its neighbours are
   // left out.
   const encoded = [0, 1, 2].map((offset) =>
     Buffer.from(
@@ -118,9 +115,9 @@ function holdsAny(bytes: Buffer, needles: readonly Buffer[]): boolean {
 }
 
 interface DeletedFile {
-  /** By which it can be opened. */
+  /** Path that opens it. */
   readonly path: string;
-  /** Where it was. */
+  /** Its former path. */
   readonly target: string;
   readonly identity: string;
 }
@@ -167,12 +164,12 @@ async function contains(path: string, needles: readonly Buffer[]): Promise<boole
       }
     }
   } catch {
-    // Gone while we looked.
+    // The process has ended meanwhile.
   }
   return false;
 }
 
-/** Without the holes of a file: no value is of zeros. A device that is swapped to has none. */
+/** Skips the holes of a file, since values are not zeros. A swap device has no holes. */
 function* dataOf(fd: number, isFile: boolean): Generator<{ start: number; end: number }> {
   if (!isFile) yield { start: 0, end: Infinity };
   else for (let data = findData(fd, 0); data !== null; data = findData(fd, data.end)) yield data;

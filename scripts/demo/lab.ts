@@ -35,7 +35,7 @@ export interface ProgramResult {
 
 export interface ProgramOptions {
   readonly input?: string;
-  /** Shows what the program prints as it prints it, with the reader's own terminal. */
+  /** Shows the program's output immediately, on the reader's own terminal. */
   readonly isShown?: boolean;
   readonly timeoutMs?: number;
 }
@@ -45,29 +45,29 @@ export interface LabProcess {
   readonly command: string;
 }
 
-/** One node under a root of its own, run by the programs of this checkout as an operator would. */
+/** One node under its own root, run by the programs of this checkout as an operator would. */
 export interface Lab {
   readonly paths: RootPaths;
-  /** Starts gnt-noded, with further options, and waits until it answers and metad runs. */
+  /** Starts gnt-noded with further options, and waits until it answers and gnt-metad runs. */
   startNode(...options: readonly string[]): Promise<void>;
-  /** The daemon's process, for those who want to hurt it. */
+  /** The daemon's process, for tests that disturb it. */
   node(): ChildProcess;
   run(
     program: ProgramName,
     args: readonly string[],
     options?: ProgramOptions,
   ): Promise<ProgramResult>;
-  /** SIGTERM, and waits. @returns the daemon's exit status */
+  /** Sends SIGTERM and waits. @returns the daemon's exit status */
   stopNode(): Promise<number | null>;
-  /** Processes that belong to this node's root, their command lines with spaces. */
+  /** Lists processes of this node's root, their command lines with spaces. */
   processes(): Promise<readonly LabProcess[]>;
-  /** What a clean node must not leave: processes, the namespace, mounts below the root. */
+  /** Lists processes, namespaces and mounts below the root, which a clean node must not leave. */
   findLeftovers(): Promise<readonly string[]>;
-  /** Ends everything that is still there and removes the root. */
+  /** Ends all remaining processes and removes the root. */
   dispose(): Promise<void>;
 }
 
-/** @param programs the folder of the programs, asked for at each start */
+/** @param programs returns the folder of the programs, called at each start */
 export async function createLab(
   name: string,
   programs: () => string = () => join(projectDir, 'node_modules/.bin'),
@@ -114,8 +114,8 @@ export async function createLab(
 
   const client = createNodeClient({ socketPath: paths.nodedSocket, startCommand: 'gnt-noded' });
   /**
-   * @returns why not. It does not ask the doctor, who tries KVM anew each time: that takes seconds
-   * where KVM hangs.
+   * @returns the reason why the node is not ready. Does not run the doctor, which tries KVM each
+   * time: that takes seconds where KVM hangs.
    */
   const whyNotReady = async (): Promise<string | null> => {
     try {
@@ -165,8 +165,8 @@ export async function createLab(
 }
 
 /**
- * Processes that name the root in their command line, hold a file below it or have mounted it:
- * daemons, QEMU, builders.
+ * Lists processes that name the root in their command line, hold a file below it or have mounted
+ * it: daemons, QEMU, builders.
  */
 async function processesOf(root: string): Promise<readonly number[]> {
   const pids: number[] = [];
@@ -190,8 +190,9 @@ async function holdsFileBelow(pid: number, root: string): Promise<boolean> {
 }
 
 /**
- * metad sees a few folders under other names. What is bound tells whose it is (field 4, proc(5)):
- * where mounts were is in the table of every process that was started meanwhile.
+ * Whether a process has a mount below the root. gnt-metad sees a few folders under other names, so
+ * that the source of a bind mount counts (field 4, proc(5)): mount points are also in the table of
+ * unrelated processes.
  */
 async function mounts(pid: number, root: string): Promise<boolean> {
   const table = await readFile(`/proc/${pid}/mountinfo`, 'utf8').catch(() => '');
@@ -231,7 +232,7 @@ function killQuietly(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL');
   } catch {
-    // It has ended by itself.
+    // The process has ended by itself.
   }
 }
 

@@ -1,17 +1,17 @@
 import type { Page } from '../../cluster-cli/manual/page.ts';
 
-/** A page and where it goes. */
+/** A page and its file. */
 export interface DocumentedPage {
-  /** Below docs/reference/: `commands/gnt-node.md`. Null: a manual page alone. */
+  /** Below docs/reference/: `commands/gnt-node.md`. Null: only a manual page. */
   readonly file: string | null;
   /** Its first heading. */
   readonly title: string;
   readonly page: Page;
-  /** Without it, the page is not among the manual pages. */
+  /** False: the page is not a manual page. */
   readonly isManual: boolean;
 }
 
-/** A page of both, or of the Markdown reference alone. */
+/** Creates a page for both outputs, or for the Markdown reference only. */
 export function documented(
   file: string,
   title: string,

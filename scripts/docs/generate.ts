@@ -23,7 +23,7 @@ import { rapiUsersPage } from './pages/rapi-users.ts';
 import { remoteApiPage } from './pages/remote-api.ts';
 import { renderMarkdown } from './render-markdown.ts';
 
-/** Every page of the reference, made from the tables that the programs use. */
+/** Makes every page of the reference from the programs' own tables. */
 export async function loadPages(): Promise<readonly DocumentedPage[]> {
   const programs = await loadPrograms();
   const pages = [
@@ -50,7 +50,7 @@ export async function loadPages(): Promise<readonly DocumentedPage[]> {
   return [overviewPage(pages), ...pages];
 }
 
-/** The Markdown files by their path below docs/reference/. */
+/** Returns the Markdown files by their path below docs/reference/. */
 export async function generateMarkdown(): Promise<ReadonlyMap<string, string>> {
   const pages = await loadPages();
   const files = [...pages, indexPage(pages)].flatMap(({ file, title, page }) =>
@@ -60,7 +60,7 @@ export async function generateMarkdown(): Promise<ReadonlyMap<string, string>> {
 }
 
 /**
- * The manual pages by file name: `gnt-instance-add.8`.
+ * Returns the manual pages by file name: `gnt-instance-add.8`.
  * @param date day of the pages, `2026-11-21`
  */
 export async function generateManPages(date: string): Promise<ReadonlyMap<string, string>> {

@@ -23,7 +23,7 @@ export interface GuestPath {
   readonly method?: 'POST' | 'PUT';
 }
 
-/** What a guest can read or send. */
+/** All paths that a guest can read or write. */
 export const GUEST_PATHS: Readonly<Record<Dialect, readonly GuestPath[]>> = {
   ganeti: [
     { path: 'meta_data.json', text: 'Name, UUID, NICs, disks, tags and metadata of the instance.' },

@@ -4,8 +4,8 @@ import { parseArgs } from 'node:util';
 import { generateManPages, generateMarkdown } from './generate.ts';
 
 /**
- * `npm run docs` writes docs/reference/. `node scripts/docs/main.ts --man FOLDER` writes the manual
- * pages instead.
+ * Writes docs/reference/ for `npm run docs`. `node scripts/docs/main.ts --man FOLDER` writes the
+ * manual pages instead.
  */
 const { values } = parseArgs({ options: { man: { type: 'string' }, to: { type: 'string' } } });
 const target = resolve(

@@ -1,6 +1,6 @@
 /**
- * Stands in for the parts of a daemon while its tables of routes or metrics are read: whatever is
- * asked of it is itself. Nothing that it is given to is carried out.
+ * Stands in for parts of a daemon while its tables of routes or metrics are read. Every member and
+ * every result is the stand-in itself.
  */
 export function standIn<T>(): T {
   const any: object = new Proxy(() => undefined, {

@@ -14,12 +14,10 @@ const BOOT_KERNEL_SECTOR = 0x5c;
 const BOOT_DRIVE_CHECK = 0x66;
 const BOOT_CODE_END = 440;
 const DISKBOOT_BLOCKLIST = 0x1f4;
-/** Segment where the rest of the core image goes: 0x800, and the first sector beyond it. */
+/** Segment of the rest of the core image: the first sector is at 0x800. */
 const KERNEL_SEGMENT = 0x820;
 
-/**
- * Makes GRUB's core image with these commands built in: no files of GRUB are needed on the disk.
- */
+/** Makes GRUB's core image with built-in commands, so that the disk needs no files of GRUB. */
 export async function makeCoreImage(workDir: string, commands: string): Promise<Buffer> {
   const config = join(workDir, 'grub-early.cfg');
   const output = join(workDir, 'core.img');
@@ -35,13 +33,13 @@ export async function makeCoreImage(workDir: string, commands: string): Promise<
 export interface BootSectors {
   /** Replaces the first 440 bytes of the disk, before the disk's signature and partition table. */
   readonly bootCode: Buffer;
-  /** For the BIOS boot partition. */
+  /** Content of the BIOS boot partition. */
   readonly core: Buffer;
 }
 
 /**
- * What grub-bios-setup does to a disk, without one: boot.img learns where the core image is, the
- * core image's first sector where the rest of it is.
+ * Does the work of grub-bios-setup without a disk: boot.img gets the place of the core image, and
+ * the core image's first sector the place of the rest.
  * @param coreSector first sector of the BIOS boot partition
  */
 export async function planBootSectors(core: Buffer, coreSector: number): Promise<BootSectors> {

@@ -13,7 +13,7 @@ import { makeCoreImage, planBootSectors } from './boot-sectors.ts';
 import { makeGuestRoot } from './guest-root.ts';
 
 export interface GuestImageOptions {
-  /** Told of each step, one line. */
+  /** Receives a line for each step. */
   readonly log: (text: string) => void;
   /** Default: `~/.cache/gnt`. */
   readonly cacheDir?: string;
@@ -21,14 +21,14 @@ export interface GuestImageOptions {
 }
 
 export interface GuestImage {
-  /** A qcow2 file, 1 GiB as the guest sees it. */
+  /** A qcow2 file of a 1 GiB disk. */
   readonly path: string;
   readonly sha256: string;
 }
 
 const SECTOR_BYTES = 512;
 const IMAGE_BYTES = GIB;
-/** The BIOS boot partition takes what lies between the partition table and the first mebibyte. */
+/** The BIOS boot partition fills the space between the partition table and the first mebibyte. */
 const BOOT_SECTOR = 34;
 const ROOT_SECTOR = 2048;
 const BACKUP_TABLE_SECTORS = 33;
@@ -37,9 +37,8 @@ const MKE2FS_TIMEOUT_MS = 5 * 60_000;
 const WORK_PREFIX = '.guest-building-';
 
 /**
- * A real Debian 12 guest with stock cloud-init, that boots from its own disk by its own boot
- * loader. Made without mounts and loop devices; from the cache when it is there, intact, and made
- * by this very builder.
+ * Builds a Debian 12 guest with stock cloud-init that boots from its own disk by its own boot
+ * loader, without mounts and loop devices. Uses the cache when it is intact and of this builder.
  */
 export async function buildGuestImage(options: GuestImageOptions): Promise<GuestImage> {
   const { log, cacheDir = process.env['GNT_CACHE'] ?? join(homedir(), '.cache/gnt') } = options;

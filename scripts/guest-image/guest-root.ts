@@ -4,8 +4,8 @@ import { run } from '#shared/process/run.ts';
 
 export const SUITE = 'bookworm';
 /**
- * What a Debian cloud image has, less what a demonstration does not need. cloud-init is Debian's,
- * and its configuration is untouched.
+ * Packages of a Debian cloud image, less those that a demonstration does not need. cloud-init is
+ * Debian's, with its default configuration.
  */
 export const PACKAGES = [
   'apt',
@@ -34,7 +34,7 @@ export const EXCLUDED_PATHS = [
   '/usr/share/locale/*',
   '/usr/share/man/*',
 ];
-/** Modules that no virtual machine of ours has a device or a use for. */
+/** Modules without a device or a use in these virtual machines. */
 export const REMOVED_MODULES = [
   'drivers/gpu',
   'drivers/infiniband',
@@ -48,7 +48,7 @@ export const REMOVED_MODULES = [
   'net/tipc',
   'net/batman-adv',
 ];
-/** Units that only cost time on a machine that lives for minutes. */
+/** Units that only take time on a machine that runs for minutes. */
 export const MASKED_UNITS = [
   'apt-daily.timer',
   'apt-daily-upgrade.timer',
@@ -59,7 +59,9 @@ export const MASKED_UNITS = [
   'getty@tty1.service',
   'systemd-pstore.service',
 ];
-/** Only what finds the root disk: a third of the size, and unpacked in a third of the time. */
+/**
+ * Only modules that find the root disk: a third of the size, and unpacked in a third of the time.
+ */
 export const INITRAMFS_CONFIGURATION =
   'MODULES=list\nCOMPRESS=zstd\nCOMPRESSLEVEL=3\nFSTYPE=ext4\n';
 export const INITRAMFS_MODULES = 'virtio_pci\nvirtio_blk\n';

@@ -3,17 +3,14 @@ import { listRefusedFunctions } from '../../../noded/netboot/template/functions/
 import { listFunctionNames } from '../../../noded/netboot/template/render-templates.ts';
 import { documented, type DocumentedPage } from '../documented-page.ts';
 
-/**
- * How a member of dr-provision is rendered: with the value that it has there, with a constant, or
- * not at all.
- */
+/** Rendering of a member of dr-provision: its value, a constant, or an error. */
 type Support = 'supported' | 'constant' | 'refused' | 'added';
 export type MemberTable = Readonly<Record<string, readonly [Support, string]>>;
 
 const URL_TEXT = 'The URL of the file root';
 const TOKEN_TEXT = '`no-token`: there is no API, and guests report at `install/events`';
 
-/** The members of the data that templates get, by the name of their struct. */
+/** Members of the template data, by the name of their struct. */
 export const bootTemplateMembers: Readonly<Record<string, MemberTable>> = {
   '': {
     ApiHostURL: ['constant', URL_TEXT],

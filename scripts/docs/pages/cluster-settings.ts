@@ -9,7 +9,7 @@ import { heading, paragraph, terms } from '../../../cluster-cli/manual/page.ts';
 import { documented, type DocumentedPage } from '../documented-page.ts';
 
 interface Setting {
-  /** Options that set it; empty where another program does. */
+  /** Options that set it; empty when another program sets it. */
   readonly options: readonly string[];
   readonly default: string;
   readonly text: string;

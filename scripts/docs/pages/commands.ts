@@ -12,12 +12,12 @@ import { isProgramName, programs } from '../../../cluster-cli/programs.ts';
 import type { Context } from '../../../cluster-cli/terminal/context.ts';
 import type { DocumentedPage } from '../documented-page.ts';
 
-/** The command trees of all client programs. */
+/** Loads the command trees of all client programs. */
 export async function loadPrograms(): Promise<readonly Command[]> {
   const names = Object.keys(programs).filter(isProgramName);
   return Promise.all(
     names.map(async (name) => {
-      // Nothing is carried out: no more of the context is read.
+      // Commands are not executed, so that the rest of the context is not read.
       const context = { program: name, only: null } as Context;
       const program = await programs[name](context);
       addCompletion(program, context);
@@ -26,7 +26,7 @@ export async function loadPrograms(): Promise<readonly Command[]> {
   );
 }
 
-/** A Markdown page for each program, and a manual page for each command. */
+/** Returns a Markdown page for each program, and a manual page for each command. */
 export function commandPages(program: Command): readonly DocumentedPage[] {
   const page = programPage(program);
   const commands = commandsOf(program);

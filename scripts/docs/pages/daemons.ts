@@ -21,7 +21,7 @@ const EXIT_STATUSES = [
   ['2', 'The daemon refused to start. Nothing was changed.'],
 ] as const;
 
-/** The programs that have no part in cluster-cli. */
+/** Returns the pages of programs outside of cluster-cli. */
 export function daemonPages(): readonly DocumentedPage[] {
   return [
     documented('commands/gnt-noded.md', 'gnt-noded', nodedPage()),

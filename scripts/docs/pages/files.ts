@@ -8,7 +8,7 @@ type FileName = Exclude<
   'root' | 'osSearchPath' | 'networkNamespace' | 'machineWallTable'
 >;
 
-/** What each path is for. A path without an entry does not compile. */
+/** Purpose of each path. A path without an entry does not compile. */
 const FILES: Readonly<Record<FileName, string>> = {
   stateDir: 'State of the node. Back it up as a whole while gnt-noded is stopped.',
   storeFile: 'Store of a node that is a cluster by itself (SQLite).',

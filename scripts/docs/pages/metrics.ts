@@ -24,7 +24,7 @@ const SOURCES: NodeMetricsSources = {
   promisedBytes: () => Promise.resolve(0),
 };
 
-/** The metrics of both daemons, read from what Prometheus would get. */
+/** Reads the metrics of both daemons from their Prometheus output. */
 export async function readMetrics(): Promise<readonly Metric[]> {
   const node = createNodeMetrics(0);
   node.observe(SOURCES);

@@ -46,7 +46,7 @@ export function nodeApiPage(): DocumentedPage {
 
 const BETWEEN_NODES = 'Between nodes';
 
-/** By the first word of the path behind the version. */
+/** Groups routes by the first word of the path behind the version. */
 function groupOf(
   routes: readonly ListedEndpoint[],
 ): readonly (readonly [string, ListedEndpoint[]])[] {
@@ -73,7 +73,7 @@ function describe({ summary, query, request, answers }: ListedEndpoint): string 
   ].join(' ');
 }
 
-/** The description of a schema, or of the schema that it makes optional. */
+/** Returns the description of a schema, or of the schema inside an optional one. */
 function descriptionOf(type: unknown): string | undefined {
   if (!(type instanceof z.ZodType)) return undefined;
   if (type.description !== undefined) return type.description;
@@ -85,7 +85,7 @@ const opcodeSchema = z.object({
   required: z.array(z.string()).default([]),
 });
 
-/** Each operation with the names of its parameters. */
+/** Lists each operation with the names of its parameters. */
 function listOpcodes(): readonly (readonly [opcode: string, text: string])[] {
   const { oneOf, anyOf } = z.toJSONSchema(opcode, { io: 'input' });
   return (oneOf ?? anyOf ?? []).map((schema) => {

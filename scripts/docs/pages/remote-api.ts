@@ -17,7 +17,7 @@ import {
 import { documented, type DocumentedPage } from '../documented-page.ts';
 import { standIn } from '../stand-in.ts';
 
-/** What each resource does. A resource without an entry fails the generator. */
+/** Purpose of each resource. A resource without an entry fails the generator. */
 const RESOURCES: Readonly<Record<string, string>> = {
   'GET /': 'Returns null. Needs no user.',
   'GET /version': 'Returns the version of the API: 2. Needs no user.',

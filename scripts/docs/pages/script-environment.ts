@@ -8,7 +8,7 @@ import { SERVICE_URL } from '#shared/contract/service-address.ts';
 import { heading, paragraph, terms } from '../../../cluster-cli/manual/page.ts';
 import { documented, type DocumentedPage } from '../documented-page.ts';
 
-/** What each variable holds. A variable of the code without an entry fails the generator. */
+/** Content of each variable. A variable of the code without an entry fails the generator. */
 const VARIABLES: Readonly<Record<string, string>> = {
   PATH: 'Search path of programs.',
   OS_API_VERSION: 'Newest API version that the OS definition and the node support.',
@@ -61,7 +61,7 @@ const OPERATIONS: readonly ScriptOperation[] = [
   { script: 'export', diskIndex: 0 },
 ];
 
-/** Every variable that a script can get, with N for numbers. */
+/** Lists every variable that a script can get, with N for numbers. */
 export function listVariables(): readonly string[] {
   const names = OPERATIONS.flatMap((operation) =>
     Object.keys({
