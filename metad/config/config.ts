@@ -2,6 +2,7 @@ import { basename, dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
 import type { LogLevel } from '#shared/log/log.ts';
+import { GANETI_OS_PATHS } from '#shared/paths/root-paths.ts';
 import { OPTIONS } from './options.ts';
 
 interface NodeConfig {
@@ -72,10 +73,7 @@ function ganetiConfig(values: Values, root: string): GanetiConfig {
     pidFile: values['ganeti-pid-file'] ?? pidFileFor(ganetiSocket),
     bindAddress: values.bind,
     port,
-    osSearchPath: values['os-search-path'] ?? [
-      join(root, 'srv/ganeti/os'),
-      join(root, 'usr/share/ganeti/os'),
-    ],
+    osSearchPath: values['os-search-path'] ?? GANETI_OS_PATHS.map((path) => join(root, path)),
     packageDirectories: values['package-directory'] ?? [join(root, 'srv/ganeti/packages')],
     controlSocket: values['control-socket'] ?? null,
   };

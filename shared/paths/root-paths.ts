@@ -1,5 +1,13 @@
 import { join } from 'node:path';
 
+/** Ganeti's default search path for OS definitions (`--with-os-search-path`). */
+export const GANETI_OS_PATHS = [
+  'srv/ganeti/os',
+  'usr/local/lib/ganeti/os',
+  'usr/lib/ganeti/os',
+  'usr/share/ganeti/os',
+] as const;
+
 /** Where everything is, below one root (`GNT_ROOT`). The only place that knows these names. */
 export interface RootPaths {
   readonly root: string;
@@ -118,7 +126,7 @@ export function createRootPaths(root: string): RootPaths {
     netrcFile: join(root, 'etc/gnt/netrc'),
     hooksDir: join(root, 'etc/gnt/hooks'),
     runListsDir: join(root, 'etc/gnt/run-lists'),
-    osSearchPath: [join(root, 'srv/ganeti/os'), join(root, 'usr/share/ganeti/os')],
+    osSearchPath: GANETI_OS_PATHS.map((path) => join(root, path)),
     exportDir: join(root, 'srv/ganeti/export'),
     get networkNamespace() {
       return root === '/' ? 'gnt-com' : `gnt-com-${shortHash(root)}`;

@@ -21,7 +21,7 @@ export function osRoutes(dependencies: OsRoutesDependencies): Handlers<typeof os
       const diagnosis = await osRegistry.diagnose(name);
       if (diagnosis !== undefined) return describeOs(diagnosis, clusters);
       throw new AppError('OS_NOT_FOUND', `Directory for OS ${name} not found in search path`, {
-        hint: `Put it below ${osSearchPath.join(' or ')}.`,
+        hint: `Put it below one of ${osSearchPath.join(', ')}.`,
       });
     },
     'GET /v1/os-of-nodes': async () => [...(await overview.operatingSystems())],

@@ -178,6 +178,37 @@ export const growRequest = z.strictObject({
   amount: z.number().int().positive(),
   absolute: z.boolean().optional(),
 });
+export const migrateRequest = z.strictObject({
+  ...common,
+  mode: z.literal('live', { error: "expected 'live'" }).nullish(),
+  cleanup: z.boolean().nullish(),
+  target_node: z.string().nullish(),
+  allow_failover: z.literal(false, { error: 'use the failover resource' }).nullish(),
+  iallocator: ignored,
+  ignore_ipolicy: ignored,
+  allow_runtime_changes: ignored,
+});
+export const failoverRequest = z.strictObject({
+  ...common,
+  target_node: z.string().nullish(),
+  iallocator: ignored,
+  ignore_consistency: ignored,
+  ignore_ipolicy: ignored,
+  shutdown_timeout: ignored,
+});
+export const exportRequest = z.strictObject({
+  ...common,
+  mode: z.literal('local', { error: "expected 'local'" }).optional(),
+  destination: ignored,
+  shutdown: z.literal(true, { error: 'an export stops the instance' }).nullish(),
+  shutdown_timeout: seconds.optional(),
+  remove_instance: z.literal(false, { error: 'remove the instance by its own job' }).nullish(),
+  ignore_remove_failures: ignored,
+  x509_key_name: ignored,
+  destination_x509_ca: ignored,
+  compress: ignored,
+  zero_free_space: ignored,
+});
 export const renameRequest = z.strictObject({ ...withoutMeaning, new_name: z.string() });
 
 export type InstallationRequest = z.output<z.ZodObject<typeof beyondGaneti>>;

@@ -6,7 +6,10 @@ import { MIB } from '#shared/units/bytes.ts';
 import { parseInput } from '../http/http-errors.ts';
 import {
   createRequest,
+  exportRequest,
+  failoverRequest,
   growRequest,
+  migrateRequest,
   modifyRequest,
   rebootRequest,
   reinstallRequest,
@@ -134,6 +137,27 @@ export function parseReboot(name: string, kind: string | null, body: unknown): D
 
 export function parseRename(name: string, body: unknown): Draft {
   return { opcode: 'INSTANCE_RENAME', name, newName: parseInput(renameRequest, body).new_name };
+}
+
+export function parseMigrate(name: string, body: unknown): Draft {
+  const given = parseInput(migrateRequest, body ?? {});
+  return {
+    opcode: 'INSTANCE_MIGRATE',
+    name,
+    node: given.target_node ?? undefined,
+    cleanup: given.cleanup === true ? true : undefined,
+  };
+}
+
+export function parseFailover(name: string, body: unknown): Draft {
+  const { target_node: node } = parseInput(failoverRequest, body ?? {});
+  return { opcode: 'INSTANCE_FAILOVER', name, node: node ?? undefined };
+}
+
+/** Exports to the node of the instance, whatever `destination` is named. */
+export function parseExport(name: string, body: unknown): Draft {
+  const given = parseInput(exportRequest, body ?? {});
+  return { opcode: 'BACKUP_EXPORT', name, shutdownTimeoutS: given.shutdown_timeout };
 }
 
 /** @param disk the number in the path */

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { ownValue } from '#shared/json/own-value.ts';
 import { parseInput } from '../http/http-errors.ts';
-import { loadNodes, type NodeFactsSources } from './rapi-cluster-routes.ts';
+import { loadGroup, loadNodes, type NodeFactsSources } from './rapi-node-routes.ts';
+import { groupFields } from './group-fields.ts';
 import { fieldOf, type Field, type Fields } from './fields.ts';
 import { instanceFields } from './instance-fields.ts';
 import { jobFields } from './job-fields.ts';
@@ -36,6 +37,7 @@ export function queryRoutes(dependencies: RapiQueryDependencies): readonly RapiR
   const resources = new Map<string, Resource>([
     ['instance', resource(instanceFields, (user) => dependencies.visible.instances(user))],
     ['node', resource(nodeFields, (user) => loadNodes(dependencies, user))],
+    ['group', resource(groupFields, async (user) => [await loadGroup(dependencies, user)])],
     ['job', resource(jobFields, (user) => dependencies.visible.jobs(user))],
   ]);
   const find = ({ params }: RapiRequest): Resource => {

@@ -4,7 +4,10 @@ import { pickFields } from './fields.ts';
 import { instanceFields } from './instance-fields.ts';
 import {
   parseCreate,
+  parseExport,
+  parseFailover,
   parseGrow,
+  parseMigrate,
   parseModify,
   parseReboot,
   parseReinstall,
@@ -70,6 +73,18 @@ export function instanceRoutes({
     ),
     submit('PUT', `${ONE}/modify`, (name, { body }) => parseModify(name, body)),
     submit('PUT', `${ONE}/adopt`, (name) => ({ opcode: 'INSTANCE_ADOPT', name })),
+    submit('PUT', `${ONE}/migrate`, (name, { user, body }) => {
+      requireUnbound(user);
+      return parseMigrate(name, body);
+    }),
+    submit('PUT', `${ONE}/failover`, (name, { user, body }) => {
+      requireUnbound(user);
+      return parseFailover(name, body);
+    }),
+    submit('PUT', `${ONE}/export`, (name, { user, body }) => {
+      requireUnbound(user);
+      return parseExport(name, body);
+    }),
     submit('PUT', `${ONE}/rename`, (name, { body }) => parseRename(name, body)),
     submit('POST', `${ONE}/disk/:disk/grow`, (name, { params, body }) =>
       parseGrow(name, params['disk'] ?? '', body),
@@ -81,6 +96,12 @@ export function instanceRoutes({
       return { opcode: 'INSTANCE_SET_PARAMS', name, removeTags: query.getAll('tag') };
     }),
   ];
+}
+
+/** Placement uses capacity of all users. @throws RapiFailure 403 */
+function requireUnbound({ name, scope }: RapiUser): void {
+  if (scope !== null)
+    throw new RapiFailure(403, `user '${name}' is bound to instances and may not choose nodes`);
 }
 
 /** Old clients ask for a reinstallation in the query instead of a body. */

@@ -32,6 +32,8 @@ export interface RapiRoute {
   readonly method: 'GET' | 'PUT' | 'POST' | 'DELETE';
   readonly path: string;
   readonly role: Role;
+  /** Reason why the resource is not served. */
+  readonly refusal?: string;
   /** @returns what the client gets as JSON, or JSON that comes piece by piece */
   readonly handle: (request: RapiRequest) => unknown;
 }

@@ -14,7 +14,9 @@ import { instanceRoutes } from './rapi-instance-routes.ts';
 import { jobRoutes } from './rapi-job-routes.ts';
 import { LoginLimit } from './login-limit.ts';
 import { networkRoutes, type RapiNetworkDependencies } from './rapi-network-routes.ts';
+import { nodeRoutes, type RapiNodeDependencies } from './rapi-node-routes.ts';
 import { queryRoutes } from './query-routes.ts';
+import { refusedRoutes } from './refused-resources.ts';
 import { describeFailure, RapiFailure, toRapiFailure } from './rapi-failure.ts';
 import { addRapiRoutes, createSubmit, type RapiRoute, type RapiState } from './rapi-route.ts';
 import { createVisible } from './visible.ts';
@@ -36,7 +38,7 @@ export interface RapiServer extends AsyncDisposable {
 
 /** What each group of resources needs. */
 export type RapiDependencies = Omit<
-  RapiClusterDependencies & RapiBootDependencies & RapiNetworkDependencies,
+  RapiClusterDependencies & RapiNodeDependencies & RapiBootDependencies & RapiNetworkDependencies,
   'submit'
 > & {
   readonly overview: Overview;
@@ -49,11 +51,13 @@ export function createRapiRoutes(dependencies: RapiDependencies): readonly RapiR
   const all = { ...dependencies, submit, visible: createVisible(dependencies) };
   return [
     ...clusterRoutes(all),
+    ...nodeRoutes(all),
     ...instanceRoutes(all),
     ...bootContentRoutes(all),
     ...networkRoutes(all),
     ...jobRoutes(all),
     ...queryRoutes(all),
+    ...refusedRoutes(),
   ];
 }
 

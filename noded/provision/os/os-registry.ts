@@ -129,7 +129,7 @@ function checkVariantName(variant: string | null): void {
 function notFound(name: string, searchPath: readonly string[]): AppError {
   return new AppError('OS_NOT_FOUND', `Directory for OS ${name} not found in search path`, {
     details: { os: name, searchPath },
-    hint: `Install its definition below ${searchPath.join(' or ')}. List them: gnt-os list`,
+    hint: `Install its definition below one of ${searchPath.join(', ')}. List them: gnt-os list`,
   });
 }
 

@@ -1,3 +1,4 @@
+import { GANETI_OS_PATHS } from '#shared/paths/root-paths.ts';
 import type { OsScriptName } from '../../../noded/provision/os/os-definition.ts';
 import {
   bullets,
@@ -26,9 +27,9 @@ export function osInterfacePage(): DocumentedPage {
     blocks: [
       heading('Description'),
       paragraph(
-        'An OS definition is a folder below `/srv/ganeti/os` or `/usr/share/ganeti/os` in the format of ' +
-          'Ganeti, with API version 20, 15 or 10. Its name is the name of the folder. Definitions of ' +
-          'Ganeti work unchanged.',
+        `An OS definition is a folder below ${GANETI_OS_PATHS.map((path) => `\`/${path}\``).join(', ')} in ` +
+          'the format of Ganeti, with API version 20, 15 or 10. Its name is the name of the folder. ' +
+          'Definitions of Ganeti work unchanged.',
       ),
       heading('Files'),
       terms([

@@ -27,6 +27,13 @@ const RESOURCES: Readonly<Record<string, string>> = {
   'GET /2/os': 'Lists OS definitions with variants. `bulk=1` returns all details.',
   'GET /2/nodes': 'Lists nodes. `bulk=1` returns all fields.',
   'GET /2/nodes/:name': 'Describes one node.',
+  'GET /2/nodes/:name/role': 'Returns the role of a node: `master`, `drained` or `offline`.',
+  'PUT /2/nodes/:name/role': 'Sets the role of a node: `regular`, `drained` or `offline`.',
+  'POST /2/nodes/:name/modify': 'Changes `drained` and `offline` of a node.',
+  'GET /2/nodes/:name/tags': 'Returns an empty list: nodes have no tags.',
+  'GET /2/groups': 'Lists the only node group, `default`. `bulk=1` returns all fields.',
+  'GET /2/groups/:name': 'Describes the node group `default`.',
+  'GET /2/groups/:name/tags': 'Returns an empty list: the group has no tags.',
   'GET /2/tags': 'Lists the tags of the cluster.',
   'PUT /2/tags': 'Adds the tags of the query (`tag=...`) to the cluster.',
   'DELETE /2/tags': 'Removes the tags of the query from the cluster.',
@@ -44,6 +51,11 @@ const RESOURCES: Readonly<Record<string, string>> = {
   'POST /2/instances/:name/reboot': 'Reboots an instance. `type` is `soft`, `hard` or `full`.',
   'PUT /2/instances/:name/modify': 'Changes parameters of an instance.',
   'PUT /2/instances/:name/adopt': 'Creates a record for an orphan. Not in Ganeti.',
+  'PUT /2/instances/:name/migrate':
+    'Migrates an instance to `target_node`, or to a node with room.',
+  'PUT /2/instances/:name/failover':
+    'Starts an instance of a node that is down on `target_node`, or on a node with room.',
+  'PUT /2/instances/:name/export': 'Exports an instance to a directory of its node.',
   'PUT /2/instances/:name/rename': 'Renames an instance to `new_name`.',
   'POST /2/instances/:name/disk/:disk/grow': 'Enlarges a disk by `amount` MiB.',
   'PUT /2/instances/:name/tags': 'Adds the tags of the query to an instance.',
@@ -71,7 +83,7 @@ const RESOURCES: Readonly<Record<string, string>> = {
   'GET /2/jobs/:id': 'Describes one job.',
   'DELETE /2/jobs/:id': 'Cancels a job.',
   'GET /2/jobs/:id/wait': 'Waits until a job changes.',
-  'GET /2/query/:resource': 'Queries instances, nodes, jobs or networks by `fields`.',
+  'GET /2/query/:resource': 'Queries instances, nodes, groups or jobs by `fields`.',
   'PUT /2/query/:resource': 'The same with a filter in the body.',
   'GET /2/query/:resource/fields': 'Lists the fields of a query.',
 };
@@ -88,7 +100,8 @@ export function describeResource(resource: string): string {
 }
 
 export function remoteApiPage(): DocumentedPage {
-  const routes = readRapiResources();
+  const all = readRapiResources();
+  const routes = all.filter(({ refusal }) => refusal === undefined);
   return documented('remote-api.md', 'Remote API', {
     name: 'gnt-rapi',
     section: 7,
@@ -119,7 +132,8 @@ export function remoteApiPage(): DocumentedPage {
       heading('Differences from Ganeti'),
       bullets([
         'Parameters that have no effect here are refused by name, except for parameters that clients of Ganeti always send.',
-        'Groups do not exist. `node_names` replaces them for networks; `group_name` `default` means all nodes.',
+        'All nodes belong to the group `default`. Networks name nodes by `node_names`.',
+        'ZFS is the disk template `zfs`, which programs of Ganeti cannot parse.',
         '`osparams["os-image"]` is the image, as in Ganeti. `os_image` is the same.',
         '`modify` changes neither disks nor NICs. `gnt-instance modify` on a node does.',
         'Private and secret values are never part of an answer.',
@@ -127,6 +141,13 @@ export function remoteApiPage(): DocumentedPage {
         'A URL must lead to a public address or to a host of `gnt-cluster modify --remote-hosts`.',
         'Reading needs a user, except for `/` and `/version`.',
       ]),
+      heading('Refused resources'),
+      paragraph('These resources of Ganeti 3.0 answer 501 with the reason.'),
+      terms(
+        all.flatMap(({ method, path, refusal }) =>
+          refusal === undefined ? [] : [[nameOf({ method, path }), asSentence(refusal)]],
+        ),
+      ),
       heading('Limits'),
       terms([
         ['Unfinished jobs of a user', '50.'],
@@ -142,11 +163,16 @@ function listResources(routes: readonly RapiRoute[], role: RapiRoute['role']): B
   return terms(
     routes
       .filter((route) => route.role === role)
-      .map(({ method, path }) => [
-        `${method} ${path.replaceAll(/:(\w+)/g, (_, name: string) => name.toUpperCase())}`,
-        describeResource(`${method} ${path}`),
-      ]),
+      .map((route) => [nameOf(route), describeResource(`${route.method} ${route.path}`)]),
   );
+}
+
+function nameOf({ method, path }: Pick<RapiRoute, 'method' | 'path'>): string {
+  return `${method} ${path.replaceAll(/:(\w+)/g, (_, name: string) => name.toUpperCase())}`;
+}
+
+function asSentence(text: string): string {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 }
 
 function describeBody(resource: string, { shape }: z.ZodObject): readonly Block[] {

@@ -77,12 +77,28 @@ export async function runPython(
   program: string,
   ...args: string[]
 ): Promise<unknown> {
-  const modules = ['usr/share/ganeti/3.0', 'usr/lib/python3/dist-packages'];
   const output = await guest.run(
     'env',
-    `PYTHONPATH=${modules.map((path) => join(tree, path)).join(':')}`,
-    `LD_LIBRARY_PATH=${join(clients, 'usr/lib/x86_64-linux-gnu')}`,
-    ...['PYTHONDONTWRITEBYTECODE=1', '/usr/bin/python3', '-c', program, ...args],
+    ...Object.entries(pythonEnvironment({ clients, tree })).map(
+      ([name, value]) => `${name}=${value}`,
+    ),
+    ...['/usr/bin/python3', '-c', program, ...args],
   );
   return JSON.parse(output);
+}
+
+/** Returns the environment of a Python program with the modules of `tree`. */
+export function pythonEnvironment({
+  clients,
+  tree,
+}: {
+  readonly clients: string;
+  readonly tree: string;
+}): Record<string, string> {
+  const modules = ['usr/share/ganeti/3.0', 'usr/lib/python3/dist-packages'];
+  return {
+    PYTHONPATH: modules.map((path) => join(tree, path)).join(':'),
+    LD_LIBRARY_PATH: join(clients, 'usr/lib/x86_64-linux-gnu'),
+    PYTHONDONTWRITEBYTECODE: '1',
+  };
 }

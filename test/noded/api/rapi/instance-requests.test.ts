@@ -3,7 +3,10 @@ import { test } from 'node:test';
 import { opcode, type Opcode } from '#shared/contract/opcode.ts';
 import {
   parseCreate,
+  parseExport,
+  parseFailover,
   parseGrow,
+  parseMigrate,
   parseModify,
   parseReboot,
   parseReinstall,
@@ -113,3 +116,35 @@ test('a disk grows by MiB, or to so many, and is named by its number', () => {
   assert.throws(() => parseGrow('web1', 'root', { amount: 512 }), /Invalid disk identifier 'root'/);
   assert.throws(() => parseGrow('web1', '0', { amount: -1 }), /amount/);
 });
+
+test('a migration, a failover and an export become opcodes', () => {
+  assert.deepEqual(parseMigrate('web1', { mode: 'live', target_node: 'node2' }), {
+    opcode: 'INSTANCE_MIGRATE',
+    name: 'web1',
+    node: 'node2',
+    cleanup: undefined,
+  });
+  assert.equal(parseMigrate('web1', { cleanup: true })['cleanup'], true);
+  assert.equal(parseMigrate('web1', { cleanup: false })['cleanup'], undefined);
+  assert.deepEqual(parseFailover('web1', { ignore_consistency: true }), {
+    opcode: 'INSTANCE_FAILOVER',
+    name: 'web1',
+    node: undefined,
+  });
+  assert.deepEqual(parseExport('web1', { mode: 'local', destination: 'node1', shutdown: true }), {
+    opcode: 'BACKUP_EXPORT',
+    name: 'web1',
+    shutdownTimeoutS: undefined,
+  });
+});
+
+for (const [name, parse, body] of [
+  ['a migration with downtime', parseMigrate, { mode: 'non-live' }],
+  ['a migration that may fail over', parseMigrate, { allow_failover: true }],
+  ['an export to another cluster', parseExport, { mode: 'remote' }],
+  ['an export of a running instance', parseExport, { shutdown: false }],
+  ['an export that removes the instance', parseExport, { remove_instance: true }],
+] as const)
+  test(`${name} is refused`, () => {
+    assert.throws(() => parse('web1', body), { code: 'VALIDATION' });
+  });
