@@ -10,7 +10,12 @@ import { migrateInstance } from '../cluster/migration/migrate-instance.ts';
 import { natureOf } from '../vmm/machine-nature.ts';
 import type { Machine } from '../vmm/machine.ts';
 import type { Execution, JobHandler } from '../jobs/job-handler.ts';
-import { requireOtherNode, refuseInstalling, refuseShared, refuseSnapshots } from './move.ts';
+import {
+  requireOtherNode,
+  refuseInstalling,
+  refuseSnapshots,
+  refuseUnmovableDisks,
+} from './move.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
 
 /**
@@ -24,7 +29,7 @@ export function migrateInstanceHandler(
     prepare: async ({ name, node: wanted, timeoutS, cleanup }, signal) => {
       const instance = await instances.findByName(name);
       if (cleanup === true) return prepareCleanup(instance, dependencies);
-      refuseShared(instance);
+      refuseUnmovableDisks(instance, dependencies);
       const { node, peers } = await requireOtherNode(name, wanted, dependencies);
       const machine = await requireMovable(instance, dependencies);
       const target = createMigrationTargetClient(peers, node);

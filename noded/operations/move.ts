@@ -4,8 +4,6 @@ import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { createMigrationTargetClient } from '../cluster/migration/migration-target-client.ts';
 import { moveInstance } from '../cluster/migration/move-instance.ts';
-import { lvmErrors } from '../storage/volumes/lvm-errors.ts';
-import { zfsErrors } from '../storage/volumes/zfs-errors.ts';
 import type { Peers } from '../cluster/peers/ask-peer.ts';
 import type { JobHandler } from '../jobs/job-handler.ts';
 import { noNode } from '../records/node-registry.ts';
@@ -21,7 +19,7 @@ export function moveInstanceHandler(
   return {
     prepare: async ({ name, node: wanted }, signal) => {
       const instance = await instances.findByName(name);
-      refuseShared(instance);
+      refuseUnmovableDisks(instance, dependencies);
       const { node, peers } = await requireOtherNode(name, wanted, dependencies);
       await refuseUnmovable(instance, dependencies);
       const target = createMigrationTargetClient(peers, node);
@@ -87,14 +85,13 @@ export function refuseInstalling({ name, installState }: InstanceRecord): void {
   });
 }
 
-/**
- * What no node may have but the one that runs it, and what does not move yet.
- * @throws AppError NOT_SUPPORTED
- */
-export function refuseShared(instance: InstanceRecord): void {
+/** @throws AppError NOT_SUPPORTED: shared disks, volumes */
+export function refuseUnmovableDisks(
+  instance: InstanceRecord,
+  { disks }: Pick<OperationDependencies, 'disks'>,
+): void {
+  disks.requireFiles(instance, 'moved');
   const { name, diskTemplate } = instance;
-  if (diskTemplate === 'plain') throw lvmErrors.notDone(instance, 'moved');
-  if (diskTemplate === 'zfs') throw zfsErrors.notDone(instance, 'moved');
   if (diskTemplate !== 'sharedfile') return;
   throw new AppError('NOT_SUPPORTED', `'${name}' has shared disks, which need no move`, {
     details: { name },

@@ -1,8 +1,9 @@
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
+import type { RoomBeside } from './disk-driver.ts';
 import type { InstallDisks } from './install-disks.ts';
-import type { InstanceDisks, RoomBeside } from './instance-disks.ts';
+import type { InstanceDisks } from './instance-disks.ts';
 
 /**
  * What becomes of what is on an instance's disks when it is installed: they are of no use any more,

@@ -18,12 +18,9 @@ import type { InstanceDisks } from '../storage/instance-disks.ts';
 import { createMovingDisks, type MovingDisks } from '../storage/moving-disks.ts';
 import { createSharedFolder, type SharedFolder } from '../storage/shared-folder.ts';
 import { createLvm } from '../storage/volumes/lvm.ts';
-import { createOwnVolumes } from '../storage/volumes/own-volumes.ts';
-import { withVolumes } from '../storage/volumes/volume-disks.ts';
-import { withVolumeSnapshots } from '../storage/volumes/volume-snapshots.ts';
 import { createZfs } from '../storage/volumes/zfs.ts';
 import type { VolumeSystem } from '../storage/volumes/volume-system.ts';
-import { createSnapshotDisks, type SnapshotDisks } from '../storage/snapshot-disks.ts';
+import type { SnapshotDisks } from '../storage/snapshot-disks.ts';
 import { createAcceleratorChooser, type AcceleratorChooser } from '../vmm/accelerator-chooser.ts';
 import { listCardsOfMachines } from '../instances/machines/cards-of-machines.ts';
 import { createHypervisor, type Hypervisor } from '../vmm/hypervisor.ts';
@@ -153,29 +150,13 @@ export async function startHost(parts: HostParts): Promise<NodeHost> {
   });
   const shared = createSharedFolder(() => records.clusters.load());
   const [lvm, zfs] = [createLvm(), createZfs()];
-  const files = createInstanceDisks(
-    paths.disksDir,
-    (uuid) => bringBack(uuid, { nodeName: config.nodeName, ...records, moving, logger }),
-    shared,
-  );
   const here = { nodeName: config.nodeName, owns: records.owns };
-  const inLvm = withVolumes(files, lvm, {
-    ...here,
-    loadPlace: async () => (await records.clusters.load()).vgName,
+  const disks = createInstanceDisks(paths.disksDir, {
+    bringBack: (uuid) => bringBack(uuid, { nodeName: config.nodeName, ...records, moving, logger }),
+    shared,
+    plain: { system: lvm, ...here, loadPlace: async () => (await records.clusters.load()).vgName },
+    zfs: { system: zfs, ...here, loadPlace: async () => (await records.clusters.load()).zfsPool },
   });
-  const disks = withVolumes(inLvm, zfs, {
-    ...here,
-    loadPlace: async () => (await records.clusters.load()).zfsPool,
-  });
-  const snapshots = [lvm, zfs].reduce(
-    (below, system) =>
-      withVolumeSnapshots(
-        below,
-        { system, volumes: createOwnVolumes(system, here) },
-        { disksDir: paths.disksDir, disks },
-      ),
-    createSnapshotDisks(paths.disksDir, disks),
-  );
   const moving = createMovingDisks(paths.disksDir, disks);
   const lease = undo.use(
     records.common === null
@@ -206,7 +187,7 @@ export async function startHost(parts: HostParts): Promise<NodeHost> {
     disks,
     ...{ lvm, zfs },
     shared,
-    snapshots,
+    snapshots: disks.snapshots,
     moving,
     images,
     catalogue,

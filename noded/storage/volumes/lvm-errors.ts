@@ -89,9 +89,4 @@ export const lvmErrors: VolumeErrors = {
     new AppError('DISK_MISSING', `disk ${index} of the snapshot '${snapshot}' has no volume`, {
       hint: 'List volumes with lvs. Remove the snapshot.',
     }),
-  notDone: ({ name }, done) =>
-    new AppError('NOT_SUPPORTED', `'${name}' has LVM volumes, which cannot be ${done}`, {
-      details: { name },
-      hint: `Export it instead (gnt-backup export ${name}); the import creates disks with the template file.`,
-    }),
 };

@@ -25,7 +25,9 @@ export function createLvm(commands: BoundCommands = createBoundCommands('LVM')):
   const change = (command: string, ...args: readonly string[]): Promise<string> =>
     orMissing(commands.change('lvm', [command, ...NEVER_INSIDE, ...args]));
   return {
-    ...{ template: 'plain', roomName: 'volumes', errors: lvmErrors },
+    label: 'LVM volumes',
+    roomName: 'volumes',
+    errors: lvmErrors,
     placeOf: ({ vg = '', pool }) => ({ group: vg, pool }),
     parsePlace: (place) => {
       const [group = '', pool] = place.split('/');

@@ -1,31 +1,22 @@
 import { rm } from 'node:fs/promises';
-import { join } from 'node:path';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError } from '#shared/errors/app-error.ts';
-import type { InstanceDisks } from '../instance-disks.ts';
-import { beginSnapshot, type SnapshotDisks, StandsStill, whileStill } from '../snapshot-disks.ts';
+import type { DiskDriver } from '../disk-driver.ts';
+import type { InstanceFolders } from '../instance-folders.ts';
+import { beginSnapshot, type SnapshotVerbs, StandsStill, whileStill } from '../snapshot-disks.ts';
 import type { OwnVolumes } from './own-volumes.ts';
 import type { OwnVolume } from './volume-names.ts';
 import type { VolumeSystem } from './volume-system.ts';
 
 /**
- * Snapshots of thin volumes are thin volumes of the same pool. That a guest stands still for one is
- * told by a folder, as for files.
- * @param files snapshots of disks of all other templates
+ * Makes snapshots of thin volumes as thin volumes of the same pool. A folder marks a paused guest,
+ * as for files.
  */
-export function withVolumeSnapshots(
-  files: SnapshotDisks,
+export function createVolumeSnapshots(
   { system, volumes }: { readonly system: VolumeSystem; readonly volumes: OwnVolumes },
-  {
-    disksDir,
-    disks,
-  }: {
-    readonly disksDir: string;
-    readonly disks: Pick<InstanceDisks, 'settle' | 'activate' | 'checkSizes' | 'checkSpace'>;
-  },
-): SnapshotDisks {
-  const isOurs = ({ diskTemplate }: Pick<InstanceRecord, 'diskTemplate'>): boolean =>
-    diskTemplate === system.template;
+  folders: InstanceFolders,
+  { settle, requireDisks, checkSizes }: Pick<DiskDriver, 'settle' | 'requireDisks' | 'checkSizes'>,
+): SnapshotVerbs {
   const listDisks = async (instance: InstanceRecord): Promise<readonly OwnVolume[]> => {
     const all = (await volumes.list(instance)).filter(({ state }) => state.kind === 'disk');
     return instance.disks.map(({ uuid }, index) => {
@@ -45,22 +36,20 @@ export function withVolumeSnapshots(
     for (const volume of all) await volumes.remove(volume);
   };
   return {
-    check: async (instance, mayCopy) => {
-      if (!isOurs(instance)) return files.check(instance, mayCopy);
+    check: async (instance) => {
       refuseThick(instance, system);
-      await disks.settle(instance);
-      await disks.activate(instance);
-      // Whether the pool has room, by asking for more than there is.
+      await settle(instance);
+      await requireDisks(instance);
+      // The pool must have room for more disks, so these must not look like the present ones.
       const more = instance.disks.map((disk) => ({ ...disk, uuid: '' }));
-      await disks.checkSizes(more, instance);
+      await checkSizes(more, instance);
     },
     take: async (instance, uuid, how) => {
-      if (!isOurs(instance)) return files.take(instance, uuid, how);
       const own = await listDisks(instance);
       await using held = new AsyncDisposableStack();
       if (how.machine === undefined) held.use(await volumes.hold(own));
-      const unfinished = await beginSnapshot(join(disksDir, instance.uuid), uuid);
-      const settle = (isKept: boolean): Promise<unknown> =>
+      const unfinished = await beginSnapshot(folders.dirOf(instance), uuid);
+      const settleVolumes = (isKept: boolean): Promise<unknown> =>
         volumes.settle(instance, {
           disks: instance.disks,
           snapshots: [...instance.snapshots, ...(isKept ? [{ uuid }] : [])],
@@ -78,19 +67,15 @@ export function withVolumeSnapshots(
         if (error instanceof StandsStill) throw error;
         await rm(unfinished, { recursive: true, force: true });
         // What cannot be removed now is removed by settling; what went wrong first is told.
-        await settle(false).catch(() => undefined);
+        await settleVolumes(false).catch(() => undefined);
         throw error;
       }
       await how.commit();
-      await settle(true);
+      await settleVolumes(true);
       return { stillMs };
     },
-    checkRestore: async (instance, snapshot) => {
-      if (isOurs(instance)) await disks.checkSpace(instance);
-      else await files.checkRestore(instance, snapshot);
-    },
+    checkRestore: (instance) => folders.checkSpace(instance),
     restore: async (instance, snapshot, how) => {
-      if (!isOurs(instance)) return files.restore(instance, snapshot, how);
       const { restoreId, commit } = how;
       const from = await listOf(instance, snapshot.uuid);
       for (const [index, { uuid }] of snapshot.disks.entries())
@@ -103,7 +88,7 @@ export function withVolumeSnapshots(
         try {
           for (const volume of from) await volumes.clone(volume, { state, isActive: true });
         } catch (error) {
-          await disks.settle(instance).catch(() => undefined);
+          await settle(instance).catch(() => undefined);
           throw error;
         }
       }
@@ -114,7 +99,6 @@ export function withVolumeSnapshots(
       });
     },
     remove: async (instance, uuid, commit) => {
-      if (!isOurs(instance)) return files.remove(instance, uuid, commit);
       const going: OwnVolume[] = [];
       for (const volume of await listOf(instance, uuid))
         going.push(await volumes.rename(volume, { kind: 'snapshotting', snapshot: uuid }));
@@ -122,7 +106,6 @@ export function withVolumeSnapshots(
       await removeAll(going);
     },
     listForgotten: async (instance) => {
-      if (!isOurs(instance)) return files.listForgotten(instance);
       const { snapshots } = instance;
       return (await volumes.list(instance)).flatMap(({ state, group, name }) =>
         state.kind === 'snapshot' && snapshots.every(({ uuid }) => uuid !== state.snapshot)
@@ -130,7 +113,6 @@ export function withVolumeSnapshots(
           : [],
       );
     },
-    isUnfinished: (uuid) => files.isUnfinished(uuid),
   };
 }
 

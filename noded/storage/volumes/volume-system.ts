@@ -53,9 +53,9 @@ export interface Place {
  * and the room that it has is its thin pool.
  */
 export interface VolumeSystem {
-  /** The disk template whose disks are its volumes. */
-  readonly template: 'plain' | 'zfs';
-  /** What the room for new ones is called where nodes tell what they have. */
+  /** What the volumes are, for refusals. */
+  readonly label: string;
+  /** The name of the room for new volumes in the report of a node. */
   readonly roomName: 'volumes' | 'zvols';
   readonly errors: VolumeErrors;
   placeOf(disk: Pick<InstanceDisk, 'vg' | 'pool' | 'dataset'>): Place;
@@ -125,6 +125,4 @@ export interface VolumeErrors {
   noDevice(instance: { readonly name: string }, index: number, path: string): AppError;
   /** DISK_MISSING: of a disk's volume in a snapshot. */
   noSnapshot(snapshot: string, index: number): AppError;
-  /** NOT_SUPPORTED */
-  notDone(instance: { readonly name: string }, done: string): AppError;
 }

@@ -63,11 +63,6 @@ export const zfsErrors: VolumeErrors = {
     new AppError('DISK_MISSING', `disk ${index} of the snapshot '${snapshot}' has no volume`, {
       hint: 'List volumes with zfs list -t volume. Remove the snapshot.',
     }),
-  notDone: ({ name }, done) =>
-    new AppError('NOT_SUPPORTED', `'${name}' has ZFS volumes, which cannot be ${done}`, {
-      details: { name },
-      hint: `Export it instead (gnt-backup export ${name}); the import creates disks with the template file.`,
-    }),
 };
 
 export function datasetRoomHint(dataset: string): string {

@@ -95,7 +95,9 @@ export function createZfs(commands: BoundCommands = createBoundCommands('ZFS')):
     }
   };
   return {
-    ...{ template: 'zfs', roomName: 'zvols', errors: zfsErrors },
+    label: 'ZFS volumes',
+    roomName: 'zvols',
+    errors: zfsErrors,
     placeOf: ({ dataset = '' }) => ({ group: dataset, pool: poolOf(dataset) }),
     parsePlace: (dataset) => ({ group: dataset, pool: poolOf(dataset) }),
     pathOf: (volume) => join(ZVOLS, pathOf(volume)),

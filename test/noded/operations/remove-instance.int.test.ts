@@ -14,7 +14,6 @@ import {
 } from '../../../noded/cluster/membership/overview.ts';
 import { createInstanceDisks } from '../../../noded/storage/create-instance-disks.ts';
 import { createLvm } from '../../../noded/storage/volumes/lvm.ts';
-import { withVolumes } from '../../../noded/storage/volumes/volume-disks.ts';
 import type { JobContext } from '../../../noded/jobs/job-handler.ts';
 import { createJobRepository } from '../../../noded/jobs/job-repository.ts';
 import type { OperationDependencies } from '../../../noded/operations/operation-dependencies.ts';
@@ -59,7 +58,8 @@ async function createNode(
   const planned = { ...fresh, ...(vg !== undefined && volumes), adminState: 'up' } as const;
   const web1 = await instances.create({ ...planned, installState: 'installed' });
   const files = createInstanceDisks(dir);
-  const disks = vg === undefined ? files : withVolumes(files, createLvm(), HERE);
+  const parts = { plain: { system: createLvm(), ...HERE } };
+  const disks = vg === undefined ? files : createInstanceDisks(dir, parts);
   await files.createEmpty({ ...web1, disks: vg === undefined ? web1.disks : [] });
   const index = startInstanceIndex({ store, problems, logger: silentLogger });
   t.after(() => index[Symbol.asyncDispose]());

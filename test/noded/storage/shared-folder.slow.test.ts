@@ -23,7 +23,6 @@ import { createInstanceDisks } from '../../../noded/storage/create-instance-disk
 import type { InstanceDisks } from '../../../noded/storage/instance-disks.ts';
 import { createMovingDisks } from '../../../noded/storage/moving-disks.ts';
 import { claimSharedFolder, createSharedFolder } from '../../../noded/storage/shared-folder.ts';
-import { createSnapshotDisks } from '../../../noded/storage/snapshot-disks.ts';
 import { clusterRecord, instanceRecord } from '../support/records.ts';
 
 const CLUSTER = clusterRecord.uuid;
@@ -45,7 +44,7 @@ async function node(
   const dir = join(root, name);
   await mkdir(dir, { recursive: true });
   const load = () => Promise.resolve({ uuid: CLUSTER, sharedFileStorageDir: folder });
-  const disks = createInstanceDisks(dir, undefined, createSharedFolder(load));
+  const disks = createInstanceDisks(dir, { shared: createSharedFolder(load) });
   return { dir, disks };
 }
 
@@ -164,7 +163,7 @@ test('a removal while the folder is not mounted changes nothing', async () => {
 
 test('whether there can be snapshots is asked of the folder, and leaves nothing in it', async () => {
   const { instance, one } = await place();
-  const snapshots = createSnapshotDisks(one.dir, one.disks);
+  const { snapshots } = one.disks;
   await snapshots.check(instance, false).catch((error: unknown) => {
     assert.match(String(error), new RegExp(instance.uuid));
   });
@@ -220,7 +219,7 @@ test('a folder that does not answer is refused, and nothing of the node waits fo
   await using hanging = await hang(folder);
   void hanging;
   const refused = { code: 'HOST_PREREQUISITE', message: /does not answer/ };
-  const snapshots = createSnapshotDisks(one.dir, one.disks);
+  const { snapshots } = one.disks;
   // More than there are threads for files; each as the first that asks.
   const asking = instances.flatMap((instance) => [
     assert.rejects(one.disks.settle(instance), refused),

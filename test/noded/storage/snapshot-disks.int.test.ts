@@ -23,7 +23,6 @@ import type { InstanceRecord, InstanceSnapshot } from '#shared/contract/instance
 import { run } from '#shared/process/run.ts';
 import { GIB, MIB } from '#shared/units/bytes.ts';
 import { createInstanceDisks } from '../../../noded/storage/create-instance-disks.ts';
-import { createSnapshotDisks } from '../../../noded/storage/snapshot-disks.ts';
 import { planRestore } from '../../../noded/operations/snapshots.ts';
 import { UNWATCHED } from '../support/unwatched.ts';
 import { FakeMachine } from '../support/fake-machine.ts';
@@ -42,7 +41,7 @@ after(() => rm(top, { recursive: true, force: true }));
 /** An instance with two disks below a folder, whose record is what the commits made it. */
 async function createInstance(disksDir: string, mayCopy = true) {
   const disks = createInstanceDisks(disksDir);
-  const snapshots = createSnapshotDisks(disksDir, disks);
+  const { snapshots } = disks;
   const made = instanceRecord({ disks: [{ sizeBytes: SIZE }, { sizeBytes: SIZE }] });
   let record: InstanceRecord = { ...made, uuid: randomUUID(), installState: 'installed' };
   const dir = join(disksDir, record.uuid);

@@ -8,7 +8,6 @@ import { createRecordProblems } from '#shared/store/readable-records.ts';
 import { createSqliteStore } from '#shared/store/sqlite-store.ts';
 import { createInstanceDisks } from '../../../noded/storage/create-instance-disks.ts';
 import { createMovingDisks } from '../../../noded/storage/moving-disks.ts';
-import { createSnapshotDisks } from '../../../noded/storage/snapshot-disks.ts';
 import { createOrphans } from '../../../noded/instances/machines/orphans.ts';
 import { planNewInstance } from '../../../noded/instances/record/plan-record.ts';
 import { createJobRepository } from '../../../noded/jobs/job-repository.ts';
@@ -40,7 +39,6 @@ export async function createKilledNode(t: TestContext) {
   const jobs = createJobRepository(store, problems);
   const logger = silentLogger;
   const disks = createInstanceDisks(dir);
-  const snapshots = createSnapshotDisks(dir, disks);
   const guests = createFakeGuests({ clusters, instances, disks, clock });
   const { keeper, views } = guests;
   t.after(() => rm(dir, { recursive: true, force: true }));
@@ -55,7 +53,11 @@ export async function createKilledNode(t: TestContext) {
     instances,
     index,
     disks,
-    ...{ snapshots, moving: createMovingDisks(dir, disks), nodeName: 'node1.example.com' },
+    ...{
+      snapshots: disks.snapshots,
+      moving: createMovingDisks(dir, disks),
+      nodeName: 'node1.example.com',
+    },
     jobs,
     outcomes: createTestOutcomes(join(dir, 'outcomes'), jobs, instances),
     owns,

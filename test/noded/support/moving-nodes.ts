@@ -164,7 +164,9 @@ export class MovingNode implements AsyncDisposable {
       createRecordProblems(silentLogger),
     );
     this.instances = life.wrap(repository, ['findByUuid', 'update']);
-    const disks = createInstanceDisks(this.disksDir, (uuid) => bringBack(uuid, this.parts));
+    const disks = createInstanceDisks(this.disksDir, {
+      bringBack: (uuid) => bringBack(uuid, this.parts),
+    });
     this.disks = life.wrap(disks, ['settleCopy']);
     const moving = createMovingDisks(this.disksDir, disks);
     this.moving = life.wrap(

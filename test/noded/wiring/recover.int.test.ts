@@ -80,7 +80,9 @@ test('copies that were killed are settled each on its own, whichever cannot be',
   // Whichever of the two is tried first.
   const listCopies = () => Promise.resolve([broken.uuid, copy.uuid]);
   const settle = () => Promise.resolve([]);
-  await recover({ ...node, disks: { ...disks, listCopies, settle } });
+  const [list, settleCopy] = [disks.list.bind(disks), disks.settleCopy.bind(disks)];
+  const removeSeed = disks.removeSeed.bind(disks);
+  await recover({ ...node, disks: { list, settleCopy, removeSeed, listCopies, settle } });
   assert.deepEqual(folders.map(existsSync), [false, true]);
   assert.deepEqual(await disks.listCopies(), [broken.uuid]);
 });
@@ -91,7 +93,8 @@ test('a folder of disks that cannot be read does not keep the daemon from starti
   const machine = new FakeMachine(web1.uuid);
   node.hypervisor.survivors = [{ machine, meta: { kind: 'run', device: 'gnt.com.4' } }];
   const broken = (): Promise<never> => Promise.reject(new Error('EIO: i/o error, scandir'));
-  await recover({ ...node, disks: { ...node.disks, list: broken, listCopies: broken } });
+  const disks = { settle: broken, removeSeed: broken, settleCopy: broken };
+  await recover({ ...node, disks: { ...disks, list: broken, listCopies: broken } });
   assert.equal(node.keeper.get(web1.uuid)?.device, 'gnt.com.4');
 });
 

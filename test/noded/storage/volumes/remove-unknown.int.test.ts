@@ -7,7 +7,6 @@ import { test } from 'node:test';
 import { run } from '#shared/process/run.ts';
 import { createInstanceDisks } from '../../../../noded/storage/create-instance-disks.ts';
 import { createLvm } from '../../../../noded/storage/volumes/lvm.ts';
-import { withVolumes } from '../../../../noded/storage/volumes/volume-disks.ts';
 import { HERE, uuidOf } from './volume-suite.ts';
 
 test('an LVM that fails keeps the volumes of one without a record, not the disks in files', async (t) => {
@@ -15,7 +14,7 @@ test('an LVM that fails keeps the volumes of one without a record, not the disks
   t.after(() => rm(dir, { recursive: true }));
   const killed = async (): Promise<string> => (await run('sh', ['-c', 'kill -9 $$'])).stdout;
   const lvm = createLvm({ read: killed, change: killed });
-  const disks = withVolumes(createInstanceDisks(dir), lvm, HERE);
+  const disks = createInstanceDisks(dir, { plain: { system: lvm, ...HERE } });
   const [inFiles, unclear] = [uuidOf(1), uuidOf(2)];
   for (const uuid of [inFiles, unclear]) await mkdir(join(dir, uuid));
   await writeFile(join(dir, inFiles, 'disk0.raw'), '');

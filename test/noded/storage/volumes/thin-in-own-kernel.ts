@@ -7,16 +7,10 @@ import { run } from '#shared/process/run.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { createInstanceDisks } from '../../../../noded/storage/create-instance-disks.ts';
 import type { InstanceDisks } from '../../../../noded/storage/instance-disks.ts';
-import {
-  createSnapshotDisks,
-  type SnapshotDisks,
-} from '../../../../noded/storage/snapshot-disks.ts';
+import type { SnapshotDisks } from '../../../../noded/storage/snapshot-disks.ts';
 import { createLvm } from '../../../../noded/storage/volumes/lvm.ts';
 import type { VolumeSystem } from '../../../../noded/storage/volumes/volume-system.ts';
-import { createOwnVolumes } from '../../../../noded/storage/volumes/own-volumes.ts';
 import { findPools } from '../../../../noded/storage/volumes/thin-pools.ts';
-import { withVolumes } from '../../../../noded/storage/volumes/volume-disks.ts';
-import { withVolumeSnapshots } from '../../../../noded/storage/volumes/volume-snapshots.ts';
 import { createSeededRandom } from '../../../lab/seeded-random.ts';
 import { testSeed } from '../../../lab/test-seed.ts';
 import { UNWATCHED } from '../../support/unwatched.ts';
@@ -38,13 +32,8 @@ interface Volumes {
 
 function volumesOf(through: VolumeSystem): Volumes {
   const disksDir = join(folder, 'disks');
-  const disks = withVolumes(createInstanceDisks(disksDir), through, HERE);
-  const own = createOwnVolumes(through, HERE);
-  const files = createSnapshotDisks(disksDir, disks);
-  return {
-    disks,
-    snapshots: withVolumeSnapshots(files, { system: through, volumes: own }, { disksDir, disks }),
-  };
+  const disks = createInstanceDisks(disksDir, { plain: { system: through, ...HERE } });
+  return { disks, snapshots: disks.snapshots };
 }
 const { disks, snapshots } = volumesOf(lvm);
 

@@ -11,7 +11,6 @@ import { createInstanceDisks } from '../../../../noded/storage/create-instance-d
 import type { InstanceDisks } from '../../../../noded/storage/instance-disks.ts';
 import type { VolumeSystem, Volume } from '../../../../noded/storage/volumes/volume-system.ts';
 import { dirtyTag } from '../../../../noded/storage/volumes/volume-names.ts';
-import { withVolumes } from '../../../../noded/storage/volumes/volume-disks.ts';
 import { instanceRecord } from '../../support/records.ts';
 
 /** Where the tests of volumes run. */
@@ -116,7 +115,7 @@ function planOperations(group: string): Readonly<Record<string, Operation>> {
 }
 
 function disksOf({ folder }: VolumeLab, lvm: VolumeSystem): InstanceDisks {
-  return withVolumes(createInstanceDisks(join(folder, 'disks')), lvm, HERE);
+  return createInstanceDisks(join(folder, 'disks'), { plain: { system: lvm, ...HERE } });
 }
 
 const committedIn = ({ folder }: VolumeLab): string => join(folder, 'committed');
@@ -317,7 +316,8 @@ export function testVolumes(lab: VolumeLab): InstanceDisks {
   test('a group that another node changes too is refused, by its volumes', async () => {
     await disks.createEmpty(before);
     const other = { ...HERE, nodeName: 'node2', owns: (node: string): boolean => node === 'node2' };
-    const elsewhere = withVolumes(createInstanceDisks(join(lab.folder, 'disks')), lvm, other);
+    const plain = { system: lvm, ...other };
+    const elsewhere = createInstanceDisks(join(lab.folder, 'disks'), { plain });
     const refused = { code: 'CONFLICT', message: /volumes of the node node1/ };
     await assert.rejects(elsewhere.checkSizes([disk(12)], before), refused);
     await assert.rejects(elsewhere.settle(before), refused);

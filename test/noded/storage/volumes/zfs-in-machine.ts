@@ -5,7 +5,6 @@ import { test } from 'node:test';
 import { run } from '#shared/process/run.ts';
 import { GIB, MIB } from '#shared/units/bytes.ts';
 import { createInstanceDisks } from '../../../../noded/storage/create-instance-disks.ts';
-import { withVolumes } from '../../../../noded/storage/volumes/volume-disks.ts';
 import { createHypervisor } from '../../../../noded/vmm/hypervisor.ts';
 import { openConsole, tinyHost, tinySpec, writeTinyDisk } from '../../vmm/tiny-guest.ts';
 import { UNWATCHED } from '../../support/unwatched.ts';
@@ -202,7 +201,8 @@ test("an administrator's snapshots of a disk stay: what would take them along is
 test('volumes of another node are refused, and what was received of a dataset is nobody of ours', async () => {
   await disks.createEmpty(before);
   const other = { ...HERE, nodeName: 'node2', owns: (node: string): boolean => node === 'node2' };
-  const elsewhere = withVolumes(createInstanceDisks(join(folder, 'disks')), zfs, other);
+  const parts = { zfs: { system: zfs, ...other } };
+  const elsewhere = createInstanceDisks(join(folder, 'disks'), parts);
   const refused = { code: 'CONFLICT', message: /volumes of the node node1/, hint: /zfs inherit/ };
   await assert.rejects(elsewhere.checkSizes([disk(12)], before), refused);
   await assert.rejects(elsewhere.settle(before), refused);

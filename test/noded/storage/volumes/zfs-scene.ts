@@ -5,13 +5,7 @@ import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { run } from '#shared/process/run.ts';
 import { createInstanceDisks } from '../../../../noded/storage/create-instance-disks.ts';
 import type { InstanceDisks } from '../../../../noded/storage/instance-disks.ts';
-import {
-  createSnapshotDisks,
-  type SnapshotDisks,
-} from '../../../../noded/storage/snapshot-disks.ts';
-import { createOwnVolumes } from '../../../../noded/storage/volumes/own-volumes.ts';
-import { withVolumes } from '../../../../noded/storage/volumes/volume-disks.ts';
-import { withVolumeSnapshots } from '../../../../noded/storage/volumes/volume-snapshots.ts';
+import type { SnapshotDisks } from '../../../../noded/storage/snapshot-disks.ts';
 import type { VolumeSystem } from '../../../../noded/storage/volumes/volume-system.ts';
 import { createZfs } from '../../../../noded/storage/volumes/zfs.ts';
 import { instanceRecord } from '../../support/records.ts';
@@ -54,13 +48,8 @@ export interface Volumes {
 }
 export function volumesOf(system: VolumeSystem): Volumes {
   const disksDir = join(folder, 'disks');
-  const disks = withVolumes(createInstanceDisks(disksDir), system, HERE);
-  const volumes = createOwnVolumes(system, HERE);
-  const files = createSnapshotDisks(disksDir, disks);
-  return {
-    disks,
-    snapshots: withVolumeSnapshots(files, { system, volumes }, { disksDir, disks }),
-  };
+  const disks = createInstanceDisks(disksDir, { zfs: { system, ...HERE } });
+  return { disks, snapshots: disks.snapshots };
 }
 export const zfs = createZfs();
 export const { disks, snapshots } = volumesOf(zfs);
