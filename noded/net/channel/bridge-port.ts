@@ -3,7 +3,7 @@ import type { RouteNetlink } from './rtnetlink.ts';
 
 /**
  * Closes a bridge port: the bridge learns no MAC from its frames and sends it no frame to an
- * unknown MAC. Entries that the bridge learned at this port before are removed. Idempotent. Does
+ * unknown MAC. Removes entries that the bridge already learned at this port. Idempotent. Does
  * nothing for a device that is not a port.
  */
 export function closePort(device: string): void {

@@ -11,15 +11,15 @@ import { RouteNetlink } from './rtnetlink.ts';
 const LINK_PATTERN = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,14}$/;
 
 /**
- * Creates a TAP in the host's namespace, as a port of an existing bridge, up. It goes with its last
- * descriptor.
+ * Creates a TAP in the host's namespace as a port of an existing bridge, and sets it up. The kernel
+ * removes the TAP with its last descriptor.
  * @throws AppError HOST_PREREQUISITE when `link` is not a bridge of this host, NETWORK_SETUP
  */
 export async function openBridgedTap(options: {
   readonly link: string;
-  /** The TAP's name; by default one that nobody has. */
+  /** Name of the TAP. Random by default. */
   readonly device?: string;
-  /** The only MAC behind the port. By default the bridge learns them. */
+  /** The only MAC behind the port. By default the bridge learns the MACs. */
   readonly onlyMac?: string;
 }): Promise<ChannelTap> {
   const { link, device = `gnt${randomBytes(5).toString('hex')}`, onlyMac } = options;
@@ -67,7 +67,7 @@ async function connect(
   // The host itself must not speak on the guest's port.
   const disable = `/proc/sys/net/ipv6/conf/${device}/disable_ipv6`;
   if (existsSync(disable)) writeFileSync(disable, '1');
-  // A bridge takes its lowest port's MAC: fe: keeps it from changing with every guest.
+  // A bridge takes the lowest MAC of its ports. The prefix fe: keeps it constant when guests come.
   const mac = `fe:${randomBytes(5)
     .toString('hex')
     .replaceAll(/(..)(?=.)/g, '$1:')}`;

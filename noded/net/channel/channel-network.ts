@@ -31,59 +31,56 @@ import { RouteNetlink } from './rtnetlink.ts';
 const TAP_PREFIX = 'gnt.com.';
 const TAP_PATTERN = /^gnt\.com\.(0|[1-9]\d{0,6})$/;
 /**
- * The host's side of every channel, each of which is a link of its own: a guest that goes on on
- * another node asks for it there under the hardware address that it knows.
+ * Host side of every channel. It is the same on all nodes, because a migrated guest keeps the
+ * hardware address in its ARP cache.
  */
 const HOST_MAC = '02:67:6e:74:00:01';
-/** Addresses of a /16: more channels than this cannot be. */
+/** Addresses in a /16, which limit the number of channels. */
 const MAX_TAPS = 65_536;
 
 export interface ChannelTap {
-  /** `gnt.com.N` in the channel's namespace, or `gnt…` in the host's for a bridged one. */
+  /** `gnt.com.N` in the channel's namespace, or `gnt…` in the host's for a bridged TAP. */
   readonly device: string;
-  /**
-   * Give it to QEMU, then close(): the TAP lives exactly as long as some process holds its
-   * descriptor.
-   */
+  /** Pass it to QEMU, then close(). The TAP exists as long as a process holds its descriptor. */
   readonly fd: number;
-  /** Closes this process' descriptor. Idempotent. */
+  /** Closes this process's descriptor. Idempotent. */
   close(): void;
 }
 
 /**
- * The node's side of the channel: one namespace, one TAP per instance, one wall in front of each.
- * Calls are serialised.
+ * Manages the node's side of the channel: one namespace, and one TAP with its own packet filter per
+ * instance. Calls are serialised.
  */
 export interface ChannelNetwork {
-  /** Path of the namespace, for those who enter it: `/run/netns/<name>`. */
+  /** `/run/netns/<name>`, for processes that enter the namespace. */
   readonly namespacePath: string;
   /**
-   * Idempotent. The namespace exists, with lo, sysctls and the nftables base rules. Keeps existing
-   * TAPs and their rules.
+   * Creates the namespace with lo, sysctls and the nftables base rules. Keeps existing TAPs and
+   * their rules. Idempotent.
    */
   ensureNamespace(): Promise<void>;
   /**
    * Creates the first free gnt.com.N, ready for a guest. Its name stays reserved until releaseTap,
-   * also after its QEMU died, so that a late release never hits a successor. Undoes itself on
-   * failure.
+   * even after its QEMU process exited, so that a late release cannot hit a successor. Undoes
+   * itself on failure.
    * @throws AppError NETWORK_SETUP, HOST_PREREQUISITE
    */
   openTap(guest: ChannelGuest): Promise<ChannelTap>;
   /**
-   * Brings a TAP whose QEMU still runs back to the configured state after a restart, and reserves
-   * its name.
+   * Restores the configuration of a TAP whose QEMU process still runs after a restart of the
+   * daemon, and reserves its name.
    */
   repairTap(device: string, guest: ChannelGuest): Promise<void>;
   /**
-   * After its QEMU is gone (or never came): takes the filter and leftovers away and frees the name.
-   * Idempotent.
+   * Removes the filter and leftovers of a TAP, and frees its name. Call it after the QEMU process
+   * exited or failed to start. Idempotent.
    */
   releaseTap(device: string): Promise<void>;
-  /** TAPs that exist now, in order of their numbers. */
+  /** Lists the existing TAPs in order of their numbers. */
   listTaps(): Promise<readonly string[]>;
-  /** Replaces the ports on the service's address, beside its own, that guests may reach. */
+  /** Replaces the additional ports on the service's address that guests may reach. */
   setServicePorts(ports: ServicePorts): Promise<void>;
-  /** Removes the namespace when no TAP is left. @returns whether it is gone */
+  /** Removes the namespace unless it has TAPs. @returns whether the namespace was removed */
   removeNamespace(): Promise<boolean>;
   close(): Promise<void>;
 }
@@ -98,8 +95,8 @@ export function createChannelNetwork(options: ChannelNetworkOptions): ChannelNet
 }
 
 /**
- * INVARIANTS: one operation at a time; a TAP is up only after its rules are in place (and without
- * rules the base drops all that it brings); a name in #reserved is given to nobody else.
+ * INVARIANTS: one operation at a time. A TAP is set up only after its rules are in place; without
+ * them the base rules drop its packets. A name in #reserved is not used for another TAP.
  */
 class NamespacedChannelNetwork implements ChannelNetwork {
   readonly namespacePath: string;
@@ -109,7 +106,7 @@ class NamespacedChannelNetwork implements ChannelNetwork {
   readonly #reserved = new Set<string>();
   readonly #withIpv6 = hasIpv6();
   #netlink: RouteNetlink | undefined;
-  /** Unknown until told: what a daemon before this one opened stays open. */
+  /** Undefined until setServicePorts: ports that an earlier daemon opened stay open. */
   #servicePorts: ServicePorts | undefined;
 
   constructor(options: ChannelNetworkOptions) {
@@ -121,7 +118,7 @@ class NamespacedChannelNetwork implements ChannelNetwork {
   ensureNamespace(): Promise<void> {
     return this.#exclusively('prepare the namespace', async () => {
       if (await ensureNetworkNamespace(this.#name)) {
-        // A socket of an earlier namespace of that name keeps that one alive.
+        // A socket keeps the earlier namespace of this name alive.
         await this.#closeNetlink();
         this.#logger.info('network.namespace-created', { namespace: this.#name });
       }
@@ -197,8 +194,8 @@ class NamespacedChannelNetwork implements ChannelNetwork {
   }
 
   /**
-   * First name that is neither there nor reserved. Another process may take it in between: then the
-   * next one.
+   * Creates a TAP with the first free name that is not reserved. Another process can take the name
+   * in between; the next name is tried then.
    */
   async #createDevice(): Promise<{ device: string; fd: number }> {
     const taken = new Set([...(await this.#listTaps()), ...this.#reserved]);
@@ -227,7 +224,7 @@ class NamespacedChannelNetwork implements ChannelNetwork {
     await netlink.replacePermanentNeighbour(link.index, guest.ip, guest.mac);
   }
 
-  /** Gives a TAP the host's MAC, before its guest has seen another one. */
+  /** Sets the host's MAC before the guest learns another. */
   async #setHostMac(device: string): Promise<void> {
     const netlink = await this.#openNetlink();
     const link = await netlink.findLink(device);
@@ -310,7 +307,7 @@ function assertTapName(device: string): void {
   if (!TAP_PATTERN.test(device)) throw new Error(`not a TAP of the channel: ${device}`);
 }
 
-/** Failures of /dev/net/tun that the operator can do something about. */
+/** Converts failures of /dev/net/tun that the operator can fix. */
 export function explainTunError(error: unknown): unknown {
   const code = systemCodeOf(error);
   if (code === 'ENOENT' || code === 'ENODEV' || code === 'ENXIO') {

@@ -4,17 +4,16 @@ import { addressBytes, inNetworkNamespace, sendTcpSegments } from '#shared/sys/n
 import { encodeSyn } from './tcp-segment.ts';
 
 export interface EndedConnections {
-  /** The network namespace of the channels. */
+  /** Network namespace of the channels. */
   readonly namespacePath: string;
   readonly device: string;
-  /** The guest's IPv4 address. */
   readonly guestIp: string;
   readonly connections: readonly GuestConnection[];
 }
 
 /**
- * Ends connections that a guest has to the service's address, and nobody on this host: it came from
- * another one, and would wait for answers that nobody gives.
+ * Resets connections between a guest and the service's address that this host does not have. A
+ * migrated guest brings them along and would wait for answers that never come.
  */
 export function endConnections(ended: EndedConnections): void {
   const { namespacePath, device, guestIp, connections } = ended;

@@ -3,24 +3,23 @@ import { SERVICE_IPV4, SERVICE_IPV6 } from '#shared/contract/service-address.ts'
 import { run } from '#shared/process/run.ts';
 
 export interface ListedChannel {
-  /** The network namespace of the channels. */
+  /** Network namespace of the channels. */
   readonly namespacePath: string;
   readonly device: string;
-  /** The guest's IPv4 address. */
   readonly guestIp: string;
 }
 
-/** More than a view allows one guest; what a guest leaves half closed beyond that harms itself. */
+/** More than a view allows one guest. Half-closed connections beyond that harm only the guest. */
 const MAX_CONNECTIONS = 4096;
-/** Nobody waits: the guest has had all that this host sent, and its end. */
+/** States in which the guest has received all data and the end of the stream. */
 const OVER = new Set(['LISTEN', 'FIN-WAIT-2', 'TIME-WAIT', 'UNCONN']);
-/** An address, perhaps in brackets and with the device, and a port (ss(8)). */
+/** An address, optionally in brackets and with the device, and a port (ss(8)). */
 const END = /^\[?([0-9a-f.:]+?)\]?(?:%[^:]+)?:(\d+)$/;
 
 /**
- * The TCP connections that the kernel has to a guest over its channel, to be told to a host to
- * which it goes. metad knows fewer: those that it has not accepted yet, and those that it has
- * closed while the guest has not got the last of an answer, are the kernel's alone.
+ * Lists the kernel's TCP connections to a guest over its channel, for the migration target. metad
+ * lacks connections that it has not accepted yet, and closed ones whose last answer is still being
+ * sent.
  * @throws CommandFailed of `ss`, from Debian's iproute2
  */
 export async function listConnections({
@@ -33,7 +32,7 @@ export async function listConnections({
   return parseConnections(stdout, guestIp).slice(0, MAX_CONNECTIONS);
 }
 
-/** Pure: of what `ss -Htan` says. */
+/** Parses the output of `ss -Htan`. */
 export function parseConnections(text: string, guestIp: string): readonly GuestConnection[] {
   return text.split('\n').flatMap((line): readonly GuestConnection[] => {
     const [state = '', , , own = '', peer = ''] = line.trim().split(/\s+/);

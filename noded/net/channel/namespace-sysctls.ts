@@ -4,8 +4,8 @@ import { DHCP_SERVER_PORT } from './channel-ports.ts';
 type Settings = Readonly<Record<string, string>>;
 
 /**
- * Settings of each device, and of those to come (`default`). `all` counts too: of most the kernel
- * takes the stricter one.
+ * Settings of each device and of new devices (`default`). `all` counts too: for most settings the
+ * kernel applies the stricter value.
  */
 const IPV4_DEVICE: Settings = {
   forwarding: '0',
@@ -18,8 +18,8 @@ const IPV4_DEVICE: Settings = {
   route_localnet: '0',
   // A hostile guest must not fill the host's kernel log.
   log_martians: '0',
-  // All TAPs have the same address: answer for it on the one that was asked, and name it as the
-  // sender.
+  // All TAPs have the same address. Answer ARP only on the device that received the request, and
+  // use its address as sender.
   arp_ignore: '1',
   arp_announce: '2',
   arp_accept: '0',
@@ -38,7 +38,7 @@ const IPV6_DEVICE: Settings = {
   dad_transmits: '0',
   proxy_ndp: '0',
   use_tempaddr: '0',
-  // No interface may get an address that is not given here.
+  // No interface may configure an address by itself.
   addr_gen_mode: '1',
   disable_ipv6: '0',
 };
@@ -50,13 +50,13 @@ const NAMESPACE: Settings = {
   'net/ipv4/tcp_syncookies': '1',
 };
 
-/** Whether this kernel has IPv6 at all (`ipv6.disable=1`). */
+/** Returns false when the kernel runs without IPv6 (`ipv6.disable=1`). */
 export function hasIpv6(): boolean {
   return existsSync('/proc/sys/net/ipv6/conf/default');
 }
 
 /**
- * What the current network namespace must be like, as paths below /proc/sys.
+ * Returns the settings of the current network namespace by path below /proc/sys.
  * @param devices beside `all` and `default`
  */
 export function planNamespaceSysctls(devices: readonly string[], withIpv6: boolean): Settings {
@@ -74,7 +74,7 @@ export function planDeviceSysctls(device: string, withIpv6: boolean): Settings {
   ]);
   if (withIpv6) {
     for (const [key, value] of Object.entries(IPV6_DEVICE)) {
-      // Conf "all" has no such key: it belongs to a device.
+      // `conf/all` has no such key.
       if (device === 'all' && key === 'addr_gen_mode') continue;
       entries.push([`net/ipv6/conf/${device}/${key}`, value]);
     }
@@ -82,14 +82,14 @@ export function planDeviceSysctls(device: string, withIpv6: boolean): Settings {
   return Object.fromEntries(entries);
 }
 
-/** Synchronous on purpose: it writes for the namespace that this thread is in. */
+/** Synchronous, because it writes to the network namespace of this thread. */
 export function applySysctls(settings: Settings): void {
   for (const [path, value] of Object.entries(settings)) writeFileSync(`/proc/sys/${path}`, value);
 }
 
 /**
- * Outgoing connections must not take the ports of services for their own end, because those are
- * stateless in the filter; and who listens on them has no privilege.
+ * Outgoing connections must not use the ports of services as source ports, because the filter does
+ * not track those. Listeners on these ports run without privilege.
  */
 export function planServicePortSysctls(ports: readonly number[]): Settings {
   return {

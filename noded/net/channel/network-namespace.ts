@@ -2,9 +2,9 @@ import { existsSync } from 'node:fs';
 import { mkdir, rm, statfs } from 'node:fs/promises';
 import { run } from '#shared/process/run.ts';
 
-/** Where ip-netns(8) keeps its namespaces. */
+/** Directory of ip-netns(8). */
 const NAMESPACE_DIR = '/run/netns';
-/** linux/magic.h: the file system that a namespace's file is on. */
+/** linux/magic.h: file system of namespace files. */
 const NSFS_MAGIC = 0x6e736673;
 const NAME_PATTERN = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/;
 
@@ -13,7 +13,10 @@ export function namespacePathOf(name: string): string {
   return `${NAMESPACE_DIR}/${name}`;
 }
 
-/** @returns whether it had to be made. A file that a crash left in its place is replaced. */
+/**
+ * Creates the namespace unless it exists. Replaces a file that a crash left in its place.
+ * @returns whether the namespace was created
+ */
 export async function ensureNetworkNamespace(name: string): Promise<boolean> {
   if (await networkNamespaceExists(name)) return false;
   await mkdir(NAMESPACE_DIR, { recursive: true });

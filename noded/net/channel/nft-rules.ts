@@ -8,32 +8,32 @@ import {
 } from './channel-ports.ts';
 
 export interface ChannelGuest {
-  /** The guest's address in 169.254.0.0/16. */
+  /** In 169.254.0.0/16. */
   readonly ip: string;
-  /** The guest's MAC, lower case. */
+  /** Lower case. */
   readonly mac: string;
   /**
-   * How many it may open; default 400. Twice as many may come at once. As many datagrams, beside
-   * them.
+   * Connections that the guest may open per second (default 400), with bursts of twice as many.
+   * Datagrams have a limit of the same size.
    */
   readonly newConnectionsPerSecond?: number | undefined;
-  /** Its firmware boots by this TAP, and is told that there is no IPv6 router. */
+  /** The guest's firmware boots by this TAP and needs the advertisement of a missing router. */
   readonly boots?: boolean;
 }
 
 /**
- * The wall between a guest and the node, in nft's own language; one transaction per function. (Its
- * JSON cannot say `dynamic` before version 1.0.7.)
+ * Plans the packet filter between a guest and the node in nft's own language, one transaction per
+ * function. (nft's JSON lacks `dynamic` before version 1.0.7.)
  *
- * What arrives on a TAP goes to the TAP's own chain, which knows the only MAC and the only source
- * address that may come from it; a TAP without a chain gets nothing through. What has passed may
- * reach the services and nothing else. Services are not tracked, so that a guest cannot fill the
- * connection table, which all share; only connections that start in the namespace are.
+ * A packet from a TAP passes the TAP's own chain, which allows one MAC and one source address. A
+ * TAP without a chain passes nothing. Accepted packets reach only the services. Services are not
+ * tracked, so that a guest cannot fill the connection table, which all guests share. Only
+ * connections that start in the namespace are tracked.
  */
 
 /**
- * Link-local addresses that a guest may use at a time. Each takes a slot in a neighbour table that
- * all namespaces of the host share. A stock guest has one.
+ * Link-local addresses that a guest may use at a time. Each occupies an entry of a neighbour table
+ * that all namespaces of the host share. A stock guest has one.
  */
 const MAX_IPV6_ADDRESSES = 16;
 const NEW_CONNECTIONS_PER_SECOND = hypervisorParameters.metadata_connection_rate.default;
@@ -41,12 +41,12 @@ const DEVICE_PATTERN = /^[A-Za-z][A-Za-z0-9.]{0,14}$/;
 const MAC_PATTERN = /^([0-9a-f]{2}:){5}[0-9a-f]{2}$/;
 const RATE_PATTERN = /^[1-9]\d{0,6}$/;
 const IPV4_PATTERN = /^\d{1,3}(\.\d{1,3}){3}$/;
-/** The service's IPv6 address as a number, for what nft 1.0.6 has no name for. */
+/** Service's IPv6 address as a number, for matches that nft 1.0.6 has no name for. */
 const SERVICE_IPV6_NUMBER = `0xfe80${'0'.repeat(20)}a9fea9fe`;
 
 /**
- * The rules that do not depend on a guest. Applying them again replaces them and keeps the TAPs'
- * own and the service ports.
+ * Returns the rules that do not depend on a guest. A second application replaces them and keeps the
+ * TAPs' own rules and the service ports.
  */
 export function planBaseRules(): string {
   return `
@@ -104,11 +104,11 @@ add rule arp gnt input iifname vmap @sources
 }
 
 /**
- * iPXE waits 16 seconds for an IPv6 router before it uses the address that it got by DHCP. There is
- * none, and what ends the wait is an advertisement that says so: lifetime 0, no prefix, no DHCPv6.
- * The kernel itself makes it of the question, which has as many bytes, and sends it back: one for
- * one, with nothing of the guest's in it, and nobody is there whom a guest could keep busy. The sum
- * is that of the constant packet. Other guests get none: what they do without is known.
+ * Plans a router advertisement of a missing router: lifetime 0, no prefix, no DHCPv6. Without it
+ * iPXE waits 16 seconds for an IPv6 router before it uses its DHCP address. The kernel rewrites the
+ * solicitation, which has the same length, and sends it back. The answer contains no bytes of the
+ * guest and involves no process. The checksum is constant. Other guests work without the
+ * advertisement.
  */
 function planAdvertisement(device: string): string {
   const table = `netdev gnt_${device}`;
@@ -119,7 +119,7 @@ add rule ${table} advertise icmpv6 type nd-router-solicit ip6 hoplimit 255 meta 
 `;
 }
 
-/** What may not be there can be deleted once it has been added. */
+/** Adds the table first, because nft fails to delete a missing table. */
 function planAdvertisementRemoval(device: string): string {
   return `
 add table netdev gnt_${device}
@@ -127,7 +127,7 @@ delete table netdev gnt_${device}
 `;
 }
 
-/** A TAP's own rules, replacing those that it had. */
+/** Plans the rules of a TAP, which replace its earlier rules. */
 export function planTapRules(device: string, guest: ChannelGuest): string {
   const { mac, newConnectionsPerSecond: rate = NEW_CONNECTIONS_PER_SECOND } = guest;
   assertMatches(device, DEVICE_PATTERN);
@@ -164,7 +164,8 @@ ${planAdvertisementRemoval(device)}${guest.boots === true ? planAdvertisement(de
 }
 
 /**
- * Takes a TAP's rules away, whether they are all there or not: what is added first can be deleted.
+ * Plans the removal of a TAP's rules. Adds each part first, because nft fails to delete missing
+ * parts.
  */
 export function planTapRulesRemoval(device: string): string {
   assertMatches(device, DEVICE_PATTERN);
@@ -182,13 +183,12 @@ delete set inet gnt addresses_${device}
 ${planAdvertisementRemoval(device)}`;
 }
 
-/** Ports beside HTTP's and DHCP's that guests may reach. */
+/** Ports beside HTTP and DHCP that guests may reach. */
 export interface ServicePorts {
   readonly tcp: readonly number[];
   readonly udp: readonly number[];
 }
 
-/** Replaces the ports that guests may reach. */
 export function planServicePorts({ tcp, udp }: ServicePorts): string {
   const replace = (set: string, ports: readonly number[]): string => `
 flush set inet gnt ${set}
@@ -197,7 +197,10 @@ ${ports.length === 0 ? '' : `add element inet gnt ${set} { ${ports.join(', ')} }
 `;
 }
 
-/** A full set ends the rule that adds to it: an address too many is dropped. */
+/**
+ * When the set is full, the rule that adds to it does not match and a packet from a new address is
+ * dropped.
+ */
 function addressSet(device: string): string {
   return `add set inet gnt addresses_${device} { type ipv6_addr; size ${MAX_IPV6_ADDRESSES}; flags dynamic, timeout; timeout 10m; }`;
 }

@@ -2,10 +2,11 @@ import { AppError } from '#shared/errors/app-error.ts';
 import { CommandFailed, run } from '#shared/process/run.ts';
 
 /**
- * Applies commands as one transaction in the network namespace at `namespacePath`: all of them or
- * none. They are an argument, not stdin: nft opens /dev/stdin, which fails on the socket that Node
- * makes a child's stdin of. The longest transaction has some 4 KiB; an argument may have 128.
- * @throws AppError NETWORK_SETUP with nft's first words, HOST_PREREQUISITE
+ * Applies commands as one transaction in the network namespace at `namespacePath`. They are an
+ * argument instead of stdin, because nft opens /dev/stdin, which fails on the socket that Node uses
+ * for a child's stdin. The longest transaction has about 4 KiB; the limit of an argument is 128
+ * KiB.
+ * @throws AppError NETWORK_SETUP with the first line of nft's stderr, HOST_PREREQUISITE
  */
 export async function applyNftCommands(namespacePath: string, commands: string): Promise<void> {
   try {

@@ -7,8 +7,8 @@ import { translatedNetworks } from '../../host/translated-networks.ts';
 const REJECT = 'reject with icmpx type admin-prohibited';
 
 /**
- * Plans a chain that rejects packets to private networks, except to those that the operator named.
- * All other packets return. Pure.
+ * Plans a chain that rejects packets to private networks, except to the networks of the policy. All
+ * other packets return.
  * @param table with its family, as in `inet gnt`
  */
 export function planPrivateChain(table: string, { networks }: ReachPolicy): readonly string[] {

@@ -4,7 +4,7 @@ import { messageOf } from '#shared/errors/app-error.ts';
 import { SerialQueue } from '#shared/serial/serial-queue.ts';
 import { addressBytes } from '#shared/sys/network-sockets.ts';
 
-/** A kernel under load answers in milliseconds; what takes this long never comes. */
+/** A kernel under load answers in milliseconds. */
 const REQUEST_TIMEOUT_MS = 5_000;
 const AF_INET = 2;
 const AF_INET6 = 10;
@@ -22,7 +22,7 @@ export interface Link {
   readonly isUp: boolean;
 }
 
-/** The kernel's answer to a request, with `code` as in Node's system errors (`EEXIST`). */
+/** Error answer of the kernel, with `code` as in Node's system errors (`EEXIST`). */
 class NetlinkError extends Error {
   readonly code: string;
 
@@ -33,10 +33,10 @@ class NetlinkError extends Error {
 }
 
 /**
- * Links, addresses, routes and neighbours of the network namespace in which it was made.
+ * Changes links, addresses, routes and neighbours of the network namespace in which it was made.
  *
- * INVARIANTS: one request at a time (the library mixes up concurrent dumps, and a receive buffer
- * that overflows aborts the process); no multicast groups, for the same reason.
+ * INVARIANTS: one request at a time, because the library mixes up concurrent dumps and an overflow
+ * of the receive buffer aborts the process. No multicast groups, for the same reason.
  */
 export class RouteNetlink implements AsyncDisposable {
   readonly #socket: RtNetlinkSocket;
@@ -44,7 +44,7 @@ export class RouteNetlink implements AsyncDisposable {
   #broken: Error | undefined;
   #closed = false;
 
-  /** Call it inside the namespace that is meant; the socket stays there. */
+  /** Call it inside the intended namespace; the socket stays there. */
   constructor() {
     this.#socket = createRtNetlink();
     this.#socket.socket.on('error', (error) => {
@@ -52,7 +52,7 @@ export class RouteNetlink implements AsyncDisposable {
     });
   }
 
-  /** False after an error of the socket itself: make a new one. */
+  /** False after an error of the socket itself: create a new instance. */
   get isUsable(): boolean {
     return this.#broken === undefined && !this.#closed;
   }
@@ -78,7 +78,7 @@ export class RouteNetlink implements AsyncDisposable {
     );
   }
 
-  /** Makes a link a port of a bridge, with a hardware address of its own. */
+  /** Makes a link a port of a bridge, with its own hardware address. */
   async enslaveLink(index: number, bridgeIndex: number, mac: string): Promise<void> {
     await this.#request('set link master', (options) =>
       this.#socket.setLink({ index }, { master: bridgeIndex, address: encodeMac(mac) }, options),
@@ -96,7 +96,7 @@ export class RouteNetlink implements AsyncDisposable {
   }
 
   /**
-   * Adds an address unless it is there. IPv6 ones are usable at once, without duplicate address
+   * Adds an address unless it exists. IPv6 addresses are usable at once, without duplicate address
    * detection.
    */
   async ensureAddress(index: number, address: string, prefixLength: number): Promise<void> {
@@ -119,7 +119,10 @@ export class RouteNetlink implements AsyncDisposable {
     );
   }
 
-  /** `<destination> dev <link> scope link src <source>`, replacing another route to it. IPv4. */
+  /**
+   * Sets the IPv4 route `<destination> dev <link> scope link src <source>`, replacing another route
+   * to it.
+   */
   async replaceHostRoute(index: number, destination: string, source: string): Promise<void> {
     await this.#request(`route ${destination}`, (options) =>
       this.#socket.newRoute(
@@ -137,7 +140,7 @@ export class RouteNetlink implements AsyncDisposable {
     );
   }
 
-  /** A neighbour that no ARP reply changes. IPv4. */
+  /** Sets an IPv4 neighbour that ARP replies cannot change. */
   async replacePermanentNeighbour(index: number, address: string, mac: string): Promise<void> {
     await this.#request(`neighbour ${address}`, (options) =>
       this.#socket.newNeighbor(
@@ -196,7 +199,7 @@ export class RouteNetlink implements AsyncDisposable {
   }
 }
 
-/** The library has codes in its messages only: "Request rejected: EEXIST". */
+/** The library puts codes only into its messages: "Request rejected: EEXIST". */
 function codeOf(error: unknown): string {
   const message = messageOf(error);
   return (
@@ -216,7 +219,10 @@ function encodeMac(mac: string): Buffer {
   return Buffer.from(mac.replaceAll(':', ''), 'hex');
 }
 
-/** An attribute of netlink(7): length, type, value, padding to 4 bytes. x86-64 is little-endian. */
+/**
+ * Encodes an attribute of netlink(7): length, type, value, padding to 4 bytes. x86-64 is
+ * little-endian.
+ */
 function encodeAttribute(type: number, value: Buffer): Buffer {
   const header = Buffer.alloc(4);
   header.writeUInt16LE(header.length + value.length, 0);

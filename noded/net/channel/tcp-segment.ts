@@ -10,9 +10,9 @@ export interface TcpEnd {
 }
 
 /**
- * A SYN on a connection that the other side has already, and this one not: it answers with where it
- * is (RFC 5961, 4), which this side's kernel, knowing of no such connection, answers with a reset
- * that fits.
+ * Encodes a SYN for a connection that only the peer still has. The peer answers with a challenge
+ * ACK (RFC 5961, 4). This host's kernel does not know the connection and answers with a matching
+ * reset.
  */
 export function encodeSyn(from: TcpEnd, to: TcpEnd): Buffer {
   const segment = Buffer.alloc(HEADER_BYTES);
@@ -28,7 +28,7 @@ export function encodeSyn(from: TcpEnd, to: TcpEnd): Buffer {
   return segment;
 }
 
-/** RFC 1071, of an even number of bytes. */
+/** RFC 1071, over an even number of bytes. */
 function checksumOf(bytes: Buffer): number {
   let sum = 0;
   for (let at = 0; at < bytes.length; at += 2) sum += bytes.readUInt16BE(at);

@@ -12,15 +12,13 @@ import { translatedNetworks } from '../../host/translated-networks.ts';
 import { applyNftCommands } from './nft.ts';
 import { planPrivateChain } from './reach-rules.ts';
 
-/** A firewall that is loaded anew begins with `flush ruleset`, which takes our table along. */
+/** A reloaded host firewall begins with `flush ruleset`, which removes this table too. */
 const LOOK_INTERVAL_MS = 10_000;
-/** A start does not wait longer for a store that hangs. */
+/** Limits the delay of an instance start while the store hangs. */
 const POLICY_TIMEOUT_MS = 2_000;
 const OWN_NAMESPACE = '/proc/self/ns/net';
 const RESOLVER_FILE = '/etc/resolv.conf';
-/**
- * Multicast, and broadcast to a link: what is sent there comes back to who listens on this host.
- */
+/** Multicast, and broadcast to a link: listeners on this host receive these packets too. */
 const GROUPS: readonly string[] = ['224.0.0.0/4', '255.255.255.255/32', 'ff00::/8'];
 /** More than a resolver library reads. */
 const MAX_RESOLVERS = 8;
@@ -31,32 +29,32 @@ const TABLE_PATTERN = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/;
 const PUBLIC_ONLY: ReachPolicy = { confinesAll: true, networks: [] };
 
 interface WallReach extends ReachPolicy {
-  /** Machines reach this host. */
+  /** Instances may reach this host. */
   readonly isHostOpen: boolean;
-  /** Users of machines that reach private networks. */
+  /** User ids of instances that may reach private networks. */
   readonly open: readonly number[];
 }
 
 /**
- * The wall between this host and its machines that have a user-mode NIC, whose packets are QEMU's
- * own, sent from the host's sockets: the host's addresses and its cloud's metadata service are out
- * of their reach. A rule about users, so it holds from a machine's first instruction on.
+ * Keeps instances with a user-mode NIC from the host's addresses and its cloud's metadata service.
+ * QEMU sends the packets of such a NIC from the host's sockets. The rules match the process's user,
+ * so they hold from the guest's first instruction.
  */
 export interface UserNicFirewall extends AsyncDisposable {
   /**
-   * Resolves when the wall stands. After a failure it is tried again, until it is lowered.
+   * Resolves when the rules are in place. After a failure they are retried until lowerFor.
    * @throws AppError NETWORK_SETUP, HOST_PREREQUISITE
    */
   raiseFor(machine: string): Promise<void>;
   /**
-   * Lets a machine that the wall stands for reach private networks. Never rejects: after a failure
-   * it reaches public addresses only, until it is tried again.
+   * Lets an instance reach private networks. Never rejects: after a failure the instance reaches
+   * only public addresses until a retry succeeds.
    * @param uid user of its QEMU process
    */
   openFor(machine: string, uid: number): Promise<void>;
-  /** Takes the wall away with the last of those that it was raised for. Never rejects. */
+  /** Removes the rules with the last instance that needs them. Never rejects. */
   lowerFor(machine: string): Promise<void>;
-  /** Takes away what a daemon before this one left, unless it is needed. Never rejects. */
+  /** Removes the rules of an earlier daemon unless they are needed. Never rejects. */
   tidy(): Promise<void>;
 }
 
@@ -64,24 +62,23 @@ export interface MachineWallOptions {
   /** nft table of the host's namespace, in family inet. */
   readonly table: string;
   readonly users: MachineUsers;
-  /** The operator lets machines reach this host and its cloud's metadata. */
+  /** The operator lets instances reach this host and its cloud's metadata. */
   readonly isOpen: boolean;
-  /** The cluster's policy; when it cannot be read at all, machines reach public addresses only. */
+  /** Reads the cluster's policy. While it cannot be read, instances reach only public addresses. */
   readonly readPolicy: () => Promise<ReachPolicy>;
   readonly logger: Logger;
-  /** Only tests give it. */
+  /** Only tests set it. */
   readonly namespacePath?: string;
   readonly resolverFile?: string;
 }
 
 /**
- * INVARIANT: one change at a time. Disposing leaves the wall where it is: machines outlive the
- * daemon.
+ * INVARIANT: one change at a time. Disposing keeps the rules, because instances outlive the daemon.
  */
 export function createUserNicFirewall(options: MachineWallOptions): UserNicFirewall {
   const { table, users, logger, namespacePath = OWN_NAMESPACE } = options;
   const machines = new Set<string>();
-  /** Users of the machines that reach private networks. */
+  /** User ids of instances that may reach private networks. */
   const open = new Map<string, number>();
   let policy = PUBLIC_ONLY;
   const isNeeded = (): boolean => machines.size > 0;
@@ -138,11 +135,10 @@ export function createUserNicFirewall(options: MachineWallOptions): UserNicFirew
 }
 
 /**
- * Replaces the wall as a whole. What goes to an address of this host leaves by `lo`, whichever
- * address it is, but for a subnet's broadcast, which comes back besides. The host's resolvers are
- * let through: a user-mode NIC hands them the guest's questions, and they may be on loopback or
- * behind the metadata service's address. No machine has the first user: no process has the number
- * 0.
+ * Plans the whole table. A packet to any address of this host leaves by `lo`; a packet to a
+ * subnet's broadcast address also comes back. The host's resolvers are accepted: a user-mode NIC
+ * forwards DNS queries of the guest to them, and they may be on loopback or behind the metadata
+ * service's address. The range starts after the first user, which no process has.
  */
 export function planWall(
   table: string,
@@ -167,7 +163,7 @@ export function planWall(
   ].join('\n');
 }
 
-/** Keeps machines from this host and from its cloud's metadata. */
+/** Plans the rules that keep instances from this host and from its cloud's metadata. */
 function planHostRules(resolvers: readonly string[]): readonly string[] {
   const reject = 'reject with icmpx type admin-prohibited';
   const unreached = [...METADATA_NETWORKS, ...translatedNetworks(METADATA_NETWORKS), ...GROUPS];
@@ -195,20 +191,20 @@ function familyOf(network: string): 'ip' | 'ip6' {
   return isIPv6(bare(network)) ? 'ip6' : 'ip';
 }
 
-/** Matches all machines but those that reach private networks. */
+/** Matches all instances that may not reach private networks. */
 function exceptOpen({ confinesAll, open }: WallReach): string {
   if (confinesAll || open.length === 0) return '';
   return `meta skuid != { ${[...new Set(open)].sort((a, b) => a - b).join(', ')} } `;
 }
 
-/** Whether it is there or not: what is added first can be deleted. */
+/** Adds the table first, because nft fails to delete a missing table. */
 export function planWallRemoval(table: string): string {
   if (!TABLE_PATTERN.test(table))
     throw new Error(`not valid in an nft table: ${JSON.stringify(table)}`);
   return `add table inet ${table}\ndelete table inet ${table}`;
 }
 
-/** The addresses of `nameserver` lines (resolv.conf(5)). */
+/** Returns the addresses of `nameserver` lines (resolv.conf(5)). */
 export function parseResolvers(text: string): readonly string[] {
   const addresses = text
     .split('\n')
@@ -217,7 +213,7 @@ export function parseResolvers(text: string): readonly string[] {
   return [...new Set(addresses.filter((address) => isIP(address) !== 0))].slice(0, MAX_RESOLVERS);
 }
 
-/** Reads the resolvers of a file; none where there is no such file. */
+/** Returns the resolvers of a file, none when it is missing. */
 export function readResolvers(path: string): readonly string[] {
   try {
     return parseResolvers(readFileSync(path, 'utf8'));
@@ -244,7 +240,7 @@ async function stands(namespacePath: string, table: string): Promise<boolean> {
   }
 }
 
-/** The address without the length of its network and without its zone. */
+/** Removes the prefix length and the zone of an address. */
 function bare(address: string): string {
   return address.split(/[/%]/, 1)[0] ?? '';
 }

@@ -3,11 +3,13 @@ import { InstanceSlots } from '#shared/bounds/instance-slots.ts';
 import { MAX_MIRROR_STREAMS } from '#shared/contract/metad-control.ts';
 import { refuse } from './refuse.ts';
 
-/** How many answers metad may be given at a time for an instance, each until it is closed. */
+/** Limits the concurrent answers to metad per instance. An answer counts until it is closed. */
 export class AnswerSlots {
   readonly #slots = new InstanceSlots(MAX_MIRROR_STREAMS);
 
-  /** @returns what is aborted when the reader goes away; undefined: the request is refused */
+  /**
+   * @returns a signal that aborts when the reader disconnects; undefined if the request was refused
+   */
   take(uuid: string, response: ServerResponse): AbortSignal | undefined {
     const giveBack = this.#slots.take(uuid);
     if (!giveBack) {

@@ -22,8 +22,8 @@ import { sendFile } from './send-file.ts';
 import { type FindService, ServiceRelay } from './service-relay.ts';
 
 /**
- * Where metad's bulk content comes from; undefined means that the instance is not being installed
- * with such.
+ * Source of metad's bulk content. Undefined means that the present installation of the instance has
+ * no such content.
  */
 export interface ContentProvider {
   openImage(
@@ -44,7 +44,7 @@ export interface ContentServer {
 
 export interface ContentServerOptions {
   readonly socketPath: string;
-  /** Group of the one user that may connect besides root. */
+  /** Group of the only user besides root that may connect. */
   readonly gid: number;
   readonly content: ContentProvider;
   readonly logger: Logger;
@@ -56,7 +56,7 @@ const MAX_LOGGED_PATH = 256;
 const SOCKET_MODE = 0o660;
 
 /**
- * Serves images, packages, what machines boot, and exposed services to metad
+ * Serves images, packages, boot files and exposed services to metad
  * (shared/contract/metad-control.ts).
  */
 export async function startContentServer(options: ContentServerOptions): Promise<ContentServer> {
@@ -80,7 +80,7 @@ export async function startContentServer(options: ContentServerOptions): Promise
   const maxConnections = DEFAULT_LIMITS.connections;
   const connections = new ServiceRelay({ findService, maxConnections, failures });
   const datagrams = new DatagramRelay({ findService, failures });
-  // Connections that became streams are no longer the server's own to close.
+  // Upgraded connections, which closeAllConnections leaves open.
   const streams = new Set<Duplex>();
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     streams.add(socket);
@@ -91,7 +91,7 @@ export async function startContentServer(options: ContentServerOptions): Promise
       socket.destroy();
     });
   });
-  // The folder belongs to metad's user, but this socket is ours, whoever left one there.
+  // The folder belongs to metad's user, which may have created this path.
   rmSync(options.socketPath, { force: true });
   await listenOnUnixSocket(server, options.socketPath, { mode: SOCKET_MODE, gid: options.gid });
   return {
@@ -109,8 +109,8 @@ interface Senders {
   readonly mirrors: MirrorSender;
   readonly boots: BootSender;
   /**
-   * Images and packages until their answers are closed: each costs a descriptor and buffers, a
-   * package a download too.
+   * Images and packages until their answers are closed. Each needs a descriptor and buffers; a
+   * package also needs a download.
    */
   readonly bulk: InstanceSlots;
 }
@@ -176,19 +176,20 @@ async function sendPackage(
   await pipeline(found.stream, response);
 }
 
-/** The instance that a request is of; empty where its path names none. */
+/** Returns the instance's UUID from the path of a request, or an empty string. */
 function instanceOf(request: IncomingMessage): string {
   const [, uuid] = /^\/v1\/instances\/([^/]+)\//.exec(request.url ?? '') ?? [];
   return uuidType.safeParse(uuid).data ?? '';
 }
 
-/** The path is as long as a guest likes, below a mirror. */
+/** Guests choose the length of a mirror path. */
 function failureOf(request: IncomingMessage, error: unknown): object {
   return { path: request.url?.slice(0, MAX_LOGGED_PATH), reason: messageOf(error) };
 }
 
 /**
- * A failure after the first byte can only cut the connection, so that nobody takes it for the end.
+ * Refuses the request, or destroys the connection after the first byte, so that the reader does not
+ * take the failure for the end of the content.
  */
 function fail(
   response: ServerResponse,

@@ -10,7 +10,7 @@ export interface ControlRequest {
   readonly path: string;
   readonly body?: Uint8Array;
   readonly headers?: OutgoingHttpHeaders;
-  /** Milliseconds without a byte; 0 waits for ever. */
+  /** Milliseconds without a byte; 0 means no limit. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal | undefined;
 }
@@ -22,20 +22,20 @@ export interface ControlAnswer {
 }
 
 export interface ControlChannel {
-  /** The whole answer. @throws AppError METAD_UNAVAILABLE, or the signal's reason */
+  /** Returns the whole answer. @throws AppError METAD_UNAVAILABLE, or the signal's reason */
   ask(request: ControlRequest): Promise<ControlAnswer>;
-  /** The answer as it comes. */
+  /** Returns the answer before its body. */
   stream(request: ControlRequest): Promise<IncomingMessage>;
-  /** Upgrades to a raw stream, or gives the answer that refuses it. */
+  /** Upgrades to a raw stream, or returns the answer that refuses it. */
   upgrade(request: ControlRequest): Promise<Duplex | ControlAnswer>;
   close(): void;
 }
 
 const DEFAULT_TIMEOUT_MS = 30_000;
-/** Larger than any leaf of a tree or queue; metad is not trusted with our memory. */
+/** Larger than any leaf of a tree or queue. metad must not exhaust this daemon's memory. */
 const MAX_ANSWER_BYTES = 64 * MIB;
 
-/** HTTP on a unix socket. */
+/** Speaks HTTP on a unix socket. */
 export function createControlChannel(socketPath: string): ControlChannel {
   const agent = new Agent({ keepAlive: true, maxSockets: 64 });
   const onSocket = ({ timeoutMs = DEFAULT_TIMEOUT_MS, headers, ...options }: ControlRequest) => ({

@@ -15,18 +15,20 @@ import type { FindService } from './service-relay.ts';
 
 const PATH = /^\/v1\/instances\/([^/]+)\/datagrams\/([a-z][a-z0-9-]{0,31})$/;
 const OPEN_TIMEOUT_MS = 10_000;
-/** metad ends the one that is idle longest to make room; here it may not be closed yet. */
+/**
+ * metad ends the flow with the longest idle time to make room. That flow may still be open here.
+ */
 const MAX_FLOWS = 2 * MAX_DATAGRAM_FLOWS;
-/** Time without a datagram of the guest; what the service says does not keep a flow. */
+/** Time without a datagram from the guest. Datagrams from the service do not prolong a flow. */
 const IDLE_MS = 30_000;
 /**
- * Datagrams of the service for one of the guest's: DNS and NTP send one, and NTP's monitoring a
- * few. A service that sends more to a guest that asked once is dropped beyond it.
+ * Datagrams that the service may send for each from the guest. DNS and NTP send one, NTP's
+ * monitoring a few. Further ones are dropped.
  */
 const ANSWERS_PER_DATAGRAM = 8;
-/** Answers that a guest may have coming which asked often and heard nothing. */
+/** Limits the answers owed to a guest that sent many datagrams and received no answer. */
 const MAX_ANSWERS_OWED = 64;
-/** Bytes that wait for a reader; what comes then is dropped, as a network does. */
+/** Bytes that wait for a reader. Further datagrams are dropped, as by a network. */
 const MAX_WAITING_BYTES = 64 * 1024;
 
 export interface DatagramRelayOptions {
@@ -35,13 +37,13 @@ export interface DatagramRelayOptions {
 }
 
 /**
- * Answers metad's requests for exposed UDP services: a flow is one source port of one guest, and
- * has a socket of its own, connected to the service, so that the kernel drops what comes from
- * anywhere else and an answer cannot reach another flow.
+ * Answers metad's requests for exposed UDP services. A flow is one source port of one guest. It has
+ * its own socket, connected to the service: the kernel drops datagrams from other senders, and an
+ * answer cannot reach another flow.
  */
 export class DatagramRelay {
   readonly #options: DatagramRelayOptions;
-  /** Flows, which count until their streams are closed. */
+  /** A flow counts until its stream is closed. */
   readonly #slots = new InstanceSlots(MAX_FLOWS);
 
   constructor(options: DatagramRelayOptions) {
@@ -52,7 +54,7 @@ export class DatagramRelay {
     return PATH.test(request.url ?? '');
   }
 
-  /** 101 and datagrams, or a status that says why not. */
+  /** Answers with 101 and datagrams, or with a status that gives the reason. */
   async accept(request: IncomingMessage, stream: Duplex, head: Buffer): Promise<void> {
     stream.on('error', () => stream.destroy());
     const [, uuid = '', name = ''] = PATH.exec(request.url ?? '') ?? [];
@@ -107,7 +109,7 @@ function join(
       end();
     }
   };
-  // Nobody is there (ECONNREFUSED), or no way: the guest's next datagram tries again.
+  // The port is closed (ECONNREFUSED) or there is no route. The guest's next datagram tries again.
   service.on('error', (error) => {
     warn(messageOf(error));
     end();
@@ -128,7 +130,7 @@ function join(
   stream.on('data', take);
 }
 
-/** A socket that hears the service alone. */
+/** Opens a socket that receives only from the service. */
 async function open(host: string, port: number): Promise<UdpSocket> {
   const signal = AbortSignal.timeout(OPEN_TIMEOUT_MS);
   const { address, family } = await orAborted(lookup(host), signal);

@@ -9,9 +9,9 @@ import type { ControlChannel } from './control-request.ts';
 import { askStatus } from './metad-client.ts';
 
 /**
- * One event: its texts have 9 KiB at most, of which each character may need six to be escaped. A
- * longer one is cut, and dropped for what it is then; ending the stream for it would mean to begin
- * with it again.
+ * Limit of one event: its texts have at most 9 KiB, and JSON may escape a character with six. A
+ * longer event is cut and then dropped as invalid. An error would restart the stream at the same
+ * event.
  */
 const MAX_LINE_CHARACTERS = 64 * 1024;
 const RECONNECT_DELAY_MS = 250;
@@ -20,13 +20,13 @@ const SILENCE_MS = 60_000;
 
 export interface EventOptions {
   readonly signal: AbortSignal;
-  /** Events up to this sequence are known. */
+  /** Skips events up to this sequence. */
   readonly after?: number;
 }
 
 /**
- * metad's events, for ever. A new metad counts from 1 again, which its start time tells.
- * Lines that are no valid events are dropped and logged: a guest's words must not stop the node.
+ * Yields metad's events until the signal aborts. The start time shows a new metad, which counts
+ * from 1 again. Invalid lines are dropped and logged, so that a guest's text cannot stop the node.
  */
 export async function* readEvents(
   channel: ControlChannel,
@@ -70,7 +70,9 @@ async function* parseEvents(
   }
 }
 
-/** The log gets where it is wrong, never what: the words are a guest's, and may hold a secret. */
+/**
+ * Logs the place of an error without the text, which comes from a guest and may contain a secret.
+ */
 function parseEvent(line: string, logger: Logger): MetadEvent | undefined {
   const drop = (reason: string): undefined =>
     void logger.warn('metad.bad-event', { reason, length: line.length });

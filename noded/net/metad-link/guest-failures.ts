@@ -3,21 +3,19 @@ import type { Clock } from '#shared/clock/clock.ts';
 import type { Logger } from '#shared/log/log.ts';
 
 /**
- * What explains a failure is in its first lines; who makes thousands wants to hide something else.
+ * The first lines explain a failure. A guest with thousands of failures may want to hide another
+ * event.
  */
 const RATES: LineRates = {
   rate: { perSecond: 1, burst: 20 },
   share: { perSecond: 0.02, burst: 200 },
 };
-/**
- * Instances whose lines are counted; those that failed first are forgotten first. More than any
- * node has of them.
- */
+/** Instances with a counter; the oldest counter is removed first. More than any node has. */
 const MAX_INSTANCES = 4096;
 
 /**
- * Warnings about what guests asked for in vain, so many of each instance; what is left out is
- * counted in the next one.
+ * Logs warnings about failed requests of guests, with a limit per instance. The next warning counts
+ * the omitted ones.
  */
 export class GuestFailures {
   readonly #logger: Logger;
@@ -29,9 +27,7 @@ export class GuestFailures {
     this.#clock = clock;
   }
 
-  /**
-   * @param uuid as the path of a request has it; all that are no instance's share what one may say
-   */
+  /** @param uuid from the path of a request; invalid ones share one limit */
   warn(uuid: string, event: string, fields: object): void {
     const nowMs = this.#clock.monotonicMs();
     const leftOut = this.#shareOf(uuid, nowMs).take(nowMs);

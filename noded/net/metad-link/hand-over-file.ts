@@ -5,10 +5,13 @@ import { sendDescriptor } from '#shared/sys/descriptors.ts';
 import { closeFd } from '#shared/sys/libc.ts';
 import { openUnixDatagrams } from '#shared/sys/unix-sockets.ts';
 
-/** fcntl.h: a descriptor of the socket itself, which a link at its path does not lead away. */
+/**
+ * fcntl.h: a descriptor of the socket file itself. With O_NOFOLLOW a symbolic link at its path has
+ * no effect.
+ */
 const O_PATH = 0o10000000;
 const OTHERS_WRITE = 0o022;
-/** Codes when metad has no such socket, has gone away, or has not read the files before. */
+/** Codes when the socket is missing, metad ended, or metad has not read earlier files. */
 const NOT_TAKEN = ['ENOENT', 'ECONNREFUSED', 'EAGAIN', 'ETOOMANYREFS'];
 
 export interface MetadFileSocket {
@@ -18,13 +21,14 @@ export interface MetadFileSocket {
 }
 
 /**
- * Gives metad an open file to read for itself.
- * @param fd open for reading only; stays the caller's
- * @param name that metad waits for it by
- * @returns false when metad gets the bytes in another way
+ * Sends metad an open file, so that it reads the bytes itself.
+ * @param fd open for reading only; the caller closes it
+ * @param name by which metad identifies the file
+ * @returns false when metad must get the bytes in another way
  */
 export function handOverFile(fd: number, name: string, socket: MetadFileSocket): boolean {
-  // Whoever holds a file can open it anew through /proc, with the rights that it gives to all.
+  // A process with the descriptor can reopen the file through /proc, with the permissions that its
+  // mode gives to others.
   const file = fstatSync(fd);
   if ((file.mode & OTHERS_WRITE) !== 0 || !uuid.safeParse(name).success) return false;
   try {
@@ -36,8 +40,8 @@ export function handOverFile(fd: number, name: string, socket: MetadFileSocket):
 }
 
 /**
- * The folder is metad's: what lies there under the name may be anything. A file of metad's own user
- * is not sent: its owner could open it anew to write, or make it so.
+ * metad owns the folder and may have placed any file at this path. A file of metad's own user is
+ * not sent, because its owner could reopen it for writing or change its mode.
  */
 function send(fd: number, owner: number, name: string, { path, gid }: MetadFileSocket): boolean {
   const place = openSync(path, O_PATH | constants.O_NOFOLLOW);
@@ -45,7 +49,7 @@ function send(fd: number, owner: number, name: string, { path, gid }: MetadFileS
     const found = fstatSync(place);
     if (!found.isSocket() || found.gid !== gid)
       throw new Error(`${path} is not a socket of gnt-metad`);
-    // A metad of root's, as in a trial, may write everything anyhow.
+    // A metad that runs as root, as in a trial, can write every file anyway.
     if (found.uid === owner && owner !== 0) return false;
     const from = openUnixDatagrams(null);
     try {

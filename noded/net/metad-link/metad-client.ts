@@ -29,17 +29,19 @@ export interface QueueRead {
 
 export interface MetadCalls {
   /**
-   * @param isGuestUp its guest was started before, and may have been served by another metad
+   * @param isGuestUp the guest was started before, so that another metad may have served it
    * @returns the names of secrets whose values metad lacks
    * @throws AppError METAD_REFUSED naming the field, METAD_UNAVAILABLE
    */
   putView(view: InstanceView, isGuestUp?: boolean): Promise<readonly string[]>;
   deleteView(uuid: string): Promise<void>;
   status(): Promise<MetadStatus>;
-  /** What the guest would get at a path, secrets redacted. */
-  /** @param isPartial of what lost secrets are in, the rest */
+  /**
+   * Returns the guest's answer at a path, with secrets redacted.
+   * @param isPartial omit lost secrets from leaves that contain them
+   */
   tree(uuid: string, path: string, isPartial?: boolean): Promise<TreeAnswer>;
-  /** Bytes that the guest wrote; null when there are none within `waitS`. */
+  /** Returns bytes that the guest wrote; null when there are none within `waitS` seconds. */
   readQueue(
     uuid: string,
     options?: {
@@ -53,42 +55,41 @@ export interface MetadCalls {
    */
   writeQueue(uuid: string, bytes: Uint8Array): Promise<void>;
   /**
-   * A raw stream to a TCP port of the guest.
+   * Opens a raw stream to a TCP port of the guest.
    * @throws AppError GUEST_UNREACHABLE, INSTANCE_NOT_FOUND
    */
   connect(uuid: string, port: number, signal?: AbortSignal): Promise<Duplex>;
   /**
-   * Ends every session token of the instance's ec2 dialect.
+   * Revokes every session token of the instance's ec2 dialect.
    * @throws AppError INSTANCE_NOT_FOUND when metad has no view of it
    */
   replaceTokens(uuid: string): Promise<void>;
   /**
-   * Secret OS parameters that the guest may read there and nobody else has, for the node that the
-   * guest goes to.
+   * Returns the secret OS parameters that only this metad has, for the migration target.
    * @throws AppError INSTANCE_NOT_FOUND when metad has no view of it
    */
   secrets(uuid: string): Promise<ReadonlyMap<string, Secret>>;
   /**
-   * What the guest, which stands still, and its host have there beside the view and its secrets;
-   * nothing of it changes any more.
+   * Returns the state of a paused guest beside its view and its secrets, and freezes it.
    * @throws AppError INSTANCE_NOT_FOUND when metad has no view of it
    */
   leave(uuid: string): Promise<GuestState>;
-  /** A guest that was to leave goes on there all the same. @throws AppError as `leave` */
+  /** Cancels `leave`: the guest stays. @throws AppError as `leave` */
   stay(uuid: string): Promise<void>;
   /**
-   * A guest that is expected goes on with what another metad had of it. @throws AppError as `leave`
+   * Gives an incoming guest the state that `leave` returned on its former node.
+   * @throws AppError as `leave`
    */
   arrive(uuid: string, state: GuestState): Promise<void>;
-  /** Prometheus text. */
+  /** Returns Prometheus text. */
   metrics(): Promise<string>;
 }
 
-/** A dead-locked metad must not hold a job for long, a loaded machine must not fail one. */
+/** A dead-locked metad must not block a job for long. A loaded host must not fail a job. */
 const STATUS_TIMEOUT_MS = 20_000;
 const refusal = z.object({ code: z.string().max(64), message: z.string().max(4096) });
 
-/** noded's calls of metad (shared/contract/metad-control.ts). */
+/** Creates noded's calls to metad (shared/contract/metad-control.ts). */
 export function createMetadCalls(channel: ControlChannel): MetadCalls {
   return {
     async putView(view, isGuestUp = false) {
@@ -189,7 +190,7 @@ export function createMetadCalls(channel: ControlChannel): MetadCalls {
   };
 }
 
-/** Something answers on the control socket, but not in our words: another release's metad. */
+/** The control socket answers with another protocol: metad of another release. */
 export class ForeignMetad extends AppError {
   constructor(status: number) {
     super(
@@ -203,9 +204,7 @@ export class ForeignMetad extends AppError {
   }
 }
 
-/**
- * @throws AppError METAD_UNAVAILABLE; ForeignMetad when what answers is not a metad of our protocol
- */
+/** @throws AppError METAD_UNAVAILABLE; ForeignMetad for another protocol */
 export async function askStatus(
   channel: ControlChannel,
   timeoutMs: number = STATUS_TIMEOUT_MS,

@@ -12,7 +12,7 @@ import { createMetadCalls, type MetadCalls } from './metad-client.ts';
 import { MetadSupervisor } from './metad-supervisor.ts';
 import { ensureSystemUser } from '../../host/system-user.ts';
 
-/** The program to run, up to its own options: `node --flag …/metad/main.ts`. */
+/** Command line of the program without its own options: `node --flag …/metad/main.ts`. */
 export interface MetadLauncher {
   readonly command: string;
   readonly args: readonly string[];
@@ -23,43 +23,40 @@ export interface MetadLinkOptions {
   readonly launcher: MetadLauncher;
   readonly logger: Logger;
   readonly clock: Clock;
-  /** Unprivileged user, made when missing; `gnt-metad` unless told otherwise. */
+  /** Unprivileged user, created when missing (default `gnt-metad`). */
   readonly user?: string;
-  /** Folder that holds all that metad's program needs; this checkout unless told otherwise. */
+  /** Folder with all files that metad's program needs; this checkout by default. */
   readonly programDir?: string;
-  /** How long a metad that lives may take to answer at the start. */
+  /** Time for a running metad to answer at the start. */
   readonly adoptTimeoutMs?: number | undefined;
 }
 
-/**
- * noded's hold on metad: keeps it running and speaks to it. Every call fails with METAD_UNAVAILABLE
- * while it is down.
- */
+/** Keeps metad running and calls it. Every call fails with METAD_UNAVAILABLE while it is down. */
 export interface MetadLink extends MetadCalls {
   /**
-   * Opens the content socket, which hands out `content`, then adopts a running metad or starts one.
-   * Resolves when it answers. Needs the namespace.
-   * @throws AppError METAD_UNAVAILABLE with metad's last words, HOST_PREREQUISITE
+   * Opens the content socket, which serves `content`, then adopts a running metad or starts a new
+   * one. Resolves when it answers. Needs the namespace.
+   * @throws AppError METAD_UNAVAILABLE with the last line of metad's log, HOST_PREREQUISITE
    */
   start(content: ContentProvider): Promise<void>;
-  /** Null while the metadata daemon is down. */
+  /** Null while metad is down. */
   readonly pid: number | null;
   /** Starts after the first one. */
   readonly restarts: number;
   /**
-   * Called each time a new metad answers, but for the first: its views are gone, push them again.
+   * Adds a callback for each new metad that answers, except the first. A new metad has no views:
+   * push them again.
    */
   onRestarted(callback: () => void | Promise<void>): void;
-  /** True when `start` found a living metad: it may hold views of instances that are no more. */
+  /** True when `start` adopted a running metad, which may hold views of removed instances. */
   readonly adopted: boolean;
   /**
-   * Validated events, for ever: reconnects, and goes on where it was. Ends when the signal is
-   * aborted.
+   * Yields validated events until the signal aborts. Reconnects and continues after the last event.
    */
   events(options: EventOptions): AsyncIterable<MetadEvent>;
-  /** SIGTERM, wait, SIGKILL; closes the content socket. */
+  /** Ends metad by SIGTERM, then SIGKILL, and closes the content socket. */
   stop(): Promise<void>;
-  /** Closes our side and leaves metad running. */
+  /** Closes the sockets and leaves metad running. */
   detach(): Promise<void>;
 }
 
@@ -74,7 +71,7 @@ export function createMetadLink(options: MetadLinkOptions): MetadLink {
 
   const notify = (): void => {
     for (const callback of callbacks) {
-      // A callback that fails must not end the watch over metad.
+      // A failing callback must not end the watch over metad.
       Promise.resolve()
         .then(callback)
         .catch((error: unknown) =>
@@ -139,7 +136,7 @@ export function createMetadLink(options: MetadLinkOptions): MetadLink {
   };
 }
 
-/** metad makes its control socket here; nobody but root and metad may enter. */
+/** Creates the folder of metad's control socket. Only root and metad may enter it. */
 function prepareDirectory(path: string, uid: number, gid: number): void {
   try {
     mkdirSync(path, { recursive: true, mode: 0o750 });

@@ -7,7 +7,7 @@ import { isAlive, type ProcessIdentity, readProcessIdentity } from '../../host/p
 import type { SystemUser } from '../../host/system-user.ts';
 
 export interface MetadPlaces {
-  /** Which process is metad, as the noded that started or adopted it wrote it down. */
+  /** Identity of the metad process, written by the noded that started or adopted it. */
   readonly recordFile: string;
   /** The channel's network namespace, a file below /run/netns. */
   readonly namespace: string;
@@ -17,8 +17,7 @@ export interface MetadPlaces {
 const metadRecord = z.object({ pid: z.number(), startTicks: z.string() });
 
 /**
- * Writes the record whole or not at all. It is not synced: the file goes with the machine's boot,
- * and so does the process.
+ * Writes the record atomically. It is not synced: a reboot removes both the file and the process.
  */
 export function recordMetad({ recordFile }: MetadPlaces, identity: ProcessIdentity): void {
   const temporary = `${recordFile}.new`;
@@ -27,9 +26,9 @@ export function recordMetad({ recordFile }: MetadPlaces, identity: ProcessIdenti
 }
 
 /**
- * Every living metad of this node: the one on record, in whatever namespace it is, and all
- * processes of its user in the channel's namespace, which is nobody else's. The latter finds one
- * that an older release started, or a noded that was killed before it wrote.
+ * Finds every running metad of this node: the recorded one in any namespace, and all processes of
+ * its user in the channel's namespace. The search finds a metad of an older release, or of a
+ * noded that was killed before it wrote the record.
  */
 export function findPredecessors(places: MetadPlaces): readonly ProcessIdentity[] {
   const found = new Map<number, ProcessIdentity>();

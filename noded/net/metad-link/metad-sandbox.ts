@@ -2,12 +2,12 @@ import { WITHOUT_CORES } from '#shared/sandbox/plan-sandbox.ts';
 import type { SystemUser } from '../../host/system-user.ts';
 
 export interface SandboxOptions {
-  /** The namespace's name below /run/netns. */
+  /** Name of the namespace below /run/netns. */
   readonly networkNamespace: string;
   readonly user: SystemUser;
-  /** Folder of the programs, seen read-only by metad wherever it lies. */
+  /** Folder of the programs. metad sees it read-only. */
   readonly programDir: string;
-  /** The folder that holds metad's sockets. */
+  /** Folder of metad's sockets. */
   readonly socketDir: string;
   readonly command: string;
   readonly args: readonly string[];
@@ -19,14 +19,14 @@ export interface Command {
 }
 
 /**
- * Always there (FHS), never needed by metad. One that holds the programs or the sockets cannot be
- * covered.
+ * Folders that the FHS guarantees and metad does not need. A folder that holds the programs or the
+ * sockets cannot be covered.
  */
 const stages = ['/mnt', '/media', '/opt', '/srv'] as const;
 
 /**
- * Programs and sockets may lie where an unprivileged user cannot go (/root, a private GNT_ROOT), so
- * they are bound to a place of metad's own mount namespace. `$@` is the command after the five
+ * An unprivileged user may have no access to the programs and sockets (/root, a private GNT_ROOT).
+ * So they are mounted in metad's own mount namespace. `$@` is the command after the five
  * parameters.
  */
 const PREPARE = `
@@ -44,8 +44,8 @@ exec ${WITHOUT_CORES} setpriv --reuid="$uid" --regid="$gid" --clear-groups --no-
 `;
 
 /**
- * How metad is run: in the channel's network namespace, with mounts of its own, as its user,
- * without any capability.
+ * Plans the command that runs metad in the channel's network namespace, with its own mounts, as its
+ * user and without capabilities.
  */
 export function planMetadCommand(options: SandboxOptions): Command {
   const stage = stages.find((path) =>

@@ -33,49 +33,46 @@ export interface SupervisorOptions {
   readonly channel: ControlChannel;
   readonly logger: Logger;
   readonly clock: Clock;
-  /** A new metad answers; its views are gone. */
+  /** Called when a new metad without views answers. */
   readonly onRestarted: () => void;
-  /**
-   * How long a metad that lives may take to answer at the start, two minutes unless told
-   * otherwise.
-   */
+  /** Time for a running metad to answer at the start (default two minutes). */
   readonly adoptTimeoutMs?: number | undefined;
 }
 
 /**
- * Time for a new metad to answer. One that ends is noticed at once: only one that stands still
- * reaches this, or one on a machine that is emulated and busy, where a minute was too short. With
- * `ADOPT_TIMEOUT_MS` it stays below the time that systemd gives noded to start.
+ * Time for a new metad to answer. The exit of metad is noticed at once, so only a hung metad or a
+ * busy emulated host reaches this limit. One minute was too short there. With `ADOPT_TIMEOUT_MS` it
+ * stays below systemd's start timeout of noded.
  */
 const START_TIMEOUT_MS = 120_000;
 const STOP_LIMITS = { askMs: 10_000, killMs: 10_000 };
 const POLL_MS = 100;
 const WATCH_MS = 500;
 /**
- * Time for a metad that lives to answer a new noded. What it holds cannot be had again, so it is
- * given as long as a new one.
+ * Time for a running metad to answer a new noded. Its content would be lost with it, so the limit
+ * is as high as for a new metad.
  */
 const ADOPT_TIMEOUT_MS = 120_000;
 const FIRST_BACKOFF_MS = 100;
 const MAX_BACKOFF_MS = 10_000;
 /**
- * A metad that answers nothing for three of these is hung. Loaded machines are slow, but not for
+ * A metad that fails three checks of this length is hung. Loaded hosts are slow, but not for
  * minutes.
  */
 const STATUS_TIMEOUT_MS = 30_000;
 const STATUS_INTERVAL_MS = 15_000;
 const MAX_SILENT_CHECKS = 3;
-/** Size of metad.log, and of the one before it. */
+/** Size of metad.log, and of metad.log.1. */
 const MAX_LOG_BYTES = 16 * MIB;
 const LOG_TAIL_BYTES = 4096;
-/** A metad that lived this long failed for a new reason. */
+/** A metad that ran for this time failed for a new reason. */
 const STABLE_MS = 30_000;
 
 /**
  * Keeps exactly one metad running.
  *
- * INVARIANTS: at most one `#watch` loop runs; `#process` is what it watches; after `release`
- * nothing is started any more.
+ * INVARIANTS: at most one `#watch` loop runs; it watches `#process`; nothing is started after
+ * `release`.
  */
 export class MetadSupervisor {
   readonly #options: SupervisorOptions;
@@ -97,19 +94,19 @@ export class MetadSupervisor {
     return this.#process && isAlive(this.#process) ? this.#process.pid : null;
   }
 
-  /** @throws AppError METAD_UNAVAILABLE with what it said last */
+  /** @throws AppError METAD_UNAVAILABLE with the last line of its log */
   async start(): Promise<void> {
     const found = await this.#findRunning();
     this.adopted = found !== undefined;
     this.#process = found ?? (await this.#launch());
     this.#watching = this.#watch();
-    // Nothing waits for this: a hung metad would hold the end.
+    // Not awaited: a hung metad would delay `release`.
     this.#watchAnswers().catch((error: unknown) =>
       this.#options.logger.error('metad.watch-failed', { reason: messageOf(error) }),
     );
   }
 
-  /** Leaves metad running and looks after it no longer. */
+  /** Stops watching and leaves metad running. */
   async release(): Promise<void> {
     this.#released.abort();
     await this.#watching;
@@ -123,9 +120,9 @@ export class MetadSupervisor {
   }
 
   /**
-   * The metad that an earlier noded left, once it answers: a busy machine may keep it from that for
-   * long, and a second one beside it would be reached by some guests and not by others. Whatever
-   * cannot be taken over is ended, so that the next one is alone.
+   * Finds and adopts the metad of an earlier noded. A busy host may delay its answer for long, and
+   * a second metad would serve some guests while the first serves others. Every metad that cannot
+   * be adopted is ended.
    */
   async #findRunning(): Promise<ProcessIdentity | undefined> {
     const { channel, logger, clock } = this.#options;
@@ -136,7 +133,7 @@ export class MetadSupervisor {
     while (usable.some(isAlive) && clock.monotonicMs() < deadline) {
       try {
         const { pid } = await askStatus(channel, deadline - clock.monotonicMs());
-        // What it says of itself is checked: no foreign process is adopted.
+        // Only a predecessor's pid is accepted, so that no foreign process is adopted.
         adopted = usable.find((candidate) => candidate.pid === pid);
         break;
       } catch (error) {
@@ -175,7 +172,7 @@ export class MetadSupervisor {
       programDir,
       socketDir: paths.metadDir,
       command,
-      // A metad that is asked to end takes its record along.
+      // The record is removed when metad is ended on purpose. A left record means a successor.
       args: existsSync(paths.metadRecordFile) ? [...args, '--successor'] : args,
     });
     rmSync(paths.metadControlSocket, { force: true });
@@ -194,8 +191,7 @@ export class MetadSupervisor {
       child.on('error', (error) => (exit = error.message));
       child.on('exit', (code, signal) => (exit = `it ended with ${signal ?? `status ${code}`}`));
       const started = child.pid === undefined ? undefined : readProcessIdentity(child.pid);
-      // It is noted before it is waited for: if this daemon is killed meanwhile, the next one finds
-      // it.
+      // Recorded before the wait: if this daemon is killed meanwhile, the next one finds metad.
       if (started) recordMetad(this.#places(), started);
       return await this.#waitUntilReady(started, () => exit);
     } finally {
@@ -237,12 +233,12 @@ export class MetadSupervisor {
     boundFile(this.#logFile, MAX_LOG_BYTES, `${this.#logFile}.1`);
   }
 
-  /** The last line that metad logged, for an error message. */
+  /** Returns the last line of metad's log, for an error message. */
   #lastWords(): string {
     return lastLineOf(readFileTail(this.#logFile, LOG_TAIL_BYTES));
   }
 
-  /** A poll, since an adopted metad is no child of ours. */
+  /** Polls, because an adopted metad is no child of this process. */
   async #watch(): Promise<void> {
     const { signal } = this.#released;
     const { clock, logger } = this.#options;
@@ -267,7 +263,7 @@ export class MetadSupervisor {
     }
   }
 
-  /** Kills a metad that lives but does not answer; `#watch` starts another. */
+  /** Kills a hung metad; `#watch` starts another. */
   async #watchAnswers(): Promise<void> {
     const { signal } = this.#released;
     let silentChecks = 0;
@@ -278,7 +274,7 @@ export class MetadSupervisor {
         silentChecks = 0;
       } catch (error) {
         if (!isAppError(error)) throw error;
-        // One that is being started again is another matter.
+        // Only count silence of the same process.
         silentChecks = asked && isAlive(asked) && asked === this.#process ? silentChecks + 1 : 0;
       }
       if (silentChecks < MAX_SILENT_CHECKS || !asked || signal.aborted) continue;
@@ -289,7 +285,7 @@ export class MetadSupervisor {
   }
 }
 
-/** Waits; false when the signal ended the wait. */
+/** Waits. Returns false when the signal ended the wait. */
 async function pause(ms: number, signal: AbortSignal): Promise<boolean> {
   if (signal.aborted) return false;
   try {

@@ -5,9 +5,9 @@ const OTHERS_WRITE = 0o002;
 const OTHERS_ENTER = 0o001;
 
 /**
- * A service believes the PROXY header of whoever connects, so a socket that everybody may connect
- * to is worth no more than a port.
- * @throws Error that says what to change
+ * Refuses a socket that every user can connect to. A service trusts the PROXY header of its
+ * clients, so such a socket protects no better than a port.
+ * @throws Error with the command to run
  */
 export async function checkSocketIsPrivate(path: string): Promise<void> {
   const socket = await lstat(path);

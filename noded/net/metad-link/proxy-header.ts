@@ -10,14 +10,14 @@ const TLV_UNIQUE_ID = 0x05;
 export interface ProxiedInstance {
   readonly name: string;
   readonly uuid: string;
-  /** Its address in the channel. */
+  /** In the channel. */
   readonly ip: string;
 }
 
 /**
- * PROXY protocol, version 2, as haproxy's specification has it: from the instance's address in the
- * channel (also when it came over IPv6) to the service's, with the instance's name as authority and
- * its uuid as unique id.
+ * Encodes a header of the PROXY protocol, version 2: source is the instance's IPv4 address in the
+ * channel (also for IPv6 connections), destination the service's address. The authority is the
+ * instance's name, the unique id its UUID.
  * @see https://www.haproxy.org/download/2.9/doc/proxy-protocol.txt
  */
 export function proxyHeader(

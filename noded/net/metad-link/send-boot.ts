@@ -7,8 +7,8 @@ import { sendFile } from './send-file.ts';
 import { sendMirrorAnswer } from './send-mirror.ts';
 
 /**
- * Finds what an instance boots; undefined when this daemon does not know that yet, or no more:
- * metad, which has its view, says when to ask again.
+ * Finds the boot tree of an instance. Undefined when this daemon does not know it at present. metad
+ * has the view and tells the guest when to retry.
  */
 export type FindBootTree = (uuid: string) => Promise<BootTree | undefined>;
 

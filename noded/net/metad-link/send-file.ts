@@ -6,18 +6,18 @@ import { sendFilePart } from '#shared/stream/send-file-part.ts';
 import { handOverFile, type MetadFileSocket } from './hand-over-file.ts';
 import { refuse } from './refuse.ts';
 
-/** An open file, or a part of one, that is the content of an answer. */
+/** An open file, or a part of it, as the content of an answer. */
 export interface SentFile {
   readonly handle: FileHandle;
   readonly offset: number;
   readonly sizeBytes: number;
-  /** It has its quotes; a file without one knows no conditions. */
+  /** With its quotes. A file without ETag ignores conditions. */
   readonly etag?: string;
 }
 
 /**
- * Answers GET and HEAD of a file: ranges and conditions are judged here, and metad, where it asks
- * for it, reads the bytes from the open file.
+ * Answers GET and HEAD of a file. Evaluates ranges and conditions here. If metad asks for it, hands
+ * over the open file in place of the bytes.
  */
 export async function sendFile(
   file: SentFile,
@@ -54,7 +54,7 @@ export async function sendFile(
     response.end();
     return;
   }
-  // Nobody would take it, and it would stay open on its way.
+  // A handed over file would stay open without a reader.
   if (response.destroyed) return;
   const name = headers[TAKES_FILE_HEADER];
   if (typeof name === 'string' && handOverFile(handle.fd, name, metad)) {

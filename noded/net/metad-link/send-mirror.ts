@@ -10,7 +10,7 @@ import { AnswerSlots } from './answer-slots.ts';
 import { refuse } from './refuse.ts';
 
 /**
- * Asks a mirror; undefined when this instance is not being installed, or when the administrator
+ * Asks a mirror. Undefined when the instance is not being installed, or when the administrator
  * allows no mirror of this name.
  */
 export type OpenMirror = (
@@ -64,7 +64,7 @@ export async function sendMirrorAnswer(
   await pipeline(answer.body, bounded(MAX_FILE_BYTES), response);
 }
 
-/** Cuts off the answer of a mirror that did not say how long it is. */
+/** Cuts off an answer without content length at the limit. */
 function bounded(maxBytes: number): Transform {
   let bytes = 0;
   return new Transform({

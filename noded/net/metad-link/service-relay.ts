@@ -12,10 +12,10 @@ import type { GuestFailures } from './guest-failures.ts';
 import { checkSocketIsPrivate } from './private-socket.ts';
 import { type ProxiedInstance, proxyHeader } from './proxy-header.ts';
 
-/** Where an instance's connections or datagrams to an exposed service go. */
+/** Destination of an instance's connections or datagrams to an exposed service. */
 export interface ServiceTarget {
   readonly instance: ProxiedInstance;
-  /** What the guest connected or sent to. */
+  /** Destination port of the guest. */
   readonly port: number;
   readonly protocol: 'tcp' | 'udp';
   readonly destination: ServiceDestination;
@@ -24,25 +24,25 @@ export interface ServiceTarget {
 export type ServiceDestination =
   | { readonly host: string; readonly hostPort: number }
   /**
-   * A socket that only its owner and group may connect to: whoever connects can tell the service
-   * to be any instance.
+   * A socket that only its owner and group may connect to, because a client can claim to be any
+   * instance.
    */
   | { readonly socketPath: string };
 
-/** Undefined when this instance has no channel now, or there is no such service. */
+/** Returns undefined when the instance has no channel now, or the service does not exist. */
 export type FindService = (uuid: string, name: string) => Promise<ServiceTarget | undefined>;
 
 const PATH = /^\/v1\/instances\/([^/]+)\/services\/([a-z][a-z0-9-]{0,31})$/;
 const CONNECT_TIMEOUT_MS = 10_000;
 /**
- * When one direction has ended, nobody may notice that the other one has no reader any more: it
- * must not rest for longer.
+ * After the end of one direction, a lost reader of the other may stay unnoticed. Idle connections
+ * are ended after this time.
  */
 const HALF_CLOSED_IDLE_MS = 60_000;
 
 export interface ServiceRelayOptions {
   readonly findService: FindService;
-  /** How many connections one instance may have at a time. */
+  /** Concurrent connections of one instance. */
   readonly maxConnections: number;
   readonly failures: GuestFailures;
 }
@@ -50,7 +50,7 @@ export interface ServiceRelayOptions {
 /** Answers metad's requests for exposed TCP services. */
 export class ServiceRelay {
   readonly #options: ServiceRelayOptions;
-  /** Connections, which count until they are closed on both sides. */
+  /** A connection counts until both sides are closed. */
   readonly #slots: InstanceSlots;
 
   constructor(options: ServiceRelayOptions) {
@@ -58,7 +58,7 @@ export class ServiceRelay {
     this.#slots = new InstanceSlots(options.maxConnections);
   }
 
-  /** 101 and the service's own bytes, or a status that says why not. */
+  /** Answers with 101 and the service's own bytes, or with a status that gives the reason. */
   async accept(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     socket.on('error', () => socket.destroy());
     const [, uuid = '', name = ''] = PATH.exec(request.url ?? '') ?? [];

@@ -4,12 +4,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 const PORT = 53;
 const ASK_EVERY_MS = 1000;
-/** A host that swaps answers late; guests that ask meanwhile ask again. */
+/** A swapping host answers late. */
 const PATIENCE_MS = 5000;
-/** `version.bind`, class CHAOS, type TXT: dnsmasq asks nobody for that. */
+/** `version.bind`, class CHAOS, type TXT: dnsmasq answers it without an upstream server. */
 const QUESTION = Buffer.from('4e54010000010000000000000776657273696f6e0462696e640000100003', 'hex');
 
-/** Whether anybody answers questions for names at an address of this host. Never rejects. */
+/** Returns whether a DNS server answers at an address of this host. Never rejects. */
 export async function answersQuestions(address: string): Promise<boolean> {
   const socket = createSocket('udp4');
   const over = new AbortController();
@@ -19,7 +19,7 @@ export async function answersQuestions(address: string): Promise<boolean> {
       await delay(ASK_EVERY_MS, undefined, { signal: over.signal });
     }
   };
-  // A refusal means that nobody has the port.
+  // A refusal means that the port is closed.
   socket.on('error', () => over.abort());
   try {
     const answer = once(socket, 'message', { signal: over.signal }).then(() => true);

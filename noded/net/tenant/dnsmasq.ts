@@ -21,15 +21,15 @@ import { formatReservations, planDnsmasq } from './plan-dnsmasq.ts';
 import type { NatNetwork } from './plan-nat-rules.ts';
 
 const BINARIES = ['/usr/sbin/dnsmasq', '/usr/local/sbin/dnsmasq'];
-/** It says that it has started within a tenth of a second; a host that swaps may take long. */
+/** dnsmasq starts within a tenth of a second, except on a swapping host. */
 const START_TIMEOUT_MS = 30_000;
-/** A dnsmasq that stands still hears no signal but the last. */
+/** A stopped or hung dnsmasq reacts only to SIGKILL. */
 const STOP_TIMEOUT_MS = 3000;
 const KILL_TIMEOUT_MS = 10_000;
 const LOOK_MS = 20;
 const MAX_LOG_BYTES = MIB;
 const TAIL_BYTES = 4096;
-/** More than 65,534 leases have. The file is another user's: it is not read without a limit. */
+/** More than 65,534 leases need. The file belongs to another user, so reading it needs a limit. */
 const MAX_LEASES_BYTES = 16 * MIB;
 const STARTED = /^dnsmasq: started, version |: started, version /m;
 const ENVIRONMENT = { PATH: SYSTEM_PATH };
@@ -41,7 +41,7 @@ export function requireDnsmasq(): void {
       accessSync(path, constants.X_OK);
       return;
     } catch {
-      // the next one
+      // Try the next path.
     }
   }
   throw new AppError('HOST_PREREQUISITE', 'dnsmasq is not installed', {
@@ -50,24 +50,25 @@ export function requireDnsmasq(): void {
 }
 
 /**
- * The DHCP and DNS of one network, in a folder of its own, as a user of its own. It outlives this
- * process, and is found again by what it noted of itself.
+ * Runs the DHCP and DNS server of one network, with its own folder and its own user. The process
+ * outlives this one, which finds it again by its identity file.
  */
 export interface Dnsmasq {
   /**
-   * Makes it run, and know these guests. @returns whether it had to be started
+   * Starts dnsmasq unless it runs, and gives it these guests.
+   * @returns whether it had to be started
    * @throws AppError HOST_PREREQUISITE, NETWORK_SETUP
    */
   ensure(network: NatNetwork, guests: readonly NetworkGuest[]): Promise<boolean>;
-  /** Ends it, and leaves its files. */
+  /** Ends dnsmasq and keeps its files. */
   stop(): Promise<void>;
-  /** Ends it, and takes its files away. */
+  /** Ends dnsmasq and removes its files. */
   remove(): Promise<void>;
 }
 
 /**
  * @param dir its last part is the bridge's name
- * @param uid of a user that nothing else runs as
+ * @param uid of a user that runs nothing else
  */
 export function createDnsmasq(dir: string, uid: number): Dnsmasq {
   const bridge = basename(dir);
@@ -87,7 +88,7 @@ export function createDnsmasq(dir: string, uid: number): Dnsmasq {
     return identity !== undefined && isAlive(identity) ? identity : undefined;
   };
   const prepare = async (): Promise<void> => {
-    // One whose files are lost reads and writes what nobody sees.
+    // A dnsmasq without files would keep reading and writing the deleted ones.
     if (readNoted() === undefined) await endAll(listServing(bridge, uid));
     mkdirSync(dir, { recursive: true, mode: 0o750 });
     chownSync(dir, 0, uid);
@@ -95,8 +96,8 @@ export function createDnsmasq(dir: string, uid: number): Dnsmasq {
     chownSync(files.leases, uid, uid);
   };
   /**
-   * Its folder is root's: no name in it can be a link of somebody else's.
-   * @returns whether it changed
+   * Writes a file. Its folder belongs to root, so no other user can place a symbolic link there.
+   * @returns whether the content changed
    */
   const write = (path: string, text: string): boolean => {
     if (existsSync(path) && readFileSync(path, 'utf8') === text) return false;
@@ -121,7 +122,7 @@ export function createDnsmasq(dir: string, uid: number): Dnsmasq {
     child.once('exit', () => (isOver = true));
     child.once('error', () => (isOver = true));
     const deadline = performance.now() + START_TIMEOUT_MS;
-    // It has to have started: a signal that comes before it listens to signals would end it.
+    // A signal that arrives before dnsmasq installed its handlers would end it.
     while (!STARTED.test(readFileTail(log, TAIL_BYTES))) {
       if (isOver || performance.now() > deadline) throw notStarted(network, log);
       await delay(LOOK_MS);
@@ -132,7 +133,7 @@ export function createDnsmasq(dir: string, uid: number): Dnsmasq {
     if (alive !== undefined) await end(alive);
     else if (readNoted() === undefined) await endAll(listServing(bridge, uid));
   };
-  /** dnsmasq reads leases when it starts, and never again. */
+  /** dnsmasq reads leases only when it starts. */
   const takeBackLeases = async (guests: readonly NetworkGuest[]): Promise<void> => {
     const readLeases = (): string => readFileTail(files.leases, MAX_LEASES_BYTES);
     const leases = readLeases();
@@ -173,7 +174,7 @@ async function endAll(processes: readonly ProcessIdentity[]): Promise<void> {
   for (const process of processes) await end(process);
 }
 
-/** Those of a bridge, by the kernel's word alone: what they noted of themselves is lost. */
+/** Finds the processes of a bridge in /proc, when their identity file is lost. */
 function listServing(bridge: string, uid: number): readonly ProcessIdentity[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))

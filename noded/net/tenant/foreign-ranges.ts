@@ -6,20 +6,20 @@ import { METADATA_NETWORKS } from '../../host/metadata-networks.ts';
 import { readResolvers } from '../channel/user-nic-firewall.ts';
 import { overlap } from '../../records/address-pool.ts';
 
-/** Ranges of this host itself, of groups, and of nobody. */
+/** This host, loopback, multicast and reserved addresses. */
 const SPECIAL = ['0.0.0.0/8', '127.0.0.0/8', '224.0.0.0/3'];
 const RESOLVER_FILE = '/etc/resolv.conf';
-/** VPNs halve the default route: what is behind is the outside all the same. */
+/** VPNs replace the default route by two routes with prefix length 1. */
 const SHORTEST_PREFIX = 2;
 
-/** What `ip -j route` prints; a route of several ways has no device of its own. */
+/** Output of `ip -j route`. A multipath route has no device of its own. */
 const ipRoutes = z.array(
   z.object({ dst: z.string(), dev: z.string().default('other ways'), type: z.string().optional() }),
 );
 
 /**
- * A network that this host makes takes its addresses from whoever has them now: the host itself,
- * those that it reaches by a route of any table, its resolvers.
+ * Refuses a range that this host already uses: own addresses, destinations of routes in any table,
+ * resolvers.
  * @param own devices whose routes are the network's
  * @throws AppError VALIDATION, CONFLICT
  */
@@ -45,7 +45,7 @@ interface RouteInto {
   readonly device: string;
 }
 
-/** Looks in all tables: the host's own addresses are routes of its table `local`. */
+/** Looks in all tables: the host's own addresses are routes of the table `local`. */
 async function listRoutesInto(network: string): Promise<readonly RouteInto[]> {
   const listed = await Promise.all(
     ['match', 'root'].map((which) =>

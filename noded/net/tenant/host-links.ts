@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { subnetOf } from '#shared/contract/static-network.ts';
 import { run } from '#shared/process/run.ts';
 
-/** What `ip -j link show` prints. */
+/** Output of `ip -j link show`. */
 const ipLinks = z.array(
   z.object({
     ifname: z.string(),
@@ -11,7 +11,7 @@ const ipLinks = z.array(
     altnames: z.array(z.string()).default([]),
   }),
 );
-/** What `ip -j -4 address show` prints; it may be an empty object for what is filtered out. */
+/** Output of `ip -j -4 address show`, which has empty objects for filtered devices. */
 const ipAddresses = z.array(
   z.object({
     addr_info: z.array(z.object({ local: z.string(), prefixlen: z.number() })).default([]),
@@ -20,12 +20,12 @@ const ipAddresses = z.array(
 
 export interface HostLink {
   readonly name: string;
-  /** The bridge that it is a port of. */
+  /** Bridge that the link is a port of. */
   readonly master: string | undefined;
   readonly alternatives: readonly string[];
 }
 
-/** All of this host, as the kernel has them now. */
+/** Lists all links of this host. */
 export async function listLinks(): Promise<readonly HostLink[]> {
   const { stdout } = await run('ip', ['-j', 'link', 'show']);
   return ipLinks
@@ -33,7 +33,7 @@ export async function listLinks(): Promise<readonly HostLink[]> {
     .map(({ ifname: name, master, altnames: alternatives }) => ({ name, master, alternatives }));
 }
 
-/** The first IPv4 address of a device, with its network; undefined where it has none. */
+/** Returns the first IPv4 address of a device with its network, or undefined. */
 export async function readAddress(
   device: string,
 ): Promise<{ readonly address: string; readonly network: string } | undefined> {

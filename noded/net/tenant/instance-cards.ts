@@ -9,13 +9,13 @@ import type { GuestCard } from './nat-guests.ts';
 import { isNatBridge } from './nat-names.ts';
 import { requireConnected } from '../../records/place-nics.ts';
 
-/** The cards of instances on this node that are not QEMU's own: TAPs on bridges. */
+/** Opens NICs with a TAP on a bridge. */
 export interface InstanceCards {
-  /** Everything about a card that can be refused before it is opened. @throws AppError */
+  /** Checks everything that can be refused before the NIC is opened. @throws AppError */
   check(nic: InstanceNic): Promise<void>;
   /** @throws AppError HOST_PREREQUISITE, NETWORK_SETUP, NOT_FOUND, CONFLICT */
   open(nic: InstanceNic, instanceName: string): Promise<ChannelTap>;
-  /** Forgets the cards whose TAPs are gone. Never rejects. */
+  /** Forgets NICs whose TAPs disappeared. Never rejects. */
   tidy(): Promise<void>;
 }
 
@@ -25,12 +25,12 @@ export interface InstanceCardsOptions {
   readonly nat: NatCards;
 }
 
-/** Networks that this node makes itself. */
+/** Networks with a bridge of this node. */
 export interface NatCards {
-  /** Its TAP, before which everything is there that a guest must not do without. */
+  /** Opens the TAP of a guest after its bridge, rules and dnsmasq are ready. */
   openCard(network: NetworkRecord, guest: GuestCard): Promise<ChannelTap>;
   tidy(): Promise<void>;
-  /** @throws what was wrong with it at the last look */
+  /** @throws the failure of the last look at the network */
   requireSound(network: string): void;
 }
 
@@ -64,8 +64,9 @@ export function createInstanceCards(options: InstanceCardsOptions): InstanceCard
 }
 
 /**
- * A bridge that a card may name. One of a NAT network is for cards of that network alone: any other
- * would be a port without rules, whose guest could be every one of its neighbours.
+ * Refuses a link that is no bridge or belongs to a NAT network. Such a bridge is reserved for NICs
+ * of its network, because another port would have no rules and its guest could impersonate every
+ * neighbour.
  * @throws AppError HOST_PREREQUISITE, CONFLICT
  */
 export function requireLink(link: string): void {

@@ -4,23 +4,23 @@ import type { NatNames } from './nat-names.ts';
 import { isRouter, readForwarding, writeForwarding } from './uplinks.ts';
 
 /*
- * Devices that forward for networks of this node alone, because the host forwarded nothing. The
- * kernel itself remembers which: each has another name besides its own, which survives this daemon,
- * its files and whoever flushes the rules, and goes with the device.
+ * Lent devices forward only for networks of this node, because the host does not forward otherwise.
+ * An alternative name marks each in the kernel. The mark survives this daemon, its files and a
+ * flush of the rules, and disappears with the device.
  */
 
-/** Devices that an earlier look, or an earlier daemon, has lent. */
+/** Lists devices that an earlier look or an earlier daemon has lent. */
 export function listLent(links: readonly HostLink[], names: NatNames): readonly string[] {
   return links.filter((link) => markOf(link, names) !== undefined).map(({ name }) => name);
 }
 
-/** @returns those of the uplinks that forward because of us, or are about to */
+/** @returns uplinks that forward for this node's networks only, or will */
 export function planLent(uplinks: readonly string[], former: readonly string[]): readonly string[] {
   if (isRouter()) return [];
   return uplinks.filter((device) => former.includes(device) || readForwarding(device) === '0');
 }
 
-/** @returns those that had lost it, though they were lent before */
+/** @returns devices that were lent before and had forwarding disabled since */
 export async function lend(
   devices: readonly string[],
   former: readonly string[],
@@ -37,7 +37,7 @@ export async function lend(
   return lost;
 }
 
-/** Forwarding stays where somebody else has made the host a router meanwhile. */
+/** Ends the loan. Forwarding stays on if the host became a router in the meantime. */
 export async function giveBack(
   devices: readonly string[],
   links: readonly HostLink[],

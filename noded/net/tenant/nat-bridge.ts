@@ -55,7 +55,10 @@ async function limitLearning(bridge: string): Promise<void> {
   await netlink.limitLearning(index, MAX_LEARNED_MACS);
 }
 
-/** Makes the TAPs of guests closed ports of a bridge, also after somebody deleted the bridge. */
+/**
+ * Makes the TAPs of guests closed ports of a bridge, also after the bridge was deleted and created
+ * again.
+ */
 export async function joinBridge(
   bridge: string,
   guests: readonly Pick<NetworkGuest, 'device' | 'mac'>[],

@@ -4,7 +4,7 @@ import type { Logger } from '#shared/log/log.ts';
 import type { HostLink } from './host-links.ts';
 import { formerTapOf, type NatNames, tapOf } from './nat-names.ts';
 
-/** A NIC of a guest, from the record of its instance. */
+/** NIC of a guest, from the record of its instance. */
 export interface GuestCard extends Omit<NetworkGuest, 'device' | 'reach'> {
   /** UUID of the NIC. */
   readonly uuid: string;
@@ -12,13 +12,13 @@ export interface GuestCard extends Omit<NetworkGuest, 'device' | 'reach'> {
   readonly reach?: NicReach | undefined;
 }
 
-/** Knows to which guests the TAPs of NAT networks belong. */
+/** Knows the guests of the TAPs of NAT networks. */
 export interface NatGuests {
-  /** TAPs that somebody was found for. */
+  /** TAPs with a known guest. */
   devices(): readonly string[];
   /**
-   * Finds the guests whose TAPs are there, and adds the one that arrives.
-   * @throws AppError where there is a TAP that this daemon did not open, and no record can be read
+   * Finds the guests of the existing TAPs, and adds the arriving guest.
+   * @throws AppError when a TAP was not opened by this daemon and the records cannot be read
    */
   settle(
     links: readonly HostLink[],
@@ -28,7 +28,7 @@ export interface NatGuests {
 
 export interface NatGuestsOptions {
   readonly names: NatNames;
-  /** Cards of this node's machines, asked for where this daemon did not open all TAPs. */
+  /** Lists NICs of this node's instances. Called when a TAP was not opened by this daemon. */
   readonly listCards: () => Promise<readonly GuestCard[]>;
   readonly logger: Logger;
 }
@@ -38,7 +38,7 @@ export function createNatGuests({ names, listCards, logger }: NatGuestsOptions):
   const recognize = async (strangers: Set<string>): Promise<void> => {
     const cards = await listCards();
     const claim = (card: GuestCard, device: string): boolean => {
-      // A NIC that is no guest does not remove the rules of another.
+      // A NIC without a valid guest must not remove the rules of another guest.
       const guest = networkGuest.safeParse({ ...card, device });
       if (!guest.success || !strangers.delete(device)) return false;
       known.set(device, guest.data);

@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
 
 /*
- * What a NAT network is called on its host. Names begin with what is this node's alone, so that one
- * rule means all of them, and two nodes on a host do not meet. A device has 15 characters at most.
+ * Names of a NAT network's devices on its host. They begin with a tag of this node, so that one
+ * rule matches all of them and two nodes on a host do not collide. The kernel limits a device name
+ * to 15 characters.
  */
 const TAG_LENGTH = 4;
 const BRIDGE_LENGTH = 8;
@@ -10,13 +11,13 @@ const TAP_LENGTH = 9;
 const NAT_BRIDGE = new RegExp(`^gb[0-9a-f]{${TAG_LENGTH + BRIDGE_LENGTH}}$`);
 
 export interface NatNames {
-  /** nft's tables, of the families inet and bridge. */
+  /** nft tables of the families inet, bridge and arp. */
   readonly table: string;
-  /** All bridges begin with it, and nothing else does. */
+  /** Prefix of this node's bridges and of no other device. */
   readonly bridgePrefix: string;
-  /** All TAPs begin with it, and nothing else does. */
+  /** Prefix of this node's TAPs and of no other device. */
   readonly tapPrefix: string;
-  /** Other names of devices that forward for this node's networks alone begin with it. */
+  /** Prefix of the alternative names of lent devices. */
   readonly lentPrefix: string;
 }
 
@@ -35,9 +36,7 @@ export function bridgeOf({ bridgePrefix }: NatNames, network: { readonly uuid: s
   return bridgePrefix + hash(network.uuid, BRIDGE_LENGTH);
 }
 
-/**
- * Whether a device is called as a bridge of a node of this host is, be it another node than this.
- */
+/** Returns whether a device has the name of a NAT bridge, of this or another node on this host. */
 export function isNatBridge(device: string): boolean {
   return NAT_BRIDGE.test(device);
 }
@@ -55,7 +54,7 @@ export function formerTapOf({ tapPrefix }: NatNames, mac: string): string {
   return tapPrefix + hash(mac, TAP_LENGTH);
 }
 
-/** The MAC of a bridge, which no other host has: the same whenever the bridge is made. */
+/** Returns the MAC of a bridge: unique to this host, and constant when the bridge is made again. */
 export function bridgeMacOf(bridge: string, root: string): string {
   return `02:${hash(`${root} ${bridge}`, 10).replaceAll(/(..)(?=.)/g, '$1:')}`;
 }

@@ -25,58 +25,62 @@ import { type NatNetwork, planNatRules } from './plan-nat-rules.ts';
 import { createRulesInForce, type RulesInForce } from './rules-in-force.ts';
 import { listRoutes, uplinksOf } from './uplinks.ts';
 
-/** A firewall that is loaded anew takes our tables along, routes change, and dnsmasq may end. */
+/** A reloaded host firewall removes these tables, routes change, and dnsmasq can end. */
 const LOOK_INTERVAL_MS = 10_000;
 
 /**
- * Networks that this node makes itself: a bridge each, with DHCP and names for its guests, and the
- * outside through the host. What is there follows from the records and from the machines that run,
- * and nothing of it is left without them.
+ * Makes the NAT networks of this node: a bridge each, with DHCP and DNS for its guests, and access
+ * to the outside through the host. The records and the running instances determine the state of the
+ * host. Without them nothing remains.
  */
 export interface NatNetworks extends NatCards, AsyncDisposable {
-  /** @throws AppError HOST_PREREQUISITE, CONFLICT, VALIDATION: it cannot be one of this node's */
+  /**
+   * Refuses a network that this node cannot make.
+   * @throws AppError HOST_PREREQUISITE, CONFLICT, VALIDATION
+   */
   check(network: NetworkRecord): Promise<void>;
   /**
-   * Makes what the records say, and takes away what they do not: what one network lacks, the others
-   * do not. @throws AppError what is wrong with the network of this name
+   * Makes the networks of the records and removes others. The failure of one network does not
+   * affect the others.
+   * @throws AppError failure of the network of this name
    */
   settle(name: string): Promise<void>;
-  /** The same where nobody waits for it. Never rejects. */
+  /** Does the same in the background. Never rejects. */
   follow(): Promise<void>;
-  /** What is wrong with networks now, and what was put back since this daemon started. */
+  /** Returns present failures, and repairs since this daemon started. */
   report(): NatReport;
 }
 
 export interface NatReport {
-  /** What is wrong with a network, by its name. */
+  /** Failure of a network, by its name. */
   readonly failures: ReadonlyMap<string, string>;
   readonly repairs: readonly { readonly atMs: number; readonly what: string }[];
 }
 
 export interface NatNetworksOptions {
   readonly nodeName: string;
-  /** The root of the node's files. */
+  /** Root of the node's files. */
   readonly root: string;
   readonly dir: string;
   readonly users: MachineUsers;
   readonly listNetworks: () => Promise<readonly NetworkRecord[]>;
   /** Names of the instances that have an address in a network, by the network's name. */
   readonly listMembers: () => Promise<Members>;
-  /** Cards of this node's machines, asked for where this daemon did not open all TAPs. */
+  /** Lists NICs of this node's instances. Called when a TAP was not opened by this daemon. */
   readonly listCards: () => Promise<readonly GuestCard[]>;
-  /** Which private networks guests reach. */
+  /** Reads which private networks guests may reach. */
   readonly readPolicy: () => Promise<ReachPolicy>;
   readonly logger: Logger;
   readonly clock: Pick<Clock, 'now'>;
-  /** Only tests give it. */
+  /** Only tests set it. */
   readonly lookIntervalMs?: number;
 }
 
 type Members = ReadonlyMap<string, readonly string[]>;
-/** What is wrong with a network, by its name. */
+/** Failure of a network, by its name. */
 type Failures = ReadonlyMap<string, unknown>;
 
-/** How many repairs are remembered. */
+/** Number of remembered repairs. */
 const MAX_REPAIRS = 16;
 
 export function createNatNetworks(options: NatNetworksOptions): NatNetworks {
@@ -84,22 +88,21 @@ export function createNatNetworks(options: NatNetworksOptions): NatNetworks {
 }
 
 /**
- * INVARIANTS: one change at a time; what is on the host is found by the names that the kernel has
- * for it, never by a file or by what this daemon remembers; a TAP is opened after its rules are in
- * force.
+ * INVARIANTS: one change at a time. Existing devices are found by their names in the kernel, never
+ * by a file or memory. A TAP is opened after its rules are in force.
  */
 class HostNatNetworks implements NatNetworks {
   readonly #options: NatNetworksOptions;
   readonly #names: ReturnType<typeof natNamesOf>;
   readonly #queue = new SerialQueue<'nat'>();
   readonly #timer: NodeJS.Timeout;
-  /** The networks as the store had them last; undefined before it said so. */
+  /** Networks at the last read of the store; undefined before the first. */
   #records: readonly NetworkRecord[] | undefined;
   readonly #guests: NatGuests;
   readonly #rules: RulesInForce;
-  /** Bridges that stood when they were looked at last, with a dnsmasq that ran. */
+  /** Bridges that existed at the last look, with a running dnsmasq. */
   #standing = new Map<string, NatNetwork>();
-  /** Bridges whose dnsmasq has answered since it was started. */
+  /** Bridges whose dnsmasq has answered since its start. */
   readonly #answered = new Set<string>();
   #failures: Failures = new Map();
   #repairs: NatReport['repairs'] = [];
@@ -185,7 +188,10 @@ class HostNatNetworks implements NatNetworks {
     await this.follow();
   }
 
-  /** Guests keep their network; without any, nothing is left until the next start. */
+  /**
+   * Keeps the networks of running guests. Without any guest it removes everything until the next
+   * start.
+   */
   async [Symbol.asyncDispose](): Promise<void> {
     clearInterval(this.#timer);
     await this.#queue
@@ -199,7 +205,7 @@ class HostNatNetworks implements NatNetworks {
       });
   }
 
-  /** What hangs is asked outside of the queue, in which jobs wait. */
+  /** Queries dnsmasq outside of the queue, so that jobs do not wait for a hanging one. */
   async #look(): Promise<void> {
     const isIdle = this.#records?.length === 0 && this.#standing.size === 0;
     if (isIdle || this.#isLooking) return;
@@ -215,7 +221,7 @@ class HostNatNetworks implements NatNetworks {
   async #endHanging(network: NatNetwork): Promise<void> {
     const { bridge, gateway } = network;
     if (await answersQuestions(gateway)) this.#answered.add(bridge);
-    // A firewall that lets nobody ask is none of its faults.
+    // A dnsmasq that never answered may be behind a firewall that drops queries.
     else if (this.#answered.delete(bridge)) {
       this.#noteRepair(
         `dnsmasq of network '${network.name}' stopped responding`,
@@ -229,7 +235,10 @@ class HostNatNetworks implements NatNetworks {
     }
   }
 
-  /** A store that is away changes nothing. @throws where it said nothing yet */
+  /**
+   * Falls back to the last read when the store is unavailable.
+   * @throws the store's error before the first read
+   */
   async #wantedOrKnown(): Promise<readonly NetworkRecord[]> {
     try {
       return await this.#wanted();
@@ -266,7 +275,9 @@ class HostNatNetworks implements NatNetworks {
     return this.#failures;
   }
 
-  /** A machine runs on, whatever became of the record of its network: the kernel has it. */
+  /**
+   * Finds networks that lost their record while instances use them. The kernel has their addresses.
+   */
   async #findOrphaned(
     links: readonly HostLink[],
     guests: readonly NetworkGuest[],
@@ -345,7 +356,7 @@ class HostNatNetworks implements NatNetworks {
     rmSync(this.#options.dir, { recursive: true, force: true });
   }
 
-  /** Bridges that are no network's any more, or what such a one has left. */
+  /** Lists bridges without a network, and leftover folders of such bridges. */
   #listLeaving(links: readonly HostLink[], planned: readonly NatNetwork[]): readonly string[] {
     const { dir } = this.#options;
     const found = [...links.map(({ name }) => name), ...(existsSync(dir) ? readdirSync(dir) : [])];
@@ -361,7 +372,7 @@ class HostNatNetworks implements NatNetworks {
     this.#options.logger.info('nat.removed', { bridge });
   }
 
-  /** @param leaving bridges that are about to go, and their addresses with them */
+  /** @param leaving bridges that are about to be removed with their addresses */
   async #ensureBridge(
     { name, bridge, network, gateway }: NatNetwork,
     leaving: readonly string[],
@@ -369,7 +380,7 @@ class HostNatNetworks implements NatNetworks {
     const isNew = !existsSync(`/sys/class/net/${bridge}`);
     if (isNew) {
       await requireUnused(network, leaving);
-      // One that was there before it listened to a bridge that is gone.
+      // An earlier dnsmasq still listens on the deleted bridge.
       await this.#dnsmasqOf({ bridge }).stop();
       await addBridge(bridge, bridgeMacOf(bridge, this.#options.root));
       this.#answered.delete(bridge);
@@ -386,7 +397,7 @@ class HostNatNetworks implements NatNetworks {
     this.#repairs = [...this.#repairs, { atMs: clock.now(), what }].slice(-MAX_REPAIRS);
   }
 
-  /** A store that is away changes nothing. */
+  /** Keeps the last policy when the store is unavailable. */
   async #readPolicy(): Promise<ReachPolicy> {
     try {
       return await this.#options.readPolicy();
@@ -396,7 +407,7 @@ class HostNatNetworks implements NatNetworks {
     }
   }
 
-  /** A store that is away changes nothing. */
+  /** Keeps the last members when the store is unavailable. */
   async #readMembers(): Promise<void> {
     try {
       this.#members = await this.#options.listMembers();
@@ -414,12 +425,12 @@ class HostNatNetworks implements NatNetworks {
 
   #dnsmasqOf({ bridge }: Pick<NatNetwork, 'bridge'>): Dnsmasq {
     const { dir, users } = this.#options;
-    // Users of machines are their processes' numbers from here on, and none has the number 0.
+    // Users of QEMU processes start after this one.
     return createDnsmasq(join(dir, bridge), users.first);
   }
 }
 
-/** @returns those that it went well with */
+/** @returns the networks without a failure */
 async function tryEach(
   networks: readonly NatNetwork[],
   failures: Map<string, unknown>,
@@ -437,7 +448,7 @@ async function tryEach(
   return done;
 }
 
-/** A TAP goes with its machine. */
+/** A TAP disappears with its QEMU process. */
 function isThere(device: string): boolean {
   return existsSync(`/sys/class/net/${device}`);
 }

@@ -1,4 +1,4 @@
-/** Domains that no server of anyone has: RFC 2606. Names in documents and tests are theirs. */
+/** Reserved domains (RFC 2606), which have no servers. Documents and tests use them. */
 const RESERVED = ['test', 'example', 'example.com', 'example.net', 'example.org'] as const;
 const TAG = 'domain:';
 
@@ -10,8 +10,8 @@ export function ownDomainsOf(tags: readonly string[]): readonly string[] {
 }
 
 /**
- * Whether a guest may be found by a full name. A guest with a name of another domain would take the
- * traffic of that server from its neighbours. Pure.
+ * Returns whether guests may resolve this full name. A guest with a name of another domain would
+ * receive its neighbours' traffic to that server.
  */
 export function isInDomains(name: string, domains: readonly string[]): boolean {
   return [...RESERVED, ...domains].some(

@@ -3,14 +3,14 @@ import { NOTE_IDENTITY, WITHOUT_CORES } from '#shared/sandbox/plan-sandbox.ts';
 import { isInDomains } from './own-domains.ts';
 import type { NatNetwork } from './plan-nat-rules.ts';
 
-/** The files of a network's dnsmasq: it writes its leases, and reads the others. */
+/** Files of a network's dnsmasq. It writes its leases and reads the others. */
 export interface DnsmasqFiles {
-  /** The process' line of /proc/<pid>/stat; for root only. */
+  /** The process's line of /proc/<pid>/stat; readable by root only. */
   readonly identity: string;
   readonly leases: string;
-  /** Who gets which address by DHCP. */
+  /** Addresses for DHCP by MAC. */
   readonly reservations: string;
-  /** Names and addresses. */
+  /** Addresses and names. */
   readonly hosts: string;
 }
 
@@ -21,15 +21,14 @@ const LEASE = '1h';
  */
 const UNTOLD: ReadonlySet<string> = new Set(['localhost', 'wpad', 'isatap']);
 /**
- * dnsmasq needs the first to answer at ports below 1024, and refuses to serve DHCP without the
- * second. That one is power over the host's network, which is why nothing but its guests' bridge
- * hears it.
+ * net_bind_service opens ports below 1024. dnsmasq refuses to serve DHCP without net_admin. That
+ * capability has power over the host's network, so dnsmasq listens only on its guests' bridge.
  */
 const CAPABILITIES = '-all,+net_bind_service,+net_admin';
 
 /**
- * The command that notes who it is, gives up what root has and becomes dnsmasq, which reads no
- * configuration of the host's.
+ * Plans a command that writes its identity, drops root's privileges and executes dnsmasq without
+ * the host's configuration.
  */
 export function planDnsmasq(
   { bridge, network, gateway }: NatNetwork,
@@ -47,7 +46,8 @@ export function planDnsmasq(
     ...['--log-facility=-', '--quiet-dhcp', '--no-ping', '--no-hosts'],
     ...[`--interface=${bridge}`, '--except-interface=lo', '--bind-interfaces'],
     ...[`--dhcp-range=${network.split('/')[0] ?? ''},static,${maskOf(network)},${LEASE}`],
-    // Who is not known gets nothing; whoever is, is told by the MAC, and says no name of its own.
+    // Unknown clients get no address. A known client is identified by its MAC; the name in its
+    // request is ignored.
     ...['--dhcp-authoritative', '--dhcp-ignore=tag:!known', '--dhcp-ignore-names'],
     ...['--dhcp-ignore-clid', '--dhcp-broadcast'],
     ...[`--dhcp-option=option:router,${gateway}`, `--dhcp-option=option:dns-server,${gateway}`],
@@ -62,8 +62,9 @@ export function formatReservations(guests: readonly NetworkGuest[]): string {
 }
 
 /**
- * Leases without those of addresses that are another's meanwhile: dnsmasq would refuse them to whom
- * they were given until the hour is over. @param text lines of time, MAC, address, name, client
+ * Drops leases of addresses that now belong to another guest. dnsmasq would refuse these addresses
+ * to their new owner until the lease ends.
+ * @param text lines of time, MAC, address, name, client
  */
 export function dropForeignLeases(text: string, guests: readonly NetworkGuest[]): string {
   const owners = new Map(guests.map(({ ip, mac }) => [ip, mac] as const));
@@ -78,7 +79,7 @@ export function dropForeignLeases(text: string, guests: readonly NetworkGuest[])
 
 /**
  * Writes the full names in the network's domains, and the first labels that belong to one instance.
- * A label that two instances have, be it as the full name of one of them, leads to neither.
+ * A label of two instances is left out, even if it is the full name of one of them.
  * @param members names of instances of the network that may be stopped, or run on other nodes
  */
 export function formatHosts(
@@ -105,7 +106,7 @@ function labelOf(name: string): string {
   return name.split('.', 1)[0] ?? name;
 }
 
-/** `255.255.255.0` for `10.9.0.0/24`. */
+/** Returns `255.255.255.0` for `10.9.0.0/24`. */
 function maskOf(network: string): string {
   const prefix = Number(network.split('/')[1]);
   const mask = 2 ** 32 - 2 ** (32 - prefix);

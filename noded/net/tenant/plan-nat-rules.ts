@@ -5,15 +5,14 @@ import { METADATA_NETWORKS } from '../../host/metadata-networks.ts';
 import { planPrivateChain } from '../channel/reach-rules.ts';
 import type { NatNames } from './nat-names.ts';
 
-/** A network as this node makes it. */
 export interface NatNetwork {
   readonly name: string;
   readonly bridge: string;
   readonly network: string;
   readonly gateway: string;
-  /** Domains whose names its guests may have. */
+  /** Domains that names of guests may belong to. */
   readonly domains: readonly string[];
-  /** Names of the instances that have an address in it, on any node, running or not. */
+  /** Names of instances with an address in the network, on any node, running or stopped. */
   readonly members: readonly string[];
 }
 
@@ -21,16 +20,16 @@ export interface NatPlan {
   readonly names: NatNames;
   readonly networks: readonly NatNetwork[];
   readonly guests: readonly NetworkGuest[];
-  /** Devices of default routes: the outside is behind them, and nothing else is reached. */
+  /** Devices of default routes. Guests reach the outside only through them. */
   readonly uplinks: readonly string[];
-  /** Those of them that forward for these networks alone, because the host forwarded nothing. */
+  /** Uplinks that forward only for these networks, because the host does not forward otherwise. */
   readonly lent: readonly string[];
   readonly policy: ReachPolicy;
 }
 
-/** Each connection costs the host an entry in a table that all connections share. */
+/** Each connection takes an entry in a table that the whole host shares. */
 const CONNECTIONS_OF_GUEST = 4096;
-/** dnsmasq answers at most 20 connections, and waits for the outside with 150 questions. */
+/** dnsmasq accepts at most 20 TCP connections and 150 pending upstream queries. */
 const DNS_CONNECTIONS_OF_GUEST = 4;
 const QUESTIONS_PER_SECOND = 200;
 const QUESTIONS_AT_ONCE = 400;
@@ -41,13 +40,16 @@ const TABLE = /^[a-z][a-z0-9-]{0,63}$/;
 const PREFIX = /\/\d{1,2}$/;
 /** nft reads a number that begins with 0 as octal. */
 const IPV4 = { test: isIPv4 };
-/** Addresses of link protocols (IEEE 802.1D), which bridges treat apart. */
+/** Addresses of link protocols (IEEE 802.1D), which bridges handle apart. */
 const LINK_PROTOCOLS = 'ether daddr & ff:ff:ff:ff:ff:f0 == 01:80:c2:00:00:00';
-/** nft's tables of a node's networks: one in each family. */
+/** Families with a table of the node's networks. */
 export const RULE_FAMILIES = ['inet', 'bridge', 'arp'] as const;
 const REJECT = 'reject with icmpx type admin-prohibited';
 
-/** Replaces all rules of this node's networks at once: what is added first can be deleted. Pure. */
+/**
+ * Plans the replacement of all rules of this node's networks in one transaction. Adds each table
+ * first, because nft fails to delete a missing table.
+ */
 export function planNatRules(plan: NatPlan): string {
   checkWords(plan);
   return [
@@ -67,8 +69,8 @@ export function planNatRulesRemoval({ table }: NatNames): string {
 }
 
 /**
- * What a guest sends is its own, by MAC, IPv4 address, ARP and the name in DHCP, before its bridge
- * learns anything of it. A TAP without a chain says nothing.
+ * Limits frames of a guest to its own MAC, IPv4 address, ARP sender and DHCP client address, before
+ * the bridge learns from them. A TAP without a chain passes nothing.
  */
 function planPorts({ names: { table, tapPrefix }, guests }: NatPlan): string {
   return `add table bridge ${table}
@@ -80,8 +82,8 @@ ${guests
   .map(({ device, mac, ip }) => {
     const chain = `bridge ${table} from_${device}`;
     const hex = `0x${mac.replaceAll(':', '')}`;
-    // The MAC that it is about follows 8 bytes of UDP's header and 28 of DHCP's. A packet that
-    // ends before, as a fragment may, matches neither this nor its opposite.
+    // The client's MAC follows 8 bytes of UDP header and 28 of DHCP. A packet that ends before it,
+    // such as a fragment, matches neither this nor its opposite.
     const forSelf = `@th,288,48 ${hex}`;
     return `add chain ${chain}
 add rule ${chain} ether saddr != ${mac} drop
@@ -100,8 +102,9 @@ add rule bridge ${table} ports iifname "${tapPrefix}*" drop`;
 }
 
 /**
- * The host takes packets of guests from bridges alone. A frame of a link protocol is handed to the
- * host as received on the TAP, so that its packet would pass the rules for bridges.
+ * Drops packets of guests that arrive on the TAP itself. The bridge hands a frame of a link
+ * protocol to the host as received on the TAP, so that its packet would bypass the rules for
+ * bridges.
  */
 function planTaps({ names: { table, tapPrefix } }: NatPlan): string {
   return [
@@ -114,7 +117,7 @@ function planTaps({ names: { table, tapPrefix } }: NatPlan): string {
   ].join('\n');
 }
 
-/** What a guest reaches of the host, and through it. */
+/** Plans the access of guests to the host, and through it to the outside. */
 function planHost({ names, networks, guests, uplinks, lent, policy }: NatPlan): string {
   const table = `inet ${names.table}`;
   const bridges = `"${names.bridgePrefix}*"`;
@@ -180,7 +183,7 @@ function planConfined(guests: readonly NetworkGuest[], policy: ReachPolicy): rea
   return confined.length === 0 ? [] : [`ip saddr { ${[...new Set(confined)].join(', ')} } `];
 }
 
-/** Whatever came to be in a record: nothing of it is a word of nft's. */
+/** Refuses record values that are not plain words, so that no record can inject nft syntax. */
 function checkWords({ networks, guests, uplinks, lent }: NatPlan): void {
   const words: readonly (readonly [{ test(word: string): boolean }, readonly string[]])[] = [
     [DEVICE, [...uplinks, ...lent, ...guests.map(({ device }) => device)]],

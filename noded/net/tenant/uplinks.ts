@@ -9,7 +9,7 @@ export interface Route {
   readonly destination: string;
 }
 
-/** IPv4 routes of the main table. */
+/** Lists IPv4 routes of the main table. */
 export function listRoutes(): readonly Route[] {
   return parseRoutes(readFileSync(ROUTES, 'utf8'));
 }
@@ -27,18 +27,18 @@ export function parseRoutes(text: string): readonly Route[] {
     }));
 }
 
-/** The devices of default routes. */
+/** Returns the devices of default routes. */
 export function uplinksOf(routes: readonly Route[]): readonly string[] {
   const devices = routes.filter(({ destination }) => destination === '0.0.0.0/0');
   return [...new Set(devices.map(({ device }) => device))].sort();
 }
 
-/** Whether the host forwards IPv4 for everybody. */
+/** Returns whether the host forwards IPv4 on all devices. */
 export function isRouter(): boolean {
   return readForwarding('all') === '1';
 }
 
-/** Whether a device forwards what it gets; undefined where there is none of that name. */
+/** Returns `1` if a device forwards packets, undefined if it does not exist. */
 export function readForwarding(device: string): string | undefined {
   const path = forwardingPath(device);
   return existsSync(path) ? readFileSync(path, 'utf8').trim() : undefined;
@@ -53,7 +53,7 @@ function forwardingPath(device: string): string {
   return `/proc/sys/net/ipv4/conf/${device}/forwarding`;
 }
 
-/** The hex is in the processor's byte order: on all that this runs on, the last comes first. */
+/** The hex is in the processor's byte order, which is little-endian on x86-64. */
 function addressOf(hex: string): string {
   return (hex.match(/../g) ?? [])
     .toReversed()
