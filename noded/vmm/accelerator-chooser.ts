@@ -4,13 +4,13 @@ import type { AcceleratorChoice } from './machine.ts';
 import type { Accelerator } from './machine.ts';
 
 export interface AcceleratorChooser {
-  /** Proved once; the answer does not change while the host runs. */
+  /** Runs the test once, because its result does not change while the host runs. */
   probe(): Promise<AcceleratorChoice>;
-  /** @throws AppError HOST_PREREQUISITE when `kvm` is demanded and does not work */
+  /** @throws AppError HOST_PREREQUISITE when `kvm` is requested and does not work */
   choose(wanted: 'auto' | 'kvm' | 'tcg', context: JobContext | undefined): Promise<Accelerator>;
 }
 
-/** `auto` proves that KVM works before choosing it, and says what it chose. */
+/** Chooses KVM for `auto` only after a test, and logs the choice. */
 export function createAcceleratorChooser(
   probe: () => Promise<AcceleratorChoice>,
 ): AcceleratorChooser {

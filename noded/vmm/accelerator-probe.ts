@@ -10,9 +10,9 @@ import { QEMU_ENVIRONMENT, findQemu, planLaunch } from './qemu-command.ts';
 import { findKvmGroup, type MachineUsers } from '../host/machine-users.ts';
 
 const KVM_DEVICE = '/dev/kvm';
-/** It takes 0.1 s where KVM works, and never ends where it does not. */
+/** The test takes 0.1 s with a working KVM, and never ends with a broken one. */
 const DEADLINE_MS = 3_000;
-/** A vCPU stuck in the kernel may outlive SIGKILL: it is left behind then. */
+/** A vCPU stuck in the kernel may outlive SIGKILL. The process is abandoned then. */
 const KILL_WAIT_MS = 1_000;
 const MAX_STDERR_BYTES = 4_096;
 
@@ -24,8 +24,8 @@ interface ProbeEnd {
 }
 
 /**
- * Finds out whether KVM runs a guest, as a user such as machines have. `-accel kvm` itself fails
- * only when the device cannot be opened.
+ * Tests whether KVM runs a guest for a QEMU user. `-accel kvm` itself fails only when the device
+ * cannot be opened.
  * @param device for tests
  */
 export async function probeKvm(

@@ -1,8 +1,8 @@
 /**
- * The parent of a QEMU with shared disks, for as long as that runs. It reads until when this node
- * may write them, by the clock that counts while the host is suspended: QEMU is stopped when that
- * is over, goes on when there is a new time, and is ended when there was none for long. It needs no
- * daemon, and QEMU does not outlive it (`setpriv --pdeathsig`).
+ * Runs as the parent of a QEMU process with shared disks. It reads the end of the lease by the
+ * clock that counts while the host is suspended. It pauses QEMU when the lease ended, continues it
+ * after a renewal, and kills it when the lease ended long ago. It needs no daemon, and QEMU does
+ * not outlive it (`setpriv --pdeathsig`).
  */
 const SCRIPT = `
 lease=$1 boot=$2; shift 2
@@ -54,7 +54,7 @@ wait
 exit "$status"
 `;
 
-/** @param command what becomes QEMU, and dies with its parent */
+/** @param command becomes QEMU, and dies with its parent */
 export function planFenced(
   leaseFile: string,
   bootId: string,

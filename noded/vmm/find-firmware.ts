@@ -2,26 +2,27 @@ import { accessSync, constants, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { AppError } from '#shared/errors/app-error.ts';
 
-/** OVMF's code, and the variables that every machine begins with. */
+/** OVMF's code, and its template of the variables. */
 export interface UefiFirmware {
   readonly codePath: string;
   readonly variablesPath: string;
 }
 
-/** Where Debian, its releases before 12, and Fedora have theirs. */
+/** Paths of Debian, of its releases before 12, and of Fedora. */
 const UEFI_FIRMWARES: readonly UefiFirmware[] = [
   pair('/usr/share/OVMF', 'OVMF_CODE_4M.fd', 'OVMF_VARS_4M.fd'),
   pair('/usr/share/OVMF', 'OVMF_CODE.fd', 'OVMF_VARS.fd'),
   pair('/usr/share/edk2/ovmf', 'OVMF_CODE.fd', 'OVMF_VARS.fd'),
 ];
-/** Where QEMU itself looks for the ROM of a virtio NIC: it is not told. */
+/** Folders in which QEMU itself searches the ROM of a virtio NIC. */
 const ROM_FOLDERS = ['/usr/lib/ipxe/qemu', '/usr/share/qemu', '/usr/share/ipxe/qemu'];
-/** With both a BIOS' and EFI's half, whatever its name says. */
+/** Contains a BIOS and an EFI part, despite its name. */
 const ROM_NAME = 'efi-virtio.rom';
 
 /**
- * Firmware for machines that ask for UEFI.
- * @param variablesBytes of the variables that a machine has already, which fit one code alone
+ * Returns the firmware for UEFI guests.
+ * @param variablesBytes size of the guest's existing variables, which fit only code of the same
+ * size
  * @throws AppError HOST_PREREQUISITE
  */
 export function findUefi(
@@ -41,7 +42,7 @@ export function findUefi(
   });
 }
 
-/** The ROM that machines boot from a network with. @throws AppError HOST_PREREQUISITE */
+/** Returns the ROM for boots from a network. @throws AppError HOST_PREREQUISITE */
 export function requireBootRom(): string {
   const found = ROM_FOLDERS.map((folder) => join(folder, ROM_NAME)).find(isReadable);
   if (found !== undefined) return found;

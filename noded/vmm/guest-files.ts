@@ -10,19 +10,17 @@ import { findUefi, requireBootRom } from './find-firmware.ts';
 /** rw------- */
 const VARIABLES_MODE = 0o600;
 
-/** What QEMU opens the image again with, by its descriptor. */
+/** Block driver with which QEMU reopens the image by its descriptor. */
 type ImageDriver = 'file' | 'host_device';
 
 export interface OpenDisk {
   readonly handle: FileHandle;
-  /** Past the host's page cache. */
+  /** Bypasses the host's page cache. */
   readonly direct: boolean;
   readonly driver: ImageDriver;
 }
 
-/**
- * Files of a machine, open for QEMU, which may not open them itself. Disposing closes them here.
- */
+/** Open files of a guest, because QEMU's user may not open them. Disposing closes them here. */
 export interface GuestFiles extends AsyncDisposable {
   readonly disks: readonly OpenDisk[];
   readonly cdrom: FileHandle | undefined;
@@ -72,8 +70,8 @@ function needsBootRom({ kernel, bootOrder = [] }: MachineSpec): boolean {
 }
 
 /**
- * The firmware's code as all machines have it, and the variables of this one: what its guest writes
- * there, such as what it boots from, is its own and stays.
+ * Opens the shared firmware code and the guest's own variables, which keep the guest's changes,
+ * such as its boot entries.
  */
 async function openUefi(
   { variablesPath, firmwares }: NonNullable<MachineSpec['uefi']>,
@@ -102,8 +100,8 @@ async function sizeOf(path: string): Promise<number | null> {
 }
 
 /**
- * Without the host's page cache where the file system can: two caches of one disk are a waste, and
- * writes are on the disk when they say so.
+ * Opens a disk with O_DIRECT if the file system supports it: no second cache of the same data, and
+ * a completed write is on the disk.
  */
 export async function openDisk(
   disk: Pick<MachineDisk, 'path' | 'readOnly' | 'cache'>,
@@ -121,14 +119,14 @@ export async function openDisk(
   return { handle, direct: false, driver: await driverOf(handle) };
 }
 
-/** Each of QEMU's two refuses what is the other's. */
+/** Each of QEMU's two drivers refuses the other's kind of file. */
 async function driverOf(handle: FileHandle): Promise<ImageDriver> {
   return (await handle.stat()).isBlockDevice() ? 'host_device' : 'file';
 }
 
 /**
- * QEMU opens the kernel and the initrd again, by their descriptors, as a user that owns nothing:
- * the file's own mode counts, its folders' do not.
+ * QEMU's user reopens the kernel and the initrd by their descriptors. The mode of the file matters,
+ * the modes of its folders do not.
  */
 async function openReadableByQemu(path: string): Promise<FileHandle> {
   const handle = await openMedium(path);
@@ -139,7 +137,7 @@ async function openReadableByQemu(path: string): Promise<FileHandle> {
   });
 }
 
-/** A file or a drive of the host. Opening a FIFO would wait for a writer, for ever. */
+/** Opens a file or a block device. O_NONBLOCK, because opening a FIFO would wait for a writer. */
 async function openMedium(path: string): Promise<FileHandle> {
   const handle = await openFile(path, constants.O_RDONLY | constants.O_NONBLOCK);
   const found = await handle.stat();

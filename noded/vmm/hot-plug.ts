@@ -3,13 +3,13 @@ import { isAppError } from '#shared/errors/app-error.ts';
 import type { OpenDisk } from './guest-files.ts';
 
 /**
- * Disks and cards that come and go while a machine runs. Each has a root port of its own, which the
- * machine was started with, and is called by the UUID that it has in the record: so whoever asks
- * QEMU knows which ones are there, whatever a daemon that was killed had in mind.
+ * Plugs disks and NICs into a running guest. Each has its own root port, created at the start of
+ * QEMU. Its QEMU id contains its UUID from the record, so that the present parts can be listed
+ * after a crash of the daemon.
  */
 export interface QmpSpeaker {
   execute(command: string, args?: Readonly<Record<string, unknown>>): Promise<unknown>;
-  /** With a copy of a descriptor for QEMU. */
+  /** Passes a copy of a descriptor to QEMU. */
   executeWith(
     fd: number,
     command: string,
@@ -17,7 +17,6 @@ export interface QmpSpeaker {
   ): Promise<unknown>;
 }
 
-/** A part in a port. */
 export interface PortedPart {
   readonly uuid: string;
   readonly port: number;
@@ -33,21 +32,21 @@ const listed = z.array(z.object({ name: z.string() }).loose());
 export const portName = (port: number): string => `port${port}`;
 export const deviceId = (uuid: string): string => PREFIX + uuid;
 export const netdevId = (uuid: string): string => `net-${uuid}`;
-/** QEMU's names of block nodes have 31 characters. */
+/** QEMU limits names of block nodes to 31 characters. */
 const nodeName = (kind: 'd' | 'f', uuid: string): string =>
   kind + uuid.replaceAll('-', '').slice(0, 30);
-/** The block node that is the disk as its guest has it. */
+/** Block node of the disk device. */
 export const diskNode = (uuid: string): string => nodeName('d', uuid);
-/** The block node that is the file below it. */
+/** Block node of the file below it. */
 export const fileNode = (uuid: string): string => nodeName('f', uuid);
 
-/** @throws AppError QMP; nothing is there then */
+/** @throws AppError QMP after removing partial results */
 export async function plugDisk(
   qmp: QmpSpeaker,
   { uuid, port }: PortedPart,
   disk: Omit<OpenDisk, 'handle'> & { readonly fd: number; readonly serial: string },
 ): Promise<void> {
-  // What a daemon left that was killed before the last step.
+  // A daemon killed before the last step leaves these.
   await forgetDisk(qmp, uuid);
   const opaque = deviceId(uuid);
   const { 'fdset-id': set } = fdset.parse(await qmp.executeWith(disk.fd, 'add-fd', { opaque }));
@@ -76,7 +75,8 @@ export async function plugDisk(
 }
 
 /**
- * @param tap descriptor of a TAP; null for user mode. @throws AppError QMP; nothing is there then
+ * @param tap descriptor of a TAP; null for user mode
+ * @throws AppError QMP after removing partial results
  */
 export async function plugNic(
   qmp: QmpSpeaker,
@@ -98,18 +98,18 @@ export async function plugNic(
   }
 }
 
-/** What is behind a device that is not there: of a disk and of a card, whichever it was. */
+/** Removes the backend of a missing device, be it a disk or a NIC. */
 export async function forgetPart(qmp: QmpSpeaker, uuid: string): Promise<void> {
   await forgetDisk(qmp, uuid);
   await forgetNic(qmp, uuid);
 }
 
-/** UUID of the part that a device is; undefined for those that the machine was started with. */
+/** Returns the UUID of a plugged part; undefined for devices present from the start. */
 export function partOf(device: string): string | undefined {
   return device.startsWith(PREFIX) ? device.slice(PREFIX.length) : undefined;
 }
 
-/** UUIDs of the parts that are in ports. @throws AppError QMP */
+/** Lists the UUIDs of parts in ports. @throws AppError QMP */
 export async function listPlugged(qmp: QmpSpeaker): Promise<ReadonlySet<string>> {
   const names = listed.parse(await qmp.execute('qom-list', { path: '/machine/peripheral' }));
   return new Set(names.flatMap(({ name }) => partOf(name) ?? []));
@@ -129,7 +129,7 @@ async function forgetNic(qmp: QmpSpeaker, uuid: string): Promise<void> {
   await unlessRefused(qmp.execute('closefd', { fdname: netdevId(uuid) }));
 }
 
-/** QEMU refuses to take away what is not there. */
+/** QEMU refuses to remove missing objects. */
 async function unlessRefused(command: Promise<unknown>): Promise<void> {
   try {
     await command;

@@ -30,12 +30,12 @@ import type { UserNicFirewall } from '../net/channel/user-nic-firewall.ts';
 import { RunDirectory, listRunDirectories } from './run-directory.ts';
 import type { MachineRecord } from './run-directory.ts';
 
-/** QEMU greets within a fraction of a second; a host that swaps may take long. */
+/** QEMU answers within a fraction of a second, except on a swapping host. */
 const START_TIMEOUT_MS = 60_000;
 const ADOPT_TIMEOUT_MS = 10_000;
 const IDENTIFIED_INTERVAL_MS = 20;
 const ENDED_INTERVAL_MS = 50;
-/** The user that all machines of earlier releases have in common. */
+/** Common user of all QEMU processes of earlier releases. */
 const FORMER_USER = 'gnt-qemu';
 
 export interface AdoptedMachine {
@@ -45,47 +45,47 @@ export interface AdoptedMachine {
 
 export interface StartOptions {
   readonly signal?: AbortSignal | undefined;
-  /** Kept in the run directory (root only) and given back by adopt(). Never a secret. */
+  /** Stored in the run directory (root only) and returned by adopt(). Never a secret. */
   readonly meta?: Readonly<Record<string, string>>;
-  /** The machine's first one. @see Machine.writeNote */
+  /** First note. @see Machine.writeNote */
   readonly note?: string;
-  /** When a guest was started that was elsewhere before: its run goes on. */
+  /** Original start of a guest that migrated to this node. */
   readonly startedAtMs?: number | undefined;
 }
 
 export interface Hypervisor {
   /**
-   * Starts QEMU, unprivileged, sandboxed, surviving this process. Resolves when QMP answers: the
-   * guest runs. Descriptors of TAPs may be closed once this settled.
-   * @throws AppError HOST_PREREQUISITE, INSTANCE_STATE when it runs already, QEMU_FAILED, or the
+   * Starts QEMU unprivileged and sandboxed, so that it survives this process. Resolves when QMP
+   * answers. Descriptors of TAPs may be closed after that.
+   * @throws AppError HOST_PREREQUISITE, INSTANCE_STATE when it already runs, QEMU_FAILED, or the
    * signal's reason
    */
   start(spec: MachineSpec, options?: StartOptions): Promise<Machine>;
   /**
-   * Machines that survived a restart of noded. Run directories of those that did not are removed.
-   * Call it once, before start().
+   * Adopts QEMU processes that survived a restart of noded, and removes the run directories of
+   * others. Call it once, before start().
    */
   adopt(): Promise<readonly AdoptedMachine[]>;
   /**
-   * Ends a machine that may write nothing more, whoever started it: at once, without a word to it.
-   * Resolves when it has ended; at once where there is none.
+   * Kills a QEMU process that must not write, even if an earlier daemon started it. Resolves when
+   * it has ended or does not exist.
    */
   cut(uuid: string): Promise<void>;
-  /** Leaves all machines, running, to the one that adopts them next. */
+  /** Leaves all QEMU processes running, for the daemon that adopts them. */
   letGo(): void;
   /**
-   * Boots something tiny with KVM, with a deadline. The answer does not change while the host runs:
-   * keep it.
+   * Runs a tiny guest in KVM, with a deadline. The result does not change while the host runs: keep
+   * it.
    */
   probeAccelerator(): Promise<AcceleratorChoice>;
 }
 
 export interface HypervisorOptions {
-  /** `<vmDir>/<uuid>/` is a machine's run directory. */
+  /** Parent of the run directories `<vmDir>/<uuid>/`. */
   readonly vmDir: string;
   readonly users: MachineUsers;
   readonly wall: UserNicFirewall;
-  /** Until when this node may write shared disks; null: nobody else ever does. */
+  /** File with the end of this node's right to write shared disks; null without shared disks. */
   readonly leaseFile: string | null;
   readonly logger: Logger;
   readonly clock: Clock;
@@ -224,7 +224,7 @@ class QemuHypervisor implements Hypervisor {
     consoleLog: ConsoleLog,
     signal: AbortSignal | undefined,
   ): Promise<QemuMachine> {
-    // One that is fenced is a child of the process that was launched, and has written who it is.
+    // A fenced QEMU process is a child of the launched one, and has written its identity.
     const isChild = record.isFenced ? await runDirectory.readIdentity() : undefined;
     const identity = isChild ?? readProcessIdentity(launched.pid);
     if (!identity) throw new Error('QEMU ended right after its start');
@@ -238,7 +238,7 @@ class QemuHypervisor implements Hypervisor {
       clock: this.#clock,
       logger,
     });
-    // Its listening sockets go with QEMU, so an early end closes the connection.
+    // QEMU's listening sockets end with it, so an early exit closes the connection.
     await machine.connect(START_TIMEOUT_MS, signal);
     await this.#openWall(record, identity);
     machine.watch();
@@ -284,7 +284,7 @@ class QemuHypervisor implements Hypervisor {
     try {
       await machine.connect(ADOPT_TIMEOUT_MS);
     } catch (error) {
-      // It runs, so it is ours to watch and to kill; the conversation is tried again while it does.
+      // The process runs, so it must be watched and killed. connect() is retried meanwhile.
       logger.warn('machine.adopted-without-qmp', { message: messageOf(error) });
     }
     machine.watch();
@@ -303,8 +303,8 @@ class QemuHypervisor implements Hypervisor {
   }
 
   /**
-   * A machine that lives. One whose record cannot be read has a record without `meta`: that is no
-   * reason to end its guest.
+   * Finds a running QEMU process. If its record cannot be read, a record without `meta` is made, so
+   * that the guest can continue.
    */
   async #findSurvivor(
     runDirectory: RunDirectory,
@@ -326,7 +326,7 @@ class QemuHypervisor implements Hypervisor {
     return { record: made, identity };
   }
 
-  /** Lets a machine reach private networks, unless its NICs may not. */
+  /** Lets a guest reach private networks, unless one of its NICs may not. */
   async #openWall(record: MachineRecord, { pid }: ProcessIdentity): Promise<void> {
     if (!record.userNic || record.isPublicOnly) return;
     const uid = userOf(pid);
@@ -334,7 +334,7 @@ class QemuHypervisor implements Hypervisor {
       await this.#wall.openFor(record.uuid, uid);
   }
 
-  /** A machine that runs is taken over even where its wall cannot be raised; it is tried again. */
+  /** Adopts a guest even if its firewall rules fail. They are retried. */
   async #raiseAgain(uuid: string): Promise<void> {
     try {
       await this.#wall.raiseFor(uuid);
@@ -354,8 +354,8 @@ class QemuHypervisor implements Hypervisor {
 }
 
 /**
- * What QEMU's own command line tells of a machine whose description is gone. Whether its NICs reach
- * private networks is not in it: they do not.
+ * Makes a record from QEMU's command line, which does not tell whether NICs may reach private
+ * networks. So they may not.
  */
 export function recordWithoutFile(uuid: string, commandLine: readonly string[]): MachineRecord {
   const accelerator = commandLine[commandLine.indexOf('-accel') + 1]?.startsWith('kvm');
@@ -369,8 +369,8 @@ export function recordWithoutFile(uuid: string, commandLine: readonly string[]):
 }
 
 /**
- * QEMU's first complaint is the cause; hints and consequences follow it. What the launcher says is
- * all there is without one.
+ * Returns QEMU's first error line; hints and consequences follow it. Without one, returns the
+ * launcher's last line.
  */
 function causeIn(stderr: string): string | undefined {
   const lines = stderr.split('\n').filter((line) => line.trim() !== '');
@@ -378,7 +378,7 @@ function causeIn(stderr: string): string | undefined {
   return complaint?.replace(/^qemu-system-\S+: /, '') ?? lines.at(-1);
 }
 
-/** The shell that becomes QEMU says so before anything else. */
+/** Waits until the launching shell has written its identity, its first action. */
 async function untilIdentified(
   runDirectory: RunDirectory,
   launched: LaunchedProcess,
@@ -396,7 +396,7 @@ async function untilIdentified(
 
 async function killChild(launched: LaunchedProcess): Promise<void> {
   const identity = readProcessIdentity(launched.pid);
-  // Not reaped yet, as `end` is pending: the number is still its own.
+  // Not reaped yet, because `end` is pending: the pid is still valid.
   if (identity) process.kill(launched.pid, 'SIGKILL');
   await launched.end;
 }

@@ -1,15 +1,15 @@
 import type { MachineExitReason } from './machine.ts';
 
 export interface ExitEvidence {
-  /** How the process ended; undefined when it was not our child. */
+  /** Status of the process; undefined when it was no child of this process. */
   readonly end: { readonly exitStatus: number | null; readonly signal: string | null } | undefined;
   /** `reason` of QMP's SHUTDOWN event (ShutdownCause in QEMU's qapi/run-state.json). */
   readonly shutdownReason: string | undefined;
-  /** Whether the daemon itself has sent it signals. */
+  /** The daemon itself sent a signal. */
   readonly isKilled: boolean;
 }
 
-/** A map: the reason is QEMU's word, and may be `constructor`. */
+/** A map, because QEMU's reason could be `constructor`. */
 const CAUSES: ReadonlyMap<string | undefined, MachineExitReason> = new Map([
   ['guest-shutdown', 'guest-shutdown'],
   ['guest-reset', 'guest-reboot'],
@@ -20,8 +20,8 @@ const CAUSES: ReadonlyMap<string | undefined, MachineExitReason> = new Map([
 ]);
 
 /**
- * A shutdown counts as the guest's only if QEMU then ended properly: else its last writes may be
- * lost.
+ * Returns a guest's shutdown only if QEMU then exited with status 0. Otherwise its last writes may
+ * be lost.
  */
 export function judgeExit(evidence: ExitEvidence): MachineExitReason {
   const { end, shutdownReason, isKilled } = evidence;

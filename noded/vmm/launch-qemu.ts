@@ -20,14 +20,14 @@ export interface LaunchedProcess {
   readonly end: Promise<ProcessEnd>;
 }
 
-/** stdin, stdout and stderr; inherited descriptors are numbered from here on. */
+/** stdin, stdout and stderr. Inherited descriptors follow. */
 const STANDARD_DESCRIPTORS = 3;
 
 /**
- * Starts QEMU in a session of its own. It holds copies of all descriptors; those of its sockets and
- * logs are closed here. Everything before the spawn is synchronous, so that nothing can fail in
- * between.
- * @param leaseFile by which a parent of its own pauses and ends it; the process is that parent then
+ * Starts QEMU in its own session with copies of all descriptors, and closes its sockets and logs
+ * here. Everything before the spawn is synchronous, so that nothing can fail in between.
+ * @param leaseFile lease by which a parent process pauses and kills QEMU; the returned process is
+ * that parent
  */
 export function launchQemu(
   spec: MachineSpec,
@@ -85,10 +85,7 @@ export function launchQemu(
   }
 }
 
-/**
- * QEMU opens it again by its descriptor: only what has a name on the host would need a mode and a
- * folder that let it.
- */
+/** QEMU reopens it by its descriptor. A file with a path would need permissions for QEMU's user. */
 function openSmbios(strings: readonly string[]): number {
   const fd = createMemoryFile('smbios');
   writeSync(fd, encodeSmbiosStrings(strings));
@@ -106,11 +103,11 @@ function spawnDetached(
     detached: true,
     stdio: [...stdio],
   });
-  // The daemon may end before its machines.
+  // The daemon may end before its QEMU processes.
   child.unref();
   const { promise, resolve } = Promise.withResolvers<ProcessEnd>();
   child.once('exit', (exitStatus, signal) => resolve({ exitStatus, signal }));
-  // Not started at all (no /bin/sh, no memory): nothing will exit.
+  // The spawn failed (no /bin/sh, no memory), so there is no `exit` event.
   child.once('error', () => resolve({ exitStatus: 127, signal: null }));
   return { pid: child.pid ?? 0, end: promise };
 }

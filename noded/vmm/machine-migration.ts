@@ -6,17 +6,17 @@ import { openUnixListener } from '#shared/sys/unix-sockets.ts';
 
 type Arguments = Readonly<Record<string, unknown>>;
 
-/** QEMU with which a migration speaks; descriptors that it gets are copies. */
+/** QMP commands of a migration. QEMU receives copies of descriptors. */
 interface MigrationQmp {
   execute(command: string, args?: Arguments, timeoutMs?: number): Promise<unknown>;
   executeWith(fd: number, command: string, args?: Arguments): Promise<unknown>;
 }
 
-/** What another QEMU has to be like. */
+/** Properties that the migration target's QEMU must share. */
 export interface MachineFacts {
   /** Major and minor version. */
   readonly qemu: string;
-  /** With its version: what `q35` means. */
+  /** With its version: the present meaning of `q35`. */
   readonly board: string;
 }
 
@@ -31,7 +31,7 @@ export interface MigrationState {
 export interface MirrorProgress {
   readonly doneBytes: number;
   readonly totalBytes: number;
-  /** All is there, and what the guest writes is on both sides before it is told so. */
+  /** All blocks are copied. From now on a write of the guest completes when both sides have it. */
   readonly areReady: boolean;
 }
 
@@ -39,54 +39,48 @@ export interface SendingProgress {
   readonly status: string;
   readonly remainingBytes: number;
   readonly totalBytes: number;
-  /** Bytes a second that the guest writes into its memory, and that leave. */
+  /** Bytes per second that the guest dirties, and that are sent. */
   readonly dirtyRate: number;
   readonly sentRate: number;
   readonly passes: number;
 }
 
-/** A machine that leaves its QEMU for another one, or is expected by one. */
+/** Controls both sides of a migration in QEMU. All methods throw AppError QMP. */
 export interface MachineMigration {
-  /** @throws AppError QMP, as all of them do */
   describe(): Promise<MachineFacts>;
   state(): Promise<MigrationState>;
-  /** Copies a disk, and what is written to it from now on, to an NBD server behind a descriptor. */
+  /** Copies a disk, and later writes to it, to an NBD server behind a descriptor. */
   mirror(disk: string, fd: number): Promise<void>;
-  /** @throws AppError MIGRATION_FAILED where one has ended */
+  /** @throws AppError MIGRATION_FAILED if a copy ended */
   mirrors(): Promise<MirrorProgress>;
-  /**
-   * The other sides have all that the guest has written, and get nothing more. @throws as `mirrors`
-   */
+  /** Ends the copies. The target has all writes and receives no more. @throws as `mirrors` */
   endMirrors(): Promise<void>;
-  /** Sends memory, and stops the guest where what is left takes less than this. */
+  /** Sends memory, and pauses the guest when the rest needs less than this time. */
   send(fd: number, downtimeMs: number): Promise<void>;
   allowDowntime(downtimeMs: number): Promise<void>;
   sending(): Promise<SendingProgress>;
-  /** Sends the rest of a guest that stands still for it; it does not run again by itself. */
+  /** Sends the rest of a paused guest. The guest does not continue by itself. */
   sendRest(): Promise<void>;
   /**
-   * Gives up; a guest that stands still for it goes on. Also after `sendRest`, and when nothing was
-   * begun.
+   * Cancels the migration and continues a paused guest. Also allowed after `sendRest` and without a
+   * migration.
    */
   abandon(): Promise<void>;
-  /** Serves its disks on a unix socket, and waits for memory on a descriptor. */
+  /** Exports the disks on a unix socket, and waits for memory on a descriptor. */
   receive(socketPath: string, disks: readonly string[], fd: number): Promise<void>;
-  /**
-   * Nothing writes to its disks any more: it has all of its state.
-   * @throws AppError MIGRATION_FAILED
-   */
+  /** Ends the exports when all state has arrived. @throws AppError MIGRATION_FAILED */
   endReceiving(signal: AbortSignal): Promise<void>;
 }
 
 const POLL_MS = 20;
 /**
- * What is under way when a guest is stopped: disks may be slow, and the rest of memory is small.
+ * Time for the last steps of a paused guest. Disks may be slow; the rest of the memory is small.
  */
 const REST_TIMEOUT_MS = 120_000;
 const MIRROR = 'mirror-';
 const AWAY = 'away-';
 const SENDING = ['setup', 'active', 'pre-switchover', 'device', 'cancelling', 'wait-unplug'];
-/** More than any link: what limits it is how fast the other side takes it. */
+/** More than any link. The migration target limits the speed. */
 const UNLIMITED_BYTES_PER_S = 2 ** 34;
 
 const version = z.object({ qemu: z.object({ major: z.number(), minor: z.number() }) });
@@ -145,7 +139,7 @@ class QmpMigration implements MachineMigration {
     const server = { type: 'fd', str: name };
     await this.#ask('blockdev-add', {
       ...{ driver: 'nbd', 'node-name': name, export: disk, server },
-      // The other side's file has nothing but holes: it is told of zeroes, and keeps them so.
+      // The target file is sparse. It receives zeroes as holes and keeps them so.
       ...{ 'detect-zeroes': 'unmap', discard: 'unmap' },
     });
     await this.#ask('blockdev-mirror', {
@@ -261,7 +255,7 @@ class QmpMigration implements MachineMigration {
     await this.#ask('nbd-server-stop');
   }
 
-  /** QEMU knows it by this name afterwards. */
+  /** QEMU uses the descriptor by this name. */
   async #give(name: string, fd: number): Promise<void> {
     await (await this.#connect()).executeWith(fd, 'getfd', { fdname: name });
   }
@@ -279,7 +273,7 @@ class QmpMigration implements MachineMigration {
     return all.filter(({ id }) => id.startsWith(MIRROR));
   }
 
-  /** The mirrors, when none of them goes on. */
+  /** Waits until all mirrors have ended. */
   async #concluded(): Promise<readonly Job[]> {
     let all: readonly Job[] = [];
     await within(REST_TIMEOUT_MS, 'the copies of the disks did not finish', async () => {

@@ -4,17 +4,17 @@ import { AppError } from '#shared/errors/app-error.ts';
 import { readProcFile } from '../host/process-facts.ts';
 import type { Machine } from './machine.ts';
 
-/** What two QEMUs differ in that are the same to their guest. */
+/** Arguments that differ between QEMU processes and look the same to the guest. */
 const OWN_PATTERNS: readonly (readonly [RegExp, string])[] = [
   [/\bfd=\d+/g, 'fd=N'],
   [/\/proc\/self\/fd\/\d+/g, '/proc/self/fd/N'],
   [/cache\.direct=(on|off)/g, 'cache.direct=X'],
 ];
-/** Words that only a guest which is expected has, and the name, which may have changed. */
+/** Arguments of an incoming guest only, and the name, which may have changed. */
 const OWN_WORDS = new Set(['-S', '-incoming', '-name']);
 const WITH_VALUE = new Set(['-incoming', '-name']);
 
-/** QEMU's arguments as they are the same wherever the machine is started. Pure. */
+/** Returns QEMU's arguments without host-specific parts. */
 export function comparableArguments([, ...words]: readonly string[]): readonly string[] {
   const kept: string[] = [];
   for (let index = 0; index < words.length; index += 1) {
@@ -26,7 +26,7 @@ export function comparableArguments([, ...words]: readonly string[]): readonly s
   return kept;
 }
 
-/** @returns what differs first; undefined where nothing does. Pure. */
+/** @returns the first difference, or undefined */
 export function differenceOf(
   ours: readonly string[],
   theirs: readonly string[],
@@ -37,7 +37,7 @@ export function differenceOf(
   return undefined;
 }
 
-/** Why a machine cannot go on here; undefined where it can. Pure. */
+/** Returns the reason why a guest cannot continue here, or undefined. */
 export function misfitOf(theirs: MachineNature, here: MachineNature): string | undefined {
   if (theirs.accelerator !== here.accelerator)
     return `it runs with ${theirs.accelerator}, but this node only has ${here.accelerator}`;

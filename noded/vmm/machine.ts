@@ -7,11 +7,11 @@ import type { PowerButton } from './power-button.ts';
 export type Accelerator = 'kvm' | 'tcg';
 export interface AcceleratorChoice {
   readonly accelerator: Accelerator;
-  /** Why it is so, in words for an operator. */
+  /** Reason in words for an operator. */
   readonly reason: string;
 }
 
-/** `network` is a NIC's of the operator's, `channel` the one to the host. */
+/** `network` is a NIC of a tenant network, `channel` the NIC of the channel. */
 export type BootDevice = 'disk' | 'cdrom' | 'network' | 'channel';
 
 export interface MachineSmbios {
@@ -23,7 +23,7 @@ export interface MachineSmbios {
   readonly serial?: string;
   readonly sku?: string;
   readonly family?: string;
-  /** Type 3, the chassis' asset tag. */
+  /** Type 3, asset tag of the chassis. */
   readonly chassisAssetTag?: string;
 }
 
@@ -33,11 +33,11 @@ export interface MachineDisk {
   /** virtio serial, at most 20 bytes. */
   readonly serial: string;
   readonly readOnly: boolean;
-  /** A full host is an I/O error of the guest instead of a pause. */
+  /** A full host disk is an I/O error of the guest instead of a pause. */
   readonly reportsFullHost?: boolean;
-  /** `auto` (default): O_DIRECT where the file system has it. */
+  /** `auto` (default): O_DIRECT if the file system supports it. */
   readonly cache?: 'auto' | 'writeback';
-  /** In a port, in place of the slot of its number. */
+  /** Port in place of the PCI slot of its number. */
   readonly part?: PortedPart | undefined;
 }
 
@@ -50,8 +50,8 @@ export type MachineNic =
       readonly device: string;
       readonly mac: string;
       /**
-       * The channel's NIC: has the last PCI slot of all NICs, or with `isChannelFirst` the first,
-       * whatever their number, and boots for `channel` alone.
+       * NIC of the channel. It has the last PCI slot of all NICs, or with `isChannelFirst` the
+       * first, whatever their number. It boots only for `channel`.
        */
       readonly channel: boolean;
       readonly part?: PortedPart | undefined;
@@ -59,29 +59,28 @@ export type MachineNic =
   | {
       readonly kind: 'user';
       readonly mac: string;
-      /** It reaches public addresses only. */
+      /** It reaches only public addresses. */
       readonly isPublicOnly?: boolean;
       readonly part?: PortedPart | undefined;
     };
 
-/** What may come while a machine runs. */
+/** A part that can be plugged into a running guest. */
 export type PluggedPart = PortedPart &
   ({ readonly disk: MachineDisk } | { readonly nic: MachineNic });
 
 export interface MachineSpec {
-  /** The instance's permanent UUID: names the run directory. */
+  /** Permanent UUID of the instance, name of the run directory. */
   readonly uuid: string;
-  /** The instance's name, shown in QEMU's process title. */
+  /** Name of the instance, shown in QEMU's process title. */
   readonly name: string;
   readonly smbios: MachineSmbios;
-  /** SMBIOS type 11, which whoever is in the guest reads: never a secret. */
+  /** SMBIOS type 11. Every user in the guest can read it: never a secret. */
   readonly smbiosStrings?: readonly string[];
   readonly memoryMiB: number;
   readonly vcpus: number;
   readonly accelerator: Accelerator;
   /**
-   * Direct kernel boot. Files must be readable by everybody (their own mode; folders do not
-   * matter).
+   * Direct kernel boot. The mode of the files must allow every user to read; folders do not matter.
    */
   readonly kernel?:
     | {
@@ -94,66 +93,63 @@ export interface MachineSpec {
   readonly bootOrder?: readonly BootDevice[];
   /** In the guest's order: vda, vdb, … */
   readonly disks: readonly MachineDisk[];
-  /** The machine's NICs, in the order in which the guest finds them. */
+  /** In the guest's order. */
   readonly nics: readonly MachineNic[];
-  /**
-   * The channel's NIC comes before all others: for guests that ask by DHCP on their first alone.
-   */
+  /** Puts the channel's NIC before all others, for guests that use DHCP only on their first NIC. */
   readonly isChannelFirst?: boolean;
   readonly cdromPath?: string | undefined;
   /** Absent: a BIOS. */
   readonly uefi?:
     | {
-        /** The machine's own variables, made from the firmware's when there are none. */
+        /** Variables of the instance, copied from the firmware's when missing. */
         readonly variablesPath: string;
-        /** Absent: those of the host. */
+        /** Absent: the firmware of the host. */
         readonly firmwares?: readonly UefiFirmware[];
       }
     | undefined;
-  /** A ROM in place of the BIOS, which can do no more than start the kernel. */
+  /** A ROM in place of the BIOS that can only start the kernel. */
   readonly kernelStarterPath?: string;
   /**
    * Hypervisor parameters that the command line reads by itself: devices without a file. Absent in
    * installations.
    */
   readonly hvparams?: HvParameters;
-  /** The machine ends when the guest reboots. */
+  /** QEMU ends when the guest reboots. */
   readonly noReboot: boolean;
-  /** Its disks are shared: it runs only while its node may write them. */
+  /** The disks are shared: it runs only while its node may write them. */
   readonly isFenced?: boolean;
-  /** There are ports for what comes while it runs. */
+  /** Creates ports for hot-plugged parts. */
   readonly hasPorts?: boolean;
-  /** It does not run before it has the state of another one, and is let go on. */
+  /** Waits for the state of a migrating guest and for `cont`. */
   readonly isExpected?: boolean;
 }
 
-/** QEMU itself speaks for a user-mode NIC, with sockets of the host. */
+/** QEMU serves a user-mode NIC with sockets of the host. */
 export function hasUserNic({ nics }: Pick<MachineSpec, 'nics'>): boolean {
   return nics.some((nic) => nic.kind === 'user');
 }
 
-/** QEMU has one user for all of its NICs: the strictest of them counts. */
+/** QEMU has one user for all of its NICs, so the strictest NIC counts. */
 export function isPublicOnly({ nics }: Pick<MachineSpec, 'nics'>): boolean {
   return nics.some((nic) => nic.kind === 'user' && nic.isPublicOnly === true);
 }
 
 export type MachineExitReason =
-  /** The guest powered itself off (also after powerdown()) and QEMU ended with status 0. */
+  /** The guest powered itself off (also after powerdown()) and QEMU exited with status 0. */
   | 'guest-shutdown'
-  /** The guest reset itself in a machine with `noReboot`, and QEMU ended with status 0. */
+  /** The guest reset itself with `noReboot`, and QEMU exited with status 0. */
   | 'guest-reboot'
   | 'guest-panic'
   /** kill(), or a signal that asks QEMU to end. */
   | 'host-request'
   | 'crashed'
-  /** An adopted machine that ended without a word. */
+  /** An adopted QEMU process ended without a QMP event. */
   | 'unknown';
 
 export interface MachineExit {
   readonly reason: MachineExitReason;
   /**
-   * Null when a signal ended it, and for adopted machines, whose status only their first parent
-   * gets.
+   * Null after a signal, and for adopted processes, whose status only their first parent receives.
    */
   readonly exitStatus: number | null;
   readonly signal: string | null;
@@ -163,10 +159,10 @@ export interface MachineExit {
   readonly consoleTail: string;
 }
 
-/** A guest that QEMU has stopped at a write that failed; the write is repeated when it goes on. */
+/** A guest that QEMU stopped at a failed write. QEMU repeats the write when the guest continues. */
 export interface GuestHalt {
   readonly reason: 'disk-full' | 'disk-error';
-  /** Milliseconds since the epoch; of a machine that was adopted halted, since then. */
+  /** Milliseconds since the epoch; the adoption for a guest that was adopted in this state. */
   readonly sinceMs: number;
 }
 
@@ -180,59 +176,58 @@ export interface Machine {
   readonly tap: string | null;
   /** Unix socket of ttyS0; one client at a time. */
   readonly consoleSocket: string;
-  /** Never rejects. The run directory is gone when it resolves. */
+  /** Never rejects. Resolves after the run directory was removed. */
   readonly exited: Promise<MachineExit>;
-  /** How often the guest has begun anew since this daemon knows it, with the same QEMU. */
+  /** Resets of the guest that this daemon has seen, within the same QEMU process. */
   readonly guestResets: number;
-  /** Null while the guest goes on. */
+  /** Null unless the guest is stopped. */
   readonly halt: GuestHalt | null;
   readonly migration: MachineMigration;
   isRunning(): boolean;
   /**
-   * Lets the guest stand still, with all that it has written in its disks' files.
+   * Pauses the guest after writing all of its data to the files of its disks.
    * @throws AppError QMP
    */
   pause(): Promise<void>;
-  /** Lets a guest that stands still go on. @throws AppError QMP */
+  /** Continues a paused guest. @throws AppError QMP */
   resume(): Promise<void>;
   /**
-   * Keeps a text in the run directory, which is root's alone, in place of the one before: for
-   * whoever finds the machine and nothing else of it. Never a secret.
+   * Replaces the text in the run directory, which only root can read. Later daemons find it with
+   * the QEMU process. Never a secret.
    */
   writeNote(note: string): Promise<void>;
-  /** Replaces what adopt() gives back. */
+  /** Replaces the result of adopt(). */
   writeMeta(meta: Readonly<Record<string, string>>): Promise<void>;
-  /** A path in its run directory. */
+  /** Returns a path in the run directory. */
   pathOf(name: string): string;
-  /** Undefined when there is none. */
   readNote(): Promise<string | undefined>;
   /**
-   * Whether the guest would hear of the power button now; undefined where QEMU cannot tell.
+   * Returns whether the guest would react to the power button now; undefined if QEMU cannot tell.
    * @throws AppError QMP
    */
   powerButton(): Promise<PowerButton | undefined>;
   /** Presses the power button (ACPI). @throws AppError QMP */
   powerdown(): Promise<void>;
   /**
-   * Makes a disk larger under the guest, which is told.
-   * @param disk the UUID of one in a port, or its number among those in no port
+   * Grows a disk and notifies the guest.
+   * @param disk UUID of a disk in a port, or the number among those without a port
    * @throws AppError QMP
    */
   growDisk(disk: string | number, sizeBytes: number): Promise<void>;
-  /** UUIDs of the disks and cards in its ports. @throws AppError QMP */
+  /** Returns the UUIDs of disks and NICs in ports. @throws AppError QMP */
   plugged(): Promise<ReadonlySet<string>>;
-  /** Puts a disk or a card into a port. @throws AppError QMP; nothing was changed then */
+  /** Puts a disk or a NIC into a port. @throws AppError QMP; nothing was changed */
   plug(part: PluggedPart): Promise<void>;
   /**
-   * Asks the guest to let go of what is in a port.
-   * @returns whether it did, in the time that it has for it
+   * Asks the guest to release a part from its port.
+   * @returns whether it did in time
    * @throws AppError QMP
    */
   unplug(uuid: string): Promise<boolean>;
-  /** Told of each part that the guest lets go of after that, when it is out of the machine. */
+  /** Called for each part that the guest releases after that time. */
   onRelease?: ((uuid: string) => void) | undefined;
   /** Presses reset. @throws AppError QMP */
   reset(): Promise<void>;
-  /** Ends it, first by SIGTERM so that disks are flushed, then by SIGKILL. Idempotent. */
+  /** Ends QEMU by SIGTERM, which flushes the disks, then by SIGKILL. Idempotent. */
   kill(): Promise<MachineExit>;
 }

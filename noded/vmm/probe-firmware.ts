@@ -1,8 +1,8 @@
 /**
- * The smallest guest that tells whether an accelerator runs real guests: a 64 KiB firmware image
- * that goes from the reset vector to long mode with paging, does a 16-byte compare-and-exchange and
- * an SSE2 addition, checks both, counts to 2^24 and writes to the debug-exit port 0xf4: 0x15 when
- * all was right, 0x16 when not. (A half-working KVM runs real mode well enough for a BIOS.)
+ * Smallest guest that tests whether an accelerator runs real guests. The 64 KiB firmware image goes
+ * from the reset vector to long mode with paging. It does a 16-byte compare-and-exchange and an
+ * SSE2 addition, checks both and counts to 2^24. It writes to the debug-exit port 0xf4: 0x15 for
+ * success, 0x16 for a wrong result. (A half-working KVM runs real mode well enough for a BIOS.)
  */
 const FIRMWARE_BYTES = 65_536;
 const RESET_VECTOR = 0xfff0;
@@ -31,10 +31,7 @@ const instructions = [
   '0f1f40000000000000000000 ffff0000009acf00 ffff00000092cf00 ffff0000009aaf00 1f00 b8000f00',
 ];
 
-/**
- * debug-exit makes (value << 1) | 1 of what was written: QEMU's exit status when the guest
- * succeeded, and when it computed wrongly.
- */
+/** QEMU exits with (value << 1) | 1 for a value written to debug-exit. */
 export const PROBE_EXIT_SUCCESS = (0x15 << 1) | 1;
 export const PROBE_EXIT_WRONG = (0x16 << 1) | 1;
 

@@ -9,7 +9,7 @@ export interface QemuDescriptors {
   /** Listening unix sockets. */
   readonly qmp: number;
   readonly console: number;
-  /** Opened for appending; gets what the guest's console says. */
+  /** Opened for appending; receives the output of the guest's console. */
   readonly consoleLog: number;
   readonly kernel?: number | undefined;
   readonly initrd?: number | undefined;
@@ -18,27 +18,26 @@ export interface QemuDescriptors {
   readonly disks: readonly ({ readonly fd: number } & Omit<OpenDisk, 'handle'>)[];
   readonly cdrom?: number | undefined;
   readonly uefi?: { readonly code: number; readonly variables: number } | undefined;
-  /** As `spec.nics`: the TAP's descriptor, or null for a user NIC. */
+  /** Same order as `spec.nics`: the TAP's descriptor, or null for a user NIC. */
   readonly taps: readonly (number | null)[];
 }
 
 /**
- * TCG's cache of translated code, MiB. Its default of 1 GiB becomes resident sooner or later; with
- * 128 a Debian guest with 512 MiB of memory boots as fast in half of it.
+ * TCG's cache of translated code, MiB. The default of 1 GiB becomes resident in time. With 128 a
+ * Debian guest with 512 MiB of memory boots as fast and needs half of the memory.
  */
 const TCG_CACHE_MIB = 128;
 /**
- * All that TCG has but for "fast string" instructions (ERMS): kernels and C libraries then clear
- * and copy memory with `rep movsb`, which TCG carries out byte by byte. Without them Node's start
- * in a guest takes a fifth less. And none of its time stamp counter: it is the host's, whose
- * frequency nothing tells a guest, and Linux measures it against the PIT. Where the emulation is
- * interrupted in that, as on a busy host in one boot of ten, its clock ran 6 to 60 times too fast,
- * and whatever it waited for was late. Without it a guest takes the HPET's word.
+ * All features of TCG except two. erms: kernels and C libraries would clear and copy memory with
+ * `rep movsb`, which TCG executes byte by byte; without it Node starts a fifth faster in a guest.
+ * tsc: it is the host's counter, whose frequency Linux measures against the PIT. An interruption of
+ * the emulation during that, as in one boot of ten on a busy host, made the guest's clock 6 to 60
+ * times too fast. Without tsc a guest uses the HPET.
  */
 const TCG_CPU = 'max,-erms,-tsc';
 /**
- * PCI slots do not depend on how many devices of a kind there are, so that a guest's interface
- * names stay.
+ * PCI slots do not depend on the number of devices, so that interface names in the guest are
+ * stable.
  */
 const EARLY_CHANNEL_SLOT = 0x01;
 const FIRST_NIC_SLOT = 0x02;
@@ -46,18 +45,17 @@ const CHANNEL_NIC_SLOT = 0x0f;
 const FIRST_DISK_SLOT = 0x10;
 const FUNCTIONS_PER_SLOT = 8;
 const MAX_DISKS = 8 * FUNCTIONS_PER_SLOT;
-/** Numbers of sets of descriptors: 1 is the console's log, then come the disks. */
+/** Numbers of descriptor sets: 1 is the console's log, the disks follow. */
 const CDROM_SET = 2 + MAX_DISKS;
 const UEFI_SETS = { code: CDROM_SET + 1, variables: CDROM_SET + 2 };
-/** One slot has a root port for each of its functions. */
+/** This slot has a root port for each of its functions. */
 const PORT_SLOT = 0x18;
 const WATCHDOG_SLOT = 0x1c;
 const RNG_SLOT = 0x1d;
 const PANIC_SLOT = 0x1e;
 
 /**
- * QEMU's command line for a machine: no default devices, no display, no files of its own,
- * everything it opens is a descriptor.
+ * Plans QEMU's command line: no default devices, no display, and descriptors in place of all paths.
  * @throws RangeError when there are more devices than slots
  */
 export function planQemuArguments(spec: MachineSpec, fds: QemuDescriptors): readonly string[] {
@@ -105,7 +103,7 @@ function planWatchdog(action: HvParameters['watchdog'] = 'no'): readonly string[
   ];
 }
 
-/** Those of no use take no room for ports of the old kind, of which a machine has few. */
+/** io-reserve=0: an unused port must not take I/O port space, which is scarce. */
 function planPorts(): readonly string[] {
   return Array.from({ length: MAX_PORTS }, (_, port) => [
     '-device',
@@ -113,7 +111,7 @@ function planPorts(): readonly string[] {
   ]).flat();
 }
 
-/** Flash that the firmware runs from, and flash that it keeps its variables in. */
+/** Adds flash for the firmware's code and flash for its variables. */
 function planBoard(uefi: QemuDescriptors['uefi']): readonly string[] {
   const board = 'q35,dump-guest-core=off';
   if (uefi === undefined) return ['-machine', board];
@@ -177,7 +175,7 @@ function planNic(
   const slot = isChannel ? channelSlot : FIRST_NIC_SLOT + ordinary.indexOf(nic);
   if (!isChannel && part === undefined && slot >= CHANNEL_NIC_SLOT)
     throw new RangeError('too many NICs');
-  // Nobody answers PXE behind a user-mode NIC.
+  // A user-mode NIC has no PXE server.
   const isNetwork = nic === ordinary.find(({ kind }) => kind === 'tap');
   const device = isChannel ? 'channel' : isNetwork ? 'network' : null;
   const boots = device !== null && boot.has(device);
@@ -188,7 +186,7 @@ function planNic(
     '-netdev',
     `${netdev},id=${id}`,
     '-device',
-    // Without a boot ROM the firmware does not see it: `romfile=` is no ROM.
+    // `romfile=` means no boot ROM, so that the firmware ignores the NIC.
     `virtio-net-pci,netdev=${id},mac=${nic.mac},${place}${boots ? bootIndex(boot, device) : ',romfile='}`,
   ];
 }
@@ -205,7 +203,7 @@ function planDisk(
   if (index >= MAX_DISKS) throw new RangeError('too many disks');
   const set = 2 + index;
   const { part } = disk;
-  // Those in ports leave no gap.
+  // Disks in ports have no number.
   const number = spec.disks.slice(0, index).filter((other) => other.part === undefined).length;
   const [node, file] = part
     ? [diskNode(part.uuid), fileNode(part.uuid)]
@@ -216,8 +214,8 @@ function planDisk(
     functionNumber,
   );
   const multifunction = functionNumber === 0 ? ',multifunction=on' : '';
-  // By itself QEMU pauses a guest whose write finds the host full; one that must report its failure
-  // has to see it.
+  // By default QEMU pauses a guest whose write finds the host's disk full. An appliance must see
+  // the error.
   const onFull = disk.reportsFullHost === true ? ',werror=report,rerror=report' : '';
   const place = part ? placeOf(part) : `addr=${address}${multifunction}`;
   const isBoot = index === 0 ? bootIndex(boot, 'disk') : '';
@@ -244,10 +242,7 @@ function planCdrom(fd: number, boot: BootIndexes): readonly string[] {
   ];
 }
 
-/**
- * QEMU opens these by name; by the descriptor's name it needs no way through folders that are
- * closed to it.
- */
+/** Passes the files by descriptor, because QEMU's user has no access to their folders. */
 function planKernel(spec: MachineSpec, fds: QemuDescriptors): readonly string[] {
   if (!spec.kernel || fds.kernel === undefined) return [];
   const { append } = spec.kernel;
@@ -271,7 +266,7 @@ function access(readOnly: boolean): string {
   return `read-only=${readOnly ? 'on' : 'off'},auto-read-only=off`;
 }
 
-/** As QEMU reads it: hexadecimal slot and function. */
+/** QEMU's format: hexadecimal slot and function. */
 function pciAddress(slot: number, functionNumber = 0): string {
   return `${slot.toString(16)}.${functionNumber}`;
 }

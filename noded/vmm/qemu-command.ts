@@ -7,7 +7,6 @@ import type { MachineUsers } from '../host/machine-users.ts';
 
 const QEMU_BINARIES = ['/usr/bin/qemu-system-x86_64', '/usr/local/bin/qemu-system-x86_64'];
 
-/** All of QEMU's environment. */
 export const QEMU_ENVIRONMENT: Readonly<Record<string, string>> = { PATH: SYSTEM_PATH };
 
 /** @throws AppError HOST_PREREQUISITE */
@@ -17,7 +16,7 @@ export function findQemu(): string {
       accessSync(path, constants.X_OK);
       return path;
     } catch {
-      // the next one
+      // Try the next path.
     }
   }
   throw new AppError('HOST_PREREQUISITE', 'qemu-system-x86_64 is not installed', {
@@ -25,7 +24,7 @@ export function findQemu(): string {
   });
 }
 
-/** Major and minor version of what would be started now. @throws AppError HOST_PREREQUISITE */
+/** Returns the major and minor version of the installed QEMU. @throws AppError HOST_PREREQUISITE */
 export async function readQemuVersion(): Promise<string> {
   const { stdout } = await run(findQemu(), ['--version'], { env: QEMU_ENVIRONMENT });
   return /version (\d+\.\d+)/.exec(stdout)?.[1] ?? 'unknown';
@@ -35,7 +34,7 @@ export interface SandboxedLaunch extends Omit<SandboxLaunch, 'firstUid'> {
   readonly users: MachineUsers;
 }
 
-/** The command that gives up everything that root has and becomes the program. */
+/** Plans a command that drops root's privileges and executes the program. */
 export function planLaunch({ users, ...launch }: SandboxedLaunch): readonly string[] {
   return planSandbox({ ...launch, firstUid: users.first });
 }

@@ -27,18 +27,20 @@ import { QmpClient } from './qmp-client.ts';
 import type { QmpEvent } from './qmp-client.ts';
 import type { MachineRecord, RunDirectory } from './run-directory.ts';
 
-/** QEMU flushes its disks on SIGTERM; what has not ended by then never will. */
+/** QEMU flushes its disks on SIGTERM. If it has not ended by then, it hangs. */
 const TERM_GRACE_MS = 1_000;
-/** How soon the end of a machine is noticed that is not our child. */
+/** Interval of polls for the end of an adopted process. */
 const WATCH_INTERVAL_MS = 1_000;
-/** After QEMU closed its socket, it is about to end. */
+/** QEMU closed its socket and is about to end. */
 const ENDING_INTERVAL_MS = 20;
-/** The last events are in the socket when the process has ended; reading them takes no longer. */
+/** Time to read the last events from the socket of an ended process. */
 const LAST_EVENTS_MS = 500;
 const QMP_RECONNECT_TIMEOUT_MS = 5_000;
-/** `stop` answers when all that the guest has written is at its disks, and `cont` behind it. */
+/**
+ * `stop` answers after all writes of the guest have reached its disks, and `cont` waits for `stop`.
+ */
 const DRAIN_TIMEOUT_MS = 120_000;
-/** A guest that hears of it needs a second; under load some more. */
+/** A guest that supports hot-plug needs a second, more under load. */
 const UNPLUG_TIMEOUT_MS = 15_000;
 const MAX_LOG_BYTES = 4 * MIB;
 const CONSOLE_TAIL_BYTES = 16 * 1024;
@@ -52,20 +54,19 @@ export interface QemuMachineParts {
   readonly record: MachineRecord;
   readonly runDirectory: RunDirectory;
   readonly identity: ProcessIdentity;
-  /** The end of our own child; undefined for an adopted machine. */
+  /** End of our own child; undefined for an adopted process. */
   readonly childEnd: Promise<ProcessEnd> | undefined;
-  /** The parent of an adopted machine that is fenced: it has QEMU's descriptors too. */
+  /** Parent of an adopted, fenced process. It has QEMU's descriptors too. */
   readonly fence?: ProcessIdentity | undefined;
-  /** Closed when the machine has ended. */
+  /** Closed when the process has ended. */
   readonly consoleLog: ConsoleLog | undefined;
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
 /**
- * INVARIANTS: `exited` resolves exactly once, after the process is gone and its run directory
- * removed, or never, for one that is let go before; nothing that QEMU says or does makes a rejected
- * promise that nobody handles.
+ * INVARIANTS: `exited` resolves exactly once, after the process ended and its run directory was
+ * removed, or never after letGo(). No output or failure of QEMU causes an unhandled rejection.
  */
 export class QemuMachine implements Machine {
   readonly exited: Promise<MachineExit>;
@@ -77,7 +78,7 @@ export class QemuMachine implements Machine {
   #shutdownReason: string | undefined;
   #halt: GuestHalt | null = null;
   #guestResets = 0;
-  /** Whom to tell that a device is gone. */
+  /** Callbacks by device that wait for its removal. */
   readonly #deletions = new Map<string, () => void>();
   onRelease: ((uuid: string) => void) | undefined;
   #isKilled = false;
@@ -137,16 +138,16 @@ export class QemuMachine implements Machine {
     return this.#parts.runDirectory.readNote();
   }
 
-  /** Opens the conversation with QEMU. @throws AppError QMP, or the signal's reason */
+  /** @throws AppError QMP, or the signal's reason */
   async connect(timeoutMs: number, signal?: AbortSignal): Promise<void> {
     await this.#connect(timeoutMs, signal);
   }
 
-  /** Follows the process to its end. Call it once; `exited` tells the end. */
+  /** Watches the process until its end, which `exited` reports. Call it once. */
   watch(): void {
     const ended = this.#parts.childEnd ?? this.#waitForStranger();
     const timer = setInterval(() => void this.#tend(), WATCH_INTERVAL_MS);
-    // A daemon that stops leaves its machines running.
+    // A daemon that stops leaves its QEMU processes running.
     timer.unref();
     this.#letGo.signal.addEventListener('abort', () => clearInterval(timer));
     void ended.then(async (end) => {
@@ -158,8 +159,8 @@ export class QemuMachine implements Machine {
   }
 
   /**
-   * Leaves it, running, to whoever adopts it next, with whom QEMU speaks then: it speaks with one.
-   * No more signals are sent to it from here than `kill` has asked for, and its end is not told.
+   * Leaves the process running for the daemon that adopts it, and closes QMP, because QEMU has one
+   * client at a time. Only signals of an earlier `kill` are still sent. `exited` stays pending.
    */
   letGo(): void {
     this.#letGo.abort(new AppError('QMP', 'this QEMU process was already released'));
@@ -217,7 +218,7 @@ export class QemuMachine implements Machine {
     this.#deletions.set(deviceId(uuid), deleted.resolve);
     try {
       if (await isThere()) {
-        // It may be asked already: then it has the same time once more.
+        // An earlier request may be pending. The guest then gets the full time again.
         await qmp.execute('device_del', { id: deviceId(uuid) }).catch((error: unknown) => {
           if (!isAppError(error, 'QMP')) throw error;
         });
@@ -259,7 +260,7 @@ export class QemuMachine implements Machine {
         client.unref();
         this.#qmp = client;
         if (this.#letGo.signal.aborted) client.close();
-        // What happened while nobody listened.
+        // Catch up on events missed without a connection.
         const status = await client.execute('query-status');
         this.#noteHalt(readHaltReason(status, await client.execute('query-block')));
         return client;
@@ -277,7 +278,7 @@ export class QemuMachine implements Machine {
     if (event.name === 'DEVICE_DELETED') this.#noteDeleted(event.data.device);
     if (event.name === 'RESET' && event.data.guest === true) this.#guestResets += 1;
     if (event.name !== 'SHUTDOWN') return;
-    // The first one is the cause; a later one would be our own `quit` or signal.
+    // The first event has the cause. A later one follows from our own `quit` or signal.
     this.#shutdownReason ??= String(event.data.reason).slice(0, 64);
   }
 
@@ -288,7 +289,7 @@ export class QemuMachine implements Machine {
     if (part !== undefined) void this.#release(part);
   }
 
-  /** It was asked for it a while ago, and nobody waits any more. */
+  /** Completes a removal that the guest did after `unplug` had returned. */
   async #release(part: string): Promise<void> {
     try {
       await forgetPart(await this.#connect(QMP_RECONNECT_TIMEOUT_MS), part);
@@ -321,8 +322,8 @@ export class QemuMachine implements Machine {
   }
 
   /**
-   * While it runs: logs stay bounded, a lost conversation is taken up again, so that the cause of
-   * the end will be known.
+   * Bounds the logs and reconnects QMP of a running process, so that the cause of its end will be
+   * known.
    */
   async #tend(): Promise<void> {
     const { runDirectory, consoleLog, logger } = this.#parts;

@@ -9,11 +9,11 @@ import { openUnixClient } from '#shared/sys/unix-sockets.ts';
 import { MIB } from '#shared/units/bytes.ts';
 
 /**
- * A greeting has 1 KiB, an event less. QEMU may be in a guest's hands: more than this ends the
- * conversation.
+ * A greeting has 1 KiB, an event less. A guest may control QEMU, so a longer line ends the
+ * connection.
  */
 const MAX_LINE_CHARACTERS = MIB;
-/** QEMU itself limits the events that a guest can cause to one a second for each kind. */
+/** QEMU limits events that a guest can cause to one per second and kind. */
 const MAX_MESSAGES_PER_SECOND = 1000;
 const MAX_ERROR_TEXT = 500;
 const COMMAND_TIMEOUT_MS = 10_000;
@@ -47,14 +47,13 @@ interface Pending {
 }
 
 /**
- * One conversation with QEMU's machine protocol (docs/interop/qmp-spec.txt).
+ * Connects to QEMU's machine protocol (docs/interop/qmp-spec.txt).
  *
- * INVARIANTS: nothing that QEMU sends throws outside a rejected promise; after `closed` every
- * command is rejected.
+ * INVARIANTS: input from QEMU only throws in promises; after `closed` every command is rejected.
  */
 export class QmpClient {
   readonly #socket: Socket;
-  /** The socket's descriptor; the socket closes it. */
+  /** Owned by the socket. */
   readonly #fd: number;
   readonly #onEvent: (event: QmpEvent) => void;
   readonly #pending = new Map<number, Pending>();
@@ -70,7 +69,7 @@ export class QmpClient {
     this.#fd = fd;
     this.#socket = socket;
     this.#onEvent = onEvent;
-    // Its rejection is seen by whoever waits for the greeting; later there is nobody.
+    // connect() handles the rejection. A later one has no handler.
     this.#greeted.promise.catch(() => undefined);
     const splitter = new LineSplitter({ maxLength: MAX_LINE_CHARACTERS, longer: 'refuse' });
     socket.setEncoding('utf8').on('data', (text: string) => {
@@ -112,8 +111,7 @@ export class QmpClient {
   }
 
   /**
-   * Resolves when the conversation is over, whoever ended it; all events that came before were
-   * delivered.
+   * Resolves when the connection is closed from either side, after delivery of all earlier events.
    */
   get closed(): Promise<void> {
     return this.#closed.promise;
@@ -128,7 +126,7 @@ export class QmpClient {
     return this.#ask(command, args, timeoutMs, (line) => this.#socket.write(line));
   }
 
-  /** Gives QEMU a copy of a descriptor with the command. @throws AppError QMP */
+  /** Passes a copy of a descriptor to QEMU with the command. @throws AppError QMP */
   async executeWith(
     fd: number,
     command: string,
@@ -167,7 +165,7 @@ export class QmpClient {
     this.#end(new AppError('QMP', 'the connection to QEMU was closed'));
   }
 
-  /** Lets the process end while this is open. */
+  /** Lets this process exit while the connection is open. */
   unref(): void {
     this.#socket.unref();
   }

@@ -10,18 +10,18 @@ import { readFileTail } from '../host/bounded-log.ts';
 import { parseProcessStat } from '../host/process-identity.ts';
 import type { ProcessIdentity } from '../host/process-identity.ts';
 
-/** What a later noded must know of a machine that runs. */
+/** Facts about a running guest for a later noded. */
 const machineRecord = z.strictObject({
   version: z.literal(1),
   uuid: z.uuid(),
   name: z.string(),
   accelerator: z.enum(['kvm', 'tcg']),
   tap: z.string().nullable(),
-  /** Not in the records of earlier releases, whose machines the wall is not for. */
+  /** Missing in records of earlier releases, whose QEMU processes have no firewall. */
   userNic: z.boolean().default(false),
-  /** Its NICs of mode=user reach public addresses only; absent of all others. */
+  /** NICs with mode=user reach only public addresses. Absent otherwise. */
   isPublicOnly: z.literal(true).optional(),
-  /** Its node pauses it when it may not write; absent of all others. */
+  /** A parent process pauses QEMU when this node may not write. Absent otherwise. */
   isFenced: z.literal(true).optional(),
   startedAtMs: z.number(),
   bootId: z.string(),
@@ -29,15 +29,15 @@ const machineRecord = z.strictObject({
 });
 export type MachineRecord = z.infer<typeof machineRecord>;
 
-/** The longest note: more than the documents and parameters of an instance can have. */
+/** More than the documents and parameters of an instance can have. */
 const MAX_NOTE_BYTES = 64 * MIB;
 const STDERR_TAIL_BYTES = 4 * KIB;
 
 const UUID_PATTERN = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /**
- * `<vmDir>/<uuid>/`, root's alone: QEMU gets its sockets and logs as descriptors and cannot replace
- * them.
+ * Manages `<vmDir>/<uuid>/`. It belongs to root: QEMU receives its sockets and logs as descriptors
+ * and cannot replace them.
  */
 export class RunDirectory {
   readonly path: string;
@@ -68,7 +68,6 @@ export class RunDirectory {
     return join(this.path, 'process');
   }
 
-  /** What QEMU said last. */
   readStderr(): string {
     return readFileTail(this.stderrLog, STDERR_TAIL_BYTES);
   }
@@ -78,18 +77,17 @@ export class RunDirectory {
     await this.#write('machine.json', JSON.stringify(record));
   }
 
-  /** Undefined when there is none, or it is not readable as one. */
+  /** Returns undefined when the record is missing or invalid. */
   async readRecord(): Promise<MachineRecord | undefined> {
     const text = await readText(join(this.path, 'machine.json'));
     return text === undefined ? undefined : machineRecord.safeParse(parseJson(text)).data;
   }
 
-  /** A file of its own: a machine's description stays what every release can read. */
+  /** Writes a separate file, so that every release can read `machine.json`. */
   async writeNote(note: string): Promise<void> {
     await this.#write('note', note);
   }
 
-  /** Undefined when there is none. */
   async readNote(): Promise<string | undefined> {
     try {
       return (await readBounded(join(this.path, 'note'), MAX_NOTE_BYTES)).toString('utf8');
@@ -99,7 +97,7 @@ export class RunDirectory {
     }
   }
 
-  /** The process that was launched, alive or not. */
+  /** Returns the launched process, running or not. */
   async readIdentity(): Promise<ProcessIdentity | undefined> {
     return parseProcessStat((await readText(this.identityFile)) ?? '');
   }
@@ -115,7 +113,6 @@ export class RunDirectory {
   }
 }
 
-/** UUIDs of the run directories below `vmDir`. */
 export async function listRunDirectories(vmDir: string): Promise<readonly string[]> {
   try {
     return (await readdir(vmDir)).filter((name) => UUID_PATTERN.test(name));

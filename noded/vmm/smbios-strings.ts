@@ -2,15 +2,14 @@
 const TYPE = 11;
 /** Bytes before the strings: type, length, handle, count. */
 const HEADER_BYTES = 5;
-/** As QEMU numbers the structures of this type that it makes itself. */
+/** QEMU's own number for the first structure of this type. */
 const HANDLE = 0x0e00;
 /** The count is a byte. */
 const MAX_STRINGS = 255;
 
 /**
- * The structure that holds these strings, as QEMU takes it with `-smbios file=`: strings of any
- * length in one file, where `type=11,path=` wants a file for each, and `value=` shows them to every
- * process of the host.
+ * Encodes a structure with these strings for `-smbios file=`. One file holds strings of any length;
+ * `type=11,path=` needs a file per string, and `value=` shows them to every process of the host.
  * @throws RangeError for a string that the format cannot hold
  */
 export function encodeSmbiosStrings(strings: readonly string[]): Buffer {
