@@ -11,17 +11,17 @@ import { dirname } from 'node:path';
 import { systemCodeOf } from '#shared/errors/app-error.ts';
 
 /*
- * Logs that another process appends to (O_APPEND): emptied here, it goes on at the new end, and
- * what it writes in the same moment may be lost.
+ * Another process appends to these logs (O_APPEND) and continues at the start of a truncated one.
+ * Its concurrent writes may be lost.
  */
 
-/** Opens a log for its writer, which may begin with what is there. The caller closes it. */
+/** Opens a log for its writer, keeping the content. The caller closes it. */
 export function openLog(path: string): number {
   mkdirSync(dirname(path), { recursive: true, mode: 0o750 });
   return openSync(path, 'a', 0o640);
 }
 
-/** The last `maxBytes` of an open file. */
+/** Returns the last `maxBytes` of an open file. */
 export function readTail(fd: number, maxBytes: number): string {
   const { size } = fstatSync(fd);
   const buffer = Buffer.alloc(Math.min(size, maxBytes));
@@ -29,20 +29,17 @@ export function readTail(fd: number, maxBytes: number): string {
   return buffer.subarray(0, length).toString('utf8');
 }
 
-/** The last `maxBytes` of a file; empty when there is no such file. */
+/** Returns the last `maxBytes` of a file, or an empty string if it is missing. */
 export function readFileTail(path: string, maxBytes: number): string {
   return ifThere(path, 'r', (fd) => readTail(fd, maxBytes)) ?? '';
 }
 
-/** Empties an open file that has grown larger than `maxBytes`. */
+/** Truncates an open file larger than `maxBytes`. */
 export function bound(fd: number, maxBytes: number): void {
   if (fstatSync(fd).size > maxBytes) ftruncateSync(fd);
 }
 
-/**
- * Empties a log that has grown larger than `maxBytes`; what it said is kept in the file
- * `previousPath`, if one is given.
- */
+/** Truncates a log larger than `maxBytes`, after a copy of its content to `previousPath`. */
 export function boundFile(path: string, maxBytes: number, previousPath?: string): void {
   ifThere(path, 'r+', (fd) => {
     if (previousPath !== undefined && fstatSync(fd).size > maxBytes)

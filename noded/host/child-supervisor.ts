@@ -22,53 +22,49 @@ import {
 } from './process-identity.ts';
 
 /**
- * Programs that write for this daemon (scripts, builders), none of which outlives it: each is the
- * first process of a PID namespace of its own, which the kernel ends as a whole when that process
- * is killed or the daemon is, children in sessions of their own included. It is on record before
- * it runs, so that the next daemon can wait until it is really gone: a process in the middle of a
- * write ends when the write does.
+ * Runs programs that write for this daemon (scripts, builders) and must not outlive it. Each is the
+ * first process of its own PID namespace. The kernel ends the whole namespace, including other
+ * sessions, when that process or the daemon is killed. A record precedes the start, so that the
+ * next daemon can wait for the end: a killed process ends only after its write.
  *
- * What it mounts, it mounts for itself, and goes with it.
+ * Mounts of a program are private and end with it.
  */
 export interface ChildSupervisor {
   readonly launch: LaunchProgram;
-  /** Ends what an earlier daemon left, and waits until nothing of it runs. */
+  /** Ends programs of an earlier daemon, and waits until none runs. */
   endPredecessors(): Promise<void>;
 }
 
 export interface ChildSupervisorOptions {
-  /** The records' own folder; it goes with the machine's boot or with its files. */
+  /** Folder of the records. It may be lost at a reboot. */
   readonly dir: string;
   readonly logger: Logger;
   readonly clock: Clock;
 }
 
-/** A killed process ends when its system call does; a disk that hangs may keep it for ever. */
+/** A killed process ends after its system call, which may never return on a hanging disk. */
 const END_LIMIT_MS = 30_000;
 /** There is no event for the end of another daemon's child. */
 const END_POLL_MS = 20;
-/** A stat line has some 300 characters. */
+/** A stat line has about 300 characters. */
 const MAX_STAT_LENGTH = 4096;
 
-/**
- * What goes before the messages of the shell that starts a program, and the status that it has as
- * every shell where it could not be.
- */
+/** Prefix of the launching shell's messages. */
 const STARTER = 'gnt-child';
-/** @returns whether these last lines of a program's output say that it was never started */
+/** @returns whether the last line of a program's output says that it could not be started */
 export function isStartersWord(lastLine: string | undefined): boolean {
   return lastLine?.startsWith(`${STARTER}: `) ?? false;
 }
 
 /**
- * The first process of the namespace. It tells its identity, as the host sees it, and waits for a
- * word that is sent when this is on record; the end of the daemon ends the wait. Names made of `$$`
- * are common in scripts, and every namespace begins to count at 1: the program gets a number that
- * the host has given, where the kernel lets one choose. The first argument is the program's PATH.
+ * First process of the namespace. It prints its identity as seen by the host, and waits for an
+ * answer, which arrives after the record was written. The end of the daemon ends the wait. Scripts
+ * often put `$$` into file names, and every namespace counts from 1. So the program receives a pid
+ * that the host has assigned, if the kernel allows that. The first argument is the program's PATH.
  *
- * It is bash: dash drops variables whose names it cannot use itself, such as `OSP_A.B`. `env`
- * removes what bash exports of its own. Messages of bash about the end of the program are dropped;
- * those of `env`, which could not start it, begin with STARTER.
+ * It is bash, because dash drops variables with invalid names, such as `OSP_A.B`. `env` removes
+ * bash's own exports. Messages of bash about the end of the program are dropped. Messages of `env`
+ * about a failed start begin with STARTER.
  */
 const FIRST_PROCESS = `
 read -r stat </proc/self/stat && echo "$stat" >&3 && read -r word <&3 || exit 125
@@ -82,12 +78,12 @@ exec 4>&2 2>/dev/null
 (exec -a ${STARTER} /usr/bin/env -u _ -- "$@" 2>&4 4>&-)
 exit $?
 `;
-/** It reads no file of settings, and takes no functions or options from the environment. */
+/** Reads no startup files, and no functions or options from the environment. */
 const SHELL = ['/bin/bash', '--noprofile', '--norc', '-p', '-c'];
 
 /**
- * With these no program outlives the daemon: the kernel kills `unshare` when the daemon ends,
- * `unshare` has its child killed when it ends, and with that child ends the namespace.
+ * No program outlives the daemon: the kernel kills `unshare` with the daemon, and `--kill-child`
+ * kills its child and so the namespace.
  */
 const NAMESPACES = ['--pid', '--fork', '--kill-child', '--mount', '--propagation', 'slave'];
 
@@ -127,7 +123,7 @@ async function launch(
   const exit = exitOf(child);
   const record = join(dir, `${randomUUID()}.json`);
   try {
-    // The fourth of its streams is a socket, as they all are that are called `pipe`.
+    // The fourth stream is a `pipe`, which Node makes as a socket.
     const word = child.stdio[3] as Duplex;
     const identity = await readIdentity(word, exit);
     await writeRecord(record, { ...identity, bootId: readBootId(), command });
@@ -136,7 +132,7 @@ async function launch(
     return {
       child,
       exit: exit.then(([status, signal]) => [status, signal ?? signalOf(status)] as const),
-      // The end is that of its first process, so that `unshare` ends when all of the namespace has.
+      // Kills the first process, so that `unshare` exits after the whole namespace.
       kill: (signal = 'SIGKILL') =>
         signal === 'SIGKILL' ? signalProcess(identity, signal) : killGroup(child, signal),
     };
@@ -147,7 +143,7 @@ async function launch(
   }
 }
 
-/** @throws AppError HOST_PREREQUISITE when the program that starts it could not do so */
+/** @throws AppError HOST_PREREQUISITE if the program could not be started */
 async function readIdentity(
   word: Duplex,
   exit: ReturnType<typeof exitOf>,
@@ -161,14 +157,14 @@ async function readIdentity(
       throw cannotStart(messageOf(error), error);
     },
   );
-  ended.catch(() => undefined); // told by the race below, as long as that waits
+  ended.catch(() => undefined); // handled by the race below
   word.setEncoding('utf8');
   while (!line.includes('\n') && line.length < MAX_STAT_LENGTH) {
-    // One argument of 'data', text by the encoding above; `ended` only ever throws.
+    // 'data' has one argument, a string with the encoding above. `ended` only rejects.
     const [text] = (await Promise.race([once(word, 'data'), ended])) as [string];
     line += text;
   }
-  word.on('error', () => undefined); // it was killed; its exit says so
+  word.on('error', () => undefined); // the program was killed
   const identity = parseProcessStat(line.trim());
   if (identity === undefined) throw new Error(`not a line of /proc/PID/stat: ${line}`);
   return identity;
@@ -185,7 +181,7 @@ function cannotStart(reason: string, cause?: unknown): AppError {
   );
 }
 
-/** Whole or not at all. It is not synced: what it is about goes with the machine's power, too. */
+/** Writes the record atomically. It is not synced: a power loss ends the process too. */
 async function writeRecord(path: string, record: ChildRecord): Promise<void> {
   const half = `${path}.new`;
   try {
@@ -203,12 +199,10 @@ function forgetLater(record: string, exit: ReturnType<typeof exitOf>): void {
   exit.then(forget, forget);
 }
 
-/**
- * As shells tell of a signal that ended a program; of a program's own status above 128 likewise.
- */
+/** Returns the signal of a shell's exit status. A program's own status above 128 looks the same. */
 function signalOf(status: number | null): NodeJS.Signals | null {
   const found = Object.entries(constants.signals).find(([, number]) => number + 128 === status);
-  // The names of `os.constants.signals` are those.
+  // The keys of `os.constants.signals`.
   return (found?.[0] as NodeJS.Signals | undefined) ?? null;
 }
 
@@ -243,8 +237,8 @@ async function endPredecessor(
 }
 
 /**
- * Returns a command that the kernel kills as soon as this daemon has ended. `launch` of the
- * supervisor additionally waits for the end, at the next start.
+ * Returns a command that the kernel kills with this daemon. The supervisor's `launch` also makes
+ * the next daemon wait for the end.
  */
 export function tieToDaemon(
   command: string,

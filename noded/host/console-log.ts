@@ -7,15 +7,15 @@ import { bound, readTail } from './bounded-log.ts';
 const NAME = 'gnt-console';
 
 export interface ConsoleLogLimits {
-  /** The log of one machine has so many: no more than a few times what is ever read of it. */
+  /** Limit of one log: a few times the size that is ever read. */
   readonly maxBytes: number;
-  /** The logs of all machines have so many together. */
+  /** Limit of all logs together. */
   readonly maxBytesOfAll: number;
 }
 
 const LIMITS: ConsoleLogLimits = { maxBytes: 256 * KIB, maxBytesOfAll: 64 * MIB };
 
-/** What the machines of this node say on their consoles; all of them share what it may take. */
+/** Keeps the console output of guests in memory, within one limit for the node. */
 export class ConsoleLogs {
   readonly #limits: ConsoleLogLimits;
   readonly #open = new Set<ConsoleLog>();
@@ -28,7 +28,7 @@ export class ConsoleLogs {
     return this.#keep(createMemoryFile(NAME));
   }
 
-  /** The one of a QEMU that another process started; undefined when it cannot be found. */
+  /** Returns the log of a QEMU process that another daemon started, or undefined. */
   ofProcess(pid: number): ConsoleLog | undefined {
     const fd = findLog(pid);
     return fd === undefined ? undefined : this.#keep(fd);
@@ -60,8 +60,8 @@ function findLog(pid: number): number | undefined {
 }
 
 /**
- * What a guest said on its console, in memory: guests print passwords. It is an anonymous file that
- * QEMU appends to, and goes with its last descriptor.
+ * Keeps a guest's console output in memory, because guests print passwords. It is an anonymous file
+ * that QEMU appends to, and ends with its last descriptor.
  */
 export class ConsoleLog {
   readonly #fd: number;
@@ -73,17 +73,16 @@ export class ConsoleLog {
     this.#all = all;
   }
 
-  /** @returns a descriptor that appends, to be inherited and then closed */
+  /** Opens the log for QEMU to inherit. The caller closes it. */
   openForAppending(): number {
     return openSync(`/proc/self/fd/${this.#fd}`, constants.O_WRONLY | constants.O_APPEND);
   }
 
-  /** @returns the last `maxBytes` of the log */
   readTail(maxBytes: number): string {
     return this.#isOpen ? readTail(this.#fd, maxBytes) : '';
   }
 
-  /** Empties it when it has grown beyond its share; QEMU appends, so it goes on at the start. */
+  /** Truncates a log larger than its share. QEMU appends, so it continues at the start. */
   bound(): void {
     if (this.#isOpen) bound(this.#fd, this.#all.share());
   }

@@ -2,17 +2,17 @@ import { stat, statfs } from 'node:fs/promises';
 import { systemCodeOf } from '#shared/errors/app-error.ts';
 import type { RootPaths } from '#shared/paths/root-paths.ts';
 
-/** What a node keeps that grows. */
+/** Growing folders of a node. */
 const PLACES = ['store', 'disks', 'images', 'exports', 'logs'] as const;
 export type Place = (typeof PLACES)[number];
 
 export interface PlaceSpace {
   readonly place: Place;
   readonly path: string;
-  /** Number of the file system; places on one have the same. */
+  /** Number of the file system, equal for places that share one. */
   readonly device: number;
   readonly totalBytes: number;
-  /** What this program may still write. */
+  /** Available to this program. */
   readonly freeBytes: number;
 }
 
@@ -21,9 +21,7 @@ type PlacePaths = Pick<
   'stateDir' | 'disksDir' | 'imageCacheDir' | 'exportDir' | 'logDir'
 >;
 
-/**
- * Measures what is free where this node writes, by place; a place that is not there is left out.
- */
+/** Measures the free space of each place. Omits missing places. */
 export async function measurePlaces(paths: PlacePaths): Promise<readonly PlaceSpace[]> {
   const pathOf: Readonly<Record<Place, string>> = {
     store: paths.stateDir,

@@ -6,14 +6,17 @@ import { MAX_INSTALL_LOG_BYTES, MAX_LOG_LINE_LENGTH } from '#shared/contract/ins
 import { systemCodeOf } from '#shared/errors/app-error.ts';
 import { plainText } from '#shared/text/plain-text.ts';
 
-/** A hostile script may print for ever; what comes after this is counted, not kept. */
+/**
+ * Lines in memory for an error message. The log itself is bounded, because a hostile script may
+ * print without end.
+ */
 const TAIL_LINES = 20;
 const CONSOLE_LINES = 30;
 const FOLLOW_INTERVAL_MS = 500;
 
 /**
- * The log of one installation: a file that only root reads, with the last lines at hand for an
- * error message.
+ * Log of one installation, readable by root only, with the last lines in memory for an error
+ * message.
  */
 export class InstallLog {
   readonly path: string;
@@ -29,23 +32,23 @@ export class InstallLog {
     this.#mask = mask;
   }
 
-  /** Starts the file anew: an instance has the log of its last installation. */
+  /** Truncates the file: an instance has the log of its last installation. */
   static async create(path: string, mask: (text: string) => string): Promise<InstallLog> {
     return new InstallLog(path, await open(path, 'w', 0o600), mask);
   }
 
-  /** Hides in what is told elsewhere the same values that are hidden in the log. */
+  /** Masks secrets in other output as in the log. */
   mask(text: string): string {
     return this.#mask(text);
   }
 
-  /** What the node itself says begins with `==` or `console:`; what a script prints never does. */
+  /** Appends output of a script. Only the node's own lines begin with `==` or `console:`. */
   appendOutput(line: string): void {
     this.append(/^\s*(==|console:)/.test(line) ? `| ${line}` : line);
   }
 
   append(line: string): void {
-    // The line is masked before it is cut: nothing may stay of a secret across the cut.
+    // Masked before it is cut, so that no part of a secret remains at the cut.
     const text = toOneRecord(this.#mask(line)).slice(0, MAX_LOG_LINE_LENGTH);
     this.#tail.push(text);
     if (this.#tail.length > TAIL_LINES) this.#tail.shift();
@@ -53,12 +56,11 @@ export class InstallLog {
     const isLast = this.#writtenBytes + text.length > MAX_INSTALL_LOG_BYTES;
     const bytes = isLast ? '… the log is full: no further lines are recorded\n' : `${text}\n`;
     this.#writtenBytes += isLast ? MAX_INSTALL_LOG_BYTES : Buffer.byteLength(bytes);
-    // A log that cannot be written (full disk) must not end the installation; the tail is kept in
-    // memory.
+    // A log that cannot be written (full disk) must not fail the installation.
     this.#writing = this.#writing.then(() => this.#file.write(bytes)).catch(() => undefined);
   }
 
-  /** The last lines of a machine's console, for a failure that explains itself in no other way. */
+  /** Appends the last lines of the guest's console, for a failure without another explanation. */
   keepConsole(consoleTail: string): void {
     for (const line of consoleTail.split('\n').slice(-CONSOLE_LINES))
       this.append(`console: ${line.trimEnd()}`);
@@ -68,7 +70,7 @@ export class InstallLog {
     return [...this.#tail];
   }
 
-  /** Resolves when what was appended can be read. */
+  /** Resolves when all appended lines can be read. */
   async flush(): Promise<void> {
     await this.#writing;
   }
@@ -79,10 +81,7 @@ export class InstallLog {
   }
 }
 
-/**
- * A message of several lines goes on indented, so that none of them looks like another record;
- * nothing in it steers a terminal.
- */
+/** Indents further lines, so that none looks like another record, and removes terminal escapes. */
 function toOneRecord(text: string): string {
   return plainText(text).replaceAll('\n', '\n  ');
 }
@@ -91,7 +90,7 @@ export function installLogPath(logDir: string, uuid: string): string {
   return join(logDir, `install-${uuid}.log`);
 }
 
-/** What the last export or rename script printed. */
+/** Output of the last export or rename script. */
 export function scriptLogPath(logDir: string, uuid: string): string {
   return join(logDir, `script-${uuid}.log`);
 }
@@ -102,8 +101,8 @@ export async function removeLogs(logDir: string, uuid: string): Promise<void> {
 }
 
 /**
- * The log's bytes, none where it was not begun or is gone; with `isOngoing`, what is added too,
- * until that says no.
+ * Yields the log's bytes, none if the file is missing. Follows the file while `isOngoing` returns
+ * true.
  */
 export async function* readInstallLog(
   path: string,

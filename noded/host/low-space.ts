@@ -5,14 +5,14 @@ import type { PlaceSpace } from './file-systems.ts';
 export const SPACE_HINT =
   'Remove instances, snapshots, exports or images that are not needed, or enlarge the file system.';
 
-/** A file system, and all that is written there. */
+/** A file system with the places on it. */
 interface Shared extends Omit<PlaceSpace, 'place' | 'device'> {
   readonly places: readonly PlaceSpace['place'][];
 }
 
 /**
- * File systems of which less is free than the operator wants to be told of. Pure.
- * @param percent undefined: the usual; 0: nothing is too little
+ * Returns file systems with less free space than `percent`.
+ * @param percent 0 disables the warning
  */
 export function findLowSpace(
   places: readonly PlaceSpace[],
@@ -23,7 +23,7 @@ export function findLowSpace(
   );
 }
 
-/** Places that are on one file system together. Pure. */
+/** Groups places by file system. */
 export function groupPlaces(places: readonly PlaceSpace[]): readonly Shared[] {
   return [...Map.groupBy(places, ({ device }) => device).values()].flatMap((all) => {
     const [first] = all;
@@ -31,16 +31,14 @@ export function groupPlaces(places: readonly PlaceSpace[]): readonly Shared[] {
   });
 }
 
-/** For example: `3.1 GiB of 40.0 GiB are free below /var/lib/gnt (store, disks)` */
+/** Example: `3.1 GiB of 40.0 GiB are free below /var/lib/gnt (store, disks)` */
 export function describeSpace({ freeBytes, totalBytes, path, places }: Shared): string {
   return `${inUnits(freeBytes)} of ${inUnits(totalBytes)} free below ${path} (${places.join(', ')})`;
 }
 
 export interface PromisedSpace {
   readonly instances: number;
-  /**
-   * What their disks, snapshots included, may grow to together: sparse files take what is written.
-   */
+  /** Maximum size of their disks with snapshots. Sparse files grow when written. */
   readonly promisedBytes: number;
   /** Size of the file system of the disks. */
   readonly totalBytes: number;

@@ -3,25 +3,24 @@ import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { DEFAULT_FIRST_POWERLESS_UID } from '#shared/sandbox/plan-sandbox.ts';
 
 /**
- * The users that machines run as: numbers without names, one for each process that a machine is.
+ * Range of user ids for QEMU processes, without names.
  *
- * A machine's user, and its group, is the first number of the range plus the number of its process.
- * No two living processes of a host have the same number, so no two machines have the same user:
- * there is nothing to allocate, to lock or to free, whatever crashes and however many daemons one
- * host has.
+ * User and group of a QEMU process are the first number of the range plus its pid. Running
+ * processes of a host have different pids, so QEMU processes have different users. No allocation,
+ * lock or release is needed, even after crashes and with several daemons on a host.
  */
 export interface MachineUsers {
   readonly first: number;
-  /** The last number of the range, itself included. */
+  /** Inclusive. */
   readonly last: number;
 }
 
-/** PID_MAX_LIMIT of 64-bit Linux (linux/threads.h): numbers of processes are below it. */
+/** PID_MAX_LIMIT of 64-bit Linux (linux/threads.h), exclusive. */
 const PROCESS_NUMBERS = 4_194_304;
 export const DEFAULT_FIRST_MACHINE_UID = DEFAULT_FIRST_POWERLESS_UID;
-/** Numbers of 16 bits have special ones among them (nobody is 65534). */
+/** 16-bit ids include special ones, such as 65534. */
 const MIN_FIRST_UID = 65_536;
-/** Programs that keep a number with its sign are still about. */
+/** Some programs store ids as signed numbers. */
 const MAX_LAST_UID = 2_147_483_647;
 const KVM_DEVICE = '/dev/kvm';
 
@@ -43,7 +42,10 @@ export function isMachineUser({ first, last }: MachineUsers, uid: number): boole
   return uid >= first && uid <= last;
 }
 
-/** @throws AppError HOST_PREREQUISITE when somebody else has numbers of the range, or nobody can */
+/**
+ * @throws AppError HOST_PREREQUISITE when an account has ids of the range, or this container lacks
+ * them
+ */
 export function requireMachineUsers(users: MachineUsers): void {
   const problem = findUserCollision(users, readText);
   if (problem === undefined) return;
@@ -57,7 +59,10 @@ export function requireMachineUsers(users: MachineUsers): void {
   );
 }
 
-/** Who has numbers of the range, in words. @param read gives a file's text, empty when missing */
+/**
+ * Returns a description of the collision, or undefined.
+ * @param read returns a file's text, empty when missing
+ */
 export function findUserCollision(
   users: MachineUsers,
   read: (path: string) => string,
@@ -81,14 +86,14 @@ export function findUserCollision(
 }
 
 /**
- * The group that a machine needs for KVM; null when everybody may open the device, or nobody but
- * root. QEMU opens it by its name (before 8.2 it cannot be given a descriptor), so the group is the
- * one thing that machines have in common.
+ * Returns the group that QEMU needs for KVM; null when every user or only root may open the device.
+ * QEMU opens it by name, because versions before 8.2 accept no descriptor. This group is the only
+ * id that QEMU processes share.
  */
 export function findKvmGroup(device = KVM_DEVICE): number | null {
   const found = statSync(device, { throwIfNoEntry: false });
   if (found === undefined || (found.mode & 0o006) === 0o006) return null;
-  // Root's own group is no group for a machine.
+  // A QEMU process must not have root's group.
   return (found.mode & 0o060) === 0o060 && found.gid !== 0 ? found.gid : null;
 }
 

@@ -2,14 +2,14 @@ import { availableParallelism, freemem, totalmem } from 'node:os';
 import type { HostRoom } from '#shared/contract/host-room.ts';
 import { MIB } from '#shared/units/bytes.ts';
 
-/** What is asked of the place where disks are made. */
+/** Storage operations that the measurement needs. */
 interface DiskSpace {
   totalBytes(): Promise<number>;
   freeBytes(): Promise<number>;
   volumeRoom(): Promise<Pick<HostRoom, 'volumes' | 'zvols'>>;
 }
 
-/** What this host has, and what of it is free. */
+/** Measures the total and free capacity of this host. */
 export async function measureRoom(disks: DiskSpace): Promise<HostRoom> {
   const volumes = await disks.volumeRoom();
   return {

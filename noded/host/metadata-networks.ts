@@ -1,7 +1,7 @@
 /**
- * Where clouds serve a host its own metadata, credentials among them: link-local addresses, then
- * those of AWS and Google over IPv6, of Alibaba, Oracle, and Azure's, whose address looks like a
- * public one. Nobody whom we serve may read them through this host.
+ * Networks with metadata and credentials of the host's own cloud: link-local addresses, then AWS
+ * and Google over IPv6, Alibaba, Oracle, and Azure, whose address looks public. No guest or remote
+ * user may read them through this host.
  */
 export const METADATA_NETWORKS: readonly string[] = [
   ...['169.254.0.0/16', 'fe80::/10', 'fd00:ec2::254/128', 'fd20:ce::254/128'],

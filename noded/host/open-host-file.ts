@@ -4,9 +4,9 @@ import { posix } from 'node:path';
 import { requireTrustedPlace } from './trusted-path.ts';
 
 /**
- * Separates a folder that the operator named from what is below it, as rsync does. A path with it
- * is an ordinary path to everybody else, so that it can be stored and shown as it is; whoever opens
- * it here cannot be led out of the folder by a link.
+ * Separates a trusted folder from the path below it, as rsync does. Such a path is valid everywhere
+ * else too, so that it can be stored and shown unchanged. openHostFile follows no link behind the
+ * mark.
  */
 const CUT = '/./';
 
@@ -16,7 +16,7 @@ export interface ConfinedPath {
   readonly parts: readonly string[];
 }
 
-/** Undefined for a path that is not confined. */
+/** Returns undefined for a path that is not confined. */
 export function parseConfinedPath(path: string): ConfinedPath | undefined {
   const at = path.indexOf(CUT);
   if (at < 0) return undefined;
@@ -24,8 +24,8 @@ export function parseConfinedPath(path: string): ConfinedPath | undefined {
 }
 
 /**
- * The same path, confined to the innermost of the folders that it is below.
- * @returns undefined when it is not absolute and plain (`..`, `.`, `//`), or below none of them
+ * Confines a path to the innermost folder that contains it.
+ * @returns undefined when it is not absolute and plain (`..`, `.`, `//`), or outside of the folders
  */
 export function confinePath(path: string, folders: readonly string[]): string | undefined {
   if (!path.startsWith('/') || path.includes('\0') || posix.normalize(path) !== path)
@@ -37,19 +37,17 @@ export function confinePath(path: string, folders: readonly string[]): string | 
   return `${innermost}${CUT}${path.slice(innermost.length + 1)}`;
 }
 
-/** The path without its mark, as whoever asked for it wrote it. */
+/** Returns the path without its mark. */
 export function plainPath(path: string): string {
   return path.replace(CUT, '/');
 }
 
 /**
- * Opens a file of this host that an operator or a remote user named. Of a confined path, each part
- * behind the folder is opened from the descriptor of the one before it and may not be a link: what
- * is opened lies below the folder, whatever is renamed meanwhile. At its end must be a regular
- * file; a FIFO is not waited for.
- * @throws Error with `code` of the system; ELOOP or ENOTDIR for a link, EINVAL for `..` and for
- * what is no file; AppError HOST_PREREQUISITE when somebody else may put another folder in its
- * place
+ * Opens a file of this host that an operator or a remote user named. For a confined path, each part
+ * behind the folder is opened from the previous descriptor and may not be a link. So the file lies
+ * below the folder despite concurrent renames. It must be a regular file; a FIFO does not block.
+ * @throws Error with `code` of the system; ELOOP or ENOTDIR for a link, EINVAL for `..` and other
+ * file types; AppError HOST_PREREQUISITE when another user may replace the folder
  */
 export async function openHostFile(
   path: string,
@@ -79,7 +77,7 @@ export async function openHostFile(
   }
 }
 
-/** What `stat` tells of the file that is opened by that path. @throws Error as opening it does */
+/** Returns the status of the file that openHostFile would open. @throws Error as openHostFile */
 export async function statHostFile(path: string): Promise<BigIntStats> {
   if (parseConfinedPath(path) === undefined) return stat(path, { bigint: true });
   const file = await openHostFile(path);
@@ -94,9 +92,7 @@ function invalid(message: string): Error {
   return Object.assign(new Error(message), { code: 'EINVAL' });
 }
 
-/**
- * A name in an open folder, wherever the folder is by now: `openat` for a runtime that has none.
- */
+/** Returns a path to a name in an open folder, in place of `openat`, which Node lacks. */
 function below(folder: FileHandle, name: string): string {
   return `/proc/self/fd/${folder.fd}/${name}`;
 }

@@ -5,9 +5,8 @@ import { openHostFile } from './open-host-file.ts';
 const { O_RDONLY, O_NONBLOCK, O_NOFOLLOW, O_DIRECTORY } = constants;
 
 /**
- * A file that is open: whatever becomes of its path, this is what was checked. `path` leads to the
- * open file itself, for as long as it is open and in this process, so that it can be opened again
- * with other flags.
+ * An open file that a check and later uses share, whatever happens to its path. While it is open,
+ * this process can reopen it by `path` with other flags.
  */
 export interface PinnedFile extends AsyncDisposable {
   readonly path: string;
@@ -18,19 +17,16 @@ export interface PinnedFile extends AsyncDisposable {
 export type Links = 'followed' | 'refused';
 
 /**
- * Opens a regular file once. A FIFO is not waited for.
+ * Opens a regular file. A FIFO does not block.
  * @param links whether the last part of the path may be a symbolic link
- * @throws the system's error, or an Error that says what it is instead
+ * @throws the system's error, or an Error that names the other file type
  */
 export async function pinFile(path: string, links: Links): Promise<PinnedFile> {
   const flags = O_RDONLY | O_NONBLOCK | (links === 'refused' ? O_NOFOLLOW : 0);
   return pin(path, flags, (found) => found.isFile(), 'it is not a regular file');
 }
 
-/**
- * A directory whose entries are reached through what is open, `${path}/name`, whatever its own path
- * leads to meanwhile.
- */
+/** Opens a directory. `${path}/name` reaches its entries even after it was renamed or replaced. */
 export async function pinDirectory(path: string, links: Links = 'followed'): Promise<PinnedFile> {
   const flags = O_RDONLY | O_DIRECTORY | (links === 'refused' ? O_NOFOLLOW : 0);
   return pin(path, flags, (found) => found.isDirectory(), 'it is not a directory');
@@ -58,7 +54,7 @@ async function pin(
   }
 }
 
-/** Whether the file was neither replaced nor written between the two. */
+/** Returns whether the file was neither replaced nor written between two calls of `stat`. */
 export function isSameFile(a: BigIntStats, b: BigIntStats): boolean {
   return (['dev', 'ino', 'size', 'mtimeNs'] as const).every((field) => a[field] === b[field]);
 }

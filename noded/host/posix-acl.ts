@@ -1,8 +1,8 @@
-/** The attribute in which Linux keeps a file's access list: linux/posix_acl_xattr.h. */
+/** Extended attribute with a file's access list: linux/posix_acl_xattr.h. */
 export const ACCESS_LIST = 'system.posix_acl_access';
 /**
- * The attribute in which a folder keeps the access list of what is made in it. It counts in place
- * of the umask: what is made without a mode of its own is writable by whoever it names.
+ * Extended attribute with the list that new files of a folder inherit. It replaces the umask, so
+ * that its users may write files created with the default mode.
  */
 export const DEFAULT_LIST = 'system.posix_acl_default';
 
@@ -13,7 +13,7 @@ const ENTRY_BYTES = 8;
 const WRITE = 0o2;
 const TAG = { owner: 0x01, user: 0x02, owningGroup: 0x04, group: 0x08, mask: 0x10, other: 0x20 };
 
-/** Who an access list lets write, beside the file's owner. */
+/** Users and groups with write permission, beside the file's owner. */
 export interface AclWriters {
   readonly uids: readonly number[];
   readonly gids: readonly number[];
@@ -22,10 +22,10 @@ export interface AclWriters {
 }
 
 /**
- * Reads an access list. What its mask takes away is not granted to anybody but the owner and the
- * others (acl(5), "ACCESS CHECK ALGORITHM").
- * @param list the value of {@link ACCESS_LIST}
- * @throws RangeError when it is of a kind that is not known
+ * Reads the writers of an access list. The mask limits all entries except those of the owner and
+ * the others (acl(5), "ACCESS CHECK ALGORITHM").
+ * @param list value of {@link ACCESS_LIST}
+ * @throws RangeError for an unknown format
  */
 export function aclWriters(list: Buffer): AclWriters {
   const length = list.length - HEADER_BYTES;

@@ -1,28 +1,28 @@
 import { readFileSync, readdirSync, statSync } from 'node:fs';
 import { systemCodeOf } from '#shared/errors/app-error.ts';
 
-/** The process has ended, before or while its file was read. */
+/** The process ended before or during the read. */
 const GONE = ['ENOENT', 'ESRCH'];
 
-/** The text of /proc/<pid>/<name>; undefined when the process is gone. */
+/** Returns the text of /proc/<pid>/<name>; undefined when the process has ended. */
 export function readProcFile(pid: number, name: string): string | undefined {
   return unless(GONE, () => readFileSync(`/proc/${pid}/${name}`, 'utf8'));
 }
 
-/** Real user id; undefined when the process is gone. */
+/** Returns the real user id; undefined when the process has ended. */
 export function userOf(pid: number): number | undefined {
   const uid = /^Uid:\s+(\d+)/m.exec(readProcFile(pid, 'status') ?? '')?.[1];
   return uid === undefined ? undefined : Number(uid);
 }
 
-/** Memory that a process has taken, in MiB; 0 when it is gone. */
+/** Returns resident memory in MiB; 0 when the process has ended. */
 export function residentMiB(pid: number): number {
   const kib = /^VmRSS:\s+(\d+) kB$/m.exec(readProcFile(pid, 'status') ?? '')?.[1];
   return Number(kib ?? 0) / 1024;
 }
 
 export function isInNetworkNamespace(pid: number, path: string): boolean {
-  // EACCES: one that root may not look at is nobody's whom root started.
+  // EACCES: root may not look at it, so root did not start it.
   const theirs = unless([...GONE, 'EACCES'], () => statSync(`/proc/${pid}/ns/net`));
   const wanted = unless(GONE, () => statSync(path));
   return theirs !== undefined && theirs.ino === wanted?.ino && theirs.dev === wanted.dev;
@@ -33,7 +33,9 @@ export interface OpenFile {
   readonly ino: bigint;
 }
 
-/** Other processes that have a file open, as `4711 (qemu-system-x86)`. Looks at all there are. */
+/**
+ * Lists other processes with the file open, as `4711 (qemu-system-x86)`. Looks at all processes.
+ */
 export function listHolders({ dev, ino }: OpenFile): readonly string[] {
   const holders: string[] = [];
   for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {

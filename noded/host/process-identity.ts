@@ -3,19 +3,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { systemCodeOf } from '#shared/errors/app-error.ts';
 import { readProcFile } from './process-facts.ts';
 
-/**
- * A process, whatever becomes of its number: numbers are reused, starts are not (within one boot).
- */
+/** Identifies a process beyond its end: pids are reused, starts are unique within one boot. */
 export interface ProcessIdentity {
   readonly pid: number;
   /** Clock ticks after boot, as in /proc/<pid>/stat. */
   readonly startTicks: string;
 }
 
-/**
- * Reads a line of /proc/<pid>/stat (proc(5)). It is undefined when the text is no such line, or
- * when the process has ended.
- */
+/** Parses a line of /proc/<pid>/stat (proc(5)). Returns undefined for another text or a zombie. */
 export function parseProcessStat(line: string): ProcessIdentity | undefined {
   // The name is in parentheses and may contain any character.
   const pid = /^(\d+) \(/.exec(line)?.[1];
@@ -29,12 +24,12 @@ export function parseProcessStat(line: string): ProcessIdentity | undefined {
   return { pid: Number(pid), startTicks };
 }
 
-/** Undefined when there is no such process, or only its zombie. */
+/** Returns undefined for a missing process or a zombie. */
 export function readProcessIdentity(pid: number): ProcessIdentity | undefined {
   return parseProcessStat(readProcFile(pid, 'stat') ?? '');
 }
 
-/** The process that started a living one, or has inherited it. */
+/** Returns the present parent of a running process. */
 export function readParentIdentity(pid: number): ProcessIdentity | undefined {
   const line = readProcFile(pid, 'stat') ?? '';
   // State and parent follow the name.
@@ -60,9 +55,8 @@ export function signalProcess(identity: ProcessIdentity, signal: NodeJS.Signals)
 const END_POLL_MS = 20;
 
 /**
- * Asks a process to end, and kills it where it has not after so long.
- * @param limits `askMs`: 0 for one that hears nothing; `killMs`: how long the end of a killed one
- * is waited for
+ * Ends a process by SIGTERM, then SIGKILL.
+ * @param limits `askMs`: wait after SIGTERM, 0 to skip it; `killMs`: wait after SIGKILL
  * @returns whether it has ended
  */
 export async function endProcess(

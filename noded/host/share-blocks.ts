@@ -2,12 +2,12 @@ import { constants } from 'node:fs';
 import { copyFile, rm } from 'node:fs/promises';
 import { systemCodeOf } from '#shared/errors/app-error.ts';
 
-/** What a file system says that cannot share blocks between these two files. */
+/** Errors of file systems that cannot share blocks between these two files. */
 const NO_CLONES = ['ENOTSUP', 'EOPNOTSUPP', 'EXDEV', 'EINVAL', 'ENOSYS', 'ENOTTY'];
 
 /**
- * Makes a new file of the blocks of another one.
- * @returns false where blocks cannot be shared; nothing is there then
+ * Creates a file that shares the blocks of another.
+ * @returns false if the file system cannot; no file remains
  * @throws the system's error: EEXIST, ENOSPC
  */
 export async function shareBlocks(from: string, to: string): Promise<boolean> {

@@ -4,9 +4,8 @@ import { removeLogs } from './install-log.ts';
 const LOG = /^(?:install|script)-([0-9a-f-]{36})\.log$/;
 
 /**
- * Removes what installing and scripts printed of instances that went to another node, whose own
- * begins there. What was done to a guest (its audit log) stays, and one without a record may come
- * back.
+ * Removes logs of installations and scripts of instances that moved to another node, which writes
+ * its own. Audit logs stay. Logs without a record stay, because it may come back.
  */
 export async function sweepLogs(
   logDir: string,

@@ -12,8 +12,8 @@ const HOMELESS = ['--no-create-home', '--home-dir', '/nonexistent'];
 const LOGIN = ['--shell', '/usr/sbin/nologin'];
 
 /**
- * A system user without home, shell or password, made when missing. Two nodes on one machine may
- * ask at once.
+ * Returns a system user without home, shell or password, created when missing. Two nodes on one
+ * host may do this concurrently.
  * @throws AppError HOST_PREREQUISITE
  */
 export async function ensureSystemUser(name: string): Promise<SystemUser> {
@@ -23,7 +23,7 @@ export async function ensureSystemUser(name: string): Promise<SystemUser> {
   try {
     await run('useradd', ['--system', '--user-group', ...HOMELESS, ...LOGIN, name]);
   } catch (error) {
-    // Somebody else may have made it meanwhile.
+    // Another process may have created it meanwhile.
     refusal = error;
   }
   const made = await findUser(name);
@@ -34,17 +34,17 @@ export async function ensureSystemUser(name: string): Promise<SystemUser> {
   });
 }
 
-/** Undefined when the host has no such user. */
+/** Returns undefined for an unknown user. */
 export async function findUser(name: string): Promise<SystemUser | undefined> {
   const entry = await lookUp(name);
   if (!entry) return undefined;
   const [uid, gid] = [Number(entry[2]), Number(entry[3])];
-  // Root is no unprivileged user, whatever its name.
+  // Root must not pass as an unprivileged user.
   if (!uid || !gid) throw new Error(`getent passwd ${name}: ${entry.join(':')}`);
   return { uid, gid };
 }
 
-/** Fields of a name service entry; undefined when there is none. */
+/** Returns the fields of an entry; undefined for an unknown user. */
 async function lookUp(name: string): Promise<readonly string[] | undefined> {
   try {
     return (await run('getent', ['passwd', name])).stdout.trim().split(':');

@@ -1,10 +1,10 @@
 import { isIPv4 } from 'node:net';
 
-/** RFC 6052, and 2765: the last 32 bits of an address are the IPv4 address that is meant. */
+/** RFC 6052, and 2765: the last 32 bits of such an address are an IPv4 address. */
 const PREFIXES = ['64:ff9b::', '::ffff:0:'] as const;
 const PREFIX_BITS = 96;
 
-/** Returns the IPv6 networks that a translator (NAT64) sends on to IPv4 networks. Pure. */
+/** Returns the IPv6 networks that a translator (NAT64) maps to IPv4 networks. */
 export function translatedNetworks(networks: readonly string[]): readonly string[] {
   return networks.flatMap((network) => {
     const [address = '', bits = '32'] = network.split('/');

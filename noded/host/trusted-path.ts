@@ -8,33 +8,32 @@ import { ACCESS_LIST, aclWriters, DEFAULT_LIST, type AclWriters } from './posix-
 const WRITABLE_BY_GROUP = 0o020;
 const WRITABLE_BY_ALL = 0o002;
 const STICKY = 0o1000;
-/** The kernel follows as many links in one path. */
+/** The kernel's limit for links in one path. */
 const MAX_LINKS = 40;
 
 /**
- * Who can write a folder on the way to a path can put another one in its place, with content of
- * their own. Every folder on the way, also to where a link leads, has to be root's or this process'
- * user's, and writable by nobody else. In a sticky one, like /tmp, others cannot rename what is not
- * theirs: so one may be on the way, but not at its end.
- * @param called what the path is called in the refusal
- * @throws AppError HOST_PREREQUISITE naming the folder; the system's error when there is no such
- * path
+ * Refuses a path that another user could replace. A user with write permission on a parent folder
+ * can put another folder in its place. So every parent, also of a link's target, must belong to
+ * root or this process's user, without other writers. A parent may be sticky, like /tmp, where
+ * other users cannot rename foreign files; the path itself may not.
+ * @param called name of the path in the refusal
+ * @throws AppError HOST_PREREQUISITE naming the folder; the system's error when the path is missing
  */
 export async function requireTrustedPath(path: string, called: string): Promise<void> {
   await checkWay(resolve(path), { links: MAX_LINKS, isEnd: true, called });
 }
 
 /**
- * A folder that others may write themselves, as one for uploads, but put no other one in its place:
- * every folder above it is looked at, also above where a link leads.
- * @throws as {@link requireTrustedPath} does
+ * Refuses a folder that another user could replace. Others may write to the folder itself, as for
+ * uploads. Checks every parent folder, also of a link's target.
+ * @throws as {@link requireTrustedPath}
  */
 export async function requireTrustedPlace(path: string, called: string): Promise<void> {
   let whole = resolve(path);
   for (let links = MAX_LINKS; links > 0; links -= 1) {
     const above = dirname(whole);
     const found = await lstat(whole);
-    // In a sticky folder only its owner can put another one in its place.
+    // In a sticky folder only the owner of an entry can replace it.
     const isOwn = [0, process.geteuid?.()].includes(found.uid);
     await checkWay(above, { links, isEnd: !isOwn, called });
     if (!found.isSymbolicLink()) return;
@@ -44,9 +43,9 @@ export async function requireTrustedPlace(path: string, called: string): Promise
 }
 
 /**
- * Makes a folder where nobody else could have put one. What is there of the way is looked at
- * before: a folder is never made in a place that somebody else chose.
- * @throws as {@link requireTrustedPath} does
+ * Creates a folder on a trusted path. Checks existing parents first, so that no folder is created
+ * in a place chosen by another user.
+ * @throws as {@link requireTrustedPath}
  */
 export async function makeTrustedFolder(path: string, called: string): Promise<void> {
   const whole = resolve(path);
@@ -99,8 +98,8 @@ interface OtherWriter {
 }
 
 /**
- * Somebody else than the owners who may write a folder, and how to end it. Where there is an access
- * list, the group's bits of the mode are its mask, and it alone says who may.
+ * Returns another user that may write a folder, and the command against it. With an access list,
+ * the group bits of the mode are its mask, and only the list counts.
  */
 function otherWriter(
   path: string,
@@ -109,7 +108,7 @@ function otherWriter(
 ): OtherWriter | undefined {
   const byMode = { reason: 'users other than root can write to it', remedy: `chmod go-w ${path}` };
   const list = getXattr(path, ACCESS_LIST);
-  // Root's own group has nobody else in it.
+  // Root's group has no other members.
   if (list === undefined) {
     const forOthers = found.gid === 0 ? WRITABLE_BY_ALL : WRITABLE_BY_ALL | WRITABLE_BY_GROUP;
     return (found.mode & forOthers) === 0 ? undefined : byMode;
@@ -121,7 +120,7 @@ function otherWriter(
   return { reason: `its access list allows ${who} to write to it`, remedy: `setfacl -b ${path}` };
 }
 
-/** Somebody else than the owners who may write what is made in a folder. */
+/** Returns another user that may write new files of a folder. */
 function heir(
   path: string,
   found: Stats,

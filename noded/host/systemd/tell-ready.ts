@@ -4,9 +4,8 @@ import { closeFd } from '#shared/sys/libc.ts';
 import { openUnixClient } from '#shared/sys/unix-sockets.ts';
 
 /**
- * Tells whoever started this service that it can be used: what waits for that (`systemctl start`,
- * an upgrade of the package, a command after it) goes on (sd_notify(3)).
- * @param path systemd's socket; undefined, and in another form than a path, nobody is told
+ * Notifies systemd that the service is ready (sd_notify(3)).
+ * @param path systemd's socket; no notification when undefined or an abstract socket
  */
 export function tellReady(path: string | undefined, logger: Logger): void {
   if (!path?.startsWith('/')) return;
@@ -18,7 +17,7 @@ export function tellReady(path: string | undefined, logger: Logger): void {
       closeFd(fd);
     }
   } catch (error) {
-    // It works all the same; who waits for the word gives up by itself.
+    // The service works anyway; systemd's start timeout ends the wait.
     logger.warn('node.ready-not-told', { err: error });
   }
 }
