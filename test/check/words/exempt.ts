@@ -5,7 +5,6 @@
  */
 export const exempt = {
   documents: [],
-  strings: ['appliance/agent', 'noded/host', 'noded/instances'],
   comments: [
     'cluster-cli',
     'cluster-cli/client',
@@ -19,15 +18,12 @@ export const exempt = {
     'cluster-cli/values',
     'noded/api',
     'noded/cluster',
-    'noded/host',
     'noded/instances',
     'noded/jobs',
-    'noded/net',
     'noded/operations',
     'noded/provision',
     'noded/records',
     'noded/storage',
-    'noded/vmm',
     'noded/wiring',
     'shared/abort',
     'shared/bounds',
