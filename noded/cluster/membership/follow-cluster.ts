@@ -5,19 +5,19 @@ import type { Store } from '#shared/store/store.ts';
 export interface FollowClusterDependencies {
   readonly store: Pick<Store, 'watch'>;
   readonly services: { refresh(): Promise<void> };
-  /** @returns false when some could not be made, since the store did not answer */
+  /** @returns false when some views could not be made, because the store did not answer */
   readonly keeper: { republishAll(): Promise<boolean> };
   readonly metad: { onRestarted(listener: () => Promise<void>): void };
   readonly logger: Logger;
 }
 
-/** Nodes of the former release tell nobody in the log of changes what they change. */
+/** Nodes of the former release do not log their changes. */
 const APPLY_AGAIN_MS = 60_000;
 
 /**
- * Shows guests again what they may see when metad was restarted, and applies what other nodes
- * change of the cluster; what the store was not there for is done when it is back.
- * @returns ends it
+ * Republishes views after a restart of metad, and applies cluster changes of other nodes. Retries
+ * after failures of the store.
+ * @returns a function that stops this
  */
 export function followCluster({
   store,

@@ -7,15 +7,16 @@ import type { NodeRegistry } from '../../records/node-registry.ts';
 import type { OpenedStore } from '../../records/open-store.ts';
 
 export interface Joined extends AsyncDisposable {
-  /** Null for a node that is a cluster by itself, and for one that was removed. */
+  /** Null for a node without a common store, and for a removed node. */
   readonly peers: PeerLink | null;
   readonly membership: Membership;
 }
 
 /**
- * Registers this node, and meets the others where there may be some. One that was removed from the
- * cluster does neither: its name may be another node's by now.
- * @throws AppError CONFLICT when the name is another node's, or another daemon runs as this node
+ * Registers this node and connects it to the others. A removed node does neither, because its name
+ * may belong to another node now.
+ * @throws AppError CONFLICT when the name belongs to another node, or another daemon runs as this
+ * node
  */
 export async function joinCluster(
   { common }: OpenedStore,

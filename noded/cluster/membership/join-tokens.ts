@@ -9,16 +9,16 @@ import type { CommonStore } from '../../records/open-store.ts';
 import type { Membership } from './membership.ts';
 
 export interface JoinTokensDependencies {
-  /** Null for a node that is a cluster by itself. */
+  /** Null for a node without a common store. */
   readonly common: Pick<CommonStore, 'keys'> | null;
   readonly paths: RootPaths;
   readonly membership: Pick<Membership, 'requireMember'>;
 }
 
 /**
- * Makes a word by which one node joins.
- * @throws AppError NOT_SUPPORTED on a node that is a cluster by itself; CONFLICT while the key of
- * the cluster is renewed; HOST_PREREQUISITE
+ * Makes a token with which one node can join.
+ * @throws AppError NOT_SUPPORTED without a common store; CONFLICT during a renewal of the cluster
+ * key; HOST_PREREQUISITE
  */
 export async function issueJoinToken(
   lifetimeS: number,

@@ -2,7 +2,7 @@ import type { KeyStep } from '#shared/contract/api.ts';
 import type { ClusterKeys } from '#shared/store/cluster-keys.ts';
 import type { SealedStore } from '#shared/store/sealed-store.ts';
 
-/** Takes one step on this node; it may be repeated. @throws AppError CONFLICT */
+/** Takes one step on this node. Idempotent. @throws AppError CONFLICT */
 export async function takeKeyStep(
   step: KeyStep,
   keys: ClusterKeys,

@@ -3,20 +3,19 @@ import type { Logger } from '#shared/log/log.ts';
 import type { NodeRegistry } from '../../records/node-registry.ts';
 
 /**
- * Whether this node still belongs to its cluster. One that was removed while it was cut off knows
- * nothing of it: its names, addresses and MACs may be others' by now, so nothing in the store is
- * its own any more, and it changes nothing there.
+ * Tells whether this node was removed from its cluster, which happens while it is disconnected. Its
+ * names, addresses and MACs may belong to others now. So it must not change the store.
  */
 export interface Membership {
-  /** Milliseconds since the epoch; null of a member. */
+  /** Milliseconds since the epoch; null for a member. */
   removedAtMs(): number | null;
-  /** Asks the store again. What was found once stays. */
+  /** Reads the store again. A removal is final. */
   refresh(): Promise<void>;
   /** @throws AppError NODE_REMOVED */
   requireMember(): void;
 }
 
-/** @param publicKey of this node, in base64; null of one that is a cluster by itself */
+/** @param publicKey of this node, in base64; null without a common store */
 export function createMembership(
   nodes: Pick<NodeRegistry, 'removedAtMs'>,
   publicKey: string | null,
@@ -40,7 +39,6 @@ export function createMembership(
   };
 }
 
-/** What became of it, in words for people. */
 export function describeRemoval(removedAtMs: number): string {
   return `this node was removed from its cluster at ${new Date(removedAtMs).toISOString()}`;
 }
@@ -48,6 +46,6 @@ export function describeRemoval(removedAtMs: number): string {
 export const REJOIN_HINT =
   'Its instances keep running and appear as ERROR_orphan in gnt-instance list. To join again as a new node: stop gnt-noded, move /var/lib/gnt/node.key away, start gnt-noded, then adopt or remove the instances.';
 
-/** What to do about a node that runs and is marked offline. */
+/** Hint for a running node that is marked offline. */
 export const OFFLINE_HINT =
   'Run gnt-node modify --offline no NODE on any node, or stop gnt-noded here.';

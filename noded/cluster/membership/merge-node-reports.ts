@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { othersTurn } from '#shared/clock/turns.ts';
 
-/** What the order of a list and the place of each in it is known by. */
+/** Sort key and identity of a list item. */
 export interface Listed {
   readonly uuid: string;
   readonly name: string;
@@ -9,27 +9,27 @@ export interface Listed {
 }
 
 export interface Telling<Item, Told> {
-  /** Whose words count for it. */
+  /** Returns the node whose report counts for an item. */
   readonly nodeOf: (item: Item) => string;
-  /** What a node tells of its own, in the order of names. */
+  /** Yields a node's report of its own items, ordered by name. */
   readonly tell: (node: string) => AsyncGenerator<readonly Told[]>;
   /**
-   * What is known of one that its node says nothing of.
-   * @param failure why, where the node's words broke off
+   * Describes an item without a report of its node.
+   * @param failure why the node's report ended early
    */
   readonly describeLeft: (item: Item, failure: unknown) => Promise<readonly Told[]>;
 }
 
-/** Items that are told at a time: a few milliseconds of work. */
+/** Items per slice: a few milliseconds of work. */
 const SLICE = 32;
-/** Items that are looked at before others have their turn: a millisecond of work. */
+/** Items between two yields to other tasks: a millisecond of work. */
 const LOOKED_AT = 512;
 
 /**
- * All of a list in its order, while each node tells its part at the same time: one that is slow, or
- * silent, keeps back what comes after what it has, and nothing is collected.
+ * Yields all items in order while all nodes report concurrently. A slow or silent node delays only
+ * the items after its own, and nothing is collected.
  *
- * @param all in the order of names; what a node tells beyond it was made since
+ * @param all ordered by name; additional reported items were made since
  */
 export async function* mergeNodeReports<Item extends Listed, Told extends Listed>(
   all: readonly Item[],
@@ -37,7 +37,7 @@ export async function* mergeNodeReports<Item extends Listed, Told extends Listed
 ): AsyncGenerator<readonly Told[]> {
   const tellers = new Map<string, Teller<Told>>();
   const wanted = new Set<string>();
-  // Begun when the slice is full: nobody would hear of a failure before.
+  // Started when the slice is full, because an earlier failure would be unhandled.
   let slice: (() => readonly Told[] | Promise<readonly Told[]>)[] = [];
   const take = (teller: Teller<Told>, head: Told): void => {
     teller.skip();
@@ -69,7 +69,7 @@ export async function* mergeNodeReports<Item extends Listed, Told extends Listed
       await turn();
     }
     yield await flush();
-    // Those that were given a later name meanwhile.
+    // Items that were renamed to a later name meanwhile.
     for (const teller of tellers.values())
       for (let head = await teller.head(); head; head = await teller.head()) take(teller, head);
     yield await flush();
@@ -79,19 +79,19 @@ export async function* mergeNodeReports<Item extends Listed, Told extends Listed
 
   async function leftOf(item: Item, failure: unknown): Promise<readonly Told[]> {
     const known = await describeLeft(item, failure);
-    // One that has another name by now is told by it.
+    // A renamed item is reported under its new name.
     return known.filter(({ uuid, name }) => name === item.name && wanted.delete(uuid));
   }
 }
 
-/** One node's words, of which the next ones are on their way while others are listened to. */
+/** Reads one node's report and prefetches the next slice. */
 class Teller<Told> {
   readonly #source: AsyncGenerator<readonly Told[]>;
   #coming: Promise<IteratorResult<readonly Told[]>>;
   #slice: readonly Told[] = [];
   #at = 0;
   #isOver = false;
-  /** Why it broke off. */
+  /** Reason of an early end. */
   failure: unknown;
 
   constructor(source: AsyncGenerator<readonly Told[]>) {
@@ -99,7 +99,7 @@ class Teller<Told> {
     this.#coming = this.#ask();
   }
 
-  /** @returns undefined when there is nothing more */
+  /** @returns undefined at the end of the report */
   async head(): Promise<Told | undefined> {
     while (this.#at >= this.#slice.length && !this.#isOver) await this.#read();
     return this.#slice[this.#at];
@@ -129,7 +129,7 @@ class Teller<Told> {
 
   #ask(): Promise<IteratorResult<readonly Told[]>> {
     const asked = this.#source.next();
-    // It may fail while others are listened to, and nobody awaits it yet.
+    // It may fail before it is awaited.
     asked.catch(() => undefined);
     return asked;
   }

@@ -44,21 +44,20 @@ import {
   type RunningElsewhere,
 } from './running-elsewhere.ts';
 
-/** What there is and how it is, as an interface tells it. */
+/** Describes instances, nodes, OS definitions and orphans. */
 export interface Overview {
-  /** All instances in the order of their names, in slices none of which keeps others waiting. */
+  /** Yields all instances ordered by name, in slices small enough not to block other tasks. */
   instanceSlices(): AsyncIterable<readonly InstanceInfo[]>;
   /**
-   * Of all instances what lists show, in the order of their names, without asking anybody: each is
-   * made when it is taken.
+   * Returns the list fields of all instances ordered by name, without a request to other nodes.
+   * Each is made on demand.
    */
   summaries(): Promise<Iterable<InstanceSummary>>;
   /** @throws AppError INSTANCE_NOT_FOUND */
   instance(name: string): Promise<InstanceInfo>;
   nodes(): Promise<readonly ListedNode[]>;
-  /** The OS definitions of each node. */
   operatingSystems(): Promise<readonly NodeOs[]>;
-  /** Machines that no record accounts for, on the nodes that answer. */
+  /** Running instances without a record, on the nodes that answer. */
   orphans(): Promise<readonly ListedOrphan[]>;
 }
 
@@ -66,7 +65,7 @@ export interface OverviewSources extends InstanceInfoSources {
   readonly instances: InstanceRepository;
   readonly index: Pick<InstanceIndex, 'list' | 'doubt'>;
   readonly outcomes: Pick<Outcomes, 'removalOf'>;
-  /** Whether what a record names as its node is this one. */
+  /** Returns whether a record's node name means this node. */
   readonly owns: (node: string) => boolean;
   readonly nodeName: string;
   readonly orphans: Pick<Orphans, 'list'>;
@@ -74,13 +73,13 @@ export interface OverviewSources extends InstanceInfoSources {
   readonly listOs: () => Promise<OsInfo[]>;
 }
 
-/** An instance as it is told: sixteen documents' names, keys and parameters. */
+/** Limit of one instance: names, keys and parameters of sixteen documents. */
 const MAX_LINE_CHARACTERS = 4 * MIB;
 
-/** Lists what this node has. */
+/** Describes the instances of this node. */
 export function createOwnOverview(sources: OverviewSources): Overview {
   const { instances, index, outcomes, owns, nodeName, describeNode, listOs, runner } = sources;
-  /** What the store has no room to say of it is said all the same. */
+  /** Adds a removal that could not be recorded because the store was full. */
   const current = (record: InstanceRecord): InstanceRecord => {
     const begun = outcomes.removalOf(record.uuid);
     return begun === undefined ? record : beginRemoval(record, begun.jobId, begun.beganAtMs);
@@ -122,7 +121,7 @@ async function* describeSlices(
   }
 }
 
-/** What a schema does not name is not told; nobody looks at it once more. */
+/** Drops fields that the schema does not name. The result is not validated again. */
 function tellable(info: InstanceInfo): InstanceInfo {
   return instanceInfo.parse(info);
 }
@@ -132,23 +131,23 @@ function summarize(
   running: RunningMachine | null,
   status: InstanceStatus = statusOf(instance, running),
 ): InstanceSummary {
-  // A row has what its schema names: nothing looks at it once more.
+  // Drops the other fields, because rows are not validated.
   const { diskBytes, profiles, bootEnv, stoppedByJob, namedAfterJob, ...listed } = instance;
   void [diskBytes, profiles, bootEnv, stoppedByJob, namedAfterJob];
   return { ...listed, status, running: running && tellRunning(running) };
 }
 
-/** Without the UUID, which its instance has. */
+/** Drops the UUID, which the instance already has. */
 function tellRunning(running: RunningMachine): InstanceSummary['running'] {
   const { uuid, ...told } = running;
   void uuid;
   return told;
 }
 
-/** For one answer, in which thousands of instances ask for the same few records. */
+/** Caches records for one answer, in which thousands of instances need the same few. */
 function readOnce(clusters: InstanceInfoSources['clusters']): InstanceInfoSources['clusters'] {
   const cluster = clusters.load();
-  // Whoever awaits it sees the failure; a list of no instances need not.
+  // A list without instances never awaits it.
   cluster.catch(() => undefined);
   return {
     load: () => cluster,
@@ -166,7 +165,7 @@ function once<T>(load: (name: string) => Promise<T>): (name: string) => Promise<
   };
 }
 
-/** Of the whole cluster: every node is asked for what it has. */
+/** Describes the whole cluster by asking every node. */
 export function createClusterOverview(
   own: Overview,
   sources: OverviewSources & {
@@ -190,7 +189,7 @@ export function createClusterOverview(
     loadInstanceInfo(record, sources, STATUS_OF[stateAfter(error)]);
   const slices = async function* (): AsyncGenerator<readonly InstanceInfo[]> {
     const all = await index.list();
-    // This node's own, by whatever names its records call it.
+    // Records may have former names of this node.
     const ownName = sources.nodeName;
     const nodeOf = ({ primaryNode }: Pick<IndexedInstance, 'primaryNode'>): string =>
       owns(primaryNode) ? ownName : primaryNode;
@@ -234,7 +233,7 @@ export function createClusterOverview(
       const counts = countBy(await index.list(), ({ primaryNode }) => primaryNode);
       const describe = async ({ name, flags }: ListedFlags): Promise<ListedNode> => {
         const answer = await ask(name, '/v1/node', nodeInfo);
-        // One of an earlier release knows nothing of what is said of it.
+        // The flags of a node of an earlier release are missing in its answer.
         if (!(answer instanceof Error)) return { ...answer, flags };
         const silent = answer.message;
         return listedNode.parse({ name, flags, silent, instances: counts.get(name) ?? 0 });
@@ -272,7 +271,7 @@ function countBy<T>(all: readonly T[], keyOf: (one: T) => string): ReadonlyMap<s
   return counts;
 }
 
-/** The status of instances whose node does not tell of them, by what is wrong with it. */
+/** Status of instances whose node does not report them. */
 const STATUS_OF = {
   silent: 'ERROR_nodedown',
   failing: 'ERROR_nodefails',
@@ -281,11 +280,14 @@ const STATUS_OF = {
 
 function summarizeTold(instance: IndexedInstance, facts: NodeFacts | undefined): InstanceSummary {
   if (facts?.state === 'told') return summarize(instance, facts.running.get(instance.uuid) ?? null);
-  // One that is no node of the cluster any more does not answer either.
+  // A removed node does not answer either.
   return summarize(instance, null, STATUS_OF[facts?.state ?? 'silent']);
 }
 
-/** What another node says of its own instances. However many they are, it says something always. */
+/**
+ * Reads another node's report of its own instances. It sends at least a sign of life in time,
+ * however many there are.
+ */
 async function* readInstances(peers: Peers, node: string): AsyncGenerator<readonly InstanceInfo[]> {
   const begins = { withinMs: ANSWER_TIMEOUT_MS };
   const answer = await openAnswer(peers, node, '/v1/own-instances', begins);

@@ -11,11 +11,11 @@ export interface RemoveNodeDependencies {
   readonly nodes: NodeRegistry;
   readonly instances: Pick<InstanceRepository, 'forget' | 'departedFrom' | 'forgetDeparture'>;
   readonly index: Pick<InstanceIndex, 'list'>;
-  /** Null for a node that is a cluster by itself. */
+  /** Null for a node without a common store. */
   readonly peers: Peers | null;
   readonly membership: Pick<Membership, 'requireMember'>;
   readonly clock: Clock;
-  /** Tells the jobs that it ran as interrupted. */
+  /** Marks the node's running jobs as interrupted. */
   readonly failJobsOf: (node: string) => Promise<void>;
 }
 
@@ -24,11 +24,11 @@ const MUTE_HINT =
   'notices that after some minutes (at once: redis-cli CLIENT KILL TYPE pubsub)';
 
 /**
- * Takes a node that is gone for good out of the cluster; what has the cluster's key can still read
- * its store, until the key is renewed.
- * @param options `forgetInstances`: those that it had are no more
- * @throws AppError NODE_NOT_FOUND; CONFLICT while it answers or is mute, has instances that are
- * not to be forgotten, or is this one
+ * Removes a permanently lost node from the cluster. A holder of the cluster key can still read the
+ * store until the key is renewed.
+ * @param options `forgetInstances`: also remove the records of its instances
+ * @throws AppError NODE_NOT_FOUND; CONFLICT while the node answers or is mute, has instances that
+ * are not to be forgotten, or is this node
  */
 export async function removeNode(
   name: string,

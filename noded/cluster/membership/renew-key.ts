@@ -13,7 +13,9 @@ const COLLECTION = 'renewals';
 const ID = 'cluster-key';
 const RETRY_MS = 5000;
 
-/** In their order: up to `learn`, the renewal can be given up; from `seal` on, it goes on. */
+/**
+ * In this order. The renewal can be abandoned during `learn`, and must be completed from `seal` on.
+ */
 const phase = z.enum(['learn', 'seal', 'forget']);
 const renewalRecord = z.strictObject({
   coordinator: z.string(),
@@ -28,9 +30,11 @@ export interface KeyRenewalDependencies {
   readonly store: SealedStore;
   readonly keys: ClusterKeys;
   readonly nodeNames: () => Promise<readonly string[]>;
-  /** Whether a node's daemon answers. */
   readonly answers: (node: string) => Promise<boolean>;
-  /** Has another node take a step. @throws AppError NODE_UNREACHABLE, and its own */
+  /**
+   * Makes another node take a step.
+   * @throws AppError NODE_UNREACHABLE, and the other node's error
+   */
   readonly tell: (node: string, step: KeyStep) => Promise<void>;
   readonly logger: Logger;
   readonly retryMs?: number;
@@ -41,19 +45,19 @@ export interface Renewed {
   readonly skipped: readonly string[];
 }
 
-/** The cluster's key, exchanged for another one while the nodes run. */
+/** Replaces the cluster key while the nodes run. */
 export interface KeyRenewal {
   /**
-   * Begins a renewal, or goes on with the one that is under way.
-   * @param skip nodes that do not answer and are to be left behind: they join anew
-   * @throws AppError NODE_UNREACHABLE that names who does not answer; NODE_NOT_FOUND; CONFLICT
+   * Begins or continues a renewal.
+   * @param skip silent nodes to leave out, which must join again
+   * @throws AppError NODE_UNREACHABLE that names silent nodes; NODE_NOT_FOUND; CONFLICT
    */
   renew(skip: readonly string[]): Promise<Renewed>;
-  /** Goes on with what this node began before it was stopped, until it is done. */
+  /** Continues a renewal of this node after a restart, until it is done. */
   resume(): void;
-  /** What the last renewal of this daemon has done, step by step and node by node. */
+  /** Returns the completed steps of this daemon's last renewal, by node. */
   progress(): CryptoProgress;
-  /** Who renews and how far it is, for people; null when nobody does. */
+  /** Returns the renewing node and the phase in words; null without a renewal. */
   describe(): Promise<string | null>;
   stop(): Promise<void>;
 }
@@ -63,9 +67,9 @@ export function createKeyRenewal(dependencies: KeyRenewalDependencies): KeyRenew
 }
 
 /**
- * INVARIANTS: every step may be repeated, and a record in the store says which one is next; no node
- * seals with the new key before all read with it, and none forgets the old one before all records
- * are sealed with the new; a node that is not skipped never misses a step.
+ * INVARIANTS: every step is idempotent, and a record in the store has the next one. No node seals
+ * with the new key before all read with it. No node forgets the old key before all records are
+ * sealed with the new one. A node that is not skipped takes every step.
  */
 class StoredKeyRenewal implements KeyRenewal {
   readonly #dependencies: KeyRenewalDependencies;
@@ -138,7 +142,7 @@ class StoredKeyRenewal implements KeyRenewal {
     return this.#carryOut(current);
   }
 
-  /** What another node began is gone on with when that one is there no more. */
+  /** Continues the renewal of a removed node. */
   async #takeOver(record: RenewalRecord): Promise<RenewalRecord | undefined> {
     const { nodeName, nodeNames, keys } = this.#dependencies;
     const { coordinator, fingerprint } = record;
@@ -150,7 +154,7 @@ class StoredKeyRenewal implements KeyRenewal {
     }
     const known = [keys.ring().sealing, ...(keys.next ? [keys.next] : [])];
     if (known.some((key) => fingerprintOf(key) === fingerprint)) return record;
-    // Nobody seals with it yet: the renewal begins anew.
+    // No node seals with it yet: start again.
     if (record.phase === 'learn') return undefined;
     throw new AppError(
       'STORE_KEY',
@@ -197,7 +201,7 @@ class StoredKeyRenewal implements KeyRenewal {
         const count = await store.reseal(signal);
         logger.info('cluster-key.records-sealed', { records: count });
         this.#note('reseal', nodeName);
-        // One that joined meanwhile has sealed with the old one.
+        // A node that joined meanwhile has sealed with the old key.
       } while ((await this.#others(current.skipped)).some((node) => !told.includes(node)));
       current = await this.#save({ ...current, phase: 'forget' });
     }
@@ -211,7 +215,7 @@ class StoredKeyRenewal implements KeyRenewal {
     return { nodes: [this.#dependencies.nodeName, ...nodes].sort(), skipped: current.skipped };
   }
 
-  /** The nodes as they are now: one that was removed meanwhile is told nothing. */
+  /** Reads the nodes at each step, because one may be removed meanwhile. */
   async #tellAll({ skipped }: RenewalRecord, step: KeyStep): Promise<readonly string[]> {
     const nodes = await this.#others(skipped);
     for (const node of nodes) {
@@ -222,7 +226,7 @@ class StoredKeyRenewal implements KeyRenewal {
     return nodes;
   }
 
-  /** A step may be repeated; it is told once. */
+  /** A repeated step is noted once. */
   #note(step: CryptoProgress['done'][number]['step'], node: string): void {
     if (!this.#done.some((one) => one.step === step && one.node === node))
       this.#done.push({ step, node });

@@ -12,32 +12,32 @@ import { OFFLINE_HINT } from './membership.ts';
 import { openAnswer, UnreachableNode, type Peers } from '../peers/ask-peer.ts';
 import { NODES, type NodeRegistry } from '../../records/node-registry.ts';
 
-/** What a node said of its machines; one that says nothing is not one that says what is wrong. */
+/** A node's report of its running instances. A silent node differs from a failing one. */
 export type NodeFacts =
   | {
       readonly state: 'told';
       readonly running: ReadonlyMap<string, RunningMachine>;
-      /** Null of a node of an earlier release. */
+      /** Null from a node of an earlier release. */
       readonly room: HostRoom | null;
     }
   | { readonly state: 'silent' | 'failing' | 'offline' };
 
-/** Whether a node answered, if not with what it was asked for. */
+/** Returns whether the node answered with an error or nonsense. */
 function isRefusal(error: unknown): boolean {
   const isSilence = isAppError(error, 'NODE_UNREACHABLE') || isAppError(error, 'STORE_UNAVAILABLE');
   const isNonsense = error instanceof z.ZodError || error instanceof RangeError;
   return (isAppError(error) && !isSilence) || isNonsense;
 }
 
-/** What a failed question says of the node that was asked. */
+/** Returns the state of a node after a failed request. */
 export function stateAfter(error: unknown): 'silent' | 'failing' | 'offline' {
   if (isAppError(error, 'NODE_OFFLINE')) return 'offline';
   return isRefusal(error) ? 'failing' : 'silent';
 }
 
-/** What runs on the other nodes, as they tell it by themselves. */
+/** Follows the running instances of the other nodes, which report changes by themselves. */
 export interface RunningElsewhere extends AsyncDisposable {
-  /** By node; of one that is not known, nothing. */
+  /** Returns facts by node. Unknown nodes are missing. */
   facts(): Promise<ReadonlyMap<string, NodeFacts>>;
 }
 
@@ -49,22 +49,22 @@ export interface RunningElsewhereDependencies {
   readonly logger: Logger;
 }
 
-/** One that says nothing for so long is shown as silent. */
+/** A node without an answer in this time is shown as silent. */
 export const ANSWER_TIMEOUT_MS = 3000;
 const ASK_AGAIN_MS = 1000;
 /**
- * A node that takes hellos and answers none holds one of the few places of hellos each time until
- * it is given up: it is asked less and less often.
+ * Each request to a mute node occupies one of the few places for hellos until its timeout, so the
+ * interval grows.
  */
 const ASK_MUTE_AGAIN_MS = 30_000;
-/** Nodes of the former release tell nobody in the log of changes that they came or went. */
+/** Nodes of the former release do not log that they joined or left. */
 const LOOK_AGAIN_MS = 60_000;
-/** A line tells of every machine of a node, some 200 characters each. */
+/** A line has all running instances of a node, about 200 characters each. */
 const MAX_LINE_CHARACTERS = 8 * MIB;
 
 interface Followed {
   readonly ended: AbortController;
-  /** Resolves with the first that is known of it, whatever that is. */
+  /** Resolves with the first facts or failure. */
   readonly first: Promise<void>;
   facts: NodeFacts;
 }
@@ -78,9 +78,9 @@ export function followRunningElsewhere(
 class Following implements RunningElsewhere {
   readonly #dependencies: RunningElsewhereDependencies;
   readonly #followed = new Map<string, Followed>();
-  /** Marked so: they are asked for nothing, this neither. */
+  /** Nodes marked offline, which receive no requests. */
   #offline: readonly string[] = [];
-  /** Whether this node is one of them. */
+  /** Whether this node is marked offline. */
   #isOffline = false;
   readonly #watch: ReturnType<Store['watch']>;
   readonly #timer: NodeJS.Timeout;
@@ -133,12 +133,12 @@ class Following implements RunningElsewhere {
         if (!this.#followed.has(node)) this.#begin(node);
       }
     } catch (error) {
-      // It is looked again when the store is back, and by the timer.
+      // The next change of the store or the timer retries.
       logger.debug('nodes.not-read', { err: error });
     }
   }
 
-  /** Nobody asks it any more, so that its log is where it is looked for. */
+  /** Logs the mark here, because other nodes do not ask an offline node. */
   #tellMark(isOffline: boolean): void {
     const { logger, nodeName: node } = this.#dependencies;
     if (isOffline === this.#isOffline) return;
@@ -175,7 +175,7 @@ class Following implements RunningElsewhere {
     }
   }
 
-  /** Until the other node, or the way to it, ends. */
+  /** Reads until the other node or the connection ends. */
   async #readFrom(node: string, followed: Followed, isKnown: () => void): Promise<void> {
     const begins = { withinMs: ANSWER_TIMEOUT_MS, signal: followed.ended.signal };
     const { peers } = this.#dependencies;

@@ -8,7 +8,6 @@ import type { NodeRegistry } from '../../records/node-registry.ts';
 import { takeKeyStep } from './key-step.ts';
 import { createKeyRenewal, type KeyRenewal, type Renewed } from './renew-key.ts';
 
-/** The key of a cluster of several nodes, as an interface asks for it. */
 export interface ClusterKey extends AsyncDisposable {
   renew(skip: readonly string[]): Promise<Renewed>;
   progress(): CryptoProgress;
@@ -27,7 +26,7 @@ export interface ClusterKeyDependencies {
   readonly logger: Logger;
 }
 
-/** Goes on with a renewal that this node was stopped in. */
+/** Continues a renewal that a stop of this node interrupted. */
 export function startClusterKey(dependencies: ClusterKeyDependencies): ClusterKey {
   const { nodeName, common, peers, nodes, logger } = dependencies;
   const { sealed: store, keys } = common;
@@ -35,7 +34,7 @@ export function startClusterKey(dependencies: ClusterKeyDependencies): ClusterKe
     ...{ nodeName, store, keys, logger },
     nodeNames: () => nodes.names(),
     answers: async (node) => (await presenceOf(peers, node)) === 'answers',
-    // One that is marked offline and answers would be left behind without a word.
+    // A running node that is marked offline must not miss the renewal.
     tell: (node, step) => tell({ open: (to) => peers.open(to, { evenOffline: true }) }, node, step),
   });
   renewal.resume();
@@ -48,7 +47,7 @@ export function startClusterKey(dependencies: ClusterKeyDependencies): ClusterKe
   };
 }
 
-/** What seals nothing has no key. */
+/** For a node without a common store, which seals nothing. */
 export function noClusterKey(): ClusterKey {
   const refuse = (): Promise<never> =>
     Promise.reject(

@@ -14,14 +14,13 @@ export interface CleanUpDependencies extends SettleGuestDependencies {
   readonly others: ReadonlyMap<string, Pick<MigrationTargetClient, 'endRemains'>>;
 }
 
-/** A node that is down ends what it has when it starts: nobody waits for it here. */
+/** A node that is down cleans up at its start. */
 const ANSWER_TIMEOUT_MS = 15_000;
 
 /**
- * Ends at once what a migration that was cut short has left, as starts, looks and silence would do
- * later. The record says whose an instance is, and it is written anew before anything is ended, so
- * that a commit that is still on its way fails: there is nothing to be found out about which of two
- * machines is the right one.
+ * Cleans up after an interrupted migration at once, as starts, sweeps and timeouts would do later.
+ * The record decides the owner. It is rewritten before anything is ended, so that a pending commit
+ * fails.
  * @returns whether its guest runs here
  * @throws AppError CONFLICT: it was given away meanwhile
  */

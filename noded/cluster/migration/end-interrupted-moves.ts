@@ -6,7 +6,7 @@ import type { InstanceRepository } from '../../records/instance-repository.ts';
 import type { MigrationTargetClient } from './migration-target-client.ts';
 
 export interface EndInterruptedMovesDependencies {
-  /** Whether what a record names as its node is this one. */
+  /** Returns whether a record's node name means this node. */
   readonly owns: (node: string) => boolean;
   readonly instances: Pick<InstanceRepository, 'findByName'>;
   readonly clientOf: (node: string) => Pick<MigrationTargetClient, 'endRemains'>;
@@ -14,13 +14,12 @@ export interface EndInterruptedMovesDependencies {
 }
 
 const ANSWER_TIMEOUT_MS = 15_000;
-/** Inputs of jobs that move: which instance, and where to. */
+/** Inputs of jobs that move: instance and target. */
 const ofMove = instanceMove.or(instanceMigrate);
 
 /**
- * Tells the other nodes of moves that ended with the daemon before this one that nobody brings them
- * anything any more, which they would notice by silence otherwise. One that cannot be asked ends it
- * so, or at its own start.
+ * Ends arrivals of interrupted moves on the target nodes, which would end them after a timeout. A
+ * node that does not answer ends them by that, or at its own start.
  */
 export async function endInterruptedMoves(
   interrupted: readonly Pick<JobRecord, 'input'>[],
@@ -32,7 +31,7 @@ export async function endInterruptedMoves(
     if (name === undefined || node === undefined || owns(node)) continue;
     try {
       const { uuid, primaryNode } = await instances.findByName(name);
-      // What is that node's by now it takes, and needs nobody for it.
+      // The target takes an instance that it already owns by itself.
       if (!owns(primaryNode)) continue;
       const within = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_TIMEOUT_MS)]);
       const { hadArrived } = await clientOf(node).endRemains(uuid, within);

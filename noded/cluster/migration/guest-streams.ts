@@ -1,4 +1,4 @@
-/** What the streams between two QEMUs are called: memory, and a disk by its name in QEMU. */
+/** Names of the streams between two QEMU processes: memory, and disks by their names in QEMU. */
 export const memoryName = 'memory';
 
 export function nodeNameOf(index: number): string {

@@ -6,8 +6,8 @@ import { MAX_VARIABLES_BYTES, variablesPath } from '../../storage/firmware-varia
 import { diskPath } from '../../storage/install-disks.ts';
 
 /**
- * Whether these are the files of the instance, of the sizes that its room was given for: all of its
- * disks, and nothing but what its firmware remembers beside them.
+ * Refuses files other than all disks of the instance in their admitted sizes, and its firmware
+ * variables.
  * @throws AppError VALIDATION
  */
 export function requireItsFiles(

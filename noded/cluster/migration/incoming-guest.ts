@@ -20,21 +20,21 @@ import type { MetadCalls } from '../../net/metad-link/metad-client.ts';
 import type { EndedConnections } from '../../net/channel/end-connections.ts';
 import { memoryName, nodeNameOf } from './guest-streams.ts';
 
-/** A machine that waits here for a guest that runs on another node. */
+/** A QEMU process that waits here for a guest that runs on another node. */
 export interface IncomingGuest {
-  /** Its machine has ended, and nothing of it is left. */
+  /** Resolves when the QEMU process has ended and is cleaned up. */
   readonly gone: Promise<unknown>;
-  /** Whether its node sends something still. */
+  /** Returns whether its node still has an open stream. */
   isFed(): boolean;
   /** @throws AppError NOT_FOUND */
   openStream(name: string): Promise<Duplex>;
-  /** @throws AppError MIGRATION_FAILED */
+  /** Resolves when all state has arrived. @throws AppError MIGRATION_FAILED */
   whenWhole(signal: AbortSignal): Promise<void>;
-  /** What it and its host have with metad. */
+  /** Takes over the guest's state in metad. */
   takeMetadata(handover: GuestHandover): Promise<void>;
-  /** It is this node's, and goes on. May be repeated where it failed. */
+  /** Continues the guest, which now belongs to this node. May be repeated after a failure. */
   welcome(): Promise<'goes-on' | 'lost'>;
-  /** It is not: nothing of it stays. */
+  /** Removes the guest, which does not belong to this node. */
   refuse(): Promise<void>;
 }
 
@@ -49,11 +49,13 @@ export interface ExpectGuestDependencies {
   readonly runner: Pick<InstanceRunner, 'expect' | 'welcome'>;
   readonly keeper: Pick<MachineKeeper, 'kill' | 'whenGone'>;
   readonly metad: Pick<MetadCalls, 'arrive'>;
-  /** Ends connections that a guest which goes on here had to the host where it was. */
+  /** Resets connections of the guest to its former host. */
   readonly endConnections: (ended: Omit<EndedConnections, 'namespacePath'>) => void;
   readonly logger: Logger;
   readonly instances: { findByUuid(uuid: string): Promise<InstanceRecord | undefined> };
-  /** The machine ended before its guest could go on: to be told as the end of any other run. */
+  /**
+   * Called when the QEMU process ended before its guest could continue. Report it as any other end.
+   */
   readonly onLost: (uuid: string) => void;
 }
 
@@ -113,7 +115,7 @@ async function receive(
   const { machine } = kept;
   const names = disks.map((_, index) => nodeNameOf(index));
   const [own, theirs] = openSocketPair();
-  // From here on it is the stream's to close.
+  // From here on the socket owns the descriptor.
   let memory: Socket | undefined = new Socket({ fd: own, readable: true, writable: true });
   const streams = new Set<Duplex>();
   try {
@@ -161,7 +163,7 @@ async function receive(
         endConnections(kept, record, connections, dependencies);
         return 'goes-on';
       }
-      // Once it was a run, its end was told.
+      // The end of a run was already reported.
       if (kept.kind === 'moving') onLost(uuid);
       return 'lost';
     },
@@ -172,7 +174,7 @@ async function receive(
   };
 }
 
-/** A guest whose connections stay open waits for its own patience to end: no reason to fail. */
+/** A guest with open connections only waits for its own timeouts. */
 function endConnections(
   { device }: KeptMachine,
   { uuid, channel }: InstanceRecord,

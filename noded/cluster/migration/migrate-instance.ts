@@ -31,7 +31,7 @@ export interface MigrateDependencies extends MoveDependencies {
   readonly moving: MoveDependencies['moving'] & Pick<MovingDisks, 'departRunning'>;
   readonly keeper: Pick<MachineKeeper, 'become' | 'get' | 'kill'>;
   readonly metad: Pick<MetadCalls, 'secrets' | 'leave' | 'stay'>;
-  /** Those that the kernel has to a guest over its channel. */
+  /** Lists the kernel's connections to a guest over its channel. */
   readonly listConnections: (
     channel: Omit<ListedChannel, 'namespacePath'>,
   ) => Promise<readonly GuestConnection[]>;
@@ -44,19 +44,18 @@ interface Session {
 }
 
 const POLL_MS = 50;
-/** While a guest stands still, the other node loads what is left of it, and syncs its disks. */
+/** Time for the target to load the rest of a paused guest and to sync its disks. */
 const SWITCH_TIMEOUT_MS = 120_000;
-/** What a guest says of itself changes its record too, and is no reason to give up. */
+/** Reports of the guest also change its record and are no reason to fail. */
 const MAX_COMMITS = 10;
 
 /**
- * Gives a running instance to another node while its guest goes on. QEMU there is made first, with
- * channel and metadata, and does not run; disks are mirrored, then memory is sent, until what is
- * left goes in the time that the guest may stand still. The one commit of the record is the switch:
- * it is made while both QEMUs stand still and the other node has all and has synced it. Until then
- * the guest runs on here whatever happens; from then on it is the other one's (settle-guests.ts).
- * @throws AppError what the other node refuses it with, MIGRATION_FAILED, NODE_UNREACHABLE,
- * CONFLICT
+ * Moves a running instance to another node without a restart of its guest. The target prepares a
+ * paused QEMU with channel and metadata. Disks are mirrored, then memory is sent until the rest
+ * fits into the allowed downtime. One commit of the record is the switch. It is made while both
+ * guests are paused and the target has synced all state. Before it the guest continues here after
+ * any failure; after it the guest belongs to the target (settle-guests.ts).
+ * @throws AppError the target's refusal, MIGRATION_FAILED, NODE_UNREACHABLE, CONFLICT
  */
 export async function migrateInstance(
   { instance, machine }: { readonly instance: InstanceRecord; readonly machine: Machine },
@@ -82,8 +81,8 @@ export async function migrateInstance(
     await untilMirrored(machine, context);
     await target.sync(at, context.signal);
     if (machine.accelerator === 'tcg') {
-      // Emulated, a guest may write into its memory without QEMU's noticing that it has to be sent
-      // again: on a busy host one was seen to wait for ever, over there, for a lock that was free.
+      // TCG can miss that a page was written again. On a busy host a guest waited endlessly on the
+      // target for a lock that was free.
       stoodStillAtMs = performance.now();
       context.report.log('without KVM the guest pauses while its memory is sent', 'warn');
       await machine.pause();
@@ -101,7 +100,7 @@ export async function migrateInstance(
       throw cause;
     }
   }
-  // Its end says nothing of the instance any more.
+  // From now on the end of this process is not reported as the end of a run.
   await keeper.become(instance, 'moving');
   const removal = removeHere(uuid, node, context, dependencies).then(() => {
     const stillMs = Math.round(performance.now() - stoodStillAtMs);
@@ -123,7 +122,7 @@ async function beginThere(
   return { uuid, session: (await target.begin(uuid, files, signal)).session };
 }
 
-/** All that the other node cannot read in the record. Secrets are in memory, here and there. */
+/** Describes all state that the record lacks. Secrets are in memory on both nodes. */
 async function describe(
   instance: InstanceRecord,
   machine: Machine,
@@ -142,7 +141,7 @@ async function describe(
   };
 }
 
-/** What a process has open whose name was taken away since. */
+/** Reads a file that a process has open and that may be deleted. */
 async function readOpenFile(pid: number, path: string): Promise<Buffer> {
   const folder = `/proc/${pid}/fd`;
   for (const fd of await readdir(folder)) {
@@ -154,7 +153,7 @@ async function readOpenFile(pid: number, path: string): Promise<Buffer> {
   });
 }
 
-/** QEMU gets one end of a pair; this process carries what comes out of the other one. */
+/** Gives QEMU one end of a socket pair, and joins the other with the stream. */
 async function connectQemu(
   open: () => Promise<Duplex>,
   give: (fd: number) => Promise<void>,
@@ -221,7 +220,7 @@ interface Switch {
   readonly departure: { leave(): Promise<void> };
 }
 
-/** The guest stands still. From here on a cancelled job goes on to its end. */
+/** Hands over the paused guest. A cancelled job also completes this. */
 async function handOver(
   instance: InstanceRecord,
   { node, at, machine, departure }: Switch,
@@ -230,9 +229,9 @@ async function handOver(
   const { migration, halt } = machine;
   if (halt !== null) throw new AppError('MIGRATION_FAILED', 'a disk error paused the guest');
   const signal = AbortSignal.timeout(SWITCH_TIMEOUT_MS);
-  // Beside each other: the guest stands still for the longer one alone.
+  // Concurrent, to shorten the pause.
   await bothOf(sendRest(migration), handOverMetadata(instance, at, dependencies, signal));
-  // Before the commit: what a kill leaves is told from the disks of an instance.
+  // Before the commit, so that a crash leaves no doubt about the disks.
   const left = departure.leave();
   for (let commits = 1; ; commits += 1) {
     const [serialNo] = await bothOf(dependencies.target.awaitGuest(at, signal), left);
@@ -250,7 +249,7 @@ async function sendRest(migration: Machine['migration']): Promise<void> {
   await migration.sendRest();
 }
 
-/** From here on nothing of it changes here, until the guest goes on. */
+/** Freezes the guest's metadata here until the guest continues. */
 async function handOverMetadata(
   instance: InstanceRecord,
   at: Session,
@@ -259,12 +258,12 @@ async function handOverMetadata(
 ): Promise<void> {
   if (!instance.communication) return;
   const { metad, target } = dependencies;
-  // Before metad closes them: of some of those nothing is left then.
+  // Before metad closes them: some of them vanish then.
   const connections = await connectionsOf(instance, dependencies);
   await target.handOver(at, { ...(await metad.leave(instance.uuid)), connections }, signal);
 }
 
-/** A guest whose connections stay open waits for its own patience to end: no reason to fail. */
+/** A guest with open connections only waits for its own timeouts. */
 async function connectionsOf(
   { uuid, channel }: InstanceRecord,
   { keeper, listConnections, logger }: MigrateDependencies,
@@ -279,15 +278,13 @@ async function connectionsOf(
   }
 }
 
-/** What fails is told when nothing of it is under way any more. */
+/** Rejects only after both have settled. */
 async function bothOf<A, B>(one: Promise<A>, other: Promise<B>): Promise<readonly [A, B]> {
   await Promise.allSettled([one, other]);
   return Promise.all([one, other]);
 }
 
-/**
- * @returns false where something else of the record was changed since the other node had read it
- */
+/** @returns false if the record was changed after the target had read it */
 async function commit(
   { uuid, name, primaryNode }: InstanceRecord,
   { node, serialNo }: { readonly node: string; readonly serialNo: number },
@@ -299,14 +296,14 @@ async function commit(
       throw new AppError('CONFLICT', `'${name}' was handed over to another node meanwhile`);
     isOutdated = current.serialNo !== serialNo;
     if (isOutdated) return current;
-    // The numbers of what a guest says are those of the node on which it says it.
+    // Sequence numbers of guest reports belong to the metad of a node.
     const guestReport = current.guestReport && { ...current.guestReport, afterSequence: 0 };
     return { ...current, primaryNode: node, guestReport };
   });
   return !isOutdated;
 }
 
-/** What was told as failed may have come through: the record says what is true, and is asked. */
+/** A commit with an error may have succeeded. The record decides. */
 async function hasLeft(
   uuid: string,
   isSwitching: boolean,
@@ -322,7 +319,7 @@ async function goOnHere(
   dependencies: MigrateDependencies,
 ): Promise<void> {
   const { migration } = machine;
-  // Also of one that has ended: its next guest is served where this one was.
+  // Also after its end: its next guest is served here.
   if (!machine.isRunning()) return communication ? tellMetad(uuid, dependencies) : undefined;
   try {
     await (communication ? goOn(uuid, migration, dependencies) : migration.abandon());

@@ -20,18 +20,19 @@ import {
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { askPeer, type PeerRequest, type Peers, upgradePeer } from '../peers/ask-peer.ts';
 
-/** How long a link that is cut, or a store that is away, may keep a move from going on. */
+/** Limit for interruptions of the link or the store. */
 const PATIENCE_MS = 5 * 60_000;
 const FIRST_PAUSE_MS = 250;
 const MAX_PAUSE_MS = 5000;
 
 /**
- * The node that an instance moves to. What was begun goes on over links that are cut meanwhile:
- * each question may be asked again, and is, until patience ends.
+ * Calls the target node of a move. Calls of a session are repeated after an interrupted link until
+ * the limit.
  */
 export interface MigrationTargetClient {
   /**
-   * Whether it would take the instance; nothing is kept. @throws AppError what it refuses it with
+   * Checks whether the target would take the instance, without a change.
+   * @throws AppError the target's refusal
    */
   check(uuid: string, signal: AbortSignal): Promise<void>;
   begin(uuid: string, files: readonly MovedFile[], signal: AbortSignal): Promise<ArrivalBegun>;
@@ -41,20 +42,18 @@ export interface MigrationTargetClient {
     digests: Readonly<Record<string, string>>,
     signal: AbortSignal,
   ): Promise<void>;
-  /** The same of its machine as it runs. @throws AppError what it refuses it with */
+  /** Checks the same for a running guest. @throws AppError the target's refusal */
   checkMachine(uuid: string, nature: MachineNature, signal: AbortSignal): Promise<void>;
   expect(at: Session, expected: MachineExpected, signal: AbortSignal): Promise<void>;
   openStream(at: WrittenTo, signal: AbortSignal): Promise<Duplex>;
-  /**
-   * Of disks that have been copied, while the guest goes on: what is left for the switch is little.
-   */
+  /** Syncs the copied disks while the guest runs, so that little remains for the switch. */
   sync(at: Session, signal: AbortSignal): Promise<void>;
-  /** What it and its host have with metad; it stands still. */
+  /** Hands over the paused guest's state in metad. */
   handOver(at: Session, handover: GuestHandover, signal: AbortSignal): Promise<void>;
-  /** @returns the serial number with which the record may be given away */
+  /** @returns the serial number that the record must have at the commit */
   awaitGuest(at: Session, signal: AbortSignal): Promise<number>;
   end(uuid: string, signal: AbortSignal): Promise<ArrivalEnded>;
-  /** What it has of moves of an instance that is this node's. */
+  /** Ends leftovers of moves of an instance of this node. */
   endRemains(uuid: string, signal: AbortSignal): Promise<RemainsEnded>;
 }
 
@@ -118,7 +117,7 @@ async function patiently<T>(ask: () => Promise<T>, signal: AbortSignal): Promise
       return await ask();
     } catch (error) {
       const isCut = isAppError(error, 'NODE_UNREACHABLE') || isAppError(error, 'STORE_UNAVAILABLE');
-      // What the other node does may take as long as it likes: patience is for what fails.
+      // Only counts repeated failures, because a successful call may take any time.
       untilMs ??= performance.now() + PATIENCE_MS;
       if (!isCut || performance.now() > untilMs) throw error;
       await sleep(pauseMs, undefined, { signal }).catch(() => {
@@ -128,7 +127,7 @@ async function patiently<T>(ask: () => Promise<T>, signal: AbortSignal): Promise
   }
 }
 
-/** What it says of itself is not of the node that is read on. */
+/** The other node's error names no node. */
 function nameNode(error: unknown, node: string): unknown {
   if (!isAppError(error) || error.message.includes(node)) return error;
   const { code, details, hint } = error;

@@ -4,30 +4,31 @@ import type { MachineExpected, MachineNature } from '#shared/contract/migration.
 import type { ArrivalBegun, ArrivalEnded, MovedFile, RemainsEnded } from '#shared/contract/move.ts';
 
 /**
- * Instances that come from other nodes: their files grow in a folder that is nobody's, and the room
- * that they need is kept. Nothing of it counts before the record says that the instance is this
- * node's, which the node that has it writes; `end` finds out, and so does the next daemon.
+ * Receives instances from other nodes. Their files grow in a separate folder, with reserved room.
+ * They count only after the sending node has written this node into the record; `end` and the next
+ * daemon read it.
  */
 export interface MigrationTarget extends AsyncDisposable {
   /**
-   * Whether the instance can be taken; nothing is changed.
-   * @throws AppError NODE_DRAINED, NO_ROOM, CONFLICT, and what it lacks of what the instance names
+   * Checks whether the instance can be taken, without a change.
+   * @throws AppError NODE_DRAINED, NO_ROOM, CONFLICT, and missing things that the instance names
    */
   check(uuid: string, signal: AbortSignal, nature?: MachineNature): Promise<void>;
   /**
-   * One that was under way is ended first.
-   * @throws as `check`, and NOT_ALLOWED (the instance is not the asker's), VALIDATION, DISK_FULL
+   * Starts a session, after the end of an earlier one.
+   * @throws as `check`, and NOT_ALLOWED (the caller does not own the instance), VALIDATION,
+   * DISK_FULL
    */
   begin(
     at: Pick<IncomingFile, 'uuid' | 'from'>,
     files: readonly MovedFile[],
     signal: AbortSignal,
   ): Promise<ArrivalBegun>;
-  /** @throws AppError NOT_FOUND (it has ended, or is whole), VALIDATION, DISK_FULL */
+  /** @throws AppError NOT_FOUND (the session ended or is complete), VALIDATION, DISK_FULL */
   write(at: IncomingFile, message: Buffer): Promise<void>;
   /**
-   * From now on the disks are the instance's as soon as the record names this node. The same
-   * digests again change nothing.
+   * Completes the disks. They belong to the instance as soon as the record names this node.
+   * Idempotent for the same digests.
    * @throws AppError NOT_FOUND, CONFLICT, DISK_FULL
    */
   verify(
@@ -36,7 +37,7 @@ export interface MigrationTarget extends AsyncDisposable {
     signal: AbortSignal,
   ): Promise<void>;
   /**
-   * Makes the machine of a guest that is going to be sent.
+   * Starts a paused QEMU process for an incoming guest.
    * @throws AppError NOT_FOUND, NOT_SUPPORTED
    */
   expect(
@@ -44,30 +45,25 @@ export interface MigrationTarget extends AsyncDisposable {
     expected: MachineExpected,
     signal: AbortSignal,
   ): Promise<void>;
-  /**
-   * What the guest that is expected has with metad, until it goes on. @throws AppError NOT_FOUND
-   */
+  /** Takes over the incoming guest's state in metad. @throws AppError NOT_FOUND */
   handOver(at: Omit<IncomingFile, 'name'>, handover: GuestHandover): Promise<void>;
   /**
-   * What the other node's QEMU says to this one's: of a disk, or of memory.
+   * Opens a stream between the two QEMU processes for a disk or memory.
    * @throws AppError NOT_FOUND
    */
   openStream(at: IncomingFile): Promise<Duplex>;
-  /**
-   * What is here of its disks outlives a power cut: later there is less to wait for.
-   * @throws AppError NOT_FOUND
-   */
+  /** Syncs the received disks, to shorten later syncs. @throws AppError NOT_FOUND */
   sync(at: Omit<IncomingFile, 'name'>): Promise<void>;
   /**
-   * From now on the guest that was expected goes on as soon as the record names this node.
-   * @returns the record's serial number: who began anew since, finds another one
+   * Waits for the whole guest. It continues as soon as the record names this node.
+   * @returns the record's serial number, which a new session would change
    * @throws AppError NOT_FOUND, MIGRATION_FAILED
    */
   awaitGuest(at: Omit<IncomingFile, 'name'>, signal: AbortSignal): Promise<number>;
-  /** @throws AppError NOT_ALLOWED (another node brings it) */
+  /** @throws AppError NOT_ALLOWED (another node sends it) */
   end(at: Pick<IncomingFile, 'uuid' | 'from'>): Promise<ArrivalEnded>;
   /**
-   * Ends at once what is here of moves of an instance that the asker has, in either direction.
+   * Ends leftovers here of moves of an instance that the caller owns, in both directions.
    * @throws AppError NOT_ALLOWED, and as `settleDeparture`
    */
   endRemains(at: Pick<IncomingFile, 'uuid' | 'from'>): Promise<RemainsEnded>;
@@ -77,6 +73,6 @@ export interface IncomingFile {
   readonly uuid: string;
   readonly session: string;
   readonly name: string;
-  /** The node that asks; undefined for who asks on this one. */
+  /** The calling node; undefined for a local call. */
   readonly from?: string | undefined;
 }

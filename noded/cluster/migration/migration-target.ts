@@ -25,9 +25,9 @@ export interface MigrationTargetDependencies extends SettleMovesDependencies {
   readonly membership: Pick<Membership, 'requireMember'>;
   readonly nodes: Pick<NodeRegistry, 'flagsOf'>;
   readonly room: Pick<NodeRoom, 'admit'>;
-  /** Whether an instance could run here, and be installed again. @throws AppError */
+  /** Checks whether an instance could run and be reinstalled here. @throws AppError */
   readonly checkHere: (instance: InstanceRecord, signal: AbortSignal) => Promise<void>;
-  /** Whether a machine like this could go on here. @throws AppError NOT_SUPPORTED */
+  /** Checks whether a running guest could continue here. @throws AppError NOT_SUPPORTED */
   readonly checkMachine: (nature: MachineNature) => Promise<void>;
   readonly expectGuest: ExpectGuest;
 }
@@ -36,24 +36,24 @@ interface Session {
   readonly id: string;
   readonly arrival: Arrival;
   readonly admission: Admission;
-  /** The node that sends it. */
+  /** Sending node. */
   readonly from: string;
-  /** Runs while nobody asks for anything. */
+  /** Runs between two calls. */
   timer: NodeJS.Timeout | undefined;
-  /** What waits for the guest of an instance that runs. */
+  /** Waiting QEMU process of a running instance. */
   guest?: IncomingGuest;
   isAwaited?: boolean;
-  /** The log has it that this does not end: it is tried again several times a second. */
+  /** The failure to end was logged. Several attempts a second follow. */
   isTold?: boolean;
 }
 
-/** Twice the patience of who sends: after so long without a word nobody does. */
+/** Twice the sender's limit. */
 const SILENCE_MS = 10 * 60_000;
-/** The same where a machine waits for its guest, and no stream to it is open. */
+/** Limit for a waiting QEMU process without an open stream. */
 const GUEST_SILENCE_MS = 30_000;
-/** How late a guest that stands still hears that it is this node's, where nobody says so. */
+/** Interval of reads of the record for a paused guest, in case `end` is never called. */
 const LOOK_MS = 250;
-/** The same of a stopped instance, whose disks nobody has until then. */
+/** The same for a stopped instance, whose disks are unused until then. */
 const STOPPED_LOOK_MS = 1000;
 const ARRIVAL = { isArrival: true } as const;
 
@@ -61,9 +61,7 @@ export function createMigrationTarget(dependencies: MigrationTargetDependencies)
   return new Sessions(dependencies);
 }
 
-/**
- * INVARIANTS: an instance has at most one session; what is done for it is done one after the other.
- */
+/** INVARIANTS: an instance has at most one session; its operations run one after the other. */
 class Sessions implements MigrationTarget {
   readonly #dependencies: MigrationTargetDependencies;
   readonly #sessions = new Map<string, Session>();
@@ -157,7 +155,7 @@ class Sessions implements MigrationTarget {
   }
 
   async openStream({ uuid, session: id, name }: IncomingFile): Promise<Duplex> {
-    // Whoever knows the session is who began it: nobody else was told.
+    // Only the node that began the session knows its id.
     const session = this.#sessions.get(uuid);
     if (session?.id !== id || session.guest === undefined) throw nothingArrives();
     return session.guest.openStream(name);
@@ -199,12 +197,12 @@ class Sessions implements MigrationTarget {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    // What they have is for the next daemon.
+    // The next daemon settles the files.
     for (const uuid of [...this.#sessions.keys()])
       await this.#queue.run(uuid, () => this.#close(uuid));
   }
 
-  /** @throws AppError why this node does not take the instance */
+  /** @throws AppError with the reason against the instance */
   async #require(uuid: string, signal: AbortSignal): Promise<InstanceRecord> {
     const { nodeName, owns, instances, membership, nodes, checkHere } = this.#dependencies;
     membership.requireMember();
@@ -216,7 +214,7 @@ class Sessions implements MigrationTarget {
     return instance;
   }
 
-  /** A folder that grows here may be a copy's too, of which nobody else knows anything. */
+  /** A folder may also belong to a copy, which only this node knows. */
   async #requireSender(uuid: string, from: string): Promise<void> {
     const { owns, instances } = this.#dependencies;
     const session = this.#sessions.get(uuid);
@@ -224,13 +222,13 @@ class Sessions implements MigrationTarget {
     const instance = await instances.findByUuid(uuid);
     if (session === undefined && instance !== undefined) {
       const { primaryNode } = instance;
-      // Who has given it away asks again, when the answer was lost.
+      // The former owner repeats the call when the answer was lost.
       if (primaryNode === from || owns(primaryNode)) return;
     }
     throw isNotYours(instance?.name ?? uuid, from);
   }
 
-  /** Whoever works is not silent, however long that takes. */
+  /** Stops the timer during the work, which may take any time. */
   #run<T>(
     { uuid, session: id, from }: Omit<IncomingFile, 'name'>,
     work: (arrival: Arrival) => Promise<T>,
@@ -257,20 +255,20 @@ class Sessions implements MigrationTarget {
   async #settle(uuid: string): Promise<ArrivalEnded> {
     const isTaken = await settleArrival(uuid, this.#dependencies);
     const guest = this.#sessions.get(uuid)?.guest;
-    // While there is a session: where it fails, the next look lets the guest go on.
+    // Before the session is closed: after a failure the next look retries.
     const isLost = isTaken && (await guest?.welcome()) === 'lost';
     await this.#close(uuid);
     if (!isTaken) await guest?.refuse();
     return { isTaken, isLost };
   }
 
-  /** From now on all of it is here, and the record may name this node at any moment. */
+  /** Starts to look at the record, which may name this node from now on. */
   #awaitOwner(uuid: string, session: Session): void {
     if (!session.isAwaited) void this.#takeWhenOwn(uuid, session);
     session.isAwaited = true;
   }
 
-  /** Who gave it away may be gone by then: nobody else would tell. */
+  /** Looks at the record, because the former owner may never call. */
   async #takeWhenOwn(uuid: string, session: Session): Promise<void> {
     const { instances, owns, logger } = this.#dependencies;
     const lookMs = session.guest === undefined ? STOPPED_LOOK_MS : LOOK_MS;
@@ -286,14 +284,14 @@ class Sessions implements MigrationTarget {
     }
   }
 
-  /** Ends the arrival of this session, if it is the present one still. */
+  /** Ends the arrival unless a newer session replaced this one. */
   async #endOf(uuid: string, session: Session): Promise<void> {
     try {
       await this.#queue.run(uuid, async () => {
         if (this.#sessions.get(uuid) === session) await this.#settle(uuid);
       });
     } catch (error) {
-      // The next look ends it, or silence, or the next daemon.
+      // The next look, the timeout or the next daemon retries.
       const level = session.isTold ? 'debug' : 'error';
       session.isTold = true;
       this.#dependencies.logger[level]('arrival.not-ended', { instance: uuid, err: error });
@@ -309,14 +307,14 @@ class Sessions implements MigrationTarget {
     await session.arrival[Symbol.asyncDispose]();
   }
 
-  /** From now on silence ends it. */
+  /** Starts the timeout. */
   #awaitNext(uuid: string, session: Session): void {
     const silenceMs = session.guest === undefined ? SILENCE_MS : GUEST_SILENCE_MS;
     const timer = setTimeout(() => this.#giveUp(uuid, session, timer), silenceMs).unref();
     session.timer = timer;
   }
 
-  /** @param timer that ran out, while something else may have waited for its turn already */
+  /** @param timer that ran out; another operation may have replaced it meanwhile */
   #giveUp(uuid: string, session: Session, timer: NodeJS.Timeout): void {
     const { logger } = this.#dependencies;
     const given = this.#queue.run(uuid, async () => {
@@ -325,7 +323,7 @@ class Sessions implements MigrationTarget {
       logger.warn('arrival.given-up', { instance: uuid, ...(await this.#settle(uuid)) });
     });
     given.catch((error: unknown) => {
-      // A store that is away tells later.
+      // The store may be unavailable.
       logger.warn('arrival.not-ended', { instance: uuid, err: error });
       if (session.timer === timer) this.#awaitNext(uuid, session);
     });

@@ -20,17 +20,17 @@ export interface MoveDependencies extends Omit<SettleMovesDependencies, 'isTaken
   readonly target: MigrationTargetClient;
 }
 
-/** Until the other node says that it has what is its own by now; nobody waits longer to stop. */
+/** Limit for the target's confirmation; a job must not wait longer to end. */
 const CONFIRM_TIMEOUT_MS = 30_000;
-/** Until it has given up what it got. */
+/** Limit for the target's removal of received files. */
 const WITHDRAW_TIMEOUT_MS = 10_000;
 
 /**
- * Gives a stopped instance to another node. One commit is the only switch, which this node writes
- * when the other one has all disks, read again and synced, as these are: until then nothing here
- * has changed but the name of a folder, and from then on it is the other one's. Whoever is killed
- * finds out by the record (settle-moves.ts).
- * @throws AppError what the other node refuses it with, DISK_FULL, NODE_UNREACHABLE, CONFLICT
+ * Moves a stopped instance to another node. One commit is the only switch. This node writes it
+ * after the target has read all disks again and synced them. Before it only a folder was renamed
+ * here; after it the instance belongs to the target. After a crash the record decides
+ * (settle-moves.ts).
+ * @throws AppError the target's refusal, DISK_FULL, NODE_UNREACHABLE, CONFLICT
  */
 export async function moveInstance(
   instance: InstanceRecord,
@@ -83,14 +83,14 @@ async function sendFiles(
   return digests;
 }
 
-/** From here on a cancelled job goes on to its end. */
+/** Commits the switch. A cancelled job also completes this. */
 async function handOver(
   { uuid, name, primaryNode }: InstanceRecord,
   { node, serialNo }: { readonly node: string; readonly serialNo: number },
   departure: Departure,
   dependencies: MoveDependencies,
 ): Promise<void> {
-  // Renamed before the commit: what a kill leaves is told from the disks of an instance.
+  // Renamed before the commit, so that a crash leaves no doubt about the disks.
   await departure.leave();
   try {
     await dependencies.instances.update(uuid, (current) => {
@@ -101,7 +101,7 @@ async function handOver(
       });
     });
   } catch (error) {
-    // What was told as failed may have come through: the record says what is true, and is asked.
+    // A commit with an error may have succeeded. The record decides.
     if ((await decideDeparture(uuid, dependencies)) === undefined) throw error;
   }
 }
@@ -122,7 +122,7 @@ export async function withdraw(
   }
 }
 
-/** Last of all, and not before the other node has given the disks their names. */
+/** Removes the old disks after the target has confirmed its own. */
 export async function removeHere(
   uuid: string,
   node: string,

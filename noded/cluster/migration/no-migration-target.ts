@@ -1,7 +1,7 @@
 import { AppError } from '#shared/errors/app-error.ts';
 import type { MigrationTarget } from './migration-target-contract.ts';
 
-/** MigrationTarget of a node that has no others beside it: every one is refused. */
+/** Returns a MigrationTarget for a node without a common store, which refuses everything. */
 export function noMigrationTarget(): MigrationTarget {
   const refuse = (): Promise<never> =>
     Promise.reject(

@@ -1,21 +1,18 @@
 import { MIB } from '#shared/units/bytes.ts';
 import type { MigrationState, SendingProgress } from '../../vmm/machine-migration.ts';
 
-/** What a guest stands still for at first, and at most. */
+/** Allowed pause of the guest at first, and at most. */
 const FIRST_DOWNTIME_MS = 300;
 const MAX_DOWNTIME_MS = 9600;
-/**
- * A guest that writes as fast as its memory leaves is given so long before it is to stand still
- * longer.
- */
+/** Time between two increases for a guest that writes as fast as its memory is sent. */
 const PATIENCE_MS = 10_000;
-/** The first pass sends all of the memory, and the second one what was written meanwhile. */
+/** The first pass sends all memory, the second one the changes meanwhile. */
 const USUAL_PASSES = 2;
 
 /**
- * How long a guest may stand still for what is left of it: longer and longer while it writes faster
- * than the link takes it. Pure.
- * @param sinceMs how long its memory has been sent again and again
+ * Returns the allowed pause of the guest. It doubles while the guest writes faster than the link
+ * sends.
+ * @param sinceMs time since the third pass
  */
 export function planDowntime(sinceMs: number): number {
   const steps = Math.floor(Math.max(0, sinceMs) / PATIENCE_MS);
@@ -26,31 +23,30 @@ export function isRepeating({ passes }: Pick<SendingProgress, 'passes'>): boolea
   return passes > USUAL_PASSES;
 }
 
-/** Pure. */
 export function tellRates({ dirtyRate, sentRate }: SendingProgress, downtimeMs: number): string {
   const rate = (bytes: number): string => `${Math.round(bytes / MIB)} MiB/s`;
   return `the guest writes ${rate(dirtyRate)} into its memory while ${rate(sentRate)} are sent: the allowed pause is now ${downtimeMs} ms, and the guest is slowed down`;
 }
 
-/** QEMU's states of a migration that may be under way. */
+/** QEMU's states of a possibly active migration. */
 const UNDER_WAY = ['setup', 'active', 'pre-switchover', 'device', 'cancelling'];
-/** QEMU's states of a migration that has ended. */
+/** QEMU's states of an ended migration. */
 const OVER = ['completed', 'failed', 'cancelled'];
-/** QEMU's states of a guest that stands still for a migration. */
+/** QEMU's states of a guest that is paused for a migration. */
 const STANDING = ['inmigrate', 'finish-migrate', 'postmigrate'];
 
 /**
- * Whether one was ever begun: metad may have been told that the guest leaves, and nothing since.
- * Pure.
+ * Returns whether a migration was started. Without one, metad may still believe that the guest
+ * leaves.
  */
 export function hasBegun({ migration }: Pick<MigrationState, 'migration'>): boolean {
   return migration !== 'none';
 }
 
 /**
- * Whether a machine that outlived its daemon may run elsewhere by now, so that the record has to
- * say whose it is. One that was paused for anything else is none of these. Pure.
- * @param kind what it was started for
+ * Returns whether an adopted guest may run elsewhere, so that the record must decide. A guest that
+ * was paused for another reason is not meant.
+ * @param kind purpose of the QEMU process
  */
 export function mayBeElsewhere(
   kind: 'run' | 'moving',
@@ -58,15 +54,14 @@ export function mayBeElsewhere(
 ): boolean {
   if (kind === 'moving' || isMirrored) return true;
   if (STANDING.includes(run) || UNDER_WAY.includes(migration)) return true;
-  // It has arrived, and was about to go on; or it was stopped to be sent, and that has failed.
+  // It arrived and was about to continue, or sending it failed while it was paused.
   return run === 'paused' && OVER.includes(migration);
 }
 
-/** What becomes of such a machine. Pure. */
 export function judgeSurvivor(
   state: Pick<MigrationState, 'run'>,
   isOwn: boolean,
 ): 'goes-on' | 'ends' {
-  // What never arrived whole is nothing that could go on, whoever has the record.
+  // A partly received guest cannot continue, whatever the record says.
   return isOwn && state.run !== 'inmigrate' ? 'goes-on' : 'ends';
 }

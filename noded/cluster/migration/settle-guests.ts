@@ -13,18 +13,18 @@ export interface SettleGuestDependencies extends Pick<
 }
 
 /**
- * Longer than a metad that hangs is left alone: one that was started anew keeps no guest out. After
- * a predecessor's metad has been waited for, a start of noded has this time still.
+ * Longer than the limit for a hung metad: after its restart metad serves the guest. A start of
+ * noded has this time left after it waited for a predecessor's metad.
  */
 const TOLD_WITHIN_MS = 150_000;
 const TELL_AGAIN_MS = 500;
 
 /**
- * What becomes of a machine that outlived its daemon, of which a migration may have been under way:
- * the record is written anew before, so that a commit that is still on its way fails. A guest goes
- * on on the node that the record names, and its machine ends on the other one.
- * @returns whether it is this node's
- * @throws AppError of the store: it stands still, and nobody has it
+ * Decides about an adopted guest that may have been migrating. The record is rewritten first, so
+ * that a pending commit fails. The guest continues on the node of the record, and its QEMU process
+ * ends on the other node.
+ * @returns whether it belongs to this node
+ * @throws AppError of the store: it stays paused
  */
 export async function settleGuest(
   machine: Pick<Machine, 'uuid' | 'migration'>,
@@ -34,14 +34,15 @@ export async function settleGuest(
   const { logger } = dependencies;
   const { uuid, migration } = machine;
   const state = await migration.state().catch((error: unknown) => {
-    // Nobody can speak to it: one of a normal run is kept as any other.
+    // QMP does not answer. A normal run is kept anyway.
     if (kind === 'moving') throw error;
     logger.warn('machine.state-unknown', { machine: uuid, err: error });
     return null;
   });
   if (state === null) return true;
   if (!mayBeElsewhere(kind, state)) {
-    // QEMU itself let the guest go on where the link was cut: to metad it is leaving still.
+    // QEMU continued the guest by itself after the link was cut, but metad still believes that it
+    // leaves.
     if (hasBegun(state)) await tellMetad(uuid, dependencies);
     return true;
   }
@@ -53,8 +54,8 @@ export async function settleGuest(
 }
 
 /**
- * A guest goes on here after all, and metad serves it again. It does not stand still for a metad
- * that is slow; who would let it migrate once more waits for both.
+ * Continues a guest here and makes metad serve it again. The guest does not wait for a slow metad,
+ * but the next migration waits for both.
  */
 export async function goOn(
   uuid: string,
@@ -69,10 +70,7 @@ export async function goOn(
   }
 }
 
-/**
- * That its guest stays, also where it knows of nothing else. One that is not told refuses the
- * guest.
- */
+/** Tells metad that the guest stays. Otherwise metad refuses the guest. */
 export async function tellMetad(
   uuid: string,
   { metad, logger }: Pick<SettleGuestDependencies, 'metad' | 'logger'>,
@@ -82,7 +80,7 @@ export async function tellMetad(
     try {
       return await metad.stay(uuid);
     } catch (error) {
-      // Also of one that was started anew, or is older and keeps nobody out.
+      // A new or older metad serves the guest anyway.
       if (isAppError(error, 'INSTANCE_NOT_FOUND')) return;
       if (!isAppError(error, 'METAD_UNAVAILABLE') || performance.now() > deadlineMs)
         return logger.error('metad.not-told', { instance: uuid, err: error });
@@ -98,6 +96,6 @@ async function isStillOwn(
 ): Promise<boolean> {
   if (kind === 'moving') return isOwnForGood(uuid, dependencies);
   const owner = await decideOwner(uuid, dependencies);
-  // Of one without a record nobody else knows: it runs on, as any other that lost it.
+  // An instance without a record exists only here and keeps running.
   return owner === undefined || owner === dependencies.nodeName || dependencies.owns(owner);
 }

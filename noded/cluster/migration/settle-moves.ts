@@ -9,7 +9,7 @@ import { createMigrationTargetClient } from './migration-target-client.ts';
 
 export interface SettleMovesDependencies {
   readonly nodeName: string;
-  /** Whether what a record names as its node is this one. */
+  /** Returns whether a record's node name means this node. */
   readonly owns: (node: string) => boolean;
   readonly instances: Pick<
     InstanceRepository,
@@ -17,10 +17,7 @@ export interface SettleMovesDependencies {
   >;
   readonly disks: Pick<InstanceDisks, 'settleCopy'>;
   readonly moving: Pick<MovingDisks, 'listLeaving' | 'comeBack' | 'removeLeft'>;
-  /**
-   * Whether the node of an instance says that it has its disks.
-   * @throws AppError NODE_UNREACHABLE
-   */
+  /** Asks the node of an instance whether it has the disks. @throws AppError NODE_UNREACHABLE */
   readonly isTaken: (node: string, uuid: string) => Promise<boolean>;
   readonly logger: Logger;
 }
@@ -30,16 +27,16 @@ type DecideDependencies = Pick<
   'nodeName' | 'owns' | 'instances' | 'moving' | 'logger'
 >;
 
-/** Until the other node says whose an instance is; the next look asks again. */
+/** Limit for the other node's answer; the next sweep asks again. */
 const TAKEN_TIMEOUT_MS = 10_000;
 const FIRST_PAUSE_MS = 10_000;
-/** A node that does not say that it has the disks may be gone for good. */
+/** A node without an answer may be lost. */
 const MAX_PAUSE_MS = 10 * 60_000;
 
 /**
- * Whose an instance is, decided: the record is written anew, so that a move that was under way, and
- * whose commit may still be on its way to the store, finds another one than it read, and fails.
- * @returns its node; undefined when there is no record
+ * Decides the owner of an instance. The record is rewritten, so that a pending commit of a move
+ * finds another serial number and fails.
+ * @returns its node; undefined without a record
  */
 export async function decideOwner(
   uuid: string,
@@ -54,10 +51,9 @@ export async function decideOwner(
 }
 
 /**
- * Whether disks that arrived in a folder of this node are those of an instance of it. That the
- * record says so is not enough: a commit can be read before the replicas have it, and a failover
- * takes it back, so that the other node goes on as well. A write that comes through has it in front
- * of it.
+ * Decides whether arrived disks belong to an instance of this node. Reading the record is not
+ * enough: a commit can be read before the replicas have it, and lost in a failover, so that the
+ * other node continues too. A successful write proves the earlier commit.
  */
 export async function isOwnForGood(
   uuid: string,
@@ -78,8 +74,8 @@ export async function isOwnForGood(
 }
 
 /**
- * Ends what is left of an arrival: disks whose instance is this node's get their place, others go.
- * @returns whether the instance is this node's
+ * Ends an arrival: disks of an instance of this node get their final names, others are removed.
+ * @returns whether the instance belongs to this node
  */
 export async function settleArrival(
   uuid: string,
@@ -91,10 +87,9 @@ export async function settleArrival(
 }
 
 /**
- * Whose disks are that were on their way out, decided: those that are this node's come back, and
- * those of which the store knows nothing too. They go where the instance was removed after it had
- * left.
- * @returns the node that has the instance by now; undefined when there is none, or it is this one
+ * Decides about departing disks. They return if the instance belongs to this node or is unknown to
+ * the store. They are removed if the instance was removed after it had left.
+ * @returns the other node that owns the instance, or undefined
  */
 export async function decideDeparture(
   uuid: string,
@@ -102,7 +97,7 @@ export async function decideDeparture(
 ): Promise<string | undefined> {
   const { nodeName, owns, instances, moving } = dependencies;
   const owner = await decideOwner(uuid, dependencies);
-  // A node that was removed meanwhile owns nothing, and what has its name is its own all the same.
+  // A removed node owns nothing, but records with its name are its own.
   if (owner !== undefined && owner !== nodeName && !owns(owner)) return owner;
   if (owner === undefined && (await instances.hasLeft(uuid, nodeName)))
     await removeDeparted(uuid, dependencies);
@@ -111,10 +106,10 @@ export async function decideDeparture(
 }
 
 /**
- * Ends what is left of a departure. What is another node's goes when that node says that it has it:
- * of one that was lost after the commit these are the only disks.
+ * Ends a departure. Disks of an instance of another node are removed after that node has confirmed
+ * its own. After a failed commit these are the only disks.
  * @returns whether the instance has left
- * @throws AppError NODE_UNREACHABLE, CONFLICT: they stay
+ * @throws AppError NODE_UNREACHABLE, CONFLICT: the disks stay
  */
 export async function settleDeparture(
   uuid: string,
@@ -127,7 +122,7 @@ export async function settleDeparture(
   return true;
 }
 
-/** Removes what has left, and the note that it did. */
+/** Removes departed disks and the note of the departure. */
 export async function removeDeparted(
   uuid: string,
   { nodeName, instances, moving }: Pick<DecideDependencies, 'nodeName' | 'instances' | 'moving'>,
@@ -141,8 +136,8 @@ export function notTaken(node: string): AppError {
 }
 
 /**
- * For a start, which asks no other node and waits for none: departures of which a daemon was killed
- * before their commit.
+ * Settles departures that were interrupted before their commit. For a start, so it waits for no
+ * other node.
  */
 export async function returnDepartures(dependencies: DecideDependencies): Promise<void> {
   const { nodeName, owns, moving } = dependencies;
@@ -155,7 +150,7 @@ export async function returnDepartures(dependencies: DecideDependencies): Promis
   await forgetDepartures(dependencies);
 }
 
-/** Notes of which nothing is here any more: of shared disks, of a daemon that was killed. */
+/** Removes notes without local files: of shared disks, or of a killed daemon. */
 async function forgetDepartures(dependencies: DecideDependencies): Promise<void> {
   const { nodeName, instances, moving } = dependencies;
   const leaving = new Set(await moving.listLeaving());
@@ -163,15 +158,15 @@ async function forgetDepartures(dependencies: DecideDependencies): Promise<void>
     if (!leaving.has(uuid)) await instances.forgetDeparture(uuid, nodeName);
 }
 
-/** For a job that finds no disks of an instance: those that a failed move has left, perhaps. */
+/** Restores disks of a failed move, for a job that finds none. */
 export async function bringBack(uuid: string, dependencies: DecideDependencies): Promise<void> {
   if ((await dependencies.moving.listLeaving()).includes(uuid))
     await decideDeparture(uuid, dependencies);
 }
 
 /**
- * All departures that nobody works on: of a daemon that was killed, of a job that could not end.
- * Each look is for those whose turn it is: at first it comes soon, and then less and less often.
+ * Creates a sweep over abandoned departures of killed daemons and failed jobs. The pauses per
+ * departure grow.
  */
 export function createDepartureSweeper(
   dependencies: SettleMovesDependencies & { readonly clock: Pick<Clock, 'monotonicMs'> },
@@ -179,7 +174,7 @@ export function createDepartureSweeper(
   const { nodeName, owns, moving, clock } = dependencies;
   const turns = new Map<string, { readonly dueMs: number; readonly pauseMs: number }>();
   return async () => {
-    // Who was removed from the cluster changes no record, and so cannot know.
+    // A removed node cannot change records.
     if (!owns(nodeName)) return;
     const leaving = await moving.listLeaving();
     for (const uuid of turns.keys()) if (!leaving.includes(uuid)) turns.delete(uuid);
@@ -189,7 +184,7 @@ export function createDepartureSweeper(
       const settle = (): Promise<boolean> => settleDeparture(uuid, dependencies);
       const error = await tellSettled(uuid, settle, dependencies);
       const nowMs = clock.monotonicMs();
-      // A store that is away is asked at each look: what it says is true when it is back.
+      // A sweep costs little while the store is unavailable, and decides at once when it is back.
       if (error === null || isAppError(error, 'STORE_UNAVAILABLE')) turns.delete(uuid);
       else
         turns.set(uuid, { dueMs: nowMs + pauseMs, pauseMs: Math.min(2 * pauseMs, MAX_PAUSE_MS) });
@@ -198,8 +193,8 @@ export function createDepartureSweeper(
 }
 
 /**
- * Copies and arrivals on which nobody works any more: of a job whose end the store could not tell.
- * One that was not there a look ago may be a trial of what the file system can.
+ * Creates a sweep over abandoned copies and arrivals of jobs whose end could not be recorded. A
+ * folder must be present in two sweeps, because a new one may be a test of the file system.
  */
 export function createCopySweeper(
   dependencies: Omit<SettleMovesDependencies, 'moving' | 'isTaken'> & {
@@ -224,7 +219,7 @@ export function createCopySweeper(
   };
 }
 
-/** @returns what keeps it from being settled; null when it is */
+/** @returns the reason that prevents it, or null */
 async function tellSettled(
   uuid: string,
   settle: () => Promise<boolean>,
@@ -235,17 +230,14 @@ async function tellSettled(
     logger.warn('departure.settled', { instance: uuid, hasLeft });
     return null;
   } catch (error) {
-    // Its node is down, perhaps for good: doctor says what to do.
+    // The node may be lost; doctor gives advice.
     const level = isAppError(error, 'NODE_UNREACHABLE') ? 'warn' : 'error';
     logger[level]('departure.not-settled', { instance: uuid, err: error });
     return error;
   }
 }
 
-/**
- * How the node of an instance is asked whether it has its disks too: it gives what has arrived its
- * name first.
- */
+/** Creates the question to the node of an instance, which first completes an arrival. */
 export function createIsTaken(peers: Peers | null): SettleMovesDependencies['isTaken'] {
   return async (node, uuid) => {
     const signal = AbortSignal.timeout(TAKEN_TIMEOUT_MS);

@@ -1,6 +1,6 @@
 import { AppError } from '#shared/errors/app-error.ts';
 
-/* How whoever brings an instance to this node is refused. */
+/* Refusals for a node that brings an instance. */
 
 export function nothingArrives(): AppError {
   return new AppError('NOT_FOUND', 'this node expects no arrival of this instance any longer', {

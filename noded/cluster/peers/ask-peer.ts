@@ -12,10 +12,10 @@ import { requestOverSocket, upgradeOverSocket } from '#shared/socket/http-reques
 import { collect } from '#shared/stream/collect.ts';
 import { MIB } from '#shared/units/bytes.ts';
 
-/** How this node reaches the API of another one. */
+/** Connects to the API of other nodes. */
 export interface Peers {
   /**
-   * @param options `evenOffline`: one that is marked offline is asked all the same
+   * @param options `evenOffline`: also connect to a node that is marked offline
    * @throws AppError NODE_NOT_FOUND, NODE_OFFLINE, NODE_UNREACHABLE, STORE_UNAVAILABLE
    */
   open(node: string, options?: { readonly evenOffline?: boolean }): Promise<Duplex>;
@@ -28,16 +28,16 @@ export interface PeerRequest {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Answers that are no streams: the list of all instances is the longest. */
+/** Limit of answers that are no streams. The list of all instances is the longest. */
 const MAX_ANSWER_BYTES = 64 * MIB;
 /**
- * So many take a parser some tenths of a second. As many as the bytes would allow take it ten
- * seconds, in which nobody else is served, and 2 GiB.
+ * The parser needs some tenths of a second for this number. For as many values as the bytes allow
+ * it would block the daemon for ten seconds and need 2 GiB.
  */
 export const MAX_ANSWER_VALUES = 1_000_000;
 
 export class UnreachableNode extends AppError {
-  /** It took the question: it hangs, or does not know it, as another release does. */
+  /** The node received the request: it hangs, or its release does not know the request. */
   readonly isThere: boolean;
 
   constructor(node: string, { isThere }: { readonly isThere: boolean }) {
@@ -49,10 +49,10 @@ export class UnreachableNode extends AppError {
   }
 }
 
-/** A node that is mute takes questions: it hangs, or is of another release. */
+/** A mute node receives requests and does not answer: it hangs, or runs another release. */
 export type Presence = 'answers' | 'mute' | 'gone';
 
-/** Whether a node's daemon is there. @throws AppError STORE_UNAVAILABLE */
+/** Returns the state of a node's daemon. @throws AppError STORE_UNAVAILABLE */
 export async function presenceOf(peers: Peers, node: string): Promise<Presence> {
   try {
     (await peers.open(node, { evenOffline: true })).destroy();
@@ -65,7 +65,7 @@ export async function presenceOf(peers: Peers, node: string): Promise<Presence> 
 }
 
 /**
- * One request to another node's API, up to the head of its answer.
+ * Sends a request to another node's API. Resolves with the head of the answer.
  * @throws as `open`, and the signal's reason
  */
 export async function requestPeer(
@@ -90,8 +90,8 @@ export async function requestPeer(
 }
 
 /**
- * An answer of any length, which has to begin in time.
- * @throws as `requestPeer`, and what the other node refuses it with
+ * Returns an answer of any length that begins in time.
+ * @throws as `requestPeer`, and the other node's refusal
  */
 export async function openAnswer(
   peers: Peers,
@@ -106,8 +106,8 @@ export async function openAnswer(
 }
 
 /**
- * A raw stream to what another node opens for it.
- * @throws as `requestPeer`, and what it refuses it with
+ * Opens a raw stream through another node.
+ * @throws as `requestPeer`, and the other node's refusal
  */
 export async function upgradePeer(
   peers: Peers,
@@ -123,7 +123,7 @@ export async function upgradePeer(
   return opened.kind === 'raw' ? opened.socket : throwRefusal(opened.answer, node);
 }
 
-/** One request whose answer is JSON. @throws as `requestPeer`, and what the other node says */
+/** Returns the JSON answer to a request. @throws as `requestPeer`, and the other node's error */
 export async function askPeer<T extends z.ZodType>(
   peers: Peers,
   node: string,
@@ -136,7 +136,7 @@ export async function askPeer<T extends z.ZodType>(
   return schema.parse(parsed);
 }
 
-/** @throws AppError with the code, message and hint that the other node gave */
+/** @throws AppError with the code, message and hint of the other node */
 export async function throwRefusal(answer: IncomingMessage, node: string): Promise<never> {
   throw failureOf(parseJson(await readAll(answer, node)), node);
 }
@@ -163,7 +163,7 @@ function failureOf(body: unknown, node: string): AppError {
   const parsed = apiError.safeParse(body);
   if (!parsed.success) return new AppError('INTERNAL', `node '${node}' refuses without a reason`);
   const { code, message, hint } = parsed.data;
-  // JSON it was, so JSON it is.
+  // Parsed from JSON.
   const details = parsed.data.details as AppError['details'];
   return new AppError(isErrorCode(code) ? code : 'INTERNAL', message, {
     details,
@@ -171,7 +171,7 @@ function failureOf(body: unknown, node: string): AppError {
   });
 }
 
-/** What only asks can be asked again; what else it was asked for, it may be doing. */
+/** A GET can be repeated. Other operations may still be running on the other node. */
 function brokenOff(node: string, cause: unknown, method = 'GET'): AppError {
   if (method === 'GET') {
     return new AppError('NODE_UNREACHABLE', `node '${node}' closed the connection`, {

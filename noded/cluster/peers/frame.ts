@@ -1,6 +1,5 @@
 import nacl from 'tweetnacl';
 
-/** What one side of a stream tells the other. */
 export const FrameType = { data: 0, end: 1, credit: 2, close: 3, ping: 4 } as const;
 export type FrameType = (typeof FrameType)[keyof typeof FrameType];
 
@@ -9,7 +8,7 @@ export interface Frame {
   readonly body: Buffer;
 }
 
-/** Whoever opened the stream, and whoever answered: their nonces never meet. */
+/** The opener and the answerer of a stream, so that their nonces differ. */
 export type Side = 0 | 1;
 
 const COUNTER_BYTES = 8;
@@ -40,16 +39,13 @@ export class FrameOpener {
   readonly #side: Side;
   #expected = 0;
 
-  /** @param side the end of the stream that seals */
+  /** @param side the sealing end of the stream */
   constructor(key: Uint8Array, side: Side) {
     this.#key = key;
     this.#side = side;
   }
 
-  /**
-   * @returns `ignored` for what the other side did not seal, or was here already; `lost` when
-   * frames before this one are missing
-   */
+  /** @returns `ignored` for a foreign or repeated frame; `lost` when earlier frames are missing */
   open(bytes: Buffer): Frame | 'ignored' | 'lost' {
     if (bytes.length <= COUNTER_BYTES || bytes.length > MAX_FRAME_BYTES) return 'ignored';
     const counter = bytes.subarray(0, COUNTER_BYTES);

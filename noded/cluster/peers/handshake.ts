@@ -3,33 +3,33 @@ import { z } from 'zod';
 import { parseJson } from '#shared/json/parse-json.ts';
 
 /**
- * The sealed part of a hello, and of the welcome that answers it. Both bind who speaks to whom in
- * which stream.
+ * Sealed part of a hello, and of the welcome that answers it. Both name sender, receiver and
+ * stream.
  */
 const greeting = z.strictObject({
   kind: z.enum(['hello', 'welcome']),
   stream: z.string(),
   from: z.string(),
   to: z.string(),
-  /** Public half of the key that is made for this stream, in base64. */
+  /** Public key for this stream, in base64. */
   key: z.string(),
-  /** A welcome names the key of the hello that it answers. */
+  /** A welcome contains the key of the hello that it answers. */
   answers: z.string().nullable(),
 });
 export type Greeting = z.infer<typeof greeting>;
 
-/** Names, two keys, the stream's id: what is longer was not made by a node. */
+/** Names, two keys and the stream's id fit in. */
 const MAX_SEALED_BYTES = 2048;
 const { nonceLength } = nacl.box;
 
-/** @param shared what the two nodes' own keys give together (`nacl.box.before`) */
+/** @param shared secret of the two nodes' own keys (`nacl.box.before`) */
 export function sealGreeting(message: Greeting, shared: Uint8Array): Buffer {
   const nonce = nacl.randomBytes(nonceLength);
   const plain = Buffer.from(JSON.stringify(message));
   return Buffer.concat([nonce, nacl.box.after(plain, nonce, shared)]);
 }
 
-/** @returns undefined for what the sender did not seal for us in this very place */
+/** @returns undefined unless the sender sealed it for this receiver and stream */
 export function openGreeting(
   sealed: Buffer,
   expected: Pick<Greeting, 'kind' | 'stream' | 'from' | 'to'>,
@@ -50,7 +50,7 @@ export function openGreeting(
   return isMeant ? parsed.data : undefined;
 }
 
-/** A public key as greetings and node records write it; undefined when it is none. */
+/** Decodes the public key of a greeting or node record; undefined when invalid. */
 export function decodeKey(text: string): Uint8Array | undefined {
   const key = Buffer.from(text, 'base64');
   return key.length === nacl.box.publicKeyLength ? key : undefined;

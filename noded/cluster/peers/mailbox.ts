@@ -5,24 +5,24 @@ import { createRedis } from '#shared/store/redis-connection.ts';
 import type { RedisServer } from '#shared/store/store-url.ts';
 
 /**
- * It is as long as the store's own: a server whose host lost its power says nothing, and the kernel
- * sends for a quarter of an hour what nobody confirms.
+ * As long as the store's own timeout. A server without power sends nothing, and the kernel retries
+ * for a quarter of an hour.
  */
 const SEND_TIMEOUT_MS = 10_000;
 
 export interface MailboxOptions {
   readonly server: RedisServer;
-  /** The node whose messages are taken. */
+  /** Node whose messages are received. */
   readonly node: string;
   readonly onMessage: (bytes: Buffer) => void;
-  /** Messages may have been lost from here on: a connection to Redis ended. */
+  /** Called when a connection to Redis ended, so that messages may be lost. */
   readonly onLost: () => void;
   readonly logger: Logger;
 }
 
 /**
- * Messages between nodes over Redis' publish and subscribe, which stores nothing: who is not there
- * gets nothing.
+ * Sends messages between nodes by Redis publish and subscribe, which stores nothing: an absent node
+ * misses them.
  */
 export class Mailbox implements AsyncDisposable {
   readonly #options: MailboxOptions;
@@ -31,7 +31,7 @@ export class Mailbox implements AsyncDisposable {
 
   private constructor(options: MailboxOptions) {
     this.#options = options;
-    // What cannot be sent now, must not be sent later.
+    // A message must not be sent later than now.
     const now = { enableOfflineQueue: false, maxRetriesPerRequest: 0 };
     const inTime = { commandTimeout: SEND_TIMEOUT_MS };
     this.#publisher = createRedis(options.server, { ...now, ...inTime });
@@ -62,12 +62,13 @@ export class Mailbox implements AsyncDisposable {
     this.#subscriber.on('messageBuffer', (_channel: Buffer, bytes: Buffer) => onMessage(bytes));
     await this.#subscriber.subscribe(channelOf(node));
     this.#subscriber.on('ready', () => {
-      this.#subscriber.subscribe(channelOf(node)).catch(() => undefined); // the next connection does
+      // The next connection subscribes.
+      this.#subscriber.subscribe(channelOf(node)).catch(() => undefined);
     });
   }
 
   /**
-   * @returns how many took it: 0 when no daemon of that node is there.
+   * @returns the number of receivers: 0 when no daemon of that node runs
    * @throws AppError STORE_UNAVAILABLE
    */
   async send(node: string, bytes: Buffer): Promise<number> {
@@ -78,7 +79,7 @@ export class Mailbox implements AsyncDisposable {
     }
   }
 
-  /** How many take this node's own mail; more than this one is one too many. */
+  /** Counts receivers of this node's messages. More than one means a twin. */
   async countOwners(): Promise<number> {
     const answer = await this.#publisher.pubsub('NUMSUB', channelOf(this.#options.node));
     return Number(answer[1]);
@@ -86,7 +87,7 @@ export class Mailbox implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#subscriber.disconnect();
-    // Messages that were sent before go out first.
+    // Earlier messages go out first.
     await this.#publisher.quit().catch(() => undefined);
     this.#publisher.disconnect();
   }

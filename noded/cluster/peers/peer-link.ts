@@ -15,25 +15,24 @@ import { Mailbox } from './mailbox.ts';
 import { PeerStream } from './peer-stream.ts';
 import { MAX_STREAMS, WindowPool } from './receive-window.ts';
 
-/** Hellos that are being answered; others wait, as many as there may be streams. */
+/** Concurrent answers to hellos. As many others wait as there may be streams. */
 const MAX_GREETINGS = 32;
-/** Hellos of this node that wait for their answers; others are sent when one came. */
+/** Hellos of this node without an answer. Further ones wait. */
 const MAX_OPENINGS = 16;
 const MAX_SHARED_KEYS = 4096;
-/** One node may have so many times what is free: by itself four fifths of all streams. */
+/**
+ * A node may have this multiple of the free streams, which is four fifths of all for a single node.
+ */
 const SHARE_OF_FREE = 4;
 const ANSWER_TIMEOUT_MS = 3000;
-/**
- * A hello that is followed by nothing was not sent by who it names: it is somebody's copy of an old
- * one.
- */
+/** Without a frame after it, a hello may be a copy of an earlier one. */
 const CONFIRM_TIMEOUT_MS = 5000;
 const SILENCE_MS = 5000;
 const MAX_SILENCE_MS = 20_000;
 
 /**
- * A message: its kind, the id of its stream, and what the kind says. Kind 1 was the hello of a
- * release whose streams began with another window: it is not answered.
+ * A message contains its kind, the id of its stream, and a body. Kind 1 was the hello of a release
+ * with another first window and is not answered.
  */
 const HELLO = 4;
 const WELCOME = 2;
@@ -60,16 +59,16 @@ interface Accepted {
 }
 
 /**
- * Streams between the node daemons of a cluster, by way of their common Redis, which sees neither
+ * Connects the node daemons of a cluster by streams through their common Redis, which sees neither
  * content nor keys.
  *
- * A hello is sealed between the two nodes' own keys (nacl box) and carries a key that is made for
- * the stream, the welcome carries the other; frames are sealed with what the two give together, so
- * that old traffic stays closed when a node's key is stolen. What was not sealed by a node of the
- * cluster for this one is dropped without an answer.
+ * A hello is sealed with the two nodes' own keys (nacl box). The hello and its welcome each contain
+ * a key made for this stream. Both keys together seal the frames, so that the theft of a node's key
+ * does not reveal earlier traffic. Messages not sealed by a node of the cluster for this node are
+ * dropped without an answer.
  */
 export interface PeerLink extends AsyncDisposable {
-  /** Gets each stream that another node opened, and its name. */
+  /** Called with each stream that another node opened, and that node's name. */
   onStream: (stream: PeerStream, from: string) => void;
   open(node: string, options?: { readonly evenOffline?: boolean }): Promise<PeerStream>;
 }
@@ -86,7 +85,7 @@ class MailboxLink implements PeerLink {
   readonly #accepted = new Map<string, Accepted>();
   readonly #timer: NodeJS.Timeout;
   readonly #pool = new WindowPool();
-  /** What this node's key and another one's give together, by the other one's. */
+  /** Shared secrets by the other node's public key. */
   readonly #shared = new Map<string, Uint8Array>();
   readonly #opening = new PQueue({ concurrency: MAX_OPENINGS });
   readonly #greetings = new PQueue({ concurrency: MAX_GREETINGS });
@@ -133,15 +132,15 @@ class MailboxLink implements PeerLink {
         hint: 'Wait until some have ended.',
       });
     }
-    // The clock of an answer runs from its hello on, whatever else is asked for at the same time.
+    // Queued, so that the timeout of an answer starts with its hello.
     return this.#opening.add(() => this.#openWith(node, shared));
   }
 
   async #openWith(node: string, shared: Uint8Array): Promise<PeerStream> {
     const id = randomBytes(ID_BYTES).toString('hex');
     const welcome = Promise.withResolvers<PeerStream>();
-    welcome.promise.catch(() => undefined); // may come while the hello is being sent
-    // The timer counts only where the hello was taken.
+    welcome.promise.catch(() => undefined); // may reject while the hello is being sent
+    // Only relevant after a node received the hello.
     const timer = setTimeout(
       () => welcome.reject(new UnreachableNode(node, { isThere: true })),
       ANSWER_TIMEOUT_MS,
@@ -203,18 +202,18 @@ class MailboxLink implements PeerLink {
     this.onStream(accepted.stream, accepted.from);
   }
 
-  /** Each hello costs a question to the store and some arithmetic: a burst waits its turn. */
+  /** A hello needs a query of the store and some arithmetic, so a burst is queued. */
   #takeHello(id: string, bytes: Buffer): void {
     const nameEnd = 1 + (bytes[0] ?? 0);
     const from = bytes.subarray(1, nameEnd).toString();
     const underWay = this.#greetings.size + this.#greetings.pending;
     const isFull = underWay + this.#accepted.size >= MAX_STREAMS;
-    // One of our own that reached us is for a twin of this node.
+    // A hello of this node means a twin.
     if (isFull || !instanceName.safeParse(from).success || this.#openings.has(id)) return;
     void this.#greetings.add(() => this.#welcome(from, id, bytes.subarray(nameEnd)));
   }
 
-  /** Answers a hello, if a node of the cluster sealed it. */
+  /** Answers a hello that a node of the cluster sealed. */
   async #welcome(from: string, id: string, sealed: Buffer): Promise<void> {
     const { nodeName, nodes, logger } = this.#options;
     try {
@@ -237,21 +236,21 @@ class MailboxLink implements PeerLink {
     }
   }
 
-  /** Whoever opens streams without end leaves some to the others, and these to those after them. */
+  /** Reserves streams for other nodes when one node opens many. */
   #hasItsShare(from: string): boolean {
     const free = MAX_STREAMS - this.#accepted.size;
     const theirs = [...this.#accepted.values()].filter((one) => one.from === from).length;
     return theirs >= SHARE_OF_FREE * free;
   }
 
-  /** Kept, since it is the dearest part of a greeting. @returns undefined for what is no key */
+  /** Cached, as the most expensive step of a greeting. @returns undefined for an invalid key */
   #sharedWith(publicKey: string): Uint8Array | undefined {
     const known = this.#shared.get(publicKey);
     if (known !== undefined) return known;
     const theirKey = decodeKey(publicKey);
     if (theirKey === undefined) return undefined;
     const shared = nacl.box.before(theirKey, this.#options.key.secretKey);
-    // So many are there only where nodes came and went.
+    // Only reached after many nodes joined and left.
     if (this.#shared.size >= MAX_SHARED_KEYS) this.#shared.clear();
     this.#shared.set(publicKey, shared);
     return shared;
@@ -279,7 +278,7 @@ class MailboxLink implements PeerLink {
         throw new UnreachableNode(node, { isThere: false });
     };
     const stream = new PeerStream({ key, side, pool: this.#pool, send, onClosed });
-    // Whoever uses the stream hears of an error too; before that, and after, nobody needs to.
+    // The user of the stream handles errors too. Before and after that they have no effect.
     stream.on('error', () => undefined);
     return stream;
   }
@@ -290,14 +289,16 @@ class MailboxLink implements PeerLink {
     return this.#mailbox.send(node, message);
   }
 
-  /** Two daemons under one name would each take the other's guests for its own. */
+  /**
+   * Refuses a second daemon with this name, because each would take the other's guests for its own.
+   */
   async #refuseTwin(): Promise<void> {
     const { nodeName, logger } = this.#options;
     if (this.#mailbox === undefined || (await this.#mailbox.countOwners()) < 2) return;
     const twin = await this.open(nodeName).catch(() => undefined);
     if (twin === undefined) {
-      // This is not refused: mostly it is what is left of this node's connection after a loss of
-      // power, and guests are not to wait until Redis sees that.
+      // Not refused: mostly a leftover connection of this node after a loss of power. Guests must
+      // not wait until Redis notices that.
       if ((await this.#mailbox.countOwners()) > 1)
         logger.error('peers.silent-twin', {
           message: `another process receives the messages for node '${nodeName}' and does not answer`,

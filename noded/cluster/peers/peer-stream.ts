@@ -11,21 +11,23 @@ import {
 const CREDIT_BYTES = 4;
 
 export interface PeerStreamOptions {
-  /** Shared by the two ends of this stream only. */
+  /** Only shared by the two ends of this stream. */
   readonly key: Uint8Array;
   readonly side: Side;
-  /** What this node has for all of its streams together. */
+  /** Shared by all streams of this node. */
   readonly pool: WindowPool;
-  /** Hands a frame to the other node, in the order of the calls; rejects when nobody got it. */
+  /**
+   * Sends a frame to the other node, in the order of the calls. Rejects when it has no receiver.
+   */
   readonly send: (frame: Buffer) => Promise<void>;
   readonly onClosed: () => void;
 }
 
 /**
- * One end of a stream of bytes to another node. Each direction ends on its own.
+ * Implements one end of a byte stream to another node. Each direction ends on its own.
  *
- * INVARIANTS: frames are taken in their order and without a gap, or the stream is destroyed; at
- * most WINDOW_BYTES wait for the reader.
+ * INVARIANTS: frames arrive in order and without a gap, or the stream is destroyed; at most
+ * MAX_WINDOW_BYTES wait for the reader.
  */
 export class PeerStream extends Duplex {
   readonly #options: PeerStreamOptions;
@@ -38,7 +40,7 @@ export class PeerStream extends Duplex {
   #wantsMore = false;
   #hasEnd = false;
   #isPeerGone = false;
-  /** When something of the other end came last, and when we sent something. */
+  /** Time of the last frame from the other end, and of the last frame sent. */
   #heardAtMs = performance.now();
   #sentAtMs = performance.now();
 
@@ -60,7 +62,7 @@ export class PeerStream extends Duplex {
     return true;
   }
 
-  /** Says that this end lives; destroys the stream when the other one seems not to. */
+  /** Sends a ping, or destroys the stream when the other end is silent for too long. */
   keepAlive(silenceMs: number, maxSilenceMs: number): void {
     const now = performance.now();
     if (now - this.#heardAtMs > maxSilenceMs)
@@ -89,11 +91,11 @@ export class PeerStream extends Duplex {
         return;
       case FrameType.close:
         this.#isPeerGone = true;
-        // What it said before stays readable.
+        // Received data stays readable.
         if (this.#hasEnd) this.#flush();
         else this.destroy(resetError('the other node closed the connection'));
         return;
-      default: // a ping, and what later versions may say
+      default: // a ping, or a type of later releases
     }
   }
 
@@ -137,7 +139,7 @@ export class PeerStream extends Duplex {
       writing.bytes = writing.bytes.subarray(bytes.length);
       sent = this.#send(FrameType.data, bytes);
     }
-    // To a peer that is gone nothing is sent.
+    // The peer has left.
     if (writing.bytes.length > 0 && !this.#isPeerGone) return;
     this.#writing = null;
     void sent.then(() => writing.done());
@@ -154,7 +156,7 @@ export class PeerStream extends Duplex {
     done(error);
   }
 
-  /** Resolves when it is on its way; one that does not get there destroys the stream. */
+  /** Resolves when the frame was sent. A failure destroys the stream. */
   #send(type: FrameType, body: Buffer = Buffer.alloc(0)): Promise<void> {
     this.#sentAtMs = performance.now();
     return this.#options.send(this.#sealer.seal(type, body)).catch((error: unknown) => {

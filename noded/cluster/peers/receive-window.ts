@@ -1,26 +1,24 @@
-/** Streams that a node opened, and as many that others opened to it. */
+/** Limit of own streams, and separately of streams from other nodes. */
 export const MAX_STREAMS = 256;
-/** What a frame weighs beside its bytes: its seal, the heads of its message, and Redis' own. */
+/** Overhead of a frame: its seal, and the headers of its message and of Redis. */
 export const FRAME_COST_BYTES = 128;
-/** What may be on its way in a stream from its beginning on. */
+/** Initial window of a stream. */
 export const FIRST_WINDOW_BYTES = 8 * 1024;
-/** What a stream gets when there are few of them. */
+/** Window of a stream when there are few. */
 export const MAX_WINDOW_BYTES = 256 * 1024;
 /**
- * What all windows of a node may have beyond their first: with those, no more than 7 MiB wait in
- * Redis for a node that does not read. Redis ends the connection of a subscriber, and with it all
- * streams of that node, that is 32 MiB behind, or 8 MiB for a minute (`client-output-buffer-limit
- * pubsub`).
+ * Extra bytes of all windows of a node. With the initial windows at most 7 MiB wait in Redis for a
+ * node that does not read. Redis disconnects a subscriber that is 32 MiB behind, or 8 MiB for a
+ * minute (`client-output-buffer-limit pubsub`), which would end all streams of the node.
  */
 const POOL_BYTES = 3 * 1024 * 1024;
-/** One stream takes a part of what is left, so that something is left for the next. */
+/** A stream gets this part of the free bytes, so that some remain for others. */
 const LARGEST_SHARE = 8;
 
-/** What the windows of all streams of a node share. */
 export class WindowPool {
   #free = POOL_BYTES;
 
-  /** @returns as much as there is for one */
+  /** @returns the granted bytes */
   lease(wantedBytes: number): number {
     const given = Math.min(wantedBytes, Math.floor(this.#free / LARGEST_SHARE));
     this.#free -= given;
@@ -33,19 +31,19 @@ export class WindowPool {
 }
 
 /**
- * How much the other end of a stream may send: bytes of frames and what these weigh.
+ * Counts the bytes that the other end of a stream may send, with the overhead of frames.
  *
- * INVARIANTS: what the other end may still send and what waits for the reader are together the
- * first window and what is leased of the pool, or less; what is leased is given back once.
+ * INVARIANTS: allowed and waiting bytes together are at most the first window plus the lease;
+ * leased bytes are returned once.
  */
 export class ReceiveWindow {
   readonly #pool: WindowPool;
-  /** What the other end may send yet. */
+  /** Bytes that the other end may still send. */
   #allowed = FIRST_WINDOW_BYTES;
-  /** What it sent that the reader has not taken. */
+  /** Received bytes that wait for the reader. */
   #waiting = 0;
   #leased = 0;
-  /** What it could send after the last grant. */
+  /** Bytes that it could send after the last grant. */
   #granted = FIRST_WINDOW_BYTES;
   #isClosed = false;
 
@@ -53,7 +51,7 @@ export class ReceiveWindow {
     this.#pool = pool;
   }
 
-  /** A frame came. @returns false when it is more than the other end may send */
+  /** Counts a received frame. @returns false when it exceeds the window */
   receive(bodyBytes: number): boolean {
     const cost = bodyBytes + FRAME_COST_BYTES;
     this.#allowed -= cost;
@@ -61,7 +59,7 @@ export class ReceiveWindow {
     return this.#allowed >= 0;
   }
 
-  /** The reader took a frame. */
+  /** Counts a frame taken by the reader. */
   take(bodyBytes: number): void {
     const cost = bodyBytes + FRAME_COST_BYTES;
     this.#waiting -= cost;
@@ -70,9 +68,7 @@ export class ReceiveWindow {
     this.#pool.giveBack(returned);
   }
 
-  /**
-   * @returns what the other end may send more from now on; 0 as long as it has half of what it had
-   */
+  /** @returns additional bytes for the other end; 0 while it has half of the last grant */
   grant(): number {
     const held = this.#allowed + this.#waiting;
     if (this.#isClosed || held > this.#granted / 2) return 0;
