@@ -5,6 +5,7 @@
  */
 export const exempt = {
   documents: [],
+  strings: ['appliance/agent', 'noded/host', 'noded/instances'],
   comments: [
     'cluster-cli',
     'cluster-cli/client',
