@@ -1,5 +1,5 @@
 import { systemClock } from '#shared/clock/clock.ts';
-import { isAppError, messageOf } from '#shared/errors/app-error.ts';
+import { AppError, isAppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
 import { errorCodes } from '#shared/errors/codes.ts';
 import { createLogger } from '#shared/log/log.ts';
 import type { Logger } from '#shared/log/log.ts';
@@ -45,7 +45,16 @@ async function start(config: MetadConfig, logger: Logger): Promise<AsyncDisposab
   // Ganeti's scripts look for a process of this name.
   process.title = 'ganeti-metad';
   if (process.getuid?.() === 0) logger.warn('metad.runs-as-root', {});
-  return await startGanetiDaemon({ ...config, clock, logger });
+  try {
+    return await startGanetiDaemon({ ...config, clock, logger });
+  } catch (error) {
+    const systemCode = systemCodeOf(error);
+    if (systemCode !== 'EACCES' && systemCode !== 'EPERM') throw error;
+    throw new AppError('NOT_ALLOWED', messageOf(error), {
+      hint: 'Run it as root or as the user gnt-metad of Ganeti, or give --ganeti-socket and --ganeti-pid-file.',
+      cause: error,
+    });
+  }
 }
 
 main().catch((error: unknown) => {

@@ -41,7 +41,8 @@ export function parseConfig(
   const values = parse(args);
   if (values.help) return 'help';
   if (values.version) return 'version';
-  const logLevel = LEVELS.find((level) => level === values['log-level']);
+  const asked = values.debug ? 'debug' : values['log-level'];
+  const logLevel = LEVELS.find((level) => level === asked);
   if (!logLevel) {
     const text = values['log-level'];
     throw new AppError('USAGE', `--log-level: ${text} is not one of ${LEVELS.join(', ')}`);
