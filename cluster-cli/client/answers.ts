@@ -1,33 +1,24 @@
 import { z } from 'zod';
-import * as api from '#shared/contract/api.ts';
-import * as boot from '#shared/contract/boot-objects.ts';
-import { fullChannel } from '#shared/contract/error-details.ts';
-import { hookBook } from '#shared/contract/hook-book.ts';
-import { catalogueInfo, imageInfo, resolvedImage } from '#shared/contract/image-catalogue.ts';
-import { instanceInfo, instanceSummary } from '#shared/contract/instance.ts';
-import { jobRecord } from '#shared/contract/job.ts';
-import { networkInfo } from '#shared/contract/network.ts';
-import { profileInfo } from '#shared/contract/profile.ts';
+import { apiError } from '#shared/contract/api.ts';
+import { type EndpointKey, endpoints } from '#shared/contract/endpoints.ts';
 
-/** The schemas of what the daemon answers. To make them takes longer than a list. */
-export const answers = {
-  ...api,
-  ...boot,
-  hookBook,
-  catalogueInfo,
-  imageInfo,
-  resolvedImage,
-  instanceInfo,
-  instanceSummary,
-  jobRecord,
-  profileInfo,
-  networkInfo,
-  fullChannel,
-  /** metad's refusals come through noded as they are, and have no hint. */
-  refusal: api.apiError.extend({
-    hint: z.string().nullable().default(null),
-    details: z.record(z.string(), z.unknown()).default({}),
-  }),
-} as const;
+export { fullChannel } from '#shared/contract/error-details.ts';
+export { instanceInfo, instanceSummary } from '#shared/contract/instance.ts';
 
-export type Answers = typeof answers;
+/**
+ * The schemas of answers. Commands load them only where an answer has to be validated, because that
+ * takes longer than a list.
+ */
+
+/** A refusal of gnt-metad passes through gnt-noded unchanged and has no hint. */
+export const refusal = apiError.extend({
+  hint: z.string().nullable().default(null),
+  details: z.record(z.string(), z.unknown()).default({}),
+});
+
+/** Schema of the body of a status; one that refuses everything if the table has none. */
+export function schemaOf(key: EndpointKey, status: number): z.ZodType {
+  const answers: Readonly<Record<number, unknown>> = endpoints[key].answers;
+  const schema = answers[status];
+  return schema instanceof z.ZodType ? schema : z.never();
+}

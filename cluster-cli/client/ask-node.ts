@@ -3,11 +3,17 @@ import type { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { z } from 'zod';
 import { BUILD_HEADER, buildId } from '#shared/build/build-id.ts';
+import { AppError } from '#shared/errors/app-error.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
+import { collect, TooLong } from '#shared/stream/collect.ts';
+import { LineSplitter } from '#shared/text/lines.ts';
+import { MIB } from '#shared/units/bytes.ts';
 import { CommandFailure, failureOfApi } from '../failures/failure.ts';
-import type { Answers } from './answers.ts';
 import { call, type CallOptions, type Endpoint, upgrade } from './connection.ts';
-import { linesOf, loadAnswers, notUnderstood, readAll, withAnswers } from './read-answer.ts';
+
+type Answers = typeof import('./answers.ts');
+/** Picks the schema of an answer. */
+type SchemaOf<T> = (of: Answers) => z.ZodType<T>;
 
 /**
  * Answers that are not streams. An install's prerequisites may take a while (OS verify scripts), so
@@ -17,25 +23,15 @@ export const ANSWER_TIMEOUT_MS = 120_000;
 /** How long a store that does not answer is waited for. */
 const STORE_WAIT_MS = 30_000;
 const ASK_AGAIN_MS = 1000;
-
-/** Picks the schema of an answer. */
-export type SchemaOf<T> = (of: Answers) => z.ZodType<T>;
+const MAX_ANSWER_BYTES = 64 * MIB;
+/** All that is known of an instance; JSON writes a control character with six. */
+export const MAX_LINE_CHARACTERS = 64 * MIB;
 
 export async function raw(endpoint: Endpoint, path: string): Promise<Socket> {
   const upgraded = await withAnswers(upgrade(endpoint, path));
   if (upgraded.kind === 'raw') return upgraded.socket;
   await orFailure(upgraded.answer);
   throw notUnderstood(path, `status ${upgraded.answer.statusCode} instead of raw bytes`);
-}
-
-export async function ask<T>(
-  endpoint: Endpoint,
-  options: CallOptions,
-  schema: SchemaOf<T>,
-): Promise<T> {
-  const response = await succeed(endpoint, { idleTimeoutMs: ANSWER_TIMEOUT_MS, ...options });
-  const read = await readerOf(response, options.path, schema);
-  return read(await readAll(response));
 }
 
 /** Asks for lines, each of which is read while the next ones are on their way. */
@@ -106,4 +102,62 @@ export async function orFailure(response: IncomingMessage): Promise<IncomingMess
   const parsed = answers.refusal.safeParse(parseJson(await readAll(response)));
   if (parsed.success) throw failureOfApi(status, parsed.data);
   throw notUnderstood('error', `status ${status} without a message`);
+}
+
+/** @throws AppError NODED_UNREACHABLE when it is broken off */
+export async function readAll(response: IncomingMessage): Promise<Buffer> {
+  try {
+    return await collect(response, MAX_ANSWER_BYTES);
+  } catch (error) {
+    throw error instanceof TooLong ? notUnderstood('the request', error.message) : brokenOff(error);
+  }
+}
+
+/** The lines of an answer, as they come. @throws AppError NODED_UNREACHABLE */
+async function* linesOf(
+  response: IncomingMessage,
+  path: string,
+): AsyncGenerator<readonly string[], void> {
+  const splitter = new LineSplitter({ maxLength: MAX_LINE_CHARACTERS, longer: 'refuse' });
+  try {
+    // setEncoding makes the chunks strings.
+    for await (const text of response.setEncoding('utf8') as AsyncIterable<string>)
+      yield splitter.push(text);
+  } catch (error) {
+    throw error instanceof RangeError ? notUnderstood(path, error.message) : brokenOff(error);
+  }
+}
+
+/**
+ * Loads the schemas of answers. Node resolves an import once for each importing file, so only this
+ * function imports them: after an upgrade has replaced the files, a second importer would fail.
+ */
+export function loadAnswers(): Promise<Answers> {
+  return import('./answers.ts');
+}
+
+/**
+ * Waits for an answer and loads the schemas meanwhile. An upgrade may replace the files of a
+ * command that waits, so the schemas of later answers are loaded before the first one.
+ */
+export async function withAnswers<T>(asked: Promise<T>): Promise<T> {
+  const [answer] = await Promise.all([asked, loadAnswers()]);
+  return answer;
+}
+
+function brokenOff(cause: unknown): AppError {
+  return new AppError('NODED_UNREACHABLE', 'the node daemon ended its answer early', {
+    hint: 'Try again; if that fails, read the log of gnt-noded',
+    cause,
+  });
+}
+
+export async function discard(response: IncomingMessage): Promise<void> {
+  await readAll(response);
+}
+
+function notUnderstood(path: string, reason: string | undefined): AppError {
+  return new AppError('INTERNAL', `unexpected answer of gnt-noded to ${path}: ${reason}`, {
+    hint: 'The running gnt-noded has another version: systemctl restart gnt-noded',
+  });
 }

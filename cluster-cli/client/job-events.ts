@@ -5,7 +5,7 @@ import { parseJson } from '#shared/json/parse-json.ts';
 import { readLines } from '#shared/text/lines.ts';
 import { CommandFailure } from '../failures/failure.ts';
 import type { NodeClient } from './node-client.ts';
-import { MAX_LINE_CHARACTERS } from './read-answer.ts';
+import { MAX_LINE_CHARACTERS } from './ask-node.ts';
 
 /**
  * A restart of noded takes seconds; after this long without it, the watcher gives up (the job does
@@ -62,7 +62,7 @@ async function* readEvents(
   id: number,
   signal?: AbortSignal,
 ): AsyncGenerator<JobEvent> {
-  const response = await client.jobEvents(id, signal);
+  const response = await client.open('GET /v1/jobs/{id}/events', { id, signal });
   for await (const line of readLines(response, MAX_LINE_CHARACTERS)) yield parseEvent(line);
 }
 

@@ -89,36 +89,42 @@ async function loadNames(
         .flat()
         .map(({ name, status }) => ({ word: name, description: status }));
     case 'node':
-      return (await client.nodes()).map((node) => ({ word: node.name, description: '' }));
+      return (await client.ask('GET /v1/nodes')).map((node) => ({
+        word: node.name,
+        description: '',
+      }));
     case 'image':
-      return (await client.images()).map((image) => ({
+      return (await client.ask('GET /v1/images')).map((image) => ({
         word: referenceOf(image),
         description: image.title,
       }));
     case 'catalogue':
-      return (await client.catalogues()).map(({ name, source }) => ({
+      return (await client.ask('GET /v1/catalogues')).map(({ name, source }) => ({
         word: name,
         description: source,
       }));
     case 'network':
-      return (await client.networks()).map(({ name, network }) => ({
+      return (await client.ask('GET /v1/networks')).map(({ name, network }) => ({
         word: name,
         description: network,
       }));
     case 'profile':
-      return (await client.profiles()).map(({ name }) => ({ word: name, description: '' }));
+      return (await client.ask('GET /v1/profiles')).map(({ name }) => ({
+        word: name,
+        description: '',
+      }));
     case 'bootenv':
-      return (await client.bootEnvs()).map(({ name, osName }) => ({
+      return (await client.ask('GET /v1/bootenvs')).map(({ name, osName }) => ({
         word: name,
         description: osName,
       }));
     case 'job':
-      return (await client.jobs()).map((job) => ({
+      return (await client.ask('GET /v1/jobs')).map((job) => ({
         word: String(job.id),
         description: `${job.status} ${job.summary}`,
       }));
     case 'os':
-      return (await client.operatingSystems())
+      return (await client.ask('GET /v1/os'))
         .flatMap(listVariants)
         .filter((os) => os.valid && !os.hidden)
         .map(({ listed }) => ({ word: listed, description: '' }));

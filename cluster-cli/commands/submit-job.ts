@@ -23,16 +23,20 @@ export async function submitJob(
   const client = await context.client();
   return withSecrets(context, validated, async (full) => {
     warnOfShortValues(context, full);
-    if (options.dryRun) {
-      const accepted = await client.dryRun(full);
-      if (options.json) context.print(JSON.stringify(accepted));
+    const answer = await client.ask('POST /v1/jobs', {
+      body: full,
+      // A dry run waits for the locks of the instance as a job does.
+      ...(options.dryRun && { query: { 'dry-run': '1' }, timeoutMs: Infinity }),
+    });
+    if ('ok' in answer) {
+      if (options.json) context.print(JSON.stringify(answer));
       else {
         context.print(`${full.opcode} would be accepted; nothing was changed`);
-        if (accepted.hooks) context.print(renderHookBook(accepted.hooks).join('\n'));
+        if (answer.hooks) context.print(renderHookBook(answer.hooks).join('\n'));
       }
       return null;
     }
-    const id = await client.submit(full);
+    const { id } = answer;
     if (options.submit) {
       context.print(options.json ? JSON.stringify({ id }) : `JobID: ${id}`);
       return null;

@@ -85,7 +85,7 @@ function handleInterrupts(
     } else if (count === 2) {
       clearTimeout(timer);
       context.note(`canceling job ${id}`);
-      client.cancelJob(id).then(
+      client.ask('DELETE /v1/jobs/{id}', { id }).then(
         () => actions.leave(left(`job ${id} is being canceled`)),
         (error: unknown) => actions.leave(toError(error)),
       );

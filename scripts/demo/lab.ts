@@ -119,7 +119,7 @@ export async function createLab(
    */
   const whyNotReady = async (): Promise<string | null> => {
     try {
-      return (await client.node()).metad.pid === null ? 'metad is not running' : null;
+      return (await client.ask('GET /v1/node')).metad.pid === null ? 'metad is not running' : null;
     } catch (error) {
       return String(error);
     }

@@ -86,10 +86,8 @@ export type BootEnvInfo = z.infer<typeof bootEnvInfo>;
 
 /** GET /v1/boot-templates. */
 export const bootTemplateInfo = z.object({ id: z.string(), contents: z.string() });
-export type BootTemplateInfo = z.infer<typeof bootTemplateInfo>;
 /** GET /v1/boot-params. */
 export const bootParamInfo = z.object({ name: z.string(), schema: z.unknown() });
-export type BootParamInfo = z.infer<typeof bootParamInfo>;
 
 /** GET /v1/boot-archives: those that the asked node has opened. */
 export const bootArchiveInfo = z.object({

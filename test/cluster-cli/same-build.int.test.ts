@@ -31,7 +31,7 @@ test('an answer is asked what it is unless it passed the schemas of this very bu
   await once(server, 'listening');
   const nodes = (build: string | null, body: string): Promise<unknown> => {
     answer = { build, body };
-    return createNodeClient({ socketPath, startCommand: 'gnt-noded' }).nodes();
+    return createNodeClient({ socketPath, startCommand: 'gnt-noded' }).ask('GET /v1/nodes');
   };
   const odd = '[{"name":"node1"}]';
   assert.deepEqual(await nodes('ours', odd), [{ name: 'node1' }]);

@@ -76,7 +76,7 @@ export async function runBackupList(context: Context, options: ListOptions): Pro
     context,
     {
       table: exportFields,
-      items: await client.exports(),
+      items: await client.ask('GET /v1/exports'),
       nameOf: ({ name }) => name,
       names: [],
       notFound: (name) =>

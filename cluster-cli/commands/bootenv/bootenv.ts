@@ -74,7 +74,7 @@ export async function runList(
   names: readonly string[],
   options: ListOptions,
 ): Promise<void> {
-  const items = await (await context.client()).bootEnvs();
+  const items = await (await context.client()).ask('GET /v1/bootenvs');
   printList(
     context,
     {
@@ -136,14 +136,18 @@ export async function runShow(
     );
   switch (object.kind) {
     case 'bootEnv':
-      return show(find(object, await client.bootEnvs(), (one) => one.name).document);
+      return show(find(object, await client.ask('GET /v1/bootenvs'), (one) => one.name).document);
     case 'template': {
-      const { id, contents } = find(object, await client.bootTemplates(), (one) => one.id);
+      const { id, contents } = find(
+        object,
+        await client.ask('GET /v1/boot-templates'),
+        (one) => one.id,
+      );
       if (options.json) return show({ ID: id, Contents: contents });
       return context.print(contents.replace(/\n$/, ''));
     }
     case 'param': {
-      const found = find(object, await client.bootParams(), (one) => one.name);
+      const found = find(object, await client.ask('GET /v1/boot-params'), (one) => one.name);
       return show({ Name: found.name, Schema: found.schema });
     }
   }
@@ -182,7 +186,9 @@ export async function runRender(
   instance: string,
   options: { readonly json?: boolean },
 ): Promise<void> {
-  const plan = await (await context.client()).bootPlan(instance, name);
+  const client = await context.client();
+  const query = { bootenv: name };
+  const plan = await client.ask('GET /v1/instances/{name}/boot-plan', { name: instance, query });
   if (options.json) return context.print(JSON.stringify(plan, null, 2));
   for (const what of plan.leftOut) context.warn(`ignored: ${what}`);
   if (plan.constants.length > 0) {
@@ -221,7 +227,7 @@ export async function runListIsos(
   names: readonly string[],
   options: ListOptions,
 ): Promise<void> {
-  const items = await (await context.client()).bootArchives();
+  const items = await (await context.client()).ask('GET /v1/boot-archives');
   printList(
     context,
     {

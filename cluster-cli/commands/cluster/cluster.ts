@@ -61,7 +61,7 @@ export async function runClusterInit(
 ): Promise<void> {
   if (await chooseStore(context, name, options)) return;
   const client = await context.client();
-  const cluster = await client.cluster();
+  const cluster = await client.ask('GET /v1/cluster');
   if (name !== undefined && name !== cluster.name) {
     throw new AppError('CONFLICT', `this node is in cluster ${cluster.name}, not ${name}`, {
       hint: 'Omit the name, or use another GNT_ROOT for another cluster',
@@ -82,7 +82,7 @@ export async function runClusterModify(context: Context, options: ClusterOptions
   const changes = composeChanges(options, context);
   if (options.store !== undefined) {
     const client = await context.client();
-    refuseOtherStore((await client.cluster()).store, options.store);
+    refuseOtherStore((await client.ask('GET /v1/cluster')).store, options.store);
   }
   if (Object.keys(changes).length > 0) {
     await modify(context, changes, options);
@@ -299,7 +299,7 @@ export async function runClusterInfo(
   options: { readonly json?: boolean },
 ): Promise<void> {
   const client = await context.client();
-  const cluster = await client.cluster();
+  const cluster = await client.ask('GET /v1/cluster');
   if (options.json) {
     context.print(JSON.stringify(cluster, null, 2));
     return;
@@ -416,9 +416,9 @@ export async function runClusterVerify(
 ): Promise<void> {
   const client = await context.client();
   const [cluster, report, nodes, instances] = await Promise.all([
-    client.cluster(),
-    client.doctor(),
-    client.nodes(),
+    client.ask('GET /v1/cluster'),
+    client.ask('GET /v1/doctor'),
+    client.ask('GET /v1/nodes'),
     client.instances(),
   ]);
   const WRONG = new Set([

@@ -46,10 +46,10 @@ async function followRenewal(
   client: Client,
   skip: readonly string[],
 ): Promise<CryptoRenewed> {
-  const { renewals } = await client.cryptoProgress();
+  const { renewals } = await client.ask('GET /v1/cluster/renew-crypto');
   let told = 0;
   const tell = async (): Promise<void> => {
-    const progress = await client.cryptoProgress();
+    const progress = await client.ask('GET /v1/cluster/renew-crypto');
     // What is there was done for the one before, as long as this one has not begun.
     if (progress.renewals === renewals) return;
     for (const step of cryptoSteps) {
@@ -67,7 +67,7 @@ async function followRenewal(
     }
   })();
   try {
-    return await client.renewCrypto(skip);
+    return await client.ask('POST /v1/cluster/renew-crypto', { body: { skip: [...skip] } });
   } finally {
     over.abort();
     await following;
@@ -109,7 +109,7 @@ export async function runAcceptRecords(context: Context, options: ForceOptions):
 
 async function isRunning(context: Context): Promise<boolean> {
   try {
-    await (await context.client()).node();
+    await (await context.client()).ask('GET /v1/node');
     return true;
   } catch (error) {
     if (isAppError(error, 'NODED_UNREACHABLE')) return false;

@@ -26,7 +26,9 @@ const MAX_SKEW_MS = 60_000;
 /** `gnt-cluster join-token`: the word goes to stdout alone, so that it can be piped. */
 export async function runJoinToken(context: Context, options: JoinTokenOptions): Promise<void> {
   const client = await context.client();
-  const made = await client.makeJoinToken(options.lifetime ?? DEFAULT_LIFETIME_S);
+  const made = await client.ask('POST /v1/cluster/join-tokens', {
+    body: { lifetimeS: options.lifetime ?? DEFAULT_LIFETIME_S },
+  });
   if (options.json) {
     context.print(JSON.stringify(made, null, 2));
     return;

@@ -36,7 +36,7 @@ export async function runImageList(
   options: ListOptions,
 ): Promise<void> {
   const client = await context.client();
-  const items = await client.images();
+  const items = await client.ask('GET /v1/images');
   printList(
     context,
     {
@@ -57,7 +57,7 @@ export async function runCatalogues(context: Context, options: ListOptions): Pro
   printList(
     context,
     {
-      ...{ table: catalogueFields, items: await client.catalogues(), names: [] },
+      ...{ table: catalogueFields, items: await client.ask('GET /v1/catalogues'), names: [] },
       ...{ nameOf: ({ name }: CatalogueInfo) => name, defaultSort: 'name', notFound },
     },
     options,
@@ -71,7 +71,7 @@ export async function runImageInfo(
   options: { readonly json?: boolean },
 ): Promise<void> {
   const client = await context.client();
-  const all = await client.images();
+  const all = await client.ask('GET /v1/images');
   const found = names.map((name) => find(name, all));
   if (options.json) {
     context.print(JSON.stringify(found, null, 2));
@@ -124,7 +124,7 @@ export async function runCatalogueAdd(
   source: string,
 ): Promise<void> {
   const client = await context.client();
-  await client.addCatalogue(name, absolute(source));
+  await client.ask('POST /v1/catalogues', { body: { name, source: absolute(source) } });
   await tell(context, client, [name]);
 }
 
@@ -134,12 +134,12 @@ export async function runCatalogueUpdate(
   names: readonly string[],
 ): Promise<void> {
   const client = await context.client();
-  await client.updateCatalogues(names);
+  await client.ask('POST /v1/catalogues/update', { body: { names: [...names] } });
   await tell(context, client, names);
 }
 
 async function tell(context: Context, client: NodeClient, names: readonly string[]): Promise<void> {
-  const all = await client.catalogues();
+  const all = await client.ask('GET /v1/catalogues');
   const meant = all.filter(
     ({ name, updatedAtMs }) => updatedAtMs !== null && (names.length === 0 || names.includes(name)),
   );
@@ -163,10 +163,12 @@ export async function runImageImport(
   { name, checksum, user, minDisk, title, imageFormat }: ImportOptions,
 ): Promise<void> {
   const client = await context.client();
-  await client.importImage({
-    ...{ name, path: absolute(file), user, title, format: imageFormat },
-    ...(checksum !== undefined && { checksum: checksum.toLowerCase() }),
-    ...(minDisk !== undefined && { minDiskBytes: parseSizeBytes('--min-disk', minDisk) }),
+  await client.ask('POST /v1/images/import', {
+    body: {
+      ...{ name, path: absolute(file), user, title, format: imageFormat },
+      ...(checksum !== undefined && { checksum: checksum.toLowerCase() }),
+      ...(minDisk !== undefined && { minDiskBytes: parseSizeBytes('--min-disk', minDisk) }),
+    },
   });
   context.note(`image ${name} is imported`);
 }
@@ -181,7 +183,7 @@ export async function runImageRemove(
   const users = await usersOf(client, name);
   const told = users.length === 0 ? '' : ` Its file stays for ${users.join(', ')}.`;
   await confirmLoss(context, `This removes ${name} and what was imported as it.${told}`, options);
-  await client.removeImage(name);
+  await client.ask('POST /v1/images/remove', { body: { name } });
   if (users.length > 0)
     context.note(`the file of ${name} stays for the next installation of ${users.join(', ')}`);
   context.note(`${name} removed`);
@@ -189,7 +191,7 @@ export async function runImageRemove(
 
 /** Instances whose image is the file that was imported under a name. */
 async function usersOf(client: NodeClient, name: string): Promise<string[]> {
-  const imported = (await client.images()).find(
+  const imported = (await client.ask('GET /v1/images')).find(
     (each) => each.name === name && each.catalogue === IMPORTED,
   );
   if (imported === undefined) return [];

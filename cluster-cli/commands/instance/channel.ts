@@ -17,7 +17,7 @@ const MAX_PORT = 65_535;
  */
 export async function runConsole(context: Context, name: string): Promise<void> {
   const client = await context.client();
-  const socket = await client.console(name);
+  const socket = await client.connect('GET /v1/instances/{name}/console', { name });
   const { stdin, stdout } = context.terminal;
   const isInteractive = stdin.isTTY === true;
   if (isInteractive) {
@@ -63,7 +63,7 @@ export async function runConnect(context: Context, name: string, portText: strin
     });
   }
   const client = await context.client();
-  const socket = await client.connectPort(name, port);
+  const socket = await client.connect('GET /v1/instances/{name}/connect/{port}', { name, port });
   await relay(context, socket);
 }
 
@@ -237,7 +237,11 @@ async function showLog(
   const left = new AbortController();
   const release = context.interrupts.take(() => left.abort());
   try {
-    const response = await client.instanceLog(name, which, options.follow ?? false, left.signal);
+    const response = await client.open(`GET /v1/instances/{name}/${which}`, {
+      name,
+      query: { follow: options.follow ? '1' : undefined },
+      signal: left.signal,
+    });
     const chunks: Buffer[] = [];
     // A character may be in two chunks.
     const decoder = new TextDecoder();

@@ -7,7 +7,10 @@ export async function runActivateDisks(
   options: { readonly json?: boolean },
 ): Promise<void> {
   const client = await context.client();
-  const [instance, disks] = await Promise.all([client.instance(name), client.disks(name)]);
+  const [instance, disks] = await Promise.all([
+    client.ask('GET /v1/instances/{name}', { name }),
+    client.ask('GET /v1/instances/{name}/disks', { name }),
+  ]);
   if (options.json) {
     context.print(JSON.stringify(disks, null, 2));
     return;
@@ -24,6 +27,6 @@ export async function runActivateDisks(
 /** `gnt-instance replace-token NAME`. @throws CommandFailure */
 export async function runReplaceToken(context: Context, name: string): Promise<void> {
   const client = await context.client();
-  await client.replaceTokens(name);
+  await client.ask('DELETE /v1/instances/{name}/tokens', { name });
   context.note(`all session tokens of ${name} are invalid; the guest must request new ones`);
 }

@@ -48,7 +48,7 @@ export async function runLaunch(
   refuseWaitWithout(options, others, options.wait);
   const client = await context.client();
   const defaults = await readUserDefaults(join(homedir(), '.config/gnt/config.yaml'));
-  const cluster = await client.cluster();
+  const cluster = await client.ask('GET /v1/cluster');
   const keys = await findKeys(context, options, defaults);
   const named = await chooseImage(context, image);
   const { c, communication = c ?? true, ...rest } = options;

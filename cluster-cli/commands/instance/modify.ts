@@ -89,7 +89,9 @@ async function warnOfSilentChange(context: Context, changes: Modify): Promise<vo
   // Most documents are fine whatever the settings are.
   const strictest = { ...changes, communication: true, hvparams: {} };
   if (warnOfSilence(strictest, { warn: () => undefined }) === null) return;
-  const { communication, hvparams } = await (await context.client()).instance(changes.name);
+  const { name } = changes;
+  const client = await context.client();
+  const { communication, hvparams } = await client.ask('GET /v1/instances/{name}', { name });
   const bootReport = changes.hvparams?.boot_report;
   warnOfSilence(
     {
@@ -113,7 +115,8 @@ async function acceptedHostKeys(
 ): Promise<{ readonly hostKeys?: string[]; readonly instanceId?: string }> {
   const { acceptHostKeys, acceptFingerprint: named } = options;
   if (!acceptHostKeys && named === undefined) return {};
-  const { ssh, instanceId } = await (await context.client()).instance(name);
+  const client = await context.client();
+  const { ssh, instanceId } = await client.ask('GET /v1/instances/{name}', { name });
   const hostKeys =
     named === undefined ? ssh.saidHostKeys : chooseHostKeys(name, ssh.saidHostKeys, named);
   if (hostKeys.length === 0) {

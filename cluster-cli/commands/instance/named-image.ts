@@ -34,7 +34,7 @@ export async function chooseImage(context: Context, text: string): Promise<Chose
     );
   }
   const client = await context.client();
-  const image = await client.resolveImage(text);
+  const image = await client.ask('POST /v1/images/resolve', { body: { name: text } });
   note(context, image);
   return image;
 }

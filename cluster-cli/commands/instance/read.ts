@@ -33,7 +33,7 @@ export async function runList(
       { ...kind, nameOf, table: instanceFields },
       options,
     );
-    const orphans = client.orphans();
+    const orphans = client.ask('GET /v1/orphans');
     // Whoever awaits it below sees the failure.
     orphans.catch(() => undefined);
     for await (const slice of client.instanceSlices()) list.add(slice);
@@ -41,7 +41,7 @@ export async function runList(
     return list.print();
   }
   const list = openList<SummaryRow>(context, { ...kind, nameOf, table: summaryFields }, options);
-  const orphans = client.orphans();
+  const orphans = client.ask('GET /v1/orphans');
   // Whoever awaits it below sees the failure.
   orphans.catch(() => undefined);
   // A row has no more than these, and columns read no more of it.
@@ -102,7 +102,7 @@ export async function runInfo(
   const infos =
     names.length === 0
       ? await client.instances()
-      : await Promise.all(names.map((name) => client.instance(name)));
+      : await Promise.all(names.map((name) => client.ask('GET /v1/instances/{name}', { name })));
   if (options.json) {
     const [first] = infos;
     context.print(JSON.stringify(names.length === 1 ? first : infos, null, 2));
@@ -118,7 +118,9 @@ export async function runListTags(
   name: string,
   options: { readonly json?: boolean },
 ): Promise<void> {
-  const tags = [...(await (await context.client()).instance(name)).tags].sort();
+  const client = await context.client();
+  const instance = await client.ask('GET /v1/instances/{name}', { name });
+  const tags = [...instance.tags].sort();
   if (options.json) context.print(JSON.stringify(tags, null, 2));
   else for (const tag of tags) context.print(tag);
 }
@@ -129,7 +131,7 @@ export async function runHooks(
   name: string,
   options: { readonly json?: boolean },
 ): Promise<void> {
-  const book = await (await context.client()).hooks(name);
+  const book = await (await context.client()).ask('GET /v1/instances/{name}/hooks', { name });
   if (options.json) context.print(JSON.stringify(book, null, 2));
   else if (book.stages.length + book.remarks.length === 0) context.print(`no hooks for ${name}`);
   else context.print(renderHookBook(book).join('\n'));

@@ -27,7 +27,7 @@ export async function runListSnapshots(
   options: ListOptions,
 ): Promise<void> {
   const client = await context.client();
-  const { snapshots } = await client.instance(name);
+  const { snapshots } = await client.ask('GET /v1/instances/{name}', { name });
   const notFound = (wanted: string): AppError =>
     new AppError('NOT_FOUND', `'${name}' has no snapshot '${wanted}'`, {
       hint: `gnt-instance list-snapshots ${name}`,

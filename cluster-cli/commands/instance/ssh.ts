@@ -117,7 +117,7 @@ async function withGuest(
   act: (guest: Guest) => Promise<void>,
 ): Promise<void> {
   const client = await context.client();
-  const info = await client.instance(name);
+  const info = await client.ask('GET /v1/instances/{name}', { name });
   const known = formatKnownHosts(info);
   if (known === '') throw noKeys(info);
   warnOfOthers(context, info);
@@ -169,7 +169,7 @@ export async function runKnownHosts(context: Context, names: readonly string[]):
   const infos =
     names.length === 0
       ? await client.instances()
-      : await Promise.all(names.map((name) => client.instance(name)));
+      : await Promise.all(names.map((name) => client.ask('GET /v1/instances/{name}', { name })));
   for (const info of infos) {
     const lines = formatKnownHosts(info).trimEnd();
     if (lines !== '') context.print(lines);

@@ -31,7 +31,7 @@ export async function wholeName(
 ): Promise<string> {
   if (options.force || !context.terminal.stdin.isTTY) return typed;
   try {
-    return (await (await context.client()).instance(typed)).name;
+    return (await (await context.client()).ask('GET /v1/instances/{name}', { name: typed })).name;
   } catch (error) {
     // It may be a machine without a record.
     if (error instanceof CommandFailure && error.code === 'INSTANCE_NOT_FOUND') return typed;

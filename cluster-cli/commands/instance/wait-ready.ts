@@ -83,7 +83,7 @@ export async function waitReady(
       });
     }
     if (deadline.signal.reason !== timeOver) throw error;
-    throw notReady(await client.instance(name), limitS, null);
+    throw notReady(await client.ask('GET /v1/instances/{name}', { name }), limitS, null);
   } finally {
     release();
   }
@@ -97,13 +97,13 @@ async function* infos(
 ): AsyncGenerator<InstanceInfo> {
   for (;;) {
     try {
-      const response = await client.guestProgress(name, signal);
+      const response = await client.open('GET /v1/instances/{name}/boot', { name, signal });
       let info: InstanceInfo | null = null;
       for await (const line of readLines(response, MAX_LINE_CHARACTERS)) {
         const { isRunning, ...said } = guestProgress.parse(parseJson(line));
         // Asking for all of the instance anew takes longer than the line took.
         if (isRunning && info?.running != null) info = withProgress(info, info.running, said);
-        else info = await client.instance(name);
+        else info = await client.ask('GET /v1/instances/{name}', { name });
         yield info;
       }
     } catch (error) {
@@ -111,7 +111,7 @@ async function* infos(
       if (!isConnectionLoss(error)) throw error;
     }
     await delay(RECONNECT_MS, undefined, { signal });
-    yield await client.instance(name);
+    yield await client.ask('GET /v1/instances/{name}', { name });
   }
 }
 

@@ -26,7 +26,7 @@ export async function runJobList(
 ): Promise<void> {
   const names = ids.map((id) => String(parseJobId(id)));
   const client = await context.client();
-  const all = await client.jobs();
+  const all = await client.ask('GET /v1/jobs');
   const items = options.running ? all.filter(isUnfinished) : all;
   printList(
     context,
@@ -54,7 +54,7 @@ export async function runJobInfo(
 ): Promise<void> {
   const numbers = ids.map(parseJobId);
   const client = await context.client();
-  const jobs = await Promise.all(numbers.map((id) => client.job(id)));
+  const jobs = await Promise.all(numbers.map((id) => client.ask('GET /v1/jobs/{id}', { id })));
   if (options.json) {
     context.print(JSON.stringify(jobs.length === 1 ? jobs[0] : jobs, null, 2));
     return;
@@ -162,7 +162,7 @@ export async function runJobCancel(context: Context, ids: readonly string[]): Pr
   const numbers = ids.map(parseJobId);
   const client = await context.client();
   for (const id of numbers) {
-    await client.cancelJob(id);
+    await client.ask('DELETE /v1/jobs/{id}', { id });
     context.note(`job ${id} is being canceled: gnt-job watch ${id}`);
   }
 }

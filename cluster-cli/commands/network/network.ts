@@ -15,7 +15,7 @@ export async function runNetworkList(
   names: readonly string[],
   options: ListOptions,
 ): Promise<void> {
-  const items = await (await context.client()).networks();
+  const items = await (await context.client()).ask('GET /v1/networks');
   printList(
     context,
     {
@@ -41,7 +41,7 @@ export async function runNetworkInfo(
   names: readonly string[],
   options: { readonly json?: boolean },
 ): Promise<void> {
-  const all = await (await context.client()).networks();
+  const all = await (await context.client()).ask('GET /v1/networks');
   const shown = names.length === 0 ? all : names.map((name) => find(name, all));
   if (options.json) {
     context.print(JSON.stringify(names.length === 1 ? shown[0] : shown, null, 2));
@@ -52,7 +52,7 @@ export async function runNetworkInfo(
 
 /** `gnt-network list-tags NAME`. @throws AppError, CommandFailure */
 export async function runNetworkListTags(context: Context, name: string): Promise<void> {
-  const { tags } = find(name, await (await context.client()).networks());
+  const { tags } = find(name, await (await context.client()).ask('GET /v1/networks'));
   for (const tag of tags.toSorted()) context.print(tag);
 }
 

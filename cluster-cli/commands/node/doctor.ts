@@ -12,7 +12,7 @@ export async function runDoctor(
   options: { readonly json?: boolean },
 ): Promise<void> {
   const client = await context.client();
-  const report = await client.doctor();
+  const report = await client.ask('GET /v1/doctor');
   if (options.json) context.print(JSON.stringify(report, null, 2));
   else for (const line of renderFindings(report, context.terminal.output)) context.print(line);
   if (!report.ok) context.setExitStatus(1);

@@ -73,7 +73,7 @@ type There = Pick<InstanceSummary, 'name' | 'running' | 'diskTemplate'>;
 /** @throws AppError NODE_NOT_FOUND */
 async function listThere(context: Context, node: string): Promise<readonly There[]> {
   const client = await context.client();
-  const nodes = (await client.nodes()).map(({ name }) => name);
+  const nodes = (await client.ask('GET /v1/nodes')).map(({ name }) => name);
   if (!nodes.includes(node)) {
     throw new AppError('NODE_NOT_FOUND', `node '${node}' does not exist`, {
       hint: `The nodes are ${nodes.join(', ')}`,

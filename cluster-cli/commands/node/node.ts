@@ -16,7 +16,7 @@ export async function runNodeList(
   options: ListOptions,
 ): Promise<void> {
   const client = await context.client();
-  const items = await client.nodes();
+  const items = await client.ask('GET /v1/nodes');
   printList(
     context,
     {
@@ -42,7 +42,10 @@ export async function runNodeInfo(
   options: { readonly json?: boolean },
 ): Promise<void> {
   const client = await context.client();
-  const infos = names.length === 0 ? [await client.node()] : await findNodes(client.nodes(), names);
+  const infos =
+    names.length === 0
+      ? [await client.ask('GET /v1/node')]
+      : await findNodes(client.ask('GET /v1/nodes'), names);
   if (options.json) {
     context.print(JSON.stringify(infos.length === 1 ? infos[0] : infos, null, 2));
     return;
@@ -57,7 +60,10 @@ export async function runNodeRemove(
   options: { readonly forgetInstances?: boolean },
 ): Promise<void> {
   const client = await context.client();
-  await client.removeNode(name, { forgetInstances: options.forgetInstances ?? false });
+  await client.ask('DELETE /v1/nodes/{name}', {
+    name,
+    query: { 'forget-instances': options.forgetInstances ? '1' : undefined },
+  });
   context.note(`node ${name} removed from the cluster`);
 }
 

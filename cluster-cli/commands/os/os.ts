@@ -24,8 +24,8 @@ export async function runOsList(
 ): Promise<void> {
   const client = await context.client();
   const [all, nodes] = await Promise.all([
-    client.operatingSystems(),
-    asksNodes(options) ? client.operatingSystemsOfNodes() : [],
+    client.ask('GET /v1/os'),
+    asksNodes(options) ? client.ask('GET /v1/os-of-nodes') : [],
   ]);
   const differing = findDiffering(all, nodes);
   const isAll = options.all === true || names.length > 0;
@@ -81,7 +81,7 @@ export async function runOsDiagnose(
   options: { readonly json?: boolean },
 ): Promise<void> {
   const client = await context.client();
-  const nodes = await client.operatingSystemsOfNodes();
+  const nodes = await client.ask('GET /v1/os-of-nodes');
   const found = listFound(nodes);
   const diagnoses = diagnoseAll(nodes);
   if (options.json)
@@ -144,8 +144,8 @@ export async function runOsInfo(
   const client = await context.client();
   const infos =
     names.length === 0
-      ? await client.operatingSystems()
-      : await Promise.all(names.map((name) => client.operatingSystem(name)));
+      ? await client.ask('GET /v1/os')
+      : await Promise.all(names.map((name) => client.ask('GET /v1/os/{name}', { name })));
   if (options.json) {
     context.print(JSON.stringify(names.length === 1 ? infos[0] : infos, null, 2));
     return;

@@ -15,7 +15,7 @@ export async function runProfileList(
   names: readonly string[],
   options: ListOptions,
 ): Promise<void> {
-  const items = await (await context.client()).profiles();
+  const items = await (await context.client()).ask('GET /v1/profiles');
   const known = items.map(({ name }) => name);
   printList(
     context,
@@ -42,7 +42,7 @@ export async function runProfileInfo(
   names: readonly string[],
   options: { readonly json?: boolean },
 ): Promise<void> {
-  const all = await (await context.client()).profiles();
+  const all = await (await context.client()).ask('GET /v1/profiles');
   const shown = names.length === 0 ? all : names.map((name) => find(name, all));
   if (options.json) {
     context.print(JSON.stringify(names.length === 1 ? shown[0] : shown, null, 2));
