@@ -1,6 +1,7 @@
 import { MAX_TABLE_BYTES, sizeOfTexts } from '#shared/contract/bounded-texts.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { installTimeoutOf } from '#shared/contract/install-timeout.ts';
+import { mergePlainSettings } from '#shared/contract/plain-settings.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { newTag } from '#shared/contract/primitives.ts';
 import { AppError } from '#shared/errors/app-error.ts';
@@ -271,15 +272,13 @@ export function applyChanges(
       'networkConfig',
       'runLists',
       'sshKeys',
-      'seedDisk',
-      'dialects',
-      'metadataToken',
       'installTimeoutS',
-      'mediumSuccess',
       'appliance',
       'profiles',
       'bootEnv',
     ]),
+    ...mergePlainSettings('metadata', opcode, instance),
+    ...mergePlainSettings('installation', opcode, instance),
     ...(opcode.hostKeys && { hostKeys: acceptHostKeys(instance, opcode.hostKeys) }),
     ...mergeImage(instance, opcode),
     ...mergePackage(instance, opcode),

@@ -2,7 +2,7 @@ import { hasVolumes } from '#shared/contract/disk-template.ts';
 import { isDeepStrictEqual } from 'node:util';
 import { FILE_PARAMETERS } from '#shared/contract/parameter-keys.ts';
 import { imageReference } from '#shared/contract/image-catalogue.ts';
-import { MAX_SOURCE_LENGTH } from '#shared/contract/machine-parameters.ts';
+import { MAX_SOURCE_LENGTH } from '#shared/contract/plain-settings.ts';
 import { instanceCreate, type OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { ownValue } from '#shared/json/own-value.ts';

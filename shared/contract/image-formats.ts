@@ -6,6 +6,3 @@ export type ContainerFormat = (typeof CONTAINER_FORMATS)[number];
  */
 export const IMAGE_FORMATS = ['raw', ...CONTAINER_FORMATS] as const;
 export type ImageFormatName = (typeof IMAGE_FORMATS)[number];
-
-/** Here as well, so that a command's help loads no schema. */
-export const MEDIUM_SUCCESS = ['report', 'poweroff'] as const;

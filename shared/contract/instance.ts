@@ -18,13 +18,13 @@ import {
   installStage,
   instanceName,
   macAddress,
-  mediumSuccess,
   snapshotName,
-  tokenPolicy,
   uuid,
   visibility,
 } from './primitives.ts';
 import { networkName } from './network.ts';
+import type { PlainKey } from './parameter-keys.ts';
+import { byKey, storedSettings } from './plain-settings.ts';
 import { profileNames } from './profile.ts';
 import { nicNetwork } from './static-network.ts';
 
@@ -188,8 +188,7 @@ export const instanceRecord = z.object({
   personalizationChecksum: z.string().nullable().default(null),
   safeInstall: z.boolean(),
   installParameters: hvParameters.partial(),
-  /** Absent in older records. */
-  mediumSuccess: mediumSuccess.default('report'),
+  ...storedSettings('installation'),
   /** What its installations use; null where OS or cluster say it. Absent in older records. */
   appliance: z.string().nullable().default(null),
   /** Seconds, 0 for no limit; null where the cluster's counts. Absent in older records. */
@@ -219,10 +218,7 @@ export const instanceRecord = z.object({
   sshKeys: z.array(z.string()),
   metadata: z.record(z.string(), z.string()),
   tags: z.array(z.string()),
-  /** False: the operator refused one. It exists with the channel and the dialect nocloud only. */
-  seedDisk: z.boolean(),
-  dialects: z.array(dialect).min(1),
-  metadataToken: tokenPolicy,
+  ...storedSettings('metadata'),
   diskTemplate,
   disks: z.array(instanceDisk),
   /** Oldest first. Absent in older records. */
@@ -285,7 +281,7 @@ export const installChanges = instanceRecord.pick({
   packageNeedsPassword: true,
   safeInstall: true,
   installParameters: true,
-  mediumSuccess: true,
+  ...byKey<'installation', Record<PlainKey<'installation'>, true>>('installation', () => true),
   appliance: true,
   hooks: true,
   osParameters: true,

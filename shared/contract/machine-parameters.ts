@@ -1,20 +1,12 @@
 import { z } from 'zod';
 import { nicReach } from './guest-reach.ts';
-import {
-  type HypervisorParameter,
-  hypervisorParameters,
-  hypervisorRows,
-  NOT_OF_INSTALLATIONS,
-} from './parameter-keys.ts';
+import { hypervisorParameters, hypervisorRows, NOT_OF_INSTALLATIONS } from './parameter-keys.ts';
 import { networkName } from './network.ts';
+import { type SchemaOf, schemaOf } from './plain-settings.ts';
 import { macAddress } from './primitives.ts';
 import { nicNetwork } from './static-network.ts';
 
 /** What a machine is made of, as an operator gives it: NICs, disks, backend, hypervisor. */
-
-/** A path or a URL. */
-export const MAX_SOURCE_LENGTH = 4096;
-export const source = z.string().min(1).max(MAX_SOURCE_LENGTH);
 
 /** The bridge of a NIC that names none. */
 export const DEFAULT_LINK = 'br0';
@@ -72,11 +64,6 @@ export type BeParameters = z.infer<typeof beParameters>;
 type Nullable<T> = { [Key in keyof T]?: T[Key] | null };
 
 type Rows = typeof hypervisorParameters;
-type SchemaOf<Type> = Type extends { readonly words: readonly (infer Word extends string)[] }
-  ? z.ZodEnum<{ [Each in Word]: Each }>
-  : Type extends { readonly least: number }
-    ? z.ZodNumber
-    : z.ZodString;
 type HypervisorShape = {
   -readonly [Key in keyof Rows]: z.ZodOptional<SchemaOf<Rows[Key]['type']>>;
 };
@@ -85,12 +72,6 @@ function makeHypervisorShape(): HypervisorShape {
   const entries = hypervisorRows.map(([key, { type }]) => [key, schemaOf(type).optional()]);
   // Each key of the table with the schema of its type; fromEntries says string and any.
   return Object.fromEntries(entries) as HypervisorShape;
-}
-
-function schemaOf(type: HypervisorParameter['type']): z.ZodType {
-  if ('words' in type) return z.enum(type.words);
-  if ('least' in type) return z.number().int().min(type.least).max(type.most);
-  return 'isFile' in type ? source : z.string().max(type.maxLength);
 }
 
 type Resettable<Shape extends z.ZodRawShape> = {

@@ -34,7 +34,6 @@ import {
   installParameterChanges,
   installParameters,
   nicSpec,
-  source,
 } from './machine-parameters.ts';
 import {
   macPrefix,
@@ -46,14 +45,13 @@ import {
   reservedAddresses,
 } from './network.ts';
 import { osNameWithVariant } from './os-name.ts';
+import { optionalSettings, source } from './plain-settings.ts';
 import { profileName, profileNames } from './profile.ts';
 import { diskChange, MAX_DISKS, MAX_NICS, nicChange } from './part-changes.ts';
 import {
   base64,
-  dialect,
   imageFormat,
   instanceName,
-  mediumSuccess,
   mirrorName,
   mirrorUrl,
   newInstanceName,
@@ -101,7 +99,7 @@ const reinstallable = {
   personalizationPassword: z.string().max(4096).optional(),
   safeInstall: z.boolean().optional(),
   installParameters: installParameters.optional(),
-  mediumSuccess: mediumSuccess.optional(),
+  ...optionalSettings('installation'),
   /** The appliance of this instance's installations. */
   appliance: applianceName.optional(),
   /** Hooks of the instance, in place of stored ones. */
@@ -139,8 +137,7 @@ export const instanceCreate = z.strictObject({
   metadata: boundedTable(z.string().max(255), boundedText).default({}),
   tags: newTags.default([]),
   runLists: runLists.optional(),
-  seedDisk: z.boolean().optional(),
-  dialects: z.array(dialect).min(1).optional(),
+  ...optionalSettings('metadata'),
   metadataToken: tokenPolicy.default('optional'),
   diskTemplate: diskTemplate.default('file'),
   disks: z.array(diskSpec).max(MAX_DISKS).default([]),
@@ -205,16 +202,14 @@ export const instanceModify = z.strictObject({
   networkConfig: document.nullable().optional(),
   sshKeys: z.array(z.string().max(16_384)).max(100).optional(),
   metadata: boundedTable(z.string().max(255), boundedText.nullable()).default({}),
-  seedDisk: z.boolean().optional(),
-  dialects: z.array(dialect).min(1).optional(),
-  metadataToken: tokenPolicy.optional(),
+  ...optionalSettings('metadata'),
   autostart: autostartChanges.optional(),
   /** `null`: the cluster's. */
   installTimeoutS: installTimeout.nullable().optional(),
   beparams: beParameterChanges.default({}),
   hvparams: hvParameterChanges.default({}),
   installParameters: installParameterChanges.optional(),
-  mediumSuccess: mediumSuccess.optional(),
+  ...optionalSettings('installation'),
   /** Of a running instance they take effect at its next start, and none of its disks is removed. */
   nics: z
     .array(nicChange)

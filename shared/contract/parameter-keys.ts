@@ -167,7 +167,7 @@ export interface HypervisorParameter extends Omit<ParameterKey, 'value' | 'defau
   readonly listed?: string;
 }
 
-type ParameterType =
+export type ParameterType =
   | { readonly words: readonly string[] }
   | { readonly least: number; readonly most: number }
   | { readonly maxLength: number }
@@ -384,6 +384,89 @@ function syntaxOf(type: HypervisorParameter['type']): string {
   if ('words' in type) return type.words.join('|');
   if ('least' in type) return `${type.least}..${type.most}`;
   return 'isFile' in type ? 'PATH' : 'TEXT';
+}
+
+/**
+ * Settings of instances that are stored as given and have an option of their own. Made from these
+ * rows: the option of each command, the opcodes, the record, the changes of modify and reinstall,
+ * and the bodies of the remote API. The name of the option is that of the key.
+ */
+interface PlainSetting {
+  /** `installation`: of add, reinstall and modify. `metadata`: of add and modify. */
+  readonly place: 'installation' | 'metadata';
+  /** Value in the syntax of the option. */
+  readonly syntax: string;
+  /** Help of the option. */
+  readonly help: string;
+  readonly type: ValueType;
+  readonly default: boolean | string | readonly string[];
+  /** Name in bodies of the remote API. Absent: the remote API does not have the setting. */
+  readonly rapi?: string;
+  /** The first release has the setting, so that each record contains it. */
+  readonly isInAllRecords?: true;
+}
+
+export type ValueType =
+  | { readonly isSwitch: true }
+  | { readonly words: readonly string[] }
+  /** At least one of these words. */
+  | { readonly list: readonly string[] };
+
+const DIALECTS = ['ganeti', 'ec2', 'openstack', 'nocloud'] as const;
+
+export const plainSettings = {
+  mediumSuccess: {
+    place: 'installation',
+    syntax: 'report|poweroff',
+    help: 'What ends an installation from a medium: its report, or poweroff or reboot (default report)',
+    type: { words: ['report', 'poweroff'] },
+    default: 'report',
+  },
+  seedDisk: {
+    place: 'metadata',
+    syntax: 'yes|no',
+    help: 'Attach a disk that leads cloud-init to the channel (default: as -C)',
+    type: { isSwitch: true },
+    // False: the operator refused a seed disk. It needs the channel and the dialect nocloud.
+    default: true,
+    rapi: 'seed_disk',
+    isInAllRecords: true,
+  },
+  dialects: {
+    place: 'metadata',
+    syntax: 'list',
+    help: 'Serve these: ganeti,ec2,openstack,nocloud (default all)',
+    type: { list: DIALECTS },
+    default: DIALECTS,
+    rapi: 'dialects',
+    isInAllRecords: true,
+  },
+  metadataToken: {
+    place: 'metadata',
+    syntax: 'policy',
+    help: 'Session tokens; required also refuses cloud-init without EC2 (default optional)',
+    type: { words: ['optional', 'required'] },
+    default: 'optional',
+    rapi: 'metadata_token',
+    isInAllRecords: true,
+  },
+} as const satisfies Readonly<Record<string, PlainSetting>>;
+
+type PlainRows = typeof plainSettings;
+export type PlainPlace = PlainSetting['place'];
+export type PlainKey<Place extends PlainPlace> = {
+  [Key in keyof PlainRows]: PlainRows[Key]['place'] extends Place ? Key : never;
+}[keyof PlainRows];
+
+export function plainKeysOf<Place extends PlainPlace>(place: Place): readonly PlainKey<Place>[] {
+  const entries = Object.entries(plainSettings).filter(([, row]) => row.place === place);
+  // Keys of the rows of the place; entries says string.
+  return entries.map(([key]) => key as PlainKey<Place>);
+}
+
+/** Returns the long name of the option of a setting: `--seed-disk` of `seedDisk`. */
+export function optionOf(key: string): string {
+  return `--${key.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 }
 
 type AutostartKey = Exclude<keyof z.infer<typeof autostart>, 'boot' | 'delayS' | 'lostSecrets'>;

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { IMAGE_FORMATS, MEDIUM_SUCCESS } from './image-formats.ts';
+import { IMAGE_FORMATS } from './image-formats.ts';
+import { plainSettings } from './parameter-keys.ts';
 
 /**
  * RFC 1123 host name, one label or more, in lower case: it becomes the guest's host name and part
@@ -97,9 +98,9 @@ export const imageFormat = z.enum(IMAGE_FORMATS);
 export const visibility = z.enum(['public', 'private', 'secret']);
 export type Visibility = z.infer<typeof visibility>;
 
-export const dialect = z.enum(['ganeti', 'ec2', 'openstack', 'nocloud']);
+export const dialect = z.enum(plainSettings.dialects.type.list);
 export type Dialect = z.infer<typeof dialect>;
-export const DEFAULT_DIALECTS: readonly Dialect[] = ['ganeti', 'ec2', 'openstack', 'nocloud'];
+export const DEFAULT_DIALECTS: readonly Dialect[] = plainSettings.dialects.default;
 
 /** Longest path that a unix socket can have (sun_path, with its end). */
 const MAX_SOCKET_PATH_BYTES = 107;
@@ -125,10 +126,9 @@ export const socketPath = z
  * When an installation from a medium has succeeded: when the medium says so at install/events, or
  * when the guest powers off or reboots.
  */
-export const mediumSuccess = z.enum(MEDIUM_SUCCESS);
-export type MediumSuccess = z.infer<typeof mediumSuccess>;
+export type MediumSuccess = (typeof plainSettings.mediumSuccess.type.words)[number];
 
-export const tokenPolicy = z.enum(['optional', 'required']);
+export const tokenPolicy = z.enum(plainSettings.metadataToken.type.words);
 
 /**
  * Stages that hooks can be given for, in the order in which they happen; `*-reset*` in

@@ -1,6 +1,6 @@
 import type { OpcodeInput } from '#shared/contract/opcode.ts';
 import type { ImageFormatName } from '#shared/contract/image-formats.ts';
-import type { MediumSuccess } from '#shared/contract/primitives.ts';
+import type { PlainKey } from '#shared/contract/parameter-keys.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { Context } from '../../terminal/context.ts';
 import { fromHere } from '../../values/host-path.ts';
@@ -26,15 +26,16 @@ import {
   type OsParameterOptions,
   parseAutostart,
   parseBackendParameters,
-  parseDialects,
   parseDisks,
   parseHypervisorParameters,
   parseNics,
+  type PlainOptions,
   readOsParameters,
+  readPlain,
 } from './parse-options.ts';
 
 /** Options of add and reinstall: what an installation is made of. */
-export interface InstallationOptions extends OsParameterOptions {
+export interface InstallationOptions extends OsParameterOptions, PlainOptions<'installation'> {
   readonly osType?: string;
   readonly forceVariant?: boolean;
   readonly osImage?: string;
@@ -48,7 +49,6 @@ export interface InstallationOptions extends OsParameterOptions {
   readonly personalizationPassword?: string;
   readonly enableSafeInstall?: boolean;
   readonly installParameters?: readonly string[];
-  readonly mediumSuccess?: MediumSuccess;
   readonly appliance?: string;
   readonly bootenv?: string;
   readonly profiles?: string;
@@ -60,7 +60,7 @@ export interface InstallationOptions extends OsParameterOptions {
 }
 
 /** What the guest is served. */
-export interface MetadataOptions extends RunListOptions {
+export interface MetadataOptions extends RunListOptions, PlainOptions<'metadata'> {
   readonly communication?: boolean;
   readonly c?: boolean;
   readonly userData?: readonly string[];
@@ -68,9 +68,6 @@ export interface MetadataOptions extends RunListOptions {
   readonly networkConfig?: string;
   readonly sshKey?: readonly string[];
   readonly metadata?: readonly string[];
-  readonly seedDisk?: boolean;
-  readonly dialects?: string;
-  readonly metadataToken?: 'optional' | 'required';
   readonly tags?: string;
 }
 
@@ -148,7 +145,7 @@ type Create = Extract<OpcodeInput, { opcode: 'INSTANCE_CREATE' }>;
 type Reinstall = Extract<OpcodeInput, { opcode: 'INSTANCE_REINSTALL' }>;
 type Parameters = NonNullable<Reinstall['osParameters']>;
 type Personalization = 'personalizationUser' | 'personalizationPassword' | 'hooks';
-type OfRun = 'installTimeoutS' | 'mediumSuccess' | 'profiles';
+type OfRun = 'installTimeoutS' | 'profiles' | PlainKey<'installation'>;
 type TakenBack =
   | 'osType'
   | 'osImage'
@@ -239,7 +236,7 @@ export async function composeInstallation(
     installParameters: install,
     hooks: options.hooks && readHooks(options.hooks, context),
     installTimeoutS: options.installTimeout,
-    mediumSuccess: options.mediumSuccess,
+    ...readPlain('installation', options),
     appliance: orUnset(options.appliance),
     ...readBootChoice(options),
     osParameters: parameters.public,
@@ -315,7 +312,7 @@ export function readMetadata(
   };
 }
 
-type Switch = 'communication' | 'seedDisk' | 'dialects' | 'metadataToken';
+type Switch = 'communication' | PlainKey<'metadata'>;
 
 export function readSwitches(options: MetadataOptions): Pick<Create, Switch> {
   if (options.c !== undefined && options.communication !== undefined) {
@@ -323,8 +320,6 @@ export function readSwitches(options: MetadataOptions): Pick<Create, Switch> {
   }
   return {
     communication: options.communication ?? options.c,
-    seedDisk: options.seedDisk,
-    dialects: options.dialects === undefined ? undefined : parseDialects(options.dialects),
-    metadataToken: options.metadataToken,
+    ...readPlain('metadata', options),
   };
 }

@@ -30,6 +30,7 @@ import {
   parseBackendParameters,
   parseHypervisorParameters,
   readOsParameters,
+  readPlain,
 } from './parse-options.ts';
 import { type DiskChangeOptions, parseDiskChanges, parseNicChanges } from './part-changes.ts';
 import { readRunLists } from './run-lists.ts';
@@ -196,7 +197,7 @@ async function composeChanges(context: Context, options: ModifyOptions) {
     ),
     hooks: hooks && readHooks(hooks, context),
     installTimeoutS: readTimeout(options.installTimeout, context),
-    mediumSuccess: options.mediumSuccess,
+    ...readPlain('installation', options),
     appliance: orUnset(options.appliance),
     ...readBootChoice(options),
   };

@@ -1,4 +1,4 @@
-import { IMAGE_FORMATS, MEDIUM_SUCCESS } from '#shared/contract/image-formats.ts';
+import { IMAGE_FORMATS } from '#shared/contract/image-formats.ts';
 import {
   autostartKeys,
   backendKeys,
@@ -6,6 +6,9 @@ import {
   hypervisorKeys,
   installKeys,
   nicKeys,
+  optionOf,
+  type PlainPlace,
+  plainSettings,
 } from '#shared/contract/parameter-keys.ts';
 import { option, wholeNumber, yesNo, type OptionMaker } from '../../completion/command.ts';
 
@@ -83,11 +86,7 @@ export function installationOptions(): readonly OptionMaker[] {
       isRepeatable: true,
       keys: { keys: installKeys, syntax: 'key=value,…' },
     }),
-    option(
-      '--medium-success <report|poweroff>',
-      'What ends an installation from a medium: its report, or poweroff or reboot (default report)',
-      { group: INSTALL_GROUP, choices: MEDIUM_SUCCESS },
-    ),
+    ...plainOptions('installation', INSTALL_GROUP),
     option('--bootenv <name>', 'Boot this boot environment through the channel', {
       group: INSTALL_GROUP,
       complete: 'bootenv',
@@ -101,6 +100,16 @@ export function installationOptions(): readonly OptionMaker[] {
     ),
     installTimeoutOption('Abort after this time; 0 is no limit'),
   ];
+}
+
+function plainOptions(place: PlainPlace, group: string): readonly OptionMaker[] {
+  return Object.entries(plainSettings).flatMap(([key, row]) => {
+    if (row.place !== place) return [];
+    const flags = `${optionOf(key)} <${row.syntax}>`;
+    if ('isSwitch' in row.type) return [yesNo(flags, row.help, { group })];
+    const choices = 'words' in row.type ? { choices: row.type.words } : {};
+    return [option(flags, row.help, { group, ...choices })];
+  });
 }
 
 /** @param action what the limit holds for */
@@ -201,19 +210,7 @@ export function metadataOptions(communication?: 'yes' | 'no'): readonly OptionMa
         isRepeatable: true,
       }),
     ),
-    yesNo(
-      '--seed-disk <yes|no>',
-      'Attach a disk that leads cloud-init to the channel (default: as -C)',
-      { group },
-    ),
-    option('--dialects <list>', 'Serve these: ganeti,ec2,openstack,nocloud (default all)', {
-      group,
-    }),
-    option(
-      '--metadata-token <policy>',
-      'Session tokens; required also refuses cloud-init without EC2 (default optional)',
-      { group, choices: ['optional', 'required'] },
-    ),
+    ...plainOptions('metadata', group),
   ];
 }
 

@@ -25,6 +25,12 @@ import {
   type HypervisorParameter,
   hypervisorParameters,
   nicKeys,
+  optionOf,
+  type PlainKey,
+  plainKeysOf,
+  type PlainPlace,
+  plainSettings,
+  type ValueType,
 } from '#shared/contract/parameter-keys.ts';
 import { DEFAULT_AUTOSTART } from '#shared/contract/autostart.ts';
 import { NONE } from './parse-documents.ts';
@@ -313,24 +319,40 @@ export function composeNic(known: ReadonlyMap<string, string | null>): NicInput 
   return { ...nic, ...readNicNetwork(network) };
 }
 
-type Dialects = NonNullable<z.input<typeof instanceCreate>['dialects']>;
+/** Options of the settings of the table, as commander gives them: a list is one text. */
+export type PlainOptions<Place extends PlainPlace> = {
+  readonly [Key in PlainKey<Place>]?: Create[Key] extends readonly string[] | undefined
+    ? string
+    : NonNullable<Create[Key]>;
+};
+type Create = z.input<typeof instanceCreate>;
 
-/** @throws AppError USAGE */
-export function parseDialects(text: string): Dialects {
-  const names = parseList(text).map((name) => name.trim());
-  if (names.length === 0) {
-    throw new AppError('USAGE', 'option --dialects: the list is empty', {
-      hint: 'Write --dialects ganeti,ec2,openstack,nocloud',
-    });
-  }
-  const unknown = names.find((name) => !['ganeti', 'ec2', 'openstack', 'nocloud'].includes(name));
-  if (unknown !== undefined) {
-    throw new AppError('USAGE', `option --dialects: unknown dialect '${unknown}'`, {
-      hint: 'Write --dialects ganeti,ec2,openstack,nocloud',
-    });
-  }
-  // Each name was found in the list above.
-  return names as Dialects;
+/** Returns the settings of a place for an opcode. @throws AppError USAGE */
+export function readPlain<Place extends PlainPlace>(
+  place: Place,
+  options: PlainOptions<Place>,
+): Pick<Create, PlainKey<Place>> {
+  const entries = plainKeysOf(place).map((key) => {
+    const { type }: { readonly type: ValueType } = plainSettings[key];
+    const given = options[key];
+    const isList = 'list' in type && typeof given === 'string';
+    return [key, isList ? parseWords(key, given, type.list) : given];
+  });
+  // Each key of the place with a value of its type; fromEntries says any.
+  return Object.fromEntries(entries) as Pick<Create, PlainKey<Place>>;
+}
+
+function parseWords(key: string, text: string, known: readonly string[]): readonly string[] {
+  const option = optionOf(key);
+  const hint = `Write ${option} ${known.join(',')}`;
+  const words = parseList(text).map((word) => word.trim());
+  if (words.length === 0)
+    throw new AppError('USAGE', `option ${option}: the list is empty`, { hint });
+  const unknown = words.find((word) => !known.includes(word));
+  if (unknown === undefined) return words;
+  throw new AppError('USAGE', `option ${option}: unknown ${key.replace(/s$/, '')} '${unknown}'`, {
+    hint,
+  });
 }
 
 function parseCount(option: string, text: string): number {

@@ -7,7 +7,7 @@ import type { Opcode } from '#shared/contract/opcode.ts';
 export function confineNics<Op extends Opcode>(opcode: Op): Op;
 export function confineNics(opcode: Opcode): Opcode {
   if (opcode.opcode === 'INSTANCE_CREATE')
-    return { ...opcode, nics: opcode.nics.map((nic) => ({ ...nic, reach: 'public' })) };
+    return { ...opcode, nics: opcode.nics.map((nic) => ({ ...nic, reach: 'public' as const })) };
   if (opcode.opcode !== 'INSTANCE_SET_PARAMS') return opcode;
   const nics = opcode.nics.map((change) => {
     if (change.action === 'remove') return change;

@@ -1,7 +1,7 @@
 import { type BootEnv, MAX_ISO_URL_LENGTH } from '#shared/contract/boot-env.ts';
 import { FILE_PARAMETERS } from '#shared/contract/parameter-keys.ts';
 import type { Opcode } from '#shared/contract/opcode.ts';
-import { MAX_SOURCE_LENGTH } from '#shared/contract/machine-parameters.ts';
+import { MAX_SOURCE_LENGTH } from '#shared/contract/plain-settings.ts';
 import { redactSource } from '#shared/contract/redact-source.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { confinePath } from '../../host/open-host-file.ts';

@@ -1,4 +1,6 @@
 import { imageFormat } from '#shared/contract/primitives.ts';
+import { type PlainPlace, plainSettings, type ValueType } from '#shared/contract/parameter-keys.ts';
+import { ownValue } from '#shared/json/own-value.ts';
 import { z } from 'zod';
 
 /**
@@ -78,6 +80,7 @@ const beyondGaneti = {
   personalization_password: text.optional(),
   enable_safe_install: z.boolean().optional(),
   install_parameters: parameters.optional(),
+  ...plainBody('installation'),
 } as const;
 /** What it boots through its channel; of reinstallations and changes, too. */
 const booting = {
@@ -91,10 +94,32 @@ const metadata = {
   network_config: z.string().optional(),
   ssh_keys: z.array(z.string()).optional(),
   metadata: parameters.optional(),
-  seed_disk: z.boolean().optional(),
-  dialects: z.array(z.string()).optional(),
-  metadata_token: z.string().optional(),
+  ...plainBody('metadata'),
 } as const;
+
+/** Settings as they are called in bodies. Words are checked by the opcode. */
+function plainBody(place: PlainPlace): Record<string, z.ZodOptional> {
+  return Object.fromEntries(
+    plainNames(place).map(([, name, type]) => {
+      const value = 'list' in type ? z.array(z.string()) : z.string();
+      return [name, ('isSwitch' in type ? z.boolean() : value).optional()];
+    }),
+  );
+}
+
+/** Returns the given settings of a place under their names in opcodes. */
+export function readPlain(
+  place: PlainPlace,
+  given: Readonly<Record<string, unknown>>,
+): Record<string, unknown> {
+  return Object.fromEntries(plainNames(place).map(([key, name]) => [key, ownValue(given, name)]));
+}
+
+function plainNames(place: PlainPlace): readonly (readonly [string, string, ValueType])[] {
+  return Object.entries(plainSettings).flatMap(([key, row]) =>
+    row.place === place && 'rapi' in row ? [[key, row.rapi, row.type] as const] : [],
+  );
+}
 
 export const createRequest = z.strictObject({
   ...withoutMeaning,
@@ -149,6 +174,7 @@ export const modifyRequest = z.strictObject({
   hvparams: parameters.optional(),
   instance_communication: z.boolean().optional(),
   install_parameters: parameters.optional(),
+  ...plainBody('installation'),
   personalization_package: text.nullable().optional(),
   personalization_checksum: text.nullable().optional(),
   // Disks and NICs of an instance stay as they are.

@@ -11,6 +11,7 @@ import {
   growRequest,
   migrateRequest,
   modifyRequest,
+  readPlain,
   rebootRequest,
   reinstallRequest,
   removeRequest,
@@ -110,6 +111,7 @@ export function parseModify(name: string, body: unknown): Draft {
     hvparams: given.hvparams,
     communication: given.instance_communication,
     installParameters: given.install_parameters,
+    ...readPlain('installation', given),
     personalizationPackage: given.personalization_package,
     personalizationChecksum: given.personalization_checksum,
   };
@@ -182,6 +184,7 @@ function installation(given: InstallationRequest): Record<string, unknown> {
     personalizationPassword: given.personalization_password,
     safeInstall: given.enable_safe_install,
     installParameters: given.install_parameters,
+    ...readPlain('installation', given),
   };
 }
 
@@ -196,9 +199,7 @@ function documents(given: MetadataRequest): Record<string, unknown> {
     networkConfig: toBase64(given.network_config),
     sshKeys: given.ssh_keys,
     metadata: given.metadata,
-    seedDisk: given.seed_disk,
-    dialects: given.dialects,
-    metadataToken: given.metadata_token,
+    ...readPlain('metadata', given),
   };
 }
 

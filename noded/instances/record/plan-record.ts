@@ -2,6 +2,7 @@ import { DEFAULT_AUTOSTART } from '#shared/contract/autostart.ts';
 import type { InstallChanges, InstanceRecord } from '#shared/contract/instance.ts';
 import type { BeParameters } from '#shared/contract/machine-parameters.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
+import { mergePlainSettings } from '#shared/contract/plain-settings.ts';
 import { DEFAULT_DIALECTS, type Dialect } from '#shared/contract/primitives.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { GIB } from '#shared/units/bytes.ts';
@@ -83,7 +84,7 @@ export function planNewInstance(
     ...mergePackage(noPackage, opcode),
     safeInstall: opcode.safeInstall ?? true,
     installParameters: opcode.installParameters ?? {},
-    mediumSuccess: opcode.mediumSuccess ?? 'report',
+    ...mergePlainSettings('installation', opcode),
     appliance: opcode.appliance ?? null,
     installTimeoutS: opcode.installTimeoutS ?? null,
     hooks: sortHooks(opcode.hooks ?? []),
@@ -100,9 +101,7 @@ export function planNewInstance(
     sshKeys: opcode.sshKeys,
     metadata: opcode.metadata,
     tags: opcode.tags,
-    dialects: opcode.dialects ?? [...DEFAULT_DIALECTS],
-    seedDisk: opcode.seedDisk ?? true,
-    metadataToken: opcode.metadataToken,
+    ...mergePlainSettings('metadata', opcode),
     diskTemplate: opcode.diskTemplate,
     disks,
     nics: opcode.nics.map((nic) => planNic(nic, context)),
@@ -145,7 +144,7 @@ export function planReinstall(
     ...mergePackage(instance, opcode),
     safeInstall: opcode.safeInstall ?? instance.safeInstall,
     installParameters: mergeSettings(instance.installParameters, opcode.installParameters ?? {}),
-    mediumSuccess: opcode.mediumSuccess ?? instance.mediumSuccess,
+    ...mergePlainSettings('installation', opcode, instance),
     appliance: opcode.appliance === undefined ? instance.appliance : opcode.appliance,
     hooks: opcode.hooks === undefined ? instance.hooks : sortHooks(opcode.hooks),
     ...mergeOsParameters(instance, opcode),
