@@ -6,9 +6,13 @@ import { splitOsName } from '#shared/contract/os-name.ts';
 import { MAX_MIRRORS } from '#shared/contract/primitives.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { claimSharedFolder } from '../storage/shared-folder.ts';
-import { refuseForeign, refuseScanned, requireGroup } from '../storage/volumes/check-group.ts';
-import { findPools, requirePool } from '../storage/volumes/thin-pools.ts';
-import { findOwn } from '../storage/volumes/volume-names.ts';
+import {
+  refuseForeign,
+  refuseScanned,
+  requireGroup,
+} from '../storage/drivers/volumes/check-group.ts';
+import { findPools, requirePool } from '../storage/drivers/volumes/thin-pools.ts';
+import { findOwn } from '../storage/drivers/volumes/volume-names.ts';
 import type { FoundElsewhere } from '../cluster/placement/find-elsewhere.ts';
 import {
   mergeChanges,

@@ -6,7 +6,7 @@ import type { ClusterRepository } from '../records/cluster-repository.ts';
 import type { InstanceDisks } from '../storage/instance-disks.ts';
 import type { MovingDisks } from '../storage/moving-disks.ts';
 import type { SnapshotDisks } from '../storage/snapshot-disks.ts';
-import type { VolumeSystem } from '../storage/volumes/volume-system.ts';
+import type { VolumeSystem } from '../storage/drivers/volumes/volume-system.ts';
 import type { PlaceSpace } from '../host/file-systems.ts';
 import type { ImageCache } from '../content/images/image-cache.ts';
 import type { Installer } from '../provision/install/installer.ts';

@@ -1,7 +1,7 @@
 import { createFileDriver } from './drivers/file/file-driver.ts';
 import { InstanceDisks } from './instance-disks.ts';
 import type { FolderParts } from './instance-folders.ts';
-import { createVolumeDriver, type VolumeParts } from './volumes/volume-driver.ts';
+import { createVolumeDriver, type VolumeParts } from './drivers/volumes/volume-driver.ts';
 
 /** @param parts without `plain` or `zfs`, such disks are files: for tests */
 export function createInstanceDisks(

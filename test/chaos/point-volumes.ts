@@ -7,7 +7,11 @@ import { MIB } from '#shared/units/bytes.ts';
 import { createLab, type Lab } from '../../scripts/demo/lab.ts';
 import { ask, infoOf, submit } from '../e2e/support/ask-nodes.ts';
 import { createLoopLvm, type LoopLvm } from '../noded/storage/volumes/loop-lvm.ts';
-import { findOwn, volumeName, volumePath } from '../../noded/storage/volumes/volume-names.ts';
+import {
+  findOwn,
+  volumeName,
+  volumePath,
+} from '../../noded/storage/drivers/volumes/volume-names.ts';
 import type { MachineScene } from './point-machines.ts';
 import { createPointOperations } from './point-operations.ts';
 import { createPointScene, ONE, type PointOperation, type PointScene } from './point-scene.ts';

@@ -1,5 +1,5 @@
 import type { InstanceRecord } from '#shared/contract/instance.ts';
-import { poolsOf } from '../../storage/volumes/thin-pools.ts';
+import { poolsOf } from '../../storage/drivers/volumes/thin-pools.ts';
 import type { GuestHalt } from '../../vmm/machine.ts';
 
 /** What a guest waits for that QEMU has stopped. Pure. */

@@ -106,8 +106,8 @@ export function changeNics(
 }
 
 /**
- * The disks after all changes. The first one has the system and stays; at most one goes at a time,
- * so that after a kill it is plain from the files which one (see disks/change-disks.ts).
+ * Returns the disks after all changes. The first disk has the system and stays. At most one is
+ * removed at a time, so that the files show which one after a kill: see `changeDiskFiles`.
  * @throws AppError VALIDATION
  */
 export function changeDisks(

@@ -5,7 +5,7 @@ import { isAppError, messageOf } from '#shared/errors/app-error.ts';
 import { type Check, failure, listOwn, loadCluster, type NodeParts, ok, warning } from './check.ts';
 import { listAbandoned, listForgotten, listLeft, listNobodys } from './list-leftovers.ts';
 import { lookAtVolumes, type VolumeFacts } from './volume-facts.ts';
-import { poolsOf } from '../../storage/volumes/thin-pools.ts';
+import { poolsOf } from '../../storage/drivers/volumes/thin-pools.ts';
 import { examineVolumes, type KnownVolumes } from './examine-volumes.ts';
 import { examineZfs, type KnownZfs } from './examine-zfs.ts';
 import { describePromise, isOverpromised } from '../../host/low-space.ts';

@@ -1,7 +1,7 @@
 import type { DoctorFinding } from '#shared/contract/api.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
-import type { Volume } from '../../storage/volumes/volume-system.ts';
-import { FULL_SHARE, roomHint, type ThinPool } from '../../storage/volumes/thin-pools.ts';
+import type { Volume } from '../../storage/drivers/volumes/volume-system.ts';
+import { FULL_SHARE, roomHint, type ThinPool } from '../../storage/drivers/volumes/thin-pools.ts';
 import { failure, ok, warning } from './check.ts';
 import { toGib } from './in-gib.ts';
 import type { VolumeFacts } from './volume-facts.ts';

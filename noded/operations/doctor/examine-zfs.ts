@@ -1,8 +1,8 @@
 import type { DoctorFinding } from '#shared/contract/api.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
-import { FULL_SHARE } from '../../storage/volumes/thin-pools.ts';
-import type { Volume, VolumeGroup } from '../../storage/volumes/volume-system.ts';
-import { datasetRoomHint, makeHint } from '../../storage/volumes/zfs-errors.ts';
+import { FULL_SHARE } from '../../storage/drivers/volumes/thin-pools.ts';
+import type { Volume, VolumeGroup } from '../../storage/drivers/volumes/volume-system.ts';
+import { datasetRoomHint, makeHint } from '../../storage/drivers/zfs/zfs-errors.ts';
 import { NEARLY_FULL } from './examine-volumes.ts';
 import { failure, ok, warning } from './check.ts';
 import { toGib } from './in-gib.ts';

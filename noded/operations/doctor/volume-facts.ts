@@ -1,12 +1,16 @@
 import { type AppError, isAppError } from '#shared/errors/app-error.ts';
-import { type Here, refuseForeign, refuseScanned } from '../../storage/volumes/check-group.ts';
-import { findPools, type ThinPool } from '../../storage/volumes/thin-pools.ts';
-import { findOwn, type OwnVolume } from '../../storage/volumes/volume-names.ts';
+import {
+  type Here,
+  refuseForeign,
+  refuseScanned,
+} from '../../storage/drivers/volumes/check-group.ts';
+import { findPools, type ThinPool } from '../../storage/drivers/volumes/thin-pools.ts';
+import { findOwn, type OwnVolume } from '../../storage/drivers/volumes/volume-names.ts';
 import type {
   VolumeErrors,
   VolumeGroup,
   VolumeSystem,
-} from '../../storage/volumes/volume-system.ts';
+} from '../../storage/drivers/volumes/volume-system.ts';
 
 /** What doctor is told of LVM, or of ZFS. */
 export interface VolumeFacts {

@@ -13,7 +13,7 @@ import {
   type OverviewSources,
 } from '../../../noded/cluster/membership/overview.ts';
 import { createInstanceDisks } from '../../../noded/storage/create-instance-disks.ts';
-import { createLvm } from '../../../noded/storage/volumes/lvm.ts';
+import { createLvm } from '../../../noded/storage/drivers/lvm/lvm.ts';
 import type { JobContext } from '../../../noded/jobs/job-handler.ts';
 import { createJobRepository } from '../../../noded/jobs/job-repository.ts';
 import type { OperationDependencies } from '../../../noded/operations/operation-dependencies.ts';

@@ -1,7 +1,7 @@
 import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
-import { changeDiskFiles, settleLeaving } from '../../change-disks.ts';
+import { changeDiskFiles, settleLeaving } from './change-disks.ts';
 import { copyDisks, sharesBlocks, takenTogether } from '../../copy-disks.ts';
 import type { DiskDriver } from '../../disk-driver.ts';
 import { checkSize, requireFile, requireOwnFile } from '../../disk-files.ts';

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { GIB } from '#shared/units/bytes.ts';
 import { examineDisks } from '../../../../noded/operations/doctor/examine-disks.ts';
 import { instanceRecord } from '../../support/records.ts';
-import type { OwnVolume } from '../../../../noded/storage/volumes/volume-names.ts';
+import type { OwnVolume } from '../../../../noded/storage/drivers/volumes/volume-names.ts';
 
 const record = instanceRecord({});
 const instance = (...sizes: readonly number[]) => ({

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { GIB } from '#shared/units/bytes.ts';
-import type { OwnVolume } from '../../../../noded/storage/volumes/volume-names.ts';
+import type { OwnVolume } from '../../../../noded/storage/drivers/volumes/volume-names.ts';
 import { examineZfs, type KnownZfs } from '../../../../noded/operations/doctor/examine-zfs.ts';
 
 const tank = {

@@ -11,10 +11,10 @@ import { run } from '#shared/process/run.ts';
 import {
   type BoundCommands,
   createBoundCommands,
-} from '../../../../noded/storage/volumes/bound-commands.ts';
-import { createLvm } from '../../../../noded/storage/volumes/lvm.ts';
+} from '../../../../noded/storage/drivers/volumes/bound-commands.ts';
+import { createLvm } from '../../../../noded/storage/drivers/lvm/lvm.ts';
 
-const LVM = join(import.meta.dirname, '../../../../noded/storage/volumes/lvm.ts');
+const LVM = join(import.meta.dirname, '../../../../noded/storage/drivers/lvm/lvm.ts');
 const PATIENCE = { readMs: 300, changeMs: 300 };
 
 async function makeFolder(t: TestContext): Promise<string> {
@@ -85,7 +85,7 @@ test('a change goes on when the daemon that asked for it is killed, or ends', as
     const folder = await makeFolder(t);
     const asked = JSON.stringify(`touch ${folder}/begun; ${slowly(folder)}`);
     const module = JSON.stringify(
-      join(import.meta.dirname, '../../../../noded/storage/volumes/bound-commands.ts'),
+      join(import.meta.dirname, '../../../../noded/storage/drivers/volumes/bound-commands.ts'),
     );
     const daemon = spawn(process.execPath, [
       '--input-type=module',

@@ -7,9 +7,9 @@ import {
   type PlacedDisk,
   refuseForeign,
   refuseScanned,
-} from '../../../../noded/storage/volumes/check-group.ts';
-import { lvmErrors } from '../../../../noded/storage/volumes/lvm-errors.ts';
-import type { OwnVolume } from '../../../../noded/storage/volumes/volume-names.ts';
+} from '../../../../noded/storage/drivers/volumes/check-group.ts';
+import { lvmErrors } from '../../../../noded/storage/drivers/lvm/lvm-errors.ts';
+import type { OwnVolume } from '../../../../noded/storage/drivers/volumes/volume-names.ts';
 import { THICK } from './sample-volumes.ts';
 
 const group = {

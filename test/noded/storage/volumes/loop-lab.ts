@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { run } from '#shared/process/run.ts';
 import { MIB } from '#shared/units/bytes.ts';
-import type { Volume } from '../../../../noded/storage/volumes/volume-system.ts';
+import type { Volume } from '../../../../noded/storage/drivers/volumes/volume-system.ts';
 import { createLoopLvm } from './loop-lvm.ts';
 import { runKilled, type VolumeLab } from './volume-suite.ts';
 

@@ -1,15 +1,15 @@
 import { mkdir, readlink, rm, symlink } from 'node:fs/promises';
 import { z } from 'zod';
 import { run } from '#shared/process/run.ts';
-import { createLvm } from '../../../../noded/storage/volumes/lvm.ts';
-import type { VolumeSystem } from '../../../../noded/storage/volumes/volume-system.ts';
+import { createLvm } from '../../../../noded/storage/drivers/lvm/lvm.ts';
+import type { VolumeSystem } from '../../../../noded/storage/drivers/volumes/volume-system.ts';
 import {
   GROUP_FIELDS,
   parseGroups,
   parseVolumes,
   VOLUME_FIELDS,
-} from '../../../../noded/storage/volumes/parse-report.ts';
-import { volumePath } from '../../../../noded/storage/volumes/volume-names.ts';
+} from '../../../../noded/storage/drivers/lvm/parse-report.ts';
+import { volumePath } from '../../../../noded/storage/drivers/volumes/volume-names.ts';
 
 const REPORT = ['--reportformat', 'json', '--units', 'b', '--nosuffix'];
 const segments = z.object({

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { looksAt } from '../../../../noded/storage/volumes/lvm-filter.ts';
+import { looksAt } from '../../../../noded/storage/drivers/zfs/lvm-filter.ts';
 
 const NAMES = ['/dev/zd0', '/dev/zvol/pool/disk', '/dev/pool/disk'];
 const looks = (...patterns: readonly string[]): boolean =>

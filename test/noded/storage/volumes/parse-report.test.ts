@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseGroups, parseVolumes } from '../../../../noded/storage/volumes/parse-report.ts';
-import { findOwn } from '../../../../noded/storage/volumes/volume-names.ts';
+import { parseGroups, parseVolumes } from '../../../../noded/storage/drivers/lvm/parse-report.ts';
+import { findOwn } from '../../../../noded/storage/drivers/volumes/volume-names.ts';
 
 /** What LVM 2.03.16 of Debian 12 printed. */
 const VOLUMES = `  {

@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { planSettling } from '../../../../noded/storage/volumes/plan-settling.ts';
-import type { OwnVolume, VolumeState } from '../../../../noded/storage/volumes/volume-names.ts';
+import { planSettling } from '../../../../noded/storage/drivers/volumes/plan-settling.ts';
+import type {
+  OwnVolume,
+  VolumeState,
+} from '../../../../noded/storage/drivers/volumes/volume-names.ts';
 import { THICK } from './sample-volumes.ts';
 
 const volume = (disk: string, state: VolumeState, changes: Partial<OwnVolume> = {}): OwnVolume => ({

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { run } from '#shared/process/run.ts';
 import { createInstanceDisks } from '../../../../noded/storage/create-instance-disks.ts';
-import { createLvm } from '../../../../noded/storage/volumes/lvm.ts';
+import { createLvm } from '../../../../noded/storage/drivers/lvm/lvm.ts';
 import { HERE, uuidOf } from './volume-suite.ts';
 
 test('an LVM that fails keeps the volumes of one without a record, not the disks in files', async (t) => {

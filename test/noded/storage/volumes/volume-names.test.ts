@@ -5,7 +5,7 @@ import {
   instanceTag,
   nodeTag,
   volumeName,
-} from '../../../../noded/storage/volumes/volume-names.ts';
+} from '../../../../noded/storage/drivers/volumes/volume-names.ts';
 import { THICK } from './sample-volumes.ts';
 
 const instance = '00000001-0000-4000-8000-000000000000';

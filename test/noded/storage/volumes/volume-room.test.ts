@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { AppError } from '#shared/errors/app-error.ts';
-import { createLvm } from '../../../../noded/storage/volumes/lvm.ts';
-import type { VolumeGroup } from '../../../../noded/storage/volumes/volume-system.ts';
-import { createVolumeRoom } from '../../../../noded/storage/volumes/volume-room.ts';
+import { createLvm } from '../../../../noded/storage/drivers/lvm/lvm.ts';
+import type { VolumeGroup } from '../../../../noded/storage/drivers/volumes/volume-system.ts';
+import { createVolumeRoom } from '../../../../noded/storage/drivers/volumes/volume-room.ts';
 
 const group = { name: 'xenvg', uuid: 'g', sizeBytes: 8, freeBytes: 4, extentBytes: 1 };
 const asking = (listGroups: () => Promise<readonly VolumeGroup[]>, name?: string) =>

@@ -9,8 +9,11 @@ import { run } from '#shared/process/run.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { createInstanceDisks } from '../../../../noded/storage/create-instance-disks.ts';
 import type { InstanceDisks } from '../../../../noded/storage/instance-disks.ts';
-import type { VolumeSystem, Volume } from '../../../../noded/storage/volumes/volume-system.ts';
-import { dirtyTag } from '../../../../noded/storage/volumes/volume-names.ts';
+import type {
+  VolumeSystem,
+  Volume,
+} from '../../../../noded/storage/drivers/volumes/volume-system.ts';
+import { dirtyTag } from '../../../../noded/storage/drivers/volumes/volume-names.ts';
 import { instanceRecord } from '../../support/records.ts';
 
 /** Where the tests of volumes run. */

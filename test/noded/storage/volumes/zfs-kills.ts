@@ -5,9 +5,9 @@ import type { InstanceRecord } from '#shared/contract/instance.ts';
 import {
   type BoundCommands,
   createBoundCommands,
-} from '../../../../noded/storage/volumes/bound-commands.ts';
-import type { VolumeSystem } from '../../../../noded/storage/volumes/volume-system.ts';
-import { createZfs } from '../../../../noded/storage/volumes/zfs.ts';
+} from '../../../../noded/storage/drivers/volumes/bound-commands.ts';
+import type { VolumeSystem } from '../../../../noded/storage/drivers/volumes/volume-system.ts';
+import { createZfs } from '../../../../noded/storage/drivers/zfs/zfs.ts';
 import { SIZE, uuidOf } from './volume-suite.ts';
 import {
   disk,

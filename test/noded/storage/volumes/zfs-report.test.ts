@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { zfsDataset } from '#shared/contract/disk-template.ts';
 import { AppError } from '#shared/errors/app-error.ts';
-import { findPools } from '../../../../noded/storage/volumes/thin-pools.ts';
-import { findOwn } from '../../../../noded/storage/volumes/volume-names.ts';
+import { findPools } from '../../../../noded/storage/drivers/volumes/thin-pools.ts';
+import { findOwn } from '../../../../noded/storage/drivers/volumes/volume-names.ts';
 import {
   groupsOf,
   parseDatasets,
   parseSnapshots,
   volumesOf,
-} from '../../../../noded/storage/volumes/zfs-report.ts';
+} from '../../../../noded/storage/drivers/zfs/zfs-report.ts';
 import { DATASETS, DISK, INSTANCE, SNAPSHOTS } from './zfs-samples.ts';
 
 const datasets = parseDatasets(DATASETS);

@@ -8,10 +8,13 @@ import { createInstanceDisks } from '../../../../noded/storage/create-instance-d
 import {
   type BoundCommands,
   createBoundCommands,
-} from '../../../../noded/storage/volumes/bound-commands.ts';
-import { createLvm } from '../../../../noded/storage/volumes/lvm.ts';
-import type { Volume, VolumeSystem } from '../../../../noded/storage/volumes/volume-system.ts';
-import { createZfs } from '../../../../noded/storage/volumes/zfs.ts';
+} from '../../../../noded/storage/drivers/volumes/bound-commands.ts';
+import { createLvm } from '../../../../noded/storage/drivers/lvm/lvm.ts';
+import type {
+  Volume,
+  VolumeSystem,
+} from '../../../../noded/storage/drivers/volumes/volume-system.ts';
+import { createZfs } from '../../../../noded/storage/drivers/zfs/zfs.ts';
 import { examineZfs } from '../../../../noded/operations/doctor/examine-zfs.ts';
 import { lookAtVolumes } from '../../../../noded/operations/doctor/volume-facts.ts';
 import { modifyClusterHandler } from '../../../../noded/operations/change-cluster.ts';

@@ -3,11 +3,11 @@ import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { syncPath } from '#shared/files/durable.ts';
 import { CommandFailed } from '#shared/process/run.ts';
 import { MIB } from '#shared/units/bytes.ts';
-import { type BoundCommands, createBoundCommands, NOT_FOUND } from './bound-commands.ts';
+import { type BoundCommands, createBoundCommands, NOT_FOUND } from '../volumes/bound-commands.ts';
 import { lvmErrors } from './lvm-errors.ts';
 import { GROUP_FIELDS, parseGroups, parseVolumes, VOLUME_FIELDS } from './parse-report.ts';
-import { volumePath } from './volume-names.ts';
-import type { Named, VolumeSystem } from './volume-system.ts';
+import { volumePath } from '../volumes/volume-names.ts';
+import type { Named, VolumeSystem } from '../volumes/volume-system.ts';
 
 const REPORT = ['--reportformat', 'json', '--units', 'b', '--nosuffix'];
 /** Whatever the host's own configuration says: what is in a volume is its guest's. */

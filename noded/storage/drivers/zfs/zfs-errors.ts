@@ -1,6 +1,6 @@
 import { AppError } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
-import type { VolumeErrors } from './volume-system.ts';
+import type { VolumeErrors } from '../volumes/volume-system.ts';
 
 export const IN_ZVOLS = 'inside ZFS volumes, where guests can write arbitrary data';
 export const FILTER_HINT =

@@ -1,8 +1,8 @@
 import { AppError } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
-import { roomHint } from './thin-pools.ts';
-import { nodeTag } from './volume-names.ts';
-import type { VolumeErrors } from './volume-system.ts';
+import { roomHint } from '../volumes/thin-pools.ts';
+import { nodeTag } from '../volumes/volume-names.ts';
+import type { VolumeErrors } from '../volumes/volume-system.ts';
 
 export const IN_VOLUMES = 'inside volumes, where guests can write arbitrary data';
 export const SCAN_HINT = "Set devices/scan_lvs=0 in /etc/lvm/lvm.conf (LVM's default).";

@@ -1,9 +1,14 @@
 import { rm } from 'node:fs/promises';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError } from '#shared/errors/app-error.ts';
-import type { DiskDriver } from '../disk-driver.ts';
-import type { InstanceFolders } from '../instance-folders.ts';
-import { beginSnapshot, type SnapshotVerbs, StandsStill, whileStill } from '../snapshot-disks.ts';
+import type { DiskDriver } from '../../disk-driver.ts';
+import type { InstanceFolders } from '../../instance-folders.ts';
+import {
+  beginSnapshot,
+  type SnapshotVerbs,
+  StandsStill,
+  whileStill,
+} from '../../snapshot-disks.ts';
 import type { OwnVolumes } from './own-volumes.ts';
 import type { OwnVolume } from './volume-names.ts';
 import type { VolumeSystem } from './volume-system.ts';

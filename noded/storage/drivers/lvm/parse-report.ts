@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Volume, VolumeGroup } from './volume-system.ts';
+import type { Volume, VolumeGroup } from '../volumes/volume-system.ts';
 
 /**
  * What `--units b --nosuffix` prints; in JSON all values of LVM are text, or numbers by `json_std`.

@@ -4,8 +4,8 @@ import type { InstanceDisk } from '#shared/contract/instance.ts';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { syncPath } from '#shared/files/durable.ts';
 import { findData } from '#shared/sys/files.ts';
-import { holdImage, holdImages } from './hold-images.ts';
-import { createSparseFile, diskPath, listNames } from './install-disks.ts';
+import { holdImage, holdImages } from '../../hold-images.ts';
+import { createSparseFile, diskPath, listNames } from '../../install-disks.ts';
 
 type Disks = readonly Pick<InstanceDisk, 'uuid' | 'sizeBytes'>[];
 interface Change {

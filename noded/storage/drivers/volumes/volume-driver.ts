@@ -1,12 +1,12 @@
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
 import { syncPath } from '#shared/files/durable.ts';
-import type { DiskDriver, Known, VolumeVerbs } from '../disk-driver.ts';
-import { settleVariables } from '../firmware-variables.ts';
-import { holdImages } from '../hold-images.ts';
-import type { InstallDisks } from '../install-disks.ts';
-import type { InstanceFolders } from '../instance-folders.ts';
-import { settleSnapshots } from '../snapshot-disks.ts';
+import type { DiskDriver, Known, VolumeVerbs } from '../../disk-driver.ts';
+import { settleVariables } from '../../firmware-variables.ts';
+import { holdImages } from '../../hold-images.ts';
+import type { InstallDisks } from '../../install-disks.ts';
+import type { InstanceFolders } from '../../instance-folders.ts';
+import { settleSnapshots } from '../../snapshot-disks.ts';
 import { checkGroups, type Here, refuseForeign, refuseScanned } from './check-group.ts';
 import {
   createOwnVolumes,

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AppError } from '#shared/errors/app-error.ts';
 import { run } from '#shared/process/run.ts';
-import { tieToDaemon } from '../../host/child-supervisor.ts';
+import { tieToDaemon } from '../../../host/child-supervisor.ts';
 
 /** How long somebody waits for a command, which has no bound itself. */
 export interface Patience {

@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { CommandFailed } from '#shared/process/run.ts';
-import { type BoundCommands, createBoundCommands, NOT_FOUND } from './bound-commands.ts';
+import { type BoundCommands, createBoundCommands, NOT_FOUND } from '../volumes/bound-commands.ts';
 import { looksAt } from './lvm-filter.ts';
-import { isOfSnapshot } from './volume-names.ts';
-import type { Named, VolumeSystem } from './volume-system.ts';
+import { isOfSnapshot } from '../volumes/volume-names.ts';
+import type { Named, VolumeSystem } from '../volumes/volume-system.ts';
 import { datasetRoomHint, zfsErrors } from './zfs-errors.ts';
 import {
   DATASET_FIELDS,

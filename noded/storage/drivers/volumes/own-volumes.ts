@@ -2,7 +2,7 @@ import type { InstanceDisk, InstanceRecord } from '#shared/contract/instance.ts'
 import { AppError } from '#shared/errors/app-error.ts';
 import { syncPath } from '#shared/files/durable.ts';
 import { MIB } from '#shared/units/bytes.ts';
-import { holdDevice } from '../hold-images.ts';
+import { holdDevice } from '../../hold-images.ts';
 import { type Here, refuseForeign, requireGroup } from './check-group.ts';
 import { findPools, requirePool } from './thin-pools.ts';
 import {

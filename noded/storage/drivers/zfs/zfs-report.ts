@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { AppError } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
-import type { Volume, VolumeGroup } from './volume-system.ts';
+import type { Volume, VolumeGroup } from '../volumes/volume-system.ts';
 
 /** `-p` prints numbers, and `-` of what a kind of dataset does not have. */
 const bytes = z.string().regex(/^\d{1,16}$/).transform(Number); // prettier-ignore

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { VolumeRoom } from '#shared/contract/host-room.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
-import type { RoomBeside } from '../disk-driver.ts';
+import type { RoomBeside } from '../../disk-driver.ts';
 import { type PlacedDisk, requireGroup } from './check-group.ts';
 import { findPools, neededInPool, type ThinPool } from './thin-pools.ts';
 import type { OwnVolume } from './volume-names.ts';

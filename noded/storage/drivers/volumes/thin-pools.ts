@@ -1,6 +1,6 @@
 import type { InstanceDisk } from '#shared/contract/instance.ts';
 import { MIB } from '#shared/units/bytes.ts';
-import { datasetRoomHint } from './zfs-errors.ts';
+import { datasetRoomHint } from '../zfs/zfs-errors.ts';
 import type { Place, Volume, VolumeErrors } from './volume-system.ts';
 
 /** What many volumes take their blocks from when something is written to them (lvmthin(7)). */
