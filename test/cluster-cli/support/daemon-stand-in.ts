@@ -7,6 +7,7 @@ import type {
   ApiError,
   ClusterInfo,
   DoctorReport,
+  ExportInfo,
   ListedOrphan,
   NodeOs,
   OsInfo,
@@ -40,6 +41,7 @@ export interface DaemonStandIn {
   readonly tokensReplaced: string[];
   readonly instances: InstanceInfo[];
   readonly orphans: ListedOrphan[];
+  readonly exports: ExportInfo[];
   readonly jobs: JobRecord[];
   readonly operatingSystems: OsInfo[];
   otherNodesOs: readonly NodeOs[];
@@ -81,6 +83,7 @@ export async function startDaemonStandIn(): Promise<DaemonStandIn> {
     tokensReplaced: [],
     instances: [],
     orphans: [],
+    exports: [],
     jobs: [],
     operatingSystems: [],
     otherNodesOs: [],
@@ -163,6 +166,8 @@ async function answer(
       response.end(summaries.map((each) => `${JSON.stringify(each)}\n`).join(''));
       return;
     }
+    case 'GET exports':
+      return json(200, standIn.exports);
     case 'GET orphans':
       return json(200, standIn.orphans);
     case 'GET doctor':

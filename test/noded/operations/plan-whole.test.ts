@@ -8,7 +8,11 @@ import { createOpcode } from '../support/opcodes.ts';
 import { countingUuids, instanceRecord } from '../support/records.ts';
 
 /** Of an export with these settings, made here or elsewhere. */
-function plan(overrides: Partial<InstanceRecord>, isOwn: boolean) {
+function plan(
+  overrides: Partial<InstanceRecord>,
+  isOwn: boolean,
+  given: Parameters<typeof createOpcode>[0] = {},
+) {
   const instance = keepRecord({
     ...instanceRecord({ disks: [{ sizeBytes: 2 ** 20 }] }, overrides),
     installState: 'installed',
@@ -16,7 +20,7 @@ function plan(overrides: Partial<InstanceRecord>, isOwn: boolean) {
   const dumps = instance.disks.map((_, disk) => ({ disk, path: `/disk${disk}`, sizeBytes: 1 }));
   const disks = instance.disks.map((disk) => ({ ...disk, dump: 'disk0.raw.zst' }));
   return planWhole(
-    createOpcode({ name: 'new.example.com', importFrom: '/srv/export' }),
+    createOpcode({ name: 'new.example.com', importFrom: '/srv/export', ...given }),
     { record: { ...OUR_EXPORT, disks }, dumps, path: '/srv/export', isOwn },
     { instance, takenBytes: 0, variables: null },
     {
@@ -66,4 +70,59 @@ test('a URL of an export from elsewhere has the reach of a remote user’s', () 
 
 test('the name of an image is of the operator’s catalogue, and stays', () => {
   assert.equal(plan({ osImage: 'debian/12' }, false).osImage, 'debian/12');
+});
+
+const OLD_MAC = 'aa:00:00:00:00:99';
+const NIC = { mac: OLD_MAC, mode: 'bridged' as const, link: 'br0' };
+for (const [what, given, expected] of [
+  ['are as exported, with another MAC', {}, [['bridged', 'br0', 'aa:00:00:00:00:01']]],
+  ['keep their MAC under the old name', { name: OUR_EXPORT.name }, [['bridged', 'br0', OLD_MAC]]],
+  [
+    'are the given ones',
+    { nics: [{ mac: 'aa:00:00:00:00:02', mode: 'user' as const }] },
+    [['user', null, 'aa:00:00:00:00:02']],
+  ],
+] as const) {
+  test(`the NICs of an imported instance ${what}`, () => {
+    const { nics } = instanceRecord({ nics: [NIC] });
+    const planned = plan({ nics }, true, given as Parameters<typeof createOpcode>[0]).nics;
+    assert.deepEqual(
+      planned.map(({ mode, link, mac }) => [mode, link, mac]),
+      expected,
+    );
+    assert.notEqual(planned[0]?.uuid, nics[0]?.uuid);
+  });
+}
+
+test('an import takes tags, backend parameters and a time limit in place of the exported ones', () => {
+  const exported = { tags: ['old'], installTimeoutS: 5 };
+  const kept = plan(exported, true);
+  assert.deepEqual([kept.tags, kept.installTimeoutS], [['old'], 5]);
+  const given = { tags: ['new'], beparams: { vcpus: 3 }, installTimeoutS: 60 };
+  const { tags, beparams, installTimeoutS } = plan(exported, true, given);
+  assert.deepEqual([tags, installTimeoutS], [['new'], 60]);
+  assert.deepEqual(beparams, { ...kept.beparams, vcpus: 3 });
+});
+
+test('an import of whole disks refuses settings that the disks were made with', () => {
+  assert.throws(() => plan({}, true, { communication: true }), { code: 'VALIDATION' });
+});
+
+test('an import of whole disks is refused when a dump is missing', () => {
+  const disks = instanceRecord({ disks: [{ sizeBytes: 512 }, { sizeBytes: 512 }] });
+  const context = { nodeName: 'n', newUuid: countingUuids(), newMac: () => OLD_MAC };
+  const instance = keepRecord({ ...disks, installState: 'installed' });
+  assert.throws(
+    () =>
+      planWhole(
+        createOpcode({ importFrom: '/srv/export' }),
+        { record: OUR_EXPORT, dumps: [], path: '/srv/export', isOwn: true },
+        { instance, takenBytes: 0, variables: null },
+        context,
+      ),
+    {
+      code: 'EXPORT_INVALID',
+      message: 'the export in /srv/export is incomplete: disks are missing',
+    },
+  );
 });

@@ -59,6 +59,19 @@ test('an import has the profiles of the export, or those that are given, or none
   assert.deepEqual(parseExportRecord(GANETI_EXPORT).profiles, []);
 });
 
+test('an import takes given NICs; exported ones keep their MAC under the old name only', () => {
+  const exported = { record, dumps: [], path: '/srv/export/web1' };
+  const nicsOf = (given: Parameters<typeof createOpcode>[0]) =>
+    completeFromExport(createOpcode(given), exported).nics;
+  const [nic] = record.nics;
+  assert.deepEqual(nicsOf({ name: record.name }), [
+    { mac: nic?.mac, mode: 'bridged', link: 'br0' },
+  ]);
+  assert.deepEqual(nicsOf({ name: 'web2' }), [{ mac: 'auto', mode: 'bridged', link: 'br0' }]);
+  const given = [{ mac: 'auto' as const, mode: 'user' as const }];
+  assert.deepEqual(nicsOf({ name: record.name, nics: given }), given);
+});
+
 test('an import leaves NICs confined that the exported instance had confined', () => {
   const reach = 'public';
   const nics = [

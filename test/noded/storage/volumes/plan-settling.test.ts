@@ -53,3 +53,24 @@ test('a disk is used when it is active and clean, and one that no record has is 
   ]);
   assert.deepEqual(plan([volume('b', state)], ['a']), []);
 });
+
+test('the snapshot that was being made stays if its record has it, and goes if not', () => {
+  const snapshotting = (snapshot: string) => volume('a', { kind: 'snapshotting', snapshot });
+  assert.deepEqual(plan([snapshotting('kept')], ['a']), ['become-snapshot a snapshotting']);
+  assert.deepEqual(plan([snapshotting('lost')], ['a']), ['remove a snapshotting']);
+});
+
+test('a finished snapshot stays, whatever the record says', () => {
+  assert.deepEqual(plan([volume('a', { kind: 'snapshot', snapshot: 'lost' })], []), []);
+});
+
+test('the successor of one disk replaces no other disk', () => {
+  const disks = [volume('a', { kind: 'disk' }), volume('b', next('now'))];
+  assert.deepEqual(plan(disks, ['a', 'b']), ['become-disk b next']);
+});
+
+test('a disk is zeroed from the byte on from which it is dirty', () => {
+  const dirty = volume('a', { kind: 'disk' }, { dirtyFromBytes: 4 });
+  const record = { disks: [{ uuid: 'a' }], snapshots: [], currentIds: [], isDecided: true };
+  assert.deepEqual(planSettling([dirty], record), [{ kind: 'zero', volume: dirty, fromBytes: 4 }]);
+});
