@@ -1,0 +1,70 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { findTestFiles, isPure } from '../runner/groups.ts';
+
+/** Tests that are run for one mutant at most: the nearest ones. */
+const MOST = 8;
+const HOPS = 2;
+const IMPORT = /(?:from |import\()\s*'([.#][^']*\.ts)'/g;
+
+/** Files that only lead to others. A helper of a test counts as a part of the test, too. */
+const LEADS_ON =
+  /^test\/|^cluster-cli\/(main-commands|create-command|programs)\.ts$|^cluster-cli\/.*\/program[^/]*\.ts$/;
+
+/**
+ * Returns a function that gives the fast tests below the folder that mirrors a file's wing, if they
+ * import the file directly or by way of one other file. Pure tests and the nearest come first.
+ */
+export function findNearTests(projectDir: string): (file: string) => readonly string[] {
+  const imports = createImports(projectDir);
+  const reached = findTestFiles(projectDir).fast.map((test) => ({
+    test,
+    hops: reachFrom(test, imports),
+    text: readFileSync(join(projectDir, test), 'utf8'),
+  }));
+  return (file) => {
+    const wing = `test/${dirname(file).split('/').slice(0, 2).join('/')}/`;
+    const folder = wing.startsWith('test/noded/') ? wing : `test/${file.split('/')[0]}/`;
+    const name = new RegExp(`\\b${basename(file, '.ts')}\\b`);
+    const rank = ({ test, hops, text }: (typeof reached)[number]): number =>
+      (hops.get(file) ?? 0) +
+      (isPure(test) ? 0 : 8) -
+      (name.test(text) ? 2 : 0) -
+      (test.startsWith(`test/${dirname(file)}/`) ? 4 : 0);
+    return reached
+      .filter(({ test, hops }) => test.startsWith(folder) && hops.has(file))
+      .sort((a, b) => rank(a) - rank(b))
+      .slice(0, MOST)
+      .map(({ test }) => test);
+  };
+}
+
+type Imports = (file: string) => readonly string[];
+
+/** Returns the files below a test, by the number of hops to each. */
+function reachFrom(test: string, imports: Imports): ReadonlyMap<string, number> {
+  const hops = new Map([[test, 0]]);
+  const waiting = [test];
+  for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
+    for (const each of imports(file)) {
+      const cost = (hops.get(file) ?? 0) + (LEADS_ON.test(each) ? 0 : 1);
+      if (cost > HOPS || (hops.get(each) ?? Infinity) <= cost) continue;
+      hops.set(each, cost);
+      waiting.push(each);
+    }
+  }
+  return hops;
+}
+
+function createImports(projectDir: string): Imports {
+  const known = new Map<string, readonly string[]>();
+  const read = (file: string): readonly string[] =>
+    [...readFileSync(join(projectDir, file), 'utf8').matchAll(IMPORT)]
+      .map(([, name = '']) => (name.startsWith('#') ? name.slice(1) : join(dirname(file), name)))
+      .filter((each) => existsSync(join(projectDir, each)));
+  return (file) => {
+    const found = known.get(file) ?? read(file);
+    known.set(file, found);
+    return found;
+  };
+}
