@@ -21,7 +21,6 @@ const { values } = parseArgs({
     seed: { type: 'string', default: '1' },
     count: { type: 'string', default: '50' },
     folders: { type: 'string', default: FOLDERS },
-    jobs: { type: 'string', default: String(availableParallelism()) },
   },
 });
 const folder = mkdtempSync(join(tmpdir(), 'gnt-mutate-'));
@@ -39,7 +38,7 @@ const mutants = createSeededRandom(Number(values.seed))
 const unchanged = new Map<string, Promise<boolean>>();
 let next = 0;
 let killed = 0;
-await Promise.all(Array.from({ length: Number(values.jobs) }, work));
+await Promise.all(Array.from({ length: availableParallelism() }, work));
 const rate = Math.round((100 * killed) / mutants.length);
 process.stdout.write(
   `killed ${killed} of ${mutants.length} mutants (${rate} %), seed ${values.seed}\n`,

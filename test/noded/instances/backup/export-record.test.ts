@@ -72,6 +72,27 @@ test('an import takes given NICs; exported ones keep their MAC under the old nam
   assert.deepEqual(nicsOf({ name: record.name, nics: given }), given);
 });
 
+test('an import is installed, and has the tags that are given, else those of the export', () => {
+  const imported = (given: Parameters<typeof createOpcode>[0]) =>
+    completeFromExport(createOpcode(given), { record, dumps: [], path: '/srv/export' });
+  assert.equal(imported({ install: false, start: false }).install, true);
+  assert.deepEqual(imported({}).tags, record.tags);
+  assert.deepEqual(imported({ tags: ['new'] }).tags, ['new']);
+});
+
+test('an import refuses dumps without a disk and NICs of an unknown mode', () => {
+  const path = '/srv/export/web1';
+  const dumps = [{ disk: 1, path: '/srv/dump', sizeBytes: 1 }];
+  const one = createOpcode({ disks: [{ sizeBytes: 512 }] });
+  assert.throws(() => completeFromExport(one, { record, dumps, path }), {
+    code: 'EXPORT_INVALID',
+    message: `the export in ${path} has a dump of disk 1, but the instance gets 1 disk(s)`,
+  });
+  const nics = record.nics.map((nic) => ({ ...nic, mode: 'openvswitch' }));
+  const odd = { record: { ...record, nics }, dumps: [], path };
+  assert.throws(() => completeFromExport(createOpcode(), odd), { code: 'VALIDATION' });
+});
+
 test('an import leaves NICs confined that the exported instance had confined', () => {
   const reach = 'public';
   const nics = [
