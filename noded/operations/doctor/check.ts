@@ -33,6 +33,7 @@ export interface NodeParts {
     readonly paths: RootPaths;
     readonly machineUsers: MachineUsers;
     readonly userNicsReachHost: boolean;
+    readonly rapi: { readonly certificateFile: string } | null;
   };
   readonly records: {
     readonly store: Pick<Store, 'ids' | 'risks'>;

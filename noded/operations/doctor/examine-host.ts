@@ -15,6 +15,7 @@ import { examineFirmware } from './examine-firmware.ts';
 import { checkIsolation } from './examine-isolation.ts';
 import { checkMembership, checkOrphans } from './examine-membership.ts';
 import { checkNetworks } from './examine-networks.ts';
+import { checkRapiCertificate } from './examine-rapi-certificate.ts';
 import { checkSecrecy } from './examine-secrecy.ts';
 import { checkSecrets } from './examine-secrets.ts';
 import { checkFreeDisk } from './examine-space.ts';
@@ -47,6 +48,7 @@ const CHECKS: readonly Check[] = [
   checkDisks,
   checkNetworks,
   checkSecrecy,
+  checkRapiCertificate,
 ];
 
 /** Runs all checks of this node, and says for each finding what to do. */
