@@ -7,7 +7,7 @@ import { readLines } from '#shared/text/lines.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
 import type { Preview } from '../jobs/job-handler.ts';
-import type { JobService } from '../jobs/job-service.ts';
+import type { JobLayer } from '../jobs/job-service.ts';
 import { namesInstance, traitsOf } from '../jobs/opcode-traits.ts';
 import { createMigrationTargetClient } from './migration/migration-target-client.ts';
 import type { MigrationTarget } from './migration/migration-target-contract.ts';
@@ -24,8 +24,6 @@ import { noNode, type NodeRegistry } from '../records/node-registry.ts';
 
 export interface ClusterJobsDependencies {
   readonly nodeName: string;
-  /** The jobs of this node alone. */
-  readonly own: JobService;
   readonly peers: Peers;
   readonly nodes: NodeRegistry;
   readonly instances: InstanceRepository;
@@ -42,11 +40,11 @@ const MAX_EVENT_CHARACTERS = 4 * MIB;
 const CHECK_TIMEOUT_MS = 30_000;
 
 /**
- * Jobs of all nodes: each is run by the node whose instance it is about, or that it is to be made
- * on.
+ * Has each job run by the node that has its instance, or is to have it. Other nodes are asked for
+ * the jobs that they run.
  */
-export function createClusterJobs(dependencies: ClusterJobsDependencies): JobService {
-  const { nodeName, own, peers } = dependencies;
+export function clusterJobs(dependencies: ClusterJobsDependencies): JobLayer {
+  const { nodeName, peers } = dependencies;
   /** The node of a job that has not ended, when it is another one. */
   const runnerOf = ({ node, endedAtMs }: JobRecord): string | undefined =>
     endedAtMs !== null || node === nodeName ? undefined : node;
@@ -56,7 +54,7 @@ export function createClusterJobs(dependencies: ClusterJobsDependencies): JobSer
     body: { type: JSON_TYPE, bytes: Buffer.from(JSON.stringify(opcode)) },
     signal,
   });
-  return {
+  return (own) => ({
     submit: async (opcode, options = {}) => {
       const { isDryRun, submitter } = options;
       const submitTo: Make<number> = async (node, placement, asked) => {
@@ -98,13 +96,12 @@ export function createClusterJobs(dependencies: ClusterJobsDependencies): JobSer
         throw error;
       }
     },
-    list: () => own.list(),
     async *watch(id, signal) {
       const node = runnerOf(await own.get(id));
       if (node === undefined) yield* own.watch(id, signal);
       else yield* watchPeer(peers, node, id, signal);
     },
-  };
+  });
 }
 
 /** @param asked the operation, with what was chosen for it */

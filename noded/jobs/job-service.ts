@@ -34,3 +34,22 @@ export interface JobService {
   /** Of a job that ended before, only its log and its end are told. */
   watch(id: number, signal: AbortSignal): AsyncGenerator<JobEvent>;
 }
+
+/** Methods that go before those of the next service. A layer leaves the others as they are. */
+export type JobLayer = (next: JobService) => Partial<JobService>;
+
+/** Puts layers around jobs. The first one is called first. */
+export function layerJobs(layers: readonly JobLayer[], jobs: JobService): JobService {
+  return layers.reduceRight<JobService>(
+    (next, layer) => ({
+      submit: (opcode, options) => next.submit(opcode, options),
+      dryRun: (opcode, signal) => next.dryRun(opcode, signal),
+      cancel: (id) => next.cancel(id),
+      get: (id) => next.get(id),
+      list: () => next.list(),
+      watch: (id, signal) => next.watch(id, signal),
+      ...layer(next),
+    }),
+    jobs,
+  );
+}

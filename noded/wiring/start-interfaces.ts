@@ -4,12 +4,12 @@ import type { JobRecord } from '#shared/contract/job.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { createApiRoutes, type ApiDependencies } from '../api/http/api-routes.ts';
 import { createConnectionApi, startApiServer } from '../api/http/api-server.ts';
-import { createAdmittedJobs } from '../cluster/placement/admitted-jobs.ts';
+import { admittedJobs } from '../cluster/placement/admitted-jobs.ts';
 import type { MigrationTarget } from '../cluster/migration/migration-target-contract.ts';
 import { createMigrationTarget } from '../cluster/migration/migration-target.ts';
 import { noMigrationTarget } from '../cluster/migration/no-migration-target.ts';
 import { createExpectGuest } from '../cluster/migration/incoming-guest.ts';
-import { createClusterJobs } from '../cluster/cluster-jobs.ts';
+import { clusterJobs } from '../cluster/cluster-jobs.ts';
 import {
   createClusterOverview,
   createOwnOverview,
@@ -36,6 +36,7 @@ import { endConnections } from '../net/channel/end-connections.ts';
 import { previewBootPlan } from '../instances/view/preview-boot-plan.ts';
 import { failInterruptedJobs } from '../jobs/fail-interrupted.ts';
 import type { JobEngine } from '../jobs/job-engine.ts';
+import { layerJobs } from '../jobs/job-service.ts';
 import type { NodeMetrics } from './node-metrics.ts';
 import { checkArrival } from '../operations/check-arrival.ts';
 import type { HookChecker } from '../provision/os/check-hooks.ts';
@@ -127,16 +128,20 @@ function serveCluster(
     },
     isActive: (job) => jobs.has(job),
   });
-  const admitted = createAdmittedJobs({ own: jobs, room, osRegistry, clusters, cards: host.cards });
+  const ifRoom = admittedJobs({ room, osRegistry, clusters, cards: host.cards });
   const migrationTarget = undo.use(newMigrationTarget(parts, room));
   const placement = { nodeName, room, nodes, index, elsewhere, clusters };
-  const ofAll = createClusterJobs({
-    ...{ nodeName, own: admitted, peers, nodes, instances, overview, membership, placement },
-    migrationTarget,
+  const onItsNode = clusterJobs({
+    ...{ nodeName, peers, nodes, instances, overview, membership, placement, migrationTarget },
   });
   return {
-    own: { ...given.own, migrationTarget, jobs: admitted },
-    served: { ...given.own, migrationTarget, overview, jobs: ofAll },
+    own: { ...given.own, migrationTarget, jobs: layerJobs([ifRoom], jobs) },
+    served: {
+      ...given.own,
+      migrationTarget,
+      overview,
+      jobs: layerJobs([onItsNode, ifRoom], jobs),
+    },
   };
 }
 

@@ -5,7 +5,7 @@ import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { withDefaultOs } from '../../instances/record/default-os.ts';
 import { planNewInstance } from '../../instances/record/plan-record.ts';
-import type { JobService } from '../../jobs/job-service.ts';
+import type { JobLayer } from '../../jobs/job-service.ts';
 import type { InstanceCards } from '../../net/tenant/instance-cards.ts';
 import type { OsRegistry } from '../../provision/os/os-registry.ts';
 import { randomNicMac } from '../../records/channel-addresses.ts';
@@ -14,8 +14,6 @@ import type { Wanted } from './choose-node.ts';
 import type { NodeRoom } from './node-room.ts';
 
 export interface AdmittedJobsDependencies {
-  /** The jobs of this node. */
-  readonly own: JobService;
   readonly room: NodeRoom;
   readonly osRegistry: Pick<OsRegistry, 'find'>;
   readonly clusters: Pick<ClusterRepository, 'load'>;
@@ -23,26 +21,20 @@ export interface AdmittedJobsDependencies {
 }
 
 /**
- * The jobs of a node that has others beside it: each new instance gets its room before its job is
- * taken, and one that was placed here by a choice is refused where that has changed meanwhile.
+ * Reserves room for each new instance before its job is accepted. An instance that placement put on
+ * this node is refused if the room is gone by then.
  */
-export function createAdmittedJobs({
-  own,
+export function admittedJobs({
   room,
   osRegistry,
   clusters,
   cards,
-}: AdmittedJobsDependencies): JobService {
-  return {
-    dryRun: (opcode, signal) => own.dryRun(opcode, signal),
-    cancel: (id) => own.cancel(id),
-    get: (id) => own.get(id),
-    list: () => own.list(),
-    watch: (id, signal) => own.watch(id, signal),
+}: AdmittedJobsDependencies): JobLayer {
+  return (next) => ({
     submit: async (opcode, options = {}) => {
       const isNew = opcode.opcode === 'INSTANCE_CREATE' && options.isDryRun !== true;
       const wanted = isNew ? wantedBy(opcode) : null;
-      if (!isNew || wanted === null) return own.submit(opcode, options);
+      if (!isNew || wanted === null) return next.submit(opcode, options);
       if (options.placement !== undefined) {
         const { osType } = withDefaultOs(opcode, (await clusters.load()).defaultOs);
         if (osType !== undefined)
@@ -52,7 +44,7 @@ export function createAdmittedJobs({
       const admission =
         options.placement === undefined ? room.note(wanted) : await room.admit(wanted);
       try {
-        const id = await own.submit(opcode, options);
+        const id = await next.submit(opcode, options);
         admission.becomes(id);
         return id;
       } catch (error) {
@@ -60,7 +52,7 @@ export function createAdmittedJobs({
         throw error;
       }
     },
-  };
+  });
 }
 
 /** Another node may have the bridge, or the network. @throws AppError NO_ROOM */

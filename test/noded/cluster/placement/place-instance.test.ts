@@ -9,11 +9,11 @@ import {
   type PlacementDependencies,
 } from '../../../../noded/cluster/placement/place-instance.ts';
 import { createNodeRoom } from '../../../../noded/cluster/placement/node-room.ts';
-import { createAdmittedJobs, wantedBy } from '../../../../noded/cluster/placement/admitted-jobs.ts';
+import { admittedJobs, wantedBy } from '../../../../noded/cluster/placement/admitted-jobs.ts';
 import type { ClusterRepository } from '../../../../noded/records/cluster-repository.ts';
 import type { IndexedInstance } from '../../../../noded/records/instance-index.ts';
 import { UnreachableNode } from '../../../../noded/cluster/peers/ask-peer.ts';
-import type { JobService } from '../../../../noded/jobs/job-service.ts';
+import { type JobService, layerJobs } from '../../../../noded/jobs/job-service.ts';
 import { createOpcode } from '../../support/opcodes.ts';
 
 const ROOM: HostRoom = {
@@ -111,10 +111,11 @@ test('a chosen node without the bridge hands it on before there is a job', async
   const own = {
     submit: (opcode: { name: string }) => Promise.resolve(submitted.push(opcode.name)),
   } as unknown as JobService;
-  const jobs = createAdmittedJobs({
-    ...{ own, room: nodeRoom(), clusters, osRegistry: { find: assert.fail } },
+  const layer = admittedJobs({
+    ...{ room: nodeRoom(), clusters, osRegistry: { find: assert.fail } },
     cards: { check: () => Promise.reject(missing) },
   });
+  const jobs = layerJobs([layer], own);
   await assert.rejects(jobs.submit(bridged('lan'), { placement: ['chosen'] }), (error) => {
     return isAppError(error, 'NO_ROOM') && error.message === missing.message;
   });
@@ -283,13 +284,13 @@ test('what somebody put on the node is taken whatever there is, and counts', asy
     },
   } as unknown as JobService;
   const room = nodeRoom({ active: new Set([1, 2, 3]) });
-  const jobs = createAdmittedJobs({
-    own,
+  const layer = admittedJobs({
     room,
     clusters,
     osRegistry: { find: assert.fail },
     cards: { check: () => assert.fail() },
   });
+  const jobs = layerJobs([layer], own);
   const big = (name: string) => createOpcode({ name, beparams: { memoryMiB: 3000 } });
   await jobs.submit(big('web1'));
   await jobs.submit(big('web2'));
