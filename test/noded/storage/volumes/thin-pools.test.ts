@@ -2,7 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { AppError } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
-import type { Volume, VolumeErrors } from '../../../../noded/storage/volumes/volume-system.ts';
+import type {
+  Volume,
+  VolumeErrors,
+} from '../../../../noded/storage/drivers/volumes/volume-system.ts';
 import {
   findPools,
   FULL_SHARE,
@@ -10,7 +13,7 @@ import {
   poolsOf,
   requirePool,
   type ThinPool,
-} from '../../../../noded/storage/volumes/thin-pools.ts';
+} from '../../../../noded/storage/drivers/volumes/thin-pools.ts';
 import { THICK } from './sample-volumes.ts';
 
 const pool = (changes: Partial<ThinPool> = {}): ThinPool => ({
