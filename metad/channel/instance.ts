@@ -216,9 +216,11 @@ export class Instance {
     this.#isLeaving = true;
     this.closeConnections();
     return {
-      ...{ instanceId: this.#view.instanceId, password: this.#password },
-      ...{ tokens: this.#tokens?.handOver() ?? null },
-      ...{ toGuest: this.toGuest.hold(), toHost: this.toHost.hold() },
+      instanceId: this.#view.instanceId,
+      password: this.#password,
+      tokens: this.#tokens?.handOver() ?? null,
+      toGuest: this.toGuest.hold(),
+      toHost: this.toHost.hold(),
       hiddenInputs: [...(this.#lifecycle?.hiddenInputs ?? []), ...this.#formerValues],
     };
   }

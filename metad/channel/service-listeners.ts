@@ -66,7 +66,10 @@ export class ServiceListeners {
     try {
       const fd = await whenReady(device, abort.signal, V6_RETRY_LIMIT, () =>
         openDeviceSocket({
-          ...{ device, type: protocol, address, port },
+          device,
+          type: protocol,
+          address,
+          port,
           receiveBufferBytes: SERVICE_BUFFER_BYTES,
           sendBufferBytes: SERVICE_BUFFER_BYTES,
           unacknowledgedMs: UNACKNOWLEDGED_MS,

@@ -99,7 +99,9 @@ function needsOnLink({ network }: ViewNic): boolean {
 function physical({ mac, network }: ViewNic, name: string): object {
   const isStatic = network !== undefined && hasAddresses(network);
   return {
-    ...{ type: 'physical', name, mac_address: mac },
+    type: 'physical',
+    name,
+    mac_address: mac,
     ...(network?.mtu && { mtu: network.mtu }),
     subnets: isStatic ? network.addresses.map((one) => subnet(network, one)) : [{ type: 'dhcp4' }],
   };

@@ -31,7 +31,9 @@ function metaData(view: ServedView): object {
     keys,
     public_keys: Object.fromEntries(keys.map(({ name, data }) => [name, data])),
     devices: view.disks.map(({ serial, name }) => ({
-      ...{ type: 'disk', bus: 'virtio', serial },
+      type: 'disk',
+      bus: 'virtio',
+      serial,
       ...(name !== undefined && { tags: [name] }),
     })),
     network_config: { name: 'network_config', content_path: '/content/0000' },

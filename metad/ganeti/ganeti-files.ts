@@ -89,9 +89,16 @@ async function servePackage(
   }
   const [start, end] = range ?? [0, size - 1];
   response.writeHead(range ? 206 : 200, [
-    ...['Content-Type', 'application/octet-stream', 'Content-Length', String(end - start + 1)],
-    ...['ETag', `"${size}-${Math.trunc(mtimeMs)}"`, 'Accept-Ranges', 'bytes'],
-    ...['Cache-Control', 'no-store'],
+    'Content-Type',
+    'application/octet-stream',
+    'Content-Length',
+    String(end - start + 1),
+    'ETag',
+    `"${size}-${Math.trunc(mtimeMs)}"`,
+    'Accept-Ranges',
+    'bytes',
+    'Cache-Control',
+    'no-store',
     ...(range ? ['Content-Range', `bytes ${start}-${end}/${size}`] : []),
   ]);
   if (request.method === 'HEAD' || size === 0 || response.destroyed) {

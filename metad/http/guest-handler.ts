@@ -149,7 +149,11 @@ class GuestHandler {
     }
     if (!target) return sendText(response, 400, 'malformed request target');
     const exchange = {
-      ...{ instance, request, response, headers: guard.headers, query: target.query },
+      instance,
+      request,
+      response,
+      headers: guard.headers,
+      query: target.query,
       hasWaited: revival === 'answer',
     };
     const address = resolveAddress(target.path);

@@ -87,7 +87,9 @@ class DatagramRelay {
     this.#makeRoom(instance);
     const { metrics, audit, clock, socketPath } = this.#options;
     const flow = new DatagramFlow({
-      ...{ socketPath, uuid: instance.view.uuid, service: service.name },
+      socketPath,
+      uuid: instance.view.uuid,
+      service: service.name,
       onAnswer: (answer) => {
         if (socket.getSendQueueSize() > MAX_DATAGRAM_BYTES_WAITING) return;
         socket.send(answer, source.port, source.address, () => undefined);
