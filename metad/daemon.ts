@@ -6,19 +6,19 @@ import type { Logger } from '#shared/log/log.ts';
 import { programData } from '#shared/paths/program-file.ts';
 import { findInterfaceIndex } from '#shared/sys/network-sockets.ts';
 import { DeviceBinding } from './channel/device-binding.ts';
-import { createEventLog } from './channel/event-log.ts';
+import { EventLog } from './channel/event-log.ts';
 import type { Instance } from './channel/instance.ts';
-import { createRegistry } from './channel/registry.ts';
+import { Registry } from './channel/registry.ts';
 import type { Binding } from './channel/registry.ts';
 import { listenForControl } from './control/control-server.ts';
 import { createMetrics } from './control/metrics.ts';
 import { createDhcpHandler } from './dhcp/serve-dhcp.ts';
 import { createAudit } from './http/audit.ts';
 import { createContentProxy } from './http/content-proxy.ts';
-import { createHandedFiles } from './http/handed-files.ts';
-import { createGuestHandler } from './http/guest-handler.ts';
-import { createGuestServer } from './http/guest-server.ts';
-import { createDatagramRelay } from './services/datagram-relay.ts';
+import { HandedFiles } from './http/handed-files.ts';
+import { GuestHandler } from './http/guest-handler.ts';
+import { GuestServer } from './http/guest-server.ts';
+import { DatagramRelay } from './services/datagram-relay.ts';
 import { createServiceRelay } from './services/service-relay.ts';
 import { createGuestAgent } from './view/guest-agent.ts';
 
@@ -35,19 +35,19 @@ export async function startDaemon(options: DaemonOptions): Promise<AsyncDisposab
   const { clock, logger } = options;
   const startedAtMs = clock.now();
   // Microseconds of the start: larger than any number of an earlier process.
-  const events = createEventLog(startedAtMs * 1000);
+  const events = new EventLog(startedAtMs * 1000);
   const metrics = createMetrics(
     () => registry.instances(),
     () => datagrams.count,
   );
   const audit = createAudit(logger, clock);
-  const handed = createHandedFiles(join(dirname(options.contentSocket), METAD_FILE_SOCKET));
+  const handed = new HandedFiles(join(dirname(options.contentSocket), METAD_FILE_SOCKET));
   const serveStream = createContentProxy(options.contentSocket, handed);
-  const handler = createGuestHandler({ events, serveStream, metrics, audit, clock });
-  const guests = createGuestServer(handler, metrics);
+  const handler = new GuestHandler({ events, serveStream, metrics, audit, clock });
+  const guests = new GuestServer(handler, metrics);
   const services = { socketPath: options.contentSocket, metrics, audit, clock };
   const relay = createServiceRelay(services);
-  const datagrams = createDatagramRelay(services);
+  const datagrams = new DatagramRelay(services);
   const abort = new AbortController();
   const open = async (instance: Instance, device: string): Promise<Binding> => {
     const dhcp = createDhcpHandler(instance, { clock, logger, audit, metrics });
@@ -74,7 +74,7 @@ export async function startDaemon(options: DaemonOptions): Promise<AsyncDisposab
   // After a kill, a guest that reads the queue asks for the byte after its last one. With numbers
   // from 0 it would miss the first bytes of the new queues.
   const firstQueueOffset = options.isSuccessor ? startedAtMs * 1000 : 0;
-  const registry = createRegistry({ open, events, clock, guestAgent, firstQueueOffset });
+  const registry = new Registry({ open, events, clock, guestAgent, firstQueueOffset });
   const control = await listenForControl(options.controlSocket, {
     registry,
     events,

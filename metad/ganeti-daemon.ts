@@ -2,18 +2,18 @@ import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Clock } from '#shared/clock/clock.ts';
 import type { Logger } from '#shared/log/log.ts';
-import { createEventLog } from './channel/event-log.ts';
+import { EventLog } from './channel/event-log.ts';
 import { listenForControl, refuseTakenSocket } from './control/control-server.ts';
 import { createMetrics } from './control/metrics.ts';
 import type { GanetiConfig } from './config/config.ts';
-import { createDropIn, type GanetiDropIn } from './ganeti/drop-in.ts';
+import { GanetiDropIn } from './ganeti/drop-in.ts';
 import { createPackageServer, ganetiLeaves } from './ganeti/ganeti-files.ts';
 import { openListeners } from './ganeti/listeners.ts';
 import { listenForGaneti } from './ganeti/luxi-server.ts';
 import { claimPidFile } from './ganeti/pid-file.ts';
 import { createAudit } from './http/audit.ts';
-import { createGuestHandler } from './http/guest-handler.ts';
-import { createGuestServer } from './http/guest-server.ts';
+import { GuestHandler } from './http/guest-handler.ts';
+import { GuestServer } from './http/guest-server.ts';
 
 export interface GanetiDaemonOptions extends GanetiConfig {
   readonly clock: Clock;
@@ -26,18 +26,18 @@ export interface GanetiDaemonOptions extends GanetiConfig {
 export async function startGanetiDaemon(options: GanetiDaemonOptions): Promise<AsyncDisposable> {
   const { clock, logger } = options;
   const startedAtMs = clock.now();
-  const events = createEventLog(startedAtMs * 1000);
+  const events = new EventLog(startedAtMs * 1000);
   const metrics = createMetrics(() => dropIn.instances());
   const serveStream = createPackageServer(options.packageDirectories);
-  const handler = createGuestHandler({
+  const handler = new GuestHandler({
     events,
     serveStream,
     metrics,
     audit: createAudit(logger, clock),
     clock,
   });
-  const guests = createGuestServer(handler, metrics);
-  const dropIn: GanetiDropIn = createDropIn({
+  const guests = new GuestServer(handler, metrics);
+  const dropIn: GanetiDropIn = new GanetiDropIn({
     guests,
     readLeaves: async (instance) => await ganetiLeaves(instance, options),
     deviceOf: (ip) => listeners.deviceOf(ip),

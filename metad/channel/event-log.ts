@@ -61,7 +61,7 @@ const LIMITS: EventLogLimits = {
  * largest log is trimmed first, so that one guest cannot push out another's events; a reader gets
  * one `gap` in place of an instance's dropped events.
  */
-class EventLog {
+export class EventLog {
   readonly #rings = new Map<string, Ring>();
   readonly #readers = new Set<Reader>();
   /** In the order of their sequence numbers. */
@@ -177,12 +177,6 @@ class EventLog {
       this.#bytes -= trim(ring, { ...this.#limits, maxBytes });
     }
   }
-}
-
-export type { EventLog };
-
-export function createEventLog(firstSequence: number, limits?: EventLogLimits): EventLog {
-  return new EventLog(firstSequence, limits);
 }
 
 function emptyRing(): Ring {

@@ -51,7 +51,7 @@ interface Entry {
  * INVARIANTS: one instance per device; changes of one instance are serial; an instance is visible
  * to its guest only while it is in the registry.
  */
-class Registry implements InstanceDirectory {
+export class Registry implements InstanceDirectory {
   readonly #entries = new Map<string, Entry>();
   readonly #owners = new Map<string, Instance>();
   /** Serialises the changes of each instance. */
@@ -155,12 +155,6 @@ class Registry implements InstanceDirectory {
     const owner = this.#owners.get(view.channel.device);
     if (owner && owner.view.uuid !== view.uuid) throw deviceConflict(view.channel.device, owner);
   }
-}
-
-export type { Registry };
-
-export function createRegistry(options: RegistryOptions): Registry {
-  return new Registry(options);
 }
 
 function deviceConflict(device: string, owner: Instance): AppError {

@@ -1,11 +1,20 @@
-import { reveal } from '#shared/secret/secret.ts';
+import type { ViewBootFile } from '#shared/contract/boot-view.ts';
 import type { ViewInstall } from '#shared/contract/view.ts';
+import { reveal } from '#shared/secret/secret.ts';
+import {
+  agentLeaf,
+  bytesLeaf,
+  type FixedLeaf,
+  jsonLeaf,
+  type Leaf,
+  type Leaves,
+  lostLeaf,
+  textLeaf,
+} from '../view/leaf.ts';
 import type { ServedView } from '../view/served-view.ts';
-import { agentLeaf, bytesLeaf, jsonLeaf, lostLeaf, textLeaf } from '../view/leaf.ts';
+import { BOOT_FOLDER, bootTreePath } from './boot-paths.ts';
 import { guestAgentLeaves } from './guest-agent.ts';
 import { runListLeaves } from './run-list-leaves.ts';
-import { bootLeaves } from './boot-leaves.ts';
-import type { FixedLeaf, Leaf, Leaves } from '../view/leaf.ts';
 
 /** Renders `/ganeti/<v>/`: Ganeti's own layout (design-os.rst), completed. */
 export function renderGaneti(view: ServedView): Leaves {
@@ -98,4 +107,23 @@ function oneByOne(view: ServedView): readonly (readonly [string, Leaf])[] {
     `os/parameters/${name}`,
     value === null ? lostLeaf([name]) : textLeaf(reveal(value), { isSecretBearing: true }),
   ]);
+}
+
+/** Returns the files of the boot environment, in dr-provision's layout of its file root. */
+function bootLeaves(view: ServedView): readonly (readonly [string, Leaf])[] {
+  const { boot, uuid } = view;
+  if (!boot) return [];
+  const files = Object.entries(boot.files).map(
+    ([path, file]) => [`${BOOT_FOLDER}/${path}`, fileLeaf(file)] as const,
+  );
+  if (!boot.hasTree) return files;
+  return [...files, [`${BOOT_FOLDER}/${bootTreePath(uuid)}`, { kind: 'live', source: 'boot' }]];
+}
+
+function fileLeaf(file: ViewBootFile): Leaf {
+  if ('lost' in file) return lostLeaf(file.lost);
+  return bytesLeaf(Buffer.from(file.content, 'base64'), {
+    contentType: 'text/plain; charset=utf-8',
+    isSecretBearing: file.isSecretBearing,
+  });
 }

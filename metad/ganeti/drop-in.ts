@@ -1,16 +1,17 @@
 import type { Socket } from 'node:net';
 import type { Clock } from '#shared/clock/clock.ts';
+import { DEFAULT_DIALECTS } from '#shared/contract/primitives.ts';
+import { DEFAULT_LIMITS } from '#shared/contract/view.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { Instance } from '../channel/instance.ts';
-import { RenderedSites } from '../channel/rendered-sites.ts';
 import type { InstanceDirectory } from '../channel/registry.ts';
+import { RenderedSites } from '../channel/rendered-sites.ts';
+import { MAX_RENDERED_SITES } from '../config/limits.ts';
 import type { GuestServer } from '../http/guest-server.ts';
 import type { Leaf } from '../view/leaf.ts';
-import { MAX_RENDERED_SITES } from '../config/limits.ts';
-import { parseGanetiInstance } from './instance-dict.ts';
-import type { GanetiInstance } from './instance-dict.ts';
-import { ganetiView } from './ganeti-view.ts';
+import type { ServedView } from '../view/served-view.ts';
+import { type GanetiInstance, parseGanetiInstance } from './instance-dict.ts';
 
 export interface DropInOptions {
   readonly guests: GuestServer;
@@ -27,7 +28,7 @@ export interface DropInOptions {
  * decide: an address belongs to the instance that got it last, and an instance without
  * communication has none.
  */
-class GanetiDropIn implements InstanceDirectory {
+export class GanetiDropIn implements InstanceDirectory {
   readonly #instances = new Map<string, Instance>();
   readonly #byIp = new Map<string, Instance>();
   /** Each instance's addresses: the reverse of the map above. */
@@ -133,8 +134,52 @@ class GanetiDropIn implements InstanceDirectory {
   }
 }
 
-export type { GanetiDropIn };
+/**
+ * Makes a view from Ganeti's data. Missing values get defaults that change nothing for the guest.
+ */
+function ganetiView(
+  instance: GanetiInstance,
+  ip: string,
+  known: ServedView | undefined,
+): ServedView {
+  const nic = instance.nics.find((candidate) => candidate.ip === ip);
+  return {
+    version: 1,
+    revision: (known?.revision ?? 0) + 1,
+    name: instance.name,
+    uuid: instance.uuid,
+    instanceId: instance.uuid,
+    mode: 'run',
+    os: instance.os,
+    hypervisor: instance.hypervisor,
+    beparams: instance.beparams,
+    nics: instance.nics.map((candidate) => ({ ...candidate })),
+    disks: instance.disks.map((uuid) => ({ uuid, sizeBytes: 0 })),
+    tags: [...instance.tags],
+    metadata: {},
+    primaryNode: instance.primaryNode,
+    clusterName: 'ganeti',
+    channel: { device: '', mac: nic?.mac ?? '', ip, hopLimit: 1 },
+    dialects: [...DEFAULT_DIALECTS],
+    metadataToken: 'optional',
+    osParameters: parametersOf(instance, known),
+    userData: null,
+    vendorData: null,
+    networkConfig: null,
+    sshKeys: [],
+    limits: DEFAULT_LIMITS,
+    services: [],
+    install: null,
+    createdAtMs: instance.createdAtMs,
+  };
+}
 
-export function createDropIn(options: DropInOptions): GanetiDropIn {
-  return new GanetiDropIn(options);
+/** `gnt-instance modify` sends no secrets, so the guest keeps its present ones. */
+function parametersOf(
+  instance: GanetiInstance,
+  known: ServedView | undefined,
+): ServedView['osParameters'] {
+  if (instance.hasSecrets || !known || known.uuid !== instance.uuid) return instance.parameters;
+  const kept = [...known.osParameters].filter(([, { visibility }]) => visibility === 'secret');
+  return new Map([...kept, ...instance.parameters]);
 }

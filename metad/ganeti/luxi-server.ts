@@ -6,7 +6,7 @@ import { messageOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { listenOnUnixSocket } from '#shared/socket/listen-unix.ts';
 import { MIB } from '#shared/units/bytes.ts';
-import { LuxiDecoder, encodeLuxi } from './luxi-framing.ts';
+import { LuxiDecoder, encodeLuxi } from './luxi-requests.ts';
 import { LuxiParseFailure, LuxiRefusal, parseLuxiRequest } from './luxi-requests.ts';
 
 /** Ganeti's daemon takes 8 MiB of text; an instance's parameters are far smaller. */

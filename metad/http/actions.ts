@@ -1,3 +1,4 @@
+import { hostKey, loginUser, MAX_HOST_KEYS } from '#shared/contract/host-keys.ts';
 import {
   installEventBatch,
   MAX_EVENTS_BODY_BYTES,
@@ -7,17 +8,16 @@ import { ownValue } from '#shared/json/own-value.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
 import type { EventLog } from '../channel/event-log.ts';
 import { parseTokenTtl } from '../channel/session-tokens.ts';
+import { EVENTS_PER_REQUEST_TOKEN, MAX_PASSWORD_BYTES, MAX_READY_BYTES } from '../config/limits.ts';
 import type { Address } from '../dialects/address.ts';
 import { isDialectServed } from '../dialects/served-dialects.ts';
-import { EVENTS_PER_REQUEST_TOKEN, MAX_PASSWORD_BYTES, MAX_READY_BYTES } from '../config/limits.ts';
-import { describeIssue } from '../view/validation-message.ts';
 import type { ServedView } from '../view/served-view.ts';
-import type { Exchange } from './exchange.ts';
+import { describeIssue } from '../view/validation-message.ts';
 import { bootEvents, bootStatus } from './boot-actions.ts';
+import type { Exchange } from './exchange.ts';
 import { lifecycleEvents, lifecycleOutput } from './lifecycle-actions.ts';
-import { readBody } from './request-body.ts';
-import { readHostKeys } from './host-keys-form.ts';
 import { hasUnreadBody, sendEmpty, sendText } from './reply.ts';
+import { readBody } from './request-body.ts';
 import { serveQueueWrite } from './serve-queue.ts';
 import { acknowledge, isPaid, takeReport } from './take-report.ts';
 
@@ -158,4 +158,26 @@ async function postPassword(exchange: Exchange): Promise<void> {
     return sendText(response, 409, 'a password has already been posted');
   instance.setPassword(body.bytes.toString('utf8'));
   sendEmpty(response, 200, ['Content-Length', '0']);
+}
+
+/** Limit of pairs in a form. phone_home posts about ten. */
+const MAX_PAIRS = 64;
+
+/**
+ * Reads the SSH host keys that phone_home posts (`pub_key_ed25519=ssh-ed25519+AAAA…`), and
+ * `login_user` of our own script. Other values are ignored: cloud-init writes `N/A` for missing
+ * keys.
+ * @returns null without any key
+ */
+export function readHostKeys(body: Buffer): { keys: string[]; user: string | null } | null {
+  const form = new URLSearchParams(body.toString('utf8').split('&', MAX_PAIRS).join('&'));
+  const keys = new Set<string>();
+  for (const [name, value] of form) {
+    // A comment after the key is the guest's own.
+    const key = value.trim().split(/\s+/, 2).join(' ');
+    if (!name.startsWith('pub_key_') || !hostKey.safeParse(key).success) continue;
+    if (keys.size < MAX_HOST_KEYS) keys.add(key);
+  }
+  const user = loginUser.safeParse(form.get('login_user'));
+  return keys.size === 0 ? null : { keys: [...keys].sort(), user: user.data ?? null };
 }

@@ -1,6 +1,12 @@
 import { closeSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
-import { HANDED_FILE_HEADER, TAKES_FILE_HEADER } from '#shared/contract/metad-control.ts';
+import { InstanceSlots } from '#shared/bounds/instance-slots.ts';
+import {
+  HANDED_FILE_HEADER,
+  MAX_BULK_STREAMS,
+  MAX_MIRROR_STREAMS,
+  TAKES_FILE_HEADER,
+} from '#shared/contract/metad-control.ts';
 import { messageOf } from '#shared/errors/app-error.ts';
 import {
   FILE_ANSWER_HEADERS,
@@ -13,8 +19,8 @@ import { limitSilence } from '#shared/stream/limit-silence.ts';
 import { pour } from '#shared/stream/pour.ts';
 import { sendFilePart } from '#shared/stream/send-file-part.ts';
 import { spendBuffer } from '#shared/stream/spend-buffer.ts';
-import { isFolderName, type FolderName, type StreamName } from '../view/leaf.ts';
-import { RETRY_AFTER_S } from '../config/limits.ts';
+import { BULK_STREAM_COST, RETRY_AFTER_S } from '../config/limits.ts';
+import { type FolderName, isFolderName, type StreamName } from '../view/leaf.ts';
 import type { Exchange } from './exchange.ts';
 import type { ExpectedFile, HandedFiles } from './handed-files.ts';
 import { sendText } from './reply.ts';
@@ -160,4 +166,29 @@ function reasonText(body: string): string {
   if (typeof value === 'object' && value !== null && 'message' in value)
     return String(value.message);
   return body.trim() === '' ? 'no reason given' : body.trim();
+}
+
+/**
+ * Limits the concurrent streams of an instance. Opening a bulk stream costs as much as many
+ * requests. The answer beyond the limit is 503, which the appliance retries.
+ */
+export function boundStreams(serve: ServeStream): ServeStream {
+  const bulk = new InstanceSlots(MAX_BULK_STREAMS);
+  const folders = new InstanceSlots(MAX_MIRROR_STREAMS);
+  return (exchange, name, path) => {
+    const { instance, response } = exchange;
+    const isBulk = !isFolderName(name);
+    const giveBack = (isBulk ? bulk : folders).take(instance.view.uuid);
+    const isTooOften = isBulk && instance.charge(BULK_STREAM_COST) > 0;
+    if (!giveBack || isTooOften) {
+      giveBack?.();
+      sendText(response, 503, `too many concurrent transfers`, [
+        'Retry-After',
+        String(RETRY_AFTER_S),
+      ]);
+      return;
+    }
+    response.on('close', giveBack);
+    serve(exchange, name, path);
+  };
 }

@@ -12,7 +12,7 @@ import { BOOT_TREE_DEPTH } from '../dialects/boot-paths.ts';
 import { findAction, isTokenPath } from './actions.ts';
 import type { Action } from './actions.ts';
 import type { Audit } from './audit.ts';
-import { boundStreams } from './bound-streams.ts';
+import { boundStreams } from './content-proxy.ts';
 import type { ServeStream } from './content-proxy.ts';
 import type { Exchange } from './exchange.ts';
 import type { GuestMetrics } from './guest-metrics.ts';
@@ -48,7 +48,7 @@ const TOKEN_IS_REQUIRED =
   'get a token with PUT /latest/api/token and the header X-aws-ec2-metadata-token-ttl-seconds: 1 to 21600';
 
 /** Answers the requests of guests. All input is hostile until the guards have accepted it. */
-class GuestHandler {
+export class GuestHandler {
   readonly #options: GuestHandlerOptions;
   readonly #serveStream: ServeStream;
   readonly #refusals: HeldRefusals;
@@ -232,12 +232,6 @@ class GuestHandler {
     if (response.headersSent) response.destroy();
     else sendText(response, 500, 'the metadata service could not answer this request');
   }
-}
-
-export type { GuestHandler };
-
-export function createGuestHandler(options: GuestHandlerOptions): GuestHandler {
-  return new GuestHandler(options);
 }
 
 /** Judges by the request line and the parsed headers alone. */

@@ -22,7 +22,7 @@ import { Peer } from './peer.ts';
  * Serves HTTP to all guests. It has no listener: the sockets of the devices accept connections and
  * pass them on with their instance.
  */
-class GuestServer implements Disposable {
+export class GuestServer implements Disposable {
   readonly #server: Server;
   readonly #peers = new WeakMap<Socket, Peer>();
   readonly #metrics: GuestMetrics;
@@ -214,12 +214,6 @@ class GuestServer implements Disposable {
     const peer = this.#peers.get(socket);
     if (peer) this.#handler.noteRefusal(peer, status, reason);
   }
-}
-
-export type { GuestServer };
-
-export function createGuestServer(handler: GuestHandler, metrics: GuestMetrics): GuestServer {
-  return new GuestServer(handler, metrics);
 }
 
 /**

@@ -26,7 +26,7 @@ export interface ExpectedFile extends Disposable {
  * Receives open files from the node daemon on a socket beside the control socket. The socket is
  * read when an answer announces a file. Files that were not requested are closed.
  */
-class HandedFiles implements Disposable {
+export class HandedFiles implements Disposable {
   readonly #socketPath: string;
   /** Descriptors of requested files by name; null until received. */
   readonly #expected = new Map<string, number | null>();
@@ -87,12 +87,6 @@ class HandedFiles implements Disposable {
     rmSync(this.#socketPath, { force: true });
     this.#socket = undefined;
   }
-}
-
-export type { HandedFiles };
-
-export function createHandedFiles(socketPath: string): HandedFiles {
-  return new HandedFiles(socketPath);
 }
 
 /** Replaces the socket of an earlier process. The control socket excludes a second one. */

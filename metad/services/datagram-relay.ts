@@ -28,7 +28,7 @@ export interface DatagramRelayOptions {
  * the service, the view and the device; no instance has more than MAX_DATAGRAM_FLOWS, all together
  * no more than MAX_DATAGRAM_FLOWS_OF_ALL.
  */
-class DatagramRelay {
+export class DatagramRelay {
   readonly #options: DatagramRelayOptions;
   /** In the order of their last use. */
   readonly #flows = new Map<Instance, Set<DatagramFlow>>();
@@ -132,12 +132,6 @@ class DatagramRelay {
     for (const flows of this.#flows.values()) if (flows.size > most.size) most = flows;
     endFirst(most);
   }
-}
-
-export type { DatagramRelay };
-
-export function createDatagramRelay(options: DatagramRelayOptions): DatagramRelay {
-  return new DatagramRelay(options);
 }
 
 function endFirst(flows: ReadonlySet<DatagramFlow>): void {

@@ -1,14 +1,14 @@
 import { createServer } from 'node:net';
 import { systemClock as clock } from '#shared/clock/clock.ts';
 import { createLogger } from '#shared/log/log.ts';
-import { createEventLog } from '../../../metad/channel/event-log.ts';
+import { EventLog } from '../../../metad/channel/event-log.ts';
 import type { Instance } from '../../../metad/channel/instance.ts';
-import { createRegistry, type Registry } from '../../../metad/channel/registry.ts';
+import { Registry } from '../../../metad/channel/registry.ts';
 import { listenForControl } from '../../../metad/control/control-server.ts';
 import { createMetrics } from '../../../metad/control/metrics.ts';
 import { createAudit } from '../../../metad/http/audit.ts';
-import { createGuestHandler } from '../../../metad/http/guest-handler.ts';
-import { createGuestServer } from '../../../metad/http/guest-server.ts';
+import { GuestHandler } from '../../../metad/http/guest-handler.ts';
+import { GuestServer } from '../../../metad/http/guest-server.ts';
 import { sendText } from '../../../metad/http/reply.ts';
 
 /**
@@ -19,17 +19,17 @@ import { sendText } from '../../../metad/http/reply.ts';
 const [controlSocket = '', port = ''] = process.argv.slice(2);
 const logger = createLogger({ program: 'metad-host', level: 'info', fd: 2 });
 const guestsByAddress = new Map<string, Instance>();
-const events = createEventLog(0);
+const events = new EventLog(0);
 const metrics = createMetrics(() => registry.instances());
-const handler = createGuestHandler({
+const handler = new GuestHandler({
   events,
   metrics,
   audit: createAudit(logger, clock),
   clock,
   serveStream: ({ response }) => sendText(response, 502, 'there is no node daemon'),
 });
-const guests = createGuestServer(handler, metrics);
-const registry: Registry = createRegistry({
+const guests = new GuestServer(handler, metrics);
+const registry: Registry = new Registry({
   events,
   clock,
   open: async (instance, device) => {

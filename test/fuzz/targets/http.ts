@@ -3,12 +3,12 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server } from 'node:net';
 import { systemClock } from '#shared/clock/clock.ts';
 import { silentLogger } from '#shared/log/log.ts';
-import { createEventLog } from '../../../metad/channel/event-log.ts';
+import { EventLog } from '../../../metad/channel/event-log.ts';
 import { Instance } from '../../../metad/channel/instance.ts';
 import { createAudit } from '../../../metad/http/audit.ts';
-import { createGuestHandler, type GuestHandler } from '../../../metad/http/guest-handler.ts';
+import { GuestHandler } from '../../../metad/http/guest-handler.ts';
 import type { GuestMetrics } from '../../../metad/http/guest-metrics.ts';
-import { createGuestServer, type GuestServer } from '../../../metad/http/guest-server.ts';
+import { GuestServer } from '../../../metad/http/guest-server.ts';
 import { sendText } from '../../../metad/http/reply.ts';
 import { parseView } from '../../../metad/view/served-view.ts';
 import { exampleView } from '../../metad/support/view-fixture.ts';
@@ -77,8 +77,8 @@ class HttpOracle {
   static async open(wrap: (handler: GuestHandler) => GuestHandler): Promise<HttpOracle> {
     const failures: unknown[] = [];
     const metrics: GuestMetrics = { finished: () => undefined, refused: () => undefined };
-    const handler = createGuestHandler({
-      events: createEventLog(0),
+    const handler = new GuestHandler({
+      events: new EventLog(0),
       serveStream: ({ response }) => sendText(response, 502, 'none'),
       metrics,
       audit: createAudit(
@@ -88,7 +88,7 @@ class HttpOracle {
       clock: systemClock,
     });
     const view = parseView(exampleView({ limits: LIMITS }));
-    const guests = createGuestServer(wrap(handler), metrics);
+    const guests = new GuestServer(wrap(handler), metrics);
     // An instance for each connection: one that is kept out for what it did is not in the way of
     // the others.
     const server = createServer({ allowHalfOpen: true }, (socket) =>

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { parseGanetiInstance } from '../../../metad/ganeti/instance-dict.ts';
-import { encodeLuxi, LuxiDecoder } from '../../../metad/ganeti/luxi-framing.ts';
+import { encodeLuxi, LuxiDecoder } from '../../../metad/ganeti/luxi-requests.ts';
 import {
   LuxiParseFailure,
   LuxiRefusal,

@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import type { MetadEvent } from '#shared/contract/metad-control.ts';
 import { test } from 'node:test';
 import { metadEvent } from '#shared/contract/metad-control.ts';
-import { createEventLog } from '../../../metad/channel/event-log.ts';
+import { EventLog } from '../../../metad/channel/event-log.ts';
 
 const A = '6aa7b544-1f3d-49e9-b2b7-73836039b5cf';
 const B = 'c5fe7f7b-3bf8-491f-9c11-e6a91766c40f';
 const written = { type: 'written', bytes: 1 } as const;
 
 test('events of all instances come back in one order, from a position on', () => {
-  const log = createEventLog(100);
+  const log = new EventLog(100);
   log.append(A, written);
   log.append(B, written);
   log.append(A, written);
@@ -24,7 +24,7 @@ test('events of all instances come back in one order, from a position on', () =>
 });
 
 test('every line is an event of the contract', () => {
-  const log = createEventLog(0, { maxEvents: 2, maxBytes: 10_000, maxBytesOfAll: 1e9 });
+  const log = new EventLog(0, { maxEvents: 2, maxBytes: 10_000, maxBytesOfAll: 1e9 });
   for (let count = 0; count < 5; count++) log.append(A, written);
   for (const { line, sequence } of log.recordsAfter(0)) {
     assert.equal(metadEvent.parse(JSON.parse(line)).sequence, sequence);
@@ -32,7 +32,7 @@ test('every line is an event of the contract', () => {
 });
 
 test('what was dropped is told once, before what is left, and only to who missed it', () => {
-  const log = createEventLog(0, { maxEvents: 2, maxBytes: 10_000, maxBytesOfAll: 1e9 });
+  const log = new EventLog(0, { maxEvents: 2, maxBytes: 10_000, maxBytesOfAll: 1e9 });
   for (let count = 0; count < 5; count++) log.append(A, written);
   const types = (after: number): unknown[] =>
     log.recordsAfter(after).map(({ line }) => metadEvent.parse(JSON.parse(line)).event);
@@ -41,28 +41,28 @@ test('what was dropped is told once, before what is left, and only to who missed
 });
 
 test('one instance that floods the log pushes out nothing of another', () => {
-  const log = createEventLog(0, { maxEvents: 2, maxBytes: 10_000, maxBytesOfAll: 1e9 });
+  const log = new EventLog(0, { maxEvents: 2, maxBytes: 10_000, maxBytesOfAll: 1e9 });
   log.append(B, written);
   for (let count = 0; count < 50; count++) log.append(A, written);
   assert.ok(log.recordsAfter(0).some(({ line }) => line.includes(B)));
 });
 
 test('the bytes kept are bounded too', () => {
-  const log = createEventLog(0, { maxEvents: 1000, maxBytes: 5000, maxBytesOfAll: 1e9 });
+  const log = new EventLog(0, { maxEvents: 1000, maxBytes: 5000, maxBytesOfAll: 1e9 });
   const event = { type: 'ready', source: 'guest', text: 'x'.repeat(1000) } as const;
   for (let count = 0; count < 50; count++) log.append(A, event);
   assert.ok(log.recordsAfter(0).length <= 6);
 });
 
 test('events of a removed instance are gone', () => {
-  const log = createEventLog(0);
+  const log = new EventLog(0);
   log.append(A, written);
   log.forget(A);
   assert.deepEqual(log.recordsAfter(0), []);
 });
 
 test('beyond the bound for all, those that have most lose their oldest, and the others nothing', () => {
-  const log = createEventLog(0, { maxEvents: 10_000, maxBytes: 1e9, maxBytesOfAll: 40_000 });
+  const log = new EventLog(0, { maxEvents: 10_000, maxBytes: 1e9, maxBytesOfAll: 40_000 });
   const instances = Array.from({ length: 4 }, (_, index) => `instance-${index}`);
   for (const instance of instances.slice(1)) log.append(instance, { type: 'written', bytes: 1 });
   for (let count = 0; count < 5000; count++)
@@ -84,7 +84,7 @@ test('beyond the bound for all, those that have most lose their oldest, and the 
 });
 
 test('who is acknowledged waits for each reader that keeps up, and for a slow one but once', async () => {
-  const log = createEventLog(0);
+  const log = new EventLog(0);
   const [fast, slow] = [log.subscribe(() => undefined), log.subscribe(() => undefined)];
   const acknowledge = async (limitMs: number): Promise<'handed over' | 'late'> => {
     log.append(A, written);
@@ -113,7 +113,7 @@ async function turns<T>(value: T | Promise<T>): Promise<T> {
 }
 
 test('those who wait go on as far as was handed over, and all of them when nobody reads any more', async () => {
-  const log = createEventLog(0);
+  const log = new EventLog(0);
   const reading = log.subscribe(() => undefined);
   const woken: number[] = [];
   const all = Array.from({ length: 5 }, async (_, index) => {

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { systemClock } from '#shared/clock/clock.ts';
-import { createEventLog } from '../../../metad/channel/event-log.ts';
-import { createRegistry } from '../../../metad/channel/registry.ts';
+import { EventLog } from '../../../metad/channel/event-log.ts';
+import { Registry } from '../../../metad/channel/registry.ts';
 import { parseView } from '../../../metad/view/served-view.ts';
 import { exampleView } from '../support/view-fixture.ts';
 
 test('what the guest of one machine said is not told again as that of the next', async () => {
-  const events = createEventLog(1);
-  const registry = createRegistry({
+  const events = new EventLog(1);
+  const registry = new Registry({
     events,
     clock: systemClock,
     open: (_, device) =>

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { silentLogger } from '#shared/log/log.ts';
 import { MIB } from '#shared/units/bytes.ts';
-import { LuxiDecoder } from '../../../metad/ganeti/luxi-framing.ts';
+import { LuxiDecoder } from '../../../metad/ganeti/luxi-requests.ts';
 import { listenForGaneti } from '../../../metad/ganeti/luxi-server.ts';
 import { type Stretches, threadStretches } from '../../lab/thread-time.ts';
 import { LuxiClient } from '../support/luxi-client.ts';

@@ -8,12 +8,12 @@ import { join } from 'node:path';
 import { after, before, test, type TestContext } from 'node:test';
 import { systemClock } from '#shared/clock/clock.ts';
 import { silentLogger } from '#shared/log/log.ts';
-import { createEventLog } from '../../../metad/channel/event-log.ts';
+import { EventLog } from '../../../metad/channel/event-log.ts';
 import { Instance } from '../../../metad/channel/instance.ts';
 import { createMetrics } from '../../../metad/control/metrics.ts';
 import { createAudit } from '../../../metad/http/audit.ts';
-import { createGuestHandler } from '../../../metad/http/guest-handler.ts';
-import { createGuestServer, type GuestServer } from '../../../metad/http/guest-server.ts';
+import { GuestHandler } from '../../../metad/http/guest-handler.ts';
+import { GuestServer } from '../../../metad/http/guest-server.ts';
 import { sendText } from '../../../metad/http/reply.ts';
 import { parseView } from '../../../metad/view/served-view.ts';
 import { exampleView } from '../support/view-fixture.ts';
@@ -39,14 +39,14 @@ let server: Server;
 
 before(async () => {
   directory = await mkdtemp(join(tmpdir(), 'gnt-guest-server-'));
-  const handler = createGuestHandler({
-    events: createEventLog(0),
+  const handler = new GuestHandler({
+    events: new EventLog(0),
     serveStream: ({ response }) => sendText(response, 502, 'none'),
     metrics,
     audit: createAudit(logger, systemClock),
     clock: systemClock,
   });
-  guests = createGuestServer(handler, metrics);
+  guests = new GuestServer(handler, metrics);
   server = createServer({ allowHalfOpen: true }, (socket) => guests.accept(instance, socket, true));
   server.listen(join(directory, 'socket'));
   await once(server, 'listening');

@@ -15,7 +15,7 @@ import { Instance } from '../../../metad/channel/instance.ts';
 import { MAX_DATAGRAM_FLOWS_OF_ALL } from '../../../metad/config/limits.ts';
 import { createMetrics } from '../../../metad/control/metrics.ts';
 import { createAudit } from '../../../metad/http/audit.ts';
-import { createDatagramRelay } from '../../../metad/services/datagram-relay.ts';
+import { DatagramRelay } from '../../../metad/services/datagram-relay.ts';
 import { parseView } from '../../../metad/view/served-view.ts';
 import { exampleView } from '../support/view-fixture.ts';
 
@@ -49,7 +49,7 @@ test('many guests with all their flows leave one with a single flow its own', as
     await rm(directory, { recursive: true });
   });
   const signal = AbortSignal.timeout(20_000);
-  const relay = createDatagramRelay({
+  const relay = new DatagramRelay({
     socketPath,
     metrics: createMetrics(() => []),
     audit: createAudit(silentLogger, systemClock),

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { readHostKeys } from '../../../metad/http/host-keys-form.ts';
+import { readHostKeys } from '../../../metad/http/actions.ts';
 
 const KEY = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA';
 const pair = `pub_key_ed25519=${encodeURIComponent(KEY)}`;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Tally } from '../../../metad/control/tally.ts';
+import { Tally } from '../../../metad/control/metrics.ts';
 
 test('counts are kept apart by group and status', () => {
   const tally = new Tally(2, [1]);
