@@ -1,8 +1,8 @@
 import { toError } from '../errors/app-error.ts';
 
 /**
- * A wait that an abort ends: it rejects with the signal's reason, which is passed on untouched.
- * @param start begins to wait, and answers with what has to be undone when the wait is aborted
+ * Waits for `start`, or rejects with the signal's unchanged reason.
+ * @param start begins the wait, and returns a function that undoes it on abort
  */
 export async function abortable<T>(
   signal: AbortSignal,
@@ -16,7 +16,7 @@ export async function abortable<T>(
     reject(abortReason(signal));
   };
   signal.addEventListener('abort', onAbort, { once: true });
-  // What `start` began may have ended it in the same turn.
+  // `start` may have aborted the signal in the same turn.
   if (signal.aborted) onAbort();
   try {
     return await promise;
@@ -26,8 +26,8 @@ export async function abortable<T>(
 }
 
 /**
- * Settles as the promise does, or rejects with the signal's reason when that comes first; the work
- * behind the promise goes on.
+ * Settles as the promise does, or rejects with the signal's reason if that comes first. The work
+ * behind the promise continues.
  */
 export function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return abortable(signal, (resolve, reject) => {
@@ -36,7 +36,7 @@ export function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<
   });
 }
 
-/** Why a signal was aborted, as an error. */
+/** Returns the reason of an aborted signal as an error. */
 export function abortReason(signal: AbortSignal): Error {
   return toError(signal.reason);
 }

@@ -1,12 +1,10 @@
 import { setAlarm } from './alarm.ts';
 
-/**
- * A time limit on a piece of work. Disposing of it, when the work has ended, takes the limit away.
- */
+/** A time limit on a piece of work. Dispose of it when the work has ended. */
 export interface Deadline extends Disposable {
-  /** Aborted with the reason when the time is over, and with the work's own signal. */
+  /** Aborts with the reason when the time is over, and with the work's own signal. */
   readonly signal: AbortSignal;
-  /** What is waited for in it does not count: somebody else's work. */
+  /** Stops the clock during a wait for other work. */
   pausedDuring<T>(wait: () => Promise<T>): Promise<T>;
 }
 

@@ -1,7 +1,4 @@
-/**
- * Resolves when what is put among the listeners is called, or when the signal says so; then it is
- * none of them any more.
- */
+/** Adds a one-shot listener. Resolves when it is called or the signal aborts. */
 export async function nextCall(listeners: Set<() => void>, signal: AbortSignal): Promise<void> {
   if (signal.aborted) return;
   const { promise, resolve } = Promise.withResolvers<void>();

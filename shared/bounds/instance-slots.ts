@@ -1,4 +1,4 @@
-/** Bounds how much of a kind each instance may have open at a time. */
+/** Limits the open uses of a kind per instance. */
 export class InstanceSlots {
   readonly #max: number;
   readonly #taken = new Map<string, number>();
@@ -8,7 +8,7 @@ export class InstanceSlots {
   }
 
   /**
-   * @returns what gives the slot back, to be called once; undefined when the instance has none left
+   * @returns a function that frees the slot, to be called once; undefined when all slots are taken
    */
   take(uuid: string): (() => void) | undefined {
     const count = this.#taken.get(uuid) ?? 0;

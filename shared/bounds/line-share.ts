@@ -2,9 +2,9 @@ import { TokenBucket } from './token-bucket.ts';
 import type { BucketRate } from './token-bucket.ts';
 
 /**
- * What one party may add to a log that many share. It decides how much it does, so its lines count
- * twice: against a rate, for what it can do to a reader, and against a share, so that the lines of
- * the others stay in a log of a bounded size.
+ * Limits of one party's lines in a common log. The party decides how much it does, so its lines
+ * count twice: against a rate, which protects readers, and against a share, which keeps the lines
+ * of others in a log of bounded size.
  */
 export interface LineRates {
   readonly rate: BucketRate;
@@ -26,7 +26,7 @@ export class LineShare {
   /**
    * Asks for one line.
    * @param nowMs monotonic time
-   * @returns how many were left out since the last one; null when this one is left out, too
+   * @returns the number of lines omitted since the last one; null when this one is omitted too
    */
   take(nowMs: number): number | null {
     const { rate, share } = this.#rates;

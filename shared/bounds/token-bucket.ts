@@ -1,4 +1,4 @@
-/** How often something may happen: `burst` at once, then `perSecond`. */
+/** A rate limit: `burst` at once, then `perSecond`. */
 export interface BucketRate {
   readonly perSecond: number;
   readonly burst: number;
@@ -15,8 +15,8 @@ export class TokenBucket {
   }
 
   /**
-   * @param cost how many times it happens; what goes beyond the burst is a debt
-   * @returns 0 when it may happen now, else the milliseconds until it may
+   * @param cost number of tokens; beyond the burst it becomes a debt
+   * @returns 0 when the event may happen now, else the milliseconds until it may
    */
   take(rate: BucketRate, nowMs: number, cost = 1): number {
     const elapsedS = Math.max(0, nowMs - this.#updatedAtMs) / 1000;
@@ -29,7 +29,7 @@ export class TokenBucket {
     return ((1 - this.#tokens) / rate.perSecond) * 1000;
   }
 
-  /** Counts what has been let happen already, be it a debt. */
+  /** Charges for an event that happened already, even into debt. */
   owe(rate: BucketRate, nowMs: number, cost: number): void {
     this.take(rate, nowMs, 0);
     this.#tokens -= cost;

@@ -1,4 +1,4 @@
-/** Time as a dependency, so that tests decide what it is. */
+/** Time as a dependency, so that tests can set it. */
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;

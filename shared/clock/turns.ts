@@ -1,15 +1,14 @@
 import { setImmediate as turn } from 'node:timers/promises';
 
-/** Whoever else has something to do waits for so long, and for one piece of each work more. */
+/** Longest delay of other work, plus one piece of each chunked work. */
 const LONGEST_MS = 3;
 
-/** Of all work in pieces together, as the event loop is one: when others had their turn last. */
+/** The last turn of other work, common to all chunked work, as the event loop is. */
 const others: { sinceMs: number; turn?: Promise<void> | undefined } = { sinceMs: 0 };
 
 /**
- * For work in pieces whose size nobody knows beforehand: awaited between two of them, it gives
- * others their turn when the pieces of all such work took long enough together. However many go on
- * at once, who waits for something else waits no longer.
+ * Lets other work run, if all chunked work together took long enough. Await it between two pieces
+ * of work of unknown size. The delay of other work does not grow with the number of such works.
  */
 export async function othersTurn(): Promise<void> {
   if (performance.now() - others.sinceMs < LONGEST_MS) return;

@@ -6,14 +6,14 @@ const HALF = '.half-';
 
 export interface DurableOptions {
   readonly mode: number;
-  /** Refuses with EEXIST where there is a file of that name already. */
+  /** Fails with EEXIST when the file exists. */
   readonly isNew?: boolean;
 }
 
 /**
- * A file that is there whole or not at all, whenever this process or the machine's power goes: its
- * bytes are on the disk before it has its name, and the name is on the disk when this resolves.
- * Half a file, of a process that was killed, has a name of its own: {@link removeHalves}.
+ * Writes a file that survives crashes and power failures whole or not at all. Its bytes are on the
+ * disk before it gets its name, and the name is on the disk when this resolves. A killed process
+ * leaves a half file of another name: {@link removeHalves}.
  */
 export async function writeDurably(
   path: string,
@@ -33,14 +33,14 @@ export async function writeDurably(
   await syncPath(dirname(path));
 }
 
-/** Whether a file is called as one that {@link writeDurably} did not finish. */
+/** Returns whether the name is that of an unfinished file of {@link writeDurably}. */
 export function isHalf(name: string): boolean {
   return name.includes(HALF);
 }
 
 /**
- * Removes what processes that were killed while they wrote these files have left. For who starts,
- * and is the only one that writes them.
+ * Removes half files of killed processes. Call it at the start of the only program that writes
+ * these files.
  */
 export async function removeHalves(paths: readonly string[]): Promise<void> {
   for (const path of paths) {
@@ -51,8 +51,8 @@ export async function removeHalves(paths: readonly string[]): Promise<void> {
 }
 
 /**
- * Makes a directory, with those above it, and waits until their names are on the disk. Also that of
- * one that is there: who made it may have been killed before it was.
+ * Makes a directory and its parents, and waits until their names are on the disk. Also syncs an
+ * existing directory, whose maker may have been killed before.
  */
 export async function makeDirectoryDurably(path: string, mode: number): Promise<void> {
   const first = (await mkdir(path, { recursive: true, mode })) ?? path;
@@ -62,16 +62,13 @@ export async function makeDirectoryDurably(path: string, mode: number): Promise<
   }
 }
 
-/**
- * Waits until what a file or a directory holds is on the disk; of a directory that is the names in
- * it, not the files.
- */
+/** Waits until a file's content, or a directory's names (not its files), are on the disk. */
 export async function syncPath(path: string): Promise<void> {
   await using handle = await open(path, 'r');
   await handle.sync();
 }
 
-/** Waits until all the files of a flat directory, and their names, are on the disk. */
+/** Waits until all files of a flat directory, and their names, are on the disk. */
 export async function syncFlatDirectory(directory: string): Promise<void> {
   for (const name of await readdir(directory)) await syncPath(join(directory, name));
   await syncPath(directory);

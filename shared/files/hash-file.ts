@@ -3,8 +3,8 @@ import { open } from 'node:fs/promises';
 import { MIB } from '../units/bytes.ts';
 
 /**
- * SHA-256 of a file, in hex. One piece is read while the one before it is hashed: a stream does one
- * after the other, and takes half as long again.
+ * Returns the SHA-256 of a file in hex. Reads the next piece while it hashes the present one; a
+ * stream does not overlap these, and takes half as long again.
  * @throws system errors, and the signal's reason
  */
 export async function hashFile(path: string, signal?: AbortSignal): Promise<string> {

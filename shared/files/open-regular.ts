@@ -2,10 +2,10 @@ import { constants, type Stats } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 
 /**
- * Opens a regular file for reading, once: what is checked is what is read. A FIFO is not waited
- * for. The caller closes it.
- * @throws Error with `code` of the system: ELOOP for a link that is not followed, EINVAL for what
- * is no regular file
+ * Opens a regular file for reading. The check applies to the opened file, and a FIFO does not
+ * block. The caller closes it.
+ * @throws Error with `code` of the system: ELOOP for a link that may not be followed, EINVAL for
+ * anything but a regular file
  */
 export async function openRegular(
   path: string,

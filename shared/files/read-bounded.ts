@@ -1,9 +1,8 @@
 import { openRegular } from './open-regular.ts';
 
 /**
- * A file's bytes, never more than the limit: what is on disk may grow while it is read, and may be
- * a device or a FIFO.
- * @throws Error with `code` of the system (ENOENT), EFBIG over the limit, EINVAL when it is no
+ * Reads a file up to the limit: a path may be a device or a FIFO, and a file may grow meanwhile.
+ * @throws Error with `code` of the system (ENOENT), EFBIG over the limit, EINVAL for anything but a
  * regular file
  */
 export async function readBounded(

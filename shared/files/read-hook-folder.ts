@@ -7,25 +7,22 @@ import { MIB } from '../units/bytes.ts';
 import { readBounded } from './read-bounded.ts';
 
 export interface HookFolderOptions {
-  /**
-   * False where the folder's owner is not trusted with what else there is: what it links to is no
-   * part of it.
-   */
+  /** False for a folder whose owner must not see other files: links are refused. */
   readonly followLinks: boolean;
-  /** A folder that is missing holds none. */
+  /** A missing folder counts as empty. */
   readonly mayBeMissing: boolean;
-  /** Which names count; by default those of YAML. */
+  /** Selects names; by default those of YAML. */
   readonly accepts?: (name: string) => boolean;
 }
 
 /** The same limit as that of `hookFile`. */
 const MAX_DOCUMENT_BYTES = MIB;
-/** Codes of `readBounded` for something else, a file that is too large, and a link. */
+/** Codes of `readBounded` for another kind of file, a file that is too large, and a link. */
 const NO_DOCUMENT = new Set(['EINVAL', 'EFBIG', 'ELOOP']);
 
 /**
- * The hook documents of a folder in the order of their names, by code unit. They are bytes here.
- * @throws AppError VALIDATION when they are too many, FILE_UNREADABLE
+ * Reads the hook documents of a folder as bytes, in the order of their names by code unit.
+ * @throws AppError VALIDATION for too many, FILE_UNREADABLE
  */
 export async function readHookFolder(
   folder: string,
@@ -33,7 +30,7 @@ export async function readHookFolder(
 ): Promise<HookFile[]> {
   await using opened = await openHookFolder(folder, options);
   if (opened === null) return [];
-  // The path is of what is open: the folder may be another one, or a link, a moment later.
+  // A path to the open folder: its name may lead to another one a moment later.
   const at = `/proc/self/fd/${opened.fd}`;
   const all = await readdir(at).catch((error: unknown) => {
     throw unreadable(folder, error);
@@ -45,7 +42,7 @@ export async function readHookFolder(
       `${folder} holds ${names.length} hook documents, the limit is ${MAX_HOOK_DOCUMENTS}`,
     );
   }
-  // This is awaited, so that the folder stays open until each of them is read.
+  // The await keeps the folder open until all files are read.
   return await Promise.all(
     names.map(async (name) => ({
       name,
@@ -54,7 +51,10 @@ export async function readHookFolder(
   );
 }
 
-/** The folder; null where there is none. Without links, what is no folder is none. */
+/**
+ * Opens the folder; null without one. If links are refused, anything but a folder counts as
+ * missing.
+ */
 export async function openHookFolder(
   folder: string,
   { followLinks, mayBeMissing }: HookFolderOptions,
@@ -70,7 +70,7 @@ export async function openHookFolder(
   }
 }
 
-/** @param shown where it was found, for people */
+/** @param shown the path for messages */
 async function readContent(
   path: string,
   shown: string,

@@ -4,8 +4,8 @@ import { AppError, systemCodeOf } from '../errors/app-error.ts';
 import { parseJson } from '../json/parse-json.ts';
 
 /**
- * The hooks of the last build that was given some: every later build has them too, one by the node
- * daemon among them.
+ * Reads the hooks of the last build that was given some. Every later build, also by the node
+ * daemon, has them too.
  * @throws AppError with that code
  */
 export async function readKeptHooks(

@@ -1,14 +1,14 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { ownValue, setOwn } from '../json/own-value.ts';
 
-/** What a reader may ask of a file that comes through a daemon: a part of it, or nothing new. */
+/** Request headers that ask for a part of a file, or for a changed file, through a daemon. */
 export const FILE_REQUEST_HEADERS = [
   'range',
   'if-range',
   'if-none-match',
   'if-modified-since',
 ] as const;
-/** What an answer says of the file, and a daemon passes on. */
+/** Response headers about a file that a daemon passes on. */
 export const FILE_ANSWER_HEADERS = [
   'content-length',
   'content-range',

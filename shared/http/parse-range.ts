@@ -2,8 +2,8 @@
 export type ByteRange = readonly [first: number, last: number];
 
 /**
- * A Range header of one range (RFC 9110, 14.1.2). Others are ignored, as the RFC allows: undefined
- * asks for the whole.
+ * Parses a Range header of one range (RFC 9110, 14.1.2). Others are ignored, as the RFC allows:
+ * undefined means the whole file.
  */
 export function parseRange(
   header: string | undefined,

@@ -5,10 +5,10 @@ const BRACE = 0x7b;
 const BRACKET = 0x5b;
 
 /**
- * How many values a JSON text has at most, without making one of them: as many as it has commas,
- * braces and brackets outside of its strings, and one more. A quarter of a MiB of `{},` takes a
- * parser ten times as long, and leaves a hundred thousand objects to be collected.
- * @param limit counting ends beyond it
+ * Returns an upper bound of the values in a JSON text without parsing it: the number of commas,
+ * braces and brackets outside of strings, plus one. A quarter of a MiB of `{},` takes a parser ten
+ * times as long, and leaves a hundred thousand objects for the collector.
+ * @param limit counting stops beyond it
  */
 export function countJsonValues(text: Uint8Array, limit: number): number {
   let count = 1;

@@ -1,12 +1,12 @@
 import { isAppError } from '../errors/app-error.ts';
 import { maskDetails } from '../secret/mask-json.ts';
 
-/** Causes below this depth are left out. */
+/** Causes below this depth are omitted. */
 const MAX_DEPTH = 4;
 /** Errors of one AggregateError that are described. */
 const MAX_ERRORS = 5;
 const MAX_MESSAGE_LENGTH = 8192;
-/** In place of what may quote an argument or a parsed text; code and frames say where it was. */
+/** In place of text that may quote an argument or parsed input; code and frames show the place. */
 const NOT_SHOWN = '<not shown>';
 /** Facts that Node gives with an error. `input`, `cmd` and the like may hold a password. */
 const NODE_FACTS = ['code', 'errno', 'syscall', 'path', 'address', 'port'] as const;
@@ -21,8 +21,8 @@ export interface DescribedError {
 }
 
 /**
- * Describes a thrown value for a log record. Messages of Node's own errors quote arguments
- * (`Received 'VALUE'`) and parsed text; they are left out.
+ * Describes a thrown value for a log record. Messages of Node's own errors are omitted, since they
+ * quote arguments (`Received 'VALUE'`) and parsed text.
  * @param mask hides private and secret values in messages and facts
  */
 export function describeError(
@@ -75,7 +75,7 @@ function factsOf(error: Error, mask: (text: string) => string): Record<string, u
   return facts;
 }
 
-/** The frames alone: V8 puts the message before them. */
+/** Returns the frames without V8's leading message. */
 function framesOf(error: Error): string {
   const lines = (error.stack ?? '').replace(error.message, '').split('\n');
   return lines.filter((line) => FRAME.test(line)).join('\n');

@@ -4,7 +4,7 @@ import { describeError } from './describe-error.ts';
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 export type LogFields = Readonly<Record<string, unknown>>;
 
-/** One JSON record a line. The event is a fixed name (`channel.up`), facts go in fields. */
+/** A JSON record per line. The event is a fixed name (`channel.up`), facts are in fields. */
 export interface Logger {
   debug(event: string, fields?: LogFields): void;
   info(event: string, fields?: LogFields): void;
@@ -20,18 +20,18 @@ export interface LogOptions {
   readonly fd: number;
 }
 
-/** What a full disk did not take is kept for the next record, up to this. */
+/** Limit of records that a full disk did not take, kept for the next write. */
 const MAX_UNWRITTEN_BYTES = 65_536;
 
 /**
- * The only place that knows the logging library. Writes are synchronous: a record before a crash is
- * not lost.
+ * Creates a logger, and hides the logging library from other files. Writes are synchronous: a
+ * record before a crash is not lost.
  */
 export function createLogger(options: LogOptions): Logger {
   const destination = pino.destination({
     ...{ fd: options.fd, sync: true, maxLength: MAX_UNWRITTEN_BYTES },
   });
-  // A record that cannot be written (a full disk) is no reason to end; later ones are tried again.
+  // A failed write (a full disk) must not end the process; later ones are tried again.
   destination.on('error', () => undefined);
   const root = pino(
     {
@@ -47,7 +47,7 @@ export function createLogger(options: LogOptions): Logger {
   return wrap(root);
 }
 
-/** Code that masks an error's message hands on its description. */
+/** Passes on the description that code with a masked message supplies. */
 function describeUnlessDone(err: unknown): unknown {
   return err instanceof Error ? describeError(err) : err;
 }
@@ -70,7 +70,7 @@ function wrap(target: PinoLike): Logger {
   };
 }
 
-/** For code that is given no logger: tests and one-shot tools. */
+/** For code without a logger: tests and one-shot tools. */
 export const silentLogger: Logger = {
   debug: () => undefined,
   info: () => undefined,

@@ -2,8 +2,8 @@ import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
 /**
- * The folder that the programs were installed in, with package.json and node_modules: that of a
- * checkout, or /usr/lib/gnt. The same for a module among its sources and in a bundle.
+ * The installation folder, with package.json and node_modules: a checkout, or /usr/lib/gnt. The
+ * same for source modules and bundles.
  */
 export const installDir: string = findAbove(import.meta.dirname, 'package.json');
 

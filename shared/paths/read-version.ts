@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { installDir } from './install-dir.ts';
 
-/** Of all programs: they are installed together. */
+/** Returns the common version of all programs. */
 export function readVersion(): string {
   const { version } = JSON.parse(readFileSync(join(installDir, 'package.json'), 'utf8')) as {
     version: string; // our own file

@@ -8,38 +8,38 @@ export const GANETI_OS_PATHS = [
   'usr/share/ganeti/os',
 ] as const;
 
-/** Where everything is, below one root (`GNT_ROOT`). The only place that knows these names. */
+/** All paths below one root (`GNT_ROOT`). The only place that knows these names. */
 export interface RootPaths {
   readonly root: string;
   readonly stateDir: string;
   readonly storeFile: string;
   /**
-   * Of a node whose cluster is in a common store: which store, the key of its records, and the
+   * For a cluster with a common store: the choice of the store, the key of its records, and the
    * node's own key.
    */
   readonly storeChoiceFile: string;
   readonly clusterKeyFile: string;
-  /** While another key takes its place. */
+  /** During a change of the cluster's key. */
   readonly nextClusterKeyFile: string;
   readonly formerClusterKeyFile: string;
-  /** The newest of each record that this node has seen of a common store. */
+  /** The replay guard's marks of a common store. */
   readonly seenRecordsFile: string;
   readonly nodeKeyFile: string;
-  /** The boot of the host in which instances were started last. */
+  /** The boot of the host in which instances were last started. */
   readonly bootFile: string;
   readonly disksDir: string;
-  /** Ends of jobs and installations that the store has not got yet. */
+  /** Results of jobs and installations that the store does not have yet. */
   readonly outcomesDir: string;
   readonly imageCacheDir: string;
-  /** What images are called, and those that were imported, a file each. */
+  /** Names of images, and imported images, a file each. */
   readonly cataloguesFile: string;
   readonly importedImagesDir: string;
-  /** Archives that instances boot from, opened. */
+  /** Unpacked archives that instances boot from. */
   readonly bootArchivesDir: string;
   readonly applianceDir: string;
-  /** Those that were imported, a folder each. */
+  /** Imported appliances, a folder each. */
   readonly importedAppliancesDir: string;
-  /** Hooks that every build of the appliance puts into it. May be missing. */
+  /** Hooks that every build of the appliance includes. May be missing. */
   readonly applianceHooksFile: string;
   /**
    * Copies of OS definitions while their scripts run on the host; emptied when the daemon starts.
@@ -52,19 +52,19 @@ export interface RootPaths {
    */
   readonly metadDir: string;
   readonly metadControlSocket: string;
-  /** Which process metad is; for root only. */
+  /** Identity of the metad process; for root only. */
   readonly metadRecordFile: string;
   readonly contentSocket: string;
   readonly vmDir: string;
-  /** Until when this node may write shared disks; for root only. */
+  /** End of this node's right to write shared disks; for root only. */
   readonly leaseFile: string;
-  /** What machines load from, a file each; for root only. */
+  /** Boot files of instances, a file each; for root only. */
   readonly bootSourcesDir: string;
-  /** Networks that the daemon makes, a folder each. */
+  /** Networks that the daemon creates, a folder each. */
   readonly networksDir: string;
   /** `gnt-channel` for scripts on the host, a folder for each; emptied when the daemon starts. */
   readonly channelCommandsDir: string;
-  /** Which processes write for the daemon, for the one after it; for root only. */
+  /** Processes that write for the daemon, for its successor; for root only. */
   readonly childrenDir: string;
   readonly logDir: string;
   /** Basic auth for image and package servers, by host, in netrc's format. May be missing. */
@@ -78,10 +78,10 @@ export interface RootPaths {
   readonly exportDir: string;
   /**
    * Network namespace of the channel: `gnt-com`, with a suffix for other roots so that two nodes
-   * fit on one machine.
+   * fit on one host.
    */
   readonly networkNamespace: string;
-  /** nft table of the host's namespace, for machines with a user-mode NIC. */
+  /** nft table of the host's namespace for instances with a user-mode NIC. */
   readonly machineWallTable: string;
 }
 
@@ -137,7 +137,7 @@ export function createRootPaths(root: string): RootPaths {
   };
 }
 
-/** Asked for by the daemon alone: OpenSSL is slow to start, and commands have these paths too. */
+/** Loads OpenSSL lazily: it starts slowly, and commands use these paths without a hash. */
 function shortHash(text: string): string {
   const { createHash } = process.getBuiltinModule('node:crypto');
   return createHash('sha256').update(text).digest('hex').slice(0, 8);

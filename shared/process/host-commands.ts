@@ -2,21 +2,21 @@ import { access, constants } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { SYSTEM_PATH } from './system-path.ts';
 
-/** Command → the Debian package that has it. */
+/** Debian packages by command. */
 export type HostCommands = Readonly<Record<string, string>>;
 
-/** What the appliance's builder needs each time. */
+/** Needed by every build of the appliance. */
 export const BUILD_COMMANDS = {
   mksquashfs: 'squashfs-tools',
   strip: 'binutils',
   lz4: 'lz4',
 } as const satisfies HostCommands;
-/** What it needs where its cache does not have the appliance's Debian. */
+/** Needed when the cache lacks the appliance's Debian. */
 export const BASE_COMMANDS = { mmdebstrap: 'mmdebstrap' } as const satisfies HostCommands;
 
 export interface MissingCommands {
   readonly commands: readonly string[];
-  /** The command that an administrator brings them with. */
+  /** The command that installs them. */
   readonly remedy: string;
 }
 
@@ -39,7 +39,7 @@ async function isInPath(command: string): Promise<boolean> {
       await access(join(dir, command), constants.X_OK);
       return true;
     } catch {
-      // It is not in this folder.
+      // Not in this folder.
     }
   }
   return false;

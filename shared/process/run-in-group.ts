@@ -6,16 +6,16 @@ import { StringDecoder } from 'node:string_decoder';
 import { AppError, systemCodeOf } from '../errors/app-error.ts';
 import { cleanLine, LineSplitter } from '../text/lines.ts';
 
-/** A program that runs, with all that it starts. */
+/** A running program with all its descendants. */
 export interface LaunchedProgram {
   readonly child: ChildProcess;
   /** Its exit status, or the signal that ended it. */
   readonly exit: Promise<readonly [number | null, NodeJS.Signals | null]>;
-  /** Ends it and what belongs to it, or asks both to end; harmless when nothing of that is left. */
+  /** Signals the program and its group, SIGKILL by default; harmless when none of them is left. */
   kill(signal?: 'SIGTERM' | 'SIGKILL'): void;
 }
 
-/** How a program is started. @throws the system's error when it cannot be */
+/** Starts a program. @throws the system's error on failure */
 export type LaunchProgram = (
   command: string,
   args: readonly string[],
@@ -29,32 +29,32 @@ export interface GroupOptions {
   readonly environment: Readonly<Record<string, string>>;
   readonly cwd?: string | undefined;
   /**
-   * Sees each line of the output: whole up to MAX_LINE_LENGTH, so that a mask sees it before it is
-   * cut for a log.
+   * Gets each line of the output. Lines are complete up to MAX_LINE_LENGTH, so that a mask sees
+   * them before a log cuts them.
    */
   readonly onLine: (line: string, stream: 'stdout' | 'stderr') => void;
   /**
-   * Whether `onLine` has no use for more lines. What is printed from then on is read and thrown
-   * away, but for its last lines: to cut gigabytes into lines takes longer than to print them.
+   * Whether `onLine` ignores further lines. Later output is read and dropped, except its last
+   * lines: splitting gigabytes into lines takes longer than printing them.
    */
   readonly isFull?: (() => boolean) | undefined;
-  /** What the program reads; nothing otherwise. */
+  /** Input of the program; nothing by default. */
   readonly stdin?: Readable | undefined;
-  /** Takes the bytes of the program's standard output, in place of `onLine`. */
+  /** Receives the bytes of the standard output, in place of `onLine`. */
   readonly stdout?: Writable | undefined;
   /** Kills the program and its group. */
   readonly signal?: AbortSignal | undefined;
-  /** How long before that it asks them to end; not at all otherwise. */
+  /** Delay between SIGTERM and SIGKILL; no SIGTERM by default. */
   readonly graceMs?: number | undefined;
-  /** How long after the end the rest of the log is waited for. */
+  /** Longest wait for the rest of the log after the end. */
   readonly drainMs: number;
-  /** How it is started, if not in a process group of its own. */
+  /** Starts the program; by default in its own process group. */
   readonly launch?: LaunchProgram | undefined;
 }
 
 export interface ProgramEnd {
   readonly isSuccess: boolean;
-  /** The exit status of a program that ended by itself. */
+  /** The exit status of a program that was not killed. */
   readonly status: number | null;
   readonly signal: NodeJS.Signals | null;
   /** `exited with status 1`, `was killed by SIGKILL` */
@@ -62,18 +62,18 @@ export interface ProgramEnd {
   readonly lastLines: readonly string[];
 }
 
-/** A longer line is cut to this many characters. */
+/** Characters of a line; longer ones are cut. */
 const MAX_LINE_LENGTH = 65_536;
-/** How many lines of the output a failure repeats. */
+/** Lines of the output that a failure repeats. */
 const LAST_LINES = 10;
-/** Time for the rest of a pipe, on a slow disk, where every byte counts. */
+/** Time for the rest of a pipe to a slow disk, of which no byte may be lost. */
 const STDOUT_DRAIN_MS = 30_000;
 
 /**
- * Runs a program in a process group of its own, hands on what it prints, and ends everything of its
- * group with it.
- * @throws the system's error when it cannot be started, that of a stream that breaks, or the
- * signal's reason
+ * Runs a program in its own process group, passes on its output, and kills the rest of the group
+ * after its end.
+ * @throws the system's error on a failed start, the error of a broken stream, or the signal's
+ * reason
  */
 export async function runInGroup(options: GroupOptions): Promise<ProgramEnd> {
   options.signal?.throwIfAborted();
@@ -101,7 +101,7 @@ export async function runInGroup(options: GroupOptions): Promise<ProgramEnd> {
     });
     const [status, signal] = await program.exit;
     options.signal?.removeEventListener('abort', abort);
-    // What the program left in the background would keep its output open, and must not outlive it.
+    // A background process of the program would keep its output open, and must not outlive it.
     program.kill();
     await drain(child, flows, options);
     const how = signal ? `was killed by ${signal}` : `exited with status ${status}`;
@@ -121,7 +121,7 @@ const launchInGroup: LaunchProgram = (command, args, options) => {
   });
 };
 
-/** Has to be called at once; the promise has the error of a program that cannot be started. */
+/** Must be called at once; the promise rejects when the program cannot be started. */
 export function exitOf(child: ChildProcess): LaunchedProgram['exit'] {
   // The event's arguments, as documented.
   const exit = once(child, 'exit') as Promise<[number | null, NodeJS.Signals | null]>;
@@ -146,13 +146,13 @@ function connectStreams(
   return flows;
 }
 
-/** A daemon that left the group may hold every stream open for ever. */
+/** Limits the wait: a daemon that left the group may keep every stream open. */
 async function drain(
   child: ChildProcess,
   flows: readonly Promise<void>[],
   { stdout, signal, drainMs }: GroupOptions,
 ): Promise<void> {
-  // The program has read what it wanted.
+  // The program has ended and reads nothing more.
   child.stdin?.destroy();
   const stdoutMs = stdout === undefined || signal?.aborted ? drainMs : STDOUT_DRAIN_MS;
   const timers = [
@@ -180,7 +180,7 @@ async function readLog(
     for await (const bytes of stream as AsyncIterable<Buffer>) {
       const start = isFull() ? startOfLastLines(bytes) : 0;
       if (start > 0) {
-        // The unfinished line, and what is left of a character, end among what is thrown away.
+        // Drop the unfinished line, and the rest of a character.
         splitter.end();
         decoder = new StringDecoder('utf8');
       }
@@ -188,7 +188,7 @@ async function readLog(
         onLine(cleanLine(line));
     }
   } catch (error) {
-    // It was given up after the time for draining.
+    // The stream was closed after the time limit of `drain`.
     if (systemCodeOf(error) !== 'ERR_STREAM_PREMATURE_CLOSE') throw error;
   }
   splitter.push(decoder.end());
@@ -196,7 +196,7 @@ async function readLog(
   if (rest !== '') onLine(cleanLine(rest));
 }
 
-/** @returns the offset behind the line end that the last lines follow; 0 where there are no more */
+/** @returns the offset of the last lines; 0 for fewer lines */
 function startOfLastLines(bytes: Buffer): number {
   let end = bytes.length;
   for (let lines = 0; lines <= LAST_LINES; lines += 1) {
@@ -206,13 +206,12 @@ function startOfLastLines(bytes: Buffer): number {
   return end + 1;
 }
 
-/** A program need not read its input to the end. */
+/** Pipes the input, which a program need not read to its end. */
 async function feed(source: Readable, target: Writable): Promise<void> {
   try {
     await pipeline(source, target);
   } catch (error) {
-    // It ended or closed its input, or its input was taken away in the middle of a write because it
-    // had ended.
+    // The program closed its input or ended, or a write was cancelled because it had ended.
     const unread = ['EPIPE', 'ECONNRESET', 'ECANCELED', 'ERR_STREAM_PREMATURE_CLOSE'];
     if (!unread.includes(systemCodeOf(error) ?? '')) throw error;
   }
@@ -225,13 +224,13 @@ function heldOpen(): AppError {
   );
 }
 
-/** Ends the process group that a detached child leads, or asks it to end. */
+/** Signals the process group of a detached child. */
 export function killGroup({ pid }: ChildProcess, signal: 'SIGTERM' | 'SIGKILL' = 'SIGKILL'): void {
   if (pid === undefined) return;
   try {
     process.kill(-pid, signal);
   } catch (error) {
-    // Nothing of the group is left, which is what we want.
+    // The group has ended already.
     if (systemCodeOf(error) !== 'ESRCH') throw error;
   }
 }

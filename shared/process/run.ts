@@ -5,15 +5,15 @@ import { MIB } from '../units/bytes.ts';
 import { SYSTEM_PATH } from './system-path.ts';
 
 export interface RunOptions {
-  /** Fed to stdin; stdin is empty otherwise. */
+  /** Input of the command; empty by default. */
   readonly input?: string | Uint8Array;
   /**
-   * Kills the command and its descendants after this many milliseconds; null: nobody ever does, it
-   * goes on when this process ends too, and then writes to nobody without being killed by that.
+   * Kills the command and its descendants after this many milliseconds. Null: the command also
+   * outlives this process, and ignores SIGPIPE when its output is gone.
    */
   readonly timeoutMs?: number | null;
   readonly signal?: AbortSignal;
-  /** The whole environment of the child: nothing is inherited but PATH. */
+  /** The whole environment of the child: nothing is inherited except PATH. */
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
 }
@@ -25,14 +25,14 @@ export interface RunResult {
 
 const DEFAULT_TIMEOUT_MS = 60_000;
 const MAX_OUTPUT_BYTES = 16 * MIB;
-/** coreutils': Node gives its children all signals as they are by default. */
+/** By coreutils, since Node starts children with default signal handling. */
 const DEAF_TO_PIPES = ['env', '--ignore-signal=PIPE'] as const;
 
-/** A host command that ended badly. */
+/** A host command that failed. */
 export class CommandFailed extends AppError {
   /** Null when it could not be started, or was killed. */
   readonly exitStatus: number | null;
-  /** The end of what the command wrote to its standard error. */
+  /** The end of its standard error. */
   readonly stderr: string;
 
   constructor(message: string, { command, args, exitStatus, stderr, cause }: CommandFailedFields) {
@@ -52,8 +52,8 @@ interface CommandFailedFields {
 }
 
 /**
- * Runs a host command to its end. Arguments are never given to a shell.
- * @throws CommandFailed with the last line of stderr, AppError, COMMAND_TIMEOUT, or the signal's
+ * Runs a host command to its end, without a shell.
+ * @throws CommandFailed with the last line of stderr; AppError COMMAND_TIMEOUT; or the signal's
  * reason.
  */
 export async function run(

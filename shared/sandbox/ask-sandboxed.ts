@@ -4,7 +4,7 @@ import { run } from '../process/run.ts';
 import { planSandbox } from './plan-sandbox.ts';
 
 export interface SandboxOptions {
-  /** The first number of the range in which the program has its user. */
+  /** The first number of the program's range of users. */
   readonly firstUid: number;
   /** Arguments of the program. */
   readonly args?: readonly string[];
@@ -15,9 +15,9 @@ export interface SandboxOptions {
 const TIMEOUT_MS = 60_000;
 
 /**
- * Has one of our programs read what a stranger wrote: bytes in, text out, in a process without
- * power. It has a user that no other process has, no network, no capability, and may read the
- * programs' own files and do nothing else. What it says is bounded, and as foreign as what it read.
+ * Runs one of our programs in a sandbox to read untrusted input: bytes in, text out. It has its own
+ * user, no network and no capability, and may only read the programs' own files. Its output is
+ * bounded, and as untrusted as its input.
  * @param program its main file, such as `appliance/judge-hooks`
  */
 export async function askSandboxed(

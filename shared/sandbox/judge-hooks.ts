@@ -9,10 +9,10 @@ import { parseJson } from '../json/parse-json.ts';
 import { askSandboxed, type SandboxOptions } from './ask-sandboxed.ts';
 
 /**
- * Reads hooks as the appliance will, by its own code, in a process without power: they are the
- * user's, and nothing of root parses them. What it says is read as plain data.
- * @returns the order in which they are run
- * @throws AppError VALIDATION with what the appliance would refuse, by place and never by content;
+ * Checks users' hooks with the appliance's own code, in a sandbox: root parses nothing of them. The
+ * verdict is validated as plain data.
+ * @returns the order in which they run
+ * @throws AppError VALIDATION with the appliance's refusal, which names places and never content;
  * HOST_PREREQUISITE when the program did not answer
  */
 export async function judgeHooks(

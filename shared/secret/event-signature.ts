@@ -6,13 +6,13 @@ import {
 } from '../contract/install-event.ts';
 import { parseJson } from '../json/parse-json.ts';
 
-/** No event has it: what is signed under it can be no event's. */
+/** No event has it, so a signature with it never fits an event. */
 const NO_SEQUENCE = 0;
 
 /**
- * Proof that whoever has the key said this, and when in the order of what it says.
+ * Signs a body and its position in the order of events.
  * @param keyHex 32 bytes in hex, as an agent introduces it
- * @returns HMAC-SHA-256 in hex, as `signedInstallEvent` has it
+ * @returns HMAC-SHA-256 in hex, as in `signedInstallEvent`
  */
 export function signEvent(keyHex: string, sequence: number, body: string): string {
   return createHmac('sha256', Buffer.from(keyHex, 'hex'))
@@ -20,9 +20,7 @@ export function signEvent(keyHex: string, sequence: number, body: string): strin
     .digest('hex');
 }
 
-/**
- * Proof that whoever has the key may read a path, below `/ganeti/<v>/`, that is its own to read.
- */
+/** Signs a path below `/ganeti/<v>/` that only the owner of the key may read. */
 export function signPath(keyHex: string, path: string): string {
   return signEvent(keyHex, NO_SEQUENCE, path);
 }
@@ -43,14 +41,16 @@ export interface Introduction {
   readonly keyHex: string;
 }
 
-/** The event by which an agent says its key, signed with it; null for any other report. */
+/**
+ * Returns the event in which an agent announces its key, signed with it; null for any other report.
+ */
 export function readIntroduction(report: SignedInstallEvent): Introduction | null {
   const event = parseEvent(report.body);
   if (event?.type !== 'agent-started' || event.key === undefined) return null;
   return isEventSigned(report, event.key) ? { event, keyHex: event.key } : null;
 }
 
-/** @returns the event that a signed body holds, or null when it holds none */
+/** @returns the event of a signed body, or null without one */
 export function parseEvent(body: string): InstallEvent | null {
   return installEvent.safeParse(parseJson(body)).data ?? null;
 }

@@ -8,7 +8,7 @@ export function maskJson(value: JsonValue, mask: (text: string) => string): Json
   return maskDetails(value as { readonly [key: string]: JsonValue }, mask); // neither array nor null
 }
 
-/** As `maskJson`, for the details of an error. */
+/** Masks the details of an error like `maskJson`. */
 export function maskDetails(
   details: { readonly [key: string]: JsonValue },
   mask: (text: string) => string,

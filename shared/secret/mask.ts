@@ -2,31 +2,31 @@ import { othersTurn } from '../clock/turns.ts';
 import { REDACTED } from '../contract/redacted.ts';
 import { writtenForms } from './written-forms.ts';
 
-/** Shorter values would mask ordinary text ("yes", "1") and tell where they stand. */
+/** Shorter values would mask ordinary text ("yes", "1") and reveal their places. */
 const MIN_MASKED_LENGTH = 4;
 /** Programs print a value line by line, and C programs end it at a NUL. */
 const PART_END = /[\0\r\n]/;
 /**
- * Lines of all values that are hidden in all written forms. More lines are hidden as they are:
- * dozens of forms of each would take seconds and hundreds of megabytes.
+ * Lines of all values that are hidden in all written forms. Further lines are hidden in their plain
+ * form only: dozens of forms of each would take seconds and hundreds of megabytes.
  */
 const MAX_LINES_WITH_FORMS = 4096;
-/** Slots of the table that tells at which places of a text to look; a power of two. */
+/** Slots of the table of possible starts; a power of two. */
 const SLOTS = 65_536;
 /** The base of the rolling hashes: odd, and larger than a byte. */
 const BASE = 16_777_619;
 
-/** Whether a value is long enough to be hidden where it is printed. */
+/** Returns whether a value is long enough to be masked. */
 export function canBeMasked(value: string): boolean {
   return value.trim().length >= MIN_MASKED_LENGTH;
 }
 
 /**
- * Replaces every occurrence of the given values, and of each of their lines (without the blanks
- * around it), by `<redacted>`: as they are, and as programs write them (`writtenForms`). What
- * overlaps is hidden as a whole.
- * @param length how many characters of a text are looked at and, masked, given back at most; a
- * value   that begins among them is hidden to its end
+ * Creates a mask. It replaces every occurrence of the values, and of each of their lines (without
+ * surrounding blanks), by `<redacted>`, in plain and other written forms (`writtenForms`).
+ * Overlapping matches are hidden as a whole.
+ * @param length limit of characters of the input and the masked output; a value that begins within
+ * it is hidden to its end
  */
 export function createMask(
   values: Iterable<string>,
@@ -39,7 +39,10 @@ export function createMask(
   }
 }
 
-/** As `createMask`, for values that a user may have made dear: others get their turn meanwhile. */
+/**
+ * Does the same as `createMask` in turns, for expensive values of users: other work runs in
+ * between.
+ */
 export async function createMaskInTurns(
   values: Iterable<string>,
 ): Promise<(text: string) => string> {
@@ -69,7 +72,7 @@ function* maskSteps(values: Iterable<string>, length: number): Steps<(text: stri
   return (text) => maskText(text, length, index).slice(0, length);
 }
 
-/** A value, or a line of one, and how programs write it. */
+/** A value or one of its lines, and its written forms. */
 interface Part {
   readonly text: string;
   readonly forms: Iterable<string>;
@@ -81,7 +84,7 @@ function listParts(values: Iterable<string>): readonly Part[] {
   const plain = new Set<string>();
   const split = [...values].map((value) => ({ value, lines: value.split(PART_END) }));
   let count = 0;
-  // Those of few lines first: a value of many takes no forms from another.
+  // Values of few lines first: a value of many lines must not use up the limit.
   for (const { value, lines } of split.toSorted((a, b) => a.lines.length - b.lines.length)) {
     wholes.add(value).add(value.trim());
     count += lines.length;
@@ -95,11 +98,11 @@ function listParts(values: Iterable<string>): readonly Part[] {
 }
 
 interface NeedleIndex {
-  /** Of the first characters of any needle: most places of a text need no further look. */
+  /** Marks the first characters of all needles: most places of a text need no further check. */
   readonly slots: Uint8Array;
   /** Hashes of needles by their first characters, then by their length, the longest first. */
   readonly byStart: ReadonlyMap<string, ReadonlyMap<number, ReadonlySet<number>>>;
-  /** BASE to the power of each length that a needle has. */
+  /** BASE to the power of each length of a needle. */
   readonly powers: Int32Array;
 }
 
@@ -132,7 +135,7 @@ function ensure<K, V>(map: Map<K, V>, key: K, make: () => V): V {
   return made;
 }
 
-/** A number of the characters that begin at a place. */
+/** Hashes the characters that begin at a place. */
 function slotAt(text: string, at: number): number {
   let slot = 0;
   for (let next = at; next < at + MIN_MASKED_LENGTH; next += 1)
@@ -140,7 +143,7 @@ function slotAt(text: string, at: number): number {
   return slot & (SLOTS - 1);
 }
 
-/** Hashes of the beginnings of a text, by their length. */
+/** Returns hashes of the beginnings of a text, by their length. */
 function hashPrefixes(text: string): Int32Array {
   const hashes = new Int32Array(text.length + 1);
   for (let at = 0; at < text.length; at += 1)
@@ -149,9 +152,8 @@ function hashPrefixes(text: string): Int32Array {
 }
 
 /**
- * Whoever chooses a value may choose what is printed too, so that the time must not grow with what
- * a value and the text have in common: hashes are compared, and two that are equal by chance hide
- * a word too many.
+ * Masks a text. A user may choose both the value and the text, so the time must not grow with their
+ * common parts: hashes are compared, and an accidental match hides a word too many.
  */
 function maskText(whole: string, length: number, { slots, byStart, powers }: NeedleIndex): string {
   // No value that begins before `length` ends behind this.
@@ -170,7 +172,7 @@ function maskText(whole: string, length: number, { slots, byStart, powers }: Nee
   };
   let masked = '';
   let keptUntil = 0;
-  // Where the stretch begins and ends that is hidden at present.
+  // Bounds of the present hidden stretch.
   let start = -1;
   let end = -1;
   const hide = (): void => {

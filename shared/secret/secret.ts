@@ -19,7 +19,7 @@ export class Secret {
     return secret.#value;
   }
 
-  /** Whether this is the value. Tells one bit, so that callers can compare without `reveal`. */
+  /** Returns whether this is the value: one bit, so that callers can compare without `reveal`. */
   equals(value: string): boolean {
     return this.#value === value;
   }

@@ -1,13 +1,13 @@
 import { createMask } from './mask.ts';
 
-/** Characters that a text may have in common with a hidden value by chance. */
+/** Length of an accidental match of a text with a hidden value. */
 const MAX_COMMON_LENGTH = 7;
 export const WITHHELD = '<redacted: it may quote a private or secret value>';
 
 /**
- * Returns a mask for the text of errors that nothing is known about. Such a text may quote a value
- * only in part (Node cuts long arguments), so a text that still has eight characters in common with
- * a value is withheld as a whole.
+ * Returns a mask for the text of unknown errors. Such a text may quote a value only in part (Node
+ * cuts long arguments), so a text that still has eight characters in common with a value is
+ * withheld as a whole.
  */
 export function createWithholdingMask(values: readonly string[]): (text: string) => string {
   const mask = createMask(values);

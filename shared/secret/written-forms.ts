@@ -5,13 +5,15 @@ import { ownValue } from '../json/own-value.ts';
 
 /** Columns at which base64(1) and openssl(1) begin a new line. */
 const BASE64_COLUMNS = [76, 64];
-/** What bash puts a backslash before, outside of quotes; what is not ASCII stays as it is. */
+/**
+ * Characters that bash escapes by a backslash outside of quotes; others than ASCII stay unchanged.
+ */
 const SHELL_SPECIAL = /[ -~]/g;
 const SHELL_PLAIN = /[A-Za-z0-9_.,:=@%/+-]/;
 
 /**
- * How programs write a value when they do not write it as it is: in JSON, quoted as a shell's `set
- * -x` or `printf %q` does, in a URL or a form, in base64 at any place of a longer text, in hex.
+ * Yields the forms in which programs write a value: in JSON, quoted as by a shell's `set -x` or
+ * `printf %q`, in a URL or a form, in base64 at any place of a longer text, in hex.
  */
 export function* writtenForms(value: string): Generator<string> {
   yield* jsonForms(value);
@@ -37,13 +39,13 @@ function unicodeEscape(character: string): string {
   return String.raw`\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }
 
-/** As our logs have it, which is before they are masked where a script has printed it. */
+/** Yields the forms in our logs, which clean a script's output before it is masked. */
 function* cleanedForms(value: string): Generator<string> {
   yield cleanLine(value);
   yield plainText(value);
 }
 
-/** As Node's `util.inspect` shows a value, and its errors of an argument (`Received '…'`). */
+/** Yields the forms of Node's `util.inspect`, and of its argument errors (`Received '…'`). */
 function* inspectForms(value: string): Generator<string> {
   const quoted = inspect(value, { maxStringLength: null, breakLength: Infinity });
   yield quoted.slice(1, -1);
@@ -52,7 +54,7 @@ function* inspectForms(value: string): Generator<string> {
 }
 
 function* shellForms(value: string): Generator<string> {
-  // bash, and dash, which puts quotes into double ones; it has none to go on with at the end.
+  // bash; and dash, which puts quotes into double ones and omits an empty word at the end.
   yield value.replaceAll("'", String.raw`'\''`);
   yield value.replaceAll(/'+/g, `'"$&"'`).replace(/'$/, '');
   yield ansiQuoted(value);
@@ -61,7 +63,7 @@ function* shellForms(value: string): Generator<string> {
   yield value.replaceAll(SHELL_SPECIAL, (character) =>
     SHELL_PLAIN.test(character) ? character : `\\${character}`,
   );
-  // Within [[ ]] bash shows a word that is quoted with a backslash before every character.
+  // Within [[ ]] bash shows a quoted word with a backslash before every character.
   yield value.replaceAll(/[^]/gu, String.raw`\$&`);
 }
 
@@ -70,7 +72,7 @@ const ANSI_ESCAPES: Readonly<Record<string, string>> = {
   ...{ '\\': '\\', "'": "'" },
 };
 
-/** The inside of bash's `$'…'`, which it takes for words with control characters. */
+/** Returns the inside of bash's `$'…'`, which it uses for words with control characters. */
 function ansiQuoted(value: string): string {
   return [...value]
     .map((character) => {
@@ -106,7 +108,7 @@ function percentEscape(character: string): string {
 function* base64Forms(bytes: Buffer): Generator<string> {
   for (const before of [0, 1, 2]) {
     const encoded = Buffer.concat([Buffer.alloc(before), bytes]).toString('base64');
-    // Characters that hold bits of what stands before or after differ with it.
+    // Drop characters that share bits with their neighbours.
     const whole = encoded.slice(
       Math.ceil((before * 8) / 6),
       Math.floor(((before + bytes.length) * 8) / 6),

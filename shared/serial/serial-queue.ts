@@ -1,7 +1,4 @@
-/**
- * Runs tasks of one key one after the other, in the order in which they were given, whether those
- * before them failed or not.
- */
+/** Runs the tasks of each key serially, in their order, whether earlier ones failed or not. */
 export class SerialQueue<Key> {
   readonly #last = new Map<Key, Promise<unknown>>();
 

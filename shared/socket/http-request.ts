@@ -12,34 +12,31 @@ import { abortReason } from '../abort/abortable.ts';
 import { systemCodeOf } from '../errors/app-error.ts';
 
 export interface UpgradeRequest {
-  /** The path of a unix socket, or a connection that is open already. */
+  /** The path of a unix socket, or an open connection. */
   readonly on: string | Duplex;
   readonly method?: string | undefined;
   readonly path: string;
   readonly headers?: OutgoingHttpHeaders | undefined;
-  /** Milliseconds without a byte before it is given up; for ever if not given. */
+  /** Limit of milliseconds without a byte; none by default. */
   readonly idleTimeoutMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
 export interface SocketRequest extends UpgradeRequest {
   readonly body?: Uint8Array | undefined;
-  /** Keeps connections to the socket; none is kept if not given. */
+  /** Keeps connections to the socket; none are kept by default. */
   readonly agent?: Agent | undefined;
 }
 
-/**
- * What came back from a request to switch protocols: the raw connection, or the answer that refuses
- * it.
- */
+/** The result of an upgrade request: the raw connection, or the refusing response. */
 export type Upgraded =
   | { readonly kind: 'raw'; readonly socket: Socket }
   | { readonly kind: 'refused'; readonly answer: IncomingMessage };
 
 /**
- * One request, up to the head of its answer; the body is the caller's to read or to destroy. Where
- * a connection that was kept turns out to be closed, which a busy process learns too late, what may
- * be asked twice is asked again by a connection of its own.
+ * Sends a request, and returns the head of its response; the caller reads or destroys the body. A
+ * busy process may notice late that a kept connection was closed. A repeatable request is then sent
+ * again on its own connection.
  * @throws the system's error, or the signal's reason
  */
 export async function requestOverSocket(options: SocketRequest): Promise<IncomingMessage> {
@@ -62,14 +59,14 @@ export async function requestOverSocket(options: SocketRequest): Promise<Incomin
 }
 
 /**
- * Asks for raw bytes in place of HTTP (`Upgrade: tcp`). Both directions of the connection end on
- * their own.
+ * Requests raw bytes in place of HTTP (`Upgrade: tcp`). Both directions of the connection end
+ * separately.
  * @throws the system's error, or the signal's reason
  */
 export async function upgradeOverSocket(options: UpgradeRequest): Promise<Upgraded> {
   const { on } = options;
   const outgoing = request({
-    // This takes the place of an agent, whose connections know no half-close.
+    // Replaces the agent, whose connections do not support half-close.
     createConnection: () =>
       typeof on === 'string' ? connect({ path: on, allowHalfOpen: true }) : on,
     ...commonOptions(options),
@@ -88,7 +85,7 @@ export async function upgradeOverSocket(options: UpgradeRequest): Promise<Upgrad
 
 type Common = Omit<UpgradeRequest, 'on'>;
 
-/** Without it Node looks whether `host` is an address, by expressions that it compiles first. */
+/** Without it Node tests whether `host` is an address, by expressions that it compiles first. */
 const NO_TLS = { servername: '' } as const;
 
 function commonOptions({ method, path, idleTimeoutMs, signal }: Common): RequestOptions {
@@ -104,7 +101,7 @@ function answerOf<T>(
     outgoing.on('timeout', () => {
       outgoing.destroy(new Error(`no answer within ${idleTimeoutMs / 1000} s`));
     });
-    // Errors are heard after the head has come, too: then only the body's reader is told.
+    // After the head, errors are reported to the body's reader only, but still need a listener.
     outgoing.on('error', (error) => reject(signal?.aborted ? abortReason(signal) : error));
     send(resolve);
   });

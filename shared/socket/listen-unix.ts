@@ -5,11 +5,11 @@ import { connect, type Server } from 'node:net';
 import { systemCodeOf } from '../errors/app-error.ts';
 
 export interface UnixSocketOptions {
-  /** Permissions of the file, which are the only key to the socket. */
+  /** Permissions of the file, the only access control of the socket. */
   readonly mode: number;
-  /** Group of those who may connect; the process' own otherwise. */
+  /** Group that may connect; the process' own by default. */
   readonly gid?: number;
-  /** How many connections may wait to be accepted. */
+  /** Connections that may wait to be accepted. */
   readonly backlog?: number;
 }
 
@@ -17,7 +17,7 @@ const ALL_PERMISSIONS = 0o777;
 
 /**
  * Binds a socket whose file gets this mode.
- * @param bind is synchronous, so that the process' mask covers it alone
+ * @param bind must be synchronous, since the umask is that of the process
  */
 export function bindWithMode<T>(mode: number, bind: () => T): T {
   const mask = process.umask(ALL_PERMISSIONS & ~mode);
@@ -29,10 +29,10 @@ export function bindWithMode<T>(mode: number, bind: () => T): T {
 }
 
 /**
- * Listens on a unix socket, at a path where there is nothing.
+ * Listens on a unix socket, at a free path.
  *
- * Mode and owner are not changed by name afterwards: in a folder that belongs to somebody else they
- * could be led elsewhere by a link, which `lchown` does not follow.
+ * The mode is not changed by name afterwards, and the owner only by `lchown`: in a folder of
+ * another user a link could lead elsewhere.
  */
 export async function listenOnUnixSocket(
   server: Server,
@@ -49,8 +49,8 @@ export async function listenOnUnixSocket(
 }
 
 /**
- * Removes the socket that a process which is gone left at the path.
- * @returns whether there is nothing now: the socket of a process that listens there stays
+ * Removes a socket that an ended process left at the path.
+ * @returns whether the path is free; the socket of a listening process stays
  */
 export async function freeSocketPath(path: string): Promise<boolean> {
   const probe = connect(path);

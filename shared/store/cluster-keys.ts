@@ -8,33 +8,34 @@ import type { KeyRing } from './sealed-store.ts';
 import { readClusterKey } from './store-choice.ts';
 
 /**
- * The cluster's key on this node, and how another one takes its place while the node runs: first it
- * is known, then it seals, then the one before it is forgotten. Each step may be repeated.
+ * The cluster's keys on this node. A key is replaced while the node runs: the new one is learnt,
+ * then it seals, then the former one is forgotten. Each step may be repeated.
  */
 export interface ClusterKeys {
-  /** The keys, in the same object as long as none changes. */
+  /** Returns the keys, in the same object until one changes. */
   ring(): KeyRing;
-  /** The key that is known and does not seal yet. */
+  /** The learnt key that does not seal yet. */
   readonly next: Uint8Array | undefined;
-  /** From here on this node reads what others seal with it. */
+  /** Adds a key for opening only. */
   learn(key: Uint8Array): Promise<void>;
-  /** From here on this node seals with it, and reads what was sealed before. */
+  /** Seals with the key, and still opens with the former one. */
   sealWith(key: Uint8Array): Promise<void>;
   /**
-   * Forgets every key but the one that seals. @throws AppError CONFLICT when that is another one
+   * Forgets every key but the sealing one. @throws AppError CONFLICT when that is a different key
    */
   forgetOthers(fingerprint: string): Promise<void>;
 }
 
-/** Tells keys apart, and says nothing of them. */
+/** Returns a hash that tells keys apart without revealing them. */
 export function fingerprintOf(key: Uint8Array): string {
   return createHash('sha256').update('cluster key\n').update(key).digest('hex');
 }
 
 /**
- * INVARIANT: `cluster.key` is the key that seals, whenever the power goes; beside it lie, each for
- * root alone, the one that is learnt (`cluster.key.next`) and the one that was before
- * (`cluster.key.before`).
+ * Loads the keys.
+ *
+ * INVARIANT: `cluster.key` is the sealing key, also after a power failure. Beside it, readable by
+ * root alone, lie the learnt key (`cluster.key.next`) and the former one (`cluster.key.before`).
  * @throws AppError STORE_KEY without any, FILE_UNREADABLE
  */
 export async function loadClusterKeys(

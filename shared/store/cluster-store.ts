@@ -16,10 +16,9 @@ import type { Store } from './store.ts';
 export const CLUSTER = 'cluster';
 
 /**
- * A Redis whose records are sealed with the cluster's key; who opens it has shown that the key
- * fits, if there is a cluster in it.
- * @param replayGuard of this node; who only looks has none
- * @throws AppError HOST_PREREQUISITE when it does not answer, STORE_KEY when there is a cluster of
+ * Opens a Redis with sealed records. Checks the key against the cluster's record, if there is one.
+ * @param replayGuard of this node; undefined for read-only use
+ * @throws AppError HOST_PREREQUISITE when the server does not answer, STORE_KEY for the cluster of
  * another key
  */
 export async function openSealedRedis(
@@ -42,9 +41,7 @@ export async function openSealedRedis(
   }
 }
 
-/**
- * @throws AppError STORE_KEY, and CONFLICT when the store has no cluster or another one than it had
- */
+/** @throws AppError STORE_KEY; CONFLICT when the store has no cluster or a different one */
 export async function openChosenStore(
   choice: StoreChoice,
   ring: () => KeyRing,
@@ -69,7 +66,7 @@ export async function findCluster(store: Store): Promise<ClusterRecord | undefin
   return stored && parseRecord(clusterRecord, CLUSTER, stored);
 }
 
-/** The cluster's record; made where there is none. */
+/** Returns the cluster's record; creates it if missing. */
 export async function ensureCluster(
   store: Store,
   nowMs: number,

@@ -6,7 +6,7 @@ import { AppError, messageOf } from '../errors/app-error.ts';
 import { syncPath } from '../files/durable.ts';
 import type { RootPaths } from '../paths/root-paths.ts';
 
-/** The parts of an embedded store that decide whether a common store may replace it. */
+/** Facts of an embedded store that decide whether a common store may replace it. */
 export interface EmbeddedStore {
   /** UUID of its cluster; null before the first start of gnt-noded was complete. */
   readonly cluster: string | null;

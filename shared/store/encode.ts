@@ -4,10 +4,9 @@ import { unreadable } from './readable-records.ts';
 import type { ListedRecord, StoredRecord, Write } from './store.ts';
 
 /**
- * Version of what stores hold: of the layout in which records are kept, and of what records have.
- * An engine takes over older ones and refuses newer ones when it is opened, since a program takes
- * out of a record what it does not know at its first change. fixtures/upgrade/layouts.json has what
- * belongs to each.
+ * Version of the layout and fields of records. An engine upgrades older stores and refuses newer
+ * ones on opening: a program would drop unknown fields of a record at its first change.
+ * fixtures/upgrade/layouts.json lists the contents of each version.
  */
 export const STORE_SCHEMA = 2;
 /** Three documents of 1 MiB in base64, keys and metadata fit in four times; more is a mistake. */
@@ -29,8 +28,8 @@ export interface EncodedWrite {
 }
 
 /**
- * Writes as both engines take them.
- * @throws AppError VALIDATION when a value is too large; plain Error for what only a bug asks for
+ * Encodes writes for both engines.
+ * @throws AppError VALIDATION for a value that is too large; plain Error for a bug of the caller
  */
 export function encodeWrites(writes: readonly Write[]): readonly EncodedWrite[] {
   const seen = new Set<string>();
@@ -52,7 +51,7 @@ export function encodeWrites(writes: readonly Write[]): readonly EncodedWrite[] 
 export function checkKey(collection: string, id: string): void {
   checkCollection(collection);
   const sizeBytes = Buffer.byteLength(id);
-  // Lone surrogates and NULs do not come back from the engines as they went in.
+  // The engines do not preserve lone surrogates and NULs.
   if (sizeBytes === 0 || sizeBytes > MAX_ID_BYTES || id.includes('\0') || !id.isWellFormed()) {
     throw new Error(`not a record id: ${JSON.stringify(id.slice(0, 100))}`);
   }
@@ -73,7 +72,7 @@ export function decodeValue(collection: string, id: string, json: string): unkno
   }
 }
 
-/** Decodes a record of a list: what `decode` throws becomes its problem. */
+/** Decodes a record of a list: an error of `decode` becomes its problem. */
 export function decodeListed(
   key: Pick<StoredRecord, 'id' | 'revision'>,
   decode: () => unknown,
@@ -87,7 +86,7 @@ export function decodeListed(
 }
 
 export function newerStore(place: string, found: number | string): AppError {
-  // A server may hold anything.
+  // A server may hold any text.
   const version = String(found).slice(0, MAX_VERSION_CHARACTERS);
   return new AppError(
     'STORE_VERSION',
@@ -99,13 +98,13 @@ export function newerStore(place: string, found: number | string): AppError {
   );
 }
 
-/** Order of ids in a listing: that of their UTF-8 bytes. */
+/** Compares ids for listings, by their UTF-8 bytes. */
 export function compareIds(a: string, b: string): number {
   return Buffer.compare(Buffer.from(a), Buffer.from(b));
 }
 
 function encodeValue(key: string, value: unknown): string {
-  // What TypeScript's declaration leaves out: a function or undefined has no JSON.
+  // TypeScript's declaration omits undefined, the result for a function or undefined.
   const json = JSON.stringify(value) as string | undefined;
   if (json === undefined) throw new Error(`the value of ${key} is not JSON`);
   if (Buffer.byteLength(json) > MAX_VALUE_BYTES) {

@@ -4,19 +4,18 @@ import { AppError } from '../errors/app-error.ts';
 import { CLUSTER_KEY_BYTES } from './sealed-store.ts';
 
 /**
- * The one word by which a node joins a cluster.
+ * The token by which a node joins a cluster.
  *
- * The word has where the store is and a secret that was made for it; the store has the cluster's
- * key, sealed with that secret, for as long as the word is good. Who has only one of the two has
- * nothing: the store, its files and its backups do not open without the word, and the word opens
- * nothing when the store has given the key away or let it go. It is as good as the key for those
- * minutes, so it is not to be kept.
+ * It contains the store's URL and a secret made for it. The store has the cluster's key, sealed
+ * with that secret, during the token's lifetime. Either part alone is useless: the store, its files
+ * and its backups do not open without the token, and a token opens nothing after the key was taken
+ * or has expired. During its lifetime a token is worth as much as the key, so it must not be kept.
  */
 export interface JoinToken {
-  /** The name under which the store has the sealed key, in hexadecimal. */
+  /** Name of the sealed key in the store, in hexadecimal. */
   readonly id: string;
   readonly secret: Uint8Array;
-  /** Milliseconds since the epoch by the store's clock, the only one that all see. */
+  /** Milliseconds since the epoch by the store's clock, the only common one. */
   readonly expiresAtMs: number;
   /** UUID. */
   readonly cluster: string;
@@ -50,7 +49,7 @@ export function encodeJoinToken({ id, secret, expiresAtMs, cluster, url }: JoinT
   return PREFIX + Buffer.concat([content, sumOf(content)]).toString('base64url');
 }
 
-/** @throws AppError TOKEN_INVALID, which never quotes it */
+/** @throws AppError TOKEN_INVALID, which never quotes the token */
 export function parseJoinToken(text: string): JoinToken {
   const word = text.trim();
   if (word.length > MAX_TOKEN_CHARACTERS) throw invalid('it is too long');
@@ -74,13 +73,13 @@ export function parseJoinToken(text: string): JoinToken {
   };
 }
 
-/** The cluster's key as the store keeps it. */
+/** Returns the cluster's key as the store keeps it. */
 export function sealForToken(token: JoinToken, key: Uint8Array): Buffer {
   const nonce = nacl.randomBytes(nacl.secretbox.nonceLength);
   return Buffer.concat([nonce, nacl.secretbox(key, nonce, sealingKeyOf(token))]);
 }
 
-/** @throws AppError TOKEN_INVALID where the token says something else than that it was made with */
+/** @throws AppError TOKEN_INVALID when the token was altered */
 export function openWithToken(token: JoinToken, sealed: Uint8Array): Uint8Array {
   const nonce = sealed.subarray(0, nacl.secretbox.nonceLength);
   const box = sealed.subarray(nacl.secretbox.nonceLength);
@@ -90,7 +89,7 @@ export function openWithToken(token: JoinToken, sealed: Uint8Array): Uint8Array 
   throw invalid('the token or its entry in the store was altered');
 }
 
-/** Everything that the token says is in it: nothing of a token can be exchanged. */
+/** Covers the whole token, so that no part can be exchanged. */
 function sealingKeyOf({ secret, ...said }: JoinToken): Uint8Array {
   const { id, expiresAtMs, cluster, url } = said;
   return createHmac('sha256', secret)

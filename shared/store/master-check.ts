@@ -3,37 +3,39 @@ import type { Replication } from './replica-acknowledgement.ts';
 import type { RedisServer } from './store-url.ts';
 
 const ANSWER_MS = 1500;
-/** What a Sentinel adds to `master` where it doubts, or is about to change it. */
+/** Flags of `master` when a Sentinel doubts the master or is about to change it. */
 const IN_DOUBT = /s_down|o_down|failover_in_progress|disconnected/;
 
 type Watched = Extract<RedisServer, { sentinels: unknown }>;
 
 /**
- * Whether the server that took a write, or was read, is its Sentinels' master still. One that stood
- * still while they made another one goes on as before when it wakes: those of its replicas that
- * were not told yet confirm what it is given, and lose it when they are. The one that was promoted
- * has left it by then, so whoever finds a replica less, or has a connection anew, asks the
- * Sentinels.
+ * Checks that the server of a write or read is still its Sentinels' master. A master that was
+ * frozen during a failover continues on waking: replicas that were not reconfigured yet confirm its
+ * writes, and lose them later. The promoted replica has left it by then. So a lost replica or a new
+ * connection triggers a question to the Sentinels.
  */
 export class MasterCheck {
   readonly #server: Watched;
   readonly #asked: Redis;
   #connection = 0;
-  /** The connection for which Sentinels were asked last, and the replicas that it had since. */
+  /** The connection of the last confirmed check, and its number of replicas since. */
   #known: { readonly connection: number; copies: number } | undefined;
-  /** The last question to Sentinels: they are asked one after the other. */
+  /** The last question to the Sentinels; questions are serial. */
   #last: Promise<unknown> = Promise.resolve();
-  /** The one that is not asked yet: whoever waits by then shares its answer. */
+  /** The next question, whose answer all waiting callers share. */
   #next: Promise<boolean> | undefined;
 
-  /** @param asked the connection whose server is meant: each has its own masterCheck */
+  /** @param asked the connection to check; each connection has its own check */
   constructor(server: Watched, asked: Redis) {
     this.#server = server;
     this.#asked = asked;
     asked.on('ready', () => void (this.#connection += 1));
   }
 
-  /** @param told what the server said on this connection, after replicas had what is in question */
+  /**
+   * @param told replication state from this connection, requested after replicas confirmed the
+   * write or read
+   */
   async isSure(told: Replication): Promise<boolean> {
     if (!told.isMaster) return false;
     const copies = told.copies.length;
@@ -48,7 +50,7 @@ export class MasterCheck {
     return true;
   }
 
-  /** What was answered before replicas had a write says nothing of that. */
+  /** Asks the Sentinels; an answer from before the replicas' confirmation does not count. */
   #confirm(): Promise<boolean> {
     this.#next ??= this.#last.then(() => {
       this.#next = undefined;
@@ -59,10 +61,10 @@ export class MasterCheck {
   }
 
   /**
-   * Whether most of the Sentinels that the URL names confirm it, and none of them doubts it. One
-   * that is about to fail over counts before it is elected, too: others vote for it without a look
-   * of their own, and it chooses a replica by offsets that are seconds old, so that what another
-   * one has is lost.
+   * Returns whether a majority of the Sentinels in the URL confirm the master, and none doubts it.
+   * A Sentinel that is about to fail over counts even before its election: others vote for it
+   * without a check of their own. It chooses a replica by offsets that are seconds old, so that
+   * newer writes on another replica are lost.
    */
   async #isConfirmed(): Promise<boolean> {
     const { sentinels, name } = this.#server;
@@ -79,8 +81,7 @@ export class MasterCheck {
 }
 
 /**
- * How many Sentinels there are, by what those say that the URL names; as many as it names when none
- * answers.
+ * Returns the number of Sentinels, as those in the URL report it; at least the number in the URL.
  */
 export async function countSentinels({ sentinels, name }: Watched): Promise<number> {
   const told = await Promise.all(sentinels.map((sentinel) => askSentinel(sentinel, name)));
@@ -94,7 +95,7 @@ interface Told {
   readonly others: number;
 }
 
-/** What a Sentinel says; undefined when it does not answer, or knows no such master. */
+/** Returns a Sentinel's answer; undefined when it does not answer, or does not know the master. */
 async function askSentinel(
   { host, port }: { readonly host: string; readonly port: number },
   name: string,
@@ -103,7 +104,7 @@ async function askSentinel(
     ...{ host, port, lazyConnect: true, disableClientInfo: true },
     ...{ connectTimeout: ANSWER_MS, commandTimeout: ANSWER_MS, retryStrategy: () => null },
   });
-  // What it fails with is told by the command.
+  // The command reports the failure.
   client.on('error', () => undefined);
   try {
     await client.connect();

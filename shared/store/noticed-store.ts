@@ -1,7 +1,7 @@
 import { isAppError } from '../errors/app-error.ts';
 import type { Store } from './store.ts';
 
-/** A store that says each time when the one below did not answer. */
+/** Wraps a store. Calls `onAway` for each failure to answer. */
 export function createNoticedStore(store: Store, onAway: () => void): Store {
   const noticed = async <T>(asking: Promise<T>): Promise<T> => {
     try {

@@ -7,13 +7,13 @@ import type { Store, StoredRecord, Write } from './store.ts';
 const ASK_AGAIN_MS = 500;
 
 /**
- * A store for work that was accepted: while the one below does not answer, it waits instead of
- * failing, until the signal is aborted. A commit whose answer was lost is asked for again, and
- * counts as done where what it was to write is there: what it expected to be `absent`, or to have a
- * revision, for others may have written over the rest.
+ * Wraps a store for work that was accepted: while the store does not answer, requests wait until
+ * the signal aborts. A commit whose answer was lost is repeated. It counts as done if the records
+ * that it expected to be `absent`, or at a revision, have its values; others may have overwritten
+ * the rest.
  *
- * So a commit should expect a revision, or `absent`, of at least one of its records: a second `any`
- * would overwrite what others wrote meanwhile.
+ * A commit should therefore expect `absent` or a revision of at least one record: a repeated commit
+ * of only `any` overwrites later writes of others.
  */
 export function createPatientStore(store: Store, signal: AbortSignal): Store {
   const insist = async <T>(ask: (isRepeated: boolean) => Promise<T>): Promise<T> => {
@@ -22,7 +22,7 @@ export function createPatientStore(store: Store, signal: AbortSignal): Store {
         return await ask(isRepeated);
       } catch (error) {
         if (!isAppError(error, 'STORE_UNAVAILABLE') || signal.aborted) throw error;
-        // What is told when the wait is ended is the store's own error.
+        // An aborted wait reports the store's own error.
         await sleep(ASK_AGAIN_MS, undefined, { signal }).catch(() => Promise.reject(error));
       }
     }
@@ -42,7 +42,7 @@ export function createPatientStore(store: Store, signal: AbortSignal): Store {
     get: (collection, id) => insist(() => store.get(collection, id)),
     getSome: (collection, ids) => insist(() => store.getSome(collection, ids)),
     list: (collection) => insist(() => store.list(collection)),
-    // A scan that broke off begins anew: what a reader has had comes again.
+    // An interrupted scan starts again: the reader gets records repeatedly.
     scan: (collection) => insistSlices(() => store.scan(collection)),
     ids: (collection) => insist(() => store.ids(collection)),
     commit: (writes) =>
@@ -61,14 +61,14 @@ export function createPatientStore(store: Store, signal: AbortSignal): Store {
   };
 }
 
-/** The revisions of a commit that was done; undefined when it was not. */
+/** Returns the revisions of a commit that was done; undefined otherwise. */
 async function findWritten(
   store: Store,
   writes: readonly Write[],
 ): Promise<readonly number[] | undefined> {
   const found = await Promise.all(writes.map(({ collection, id }) => store.get(collection, id)));
   const isGuarded = writes.map(({ expected }) => expected !== 'any');
-  // What anybody may write over was written over, perhaps: it tells nothing of this commit.
+  // Others may have overwritten an `any` record, so it proves nothing.
   const isTelling = (index: number): boolean =>
     !isGuarded.includes(true) || isGuarded[index] === true;
   const isWritten = writes.every(
@@ -79,6 +79,6 @@ async function findWritten(
 
 function isSame(written: unknown, found: StoredRecord | undefined): boolean {
   if (written === undefined || found === undefined) return written === undefined && !found;
-  // It is compared as it comes back: JSON has no `undefined`.
+  // Compare values as read: JSON has no `undefined`.
   return isDeepStrictEqual(JSON.parse(JSON.stringify(written)), found.value);
 }

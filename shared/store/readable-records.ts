@@ -6,15 +6,15 @@ import type { ListedRecord, Store } from './store.ts';
 
 const MAX_ID_CHARACTERS = 512;
 
-/** A record that no part of this program can use. It is left as it is, and out of every list. */
+/** A record that this program cannot use. It stays in the store, and is omitted from every list. */
 export interface RecordProblem {
   readonly collection: string;
   readonly id: string;
-  /** Names the field, never its value: that may be private. */
+  /** Names the field, never its value, which may be private. */
   readonly reason: string;
 }
 
-/** The records that are set aside, as they were found when their collection was last listed. */
+/** The omitted records, as of the last listing of each collection. */
 export interface RecordProblems {
   list(): readonly RecordProblem[];
   replace(collection: string, problems: readonly RecordProblem[]): void;
@@ -50,8 +50,8 @@ export function parseRecord<T>(
 }
 
 /**
- * All records of a collection that can be read, in the order of their ids; one bad record must not
- * keep the others from their work.
+ * Returns all readable records of a collection, in the order of their ids. A bad record must not
+ * block the others.
  */
 export async function listRecords<T>(
   store: Store,
@@ -65,8 +65,8 @@ export async function listRecords<T>(
 }
 
 /**
- * The same in slices, for collections of thousands: of no one moment, in no order. Others get their
- * turn in between.
+ * Returns the same for collections of thousands: unordered, not from one moment. Other work runs
+ * between slices.
  */
 export async function scanRecords<T>(
   store: Pick<Store, 'scan'>,
@@ -91,8 +91,8 @@ export interface SortedOut<T> {
 }
 
 /**
- * What can be read of some records, and why the rest cannot. To check one may take a millisecond:
- * others get their turn in between.
+ * Parses records, and returns the reasons for unreadable ones. A check may take a millisecond, so
+ * other work runs in between.
  */
 export async function sortOut<T>(
   schema: z.ZodType<T>,
@@ -125,6 +125,6 @@ class UnreadableRecord extends AppError {
 }
 
 export function unreadable(collection: string, id: string, reason: string): AppError {
-  // The id is of whoever wrote to the store.
+  // The author of a foreign record chose its id.
   return new UnreadableRecord(collection, id.slice(0, MAX_ID_CHARACTERS), reason);
 }

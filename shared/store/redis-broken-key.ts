@@ -1,6 +1,8 @@
 import { AppError, messageOf } from '../errors/app-error.ts';
 
-/** A key of the store that another program wrote. Its repair brings the store back. */
+/**
+ * A key of the store with a value of another program. The store recovers when the key is repaired.
+ */
 export class BrokenKey extends AppError {
   constructor(key: string, cause?: unknown) {
     super('RECORD_UNREADABLE', `the key ${key} of the store holds another kind of value`, {
@@ -11,12 +13,12 @@ export class BrokenKey extends AppError {
   }
 }
 
-/** Whether a command, or one of a script, met a key of another type. */
+/** Returns whether a command, also one within a script, met a key of another type. */
 export function isWrongType(error: unknown): boolean {
   return messageOf(error).includes('WRONGTYPE');
 }
 
-/** Names the key where it has another type. @throws BrokenKey */
+/** Names the key in an error about its type. @throws BrokenKey */
 export async function namingKey<T>(key: string, asking: Promise<T>): Promise<T> {
   try {
     return await asking;

@@ -6,11 +6,11 @@ import { createRedis } from './redis-connection.ts';
 import type { OnChanges } from './store.ts';
 import type { RedisServer } from './store-url.ts';
 
-/** Entries that are read at once, of each log. */
+/** Entries read at once, of each log. */
 const COUNT = 1000;
-/** A log that is watched from now on waits for so long, at most, until the others were asked. */
+/** Longest wait of a newly watched log for the present read of the other logs. */
 const BLOCK_MS = 500;
-/** A server that says nothing for so long is another one by now. */
+/** A connection is replaced after this time without an answer. */
 const SILENCE_MS = 10_000;
 /** The position before the first entry of a log. */
 export const EMPTY = '0-0';
@@ -19,20 +19,21 @@ const TOLD_TIMEOUT_MS = 5000;
 
 interface Log {
   readonly watchers: Set<OnChanges>;
-  /** The last entry that was told; null before the first reading. */
+  /** The last reported entry; null before the first read. */
   position: string | null;
-  /** Its key holds something else. */
+  /** Whether the key holds another type. */
   isBroken?: boolean;
-  /** Callers that wait until an entry is told. */
+  /** Callers that wait for the report of an entry. */
   readonly waiting: Set<{ readonly entry: string; readonly done: () => void }>;
 }
 
 /**
- * Tells who watches a log of the ids that come into it, in their order, over a connection of its
- * own that is made for the first of them.
+ * Reports the ids of each watched log in order, over its own connection, which the first watcher
+ * opens.
  *
- * INVARIANT: a log is read on from an entry only if that is still there. A server that lost some of
- * it (a failover, a backup, a log that was cut) lost the newest too: then all may have changed.
+ * INVARIANT: a log is continued from an entry only if that entry still exists. A server that lost
+ * part of a log (failover, backup, trimmed log) lost the newest entries too: then anything may have
+ * changed.
  */
 export class ChangeFeed {
   readonly #server: RedisServer;
@@ -46,12 +47,12 @@ export class ChangeFeed {
     this.#logger = logger;
   }
 
-  /** @returns ends it */
+  /** @returns ends the watch */
   watch(key: string, onChanges: OnChanges): () => void {
     const log = this.#logs.get(key) ?? { watchers: new Set(), position: null, waiting: new Set() };
     this.#logs.set(key, log);
     log.watchers.add(onChanges);
-    // A watcher that comes later begins like the first: it is told everything.
+    // A later watcher starts like the first: with everything.
     log.position = null;
     this.#redis ??= this.#connect();
     return () => {
@@ -60,7 +61,7 @@ export class ChangeFeed {
     };
   }
 
-  /** Resolves when an entry of a log that is watched was told. @throws Error when it is not */
+  /** Resolves when an entry of a watched log was reported. @throws Error on timeout */
   async told(key: string, entry: string): Promise<void> {
     const log = this.#logs.get(key);
     if (log === undefined || isTold(log, entry)) return;
@@ -96,7 +97,7 @@ export class ChangeFeed {
       this.#follow(redis).catch((error: unknown) => {
         if (this.#isClosed) return;
         this.#logger.debug('store.feed-error', { reason: messageOf(error) });
-        // One that answers no more is no connection; the next one is made by itself.
+        // A silent server counts as disconnected; the client reconnects by itself.
         if (redis.status === 'ready') redis.disconnect(true);
       });
     });
@@ -112,7 +113,7 @@ export class ChangeFeed {
     }
   }
 
-  /** Finds where to read on. @param isAll also in logs that were read before */
+  /** Finds the positions for the next read. @param isAll also of logs that were read before */
   async #check(redis: Redis, isAll: boolean): Promise<void> {
     for (const [key, log] of [...this.#logs]) {
       if (log.position !== null && !isAll) continue;
@@ -121,7 +122,7 @@ export class ChangeFeed {
         log.isBroken = false;
       } catch (error) {
         if (!isWrongType(error)) throw error;
-        // The others are read all the same.
+        // Other logs are still read.
         if (!log.isBroken) this.#logger.error('store.key-broken', { key });
         log.isBroken = true;
         log.position = null;
@@ -142,17 +143,17 @@ export class ChangeFeed {
       .xread('COUNT', COUNT, 'BLOCK', BLOCK_MS, 'STREAMS', ...where)
       .catch((error: unknown) => {
         if (!isWrongType(error)) throw error;
-        // The answer does not tell which of them it is.
+        // The answer does not name the key.
         for (const key of keys) forgetPosition(this.#logs.get(key));
         return null;
       });
     for (const [key, entries] of answer ?? []) {
       const from = positions[keys.indexOf(key)] ?? EMPTY;
-      // There may have been so much that some was cut away before it was read.
+      // A trimmed log may have lost entries before they were read.
       const isCut = entries.length === COUNT && !(await isThere(redis, key, from));
       const log = this.#logs.get(key);
       const last = entries.at(-1);
-      // A watcher that came meanwhile is told everything.
+      // A watcher that was added meanwhile starts with everything.
       if (log === undefined || last === undefined || log.position === null) continue;
       if (isCut) {
         log.position = null;
@@ -165,7 +166,7 @@ export class ChangeFeed {
   }
 }
 
-/** Finds where to read on in a log. */
+/** Finds the position for the next read of a log. */
 async function find(redis: Redis, key: string, log: Log): Promise<void> {
   if (log.position !== null && (await isThere(redis, key, log.position))) {
     tell(log, []);
@@ -191,7 +192,7 @@ function tell(log: Log, ids: readonly string[] | null): void {
 
 function isTold({ position }: Log, entry: string): boolean {
   if (position === null) return false;
-  // Milliseconds and a number, both below what a number holds.
+  // Milliseconds and a counter, both safe integers.
   const [ms = 0, nth = 0] = position.split('-').map(Number);
   const [entryMs = 0, entryNth = 0] = entry.split('-').map(Number);
   return ms > entryMs || (ms === entryMs && nth >= entryNth);

@@ -1,30 +1,31 @@
 /**
- * Entries that a log of changes has at least, once it has had so many: who was away for longer
- * reads all records again.
+ * Least number of entries of a long log of changes. A watcher that was away for longer reads all
+ * records again.
  */
 const LOGGED_CHANGES = 10_000;
 
 /**
- * All writes or none, on the server. What may fail comes before the first write of a record: Redis
- * takes back nothing of a script that fails.
+ * Applies all writes or none, on the server. All checks come before the first write of a record:
+ * Redis does not roll back a failed script.
  *
  * KEYS[1]: schema version; then three for each write: the hash, the log of its changes, and the
- * collection's floor: the newest stamp of its writes, the highest revision of what was deleted.
+ * collection's floor: the newest stamp of its writes, the highest revision of deleted records.
  *
  * ARGV[1]: schema of the writer; then five per write: id, expected revision | absent | any, 1 to
  * write or 0 to delete, JSON, its stamp or 0 for none.
  *
  * Answers {done, revision…}, {conflict, index of the write}, {schema, version}, {broken, key that
- * holds another kind of value} or {behind, index of the write, newest stamp}: a writer that has not
- * seen the record before this one may have taken its stamp before that was made.
+ * holds another kind of value} or {behind, index of the write, newest stamp}. The last one refuses
+ * a writer that has not seen the previous record, and may have taken its stamp before that record
+ * was made.
  *
- * The id of each record that was written or deleted is put into the log, and published under the
- * hash's name: nodes of the release before the logs hear of it in no other way, so this is to stay
- * until none of them is left. Who may not publish commits all the same, hence the pcall. Values are
- * never decoded: Lua's numbers and empty tables would change them.
+ * The id of each changed record is added to the log, and published under the hash's name. The
+ * latter notifies nodes of the release before the logs and must stay until none is left. A user
+ * without permission to publish can still commit, hence the pcall. Values are never decoded: Lua's
+ * numbers and empty tables would change them.
  */
 export const COMMIT_SCRIPT = `
--- What an error makes of the commit, before anything is written; false for none.
+-- Returns the refusal of an error before the first write; false without an error.
 local function refusal(answer, key)
   if type(answer) ~= 'table' or not answer.err then return false end
   local isBroken = string.find(answer.err, 'WRONGTYPE') or string.find(answer.err, 'exhausted')
@@ -54,7 +55,7 @@ for i = 1, count do
     or (expected == 'absent' and revision == 0)
     or (expected ~= 'absent' and revision > 0 and tonumber(expected) == revision)
   if not holds then
-    -- A write, so that who waits for replicas waits for what it conflicts with.
+    -- A write, so that WAIT covers the record that caused the conflict.
     if schema then redis.call('SET', KEYS[1], schema) end
     return {'conflict', i}
   end
@@ -63,15 +64,15 @@ for i = 1, count do
   if refused then return refused end
   local newest = tonumber(floor[1] or 0) or 0
   local deleted = floor[2] and countOf(string.match(floor[2], '^%d+$')) or 0
-  -- Who names a revision has read that record, and its stamp.
+  -- A writer that names a revision has read that record, and its stamp.
   if ARGV[at + 2] == '1' and tonumber(expected) == nil and stamp <= newest and stamp > 0 then
     return {'behind', i, tostring(floor[1])}
   end
-  -- What is made anew goes on above what was deleted: a revision never names two records.
+  -- A new record starts above a deleted one: a revision never names two records.
   revisions[i] = (revision > 0 and revision or deleted) + 1
   stamps[i] = stamp > newest and ARGV[at + 4]
 end
--- An entry too many does no harm; a record without its entry would never be told.
+-- A surplus entry does no harm; a record without an entry would never be reported.
 for i = 1, count do
   local noted = redis.pcall('XADD', KEYS[3 * i], 'MAXLEN', '~', ${LOGGED_CHANGES}, '*', 'id', ARGV[2 + (i - 1) * 5])
   refused = refusal(noted, KEYS[3 * i])

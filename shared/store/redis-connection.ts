@@ -4,7 +4,7 @@ import { type RedisServer, socketPathOf } from './store-url.ts';
 const CONNECT_TIMEOUT_MS = 5000;
 const MAX_RETRY_DELAY_MS = 500;
 
-/** Time until a connection that was given up begins anew. */
+/** Delay before a connection that was given up is opened again. */
 const REVIVE_MS = 100;
 
 type Options = Pick<
@@ -16,17 +16,14 @@ type Options = Pick<
   | 'enableOfflineQueue'
 >;
 
-/**
- * A client of a Redis that connects when it is told, and again by itself whenever the connection is
- * lost.
- */
+/** Creates a client that connects on `connect()`, and reconnects by itself. */
 export function createRedis(server: RedisServer, options: Options): Redis {
   const common = {
     lazyConnect: true,
     connectTimeout: CONNECT_TIMEOUT_MS,
-    // What was sent and not answered may have happened: sending it again would be a second one.
+    // An unanswered command may have been executed: sending it again would repeat it.
     autoResendUnfulfilledCommands: false,
-    // What the client is called is nothing that a server has to let everybody set.
+    // A server's ACL need not permit the client's name.
     disableClientInfo: true,
     retryStrategy: (attempt: number) => Math.min(attempt * 100, MAX_RETRY_DELAY_MS),
     // In the error of a script, the word is in the middle of the message.
@@ -47,14 +44,14 @@ export function createRedis(server: RedisServer, options: Options): Redis {
     sentinels: server.sentinels.map(({ host, port }) => ({ host, port })),
     name: server.name,
     ...login,
-    // Without this a client goes on writing to a deposed master for seconds.
+    // Without this a client writes to a deposed master for seconds.
     failoverDetector: true,
   });
 }
 
 /**
- * A client that is told of a new master while it asks Sentinels for one gives up for good, whatever
- * its `retryStrategy` says: this one ends when it is told to, by `disconnect`.
+ * ioredis gives up for good when a new master is announced during a question to Sentinels, whatever
+ * `retryStrategy` says. This client ends only on `disconnect`.
  */
 class LastingRedis extends Redis {
   #isOver = false;
@@ -63,7 +60,7 @@ class LastingRedis extends Redis {
     super(options);
     this.on('end', () => {
       setTimeout(() => {
-        // What it fails with is told as an error, and the next end begins anew.
+        // A failure is emitted as an error, and the next `end` retries.
         if (!this.#isOver && this.status === 'end') this.connect().catch(() => undefined);
       }, REVIVE_MS).unref();
     });

@@ -5,15 +5,16 @@ import { createRedis } from './redis-connection.ts';
 import { describeStoreUrl, parseStoreUrl } from './store-url.ts';
 
 /**
- * What tokens to join with left in a store. No record: who takes it has no key of the cluster yet.
+ * Sealed keys of join tokens in a store. They are not records: a joining node has no key of the
+ * cluster yet.
  */
 export interface Joins extends AsyncDisposable {
-  /** The store's clock: milliseconds since the epoch. */
+  /** Returns the store's clock: milliseconds since the epoch. */
   now(): Promise<number>;
   put(id: string, sealed: Uint8Array, lifetimeMs: number): Promise<void>;
-  /** The sealed key; undefined where there is none: it was taken, or its time is over. */
+  /** Returns the sealed key; undefined when it was taken or has expired. */
   look(id: string): Promise<Uint8Array | undefined>;
-  /** @returns whether it was there: of all who take it, one is told so */
+  /** @returns whether it was there: true for one caller only */
   take(id: string): Promise<boolean>;
 }
 
@@ -21,7 +22,7 @@ const COMMAND_TIMEOUT_MS = 5000;
 const REPLICAS_TIMEOUT_MS = 2000;
 /** A key, its nonce and its tag take a hundred. */
 const MAX_SEALED_CHARACTERS = 1024;
-/** The key in Redis, whose name no record has. */
+/** A name that no record has. */
 const keyOf = (id: string): string => `{gnt}:join:${id}`;
 
 /** @throws AppError HOST_PREREQUISITE when the store does not answer */
@@ -31,7 +32,7 @@ export async function openJoins(url: string): Promise<Joins> {
     commandTimeout: COMMAND_TIMEOUT_MS,
     maxRetriesPerRequest: 1,
   });
-  // Every command tells its own failure.
+  // Every command reports its own failure.
   redis.on('error', () => undefined);
   const answered = async <T>(asking: Promise<T>): Promise<T> => {
     try {
@@ -57,7 +58,7 @@ export async function openJoins(url: string): Promise<Joins> {
       await answered(redis.set(keyOf(id), text, 'PX', lifetimeMs, 'NX'));
     },
     look: async (id) => {
-      // No more than it can be: whoever writes to the store decides how much lies there.
+      // Bounded, since any program that can write to the store decides the length.
       const asking = redis.getrange(keyOf(id), 0, MAX_SEALED_CHARACTERS);
       const text = await answered(namingKey(keyOf(id), asking));
       return text === '' ? undefined : Buffer.from(text, 'base64');
@@ -74,7 +75,7 @@ export async function openJoins(url: string): Promise<Joins> {
   };
 }
 
-/** A failover must not give back what was taken. */
+/** A failover must not restore a token that was taken. */
 async function waitForReplicas(redis: Redis, replicas: number | undefined): Promise<void> {
   if (replicas === undefined) return;
   const copies = await redis.wait(replicas, REPLICAS_TIMEOUT_MS);

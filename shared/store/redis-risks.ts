@@ -1,30 +1,30 @@
 import { MIB } from '../units/bytes.ts';
 
-/** What a store's own settings, or its state, may cost. */
+/** A danger from the settings or the state of a store. */
 export interface StoreRisk {
-  /** `error`: what was told may be gone, or nothing can be written. */
+  /** `error`: acknowledged writes may be lost, or writes are impossible. */
   readonly level: 'error' | 'warning';
   readonly message: string;
   readonly hint: string;
 }
 
-/** What INFO says, and `appendfsync` where the server tells it. */
+/** INFO of the server, and settings that it reveals. */
 export interface RedisFacts {
   readonly info: string;
-  /** Null where CONFIG is forbidden, as hosted servers do. */
+  /** Null where CONFIG is forbidden, as in hosted services. */
   readonly appendFsync: string | null;
   /** `client-output-buffer-limit`, in the server's words; null as above. */
   readonly outputLimits: string | null;
-  /** How many replicas have what is told, so that this server's own disk is not all there is. */
+  /** Replicas that must confirm a write, so that this server's own disk is not the only copy. */
   readonly replicas: number;
   /**
-   * Sentinels make a master of a replica, whatever that has: how many there are, and how many of
-   * them the URL names. Null without any.
+   * Number of Sentinels, and of those in the URL; null without any. Sentinels promote a replica
+   * whatever it has.
    */
   readonly sentinels: { readonly named: number; readonly all: number } | null;
 }
 
-/** Pure. What is not said is not judged: fields differ from release to release. */
+/** Finds risks in known facts; fields differ between releases. Pure. */
 export function findRedisRisks({
   info,
   appendFsync,
@@ -49,8 +49,7 @@ export function findRedisRisks({
 }
 
 /**
- * Records have no time to live, so that volatile-* takes none of them. A whole collection is one
- * key.
+ * Records have no time to live, so volatile-* policies evict none. A whole collection is one key.
  */
 function findEviction(facts: ReadonlyMap<string, string>): readonly StoreRisk[] {
   const policy = facts.get('maxmemory_policy') ?? '';
@@ -91,8 +90,8 @@ function findFailedWrites(facts: ReadonlyMap<string, string>): readonly StoreRis
 }
 
 /**
- * A failover takes back what is not on most of the servers, and a master that is cut off does not
- * know.
+ * A failover loses writes that are not on most of the servers, and an isolated master does not
+ * notice.
  */
 function findTakenBack(facts: ReadonlyMap<string, string>, replicas: number): readonly StoreRisk[] {
   const servers = Number(facts.get('connected_slaves') ?? 0) + 1;
@@ -108,7 +107,7 @@ function findTakenBack(facts: ReadonlyMap<string, string>, replicas: number): re
   ];
 }
 
-/** Most of those that are named have to confirm a master that lost a replica. */
+/** A master that lost a replica needs the confirmation of most Sentinels in the URL. */
 function findUnnamed({ named, all }: NonNullable<RedisFacts['sentinels']>): readonly StoreRisk[] {
   if (named >= all) return [];
   return [
@@ -137,10 +136,10 @@ function findDelay(
   return [{ level: 'warning', message, hint }];
 }
 
-/** What may wait for a node in the streams between nodes is less, whatever the node does. */
+/** Above the limit of waiting bytes in the streams between nodes. */
 const WAITING_BYTES = 8 * MIB;
 
-/** Subscribers have a limit at once, and one for some seconds; 0 is none. */
+/** Subscribers have an immediate limit, and one for some seconds; 0 is none. */
 function findOutputLimits(limits: string): readonly StoreRisk[] {
   const [, hard = 0, soft = 0] = (/pubsub (\d+) (\d+)/.exec(limits) ?? []).map(Number);
   const least = Math.min(...[hard, soft].filter((bytes) => bytes > 0));

@@ -27,8 +27,7 @@ import type { ListedRecord, Store, StoredRecord } from './store.ts';
 export interface RedisStoreOptions {
   readonly server: RedisServer;
   /**
-   * Keys start with it. The braces make a cluster keep all of them in one slot, as one script
-   * needs.
+   * Prefix of all keys. The braces make Redis Cluster keep them in one slot, as a script requires.
    */
   readonly prefix?: string;
   readonly logger: Logger;
@@ -36,33 +35,34 @@ export interface RedisStoreOptions {
 
 /** The version of the layout of keys and values in Redis. */
 const LAYOUT = 1;
-/** A number is raised where it is lower. KEYS[1], ARGV[1]; answers what it is now. */
+/** Raises the number of KEYS[1] to at least ARGV[1], and returns it. */
 const RAISE_SCRIPT = `
 local held = tonumber(redis.call('GET', KEYS[1]) or '0')
 if held and held < tonumber(ARGV[1]) then redis.call('SET', KEYS[1], ARGV[1]) end
 return redis.call('GET', KEYS[1])`;
-/** Keys that the server looks at in one step. */
+/** Keys that the server examines in one step. */
 const SCAN_COUNT = 1000;
-/** Records of a slice: a few milliseconds of work for who opens and reads them. */
+/** Records of a slice: a few milliseconds of opening and reading. */
 const SLICE = 32;
 const COMMAND_TIMEOUT_MS = 10_000;
-/** Time for replicas to have a write, less than the above: one that lags so much is none. */
+/** Time for replicas to confirm a write, less than the above: a slower replica does not count. */
 const REPLICAS_TIMEOUT_MS = 2000;
-/** Attempts to connect again, a tenth of a second and more apart, before a request fails. */
+/** Attempts to reconnect, a tenth of a second and more apart, before a request fails. */
 const MAX_RECONNECTS = 3;
 
 /**
- * The engine for clusters. A collection is one hash; a field holds `<revision>\n<JSON>`. A commit
- * is one script on the server; it counts once as many replicas have it as the URL asks for, so that
- * a failover to one of them loses nothing that was told.
+ * Opens the engine for clusters. A collection is one hash; a field holds `<revision>\n<JSON>`. A
+ * commit is one script on the server. It counts once the number of replicas in the URL have it, so
+ * that a failover to one of them loses no acknowledged write.
  * @throws AppError STORE_VERSION when a newer program wrote it, HOST_PREREQUISITE when no server
  * answers
  */
 export async function createRedisStore(options: RedisStoreOptions): Promise<Store> {
   const redis = createClient(options);
-  // A wait for replicas holds up whatever comes after it in its connection.
+  // A wait for replicas blocks later commands of its connection.
   const writer = options.server.replicas === undefined ? redis : createClient(options);
-  // A connection that fails is told as closed; this tells why: a certificate, a name, a port.
+  // A failed connection is reported as closed; this error has the reason: a certificate, a name, a
+  // port.
   let reason: Error | undefined;
   for (const client of [redis, writer]) client.on('error', (error: Error) => (reason = error));
   try {
@@ -82,7 +82,7 @@ export async function createRedisStore(options: RedisStoreOptions): Promise<Stor
   }
 }
 
-/** What ioredis says of a connection that it could not make, whatever kept it from it. */
+/** ioredis reports every failed connection with this message. */
 function isClosed(error: unknown): boolean {
   return error instanceof Error && error.message === 'Connection is closed.';
 }
@@ -105,9 +105,8 @@ function keyOf(options: RedisStoreOptions, suffix: string): string {
 }
 
 /**
- * Two numbers: with another layout nothing can be committed, by nodes that run already neither;
- * what records have keeps earlier releases from starting, and those that run, go on until they are
- * upgraded.
+ * Claims two versions. A different layout stops all commits, also of running nodes. A newer version
+ * of records keeps earlier releases from starting; running ones continue until their upgrade.
  */
 async function claimSchema(redis: Redis, options: RedisStoreOptions): Promise<void> {
   const layoutKey = keyOf(options, 'schema');
@@ -126,7 +125,7 @@ function escapeGlob(text: string): string {
   return text.replaceAll(/[\\*?[\]]/g, (found) => `\\${found}`);
 }
 
-/** Digits that a number holds exactly; no record was ever written so often. */
+/** Digits that a number holds exactly; no record is written more often. */
 const FIELD_HEAD = /^([1-9]\d{0,14})\n/;
 
 /** @throws AppError RECORD_UNREADABLE */
@@ -144,7 +143,7 @@ function decodeField(collection: string, id: string, text: string): ListedRecord
 
 function createStore(redis: Redis, writer: Redis, options: RedisStoreOptions): Store {
   const collectionKey = (collection: string): string => keyOf(options, `c:${collection}`);
-  /** The name is not one of a collection: those are looked for. */
+  /** Not in the name space of collections, which are found by a scan. */
   const logKey = (collection: string): string => keyOf(options, `l:${collection}`);
   const floorKey = (collection: string): string => keyOf(options, `f:${collection}`);
   const changes = new ChangeFeed(options.server, options.logger);
@@ -159,8 +158,8 @@ function createStore(redis: Redis, writer: Redis, options: RedisStoreOptions): S
       ? undefined
       : new ReplicaAcknowledgement(redis, replicas, watched && new MasterCheck(watched, redis));
   /**
-   * A cursor is good in the process that gave it alone: in a server that was started again, or took
-   * over, it leaves records out.
+   * Yields the steps of a scan. A cursor is valid only in the process that issued it: in a
+   * restarted or promoted server it skips records.
    */
   const steps = async function* <T>(
     step: (cursor: string) => Promise<readonly [string, T]>,
@@ -270,7 +269,7 @@ function createStore(redis: Redis, writer: Redis, options: RedisStoreOptions): S
       changes.close();
       for (const client of new Set([redis, writer])) {
         if (client.status !== 'end') await client.quit().catch(() => undefined);
-        // The client has connections of its own to Sentinels.
+        // The client has its own connections to Sentinels.
         client.disconnect();
       }
     },
@@ -284,7 +283,7 @@ function createStore(redis: Redis, writer: Redis, options: RedisStoreOptions): S
     const { replicas } = options.server;
     const words = [COMMIT_SCRIPT, keys.length, ...keys, LAYOUT, ...args] as const;
     if (replicas === undefined) return parseAnswer(await writer.eval(...words), encoded, options);
-    // All goes over one connection: the server counts replicas for what that has written.
+    // One connection for all: WAIT counts replicas for the writes of its connection.
     const asked = writer
       .pipeline()
       .eval(...words)
@@ -299,7 +298,7 @@ function createStore(redis: Redis, writer: Redis, options: RedisStoreOptions): S
         options,
       );
     }
-    // A server that forbids the question is taken at its word, as one without Sentinels is.
+    // A server that forbids INFO is trusted, like one without Sentinels.
     const isForbidden = /^NOPERM/.test(told?.[0]?.message ?? '');
     if (
       masterCheck &&
@@ -334,7 +333,7 @@ async function askRisks(redis: Redis, server: RedisServer): Promise<readonly Sto
   });
 }
 
-/** @returns null where it is not told: nobody has to allow CONFIG */
+/** @returns null when the server forbids CONFIG */
 async function askSetting(redis: Redis, name: string): Promise<string | null> {
   // A pair of name and value.
   const told = await redis.config('GET', name).catch(() => null);
@@ -342,7 +341,7 @@ async function askSetting(redis: Redis, name: string): Promise<string | null> {
   return typeof value === 'string' ? value : null;
 }
 
-/** @throws what the server said */
+/** @throws the server's error */
 function valueOf([error, value]: readonly [Error | null, unknown] = [null, undefined]): unknown {
   if (error !== null) throw error;
   return value;
@@ -367,7 +366,7 @@ function parseAnswer(
   options: RedisStoreOptions,
 ): readonly number[] {
   if (!Array.isArray(answer)) throw new Error('the commit script returned no list');
-  // Array.isArray says any.
+  // Array.isArray widens to any[].
   const [kind, ...rest] = answer as unknown[];
   if (kind === 'done') return rest.map(Number);
   if (kind === 'schema') throw newerStore(describe(options), String(rest[0]));

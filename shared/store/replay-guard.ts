@@ -12,32 +12,33 @@ export interface MarkedRecord extends MarkedKey {
   readonly stamp: number;
 }
 
-/** A record against what was seen of it. `unsure`: it changed since the reader asked; ask again. */
+/** A record compared with its mark. `unsure`: it changed after the reader asked; ask again. */
 export type Judgement = 'current' | 'replayed' | 'unsure';
 
 /**
- * The newest of each record that this node has seen, by the stamp that is sealed with it: who can
- * write to a store that several nodes share could otherwise put an older one back.
+ * The newest stamp of each record that this node has seen. Stamps are sealed with the records.
+ * Without the marks, an attacker with write access to a common store could put an older record
+ * back.
  */
 export interface ReplayGuard {
-  /** What a reader holds against the judgement: taken before it asks the store. */
+  /** A reader takes it before asking the store, for `judge`. */
   readonly version: number;
-  /** The stamp of a record that is written now: newer than all that were seen, of any record. */
+  /** Returns the stamp of a new write: newer than all that were seen, of any record. */
   nextStamp(): number;
-  /** Makes later stamps newer than this one, where the writer's clock is behind. */
+  /** Makes later stamps newer than this one, if this node's clock is behind. */
   raiseStamps(newest: number): void;
   /** @param asked the version before the store was asked */
   judge(record: MarkedRecord, asked: number): Judgement;
-  /** Whether it would raise a mark. */
+  /** Returns whether the record would raise a mark. */
   isNews(record: MarkedRecord): boolean;
-  /** Those of a collection that were there before the store was asked. */
+  /** Returns the ids that were known before the store was asked. */
   knownIds(collection: string, asked: number): readonly string[];
   /** Raises marks; never lowers one. */
   note(records: readonly MarkedRecord[]): void;
   /**
-   * What is gone does not come back, unless somebody makes it anew.
-   * @param asked the version before it was seen to be gone, or was deleted: what was noted since
-   * may be of one that was made anew
+   * Marks records as gone: only a newer record of the id is current again.
+   * @param asked the version before the record was missing or deleted; later marks may belong to a
+   * new record
    */
   noteGone(keys: readonly MarkedKey[], asked: number): void;
   close(): void;
@@ -54,7 +55,7 @@ interface Mark {
   readonly raisedAt: number;
 }
 
-/** More records than go away while one question is under way. */
+/** More records than disappear during one request. */
 const MAX_REMEMBERED_GONE = 10_000;
 
 const SCHEMA = `
@@ -69,8 +70,8 @@ const SCHEMA = `
   ) STRICT, WITHOUT ROWID`;
 
 /**
- * Opens marks that are in memory, and in a file beside the store's key; only those of what is gone
- * are in the file alone.
+ * Opens the marks, in memory and in a file beside the store's key. Marks of gone records are in the
+ * file only.
  * @throws AppError FILE_UNREADABLE
  */
 export function openReplayGuard(options: HighWaterOptions): ReplayGuard {
@@ -89,9 +90,9 @@ export function openReplayGuard(options: HighWaterOptions): ReplayGuard {
 }
 
 /**
- * INVARIANTS: a mark only rises; what was noted in memory is in the file, unless the log says that
- * it could not be written. A power cut may take the last marks: what they were for can be put back
- * then, and nothing older.
+ * INVARIANTS: a mark only rises; each mark in memory is in the file, unless the log reports a
+ * failed write. A power failure may lose the last marks: then those records, and no older ones, can
+ * be put back.
  */
 class FileReplayGuard implements ReplayGuard {
   readonly #options: HighWaterOptions;
@@ -99,7 +100,7 @@ class FileReplayGuard implements ReplayGuard {
   readonly #upsert: StatementSync;
   readonly #selectGone: StatementSync;
   readonly #marks = new Map<string, Map<string, Mark>>();
-  /** Versions at which records went away that a reader may have asked for, by collection and id. */
+  /** Versions at which records disappeared after a reader may have asked, by collection and id. */
   readonly #goneAt = new Map<string, number>();
   #version = 0;
   #highest: number;
@@ -196,7 +197,10 @@ class FileReplayGuard implements ReplayGuard {
     this.#highest = Math.max(this.#highest, stamp);
   }
 
-  /** One transaction, without a wait for the disk: a full one must not end what was committed. */
+  /**
+   * Writes one transaction without a wait for the disk. A full disk must not fail a commit that is
+   * done.
+   */
   #write(rows: readonly (readonly [string, string, number, 0 | 1])[]): void {
     try {
       this.#database.exec('BEGIN IMMEDIATE');

@@ -2,30 +2,30 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import type { MasterCheck } from './master-check.ts';
 
-/** Whoever wants to know meanwhile is told by the same question; replicas tell once a second. */
+/** Interval of questions, shared by all callers; replicas report once a second. */
 const ASK_MS = 250;
-/** Questions at most: what replicas do not have by then may be kept by nobody. */
+/** Limit of questions: data that no replica has by then may be lost. */
 const MAX_ASKED = 40;
 
-/** What a server says of its replication. */
+/** Replication state of a server. */
 export interface Replication {
   readonly isMaster: boolean;
-  /** The offset of what it wrote until now. */
+  /** The offset of the last write. */
   readonly offset: number;
-  /** What each replica said that it has. */
+  /** The confirmed offset of each replica. */
   readonly copies: readonly number[];
 }
 
 /**
- * Whether what was read of a master outlasts a failover: until replicas have it, too, a failover
- * takes it back, and whoever has built on it is left with what never was. Replicas of a master that
- * was deposed lose it with theirs.
+ * Checks whether data read from a master survives a failover. Until replicas have it, a failover
+ * reverts it, and decisions based on it are void. Replicas of a deposed master lose it with their
+ * master.
  */
 export class ReplicaAcknowledgement {
   readonly #redis: Redis;
   readonly #replicas: number;
   readonly #masterCheck: Pick<MasterCheck, 'isSure'> | undefined;
-  /** The number of the connection: another one may be to another server. */
+  /** Number of the connection: a new one may lead to another server. */
   #connection = 0;
   #asking: Promise<Replication> | undefined;
 
@@ -42,9 +42,9 @@ export class ReplicaAcknowledgement {
   }
 
   /**
-   * Has to be called before something is read.
-   * @returns asked after it was: whether as many replicas as it takes have it, and it is the master
-   * still; false as well when nobody can tell any more
+   * Must be called before a read.
+   * @returns a function for use after the read: whether enough replicas have the data and the
+   * server is still the master; false also when that is unknown
    */
   take(): () => Promise<boolean> {
     const connection = this.#connection;
@@ -60,7 +60,7 @@ export class ReplicaAcknowledgement {
         }
         return false;
       } catch {
-        // It does not answer: what it had may be lost with it.
+        // The server does not answer: its data may be lost with it.
         return false;
       }
     };

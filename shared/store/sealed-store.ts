@@ -5,14 +5,14 @@ import type { ReplayGuard, MarkedRecord } from './replay-guard.ts';
 import { StampBehind, StoreConflict } from './store-conflict.ts';
 import type { ListedRecord, Store, StoredRecord, Write } from './store.ts';
 
-/** Bytes of a cluster's key. */
+/** In bytes. */
 export const CLUSTER_KEY_BYTES = nacl.secretbox.keyLength;
 
 export function makeClusterKey(): Uint8Array {
   return nacl.randomBytes(CLUSTER_KEY_BYTES);
 }
 
-/** Keys of the cluster: two of them while a new one takes the place of the old. */
+/** Keys of the cluster: two of them during a change of key. */
 export interface KeyRing {
   readonly sealing: Uint8Array;
   /** Keys that records are opened with, the likeliest first. */
@@ -25,48 +25,46 @@ export function ringOf(key: Uint8Array): KeyRing {
 
 export interface SealedStore extends Store {
   /**
-   * Seals every record anew that was not sealed with the key that seals now.
-   * @returns how many
+   * Seals all records again that another key sealed.
+   * @returns their number
    */
   reseal(signal: AbortSignal): Promise<number>;
-  /** Resolves when what was being written is there: from then on only the key of now is used. */
+  /** Resolves when pending writes are done: afterwards only the present key is in use. */
   settle(): Promise<void>;
 }
 
 /**
- * Claims, jobs and counters, whose old ones lead nowhere. All others are held against what was seen
- * of them: an old one, put back, would undo what revoked trust, closed a service or took a key or a
- * password away. Whoever adds a collection has nothing to do for that.
+ * Claims, jobs and counters, whose old records do no harm. All other collections, also future ones,
+ * are guarded: an old record could restore trust, reopen a service, or bring back a key or a
+ * password.
  */
 const UNGUARDED = new Set([
   ...['jobs', 'job-rings', 'counters'],
   ...['claim-name', 'claim-ip', 'claim-mac'],
 ]);
-/** A record that changes between each question and its answer changes a few times at most. */
+/** Limit for a record that changes between each request and its answer. */
 const MAX_READS = 10;
-/**
- * Nodes that make records of one collection at once get ahead of each other a few times at most.
- */
+/** Limit for nodes that write to one collection at once and overtake each other. */
 const MAX_COMMITS = 50;
-/** No node's clock is ahead by so much; a stamp that is would be carried on for ever. */
+/** No node's clock is ahead by more. A later stamp would raise all following ones for good. */
 const FARTHEST_CLOCK_MS = 366 * 24 * 3_600_000;
 
 interface Opened {
   readonly value: unknown;
-  /** The stamp; 0 in records of before there were stamps. */
+  /** The stamp; 0 in records from before stamps. */
   readonly stamp: number;
   readonly key: Uint8Array;
 }
 
 /**
- * A store whose values nobody reads or makes without the key: each is a secretbox
- * (XSalsa20-Poly1305, random nonce) in base64 over its collection, its id, itself and a stamp that
- * grows, so that a record cannot take another one's place, nor an older one its own. Collections,
- * ids and revisions stay as they are. Who can write to the store below can still delete records.
+ * Creates a store whose values need the key: each is a secretbox (XSalsa20-Poly1305, random nonce)
+ * in base64 over its collection, its id, the value and a growing stamp, so that a record cannot
+ * replace another one, nor an older one a newer. Collections, ids and revisions stay readable.
+ * Programs with write access to the underlying store can still delete records.
  * @param ring asked for each record, since keys may change
- * @param replayGuard what this node has seen; without it, an older record is taken as it is
- * @throws AppError STORE_KEY from `get` when a record was not sealed with this key, RECORD_REPLAYED
- * when a newer one was seen; in a list it is that record's problem
+ * @param replayGuard marks of this node; without it, older records are accepted
+ * @throws AppError STORE_KEY from `get` for a record of another key, RECORD_REPLAYED for one older
+ * than its mark; in a list it is that record's problem
  */
 export function createSealedStore(
   store: Store,
@@ -79,8 +77,8 @@ export function createSealedStore(
     UNGUARDED.has(collection) ? undefined : replayGuard;
 
   /**
-   * Notes of what is read only what stays: a mark of what a failover takes back would refuse the
-   * record that is there then, on and on.
+   * Notes marks only of lasting data: a mark of a write that a failover reverts would refuse the
+   * remaining record for good.
    */
   const takeNotes = (): ((note: () => void) => void) => {
     const outlasts = store.acknowledgement?.();
@@ -113,7 +111,9 @@ export function createSealedStore(
   ): ListedRecord =>
     record.problem === undefined ? judged.take(record, () => open(collection, record)) : record;
 
-  /** A record may have documents of megabytes: a few of them keep everybody else waiting. */
+  /**
+   * A record may have documents of megabytes: opening a few in one turn would delay all other work.
+   */
   const openSlice = async (
     collection: string,
     records: readonly ListedRecord[],
@@ -150,7 +150,7 @@ export function createSealedStore(
       const listed = records.map((record) => openListed(collection, record, judged));
       if (judged.isUnsure && read < MAX_READS) continue;
       if (judged.hasNews) note(() => guard?.note(judged.current));
-      // An emptied store is not one from which each record was removed.
+      // An emptied store does not mean that each record was removed.
       if (guard !== undefined && records.length > 0) {
         const there = new Set(records.map(({ id }) => id));
         const gone = guard.knownIds(collection, asked).filter((id) => !there.has(id));
@@ -184,7 +184,7 @@ export function createSealedStore(
     if (keys.length > 0) noteAll(() => guard.noteGone(keys, begun));
   };
 
-  /** Reads records again that changed since they were asked for, one by one. */
+  /** Reads records again that changed since the request. */
   const readAgain = async (
     collection: string,
     slice: readonly ListedRecord[],
@@ -214,7 +214,7 @@ export function createSealedStore(
     try {
       await store.commit([{ collection, id, expected: revision, value: sealed }]);
     } catch (error) {
-      // Whoever was faster has sealed it with the key of now.
+      // Another writer has sealed it with the present key.
       if (!(error instanceof StoreConflict)) throw error;
     }
     return true;
@@ -274,7 +274,7 @@ export function createSealedStore(
       for (const collection of (await store.collections?.()) ?? []) {
         for (const record of await store.list(collection)) {
           signal.throwIfAborted();
-          // What nobody can open is left as it is.
+          // A record that does not open stays as it is.
           const isMade = await resealOne(collection, record).catch((error: unknown) => {
             if (isAppError(error, 'STORE_KEY')) return false;
             throw error;
@@ -298,7 +298,7 @@ export function createSealedStore(
   };
 }
 
-/** One reading of a collection. */
+/** One read of a collection. */
 class JudgedList {
   readonly current: MarkedRecord[] = [];
   isUnsure = false;
@@ -348,7 +348,7 @@ function openRecord(collection: string, { id, value }: StoredRecord, ring: KeyRi
     for (const key of ring.opening) {
       const plain = nacl.secretbox.open(sealed.subarray(nonce.length), nonce, key);
       if (plain === null) continue;
-      // Its maker had the key: the shape is ours.
+      // Only the key's owner can have made it, so the shape is ours.
       const made = JSON.parse(Buffer.from(plain).toString()) as unknown[];
       const [madeFor, madeForId, opened, stamp] = made;
       if (madeFor === collection && madeForId === id)

@@ -21,9 +21,8 @@ const migrations: readonly string[] = [
 ];
 
 /**
- * Brings an older file up to date, after a backup beside it; does nothing when it is current.
- * @param steps `steps[n]` leads from version n to n + 1; the program's own unless a test brings
- * others
+ * Migrates an older file, after a backup beside it; does nothing when it is current.
+ * @param steps `steps[n]` leads from version n to n + 1; the program's own except in tests
  */
 export function migrateSqlite(
   database: DatabaseSync,
@@ -55,7 +54,7 @@ function checkOwner(database: DatabaseSync, path: string, version: number): void
   if (!isNew && applicationId !== APPLICATION_ID) throw newerStore(path, 'of another program');
 }
 
-/** VACUUM INTO writes a whole, consistent copy, which has its name when it is on the disk. */
+/** Writes a consistent copy by VACUUM INTO, and renames it once it is on the disk. */
 function backup(database: DatabaseSync, path: string, version: number, clock: Clock): void {
   const stamp = new Date(clock.now()).toISOString().replaceAll(/[:.]/g, '-');
   const target = `${path}.v${version}-${stamp}.bak`;

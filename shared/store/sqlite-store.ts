@@ -27,12 +27,12 @@ export interface SqliteStoreOptions {
  * loop, so it is short.
  */
 const BUSY_TIMEOUT_MS = 250;
-/** Records of a slice: a few milliseconds of work for who reads them. */
+/** Records of a slice: a few milliseconds of reading. */
 const SLICE = 32;
 
 /**
- * The embedded engine: one file (0600, in a directory that it makes 0700 when missing), WAL, every
- * commit on disk before it is answered.
+ * Opens the embedded engine: one file (0600, in a directory that it makes 0700 when missing), WAL,
+ * every commit on disk before it is answered.
  * @throws AppError STORE_VERSION when the file was written by a newer program
  */
 export function createSqliteStore(options: SqliteStoreOptions): Store {
@@ -49,8 +49,8 @@ export function createSqliteStore(options: SqliteStoreOptions): Store {
 }
 
 function openDatabase(path: string): DatabaseSync {
-  // One that is there may be shared with the appliance and others: its mode is its owner's
-  // business.
+  // The mode of an existing directory is its owner's business: the appliance and others may share
+  // it.
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   // SQLite gives the WAL and its index the mode of the main file.
   const database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
@@ -71,16 +71,15 @@ function configure(database: DatabaseSync, path: string): void {
   }
 }
 
-/** Pages, which have 4 KiB as far as nobody made the file with others. */
+/** In pages of 4 KiB, SQLite's default. */
 const ROOM_PAGES = 512;
-/** The room is looked at now and then: most commits take a page or two. */
+/** Interval of checks, in commits: most take a page or two. */
 const COMMITS_FOR_ROOM = 64;
 
 /**
- * Makes sure that the file and its log have room of their own, which nobody else can take: with a
- * disk that is full, instances can be removed and jobs can end. A log that has once been that large
- * is written from its beginning after each checkpoint, the pages of what is deleted are used again.
- * Where the disk is too full for that by now, it is as it is.
+ * Reserves space in the file and its log, so that instances can be removed and jobs can end on a
+ * full disk. A log that was once that large is written from its beginning after each checkpoint,
+ * and pages of deleted records are reused. A disk that is already too full is accepted.
  */
 function keepRoom(database: DatabaseSync): void {
   try {
@@ -91,7 +90,7 @@ function keepRoom(database: DatabaseSync): void {
     database.prepare('INSERT INTO room VALUES (zeroblob(?))').run(ROOM_PAGES * 4096);
     database.exec('DROP TABLE room; PRAGMA wal_checkpoint(PASSIVE)');
   } catch (error) {
-    // What the host has to do with is no reason to refuse what there is room for.
+    // A host error must not block commits that still have space.
     if (explain(error, '') === error) throw error;
   }
 }
@@ -121,7 +120,7 @@ function createStore(database: DatabaseSync, path: string): Store {
     'SELECT id, revision, value FROM records WHERE collection = ? AND id > ? ORDER BY id LIMIT ?',
   );
   const selectIds = database.prepare('SELECT id FROM records WHERE collection = ?');
-  // Nobody else writes.
+  // No other process writes.
   const watchers = new Map<string, Set<OnChanges>>();
   const tellWatchers = (writes: readonly EncodedWrite[]): void => {
     for (const collection of new Set(writes.map((write) => write.collection))) {
@@ -163,7 +162,7 @@ function createStore(database: DatabaseSync, path: string): Store {
         if (last === undefined) return;
         yield rows.map((row) => decodeRow(collection, row));
         after = last.id;
-        // The file does not wait for anything, so others would.
+        // SQLite never waits, so other work would.
         await turn();
       }
     },
@@ -196,7 +195,7 @@ function createStore(database: DatabaseSync, path: string): Store {
         if (watching.has(onChanges)) onChanges(null);
       });
       return {
-        // Told in the commit itself.
+        // The commit itself reports changes.
         caughtUp: () => Promise.resolve(),
         end: () => void watching.delete(onChanges),
       };
@@ -213,10 +212,10 @@ const BUSY = 5;
 const IO_ERROR = 10;
 const FULL = 13;
 
-/** What the host has to do with is told as that; nothing of the commit was written. */
+/** Converts errors of the host; nothing of the commit was written. */
 function explain(error: unknown, path: string): unknown {
   if (!(error instanceof Error) || !('errcode' in error)) return error;
-  // The second byte and above say more of the first.
+  // Higher bytes refine the first.
   const code = Number(error.errcode) & 0xff;
   if (code === FULL) {
     return new AppError('DISK_FULL', `no space left for the store ${path} to grow`, {

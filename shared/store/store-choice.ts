@@ -5,11 +5,11 @@ import { makeDirectoryDurably, writeDurably } from '../files/durable.ts';
 import type { RootPaths } from '../paths/root-paths.ts';
 import { CLUSTER_KEY_BYTES } from './sealed-store.ts';
 
-/** What makes a node one of a cluster with a common store. */
+/** The membership of a node in a cluster with a common store. */
 export interface StoreChoice {
-  /** It may have a password: it is shown by `describeStoreUrl` only. */
+  /** May have a password: show it by `describeStoreUrl` only. */
   readonly url: string;
-  /** UUID of the cluster: an emptied store is none that this node belongs to. */
+  /** UUID of the cluster: the node refuses an emptied store. */
   readonly cluster: string;
   /**
    * UUID of the cluster in the embedded store that this choice replaced; null for a store without a
@@ -25,7 +25,7 @@ const storeChoice = z.strictObject({
 });
 
 /**
- * @returns undefined where `gnt-cluster init --store` was not run.
+ * @returns undefined before `gnt-cluster init --store`
  * @throws AppError FILE_UNREADABLE
  */
 export async function readStoreChoice(paths: RootPaths): Promise<StoreChoice | undefined> {
@@ -68,7 +68,7 @@ async function readIfThere(path: string): Promise<string | undefined> {
   }
 }
 
-/** Writes a file for its owner only, and never over one that is there. */
+/** Writes a file for its owner only; never overwrites one. */
 async function writeNew(paths: RootPaths, path: string, text: string): Promise<void> {
   try {
     await makeDirectoryDurably(paths.stateDir, 0o755);

@@ -1,8 +1,8 @@
 import { AppError } from '../errors/app-error.ts';
 
 /**
- * A write whose expectation does not hold: somebody else was faster. Nothing of its commit was
- * written.
+ * A write whose expectation does not hold, because another writer was faster. Nothing of its commit
+ * was written.
  */
 export class StoreConflict extends AppError {
   readonly collection: string;
@@ -19,7 +19,8 @@ export class StoreConflict extends AppError {
 }
 
 /**
- * A stamp is not newer than another node's of the collection. Nothing of the commit was written.
+ * A stamp is not newer than that of another node in the collection. Nothing of the commit was
+ * written.
  */
 export class StampBehind extends Error {
   readonly collection: string;

@@ -1,9 +1,9 @@
 import { AppError } from '../errors/app-error.ts';
 
-/** Where a Redis is: `redis://…`, `rediss://…`, `unix:/path`, or the sentinels that know. */
+/** The location of a Redis: `redis://…`, `rediss://…`, `unix:/path`, or Sentinels that know it. */
 export type RedisServer = (
   | ({
-      /** The URL; that of a unix socket does not say who logs in. */
+      /** Without the user and password of a unix socket. */
       readonly url: string;
     } & Login)
   | ({
@@ -11,19 +11,19 @@ export type RedisServer = (
       readonly name: string;
     } & Login)
 ) & {
-  /** How many replicas have to have a write before it counts; none of them where not given. */
+  /** Replicas that must have a write before it counts; none by default. */
   readonly replicas?: number;
 };
 
 interface Login {
-  /** A user of the server's ACL; `default` if it is not given. */
+  /** A user of the server's ACL; `default` if absent. */
   readonly username?: string;
   readonly password?: string | undefined;
 }
 
 /**
- * Whether what the server says is written may be taken back: its Sentinels make a master of a
- * replica that lacks it, and a master that was cut off goes on answering those who reach it.
+ * Returns whether acknowledged writes may be reverted: Sentinels may promote a replica that lacks
+ * them, and an isolated master still answers clients that reach it.
  */
 export function mayTakeBack(server: RedisServer): boolean {
   return 'sentinels' in server && server.replicas === undefined;
@@ -32,14 +32,14 @@ export function mayTakeBack(server: RedisServer): boolean {
 const MAX_URL_LENGTH = 2048;
 const MAX_SENTINELS = 16;
 const DEFAULT_SENTINEL_PORT = 26_379;
-/** One digit, not zero: nobody waits for more copies of a cluster's records. */
+/** One digit, not zero: more copies of a cluster's records are not useful. */
 const REPLICAS = /\?replicas=([1-9])$/;
 
 /**
- * The URL of a cluster's store: `redis://[user[:password]@]host[:port][/database]`, `rediss://…` by
- * TLS, `unix:/path` or `unix://[user]:password@/path`, or
+ * Parses the URL of a cluster's store: `redis://[user[:password]@]host[:port][/database]`,
+ * `rediss://…` by TLS, `unix:/path` or `unix://[user]:password@/path`, or
  * `sentinel://[[user]:password@]host[:port],…/name` with the user and the password of the Redis
- * that the sentinels watch. `?replicas=N` at the end of each: what counts as written.
+ * that the sentinels watch. Each may end in `?replicas=N`.
  * @throws AppError USAGE that names the URL, without its password
  */
 export function parseStoreUrl(given: string): RedisServer {
@@ -65,16 +65,16 @@ function notStoreUrl(text: string): AppError {
   });
 }
 
-/** The URL as it may be shown and logged: without user and password. */
+/** Returns the URL for display and logs: without user and password. */
 export function describeStoreUrl(text: string): string {
   const shown = text.slice(0, MAX_URL_LENGTH);
-  // All up to the last @ is hidden: a password that was not encoded may have one.
+  // Hide everything up to the last @: a password may have an unencoded one.
   const at = shown.lastIndexOf('@');
   const scheme = /^[a-z]*:?(?:\/\/)?/.exec(shown)?.[0] ?? '';
   return at === -1 ? shown : scheme + shown.slice(at + 1);
 }
 
-/** The path of `unix:/path` and `unix:///path`. */
+/** Returns the path of `unix:/path` and `unix:///path`. */
 export function socketPathOf(url: string): string {
   return url.slice('unix:'.length).replace(/^\/\/(?=\/)/, '');
 }
@@ -82,14 +82,14 @@ export function socketPathOf(url: string): string {
 function isRedisUrl(text: string): boolean {
   if (!URL.canParse(text)) return false;
   const { hostname, pathname, search, hash } = new URL(text);
-  // What follows a question mark would become options of the client.
+  // A query would become options of the client.
   return hostname !== '' && /^(\/\d{0,4})?$/.test(pathname) && search === '' && hash === '';
 }
 
 function parseSocket(text: string): RedisServer | undefined {
   const [, user = '', password, path] = /^unix:\/\/([^:@/]*):(.+)@(\/.*)$/.exec(text) ?? [];
   const url = path === undefined ? text : `unix:${path}`;
-  // Two slashes are before who logs in.
+  // Two slashes introduce the user and password.
   if (!/^\/(?!\/)/.test(socketPathOf(url))) return undefined;
   return { url, ...(password !== undefined && loginOf(user, password)) };
 }
@@ -125,6 +125,6 @@ function decode(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    return text; // a percent sign that encodes nothing is one
+    return text; // a plain percent sign
   }
 }

@@ -1,24 +1,21 @@
 import type { StoreRisk } from './redis-risks.ts';
 
-/** A record as it is kept: JSON text with the revision under which it was written. */
+/** A stored record: JSON text and the revision of its last write. */
 export interface StoredRecord {
   readonly id: string;
-  /** Grows with each write of this record; starts at 1. */
+  /** Starts at 1 and grows with each write of this record. */
   readonly revision: number;
   readonly value: unknown;
 }
 
-/**
- * One of a list: a record that cannot be opened says why, and has no value; the others of its
- * collection are there all the same.
- */
+/** A record of a list; an unreadable one has a problem in place of its value. */
 export interface ListedRecord extends StoredRecord {
   readonly problem?: string;
 }
 
 /**
- * One write of a commit. `expected` is the revision that the writer saw: `absent` claims an id that
- * nobody has. `value: undefined` deletes.
+ * One write of a commit. `expected` is the revision that the writer saw: `absent` claims a free id.
+ * `value: undefined` deletes.
  */
 export interface Write {
   readonly collection: string;
@@ -26,21 +23,21 @@ export interface Write {
   readonly expected: number | 'absent' | 'any';
   readonly value: unknown;
   /**
-   * It is sealed in the value and grows over all writes of a collection. Engines that several nodes
-   * share refuse one that does not grow, of a writer that has not seen the record before it.
+   * Sealed in the value; grows over all writes of a collection. Engines of several nodes refuse a
+   * lower one from a writer that has not seen the previous record.
    */
   readonly stamp?: number;
 }
 
 /**
- * The ids of records that were written or deleted, each once; null: any of them may have been. None
- * after a time in which the store was away and nothing changed.
+ * Takes the ids of written or deleted records, each once. Null: any may have changed. An empty
+ * list: the store was away, and nothing changed.
  */
 export type OnChanges = (ids: readonly string[] | null) => void;
 
 export interface Watch {
   /**
-   * Resolves when all was told that was committed before the call.
+   * Resolves when all earlier commits were reported.
    * @throws AppError STORE_UNAVAILABLE
    */
   readonly caughtUp: () => Promise<void>;
@@ -48,49 +45,50 @@ export interface Watch {
 }
 
 /**
- * Where the cluster's records live. Cluster-unique things (names, addresses, MACs) are records of
- * their own collection, claimed with `absent` in the same commit as their owner, so that two nodes
- * can never take the same one.
+ * The store of the cluster's records. Cluster-unique values (names, addresses, MACs) are records of
+ * their own collections, claimed with `absent` in the same commit as their owner, so that two nodes
+ * can never take the same value.
  */
 export interface Store {
   /** @throws AppError RECORD_UNREADABLE, STORE_KEY */
   get(collection: string, id: string): Promise<StoredRecord | undefined>;
   /**
-   * Those of some records that are there, in the order of their ids as they were given: one
-   * question for as many as are read in a few milliseconds.
+   * Returns the existing records of some ids, in the given order. Ask only for as many as can be
+   * read in a few milliseconds.
    */
   getSome(collection: string, ids: readonly string[]): Promise<readonly ListedRecord[]>;
-  /** All records of a collection, ordered by id. */
+  /** Returns all records of a collection, ordered by id. */
   list(collection: string): Promise<readonly ListedRecord[]>;
   /**
-   * All records in slices, in no order, a record perhaps twice: of no one moment, but each that is
-   * there all the while. For many records, which are not to keep everybody else waiting.
+   * Returns all records in slices, for large collections: other work runs in between. Unordered,
+   * not from one moment, records perhaps twice; each record that exists during the whole scan is
+   * included.
    */
   scan(collection: string): AsyncIterable<readonly ListedRecord[]>;
-  /** The ids of all records, in no order, without a look at the records. */
+  /** Returns the ids of all records, unordered, without opening the records. */
   ids(collection: string): Promise<readonly string[]>;
   /**
-   * All writes or none. On success the new revisions are in the order of the writes (0 for a
+   * Applies all writes or none. Returns the new revisions in the order of the writes (0 for a
    * deletion).
    * @throws StoreConflict of the first write whose expectation does not hold; StampBehind
    */
   commit(writes: readonly Write[]): Promise<readonly number[]>;
   /**
-   * Calls back once it listens, with null; then after changes in a collection by whoever it was, in
-   * their order; and after each time in which the store was away.
+   * Calls back with null once it listens, then after changes by any writer, in order, and after
+   * each absence of the store.
    */
   watch(collection: string, onChanges: OnChanges): Watch;
   /**
-   * Taken before something is read, it tells afterwards whether that outlasts whatever the engine
-   * is to outlast. Only engines have it that may take back what was not told to be written.
+   * Called before a read; the result tells whether the data outlasts a failover. Only in engines
+   * that may revert unacknowledged writes.
    */
   acknowledgement?(): () => Promise<boolean>;
   /**
-   * What in its settings or its state may lose records. Only engines with a server have it.
+   * Returns settings or states that may lose records. Only in engines with a server.
    * @throws AppError STORE_UNAVAILABLE
    */
   risks?(): Promise<readonly StoreRisk[]>;
-  /** Those that have records. Only engines that several nodes share have it. */
+  /** Returns the collections that have records. Only in engines of several nodes. */
   collections?(): Promise<readonly string[]>;
   close(): Promise<void>;
 }

@@ -1,4 +1,4 @@
-/** Bytes that a stream has beyond what its reader takes: the rest is not read. */
+/** A stream is longer than the limit; the rest is not read. */
 export class TooLong extends Error {
   constructor(maxBytes: number) {
     super(`more than ${maxBytes} bytes`);
@@ -7,7 +7,7 @@ export class TooLong extends Error {
 }
 
 /**
- * All bytes of a stream without an encoding.
+ * Returns all bytes of a stream without an encoding.
  * @throws TooLong over the limit, or the stream's error
  */
 export async function collect(stream: AsyncIterable<unknown>, maxBytes: number): Promise<Buffer> {

@@ -1,6 +1,8 @@
 const LENGTH_BYTES = 2;
 
-/** One datagram as a stream has it: its length in two bytes, most significant first, and itself. */
+/**
+ * Frames a datagram for a stream: two bytes of length, most significant first, and the datagram.
+ */
 export function encodeDatagram(datagram: Uint8Array): Buffer {
   const frame = Buffer.allocUnsafe(LENGTH_BYTES + datagram.length);
   frame.writeUInt16BE(datagram.length);
@@ -8,7 +10,7 @@ export function encodeDatagram(datagram: Uint8Array): Buffer {
   return frame;
 }
 
-/** Takes the datagrams out of a stream again. It holds less than one of them. */
+/** Extracts datagrams from a stream. Holds less than one datagram. */
 export class DatagramReader {
   readonly #maxBytes: number;
   #rest: Buffer = Buffer.alloc(0);
@@ -18,8 +20,8 @@ export class DatagramReader {
   }
 
   /**
-   * @returns those that are whole by now
-   * @throws Error when the other side announces one that is too long: the stream is of no use then
+   * @returns the datagrams completed so far
+   * @throws Error for a frame over the limit: the stream is unusable then
    */
   push(chunk: Buffer): readonly Buffer[] {
     let rest = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
@@ -32,7 +34,7 @@ export class DatagramReader {
       whole.push(rest.subarray(LENGTH_BYTES, LENGTH_BYTES + length));
       rest = rest.subarray(LENGTH_BYTES + length);
     }
-    // A copy, so that a few bytes do not keep the chunk that they came in.
+    // A copy, so that a few bytes do not keep their whole chunk in memory.
     this.#rest = Buffer.from(rest);
     return whole;
   }

@@ -1,8 +1,8 @@
 import type { Duplex } from 'node:stream';
 
 /**
- * Passes bytes both ways; the end of one direction leaves the other one open, and a stream that
- * breaks takes the other along.
+ * Passes bytes in both directions. The end of one direction leaves the other one open; a broken
+ * stream destroys the other one.
  */
 export function joinStreams(left: Duplex, right: Duplex): void {
   for (const [from, to] of [
@@ -11,8 +11,7 @@ export function joinStreams(left: Duplex, right: Duplex): void {
   ] as const) {
     from.pipe(to);
     from.on('error', () => to.destroy());
-    // One that closes before both of its directions have ended: the other side must neither wait
-    // for more nor go on sending.
+    // After an early close the other side must neither wait nor continue to send.
     from.on('close', () => {
       if (!from.readableEnded || !from.writableFinished) to.destroy();
     });

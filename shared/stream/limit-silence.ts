@@ -1,10 +1,9 @@
 import type { Readable } from 'node:stream';
 
 /**
- * The chunks of a stream whose sender may be silent for `limitMs` at most. Only the time is counted
- * in which a chunk is waited for: a reader may take as long as it wants with each, as the one who
- * unpacks 200,000 files does.
- * @throws Error when nothing came for that long; the stream is destroyed then
+ * Yields the chunks of a stream, with a limit on the sender's silence. Only the wait for a chunk
+ * counts: the reader may take any time between chunks, for example to unpack 200,000 files.
+ * @throws Error after `limitMs` without data; the stream is destroyed then
  */
 export async function* limitSilence(source: Readable, limitMs: number): AsyncGenerator<Buffer> {
   // Without an encoding the chunks are Buffers.

@@ -3,15 +3,15 @@ import type { Writable } from 'node:stream';
 import { spendBuffer } from './spend-buffer.ts';
 
 /**
- * Writes chunks that nobody else needs, as fast as they are taken, and ends the stream; one that
- * cannot be written whole is destroyed. The memory of a chunk is gone as soon as it is written.
+ * Writes chunks that have no other user, at the pace of the stream, and ends it. Destroys it when
+ * the source fails. The memory of a chunk is released once it is written.
  */
 export async function pour(chunks: AsyncIterable<Buffer>, to: Writable): Promise<void> {
   const closed = new AbortController();
   to.on('close', () => closed.abort());
   try {
     for await (const chunk of chunks) {
-      // A write would be an error that nobody hears.
+      // A write to a destroyed stream would be an unreported error.
       if (to.destroyed) return;
       const isRoom = to.write(chunk, () => spendBuffer(chunk));
       if (!isRoom) await once(to, 'drain', { signal: closed.signal });

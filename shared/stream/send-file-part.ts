@@ -4,16 +4,16 @@ import { readsOfCache } from '../sys/read-cached.ts';
 import { KIB } from '../units/bytes.ts';
 
 /**
- * The size of the one buffer of a transfer. While it is filled, the reader has what is in the
- * socket: a second one gained nothing, and a new one for each read would be memory that the engine
- * collects late and dearly.
+ * Size of the one buffer of a transfer. While it is filled, the reader consumes the socket's
+ * buffer: a second buffer gained nothing, and a new one per read would be memory that the engine
+ * collects late and at high cost.
  */
 const READ_BYTES = 256 * KIB;
 
 /**
- * Sends a part of an open file, and ends the answer.
- * @param fd stays open until this has resolved or rejected, and is the caller's to close
- * @throws Error when the file has become shorter, or the reader has gone away
+ * Sends a part of an open file, and ends the response.
+ * @param fd stays open until the promise settles; the caller closes it
+ * @throws Error when the file became shorter, or the reader disconnected
  */
 export function sendFilePart(
   fd: number,
@@ -35,7 +35,7 @@ export function sendFilePart(
       resolve();
     };
     const onClose = (): void => {
-      // The descriptor is in use until what is read is there.
+      // The descriptor is in use until the read ends.
       if (!isReading) finish(new Error('the reader disconnected'));
     };
     const onRead = (error: Error | null, bytesRead: number): void => {
@@ -44,10 +44,10 @@ export function sendFilePart(
       if (error) return finish(error);
       if (bytesRead === 0)
         return finish(new Error('the file became shorter while it was being sent'));
-      // A write would be an error that nobody hears.
+      // A write to a destroyed stream would be an unreported error.
       if (response.destroyed) return finish(new Error('the reader disconnected'));
       at += bytesRead;
-      // Written means that the system has the bytes: the buffer is free again.
+      // After the callback the system has the bytes, and the buffer is free.
       response.write(buffer.subarray(0, bytesRead), next);
     };
     const next = (error?: Error | null): void => {
@@ -55,7 +55,7 @@ export function sendFilePart(
       if (error || at > last) return finish(error);
       const length = Math.min(buffer.length, last + 1 - at);
       const bytesRead = readCached(at, length);
-      // The next read has a turn of its own: a fast reader would take all turns of the others.
+      // A separate turn for each read, or a fast reader would block all others.
       if (bytesRead > 0) return void setImmediate(onRead, null, bytesRead);
       isReading = true;
       read(fd, buffer, 0, length, at, onRead);

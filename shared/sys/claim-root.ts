@@ -5,16 +5,15 @@ import type { RootPaths } from '../paths/root-paths.ts';
 import { tryLockFile } from './file-locks.ts';
 
 /**
- * Makes this process the only node daemon of its root. Call it before anything else is touched:
- * what a second daemon does at its start (failing interrupted jobs, ending appliances) would hit
- * the first one's work.
- * @returns gives the root back; the end of the process does so too, a `kill -9` included
+ * Makes this process the only node daemon of its root. Call it before all else: the start of a
+ * second daemon (failing interrupted jobs, ending appliances) would damage the first one's work.
+ * @returns a function that releases the root, as the end of the process does, also by SIGKILL
  * @throws AppError CONFLICT
  */
 export function claimRoot(paths: RootPaths): () => void {
   const path = join(paths.runDir, 'noded.lock');
   mkdirSync(dirname(path), { recursive: true, mode: 0o755 });
-  // Never removed: who locks a file that is removed meanwhile has locked nothing.
+  // Never removed: a lock on a removed file protects nothing.
   const fd = openSync(path, 'a', 0o600);
   if (!tryLockFile(fd)) {
     closeSync(fd);

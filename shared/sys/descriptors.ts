@@ -4,7 +4,7 @@ import { checked } from './libc.ts';
 import { SOL_SOCKET } from './network-sockets.ts';
 import { unixAddress } from './unix-sockets.ts';
 
-/** Descriptors of open files that go from process to process (unix(7), SCM_RIGHTS). */
+/** Descriptors of open files in messages between processes (unix(7), SCM_RIGHTS). */
 const libc = koffi.load('libc.so.6');
 koffi.struct('gnt_iovec', { base: 'void *', length: 'size_t' });
 koffi.struct('gnt_msghdr', {
@@ -23,9 +23,9 @@ const CONTROL_BYTES = 24;
 const CONTROL_LENGTH = 20;
 
 /**
- * Sends a text through a unix socket, and a copy of a descriptor with it.
- * @param to path of the socket that is to have it; for one that is connected, none
- * @throws Error with `code` EAGAIN while the other one does not read, ECONNREFUSED
+ * Sends a text through a unix socket, with a copy of a descriptor.
+ * @param to path of the receiving socket; none for a connected socket
+ * @throws Error with `code` EAGAIN when the receiver's queue is full, ECONNREFUSED
  */
 export function sendDescriptor(socket: number, text: string, fd: number, to?: string): void {
   const control = Buffer.alloc(CONTROL_BYTES);
@@ -43,8 +43,8 @@ export function sendDescriptor(socket: number, text: string, fd: number, to?: st
 }
 
 /**
- * The next text that came through a non-blocking unix socket for datagrams, and what came with it.
- * @returns null when there is none; `fd`, which the caller closes, is null when none came with it
+ * Receives a text from a non-blocking unix datagram socket, and its descriptor.
+ * @returns null without a message; the caller closes `fd`, which is null when none was sent
  */
 export function receiveDescriptor(
   socket: number,
@@ -60,7 +60,7 @@ export function receiveDescriptor(
     if (systemCodeOf(error) === 'EAGAIN') return null;
     throw error;
   }
-  // There is room for one descriptor alone: the kernel closes others itself.
+  // The buffer fits one descriptor only: the kernel closes others.
   const hasOne =
     control.readBigUInt64LE(0) === BigInt(CONTROL_LENGTH) && control.readInt32LE(12) === SCM_RIGHTS;
   return { text: base.toString('utf8', 0, length), fd: hasOne ? control.readInt32LE(16) : null };

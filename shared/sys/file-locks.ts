@@ -14,8 +14,8 @@ const F_UNLCK = 2;
 const WHOLE_FILE_WRITE_LOCK = Buffer.from([1, ...new Array<number>(31).fill(0)]);
 
 /**
- * Locks an open file against every other process that does so, until the descriptor is closed or
- * this process ends, however it ends.
+ * Locks an open file by flock(2) against other processes that do so. The lock ends with the
+ * descriptor or the process.
  * @returns false when another process has the lock
  */
 export function tryLockFile(fd: number): boolean {
@@ -26,9 +26,8 @@ export function tryLockFile(fd: number): boolean {
 }
 
 /**
- * Locks an open file in the other way that Linux has, which takes no notice of the first: a record
- * lock of POSIX. It ends with this process, and when this process closes any descriptor of that
- * file.
+ * Locks an open file by a POSIX record lock, which is independent of flock(2). The lock ends with
+ * the process, or when the process closes any descriptor of that file.
  * @returns false when another process has the lock
  */
 export function tryLockRecord(fd: number): boolean {
@@ -36,11 +35,11 @@ export function tryLockRecord(fd: number): boolean {
 }
 
 /**
- * Locks an open file as QEMU's block layer locks the images that it has open: a record lock that
- * belongs to the open file, not to this process. No machine has the file then, or gets it, until
- * the descriptor is closed.
+ * Locks an open file as QEMU's block layer locks its images: by a record lock that belongs to the
+ * open file, not to the process. It succeeds only if no QEMU process has the image open, and
+ * excludes all until the descriptor is closed.
  * @param fd open for writing
- * @returns false when somebody has it
+ * @returns false when the file is locked
  */
 export function tryLockImage(fd: number): boolean {
   return tryLockWhole(fd, F_OFD_SETLK);
@@ -54,9 +53,7 @@ function tryLockWhole(fd: number, command: number): boolean {
   return true;
 }
 
-/**
- * Whether a byte of an open file is locked the same way by somebody else, for reading or writing.
- */
+/** Returns whether another open file locks a byte in this way, for reading or writing. */
 export function isByteLocked(fd: number, offset: number): boolean {
   const lock = Buffer.from(WHOLE_FILE_WRITE_LOCK);
   lock.writeBigInt64LE(BigInt(offset), 8);

@@ -17,8 +17,7 @@ const POSIX_FADV_DONTNEED = 4;
 const MFD_CLOEXEC = 1;
 
 /**
- * Two paths of one file system change places, whatever they lead to: at no moment is one of them
- * missing.
+ * Exchanges two paths of one file system, of any kind: neither is missing at any moment.
  * @throws Error with `code` ENOENT when one of them is missing, EINVAL when the file system cannot
  */
 export function exchangePaths(a: string, b: string): void {
@@ -26,18 +25,18 @@ export function exchangePaths(a: string, b: string): void {
 }
 
 /**
- * Forgets what memory holds of a file that was synced, so that whoever reads it reads the disk. A
- * file system without one, as tmpfs is, forgets nothing.
+ * Drops the page cache of a synced file, so that later reads come from the disk. File systems
+ * without a disk, such as tmpfs, drop nothing.
  */
 export function dropCached(fd: number): void {
-  // The code itself, and no errno.
+  // Returns the error code, without errno.
   const code = numberOf(cPosixFadvise(fd, 0, 0, POSIX_FADV_DONTNEED));
   if (code !== 0) throw new Error(`posix_fadvise failed: ${getSystemErrorName(-code)}`);
 }
 
 /**
- * The next piece of a sparse file that is no hole, at or behind a place; null where only a hole
- * follows. Moves the descriptor's own position.
+ * Returns the next data of a sparse file at or after a position; null when only a hole follows.
+ * Moves the descriptor's own position.
  */
 export function findData(
   fd: number,
@@ -50,8 +49,8 @@ export function findData(
 }
 
 /**
- * An empty file without a path, for reading and writing; its content is in memory and goes with the
- * last descriptor.
+ * Creates an empty file without a path, for reading and writing. Its content is in memory and
+ * disappears with the last descriptor.
  */
 export function createMemoryFile(name: string): number {
   return checked('memfd_create', cMemfdCreate(name, MFD_CLOEXEC));

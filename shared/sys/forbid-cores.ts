@@ -1,18 +1,18 @@
 import { setCoreLimit, setUndumpable } from './process-limits.ts';
 
 /**
- * One byte: too little for a core file, and the one value at which the kernel starts no program for
- * a core either (`|` in kernel.core_pattern). Zero forbids files alone: programs are fed a core
+ * One byte: too small for a core file, and the only value at which the kernel does not start a core
+ * program either (`|` in kernel.core_pattern). Zero forbids files only: programs get a core
  * whatever the limit (core(5)).
  */
 export const NO_CORE_BYTES = 1;
 
 /**
- * This process, and every program that it starts, leaves no core. This process cannot be traced by
- * others of its user either, nor its memory be read. Programs that it starts can, as by any start.
+ * Forbids core dumps of this process and its children. Also forbids other processes of the user to
+ * trace this process or read its memory; children can be traced as usual.
  *
- * Its memory is not locked: V8 gives memory back by calls that fail on locked pages, and ends the
- * process then. What keeps it out of swap is the service's `MemorySwapMax=0`.
+ * Memory is not locked: V8 releases memory by calls that fail on locked pages, and then ends the
+ * process. `MemorySwapMax=0` of the service keeps it out of swap.
  */
 export function forbidCores(): void {
   setCoreLimit(NO_CORE_BYTES);

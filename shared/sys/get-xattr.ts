@@ -5,12 +5,12 @@ const cLgetxattr = libc.func(
 );
 /** linux/limits.h, XATTR_SIZE_MAX */
 const MAX_BYTES = 65_536;
-/** The file has no such attribute; its file system knows of none. */
+/** The file has no such attribute, or its file system has none at all. */
 const ABSENT = ['ENODATA', 'EOPNOTSUPP', 'ENOTSUP'];
 
 /**
- * An extended attribute of a file, of a link itself and not of where it leads.
- * @returns undefined when the file has none of that name
+ * Reads an extended attribute of a file; of a link itself, not of its target.
+ * @returns undefined when the file has no such attribute
  * @throws Error of `errno`, with `code`
  */
 export function getXattr(path: string, name: string): Buffer | undefined {

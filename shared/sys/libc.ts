@@ -2,9 +2,8 @@ import { getSystemErrorName } from 'node:util';
 import koffi from 'koffi';
 
 /**
- * The system calls that Node has no API for, by what they are about, are the files of this folder.
- * Everything in them is synchronous; descriptors that are returned belong to the caller, who closes
- * them.
+ * System calls without an API in Node, grouped by subject into the files of this folder. All are
+ * synchronous; the caller closes returned descriptors.
  */
 export const libc = koffi.load('libc.so.6');
 const cClose = libc.func('int close(int fd)');
@@ -17,12 +16,12 @@ export function checked(call: string, returned: unknown): number {
   throw Object.assign(new Error(`${call}: ${code}`), { code, syscall: call });
 }
 
-/** @returns the name of the error of the call before */
+/** @returns the error name of the previous call */
 export function errorName(): string {
   return getSystemErrorName(-koffi.errno());
 }
 
-/** koffi types nothing that a call returns; all of these are declared to return an int. */
+/** Narrows the untyped result of koffi; all these calls are declared to return an int. */
 export function numberOf(returned: unknown): number {
   if (typeof returned !== 'number') throw new TypeError('a system call did not return a number');
   return returned;

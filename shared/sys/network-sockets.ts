@@ -42,8 +42,8 @@ const SO_RCVBUF = 8;
 const SO_REUSEPORT = 15;
 
 /**
- * Runs a synchronous function with this thread inside another network namespace: sockets and TAPs
- * that it creates stay there.
+ * Runs a synchronous function with this thread in another network namespace: sockets and TAPs that
+ * it creates stay there.
  * @param path of the namespace, as `/run/netns/gnt-com`
  */
 export function inNetworkNamespace<T>(path: string, body: () => T): T {
@@ -66,9 +66,8 @@ export function inNetworkNamespace<T>(path: string, body: () => T): T {
 }
 
 /**
- * Creates a TAP in the current network namespace. It lives as long as a descriptor of it: whoever
- * holds the last one, holds the TAP.
- * @returns a descriptor with IFF_VNET_HDR, fit for QEMU's `-netdev tap,fd=`
+ * Creates a TAP in the current network namespace. It exists as long as one of its descriptors.
+ * @returns a descriptor with IFF_VNET_HDR for QEMU's `-netdev tap,fd=`
  */
 export function openTap(name: string): number {
   if (Buffer.byteLength(name) > MAX_INTERFACE_NAME_BYTES)
@@ -87,7 +86,7 @@ export function openTap(name: string): number {
 }
 
 export interface DeviceSocketOptions {
-  /** Null listens on every device; a socket of one device goes before it. */
+  /** Null listens on every device; a socket of one device has precedence. */
   readonly device: string | null;
   readonly type: 'tcp' | 'udp';
   /** IPv4 dotted quad, or a link-local IPv6 address (the device gives the zone). */
@@ -100,13 +99,13 @@ export interface DeviceSocketOptions {
    */
   readonly receiveBufferBytes?: number;
   /**
-   * SO_SNDBUF, as above. Without it the kernel keeps up to 4 MiB for a connection whose other side
-   * was fast once and does not read any more, of memory that all TCP of the host shares.
+   * SO_SNDBUF, as above. Without it the kernel keeps up to 4 MiB for a peer that was fast once and
+   * stopped reading, from memory that all TCP of the host shares.
    */
   readonly sendBufferBytes?: number;
   /**
-   * TCP_USER_TIMEOUT of accepted sockets: for how long the other side may leave unacknowledged what
-   * was sent, answer no keepalive probe, or keep its window shut, before the connection has ended.
+   * TCP_USER_TIMEOUT of accepted sockets: the connection ends when the peer leaves data
+   * unacknowledged, ignores keepalive probes or keeps its window shut for this long.
    */
   readonly unacknowledgedMs?: number;
   /**
@@ -117,12 +116,11 @@ export interface DeviceSocketOptions {
 }
 
 /**
- * A socket that hears only what arrives on one device (SO_BINDTODEVICE; unprivileged processes may
+ * Opens a socket that receives only from one device (SO_BINDTODEVICE; unprivileged processes may
  * set it once).
  * @returns a bound (tcp: listening) non-blocking descriptor for `server.listen({ fd })` or
  * `dgram.bind({ fd })`
- * @throws Error with `code` ENODEV when there is no such device, EADDRNOTAVAIL when it does not
- * have the address (yet)
+ * @throws Error with `code` ENODEV without such a device, EADDRNOTAVAIL while it lacks the address
  */
 export function openDeviceSocket(options: DeviceSocketOptions): number {
   const isV6 = options.address.includes(':');
@@ -169,8 +167,8 @@ export function openDeviceSocket(options: DeviceSocketOptions): number {
 }
 
 /**
- * TTL (IPv4) or hop limit (IPv6) of everything that a socket sends; accepted sockets inherit it
- * from the listening one.
+ * Sets the TTL (IPv4) or hop limit (IPv6) of a socket; accepted sockets inherit it from the
+ * listening one.
  * @param hops 1 to 255
  */
 export function setHopLimit(fd: number, isV6: boolean, hops: number): void {
@@ -186,8 +184,7 @@ function int32(value: number): Buffer {
 }
 
 /**
- * An IPv4 TCP socket, not connected yet, whose packets leave through one device whatever the routes
- * say.
+ * Opens an unconnected IPv4 TCP socket whose packets leave through one device, whatever the routes.
  */
 export function openDeviceClientSocket(device: string): number {
   const fd = checked('socket', cSocket(AF_INET, SOCK_STREAM | SOCK_FLAGS, 0));
@@ -203,9 +200,8 @@ export function openDeviceClientSocket(device: string): number {
 }
 
 /**
- * Sends TCP segments as they are, each to an address, from one that the host has, through one
- * device.
- * @param from IPv4 or link-local IPv6, as all of `to`
+ * Sends raw TCP segments to their addresses through one device.
+ * @param from an address of the host, IPv4 or link-local IPv6, as all of `to`
  * @throws Error with `code` EPERM without CAP_NET_RAW, ENODEV, EADDRNOTAVAIL
  */
 export function sendTcpSegments(
@@ -234,7 +230,7 @@ export function sendTcpSegments(
   }
 }
 
-/** 4 or 16 bytes of an IP address as it is written. */
+/** Converts the text of an IP address to its 4 or 16 bytes. */
 export function addressBytes(address: string): Buffer {
   return address.includes(':') ? expandIpv6(address) : Buffer.from(address.split('.').map(Number));
 }
@@ -247,7 +243,7 @@ export function interfaceIndex(device: string): number {
   return index;
 }
 
-/** @returns null where there is no such device */
+/** @returns null without such a device */
 export function findInterfaceIndex(device: string): number | null {
   return numberOf(cIfNametoindex(device)) || null;
 }

@@ -8,8 +8,8 @@ const RLIMIT_CORE = 4;
 const PR_SET_DUMPABLE = 4;
 
 /**
- * Size of the core files of this process and of those that it starts, for good. One that is lower
- * already stays where it may not be raised.
+ * Limits core files of this process and its children for good. A lower limit that may not be raised
+ * stays.
  */
 export function setCoreLimit(bytes: number): void {
   const limits = new BigUint64Array([BigInt(bytes), BigInt(bytes)]);
@@ -18,7 +18,7 @@ export function setCoreLimit(bytes: number): void {
   checked('setrlimit', result);
 }
 
-/** Forbids cores, and tracing but by root, until this process executes another program. */
+/** Forbids core dumps, and tracing except by root, until this process executes another program. */
 export function setUndumpable(): void {
   checked('prctl', cPrctl(PR_SET_DUMPABLE, 0, 0, 0, 0));
 }

@@ -5,18 +5,18 @@ const cPreadv2 = libc.func(
   'int64_t preadv2(int fd, const void *iov, int count, int64_t offset, int flags)',
 );
 const RWF_NOWAIT = 8;
-/** struct iovec: where the bytes go, and how many at most. */
+/** struct iovec: address and length of the buffer. */
 const IOVEC_BYTES = 16;
 const LENGTH_OFFSET = 8;
 
-/** @returns how many bytes are in the buffer now; 0 where it takes an ordinary read to know */
+/** @returns the number of bytes read into the buffer; 0 when an ordinary read is needed */
 export type ReadCached = (position: number, length: number) => number;
 
 /**
- * Reads of an open file what memory holds of it (preadv2(2), RWF_NOWAIT), at once: a thread that
- * reads costs more than the copy of some hundred KiB does. It never waits for a disk, and reads
- * nothing where the file system cannot tell.
- * @param buffer of its own memory, as `Buffer.allocUnsafeSlow` makes it
+ * Returns a function that reads cached data of an open file (preadv2(2), RWF_NOWAIT) at once: a
+ * read in the thread pool costs more than copying some hundred KiB. It never waits for a disk, and
+ * reads nothing if the file system does not support the flag.
+ * @param buffer with its own memory, as from `Buffer.allocUnsafeSlow`
  */
 export function readsOfCache(fd: number, buffer: Buffer): ReadCached {
   const iovec = Buffer.alloc(IOVEC_BYTES);

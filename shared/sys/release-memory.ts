@@ -2,7 +2,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import koffi from 'koffi';
 
-/** What follows a start at once is over by then: views that are put, a first question. */
+/** By then the work that follows a start, such as views and first requests, is done. */
 const SETTLED_MS = 5_000;
 
 type Collect = (options: {
@@ -12,21 +12,20 @@ type Collect = (options: {
 }) => void;
 
 /**
- * Gives back to the system what is free in this process: V8 and the C library keep for later what a
- * start needed, a sixth of what a daemon holds then, and a daemon that mostly waits never needs it.
- * It takes some tens of milliseconds.
+ * Returns free memory of this process to the system: V8 and the C library keep memory of the start,
+ * a sixth of a daemon's size, which an idle daemon never needs. Takes some tens of milliseconds.
  */
 export function releaseMemory(): void {
   setFlagsFromString('--expose-gc');
-  // The name is V8's, whose only way to it this is for a process that runs.
+  // V8 has no other access for a running process.
   const collect = runInNewContext('gc') as Collect;
-  // This is the kind of collection that keeps no empty pages either.
+  // Only this flavor releases empty pages too.
   collect({ type: 'major', execution: 'sync', flavor: 'last-resort' });
   const trim = koffi.load('libc.so.6').func('int malloc_trim(size_t pad)');
   trim(0);
 }
 
-/** Releases what a start has left, once it is over; it keeps no process running. */
+/** Releases memory after the start, without keeping the process alive. */
 export function releaseMemoryWhenSettled(): void {
   setTimeout(releaseMemory, SETTLED_MS).unref();
 }

@@ -19,8 +19,7 @@ const AF_UNIX = 1;
 export const MAX_UNIX_PATH_BYTES = 107;
 
 /**
- * A listening unix socket, for a child that is to accept on it without being able to reach its
- * path.
+ * Opens a listening unix socket for a child that accepts on it without access to its path.
  * @returns a non-blocking descriptor
  */
 export function openUnixListener(path: string): number {
@@ -37,8 +36,8 @@ export function openUnixListener(path: string): number {
 }
 
 /**
- * An unconnected unix socket for datagrams.
- * @param path where it can be sent to; null for one that only sends
+ * Opens an unconnected unix datagram socket.
+ * @param path its address; null for a socket that only sends
  * @returns a non-blocking descriptor
  */
 export function openUnixDatagrams(path: string | null): number {
@@ -55,10 +54,10 @@ export function openUnixDatagrams(path: string | null): number {
 }
 
 /**
- * A unix socket that is connected to one that listens, for a `Socket` that takes it over; of
- * datagrams, each write to it is one.
+ * Opens a unix socket and connects it, for a `Socket` that takes it over. With datagrams, each
+ * write is one.
  * @returns a non-blocking descriptor
- * @throws Error with `code` ENOENT, ECONNREFUSED, EAGAIN (it does not accept)
+ * @throws Error with `code` ENOENT, ECONNREFUSED, EAGAIN (its backlog is full)
  */
 export function openUnixClient(path: string, kind: 'stream' | 'datagrams' = 'stream'): number {
   const type = (kind === 'stream' ? SOCK_STREAM : SOCK_DGRAM) | SOCK_FLAGS;
@@ -73,7 +72,7 @@ export function openUnixClient(path: string, kind: 'stream' | 'datagrams' = 'str
   }
 }
 
-/** Two ends of a connection that has no name; the caller owns and closes both. */
+/** Opens the two ends of an unnamed connection; the caller closes both. */
 export function openSocketPair(): readonly [number, number] {
   const pair = [-1, -1];
   checked('socketpair', cSocketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair));
@@ -81,7 +80,7 @@ export function openSocketPair(): readonly [number, number] {
   return [left, right];
 }
 
-/** A `struct sockaddr_un`. */
+/** Encodes a `struct sockaddr_un`. */
 export function unixAddress(path: string): Buffer {
   if (Buffer.byteLength(path) > MAX_UNIX_PATH_BYTES)
     throw new RangeError(`unix socket path too long: ${path}`);

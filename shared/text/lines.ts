@@ -1,15 +1,13 @@
 import type { Readable } from 'node:stream';
 
 export interface LineLimit {
-  /** How many characters a line may have. */
+  /** Limit of characters in a line. */
   readonly maxLength: number;
-  /**
-   * What becomes of a longer line: its rest is dropped, or the stream is not believed any further.
-   */
+  /** Treatment of a longer line: cut it, or refuse the rest of the stream. */
   readonly longer: 'cut' | 'refuse';
 }
 
-/** Cuts a stream of text into lines, of which it never keeps more than the limit. */
+/** Splits a stream of text into lines. Never holds more than the limit. */
 export class LineSplitter {
   readonly #limit: LineLimit;
   #rest = '';
@@ -19,9 +17,8 @@ export class LineSplitter {
   }
 
   /**
-   * @returns the lines that are complete now, without their ends
-   * @throws RangeError when a line is longer than a limit that refuses; what follows is not usable
-   * then
+   * @returns the completed lines, without their ends
+   * @throws RangeError when a line exceeds a limit that refuses; the splitter is unusable then
    */
   push(text: string): readonly string[] {
     const parts = text.split('\n');
@@ -50,9 +47,8 @@ export class LineSplitter {
 }
 
 /**
- * The finished lines of a stream, but empty ones: where it is cut off in the middle of a line, that
- * line is left out.
- * @throws RangeError when one is longer than `maxLength` characters, and that is to be refused
+ * Yields the complete lines of a stream without empty ones. An unfinished last line is omitted.
+ * @throws RangeError for a line over `maxLength` characters that must be refused
  */
 export async function* readLines(
   stream: Readable,

@@ -9,8 +9,8 @@ const MIB_PER_UNIT: ReadonlyMap<string, number> = new Map([
 const MAX_MIB = 2 ** 33;
 
 /**
- * Reads a size in Ganeti's format: `10G`, `512M`, `1.5T`, `10GiB`; without a unit it is MiB. Part
- * of a MiB counts as a whole one; `B` alone is no unit. Ganeti also rounds up to a multiple of 4
+ * Reads a size in Ganeti's format: `10G`, `512M`, `1.5T`, `10GiB`; the default unit is MiB. Part of
+ * a MiB counts as a whole one; `B` alone is not a unit. Ganeti also rounds up to a multiple of 4
  * MiB, which volume groups need and files do not.
  * @returns MiB; undefined if the text is not a size
  */

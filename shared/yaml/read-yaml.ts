@@ -2,7 +2,7 @@ import { Composer, type Document, isAlias, isMap, isNode, isScalar } from 'yaml'
 import { Lexer, LineCounter, Parser, visit, type YAMLMap } from 'yaml';
 import type { DocumentOptions, ParseOptions, SchemaOptions, Tags } from 'yaml';
 
-/** Told by place and never by content, which may hold passwords. */
+/** Names places and never content, which may hold passwords. */
 export interface YamlProblem {
   readonly reason: string;
   readonly hint?: string;
@@ -12,28 +12,30 @@ export type ReadYaml = { readonly document: Document.Parsed } | { readonly probl
 
 /** Lines and list items: one costs much more than its bytes. */
 const MAX_ITEMS = 20_000;
-/** What the lexer cuts a line into, about: words, signs and the space between them. */
+/** Approximate number of lexemes per line: words, signs and the space between them. */
 const LEXEMES_PER_ITEM = 12;
-/** To resolve one, the library reads the whole document; documents for people have a dozen. */
+/** To resolve an alias, the library reads the whole document; ordinary documents have a dozen. */
 const MAX_ALIASES = 200;
 /**
- * Maps and lists in each other; documents for people have a dozen. The library's parser takes a
- * part of the stack for each, and time that grows with their square.
+ * Nesting of maps and lists; ordinary documents have a dozen levels. The library's parser needs
+ * stack for each level, and time that grows with their square.
  */
 const MAX_NESTING = 48;
 
-/** In place of a value that is no word: the same as nothing that a file may say. */
+/** Marks a value that is not a scalar: it equals no value of a document. */
 const NO_WORD = Symbol('no word');
 
-/** Kinds of lists whose duplicates the library looks for in quadratic time; nobody writes them. */
+/**
+ * Kinds of lists in which the library looks for duplicates in quadratic time; they are not in use.
+ */
 const COSTLY_TAGS = ['omap', 'pairs', 'set'].map((name) => `tag:yaml.org,2002:${name}`);
 
 /**
- * Reads one foreign document, in time and stack that its length bounds: the library alone takes a
- * minute for 800 bytes of maps that are keys of maps, fails with some thousand lists in each other,
- * and compares each key of a map with all before it. Such documents are refused, or read another
- * way. Aliases are not resolved yet, but all of them can be; `toJS` bounds them. With
- * `uniqueKeys: false` keys may be repeated.
+ * Reads one untrusted document, with time and stack bounded by its length. The library alone takes
+ * a minute for 800 bytes of maps as keys of maps, fails with some thousand nested lists, and
+ * compares each key of a map with all earlier ones. Such documents are refused, or read in another
+ * way. Aliases stay unresolved but valid; `toJS` bounds them. With `uniqueKeys: false` keys may be
+ * repeated.
  * @param maxItems lines and list items; ten thousand take a few tenths of a second
  */
 export function readYaml(
@@ -54,7 +56,7 @@ export function readYaml(
   const [document, second] = composer.compose(parser.tokens(text), true, text.length);
   if (parser.isTooLong)
     return problem(`it has more than ${maxLexemes} words, signs and spaces`, 'Split it.');
-  // A composer that is forced to give a document gives one.
+  // With `forceDoc` the composer always returns a document.
   if (document === undefined || parser.isTooDeep)
     return problem(`its maps and lists are nested more than ${MAX_NESTING} deep`);
   const lineOf = (offset: number): number => lines.linePos(offset).line;
@@ -90,7 +92,7 @@ class BoundedParser {
     for (const lexeme of new Lexer().lex(text)) {
       for (const token of this.#parser.next(lexeme)) {
         yield token;
-        // One is enough: they cost more than anything else.
+        // The first error is enough: errors cost more than anything else.
         if (token.type === 'error') return;
       }
       count += 1;
@@ -108,15 +110,15 @@ interface Oddity {
 }
 
 /**
- * @returns the first key that is a map, a list or an alias, or is in its map with two values; or
- * the first alias of nothing, or too many of them
+ * @returns the first key that is a map, a list or an alias, or has two values; or the first alias
+ * without an anchor, or beyond the limit
  */
 function findOddity(document: Document.Parsed, isUnique: boolean): Oddity | null {
   let found: Oddity | null = null;
   const anchors = new Set<string>();
   let aliases = 0;
   const stop = (node: unknown, reason: string): symbol => {
-    // What the parser made has a range.
+    // Nodes of the parser have a range.
     found = { at: (node as { range?: readonly number[] }).range?.[0] ?? 0, reason };
     return visit.BREAK;
   };
@@ -138,8 +140,8 @@ function findOddity(document: Document.Parsed, isUnique: boolean): Oddity | null
 }
 
 /**
- * A line that is there twice says one thing: files that other programs take have such lines. The
- * library takes two merge keys for different ones as well: each is a symbol of its own.
+ * Finds a key with two values. A repeated line is accepted, since documents of other programs have
+ * them. The library also takes two merge keys for different ones: each is a separate symbol.
  */
 function findDuplicate({ items }: YAMLMap): unknown {
   const seen = new Map<unknown, unknown>();
