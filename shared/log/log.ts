@@ -29,7 +29,9 @@ const MAX_UNWRITTEN_BYTES = 65_536;
  */
 export function createLogger(options: LogOptions): Logger {
   const destination = pino.destination({
-    ...{ fd: options.fd, sync: true, maxLength: MAX_UNWRITTEN_BYTES },
+    fd: options.fd,
+    sync: true,
+    maxLength: MAX_UNWRITTEN_BYTES,
   });
   // A failed write (a full disk) must not end the process; later ones are tried again.
   destination.on('error', () => undefined);

@@ -84,7 +84,10 @@ export async function run(
   if (result.failed) {
     const reason = lastLineOf(stderr) || result.shortMessage;
     throw new CommandFailed(`${command} ${args[0] ?? ''}: ${reason}`, {
-      ...{ command, args, exitStatus: result.exitCode ?? null, stderr: stderr.slice(-4000) },
+      command,
+      args,
+      exitStatus: result.exitCode ?? null,
+      stderr: stderr.slice(-4000),
       cause: result,
     });
   }

@@ -27,12 +27,18 @@ export async function askSandboxed(
 ): Promise<string> {
   const node = [
     process.execPath,
-    ...['--disable-warning=ExperimentalWarning', '--max-old-space-size=256'],
-    ...['--permission', `--allow-fs-read=${installDir}`],
-    ...[programFile(program), ...given],
+    '--disable-warning=ExperimentalWarning',
+    '--max-old-space-size=256',
+    '--permission',
+    `--allow-fs-read=${installDir}`,
+    programFile(program),
+    ...given,
   ];
   const [command, ...args] = planSandbox({
-    ...{ command: node, firstUid, group: null, hasHostNetwork: false },
+    command: node,
+    firstUid,
+    group: null,
+    hasHostNetwork: false,
   });
   const options = { input, timeoutMs: TIMEOUT_MS, ...(signal && { signal }), cwd: '/' };
   return (await run(command, args, options)).stdout;

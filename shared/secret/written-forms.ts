@@ -68,8 +68,16 @@ function* shellForms(value: string): Generator<string> {
 }
 
 const ANSI_ESCAPES: Readonly<Record<string, string>> = {
-  ...{ '\x07': 'a', '\b': 'b', '\x1b': 'E', '\f': 'f', '\n': 'n', '\r': 'r', '\t': 't', '\v': 'v' },
-  ...{ '\\': '\\', "'": "'" },
+  '\x07': 'a',
+  '\b': 'b',
+  '\x1b': 'E',
+  '\f': 'f',
+  '\n': 'n',
+  '\r': 'r',
+  '\t': 't',
+  '\v': 'v',
+  '\\': '\\',
+  "'": "'",
 };
 
 /** Returns the inside of bash's `$'…'`, which it uses for words with control characters. */

@@ -101,8 +101,13 @@ async function askSentinel(
   name: string,
 ): Promise<Told | undefined> {
   const client = new Redis({
-    ...{ host, port, lazyConnect: true, disableClientInfo: true },
-    ...{ connectTimeout: ANSWER_MS, commandTimeout: ANSWER_MS, retryStrategy: () => null },
+    host,
+    port,
+    lazyConnect: true,
+    disableClientInfo: true,
+    connectTimeout: ANSWER_MS,
+    commandTimeout: ANSWER_MS,
+    retryStrategy: () => null,
   });
   // The command reports the failure.
   client.on('error', () => undefined);

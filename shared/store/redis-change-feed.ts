@@ -87,8 +87,10 @@ export class ChangeFeed {
 
   #connect(): Redis {
     const redis = createRedis(this.#server, {
-      ...{ lazyConnect: false, enableOfflineQueue: false },
-      ...{ maxRetriesPerRequest: 0, commandTimeout: SILENCE_MS },
+      lazyConnect: false,
+      enableOfflineQueue: false,
+      maxRetriesPerRequest: 0,
+      commandTimeout: SILENCE_MS,
     });
     redis.on('error', (error: Error) =>
       this.#logger.debug('store.feed-error', { reason: error.message }),

@@ -324,7 +324,8 @@ async function askRisks(redis: Redis, server: RedisServer): Promise<readonly Sto
   ]);
   return findRedisRisks({
     info,
-    ...{ appendFsync, outputLimits },
+    appendFsync,
+    outputLimits,
     replicas: server.replicas ?? 0,
     sentinels:
       'sentinels' in server

@@ -38,10 +38,7 @@ export interface SealedStore extends Store {
  * are guarded: an old record could restore trust, reopen a service, or bring back a key or a
  * password.
  */
-const UNGUARDED = new Set([
-  ...['jobs', 'job-rings', 'counters'],
-  ...['claim-name', 'claim-ip', 'claim-mac'],
-]);
+const UNGUARDED = new Set(['jobs', 'job-rings', 'counters', 'claim-name', 'claim-ip', 'claim-mac']);
 /** Limit for a record that changes between each request and its answer. */
 const MAX_READS = 10;
 /** Limit for nodes that write to one collection at once and overtake each other. */

@@ -8,8 +8,13 @@ import { unixAddress } from './unix-sockets.ts';
 const libc = koffi.load('libc.so.6');
 koffi.struct('gnt_iovec', { base: 'void *', length: 'size_t' });
 koffi.struct('gnt_msghdr', {
-  ...{ name: 'const void *', nameLength: 'uint32_t', iov: 'gnt_iovec *', iovCount: 'size_t' },
-  ...{ control: 'void *', controlLength: 'size_t', flags: 'int' },
+  name: 'const void *',
+  nameLength: 'uint32_t',
+  iov: 'gnt_iovec *',
+  iovCount: 'size_t',
+  control: 'void *',
+  controlLength: 'size_t',
+  flags: 'int',
 });
 const cSendmsg = libc.func('int64_t sendmsg(int fd, const gnt_msghdr *message, int flags)');
 const cRecvmsg = libc.func('int64_t recvmsg(int fd, const gnt_msghdr *message, int flags)');
@@ -68,8 +73,13 @@ export function receiveDescriptor(
 
 function messageOf(base: Buffer, control: Buffer, controlLength: number): object {
   return {
-    ...{ name: null, nameLength: 0, iov: [{ base, length: base.length }], iovCount: 1 },
-    ...{ control, controlLength, flags: 0 },
+    name: null,
+    nameLength: 0,
+    iov: [{ base, length: base.length }],
+    iovCount: 1,
+    control,
+    controlLength,
+    flags: 0,
   };
 }
 

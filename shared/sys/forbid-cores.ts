@@ -1,4 +1,11 @@
-import { setCoreLimit, setUndumpable } from './process-limits.ts';
+import { checked, errorName, libc, numberOf } from './libc.ts';
+
+const cSetrlimit = libc.func('int setrlimit(int resource, const void *limits)');
+const cPrctl = libc.func(
+  'int prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d)',
+);
+const RLIMIT_CORE = 4;
+const PR_SET_DUMPABLE = 4;
 
 /**
  * One byte: too small for a core file, and the only value at which the kernel does not start a core
@@ -15,6 +22,9 @@ export const NO_CORE_BYTES = 1;
  * process. `MemorySwapMax=0` of the service keeps it out of swap.
  */
 export function forbidCores(): void {
-  setCoreLimit(NO_CORE_BYTES);
-  setUndumpable();
+  const limits = new BigUint64Array([BigInt(NO_CORE_BYTES), BigInt(NO_CORE_BYTES)]);
+  const result = numberOf(cSetrlimit(RLIMIT_CORE, Buffer.from(limits.buffer)));
+  // A lower limit that may not be raised stays.
+  if (result >= 0 || errorName() !== 'EPERM') checked('setrlimit', result);
+  checked('prctl', cPrctl(PR_SET_DUMPABLE, 0, 0, 0, 0));
 }

@@ -50,8 +50,11 @@ export function readYaml(
   const parser = new BoundedParser(lines.addNewLine, maxLexemes);
   const composer = new Composer({
     ...options,
-    ...{ uniqueKeys: false, customTags: withoutCostly, resolveKnownTags: false },
-    ...{ lineCounter: lines, prettyErrors: false },
+    uniqueKeys: false,
+    customTags: withoutCostly,
+    resolveKnownTags: false,
+    lineCounter: lines,
+    prettyErrors: false,
   });
   const [document, second] = composer.compose(parser.tokens(text), true, text.length);
   if (parser.isTooLong)
