@@ -13,7 +13,7 @@ import type { Binding } from './channel/registry.ts';
 import { listenForControl } from './control/control-server.ts';
 import { createMetrics } from './control/metrics.ts';
 import { createDhcpHandler } from './dhcp/serve-dhcp.ts';
-import { createAudit } from './http/audit.ts';
+import { Audit } from './http/audit.ts';
 import { createContentProxy } from './http/content-proxy.ts';
 import { HandedFiles } from './http/handed-files.ts';
 import { GuestHandler } from './http/guest-handler.ts';
@@ -40,7 +40,7 @@ export async function startDaemon(options: DaemonOptions): Promise<AsyncDisposab
     () => registry.instances(),
     () => datagrams.count,
   );
-  const audit = createAudit(logger, clock);
+  const audit = new Audit(logger, clock);
   const handed = new HandedFiles(join(dirname(options.contentSocket), METAD_FILE_SOCKET));
   const serveStream = createContentProxy(options.contentSocket, handed);
   const handler = new GuestHandler({ events, serveStream, metrics, audit, clock });

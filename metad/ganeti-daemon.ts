@@ -11,7 +11,7 @@ import { createPackageServer, ganetiLeaves } from './ganeti/ganeti-files.ts';
 import { openListeners } from './ganeti/listeners.ts';
 import { listenForGaneti } from './ganeti/luxi-server.ts';
 import { claimPidFile } from './ganeti/pid-file.ts';
-import { createAudit } from './http/audit.ts';
+import { Audit } from './http/audit.ts';
 import { GuestHandler } from './http/guest-handler.ts';
 import { GuestServer } from './http/guest-server.ts';
 
@@ -33,7 +33,7 @@ export async function startGanetiDaemon(options: GanetiDaemonOptions): Promise<A
     events,
     serveStream,
     metrics,
-    audit: createAudit(logger, clock),
+    audit: new Audit(logger, clock),
     clock,
   });
   const guests = new GuestServer(handler, metrics);

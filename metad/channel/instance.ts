@@ -20,8 +20,7 @@ import { Exclusion } from './exclusion.ts';
 import { keepLatest, valuesThatWere } from './former-values.ts';
 import { GuestLifecycle } from './guest-lifecycle.ts';
 import { RenderedSites } from './rendered-sites.ts';
-import { createSessionTokens } from './session-tokens.ts';
-import type { SessionTokens } from './session-tokens.ts';
+import { SessionTokens } from './session-tokens.ts';
 import { TokenBucket } from '#shared/bounds/token-bucket.ts';
 
 const NO_VALUES: readonly string[] = [];
@@ -90,7 +89,7 @@ export class Instance {
   }
 
   get tokens(): SessionTokens {
-    return (this.#tokens ??= createSessionTokens(() => this.#clock.monotonicMs()));
+    return (this.#tokens ??= new SessionTokens(() => this.#clock.monotonicMs()));
   }
 
   get password(): string {
@@ -244,7 +243,7 @@ export class Instance {
       );
     const queues = [toGuest, toHost].map((state) => ByteQueue.takeOver(MAX_QUEUE_BYTES, state));
     this.#tokens = tokens
-      ? createSessionTokens(() => this.#clock.monotonicMs(), tokens)
+      ? new SessionTokens(() => this.#clock.monotonicMs(), tokens)
       : this.#tokens;
     [this.#toGuest, this.#toHost] = queues;
     this.setPassword(password);

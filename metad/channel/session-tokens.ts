@@ -12,47 +12,53 @@ const TOKEN_BYTES = EXPIRY_BYTES + NONCE_BYTES + MAC_BYTES;
 /** base64url of TOKEN_BYTES, without padding. */
 const TOKEN_LENGTH = Math.ceil((TOKEN_BYTES * 4) / 3);
 
+export type TokenState = NonNullable<GuestHandover['tokens']>;
+
 /**
  * EC2 session tokens. A token is its expiry time, a nonce and an HMAC with a key of this instance,
  * so that none needs to be stored. A new key ends them all.
  */
-export interface SessionTokens {
-  create(ttlSeconds: number): string;
-  isValid(token: string): boolean;
+export class SessionTokens {
+  readonly #key: Buffer;
+  readonly #nowMs: () => number;
+
+  /**
+   * @param monotonicMs time that never jumps, in milliseconds
+   * @param taken state of another metad, whose clock began at another moment
+   */
+  constructor(monotonicMs: () => number, taken?: TokenState) {
+    this.#key = taken === undefined ? randomBytes(KEY_BYTES) : Buffer.from(taken.key, 'base64');
+    if (this.#key.length !== KEY_BYTES)
+      throw new AppError('VALIDATION', `tokens.key: expected ${KEY_BYTES} bytes`);
+    const aheadMs = taken === undefined ? 0 : taken.nowMs - monotonicMs();
+    this.#nowMs = () => monotonicMs() + aheadMs;
+  }
+
+  create(ttlSeconds: number): string {
+    const data = Buffer.alloc(EXPIRY_BYTES + NONCE_BYTES);
+    data.writeDoubleBE(this.#nowMs() + ttlSeconds * 1000);
+    randomBytes(NONCE_BYTES).copy(data, EXPIRY_BYTES);
+    return Buffer.concat([data, this.#sign(data)]).toString('base64url');
+  }
+
+  isValid(token: string): boolean {
+    if (token.length !== TOKEN_LENGTH) return false;
+    const bytes = Buffer.from(token, 'base64url');
+    if (bytes.length !== TOKEN_BYTES) return false;
+    const data = bytes.subarray(0, EXPIRY_BYTES + NONCE_BYTES);
+    if (!timingSafeEqual(this.#sign(data), bytes.subarray(EXPIRY_BYTES + NONCE_BYTES)))
+      return false;
+    return data.readDoubleBE() > this.#nowMs();
+  }
+
   /** Returns the key and clock with which another metad accepts the same tokens. */
-  handOver(): TokenState;
-}
+  handOver(): TokenState {
+    return { key: this.#key.toString('base64'), nowMs: this.#nowMs() };
+  }
 
-export type TokenState = NonNullable<GuestHandover['tokens']>;
-
-/**
- * @param monotonicMs time that never jumps, in milliseconds
- * @param taken state of another metad, whose clock began at another moment
- */
-export function createSessionTokens(monotonicMs: () => number, taken?: TokenState): SessionTokens {
-  const key = taken === undefined ? randomBytes(KEY_BYTES) : Buffer.from(taken.key, 'base64');
-  if (key.length !== KEY_BYTES)
-    throw new AppError('VALIDATION', `tokens.key: expected ${KEY_BYTES} bytes`);
-  const aheadMs = taken === undefined ? 0 : taken.nowMs - monotonicMs();
-  const nowMs = (): number => monotonicMs() + aheadMs;
-  const sign = (data: Buffer): Buffer => createHmac('sha256', key).update(data).digest();
-  return {
-    create: (ttlSeconds) => {
-      const data = Buffer.alloc(EXPIRY_BYTES + NONCE_BYTES);
-      data.writeDoubleBE(nowMs() + ttlSeconds * 1000);
-      randomBytes(NONCE_BYTES).copy(data, EXPIRY_BYTES);
-      return Buffer.concat([data, sign(data)]).toString('base64url');
-    },
-    isValid: (token) => {
-      if (token.length !== TOKEN_LENGTH) return false;
-      const bytes = Buffer.from(token, 'base64url');
-      if (bytes.length !== TOKEN_BYTES) return false;
-      const data = bytes.subarray(0, EXPIRY_BYTES + NONCE_BYTES);
-      if (!timingSafeEqual(sign(data), bytes.subarray(EXPIRY_BYTES + NONCE_BYTES))) return false;
-      return data.readDoubleBE() > nowMs();
-    },
-    handOver: () => ({ key: key.toString('base64'), nowMs: nowMs() }),
-  };
+  #sign(data: Buffer): Buffer {
+    return createHmac('sha256', this.#key).update(data).digest();
+  }
 }
 
 /** @returns null for anything but a whole number of seconds within the bounds */

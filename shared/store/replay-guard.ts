@@ -15,36 +15,7 @@ export interface MarkedRecord extends MarkedKey {
 /** A record compared with its mark. `unsure`: it changed after the reader asked; ask again. */
 export type Judgement = 'current' | 'replayed' | 'unsure';
 
-/**
- * The newest stamp of each record that this node has seen. Stamps are sealed with the records.
- * Without the marks, an attacker with write access to a common store could put an older record
- * back.
- */
-export interface ReplayGuard {
-  /** A reader takes it before asking the store, for `judge`. */
-  readonly version: number;
-  /** Returns the stamp of a new write: newer than all that were seen, of any record. */
-  nextStamp(): number;
-  /** Makes later stamps newer than this one, if this node's clock is behind. */
-  raiseStamps(newest: number): void;
-  /** @param asked the version before the store was asked */
-  judge(record: MarkedRecord, asked: number): Judgement;
-  /** Returns whether the record would raise a mark. */
-  isNews(record: MarkedRecord): boolean;
-  /** Returns the ids that were known before the store was asked. */
-  knownIds(collection: string, asked: number): readonly string[];
-  /** Raises marks; never lowers one. */
-  note(records: readonly MarkedRecord[]): void;
-  /**
-   * Marks records as gone: only a newer record of the id is current again.
-   * @param asked the version before the record was missing or deleted; later marks may belong to a
-   * new record
-   */
-  noteGone(keys: readonly MarkedKey[], asked: number): void;
-  close(): void;
-}
-
-export interface HighWaterOptions {
+interface ReplayGuardOptions {
   readonly path: string;
   readonly clock: Pick<Clock, 'now'>;
   readonly logger: Logger;
@@ -74,13 +45,13 @@ const SCHEMA = `
  * file only.
  * @throws AppError FILE_UNREADABLE
  */
-export function openReplayGuard(options: HighWaterOptions): ReplayGuard {
+export function openReplayGuard(options: ReplayGuardOptions): ReplayGuard {
   const { path } = options;
   try {
     const database = new DatabaseSync(path);
     chmodSync(path, 0o600);
     database.exec(SCHEMA);
-    return new FileReplayGuard(database, options);
+    return new ReplayGuard(database, options);
   } catch (error) {
     throw new AppError('FILE_UNREADABLE', `cannot use ${path}: ${messageOf(error)}`, {
       hint: 'Create a new one, which accepts the current records, with gnt-cluster accept-records',
@@ -90,12 +61,16 @@ export function openReplayGuard(options: HighWaterOptions): ReplayGuard {
 }
 
 /**
+ * The newest stamp of each record that this node has seen. Stamps are sealed with the records.
+ * Without the marks, an attacker with write access to a common store could put an older record
+ * back.
+ *
  * INVARIANTS: a mark only rises; each mark in memory is in the file, unless the log reports a
  * failed write. A power failure may lose the last marks: then those records, and no older ones, can
  * be put back.
  */
-class FileReplayGuard implements ReplayGuard {
-  readonly #options: HighWaterOptions;
+export class ReplayGuard {
+  readonly #options: ReplayGuardOptions;
   readonly #database: DatabaseSync;
   readonly #upsert: StatementSync;
   readonly #selectGone: StatementSync;
@@ -105,7 +80,7 @@ class FileReplayGuard implements ReplayGuard {
   #version = 0;
   #highest: number;
 
-  constructor(database: DatabaseSync, options: HighWaterOptions) {
+  constructor(database: DatabaseSync, options: ReplayGuardOptions) {
     this.#options = options;
     this.#database = database;
     this.#upsert = database.prepare(
@@ -122,19 +97,23 @@ class FileReplayGuard implements ReplayGuard {
     for (const mark of live as unknown as MarkedRecord[]) this.#keep(mark);
   }
 
+  /** A reader takes it before asking the store, for `judge`. */
   get version(): number {
     return this.#version;
   }
 
+  /** Returns the stamp of a new write: newer than all that were seen, of any record. */
   nextStamp(): number {
     this.#highest = Math.max(this.#highest + 1, this.#options.clock.now());
     return this.#highest;
   }
 
+  /** Makes later stamps newer than this one, if this node's clock is behind. */
   raiseStamps(newest: number): void {
     this.#highest = Math.max(this.#highest, newest);
   }
 
+  /** @param asked the version before the store was asked */
   judge({ collection, id, stamp }: MarkedRecord, asked: number): Judgement {
     const mark = this.#marks.get(collection)?.get(id);
     if (mark !== undefined) {
@@ -146,11 +125,13 @@ class FileReplayGuard implements ReplayGuard {
     return (this.#goneAt.get(`${collection}/${id}`) ?? 0) > asked ? 'unsure' : 'replayed';
   }
 
+  /** Returns whether the record would raise a mark. */
   isNews({ collection, id, stamp }: MarkedRecord): boolean {
     const known = this.#marks.get(collection)?.get(id)?.stamp;
     return known === undefined || stamp > known;
   }
 
+  /** Returns the ids that were known before the store was asked. */
   knownIds(collection: string, asked: number): readonly string[] {
     const known: string[] = [];
     for (const [id, { raisedAt }] of this.#marks.get(collection) ?? [])
@@ -158,6 +139,7 @@ class FileReplayGuard implements ReplayGuard {
     return known;
   }
 
+  /** Raises marks; never lowers one. */
   note(records: readonly MarkedRecord[]): void {
     const higher = records.filter((record) => this.isNews(record));
     if (higher.length === 0) return;
@@ -166,6 +148,11 @@ class FileReplayGuard implements ReplayGuard {
     this.#write(higher.map(({ collection, id, stamp }) => [collection, id, stamp, 0]));
   }
 
+  /**
+   * Marks records as gone: only a newer record of the id is current again.
+   * @param asked the version before the record was missing or deleted; later marks may belong to a
+   * new record
+   */
   noteGone(keys: readonly MarkedKey[], asked: number): void {
     const known = keys.flatMap(({ collection, id }) => {
       const mark = this.#marks.get(collection)?.get(id);

@@ -6,7 +6,7 @@ import type { Instance } from '../../../metad/channel/instance.ts';
 import { Registry } from '../../../metad/channel/registry.ts';
 import { listenForControl } from '../../../metad/control/control-server.ts';
 import { createMetrics } from '../../../metad/control/metrics.ts';
-import { createAudit } from '../../../metad/http/audit.ts';
+import { Audit } from '../../../metad/http/audit.ts';
 import { GuestHandler } from '../../../metad/http/guest-handler.ts';
 import { GuestServer } from '../../../metad/http/guest-server.ts';
 import { sendText } from '../../../metad/http/reply.ts';
@@ -24,7 +24,7 @@ const metrics = createMetrics(() => registry.instances());
 const handler = new GuestHandler({
   events,
   metrics,
-  audit: createAudit(logger, clock),
+  audit: new Audit(logger, clock),
   clock,
   serveStream: ({ response }) => sendText(response, 502, 'there is no node daemon'),
 });

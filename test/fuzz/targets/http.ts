@@ -5,7 +5,7 @@ import { systemClock } from '#shared/clock/clock.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { EventLog } from '../../../metad/channel/event-log.ts';
 import { Instance } from '../../../metad/channel/instance.ts';
-import { createAudit } from '../../../metad/http/audit.ts';
+import { Audit } from '../../../metad/http/audit.ts';
 import { GuestHandler } from '../../../metad/http/guest-handler.ts';
 import type { GuestMetrics } from '../../../metad/http/guest-metrics.ts';
 import { GuestServer } from '../../../metad/http/guest-server.ts';
@@ -81,7 +81,7 @@ class HttpOracle {
       events: new EventLog(0),
       serveStream: ({ response }) => sendText(response, 502, 'none'),
       metrics,
-      audit: createAudit(
+      audit: new Audit(
         { ...silentLogger, error: (...record: unknown[]) => failures.push(record) },
         systemClock,
       ),

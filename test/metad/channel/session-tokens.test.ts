@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createSessionTokens, parseTokenTtl } from '../../../metad/channel/session-tokens.ts';
+import { SessionTokens, parseTokenTtl } from '../../../metad/channel/session-tokens.ts';
 
 test('a token is valid until its time is over', () => {
   let nowMs = 1000;
-  const tokens = createSessionTokens(() => nowMs);
+  const tokens = new SessionTokens(() => nowMs);
   const token = tokens.create(2);
   nowMs = 2999;
   assert.equal(tokens.isValid(token), true);
@@ -13,12 +13,12 @@ test('a token is valid until its time is over', () => {
 });
 
 test('a token of another instance is not valid', () => {
-  const token = createSessionTokens(() => 0).create(60);
-  assert.equal(createSessionTokens(() => 0).isValid(token), false);
+  const token = new SessionTokens(() => 0).create(60);
+  assert.equal(new SessionTokens(() => 0).isValid(token), false);
 });
 
 test('a token with any character changed is not valid', () => {
-  const tokens = createSessionTokens(() => 0);
+  const tokens = new SessionTokens(() => 0);
   const token = tokens.create(60);
   for (let index = 0; index < token.length - 1; index++) {
     const other = token[index] === 'A' ? 'B' : 'A';

@@ -11,7 +11,7 @@ import { silentLogger } from '#shared/log/log.ts';
 import { EventLog } from '../../../metad/channel/event-log.ts';
 import { Instance } from '../../../metad/channel/instance.ts';
 import { createMetrics } from '../../../metad/control/metrics.ts';
-import { createAudit } from '../../../metad/http/audit.ts';
+import { Audit } from '../../../metad/http/audit.ts';
 import { GuestHandler } from '../../../metad/http/guest-handler.ts';
 import { GuestServer } from '../../../metad/http/guest-server.ts';
 import { sendText } from '../../../metad/http/reply.ts';
@@ -43,7 +43,7 @@ before(async () => {
     events: new EventLog(0),
     serveStream: ({ response }) => sendText(response, 502, 'none'),
     metrics,
-    audit: createAudit(logger, systemClock),
+    audit: new Audit(logger, systemClock),
     clock: systemClock,
   });
   guests = new GuestServer(handler, metrics);

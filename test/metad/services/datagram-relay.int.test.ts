@@ -14,7 +14,7 @@ import { silentLogger } from '#shared/log/log.ts';
 import { Instance } from '../../../metad/channel/instance.ts';
 import { MAX_DATAGRAM_FLOWS_OF_ALL } from '../../../metad/config/limits.ts';
 import { createMetrics } from '../../../metad/control/metrics.ts';
-import { createAudit } from '../../../metad/http/audit.ts';
+import { Audit } from '../../../metad/http/audit.ts';
 import { DatagramRelay } from '../../../metad/services/datagram-relay.ts';
 import { parseView } from '../../../metad/view/served-view.ts';
 import { exampleView } from '../support/view-fixture.ts';
@@ -52,7 +52,7 @@ test('many guests with all their flows leave one with a single flow its own', as
   const relay = new DatagramRelay({
     socketPath,
     metrics: createMetrics(() => []),
-    audit: createAudit(silentLogger, systemClock),
+    audit: new Audit(silentLogger, systemClock),
     clock: systemClock,
   });
   const guests = Array.from({ length: 20 }, (_, index) => {
