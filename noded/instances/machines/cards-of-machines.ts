@@ -5,8 +5,8 @@ import type { GuestCard } from '../../net/tenant/nat-guests.ts';
 import type { InstanceRepository } from '../../records/instance-repository.ts';
 
 /**
- * Cards in networks of all machines of this node, by their records, or by what is kept beside a
- * machine whose record is lost.
+ * Lists the NICs in networks of all running instances of this node, by their records or by the copy
+ * beside an orphan.
  * @throws AppError STORE_UNAVAILABLE
  */
 export async function listCardsOfMachines(
@@ -17,7 +17,7 @@ export async function listCardsOfMachines(
 }
 
 /**
- * Names the instances on this node that reach private networks through it.
+ * Names the running instances that may reach private networks through this node.
  * @throws AppError STORE_UNAVAILABLE
  */
 export async function listOpenGuests(
@@ -48,7 +48,7 @@ async function readKept(vmDir: string, uuid: string): Promise<InstanceRecord | u
   return instanceRecord.safeParse(note === undefined ? undefined : parseJson(note)).data;
 }
 
-/** Cards in networks, those included that its machine has only as long as it runs. */
+/** Includes NICs that only the running guest still has. */
 function cardsOf({ name, nics, partsOfRun }: InstanceRecord): readonly GuestCard[] {
   return [...(partsOfRun?.nics ?? []), ...nics].flatMap(
     ({ uuid, mac, ip, networkName: network, reach }) =>

@@ -2,7 +2,7 @@ import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { poolsOf } from '../../storage/drivers/volumes/thin-pools.ts';
 import type { GuestHalt } from '../../vmm/machine.ts';
 
-/** What a guest waits for that QEMU has stopped. Pure. */
+/** Explains why QEMU paused a guest. */
 export function explainHalt(
   { name, primaryNode, disks }: Pick<InstanceRecord, 'name' | 'primaryNode' | 'disks'>,
   halt: Pick<GuestHalt, 'reason'> | null | undefined,

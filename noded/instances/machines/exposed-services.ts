@@ -24,22 +24,17 @@ export interface ExposedServicesDependencies {
 }
 
 /**
- * The operator's services that guests reach through the channel, as the cluster's record has them
- * now.
+ * Exposes the operator's services to guests through the channel, as the cluster's record has them.
  */
 export interface ExposedServices {
-  /** Opens the filter for their ports, and closes it for others. @throws AppError NETWORK_SETUP */
+  /** Opens the packet filter for their ports and closes others. @throws AppError NETWORK_SETUP */
   openPorts(): Promise<void>;
-  /**
-   * Called after a change of the record: shows it at once to what runs, and ends connections to
-   * what was taken away.
-   */
+  /** Shows a changed record to running guests, and ends connections to removed services. */
   publish(): Promise<void>;
-  /** Called after a change that another node may have made: does the same if there was one. */
+  /** Publishes a change that another node made. */
   refresh(): Promise<void>;
   /**
-   * Where an instance's connection or datagrams to a service go; undefined when it may not have
-   * one.
+   * Returns the destination of an instance's connection or datagrams; undefined without permission.
    */
   find(uuid: string, name: string): Promise<ServiceTarget | undefined>;
 }
@@ -50,9 +45,9 @@ export function createExposedServices(dependencies: ExposedServicesDependencies)
 
 class RecordedServices implements ExposedServices {
   readonly #dependencies: ExposedServicesDependencies;
-  /** What the filter lets through, as text. */
+  /** Open services of the packet filter, as JSON. */
   #opened = '';
-  /** The services as the store had them last. */
+  /** Services at the last read of the store. */
   #services: ClusterRecord['exposeServices'] = {};
   readonly #callers = new Map<string, Named>();
 
@@ -94,7 +89,7 @@ class RecordedServices implements ExposedServices {
     return { port, protocol, destination, instance: { name: instance.name, uuid, ip: channel.ip } };
   }
 
-  /** While the store is away, guests go on with what they had. */
+  /** Guests keep the last services while the store is unavailable. */
   async #readAgain(uuid: string): Promise<void> {
     const { clusters, instances } = this.#dependencies;
     try {

@@ -15,16 +15,16 @@ export interface MachineRequest {
   readonly instance: InstanceRecord;
   readonly kind: MachineKind;
   /**
-   * Null leaves the channel off. Called again when metad was restarted, so it must not hold on to
-   * what the job forgets.
+   * Null disables the channel. Called again after a restart of metad, so it must not use secrets of
+   * the job.
    */
   readonly makeView: MakeView | null;
-  /** NICs of the instance itself; the appliance has none but the channel. */
+  /** NICs of the instance itself. The appliance has only the channel. */
   readonly withInstanceNics: boolean;
-  /** Called when the view is served, so that a seed disk can be made of it. */
+  /** Called after the view is published, so that a seed disk can be made from it. */
   readonly makeSpec: (nics: readonly MachineNic[]) => Promise<MachineSpec>;
   readonly signal?: AbortSignal;
-  /** When a guest was started that comes from another node. */
+  /** Original start of a guest that migrated to this node. */
   readonly startedAtMs?: number;
 }
 
@@ -34,12 +34,9 @@ export interface KeptMachine {
   readonly instanceName: string;
   /** TAP of the channel. */
   readonly device: string | null;
-  /**
-   * It outlived a daemon and no record says what it is; it runs on, and what its guest is shown
-   * stays as it was.
-   */
+  /** The QEMU process has no record. It keeps running with its last view. */
   readonly isOrphan: boolean;
-  /** Names of the secrets that the guest cannot read, since their values are lost. */
+  /** Names of secrets whose values are lost. */
   readonly lostSecrets: readonly string[];
 }
 
@@ -60,72 +57,61 @@ export interface MachineKeeperDependencies {
   readonly enterShared: EnterShared;
   readonly logger: Logger;
   readonly clock: Clock;
-  /** A guest has let go of a part that it was asked for earlier; nothing of that is left here. */
+  /** Called when a guest releases a part later than requested, after cleanup on this node. */
   readonly onReleased: (machine: Machine, part: string) => void;
   readonly onExit: (uuid: string, kind: MachineKind, exit: MachineExit) => void;
 }
 
 /**
- * The machines of this node: each with its TAP, its view in metad and its process, made in this
- * order and undone in reverse.
+ * Keeps the QEMU processes of this node, each with its TAP, view and process, created in this order
+ * and removed in reverse.
  */
 export interface MachineKeeper {
-  /**
-   * metad refuses views that are older than its own: a clock that was set back must not make ours
-   * so.
-   */
+  /** metad refuses revisions older than its own, which a clock set back would produce. */
   continueRevisions(lastRevision: number): void;
   get(uuid: string): KeptMachine | undefined;
   list(): readonly KeptMachine[];
   start(request: MachineRequest): Promise<Machine>;
   /**
-   * Stops and starts a machine while its view stays in metad, with secrets that nobody else has any
-   * more. The old TAP's name stays reserved meanwhile: nobody else is bound to it.
+   * Restarts an instance without removing its view, whose secrets only metad may have. Keeps the
+   * name of the old TAP reserved meanwhile.
    */
   restart(uuid: string, stopAndStart: () => Promise<void>): Promise<void>;
-  /**
-   * Holds on to a machine that outlived the daemon before this one, until its record is found.
-   * Touches nothing of it.
-   */
+  /** Keeps an adopted QEMU process unchanged until its record is found. */
   keepOrphan(machine: Machine, instanceName: string, device: string | null): KeptMachine;
-  /** The record of a machine is lost: it runs on untouched. */
+  /** Marks a QEMU process as an orphan after the loss of its record. */
   makeOrphan(uuid: string): void;
-  /**
-   * An orphan whose record is there becomes the instance's machine: its TAP is looked after, its
-   * view told again.
-   */
+  /** Gives an orphan its record again: repairs its TAP and publishes its view. */
   adopt(instance: InstanceRecord, makeView: MachineRequest['makeView']): Promise<void>;
   /**
-   * Keeps the record beside the machine, so that the instance is not lost with its record: see
-   * orphans.ts. Nothing where no machine runs.
+   * Stores a copy of the record beside the QEMU process, from which orphans.ts can restore it. Does
+   * nothing for a stopped instance.
    */
   keepRecord(instance: InstanceRecord): Promise<void>;
   /**
-   * What the machine is from now on. One that has left is none whose end says anything of its
-   * instance; one that has arrived is the instance's, also for a daemon after this one.
+   * Changes the kind. The end of a process that is `moving` is not reported for the instance. A
+   * `run` is also recorded for the next daemon.
    */
   become(instance: InstanceRecord, kind: 'run' | 'moving'): Promise<void>;
-  /**
-   * Replaces what the instance is shown, at once and as a whole. From now on `makeView` is what a
-   * restarted metad is told.
-   */
+  /** Replaces the view, and the source of views after a restart of metad. */
   republish(uuid: string, makeView: MakeView): Promise<void>;
   /**
-   * Swaps the source of later views without publishing: the job that knew the secrets has ended.
+   * Replaces the source of later views without publishing, at the end of the job that had the
+   * secrets.
    */
   forgetSecrets(uuid: string, makeView: MakeView): void;
-  /** Publishes all views, after a restart of metad. @returns whether all of them are shown */
+  /** Publishes all views after a restart of metad. @returns whether all succeeded */
   republishAll(): Promise<boolean>;
-  /** Puts a card into the port that it has on record. @throws AppError QMP */
+  /** Plugs a NIC into the port of its record. @throws AppError QMP */
   plugNic(uuid: string, nic: InstanceRecord['nics'][number]): Promise<void>;
   /**
-   * Takes a disk or a card out of the machine, and what there was for it on this node.
-   * @returns false where the guest does not let go of it: `onReleased` tells when it does
+   * Unplugs a disk or NIC and cleans up on this node.
+   * @returns false if the guest keeps it for now; `onReleased` reports the release
    */
   unplug(uuid: string, part: string): Promise<boolean>;
-  /** Ends the machine and waits until nothing of it is left. */
+  /** Ends the QEMU process and waits for the cleanup. */
   kill(uuid: string): Promise<void>;
-  /** Resolves when nothing of the machine is left; at once when there is none. */
+  /** Waits for the cleanup of an ended QEMU process. */
   whenGone(uuid: string): Promise<void>;
 }
 
@@ -134,13 +120,13 @@ export function createMachineKeeper(dependencies: MachineKeeperDependencies): Ma
 }
 
 /**
- * INVARIANTS: an instance has at most one machine; a view is in metad only while its machine runs,
- * is being started or restarted; when `cleanedUp` resolves, nothing of the machine is left.
+ * INVARIANTS: an instance has at most one QEMU process; its view is in metad only while that runs,
+ * starts or restarts; `cleanedUp` resolves after the whole cleanup.
  */
 class KeptMachines implements MachineKeeper {
   readonly #dependencies: MachineKeeperDependencies;
   readonly #running = new Map<string, Entry>();
-  /** Instances between two machines of one restart, with the device that the first one had. */
+  /** Instances in a restart, with the TAP of the ended process. */
   readonly #restarting = new Map<string, string | null>();
   readonly #views: ShownViews;
 
@@ -268,7 +254,7 @@ class KeptMachines implements MachineKeeper {
     try {
       await entry.machine.writeNote(JSON.stringify(instance));
     } catch (error) {
-      // The machine runs all the same; one that has just ended has no run directory any more.
+      // A process that has just ended has no run directory.
       const level = entry.machine.isRunning() ? 'error' : 'debug';
       this.#dependencies.logger[level]('record.not-kept', { uuid: instance.uuid, err: error });
     }

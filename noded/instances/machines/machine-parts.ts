@@ -8,12 +8,12 @@ import type { InstanceCards } from '../../net/tenant/instance-cards.ts';
 import { installationParameters } from '../parameters/installation-parameters.ts';
 
 /**
- * What the machine of an instance is running for. `moving`: it comes from another node, or has gone
- * to one, and the record does not say yet, or not any more, that it is this node's.
+ * Purpose of a QEMU process. `moving`: an incoming guest, or a guest that left, so that the record
+ * need not name this node.
  */
 export type MachineKind = 'run' | 'appliance' | 'moving';
 
-/** A card for QEMU, with the TAP that has to be closed here when QEMU has it. */
+/** Opens a NIC for QEMU. The caller closes the TAP after QEMU has it. */
 export async function openNic(
   cards: Pick<InstanceCards, 'open'>,
   nic: InstanceRecord['nics'][number],
@@ -41,7 +41,7 @@ export function channelGuestOf(instance: InstanceRecord, kind: MachineKind): Cha
   };
 }
 
-/** What is kept with a machine for the daemon after this one. */
+/** Describes a QEMU process for a later daemon. */
 export function describeMachine(
   { instance, kind }: { readonly instance: InstanceRecord; readonly kind: MachineKind },
   device: string,

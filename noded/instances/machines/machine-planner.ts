@@ -12,13 +12,13 @@ import { planSystemdCredentials } from '../view/systemd-credentials.ts';
 /** Files that QEMU opens. */
 export interface MachineFiles {
   readonly disks: readonly string[];
-  /** The seed disk; null of a machine without one. */
+  /** Path of the seed disk, or null. */
   readonly seed: string | null;
 }
 
-/** What the machine of a normal run is made of, from its instance's record. */
+/** Plans the QEMU process of a normal run from the instance's record. */
 export interface MachinePlanner {
-  /** Those of the record, and a seed disk that is written anew from what metad says. */
+  /** Returns the disks of the record, and writes the seed disk from metad's documents. */
   makeFiles(instance: InstanceRecord): Promise<MachineFiles>;
   makeSpec(
     instance: InstanceRecord,
@@ -49,7 +49,7 @@ class RecordPlanner implements MachinePlanner {
 
   async makeFiles(instance: InstanceRecord): Promise<MachineFiles> {
     const disks = this.#disks;
-    // A reinstallation's disks are the instance's from the moment in which the store says so.
+    // New disks of a reinstallation count as soon as the record says so.
     await disks.settle(instance);
     const hasSeed = hasSeedDisk(instance);
     if (hasSeed) await this.#writeSeed(instance);
@@ -105,7 +105,7 @@ class RecordPlanner implements MachinePlanner {
     };
   }
 
-  /** The documents are metad's own: what the disk says and what the service says cannot differ. */
+  /** Uses metad's documents, so that disk and service agree. */
   async #writeSeed(instance: InstanceRecord): Promise<void> {
     const disks = this.#disks;
     const read = async (name: keyof SeedDocuments): Promise<Buffer> => {

@@ -14,28 +14,25 @@ export interface OrphansDependencies {
   readonly instances: Pick<InstanceRepository, 'findByUuid'>;
   readonly keeper: MachineKeeper;
   readonly views: Pick<Views, 'forRun'>;
-  /** Whether what a record names as its node is this one. */
+  /** Returns whether a record's node name means this node. */
   readonly owns: (node: string) => boolean;
   readonly logger: Logger;
   readonly clock: Clock;
 }
 
-/** Machines that run on this node without a record of the cluster. */
+/** Manages running instances of this node without a record. */
 export interface Orphans {
   list(): readonly Orphan[];
-  /**
-   * @param name as it was called, or its UUID
-   * @throws AppError CONFLICT when several had that name
-   */
+  /** @param name its last name, or its UUID @throws AppError CONFLICT for an ambiguous name */
   find(name: string): KeptMachine | undefined;
-  /** Makes an orphan whose record is there the instance's machine. @returns whether it is there */
+  /** Adopts an orphan whose record is present. @returns whether it is present */
   takeOver(uuid: string): Promise<boolean>;
   /**
-   * The same for all of them: a store that was away comes back, a lost record is restored.
-   * @param level of what is logged when one of them cannot be taken over
+   * Adopts all orphans with a record, after the store returned or a record was restored.
+   * @param level of log entries for failures
    */
   takeOverAll(level: 'warn' | 'debug'): Promise<void>;
-  /** Machines whose record is not there any more, or another node's, are orphans from now on. */
+  /** Marks instances as orphans whose record is missing or names another node. */
   noticeLost(): Promise<void>;
   /** @see powerOff */
   powerOff(orphan: KeptMachine, timeoutS: number, context: JobContext): Promise<void>;
@@ -90,8 +87,7 @@ export function createOrphans(dependencies: OrphansDependencies): Orphans {
         try {
           await takeOver(machine.uuid);
         } catch (error) {
-          // One machine that cannot be taken over must not keep the others, and the daemon, from
-          // working.
+          // One failure must not stop the others or the daemon.
           logger[level]('machine.not-taken-over', { machine: machine.uuid, err: error });
         }
       }
@@ -100,8 +96,8 @@ export function createOrphans(dependencies: OrphansDependencies): Orphans {
 }
 
 /**
- * The record that was kept beside a machine, for this node. It is old data from a file: it counts
- * for nothing that it cannot be.
+ * Reads the copy of a record beside a QEMU process, for this node. It may be outdated, so it is
+ * validated.
  * @throws AppError INSTANCE_STATE
  */
 export async function readKeptRecord(

@@ -10,9 +10,9 @@ import { installationParameters } from '../parameters/installation-parameters.ts
 type Bootable = Pick<InstanceRecord, 'hvparams' | 'installParameters' | 'nics'>;
 
 /**
- * What a machine boots from, by Ganeti's hypervisor parameters. Pure.
- * @param defaultOrder of devices, when `boot_order` is not set and there is a medium
- * @throws AppError VALIDATION naming a word of `boot_order` that is none
+ * Plans the boot from Ganeti's hypervisor parameters.
+ * @param defaultOrder of devices without `boot_order`, with a medium
+ * @throws AppError VALIDATION naming an invalid word of `boot_order`
  */
 export function planBoot(
   parameters: HvParameters,
@@ -31,18 +31,16 @@ export function planBoot(
   };
 }
 
-/** @param variablesPath where this machine's firmware keeps its variables */
+/** @param variablesPath file of the firmware's variables */
 export function planUefi(
   { firmware, kernel_path }: HvParameters,
   variablesPath: string,
 ): MachineSpec['uefi'] {
-  // A kernel that QEMU loads needs none, and OVMF would take longer to find it.
+  // A kernel loaded by QEMU needs no firmware, and OVMF would delay it.
   return firmware === 'uefi' && kernel_path === undefined ? { variablesPath } : undefined;
 }
 
-/**
- * Devices separated by commas (or colons, since commas separate parameters on the command line).
- */
+/** Separated by commas, or by colons, because commas separate parameters on the command line. */
 function parseBootOrder(text: string): readonly BootDevice[] {
   return text.split(/[,:]/).map((word) => {
     if (word === 'disk' || word === 'cdrom' || word === 'network') return word;
@@ -52,7 +50,7 @@ function parseBootOrder(text: string): readonly BootDevice[] {
   });
 }
 
-/** The instance installs itself: what it boots from in installations is said apart. */
+/** Returns whether the instance installs itself from its own medium. */
 export function hasMedium(
   instance: Pick<InstanceRecord, 'installParameters' | 'bootEnv'>,
 ): boolean {
@@ -65,7 +63,7 @@ function hasMediumParameters({
   return BOOT_PARAMETERS.some((key) => installParameters[key] !== undefined);
 }
 
-/** Puts the channel before all else that a machine boots from, when it has a BootEnv. */
+/** Boots from the channel first, for an instance with a BootEnv. */
 export function withChannelFirst<Boot extends Pick<MachineSpec, 'bootOrder'>>(
   boot: Boot,
   bootEnv: string | null,
@@ -74,14 +72,16 @@ export function withChannelFirst<Boot extends Pick<MachineSpec, 'bootOrder'>>(
   return { ...boot, bootOrder: ['channel', ...(boot.bootOrder ?? ['disk'])] };
 }
 
-/** What an image or a medium leaves on the first disk is not for hooks to partition. Pure. */
+/**
+ * Returns whether an image or a medium wrote the first disk, so that hooks must not partition it.
+ */
 export function hasSystemOnDisk(
   instance: Pick<InstanceRecord, 'osImage' | 'installParameters' | 'bootEnv'>,
 ): boolean {
   return instance.osImage !== null || hasMedium(instance);
 }
 
-/** Pure. @throws AppError VALIDATION */
+/** @throws AppError VALIDATION */
 export function refuseImageAndMedium(
   instance: Pick<InstanceRecord, 'osImage' | 'installParameters' | 'bootEnv'>,
 ): void {
@@ -93,7 +93,7 @@ export function refuseImageAndMedium(
 }
 
 /**
- * Refuses what would never boot, or would be left unsaid: in normal runs and from the medium. Pure.
+ * Refuses parameters that cannot boot, in normal runs and from the medium.
  * @throws AppError VALIDATION, NOT_SUPPORTED
  */
 export function refuseUnbootable(instance: Bootable): void {
@@ -102,7 +102,7 @@ export function refuseUnbootable(instance: Bootable): void {
 }
 
 /**
- * The same of normal runs alone. Pure.
+ * Refuses parameters that cannot boot in normal runs.
  * @throws AppError VALIDATION, NOT_SUPPORTED
  */
 export function refuseUnbootableRun(instance: Pick<Bootable, 'hvparams' | 'nics'>): void {
@@ -167,7 +167,7 @@ function refuseNoMedium(parameters: HvParameters): void {
   }
 }
 
-/** Refuses a boot by QEMU's user-mode network, which has no server for that. */
+/** Refuses a boot from QEMU's user-mode network, which has no PXE server. */
 function refuseUnbootableNetwork(parameters: HvParameters, { nics }: Pick<Bootable, 'nics'>): void {
   const { bootOrder = [] } = planBoot(parameters, 'disk');
   const isAsked = bootOrder.includes('network') && parameters.kernel_path === undefined;

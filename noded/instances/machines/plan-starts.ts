@@ -1,10 +1,9 @@
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 
 /**
- * Plans which of the instances that do not run the node starts by itself: groups in the order of
- * their priority, each in the order of names. Pure.
- * What a job had stopped, and would have started again, is started whatever else was said.
- * @param reason `boot`: the host was rebooted; `ended`: machines ended while no daemon was there
+ * Plans which stopped instances the node starts: groups ordered by priority, each ordered by name.
+ * Always includes instances that a job had stopped temporarily.
+ * @param reason `boot`: the host was rebooted; `ended`: QEMU processes ended without a daemon
  */
 export function planStarts(
   instances: readonly InstanceRecord[],
@@ -23,7 +22,7 @@ export function planStarts(
   return [...byPriority].toSorted(([a], [b]) => a - b).map(([, group]) => group);
 }
 
-/** Whether it is configured up, or stopped for a job's time alone, and not half installed. */
+/** Returns whether it is installed, and configured up or stopped temporarily by a job. */
 export function isWantedUp({
   adminState,
   stoppedByJob,
@@ -33,7 +32,9 @@ export function isWantedUp({
   return isMeant && (installState === 'installed' || installState === 'created');
 }
 
-/** Names of the secrets that it waits for: nobody has them since its last run. Pure. */
+/**
+ * Returns the names of secrets that its start waits for, because they were lost with its last run.
+ */
 export function awaitedSecrets({ autostart, secretNames }: InstanceRecord): readonly string[] {
   return autostart.lostSecrets === 'wait' ? secretNames : [];
 }

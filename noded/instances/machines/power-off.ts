@@ -8,24 +8,23 @@ import type { KeptMachine, MachineKeeper } from './machine-keeper.ts';
 
 const POLL_MS = 100;
 const ASK_MS = 500;
-/** How long a guest that just began may be in its firmware and boot loader. */
+/** Limit for firmware and boot loader of a guest that has just started. */
 const NO_ACPI_MS = 10_000;
-/** A press is lost while nobody in the guest has opened the button; repeated ones are harmless. */
+/** A press is lost until a process in the guest opens the button. Further presses are harmless. */
 const PRESS_AGAIN_MS = 15_000;
 
 type PowerOffKeeper = Pick<MachineKeeper, 'kill' | 'whenGone'>;
 interface PowerOffContext {
-  /** Whether the guest said that it is going down; it has all the time that there is. */
+  /** Returns whether the guest reported its shutdown. It then has the whole timeout. */
   readonly isObeying?: () => boolean;
   readonly signal: AbortSignal;
   readonly report: Pick<JobContext['report'], 'log'>;
 }
 
 /**
- * Asks the guest to power off, as soon as it listens; after the timeout the power is cut, and early
- * when it cannot obey: it stands still at a write that failed (it is first let go on, since there
- * may be room again), or no operating system that knows the button runs in it. Resolves when
- * nothing of the machine is left.
+ * Presses the power button as soon as the guest listens, and cuts the power after the timeout. Cuts
+ * it earlier when the guest cannot react: it is paused at a failed write, even after a retry, or
+ * runs no operating system with ACPI. Resolves after the cleanup of the QEMU process.
  */
 export async function powerOff(
   { machine, kind, instanceName }: KeptMachine,
@@ -42,7 +41,7 @@ export async function powerOff(
   await keeper.whenGone(machine.uuid);
 }
 
-/** @returns why the power is to be cut; null when the machine has ended */
+/** @returns the reason to cut the power; null when the process has ended */
 async function askGuest(
   machine: Machine,
   timeoutS: number,
@@ -53,8 +52,7 @@ async function askGuest(
   let pressedMs = Number.NEGATIVE_INFINITY;
   let askedMs = Number.NEGATIVE_INFINITY;
   let withAcpiMs = begunMs;
-  // A QEMU that does not answer takes no more time than the guest has, and what cannot be asked is
-  // ended.
+  // Limits an answer of QEMU by the guest's timeout. Errors count as no answer.
   const within = async <T>(answer: Promise<T>): Promise<T | undefined> => {
     const leftMs = Math.max(0, begunMs + timeoutS * 1000 - clock.monotonicMs());
     using deadline = startDeadline(signal, leftMs, () => new Error('has no time left'));

@@ -4,10 +4,7 @@ import { MIB } from '#shared/units/bytes.ts';
 import type { InstanceDisks } from '../../storage/instance-disks.ts';
 import type { MachineKeeper } from './machine-keeper.ts';
 
-/**
- * Room at which guests go on: enough of it that they do not stand still again at once, however
- * large or small the file system is.
- */
+/** Free space at which guests continue, so that they are not paused again at once. */
 const ROOM = { share: 0.05, minBytes: MIB, maxBytes: 256 * MIB };
 const LOOK_INTERVAL_MS = 5_000;
 
@@ -17,14 +14,14 @@ export interface ResumeDependencies {
   readonly logger: Logger;
 }
 
-/** The room that guests need to go on on a file system of this size. */
+/** Returns the free space that guests need, by the size of the file system. */
 export function roomToResume(totalBytes: number): number {
   return Math.max(ROOM.minBytes, Math.min(ROOM.maxBytes, totalBytes * ROOM.share));
 }
 
 /**
- * Lets guests go on that stand still because the file system, or the thin pool, of their disks was
- * full, once there is room again. One that fills it again waits for the next look.
+ * Continues guests that were paused because the file system or thin pool of their disks was full,
+ * when it has space again.
  */
 export async function resumeHalted({ keeper, disks, logger }: ResumeDependencies): Promise<void> {
   const halted = keeper.list().filter(({ machine }) => machine.halt?.reason === 'disk-full');
@@ -43,7 +40,7 @@ export async function resumeHalted({ keeper, disks, logger }: ResumeDependencies
   }
 }
 
-/** Looks every few seconds, as long as it is not disposed of. */
+/** Repeats this every few seconds until disposed. */
 export function followHalted(dependencies: ResumeDependencies): Disposable {
   let looking: Promise<void> | undefined;
   const look = (): void => {

@@ -3,7 +3,7 @@ import type { HostRoom, VolumeRoom } from '#shared/contract/host-room.ts';
 import type { MachineChanges, RunningMachine } from '#shared/contract/instance.ts';
 import type { KeptMachine, MachineKeeper } from './machine-keeper.ts';
 
-/** How much later others hear of what began or ended, at most. */
+/** Maximum delay of a report. */
 const LOOK_MS = 250;
 
 export function runningMachineOf({ machine, device, lostSecrets }: KeptMachine): RunningMachine {
@@ -14,12 +14,12 @@ export function runningMachineOf({ machine, device, lostSecrets }: KeptMachine):
   };
 }
 
-/** The host is looked at less often: nobody places instances by the millisecond. */
+/** The capacity is measured at every eighth look. */
 const LOOKS_A_ROOM = 8;
-/** What is free trembles: it is told in so many parts of the whole. */
+/** Free space is rounded to this part of the whole, because it changes constantly. */
 const ROOM_PARTS = 128;
 
-/** What runs on this node, and then what changes of it, until the signal. */
+/** Yields the running instances of this node, then changes, until the signal aborts. */
 export async function* watchMachines(
   keeper: Pick<MachineKeeper, 'list'>,
   measureRoom: () => Promise<HostRoom>,
@@ -31,7 +31,7 @@ export async function* watchMachines(
   let isMeasuring = false;
   const pause = (): Promise<void> =>
     sleep(LOOK_MS, undefined, { signal, ref: false }).catch(() => undefined);
-  // Nobody waits long for it: a file system that is broken, or hangs, must not hide what runs.
+  // A broken or hanging file system must not delay reports of running instances.
   const measure = async (): Promise<void> => {
     isMeasuring = true;
     try {

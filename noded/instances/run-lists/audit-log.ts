@@ -6,16 +6,16 @@ import { plainText } from '#shared/text/plain-text.ts';
 import { SerialQueue } from '#shared/serial/serial-queue.ts';
 import { MIB } from '#shared/units/bytes.ts';
 
-/** Those of the largest whole number. */
+/** Digits of Number.MAX_SAFE_INTEGER. */
 const POSITION_DIGITS = 16;
-/** One entry may print 4 MiB; a log of two is kept, and what was before it once. */
+/** One entry may have 4 MiB. One earlier log is kept. */
 const MAX_AUDIT_BYTES = 8 * MIB;
 
-/** What an instance's scripts did and printed: a file that only root reads, bounded. */
+/** Records actions and output of an instance's scripts in a bounded file that only root reads. */
 export interface AuditLog {
   /**
-   * Appends in the order of calls. What comes from metad is there once: of a sequence that was
-   * appended, or of one before it, nothing is appended again, by a later daemon neither.
+   * Appends in the order of calls. Skips sequence numbers of metad that were already appended, also
+   * by an earlier daemon.
    */
   append(uuid: string, text: string, sequence?: number): Promise<void>;
 }
@@ -26,7 +26,7 @@ export function auditLogPath(logDir: string, uuid: string): string {
 
 export function createAuditLog(logDir: string): AuditLog {
   const queue = new SerialQueue<string>();
-  /** By instance: up to which one it was appended. */
+  /** Last appended sequence, by instance. */
   const known = new Map<string, number>();
   return {
     append: (uuid, text, sequence) =>
@@ -49,7 +49,7 @@ export async function removeAuditLog(logDir: string, uuid: string): Promise<void
   for (const suffix of ['', '.1', '.at']) await rm(`${path}${suffix}`, { force: true });
 }
 
-/** Lines of output are indented: none of them can look like what the node says itself. */
+/** Indents output, so that no line looks like the node's own. */
 export function formatOutput(text: string): string {
   const lines = text.endsWith('\n') ? text.slice(0, -1) : text;
   return `  ${plainText(lines).replaceAll('\n', '\n  ')}\n`;
@@ -69,11 +69,11 @@ async function bound(path: string): Promise<void> {
   );
   if (size <= MAX_AUDIT_BYTES) return;
   await copyFile(path, `${path}.1`);
-  // Emptied, not replaced: who follows it goes on.
+  // Truncated instead of replaced, for readers that follow it.
   await writeFile(path, '', { mode: 0o600 });
 }
 
-/** In place, and always as long as before: whoever is killed at it leaves the former one whole. */
+/** Overwrites in place with constant length, so that a crash leaves a valid position. */
 async function writePosition(path: string, sequence: number): Promise<void> {
   const { O_CREAT, O_WRONLY } = constants;
   await using file = await open(path, O_CREAT | O_WRONLY, 0o600);

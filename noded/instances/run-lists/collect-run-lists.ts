@@ -13,28 +13,28 @@ import {
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
 import { openHookFolder, readHookFolder } from '#shared/files/read-hook-folder.ts';
 
-/** What an instance runs, in its order. */
+/** Scripts of an instance, in their order. */
 export interface CollectedLists {
   readonly lists: Readonly<Record<RunListName, readonly RunListScript[]>>;
   readonly attachments: readonly Attachment[];
 }
 
 export interface RunListPlaces {
-  /** The cluster's folder. */
+  /** Folder of the cluster. */
   readonly clusterDir: string;
-  /** The OS definition. */
+  /** Folder of the OS definition. */
   readonly osPath: string | null;
-  /** The instance's own. */
+  /** Run lists of the instance itself. */
   readonly own: RunLists | null;
 }
 
-/** A definition need not have run lists, and what it links to is no part of it. */
+/** A definition may have no run lists. Links are not followed, as they leave the definition. */
 const OWN_ALONE = { followLinks: false, mayBeMissing: true };
 
 /**
- * The scripts of an instance: those of the cluster, of the OS definition, its own; by name within
- * each of the first two. They are bytes here, run by the guest alone.
- * @returns null when there are none
+ * Collects the scripts of an instance from the cluster, the OS definition (both ordered by name)
+ * and the instance itself. Only the guest executes them.
+ * @returns null without scripts
  * @throws AppError RUN_LIST_INVALID naming the file
  */
 export async function collectRunLists(places: RunListPlaces): Promise<CollectedLists | null> {
@@ -42,7 +42,6 @@ export async function collectRunLists(places: RunListPlaces): Promise<CollectedL
   await using ofOs = osPath === null ? null : await openOwn(join(osPath, 'run-lists'));
   const collect = async (list: RunListName): Promise<RunListScript[]> => [
     ...(await readFolder(join(clusterDir, list), { followLinks: true })),
-    // What a definition links to is no part of it.
     ...(ofOs === null || osPath === null
       ? []
       : await readFolder(`/proc/self/fd/${ofOs.fd}/${list}`, {
@@ -72,7 +71,7 @@ export async function collectRunLists(places: RunListPlaces): Promise<CollectedL
 
 interface ReadOptions {
   readonly followLinks: boolean;
-  /** The path that an administrator knows the folder by, where it is another one. */
+  /** Path for messages, when it differs. */
   readonly shownAs?: string;
 }
 
@@ -89,7 +88,7 @@ async function readFolder(
   const files = await readHookFolder(folder, {
     followLinks,
     mayBeMissing: true,
-    // What editors and packages leave is no script.
+    // Skips leftovers of editors and packages.
     accepts: (name) => !/^\.|~$|\.(dpkg|rpm|bak|sw)/.test(name),
   }).catch((error: unknown) => {
     throw unreadable(shownAs, messageOf(error).replaceAll(folder, shownAs), error);

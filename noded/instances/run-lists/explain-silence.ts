@@ -3,7 +3,7 @@ import { type LifecycleRecord, SILENT_AGENT } from '#shared/contract/lifecycle.t
 /** A guest with cloud-init starts its agent within this time, unless the host is overloaded. */
 const SILENT_AFTER_MS = 300_000;
 
-/** Adds the reason to the record of a guest that boots and whose agent never reported. Pure. */
+/** Adds the reason to the record of a booting guest whose agent has not reported. */
 export function explainSilence(record: LifecycleRecord, nowMs: number): LifecycleRecord {
   const { state, progress, runStartedAtMs } = record;
   const isSilent = state === 'booting' && progress.boot === null && runStartedAtMs > 0;

@@ -9,22 +9,22 @@ import { lifecycleTermsOf } from './lifecycle-terms.ts';
 import type { ScriptOutput } from './lifecycles-contract.ts';
 import type { LifecycleTerms } from './plan-lifecycle.ts';
 
-/** What is known of one instance that has run lists and a machine. */
+/** State of a running instance with run lists. */
 export interface LifecycleEntry {
   record: LifecycleRecord;
   terms: Omit<LifecycleTerms, 'nowMs'>;
-  /** Those that could be read last. */
+  /** Lists of the last successful read. */
   lists: CollectedLists;
   command: {
     readonly wanted: LifecycleCommand;
     readonly env: RunListEnvironment;
     readonly onOutput: ((output: ScriptOutput) => void) | undefined;
   } | null;
-  /** Rings at the deadline; it keeps no daemon from ending. */
+  /** Timer of the deadline. */
   alarm: NodeJS.Timeout | null;
 }
 
-/** Whether its guest may be in the middle of the boot or the decommission list. */
+/** Returns whether the guest may be running its boot or decommission list. */
 export function runsList({ state, progress }: LifecycleRecord): boolean {
   if (progress.boot === null || state === 'failed') return false;
   return progress.state === 'booting' || progress.state === 'decommissioning';

@@ -4,12 +4,11 @@ import { isAppError } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import type { InstanceRepository } from '../../records/instance-repository.ts';
 
-/** Until a store that was away is asked again. */
+/** Pause before the next attempt while the store is unavailable. */
 export const AGAIN_MS = 10_000;
 /**
- * Between two records of an instance without news: a guest that says much is not to have the store
- * written. Another state, and a script that begins, are written at once; metad lets a guest do that
- * a few times a second.
+ * Pause between two writes for an instance. A new state or a started script is written at once;
+ * metad limits those to a few per second.
  */
 const PAUSE_MS = 200;
 
@@ -17,15 +16,18 @@ interface Latest {
   readonly record: LifecycleRecord | null;
 }
 
-/** The lifecycles in the records: what is known last gets there, however long the store is away. */
+/**
+ * Writes lifecycles into the records. The last state is written however long the store is
+ * unavailable.
+ */
 export class LifecycleStore {
   readonly #instances: Pick<InstanceRepository, 'findByUuid' | 'update'>;
   readonly #logger: Logger;
   readonly #pauseMs: number;
   readonly #againMs: number;
-  /** What is being written, by instance. */
+  /** Source of the state being written, by instance. */
   readonly #latest = new Map<string, Latest>();
-  /** Ends the pause behind a record, by instance. */
+  /** Present pause by instance, with the record written before it. */
   readonly #pauses = new Map<string, { readonly behind: LifecycleRecord | null; end(): void }>();
 
   constructor(
@@ -40,8 +42,8 @@ export class LifecycleStore {
   }
 
   /**
-   * @param latest whose record may go on changing meanwhile; the last one is what is kept, and of
-   *   an earlier `latest` of the same instance nothing is written any more
+   * Writes the last state of a record.
+   * @param latest its record may change meanwhile; replaces an earlier `latest` of the instance
    */
   async keep(uuid: string, latest: Latest): Promise<void> {
     const isBusy = this.#latest.has(uuid);
@@ -78,12 +80,12 @@ export class LifecycleStore {
     this.#pauses.delete(uuid);
   }
 
-  /** What an earlier run left counts for nothing where this one has no lists. */
+  /** Removes the lifecycle of an earlier run. */
   async forgetFormer(uuid: string): Promise<void> {
     await this.keep(uuid, { record: null });
   }
 
-  /** It is not to be started again. */
+  /** Prevents another start. */
   async putDown(uuid: string): Promise<void> {
     try {
       await this.#instances.update(uuid, (current) => ({ ...current, adminState: 'down' }));
@@ -105,7 +107,7 @@ export class LifecycleStore {
   }
 }
 
-/** What nobody could tell again if both daemons died now. */
+/** Returns whether the change would be lost if both daemons crashed now. */
 function isNews(before: LifecycleRecord | null, after: LifecycleRecord | null): boolean {
   if (before?.state !== after?.state) return true;
   return after?.exitStatus === null && after.script !== before?.script;

@@ -3,16 +3,16 @@ import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { LifecycleTerms } from './plan-lifecycle.ts';
 
 const DECOMMISSION_TIMEOUT_S = hypervisorParameters.decommission_timeout.default;
-/** What `-H decommission_timeout` may say at most, without a tag and with each. */
+/** Maximum of `-H decommission_timeout` without a tag, and with each tag. */
 const MAX_TIMEOUT_S = 50 * 60;
 const MAX_TIMEOUTS_S: ReadonlyMap<string, number> = new Map([
   ['rs_decommissioning:delay=medium', 110 * 60],
   ['rs_decommissioning:delay=long', 230 * 60],
 ]);
-/** How long the boot list may take with the tag `rs_launch:type=auto`. */
+/** Limit of the boot list with the tag `rs_launch:type=auto`. */
 const BOOT_TIMEOUT_S = 45 * 60;
 
-/** How long the guest may take, by hypervisor parameter and tags. Pure. */
+/** Returns the guest's limits by hypervisor parameter and tags. */
 export function lifecycleTermsOf({
   hvparams,
   tags,

@@ -30,7 +30,7 @@ export interface LifecyclesDependencies {
     get(uuid: string): LifecycleMachine | undefined;
     whenGone(uuid: string): Promise<void>;
     kill(uuid: string): Promise<void>;
-    /** Shows the guest what there is now. */
+    /** Publishes the present view. */
     publish(uuid: string): Promise<void>;
   };
   readonly guestEvents: {
@@ -45,81 +45,77 @@ export interface LifecyclesDependencies {
   readonly audit: AuditLog;
   readonly logger: Logger;
   readonly clock: Clock;
-  /** 15 s without. */
+  /** Default 15 s. */
   readonly agentSilenceMs?: number;
-  /**
-   * From when guests are heard until a deadline that an earlier daemon set may ring; 30 s without.
-   */
+  /** Time between `hear` and deadlines set by an earlier daemon. Default 30 s. */
   readonly replayGraceMs?: number;
 }
 
-/** A script to be run on demand. */
 export interface ScriptRequest {
-  /** As in run-lists/operational/. */
+  /** Name below run-lists/operational/. */
   readonly script: string;
   readonly env: RunListEnvironment;
-  /** Called with each piece of its output, as soon as the guest sends it. */
+  /** Called with each piece of output as it arrives. */
   readonly onOutput?: (output: ScriptOutput) => void;
 }
 
 /** A piece of output, without secrets. */
 export interface ScriptOutput {
   readonly text: string;
-  /** Bytes before the piece that were not kept. */
+  /** Bytes dropped before this piece. */
   readonly lostBytes: number;
 }
 
-/** The lifecycle of each instance that has run lists; of others it knows nothing. */
+/** Tracks the lifecycle of each instance with run lists. Ignores others. */
 export interface Lifecycles {
   /**
-   * Whether its guest could be given its lists.
+   * Checks whether the guest can get its lists.
    * @param parameters its OS parameters
    * @throws AppError RUN_LIST_INVALID, INPUT_MISSING
    */
   check(instance: RunListOwner, parameters: KnownParameters): Promise<void>;
   /**
-   * Before a machine is started, so that its guest is shown its lists from the first moment on.
-   * @param goesOn a reboot: the run stays
+   * Prepares the first view before a start.
+   * @param goesOn keep the run, for a reboot
    */
   begin(instance: InstanceRecord, goesOn: boolean): Promise<void>;
   follow(kept: LifecycleMachine): void;
-  /** The same for a machine that an earlier daemon started; only the record knows its run. */
+  /** Follows an adopted instance, whose run is only in its record. */
   followAdopted(kept: LifecycleMachine): void;
   /**
-   * From now on what guests say arrives, what they said to no daemon first. Until then no deadline
-   * of theirs rings: they may have kept it.
+   * Starts the processing of guest events, beginning with missed ones. Deadlines wait until then,
+   * because missed events may satisfy them.
    */
   hear(): void;
-  /** It is removed, or starts without a channel. */
+  /** Removes the lifecycle of an instance that was removed or starts without a channel. */
   forget(uuid: string): void;
-  /**
-   * Its part of a view, with the lists that could be read last; undefined without run lists, or
-   * where they never could be read.
-   */
+  /** Returns its part of a view, with the last readable lists; undefined without run lists. */
   planView(
     instance: InstanceRecord,
     parameters: ReadonlySet<string>,
   ): Promise<ViewLifecycle | undefined>;
-  /** Its scripts on demand, named as its guest has them. @throws AppError RUN_LIST_INVALID */
+  /**
+   * Returns the scripts on demand with their names in the guest.
+   * @throws AppError RUN_LIST_INVALID
+   */
   listScripts(instance: RunListOwner): Promise<readonly RunListScript[]>;
-  /** As it is now, or was at the end of the last run. */
+  /** Returns the present state, or that at the end of the last run. */
   current(instance: Pick<InstanceRecord, 'uuid' | 'lifecycle'>): LifecycleRecord | null;
-  /** The same, with a reason if the agent of a guest that boots has been silent for long. */
+  /** Returns the same, with a reason for a long silence of a booting guest's agent. */
   explain(instance: Pick<InstanceRecord, 'uuid' | 'lifecycle'>): LifecycleRecord | null;
-  /** The state of a guest whose machine runs. */
+  /** Returns the state of a running guest. */
   state(uuid: string): LifecycleRecord['state'] | undefined;
-  /** Whether its guest has an agent that will decommission it. */
+  /** Returns whether the guest has an agent that will run the decommission list. */
   isListening(uuid: string): boolean;
   /**
-   * Tells the guest how it will go down; resolves when it can see that. Scripts on demand end.
-   * @param kind what its scripts are told: a stop may be one half of a reboot
-   * @returns the seconds after which the guest's system has ended its decommission list for sure;
-   * 0 without an agent that listens
+   * Announces a shutdown to the guest. Resolves when it is published. Ends scripts on demand.
+   * @param kind reported to the scripts: a stop may be part of a reboot
+   * @returns the maximum seconds of the decommission list; 0 without a listening agent
    */
   announce(uuid: string, how: 'reboot' | 'stop' | 'terminate', kind?: 'reboot'): Promise<number>;
-  /** Takes that back; nothing when the machine is gone, or boots again. */
+  /** Cancels the announcement. Does nothing after the end or a new boot. */
   withdraw(uuid: string): Promise<void>;
-  /** The guest begins anew without a word of its own. */
+  /** Reports a reset that the guest did not announce. */
   reset(uuid: string): void;
   /**
    * Runs one script and waits for its end; one at a time.
@@ -127,6 +123,6 @@ export interface Lifecycles {
    * @throws AppError INSTANCE_STATE, GUEST_AGENT_SILENT, or the signal's reason
    */
   run(instance: InstanceRecord, request: ScriptRequest, signal: AbortSignal): Promise<number>;
-  /** Resolves with the next thing that happens to it. */
+  /** Resolves at the next change of the instance. */
   nextChange(uuid: string, signal: AbortSignal): Promise<void>;
 }

@@ -34,9 +34,9 @@ import { notUp, silentAgent } from './script-refusals.ts';
 import { explainSilence } from './explain-silence.ts';
 import { ViewPublisher } from './view-publisher.ts';
 
-/** So long an agent may be silent to what is wanted of it. */
+/** Limit for an agent's reaction to a command. */
 const AGENT_SILENCE_MS = 15_000;
-/** So long what guests said to no daemon may take to be told to the next one. */
+/** Limit for the replay of missed guest events to a new daemon. */
 const REPLAY_GRACE_MS = 30_000;
 
 export function createLifecycles(dependencies: LifecyclesDependencies): Lifecycles {
@@ -44,9 +44,9 @@ export function createLifecycles(dependencies: LifecyclesDependencies): Lifecycl
 }
 
 /**
- * INVARIANTS: an instance that has run lists and a machine has an entry; every change of an entry's
- * record comes from `planLifecycle` and is written until the store has it; what is wanted of a
- * guest is shown before it is waited for.
+ * INVARIANTS: a running instance with run lists has an entry; `planLifecycle` makes every change of
+ * its record, which is written until the store has it; a command is published before the wait for
+ * it.
  */
 class KnownLifecycles implements Lifecycles {
   readonly #dependencies: LifecyclesDependencies;
@@ -79,7 +79,7 @@ class KnownLifecycles implements Lifecycles {
     const terms = termsOf(instance, lists);
     const nowMs = this.#dependencies.clock.now();
     const run = (goesOn ? former?.run : undefined) ?? randomUUID();
-    // metad's events of this instance go on counting, whatever its machine.
+    // metad's sequence continues across QEMU processes of an instance.
     const sequence = former?.sequence ?? 0;
     const record = { ...beginRun(run, 0, { ...terms, nowMs }), sequence };
     this.#entries.set(instance.uuid, newEntry(record, terms, lists));
@@ -108,7 +108,7 @@ class KnownLifecycles implements Lifecycles {
         try {
           const instance = await this.#dependencies.instances.findByUuid(uuid);
           if (instance !== undefined) {
-            // What a job of the former daemon announced is still shown to the guest.
+            // The guest still sees the announcement of the former daemon's job.
             isOutdated ||= instance.lifecycle?.announced != null;
             await this.#ensure(instance);
             break;
@@ -144,7 +144,7 @@ class KnownLifecycles implements Lifecycles {
     try {
       await this.#ensure(instance);
     } catch (error) {
-      // One bad file in a folder of the cluster must not take a guest its whole view.
+      // A bad file in the cluster's folder must not cost a guest its whole view.
       this.#dependencies.logger.warn('lifecycle.not-read', { uuid: instance.uuid, err: error });
     }
     const entry = this.#entries.get(instance.uuid);
@@ -259,9 +259,9 @@ class KnownLifecycles implements Lifecycles {
   }
 
   /**
-   * What a running instance has by now: lists may have been given to it, or taken away, while it
-   * runs, and a daemon that was started anew finds its run in the record.
-   * @throws AppError RUN_LIST_INVALID: what was known of it stays
+   * Updates the entry of a running instance: lists may have changed, and a new daemon finds the run
+   * in the record.
+   * @throws AppError RUN_LIST_INVALID; the entry is unchanged
    */
   async #ensure(instance: InstanceRecord): Promise<void> {
     const { uuid, lifecycle } = instance;
@@ -275,7 +275,7 @@ class KnownLifecycles implements Lifecycles {
       return;
     }
     if (known !== undefined) {
-      // What a list that runs is made of was said when it began.
+      // The content of a running list is fixed when it begins.
       if (!runsList(known.record)) known.lists = lists;
       known.terms = termsOf(instance, known.lists);
       return;
@@ -286,12 +286,12 @@ class KnownLifecycles implements Lifecycles {
     const { startedAtMs } = kept.machine;
     const isOfRun = lifecycle?.runStartedAtMs === startedAtMs;
     const { clock, replayGraceMs = REPLAY_GRACE_MS } = this.#dependencies;
-    // Whose guest was there first has all the time to boot.
+    // A guest older than this daemon has no boot deadline.
     const fresh = beginRun(randomUUID(), startedAtMs, { nowMs: clock.now(), bootTimeoutS: null });
-    // No job of this daemon will take back what one of the former daemon announced.
+    // No job of this daemon will cancel an announcement of the former daemon.
     const entry = newEntry(isOfRun ? { ...lifecycle, announced: null } : fresh, terms, lists);
     this.#entries.set(uuid, entry);
-    // A deadline that passed meanwhile may have been kept: its guest's words are yet to be heard.
+    // Missed events may satisfy a deadline that passed meanwhile.
     this.#arm(uuid, entry, replayGraceMs);
     if (!isOfRun || lifecycle.announced !== null) void this.#store.keep(uuid, entry);
   }
@@ -311,11 +311,11 @@ class KnownLifecycles implements Lifecycles {
     };
   }
 
-  /** @param stop ends the listening, with the machine */
+  /** @param stop ends the subscription with the QEMU process */
   #listen({ uuid, startedAtMs }: LifecycleMachine['machine'], stop: () => void): void {
     void this.#dependencies.machines.whenGone(uuid).then(() => {
       stop();
-      // A reboot by stop and start may have begun already.
+      // A reboot by stop and start may have begun.
       if (this.#entries.get(uuid)?.record.runStartedAtMs === startedAtMs) {
         this.#take(uuid, { type: 'gone' });
       }
@@ -342,7 +342,7 @@ class KnownLifecycles implements Lifecycles {
       logger.info('lifecycle.state', { uuid, state: record.state, kind: record.kind });
   }
 
-  /** A store that is away keeps no machine running. */
+  /** An unavailable store must not keep the guest running. */
   async #end(uuid: string, how: 'cut-power' | 'stop'): Promise<void> {
     if (how === 'stop') await this.#store.putDown(uuid);
     await this.#dependencies.machines.kill(uuid);
@@ -384,7 +384,7 @@ class KnownLifecycles implements Lifecycles {
 
   #append(uuid: string, text: string, sequence?: number): void {
     this.#dependencies.audit.append(uuid, text, sequence).catch((error: unknown) => {
-      // Without room for it the scripts run all the same.
+      // Scripts run even without an audit log.
       this.#dependencies.logger.warn('audit.not-written', { uuid, err: error });
     });
   }

@@ -9,7 +9,7 @@ import {
 } from '#shared/contract/lifecycle.ts';
 import { assertNever } from '#shared/errors/app-error.ts';
 
-/** What happens to an instance with run lists. */
+/** Event in the life of an instance with run lists. */
 export type LifecycleHappening =
   | ({ readonly sequence: number } & Pick<LifecycleAdvance, 'event' | 'progress'>)
   | { readonly type: 'announced'; readonly command: LifecycleCommand }
@@ -18,19 +18,19 @@ export type LifecycleHappening =
   | { readonly type: 'deadline' }
   | { readonly type: 'gone' };
 
-/** What is to be done about it, besides writing the record down. */
+/** Effect of an event beside the new record. */
 export type LifecycleAction =
-  /** The guest is shown another status. */
+  /** Publishes another status. */
   | { readonly do: 'publish' }
   | { readonly do: 'audit'; readonly line: string }
   | { readonly do: 'cut-power' }
-  /** The same, and it is not configured up any more. */
+  /** Cuts the power and configures the instance down. */
   | { readonly do: 'stop' };
 
 export interface LifecycleTerms {
   readonly nowMs: number;
   readonly decommissionTimeoutS: number;
-  /** Until it has to be operational; null: it has time. */
+  /** Seconds until it must be operational; null without a limit. */
   readonly bootTimeoutS: number | null;
   readonly hasDecommissionList: boolean;
 }
@@ -40,7 +40,7 @@ export interface LifecycleStep {
   readonly actions: readonly LifecycleAction[];
 }
 
-/** A new run, whose guest has said nothing. */
+/** Starts a run without guest events. */
 export function beginRun(
   run: string,
   runStartedAtMs: number,
@@ -53,7 +53,7 @@ export function beginRun(
   };
 }
 
-/** What becomes of an instance's lifecycle. Pure: the one place that decides its state. */
+/** Applies an event to a lifecycle. Only this function decides its state. */
 export function planLifecycle(
   record: LifecycleRecord,
   happening: LifecycleHappening,
@@ -81,7 +81,7 @@ function hear(
   { event, progress, sequence }: Extract<LifecycleHappening, { event: LifecycleEvent }>,
   terms: LifecycleTerms,
 ): LifecycleStep {
-  // metad tells all it has to each daemon anew, and what is of another run counts for nothing.
+  // metad replays all events to each new daemon. Those of other runs do not count.
   if (sequence <= record.sequence || event.run !== record.run) return { record, actions: [] };
   const heard = { ...record, progress, sequence };
   switch (event.type) {
@@ -123,7 +123,7 @@ function comeUp(
   const reason = hasFailed
     ? `${script} ended with exit status ${exitStatus}`
     : 'the guest could not run its boot list';
-  // The deadline of a decommissioning is none of a boot.
+  // The deadline of a decommissioning does not apply to a boot.
   const deadlineMs = record.state === 'decommissioning' ? null : record.deadlineMs;
   return shown(record, { ...up, reason, deadlineMs }, `*RS> Stranded: ${reason}`);
 }
@@ -136,7 +136,7 @@ function decommission(
 ): LifecycleStep {
   const kind = progress.kind === 'stop' ? kindOfStop(record.announced) : progress.kind;
   const next = { ...heard, state: 'decommissioning' as const, kind, script: null };
-  // Whoever says it twice has no more time for that.
+  // A repeated report does not extend the deadline.
   const isBegun = record.state === 'decommissioning';
   const deadlineMs = isBegun
     ? record.deadlineMs
@@ -149,7 +149,7 @@ function decommission(
   );
 }
 
-/** That it began may have been lost with both daemons; that it is over counts all the same. */
+/** The begin may have been lost in a crash of both daemons. The end counts anyway. */
 function endDecommission(
   record: LifecycleRecord,
   heard: LifecycleRecord,
@@ -166,7 +166,7 @@ function endDecommission(
   );
 }
 
-/** The guest's system only knows that it goes down; why is the host's word. */
+/** The guest only knows that it goes down; the host knows why. */
 function kindOfStop(announced: LifecycleCommand | null): 'reboot' | 'stop' | 'terminate' {
   if (announced?.do !== 'stop' && announced?.do !== 'terminate') return 'stop';
   return announced.kind ?? announced.do;
@@ -199,7 +199,7 @@ function tookTooLong({ decommissionTimeoutS }: LifecycleTerms): string {
   return `its decommission list did not end within ${decommissionTimeoutS} s`;
 }
 
-/** The machine has ended. */
+/** Handles the end of the QEMU process. */
 function end(record: LifecycleRecord, terms: LifecycleTerms): LifecycleStep {
   const ended = { ...record, announced: null, deadlineMs: null };
   const { state } = record;
@@ -239,7 +239,7 @@ function said(record: LifecycleRecord, lines: readonly string[]): LifecycleStep 
   return { record, actions: lines.map((line) => ({ do: 'audit', line })) };
 }
 
-/** With what the guest is shown, where that is another. */
+/** Adds a publication if the guest's status changed. */
 function shown(before: LifecycleRecord, record: LifecycleRecord, line?: string): LifecycleStep {
   const { actions } = said(record, line === undefined ? [] : [line]);
   const isOther =

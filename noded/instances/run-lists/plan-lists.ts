@@ -14,21 +14,21 @@ import type { Secret } from '#shared/secret/secret.ts';
 import { ownValue } from '#shared/json/own-value.ts';
 import type { CollectedLists } from './collect-run-lists.ts';
 
-/** Possible values that a hint names, and characters of each. */
+/** Number of values in a hint, and length of each. */
 const MAX_NAMED = 10;
 const MAX_NAMED_LENGTH = 100;
 
-/** What variables of scripts are made of. */
+/** Sources of scripts' variables. */
 export interface InputSources {
-  /** Names of the OS parameters in force. */
+  /** Names of the present OS parameters. */
   readonly parameters: ReadonlySet<string>;
-  /** What the instance's run list gives them. */
+  /** Inputs of the instance's run list. */
   readonly inputs: InputValues;
 }
 
 /**
- * The lists as a view has them: scripts numbered in their order, each with its variables. Values of
- * parameters are named, not copied. Pure.
+ * Plans the lists of a view: numbered scripts with their variables. Parameter values are referenced
+ * by name, not copied.
  */
 export function planLists(
   { lists, attachments }: CollectedLists,
@@ -51,12 +51,12 @@ export function planLists(
   };
 }
 
-/** `01-base` */
+/** Returns a name such as `01-base`. */
 export function numberedName(index: number, { name }: Pick<RunListScript, 'name'>): string {
   return `${String(index + 1).padStart(2, '0')}-${name}`;
 }
 
-/** Every parameter whose name a shell takes, and the inputs over them. */
+/** Includes parameters with a valid shell name. Inputs take precedence. */
 function planCommon({ parameters, inputs }: InputSources): RunListEnvironment {
   const named = [...parameters].filter((name) => inputName.safeParse(name).success);
   const env = new Map(named.map((name) => [name, { parameter: name }] as const));
@@ -93,8 +93,7 @@ function encode(name: string, value: InputValue): [string, RunListEnvironment[st
 }
 
 /**
- * @throws AppError INPUT_MISSING: a script's required input has no value, or one is to have that of
- * a parameter that is not there
+ * @throws AppError INPUT_MISSING: a required input has no value, or refers to a missing parameter
  */
 export function refuseMissingInputs({ lists }: CollectedLists, sources: InputSources): void {
   const { inputs, parameters } = sources;
@@ -122,12 +121,12 @@ export function refuseMissingInputs({ lists }: CollectedLists, sources: InputSou
   }
 }
 
-/** Values of OS parameters by name; null where only the name of a secret is known. */
+/** Values of OS parameters by name; null for a secret with an unknown value. */
 export type KnownParameters = ReadonlyMap<string, string | Secret | null>;
 
 /**
- * Compares inputs with the possible values that scripts declare. A secret that is not known is
- * accepted.
+ * Compares inputs with the possible values that scripts declare. Accepts secrets with an unknown
+ * value.
  * @throws AppError RUN_LIST_INVALID that names script and input, never the value
  */
 export function refuseImpossibleInputs(
@@ -168,7 +167,7 @@ export function refuseImpossible(
   );
 }
 
-/** The values of a script may be as long as the script, and the hint is kept in the job. */
+/** Bounds the hint, which is stored in the job. */
 function listChoices(possible: readonly InputValue[]): string {
   const shown = possible.slice(0, MAX_NAMED).map((choice) => {
     const text = formatInputValue(choice);

@@ -6,7 +6,7 @@ import type { Lifecycles } from './lifecycles-contract.ts';
 import { undecommissionedReason } from './script-refusals.ts';
 
 const POLL_MS = 100;
-/** So long an agent may be silent before the power button is pressed instead. */
+/** Silence of an agent after which the power button is pressed. */
 const SILENCE_MS = 15_000;
 
 interface RebootingMachine {
@@ -18,18 +18,18 @@ interface RebootingMachine {
   };
 }
 
-/** States of a guest that obeys; `failed` when its decommission list was ended at its limit. */
+/** States of a guest that goes down. `failed`: its decommission list exceeded its limit. */
 const GOING_DOWN: readonly LifecycleState[] = ['decommissioning', 'decommissioned', 'failed'];
 
-/** A guest that rebooted. */
 export interface RebootedGuest {
-  /** Why its decommission list failed, or null. */
+  /** Reason why its decommission list failed, or null. */
   readonly failure: string | null;
 }
 
 /**
- * Has the guest reboot itself, its decommission list first; QEMU stays, and with it disks and view.
- * @param timeoutS for its operating system, besides what the list may take
+ * Makes the guest run its decommission list and reboot within the same QEMU process, which keeps
+ * disks and view.
+ * @param timeoutS for its operating system, in addition to the list's limit
  * @returns null when it did not reboot: it is silent, too slow, or off
  */
 export async function rebootGuest(
@@ -59,7 +59,7 @@ export async function rebootGuest(
     }
     const state = lifecycles.state(uuid);
     isObeying ||= state !== undefined && GOING_DOWN.includes(state);
-    // A guest that was that fast has begun anew, which an adopted QEMU may not have told.
+    // A fast guest already booted again. An adopted QEMU process may not have reported the reset.
     if (isObeying && (state === 'booting' || state === 'operational')) return { failure };
     failure = failureBefore(lifecycles, uuid, failure);
     const passedMs = clock.monotonicMs() - begunMs;
@@ -79,7 +79,7 @@ export async function rebootGuest(
   return null;
 }
 
-/** @param before the answer at the last look: a guest that boots again has forgotten it */
+/** @param before result of the last look, which a guest that boots again has forgotten */
 function failureBefore(
   lifecycles: Pick<Lifecycles, 'state' | 'current'>,
   uuid: string,

@@ -4,7 +4,6 @@ import { SERVICE_URL } from '#shared/contract/service-address.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { Lifecycles } from './lifecycles-contract.ts';
 
-/** A script was asked of a guest that runs none now. */
 export function notUp(name: string, record: LifecycleRecord | undefined): AppError {
   const how = record?.announced ? 'shutting down' : record?.state;
   const why =
@@ -16,7 +15,6 @@ export function notUp(name: string, record: LifecycleRecord | undefined): AppErr
   });
 }
 
-/** A guest that is up did not take a script. */
 export function silentAgent(name: string, silenceMs: number): AppError {
   return new AppError(
     'GUEST_AGENT_SILENT',
@@ -32,13 +30,12 @@ export function undecommissionedReason(
   instance: Pick<InstanceRecord, 'uuid' | 'lifecycle'>,
   lifecycles: Pick<Lifecycles, 'state' | 'current'>,
 ): string | null {
-  // The record alone may be of an earlier run, when this one had no lists.
+  // Without lists in the present run, the record is of an earlier run.
   if (lifecycles.state(instance.uuid) !== 'failed') return null;
   const { kind, reason } = lifecycles.current(instance) ?? {};
   return kind == null ? null : (reason ?? '');
 }
 
-/** The instance went down, but its decommission list failed. */
 export function undecommissioned(name: string, how: string, reason: string): AppError {
   return new AppError('DECOMMISSION_TIMEOUT', `'${name}' ${how}, but ${reason}`, {
     hint: `Show the output of its scripts: gnt-instance audit ${name}. Allow more time: -H decommission_timeout=SECONDS`,

@@ -1,12 +1,12 @@
 import type { Logger } from '#shared/log/log.ts';
 import { SerialQueue } from '#shared/serial/serial-queue.ts';
 
-/** Shows guests what there is, and asks nobody to wait for it but who wants to. */
+/** Publishes views in the background. */
 export class ViewPublisher {
   readonly #show: (uuid: string) => Promise<void>;
   readonly #logger: Logger;
   readonly #publishing = new SerialQueue<string>();
-  /** Those that have not begun: they will show what is then, whoever asks for them meanwhile. */
+  /** Publications that have not begun. They will show the present state. */
   readonly #waiting = new Map<string, Promise<void>>();
 
   constructor(show: (uuid: string) => Promise<void>, logger: Logger) {
@@ -14,9 +14,7 @@ export class ViewPublisher {
     this.#logger = logger;
   }
 
-  /**
-   * One at a time, and at most one more waits: a guest that says much makes nobody wait for longer.
-   */
+  /** Publishes one view at a time, with at most one more waiting per instance. */
   publish(uuid: string): Promise<void> {
     const waiting = this.#waiting.get(uuid);
     if (waiting !== undefined) return waiting;
@@ -25,7 +23,7 @@ export class ViewPublisher {
       try {
         await this.#show(uuid);
       } catch (error) {
-        // A metad that is away is told everything when it is back.
+        // metad gets all views after its restart.
         this.#logger.warn('lifecycle.not-published', { uuid, err: error });
       }
     });
