@@ -53,20 +53,26 @@ export async function plugDisk(
   const node = { 'read-only': false, 'auto-read-only': false, discard: 'unmap' } as const;
   try {
     await qmp.execute('blockdev-add', {
-      ...{
-        driver: disk.driver,
-        'node-name': fileNode(uuid),
-        filename: `/dev/fdset/${set}`,
-        ...node,
-      },
-      ...{ cache: { direct: disk.direct }, aio: 'threads' },
+      driver: disk.driver,
+      'node-name': fileNode(uuid),
+      filename: `/dev/fdset/${set}`,
+      ...node,
+      cache: { direct: disk.direct },
+      aio: 'threads',
     });
     await qmp.execute('blockdev-add', {
-      ...{ driver: 'raw', 'node-name': diskNode(uuid), file: fileNode(uuid), ...node },
+      driver: 'raw',
+      'node-name': diskNode(uuid),
+      file: fileNode(uuid),
+      ...node,
     });
     await qmp.execute('device_add', {
-      ...{ driver: 'virtio-blk-pci', id: deviceId(uuid), bus: portName(port) },
-      ...{ drive: diskNode(uuid), serial: disk.serial, iothread: 'io0' },
+      driver: 'virtio-blk-pci',
+      id: deviceId(uuid),
+      bus: portName(port),
+      drive: diskNode(uuid),
+      serial: disk.serial,
+      iothread: 'io0',
     });
   } catch (error) {
     await forgetDisk(qmp, uuid);
@@ -89,8 +95,12 @@ export async function plugNic(
   try {
     await qmp.execute('netdev_add', { id, ...(tap === null ? { type: 'user' } : { type: 'tap', fd: id }) }); // prettier-ignore
     await qmp.execute('device_add', {
-      ...{ driver: 'virtio-net-pci', id: deviceId(uuid), bus: portName(port) },
-      ...{ netdev: id, mac, romfile: '' },
+      driver: 'virtio-net-pci',
+      id: deviceId(uuid),
+      bus: portName(port),
+      netdev: id,
+      mac,
+      romfile: '',
     });
   } catch (error) {
     await forgetNic(qmp, uuid);

@@ -360,7 +360,12 @@ class QemuHypervisor implements Hypervisor {
 export function recordWithoutFile(uuid: string, commandLine: readonly string[]): MachineRecord {
   const accelerator = commandLine[commandLine.indexOf('-accel') + 1]?.startsWith('kvm');
   return {
-    ...{ version: 1, uuid, name: uuid, tap: null, startedAtMs: 0, meta: {} },
+    version: 1,
+    uuid,
+    name: uuid,
+    tap: null,
+    startedAtMs: 0,
+    meta: {},
     userNic: commandLine.some((word) => word.startsWith('user,id=net')),
     isPublicOnly: true,
     accelerator: accelerator ? 'kvm' : 'tcg',

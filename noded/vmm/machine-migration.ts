@@ -138,14 +138,23 @@ class QmpMigration implements MachineMigration {
     await this.#give(name, fd);
     const server = { type: 'fd', str: name };
     await this.#ask('blockdev-add', {
-      ...{ driver: 'nbd', 'node-name': name, export: disk, server },
+      driver: 'nbd',
+      'node-name': name,
+      export: disk,
+      server,
       // The target file is sparse. It receives zeroes as holes and keeps them so.
-      ...{ 'detect-zeroes': 'unmap', discard: 'unmap' },
+      'detect-zeroes': 'unmap',
+      discard: 'unmap',
     });
     await this.#ask('blockdev-mirror', {
-      ...{ 'job-id': `${MIRROR}${disk}`, device, target: name, sync: 'full' },
-      ...{ 'copy-mode': 'write-blocking', 'auto-dismiss': false },
-      ...{ 'on-source-error': 'report', 'on-target-error': 'report' },
+      'job-id': `${MIRROR}${disk}`,
+      device,
+      target: name,
+      sync: 'full',
+      'copy-mode': 'write-blocking',
+      'auto-dismiss': false,
+      'on-source-error': 'report',
+      'on-target-error': 'report',
     });
   }
 
@@ -235,7 +244,11 @@ class QmpMigration implements MachineMigration {
     await qmp.execute('nbd-server-start', { addr: { type: 'fd', data: { str: 'disks' } } });
     for (const disk of disks) {
       await qmp.execute('block-export-add', {
-        ...{ type: 'nbd', id: `export-${disk}`, name: disk, 'node-name': disk, writable: true },
+        type: 'nbd',
+        id: `export-${disk}`,
+        name: disk,
+        'node-name': disk,
+        writable: true,
       });
     }
     await this.#give('memory', fd);

@@ -26,7 +26,8 @@ export async function joinCluster(
   logger: Logger,
 ): Promise<Joined> {
   const joined = (peers: PeerLink | null, membership: Membership): Joined => ({
-    ...{ peers, membership },
+    peers,
+    membership,
     [Symbol.asyncDispose]: async () => peers?.[Symbol.asyncDispose](),
   });
   if (common === null) {

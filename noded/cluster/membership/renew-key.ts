@@ -170,7 +170,9 @@ class StoredKeyRenewal implements KeyRenewal {
     const key = makeClusterKey();
     await keys.learn(key);
     return {
-      ...{ coordinator: nodeName, phase: 'learn', fingerprint: fingerprintOf(key) },
+      coordinator: nodeName,
+      phase: 'learn',
+      fingerprint: fingerprintOf(key),
       skipped: [...skipped],
     };
   }
@@ -206,7 +208,8 @@ class StoredKeyRenewal implements KeyRenewal {
       current = await this.#save({ ...current, phase: 'forget' });
     }
     const nodes = await this.#tellAll(current, {
-      ...{ step: 'forget', fingerprint: current.fingerprint },
+      step: 'forget',
+      fingerprint: current.fingerprint,
     });
     await keys.forgetOthers(current.fingerprint);
     this.#note('forget', nodeName);

@@ -31,7 +31,10 @@ export function startClusterKey(dependencies: ClusterKeyDependencies): ClusterKe
   const { nodeName, common, peers, nodes, logger } = dependencies;
   const { sealed: store, keys } = common;
   const renewal: KeyRenewal = createKeyRenewal({
-    ...{ nodeName, store, keys, logger },
+    nodeName,
+    store,
+    keys,
+    logger,
     nodeNames: () => nodes.names(),
     answers: async (node) => (await presenceOf(peers, node)) === 'answers',
     // A running node that is marked offline must not miss the renewal.

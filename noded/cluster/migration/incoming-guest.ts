@@ -93,7 +93,9 @@ async function startPaused(
     if (seedPath !== null && seed !== null)
       await writeFile(seedPath, Buffer.from(seed, 'base64'), { mode: 0o600 });
     return await runner.expect(instance, {
-      ...{ accelerator: nature.accelerator, startedAtMs, signal },
+      accelerator: nature.accelerator,
+      startedAtMs,
+      signal,
       files: {
         disks: instance.disks.map((_, index) => arrival.pathOf(basename(diskPath('', index)))),
         seed: seedPath,

@@ -96,7 +96,11 @@ class Sessions implements MigrationTarget {
       try {
         const arrival = await moving.arrive(uuid, files);
         const session: Session = {
-          ...{ id: randomUUID(), arrival, admission, from, timer: undefined },
+          id: randomUUID(),
+          arrival,
+          admission,
+          from,
+          timer: undefined,
         };
         this.#sessions.set(uuid, session);
         this.#awaitNext(uuid, session);

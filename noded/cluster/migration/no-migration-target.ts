@@ -11,8 +11,16 @@ export function noMigrationTarget(): MigrationTarget {
       ),
     );
   return {
-    ...{ check: refuse, begin: refuse, write: refuse, verify: refuse, end: refuse },
-    ...{ expect: refuse, handOver: refuse, sync: refuse, openStream: refuse, awaitGuest: refuse },
+    check: refuse,
+    begin: refuse,
+    write: refuse,
+    verify: refuse,
+    end: refuse,
+    expect: refuse,
+    handOver: refuse,
+    sync: refuse,
+    openStream: refuse,
+    awaitGuest: refuse,
     endRemains: refuse,
     [Symbol.asyncDispose]: () => Promise.resolve(),
   };

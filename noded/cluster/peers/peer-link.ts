@@ -227,8 +227,12 @@ class MailboxLink implements PeerLink {
       const own = nacl.box.keyPair();
       this.#accept(from, id, nacl.box.before(theirs, own.secretKey));
       const answer = {
-        ...({ kind: 'welcome', stream: id, from: nodeName, to: from } as const),
-        ...{ key: encodeKey(own.publicKey), answers: hello.key },
+        kind: 'welcome' as const,
+        stream: id,
+        from: nodeName,
+        to: from,
+        key: encodeKey(own.publicKey),
+        answers: hello.key,
       };
       await this.#send(from, WELCOME, id, sealGreeting(answer, shared));
     } catch (error) {

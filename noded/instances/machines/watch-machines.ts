@@ -9,7 +9,12 @@ const LOOK_MS = 250;
 export function runningMachineOf({ machine, device, lostSecrets }: KeptMachine): RunningMachine {
   const { uuid, pid, accelerator, startedAtMs, halt } = machine;
   return {
-    ...{ uuid, pid, accelerator, startedAtMs, tap: device, halt },
+    uuid,
+    pid,
+    accelerator,
+    startedAtMs,
+    tap: device,
+    halt,
     lostSecrets: [...lostSecrets],
   };
 }

@@ -47,8 +47,16 @@ export function beginRun(
   terms: Pick<LifecycleTerms, 'nowMs' | 'bootTimeoutS'>,
 ): LifecycleRecord {
   return {
-    ...{ run, runStartedAtMs, state: 'booting', kind: null, script: null, exitStatus: null },
-    ...{ reason: null, announced: null, progress: NO_PROGRESS, sequence: 0 },
+    run,
+    runStartedAtMs,
+    state: 'booting',
+    kind: null,
+    script: null,
+    exitStatus: null,
+    reason: null,
+    announced: null,
+    progress: NO_PROGRESS,
+    sequence: 0,
     deadlineMs: bootDeadline(terms),
   };
 }
@@ -223,8 +231,13 @@ function freshBoot(
   'state' | 'kind' | 'script' | 'exitStatus' | 'reason' | 'announced' | 'deadlineMs'
 > {
   return {
-    ...{ state: 'booting', kind: null, script: null, exitStatus: null, reason: null },
-    ...{ announced: null, deadlineMs: bootDeadline(terms) },
+    state: 'booting',
+    kind: null,
+    script: null,
+    exitStatus: null,
+    reason: null,
+    announced: null,
+    deadlineMs: bootDeadline(terms),
   };
 }
 

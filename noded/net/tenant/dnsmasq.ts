@@ -113,7 +113,9 @@ export function createDnsmasq(dir: string, uid: number): Dnsmasq {
     const [file, ...args] = planDnsmasq(network, files, uid);
     const stderr = openSync(log, 'a', 0o600);
     const child = spawn(file, args, {
-      ...{ cwd: '/', env: ENVIRONMENT, detached: true },
+      cwd: '/',
+      env: ENVIRONMENT,
+      detached: true,
       stdio: ['ignore', stderr, stderr],
     });
     closeSync(stderr);

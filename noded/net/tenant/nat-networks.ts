@@ -292,7 +292,10 @@ class HostNatNetworks implements NatNetworks {
       const own = await readAddress(bridge);
       if (own !== undefined)
         found.set(name, {
-          ...{ name, bridge, network: own.network, gateway: own.address },
+          name,
+          bridge,
+          network: own.network,
+          gateway: own.address,
           domains: [],
           members: [],
         });
