@@ -1,5 +1,5 @@
 import { createReadStream } from 'node:fs';
-import { open, rm, stat, type FileHandle } from 'node:fs/promises';
+import { open, rm, stat, type FileHandle, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { MAX_INSTALL_LOG_BYTES, MAX_LOG_LINE_LENGTH } from '#shared/contract/install-event.ts';
@@ -132,4 +132,28 @@ async function sizeOf(path: string): Promise<number> {
     if (systemCodeOf(error) === 'ENOENT') return 0;
     throw error;
   }
+}
+
+const LOG = /^(?:install|script)-([0-9a-f-]{36})\.log$/;
+
+/**
+ * Removes logs of installations and scripts of instances that moved to another node, which writes
+ * its own. Audit logs stay. Logs without a record stay, because it may come back.
+ */
+export async function sweepLogs(
+  logDir: string,
+  {
+    index,
+    owns,
+  }: {
+    readonly index: {
+      list(): Promise<readonly { readonly uuid: string; readonly primaryNode: string }[]>;
+    };
+    readonly owns: (node: string) => boolean;
+  },
+): Promise<void> {
+  const logged = new Set((await readdir(logDir)).flatMap((name) => LOG.exec(name)?.[1] ?? []));
+  if (logged.size === 0) return;
+  for (const { uuid, primaryNode } of await index.list())
+    if (logged.has(uuid) && !owns(primaryNode)) await removeLogs(logDir, uuid);
 }

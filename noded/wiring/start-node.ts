@@ -15,7 +15,7 @@ import { forgetOldJobs } from '../jobs/forget-old-jobs.ts';
 import { measurePlaces } from '../host/file-systems.ts';
 import { promiseOf } from '../instances/record/promised-space.ts';
 import { createNodeMetrics } from './node-metrics.ts';
-import { sweepLogs } from '../host/sweep-logs.ts';
+import { sweepLogs } from '../host/install-log.ts';
 import { sweepChannelCommands } from '../provision/os/channel-commands.ts';
 import { createHookChecker } from '../provision/os/check-hooks.ts';
 import { createHostCopies } from '../provision/os/host-copies.ts';

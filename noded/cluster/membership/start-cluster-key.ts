@@ -5,8 +5,9 @@ import type { Logger } from '#shared/log/log.ts';
 import { askPeer, presenceOf, type Peers } from '../peers/ask-peer.ts';
 import type { CommonStore } from '../../records/open-store.ts';
 import type { NodeRegistry } from '../../records/node-registry.ts';
-import { takeKeyStep } from './key-step.ts';
 import { createKeyRenewal, type KeyRenewal, type Renewed } from './renew-key.ts';
+import type { ClusterKeys } from '#shared/store/cluster-keys.ts';
+import type { SealedStore } from '#shared/store/sealed-store.ts';
 
 export interface ClusterKey extends AsyncDisposable {
   renew(skip: readonly string[]): Promise<Renewed>;
@@ -81,5 +82,22 @@ async function tell(peers: Peers, node: string, step: KeyStep): Promise<void> {
       hint: `The renewal continues when the node answers. Leave it out: gnt-cluster renew-crypto --skip ${node}`,
       cause: error,
     });
+  }
+}
+
+/** Takes one step on this node. Idempotent. @throws AppError CONFLICT */
+export async function takeKeyStep(
+  step: KeyStep,
+  keys: ClusterKeys,
+  store: Pick<SealedStore, 'settle'>,
+): Promise<void> {
+  switch (step.step) {
+    case 'learn':
+      return keys.learn(Buffer.from(step.key, 'base64'));
+    case 'seal':
+      await keys.sealWith(Buffer.from(step.key, 'base64'));
+      return store.settle();
+    case 'forget':
+      return keys.forgetOthers(step.fingerprint);
   }
 }

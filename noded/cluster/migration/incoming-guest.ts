@@ -18,7 +18,7 @@ import type { InstanceRunner } from '../../instances/instance-runner.ts';
 import type { KeptMachine, MachineKeeper } from '../../instances/machines/machine-keeper.ts';
 import type { MetadCalls } from '../../net/metad-link/metad-client.ts';
 import type { EndedConnections } from '../../net/channel/end-connections.ts';
-import { memoryName, nodeNameOf } from './guest-streams.ts';
+import { memoryName, nodeNameOf } from './migration-target-contract.ts';
 
 /** A QEMU process that waits here for a guest that runs on another node. */
 export interface IncomingGuest {

@@ -21,7 +21,7 @@ import type { JobContext } from '../../jobs/job-handler.ts';
 import type { MetadCalls } from '../../net/metad-link/metad-client.ts';
 import type { ListedChannel } from '../../net/channel/list-connections.ts';
 import type { MigrationTargetClient } from './migration-target-client.ts';
-import { memoryName, nodeNameOf } from './guest-streams.ts';
+import { memoryName, nodeNameOf } from './migration-target-contract.ts';
 import { removeHere, withdraw, type MoveDependencies } from './move-instance.ts';
 import { isRepeating, planDowntime, tellRates } from './plan-migration.ts';
 import { goOn, tellMetad } from './settle-guests.ts';

@@ -76,3 +76,10 @@ export interface IncomingFile {
   /** The calling node; undefined for a local call. */
   readonly from?: string | undefined;
 }
+
+/** Names of the streams between two QEMU processes: memory, and disks by their names in QEMU. */
+export const memoryName = 'memory';
+
+export function nodeNameOf(index: number): string {
+  return `disk${index}`;
+}

@@ -12,7 +12,13 @@ import {
   type ViewLifecycle,
 } from '#shared/contract/lifecycle.ts';
 import { formatLine, formatOutput } from './audit-log.ts';
-import { type LifecycleEntry, newEntry, runsList, termsOf } from './lifecycle-entry.ts';
+import {
+  type LifecycleEntry,
+  newEntry,
+  runsList,
+  termsOf,
+  explainSilence,
+} from './lifecycle-entry.ts';
 import { AGAIN_MS, LifecycleStore } from './lifecycle-store.ts';
 import type {
   LifecycleMachine,
@@ -31,7 +37,6 @@ import {
   refuseMissingInputs,
 } from './plan-lists.ts';
 import { notUp, silentAgent } from './script-refusals.ts';
-import { explainSilence } from './explain-silence.ts';
 import { ViewPublisher } from './view-publisher.ts';
 
 /** Limit for an agent's reaction to a command. */

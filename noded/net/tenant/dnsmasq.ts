@@ -1,6 +1,18 @@
 import { spawn } from 'node:child_process';
-import { accessSync, chownSync, constants, existsSync, mkdirSync, readdirSync } from 'node:fs';
-import { closeSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  accessSync,
+  chownSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  closeSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { basename, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { NetworkGuest } from '#shared/contract/network.ts';
@@ -9,16 +21,25 @@ import { SYSTEM_PATH } from '#shared/process/system-path.ts';
 import { lastLineOf } from '#shared/text/lines.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { bound, readFileTail } from '../../host/bounded-log.ts';
-import { type ProcessIdentity, endProcess, isAlive } from '../../host/process-identity.ts';
 import {
+  type ProcessIdentity,
+  endProcess,
+  isAlive,
   parseProcessStat,
   readProcessIdentity,
   signalProcess,
 } from '../../host/process-identity.ts';
 import { readProcFile, userOf } from '../../host/process-facts.ts';
-import { type DnsmasqFiles, dropForeignLeases, formatHosts } from './plan-dnsmasq.ts';
-import { formatReservations, planDnsmasq } from './plan-dnsmasq.ts';
+import {
+  type DnsmasqFiles,
+  dropForeignLeases,
+  formatHosts,
+  formatReservations,
+  planDnsmasq,
+} from './plan-dnsmasq.ts';
 import type { NatNetwork } from './plan-nat-rules.ts';
+import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
 
 const BINARIES = ['/usr/sbin/dnsmasq', '/usr/local/sbin/dnsmasq'];
 /** dnsmasq starts within a tenth of a second, except on a swapping host. */
@@ -199,4 +220,35 @@ function notStarted({ name }: NatNetwork, log: string): AppError {
         : 'Another server may use the port. dnsmasq --bind-interfaces shares it with others.',
     },
   );
+}
+
+const PORT = 53;
+const ASK_EVERY_MS = 1000;
+/** A swapping host answers late. */
+const PATIENCE_MS = 5000;
+/** `version.bind`, class CHAOS, type TXT: dnsmasq answers it without an upstream server. */
+const QUESTION = Buffer.from('4e54010000010000000000000776657273696f6e0462696e640000100003', 'hex');
+
+/** Returns whether a DNS server answers at an address of this host. Never rejects. */
+export async function answersQuestions(address: string): Promise<boolean> {
+  const socket = createSocket('udp4');
+  const over = new AbortController();
+  const ask = async (): Promise<void> => {
+    for (let passedMs = 0; passedMs < PATIENCE_MS; passedMs += ASK_EVERY_MS) {
+      socket.send(QUESTION, PORT, address);
+      await delay(ASK_EVERY_MS, undefined, { signal: over.signal });
+    }
+  };
+  // A refusal means that the port is closed.
+  socket.on('error', () => over.abort());
+  try {
+    const answer = once(socket, 'message', { signal: over.signal }).then(() => true);
+    const silence = ask().then(() => false);
+    return await Promise.race([answer, silence]);
+  } catch {
+    return false;
+  } finally {
+    over.abort();
+    socket.close();
+  }
 }

@@ -3,6 +3,8 @@ import { networkGuest, type NetworkGuest } from '#shared/contract/network.ts';
 import type { Logger } from '#shared/log/log.ts';
 import type { HostLink } from './host-links.ts';
 import { formerTapOf, type NatNames, tapOf } from './nat-names.ts';
+import { existsSync } from 'node:fs';
+import { AppError } from '#shared/errors/app-error.ts';
 
 /** NIC of a guest, from the record of its instance. */
 export interface GuestCard extends Omit<NetworkGuest, 'device' | 'reach'> {
@@ -60,4 +62,33 @@ export function createNatGuests({ names, listCards, logger }: NatGuestsOptions):
       return [...known.values()];
     },
   };
+}
+
+/**
+ * Refuses a NIC whose port would take the place of another port of its bridge. Call it before the
+ * rules change.
+ * @param bridgeMac the MAC of the network's gateway on this node
+ * @throws AppError CONFLICT, NETWORK_SETUP
+ */
+export function refuseGuest(
+  { uuid, mac, name }: Pick<GuestCard, 'uuid' | 'mac' | 'name'>,
+  device: string,
+  bridgeMac: string,
+): void {
+  if (mac === bridgeMac) {
+    throw new AppError('CONFLICT', `the MAC address ${mac} of '${name}' belongs to the gateway`, {
+      details: { mac },
+      hint: `Generate another one: gnt-instance modify --net ${uuid}:modify,mac=generate ${name}`,
+    });
+  }
+  if (existsSync(`/sys/class/net/${device}`)) {
+    throw new AppError(
+      'NETWORK_SETUP',
+      `cannot open the TAP ${device} for '${name}': another process holds it`,
+      {
+        details: { device },
+        hint: `Find the process: grep -ls ${device} /proc/[0-9]*/fdinfo/*`,
+      },
+    );
+  }
 }

@@ -10,20 +10,17 @@ import { SerialQueue } from '#shared/serial/serial-queue.ts';
 import { type MachineUsers, requireMachineUsers } from '../../host/machine-users.ts';
 import { openBridgedTap } from '../channel/bridged-tap.ts';
 import { overlap } from '../../records/address-pool.ts';
-import { createDnsmasq, type Dnsmasq, requireDnsmasq } from './dnsmasq.ts';
+import { createDnsmasq, type Dnsmasq, requireDnsmasq, answersQuestions } from './dnsmasq.ts';
 import { requireUnused } from './foreign-ranges.ts';
 import type { NatCards } from './instance-cards.ts';
 import { type HostLink, listLinks, readAddress } from './host-links.ts';
-import { giveBack, lend, listLent, planLent } from './lent-devices.ts';
+import { giveBack, lend, listLent, planLent, listRoutes, uplinksOf } from './uplinks.ts';
 import { ownDomainsOf } from './own-domains.ts';
 import { bridgeMacOf, bridgeOf, natNamesOf, tapOf } from './nat-names.ts';
 import { addBridge, closePorts, joinBridge, removeBridge, setUpBridge } from './nat-bridge.ts';
-import { answersQuestions } from './ask-dnsmasq.ts';
-import { createNatGuests, type GuestCard, type NatGuests } from './nat-guests.ts';
-import { refuseGuest } from './refuse-guest.ts';
+import { createNatGuests, type GuestCard, type NatGuests, refuseGuest } from './nat-guests.ts';
 import { type NatNetwork, planNatRules } from './plan-nat-rules.ts';
 import { createRulesInForce, type RulesInForce } from './rules-in-force.ts';
-import { listRoutes, uplinksOf } from './uplinks.ts';
 
 /** A reloaded host firewall removes these tables, routes change, and dnsmasq can end. */
 const LOOK_INTERVAL_MS = 10_000;

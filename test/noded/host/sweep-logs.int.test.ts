@@ -4,7 +4,7 @@ import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { sweepLogs } from '../../../noded/host/sweep-logs.ts';
+import { sweepLogs } from '../../../noded/host/install-log.ts';
 
 test('logs of instances that went to another node go, those of others and of nobody stay', async (t) => {
   const dir = await mkdtemp(join(tmpdir(), 'gnt-logs-'));

@@ -5,8 +5,11 @@ import { chmod, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { probeKvm } from '../../../noded/vmm/accelerator-probe.ts';
-import { PROBE_EXIT_SUCCESS, createProbeFirmware } from '../../../noded/vmm/probe-firmware.ts';
+import {
+  probeKvm,
+  PROBE_EXIT_SUCCESS,
+  createProbeFirmware,
+} from '../../../noded/vmm/accelerator-probe.ts';
 import { machineUsers } from './tiny-guest.ts';
 
 /** Probes as on a host where everybody may open the device, so that KVM itself is asked. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { encodeSmbiosStrings } from '../../../noded/vmm/smbios-strings.ts';
+import { encodeSmbiosStrings } from '../../../noded/vmm/launch-qemu.ts';
 
 test('strings of any length lie one after another, the end is an empty one', () => {
   const long = 'x'.repeat(40_000);

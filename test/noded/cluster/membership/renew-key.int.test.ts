@@ -19,7 +19,7 @@ import {
 } from '#shared/store/sealed-store.ts';
 import type { Store } from '#shared/store/store.ts';
 import type { KeyStep } from '#shared/contract/api.ts';
-import { takeKeyStep } from '../../../../noded/cluster/membership/key-step.ts';
+import { takeKeyStep } from '../../../../noded/cluster/membership/start-cluster-key.ts';
 import {
   createKeyRenewal,
   type KeyRenewal,

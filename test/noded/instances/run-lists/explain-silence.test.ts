@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type LifecycleRecord, NO_PROGRESS, SILENT_AGENT } from '#shared/contract/lifecycle.ts';
-import { explainSilence } from '../../../../noded/instances/run-lists/explain-silence.ts';
+import { explainSilence } from '../../../../noded/instances/run-lists/lifecycle-entry.ts';
 import { beginRun } from '../../../../noded/instances/run-lists/plan-lifecycle.ts';
 
 const STARTED_AT_MS = 1_000_000;

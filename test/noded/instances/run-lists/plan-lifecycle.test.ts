@@ -7,7 +7,7 @@ import {
   NO_PROGRESS,
 } from '#shared/contract/lifecycle.ts';
 import { advanceProgress } from '#shared/contract/lifecycle-progress.ts';
-import { lifecycleTermsOf } from '../../../../noded/instances/run-lists/lifecycle-terms.ts';
+import { lifecycleTermsOf } from '../../../../noded/instances/run-lists/lifecycle-entry.ts';
 import {
   beginRun,
   type LifecycleHappening,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { encodeSmbiosStrings } from '../../../../noded/vmm/smbios-strings.ts';
+import { encodeSmbiosStrings } from '../../../../noded/vmm/launch-qemu.ts';
 import { planSystemdCredentials } from '../../../../noded/instances/view/systemd-credentials.ts';
 import { instanceRecord } from '../../support/records.ts';
 
