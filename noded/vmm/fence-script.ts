@@ -8,12 +8,12 @@ const SCRIPT = `
 lease=$1 boot=$2; shift 2
 known=
 is_number() { case "$1" in '' | *[!0-9]* | ?????????????*) return 1 ;; esac; }
-# What is there, where it is a lease of this boot.
+# Reads the file if it is a lease of this boot.
 read_lease() {
   read -r of pause end <"$lease" && is_number "$pause" && is_number "$end" && [ "$of" = "$boot" ]
 }
-# 0: the node may write; 1: it may not, or what is there is no lease; 2: it could not for so long
-# that QEMU is to end. Of a lease that is lost the last one counts for that.
+# 0: the node may write; 1: it may not, or the file is no lease; 2: QEMU must end, because the node
+# could not write for long. Without a lease the end of the last one counts.
 look() {
   read -r now rest </proc/uptime && now=\${now%.*} && is_number "$now" || return 1
   if read_lease; then
@@ -37,7 +37,7 @@ paused=
 while kill -0 "$child"; do
   sleep 1 &
   tick=$!
-  # Who was waited for to the end is gone, and its number may be somebody else's.
+  # After wait the pid is free, and another process may have it.
   wait "$tick" || kill "$tick"
   kill -0 "$child" || break
   look
@@ -49,7 +49,7 @@ while kill -0 "$child"; do
 done
 wait "$child"
 status=$?
-# Each child had QEMU's descriptors, and its disks are free when nobody has them any more.
+# Each child had QEMU's descriptors. The disks are free when all have ended.
 wait
 exit "$status"
 `;

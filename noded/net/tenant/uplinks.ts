@@ -37,17 +37,17 @@ export function uplinksOf(routes: readonly Route[]): readonly string[] {
 }
 
 /** Returns whether the host forwards IPv4 on all devices. */
-export function isRouter(): boolean {
+function isRouter(): boolean {
   return readForwarding('all') === '1';
 }
 
 /** Returns `1` if a device forwards packets, undefined if it does not exist. */
-export function readForwarding(device: string): string | undefined {
+function readForwarding(device: string): string | undefined {
   const path = forwardingPath(device);
   return existsSync(path) ? readFileSync(path, 'utf8').trim() : undefined;
 }
 
-export function writeForwarding(device: string, value: '0' | '1'): void {
+function writeForwarding(device: string, value: '0' | '1'): void {
   const path = forwardingPath(device);
   if (existsSync(path)) writeFileSync(path, value);
 }
