@@ -5,12 +5,10 @@ import type { Answer } from './support/channel-lab.ts';
 import { closed, HOST_LINE as HOST, useFloodLab, waitUntil } from './support/flood-lab.ts';
 import { askFromGuest, sendRaw } from './support/guest-http.ts';
 
-/** What one guest can post a million times, and what metad lets it do. */
+/** Floods of bodies by one guest. */
 const flood = useFloodLab();
 
-/**
- * Posts that are refused with their bodies, of a guest that reads each answer before it goes on.
- */
+/** Refused posts with a body, of a guest that reads each answer before the next request. */
 const POST = `POST /ganeti/latest/ready HTTP/1.1\r\n${HOST}Content-Length: 16000\r\n\r\n`;
 const POSTED = `${POST}${'a'.repeat(16_000)}`;
 
@@ -189,7 +187,7 @@ test('of each other kind of report there is one at a time too, and none keeps an
   }
 });
 
-/** How many times a guest may post a body before it is told to come again, and the answers. */
+/** Posts a body until it is refused. Returns the statuses. */
 async function postUntilRefused(path: string, body: string, shown = flood.view): Promise<number[]> {
   const limits = { requestsPerSecond: 0.1, burst: 100, connections: 64 };
   assert.equal((await flood.lab.put({ ...shown, revision: 2, limits })).status, 204);

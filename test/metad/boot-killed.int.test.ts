@@ -56,7 +56,7 @@ test(
     assert.equal((await lab.put({ ...view, boot: bootOf(view, '#!ipxe\n') })).status, 204);
     const root = '/ganeti/latest/boot';
     const file = join(directory, 'initrd');
-    /** As a guest's own client does; what is there of the file is gone on with. */
+    /** Downloads like a guest's own client, and resumes a partial file. */
     const load = (...more: readonly string[]): Promise<number> =>
       new Promise((resolve) => {
         const asked = ['-sS', '-f', '-C', '-', '-o', file, ...more];
@@ -70,7 +70,7 @@ test(
     const sizeOf = async (): Promise<number> => (await stat(file).catch(() => null))?.size ?? 0;
     while ((await sizeOf()) < SIZE / 8) await sleep(20);
     daemon.kill('SIGKILL');
-    // Of a transfer that is cut: it is not to look whole.
+    // curl's status for an incomplete transfer.
     assert.equal(await cut, 18);
     const part = await sizeOf();
     assert.ok(part >= SIZE / 8 && part < SIZE, `${part} bytes`);

@@ -28,7 +28,7 @@ const SIZE = 40 * 1024 * 1024;
 const PATH = `/ganeti/latest/boot/machines/${exampleView().uuid}/boot`;
 const OTHER = '6aa7b544-1f3d-49e9-b2b7-000000000000';
 const contents = [randomBytes(SIZE), randomBytes(SIZE)] as const;
-/** fcntl.h; reading alone is 0. */
+/** fcntl.h; read-only is 0. */
 const O_ACCMODE = 3;
 const digest = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
 
@@ -61,7 +61,7 @@ async function startContent(): Promise<void> {
   content = await serveBootTrees(lab, trees);
 }
 
-/** One tree, and a script that says which. */
+/** Selects a tree, and a script that names it. */
 async function use(index: 0 | 1): Promise<void> {
   const view: InstanceView = exampleView();
   trees.set(view.uuid, folderTree(folders[index]));
@@ -73,7 +73,7 @@ async function use(index: 0 | 1): Promise<void> {
 const ask = (path: string, headers: Record<string, string> = {}, method = 'GET'): Promise<Answer> =>
   askFromGuest(guest.namespace, path, { headers, method });
 
-/** The headers are here, the body is on its way, and nobody has read it. */
+/** Returns a response whose body is not read yet. */
 async function begin(path: string): Promise<IncomingMessage> {
   return await new Promise((resolve, reject) => {
     const outgoing = request(
@@ -110,7 +110,7 @@ test('who reads 40 MB while all of it is replaced gets the old file whole, the n
   assert.match(script.body.toString(), /# 1/);
 });
 
-/** What metad has open of a folder: the path and how it was opened. */
+/** Returns metad's open files of a folder, with their flags. */
 async function openFiles(folder: string): Promise<readonly string[]> {
   const root = `/proc/${lab.metadPid}`;
   const found = (await readdir(`${root}/fd`)).map(async (fd) => {
@@ -142,7 +142,7 @@ test('files of requests that were sent ahead are closed with their connection', 
   while ((await openFiles(folders[0])).length > 0) await sleep(5);
 });
 
-/** Bytes that the kernel has for guests who have not taken them. */
+/** Returns the bytes that the kernel holds for guests. */
 async function unsentBytes(): Promise<number> {
   const words = ['netns', 'exec', lab.namespace, 'ss', '-tnH', 'sport', '=', ':80'];
   const { stdout } = await run('ip', words);
@@ -165,7 +165,7 @@ test('of a transfer whose reader was fast, and stops, the kernel holds little', 
     held = await unsentBytes();
   }
   reader.destroy();
-  // The kernel doubles it, and what is on its way comes on top.
+  // The kernel doubles the buffer, and bytes in transfer are added.
   assert.ok(held <= 2 * 2 * SEND_BUFFER_BYTES, `${held} bytes`);
 });
 
@@ -218,7 +218,7 @@ test('a transfer outlives the daemon that gave the file, and who comes then is a
   assert.deepEqual([away.status, away.headers['retry-after']], [503, '1']);
   await startContent();
   assert.equal(digest((await ask(`${PATH}/initrd`)).body), digest(contents[0]));
-  // It is back, but has not found out yet what its instances boot.
+  // A restarted daemon that does not know the boot files of its instances yet.
   trees.delete(exampleView().uuid);
   const early = await ask(`${PATH}/initrd`);
   assert.deepEqual([early.status, early.headers['retry-after']], [503, '1']);

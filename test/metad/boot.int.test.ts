@@ -6,7 +6,7 @@ import { eventsUntil } from './support/control-events.ts';
 import { askFromGuest } from './support/guest-http.ts';
 import { exampleView } from './support/view-fixture.ts';
 
-/** What a guest's cloud-init says of its boot is a guest's word: bounded, and of itself alone. */
+/** A guest's report about its boot is bounded, and concerns that guest only. */
 
 let lab: ChannelLab;
 let guest: Guest;
@@ -130,7 +130,7 @@ test('no text of a boot is told that may quote a secret which was lost with anot
     revision += 1;
     assert.equal((await lab.put({ ...view, revision, osParameters }, query)).status, 204);
   };
-  /** What is told of an error and of an event. */
+  /** Returns the stored text of an error and of an event. */
   const quote = async (): Promise<unknown> => {
     const since = (await eventsUntil(lab, 0, (some) => some.length > 0)).at(-1)?.sequence ?? 0;
     const errors = ['it is s3cret-value', ''];
@@ -145,12 +145,12 @@ test('no text of a boot is told that may quote a secret which was lost with anot
   await serve(null, '?guest=up');
   await post('events', { name: 'init-local', event_type: 'start' });
   assert.deepEqual(await quote(), [['<redacted>', ''], '<redacted>']);
-  // Given again, it is known.
+  // A repeated secret is known again.
   await serve('s3cret-value', '?guest=up');
   assert.deepEqual(await quote(), [['it is <redacted>', ''], '<redacted>']);
   await lab.control('DELETE', `/v1/instances/${view.uuid}`);
   await serve(null, '?guest=up');
-  // Started again, a guest is not served what is lost.
+  // After its start, a guest is not served lost values.
   await serve(null, '');
   await serve(null, '?guest=up');
   await post('events', { name: 'init-local', event_type: 'start' });

@@ -155,7 +155,7 @@ test('a connection to a port of the guest passes bytes both ways, and half-close
   const fd = inNetworkNamespace(`/run/netns/${guest.namespace}`, () =>
     openDeviceSocket({ device: 'eth0', type: 'tcp', address: '0.0.0.0', port: 22 }),
   );
-  // A guest that answers only after it has seen the end of what it is sent.
+  // A guest that answers only after the end of its input.
   const server = createServer({ allowHalfOpen: true }, (socket: Socket) => {
     let length = 0;
     socket.on('data', (chunk) => (length += chunk.length));

@@ -6,8 +6,8 @@ import { DHCP_CLIENTS, runDhcpClient } from './support/dhcp-clients.ts';
 import { exampleView } from './support/view-fixture.ts';
 
 /**
- * The DHCP clients of guests of today against metad itself. dhcp/recorded-clients.test.ts replays
- * what they sent; udhcpc and dhclient are in dhcp.slow.test.ts.
+ * Current DHCP clients of guests against metad itself. dhcp/recorded-clients.test.ts replays their
+ * messages; udhcpc and dhclient are in dhcp.slow.test.ts.
  */
 const TREES_TIMEOUT_MS = 1_800_000;
 const view = exampleView();

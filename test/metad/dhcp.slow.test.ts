@@ -27,7 +27,7 @@ after(async () => {
   await rm(directory, { recursive: true });
 });
 
-/** busybox's client calls a script with what it got in its environment. */
+/** busybox's client passes the lease to a script in its environment. */
 async function udhcpc(...args: string[]): Promise<string> {
   const script = join(directory, 'udhcpc.sh');
   const output = join(directory, 'udhcpc.out');

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { closed, HOST_LINE as HOST, useFloodLab, waitUntil } from './support/flood-lab.ts';
 import { askFromGuest, sendRaw } from './support/guest-http.ts';
 
-/** What one guest can ask a million times, and what metad lets it do. */
+/** Floods of requests by one guest. */
 const flood = useFloodLab();
 const GET = `GET /latest/meta-data/mac HTTP/1.1\r\n${HOST}\r\n`;
 const WAIT = `GET /ganeti/latest/meta_data.json?wait_for_change=true HTTP/1.1\r\n${HOST}\r\n`;
@@ -46,7 +46,7 @@ test('waits count among the requests under way, of a connection and of all its c
   await closed(one);
   assert.equal(await flood.refusals('unanswered'), before + 1);
   await sleep(150);
-  // 64 connections and 32 more requests than those: the seventh connection goes beyond.
+  // 64 connections and 32 further requests: the seventh connection exceeds the limit.
   const sockets = await Promise.all(Array.from({ length: 6 }, () => flood.connect()));
   for (const socket of sockets) socket.write(WAIT.repeat(16));
   await waitUntil(async () => (await flood.unanswered()) === 96);
@@ -119,7 +119,7 @@ test('what the parser refuses costs as requests do, and who goes on is kept out'
   const count = async (): Promise<number> =>
     (await flood.refusals('rate')) + (await flood.refusals('kept-out'));
   const before = await count();
-  // The second one is not even read, unless this process took so long that it may come again.
+  // The second one is not read, unless this process was so slow that it may come again.
   for (const [bytes] of refused.slice(0, 2))
     await assert.rejects(sendRaw(flood.guest.namespace, bytes), /ECONNRESET|EPIPE/);
   assert.equal(await count(), before + 2);

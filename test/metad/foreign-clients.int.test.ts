@@ -83,7 +83,7 @@ test('botocore gets a session token, the region and the instance id, and takes t
   assert.deepEqual(await python(clients, BOTOCORE), {
     hasToken: true,
     id: view.instanceId,
-    // What remains of an availability zone without its last letter.
+    // The part of an availability zone before its last letter.
     region: view.primaryNode.slice(0, -1),
     credentials: {},
   });

@@ -9,10 +9,7 @@ import { delimiter, join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { promisify } from 'node:util';
 
-/**
- * How the guest's agent gets its files, with each program that it may have, from a service that is
- * not ours.
- */
+/** The agent's downloads, with each download program, from a service that is not ours. */
 
 const agent = await readFile(new URL('../../metad/guest/agent.sh', import.meta.url), 'utf8');
 const main = agent.lastIndexOf('\nmkdir -p "$home" "$dir"\n');
@@ -27,7 +24,7 @@ interface Fetched {
 
 for (const shell of ['dash', 'busybox ash', 'bash'])
   for (const program of ['curl', 'wget', 'busybox']) {
-    // Its shell takes its own wget before any other.
+    // Its shell prefers its own wget.
     if (shell === 'busybox ash' && program === 'wget') continue;
     const by = `${shell} with ${program}`;
 
@@ -112,7 +109,7 @@ async function fetchAll(
   });
   t.after(() => server.close().closeAllConnections());
   await once(server.listen(0, '127.0.0.1'), 'listening');
-  // What comes from a server that listens.
+  // The address of a listening server is an object.
   const { port } = server.address() as AddressInfo;
   for (const name of ['bin', 'out']) await mkdir(join(folder, name));
   if (kind.program === 'busybox') await symlink(await find('busybox'), join(folder, 'bin/wget'));

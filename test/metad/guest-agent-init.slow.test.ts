@@ -74,7 +74,7 @@ test('sysvinit starts the agent in each boot, and runs the decommission list wit
     since = await lastSequence();
     await serve({ state: 'operational' });
     const rc = [
-      // As init runs the scripts of a level, and of the one that it boots into.
+      // Like init, with the scripts of a runlevel and of the boot runlevel.
       'until [ -e /run/go ]; do sleep 0.1; done',
       `for script in /etc/rc${level}.d/K*; do RUNLEVEL=${level} "$script" stop; done`,
       'echo ended >/var/lib/ended',

@@ -8,7 +8,7 @@ import { lifecycleOf, scriptOf } from './support/lifecycle-fixture.ts';
 import { SystemdGuest } from './support/systemd-guest.ts';
 import { exampleView } from './support/view-fixture.ts';
 
-/** The agent as a unit of a real systemd, which says why it stops. */
+/** The agent as a unit of a real systemd, which reports why it stops. */
 
 const DOWN_TIMEOUT_MS = 60_000;
 const LAST = '33333333-3333-4333-8333-333333333333';
@@ -75,14 +75,14 @@ test('a systemd that goes down, or stops the agent alone, has the decommission l
       ...['decommissioning', 'started', `because of ${reason}\n`, 'finished', 'decommissioned'],
     ]);
     if (reason === 'service_restart') {
-      // It comes back in the same boot, whose list is not run again.
+      // A restart in the same boot does not run the list again.
       await serve({ state: 'decommissioned', kind: 'service_restart' });
       assert.equal((await untilTold(since, 'operational')).at(-1), 'operational');
       assert.equal(
         (await untilTold(since, 'operational')).filter((told) => told === 'started').length,
         1,
       );
-      // Killed, it comes back, too: it says what the host has forgotten.
+      // After a kill it also restarts, and reports events that the host has forgotten.
       await system.run('systemctl kill -s KILL rightlink');
       since = await now();
       await serve({});

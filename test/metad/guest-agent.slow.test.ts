@@ -9,16 +9,14 @@ import { DOWNLOADERS, GuestSystem, SHELLS } from './support/guest-system.ts';
 import { lifecycleOf, scriptOf } from './support/lifecycle-fixture.ts';
 import { exampleView } from './support/view-fixture.ts';
 
-/**
- * The guest's agent as it is, in each shell and with each program that it may find, against metad.
- */
+/** The unmodified agent, with each shell and download program, against metad. */
 
 const COMMAND = '33333333-3333-4333-8333-333333333333';
 const CANCELLED = '44444444-4444-4444-8444-444444444444';
 const AFTER = '66666666-6666-4666-8666-666666666666';
 const KILLED = '77777777-7777-4777-8777-777777777777';
 const LAST = '55555555-5555-4555-8555-555555555555';
-/** Two pieces of the size of a request, and some. */
+/** Two request bodies, and a rest. */
 const LINES = Array.from({ length: 9000 }, (_, at) => `line ${at + 10_000}\n`).join('');
 
 const lists: ViewLifecycle['lists'] = {
@@ -36,7 +34,7 @@ const lists: ViewLifecycle['lists'] = {
   decommission: [scriptOf('01-leave', 'echo "because of $DECOM_REASON"', null)],
 }; // prettier-ignore
 
-/** What was said without what is the same in all: `started boot/01-inputs`. */
+/** Returns the varying part of an event: `started boot/01-inputs`. */
 function wordOf(event: LifecycleEvent): string {
   const { type } = event;
   if (type === 'started') return `${type} ${event.entry}`;
@@ -56,7 +54,7 @@ function outputOf(events: readonly MetadEvent[], entry: string): string {
     .join('');
 }
 
-/** Where a long text differs from another, which nobody wants to see as a whole. */
+/** Asserts equality, and shows only the first difference. */
 function assertLong(text: string, expected: string): void {
   let at = 0;
   while (at < expected.length && text[at] === expected[at]) at++;
@@ -93,14 +91,14 @@ describe('the guest’s agent', () => {
     return (JSON.parse(body.toString()) as { lastSequence: number }).lastSequence;
   }
 
-  /** A guest that boots, with what `enable` leaves in it. */
+  /** Boots a guest with the files that `enable` installs. */
   async function bootGuest(
     t: TestContext,
     ...view: Parameters<typeof serve>
   ): Promise<GuestSystem> {
     const system = await GuestSystem.create(guest.namespace, { shell: 'dash', downloader: 'curl' });
     t.after(() => system[Symbol.asyncDispose]());
-    // Nothing of the test before counts for this one.
+    // Events of the previous test must not count.
     await lab.control('DELETE', `/v1/instances/${base.uuid}`);
     await serve(...view);
     const path = `/v1/instances/${base.uuid}/tree/ganeti/latest/guest/enable`;
@@ -124,7 +122,7 @@ describe('the guest’s agent', () => {
     await system.write('go', '');
     assert.deepEqual(
       wordsOf(await wordsUntil(since, 'stranded')),
-      // The end of the first was told with the beginning of the second, which was refused.
+      // The refused second request also reported the end of the first script.
       ['booting', 'started boot/01-wait', 'stranded'],
       system.log,
     );
@@ -221,7 +219,7 @@ describe('the guest’s agent', () => {
       /^rightlink: the guest has no interpreter '\/opt\/no\/python3' for 02-python\n$/,
     );
     assert.equal(await runOnce('04-account', 0), '/root root /bin/sh\n');
-    // The agent itself writes some files once, such as what it says for a worker that was killed.
+    // The agent itself writes some files once, such as the report for a killed worker.
     await runOnce('03-killed', 143);
     const few = await runOnce('01-count', 0);
     for (let count = 0; count < 3; count += 1) await runOnce('03-killed', 143);
@@ -237,8 +235,8 @@ describe('the guest’s agent', () => {
     const since = await lastSequence();
     const system = await bootGuest(t, lifecycleOf({ lists: both }));
     await eventsUntil(lab, since, (events) => outputOf(events, 'boot/01-wait') !== '');
-    // It removes its files when the next script is about to read its own, or after three seconds
-    // in which that was not begun.
+    // The agent removes these files when the next script starts to read its own, or after three
+    // seconds without one.
     await system.delay('rm', [
       'case "$*" in *worker*)',
       '  tries=0; until [ -e /run/prepared ] || [ "$tries" -ge 30 ]; do sleep 0.1; tries=$((tries + 1)); done',
@@ -273,8 +271,7 @@ describe('the guest’s agent', () => {
         }),
       );
       await wordsUntil(since, 'started boot/01-wait');
-      // The answer to its last word comes late: when the next one has something to say, or never
-      // will.
+      // Delays the answer to the last event, until the next event or for good.
       await system.delay('curl', [
         'case "$*" in *lifecycle/events*)',
         '  case "$(cat /run/rightlink/events)" in *\'"operational"\'*) mkdir /run/held 2>/dev/null && {',
@@ -308,7 +305,7 @@ describe('the guest’s agent', () => {
       test(`runs all lists in ${shell} with ${downloader}`, async (t) => {
         const system = await GuestSystem.create(guest.namespace, { shell, downloader });
         t.after(() => system[Symbol.asyncDispose]());
-        // Once is enough: it takes the seconds that a script has between TERM and KILL.
+        // One combination is enough: it takes the seconds between TERM and KILL.
         const isStubborn = shell === 'dash' && downloader === 'curl';
         const since = await lastSequence();
         const lifecycle = lifecycleOf({ lists });
@@ -346,7 +343,7 @@ describe('the guest’s agent', () => {
         await wordsUntil(since, `finished ${CANCELLED} ${isStubborn ? 137 : 143}`);
         await wordsUntil(since, `finished ${AFTER} 7`);
         if (downloader === 'curl') {
-          // As the kernel does, for want of memory.
+          // As the kernel does without free memory.
           await serve(run(KILLED, '04-kills'));
           await wordsUntil(since, `started ${KILLED}`);
           await serve(lifecycleOf({ lists, state: 'operational' }));

@@ -20,9 +20,7 @@ import { askFromGuest, connectFromGuest } from './support/guest-http.ts';
 import { lifecycleOf, scriptOf } from './support/lifecycle-fixture.ts';
 import { exampleView } from './support/view-fixture.ts';
 
-/**
- * Two hosts, each with a metad of its own, and a guest whose wire goes from the one to the other.
- */
+/** Two hosts with a metad each, and a guest whose wire moves from one to the other. */
 const view = exampleView({ metadataToken: 'required' });
 const PATH = `/v1/instances/${view.uuid}`;
 const LIMIT_MS = 20_000;
@@ -52,7 +50,7 @@ async function leave(): Promise<GuestState> {
   return guestState.parse(JSON.parse(body.toString()));
 }
 
-/** The wire is at the other host, and goes away with the test. */
+/** Moves the wire to the other host until the end of the test. */
 async function move(
   t: { after(ended: () => Promise<void>): void },
   shown: InstanceView = view,
@@ -81,12 +79,12 @@ function channelAt(lab: ChannelLab): ListedChannel {
   return { namespacePath: `/run/netns/${lab.namespace}`, device, guestIp };
 }
 
-/** What a noded does that lets a guest go on. */
+/** Resets the connections as noded does when the guest continues. */
 function endMoved(connections: readonly GuestConnection[]): void {
   endConnections({ ...channelAt(target), connections });
 }
 
-/** metad has answered, and closed its side: it knows of no connection any more. */
+/** Waits until metad has answered and closed its side of all connections. */
 async function untilAnswered(): Promise<void> {
   const { namespacePath, device } = channelAt(source);
   const args = [`--net=${namespacePath}`, 'ss', '-Htn', `dev = ${device}`];
@@ -144,7 +142,7 @@ test('what was lost, or was given with a command, on the host that the guest has
   };
   const asked = { ...view, revision: 2, lifecycle: commanded };
   assert.equal((await source.put(asked, '?guest=up')).status, 204);
-  // The other node has no word of the command; of the secret neither has.
+  // The view of the other node lacks the command, and both views lack the secret.
   const lifecycle = { ...lifecycleOf(up), progress };
   await move(t, { ...view, revision: 3, osParameters, lifecycle });
   const arrived = { ...view, revision: 4, lifecycle };
@@ -159,7 +157,7 @@ test('what was lost, or was given with a command, on the host that the guest has
   const lost = await said(({ type }) => type === 'boot-result');
   assert.match(lost, /"<redacted>"/);
   assert.doesNotMatch(lost, /s3cret/);
-  // Given again, the secret is known, and lines are told.
+  // Once the secret is given again, lines are reported.
   assert.equal((await target.put(arrived, '?guest=up')).status, 204);
   const path = `lifecycle/output?entry=${COMMAND}&offset=0`;
   await post(path, 'it is hush-hush, and S3CRET\n\n');
@@ -180,7 +178,7 @@ test('who waits on the host that the guest has left is told, and asks the other 
   const idleEnded = new Promise((resolve) => idle.on('error', resolve));
   await new Promise((resolve) => idle.once('connect', resolve));
   await new Promise((resolve) => setTimeout(resolve, 200));
-  // What the host that is left says to it stays there, as with a guest that stands still.
+  // Packets of the old host must not reach the guest, as if it were paused.
   await source.ip('link', 'set', view.channel.device, 'down');
   const { connections } = await move(t);
   assert.equal(connections.length, 3);
@@ -194,8 +192,7 @@ test('who did not get the whole answer on the host that the guest has left is to
   const socket = connectFromGuest(guest.namespace).resume();
   const ended = new Promise<Error>((resolve) => socket.on('error', resolve));
   await new Promise((resolve) => socket.once('connect', resolve));
-  // As with a guest that stands still: its question has been taken, and no byte of the answer
-  // comes.
+  // As with a paused guest: its request was taken, and no byte of the answer arrives.
   const table =
     'table ip still { chain in { type filter hook input priority 0; ip length > 60 drop; }; }';
   await applyNftCommands(`/run/netns/${guest.namespace}`, table);

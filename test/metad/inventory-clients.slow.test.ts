@@ -7,8 +7,8 @@ import { GuestTree } from './support/guest-tree.ts';
 import { exampleView } from './support/view-fixture.ts';
 
 /**
- * Debian's unmodified clients that take an inventory of a guest. Each reads the listing of versions
- * and the trees below it in its own way.
+ * Debian's unmodified inventory clients. Each reads the listing of versions and the trees below it
+ * in its own way.
  */
 const PACKAGES = ['facter', 'ohai', 'python3-boto'];
 const LEFT_OUT = ['man', 'doc', 'locale'].map((name) => `/usr/share/${name}/*`);
@@ -41,7 +41,7 @@ after(async () => {
   await lab[Symbol.asyncDispose]();
 });
 
-/** Runs a client in a guest that looks like one of KVM. Returns what it prints as JSON. */
+/** Runs a client in a guest that looks like KVM. Returns its output as JSON. */
 async function run(command: string): Promise<Record<string, unknown>> {
   await using tree = await GuestTree.create(root, guest.namespace);
   for (const name of ['ec2', 'openstack'])

@@ -119,8 +119,7 @@ test('a removed instance’s sockets are closed before the answer, open connecti
   await askFromGuest(namespace, '/');
   assert.equal((await lab.control('DELETE', `/v1/instances/${view.uuid}`)).status, 204);
   await assert.rejects(waiting);
-  // The kernel's refusal belongs to no device: with the neighbour's equal address it would go
-  // there.
+  // The kernel's reset has no device: with the neighbour's equal address it would go there.
   await lab.ip('route', 'del', `${SAME_IP}/32`, 'dev', 'gnt.com.0');
   await assert.rejects(askFromGuest(namespace, '/'), { code: 'ECONNREFUSED' });
   assert.equal((await lab.control('DELETE', `/v1/instances/${view.uuid}`)).status, 204);

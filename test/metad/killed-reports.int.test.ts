@@ -9,13 +9,11 @@ import type { Guest } from './support/channel-lab.ts';
 import { askFromGuest } from './support/guest-http.ts';
 import { installingView } from './support/view-fixture.ts';
 
-/**
- * What a guest was told to be taken is the node's, at whichever of its calls metad is killed.
- */
+/** Acknowledged reports survive a kill of metad at any of its system calls. */
 const view = installingView();
-/** By which metad tells anybody anything. */
+/** System calls by which metad sends anything. */
 const CALLS = ['write', 'writev'];
-/** More of one kind no report takes. */
+/** No report takes more calls of one kind. */
 const MAX_CALLS = 20;
 
 let lab: ChannelLab;
@@ -28,7 +26,7 @@ after(async () => {
   await lab[Symbol.asyncDispose]();
 });
 
-/** Reads metad's events as bytes, which a kill of metad leaves in the socket. */
+/** Reads metad's events as bytes, which survive a kill of metad in the socket. */
 async function openReader(): Promise<{ readonly socket: Socket; readonly text: () => string }> {
   const socket = connect(lab.controlSocket);
   socket.on('error', () => undefined);
@@ -39,7 +37,7 @@ async function openReader(): Promise<{ readonly socket: Socket; readonly text: (
   return { socket, text: () => text };
 }
 
-/** @returns how many points there were */
+/** @returns the number of kill points */
 async function killAtEach(path: string, body: (mark: string) => string): Promise<number> {
   let points = 0;
   for (const call of CALLS) {
@@ -81,7 +79,7 @@ test('a reader that does not read holds up no report for long, and what it misse
   const reader = await openReader();
   t.after(() => reader.socket.destroy());
   reader.socket.pause();
-  // More than the sockets between the two hold.
+  // More than the sockets between the two buffer.
   const line = { type: 'log', atMs: 5, stage: 'image', stream: 'stdout', line: 'x'.repeat(4000) };
   const batch = JSON.stringify(Array.from({ length: 30 }, () => line));
   const post = async (): Promise<number> =>

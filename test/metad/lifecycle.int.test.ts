@@ -7,7 +7,7 @@ import { askFromGuest } from './support/guest-http.ts';
 import { lifecycleOf, RUN, scriptOf } from './support/lifecycle-fixture.ts';
 import { exampleView } from './support/view-fixture.ts';
 
-/** Run lists as a guest sees them, and what it may say of them. */
+/** Run lists as a guest sees them, and its reports about them. */
 
 const BOOT = '22222222-2222-4222-8222-222222222222';
 const COMMAND = '33333333-3333-4333-8333-333333333333';
@@ -31,7 +31,7 @@ before(async () => {
 });
 after(() => lab[Symbol.asyncDispose]());
 beforeEach(async () => {
-  // What was said of a run is metad's; what is removed is forgotten.
+  // metad keeps the progress of a run until the instance is removed.
   await lab.control('DELETE', `/v1/instances/${view.uuid}`);
   await serve(lifecycleOf({ lists }));
 });
@@ -57,7 +57,7 @@ async function post(path: string, body: string | Buffer): Promise<string> {
   return `${answer.status} ${answer.body.toString()}`.trim();
 }
 
-/** Events by their own members; run, boot and number follow from their order. */
+/** Posts events; run, boot and number follow from their order. */
 async function say(first: number, ...events: readonly object[]): Promise<string> {
   const batch = events.map((event, index) => ({
     ...{ run: RUN, boot: BOOT, number: first + index },
@@ -135,7 +135,7 @@ test('a lost secret is named, and nothing that only an operator may see is shown
   };
   await lab.control('DELETE', `/v1/instances/${view.uuid}`);
   await serve(lifecycleOf({ lists }), { osParameters });
-  // What does not need it runs.
+  // Scripts that do not need the lost secret run.
   const boot = await get('run-lists/boot.env');
   assert.equal(boot.status, 200);
   assert.match(
@@ -186,7 +186,7 @@ test('a guest is told by its events, each once, and what changes nothing is not 
   const since = await now();
   assert.equal(await say(1, ...BOOTED), '204');
   assert.equal(await say(1, ...BOOTED), '204');
-  // The host has not heard it as long as its view says something else.
+  // Events are repeated while the host's view lacks them.
   assert.equal(await say(7, { type: 'operational' }), '204');
   await serve(lifecycleOf({ lists, state: 'operational' }));
   for (let number = 8; number < 30; number++)
@@ -258,7 +258,7 @@ test('output comes masked, by whole lines, each byte once, and before the end of
   const output = (offset: number, text: string): Promise<string> =>
     post(`output?entry=boot/01-all&offset=${offset}`, text);
   assert.equal(await output(0, 'one\nit is S3C'), '204');
-  // The answer to this one was lost, and it was posted again.
+  // The output was posted again after its answer was lost.
   assert.equal(await output(4, 'it is S3CRET and KEY'), '204');
   assert.equal(await output(24, '123\nlast'), '204');
   assert.equal(await output(24, '123\nlast'), '204');

@@ -7,11 +7,11 @@ import { bootOf, folderTree, NetbootLab } from '../lab/netboot-lab.ts';
 import { openConsole, writeTinyDisk } from '../noded/vmm/tiny-guest.ts';
 
 /**
- * The BIOS half of iPXE in the ROM of QEMU's NIC, against the real metad, through the wall of the
- * channel; e2e/netboot-uefi.long.test.ts has the other half, and what EFI keeps.
+ * The BIOS half of iPXE in the ROM of QEMU's NIC, against the real metad, through the channel's
+ * firewall. e2e/netboot-uefi.long.test.ts has the EFI half.
  */
 
-/** An emulated machine's firmware takes seconds on a busy host. */
+/** An emulated VM's firmware takes seconds on a busy host. */
 const DEADLINE_MS = 150_000;
 const BIG_BYTES = 40 * 1024 * 1024;
 const TREE = 'http://169.254.169.254/ganeti/latest/boot/machines';
@@ -25,7 +25,7 @@ before(async () => {
   await mkdir(files);
   await writeFile(join(files, 'big'), '');
   await truncate(join(files, 'big'), BIG_BYTES);
-  // The node sends what others may write by itself: a daemon that ends cuts it.
+  // The node relays files that others may write: the end of the daemon cuts the transfer.
   await chmod(join(files, 'big'), 0o666);
   await writeFile(join(files, 'small'), 'small');
 });
@@ -33,7 +33,7 @@ after(async () => {
   await lab[Symbol.asyncDispose]();
 });
 
-/** Resolves with the request's line once the guest has been answered so. */
+/** Resolves with the request's log line once the guest has got this status. */
 function answered(path: string, status: number): Promise<string> {
   return lab.channel.logLine(`${path}","status":${status}`, DEADLINE_MS);
 }
@@ -87,7 +87,7 @@ imgfetch ${base}/failed
   const times = [asked[0], lines.find((line) => line.includes('.ipxe"'))].map((line) =>
     Date.parse(/"time":"([^"]+)"/.exec(line ?? '')?.[1] ?? ''),
   );
-  // Without an answer to its question for a router these were 16 seconds.
+  // Without an answer to its router request these were 16 seconds.
   assert.ok((times[1] ?? NaN) - (times[0] ?? NaN) < 8_000, times.join());
   assert.ok(lines.some((line) => line.includes('6aa7b544') && line.includes('"status":404')));
   assert.ok(!lines.some((line) => line.includes('/failed')));

@@ -12,7 +12,7 @@ import type { DhcpRecording, RecordedMessage } from './support/dhcp-recording.ts
 
 /**
  * `node test/metad/record-dhcp.ts [NAME…]`: runs real DHCP clients against metad's answers and
- * keeps what they send as fixtures/dhcp/NAME.json.
+ * records their messages in fixtures/dhcp/NAME.json.
  */
 
 const DHCP_PORT = 67;
@@ -22,7 +22,7 @@ const DEVICE = 'gnt.com.0';
 async function record({ program, ...client }: DhcpClientProgram): Promise<DhcpRecording> {
   await using lab = await ChannelLab.create();
   const guest = await lab.addGuest({ ...RECORDED_CLIENT, device: DEVICE, isUnconfigured: true });
-  // metad itself has no view of the guest, and leaves the port alone.
+  // metad has no view of the guest, and so does not use the port.
   const fd = inNetworkNamespace(`/run/netns/${lab.namespace}`, () =>
     openDeviceSocket({ device: DEVICE, type: 'udp', address: '0.0.0.0', port: DHCP_PORT }),
   );

@@ -15,8 +15,8 @@ import {
 } from './support/dhcp-recording.ts';
 
 /**
- * `node test/metad/record-firmware.ts`: boots machines from their channels against metad's answers
- * and keeps what they send as fixtures/dhcp-firmware/NAME.json.
+ * `node test/metad/record-firmware.ts`: boots VMs from their channels against metad's answers and
+ * records their messages in fixtures/dhcp-firmware/NAME.json.
  */
 
 const PORT = 67;

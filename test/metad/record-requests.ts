@@ -27,8 +27,8 @@ import type { RecordedRequest, RequestRecording } from './support/request-record
 import { exampleView } from './support/view-fixture.ts';
 
 /**
- * `node test/metad/record-requests.ts [NAME…]`: runs real clients against metad and keeps what they
- * ask as fixtures/requests/NAME.json.
+ * `node test/metad/record-requests.ts [NAME…]`: runs real clients against metad and records their
+ * requests in fixtures/requests/NAME.json.
  */
 
 interface Session {
@@ -42,7 +42,7 @@ const PROXY = join(import.meta.dirname, 'support/recording-proxy.ts');
 const REDIRECT = `add table ip recording
 add chain ip recording output { type nat hook output priority -100; }
 add rule ip recording output ip daddr ${HOST} tcp dport 80 redirect to :8080`;
-/** They are of the connection, not of the request. */
+/** Headers of the connection, not of the request. */
 const DROPPED_HEADERS = new Set(['host', 'connection', 'content-length']);
 
 function cloudInit(name: string, boot: Boot, view: Partial<InstanceView> = {}): Session {
@@ -144,7 +144,7 @@ async function record(session: Session): Promise<RequestRecording> {
   }
 }
 
-/** Without what differs from run to run. */
+/** Removes the parts that differ between runs. */
 function normalise({ method, path, headers, body, status }: RecordedRequest): RecordedRequest {
   const kept = Object.entries(headers)
     .map(([name, value]) => [name.toLowerCase(), value] as const)

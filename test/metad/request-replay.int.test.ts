@@ -8,8 +8,8 @@ import type { RecordedRequest, RequestRecording } from './support/request-record
 import { exampleView, installingView } from './support/view-fixture.ts';
 
 /**
- * The requests of real clients, as test/metad/record-requests.ts wrote them down, in their order
- * and with their headers.
+ * Replays requests of real clients (test/metad/record-requests.ts) in their order and with their
+ * headers.
  */
 
 let lab: ChannelLab;
@@ -63,7 +63,7 @@ for (const [name, recording] of await loadRecordings()) {
 test('answers a Kairos medium that installs the instance as it answers the instance: with its own user data', async () => {
   const recording = (await loadRecordings()).get('kairos');
   assert.ok(recording);
-  // All that the machine of an installation has, and none of it in Kairos' way.
+  // The view of an installation, without Kairos' data.
   await replay({ ...recording, view: installingView() });
   const answer = await askFromGuest(guest.namespace, '/latest/user-data');
   assert.equal(answer.body.toString(), '#cloud-config\nlocale: false\n');

@@ -59,7 +59,7 @@ test('parameters one by one: a lost secret keeps nothing else back', async () =>
   });
   assert.equal((await read(`${base}/none`)).status, 404);
   assert.equal((await read(`${base}/`)).text, 'dhcp\nhostkey\nrootpw\n');
-  // What this metad knew once it keeps: another instance's were lost before it was started.
+  // This metad keeps secrets that it knew; another instance's were lost before its start.
   const channel = { device: 'gnt.com.1', mac: '52:54:00:e1:a3:46', ip: '169.254.0.2', hopLimit: 1 };
   const neighbour = await lab.addGuest(channel);
   const uuid = '00000000-1f3d-49e9-b2b7-000000000002';

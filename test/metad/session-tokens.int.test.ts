@@ -12,10 +12,7 @@ import { eventsUntil } from './support/control-events.ts';
 import { askFromGuest } from './support/guest-http.ts';
 import { exampleView, installingView } from './support/view-fixture.ts';
 
-/**
- * What a request that somebody forged through a program in the guest gets where tokens are
- * required.
- */
+/** Forged requests through a program in the guest, where tokens are required. */
 
 const PATHS = [
   '/',
@@ -43,7 +40,7 @@ let lab: ChannelLab;
 let guest: Guest;
 let neighbour: Guest;
 let revision = 1;
-/** The number of the last event that was looked at. */
+/** The number of the last event that was read. */
 let heard = 0;
 
 before(async () => {
@@ -111,7 +108,7 @@ test('there is a token to be had where the ec2 dialect is not served', async () 
   assert.equal(await statusOf('/latest/meta-data/', 'GET', token), 404);
 });
 
-/** What the boothook runs beside the boot. */
+/** The background script of the boothook. */
 function tellingScript(vendorData: string): string {
   return /-c '\n([^']*)'/.exec(vendorData)?.[1] ?? assert.fail(vendorData);
 }

@@ -9,7 +9,7 @@ import { parseView } from '../../metad/view/served-view.ts';
 import { cloudInitTree } from './support/cloud-init-guest.ts';
 import { exampleView } from './support/view-fixture.ts';
 
-/** A stock cloud-init renders what the dialects say of static addresses, for each distribution. */
+/** A stock cloud-init renders the dialects' static addresses for each distribution. */
 
 const NETWORK = {
   addresses: ['10.0.0.5/24', '2001:db8::5/64'],
@@ -42,7 +42,7 @@ async function render(
   const folder = await mkdtemp(join(tmpdir(), 'gnt-net-convert-'));
   try {
     await writeFile(join(folder, 'in'), document);
-    // The tree is shared: only its /tmp, in a mount namespace of its own, is written to.
+    // The tree is shared: the script writes only to a private /tmp in its own mount namespace.
     const script = [
       'mount --bind "$1" "$2/tmp"',
       'macs=$(for mac in $3; do echo "-m eth$((n = ${n:--1} + 1)),$mac"; done)',

@@ -6,8 +6,8 @@ import { askFromGuest } from './support/guest-http.ts';
 import { exampleView } from './support/view-fixture.ts';
 
 /**
- * What the dialects' own specifications say beside reading. What clients read is in
- * request-replay.int.test.ts.
+ * Requests of the dialects' specifications other than reads. request-replay.int.test.ts has the
+ * reads of clients.
  */
 
 const view = exampleView();

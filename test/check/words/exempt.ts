@@ -36,7 +36,6 @@ export const exempt = {
     'test/e2e',
     'test/fuzz',
     'test/lab',
-    'test/metad',
     'test/noded',
     'test/package',
     'test/picture',

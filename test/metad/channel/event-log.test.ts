@@ -95,7 +95,7 @@ test('who is acknowledged waits for each reader that keeps up, and for a slow on
   assert.equal(await acknowledge(60_000), 'late', 'the second reader has it not');
   slow.handedOver(log.lastSequence);
   assert.equal(await turns(log.untilHandedOver(60_000).then(() => 'has it')), 'has it');
-  // The limit passes once.
+  // Let the limit pass once.
   log.append(A, written);
   fast.handedOver(log.lastSequence);
   await log.untilHandedOver(1);
@@ -106,7 +106,7 @@ test('who is acknowledged waits for each reader that keeps up, and for a slow on
   slow.end();
 });
 
-/** The value, a few turns of the loop later. */
+/** Returns the value a few turns of the loop later. */
 async function turns<T>(value: T | Promise<T>): Promise<T> {
   for (let turn = 0; turn < 5; turn += 1) await new Promise(setImmediate);
   return value;

@@ -43,7 +43,7 @@ async function connected(namespace: string): Promise<Socket> {
   return socket;
 }
 
-/** metad has noticed that the connections of an earlier test are gone. */
+/** Waits until metad has noticed the end of earlier connections. */
 async function allClosed(): Promise<void> {
   for (;;) {
     const { body } = await lab.control('GET', '/metrics');
@@ -95,7 +95,7 @@ test('the connection after the 64th is closed, and there is room again when one 
   const [first] = sockets;
   assert.ok(first);
   first.destroy();
-  // Until metad has noticed, it closes new ones.
+  // Until then metad closes new ones.
   let status: number | null = null;
   while (status === null)
     status = await askFromGuest(guest.namespace, '/').then(
@@ -112,7 +112,7 @@ test('at the limit the oldest connection that was answered and is idle makes roo
   for (let count = 0; count < 64; count++) {
     const socket = await connected(guest.namespace);
     sockets.push(socket);
-    // The first one says nothing, so it is not idle but slow.
+    // The first one sends nothing, so it counts as slow, not idle.
     if (count === 0) continue;
     socket.write(`GET / HTTP/1.1\r\n${HOST}\r\n`);
     await once(socket, 'data');
@@ -129,7 +129,7 @@ test('headers that take more than ten seconds end the connection with 408', asyn
   const text = await sendRaw(guest.namespace, 'GET / HTTP/1.1\r\nHos');
   const elapsedS = (performance.now() - startedAt) / 1000;
   assert.match(text, /^HTTP\/1\.1 408 /);
-  // How much later is the machine's affair; whoever hangs for ever gets no 408.
+  // The upper bound depends on the host; a hanging request would get no 408.
   assert.ok(elapsedS > 9, String(elapsedS));
 });
 

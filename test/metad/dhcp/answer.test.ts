@@ -16,7 +16,7 @@ function answerTo(parts: DhcpMessageParts): DhcpAnswer | null {
   return answerDhcp(client, request);
 }
 
-/** Message type, yiaddr and options of an answer, read back by hand. */
+/** Decodes message type, yiaddr and options of an answer, independently of the codec. */
 function read(answer: DhcpAnswer | null): {
   type: number | undefined;
   yiaddr: string;
@@ -91,7 +91,7 @@ const boot = {
   loader: 'http://169.254.169.254/ganeti/latest/boot/machines/u/boot/EFI/boot/bootx64.efi',
 };
 
-/** Options 60, 67 and 175 of the answer to a DISCOVER with these. */
+/** Returns options 60, 67 and 175 of the answer to a DISCOVER with these options. */
 function bootOptionsFor(
   options: readonly (readonly [number, readonly number[] | string])[],
   urls: typeof boot | { script: string; loader: null } | null = boot,

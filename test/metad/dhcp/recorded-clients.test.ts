@@ -9,14 +9,14 @@ import {
 } from '../support/dhcp-recording.ts';
 import { decodeDhcpReply } from '../support/dhcp-fixture.ts';
 
-/** What real clients sent, as test/metad/record-dhcp.ts wrote it down, answered again. */
+/** Answers to recorded messages of real clients (test/metad/record-dhcp.ts). */
 
 const ANSWERS: Readonly<Record<string, string | null>> = {
   discover: 'offer',
   request: 'ack',
   release: null,
 };
-/** Whatever its firmware would be sent to, its operating system is not. */
+/** The operating system gets none of its firmware's boot options. */
 const GUEST = {
   ...RECORDED_CLIENT,
   boot: { script: 'http://169.254.169.254/script', loader: 'http://169.254.169.254/loader' },
@@ -95,7 +95,7 @@ test('OVMF that boots by HTTP is sent to the loader, and where it looks for PXE,
       const told = [60, 67].map((code) => options.get(code)?.toString());
       return [request.type, request.firmware.architecture, ...told];
     });
-  // What it fetched by: both answers need both options.
+  // The firmware needs both options in both answers.
   const told = ['HTTPClient', GUEST.boot.loader];
   assert.deepEqual(askedFor('ovmf-http'), [
     ['discover', 16, ...told],

@@ -81,7 +81,7 @@ test('a file whose secrets are lost is gone by name, unless it was given in this
   instance.replaceView(parseView({ ...lost, boot: { ...boot, files, bootEnv: 'other' } }));
   assert.match(textAt(instance, `${MACHINE}/preseed.cfg`) ?? '', /^410 /, 'another environment');
   instance.replaceView(parseView(bootingView()));
-  // What noded cannot render any more goes on, for the installation that was given it.
+  // Files that noded cannot render again stay, for the installation that has them.
   const unrendered = { ...bootingView(), boot: undefined, keepsBoot: true };
   const shown = textAt(instance, `${MACHINE}/preseed.cfg`);
   instance.replaceView(parseView(unrendered));

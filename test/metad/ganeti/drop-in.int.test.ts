@@ -9,7 +9,7 @@ import { askFromGuest } from '../support/guest-http.ts';
 import { LuxiClient } from '../support/luxi-client.ts';
 
 type Dict = Record<string, unknown>;
-/** What a real cluster of Ganeti 3.0.2 sent, by what its administrator did. */
+/** Requests of a real cluster of Ganeti 3.0.2, by the administrator's command. */
 const requests = JSON.parse(
   await readFile(new URL('../../../fixtures/metad/ganeti-requests.json', import.meta.url), 'utf8'),
 ) as Record<string, { method: string; args: [Dict] }>;
@@ -56,7 +56,7 @@ async function push(instance: Dict): Promise<void> {
   assert.deepEqual(await client.call('updateConfig', instance), { success: true, result: [] });
 }
 
-/** As metad's user. */
+/** Runs as metad's user. */
 function execFileAs(
   command: readonly string[],
 ): Promise<{ status: number | null; stderr: string }> {
@@ -266,7 +266,7 @@ test('a second start is refused with the pid of the first, which goes on answeri
   ]);
   assert.equal(second.status, 2, second.stderr);
   assert.match(second.stderr, new RegExp(`is already running, with pid ${lab.metadPid}\\b`));
-  // Both ways in which Ganeti's own daemons lock their pid files.
+  // Both kinds of locks that Ganeti's own daemons use on their pid files.
   const locks = `
 import fcntl, sys
 file = open(sys.argv[1], 'r+')

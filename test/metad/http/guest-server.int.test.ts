@@ -57,9 +57,7 @@ after(async () => {
   await rm(directory, { recursive: true });
 });
 
-/**
- * Sends bytes on one connection, and gives everything that comes back until the service ends it.
- */
+/** Sends bytes on one connection, and returns the answer until the service closes it. */
 async function exchange(request: string): Promise<Buffer> {
   const socket = connect(join(directory, 'socket'));
   socket.write(request);
@@ -128,12 +126,12 @@ test('pipelined requests are answered in order when the first of them waits', as
   assert.match(text, /^HTTP\/1\.1 204 [^]*HTTP\/1\.1 200 [^]*52:54:00:e1:a3:45$/);
 });
 
-/** Until it is so; nothing tells when a server's socket has read. */
+/** Polls a condition; a server's socket has no event for a read. */
 async function until(isSo: () => boolean): Promise<void> {
   while (!isSo()) await new Promise((resolve) => setTimeout(resolve, 5));
 }
 
-/** A connection whose request waits for another view. */
+/** Opens a connection whose request waits for another view. */
 async function openWaiting(t: TestContext): Promise<Socket> {
   const { head } = await ask(`GET ${WAITED}`);
   const etag = /^etag: "(.*)"$/im.exec(head)?.[1] ?? '';
@@ -205,7 +203,7 @@ test('a tree that cannot be rendered ends the request for it, one that would wai
     assert.match((await ask(`GET /latest/meta-data/mac${query}`)).head, /^HTTP\/1\.1 500 /);
 });
 
-/** Ends of a request that hide another request from one of two parsers. */
+/** Endings of a request that hide another request from one of two parsers. */
 const HIDING: Readonly<Record<string, string>> = {
   'a body of stated length': `Content-Length: ${OTHER.length}\r\n\r\n${OTHER}`,
   'a chunked body': `Transfer-Encoding: chunked\r\n\r\n${OTHER.length.toString(16)}\r\n${OTHER}\r\n0\r\n\r\n`,

@@ -21,7 +21,7 @@ import { exampleView } from '../support/view-fixture.ts';
 
 const service: ViewService = { name: 'dns', port: 53, protocol: 'udp' };
 
-/** Device-bound sockets need a namespace; what the relay reads of one is an emitter. */
+/** Device-bound sockets need a namespace; the relay only needs an emitter. */
 class SocketOfGuest extends EventEmitter {
   getSendQueueSize(): number {
     return 0;
@@ -40,7 +40,7 @@ test('many guests with all their flows leave one with a single flow its own', as
     stream.resume();
     stream.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: tcp\r\nConnection: Upgrade\r\n\r\n');
   });
-  // As many connect at once.
+  // As many clients connect at once.
   server.listen({ path: socketPath, backlog: 4096 });
   await once(server, 'listening');
   t.after(async () => {

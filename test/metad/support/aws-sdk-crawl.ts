@@ -1,7 +1,7 @@
 import { MetadataService } from '@aws-sdk/ec2-metadata-service';
 
 /**
- * Run in a guest's network: prints, as JSON by path, everything that AWS's own client finds below
+ * Runs in a guest's network. Prints, as JSON by path, everything that AWS's own client finds below
  * `/latest/`, with session tokens.
  */
 

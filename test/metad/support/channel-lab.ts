@@ -12,7 +12,7 @@ import { run } from '#shared/process/run.ts';
 
 /** nobody: metad must need nothing but its directory. */
 export const METAD_UID = 65_534;
-/** The same on every host, so that a guest that moves goes on speaking to it. */
+/** The same on every host, so that a migrated guest still reaches it. */
 const HOST_MAC = '02:67:6e:74:00:01';
 const READY_TIMEOUT_MS = 20_000;
 
@@ -22,7 +22,7 @@ export interface Answer {
   readonly body: Buffer;
 }
 
-/** A whole answer, whatever its length. */
+/** Reads a whole answer of any length. */
 export async function readAnswer(incoming: IncomingMessage): Promise<Answer> {
   const { statusCode: status = 0, headers } = incoming;
   return { status, headers, body: await buffer(incoming) };
@@ -30,7 +30,7 @@ export async function readAnswer(incoming: IncomingMessage): Promise<Answer> {
 
 export interface Guest {
   readonly namespace: string;
-  /** Runs a command in the guest's network namespace; its output on success. */
+  /** Runs a command in the guest's network namespace; returns its output on success. */
   run(command: string, ...args: string[]): Promise<string>;
 }
 
@@ -38,7 +38,7 @@ export interface GuestLink {
   readonly device: string;
   readonly mac: string;
   readonly ip: string;
-  /** Leave the guest's side without an address, for DHCP clients. */
+  /** Leaves the guest's side without an address, for DHCP clients. */
   readonly isUnconfigured?: boolean;
 }
 
@@ -72,8 +72,7 @@ export class ChannelLab implements AsyncDisposable {
   }
 
   /**
-   * @param programArguments of metad beside its control socket; by default those that the node
-   * daemon gives
+   * @param programArguments of metad beside its control socket; by default those of the node daemon
    */
   static async create(
     programArguments: (directory: string) => readonly string[] = contentSocketArguments,
@@ -91,26 +90,26 @@ export class ChannelLab implements AsyncDisposable {
       await lab.#inNamespace(lab.namespace, 'sysctl', '-qw', setting);
       await lab.startMetad();
     } catch (error) {
-      // What nobody has got nobody ends, and a file of tests would never be over.
+      // Without a caller, nothing would end the lab, and the test file would hang.
       await lab[Symbol.asyncDispose]();
       throw error;
     }
     return lab;
   }
 
-  /** Everything that metad logged so far. */
+  /** The whole log of metad so far. */
   get log(): string {
     return this.#log;
   }
 
-  /** Everything that metad logged since the last call; it is not kept. */
+  /** Returns and clears metad's log since the last call. */
   takeLog(): string {
     const log = this.#log;
     this.#log = '';
     return log;
   }
 
-  /** The first whole line that contains a text, as soon as there is one. */
+  /** Waits for a complete line that contains a text, and returns it. */
   async logLine(text: string, timeoutMs = READY_TIMEOUT_MS): Promise<string> {
     const deadline = Date.now() + timeoutMs;
     for (;;) {
@@ -167,7 +166,8 @@ export class ChannelLab implements AsyncDisposable {
   }
 
   /**
-   * A guest's own namespace, with `eth0` as the other end of a device in the channel's namespace.
+   * Adds a guest's own namespace, with `eth0` as the other end of a device in the channel's
+   * namespace.
    */
   async addGuest(link: GuestLink): Promise<Guest> {
     const namespace = `${this.namespace}-g${this.#namespaces.length}`;
@@ -186,7 +186,7 @@ export class ChannelLab implements AsyncDisposable {
       ...['peer', 'name', 'eth0', 'address', mac, 'netns', namespace],
     ]);
     await this.#configure(link);
-    // A guest's link-local address would be tentative for seconds, and unusable for its own
+    // A link-local address with DAD is tentative for seconds, and unusable for the guest's own
     // requests.
     await this.#inNamespace(namespace, 'sysctl', '-qw', 'net.ipv6.conf.eth0.accept_dad=0');
     await run('ip', ['-n', namespace, 'link', 'set', 'eth0', 'up']);
@@ -194,7 +194,7 @@ export class ChannelLab implements AsyncDisposable {
     await run('ip', ['-n', namespace, 'addr', 'add', `${ip}/16`, 'dev', 'eth0']);
   }
 
-  /** A guest of another lab is at this one's end of its wire from now on. */
+  /** Connects a guest of another lab to this one's end of its wire. */
   async takeOver(from: ChannelLab, link: GuestLink): Promise<void> {
     await from.ip('link', 'set', link.device, 'netns', this.namespace);
     await this.#configure(link);
@@ -211,7 +211,7 @@ export class ChannelLab implements AsyncDisposable {
     ]);
   }
 
-  /** `ip` in the channel's namespace. */
+  /** Runs `ip` in the channel's namespace. */
   async ip(...args: string[]): Promise<void> {
     await run('ip', ['-n', this.namespace, ...args]);
   }

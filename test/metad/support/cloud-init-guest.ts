@@ -16,12 +16,12 @@ const PACKAGES = [
   'netbase',
 ];
 
-/** Which Debian's cloud-init: 22.4, 25.1, or the newest. */
+/** The Debian release of cloud-init: 22.4, 25.1, or the newest. */
 export type CloudInitRelease = 'bookworm' | NewerRelease;
 
 /**
- * A Debian root with the unmodified cloud-init, made once and kept in the build cache.
- * @returns its path; nothing may be written below it
+ * Makes a Debian root with the unmodified cloud-init, once for the build cache.
+ * @returns its path; it is read-only
  */
 export function cloudInitTree(release: CloudInitRelease = 'bookworm'): Promise<string> {
   if (release !== 'bookworm') return newerDebianTree(release);
@@ -30,22 +30,23 @@ export function cloudInitTree(release: CloudInitRelease = 'bookworm'): Promise<s
 }
 
 export interface Boot {
-  /** cloud-init's datasource_list has this one only. */
+  /** The only entry of cloud-init's datasource_list. */
   readonly datasource: 'Ec2' | 'OpenStack' | 'NoCloud';
-  /** What dmidecode tells, by its keywords (`system-serial-number`). */
+  /** dmidecode's output, by keyword (`system-serial-number`). */
   readonly dmi: Readonly<Record<string, string>>;
-  /** The guest has no link and no address. */
+  /** Whether the guest has no link and no address. */
   readonly isChannelAway?: boolean;
 }
 
 /**
- * Machines that make cloud-init choose each of its datasources. AWS is the one with session tokens.
+ * Hardware that makes cloud-init choose each of its datasources. AWS is the one with session
+ * tokens.
  */
 export const NOCLOUD: Boot = {
   datasource: 'NoCloud',
   dmi: { 'system-serial-number': 'ds=nocloud;s=http://169.254.169.254/nocloud/;dsmode=net' },
 };
-/** Nothing points at the service: what the seed disk holds is all there is. */
+/** Nothing refers to the service: the seed disk has everything. */
 export const SEED_ALONE: Boot = { datasource: 'NoCloud', dmi: {}, isChannelAway: true };
 export const OPENSTACK: Boot = {
   datasource: 'OpenStack',
@@ -62,7 +63,7 @@ export const AWS: Boot = {
 };
 
 export interface BootResult {
-  /** /var/lib/cloud/data/result.json: the datasource that was used, and errors. */
+  /** /var/lib/cloud/data/result.json: the datasource in use, and errors. */
   readonly result: { readonly datasource: string; readonly errors: readonly string[] };
 }
 
@@ -92,7 +93,7 @@ export class CloudInitGuest implements AsyncDisposable {
     const tree = this.#tree;
     await tree.write('usr/sbin/dmidecode', dmidecodeScript(boot.dmi));
     await tree.write('usr/bin/systemd-detect-virt', '#!/bin/sh\necho none\nexit 1\n');
-    // They speak to a systemd and a udev that are not there.
+    // They need systemd and udev, which are absent.
     if (this.#release !== 'bookworm')
       for (const name of ['systemctl', 'udevadm'])
         await tree.write(`usr/bin/${name}`, '#!/bin/sh\nexit 0\n');
@@ -104,7 +105,8 @@ export class CloudInitGuest implements AsyncDisposable {
   }
 
   /**
-   * Of a guest that has booted: how long its cloud-init takes for so many empty per-boot scripts.
+   * Returns the time that cloud-init of a booted guest takes for a number of empty per-boot
+   * scripts.
    */
   async timePerBoot(scripts: number): Promise<number> {
     for (let at = 0; at < scripts; at += 1)
@@ -119,8 +121,8 @@ echo $((($(date +%s%N) - begin) / 1000))
   }
 
   /**
-   * Lays the files of a seed disk where cloud-init looks for them beside such disks: it reads them
-   * by the same function, and no device has to be made.
+   * Puts the files of a seed disk where cloud-init also looks for them. It reads them by the same
+   * function, so no device is needed.
    */
   async placeSeed(image: string): Promise<void> {
     const directory = join(this.#tree.root, 'var/lib/cloud/seed/nocloud');
@@ -128,12 +130,12 @@ echo $((($(date +%s%N) - begin) / 1000))
     await run('mcopy', ['-n', '-i', image, '::*', directory]);
   }
 
-  /** A file of the guest's disk; null when there is none. */
+  /** Reads a file of the guest's disk; null without one. */
   async file(path: string): Promise<string | null> {
     return await this.#tree.read(path);
   }
 
-  /** Who may do what with it. */
+  /** Returns the permissions of a file. */
   async mode(path: string): Promise<number> {
     return (await stat(join(this.#tree.root, path))).mode & 0o777;
   }
@@ -152,7 +154,9 @@ function dmidecodeScript(dmi: Readonly<Record<string, string>>): string {
   return `#!/bin/sh\nfor last; do :; done\ncase $last in\n${cases.join('\n')}\n*) echo '' ;;\nesac\n`;
 }
 
-/** How the network is made ready, is up between the local and the network stage, and goes down. */
+/**
+ * Commands that prepare the network, start it between the local and the network stage, and stop it.
+ */
 const NETWORK = {
   bookworm: {
     prepare: '',
@@ -161,8 +165,8 @@ dhclient -4 -1 -pf /run/dhclient.pid -lf /run/dhclient.leases eth0`,
     upAgain: '',
     down: '[ ! -e /run/dhclient.pid ] || kill "$(cat /run/dhclient.pid)"',
   },
-  // What netplan asks for, a permanent MAC, a veth does not have. cloud-init has netplan write its
-  // files anew in later stages too.
+  // netplan needs a permanent MAC, which a veth does not have. cloud-init has netplan write its
+  // files again in later stages too.
   newer: {
     prepare: `for program in /usr/libexec/netplan/generate /usr/libexec/netplan/configure; do
   [ -x $program ] && [ ! -e $program.own ] || continue
@@ -183,15 +187,14 @@ until [ -S /run/cloud-init/share/final.sock ]; do sleep 0.1; done`,
     up: `[ ! -x /usr/libexec/netplan/configure ] || /usr/libexec/netplan/configure
 /usr/lib/systemd/systemd-networkd >/var/log/networkd.log 2>&1 & networkd=$!
 /usr/lib/systemd/systemd-networkd-wait-online --timeout=30`,
-    // What NoCloud says over the network has cloud-init apply the network anew, as it finds it
-    // there.
+    // After NoCloud's data from the network, cloud-init applies the network again.
     upAgain: '/usr/lib/systemd/systemd-networkd-wait-online --timeout=30',
     down: 'kill $networkd $main',
   },
 };
-/** The guest tells the host how its boot ended; the brackets keep grep from finding itself. */
+/** The guest reports the end of its boot; the brackets keep grep from finding itself. */
 const UNTIL_TOLD = `while grep -qs '[b]oot/status' /proc/[0-9]*/cmdline; do sleep 0.1; done`;
-/** The agent of run lists, where there is one, begins when cloud-init has ended. */
+/** The run list agent, if any, starts when cloud-init has ended. */
 const UNTIL_UP = `if [ -e /var/lib/rightlink/agent ]; then
   tries=600
   until grep -qs -e operational -e stranded /run/rightlink/state && [ ! -s /run/rightlink/events ] || [ $((tries -= 1)) = 0 ]; do sleep 0.1; done

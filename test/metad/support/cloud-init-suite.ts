@@ -65,9 +65,7 @@ function identityOf({ uuid, clusterName }: InstanceView): string {
   return `client_id='${uuid}'\nclient_secret=''\naccount='${clusterName}'\napi_hostname='169.254.169.254'\n`;
 }
 
-/**
- * From the boothook on, which is of the network stage; one of a tenth of a second may go unseen.
- */
+/** From the boothook of the network stage on. A stage of a tenth of a second may be missed. */
 const TOLD_STAGES = ['init-network', 'modules-config', 'modules-final', 'ready', null];
 function stagesTold(events: readonly MetadEvent['event'][]): readonly (string | null)[] {
   return events.flatMap((event) => {
@@ -77,8 +75,7 @@ function stagesTold(events: readonly MetadEvent['event'][]): readonly (string | 
 }
 
 /**
- * What of the modules cannot work in the tree: Debian 12's has no Perl, which update-locale is
- * written in.
+ * Modules that cannot work in the tree: Debian 12's has no Perl, in which update-locale is written.
  */
 const FAILING_MODULES: Readonly<Record<CloudInitRelease, readonly string[]>> = {
   bookworm: ['locale'],
@@ -128,7 +125,7 @@ export function testCloudInit(release: CloudInitRelease): void {
       await lab[Symbol.asyncDispose]();
     });
 
-    /** `cloud-init query`'s own names: zone, region, and metadata of the operator. */
+    /** Asserts cloud-init's own query names: zone, region, and the operator's metadata. */
     async function assertQueries(role: readonly string[]): Promise<void> {
       const text = await cloudInit.file('var/instance-data.json');
       const data = JSON.parse(text ?? '{}') as { v1?: Record<string, unknown>; ds?: unknown };
@@ -142,8 +139,8 @@ export function testCloudInit(release: CloudInitRelease): void {
     }
 
     /**
-     * The host hears of each stage, that the guest is up, and what cloud-init's own files say of
-     * it.
+     * Asserts that the host gets each stage, the readiness, and the contents of cloud-init's own
+     * files.
      */
     async function assertVerdict(): Promise<void> {
       const events = (
@@ -159,7 +156,7 @@ export function testCloudInit(release: CloudInitRelease): void {
         TOLD_STAGES.filter((stage) => stages.includes(stage)),
         stages,
       );
-      // What tells it looks ten times a second: on a busy host a stage may have gone by.
+      // The reporting script polls ten times a second: on a busy host it may miss a stage.
       assert.ok(stages.length > 2, stages.join());
       assert.deepEqual(stages.slice(-2), ['ready', null]);
       const [told] = events.flatMap((event) => (isEnd(event) ? [event.result] : []));
@@ -190,7 +187,7 @@ export function testCloudInit(release: CloudInitRelease): void {
     }
 
     /**
-     * A reboot, and a boot after a reinstall: the script must have run again exactly after the
+     * Asserts a reboot, and a boot after a reinstall: the script must run again only after the
      * latter.
      */
     async function assertLaterBoots(boot: Boot): Promise<void> {
@@ -286,7 +283,7 @@ export function testCloudInit(release: CloudInitRelease): void {
       );
       const once = ['booting', 'started', 'finished', 'operational'];
       assert.deepEqual(words, [...once, ...once]);
-      // The user's own script ran, too.
+      // The user's own script also ran.
       assert.equal(await cloudInit.file('var/user-data-ran'), 'once\n');
     });
 
@@ -311,7 +308,7 @@ export function testCloudInit(release: CloudInitRelease): void {
         assert.equal(await cloudInit.file(IDENTITY_FILE), identityOf(view));
         assert.equal(await cloudInit.mode(IDENTITY_FILE), 0o600);
         assert.equal(await cloudInit.file('var/counted'), counted);
-        // It comes back with each boot.
+        // Each boot restores it.
         await cloudInit.remove(IDENTITY_FILE);
       }
       const ran = ((await cloudInit.file(RAN)) ?? '').trim().split('\n');

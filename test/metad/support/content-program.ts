@@ -4,7 +4,7 @@ import { createRepositoryTree } from '../../../noded/content/downloads/boot-tree
 import { startContentServer } from '../../../noded/net/metad-link/content-server.ts';
 import { METAD_UID } from './channel-lab.ts';
 
-/** The node daemon's content socket as a process of its own, that a test can kill. */
+/** The node daemon's content socket in its own process, which a test can kill. */
 const [socketPath = '', repository = ''] = process.argv.slice(2);
 await startContentServer({
   ...{ socketPath, gid: METAD_UID, logger: silentLogger, clock: systemClock },

@@ -3,7 +3,7 @@ import { metadEvent } from '#shared/contract/metad-control.ts';
 import type { MetadEvent } from '#shared/contract/metad-control.ts';
 import type { ChannelLab } from './channel-lab.ts';
 
-/** Only what hangs waits for so long. */
+/** Only a hanging test waits this long. */
 const LIMIT_MS = 180_000;
 const MAX_SHOWN = 4000;
 
@@ -16,7 +16,7 @@ export async function eventsAfter(
   return await eventsUntil(lab, sequence, (events) => events.length >= count);
 }
 
-/** Reads metad's event stream until what is there is enough. */
+/** Reads metad's event stream until the events suffice. */
 export async function eventsUntil(
   lab: ChannelLab,
   sequence: number,
@@ -40,7 +40,7 @@ export async function eventsUntil(
       },
     );
     let seen = '';
-    // metad says something all the time, be it nothing.
+    // metad sends at least empty lines.
     const late = setTimeout(
       () => outgoing.destroy(new Error(`too few events: ${seen.slice(-MAX_SHOWN)}`)),
       LIMIT_MS,

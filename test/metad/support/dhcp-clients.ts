@@ -4,10 +4,10 @@ import { cloudInitTree } from './cloud-init-guest.ts';
 import { GuestTree } from './guest-tree.ts';
 
 export interface DhcpClientProgram {
-  /** Name and version, for who reads a recording. */
+  /** Name and version, for readers of a recording. */
   readonly program: string;
   readonly tree: () => Promise<string>;
-  /** Shell: configures eth0 by DHCP, waits with `wait_address`, and ends what it started. */
+  /** Shell: configures eth0 by DHCP, waits with `wait_address`, and ends its processes. */
   readonly script: string;
 }
 
@@ -50,7 +50,7 @@ NetworkManager --no-daemon >/dev/null 2>&1 & client=$!
 wait_address
 kill $client
 `;
-/** With isc-dhcp-client. It gives its lease back when the interface goes down. */
+/** With isc-dhcp-client. It releases its lease when the interface goes down. */
 const IFUPDOWN = `
 printf 'auto eth0\\niface eth0 inet dhcp\\n' >/etc/network/interfaces
 ifup eth0 >/dev/null 2>&1
@@ -58,9 +58,7 @@ wait_address
 ifdown eth0 >/dev/null 2>&1
 `;
 
-/**
- * What asks for an address on the channel in Linux guests of today, by the name of its recording.
- */
+/** DHCP clients of current Linux guests, by the name of their recording. */
 export const DHCP_CLIENTS: Readonly<Record<string, DhcpClientProgram>> = {
   'networkd-trixie': {
     program: 'systemd-networkd 257 of Debian trixie',
@@ -95,8 +93,8 @@ export const DHCP_CLIENTS: Readonly<Record<string, DhcpClientProgram>> = {
 };
 
 /**
- * Two boots of one disk: some clients ask at the second one for the lease that they still have.
- * @returns what `ip` says of the guest's address and routes after each
+ * Boots a disk twice: some clients ask for their old lease at the second boot.
+ * @returns the output of `ip` for the guest's address and routes after each
  */
 export async function runDhcpClient(
   client: DhcpClientProgram,

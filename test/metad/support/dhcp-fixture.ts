@@ -10,7 +10,7 @@ export interface DhcpMessageParts {
   readonly options?: readonly number[];
 }
 
-/** A client's message on the wire, laid out by hand from RFC 2131. */
+/** Builds a client's message, independently of the codec. */
 export function dhcpMessage(parts: DhcpMessageParts): Buffer {
   const bytes = Buffer.alloc(240);
   bytes.set([1, 1, 6, 0], 0);
@@ -31,7 +31,7 @@ export interface DecodedReply {
   readonly options: ReadonlyMap<number, Buffer>;
 }
 
-/** A server's message, read as RFC 2131 lays it out, without the codec under test. */
+/** Decodes a server's message by RFC 2131, without the codec under test. */
 export function decodeDhcpReply(bytes: Buffer): DecodedReply {
   const options = new Map<number, Buffer>();
   for (let at = 240; bytes[at] !== 255 && at < bytes.length;) {

@@ -4,7 +4,7 @@ import type { DhcpClient } from '../../../metad/dhcp/answer.ts';
 
 export const DHCP_RECORDINGS = join(import.meta.dirname, '../../../fixtures/dhcp');
 export const FIRMWARE_RECORDINGS = join(import.meta.dirname, '../../../fixtures/dhcp-firmware');
-/** The guest that each of them was. */
+/** The guest of each recording. */
 export const RECORDED_CLIENT: DhcpClient = {
   mac: '52:54:00:e1:a3:45',
   ip: '169.254.0.1',
@@ -12,12 +12,12 @@ export const RECORDED_CLIENT: DhcpClient = {
 };
 
 export interface RecordedMessage {
-  /** For the reader; the bytes say it too. */
+  /** For readers; the bytes contain it too. */
   readonly type: string | null;
   readonly hex: string;
 }
 
-/** What a real DHCP client sent, in order. */
+/** The messages of a real DHCP client, in order. */
 export interface DhcpRecording {
   readonly client: string;
   readonly messages: readonly RecordedMessage[];

@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 
 /**
- * Ends `unshare --pid --fork` with all that runs in its namespace. It is the first process in there
- * that is killed, so that `unshare` ends when all others have, and not before.
+ * Ends `unshare --pid --fork` with all processes of its namespace. Kills the first process of the
+ * namespace, so that `unshare` ends after all others.
  */
 export async function endNamespace(unshare: ChildProcess | undefined): Promise<void> {
   const { pid, exitCode, signalCode } = unshare ?? {};

@@ -10,23 +10,23 @@ import { installingView } from './view-fixture.ts';
 
 export const HOST_LINE = 'Host: 169.254.169.254\r\n';
 
-/** A metad, and one guest for each test, since who was cut is kept out for a while. */
+/** A metad, and one guest for each test, since an excluded guest stays excluded for a while. */
 export interface FloodLab {
   readonly lab: ChannelLab;
-  /** Of the present test. */
+  /** The guest of the present test. */
   readonly guest: Guest;
   readonly view: InstanceView;
-  /** One more, which nothing was done to. */
+  /** Adds an unaffected guest. */
   addNeighbour(): Promise<Guest>;
-  /** How many requests were refused for a reason so far. */
+  /** Returns the number of refused requests by reason. */
   refusals(reason: string): Promise<number>;
-  /** How many requests are under way. */
+  /** Returns the number of outstanding requests. */
   unanswered(): Promise<number>;
-  /** A connection of the guest, which may be reset. */
+  /** Opens a connection of the guest, which may be reset. */
   connect(): Promise<Socket>;
 }
 
-/** For the file that calls it. */
+/** Registers a lab for the calling file. */
 export function useFloodLab(): FloodLab {
   let lab: ChannelLab;
   let guest: Guest;

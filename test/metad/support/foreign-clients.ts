@@ -22,14 +22,14 @@ const PACKAGES = [
 ];
 const DOWNLOAD_TIMEOUT_MS = 10 * 60_000;
 
-/** Debian's packages of foreign clients. @returns as `unpackPackages` */
+/** Returns the unpacked Debian packages of foreign clients, as `unpackPackages`. */
 export function foreignClients(): Promise<string> {
   return unpackPackages('foreign-clients', PACKAGES);
 }
 
 /**
- * Debian packages, unpacked and not installed; fetched once and kept in the build cache.
- * @returns the folder that stands for `/`; nothing may be written below it
+ * Unpacks Debian packages without installation, once for the build cache.
+ * @returns the folder that stands for `/`; it is read-only
  */
 export function unpackPackages(name: string, packages: readonly string[]): Promise<string> {
   return cachedTree(name, packages, async (root, scratch) => {
@@ -38,7 +38,7 @@ export function unpackPackages(name: string, packages: readonly string[]): Promi
         cwd: scratch,
         timeoutMs: DOWNLOAD_TIMEOUT_MS,
       });
-    // The lists may be older than what the mirror has.
+    // The lists may be older than the mirror.
     await download().catch(async () => {
       await run('apt-get', ['update', '-qq'], { timeoutMs: DOWNLOAD_TIMEOUT_MS });
       await download();
@@ -49,7 +49,7 @@ export function unpackPackages(name: string, packages: readonly string[]): Promi
   });
 }
 
-/** A Python program for `runPython`: what botocore asks of a metadata service. */
+/** A Python program for `runPython`: botocore's requests to a metadata service. */
 export const BOTOCORE = `
 import json
 from botocore.utils import IMDSFetcher, InstanceMetadataFetcher, InstanceMetadataRegionFetcher
@@ -63,13 +63,12 @@ print(json.dumps({
   'credentials': InstanceMetadataFetcher(timeout=5, num_attempts=1).retrieve_iam_role_credentials(),
 }))`;
 
-/** A program for Node. */
 export const AWS_SDK_CRAWL = join(import.meta.dirname, 'aws-sdk-crawl.ts');
 
 /**
  * Runs a Python program in a guest's network, with the modules of `tree` and the libraries of
  * `clients`.
- * @returns what it prints as JSON
+ * @returns its output as JSON
  */
 export async function runPython(
   guest: Guest,

@@ -2,18 +2,18 @@ import type { Socket } from 'node:net';
 import { generateRequest } from './request-generator.ts';
 
 const REQUESTS_PER_CONNECTION = 4;
-/** A request whose body never comes is given up by its client. */
+/** The client gives up a request whose body never arrives. */
 const CLIENT_PATIENCE_MS = 300;
 const LAST = 'GET / HTTP/1.1\r\nHost: 169.254.169.254\r\nConnection: close\r\n\r\n';
 
-/** Whatever a guest sends, it gets one of these or nothing. */
+/** A guest gets one of these or nothing, whatever it sends. */
 export const EXPECTED_STATUSES: ReadonlySet<number> = new Set([
   100, 200, 204, 304, 400, 401, 403, 404, 405, 408, 409, 411, 413, 416, 417, 429, 431, 501, 505,
 ]);
 
 /**
- * Sends some generated requests at once over a new connection, and a right one after them.
- * @returns the statuses of the answers that came until the connection's end
+ * Sends generated requests at once over a new connection, and a correct one after them.
+ * @returns the statuses of the answers until the end of the connection
  */
 export async function fuzzConnection(
   socket: Socket,

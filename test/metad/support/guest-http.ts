@@ -6,7 +6,7 @@ import { type Answer, readAnswer } from './channel-lab.ts';
 
 const SERVICE = '169.254.169.254';
 
-/** A connection to the service from inside a guest's network namespace. */
+/** Opens a connection to the service from a guest's network namespace. */
 export function connectFromGuest(namespace: string): Socket {
   const fd = inNetworkNamespace(`/run/netns/${namespace}`, () => openDeviceClientSocket('eth0'));
   const socket = new Socket({ fd, allowHalfOpen: true, readable: true, writable: true });
@@ -21,7 +21,7 @@ export interface GuestRequest {
   readonly signal?: AbortSignal;
 }
 
-/** One request on a connection of its own, with exactly this path. */
+/** Sends one request on its own connection, with exactly this path. */
 export async function askFromGuest(
   namespace: string,
   path: string,
@@ -46,9 +46,7 @@ export async function askFromGuest(
   });
 }
 
-/**
- * Sends raw bytes and collects what comes back until the service closes, or until there is enough.
- */
+/** Sends raw bytes and collects the answer until the service closes, or until it suffices. */
 export async function sendRaw(
   namespace: string,
   bytes: string | Buffer,

@@ -9,7 +9,7 @@ import { endNamespace } from './end-namespace.ts';
 export const SHELLS = ['dash', 'busybox ash', 'bash'] as const;
 export const DOWNLOADERS = ['curl', 'GNU wget', 'busybox wget'] as const;
 
-/** What the agent asks its system for, beside a shell and what gets files. */
+/** The agent's tools, except shell and download program. */
 const TOOLS = [
   ...['cat', 'chmod', 'cp', 'env', 'head', 'id', 'mkdir', 'mkfifo', 'mv', 'rm', 'sed'],
   ...['setsid', 'sleep', 'sort', 'tail', 'timeout', 'tr', 'wc'],
@@ -18,13 +18,13 @@ const TOOLS = [
 export interface SystemKind {
   readonly shell: (typeof SHELLS)[number];
   readonly downloader: (typeof DOWNLOADERS)[number] | 'none';
-  /** Debian's sysvinit: `/etc` is its own, and `update-rc.d` is there. */
+  /** Debian's sysvinit: a private `/etc`, and `update-rc.d`. */
   readonly hasInitScripts?: boolean;
 }
 
 /**
- * What of a guest's system its agent runs in, without a machine: the guest's network, a /run and a
- * /var/lib of its own, one shell, one program that gets files, and no systemd.
+ * The environment of a guest's agent without a VM: the guest's network, its own /run and /var/lib,
+ * one shell, one download program, and no systemd.
  */
 export class GuestSystem implements AsyncDisposable {
   readonly #directory: string;
@@ -53,12 +53,12 @@ export class GuestSystem implements AsyncDisposable {
     return system;
   }
 
-  /** Everything that the agent wrote. */
+  /** The agent's whole output. */
   get log(): string {
     return this.#log;
   }
 
-  /** Has the system boot: /run is empty, and what it asks for is what cloud-init would run. */
+  /** Boots the system with an empty /run; `script` stands for cloud-init's commands. */
   async boot(script: string): Promise<void> {
     await this.stop();
     await rm(join(this.#directory, 'run'), { recursive: true });
@@ -76,7 +76,7 @@ export class GuestSystem implements AsyncDisposable {
       `mount --bind ${at('boot_id')} /proc/sys/kernel/random/boot_id`,
       ...(this.#hasInitScripts ? [`mount --bind ${at('etc')} /etc`] : []),
       `PATH=${at('bin')}; export PATH`,
-      // What busybox' own poweroff tells the first process, which does not end.
+      // The signal of busybox' poweroff to the first process, which does not end.
       `trap 'echo poweroff >>/var/lib/went-down' USR2`,
       script,
       '/bin/sleep 100000 & while :; do wait $!; done',
@@ -94,24 +94,24 @@ export class GuestSystem implements AsyncDisposable {
     this.#main = child;
   }
 
-  /** All of its processes end at once, as with the power. */
+  /** Kills all processes at once, as a power failure does. */
   async stop(): Promise<void> {
     const child = this.#main;
     this.#main = undefined;
     await endNamespace(child);
   }
 
-  /** A file below /var/lib; null when there is none. */
+  /** Returns a file below /var/lib; null without one. */
   async read(path: string): Promise<string | null> {
     return await readFile(join(this.#directory, 'lib', path), 'utf8').catch(() => null);
   }
 
-  /** Installs a program that the host has. */
+  /** Installs a program of the host. */
   async add(program: string): Promise<void> {
     await symlink(await findProgram(program), join(this.#directory, 'bin', program));
   }
 
-  /** Has a program do something before it does its work: lines of sh, with its arguments. */
+  /** Runs lines of sh, with the program's arguments, before a program's own work. */
   async delay(tool: string, lines: readonly string[]): Promise<void> {
     const path = join(this.#directory, 'bin', tool);
     const real = await readlink(path);
@@ -121,9 +121,9 @@ export class GuestSystem implements AsyncDisposable {
     await writeFile(path, script, { mode: 0o755 });
   }
 
-  /** Until its system was told to go off, or to begin anew, or four seconds have passed. */
+  /** Waits until the system was asked to power off or reboot, for four seconds at most. */
   async wentDown(): Promise<void> {
-    // The file is there a moment before its word is.
+    // The file appears a moment before its content.
     for (let tries = 0; !(await this.read('went-down')) && tries < 200; tries++)
       await new Promise((resolve) => setTimeout(resolve, 20));
   }

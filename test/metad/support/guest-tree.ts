@@ -6,8 +6,8 @@ import { run } from '#shared/process/run.ts';
 const TIMEOUT_MS = 180_000;
 
 /**
- * The disk of one guest without a machine: an overlay on a cached root. Programs run on it in the
- * guest's network namespace, and in namespaces of their own for the rest.
+ * The disk of a guest without a VM: an overlay on a cached root. Programs run on it in the guest's
+ * network namespace, and in their own namespaces for the rest.
  */
 export class GuestTree implements AsyncDisposable {
   readonly #directory: string;
@@ -29,7 +29,7 @@ export class GuestTree implements AsyncDisposable {
     return new GuestTree(directory, namespace);
   }
 
-  /** Where its disk is mounted. */
+  /** The mount point of its disk. */
   get root(): string {
     return join(this.#directory, 'root');
   }
@@ -38,7 +38,7 @@ export class GuestTree implements AsyncDisposable {
     return this.#namespace;
   }
 
-  /** Runs a shell script as the first process of the guest. @returns what it wrote */
+  /** Runs a shell script as the first process of the guest. @returns its output */
   async run(script: string): Promise<string> {
     await this.write('boot.sh', script);
     const { stdout } = await run(
@@ -53,16 +53,16 @@ export class GuestTree implements AsyncDisposable {
     return stdout;
   }
 
-  /** An executable file. */
+  /** Writes an executable file. */
   async write(path: string, content: string | Buffer): Promise<void> {
     const target = join(this.root, path);
     await mkdir(dirname(target), { recursive: true });
-    // What the tree has there may be a link that leads out of it.
+    // An existing path may be a link out of the tree.
     await rm(target, { force: true });
     await writeFile(target, content, { mode: 0o755 });
   }
 
-  /** A file of the guest's disk; null when there is none. */
+  /** Reads a file of the guest's disk; null without one. */
   async read(path: string): Promise<string | null> {
     return await readFile(join(this.root, path), 'utf8').catch(() => null);
   }

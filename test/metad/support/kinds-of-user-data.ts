@@ -1,11 +1,11 @@
 import { gzipSync } from 'node:zlib';
 
-/** Where the kinds say that they were carried out, a line each. */
+/** The log of the executed kinds, a line each. */
 export const RAN = 'var/ran';
 
 const RUN = (text: string): string => `#!/bin/sh\necho ${text} >>/${RAN}\n`;
 
-/** What `KINDS_OF_USER_DATA` includes from the service; an operator's own metadata. */
+/** A key of the operator's metadata that `KINDS_OF_USER_DATA` includes from the service. */
 export const INCLUDED_KEY = 'script';
 export const INCLUDED_SCRIPT = RUN('include');
 
@@ -14,7 +14,7 @@ interface Part {
   readonly content: string | Buffer;
 }
 
-/** One MIME document, each part in base64. */
+/** Returns one MIME document, each part in base64. */
 function multipart(parts: readonly Part[]): Buffer {
   const boundary = '==gnt==';
   const lines = parts.flatMap(({ type, content }, index) => [
@@ -54,7 +54,7 @@ def handle_part(data, ctype, filename, payload):
             ran.write("part-handler " + payload)
 `;
 
-/** Each kind of document that cloud-init carries out, in one that is compressed. */
+/** All kinds of documents that cloud-init executes, in one compressed document. */
 export const KINDS_OF_USER_DATA = gzipSync(
   multipart([
     { type: 'text/cloud-boothook', content: `#cloud-boothook\n${RUN('boothook')}` },
@@ -78,13 +78,13 @@ export const KINDS_RAN = [
   'script',
 ];
 
-/** As an operator may give it: several documents, none of which may get lost beside ours. */
+/** An operator's several documents, none of which may get lost beside ours. */
 const VENDOR_PARTS = multipart([
   { type: 'text/cloud-boothook', content: `#cloud-boothook\n${RUN('vendor boothook')}` },
   { type: 'text/cloud-config', content: `#cloud-config\nruncmd: [echo unused]\n` },
   { type: 'text/x-shellscript', content: RUN('vendor script') },
 ]);
-/** Compressed as Terraform does it, another header first, and not all of it ASCII. */
+/** Compressed as by Terraform, with another header first, and not only ASCII. */
 export const MULTIPART_VENDOR_DATA = gzipSync(
   Buffer.concat([Buffer.from('X-Written-By: Jürgen\n'), VENDOR_PARTS]),
 );

@@ -16,7 +16,7 @@ export function scriptOf(
   return { name, content: Buffer.from(`#!/bin/sh\n${body}\n`).toString('base64'), env };
 }
 
-/** Run lists as a view has them; `GREETING` and the example view's private parameter are inputs. */
+/** Returns run lists for a view; `GREETING` and the example view's private parameter are inputs. */
 export function lifecycleOf({
   lists,
   ...status

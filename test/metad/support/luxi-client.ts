@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 
-/** Speaks Ganeti's framing as its Python client does: JSON, a newline, and a byte 0x03. */
+/** Uses Ganeti's framing like its Python client: JSON, a newline, and a byte 0x03. */
 export class LuxiClient implements Disposable {
   readonly #socket: Socket;
   #received = Buffer.alloc(0);
@@ -27,7 +27,7 @@ export class LuxiClient implements Disposable {
     this.#socket.pause();
   }
 
-  /** The next answer, or null when the daemon has closed the connection. */
+  /** Returns the next answer, or null when the daemon has closed the connection. */
   async receive(): Promise<unknown> {
     for (;;) {
       const end = this.#received.indexOf(3);

@@ -2,9 +2,9 @@ import { appendFileSync } from 'node:fs';
 import { createServer, request } from 'node:http';
 
 /**
- * Run in a guest's network, which redirects the guest's own requests to it: passes them on to the
- * service, over IPv6, and appends each as a line of JSON to the file that it is given. Says `ready`
- * when it listens.
+ * Runs in a guest's network, which redirects the guest's own requests to it. Passes them on to the
+ * service over IPv6, and appends each as a line of JSON to the given file. Prints `ready` when it
+ * listens.
  */
 
 const PORT = 8080;

@@ -100,15 +100,15 @@ const BODIES = [
   '\0\0\0\0\0',
 ];
 
-/** Each request that is as a client would send it: bytes beyond ASCII are none of a URL's. */
+/** A correct request of a client: URLs have no bytes beyond ASCII. */
 export const RIGHT_REQUEST =
   /GET \/[!"$&-)+-:<->@-[\]-}]* HTTP\/1\.1\r\nHost: 169\.254\.169\.254\r\n\r\n/g;
 
-/** One request, from nearly right to hopeless. */
+/** Generates one request, from nearly right to hopeless. */
 export function generateRequest(random: (below: number) => number): Buffer {
   const pick = (from: readonly string[]): string => from[random(from.length)] ?? '';
   let path = pick(PATHS);
-  // Most of them are right, or the noise would end each connection before it gets far.
+  // Most of them are right, or the noise would end each connection too early.
   if (random(3) > 0) return Buffer.from(`GET ${path} HTTP/1.1\r\nHost: 169.254.169.254\r\n\r\n`);
   for (let count = random(3); count > 0; count--) {
     const at = random(path.length + 1);

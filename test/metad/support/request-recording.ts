@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import type { InstanceView } from '#shared/contract/view.ts';
 
 export const RECORDINGS = join(import.meta.dirname, '../../../fixtures/requests');
-/** Stands for the session token that the service gave last. */
+/** Stands for the last session token of the service. */
 export const TOKEN = '<token>';
-/** What is not said twice: every client calls the service by its IPv4 address. */
+/** Omitted in recordings: every client calls the service by its IPv4 address. */
 export const HOST = '169.254.169.254';
 
 export interface RecordedRequest {
@@ -13,21 +13,21 @@ export interface RecordedRequest {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string | undefined;
-  /** What the service has to answer. */
+  /** Expected status of the answer. */
   readonly status: number;
 }
 
-/** What one client asked a service for, in its order. */
+/** The requests of one client, in order. */
 export interface RequestRecording {
   readonly client: string;
-  /** `recorded` by test/metad/record-requests.ts, or where else the list is from. */
+  /** `recorded` by test/metad/record-requests.ts, or another source of the list. */
   readonly source: string;
-  /** What the instance has to be like, beside `exampleView`. */
+  /** Changes to `exampleView` for this client. */
   readonly view: Partial<InstanceView>;
   readonly requests: readonly RecordedRequest[];
 }
 
-/** All fixtures by their file's name. */
+/** Returns all fixtures by file name. */
 export async function loadRecordings(): Promise<ReadonlyMap<string, RequestRecording>> {
   const files = (await readdir(RECORDINGS)).filter((name) => name.endsWith('.json')).sort();
   const texts = await Promise.all(

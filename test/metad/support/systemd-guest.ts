@@ -6,15 +6,15 @@ import { newerDebianTree } from '../../lab/debian-releases.ts';
 import { endNamespace } from './end-namespace.ts';
 import { GuestTree } from './guest-tree.ts';
 
-/** They want a machine, or the network that the guest's namespace has already. */
+/** Units that need a VM, or the network that the guest's namespace has already. */
 const MASKED = [
   ...['cloud-init-main', 'cloud-init-local', 'cloud-init-network', 'cloud-config', 'cloud-final'],
   ...['NetworkManager', 'ssh', 'systemd-networkd', 'systemd-networkd-wait-online', 'systemd-udevd'],
 ].map((name) => `${name}.service`);
 
 /**
- * Debian 13's systemd as the first process of namespaces of its own, on a disk without a machine.
- * What goes down in it ends that process.
+ * Debian 13's systemd as the first process of its own namespaces, on a disk without a VM. Its
+ * shutdown ends that process.
  */
 export class SystemdGuest implements AsyncDisposable {
   readonly #tree: GuestTree;
@@ -47,7 +47,7 @@ export class SystemdGuest implements AsyncDisposable {
     return new SystemdGuest(tree, cgroup);
   }
 
-  /** What systemd printed. */
+  /** The output of systemd. */
   get log(): string {
     return this.#log;
   }
@@ -63,11 +63,11 @@ exec ip netns exec ${namespace} unshare --mount --pid --uts --ipc --cgroup --for
     this.#init = child;
   }
 
-  /** Runs a command as its root; what it says is in the log. */
+  /** Runs a command as root; the log has its output. */
   async run(command: string): Promise<void> {
     await this.#tree.write('command', `${command}\n`);
     const child = this.#init;
-    // Its first process is the only child of unshare, which this one became.
+    // The guest's first process is the only child of unshare.
     const inside = `init=$(cat /proc/${child?.pid}/task/${child?.pid}/children); exec nsenter -t $init -a chroot ${this.#tree.root} sh /command`;
     const asked = spawn('sh', ['-c', inside], { stdio: ['ignore', 'pipe', 'pipe'] });
     for (const stream of [asked.stdout, asked.stderr])
@@ -75,7 +75,7 @@ exec ip netns exec ${namespace} unshare --mount --pid --uts --ipc --cgroup --for
     await once(asked, 'close');
   }
 
-  /** Waits until it went down. */
+  /** Waits until the guest has shut down. */
   async ended(timeoutMs: number): Promise<void> {
     const child = this.#init;
     if (!child || child.exitCode !== null || child.signalCode !== null) return;
@@ -100,7 +100,7 @@ Type=oneshot
 ExecStart=/bin/sh /enable
 `;
 
-/** Each boot has an id of its own. No quotes: it is quoted itself. */
+/** Each boot gets a new boot id. The script must not contain quotes, since it is quoted itself. */
 function initScript(root: string): string {
   return `set -e
 mount -t proc proc ${root}/proc
@@ -116,7 +116,7 @@ mount --bind ${root}/run/boot_id ${root}/proc/sys/kernel/random/boot_id
 exec env -i container=other PATH=/usr/sbin:/usr/bin:/sbin:/bin chroot ${root} /lib/systemd/systemd --unit=multi-user.target --log-target=console`;
 }
 
-/** The kernel is done with a group some moments after its last process. */
+/** The kernel releases a group some moments after its last process. */
 async function removeGroup(path: string): Promise<void> {
   for (const entry of await readdir(path, { withFileTypes: true }))
     if (entry.isDirectory()) await removeGroup(join(path, entry.name));

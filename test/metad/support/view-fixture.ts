@@ -1,6 +1,6 @@
 import type { InstanceView } from '#shared/contract/view.ts';
 
-/** A view with one user NIC and the channel's, and a parameter of each visibility. */
+/** Returns a view with one user NIC and the channel's, and a parameter of each visibility. */
 export function exampleView(overrides: Partial<InstanceView> = {}): InstanceView {
   return {
     version: 1,
@@ -41,7 +41,7 @@ export function exampleView(overrides: Partial<InstanceView> = {}): InstanceView
   };
 }
 
-/** The same instance while its appliance runs, with everything that an installation can have. */
+/** Returns the same instance during an installation with all optional parts. */
 export function installingView(overrides: Partial<InstanceView> = {}): InstanceView {
   return exampleView({
     mode: 'install',
@@ -68,7 +68,7 @@ export function installingView(overrides: Partial<InstanceView> = {}): InstanceV
   });
 }
 
-/** The same instance, which boots from its channel. */
+/** Returns the same instance with a boot environment. */
 export function bootingView(overrides: Partial<InstanceView> = {}): InstanceView {
   const { channel, uuid } = exampleView();
   const file = (

@@ -20,7 +20,7 @@ test('an alarm that is further away than a timer reaches rings at its time, and 
   setAlarm(60 * DAY_MS, () => (rings += 1));
   for (let day = 1; day < 60; day += 1) timers.tick(DAY_MS);
   assert.equal(rings, 0);
-  // These timers start one that follows at the end of a tick, not within it.
+  // These timers start the next one at the end of a tick, not within it.
   for (let day = 0; day < 10; day += 1) timers.tick(DAY_MS);
   assert.equal(rings, 1);
 });

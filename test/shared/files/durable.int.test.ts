@@ -11,7 +11,7 @@ import { removeHalves, writeDurably } from '#shared/files/durable.ts';
 const directory = mkdtempSync(join(tmpdir(), 'gnt-durable-'));
 after(() => rmSync(directory, { recursive: true }));
 
-/** What a program with this code asks of the kernel. */
+/** Returns the system calls of a program with this code. */
 function trace(name: string, code: string, calls: string): readonly string[] {
   const output = join(directory, `${name}.trace`);
   const program = join(directory, `${name}.ts`);
@@ -28,7 +28,7 @@ function trace(name: string, code: string, calls: string): readonly string[] {
 }
 
 /**
- * What a process that writes a file asks of the kernel, in order: `write`, `fsync`, `rename`,
+ * Returns the system calls of a process that writes a file, in order: `write`, `fsync`, `rename`,
  * `link`.
  */
 function traceWrite(name: string, options: string): readonly string[] {

@@ -7,7 +7,7 @@ import { createSeededRandom } from '../../lab/seeded-random.ts';
 
 const count = (text: string, limit = 1e9): number => countJsonValues(Buffer.from(text), limit);
 
-/** Every value of a parsed text, itself among them. */
+/** Counts every value of a parsed text, including itself. */
 function countOf(value: unknown): number {
   if (typeof value !== 'object' || value === null) return 1;
   return Object.values(value).reduce((sum: number, part) => sum + countOf(part), 1);

@@ -4,7 +4,7 @@ import { runInGroup } from '#shared/process/run-in-group.ts';
 
 const PATH = '/usr/bin:/bin';
 
-/** @param room for how many lines there is an ear */
+/** @param room number of lines that the listener accepts */
 async function listen(script: string, room: number): Promise<{ seen: string[]; last: string[] }> {
   const seen: string[] = [];
   const end = await runInGroup({

@@ -15,6 +15,6 @@ test('a program without power has a user of its own, no group, no capability, no
   const [uid, pid, groups, ...rest] = stdout.trim().split('\n');
   assert.equal(Number(uid), DEFAULT_FIRST_POWERLESS_UID + Number(pid));
   assert.equal(groups, uid);
-  // Of /proc/net/dev the two lines of its head are left.
+  // Only the two head lines of /proc/net/dev remain.
   assert.deepEqual(rest, ['0000000000000000', '0000000000000000', '1', '2', 'refused']);
 });

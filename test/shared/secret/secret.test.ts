@@ -6,7 +6,7 @@ import { reveal, Secret } from '#shared/secret/secret.ts';
 
 const VALUE = 's3cret-V4lue';
 
-/** Every way in which a value is shown, copied or written by accident. */
+/** Ways to show, copy or write a value by accident. */
 const leaks: Readonly<Record<string, (secret: Secret) => unknown>> = {
   'String()': (secret) => String(secret),
   // eslint-disable-next-line @typescript-eslint/restrict-template-expressions -- the accident under test

@@ -9,7 +9,7 @@ import { Worker } from 'node:worker_threads';
 import { requestOverSocket } from '#shared/socket/http-request.ts';
 import { collect } from '#shared/stream/collect.ts';
 
-/** Answers each connection once, by how many there were, and closes it a moment later. */
+/** Answers each connection once, by its number, and closes it a moment later. */
 const SERVER = `
 const { createServer } = require('node:net');
 const { parentPort, workerData } = require('node:worker_threads');
@@ -38,7 +38,7 @@ test('a kept connection that was closed while we were busy fails nothing that ma
     const isFree = once(agent, 'free');
     await ask(method);
     await isFree;
-    // Its end is there, and has not been seen when it is used again.
+    // Stay busy, so that the closed connection is reused before its end is noticed.
     for (const until = performance.now() + BUSY_MS; performance.now() < until;);
     return ask(method);
   };

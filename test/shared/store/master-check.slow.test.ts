@@ -18,7 +18,7 @@ import {
   startSentinels,
 } from '../../noded/support/redis-sentinel.ts';
 
-/** A store of a master and two replicas, below real Sentinels. */
+/** A store of a master and two replicas, watched by real Sentinels. */
 let group: SentinelGroup;
 let store: Store;
 
@@ -27,7 +27,7 @@ before(async () => {
   const server = parseStoreUrl(`${group.url}?replicas=1`);
   store = await createRedisStore({ server, logger: silentLogger });
 });
-// A test that fails must not leave the next one waiting for paused Sentinels.
+// A failed test must not leave paused Sentinels to the next one.
 afterEach(() => group.resumeSentinels());
 after(async () => {
   await store.close();
@@ -38,7 +38,7 @@ async function write(id: string): Promise<void> {
   await store.commit([{ collection: 'things', id, expected: 'absent', value: id }]);
 }
 
-/** Of what nobody confirms now, somebody may in a while. */
+/** Retries a write until the Sentinels confirm it. */
 async function writeAtLast(id: string): Promise<void> {
   for (const deadlineMs = Date.now() + 60_000; ; await sleep(200)) {
     try {
@@ -87,7 +87,7 @@ test('writes that come at once after a replica died share what Sentinels say', a
   await group.settled();
 });
 
-/** As in a failover, before the other replica and the master are told. */
+/** Promotes a replica before the other replica and the master learn of it. */
 async function depose(): Promise<Record<'master' | 'promoted' | 'deaf', SentinelRedis>> {
   const master = await group.master();
   const [promoted, deaf] = await group.replicas();
@@ -109,7 +109,7 @@ test('what a master is given that another one took the place of is not told to b
     code: 'STORE_UNAVAILABLE',
     message: /failover may be under way/,
   });
-  // Its replica has it, which is all that it promises.
+  // Its replica has the write, which is all that it promises.
   assert.equal(await deaf.ask('HEXISTS', '{gnt}:c:things', 'lost'), 1);
   await promoted.ask('REPLICAOF', '127.0.0.1', master.port);
   group.resumeSentinels();

@@ -73,13 +73,13 @@ test('a record of another shape, of no JSON or of another key is set aside by na
 
 test('everybody else has turns while many records are checked', async () => {
   const value = { things: Array<typeof good>(10_000).fill(good) };
-  // So many that one collection of garbage is a small part of all.
+  // Enough that one collection of garbage is a small part.
   const records = Array.from({ length: 160 }, (_, n) => ({ id: `${n}`, revision: 1, value }));
   const check = async (): Promise<void> => {
     const { readable } = await sortOut(z.object({ things: thing.array() }), 'things', records);
     assert.equal(readable.length, records.length);
   };
-  // Once unmeasured: what is compiled then, is no part of it.
+  // Once unmeasured, to compile the code.
   await check();
   const isFine = ({ allMs, longestMs }: Stretches): boolean => longestMs * 3 < allMs;
   const stretches = await threadStretches(check, isFine);

@@ -8,7 +8,7 @@ import { createRedisStore } from '#shared/store/redis-store.ts';
 import type { Store, Write } from '#shared/store/store.ts';
 import { startRedis, type RedisServer } from '../../noded/support/redis-server.ts';
 
-/* Keys of the store that hold anything: another program, or an attacker, wrote them. */
+/* Keys of the store with values of another program or an attacker. */
 
 let server: RedisServer;
 let redis: Redis;
@@ -44,7 +44,7 @@ async function openStore(t: TestContext) {
 const open = (prefix: string) =>
   createRedisStore({ server: { url: `unix:${server.socket}` }, prefix, logger: silentLogger });
 
-/** Rejects with an error that names the key and is not the one of a server that is away. */
+/** Rejects with an error that names the key, not with that of an unavailable store. */
 async function assertNames(asking: Promise<unknown>, key: string, what: string): Promise<void> {
   await assert.rejects(asking, (error) => {
     assert.ok(isAppError(error, 'RECORD_UNREADABLE'), `${what}: ${String(error)}`);

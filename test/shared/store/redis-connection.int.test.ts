@@ -12,12 +12,12 @@ const NEW_MASTER = '*3\r\n$7\r\nmessage\r\n$14\r\n+switch-master\r\n$3\r\nnew\r\
 
 interface SlowSentinel {
   readonly port: number;
-  /** From here on who asks for the master is told that there is a new one, before who it is. */
+  /** Announces a new master to later questions, before it is known. */
   beginFailover(): void;
   readonly subscribed: Promise<unknown>;
 }
 
-/** What a client asks of a Sentinel; a real one cannot be told when to see a failover. */
+/** A Sentinel of the client's questions; a real one cannot be told when to notice a failover. */
 async function startSlowSentinel(t: TestContext, master: number): Promise<SlowSentinel> {
   const told = Promise.withResolvers<undefined>();
   const listeners = new Set<Socket>();
@@ -63,7 +63,7 @@ test('a client that is told of a new master while it asks who it is comes back',
   await client.connect();
   await sentinel.subscribed;
   sentinel.beginFailover();
-  // By another client: a command that was cut off would be sent once more, and cut again.
+  // A separate client: an interrupted command would be repeated, and interrupted again.
   const admin = createRedis({ url: `redis://127.0.0.1:${port}` }, {});
   t.after(() => admin.disconnect());
   await admin.call('CLIENT', 'KILL', 'TYPE', 'normal');

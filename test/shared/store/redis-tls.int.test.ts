@@ -9,9 +9,7 @@ import { makeOwnAuthority } from '../../lab/own-authority.ts';
 import { freePorts } from '../../noded/support/free-ports.ts';
 import { startRedis, type RedisServer } from '../../noded/support/redis-server.ts';
 
-/**
- * A Redis that speaks TLS alone, with a certificate of an authority that only its operator knows.
- */
+/** A Redis with TLS only, and a certificate of a private authority. */
 let redis: RedisServer;
 let directory = '';
 let certFile = '';
@@ -46,9 +44,7 @@ after(async () => {
   await rm(directory, { recursive: true });
 });
 
-/**
- * What a process of ours says that writes to the store, reads it again, and hears of the change.
- */
+/** Writes to the store, reads the record, and reports the change. */
 const PROGRAM = `
 import { createRedisStore } from '#shared/store/redis-store.ts';
 import { parseStoreUrl } from '#shared/store/store-url.ts';

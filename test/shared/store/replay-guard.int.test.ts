@@ -18,7 +18,7 @@ import {
 import type { Store } from '#shared/store/store.ts';
 import { startRedis, type RedisServer } from '../../noded/support/redis-server.ts';
 
-/** Whoever writes to Redis, against a node that has seen what was there. */
+/** An attacker with write access to Redis, against a node that has seen the records. */
 const directory = mkdtempSync(join(tmpdir(), 'gnt-seen-'));
 const ring = ringOf(makeClusterKey());
 let server: RedisServer;
@@ -40,7 +40,7 @@ const openMarks = (name: string, clock = systemClock): ReplayGuard =>
 interface Bench {
   readonly prefix: string;
   open(node: string): Promise<SealedStore>;
-  /** What lies in Redis, and puts it back. */
+  /** Returns a function that restores the present value in Redis. */
   keep(collection: string, id: string): Promise<() => Promise<unknown>>;
 }
 
@@ -275,7 +275,7 @@ test('10,000 records cost a reader little more than their seals', async () => {
   const asked = marks.version;
   for (const record of records) assert.equal(marks.judge(record, asked), 'current');
   marks.note(records);
-  // Half a second of a machine that does other work too; 40 ms of one that does not.
+  // Half a second on a busy host; 40 ms on an idle one.
   assert.ok(performance.now() - started < 2000);
   marks.close();
 });

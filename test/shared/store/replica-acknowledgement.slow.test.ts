@@ -11,7 +11,7 @@ import { openReplayGuard, type ReplayGuard } from '#shared/store/replay-guard.ts
 import { makeClusterKey, ringOf, type SealedStore } from '#shared/store/sealed-store.ts';
 import { startSentinels, type SentinelGroup } from '../../noded/support/redis-sentinel.ts';
 
-/** Two nodes of a Redis with a replica, below real Sentinels, that fails over. */
+/** Two nodes of a Redis with a replica, watched by real Sentinels, that fails over. */
 let group: SentinelGroup;
 let directory: string;
 const stores: SealedStore[] = [];

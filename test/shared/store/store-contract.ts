@@ -7,7 +7,7 @@ import type { Store, Watch } from '#shared/store/store.ts';
 
 export interface StoreEngine {
   readonly name: string;
-  /** A store over data of its own; `reopen` gives another client of the same data. */
+  /** A store with its own data; `reopen` gives another client of the same data. */
   open(): Promise<{ store: Store; reopen(): Promise<Store> }>;
 }
 
@@ -16,7 +16,7 @@ const conflictAt = (collection: string, id: string) => (error: unknown) =>
 
 const CHANGE_TIMEOUT_MS = 30_000;
 
-/** What whoever watches a collection is told, and a wait for what it is to be told. */
+/** Records the reports of a watch, and waits for expected ones. */
 export function follow(
   store: Store,
   collection: string,
@@ -42,7 +42,7 @@ export function follow(
   return { told, until, ...watch };
 }
 
-/** What every engine promises. */
+/** The contract of every engine. */
 export function testStoreContract(engine: StoreEngine): void {
   const storeTest = (
     title: string,

@@ -16,8 +16,8 @@ import type { Store } from '#shared/store/store.ts';
 import { type RedisServer, startRedis } from '../../noded/support/redis-server.ts';
 
 /**
- * How records lie in each version of the layout, by its number: what is released stays. Who lays
- * them in another way gives that another number, or the release before would take it for its own.
+ * The released layouts of records, by version. A change of the layout needs a new version, or the
+ * release before would misread it.
  */
 const LAYOUTS = join(import.meta.dirname, '../../../fixtures/upgrade/layouts.json');
 const PREFIX = '{layout}';
@@ -39,7 +39,7 @@ const layoutOf = async (engine: 'sqlite' | 'redis'): Promise<unknown> => {
   return (layouts[STORE_SCHEMA] as Record<string, unknown> | undefined)?.[engine];
 };
 
-/** One record that was made and changed, and one that is gone. */
+/** Writes a record that was changed, and deletes one. */
 async function write(store: Store): Promise<void> {
   const key = { collection: 'things', id: 'one' };
   await store.commit([{ ...key, expected: 'absent', value: { n: 1 }, stamp: 5 }]);
@@ -76,7 +76,7 @@ test('sqlite: the version before the one that is written now refuses it, and lea
   const path = await writeSqlite('before.sqlite');
   const bytes = await readFile(path);
   const database = new DatabaseSync(path);
-  // Of a version's rule, it is how many steps lead to it that counts.
+  // Only the number of steps counts.
   const steps = Array.from({ length: STORE_SCHEMA - 1 }, () => 'not to be run');
   assert.throws(
     () => migrateSqlite(database, path, systemClock, steps),
@@ -93,7 +93,7 @@ test('redis: what is written now lies as its version says', async () => {
   const found: Record<string, unknown> = {};
   for (const key of (await redis.keys(`${PREFIX}:*`)).sort()) {
     const type = await redis.type(key);
-    // Of a log of changes the server gives the numbers, by its clock.
+    // The server numbers the entries of a log by its clock.
     if (type === 'stream')
       found[key] = (await redis.xrange(key, '-', '+')).map(([, fields]) => fields);
     else found[key] = type === 'hash' ? await redis.hgetall(key) : await redis.get(key);
@@ -127,7 +127,7 @@ test('redis: what an earlier release has open goes on, and its next start is ref
 const isRefused = (error: unknown): boolean =>
   isAppError(error, 'STORE_VERSION') && error.message.includes(`version ${STORE_SCHEMA + 1}`);
 
-/** Until the test has ended. */
+/** Keeps the key until the test has ended. */
 async function withKey(t: TestContext, name: string, value: number): Promise<Redis> {
   const redis = new Redis({ path: server.socket });
   const key = `${PREFIX}:${name}`;

@@ -142,7 +142,7 @@ test('redis: changes are published too, for nodes of the former release; who may
   await ear.subscribe('{gnt}:c:a');
   await store.commit([{ collection: 'a', id: 'x', expected: 'absent', value: 1 }]);
   assert.deepEqual(await heard, ['{gnt}:c:a', 'x']);
-  // Redis would end its connection, and it would ask for the channel again.
+  // Redis would end the connection, and the client would subscribe again.
   ear.disconnect();
   await redis.call('ACL', 'SETUSER', 'default', 'resetchannels');
   await store.commit([{ collection: 'a', id: 'x', expected: 1, value: 2 }]);
@@ -161,7 +161,7 @@ test('redis: more changes at once than the log keeps are told as all', async (t)
   await until(() => told.flat().includes('first') || told.includes(null));
   const countAll = (): number => told.filter((ids) => ids === null).length;
   const before = countAll();
-  // In one step, as for a node that is stopped meanwhile.
+  // In one step, as for a node that was stopped meanwhile.
   const burst = `for n = 1, 11000 do
     redis.call('XADD', KEYS[1], 'MAXLEN', '=', 10000, '*', 'id', n) end`;
   await redis.eval(burst, 1, '{burst}:l:a');

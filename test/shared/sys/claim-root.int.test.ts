@@ -48,7 +48,7 @@ test('nobody but root can hold the lock', async () => {
   assert.equal((await stat(join(paths.runDir, 'noded.lock'))).mode & 0o777, 0o600);
 });
 
-/** Claims the root, starts a child that outlives it, and tells the child's pid. */
+/** Claims the root, starts a child that outlives it, and prints the child's pid. */
 function script(paths: RootPaths): string {
   const modules = ['shared/sys/claim-root.ts', 'shared/paths/root-paths.ts'].map((name) =>
     JSON.stringify(join(import.meta.dirname, '../../..', name)),

@@ -9,7 +9,7 @@ import { receiveDescriptor } from '#shared/sys/descriptors.ts';
 import { closeFd } from '#shared/sys/libc.ts';
 import { openUnixDatagrams } from '#shared/sys/unix-sockets.ts';
 
-/** Sends the text with as many descriptors as the number. */
+/** Sends the text with the given number of descriptors. */
 const SENDER = `
 import socket, sys
 sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)

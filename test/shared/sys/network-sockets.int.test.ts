@@ -31,7 +31,7 @@ test('a peer that is gone in the middle of an answer gives its connection back i
   // The event's argument, as documented.
   const [socket] = (await accepted) as [Socket];
   await once(socket, 'data');
-  // It vanishes: nothing of it arrives any more, not even a reset.
+  // The guest vanishes without a reset.
   await ip('link', 'set', 'lo', 'down');
   const failed = once(socket, 'error');
   socket.write('an answer that nobody takes');

@@ -8,7 +8,7 @@ import { dropCached } from '#shared/sys/files.ts';
 import { readsOfCache } from '#shared/sys/read-cached.ts';
 
 const SIZE = 1024 * 1024;
-/** `EXT4_SUPER_MAGIC`, statfs(2): one that says what memory has, and can forget it. */
+/** `EXT4_SUPER_MAGIC`, statfs(2): a file system that reports its cache, and can drop it. */
 const EXT4_MAGIC = 0xef53;
 
 test('reads what memory has of a file, and of what it has not, nothing', async (t) => {

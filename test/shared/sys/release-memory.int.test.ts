@@ -3,8 +3,8 @@ import { test } from 'node:test';
 import { run } from '#shared/process/run.ts';
 
 /**
- * Young objects, old ones and memory of the C library's, all of which are let go: what is resident
- * with them, after them, and when it was released.
+ * Releases young objects, old objects and memory of the C library. Prints the resident memory with
+ * them, after them, and after the release.
  */
 const program = `
   import { releaseMemory } from ${JSON.stringify(import.meta.resolve('#shared/sys/release-memory.ts'))};

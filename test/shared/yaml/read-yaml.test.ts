@@ -4,7 +4,7 @@ import { readYaml } from '#shared/yaml/read-yaml.ts';
 import { threadMs } from '../../lab/thread-time.ts';
 
 const DEEP = /nested more than \d+ deep/;
-/** Far beyond what a document may hold, and what the stack can. */
+/** Far above the limits of a document and of the stack. */
 const TIMES = 100_000;
 /** The square of these lengths takes several times as long. */
 const MAX_MS = 3000;
