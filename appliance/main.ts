@@ -198,7 +198,6 @@ function createActions(signal: AbortSignal): ApplianceActions {
   };
 }
 
-/** Prints a failure as all programs do, and returns the exit status. */
 function explain(error: unknown, program: Command, signal: AbortSignal): number {
   const complain = (text: string): boolean => process.stderr.write(`${text}\n`);
   if (error instanceof CommanderError) {

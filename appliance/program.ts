@@ -12,7 +12,6 @@ interface ListFlags {
   readonly json?: boolean;
 }
 
-/** Implementations of the commands of gnt-appliance. */
 export interface ApplianceActions {
   build(flags: BuildFlags): Promise<void>;
   info(flags: ListFlags): Promise<void>;
@@ -23,7 +22,6 @@ export interface ApplianceActions {
   remove(name: string): Promise<void>;
 }
 
-/** The commands and options of gnt-appliance. */
 export function createApplianceProgram(actions: ApplianceActions): Command {
   const program = new Command('gnt-appliance')
     .description('Builds and checks the read-only VM in which installations run.')

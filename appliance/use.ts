@@ -11,7 +11,6 @@ import { MIB } from '#shared/units/bytes.ts';
 
 const MAX_ANSWER_BYTES = MIB;
 
-/** Uses of appliances, as the node daemon knows them. */
 export interface ChosenAppliance {
   /** Returns null when the daemon does not run. */
   read(): Promise<string | null>;

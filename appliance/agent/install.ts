@@ -16,7 +16,6 @@ import { runStages, type StageFailure } from './report/stage.ts';
 
 /** Time limit for reporting the result; the host has its own, longer deadline. */
 const RESULT_TIMEOUT_MS = 120_000;
-/** Time limit for the first event. */
 const INTRODUCTION_TIMEOUT_MS = 60_000;
 
 export interface InstallOptions {

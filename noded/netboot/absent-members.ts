@@ -68,7 +68,6 @@ function infoOf({ hostname, port }: URL): Struct {
 /** Members of dr-provision that only its tasks and stages have. */
 const REFUSED = ['CurrentJob', 'Stage', 'Task'] as const;
 
-/** Returns functions that throw for the members that are refused by name. */
 export function refusedMembers(): Readonly<Record<string, GoFunction>> {
   return Object.fromEntries(
     REFUSED.map((name) => [

@@ -3,7 +3,6 @@ import { AppError } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { MAX_ARCHIVE_DEPTH, MAX_ARCHIVE_NAMES, MAX_ARCHIVE_PATH_BYTES } from './explode-script.ts';
 
-/** Size limit of an index, which an appliance writes. */
 export const MAX_INDEX_BYTES = 64 * MIB;
 /** Takes one or two milliseconds, in which the daemon serves nothing else. */
 const LINES_AT_ONCE = 1000;
@@ -120,7 +119,6 @@ export function findInArchive(index: Buffer, asked: string): ArchiveExtent | und
   return undefined;
 }
 
-/** Returns the first prefix of the path that is a link, the path itself included. */
 function firstLink(
   index: Buffer,
   path: string,

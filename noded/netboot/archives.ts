@@ -40,7 +40,6 @@ const MAX_HELD_BYTES = 4 * MAX_INDEX_BYTES;
 const UNFINISHED = /^new-/;
 const NAMES = 'names.json';
 
-/** The source archive, as the appliance read it. */
 export type ReadArchive = Pick<FetchedImage, 'path' | 'sizeBytes' | 'verifyUnchanged'>;
 
 /** A file that an appliance fills. Nothing refers to it before `keep`. */
@@ -65,7 +64,6 @@ export interface UnfinishedArchive extends AsyncDisposable {
 export interface OpenedArchive {
   readonly isoFile: string;
   readonly sha256: string;
-  /** Files and index together. */
   readonly sizeBytes: number;
 }
 
@@ -155,7 +153,6 @@ class FolderArchives implements BootArchives {
     return (await Promise.all(all)).flat();
   }
 
-  /** Null when the content is missing. */
   async #sizeOf(sha256: string): Promise<number | null> {
     try {
       const parts = (['data', 'index'] as const).map((part) => stat(this.#path(sha256, part)));
@@ -272,7 +269,6 @@ class FolderArchives implements BootArchives {
   }
 }
 
-/** The folder is created with its first archive. */
 async function list(dir: string): Promise<readonly string[]> {
   try {
     return await readdir(dir);

@@ -8,7 +8,6 @@ export interface BootParameter {
   readonly value: string | Secret | null;
 }
 
-/** The content behind an archive's name at one moment. */
 export interface ArchiveContent {
   readonly sha256: string;
   has(path: string): boolean;
@@ -20,7 +19,6 @@ export interface BootPlanInput {
     readonly uuid: string;
     /** Of the channel's NIC, in lower case with colons. */
     readonly mac: string;
-    /** Of the channel's NIC. */
     readonly address: string;
     readonly profiles?: readonly string[];
   };
@@ -30,7 +28,6 @@ export interface BootPlanInput {
   readonly templates: ReadonlyMap<string, string>;
   /** By name. A schema gives its param a type, and a default for an absent parameter. */
   readonly schemas: ReadonlyMap<string, BootParam>;
-  /** The parameters in force. */
   readonly parameters: ReadonlyMap<string, BootParameter>;
   /** All layers, the lowest first. ParamCompose joins their values. */
   readonly layers: readonly { readonly values: ReadonlyMap<string, BootParameter> }[];
@@ -40,14 +37,12 @@ export interface BootPlanInput {
   readonly isAllowed: (url: string) => boolean;
   /** Returns the channel's URL for a package mirror's URL; null for any other URL. */
   readonly mirrorUrl: (url: string) => string | null;
-  /** The allowed mirrors, by name. */
   readonly packageMirrors: Readonly<Record<string, string>>;
   /** URL of the file root: http://169.254.169.254/ganeti/latest/boot */
   readonly baseUrl: string;
 }
 
 export interface BootFile {
-  /** Below the file root. */
   readonly path: string;
   /** Null when the file needs lost secrets. */
   readonly contents: string | null;
@@ -83,7 +78,6 @@ export interface BootPlan {
   readonly httpLoader: string | null;
   /** Ignored parts of the BootEnv, as phrases for messages. */
   readonly leftOut: readonly string[];
-  /** Members of dr-provision that templates read and that have a constant value. */
   readonly constants: readonly string[];
   readonly lacksKernel: boolean;
 }

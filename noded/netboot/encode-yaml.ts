@@ -2,7 +2,6 @@ import { formatFloat } from './template/format-numbers.ts';
 import { CallError } from './template/template-error.ts';
 import { isDict, isList, sortedKeys, Struct, type Value } from './template/values.ts';
 
-/** Depth limit of nested values. */
 const MAX_DEPTH = 100;
 /** Texts that every version of YAML reads as text. */
 const PLAIN = /^[A-Za-z_/][\w/.@+-]*$/;

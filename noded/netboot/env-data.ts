@@ -12,7 +12,6 @@ import {
   type GoFunction,
 } from './template/values.ts';
 
-/** Functions that render the BootParams of a BootEnv for the calling file. */
 export interface BootParamsFunctions {
   readonly BootParams: GoFunction;
   readonly BootParamsFor: GoFunction;
@@ -111,7 +110,6 @@ export function envData(input: RenderInput, bootParams: BootParamsFunctions): St
   return new Struct('BootEnv', members, (spend) => asDict(bootEnv, spend));
 }
 
-/** Returns the stored JSON of a part of the BootEnv. */
 function asDict(part: object, spend: (steps: number) => void): Dict {
   spend(JSON.stringify(part).length >> 3);
   const dict = fromJson(part);

@@ -2,7 +2,6 @@
 export const MAX_ARCHIVE_NAMES = 100_000;
 /** In bytes. */
 export const MAX_ARCHIVE_PATH_BYTES = 1024;
-/** Parts of a path. */
 export const MAX_ARCHIVE_DEPTH = 32;
 /**
  * End of the script's output: the offset of the index, and whether it describes the output before

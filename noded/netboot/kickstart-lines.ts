@@ -1,6 +1,5 @@
 import type { PackageRepository } from '#shared/contract/boot-env.ts';
 
-/** The installed system, as a BootEnv names it. */
 export interface InstalledSystem {
   /** Such as `rocky-9` or `fedora-40`. */
   readonly name: string;

@@ -13,7 +13,6 @@ import { planBootEnv } from './plan-boot-env.ts';
 const BASE_URL = `http://${SERVICE_IPV4}/ganeti/latest/boot`;
 const MIRRORS_URL = `http://${SERVICE_IPV4}/ganeti/latest/mirror`;
 
-/** The inputs of a plan. */
 export interface BootSources {
   readonly clusters: Pick<
     ClusterRepository,
@@ -75,7 +74,6 @@ function byList<Item, Kept>(
 
 type Mirrors = Pick<ClusterRecord, 'packageMirrors'>;
 
-/** Whether a repository is below an allowed package mirror. Pure. */
 export function isAllowedRepository(url: string, cluster: Mirrors): boolean {
   return findMirror(url, cluster) !== undefined;
 }
@@ -96,7 +94,6 @@ function findMirror(
   return Object.entries(packageMirrors).find(([, base]) => isAllowedBelow(url, base));
 }
 
-/** Accepts the folder itself with and without a slash at its end. */
 function isAllowedBelow(url: string, base: string): boolean {
   return isBelow(new URL(url.endsWith('/') ? url : `${url}/`), base);
 }

@@ -2,9 +2,6 @@ import { machinePath, type RenderInput } from './render-input.ts';
 import { CallError } from './template/template-error.ts';
 import { fixed, Struct, variadic, type Dict, type Value } from './template/values.ts';
 
-/**
- * Returns `.Machine`: dr-provision's fields of a machine, filled from the instance and its channel.
- */
 export function machineData({ machine, baseUrl, bootEnv, params }: RenderInput): Struct {
   const { name, uuid, mac, address, profiles = [] } = machine;
   const fields = {

@@ -7,9 +7,7 @@ import type { BootParameter, BootPlanInput } from './boot-plan.ts';
 import { CallError } from './template/template-error.ts';
 import { fromJson, type Dict } from './template/values.ts';
 
-/** A param's value, of its schema's type. */
 export type ParamValue =
-  /** A secret of which only the name is known. */
   | { readonly kind: 'lost' }
   | {
       readonly kind: 'known';
@@ -25,7 +23,6 @@ type ParamSources = Pick<BootPlanInput, 'parameters' | 'schemas' | 'layers'>;
 const TYPES = ['array', 'boolean', 'integer', 'null', 'number', 'object', 'string'] as const;
 type SchemaType = (typeof TYPES)[number];
 
-/** The parts of a JSON schema that are used. */
 interface ParamSchema {
   /** Empty for an absent or unknown type. */
   readonly types: readonly SchemaType[];

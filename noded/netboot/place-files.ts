@@ -16,7 +16,6 @@ const TFTP_FOLDERS = /^(?:pxelinux\.cfg|grub|grub2|boot\/grub|elilo)\//;
 /** A Raspberry Pi 4 loads its firmware from a folder named after its MAC address. */
 const PI_FOLDER = /^(?:[0-9a-f]{2}-){5}[0-9a-f]{2}\//;
 
-/** GRUB's configuration beside GRUB itself. */
 const GRUB_FILE = /\/grub\.cfg(?:-[^/]*)?$/;
 
 /** Returns the possible paths of an instance's iPXE script, the preferred one first. */
@@ -60,7 +59,6 @@ export function placeFile(
   );
 }
 
-/** Whether only a TFTP loader reads the file. */
 function isOfTftp(path: string, machine: Machine): boolean {
   const own = `${machinePath(machine)}/`;
   const isInOwnFolder = path.startsWith(own) && !path.startsWith(`${own}boot/`);

@@ -108,7 +108,6 @@ function asInvalid<Result>(run: () => Result, invalid: (reason: string) => AppEr
   }
 }
 
-/** Parses the value of a param without a schema as JSON. */
 function parseText(text: string, invalid: (reason: string) => AppError): unknown {
   try {
     return JSON.parse(text);
@@ -143,7 +142,6 @@ interface RenderedFiles {
 }
 
 interface Secretless {
-  /** With a stand-in for each secret. */
   readonly input: RenderInput;
   /** Computed only for files with secrets. */
   readonly publicBasis: () => string;
@@ -199,7 +197,6 @@ interface Renderer {
   readonly input: RenderInput;
   readonly secretless: Secretless;
   readonly set: TemplateSet;
-  /** Collects the constant members that files read. */
   readonly constants: Set<string>;
 }
 
@@ -270,7 +267,6 @@ interface Attempt {
   readonly input: RenderInput;
   readonly use: RenderUse;
   readonly set: TemplateSet;
-  /** The rendered template or text, for messages. */
   readonly name: string;
 }
 

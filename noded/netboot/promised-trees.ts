@@ -25,7 +25,6 @@ export interface PromisedTreesDependencies {
   readonly dir: string;
   readonly archives: Pick<BootArchives, 'tree' | 'dropUnnamed'>;
   readonly logger: Logger;
-  /** Whether a repository is below an allowed package mirror now. */
   readonly isAllowed: (url: string) => Promise<boolean>;
 }
 
@@ -54,7 +53,6 @@ export interface PromisedTrees {
    * not accepted it: the view may be pushed again. Does nothing without an offer.
    */
   settle(uuid: string, isShown: boolean): void;
-  /** Called when the instance has ended. */
   forget(uuid: string): void;
   /** Restores the promises of an earlier daemon. Offers that were not settled are dropped. */
   restore(): void;
@@ -73,7 +71,6 @@ export function createPromisedTrees(dependencies: PromisedTreesDependencies): Pr
     promise.kind === 'archive'
       ? archives.tree(promise.sha256)
       : whileAllowed(promise.url, isAllowed);
-  /** Removes archives that were kept for an instance only. */
   const dropUnneeded = (): void => {
     archives.dropUnnamed().catch((error: unknown) => {
       logger.error('archives.not-dropped', { err: error });
@@ -162,7 +159,6 @@ function listPromises(dir: string): readonly string[] {
     .filter((name) => uuidType.safeParse(name).success);
 }
 
-/** Null for a missing or an unreadable promise. */
 function readPromise(path: string): BootPromise | null {
   try {
     const text = readFileSync(path, 'utf8');

@@ -51,7 +51,6 @@ export function createRenderData(input: RenderInput, use: RenderUse, filePath = 
   return data;
 }
 
-/** Reads params and records each read. */
 interface Params {
   readonly read: (call: Call, name: string) => Value;
   readonly compose: (call: Call, name: string) => Value;
@@ -106,7 +105,6 @@ function sizeOf(value: unknown): number {
   return typeof value === 'string' ? value.length >> 5 : JSON.stringify(value).length >> 3;
 }
 
-/** Depth limit of nested values. */
 const MAX_EXPAND_DEPTH = 100;
 
 /**

@@ -28,7 +28,6 @@ function isAmd64({ arch }: PackageRepository): boolean {
   return arch === 'any' || AMD64_NAMES.includes(arch);
 }
 
-/** Returns the repositories for a system. */
 export function machineRepositories(
   all: readonly PackageRepository[],
   osName: string,
@@ -38,7 +37,6 @@ export function machineRepositories(
 
 /** Sources that an instance reaches by its channel during an installation. */
 export interface InstallPlaces {
-  /** The opened archive that the instance boots from. */
   readonly archive: {
     readonly name: string;
     readonly url: string;

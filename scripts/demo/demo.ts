@@ -23,7 +23,6 @@ function tell(text: string): void {
   process.stdout.write(`  ${text.trimEnd().replaceAll('\n', '\n  ')}\n`);
 }
 
-/** Packs the demo's personalization package and serves it on loopback. */
 async function servePackage(): Promise<{ server: Server; url: string }> {
   const archive = join(tmpdir(), `gnt-demo-package-${process.pid}.tar.gz`);
   await runCommand('tar', [
@@ -60,7 +59,6 @@ async function must(lab: Lab, ...command: Parameters<Lab['run']>): Promise<strin
   return result.stdout;
 }
 
-/** Reads the guest's report from its channel up to its last line. */
 async function receiveReport(lab: Lab, name: string): Promise<string> {
   const deadline = Date.now() + GUEST_REPORT_TIMEOUT_MS;
   const startedAt = Date.now();

@@ -115,9 +115,7 @@ function holdsAny(bytes: Buffer, needles: readonly Buffer[]): boolean {
 }
 
 interface DeletedFile {
-  /** Path that opens it. */
   readonly path: string;
-  /** Its former path. */
   readonly target: string;
   readonly identity: string;
 }

@@ -63,7 +63,6 @@ export interface Lab {
   processes(): Promise<readonly LabProcess[]>;
   /** Lists processes, namespaces and mounts below the root, which a clean node must not leave. */
   findLeftovers(): Promise<readonly string[]>;
-  /** Ends all remaining processes and removes the root. */
   dispose(): Promise<void>;
 }
 

@@ -1,10 +1,8 @@
 import type { Page } from '../../cluster-cli/manual/page.ts';
 
-/** A page and its file. */
 export interface DocumentedPage {
   /** Below docs/reference/: `commands/gnt-node.md`. Null: only a manual page. */
   readonly file: string | null;
-  /** Its first heading. */
   readonly title: string;
   readonly page: Page;
   /** False: the page is not a manual page. */

@@ -23,7 +23,6 @@ export interface GuestPath {
   readonly method?: 'POST' | 'PUT';
 }
 
-/** All paths that a guest can read or write. */
 export const GUEST_PATHS: Readonly<Record<Dialect, readonly GuestPath[]>> = {
   ganeti: [
     { path: 'meta_data.json', text: 'Name, UUID, NICs, disks, tags and metadata of the instance.' },
@@ -132,7 +131,6 @@ export const GUEST_PATHS: Readonly<Record<Dialect, readonly GuestPath[]>> = {
   ],
 };
 
-/** Finds the entry of a path below its dialect. */
 export function findGuestPath(
   dialect: Dialect,
   path: string,

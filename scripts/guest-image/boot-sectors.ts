@@ -33,7 +33,6 @@ export async function makeCoreImage(workDir: string, commands: string): Promise<
 export interface BootSectors {
   /** Replaces the first 440 bytes of the disk, before the disk's signature and partition table. */
   readonly bootCode: Buffer;
-  /** Content of the BIOS boot partition. */
   readonly core: Buffer;
 }
 

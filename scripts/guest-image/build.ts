@@ -13,7 +13,6 @@ import { makeCoreImage, planBootSectors } from './boot-sectors.ts';
 import { makeGuestRoot } from './guest-root.ts';
 
 export interface GuestImageOptions {
-  /** Receives a line for each step. */
   readonly log: (text: string) => void;
   /** Default: `~/.cache/gnt`. */
   readonly cacheDir?: string;

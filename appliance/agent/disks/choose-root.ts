@@ -1,10 +1,8 @@
 import { AppError } from '#shared/errors/app-error.ts';
 import type { FileSystem } from './fstab.ts';
 
-/** Content of a tree without a mark of a root. */
 export type ForeignTree = 'boot files' | 'an ostree repository';
 
-/** A file system, or a subvolume, that was mounted for inspection. */
 export interface Candidate {
   readonly fileSystem: FileSystem;
   readonly subvolume: string | null;
@@ -25,7 +23,6 @@ const BOOT_PARTITION_TYPES: ReadonlySet<string> = new Set([
 ]);
 /** Types that blkid reports for devices that cannot hold a root themselves. */
 const NO_ROOT_TYPES: ReadonlySet<string> = new Set(['swap', 'LVM2_member']);
-/** File systems that a message lists. */
 const MAX_NAMED = 20;
 
 export function isBootPartition({ partType }: FileSystem): boolean {

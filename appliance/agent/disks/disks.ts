@@ -10,23 +10,18 @@ const WAIT_TIMEOUT_MS = 30_000;
 const WAIT_STEP_MS = 50;
 
 export interface BlockDevice {
-  /** `vdb` */
   readonly name: string;
-  /** `/dev/vdb` */
   readonly path: string;
   readonly sizeBytes: number;
 }
 
 export interface DiskLocations {
-  /** `/sys/block` */
   readonly sysBlock: string;
-  /** `/dev` */
   readonly dev: string;
 }
 
 export const REAL_LOCATIONS: DiskLocations = { sysBlock: '/sys/block', dev: '/dev' };
 
-/** Lists the present virtio disks by serial number. */
 export function listDisksBySerial(at: DiskLocations): Map<string, BlockDevice> {
   const disks = new Map<string, BlockDevice>();
   for (const name of readdirSync(at.sysBlock)) {
@@ -60,7 +55,6 @@ export interface Partition {
   readonly sizeBytes: number;
 }
 
-/** Lists a disk's partitions as the kernel knows them, by number. */
 export function listPartitions(disk: string, at: DiskLocations): Partition[] {
   const base = join(at.sysBlock, disk);
   const read = (name: string, file: string): number =>
@@ -81,7 +75,6 @@ function relink(target: string, path: string): void {
   symlinkSync(target, path);
 }
 
-/** Waits for every disk of the plan, checks its size and creates its links. */
 export function createWaitDisksStage(plan: InstallPlan, at: DiskLocations): Stage {
   return {
     name: 'wait-disks',

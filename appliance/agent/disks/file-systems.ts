@@ -8,7 +8,6 @@ import type { FileSystem } from './fstab.ts';
 /** An image may have a hundred partitions. */
 const PROBES_AT_ONCE = 8;
 
-/** Makes the kernel read the partition tables again, and links the partitions. */
 export async function rereadPartitions(plan: InstallPlan, at: DiskLocations): Promise<void> {
   const disks = listDisksBySerial(at);
   for (const { serial } of plan.disks) {
@@ -20,7 +19,6 @@ export async function rereadPartitions(plan: InstallPlan, at: DiskLocations): Pr
   linkDisks(disks, at);
 }
 
-/** Lists the device paths of the instance's disks and partitions. */
 export function listInstanceDevices(plan: InstallPlan, at: DiskLocations): string[] {
   const disks = listDisksBySerial(at);
   return plan.disks.flatMap(({ serial }) => {

@@ -18,7 +18,6 @@ import { lstatIfThere, TargetRoot, treeFault } from './target-root.ts';
 /** Entries that mark a tree as the guest's root, best first. */
 const ROOT_MARKS = ['etc/os-release', 'usr/lib/os-release', 'etc/fstab', 'etc'];
 const BTRFS_ROOT_SUBVOLUMES = [null, '@', 'root', '@rootfs', '@/.snapshots/1/snapshot'];
-/** Directories at the top of a boot partition. */
 const BOOT_MARKS = ['loader', 'grub', 'grub2', 'EFI'];
 const OSTREE_MARKS = ['ostree/repo', 'ostree/deploy'];
 /** An fstab is a page of text. A larger file may be sparse and endless. */

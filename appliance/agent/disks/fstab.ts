@@ -1,6 +1,5 @@
 import { posix } from 'node:path';
 
-/** A line of a guest's fstab for a file system on a disk. */
 export interface FstabEntry {
   readonly source: string;
   readonly mountPoint: string;
@@ -46,7 +45,6 @@ function isPath(text: string): boolean {
   );
 }
 
-/** Returns the source of the root in an fstab, or null. */
 export function findRootSource(text: string): string | null {
   const line = text
     .split('\n')
@@ -62,7 +60,6 @@ export function unescapeOctal(field: string): string {
   );
 }
 
-/** A file system on the instance's disks, as blkid reports it. */
 export interface FileSystem {
   /** Device node inside the appliance. */
   readonly path: string;

@@ -7,7 +7,6 @@ import type { FileSystem } from './fstab.ts';
 import { mountOne } from './mount-one.ts';
 import { lstatIfThere, TargetRoot } from './target-root.ts';
 
-/** Mount point of the partition that holds the system as a file. */
 export const KAIROS_STATE_PATH = '/run/gnt/kairos-state';
 const LOOP_CONTROL = '/dev/loop-control';
 const ACTIVE_FOLDER = 'cOS';
@@ -15,7 +14,6 @@ const ACTIVE_IMAGE = 'active.img';
 /** Kairos creates ext2; the appliance's kernel also writes the others. */
 const IMAGE_TYPES = ['ext2', 'ext3', 'ext4'];
 
-/** The file systems of an installed Kairos. */
 export interface KairosDisks {
   /** Holds the systems as files: active, and passive as a fallback. */
   readonly state: FileSystem;

@@ -13,7 +13,6 @@ export const writableTypes: Readonly<Record<string, string | null>> = {
   vfat: 'vfat',
 };
 
-/** Last lines of the kernel log that are searched for the mount. */
 const MAX_LINES = 20;
 
 /** @throws AppError COMMAND_FAILED with the kernel's message */

@@ -8,10 +8,8 @@ import { findKairos, mountKairos } from './kairos-root.ts';
 import { mountOne, writableTypes } from './mount-one.ts';
 import { TargetRoot } from './target-root.ts';
 
-/** Mount point of the instance's root file system inside the appliance. */
 export const TARGET_PATH = '/run/gnt/target';
 
-/** Lines that are logged one by one. */
 const MAX_NAMED = 20;
 
 /**

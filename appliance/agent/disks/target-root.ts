@@ -78,7 +78,6 @@ export function treeFault(error: unknown, components: readonly string[]): unknow
 }
 
 class Walk {
-  /** Descriptors from the root to the current directory. */
   readonly #stack: number[];
   readonly #mayCreate: boolean;
   #symlinks = 0;

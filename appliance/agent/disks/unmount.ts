@@ -9,7 +9,6 @@ import { unescapeOctal } from './fstab.ts';
 import { KAIROS_STATE_PATH } from './kairos-root.ts';
 import { TARGET_PATH } from './mount.ts';
 
-/** Mounts that are unmounted or listed one by one. */
 const MAX_LEFT_MOUNTS = 1000;
 
 /**
@@ -42,7 +41,6 @@ export async function unmountDisks(
   return wasMounted ? 'file systems unmounted' : 'nothing was mounted';
 }
 
-/** The mounts in the scripts' namespace. */
 export interface ScriptMounts {
   listMounts(): readonly LeftMount[];
   hide(paths: readonly string[]): Promise<void>;

@@ -148,7 +148,6 @@ async function hashPassword(password: string): Promise<string> {
   ).trim();
 }
 
-/** Reads a default of useradd(8) in the root. */
 function readDefault(files: RootFiles, name: string): string | undefined {
   const text = files.read('/etc/default/useradd') ?? '';
   return new RegExp(`^${name}=["']?(/[^"'\\s]*)`, 'm').exec(text)?.[1];

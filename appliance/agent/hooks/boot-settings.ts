@@ -22,7 +22,6 @@ export async function setModules(files: RootFiles, modules: readonly string[]): 
   );
 }
 
-/** Sets values of the section `[Time]` of timesyncd.conf(5). */
 export async function setTimesyncd(
   files: RootFiles,
   settings: Readonly<Record<string, string>>,

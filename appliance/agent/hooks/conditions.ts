@@ -11,7 +11,6 @@ export interface ConditionWorld {
   readonly architecture: string;
   /** INSTANCE_NAME, the instance's host name at its own boot. */
   readonly instance: string;
-  /** Runs a program in this root. */
   readonly run: (program: readonly string[]) => Promise<ProgramEnd>;
 }
 

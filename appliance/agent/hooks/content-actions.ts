@@ -99,7 +99,6 @@ export async function writeOverride(
   await files.write(path, content, ROOT_FILE);
 }
 
-/** Replaces the lines of these keys, and adds missing ones. */
 async function setLines(
   files: RootFiles,
   path: string,

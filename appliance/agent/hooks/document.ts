@@ -19,15 +19,12 @@ export interface ParsedDocument {
   readonly ignored: readonly string[];
 }
 
-/** Steps of one stage of a document. */
 const MAX_STEPS = 1000;
-/** Problems reported per document, and characters of a key. */
 const MAX_TOLD = 3;
 const MAX_TOLD_LENGTH = 64;
 
 const STAGES_HINT = 'The stages are listed in docs/reference/hooks.md.';
 
-/** Values that count as absent. */
 const empty = new Set<unknown>(['']);
 /** Maps of texts, where an empty text is a value. */
 const verbatimFields = ['environment', 'sysctl', 'timesyncd', 'systemd_firstboot'];
@@ -130,7 +127,6 @@ function dropEmpty(map: Record<string, unknown>): Record<string, unknown> {
   for (const [key, value] of Object.entries(map)) {
     if (empty.has(value)) continue;
     if (verbatimFields.includes(key)) setOwn(kept, key, value);
-    // A user without fields is valid.
     else if (key === 'users' && isMap(value))
       setOwn(
         kept,

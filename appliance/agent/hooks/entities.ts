@@ -2,7 +2,6 @@ import { z } from 'zod';
 import { parsePlainYaml } from './plain-yaml.ts';
 import type { RootFiles } from './root-files.ts';
 
-/** A field of a line with fields separated by colons. */
 const field = z.string().regex(/^[^:\n\0]*$/, 'contains a colon or a line break');
 const optional = field.default('');
 const id = z.string().regex(/^\d{1,10}$/, 'expected a number: an installation does not choose one');
@@ -32,7 +31,6 @@ const entity = z.discriminatedUnion('kind', [
 ]);
 type Entity = z.infer<typeof entity>;
 
-/** Default databases by kind. */
 const databases: Readonly<Record<Entity['kind'], { path: string; mode: number }>> = {
   user: { path: '/etc/passwd', mode: 0o644 },
   shadow: { path: '/etc/shadow', mode: 0o600 },
@@ -42,7 +40,6 @@ const databases: Readonly<Record<Entity['kind'], { path: string; mode: number }>
 
 class NoEntity extends Error {}
 
-/** The text of an `entity` field: YAML within YAML. */
 export const entityText = z.string().transform((text, context) => {
   try {
     const parsed = entity.safeParse(

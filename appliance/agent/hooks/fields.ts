@@ -23,7 +23,6 @@ const flag = z
   .regex(/^(true|false|yes|no|on|off)$/i, 'expected true or false')
   .transform((value) => /^(true|yes|on)$/i.test(value));
 const regex = z.string().refine(isRegex, 'not a regular expression of Go');
-/** A field of passwd(5). */
 const accountField = z.string().regex(/^[^:\n\0]*$/, 'contains a colon or a line break');
 const accountName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_.-]{0,31}\$?$/, 'not an account name');
 const publicKey = z
@@ -97,7 +96,6 @@ export const stepFields = z.strictObject({
     .toLowerCase()
     .pipe(z.enum(['systemd', 'openrc'], 'expected systemd or openrc'))
     .optional(),
-  /** Matches the instance's name. */
   node: regex.optional(),
   if_files: z
     .strictObject({

@@ -1,6 +1,5 @@
 import { ownValue } from '#shared/json/own-value.ts';
 
-/** Go's POSIX classes in JavaScript's syntax. */
 const posixClasses: Readonly<Record<string, string>> = {
   alnum: '0-9A-Za-z',
   alpha: 'A-Za-z',
@@ -29,7 +28,6 @@ export function compileGoRegex(source: string): RegExp {
   return new RegExp(translated, flags);
 }
 
-/** Returns null when there is no translation. */
 function translate(token: string): string | null {
   if (token.startsWith('\\')) {
     if (token === '\\A') return '^';

@@ -24,7 +24,6 @@ export interface LayoutWorld {
 /** Skips sfdisk's wait for udev, which the appliance does not have. */
 const QUIET = ['--no-reread', '--no-tell-kernel'];
 
-/** Commands that make file systems, and their label options. */
 const makers: Readonly<Record<string, readonly [command: string, labelOption: string]>> = {
   ext2: ['mkfs.ext2 -q -F', '-L'],
   ext3: ['mkfs.ext3 -q -F', '-L'],

@@ -29,19 +29,15 @@ export interface HookAppliance {
 
 /** The surroundings of hooks: two root directories, and the environment of programs. */
 export interface HookWorld {
-  /** Called when a program runs. */
   readonly openAppliance: () => Promise<HookAppliance>;
   /** Mount point of the instance's root, the same for the agent and in the appliance's system. */
   readonly instancePath: string;
   /** Called when needed: it fetches private and secret values. */
   readonly environment: () => Promise<Readonly<Record<string, string>>>;
-  /** `process.arch` */
   readonly architecture: string;
 }
 
-/** The hooks of an installation, parsed and ordered. */
 export interface HookBook {
-  /** A summary of the documents for the install log. */
   readonly summary: string;
   /** Stages and keys that installations ignore; a line each. */
   readonly remarks: readonly string[];
@@ -58,7 +54,6 @@ export interface HooksModule {
   readonly openHooks: typeof openHooks;
 }
 
-/** Go's names, which yip compares with. */
 const architectures: Readonly<Record<string, string>> = { x64: 'amd64', ia32: '386' };
 
 /**
@@ -128,7 +123,6 @@ async function runSteps(
     .join(', ');
 }
 
-/** Returns values of the step's root and of the instance. */
 function templateValuesOf({ files, root }: StepWorld, architecture: string): TemplateValues {
   const os = readOsRelease(files) ?? {};
   return {

@@ -2,7 +2,6 @@ import { AppError } from '#shared/errors/app-error.ts';
 import type { StepFields } from './fields.ts';
 
 export interface OrderedStep {
-  /** Name in messages. */
   readonly label: string;
   /** `cluster/10-users.yaml` */
   readonly file: string;
@@ -18,7 +17,6 @@ interface StageOfDocument {
 interface Node extends OrderedStep {
   /** `<document>.<step>`, which `after` refers to. */
   readonly id: string;
-  /** Positions of the steps that run before. */
   readonly needs: Set<number>;
 }
 

@@ -2,7 +2,6 @@ import type { RootFiles } from './root-files.ts';
 
 const KEYS = ['PRETTY_NAME', 'ID', 'ID_LIKE', 'VERSION_ID', 'VERSION_CODENAME'] as const;
 
-/** The used fields of os-release(5). */
 export type OsRelease = Partial<Record<(typeof KEYS)[number], string>>;
 
 /** @returns null when the file is missing */

@@ -30,7 +30,6 @@ const POLICY = '/usr/sbin/policy-rc.d';
 const POLICY_SCRIPT = '#!/bin/sh\nexit 101\n';
 const ROOT_FILE = { uid: 0, gid: 0, mode: 0o644 };
 
-/** Whether the fields download packages. */
 export function needsMirror({ install, refresh, upgrade }: PackageFields): boolean {
   return install.length > 0 || refresh || upgrade;
 }

@@ -10,7 +10,6 @@ import { comesBeforeImage } from './stage-names.ts';
 import { listTexts } from './step-texts.ts';
 import { staysWithBraces } from './templates.ts';
 
-/** All hooks of an installation, parsed and ordered. */
 export interface ReadBook {
   /** Documents in execution order: `cluster/10-users.yaml`. */
   readonly files: readonly string[];

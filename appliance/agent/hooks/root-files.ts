@@ -26,7 +26,6 @@ export interface FileAttributes {
   readonly gid: number;
 }
 
-/** A file has this name until it is complete. */
 const TEMPORARY_NAME = '.gnt-hook-file';
 const CREATE_FLAGS =
   constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
@@ -71,7 +70,6 @@ export class RootFiles {
     }
   }
 
-  /** Returns the owner of an existing directory. */
   ownerOf(path: string): { uid: number; gid: number } {
     const held = this.#root.openDirectory(path.split('/'), { create: false });
     try {
@@ -140,7 +138,6 @@ export class RootFiles {
     await this.write(path, change(text ?? ''), attributes);
   }
 
-  /** Lists names in a directory; empty when it is missing. */
   list(path: string): string[] {
     if (!this.isDirectory(path)) return [];
     const held = this.#root.openDirectory(path.split('/'), { create: false });
@@ -151,7 +148,6 @@ export class RootFiles {
     }
   }
 
-  /** Removes a file, a link, or a directory with its content. */
   remove(path: string): void {
     if (!this.exists(path)) return;
     const place = this.#open(path, false);

@@ -4,9 +4,7 @@ import type { ProgramEnd } from '#shared/process/run-in-group.ts';
 import type { StageReporter } from '../report/stage.ts';
 import { type Confinement, type ProgramRoot, runConfined } from '../scripts/confine.ts';
 
-/** The root directory of a step. */
 export interface StepRoot {
-  /** Root directory of its files. */
   readonly path: string;
   /**
    * Root directory of its programs; null for the instance's system, which has no /dev, /proc and
@@ -17,7 +15,6 @@ export interface StepRoot {
   readonly environment: Readonly<Record<string, string>>;
 }
 
-/** Runs a program in this root. */
 export async function runInRoot(
   root: StepRoot,
   program: readonly string[],

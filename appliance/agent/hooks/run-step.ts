@@ -27,7 +27,6 @@ export interface StepWorld {
   readonly replacedDisk: string | null;
 }
 
-/** One action. Its name is the field's, with a position in lists. */
 interface Action {
   readonly name: string;
   run(): Promise<void> | void;

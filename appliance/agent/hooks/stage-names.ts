@@ -1,7 +1,6 @@
 import { type HookStage, hookStages } from '#shared/contract/primitives.ts';
 import { suggest } from '#shared/errors/suggest.ts';
 
-/** Kairos' names for these stages. */
 const aliases: Readonly<Record<string, 'install.pre' | 'install.post'>> = {
   'kairos-install.pre': 'install.pre',
   // Kairos unmounts everything before this stage.
@@ -40,7 +39,6 @@ export type StageMeaning =
   /** Unknown, with the nearest known name. */
   | { readonly kind: 'unknown'; readonly nearest: string | null };
 
-/** Classifies the name of a stage in a document. */
 export function findStage(name: string): StageMeaning {
   const stage = ours.get(name);
   if (stage !== undefined) return { kind: 'ours', stage };

@@ -19,7 +19,6 @@ export function listTexts(fields: StepFields): readonly { name: string; text: st
   ];
 }
 
-/** Returns the step with these texts rendered. */
 export function mapTexts(
   fields: StepFields,
   render: (text: string, isHostname?: boolean) => string,

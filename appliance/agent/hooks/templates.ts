@@ -10,7 +10,6 @@ const templateValues = [
 ] as const;
 export type TemplateValues = Readonly<Record<(typeof templateValues)[number], string>>;
 
-/** An action of Go's text/template, with quoted texts. */
 const ACTION = /\{\{((?:"[^"]*"|`[^`]*`|[^{}"`])*)\}\}/g;
 /** Marks of yip's templates. */
 const IS_OURS = /\{\{[^{}]*\.Values\b/;
@@ -53,7 +52,6 @@ export function staysWithBraces(text: string): boolean {
   return text.includes('{{') && !isTemplate(text, false);
 }
 
-/** Returns a word of the same length as yip's. */
 export function randomWord(): string {
   return randomBytes(16).toString('hex');
 }

@@ -24,7 +24,6 @@ function countParts(processors: number): number {
   return processors === 1 ? 1 : 2 * processors;
 }
 
-/** Lines about differences in a message. */
 const MAX_REASONS = 4;
 
 interface Part {

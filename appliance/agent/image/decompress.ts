@@ -26,9 +26,7 @@ const GZIP_WARNING = 2;
 /** A file of compressed bytes, or a disk that holds one and padding behind it. */
 export interface CompressedSource {
   readonly path: string;
-  /** Size of the file without padding. */
   readonly sizeBytes: number;
-  /** Receives the number of compressed bytes after each read. */
   readonly onRead?: (bytes: number) => void;
 }
 

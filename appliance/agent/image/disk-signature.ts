@@ -2,7 +2,6 @@ const SECTOR_BYTES = 512;
 /** Sector size of 4Kn disks, the unit of their partition tables. */
 const LARGE_SECTOR_BYTES = 4096;
 const GPT_SIGNATURE = 'EFI PART';
-/** Length of the used part of a GPT header. */
 const GPT_HEADER_BYTES = 92;
 const GPT_PROTECTION = 0xee;
 /**

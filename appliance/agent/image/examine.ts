@@ -20,7 +20,6 @@ import {
 import { type ImageJail, JAILED_IMAGE } from './image-jail.ts';
 
 export interface ExamineOptions {
-  /** Disk or file that holds the image. */
   readonly sourcePath: string;
   readonly jail: ImageJail;
   /** Bytes of the image file; the rest of the disk is padding. */
@@ -31,7 +30,6 @@ export interface ExamineOptions {
   readonly reporter: StageReporter;
 }
 
-/** A usable image, and the size of the disk in it. */
 export type ExaminedImage =
   | { readonly kind: 'plain'; readonly format: ImageFormatName; readonly sizeBytes: number }
   | {
@@ -105,7 +103,6 @@ export const FETCH_AGAIN =
   'Fetch the image again and compare its checksum: --os-image-checksum sha256:…';
 const SAY_THE_FORMAT = 'If it is a disk image nevertheless, name its format: --image-format FORMAT';
 
-/** Remedies for files that the appliance cannot write. */
 const REMEDIES: Readonly<Record<Remedy, string>> = {
   unpack: 'Unpack it (tar -xf FILE for .tar and .tar.gz) and use the disk image in it',
   decompress: 'Decompress it and use the disk image',
@@ -212,7 +209,6 @@ function alone(format: ContainerFormat): string {
   return `json:${JSON.stringify({ driver: format, 'file.filename': JAILED_IMAGE, backing: null })}`;
 }
 
-/** Reads the first bytes of the disk in a container. */
 function planHeadInside(format: ContainerFormat): readonly string[] {
   const args = ['-O', 'raw', `if=${alone(format)}`, 'of=/tmp/head'];
   const script = 'qemu-img dd "$@" && exec base64 -w 0 /tmp/head';

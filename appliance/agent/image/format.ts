@@ -15,7 +15,6 @@ export type ImageFormat =
       readonly external: ExternalFile | null;
     }
   | { readonly kind: 'compressed'; readonly compression: Compression }
-  /** Known, but not supported. */
   | {
       readonly kind: 'unsupported';
       readonly what: string;
@@ -111,7 +110,6 @@ function recognizeStart(head: Buffer): ImageFormat {
     : { kind: 'raw' };
 }
 
-/** Names the format for messages. */
 export function describeFormat(format: ImageFormat): string {
   switch (format.kind) {
     case 'raw':

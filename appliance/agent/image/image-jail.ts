@@ -9,7 +9,6 @@ import {
 } from '../process/command.ts';
 import { HeldNamespace, PERL, planConfineCommand } from '../process/held-namespace.ts';
 
-/** Image and disk inside the jail. */
 export const JAILED_IMAGE = '/image';
 export const JAILED_DISK = '/disk';
 
@@ -109,7 +108,6 @@ export class ImageJail implements AsyncDisposable {
     return results as { [Each in keyof T]: CommandResult };
   }
 
-  /** Starts a program with streams as input and output. */
   start(program: readonly string[]): ChildProcessWithoutNullStreams {
     return spawn(PERL, this.#plan(program));
   }

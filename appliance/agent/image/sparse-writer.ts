@@ -1,9 +1,7 @@
 import { crc32 } from 'node:zlib';
 import { MIB } from '#shared/units/bytes.ts';
 
-/** Unit of writing and of verification. */
 export const CHUNK_BYTES = MIB;
-/** Zeros are skipped in blocks of this size. */
 const BLOCK_BYTES = 64 * 1024;
 
 export interface RandomWriter {

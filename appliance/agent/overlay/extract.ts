@@ -7,7 +7,6 @@ import { startTar } from './run-tar.ts';
 import { TarGate } from './tar-gate.ts';
 import { showName } from './tar-header.ts';
 
-/** Directories that the log lists. */
 const MAX_NAMED = 20;
 
 export interface ExtractResult {
@@ -64,7 +63,6 @@ export async function extractTar(
   return gate.passed;
 }
 
-/** Drops entries of directories that the guest has. */
 class KeptDirectories {
   readonly #directories: GuestDirectories;
   readonly #log: (line: string) => void;

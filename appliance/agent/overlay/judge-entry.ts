@@ -11,7 +11,6 @@ export interface JudgedEntry {
    * the packer's owner.
    */
   readonly isRoot: boolean;
-  /** Bytes after the header, without padding. */
   readonly contentBytes: number;
   readonly kind: 'file' | 'directory' | 'symlink' | 'hard-link';
   /** Parts of the name, each byte as one character. */
@@ -25,7 +24,6 @@ export interface JudgedEntry {
   readonly leftOut: readonly string[];
 }
 
-/** Preceding headers that extend an entry. */
 export interface EntryExtension {
   readonly pax: PaxRecords | null;
   readonly longName: Buffer | null;

@@ -5,7 +5,6 @@ export const KEPT_NAMESPACES = ['user.', 'trusted.', 'security.'] as const;
 const PREFIXES = ['SCHILY.xattr.', 'LIBARCHIVE.xattr.'];
 /** NFSv4 ACLs of macOS and FreeBSD. */
 const NFS4_ACL = 'SCHILY.acl.ace';
-/** Names in the log, and characters of each. */
 const MAX_NAMED = 10;
 const MAX_NAME_LENGTH = 100;
 
@@ -26,7 +25,6 @@ export function listLeftOut(pax: PaxRecords): string[] {
   return [...names];
 }
 
-/** Counts skipped attributes, for one line of the log. */
 export class LeftOut {
   readonly #entries = new Map<string, number>();
   #others = 0;

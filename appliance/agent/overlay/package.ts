@@ -90,7 +90,6 @@ function isZlibError(error: unknown): boolean {
   );
 }
 
-/** Unpacks an uncompressed archive in memory. */
 export async function unpackTar(bytes: Buffer, rootPath: string): Promise<ExtractResult> {
   async function* once(): AsyncGenerator<Buffer> {
     yield bytes;

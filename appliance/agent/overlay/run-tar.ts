@@ -26,10 +26,8 @@ export const TAR_OPTIONS = [
   '--blocking-factor=128',
 ];
 
-/** Characters of messages that are kept, from the beginning. */
 const MAX_COMPLAINT_LENGTH = 8192;
 
-/** GNU tar, unpacking the bytes written to it. */
 export interface RunningTar {
   readonly input: Writable;
   /**
@@ -88,7 +86,6 @@ export function startTar(rootPath: string): RunningTar {
   return { input: child.stdin, ended, kill };
 }
 
-/** Explains the end of tar without a message of its own. */
 function refuseEnd(said: string, signal: string | undefined): AppError {
   if (signal !== undefined)
     return new AppError(

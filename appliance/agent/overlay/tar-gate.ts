@@ -21,7 +21,6 @@ type Extension = { -readonly [Key in keyof EntryExtension]: EntryExtension[Key] 
  *   bytes of the current step are outstanding; a step's bytes are in `#step` until it is complete.
  */
 export class TarGate {
-  /** Passed entries and bytes of content. */
   readonly passed: { entries: number; bytes: number } = { entries: 0, bytes: 0 };
   #step: Buffer[] = [];
   #missing = BLOCK;

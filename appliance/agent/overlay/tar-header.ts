@@ -104,7 +104,6 @@ function verifyChecksum(block: Buffer): void {
   throw new DamagedHeader();
 }
 
-/** A block as 128 numbers, for its sum. */
 const words = new Uint32Array(BLOCK / 4);
 const wordBytes = new Uint8Array(words.buffer);
 

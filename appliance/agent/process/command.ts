@@ -15,7 +15,6 @@ export interface CommandResult {
   readonly status: number;
   readonly stdout: string;
   readonly stderr: string;
-  /** Output on `moreOutputs`, in order. */
   readonly more: readonly string[];
 }
 
@@ -23,9 +22,7 @@ export interface CommandResult {
 const MAX_KEPT_BYTES = MIB;
 
 export interface CommandOptions {
-  /** Standard input of the command. */
   readonly input?: string;
-  /** Receives stdout in chunks. */
   readonly onStdout?: (text: string) => void;
   /** Number of additional output descriptors, from 3 on. */
   readonly moreOutputs?: number;
@@ -72,7 +69,6 @@ function goFirst(pid: number | undefined): void {
   try {
     if (pid !== undefined) writeFileSync(`/proc/${pid}/oom_score_adj`, '1000');
   } catch (error) {
-    // The tool has ended already.
     if (!['ENOENT', 'ESRCH'].includes(systemCodeOf(error) ?? '')) throw error;
   }
 }

@@ -16,7 +16,6 @@ export interface NamespaceDescription {
   readonly root: string;
 }
 
-/** Returns Perl's arguments for a mode of the program. */
 export function planConfineCommand(mode: string, ...args: readonly string[]): readonly string[] {
   return ['-e', CONFINE_PROGRAM, '--', process.arch, mode, ...args];
 }
@@ -78,7 +77,6 @@ export class HeldNamespace implements AsyncDisposable {
     await ended;
   }
 
-  /** Runs a mode with the holder as the first argument. */
   async #call(mode: string, ...args: readonly string[]): Promise<void> {
     const result = await tryCommand(
       PERL,

@@ -80,7 +80,6 @@ export class EventSender {
     return this.#dropped;
   }
 
-  /** Events that the host refused permanently. */
   get refusedEvents(): number {
     return this.#refused;
   }

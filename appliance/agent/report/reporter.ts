@@ -16,11 +16,8 @@ const MAX_HINT_LENGTH = 1024;
 
 export interface ReporterOptions {
   readonly send: (event: InstallEvent) => void;
-  /** Writes one line to the serial console. */
   readonly print: (line: string) => void;
-  /** Milliseconds since the kernel booted. */
   readonly uptimeMs: () => number;
-  /** Hides private and secret OS parameters. */
   readonly mask: (text: string) => string;
 }
 

@@ -2,7 +2,6 @@ import type { InstallStage } from '#shared/contract/primitives.ts';
 
 /** Reports of a stage. All text is masked later. */
 export interface StageReporter {
-  /** Adds a line to the install log. */
   log(line: string, stream?: 'stdout' | 'stderr' | 'agent'): void;
   /** Whether the log refuses further program output. */
   readonly isFull?: () => boolean;
@@ -25,7 +24,6 @@ export interface StageFailure {
   readonly error: unknown;
 }
 
-/** Observes the stages. */
 export interface StageObserver {
   started(stage: InstallStage): void;
   finished(stage: InstallStage, summary: string): void;

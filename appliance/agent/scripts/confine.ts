@@ -6,7 +6,6 @@ import type { Limits } from './limits.ts';
 /** Time for reading left-over output; a program's processes have all ended with it. */
 const DRAIN_MS = 500;
 
-/** The surroundings of programs of scripts and hooks. */
 export interface Confinement {
   /** The process that holds their mount namespace; null for a copy of the agent's own namespace. */
   readonly holderPid: number | null;

@@ -29,7 +29,6 @@ export function createScriptEnvironment(
   return environment;
 }
 
-/** Returns the values that must not appear in a log. */
 export function listHiddenValues(parameters: OsParameters): string[] {
   return Object.values(parameters)
     .filter(([, visibility]) => isHiddenFromLogs(visibility))

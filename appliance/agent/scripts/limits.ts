@@ -20,7 +20,6 @@ const WATCH_INTERVAL_MS = 500;
  * exceeds its memory.
  */
 export class Limits {
-  /** The directory of the control group that a program joins. */
   readonly group: string;
   readonly #limited: string;
   readonly #memoryBytes: number;
@@ -86,7 +85,6 @@ export class Limits {
   }
 }
 
-/** Reads a line `name number` of a control group's file. */
 function readCounter(path: string, name: string): number {
   return Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(readFileSync(path, 'utf8'))?.[1] ?? 0);
 }

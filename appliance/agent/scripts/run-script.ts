@@ -4,14 +4,11 @@ import type { StageReporter } from '../report/stage.ts';
 import { type Confinement, runConfined } from './confine.ts';
 
 export interface ScriptOptions {
-  /** Its root directory is the script's. */
   readonly confinement: Confinement;
   /** Path inside of the OS definition, which is also the working directory. */
   readonly directory: string;
-  /** Relative to `directory`. */
   readonly path: string;
   readonly args?: readonly string[];
-  /** The dump for an import script. */
   readonly stdin?: Readable;
   /** Receives the output of an export script, instead of the log. */
   readonly stdout?: Writable;

@@ -84,7 +84,6 @@ export class ScriptWorld {
   }
 }
 
-/** A world with its namespace and mounts. */
 export class OpenWorld implements Confinement {
   readonly #namespace: HeldNamespace;
   readonly limits: Limits | null;
@@ -128,7 +127,6 @@ export class OpenWorld implements Confinement {
       .reverse();
   }
 
-  /** Its mounts end with it. */
   async end(): Promise<void> {
     await this.#namespace[Symbol.asyncDispose]();
   }

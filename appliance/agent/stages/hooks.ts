@@ -24,7 +24,6 @@ export interface HooksStageOptions {
   readonly world: ScriptWorld;
   /** Loads the hooks module. Most installations have no hooks and boot without it. */
   readonly load: () => HooksModule;
-  /** OWN_HOOKS; may be missing. */
   readonly ownFolder: string;
   readonly onOpened: (book: HookBook) => void;
 }

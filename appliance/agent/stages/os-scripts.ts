@@ -27,17 +27,14 @@ export interface OsScriptsOptions {
   readonly world: ScriptWorld;
   /** Returns the script's values. Called when the stage runs. */
   readonly parameters: () => Promise<OsParameters>;
-  /** Receives the bytes of each dump of an export. */
   readonly onDumped: (dumpBytes: readonly number[]) => void;
 }
 
 export interface OsScriptStages {
-  /** Before anything is written. */
   readonly verify: readonly Stage[];
   readonly run: Stage;
 }
 
-/** Fetches the OS definition and runs its untrusted scripts. */
 export function createOsScriptStages(options: OsScriptsOptions): OsScriptStages {
   const { scripts, plan, at } = options;
   let fetched: Promise<void> | undefined;

@@ -22,14 +22,12 @@ export interface PlanStagesOptions {
   readonly at: DiskLocations;
   readonly parameters: () => Promise<OsParameters>;
   readonly world: ScriptWorld;
-  /** Null without hooks. */
   readonly hooks: HookBook | null;
   readonly onDumped: (dumpBytes: readonly number[]) => void;
 }
 
 export interface PlanStages {
   readonly stages: readonly Stage[];
-  /** Run whether the stages succeeded or not. */
   readonly cleanup: readonly Stage[];
 }
 

@@ -1,7 +1,6 @@
 import type { CatalogueEntry } from '#shared/contract/image-catalogue.ts';
 import { GIB } from '#shared/units/bytes.ts';
 
-/** Architecture names in the distributions' file names. */
 const MACHINES = {
   amd64: { debian: 'amd64', rpm: 'x86_64' },
   arm64: { debian: 'arm64', rpm: 'aarch64' },

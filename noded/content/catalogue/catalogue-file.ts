@@ -42,7 +42,6 @@ const file = z.object({
   imported: importedImage.array(),
   /** Imported files that were found when this record was missing: their names are lost. */
   spared: sha256Hex.array().default([]),
-  /** The publishers' last answers, by `keyOfKnown`. */
   known: z.record(z.string(), z.object({ checksum: imageChecksum, isSigned: z.boolean() })),
 });
 /** The image names that this node knows. Replaced as a whole, never changed. */

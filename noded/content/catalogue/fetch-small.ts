@@ -78,7 +78,6 @@ export function createFetchSmall({ limits, netrcFile }: FetchSmallOptions): Fetc
   };
 }
 
-/** Whether an error was caused by an unreachable server. */
 function isOfNetwork(error: unknown): boolean {
   for (let cause = error; cause instanceof Error; { cause } = cause)
     if (NO_NETWORK.has(systemCodeOf(cause) ?? '')) return true;

@@ -3,7 +3,6 @@ import { AppError } from '#shared/errors/app-error.ts';
 import { suggest } from '#shared/errors/suggest.ts';
 import type { ImportedImage } from './catalogue-file.ts';
 
-/** A named image and the catalogue of the name. */
 export type NamedImage =
   | { readonly catalogue: string; readonly kind: 'entry'; readonly entry: CatalogueEntry }
   | { readonly catalogue: string; readonly kind: 'imported'; readonly image: ImportedImage };

@@ -9,7 +9,6 @@ import { MIB } from '#shared/units/bytes.ts';
 import { type Checksum, checksumMismatch, digestFile } from '../images/digest.ts';
 import { openLocalImage } from '../images/local-image.ts';
 
-/** Free space that an import leaves on the file system. */
 const RESERVE_BYTES = 256 * MIB;
 
 /** Imported images: a file each, named by the SHA-256 of its content and never evicted. */
@@ -29,14 +28,12 @@ export interface ImportedImages {
     sha256s: ReadonlySet<string>,
     listPaths: () => Promise<ReadonlySet<string>>,
   ): Promise<void>;
-  /** Returns the SHA-256 of each image. */
   list(): Promise<string[]>;
 }
 
 export interface TakenCopy extends AsyncDisposable {
   readonly sha256: string;
   readonly sizeBytes: number;
-  /** Keeps the copy under its SHA-256. */
   keep(): Promise<void>;
 }
 
@@ -44,7 +41,6 @@ export function createImportedImages(dir: string): ImportedImages {
   const pathOf = (sha256: string): string => join(dir, `sha256-${sha256}`);
   /** Unfinished copies, which `keepOnly` must not remove. */
   const halves = new Set<string>();
-  /** The folder is created with its first image. */
   const names = async (): Promise<string[]> => {
     try {
       return await readdir(dir);

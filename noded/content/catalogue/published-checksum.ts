@@ -1,4 +1,3 @@
-/** Hex digits of a SHA-256. */
 const SHORTEST_LINE = 64;
 
 /**

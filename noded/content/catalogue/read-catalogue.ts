@@ -103,7 +103,6 @@ function productsOf(root: Fields, machine: string): Fields[] {
 
 const OTHER_WORDS: Readonly<Record<string, string>> = { amd64: 'x86_64', arm64: 'aarch64' };
 
-/** Returns the newest version that has a disk with a SHA-256. */
 function productOf(product: Fields): Fields | undefined {
   const [name, ...aliases] = namesOf(product);
   const versions = Object.entries(fieldsOf(product['versions'])).toSorted(([a], [b]) =>
@@ -146,7 +145,6 @@ function wordOf(value: unknown): string {
 
 function fieldsOf(value: unknown): Fields {
   const isFields = typeof value === 'object' && value !== null && !Array.isArray(value);
-  // An object has fields of any kind.
   return isFields ? (value as Fields) : {};
 }
 

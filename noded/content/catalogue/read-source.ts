@@ -17,7 +17,6 @@ import { type FetchSmall, parseCatalogueSource } from './fetch-small.ts';
 
 export interface CatalogueContent {
   readonly entries: readonly CatalogueEntry[];
-  /** Number of skipped entries. */
   readonly refused: number;
 }
 
@@ -30,7 +29,6 @@ export interface ReadSourceOptions {
 
 /** The documents of Ubuntu and Incus have a few MiB. */
 const MAX_DOCUMENT_BYTES = 16 * MIB;
-/** Bounds the daemon's memory for one catalogue. */
 const MAX_IMAGES = 5000;
 const MAX_VERDICT_CHARACTERS = 128 * KIB;
 /** Length of one entry as JSON; the fields of a valid entry have at most some 12,000 characters. */
@@ -74,7 +72,6 @@ export async function readCatalogue(
 }
 
 type Understood = Exclude<CatalogueVerdict, { verdict: 'refused' }> & {
-  /** One entry as JSON each. */
   readonly lines: readonly string[];
 };
 

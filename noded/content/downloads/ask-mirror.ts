@@ -35,7 +35,6 @@ const NO_HEAD_STATUSES: readonly number[] = [400, 403, 405, 501];
 const MAX_REDIRECTS = 5;
 /** Bounds the cost of one request. No package is nearly as large. */
 export const MAX_FILE_BYTES = 8 * GIB;
-/** For a whole transfer, including the reader's pauses. */
 const MAX_TRANSFER_MS = 3_600_000;
 
 /**

@@ -1,7 +1,6 @@
 import type { FileHandle } from 'node:fs/promises';
 import { askMirror, type MirrorAnswer, type MirrorRequest } from './ask-mirror.ts';
 
-/** A file of the tree that is a part of a file on the host. */
 export interface BootSlice {
   readonly kind: 'slice';
   /** The caller closes it. It stays valid when the tree is replaced. */

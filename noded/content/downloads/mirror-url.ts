@@ -1,4 +1,3 @@
-/** In characters, as requested. */
 const MAX_PATH_LENGTH = 2048;
 /** Encoded dots, separators and NUL, for servers that decode twice. */
 const TWICE_ENCODED = /%(?:2e|2f|5c|25|00)/i;
@@ -33,7 +32,6 @@ export function isBelow(url: URL, base: string): boolean {
   );
 }
 
-/** Returns the URL of a mirror with a slash at its end. */
 export function folderOf(base: string): URL {
   const url = new URL(base);
   if (!url.pathname.endsWith('/')) url.pathname += '/';

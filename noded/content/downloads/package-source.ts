@@ -29,16 +29,13 @@ export interface PackageOptions {
     DownloadLimits,
     'timeoutS' | 'minRate' | 'certificateAuthority' | 'remoteHosts'
   >;
-  /** Time before a server's rate is judged. */
   readonly rateWindowMs?: number | undefined;
-  /** netrc-style file, for hosts without an explicit user. */
   readonly netrcFile?: string | undefined;
   readonly retryDelayMs?: number;
 }
 
 export interface OpenedPackage {
   readonly stream: Readable;
-  /** Null for an unknown size. */
   readonly sizeBytes: number | null;
 }
 

@@ -24,7 +24,6 @@ const location = z.object({
 });
 const indexFile = z.object({
   schema: z.literal(1),
-  /** Cached contents by SHA-256. */
   contents: z.record(sha256Hex, content),
   /** Origins of the contents, by `keyOfUrl`. */
   locations: z.record(sha256Hex, location),
@@ -59,7 +58,6 @@ export async function loadIndex(dir: string, logger: Logger): Promise<CacheIndex
   }
 }
 
-/** Writes the index atomically. */
 export async function saveIndex(dir: string, index: CacheIndex): Promise<void> {
   await writeDurably(join(dir, INDEX_NAME), JSON.stringify(index), { mode: 0o600 });
 }

@@ -19,9 +19,7 @@ const AHEAD_BYTES = 16 * MIB;
 export interface SpaceOptions {
   readonly dir: string;
   readonly index: CacheIndex;
-  /** Whether a content or partial file must stay. */
   readonly isInUse: (name: string) => boolean;
-  /** Limit of all contents and partial files. */
   readonly maxBytes: number;
   readonly nowMs: number;
 }
@@ -82,7 +80,6 @@ export async function takeUnlisted(dir: string, index: CacheIndex): Promise<void
   }
 }
 
-/** Removes a content and its locations. */
 export async function forget(dir: string, index: CacheIndex, sha256: string): Promise<void> {
   // The index first: contents outside the index are not used.
   delete index.contents[sha256];
@@ -164,7 +161,6 @@ async function statOrNull(path: string): Promise<{ size: number; mtimeMs: number
   }
 }
 
-/** Returns the size of all contents and partial downloads. */
 export async function usedBytes(dir: string, index: CacheIndex): Promise<number> {
   return totalSize(index) + sizeOf(await listPartials(dir));
 }

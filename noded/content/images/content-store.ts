@@ -154,7 +154,6 @@ export class ContentStore {
       return;
     }
     this.#uses.delete(sha256);
-    // Runs in the background.
     this.#evict().catch((error: unknown) =>
       this.#options.logger.error('images.evict-failed', { reason: messageOf(error) }),
     );

@@ -1,14 +1,11 @@
 import PQueue from 'p-queue';
 
-/** Downloads at a time. */
 const MAX_DOWNLOADS = 16;
 /** Downloads from one server at a time, so that a slow server does not delay others. */
 const MAX_DOWNLOADS_OF_HOST = 4;
 
-/** Limits concurrent downloads. Others wait in order. */
 export class DownloadGate {
   readonly #all = new PQueue({ concurrency: MAX_DOWNLOADS });
-  /** By host and port. */
   readonly #hosts = new Map<string, PQueue>();
 
   /**

@@ -76,13 +76,10 @@ export interface ImageCacheOptions {
   readonly maxBytes: number;
   /** The cluster's limits, loaded before each download. */
   readonly limits: () => Promise<DownloadLimits>;
-  /** Time before a server's rate is judged. */
   readonly rateWindowMs?: number | undefined;
   readonly logger: Logger;
   readonly clock: Clock;
-  /** netrc-style file with basic auth by host. */
   readonly netrcFile?: string | undefined;
-  /** First pause before a cut download is tried again; it doubles. */
   readonly retryDelayMs?: number;
 }
 
@@ -96,7 +93,6 @@ interface Attempt {
   readonly signal: AbortSignal;
   readonly emit: Emit;
 }
-/** A download that results in the SHA-256 of the content. */
 type Download = SharedTask<string, DownloadEvent>;
 
 const DEFAULT_RETRY_DELAY_MS = 500;

@@ -8,7 +8,6 @@ export interface LocalImage {
   readonly sizeBytes: number;
   /** @throws AppError IMAGE_UNREADABLE */
   verifyUnchanged(): Promise<void>;
-  /** Closes it; may be called more than once. */
   release(): void;
 }
 

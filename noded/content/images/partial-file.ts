@@ -17,9 +17,7 @@ export interface PartialFileOptions {
   readonly path: string;
   /** Makes room for so many more bytes, or throws DISK_SPACE. */
   readonly makeRoom: (missingBytes: number) => Promise<void>;
-  /** Size limit of the whole file. */
   readonly maxBytes: number;
-  /** Source of the download, for messages. */
   readonly display: string;
   readonly onProgress: (doneBytes: number, totalBytes: number | null) => void;
 }
@@ -151,7 +149,6 @@ export class PartialFile implements TransferSink {
     await file?.close();
   }
 
-  /** Whether a later attempt can continue here. */
   get isResumable(): boolean {
     return this.sizeBytes > 0 && this.#validators !== null && identifiesVersion(this.#validators);
   }

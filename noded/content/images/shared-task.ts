@@ -8,7 +8,6 @@ export interface SharedTask<T, Event> {
   /** True when all callers have left; `join` is not allowed then. */
   readonly isAborted: boolean;
   abort(reason: Error): void;
-  /** Resolves when the work has ended, successfully or not. */
   readonly ended: Promise<void>;
 }
 

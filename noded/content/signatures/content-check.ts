@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
 
-/** A check of a content while it is read once. */
 export interface ContentCheck {
   write(chunk: Buffer): void | Promise<void>;
   /** @throws when the content fails the check */

@@ -29,7 +29,6 @@ const GPGV = '/usr/bin/gpgv';
 const MAX_OUTPUT_BYTES = MIB;
 /** gpgv needs far less for keys, a signature and hashes. */
 const MEMORY_BYTES = 256 * MIB;
-/** Descriptors that gpgv inherits. */
 const KEYRING = 3;
 const SIGNATURE = 4;
 /**

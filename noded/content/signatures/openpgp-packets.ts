@@ -3,7 +3,6 @@ const SIGNATURE_TYPE = 2;
 
 interface Packet {
   readonly type: number;
-  /** Offset of the first byte behind the packet. */
   readonly end: number;
 }
 

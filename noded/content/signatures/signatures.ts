@@ -21,7 +21,6 @@ import {
 } from './minisign.ts';
 import { SignatureProblem } from './signature-problem.ts';
 
-/** Access to a signature, which is fetched like its content. */
 export type SignatureAccess = Pick<PackageOptions, 'user' | 'password' | 'signal'>;
 
 /** The detached signatures of images and packages, which are required once a key is configured. */
@@ -147,7 +146,6 @@ async function findSignature(
   }
 }
 
-/** Lists each searched place. */
 function unsigned(source: string, reasons: readonly string[]): AppError {
   return new AppError(
     'SIGNATURE_INVALID',

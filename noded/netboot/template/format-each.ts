@@ -4,10 +4,8 @@ import { isDict, isList, sortedKeys, Struct, type Value } from './values.ts';
 
 /** Depth limit of nested values. No document in a parameter is as deep. */
 const MAX_DEPTH = 200;
-/** Characters of one text that a function makes. */
 export const MAX_TEXT_LENGTH = 1024 * 1024;
 
-/** Takes steps. Throws when none are left. */
 export type Spend = (steps: number) => void;
 
 /** Formats a value as Go's %v, with the verb's own format for the leaves of lists and maps. */

@@ -54,7 +54,6 @@ function withoutEndZeros(mantissa: string): string {
   return mantissa.slice(0, mantissa.charAt(end - 1) === '.' ? end - 1 : end);
 }
 
-/** Places the decimal point by the exponent. */
 function place(digits: string, exponent: number): string {
   if (exponent < 0) return `0.${'0'.repeat(-exponent - 1)}${digits}`;
   const whole = digits.slice(0, exponent + 1).padEnd(exponent + 1, '0');

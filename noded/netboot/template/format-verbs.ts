@@ -14,7 +14,6 @@ export interface Directive {
 
 type Leaf = Exclude<Value, object> | null;
 
-/** Splits a format into text and directives, lazily. */
 export function* parseDirectives(format: string): Generator<string | Directive> {
   let at = 0;
   for (const match of format.matchAll(
@@ -44,7 +43,6 @@ function readNumber(text: string | undefined): number | '*' | null {
   return number;
 }
 
-/** A directive with its numbers known. */
 interface Layout {
   readonly verb: string;
   readonly flags: string;

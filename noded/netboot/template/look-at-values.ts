@@ -8,7 +8,6 @@ export function sizeOf(value: Value): number {
   return isDict(value) ? value.size >> 2 : 0;
 }
 
-/** Whether a value is acceptable for an argument type. */
 export function fits(value: Value, type: ArgumentType): boolean {
   switch (type) {
     case 'any':

@@ -1,6 +1,5 @@
 import { CallError } from './template-error.ts';
 
-/** The output of a rendering, bounded in bytes. */
 export class Output {
   readonly #parts: string[] = [];
   readonly #maxBytes: number;

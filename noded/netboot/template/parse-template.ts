@@ -10,7 +10,6 @@ const MAX_NESTING = 100;
 /** Variables in scope: each use searches them. */
 const MAX_VARIABLES = 200;
 
-/** Returns the reason why templates may not call a function, or null. */
 export type CheckFunction = (name: string) => string | null;
 
 /**
@@ -28,7 +27,6 @@ export function parseTemplate(
   return parser.templates;
 }
 
-/** The end of a list of nodes. */
 type Ending = 'end' | 'else';
 
 /** INVARIANT: `#variables` holds the variables in scope at `#tokens`. */
@@ -183,7 +181,6 @@ class Parser {
     return nodes;
   }
 
-  /** Parses a pipeline and the end of its action. */
   #parsePipe(context: string, isRange: boolean): PipeNode {
     return this.#parsePipeUntil(context, isRange, (token) => token.kind === 'right');
   }

@@ -24,7 +24,6 @@ export function quoteRune(code: number, isAscii = false): string {
   return `'${escape(String.fromCodePoint(isSurrogate ? 0xfffd : code), "'", isAscii)}'`;
 }
 
-/** Whether Go prints a character unescaped. */
 export function isPrintable(character: string): boolean {
   return PRINTABLE.test(character);
 }

@@ -70,7 +70,6 @@ export function readCharacter(literal: string): NumberLiteral | null {
 const MAX_INT = (1n << 63n) - 1n;
 const WHOLE = /^[+-]?(?:0x_?[0-9a-f]|0o_?[0-7]|0b_?[01]|\d)(?:_?[0-9a-f])*$/i;
 const WHOLE_DIGITS = /^[+-]?(?:0x[0-9a-f]+|0o[0-7]+|0b[01]+|0[0-7]*|[1-9][0-9]*)$/i;
-/** Characters that a number may have. */
 const MAX_NUMBER_LENGTH = 400;
 
 /** Reads a Go number; null for an invalid number or a number that fits no type. */

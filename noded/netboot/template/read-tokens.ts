@@ -1,6 +1,5 @@
 import { errorAt } from './template-error.ts';
 
-/** A template's text and its name in errors. */
 export interface TemplateSource {
   readonly name: string;
   readonly text: string;
@@ -41,7 +40,6 @@ const RAW = /`[^`]*`/y;
 const CHAR = /'(?:[^'\\\n]|\\[^\n])+'/uy;
 const NUMBER =
   /[+-]?(?:0[xX][0-9a-fA-F_]*(?:\.[0-9a-fA-F_]*)?(?:[pP][+-]?[0-9_]*)?|0[oO][0-7_]*|0[bB][01_]*|[0-9_]*(?:\.[0-9_]*)?(?:[eE][+-]?[0-9_]*)?)/y;
-/** Characters that may follow a word, a field or a variable. */
 const AFTER_WORD = /[ \t\r\n.,|:)(]|\}\}|$/y;
 
 /**
@@ -85,7 +83,6 @@ function trimPiece(piece: string, left: boolean, right: boolean): string {
   return begun.slice(0, end);
 }
 
-/** The end of an action, and whether it trims the space behind it. */
 interface AfterAction {
   readonly at: number;
   readonly trims: boolean;

@@ -20,7 +20,6 @@ const functions: ReadonlyMap<string, GoFunction> = new Map(
     .flat(),
 );
 
-/** Lists the names of all functions. */
 export function listFunctionNames(): readonly string[] {
   return [...functions.keys(), 'and', 'or'].sort();
 }
@@ -59,7 +58,6 @@ export interface TemplateSet {
 export interface TemplateLimits {
   /** Steps of all renderings of the set together. A million take a second in the worst case. */
   readonly maxSteps: number;
-  /** Size limit of one rendering. */
   readonly maxBytes: number;
 }
 

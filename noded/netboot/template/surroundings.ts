@@ -1,13 +1,11 @@
 import type { ParsedTemplate } from './nodes.ts';
 import type { GoFunction } from './values.ts';
 
-/** The template of a value's text, with its definitions, which it and its callees see. */
 export interface ParsedText {
   readonly template: ParsedTemplate;
   readonly definitions: ReadonlyMap<string, ParsedTemplate>;
 }
 
-/** The environment of a rendering. */
 export interface Surroundings {
   readonly functions: ReadonlyMap<string, GoFunction>;
   /**
@@ -19,7 +17,6 @@ export interface Surroundings {
   readonly parse: (name: string, text: string) => ParsedText;
   /** @throws CallError when no steps are left */
   readonly spend: (steps: number) => void;
-  /** Size limit of the output. */
   readonly maxBytes: number;
 }
 

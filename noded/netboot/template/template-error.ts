@@ -4,7 +4,6 @@ interface Position {
   readonly column: number;
 }
 
-/** An error in a template's text or in its rendering. */
 export class TemplateError extends Error {
   readonly template: string;
   readonly position: Position;
@@ -20,7 +19,6 @@ export class TemplateError extends Error {
   }
 }
 
-/** Creates the error at an offset of a template's text. */
 export function errorAt(
   { name, text }: { readonly name: string; readonly text: string },
   offset: number,

@@ -16,7 +16,6 @@ export class TokenCursor {
     return this.#at;
   }
 
-  /** Returns to an earlier position. */
   goBack(place: number): void {
     this.#at = place;
   }

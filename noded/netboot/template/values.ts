@@ -38,11 +38,9 @@ export interface ArgumentTypes {
 }
 export type ArgumentType = keyof ArgumentTypes;
 
-/** The parts of a rendering that its functions may use. */
 export interface Call {
   /** @throws CallError when no steps are left */
   readonly spend: (steps: number) => void;
-  /** Renders another template. */
   readonly renderTemplate: (name: string, dot: Value) => string;
   /** Renders a value as a template. */
   readonly renderText: (name: string, text: string, dot: Value) => string;
@@ -50,7 +48,6 @@ export interface Call {
 
 export class GoFunction {
   readonly fixed: readonly ArgumentType[];
-  /** The type of further arguments, or null when none are allowed. */
   readonly rest: ArgumentType | null;
   readonly run: (call: Call, args: readonly Value[]) => Value;
 
@@ -69,7 +66,6 @@ type Arguments<Types extends readonly ArgumentType[]> = {
   [Index in keyof Types]: ArgumentTypes[Types[Index]];
 };
 
-/** Creates a function with a fixed number of arguments. */
 export function fixed<const Types extends readonly ArgumentType[]>(
   types: Types,
   run: (call: Call, ...args: Arguments<Types>) => Value,
@@ -80,7 +76,6 @@ export function fixed<const Types extends readonly ArgumentType[]>(
   );
 }
 
-/** Creates a function with any number of further arguments of one type. */
 export function variadic<const Types extends readonly ArgumentType[], Rest extends ArgumentType>(
   types: Types,
   rest: Rest,
@@ -89,7 +84,6 @@ export function variadic<const Types extends readonly ArgumentType[], Rest exten
   return new GoFunction(types, rest, (call, args) =>
     run(
       call,
-      // As above.
       args.slice(0, types.length) as unknown as Arguments<Types>,
       args.slice(types.length) as ArgumentTypes[Rest][],
     ),

@@ -12,7 +12,6 @@ import { isProgramName, programs } from '../../../cluster-cli/programs.ts';
 import type { Context } from '../../../cluster-cli/terminal/context.ts';
 import type { DocumentedPage } from '../documented-page.ts';
 
-/** Loads the command trees of all client programs. */
 export async function loadPrograms(): Promise<readonly Command[]> {
   const names = Object.keys(programs).filter(isProgramName);
   return Promise.all(

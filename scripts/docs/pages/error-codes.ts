@@ -3,7 +3,6 @@ import { errorCodes, isErrorCode } from '#shared/errors/codes.ts';
 import { type Block, heading, paragraph, terms } from '../../../cluster-cli/manual/page.ts';
 import { documented, type DocumentedPage } from '../documented-page.ts';
 
-/** The exit statuses, in the order of the page. */
 const GROUPS = [
   [2, 'Refused', 'The operation was refused. Nothing was changed.'],
   [1, 'Failed', 'The operation started and did not finish.'],

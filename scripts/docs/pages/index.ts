@@ -1,7 +1,6 @@
 import { type Block, bullets, heading, paragraph } from '../../../cluster-cli/manual/page.ts';
 import { documented, type DocumentedPage } from '../documented-page.ts';
 
-/** Makes the index of docs/reference/. */
 export function indexPage(pages: readonly DocumentedPage[]): DocumentedPage {
   const isProgram = ({ file }: DocumentedPage): boolean => file?.startsWith('commands/') === true;
   return documented(

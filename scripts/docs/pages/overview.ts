@@ -1,7 +1,6 @@
 import { type Block, heading, paragraph, terms } from '../../../cluster-cli/manual/page.ts';
 import { documented, type DocumentedPage } from '../documented-page.ts';
 
-/** Makes the manual page that all others refer to. */
 export function overviewPage(pages: readonly DocumentedPage[]): DocumentedPage {
   const manual = pages.filter(({ isManual }) => isManual);
   const isProgram = ({ file, page }: DocumentedPage): boolean =>

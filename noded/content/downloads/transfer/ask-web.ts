@@ -13,7 +13,6 @@ export interface WebRequest {
   readonly headersFor: (url: URL) => Readonly<Record<string, string>>;
   readonly guard: SsrfGuard;
   readonly maxRedirects: number;
-  /** Further restricts the targets of redirections. */
   readonly mayFollow?: (target: URL) => boolean;
   readonly signal: AbortSignal;
   /** PEM certificates to trust besides the system's. */
@@ -22,7 +21,6 @@ export interface WebRequest {
 
 /** The server's answer of any status, with an unread body. */
 export interface WebAnswer {
-  /** The URL after redirections. */
   readonly url: URL;
   readonly response: IncomingMessage;
   readonly body: Request;
@@ -128,7 +126,6 @@ function redirectionOf(url: URL, response: IncomingMessage): URL | null | undefi
   return location === undefined ? null : URL.parse(location, url);
 }
 
-/** Returns the trusted certificates: Node's, the system's, and one more. */
 function trusted(extra?: string): string[] {
   const known = [...getCACertificates('bundled'), ...getCACertificates('system')];
   return extra === undefined ? known : [...known, extra];

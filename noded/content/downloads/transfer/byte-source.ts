@@ -1,11 +1,9 @@
-/** Identifies the version of a remote file. */
 export interface Validators {
   readonly etag: string | null;
   readonly lastModified: string | null;
 }
 
 export interface OpenRequest {
-  /** Offset of the first wanted byte. */
   readonly offset: number;
   /**
    * With offset 0: requests only a newer version. Otherwise: requests the rest of this version, or
@@ -19,7 +17,6 @@ export type Opened =
   | { readonly kind: 'not-modified' }
   | {
       readonly kind: 'body';
-      /** The offset asked for, or 0. */
       readonly offset: number;
       /** Size of the whole file; null for an unknown one. */
       readonly totalBytes: number | null;
@@ -46,5 +43,4 @@ export function isSameVersion(a: Validators, b: Validators): boolean {
   return identifiesVersion(a) && a.etag === b.etag && a.lastModified === b.lastModified;
 }
 
-/** The server ended the body early. */
 export class TruncatedError extends Error {}

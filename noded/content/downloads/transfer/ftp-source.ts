@@ -13,7 +13,6 @@ import { formatUrl, loginOf } from './source-url.ts';
 export interface FtpSourceOptions {
   readonly url: URL;
   readonly login?: Login | undefined;
-  /** Text of a netrc file. */
   readonly netrc: string;
   readonly remoteHosts: readonly string[];
 }
@@ -27,7 +26,6 @@ const permanent: Readonly<Record<number, string>> = {
   67: 'the server refused the login',
   78: 'no such file',
 };
-/** curl: the body ended early. */
 const PARTIAL_FILE = 18;
 
 /** A file on an FTP server, read by curl. Credentials go through its stdin, not its arguments. */
@@ -141,7 +139,6 @@ function startCurl(config: readonly string[], signal: AbortSignal) {
 }
 
 async function ended(child: ReturnType<typeof startCurl>): Promise<[number | null]> {
-  // The event's arguments, as documented.
   const [status] = (await once(child, 'close')) as [number | null];
   return [status];
 }

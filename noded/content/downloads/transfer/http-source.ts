@@ -11,11 +11,8 @@ import { formatUrl, loginOf } from './source-url.ts';
 
 export interface HttpSourceOptions {
   readonly url: URL;
-  /** For the origin of `url` only. */
   readonly login?: Login | undefined;
-  /** Text of a netrc file. */
   readonly netrc: string;
-  /** PEM certificates to trust besides the system's. */
   readonly certificateAuthority?: string | undefined;
   readonly remoteHosts: readonly string[];
 }
@@ -155,7 +152,6 @@ async function* readBody(
   }
 }
 
-/** Turns permanent failures into AppErrors. */
 function classify(error: unknown, display: string, signal: AbortSignal): Error {
   if (signal.aborted && signal.reason instanceof Error) return signal.reason;
   const whole = toError(error);

@@ -1,4 +1,3 @@
-/** The server sends less than the required rate. */
 export class TooSlowError extends Error {}
 
 export interface PaceOptions {
@@ -6,7 +5,6 @@ export interface PaceOptions {
   readonly minBytesPerSecond: number;
   /** Waiting time over which the rate is measured. */
   readonly windowMs: number;
-  /** Ends the download. */
   readonly stop: (reason: TooSlowError) => void;
 }
 

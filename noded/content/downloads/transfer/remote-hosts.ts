@@ -17,7 +17,6 @@ export function isMarkedRemote(url: URL): boolean {
   return url.hash === MARK;
 }
 
-/** Hosts of private networks that URLs of the remote API may lead to. */
 export interface RemoteHosts {
   /** @param host the name or address in the URL */
   includes(address: string, host: string): boolean;

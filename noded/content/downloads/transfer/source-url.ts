@@ -5,7 +5,6 @@ import { AppError } from '#shared/errors/app-error.ts';
 import { Secret } from '#shared/secret/secret.ts';
 import type { Login } from './netrc.ts';
 
-/** The origin of an image or a package. */
 export type Source =
   { readonly kind: 'path'; readonly path: string } | { readonly kind: 'url'; readonly url: URL };
 

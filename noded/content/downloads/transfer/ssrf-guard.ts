@@ -6,7 +6,6 @@ import { type Depth, depthOf, isDeeper, isLoopback } from './address-policy.ts';
 import { isMarkedRemote, parseRemoteHosts, type RemoteHosts } from './remote-hosts.ts';
 import { literalAddressOf } from './source-url.ts';
 
-/** An address that downloads must not reach. */
 export class ForbiddenAddressError extends Error {}
 
 type LookupCallback = (
@@ -66,7 +65,6 @@ export class SsrfGuard {
     if (isMarkedRemote(url)) this.#remoteHosts = parseRemoteHosts(remoteHosts);
   }
 
-  /** Records the address of the first answer. */
   answered(address: string | undefined): void {
     if (address !== undefined) this.#first ??= depthOf(address) ?? undefined;
   }
@@ -162,7 +160,6 @@ function namesInHostsFile(): ReadonlySet<string> {
       lines.flatMap((line) => (line.split('#', 1)[0] ?? '').toLowerCase().split(/\s+/).slice(1)),
     );
   } catch {
-    // A host without that file has no names in it.
     return new Set();
   }
 }

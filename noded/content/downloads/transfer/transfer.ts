@@ -11,7 +11,6 @@ import {
 } from './byte-source.ts';
 import { Pace, TooSlowError } from './pace.ts';
 
-/** Receives the bytes in order. */
 export interface TransferSink {
   /**
    * Called before the first byte, with 0 or the offset of a resumed download; again with 0 when the
@@ -25,20 +24,17 @@ export interface TransferSink {
 export interface TransferOptions {
   readonly source: ByteSource;
   readonly sink: TransferSink;
-  /** Number of bytes that the sink has. */
   readonly offset: number;
   /** Version of these bytes; with offset 0, the version that need not be fetched again. */
   readonly validators: Validators | null;
   readonly signal: AbortSignal;
   readonly limits: Pick<DownloadLimits, 'timeoutS' | 'minRate'>;
-  /** Time before a server's rate is judged. */
   readonly rateWindowMs?: number | undefined;
   /** First pause. It doubles up to sixteenfold. */
   readonly retryDelayMs: number;
   readonly onRetry: (message: string) => void;
 }
 
-/** Consecutive attempts without a new byte. */
 const MAX_IDLE_ATTEMPTS = 5;
 /** Ends downloads from a server that sends a few bytes per attempt. */
 const MAX_ATTEMPTS = 200;

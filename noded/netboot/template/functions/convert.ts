@@ -24,7 +24,6 @@ export function listOf(value: Value, name: string): List {
 }
 
 const INT = /^[+-]?(?:0[xX][0-9a-fA-F]+|0[oO][0-7]+|0[bB][01]+|0[0-7]*|[1-9]\d*)$/;
-/** Characters that a text may have to be read as a number. */
 const MAX_NUMBER_LENGTH = 400;
 const ZERO_DECIMAL = /\.0*$/;
 export const wrapInt = (value: bigint): bigint => BigInt.asIntN(64, value);

@@ -38,7 +38,6 @@ const toRawJson = fixed(['any'], ({ spend }, value) =>
 const toPrettyJson = fixed(['any'], ({ spend }, value) =>
   encodeJson(value, spend, { escapesHtml: true, indent: '  ' }),
 );
-/** Thrown for a text that is not JSON. */
 class NoJson extends CallError {}
 
 const mustFromJson = fixed(['string'], ({ spend }, text) => {
@@ -50,7 +49,6 @@ const mustFromJson = fixed(['string'], ({ spend }, text) => {
   }
 });
 
-/** sprig's functions of maps, defaults and types. */
 export const dictFunctions: Readonly<Record<string, GoFunction>> = {
   all: variadic([], 'any', (_call, _fixed, values) => values.every(isTrue)),
   any: variadic([], 'any', (_call, _fixed, values) => values.some(isTrue)),

@@ -2,7 +2,6 @@ import { formatFloat } from '../format-numbers.ts';
 import { CallError } from '../template-error.ts';
 import { isDict, isList, sortedKeys, Struct, type Value } from '../values.ts';
 
-/** Depth limit of nested values. */
 const MAX_DEPTH = 200;
 
 interface JsonForm {
@@ -11,7 +10,6 @@ interface JsonForm {
   readonly indent?: string;
 }
 
-/** Encodes a value as encoding/json does. */
 export function encodeJson(
   value: Value,
   spend: (steps: number) => void,

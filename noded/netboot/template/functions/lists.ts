@@ -3,7 +3,6 @@ import { CallError } from '../template-error.ts';
 import { fixed, isTrue, sortTexts, variadic, type GoFunction, type List } from '../values.ts';
 import { listOf, toInt, toText, toTexts, wrapInt } from './convert.ts';
 
-/** Items that one list may have. */
 const MAX_ITEMS = 100_000;
 
 const ofList = (name: string, change: (list: List) => List): GoFunction =>
@@ -59,7 +58,6 @@ const concat = variadic([], 'any', ({ spend }, _fixed, lists) => {
   return all;
 });
 
-/** sprig's functions of lists. */
 export const listFunctions: Readonly<Record<string, GoFunction>> = {
   append,
   chunk,

@@ -30,7 +30,6 @@ const refused: Readonly<Record<keyof typeof reasons, readonly string[]>> = {
   absent: ['call', 'hello', 'semver', 'semverCompare', 'urlJoin', 'urlParse'],
 };
 
-/** Lists the refused functions by reason. */
 export function listRefusedFunctions(): readonly {
   readonly reason: string;
   readonly names: readonly string[];
@@ -49,7 +48,6 @@ const byName: ReadonlyMap<string, string> = new Map(
   ),
 );
 
-/** Returns the reason why a function is refused, or null for an unknown function. */
 export function refusalOf(name: string): string | null {
   const reason = byName.get(name);
   return reason === undefined ? null : `the function '${name}' is refused: ${reason}`;

@@ -14,13 +14,11 @@ const ofText = (change: (text: string) => Value): GoFunction =>
     spend(text.length >> 4);
     return change(text);
   });
-/** The same, for work at each character. */
 const ofCharacters = (change: (text: string) => Value): GoFunction =>
   fixed(['string'], ({ spend }, text) => {
     spend(text.length >> 1);
     return change(text);
   });
-/** A function of two texts, which reads the second. */
 const ofTexts = (change: (by: string, text: string) => Value): GoFunction =>
   fixed(['string', 'string'], ({ spend }, by, text) => {
     spend(text.length >> 4);

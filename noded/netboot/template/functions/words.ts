@@ -1,5 +1,3 @@
-/** Splits a text at white space, as sprig does. */
-
 export function wordsOf(text: string): readonly string[] {
   return text.split(/\p{White_Space}+/u).filter((word) => word !== '');
 }

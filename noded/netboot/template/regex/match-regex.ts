@@ -117,7 +117,6 @@ class Emitter {
   }
 }
 
-/** A place in the program with the slots saved on the way. */
 interface Thread {
   readonly at: number;
   readonly slots: Slots;

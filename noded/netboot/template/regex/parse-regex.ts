@@ -6,7 +6,6 @@ export type RegexNode =
   | {
       readonly kind: 'set';
       readonly has: (code: number) => boolean;
-      /** Steps of one test. */
       readonly cost: number;
     }
   | { readonly kind: 'assert'; readonly holds: (before: number, after: number) => boolean }
@@ -17,7 +16,6 @@ export type RegexNode =
       readonly kind: 'repeat';
       readonly of: RegexNode;
       readonly least: number;
-      /** Infinity for no limit. */
       readonly most: number;
       readonly isLazy: boolean;
     };
@@ -28,7 +26,6 @@ export interface ParsedRegex {
   readonly names: readonly string[];
 }
 
-/** In characters. */
 const MAX_PATTERN = 1024;
 /** RE2's own limit of a repetition. */
 const MAX_REPEAT = 1000;
@@ -267,7 +264,6 @@ class RegexParser {
     return isThere;
   }
 
-  /** Consumes a match of an expression that begins with a character. */
   #takeMatch(first: string, pattern: RegExp): RegExpExecArray | null {
     if (this.#characters[this.#at] !== first) return null;
     const match = pattern.exec(this.#characters.slice(this.#at, this.#at + 80).join(''));
