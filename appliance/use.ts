@@ -25,7 +25,9 @@ export function createChosenAppliance(nodedSocket: string): ChosenAppliance {
     const sent = body && Buffer.from(JSON.stringify(body));
     const answer = await requestOverSocket({
       on: nodedSocket,
-      ...{ method: sent === undefined ? 'GET' : 'POST', path, body: sent },
+      method: sent === undefined ? 'GET' : 'POST',
+      path,
+      body: sent,
       headers: { 'content-type': 'application/json' },
     }).catch((error: unknown) => {
       throw new AppError(

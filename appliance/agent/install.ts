@@ -84,7 +84,13 @@ export async function install(options: InstallOptions): Promise<void> {
     const onDumped = (bytes: readonly number[]): void => void (dumpBytes = bytes);
     const createStages = plan.isLook === true ? createLookStages : createPlanStages;
     const { stages, cleanup } = createStages({
-      ...{ plan, host, at, parameters, world, hooks, onDumped },
+      plan,
+      host,
+      at,
+      parameters,
+      world,
+      hooks,
+      onDumped,
     });
     return await runStages(stages, cleanup, reporter);
   });

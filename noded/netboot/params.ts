@@ -178,7 +178,12 @@ function readParameter(
 }
 
 const STAND_INS = {
-  ...{ array: '[]', boolean: 'false', integer: '0', null: 'null', number: '0', object: '{}' },
+  array: '[]',
+  boolean: 'false',
+  integer: '0',
+  null: 'null',
+  number: '0',
+  object: '{}',
   string: '<secret>',
 } as const satisfies Record<SchemaType, string>;
 

@@ -84,8 +84,12 @@ export function refuseWrongPaths(bootEnv: BootEnv): void {
   };
   const data = createRenderData(
     {
-      ...{ machine: ANY_MACHINE, baseUrl: SERVICE_URL, bootEnv, opened: null },
-      ...{ mirrorUrl: () => null, repositories: ofAMachine },
+      machine: ANY_MACHINE,
+      baseUrl: SERVICE_URL,
+      bootEnv,
+      opened: null,
+      mirrorUrl: () => null,
+      repositories: ofAMachine,
       params: { read: ofAMachine, compose: ofAMachine, has: ofAMachine, listPublic: ofAMachine },
     },
     newUse(),

@@ -71,8 +71,17 @@ function localRepository(osName: string, { archive }: InstallPlaces): PackageRep
   if (archive === null) return null;
   const { name, url, hasRelease } = archive;
   const repository: PackageRepository = {
-    ...{ tag: name, os: [osName], arch: 'amd64', url, bootloc: '', packageType: '', repoType: '' },
-    ...{ installSource: true, securitySource: false, distribution: '', components: [] },
+    tag: name,
+    os: [osName],
+    arch: 'amd64',
+    url,
+    bootloc: '',
+    packageType: '',
+    repoType: '',
+    installSource: true,
+    securitySource: false,
+    distribution: '',
+    components: [],
   };
   if (repoTypeOf(repository) !== 'apt') return repository;
   if (!hasRelease) return null;

@@ -73,7 +73,8 @@ export async function listFileSystems(plan: InstallPlan, at: DiskLocations): Pro
     if (partitions.length === 0) return [{ path: disk.path, diskIndex, partition: null }];
     return partitions.map((part) => ({
       path: `${at.dev}/${part.name}`,
-      ...{ diskIndex, partition: part.number },
+      diskIndex,
+      partition: part.number,
     }));
   });
   const found = await probeAll(places);

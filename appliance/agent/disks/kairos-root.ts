@@ -98,8 +98,16 @@ async function probeActive(): Promise<FileSystem> {
       `${ACTIVE_FOLDER}/${ACTIVE_IMAGE} is of type ${type ?? 'unknown'}, which is not writable`,
     );
   return {
-    ...{ path, aliases: [path], type, uuid: null, label: null, partUuid: null },
-    ...{ partLabel: null, partType: null, diskIndex: null, partition: null },
+    path,
+    aliases: [path],
+    type,
+    uuid: null,
+    label: null,
+    partUuid: null,
+    partLabel: null,
+    partType: null,
+    diskIndex: null,
+    partition: null,
   };
 }
 

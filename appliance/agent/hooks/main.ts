@@ -78,7 +78,10 @@ export function openHooks(
       const root = await prepareRoot(stage, world, appliance);
       const replacedDisk = comesBeforeImage(stage) ? facts.imageDisk : null;
       const summary = await runSteps(stages.get(stage) ?? [], world, {
-        ...{ root, files: new RootFiles(root.path), reporter, replacedDisk },
+        root,
+        files: new RootFiles(root.path),
+        reporter,
+        replacedDisk,
       });
       if (comesBeforeImage(stage)) sentinels.requireNoFailure(appliance.rootPath);
       return summary;

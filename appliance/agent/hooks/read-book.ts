@@ -97,7 +97,9 @@ export function describeBook({ stages, remarks }: ReadBook): HookBook {
         {
           stage,
           steps: steps.map(({ label, file, fields }) => ({
-            ...{ label, file, fields: listFields(fields) },
+            label,
+            file,
+            fields: listFields(fields),
           })),
         },
       ];

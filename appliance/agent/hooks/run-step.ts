@@ -63,7 +63,9 @@ function listActions(
   const program = (argv: readonly string[]) => runProgram(root, argv, reporter);
   const ask = (argv: readonly string[]) => readProgram(root, argv);
   const packageWorld = {
-    ...{ files, environment: root.environment, log },
+    files,
+    environment: root.environment,
+    log,
     run: (argv: readonly string[], more: Readonly<Record<string, string>>) =>
       runProgram({ ...root, environment: { ...root.environment, ...more } }, argv, reporter),
   };

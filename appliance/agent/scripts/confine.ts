@@ -47,8 +47,14 @@ export async function runConfined(
   );
   const run = (): Promise<ProgramEnd> =>
     runInGroup({
-      ...{ command: PERL, args, environment, stdin, stdout, drainMs: DRAIN_MS },
-      ...{ onLine: log, isFull },
+      command: PERL,
+      args,
+      environment,
+      stdin,
+      stdout,
+      drainMs: DRAIN_MS,
+      onLine: log,
+      isFull,
     });
   return await (limits ? limits.watch(run) : run());
 }

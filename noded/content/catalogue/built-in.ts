@@ -22,11 +22,15 @@ export function builtInImages(machine: Machine): CatalogueEntry[] {
       ['11', 'bullseye', '20.4'],
     ].map(([version = '', codename = '', cloudInit = '']) =>
       entry({
-        ...{ name: `debian/${version}`, aliases: [`debian/${codename}`] },
-        ...{ title: `Debian ${version} (${codename})`, user: 'debian', minDiskBytes: 3 * GIB },
+        name: `debian/${version}`,
+        aliases: [`debian/${codename}`],
+        title: `Debian ${version} (${codename})`,
+        user: 'debian',
+        minDiskBytes: 3 * GIB,
         cloudInit,
         folder: `https://cloud.debian.org/images/cloud/${codename}/latest/`,
-        ...{ file: `debian-${version}-genericcloud-${debian}.qcow2`, list: 'SHA512SUMS' },
+        file: `debian-${version}-genericcloud-${debian}.qcow2`,
+        list: 'SHA512SUMS',
       }),
     ),
     ...[
@@ -34,11 +38,15 @@ export function builtInImages(machine: Machine): CatalogueEntry[] {
       ['22.04', 'jammy'],
     ].map(([version = '', codename = '']) =>
       entry({
-        ...{ name: `ubuntu/${version}`, aliases: [`ubuntu/${codename}`] },
-        ...{ title: `Ubuntu ${version} LTS (${codename})`, user: 'ubuntu', minDiskBytes: 4 * GIB },
+        name: `ubuntu/${version}`,
+        aliases: [`ubuntu/${codename}`],
+        title: `Ubuntu ${version} LTS (${codename})`,
+        user: 'ubuntu',
+        minDiskBytes: 4 * GIB,
         cloudInit: '25.1 or newer',
         folder: `https://cloud-images.ubuntu.com/releases/${codename}/release/`,
-        ...{ file: `ubuntu-${version}-server-cloudimg-${debian}.img`, list: 'SHA256SUMS' },
+        file: `ubuntu-${version}-server-cloudimg-${debian}.img`,
+        list: 'SHA256SUMS',
         signature: 'SHA256SUMS.gpg',
         // From Ubuntu's package ubuntu-cloudimage-keyring. Without it the signature is not
         // verified.
@@ -46,7 +54,10 @@ export function builtInImages(machine: Machine): CatalogueEntry[] {
       }),
     ),
     entry({
-      ...{ name: 'fedora/42', title: 'Fedora Cloud 42', user: 'fedora', minDiskBytes: 5 * GIB },
+      name: 'fedora/42',
+      title: 'Fedora Cloud 42',
+      user: 'fedora',
+      minDiskBytes: 5 * GIB,
       cloudInit: '23.4 or newer',
       folder: `https://dl.fedoraproject.org/pub/fedora/linux/releases/42/Cloud/${rpm}/images/`,
       file: `Fedora-Cloud-Base-Generic-42-1.1.${rpm}.qcow2`,
@@ -58,8 +69,12 @@ export function builtInImages(machine: Machine): CatalogueEntry[] {
       ['8', '23.4'],
     ].map(([version = '', cloudInit = '']) =>
       entry({
-        ...{ name: `almalinux/${version}`, title: `AlmaLinux ${version}`, user: 'almalinux' },
-        ...{ minDiskBytes: 10 * GIB, cloudInit, list: 'CHECKSUM' },
+        name: `almalinux/${version}`,
+        title: `AlmaLinux ${version}`,
+        user: 'almalinux',
+        minDiskBytes: 10 * GIB,
+        cloudInit,
+        list: 'CHECKSUM',
         folder: `https://repo.almalinux.org/almalinux/${version}/cloud/${rpm}/images/`,
         file: `AlmaLinux-${version}-GenericCloud-latest.${rpm}.qcow2`,
       }),
@@ -79,7 +94,10 @@ interface Published
 
 function entry({ folder, file, list, signature, ...rest }: Published): CatalogueEntry {
   return {
-    ...{ aliases: [], format: 'qcow2', checksum: null, keyring: null },
+    aliases: [],
+    format: 'qcow2',
+    checksum: null,
+    keyring: null,
     ...rest,
     url: folder + file,
     checksums: folder + list,

@@ -82,7 +82,10 @@ export function createImageCatalogue(options: ImageCatalogueOptions): ImageCatal
   const loadFirst = async (): Promise<Catalogues> => {
     // When the record is lost, its images still exist.
     const now = (await loadCatalogues(file)) ?? {
-      ...{ schema: 1 as const, catalogues: [], imported: [], known: {} },
+      schema: 1 as const,
+      catalogues: [],
+      imported: [],
+      known: {},
       spared: await imported.list(),
     };
     await sweep(now);
@@ -108,7 +111,10 @@ export function createImageCatalogue(options: ImageCatalogueOptions): ImageCatal
     signal: AbortSignal,
   ): Promise<CatalogueContent> => {
     const content = await readCatalogue(source, {
-      ...{ fetchSmall: options.fetchSmall, firstUid: options.gpgv.users.first, machine, signal },
+      fetchSmall: options.fetchSmall,
+      firstUid: options.gpgv.users.first,
+      machine,
+      signal,
     });
     if (content.entries.length === 0) throw useless(source, machine, content);
     requireStorable(name, content.entries);
@@ -145,11 +151,18 @@ export function createImageCatalogue(options: ImageCatalogueOptions): ImageCatal
     async catalogues() {
       return [
         {
-          ...{ name: BUILT_IN, source: 'built into gnt-noded', refused: 0, updatedAtMs: null },
+          name: BUILT_IN,
+          source: 'built into gnt-noded',
+          refused: 0,
+          updatedAtMs: null,
           images: builtIn.length,
         },
         ...(await load()).catalogues.map(({ name, source, entries, refused, updatedAtMs }) => ({
-          ...{ name, source, images: entries.length, refused, updatedAtMs },
+          name,
+          source,
+          images: entries.length,
+          refused,
+          updatedAtMs,
         })),
       ];
     },
@@ -207,8 +220,13 @@ export function createImageCatalogue(options: ImageCatalogueOptions): ImageCatal
         const { sha256, sizeBytes } = copy;
         await copy.keep();
         const image: ImportedImage = {
-          ...{ name, sha256, sizeBytes, title: facts.title ?? '', user: facts.user ?? null },
-          ...{ minDiskBytes: facts.minDiskBytes ?? null, format: facts.format ?? 'auto' },
+          name,
+          sha256,
+          sizeBytes,
+          title: facts.title ?? '',
+          user: facts.user ?? null,
+          minDiskBytes: facts.minDiskBytes ?? null,
+          format: facts.format ?? 'auto',
           importedAtMs: clock.now(),
         };
         const spared = now.spared.filter((each) => each !== sha256);
@@ -296,7 +314,8 @@ function notUpdated(first: Failure, others: readonly Failure[]): AppError {
   const { code, hint } = first.error;
   return new AppError(code, `${all.length} catalogues were not updated: ${told}`, {
     details: { catalogues: all.map(({ name }) => name) },
-    ...{ hint, cause: first.error },
+    hint,
+    cause: first.error,
   });
 }
 
@@ -327,9 +346,17 @@ function describe(
   if (named.kind === 'imported') {
     const { name, sha256, title, user, minDiskBytes, format } = named.image;
     return {
-      ...{ name, catalogue, aliases: [], title, user, minDiskBytes, cloudInit: null },
+      name,
+      catalogue,
+      aliases: [],
+      title,
+      user,
+      minDiskBytes,
+      cloudInit: null,
       format: format as ImageInfo['format'], // validated at the import
-      ...{ source: pathOf(sha256), checksum: `sha256:${sha256}`, checksums: null },
+      source: pathOf(sha256),
+      checksum: `sha256:${sha256}`,
+      checksums: null,
       verified: 'import',
     };
   }
@@ -338,8 +365,17 @@ function describe(
   const last = ownValue(known, keyOfKnown(catalogue, named.entry));
   const ofList = last?.isSigned === true ? 'signature' : 'https';
   return {
-    ...{ name, catalogue, aliases: [...aliases], title, user, minDiskBytes, cloudInit, format },
-    ...{ source: url, checksum: checksum ?? last?.checksum ?? null, checksums },
+    name,
+    catalogue,
+    aliases: [...aliases],
+    title,
+    user,
+    minDiskBytes,
+    cloudInit,
+    format,
+    source: url,
+    checksum: checksum ?? last?.checksum ?? null,
+    checksums,
     verified: checksum === null ? ofList : 'catalogue',
   };
 }

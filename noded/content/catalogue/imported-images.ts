@@ -70,7 +70,9 @@ export function createImportedImages(dir: string): ImportedImages {
         await requireChecksum(copy, sha256, checksum, path, signal);
         await syncPath(half);
         return {
-          ...{ sha256, sizeBytes: image.sizeBytes, [Symbol.asyncDispose]: drop },
+          sha256,
+          sizeBytes: image.sizeBytes,
+          [Symbol.asyncDispose]: drop,
           async keep() {
             await rename(half, pathOf(sha256));
             await syncPath(dir);

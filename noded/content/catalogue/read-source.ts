@@ -84,7 +84,9 @@ async function ask(
   try {
     // The raw bytes: converting or copying them would block the daemon.
     answer = await askSandboxed('noded/content/catalogue/read-catalogue', bytes, {
-      ...{ firstUid, args: [machine], signal },
+      firstUid,
+      args: [machine],
+      signal,
     });
   } catch (error) {
     signal.throwIfAborted();

@@ -48,7 +48,8 @@ export async function askMirror(base: string, request: MirrorRequest): Promise<M
   const headers = pickHeaders(request.headers, FILE_REQUEST_HEADERS);
   const ask = (method: MirrorRequest['method']): ReturnType<typeof askWeb> =>
     askWeb({
-      ...{ url, method },
+      url,
+      method,
       headersFor: () => headers,
       guard: new SsrfGuard(url, []),
       maxRedirects: MAX_REDIRECTS,

@@ -131,7 +131,8 @@ async function tryOnce(
   const validators = isConditional ? position.validators : null;
   const slow = new AbortController();
   const opened = await source.open({
-    ...{ offset, validators },
+    offset,
+    validators,
     signal: AbortSignal.any([signal, slow.signal]),
   });
   if (opened.kind === 'not-modified') return 'not-modified';
