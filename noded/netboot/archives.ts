@@ -68,31 +68,6 @@ export interface OpenedArchive {
 }
 
 /**
- * Archives opened on this node: their files in one run of bytes, with an index. They are stored by
- * content, under the names that BootEnvs give them.
- */
-export interface BootArchives {
-  /** @param sha256 the expected digest, or empty for any: a name may have other bytes meanwhile */
-  find(isoFile: string, sha256: string): ArchiveContent | null;
-  contentOf(isoFile: string): string | undefined;
-  list(): Promise<readonly OpenedArchive[]>;
-  tree(sha256: string): BootTree;
-  /**
-   * Removes a name, and the bytes unless another name or an instance still needs them.
-   * @returns whether the bytes are removed
-   */
-  remove(isoFile: string): Promise<boolean>;
-  /**
-   * Removes contents without a name that no instance boots from. Called when an instance's boot
-   * ends.
-   */
-  dropUnnamed(): Promise<void>;
-  /** Gives a name to a content that is opened already. @returns whether it exists */
-  name(isoFile: string, sha256: string): Promise<boolean>;
-  create(sha256: string, maxBytes: number): Promise<UnfinishedArchive>;
-}
-
-/**
  * Opens the folder and removes unfinished files of an earlier daemon.
  * @param inUse the contents that instances boot from, with or without a name
  */
@@ -104,12 +79,16 @@ export async function openBootArchives(
     if (UNFINISHED.test(file)) await rm(join(dir, file), { force: true });
   const namesPath = join(dir, NAMES);
   await removeHalves([namesPath]);
-  const archives = new FolderArchives(dir, await readNames(namesPath), inUse);
+  const archives = new BootArchives(dir, await readNames(namesPath), inUse);
   await archives.dropUnnamed();
   return archives;
 }
 
-class FolderArchives implements BootArchives {
+/**
+ * Archives opened on this node: their files in one run of bytes, with an index. They are stored by
+ * content, under the names that BootEnvs give them.
+ */
+export class BootArchives {
   readonly #dir: string;
   #names: Readonly<Record<string, string>>;
   readonly #held = new Map<string, Buffer>();
@@ -127,6 +106,7 @@ class FolderArchives implements BootArchives {
     this.#inUse = inUse;
   }
 
+  /** @param expected digest, or empty for any: a name may have other bytes meanwhile */
   find(isoFile: string, expected: string): ArchiveContent | null {
     const sha256 = this.contentOf(isoFile);
     if (sha256 === undefined || (expected !== '' && expected !== sha256)) return null;
@@ -163,6 +143,7 @@ class FolderArchives implements BootArchives {
     }
   }
 
+  /** Gives a name to a content that is opened already. @returns whether it exists */
   name(isoFile: string, sha256: string): Promise<boolean> {
     return this.#turns.run('names', async () => {
       if ((await this.#sizeOf(sha256)) === null) return false;
@@ -171,6 +152,10 @@ class FolderArchives implements BootArchives {
     });
   }
 
+  /**
+   * Removes a name, and the bytes unless another name or an instance still needs them.
+   * @returns whether the bytes are removed
+   */
   remove(isoFile: string): Promise<boolean> {
     return this.#turns.run('names', async () => {
       const { [isoFile]: sha256, ...names } = this.#names;
@@ -226,6 +211,7 @@ class FolderArchives implements BootArchives {
     return ownValue(this.#names, isoFile);
   }
 
+  /** Removes contents that have no name and from which no instance boots. */
   dropUnnamed(): Promise<void> {
     return this.#turns.run('names', () => this.#drop());
   }

@@ -28,7 +28,7 @@ import { lonelyLease, type OwnLease, startOwnLease } from '../storage/fencing/no
 import { createFetchSmall } from '../content/catalogue/fetch-small.ts';
 import { listPathsInUse } from '../content/catalogue/paths-in-use.ts';
 import { createImageCatalogue, type ImageCatalogue } from '../content/catalogue/image-catalogue.ts';
-import { createImageCache, type ImageCache } from '../content/images/image-cache.ts';
+import { ImageCache } from '../content/images/image-cache.ts';
 import { createChannelNetwork, type ChannelNetwork } from '../net/channel/channel-network.ts';
 import { createUserNicFirewall } from '../net/channel/user-nic-firewall.ts';
 import { createInstanceCards, type InstanceCards } from '../net/tenant/instance-cards.ts';
@@ -97,7 +97,7 @@ export async function startHost(parts: HostParts): Promise<NodeHost> {
   undo.defer(() => watch.end());
   const limits = async (): Promise<DownloadLimits> =>
     downloadLimitsOf(await records.clusters.load());
-  const images = createImageCache({
+  const images = new ImageCache({
     dir: paths.imageCacheDir,
     maxBytes: imageCacheBytes,
     limits,

@@ -49,27 +49,6 @@ export interface ImageCacheStats {
   readonly downloadsRunning: number;
 }
 
-export interface ImageCache {
-  /**
-   * Returns the image as a local file. An absolute path is used in place. A URL comes from the
-   * cache, or is downloaded once for all callers.
-   * @throws AppError IMAGE_SOURCE, IMAGE_NOT_FOUND, IMAGE_UNREADABLE, IMAGE_CHECKSUM_MISMATCH,
-   * DOWNLOAD_FAILED, DOWNLOAD_TRUNCATED, DISK_SPACE (refused before the download), DISK_FULL
-   * (during it; its bytes are removed), or the signal's reason
-   */
-  fetch(source: string, options: ImageFetchOptions): Promise<FetchedImage>;
-  /**
-   * Checks that the source is well formed, and that a local file is readable. Sends no request.
-   * @param judge called with a local file while it is open
-   */
-  check(source: string, judge?: (file: SizedFile) => Promise<void>): Promise<void>;
-  /** Whether an intact file with that `sha256:HEX` or `sha512:HEX` is cached. */
-  holds(checksum: string): Promise<boolean>;
-  stats(): Promise<ImageCacheStats>;
-  /** Ends every download. Their bytes stay for resumption. */
-  close(): Promise<void>;
-}
-
 export interface ImageCacheOptions {
   readonly dir: string;
   /** Unused images are evicted, least recently used first, above this limit. */
@@ -97,12 +76,8 @@ type Download = SharedTask<string, DownloadEvent>;
 
 const DEFAULT_RETRY_DELAY_MS = 500;
 const PROGRESS_INTERVAL_MS = 100;
-export function createImageCache(options: ImageCacheOptions): ImageCache {
-  return new FileImageCache(options);
-}
-
 /** INVARIANT: at most one download of a URL runs. The next one waits for an aborted one to end. */
-class FileImageCache implements ImageCache {
+export class ImageCache {
   readonly #options: ImageCacheOptions;
   readonly #downloads = new Map<string, Download>();
   readonly #contents: ContentStore;
@@ -116,6 +91,10 @@ class FileImageCache implements ImageCache {
     });
   }
 
+  /**
+   * Checks that the source is well formed, and that a local file is readable. Sends no request.
+   * @param judge called with a local file while it is open
+   */
   async check(source: string, judge?: (file: SizedFile) => Promise<void>): Promise<void> {
     const parsed = parseImageSource(source);
     if (parsed.kind !== 'path') return;
@@ -127,6 +106,13 @@ class FileImageCache implements ImageCache {
     }
   }
 
+  /**
+   * Returns the image as a local file. An absolute path is used in place. A URL comes from the
+   * cache, or is downloaded once for all callers.
+   * @throws AppError IMAGE_SOURCE, IMAGE_NOT_FOUND, IMAGE_UNREADABLE, IMAGE_CHECKSUM_MISMATCH,
+   * DOWNLOAD_FAILED, DOWNLOAD_TRUNCATED, DISK_SPACE (refused before the download), DISK_FULL (during
+   * it; its bytes are removed), or the signal's reason
+   */
   async fetch(source: string, options: ImageFetchOptions): Promise<FetchedImage> {
     options.signal.throwIfAborted();
     const parsed = parseImageSource(source);
@@ -136,6 +122,7 @@ class FileImageCache implements ImageCache {
       : this.#fetchRemote(parsed.url, checksum, options);
   }
 
+  /** Whether an intact file with that `sha256:HEX` or `sha512:HEX` is cached. */
   async holds(checksum: string): Promise<boolean> {
     const sha256 = await this.#contents.useByChecksum(parseChecksum(checksum));
     if (sha256 !== undefined) this.#contents.release(sha256);
@@ -146,6 +133,7 @@ class FileImageCache implements ImageCache {
     return { ...(await this.#contents.stats()), downloadsRunning: this.#downloads.size };
   }
 
+  /** Ends every download. Their bytes stay for resumption. */
   async close(): Promise<void> {
     const running = [...this.#downloads.values()];
     const reason = new AppError('JOB_INTERRUPTED', 'gnt-noded is stopping');

@@ -14,7 +14,7 @@ import { silentLogger } from '#shared/log/log.ts';
 import { createRecordProblems } from '#shared/store/readable-records.ts';
 import { createSqliteStore } from '#shared/store/sqlite-store.ts';
 import { createInstanceDisks } from '../../../noded/storage/create-instance-disks.ts';
-import { createImageCache } from '../../../noded/content/images/image-cache.ts';
+import { ImageCache } from '../../../noded/content/images/image-cache.ts';
 import type { InstallerDependencies } from '../../../noded/provision/install/install-request.ts';
 import { createInstallRoom } from '../../../noded/provision/install/install-room.ts';
 import { createOpenInstallPackage } from '../../../noded/provision/install/open-install-package.ts';
@@ -69,7 +69,7 @@ async function compete(made: (url: string, localImage: string) => CreateInput): 
   const clusters = createClusterRepository(store, clock);
   await clusters.ensure();
   const instances = createInstanceRepository(store, clock, createRecordProblems(silentLogger));
-  const images = createImageCache({
+  const images = new ImageCache({
     dir: join(directory, 'images'),
     maxBytes: 1e9,
     limits: async () => downloadLimitsOf({}),

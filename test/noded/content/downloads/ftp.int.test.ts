@@ -9,7 +9,7 @@ import { downloadLimitsOf } from '#shared/contract/download-limits.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { Secret } from '#shared/secret/secret.ts';
-import { createImageCache, type ImageCache } from '../../../../noded/content/images/image-cache.ts';
+import { ImageCache } from '../../../../noded/content/images/image-cache.ts';
 import { openPackage } from '../../../../noded/content/downloads/package-source.ts';
 import { startFtpServer } from './ftp-server.ts';
 
@@ -24,7 +24,7 @@ before(async () => {
 after(() => rm(directory, { recursive: true }));
 
 async function newCache(netrcFile?: string): Promise<ImageCache> {
-  return createImageCache({
+  return new ImageCache({
     dir: await mkdtemp(join(directory, 'cache-')),
     maxBytes: 1e9,
     limits,
@@ -80,7 +80,7 @@ test('a login for FTP comes from the URL or a netrc file; a wrong one is refused
 test('a missing file and a canceled download leave nothing', async () => {
   await using server = await startFtpServer({ content, modified });
   const dir = await mkdtemp(join(directory, 'cache-'));
-  const cache = createImageCache({
+  const cache = new ImageCache({
     dir,
     maxBytes: 1e9,
     limits,

@@ -16,7 +16,7 @@ import { silentLogger } from '#shared/log/log.ts';
 import { systemClock } from '#shared/clock/clock.ts';
 import { askMirror } from '../../../../noded/content/downloads/ask-mirror.ts';
 import { openPackage } from '../../../../noded/content/downloads/package-source.ts';
-import { createImageCache } from '../../../../noded/content/images/image-cache.ts';
+import { ImageCache } from '../../../../noded/content/images/image-cache.ts';
 
 /**
  * An internet of its own: a network namespace where the documentation's addresses (RFC 5737) and
@@ -110,7 +110,7 @@ async function attack(directory: string): Promise<void> {
   let caches = 0;
   let remoteHosts: string[] = [];
   const fetchImage = async (url: string): Promise<Buffer> => {
-    const cache = createImageCache({
+    const cache = new ImageCache({
       dir: join(directory, `cache-${(caches += 1)}`),
       maxBytes: 1e9,
       limits: async () => downloadLimitsOf({ imageCa: tls.cert, remoteHosts }),
@@ -172,7 +172,7 @@ async function attack(directory: string): Promise<void> {
   });
 
   test('what the operator’s download brought is not a remote user’s by its URL', async () => {
-    const cache = createImageCache({
+    const cache = new ImageCache({
       dir: join(directory, 'shared-cache'),
       maxBytes: 1e9,
       limits: async () => downloadLimitsOf({}),

@@ -10,7 +10,7 @@ import type { ErrorCode } from '#shared/errors/codes.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import {
-  createImageCache,
+  ImageCache,
   type ImageCacheOptions,
 } from '../../../../noded/content/images/image-cache.ts';
 
@@ -24,7 +24,7 @@ after(() => rm(directory, { recursive: true }));
 
 export async function newCache(options: Partial<ImageCacheOptions> = {}) {
   const dir = options.dir ?? (await mkdtemp(join(directory, 'cache-')));
-  const cache = createImageCache({
+  const cache = new ImageCache({
     dir,
     maxBytes: 1e9,
     limits: async () => downloadLimitsOf({}),
