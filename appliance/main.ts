@@ -10,8 +10,7 @@ import { describeUsers } from '#shared/contract/appliance-choice.ts';
 import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
 import { errorCodes } from '#shared/errors/codes.ts';
 import { createRootPaths } from '#shared/paths/root-paths.ts';
-import { chooseAptSources, sourcesOfMirror } from './image/apt-sources.ts';
-import { readAptSources } from './image/apt-source-files.ts';
+import { chooseAptSources, sourcesOfMirror, readAptSources } from './image/apt-sources.ts';
 import { buildAppliance } from './image/build.ts';
 import {
   importAppliance,

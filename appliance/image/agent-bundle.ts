@@ -7,7 +7,7 @@ const isBundled = extname(filename) !== '.ts';
 
 /**
  * Modules that the agent passes to the hooks' bundle when it loads it
- * (appliance/agent/load-hooks.ts).
+ * (appliance/agent/main.ts).
  */
 const SHARED_WITH_AGENT = ['zod', '#shared/errors/app-error.ts'];
 

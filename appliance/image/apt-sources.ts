@@ -1,4 +1,6 @@
-import { AppError } from '#shared/errors/app-error.ts';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 
 /** Debian release of the appliance. */
 export const SUITE = 'bookworm';
@@ -73,4 +75,21 @@ function parseDeb822(text: string): SourceLine[] {
         field('Suites').map((suite) => ({ uri, suite, components })),
       );
     });
+}
+
+/** Reads the host's apt source files in apt's order. Skips missing ones. */
+export function readAptSources(aptDirectory = '/etc/apt'): AptSourceFile[] {
+  const parts = join(aptDirectory, 'sources.list.d');
+  const names = orMissing(() => readdirSync(parts), []).sort();
+  const paths = [join(aptDirectory, 'sources.list'), ...names.map((name) => join(parts, name))];
+  return paths.flatMap((name) => orMissing(() => [{ name, text: readFileSync(name, 'utf8') }], []));
+}
+
+function orMissing<T>(read: () => T, otherwise: T): T {
+  try {
+    return read();
+  } catch (error) {
+    if (systemCodeOf(error) !== 'ENOENT') throw error;
+    return otherwise;
+  }
 }

@@ -18,7 +18,6 @@ import { acquireLock } from './lock.ts';
 import { describeFile, MANIFEST_NAME, verifyAppliance } from './manifest.ts';
 import { keepHooks } from './own-hooks.ts';
 import { requireCommands } from './require-commands.ts';
-import { packRoot } from './root-image.ts';
 import { extractVmlinux } from './vmlinux.ts';
 
 export interface BuildOptions {
@@ -193,6 +192,45 @@ async function addAgent(rootPath: string, options: BuildOptions, key: BuildKey):
   await writeFile(join(directory, 'hooks.cjs'), key.hooksBundle, { mode: 0o644 });
   // Mount point of the appliance's own hooks.
   await mkdir(join(directory, 'hooks'));
+}
+
+const MKSQUASHFS_TIMEOUT_MS = 10 * 60_000;
+
+/**
+ * Stored uncompressed, since every installation reads these files and decompression would take a
+ * large part of its time: Node, the agent, libraries, and the tools for image and package.
+ */
+const UNCOMPRESSED = [
+  'opt/gnt/*',
+  'usr/bin/perl',
+  'usr/bin/qemu-img',
+  'usr/bin/tar',
+  'usr/lib/*-linux-gnu/lib*.so*',
+];
+
+/** Packs the root tree, other files with zstd. Equal tree and date make equal bytes. */
+async function packRoot(
+  rootPath: string,
+  outputPath: string,
+  sourceDateSeconds: number,
+  signal: AbortSignal,
+): Promise<void> {
+  await run(
+    'mksquashfs',
+    [
+      rootPath,
+      outputPath,
+      '-noappend',
+      '-no-progress',
+      '-quiet',
+      ...['-comp', 'zstd', '-Xcompression-level', '6', '-b', '131072'],
+      ...['-mkfs-time', String(sourceDateSeconds), '-all-time', String(sourceDateSeconds)],
+      ...UNCOMPRESSED.flatMap((path) => ['-action', `uncompressed@pathname(${path})`]),
+      '-noI',
+      '-reproducible',
+    ],
+    { timeoutMs: MKSQUASHFS_TIMEOUT_MS, signal },
+  );
 }
 
 async function removeStaleWork(cacheDir: string): Promise<void> {

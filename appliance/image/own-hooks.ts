@@ -10,7 +10,7 @@ import { readHookFolder } from '#shared/files/read-hook-folder.ts';
 import { judgeHooks } from '#shared/sandbox/judge-hooks.ts';
 import { DEFAULT_FIRST_POWERLESS_UID } from '#shared/sandbox/plan-sandbox.ts';
 import { encodeCpio } from './cpio.ts';
-import { HOOKS_ARCHIVE_FOLDER } from './init-scripts.ts';
+import { HOOKS_ARCHIVE_FOLDER } from './initramfs.ts';
 
 /**
  * Reads a folder of hook documents for an appliance. Refuses documents that its agent would refuse.

@@ -2,8 +2,7 @@ import { createHash } from 'node:crypto';
 import { access, mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { readAptSources } from '../../appliance/image/apt-source-files.ts';
-import { chooseAptSources } from '../../appliance/image/apt-sources.ts';
+import { chooseAptSources, readAptSources } from '../../appliance/image/apt-sources.ts';
 import { makeDebianTree } from '../../appliance/image/debian-tree.ts';
 
 /**

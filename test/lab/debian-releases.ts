@@ -1,5 +1,4 @@
-import { readAptSources } from '../../appliance/image/apt-source-files.ts';
-import { chooseAptSources } from '../../appliance/image/apt-sources.ts';
+import { chooseAptSources, readAptSources } from '../../appliance/image/apt-sources.ts';
 import { makeDebianTree } from '../../appliance/image/debian-tree.ts';
 import { cachedTree } from './cached-tree.ts';
 

@@ -69,7 +69,7 @@ export async function unmountLeft(
 
 function stillUsed(what: string): AppError {
   return new AppError('COMMAND_FAILED', `cannot unmount the instance: ${what}`, {
-    hint: 'Stop the programs that your scripts and hooks start, and unmount what they mount.',
+    hint: 'Stop the programs that your scripts and hooks start, and unmount their mounts.',
   });
 }
 

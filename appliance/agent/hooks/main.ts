@@ -13,7 +13,6 @@ import { RootFiles } from './root-files.ts';
 import { readOsRelease } from './os-release.ts';
 import { runInRoot, type StepRoot } from './run-in-root.ts';
 import { runStep, type StepWorld } from './run-step.ts';
-import { createSentinels } from './sentinels.ts';
 import { mapTexts } from './step-texts.ts';
 import { randomWord, renderTemplate, type TemplateValues } from './templates.ts';
 import { comesBeforeImage, isChroot } from './stage-names.ts';
@@ -49,7 +48,7 @@ export interface HookBook {
   run(stage: HookStage, reporter: StageReporter): Promise<string>;
 }
 
-/** The entry of a separate bundle, which the agent loads only for hooks: see load-hooks.ts. */
+/** The entry of a separate bundle, which the agent loads only for hooks. */
 export interface HooksModule {
   readonly openHooks: typeof openHooks;
 }
@@ -167,4 +166,38 @@ function named(message: string, error: AppError): AppError {
     cause: error,
     hint: error.hint,
   });
+}
+
+/** Folder where Kairos tells steps how it was booted. */
+const SENTINELS_FOLDER = '/run/cos';
+/** A step that creates this file ends a Kairos installation before the disk is written. */
+const FAILURE_SENTINEL = `${SENTINELS_FOLDER}/fail_installation`;
+const OWNED_BY_ROOT = { uid: 0, gid: 0 };
+
+/**
+ * The files by which Kairos' steps detect their surroundings. The appliance is a live system, and
+ * its reinstallation corresponds to a reset by Kairos' recovery system.
+ */
+function createSentinels({ points }: Pick<InstallationFacts, 'points'>) {
+  const names = ['live_mode', ...(points.includes('before-reset') ? ['recovery_mode'] : [])];
+  let areRaised = false;
+  return {
+    /** Creates the files in the appliance's system once: a step may remove them. */
+    async raise(rootPath: string): Promise<void> {
+      if (areRaised) return;
+      const files = new RootFiles(rootPath);
+      files.makeDirectory(SENTINELS_FOLDER, { ...OWNED_BY_ROOT, mode: 0o755 });
+      for (const name of names)
+        await files.write(`${SENTINELS_FOLDER}/${name}`, '', { ...OWNED_BY_ROOT, mode: 0o644 });
+      areRaised = true;
+    },
+    /** @throws AppError HOOK_FAILED when a step requested the end */
+    requireNoFailure(rootPath: string): void {
+      if (new RootFiles(rootPath).exists(FAILURE_SENTINEL))
+        throw new AppError(
+          'HOOK_FAILED',
+          `a step created ${FAILURE_SENTINEL}, so the installation stopped`,
+        );
+    },
+  };
 }

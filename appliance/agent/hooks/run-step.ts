@@ -6,12 +6,13 @@ import {
   makeDirectory,
   setEnvironment,
   setHostname,
+  setModules,
   setSysctl,
+  setTimesyncd,
   writeDns,
   writeFile,
   writeOverride,
 } from './content-actions.ts';
-import { setModules, setTimesyncd } from './boot-settings.ts';
 import { deleteEntity, ensureEntity } from './entities.ts';
 import type { StepFields } from './fields.ts';
 import { applyPackages } from './packages.ts';

@@ -106,7 +106,7 @@ const SAY_THE_FORMAT = 'If it is a disk image nevertheless, name its format: --i
 const REMEDIES: Readonly<Record<Remedy, string>> = {
   unpack: 'Unpack it (tar -xf FILE for .tar and .tar.gz) and use the disk image in it',
   decompress: 'Decompress it and use the disk image',
-  none: 'Check what was downloaded',
+  none: 'Check the downloaded file',
 };
 
 function remedyOf({ remedy }: Extract<ImageFormat, { kind: 'unsupported' }>): string {
@@ -129,7 +129,7 @@ function requireDisk(head: Buffer, sizeBytes: number, said: ImageFormatName | nu
     throw new AppError(
       'IMAGE_INVALID',
       `the image has no boot sector, partition table or file system: ${what}`,
-      { hint: `Check what was downloaded. ${SAY_THE_FORMAT}` },
+      { hint: `Check the downloaded file. ${SAY_THE_FORMAT}` },
     );
   }
   const fault = findTableFault(head, sizeBytes);

@@ -1,7 +1,6 @@
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { readAptSources } from '../../../appliance/image/apt-source-files.ts';
-import { chooseAptSources } from '../../../appliance/image/apt-sources.ts';
+import { chooseAptSources, readAptSources } from '../../../appliance/image/apt-sources.ts';
 import { buildAppliance } from '../../../appliance/image/build.ts';
 
 /** Builds the appliance of this tree below a folder. @returns its own folder */

@@ -5,7 +5,7 @@
  */
 export const exempt = {
   documents: [],
-  strings: ['appliance/agent', 'noded/host', 'noded/instances'],
+  strings: ['noded/host', 'noded/instances'],
   comments: [
     'cluster-cli',
     'cluster-cli/client',

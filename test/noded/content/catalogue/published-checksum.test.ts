@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { findPublishedChecksum } from '../../../../noded/content/catalogue/published-checksum.ts';
+import { findPublishedChecksum } from '../../../../noded/content/catalogue/ask-publisher.ts';
 
 const [A, B] = ['a'.repeat(64), 'b'.repeat(64)];
 const LONG = 'c'.repeat(128);

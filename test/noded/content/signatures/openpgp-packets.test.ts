@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { areSignaturePackets } from '../../../../noded/content/signatures/openpgp-packets.ts';
+import { areSignaturePackets } from '../../../../noded/content/signatures/gpgv.ts';
 
 const packet = (header: readonly number[], length: number): Buffer =>
   Buffer.concat([Buffer.from(header), Buffer.alloc(length, 0xff)]);
