@@ -17,7 +17,10 @@ import { AgentWord } from '../../noded/provision/appliance/agent-word.ts';
 import { type ApplianceRun, bootAppliance } from './support/boot-appliance.ts';
 import { buildTestAppliance } from './support/build-test-appliance.ts';
 
-/** What only a machine can prove of hostile scripts: the kernel's own barriers, and limits. */
+/**
+ * Confinement of hostile scripts that needs a virtual machine: the kernel's own barriers, and
+ * limits.
+ */
 const DISK_BYTES = 64 * 1024 * 1024;
 let directory = '';
 let applianceDir = '';
@@ -34,11 +37,9 @@ function shell(command: string): string {
   return execFileSync('sh', ['-c', command], { cwd: directory, encoding: 'utf8' });
 }
 
-/**
- * The way out of a root directory, for a process that may change its own, to the initramfs below.
- */
+/** Leaves a root directory for the initramfs below, in a process that may change its own root. */
 const ESCAPE = 'mkdir "/tmp/out"; chroot "/tmp/out"; chdir ".." for 1 .. 99; chroot ".";';
-/** What the kernel would run when a program crashes. */
+/** A helper that the kernel would run when a program crashes. */
 const HELPER = `#!/bin/busybox sh
 b=/bin/busybox
 for each in /proc/[0-9]*; do
@@ -46,7 +47,7 @@ for each in /proc/[0-9]*; do
   if (: <$each/mem) 2>/dev/null; then echo helper read the agent; else echo helper refused; fi >/dev/ttyS0
 done
 `;
-/** Each prints its line only when it got through. */
+/** Each line is printed only by a successful attack. */
 const ATTACKS = `
 head -c 1 /proc/kcore >/dev/null 2>&1 && echo "read the kernel's memory"
 head -c 1 /dev/mem >/dev/null 2>&1 && echo "read the machine's memory"
@@ -78,7 +79,7 @@ echo done
   return readFileSync(join(directory, 'os.tar'));
 }
 
-/** Failures that the installation survives, to see what they say. */
+/** Failures that the installation survives, to read their messages. */
 const HOOKS = `
 stages:
   install.pre:
@@ -148,7 +149,7 @@ test("a script that is root gets neither into the kernel nor at the agent's memo
     printed.filter((line) => !line.startsWith('mount: ')),
     [],
   );
-  // The kernel ran what the script had put there, as root, and it could do no more.
+  // The kernel ran the script's helper as root, without further rights.
   assert.match(run.console, /helper refused/);
   assert.doesNotMatch(run.console, /helper read/);
 });

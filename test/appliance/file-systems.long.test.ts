@@ -10,7 +10,7 @@ import { type ApplianceRun, bootAppliance } from './support/boot-appliance.ts';
 import { buildTestAppliance } from './support/build-test-appliance.ts';
 
 const MIB = 1024 * 1024;
-/** MiB. mkfs.xfs makes nothing smaller than 300; the kernel resizes no btrfs to less than 256. */
+/** MiB. mkfs.xfs needs at least 300; the kernel resizes btrfs to 256 or more. */
 const SIZES = { xfs: { image: 306, disk: 448 }, btrfs: { image: 130, disk: 288 }, lvm: 160 };
 let directory = '';
 let applianceDir = '';
@@ -58,7 +58,7 @@ function makeDefinition(script: string): Buffer {
   return readFileSync(join(directory, 'os.tar'));
 }
 
-/** Installs `image` on the first of these disks, runs the script, then lays the package over. */
+/** Installs `image` on the first of these disks, runs the script, then unpacks the package. */
 async function install(
   disks: readonly string[],
   image: string,
@@ -157,7 +157,7 @@ umount /mnt/b`,
   );
   const total = /total_bytes\s+(\d+)/.exec(shell('btrfs inspect-internal dump-super part'))?.[1];
   assert.ok(Number(total) > (SIZES.btrfs.disk - 4) * MIB, `btrfs has ${total} bytes`);
-  // What is in which subvolume, read without the kernel.
+  // The content of each subvolume, read without the kernel.
   shell('mkdir restored; btrfs restore -S part restored >/dev/null 2>&1');
   assert.equal(shell('cat restored/@/etc/mark'), 'second in /etc/mark\n');
   assert.equal(shell('cat restored/@home/mark'), 'second in /home/mark\n');
@@ -165,7 +165,7 @@ umount /mnt/b`,
 });
 
 test("on a Kairos image a package lands in the active system's file, and on /oem and /usr/local where they are", async () => {
-  // MiB: where each of the three partitions begins, and how long it is.
+  // MiB: start and length of each of the three partitions.
   const parts = { COS_OEM: [1, 8], COS_STATE: [9, 40], COS_PERSISTENT: [49, 14] } as const;
   const at = Object.values(parts).map(([start, size]) => `start=${start}MiB, size=${size}MiB`);
   shell(`mkdir -p active/etc active/usr/local state/cOS; echo ID=kairos >active/etc/os-release

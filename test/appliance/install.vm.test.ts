@@ -67,8 +67,8 @@ function plan(imageBytes: number): InstallPlan {
 }
 
 /**
- * A step at each kind of stage: in the appliance, in the instance's own root, beside it, and after
- * it was unmounted.
+ * A step at each kind of stage: in the appliance, in the instance's root, beside it, and after it
+ * was unmounted.
  */
 const HOOKS: Readonly<Record<'cluster' | 'instance', string>> = {
   cluster: `
@@ -153,7 +153,7 @@ test('one boot dumps a partitioned qcow2, grows it, runs the script with its env
       ),
       osPackage: readFileSync(join(directory, 'package.tgz')),
       documents: { '/ganeti/latest/install/hooks.json': JSON.stringify(hookDocuments()) },
-      // A busy host: its refusals must cost neither an event nor the order.
+      // A busy host. Its refusals must neither lose nor reorder events.
       eventStatus: (post) => (post === 2 || post === 3 ? 503 : undefined),
     },
   );

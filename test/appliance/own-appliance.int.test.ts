@@ -17,8 +17,8 @@ import { readOwnDocument } from './support/own-document.ts';
 import { isFilledWith } from '../lab/is-filled.ts';
 
 /*
- * The `init` of the document, carried out by a real busybox on this host: its disks are files, and
- * what would touch the host (mounts, the network, the power) does nothing.
+ * The `init` of the document, run by a real busybox on this host. Its disks are files, and commands
+ * that would change the host (mounts, network, power) do nothing.
  */
 const top = await mkdtemp(join(tmpdir(), 'gnt-own-'));
 after(() => rm(top, { recursive: true }));
@@ -52,7 +52,7 @@ wget() {
 `;
 
 interface Outcome {
-  /** What noded believes of all that was said. */
+  /** The events that noded accepts. */
   readonly events: readonly InstallEvent[];
   readonly disk: Buffer;
 }
@@ -83,7 +83,7 @@ async function install(
     ['/dev/${found##*/}', `${lab}/dev/\${found##*/}`],
     ['/sys/block/vd*', `${lab}/block/vd*`],
     ['"/sys/block/${1##*/}/size"', `"${lab}/block/\${1##*/}/size"`],
-    // A device keeps its size; a file would lose what is behind.
+    // A device keeps its size; a file would be truncated.
     ['cat /dev/zero >"$target"', `head -c ${DISK_BYTES} /dev/zero >"$target"`],
     ['"$image" >"$target"', '"$image" 1<>"$target"'],
   ] as const) {
@@ -91,7 +91,7 @@ async function install(
     init = init.replace(real, () => ours);
   }
   await writeFile(join(lab, 'init'), init);
-  // Its status is for nobody: the machine powers off.
+  // Ignores its status, since the machine powers off.
   await run('sh', ['-c', 'busybox sh "$LAB/init" || :'], { env: { LAB: lab } });
   const word = new AgentWord();
   const batches = (await readFile(join(lab, 'events'), 'utf8')).trim().split('\n');
@@ -99,7 +99,7 @@ async function install(
     .flatMap((line) => installEventBatch.parse(JSON.parse(line)))
     .map((report) => word.take(report));
   assert.equal(word.forged + word.lost, 0);
-  // What noded does not believe is null.
+  // Events that noded rejects are null.
   return {
     events: events.filter((event) => event !== null),
     disk: await readFile(join(lab, 'dev/vdb')),
@@ -136,7 +136,7 @@ test('a look writes nothing, and ends every stage of one', async () => {
 const scripts = {
   script: 'create',
   path: 'untrusted/create',
-  // As a user may write one to be taken for another plan.
+  // Values that could be mistaken for parts of another plan.
   environment: { A: '"scripts":null', B: '"personalization":null,"hasDocuments":false' },
 };
 const { image: usual } = plan();

@@ -26,7 +26,7 @@ test('an appliance of busybox, made from its document alone, installs, and refus
   };
   const at = (name: string): string => join(lab.paths.root, name);
 
-  // Kernel, its modules and busybox are any maker's to choose: those of the built one are at hand.
+  // Any kernel, modules and busybox would do: the built appliance's are at hand.
   await gnt('gnt-appliance', ['build']);
   await mkdir(at('parts'));
   await run('cpio', [
@@ -49,7 +49,7 @@ test('an appliance of busybox, made from its document alone, installs, and refus
 
   await lab.startNode();
   await gnt('gnt-appliance', ['import', at('own')]);
-  // A boot sector's signature, and an end that is no whole block.
+  // A boot sector's signature, and an end within a block.
   const image = randomBytes(3_000_001);
   image.writeUInt16LE(0xaa55, 510);
   await writeFile(at('disk.img'), image);
@@ -85,7 +85,7 @@ test('an appliance of busybox, made from its document alone, installs, and refus
   assert.ok(disk.subarray(0, image.length).equals(image));
   assert.ok(isFilledWith(0, disk.subarray(image.length)));
 
-  // What it does not do, it says; and the instance is what it was.
+  // It reports unsupported requests, and the instance stays unchanged.
   const again = ['reinstall', '--force', '--no-start'];
   const refused = await gnt('gnt-instance', [...again, '--os-image-grow', 'yes', NAME], 1);
   assert.match(refused, /it does not do growing a file system/);

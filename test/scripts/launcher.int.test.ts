@@ -26,7 +26,7 @@ before(async () => {
   await mkdir(join(top, 'scripts'));
   await cp(join(import.meta.dirname, '../../scripts/gnt'), join(top, 'scripts/gnt'));
   for (const name of ['gnt-instance', 'gnt-noded']) await symlink('scripts/gnt', join(top, name));
-  // Says what it is given instead of running it.
+  // Prints its arguments instead of running them.
   await write(
     'node_modules/.bin/node',
     '#!/bin/sh\nwhile [ "$1" != "${1#--}" ]; do shift; done; echo "$1 $2"\n',
@@ -43,7 +43,7 @@ async function write(path: string, text: string): Promise<void> {
   await writeFile(join(top, path), text);
 }
 
-/** As a set-up does, later than everything else that is there. */
+/** Makes a bundle as a set-up does, later than all other files. */
 async function makeBundle(): Promise<void> {
   await sleep(20);
   await write(`${BUNDLE}/cluster-cli/main.cjs`, '');
@@ -69,7 +69,7 @@ test('a bundle runs until a source, a folder of sources or the packages changed'
   ]) {
     await makeBundle();
     assert.equal(await started(), bundled);
-    // As rsync and tar leave it: what is new here was written long ago.
+    // As rsync and tar preserve it: a new file with an old time.
     await utimes(join(top, changed), LONG_AGO, LONG_AGO);
     assert.equal(await started(), 'cluster-cli/main.ts list', changed);
   }
@@ -135,7 +135,7 @@ test('on a terminal of any size, help and version are shown and the exit status 
     [80, '--version', '1.2.3'],
     // A serial console without a size.
     [0, '--help', 'the program'],
-    // Too narrow for the file: the program wraps its help itself.
+    // Narrower than the file: the program wraps its help itself.
     [60, '--help', `${main} --help`],
     [60, 'list -h', `${main} list`],
     // The size is that of the terminal that shows the help, whatever stdin is.

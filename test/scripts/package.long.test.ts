@@ -30,7 +30,7 @@ before(async () => {
   const made = (await readdir(work)).find((name) => name.endsWith('.deb'));
   assert.ok(made);
   root = join(work, 'root');
-  // cp(1): of a whole root, with its owners, links and modes.
+  // cp(1): copies a whole root with its owners, links and modes.
   await run('cp', ['-a', await debianTree('debian-minimal', PACKAGES), root]);
   deb = join(root, made);
   await rename(join(work, made), deb);
@@ -38,7 +38,7 @@ before(async () => {
 });
 after(() => rm(work, { recursive: true, force: true }));
 
-/** In the root, in namespaces of their own: no process and no mount is left. */
+/** Runs a command in the root, in its own namespaces: no process and no mount remains. */
 function inRoot(...command: readonly string[]): Promise<RunResult> {
   const contained = ['--mount', '--net', '--pid', '--fork', '--kill-child=KILL'];
   const enter = 'mount -t proc proc "$0/proc" && exec chroot "$0" "$@"';
@@ -48,7 +48,7 @@ function inRoot(...command: readonly string[]): Promise<RunResult> {
   });
 }
 
-/** Every path below the root with its mode and owner, but for dpkg's own books. */
+/** Lists every path below the root with its mode and owner, except dpkg's database. */
 async function listFiles(): Promise<readonly string[]> {
   const books = /^\.\/var\/(lib\/dpkg|log|cache)\b|^\.\/etc\/(passwd|group|shadow|gshadow)-/;
   const { stdout } = await run('find', ['.', '-printf', '%p %m %u:%g\n'], { cwd: root });
@@ -89,7 +89,7 @@ test(
 );
 
 test('on a clean Debian it installs, its programs run, and what it ships is accepted', async () => {
-  // What it depends on is large, and nothing of it is needed for what is looked at here.
+  // Skips its dependencies, which are large and not needed here.
   await inRoot('dpkg', '--force-depends', '--install', `/${deb.slice(root.length + 1)}`);
   assert.equal((await stat(root)).mode & 0o777, 0o755, 'the mode of / is none of its business');
   assert.match((await inRoot('gnt-instance', '--help')).stdout, /^Usage: gnt-instance/);
@@ -138,7 +138,7 @@ test('the installed daemon works: doctor, add, startup, remove', async () => {
     assert.equal(listed.stdout, 'running');
     await gnt('gnt-instance', 'remove', '-f', '--shutdown-timeout', '0', 'p1');
   } finally {
-    // A guest outlives the daemon: after a failure it is still there.
+    // A guest outlives the daemon, also after a failure.
     await gnt('gnt-instance', 'remove', '-f', '--shutdown-timeout', '0', 'p1').catch(() => null);
     noded.kill('SIGTERM');
     await ended;

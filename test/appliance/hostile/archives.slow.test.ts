@@ -25,7 +25,7 @@ beforeEach(() => {
   [ours, theirs] = ['ours', 'theirs'].map((name) => join(directory, name)) as [string, string];
   for (const path of [ours, theirs]) {
     mkdirSync(path);
-    // Where the guest's own links lead is inside its root.
+    // The guest's own links lead inside its root.
     symlinkSync('/', join(path, 'guest-root'));
   }
 });
@@ -60,7 +60,7 @@ describe('what GNU tar makes of an archive, or a refusal that names the entry', 
     });
 });
 
-/** Archives that can follow each other in one: none replaces what another one made. */
+/** Archives that can be concatenated: none replaces entries of another. */
 const independent =
   /^(pax|header uid|time|two names|GNU|name|default ACL|binary|global|old sparse|checksum)/;
 for (const size of [1, 7, 511, 512, 513, 1000])
@@ -90,7 +90,7 @@ test('random archives become what GNU tar makes of them, or are refused for a kn
   }
 });
 
-/** As many as take a second or two: thousands by `fuzz-archives.ts`. */
+/** Takes a second or two; `fuzz-archives.ts` runs thousands. */
 const ARCHIVES_AT_ONCE = 400;
 const seeds = Array.from({ length: ARCHIVES_AT_ONCE }, (_, index) => index + 1);
 

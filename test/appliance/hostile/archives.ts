@@ -1,9 +1,9 @@
 /* eslint-disable max-lines -- a table of archives */
 import { base256, END, entry, gnuLong, header, padded, pax } from './tar-bytes.ts';
 
-// One catalogue, an entry an attack, in one file so that a missing one is seen: longer than most.
+// One table with a row for each attack, in one file so that a missing attack is visible.
 
-/** What becomes of an archive: what GNU tar makes of it, or a refusal that has these words. */
+/** The verdict on an archive: the same as GNU tar's, or a refusal with this message. */
 export type Verdict = 'as-tar' | { readonly code: string; readonly says: RegExp };
 
 export interface HostileArchive {
@@ -28,10 +28,7 @@ const unsafe = (says: RegExp): Verdict => ({ code: 'PACKAGE_UNSAFE', says });
 const invalid = (says: RegExp): Verdict => ({ code: 'PACKAGE_INVALID', says });
 const bytes = (...values: number[]): Buffer => Buffer.from(values);
 
-/**
- * Each is what is between the first entry, `first`, and the last, `last`: so a reader that loses
- * its place is seen.
- */
+/** The bytes between the entries `first` and `last`, which show whether a reader loses its place. */
 const cases: readonly (readonly [string, Buffer, Verdict])[] = [
   // Numbers.
   ...['4.5', '0x5', '5e0', '+5', ' 5', '', '-5', '1e3', '99999999999999999999'].map(
@@ -393,14 +390,14 @@ const cases: readonly (readonly [string, Buffer, Verdict])[] = [
 ];
 
 /**
- * What GNU tar would take for an entry if it took more, or less, content for the one before than
- * its size says: a device, which is no part of any package.
+ * A device, which no package may contain. GNU tar would find it if it took another content length
+ * for the previous entry than its size.
  */
 const hidden = entry({ name: 'hidden', type: '3' });
-/** Content that begins with a block for a map to swallow, and goes on with an entry. */
+/** Content that begins with a block for a map, followed by an entry. */
 const cover = (first: Buffer): Buffer => entry({ name: 'cover' }, cat(first, hidden));
 
-/** Maps of holes that do not agree with their entry's size. */
+/** Maps of holes that differ from their entry's size. */
 const lyingMaps: readonly (readonly [string, Buffer])[] = [
   [
     'in the pax header',

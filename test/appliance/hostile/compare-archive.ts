@@ -6,21 +6,21 @@ import { unpackWithTarAlone } from './reference-tar.ts';
 import { describeTree } from './tree.ts';
 
 export type Comparison =
-  /** Both made the same tree of it. */
+  /** Both made the same tree. */
   | { readonly kind: 'same' }
-  /** We refused it; what tar says of it, or null when tar would take it. */
+  /** Refused by the agent; tar's message, or null when tar accepts the archive. */
   | { readonly kind: 'refused'; readonly why: string; readonly tarSays: string | null }
-  /** A defect: what we made of it is not what tar makes of it. */
+  /** A defect: the agent's tree differs from tar's. */
   | { readonly kind: 'different'; readonly how: string };
 
-/** The guest's directory in both roots; tar alone gives it the archive's owner and mode. */
+/** The guest's directory in both roots; only plain tar applies the archive's owner and mode. */
 const GUEST_DIRECTORY = 'd';
 /** Its own line, and its extended attributes. */
 const OF_GUEST_DIRECTORY = /^(\/d |# file: d\n)/;
 
 /**
- * Unpacks an archive twice, as the installer does and with GNU tar alone, into roots with links of
- * a guest in them.
+ * Unpacks an archive twice, as the installer does and with plain GNU tar, into roots with links of
+ * a guest.
  */
 export async function compareArchive(archive: Buffer, folder: string): Promise<Comparison> {
   const directory = mkdtempSync(join(folder, 'gnt-compare-'));
@@ -44,7 +44,7 @@ export async function compareArchive(archive: Buffer, folder: string): Promise<C
     if (why !== null) return { kind: 'refused', why, tarSays };
     if (tarSays !== null) return { kind: 'different', how: `tar refuses it: ${tarSays}` };
     const after = guestDirectory(roots[0]);
-    // An inode's number is used again at once.
+    // Inode numbers are reused at once.
     const isKept = after?.ino === before?.ino && after?.birthtimeMs === before?.birthtimeMs;
     if (isKept && (after?.mode !== before?.mode || after?.uid !== before?.uid))
       return { kind: 'different', how: "the guest's directory has another owner or mode" };
@@ -69,7 +69,7 @@ function guestDirectory(root: string): Stats | undefined {
   return lstatSync(join(root, GUEST_DIRECTORY), { throwIfNoEntry: false });
 }
 
-/** Why an archive that GNU tar takes is refused: everything else would be a defect. */
+/** Reasons for refusing archives that GNU tar accepts. Any other refusal is a defect. */
 export const knownRefusals: readonly RegExp[] = [
   /its name.* (is absolute|contains "\.\."|contains a NUL)/,
   /its name is empty/,

@@ -6,11 +6,12 @@ import { HEADER_BYTES, recognizeImage } from '../../../appliance/agent/image/for
 import { createSeededRandom } from '../../lab/seeded-random.ts';
 
 /**
- * Image files, ours against `qemu-img info`: real ones of each format, and the same with changes.
+ * Image files, judged by the agent and by `qemu-img info`: valid ones of each format, and changed
+ * ones.
  */
 
 const QEMU_TIMEOUT_MS = 60_000;
-/** A table that a changed header counts is as large as the header says. */
+/** QEMU allocates tables by the counts in a changed header. */
 const QEMU_ADDRESS_SPACE = String(4 * 2 ** 30);
 const NUMBERS = [0, 1, 2, 3, 4, 7, 8, 9, 16, 31, 32, 104, 127, 128, 255];
 const SIZE = '1M';
@@ -18,14 +19,14 @@ const SIZE = '1M';
 interface Sample {
   readonly name: string;
   readonly bytes: Buffer;
-  /** What is to be said of the file as it was made. */
+  /** The verdict on the unchanged file. */
   readonly expected: ImageJudgement['kind'];
 }
 
 export type ImageJudgement =
   { readonly kind: 'same' | 'refused' } | { readonly kind: 'different'; readonly how: string };
 
-/** `name` → arguments of `qemu-img create`; the files that they name stay where QEMU finds them. */
+/** Arguments of `qemu-img create` by name; files that they name stay where QEMU finds them. */
 const WHOLE: Readonly<Record<string, readonly string[]>> = {
   'qcow2-v2': ['-f', 'qcow2', '-o', 'compat=0.10'],
   'qcow2-v3': ['-f', 'qcow2'],
@@ -74,13 +75,13 @@ export async function makeSamples(folder: string): Promise<readonly Sample[]> {
   return samples;
 }
 
-/** With a boot sector's mark, so that it would pass for a disk. */
+/** Adds a boot sector's mark, so that the bytes pass for a disk. */
 function bootable(bytes: Buffer): Buffer {
   bytes.writeUInt16BE(0x55aa, 510);
   return bytes;
 }
 
-/** A VMDK without the comment that usually is its first line. */
+/** A VMDK without its usual first comment line. */
 function commentedDescriptor(): Buffer {
   const bytes = Buffer.alloc(4096);
   bytes.write(
@@ -89,7 +90,7 @@ function commentedDescriptor(): Buffer {
   return bytes;
 }
 
-/** One block, behind the script that a cloop begins with. */
+/** One block, behind the script at the beginning of a cloop. */
 function cloop(): Buffer {
   const bytes = Buffer.alloc(4096);
   bytes.write(
@@ -102,7 +103,7 @@ function cloop(): Buffer {
   return bytes;
 }
 
-/** One of the samples with a few changes in its headers, or cut. */
+/** Changes headers of a sample, or truncates it. */
 export function changedImage(samples: readonly Sample[], seed: number): Buffer {
   const random = createSeededRandom(seed);
   const bytes = Buffer.from(random.pick(samples).bytes);
@@ -118,7 +119,7 @@ export function changedImage(samples: readonly Sample[], seed: number): Buffer {
     if (kind === 0) bytes[at] = random.below(256);
     else if (kind === 1) bytes[at] = random.pick(NUMBERS);
     else if (kind === 2) bytes.fill(0, at, Math.min(bytes.length, at + random.pick([4, 8])));
-    // Of another format, or another's field: two signatures in one file.
+    // Bytes of another format or field: two signatures in one file.
     else
       bytes.set(
         other.subarray(at, at + random.pick([4, 8, 64])).subarray(0, bytes.length - at),
@@ -129,15 +130,15 @@ export function changedImage(samples: readonly Sample[], seed: number): Buffer {
 }
 
 /**
- * Ours is the result that is written to a disk, or a refusal. It must be QEMU's own reading of the
- * file, and nothing that QEMU opens besides it.
+ * Judges an image. The agent's result is written to a disk, or is a refusal. It must agree with
+ * QEMU's reading of the file, and QEMU must not open another file.
  */
 export async function judgeImage(bytes: Buffer, folder: string): Promise<ImageJudgement> {
   const head = bytes.subarray(0, HEADER_BYTES);
   const ours = recognizeImage(head);
   if (ours.kind === 'unsupported') return { kind: 'refused' };
   if (ours.kind === 'container' && ours.external !== null) return { kind: 'refused' };
-  // The installer refuses by the next look what is neither: see requireDisk in examine.ts.
+  // The installer refuses such a file later: see requireDisk in examine.ts.
   if (ours.kind === 'raw' && !looksLikeDisk(head)) return { kind: 'refused' };
   const name = 'image';
   await writeFile(join(folder, name), bytes);
@@ -146,7 +147,7 @@ export async function judgeImage(bytes: Buffer, folder: string): Promise<ImageJu
   if (probed !== null && probed.format !== ours.format)
     return { kind: 'different', how: `${ours.format}, to QEMU it is ${probed.format}` };
   const opened = await imageInfo(folder, name, ['-f', ours.format]);
-  // As the installer does, by the same command: a file that QEMU does not open, or a backing file.
+  // Refused by the installer's next command: a file that QEMU does not open, or a backing file.
   if (opened === null || opened['backing-filename'] !== undefined) return { kind: 'refused' };
   const others = [...referencesOf(opened)].filter((file) => file !== name);
   if (others.length === 0) return { kind: 'same' };
@@ -154,7 +155,8 @@ export async function judgeImage(bytes: Buffer, folder: string): Promise<ImageJu
 }
 
 /**
- * A disk that begins with LUKS is a disk: it is written as it is. Any file can be opened as raw.
+ * Judges a raw image. A disk that begins with LUKS is written as it is. Any file can be opened as
+ * raw.
  */
 function judgeRaw(kind: string, head: Buffer, probed: ImageInfo | null): ImageJudgement {
   if (head.toString('latin1', 0, 4) === 'LUKS' || probed?.format === 'raw') return { kind: 'same' };
@@ -168,9 +170,7 @@ interface ImageInfo {
   readonly 'format-specific'?: {
     readonly data?: {
       readonly 'data-file'?: string;
-      /**
-       * There is one: of an image without the feature only the name is told, and nothing opened.
-       */
+      /** Present with the feature. Without it the name is reported, and no file is opened. */
       readonly 'data-file-raw'?: boolean;
       readonly extents?: readonly { readonly filename: string }[];
     };

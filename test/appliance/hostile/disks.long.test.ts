@@ -18,8 +18,8 @@ import { type ApplianceRun, bootAppliance } from '../support/boot-appliance.ts';
 import { buildTestAppliance } from '../support/build-test-appliance.ts';
 
 /**
- * Disks that are hard to read: all of them in one machine, whose script runs the agent's own code
- * on them. In the end the script resets the machine.
+ * Disks that are hard to read, all in one machine whose script runs the agent's own code on them.
+ * At its end the script resets the machine.
  */
 const top = join(import.meta.dirname, '../../..');
 const SIZES_MIB = { disk0: 48, first: 320, second: 64 };

@@ -8,8 +8,8 @@ import { randomArchive } from './random-archive.ts';
 import { randomSparseArchive } from './random-sparse.ts';
 
 /**
- * `node fuzz-archives.ts [--count N] [--seed S] [--folder DIR]`: random archives, ours against GNU
- * tar, some hundred in a second. Ends with 1 after a difference.
+ * `node fuzz-archives.ts [--count N] [--seed S] [--folder DIR]`: compares the agent with GNU tar on
+ * random archives, some hundred per second. Exits with 1 after a difference.
  */
 const { values } = parseArgs({
   options: {
@@ -19,10 +19,10 @@ const { values } = parseArgs({
   },
 });
 const AT_ONCE = 400;
-/** One in so many is unpacked twice, once of them as the installer does it. */
+/** One archive in this many is unpacked twice, once as by the installer. */
 const COMPARED_ONE_IN = 200;
 
-/** Two thirds are plain, a sixth has maps of holes, a sixth was changed somewhere. */
+/** Two thirds are plain, a sixth has sparse maps, a sixth is changed somewhere. */
 function archiveOf(seed: number): Buffer {
   const random = createSeededRandom(seed);
   const kind = random.below(6);

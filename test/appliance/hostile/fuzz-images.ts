@@ -5,8 +5,9 @@ import { parseArgs } from 'node:util';
 import { changedImage, judgeImage, makeSamples } from './compare-image.ts';
 
 /**
- * `node fuzz-images.ts [--count N] [--seed S] [--folder DIR]`: images with changed headers, ours
- * against `qemu-img info`, some thirty in a second. Ends with 1 after a difference.
+ * `node fuzz-images.ts [--count N] [--seed S] [--folder DIR]`: compares the agent with
+ * `qemu-img info` on images with changed headers, some thirty per second. Exits with 1 after a
+ * difference.
  */
 const { values } = parseArgs({
   options: {

@@ -5,7 +5,7 @@ import { type TarReading, TarReadings } from './tar-readings.ts';
 
 export type Judgement =
   | { readonly kind: 'same' }
-  /** By both, or by the gate for a reason that is meant. */
+  /** By both, or by the gate for an expected reason. */
   | { readonly kind: 'refused' }
   | { readonly kind: 'different'; readonly how: string };
 
@@ -13,17 +13,16 @@ type Gate = Pick<TarGate, 'push' | 'end' | 'passed'>;
 
 interface Gated {
   readonly archive: Buffer;
-  /** What tar gets, or null when the gate refuses the archive. */
+  /** The bytes for tar, or null when the gate refuses the archive. */
   readonly passed: Buffer | null;
   readonly entries: number;
   readonly why: string;
 }
 
 /**
- * Judges many archives at once: what the gate lets through must be to GNU tar what it was to the
- * gate (as many entries, none of a kind or a name that the gate refuses), and must become the tree
- * that the archive as a whole becomes. Of what is unpacked from the same bytes there is one tree
- * only: `compareArchive` unpacks as the installer does, and twice.
+ * Judges many archives at once. GNU tar must read the passed bytes as the gate did: as many entries,
+ * none of a kind or a name that the gate refuses. They must become the tree of the whole archive.
+ * Equal bytes are unpacked once; `compareArchive` unpacks twice, once as the installer does.
  */
 export async function judgeArchives(
   archives: readonly Buffer[],
@@ -44,7 +43,7 @@ export async function judgeArchives(
     if (one.passed === null) judgements.push(await judgeRefusal(one, folder));
     else {
       const isChanged = changed.includes(one);
-      const reading = readings.ours.next().value as TarReading; // one for each that was taken
+      const reading = readings.ours.next().value as TarReading; // one for each accepted archive
       const whole = isChanged ? (readings.theirs.next().value as TarReading) : null;
       judgements.push(judgeTaken(one, reading, whole));
     }
@@ -71,7 +70,7 @@ async function judgeRefusal({ archive, why }: Gated, folder: string): Promise<Ju
 }
 
 function judgeTaken({ entries }: Gated, ours: TarReading, theirs: TarReading | null): Judgement {
-  // Its first complaint ends an installation.
+  // Its first message ends an installation.
   if (ours.complaint !== null) return { kind: 'refused' };
   const unsafe = ours.entries.find(
     (line) => !SAFE_ENTRY.test(line) || /\.\.(\/|$)/.test(nameOf(line)),
@@ -87,10 +86,10 @@ function judgeTaken({ entries }: Gated, ours: TarReading, theirs: TarReading | n
   return { kind: 'different', how: `ours:\n${our.join('\n')}\ntar:\n${their.join('\n')}` };
 }
 
-/** A file, a directory or a link; its mode, owner, size and time; a name that is not absolute. */
+/** A file, directory or link with mode, owner, size and time, and a relative name. */
 const SAFE_ENTRY = /^[-Cdlh]\S+ +\d+\/\d+ +\d+ \S+ \S+ [^/]/;
 
-/** Without what it links to. */
+/** Removes the link target. */
 function nameOf(line: string): string {
   const [, name = ''] = /^\S+ +\S+ +\d+ \S+ \S+ (.*?)( -> | link to |$)/.exec(line) ?? [];
   return name;

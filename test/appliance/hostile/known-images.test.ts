@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type ExternalFile, recognizeImage } from '../../../appliance/agent/image/format.ts';
 
-/** Images of published attacks: each makes a tool that opens it read another file of the host. */
+/** Images of published attacks, each of which makes a tool read another file of the host. */
 
 const QCOW2_HEADER_BYTES = 104;
 const DATA_FILE_BIT = 1 << 2;

@@ -1,6 +1,6 @@
 import { base256, END, entry, type HeaderFields, gnuLong, header, pax } from './tar-bytes.ts';
 
-/** Numbers from a seed (mulberry32): the same archives in every run. */
+/** Returns numbers from a seed (mulberry32): the same archives in every run. */
 export function createRandom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
@@ -24,7 +24,7 @@ function randomName(random: Random): Buffer {
   const parts = Array.from({ length: 1 + Math.floor(random() * 4) }, () =>
     Buffer.from(pick(random, NAMES)),
   );
-  // Most names are good: an archive should get further than its first entry.
+  // Mostly valid names, so that archives get beyond their first entry.
   const kept =
     random() < 0.02 ? parts : parts.filter((part) => !['', '..'].includes(part.toString()));
   if (kept.length === 0) kept.push(Buffer.from('a'));
@@ -101,8 +101,8 @@ function randomEntry(random: Random): Buffer {
 }
 
 /**
- * One archive: mostly well made, with something odd in every few entries, and a few bytes
- * overwritten in some.
+ * Makes one archive: mostly valid, with an odd value in every few entries, and overwritten bytes in
+ * some.
  */
 export function randomArchive(seed: number): Buffer {
   const random = createRandom(seed);

@@ -4,7 +4,7 @@ import { END, entry, header, pax } from './tar-bytes.ts';
 const LENGTHS = [0, 5, 512, 513, 1000, 1024];
 const CONTENT_MAPS = ['1\n0\n5\n', '1\n0\n512\n', '0\n', '2\n0\n5\n512\n5\n'];
 
-/** Sparse files in every spelling, whose maps and sizes mostly do not agree, and plain ones. */
+/** Sparse files in every format, mostly with maps that differ from the size, and plain ones. */
 export function randomSparseArchive(seed: number): Buffer {
   const random = createSeededRandom(seed);
   const parts = Array.from({ length: 1 + random.below(4) }, (_, index) => [

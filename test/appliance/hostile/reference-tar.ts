@@ -1,8 +1,8 @@
 import { startTar } from '../../../appliance/agent/overlay/run-tar.ts';
 
 /**
- * GNU tar with the directory as its root, given the archive as it is.
- * @returns what it complained of, or null
+ * Runs GNU tar on the unchanged archive, with the directory as its root.
+ * @returns its first message, or null
  */
 export async function unpackWithTarAlone(archive: Buffer, root: string): Promise<string | null> {
   const tar = startTar(root);

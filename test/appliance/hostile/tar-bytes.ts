@@ -1,4 +1,4 @@
-/** Archives block by block, also such as no program would make. */
+/** Builds archives block by block, invalid ones too. */
 
 export interface HeaderFields {
   readonly name?: string | Buffer;
@@ -13,7 +13,7 @@ export interface HeaderFields {
   readonly magic?: 'ustar' | 'gnu' | 'none';
   readonly prefix?: string | Buffer;
   readonly checksum?: 'signed' | 'wrong';
-  /** Bytes at an offset, last of all. */
+  /** Bytes at an offset, applied last. */
   readonly patch?: readonly (readonly [number, Buffer])[];
 }
 
@@ -24,7 +24,7 @@ export function bytesOf(text: string | Buffer): Buffer {
   return typeof text === 'string' ? Buffer.from(text) : text;
 }
 
-/** Base 256, as GNU tar writes numbers that octal cannot hold. */
+/** Encodes base 256, as GNU tar does for numbers beyond octal. */
 export function base256(value: bigint, length: number): Buffer {
   const field = Buffer.alloc(length);
   let rest = value < 0n ? value + (1n << BigInt(8 * length)) : value;
@@ -69,7 +69,7 @@ export function padded(content: Buffer): Buffer {
   return Buffer.concat([content, Buffer.alloc((BLOCK - (content.length % BLOCK)) % BLOCK)]);
 }
 
-/** A header with its content; the size is the content's, if not given. */
+/** Makes a header with its content; the default size is the content's. */
 export function entry(fields: HeaderFields, content: string | Buffer = ''): Buffer {
   const bytes = bytesOf(content);
   return Buffer.concat([header({ size: bytes.length, ...fields }), padded(bytes)]);
@@ -83,13 +83,13 @@ export function paxRecord(key: string, value: string | Buffer): Buffer {
   return Buffer.concat([Buffer.from(String(length)), rest]);
 }
 
-/** A pax header for the entry that follows. */
+/** Makes a pax header for the following entry. */
 export function pax(records: readonly (readonly [string, string | Buffer])[], type = 'x'): Buffer {
   const content = Buffer.concat(records.map(([key, value]) => paxRecord(key, value)));
   return entry({ name: 'PaxHeaders/x', type }, content);
 }
 
-/** GNU's headers for a long name (`L`) or link target (`K`). */
+/** Makes GNU's headers for a long name (`L`) or link target (`K`). */
 export function gnuLong(type: 'L' | 'K', text: string | Buffer): Buffer {
   return entry(
     { name: '././@LongLink', type, magic: 'gnu' },

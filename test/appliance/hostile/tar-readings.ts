@@ -13,26 +13,23 @@ import { basename, join } from 'node:path';
 import { TAR_OPTIONS } from '../../../appliance/agent/overlay/run-tar.ts';
 import { describeTree } from './tree.ts';
 
-/** What GNU tar makes of an archive. */
+/** GNU tar's reading of an archive. */
 export interface TarReading {
-  /** A line for each entry that it found, as `ls -l` has it. */
+  /** A line for each entry, as by `ls -l`. */
   readonly entries: readonly string[];
-  /** What it complained of first, or null. */
+  /** Its first message, or null. */
   readonly complaint: string | null;
-  /** Describes what it unpacked. */
+  /** Describes the unpacked tree. */
   readonly tree: () => readonly string[];
 }
 
-/** Where tar and its libraries are in each root. No archive knows the name. */
+/** Folder of tar and its libraries in each root. Archives do not contain the name. */
 const TOOLS = '.gnt-tools';
 const TIMEOUT_MS = 600_000;
 const MAX_SAID_BYTES = 256 * 1024 * 1024;
-/** A complaint, or that a parent directory was missing, which has no owner in its line. */
+/** A message, or a note about a created parent directory, whose line has no owner. */
 const NO_ENTRY = /^(tar: |d\S+ +Creating directory: )/;
-/**
- * Each archive becomes a root's content, with that root as tar's own. tar quotes what is no text,
- * so that a NUL is never its own.
- */
+/** Unpacks each archive in its own root. A NUL ends its output, since tar never prints one itself. */
 const UNPACK_EACH = String.raw`ulimit -v 262144
 cd "$1" || exit 1
 shift
@@ -42,10 +39,10 @@ for root in */; do
 done`;
 
 /**
- * Has GNU tar unpack archives, each into a root with links of a guest in it, with the options that
- * packages are unpacked with. Hundreds in a second, since there is one process for each and no
- * namespace: what confines tar in an installation is not judged here.
- * @param folder where the trees are until this is disposed
+ * Unpacks archives with GNU tar and the options for packages, each into a root with links of a
+ * guest. It runs hundreds per second, with one process for each and without namespaces, so that
+ * the confinement of tar is not covered.
+ * @param folder holds the trees until this is disposed
  */
 export class TarReadings implements Disposable {
   readonly #directory: string;

@@ -3,9 +3,9 @@ import { createHash } from 'node:crypto';
 import { type BigIntStats, lstatSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 
 /**
- * Everything that an archive can say of a tree: names as bytes, types, owners, modes, times,
- * content, holes, hard links, link targets and extended attributes, ACLs among them; one line a
- * file, and without the root itself. Times not before `sinceMs` are "now".
+ * Describes a tree by all properties that an archive can set: names as bytes, types, owners, modes,
+ * times, content, holes, hard links, link targets and extended attributes with ACLs. One line per
+ * file, without the root itself. Times from `sinceMs` on are "now".
  */
 export function describeTree(root: string, sinceMs: number): string[] {
   const firstName = new Map<bigint, string>();

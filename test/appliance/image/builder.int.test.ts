@@ -30,7 +30,7 @@ before(() => {
 });
 after(() => rmSync(directory, { recursive: true }));
 
-/** A directory that looks like an appliance, with a few bytes instead of each file. */
+/** Makes a directory like an appliance, with a few bytes in each file. */
 function makeAppliance(name: string, rootBytes: string): string {
   const path = join(directory, name);
   mkdirSync(path);
@@ -174,7 +174,7 @@ test('installs as one whole directory, replaces a damaged one, and removes what 
   await installAppliance(cached, target);
   await verifyAppliance(target);
   assert.deepEqual(readdirSync(join(directory, 'var')), ['appliance']);
-  // Killed after the new one had its place: only the old one is left to remove.
+  // Killed after the new one had its place: only the old one remains.
   mkdirSync(join(directory, 'var/.appliance.old-999999'));
   await installAppliance(cached, target);
   assert.deepEqual(readdirSync(join(directory, 'var')), ['appliance']);
@@ -250,7 +250,7 @@ test('a host without a program that builds is told so before anything is fetched
     ['mmdebstrap', 'mmdebstrap'],
   ] as const) {
     const cache = join(directory, `empty-cache-${command}`);
-    // In mounts of its own, where nobody may run it.
+    // In its own mounts, where the command cannot run.
     const hide = `mount --bind /dev/null "$(readlink -f "$(command -v ${command})")" && exec "$@"`;
     const { status, stderr } = spawnSync(
       'unshare',

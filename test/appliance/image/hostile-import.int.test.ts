@@ -52,7 +52,7 @@ test('a tar brings nothing to another place, by no name and by no link', async (
 
 test('of a folder that somebody else made, nothing but its own files is read, and no byte of them is told', async () => {
   const secret = join(top, 'secret');
-  // As long as the kernel that the manifest names.
+  // Of the same length as the manifest's kernel.
   await writeFile(secret, 'SECRET', { mode: 0o600 });
   const sly = await makeFolder('sly-folder', 'root 7');
   for (const name of ['bzImage', 'manifest.json']) {
@@ -166,7 +166,7 @@ test('an import that was killed while it replaced an appliance has not destroyed
   await chmod(half, 0o700);
   await bring(await makeFolder('another', 'root 12'), 'another');
   assert.equal(await rootOf('survivor'), 'root 11');
-  // The new one had the name already: the former one is what is left over.
+  // The new one already had the name, so that the former one is left over.
   await mkdir(join(imported, '.former-survivor'));
   await bring(join(top, 'another'), 'another');
   assert.equal(await rootOf('survivor'), 'root 11');

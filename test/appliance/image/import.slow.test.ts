@@ -19,7 +19,7 @@ test('a folder and a tar of one are taken in, with the files that the manifest n
   await verifyAppliance(join(imported, 'tiny'));
   const named = ['bzImage', 'init.cpio.gz', 'manifest.json', 'root.img'];
   assert.deepEqual((await readdir(join(imported, 'tiny'))).sort(), named);
-  // What becomes of the maker's files is nothing to us.
+  // Changes of the maker's files do not affect the import.
   await appendFile(join(folder, 'root.img'), 'changed');
   await verifyAppliance(join(imported, 'tiny'));
   await rm(join(folder, 'root.img'));
@@ -137,7 +137,7 @@ test('an OS and an instance have their own, which nobody takes away or exchanges
   await lab.startNode();
   const gnt = async (command: string, status = 0): Promise<string> => {
     const [program, ...args] = command.split(' ');
-    // Each of them begins with one.
+    // Each command begins with a program.
     const ended = await lab.run(program as ProgramName, args);
     assert.equal(ended.status, status, `${command}: ${ended.stderr}`);
     return status === 0 ? ended.stdout : ended.stderr;

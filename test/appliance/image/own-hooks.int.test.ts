@@ -91,7 +91,7 @@ test('an appliance with hooks is the cached one with a longer initramfs, and say
   const [kernel, initrdFile, root] = await Promise.all(
     ['vmlinuz', 'initrd.img', 'root.squashfs'].map((name) => describeFile(cached, name)),
   );
-  // As builders wrote it before there were hooks.
+  // As written by builders before hooks existed.
   const manifest = {
     version: 1, inputsHash: 'a'.repeat(64), architecture: 'x86_64', kernelVersion: '6', sourceDate: '', kernelArguments: '', memoryMiB: 512,
     kernel, initrd: initrdFile, root, packages: [],

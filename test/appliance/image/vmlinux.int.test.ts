@@ -17,7 +17,10 @@ const ELF = Buffer.from('\x7fELF', 'latin1');
 const kernel = Buffer.concat([ELF, PVH_NOTE, Buffer.alloc(70_000, 'kernel')]);
 const SETUP_SECTORS = 4;
 
-/** What the kernel's build makes: a boot sector, set-up code, the payload, and more behind it. */
+/**
+ * Makes a file like the kernel's build: a boot sector, set-up code, the payload, and more behind
+ * it.
+ */
 function bzImageOf(payload: Buffer): Buffer {
   const setup = Buffer.alloc((SETUP_SECTORS + 1) * 512);
   setup[0x1f1] = SETUP_SECTORS;
@@ -28,7 +31,7 @@ function bzImageOf(payload: Buffer): Buffer {
   return Buffer.concat([setup, loader, payload, Buffer.alloc(300, 'e')]);
 }
 
-/** As `make bzImage` compresses: LZ4's legacy frame, and the size. */
+/** Compresses as `make bzImage`: LZ4's legacy frame, and the size. */
 function compressed(content: Buffer, saidSize = content.length): Buffer {
   const size = Buffer.alloc(4);
   size.writeUInt32LE(saidSize);

@@ -22,14 +22,14 @@ export interface ApplianceRun {
   readonly wallMs: number;
 }
 
-/** Only a hang reaches it: a boot on a busy machine takes minutes. */
+/** Reached only by a hang: a boot on a busy machine takes minutes. */
 const BOOT_DEADLINE_MS = 600_000;
 const CONSOLE_TAIL_CHARACTERS = 4096;
 const CHANNEL_MAC = 'aa:00:00:00:77:07';
 
 /**
  * Boots the appliance of a directory with these disks, serves it `content`, and waits until it has
- * powered off. Rejects, with the end of its console, when its agent never reported anything.
+ * powered off. Rejects with the end of its console when its agent never reported.
  */
 export async function bootAppliance(
   applianceDir: string,

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 const DOCUMENT = join(import.meta.dirname, '../../../docs/howto/own-appliance.md');
 
-/** Each file that the document on self-made appliances has, by the name behind its fence. */
+/** Reads the files in the document on self-made appliances, by the name behind their fence. */
 export async function readOwnDocument(): Promise<ReadonlyMap<string, string>> {
   const text = await readFile(DOCUMENT, 'utf8');
   const fences = text.matchAll(/^```sh (\S+)\n(.*?)^```$/gms);

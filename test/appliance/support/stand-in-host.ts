@@ -20,30 +20,30 @@ const GUEST_IP = '169.254.77.7';
 const HOST_IP = '169.254.169.254';
 const TAP = 'gnt.com.0';
 
-/** What the stand-in serves for one installation. */
+/** Content that the stand-in serves for one installation. */
 export interface StandInContent {
   readonly plan?: InstallPlan;
   readonly osParameters?: Record<string, [string, string]>;
   readonly definitionTar?: Buffer;
   readonly osPackage?: Buffer;
-  /** Answers os/package itself: for answers that are not the whole package. */
+  /** Answers os/package, for answers other than the whole package. */
   readonly servePackage?: (response: ServerResponse) => void;
   /** Other documents by path. */
   readonly documents?: Readonly<Record<string, string>>;
-  /** Status for a POST of events, by its number; 204 when it says nothing. */
+  /** Returns the status for a POST of events by its number; 204 by default. */
   readonly eventStatus?: (post: number) => number | undefined;
 }
 
 /**
  * The host's side of the channel as the appliance contract has it, in a network namespace of its
- * own: a TAP, DHCP by busybox, and the plan, content and event requests. Nothing of the product's
- * own service is in it: it is what a self-made host must do at least.
+ * own: a TAP, DHCP by busybox, and the plan, content and event requests. It uses no code of the
+ * product's service, and shows the minimum of a self-made host.
  */
 export class StandInHost {
   readonly tapFd: number;
-  /** As they came, signed or not. */
+  /** In order of arrival, signed or not. */
   readonly reports: InstallReport[] = [];
-  /** What the signed ones say; whether they are genuine is for a test of that to judge. */
+  /** Content of the signed ones, unverified. */
   readonly events: InstallEvent[] = [];
   readonly requests: string[] = [];
   /** Bodies of all other POSTs. */

@@ -33,7 +33,7 @@ test('what a guest may say to reach other bytes, or to fill the node, is refused
     'x'.repeat(1025),
   ])
     await isRefused(`0 1 ${path}\n`);
-  // Twice, and not in order.
+  // Duplicates, and wrong order.
   await isRefused('0 1 a\n0 1 a\n');
   await isRefused('0 1 b\n0 1 a\n');
   await isRefused('0 10 a\n5 10 b\n');

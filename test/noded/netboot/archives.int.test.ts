@@ -28,7 +28,7 @@ async function nextTurns(count: number): Promise<void> {
   for (let turn = 0; turn < count; turn += 1) await setImmediate();
 }
 
-/** What an appliance writes: the files, their index, and where that begins. */
+/** An appliance's output: the files, their index, and its offset. */
 function written(
   files: string,
   index: string,
@@ -214,7 +214,7 @@ test('a name that comes while a machine ends has the bytes, or is not given', as
     assert.equal(await archives.remove('d.iso'), false, 'a machine boots from them');
     let naming: Promise<boolean> | undefined;
     asked = () => {
-      // In the moment of the judgement, and some turns later.
+      // At the moment of the decision, and some turns later.
       naming ??= nextTurns(turns % 6).then(() => archives.name('again.iso', CONTENT));
       return false;
     };

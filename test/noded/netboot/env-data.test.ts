@@ -12,7 +12,7 @@ import {
   uuid,
 } from './plan-fixture.ts';
 
-/** A script in the shape that dr-provision publishes: initrds by URL, without names. */
+/** A script like those of dr-provision: initrds by URL, without names. */
 const PUBLISHED = [
   '#!ipxe',
   'kernel {{.Env.PathFor "http" .Env.Kernel}} {{.BootParams}}',

@@ -10,7 +10,7 @@ import { pack } from 'tar-stream';
 import { findInArchive, parseArchiveIndex } from '../../../noded/netboot/archive-index.ts';
 import { EXPLODE_SCRIPT, TRAILER, TRAILER_BYTES } from '../../../noded/netboot/explode-script.ts';
 
-/** The script on tar archives, with a file in place of the appliance's disk. */
+/** Runs the script on a tar archive, with a file instead of the appliance's disk. */
 async function explode(
   t: TestContext,
   archive: Buffer,
@@ -85,7 +85,6 @@ test('a tar archive gets an index that the host takes, of itself where it is not
   }
 });
 
-/** A header of a regular file. */
 function headerOf(name: string): Buffer {
   const header = Buffer.alloc(512);
   header.write(name, 0, 100, 'latin1');

@@ -10,7 +10,6 @@ const source = (name: string) => ({
 const extra = (name: string) => ({ tag: 'e', os: [name], url: 'http://m.example/extra' });
 const INSTALL = '{{range .MachineRepos}}{{.Install}}\n{{end}}';
 
-/** Renders the kickstart lines of a system. */
 function linesOf(
   OS: { readonly Name: string; readonly Version?: string },
   values: Readonly<Record<string, string>> = {},

@@ -169,7 +169,7 @@ test('a Path that is not the machine’s is refused', () => {
     const bad = { Templates: [ipxe, { Name: 'bad', Path, Contents: 'x' }] };
     const { message } = refusal('BOOTENV_INVALID', () => plan(bad));
     assert.match(message, /'bad'/, Path);
-    // A MAC address is another machine's, or its script's, which is there already.
+    // A MAC address belongs to another machine, or to its script, which exists already.
     const isOfAnother = /^(?:machines\/3f0c|169)/.test(Path);
     if (isOfAnother) refuseWrongPaths(envOf(bad));
     else refusal('BOOTENV_INVALID', () => refuseWrongPaths(envOf(bad)));

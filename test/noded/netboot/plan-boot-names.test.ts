@@ -142,7 +142,7 @@ test('what a machine is installed from is reached by its channel, where there is
   const often = '{{range until 99}}{{range $.InstallRepos}}{{.URL}}{{end}}{{end}}';
   rendered(often, { parameters, archive: counting }, { ...bootable, Name: 'x-install' });
   assert.ok(asked < 9, `${asked} look-ups for one plan`);
-  // An installer alone, which needs a mirror.
+  // An installer without packages needs a mirror.
   assert.match(String(make('x-install', { archive: opened(...loaded) })), /^r http:\/\/169/);
 });
 

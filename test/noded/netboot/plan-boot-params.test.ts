@@ -146,7 +146,7 @@ test('a file with a secret has a digest of the rest of it, whether the secret is
   assert.equal(basisOf('blue', 'x'), basisOf('blue', 'another'));
   assert.notEqual(basisOf('blue', 'x'), basisOf('red', null));
   assert.equal(basisOf('blue', 'x', '{{.Param "color"}}'), null);
-  // Only the secret lets it be rendered.
+  // It renders only with the secret.
   const picky = '{{if ne (.Param "s1") "x"}}{{fail "no"}}{{end}}';
   assert.equal(basisOf('blue', 'x', picky), basisOf('blue', null, picky));
 });

@@ -41,7 +41,7 @@ export function plan(bootEnv: object, parts: Partial<BootPlanInput> = {}): BootP
 export const withText = (Contents: string): object => ({
   Templates: [ipxe, { Name: 'x', Path: '{{.Machine.Path}}/x', Contents }],
 });
-/** What a template makes. */
+/** Renders a template. */
 export function rendered(
   text: string,
   parts: Partial<BootPlanInput> = {},

@@ -24,7 +24,7 @@ async function createLab(t: TestContext) {
   const archivesDir = join(dir, 'archives');
   const promises = join(dir, 'promises');
   const allowed = new Set<string>();
-  /** A daemon. */
+  /** Starts a daemon. */
   const start = async () => {
     const archives = await openBootArchives(archivesDir, () => listPromisedContents(promises));
     const isAllowed = (url: string) => Promise.resolve(allowed.has(url));
@@ -43,7 +43,7 @@ async function createLab(t: TestContext) {
   return { start, keep, allowed, promises, archivesDir };
 }
 
-/** The index is of what was written, so nobody reads the archive itself. */
+/** The index is of the output, so that the archive itself is not read. */
 const UNREAD: ReadArchive = {
   ...{ path: '/nonexistent', sizeBytes: 0, verifyUnchanged: async () => undefined },
 };
@@ -73,7 +73,7 @@ test('a daemon that is started again serves a machine what it was promised, as l
   await keep(before.archives, first);
   show(before.promised, OWN, { kind: 'archive', isoFile: 'd.iso', sha256: first });
   show(before.promised, OTHER, { kind: 'archive', isoFile: 'd.iso', sha256: first });
-  // The name comes to mean something else while nobody has the tree in hand.
+  // The name gets other content while no request holds the tree.
   await keep(before.archives, second);
   assert.equal((await stat(join(promises, `${OWN}.json`))).mode & 0o777, 0o600);
 
@@ -169,7 +169,7 @@ test('what is loaded is what the view is of that metad has, and who asks meanwhi
   promised.offer(OWN, null);
   promised.settle(OWN, true);
   assert.equal(await read(promised), 'no tree');
-  // Of a view without anything new.
+  // Settles a view without any offer.
   promised.settle(OWN, true);
   assert.equal(await read(promised), 'no tree');
 });
@@ -187,7 +187,7 @@ test('a view that metad does not take leaves the machine its files, and keeps th
   await archives.remove('d.iso');
   const kept = (): Promise<string[]> => readdir(archivesDir);
   assert.equal((await kept()).filter((name) => name.endsWith('.data')).length, 2);
-  // A daemon after this one puts its view anew.
+  // A restarted daemon pushes its view again.
   const after = await start();
   after.promised.restore();
   assert.equal(await read(after.promised), first);

@@ -7,7 +7,7 @@ const POSTRM = join(import.meta.dirname, '../../../scripts/debian/postrm');
 const UUID = '5b1c7a52-6a0f-4b39-9d27-0f6b7b1b0c11';
 const OTHER = '6c2d8b63-7b10-4c4a-8e38-1a7c8c2c1d22';
 
-/** Purges in mounts of its own, which hide the real folders. Returns what is printed. */
+/** Purges in its own mounts, which hide the real folders. Returns the output. */
 async function purge(before: string, after: string): Promise<string> {
   const script = `set -e
 for folder in /var/lib /var/log /run /srv /etc; do mount -t tmpfs none $folder; done

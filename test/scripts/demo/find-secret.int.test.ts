@@ -7,7 +7,7 @@ import { after, before, test } from 'node:test';
 import { findSecret } from '../../../scripts/demo/find-secret.ts';
 import { MIB } from '#shared/units/bytes.ts';
 
-/** Where a search looks: e2e/secret-canary.vm.test.ts plants a value everywhere else. */
+/** Places of a search; e2e/secret-canary.vm.test.ts plants a value in all others. */
 let root: string;
 const value = randomBytes(20).toString('hex');
 
@@ -21,7 +21,7 @@ test('a value behind a hole is found, also across the border of two chunks', asy
     const path = join(root, `hole-${border}`);
     await using file = await open(path, 'w');
     await file.truncate(64 * MIB);
-    // The chunks begin where the data does.
+    // Chunks begin at data.
     await file.write(Buffer.alloc(border, 'x'), 0, border, 32 * MIB);
     await file.write(value, 32 * MIB + border - (border === 0 ? 0 : 10));
     assert.deepEqual(await findSecret(value, root, () => false), [path]);

@@ -8,10 +8,10 @@ import type { InstallPlan } from '#shared/contract/plan.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { createGrowStage, keptContent } from '../../../../appliance/agent/disks/grow.ts';
 
-/** A disk of 64 MiB, a file, whose partitions of 8 MiB each are files, too. */
+/** A 64 MiB disk, a file. Its partitions of 8 MiB each are files too. */
 let directory = '';
 const at = { sysBlock: '', dev: '' };
-const plan = { disks: [{ serial: 'disk-0', sizeBytes: 64 * MIB }] } as unknown as InstallPlan; // the member that is read
+const plan = { disks: [{ serial: 'disk-0', sizeBytes: 64 * MIB }] } as unknown as InstallPlan; // the only member that is read
 const shell = (script: string): string =>
   execFileSync('bash', ['-euc', script], { cwd: directory, encoding: 'utf8' });
 

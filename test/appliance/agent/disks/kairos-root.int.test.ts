@@ -8,7 +8,7 @@ import type { FileSystem } from '../../../../appliance/agent/disks/fstab.ts';
 import { findKairos } from '../../../../appliance/agent/disks/kairos-root.ts';
 import { fileSystem, mountAndRun } from './support/mount-disks.ts';
 
-/** As test/appliance/file-systems.long.test.ts shows it in a machine. */
+/** test/appliance/file-systems.long.test.ts covers it in a virtual machine. */
 const WITHOUT_LOOPS = !existsSync('/dev/loop3') && 'this host has no loop devices';
 
 const directory = mkdtempSync(join(tmpdir(), 'gnt-kairos-'));
@@ -22,7 +22,7 @@ test(
   () => {
     const [state, oem, persistent, recovery] = ['STATE', 'OEM', 'PERSISTENT', 'RECOVERY'].map(
       (name) => labelled(`/dev/${name}`, `COS_${name}`),
-    ) as [FileSystem, FileSystem, FileSystem, FileSystem]; // One for each name.
+    ) as [FileSystem, FileSystem, FileSystem, FileSystem]; // one for each name
     assert.equal(findKairos([labelled('/dev/a', 'root'), labelled('/dev/b', null)]), null);
     assert.deepEqual(findKairos([recovery, oem, state, persistent]), { state, oem, persistent });
     assert.deepEqual(findKairos([state]), { state, oem: null, persistent: null });

@@ -9,8 +9,8 @@ import { run, type RunResult } from '#shared/process/run.ts';
 import { MIB } from '#shared/units/bytes.ts';
 
 /**
- * A file system of the instance on a loop device, as disk `vda`. What unmounts runs in a mount
- * namespace of its own, where it may take off what it likes.
+ * A file system of the instance on a loop device, as disk `vda`. The stage runs in its own mount
+ * namespace.
  */
 const unmounting = join(import.meta.dirname, 'support/unmount-disk.ts');
 let dir: string;
@@ -40,7 +40,7 @@ const unmount = (): Promise<RunResult> =>
 
 test('a disk that something holds where nobody sees it fails the installation, by its name', async () => {
   assert.match((await unmount()).stdout, /^nothing was mounted$/m);
-  // Another namespace's mount, as a script's that was left running has it.
+  // A mount in another namespace, as of a script that still runs.
   const held = 'mount "$0" "$1" && echo mounted && exec sleep 600';
   const holder = spawn('unshare', ['--mount', 'sh', '-c', held, device, join(dir, 'mnt')], {
     stdio: ['ignore', 'pipe', 'inherit'],

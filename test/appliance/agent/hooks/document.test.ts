@@ -13,7 +13,7 @@ const stepsOf = (text: string, stage = 'after-install-chroot') =>
     stage as 'after-install-chroot',
   );
 
-/** The document is refused with this text, and SECRET is not repeated. */
+/** Expects a refusal with this text and without SECRET. */
 function refused(text: string, message: RegExp): void {
   assert.throws(
     () => parse(text),
@@ -269,6 +269,6 @@ test('templates have values by their names; functions, conditions and other valu
     'stages: {after-install-chroot: [{hostname: "a-{{ .MachineID }}"}]}',
     /no value \.MachineID/,
   );
-  // Somebody else's braces.
+  // Braces for another template engine.
   parse(step('docker ps --format {{.Names}}'));
 });

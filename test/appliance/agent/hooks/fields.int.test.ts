@@ -103,7 +103,7 @@ test("a layout's device that a program names is asked for in the root of the ste
         ),
       ])
       .run('before-install', root.reporter);
-  // What it says is looked for, and is no device.
+  // The printed path is looked up and is not a device.
   await assert.rejects(layout('pick disk'), { message: /layout: the device does not exist$/ });
   await assert.rejects(layout('false'), { message: /layout: the script exited with status 127/ });
 });

@@ -47,8 +47,7 @@ for (const [name, steps] of Object.entries(ACTIONS)) {
       link('srv/file', `${target}/kept`);
       for (const path of ['etc/hostname', 'etc/hosts']) link(path, `${target}/kept`);
       for (const path of ['etc/sysctl.d', 'etc/systemd']) link(path);
-      // Where the links lead inside the root: there, or not. Then the step may fail, which is as
-      // good.
+      // The links lead to this place inside the root. The step may fail when it is missing.
       const inside = join(root.path, root.outside);
       if (kind === 'dangling') await run(root, steps).catch(() => undefined);
       else {
@@ -76,7 +75,7 @@ test("commands see the instance's root as theirs, with /dev and /proc, and leave
   const log = readFileSync(join(root.path, 'srv/log'), 'utf8');
   assert.match(log, /^fine\n/);
   assert.match(log, /\nbin\n[\s\S]*\nsrv\n[\s\S]*started\n$/);
-  // Other tests mount something meanwhile, elsewhere.
+  // Other tests may mount elsewhere meanwhile.
   const mounted = readFileSync('/proc/self/mounts', 'utf8').split('\n');
   const places = [root.path, root.outside];
   assert.deepEqual(
@@ -94,7 +93,7 @@ function readIfThere(path: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch {
-    return ''; // It ended meanwhile.
+    return ''; // the process has ended meanwhile
   }
 }
 

@@ -6,7 +6,6 @@ import { orderSteps } from '../../../../appliance/agent/hooks/order.ts';
 const step = (name: string, ...after: string[]): StepFields =>
   stepFields.parse({ name, after: after.map((id) => ({ name: id })) });
 
-/** Names of the steps, in their order. */
 function order(...documents: readonly (readonly StepFields[])[]): string[] {
   const named = documents.map((steps, index) => ({
     file: `cluster/${index}.yaml`,

@@ -26,7 +26,7 @@ Components: main
 Signed-By: /etc/apt/test.gpg
 `;
 
-/** This host's system, with what is written to it in RAM. */
+/** This host's system, with changes in RAM. */
 class HostCopy implements Disposable {
   readonly #directory = mkdtempSync(join(tmpdir(), 'gnt-packages-'));
   readonly path = join(this.#directory, 'root');
@@ -39,7 +39,7 @@ class HostCopy implements Disposable {
       'mkdir ram && mount -t tmpfs none ram && mkdir ram/upper ram/work && mount -t overlay -o lowerdir=/,upperdir=ram/upper,workdir=ram/work overlay root',
     );
     shell('rm -f root/usr/sbin/policy-rc.d');
-    // Packages of this host are not the test's business.
+    // Hides the packages of this host.
     shell('rm -rf root/var/lib/dpkg && mkdir -p root/var/lib/dpkg/updates root/var/lib/dpkg/info');
     shell(': >root/var/lib/dpkg/status; rm -rf root/etc/apt; mkdir -p root/etc/apt/sources.list.d');
     shell('mkdir -p root/etc/apt/preferences.d root/etc/apt/apt.conf.d root/etc/apt/trusted.gpg.d');

@@ -18,9 +18,8 @@ const OWN_HASH = '$6$salt$of-the-image';
 const UNIT = '[Unit]\nfoo=bar';
 
 interface Scenario {
-  /** Files that the root has. */
   readonly given?: Readonly<Record<string, string>>;
-  /** Files that it has afterwards; null for none. */
+  /** Files afterwards; null for an absent one. */
   readonly expected: Readonly<Record<string, string | RegExp | null>>;
   /** Mode in octal, owner and group. */
   readonly attributes?: Readonly<Record<string, string>>;
@@ -158,7 +157,7 @@ const scenarios: Readonly<Record<string, Scenario>> = {
     given: accounts,
     expected: {
       '/etc/group': 'admin:x:1000:admin,bar,baz\nbar:x:1001:bar\nbaz:x:1002:baz\n',
-      // Without a password nobody gets in by one.
+      // Without a password, password login is locked.
       '/etc/shadow': /^admin:\$fixedHash:.*\nbar:!:.*\nbaz:!:/,
     },
   },
@@ -238,7 +237,7 @@ test("yip's scenario users-order gives the same ids when it is run again", async
   const first = readFileSync(join(root.path, 'etc/passwd'), 'utf8');
   await runScenario(root, 'users-order');
   assert.equal(readFileSync(join(root.path, 'etc/passwd'), 'utf8'), first);
-  // The accounts are gone, the homes are not: whose they were, they are again.
+  // The accounts are removed and the homes stay, so that their owners get the same ids.
   writeFileSync(join(root.path, 'etc/passwd'), PASSWD);
   await runScenario(root, 'user-password');
   assert.match(readFileSync(join(root.path, 'etc/passwd'), 'utf8'), /\nfoo:x:1002:1002:/);

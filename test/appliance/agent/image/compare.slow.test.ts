@@ -15,7 +15,7 @@ import {
 import { ImageJail } from '../../../../appliance/agent/image/image-jail.ts';
 
 const MIB = 1024 * 1024;
-/** More than one part on any number of processors, the last one cut short. */
+/** More than one part on any number of processors, the last one short. */
 const IMAGE_BYTES = 300 * MIB + 512;
 let directory = '';
 let raw = '';

@@ -22,7 +22,7 @@ import { isFilledWith } from '../../../lab/is-filled.ts';
 const MIB = 1024 * 1024;
 const IMAGE_BYTES = 12 * MIB;
 let directory = '';
-/** Data at the start, in the middle and at the very end; holes between. */
+/** Data at the start, in the middle and at the end; holes between. */
 let raw = '';
 const reporter = { log: () => undefined, progress: () => undefined };
 
@@ -35,7 +35,7 @@ before(() => {
       `head -c ${bytes} /dev/urandom | dd of=${raw} bs=65536 seek=${seek} conv=notrunc status=none`,
     ]);
   write('200000', 0);
-  // A boot sector, without which nobody would take it for a disk.
+  // A boot sector, without which it is not a disk.
   execFileSync('sh', [
     '-c',
     `printf '\\125\\252' | dd of=${raw} bs=1 seek=510 conv=notrunc status=none`,
@@ -48,7 +48,7 @@ after(() => rmSync(directory, { recursive: true }));
 
 function target(name: string, sizeBytes = 16 * MIB): string {
   const path = join(directory, `target-${name}`);
-  // What was on the disk before must not shine through.
+  // Old content of the disk must not remain.
   writeFileSync(path, Buffer.alloc(sizeBytes, 0xaa));
   // The tools run as another user.
   chmodSync(path, 0o666);
@@ -308,7 +308,7 @@ test('opens nothing that an image names: neither by its header nor, in its jail,
   const secret = join(directory, 'secret');
   writeFileSync(secret, Buffer.alloc(MIB, 'secret'));
   chmodSync(secret, 0o644);
-  // Without a capacity QEMU takes the embedded descriptor for one that lists files.
+  // Without a capacity QEMU takes the embedded descriptor as a list of files.
   const image = make('capacity-0.vmdk', 'qemu-img create -q -f vmdk $out 1M');
   const bytes = readFileSync(image);
   const descriptor = `# Disk DescriptorFile\nversion=1\nCID=12345678\nparentCID=ffffffff\ncreateType="monolithicFlat"\nRW 2048 FLAT "${secret}" 0\n`;
@@ -331,7 +331,7 @@ test('opens nothing that an image names: neither by its header nor, in its jail,
   ]);
   assert.notEqual(read.status, 0);
   assert.ok(!readFileSync(disk).includes('secret'));
-  // Not a matter of this one format: nothing else is there, for a user who may do nothing.
+  // Independent of the format: the jail holds nothing else, for a user without rights.
   const seen = await jail.run('/bin/sh', ['-c', `cat ${secret}; ls /; id -u; ls /sys/class/net`]);
   assert.deepEqual(seen.stdout.split('\n'), [
     ...['bin', 'dev', 'disk', 'image', 'lib', 'lib64', 'sbin', 'tmp', 'usr', '65534', ''],

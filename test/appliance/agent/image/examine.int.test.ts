@@ -34,7 +34,7 @@ function makeImage(format: (typeof FORMATS)[number]): string {
   return path;
 }
 
-/** @param tamper with what the tools have told */
+/** @param tamper changes the output of the tools */
 async function examine(
   sourcePath: string,
   format: ExaminedFormat,
@@ -76,9 +76,7 @@ test('an image that hides a server as its backing file is refused, and nobody wa
   await assert.rejects(examine(path, null), { code: 'IMAGE_BACKING_FILE' });
 });
 
-/**
- * A qcow2 with as many internal snapshots as a hostile one would have, each with the longest name.
- */
+/** A qcow2 with as many internal snapshots as a hostile image, each with the longest name. */
 function addSnapshots(path: string, count: number): void {
   const image = readFileSync(path);
   const head = Buffer.alloc(40 + 16);

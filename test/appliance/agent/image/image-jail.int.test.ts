@@ -12,10 +12,7 @@ import { decompress } from '../../../../appliance/agent/image/decompress.ts';
 import { ImageJail } from '../../../../appliance/agent/image/image-jail.ts';
 import { PERL, planConfineCommand } from '../../../../appliance/agent/process/held-namespace.ts';
 
-/**
- * What the kernel says of this process, by the numbers of x86-64: prctl 157, capget 125, statfs
- * 137.
- */
+/** The process' state in the kernel, by x86-64 system calls: prctl 157, capget 125, statfs 137. */
 const LOOK = String.raw`
 use strict;
 sub bits { my $set = pack('L6', (1) x 6); syscall(125, my $header = pack('LL', 0x20080522, 0), $set); return join ' ', unpack('L6', $set) }
@@ -42,7 +39,7 @@ test('who reads an image is nobody: no capability, socket, environment or file b
     const [image, disk] = [join(folder, 'image'), join(folder, 'disk')];
     writeFileSync(image, 'image', { mode: 0o644 });
     writeFileSync(disk, 'disk', { mode: 0o666 });
-    // So that there is a group to be given up.
+    // A supplementary group that the jail must drop.
     process.setgroups?.([1]);
     await using jail = await ImageJail.open(image, disk);
     const seen = await jail.run('/usr/bin/perl', ['-e', LOOK]);
@@ -82,7 +79,7 @@ test('that a tool could not be started is no fault of the image', async () => {
   }
 });
 
-/** A jail with an image of some bytes, for as long as a test. */
+/** Runs a test with a jail and an image of these bytes. */
 async function withJail(image: Buffer, body: (jail: ImageJail, path: string) => Promise<void>) {
   const folder = mkdtempSync(join(tmpdir(), 'gnt-jail-'));
   try {
@@ -136,7 +133,8 @@ test('a tool that a signal ended is named by it, alone, beside others and as a d
 });
 
 /**
- * Whether it is a grandchild of this test, by way of who waits and of the first process in there.
+ * Whether a process is a grandchild of this test, below the waiting process and the first process
+ * of the jail.
  */
 function isJailed(pid: number): boolean {
   return [...descendantsOf(process.pid)].includes(pid);
@@ -150,7 +148,7 @@ test('a stream that asks for too much memory is told from one that is damaged', 
   for (const [kind, options] of dear) {
     const program = kind === 'xz' ? 'xz' : 'zstd';
     const { stdout } = spawnSync(program, [...options, '-c'], {
-      // The window of zstd is no larger than what it is said to read.
+      // zstd's window is at most the size of its input.
       input: Buffer.alloc(129 * MIB),
       maxBuffer: 64 * MIB,
     });
@@ -200,7 +198,7 @@ test('of programs that run together each has its own words, outputs and end', as
   }
 });
 
-/** As the agent starts a tool, without a jail, by who already has these rights. */
+/** Starts a tool as the agent does, without a jail, from a process with the same rights. */
 function startedBy(who: readonly string[], mode: string) {
   const program = planConfineCommand(mode, '0', '', '/', '', '', '', PERL, '-e', LOOK);
   const [command = '', ...args] = [...who, PERL, ...program];

@@ -30,7 +30,7 @@ import { overlayPackage, unpackTar } from '../../../../appliance/agent/overlay/p
 import { isAppError } from '#shared/errors/app-error.ts';
 
 let directory = '';
-/** What the packer has, what the guest's root is, and what must stay as it is. */
+/** The packer's files, the guest's root, and files that must stay unchanged. */
 let source = '';
 let root = '';
 let outside = '';
@@ -121,7 +121,7 @@ for (const [what, args] of [
 
 test('keeps extended attributes, binary ones byte for byte', async () => {
   writeFileSync(join(source, 'program'), '#!/bin/sh\n');
-  // cap_net_raw+ep as the kernel stores it: bytes that are no valid UTF-8.
+  // cap_net_raw+ep as the kernel stores it: invalid UTF-8.
   const capability = '0x0100000200200000000000000000000000000000';
   const binary = '0xff00fe0a3d';
   execFileSync('setfattr', [

@@ -21,7 +21,7 @@ const guest = (path: string, mode = 0o755): void => {
   chmodSync(join(root, path), mode);
 };
 const owner = (path: string): string => formatOwner(lstatSync(join(root, path)));
-/** An entry by the user 1000. */
+/** An entry owned by user 1000. */
 const by = (name: string, mode: number, more: HeaderFields = {}): Buffer =>
   entry({ name, mode, uid: 1000, gid: 1000, ...more }, more.type === '0' ? 'x' : '');
 const directory = (name: string, mode = 0o700): Buffer => by(name, mode, { type: '5' });

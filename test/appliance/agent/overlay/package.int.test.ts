@@ -33,7 +33,7 @@ const isToldOf = (error: unknown): boolean =>
 
 test('hears to its end a sender that may say there that it was another package', async () => {
   writeFileSync(join(source, 'file'), 'x');
-  // The decompressor needs nothing of what is behind its stream.
+  // The decompressor does not read beyond its stream.
   const bytes = Buffer.concat([gzipSync(tar()), Buffer.alloc(4 * MIB)]);
   const say = (): Readable =>
     Readable.from(
@@ -56,7 +56,7 @@ test('takes a package with zeros behind it, none that is followed by more, cut, 
   assert.equal((await overlayPackage(padded, root)).bytes, 300_000);
   assert.ok(padded.readableEnded);
   const damaged = Buffer.from(whole);
-  // Its checksum.
+  // Damages the checksum.
   damaged.fill(0, damaged.length - 8, damaged.length - 4);
   const followed = Buffer.concat([whole, Buffer.from('more')]);
   for (const bytes of [

@@ -37,7 +37,7 @@ test('a map of many stretches takes the time of its length, not of its square', 
     );
   };
   const growth = leastGrowth(read, 2000, 32_000);
-  // Sixteen times as many records take at least 256 times as long when each is joined by itself.
-  // Garbage collection makes linear work take 50 times as long on a busy machine.
+  // Sixteen times as many records take at least 256 times as long when each is appended to the
+  // whole. Garbage collection makes linear work take 50 times as long on a busy machine.
   assert.ok(growth < 128, `${growth} times as long`);
 });

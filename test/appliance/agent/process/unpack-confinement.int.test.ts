@@ -8,7 +8,7 @@ import { tryCommand } from '../../../../appliance/agent/process/command.ts';
 import { PERL, planConfineCommand } from '../../../../appliance/agent/process/held-namespace.ts';
 import { readProcFile } from '../../../../noded/host/process-facts.ts';
 
-/** Calls by name, with what makes each of them succeed for root. */
+/** Calls by name, with arguments that succeed for root. */
 const refused: Readonly<Record<string, string>> = {
   fork: 'fork',
   socket: 'syscall(41, 1, 1, 0) != -1',
@@ -62,7 +62,7 @@ test('tar has no network, few capabilities, a filter of system calls and a limit
   }
 });
 
-/** The last of the processes that start each other, once it is the program that unpacks. */
+/** Returns the last process of the chain, once it is the unpacking program. */
 test('tar that a signal ends, and tar that cannot start, are told apart', async () => {
   const root = mkdtempSync(join(tmpdir(), 'gnt-unpack-'));
   const tar = startTar(root);
@@ -94,7 +94,7 @@ async function waitForTar(): Promise<number> {
   }
 }
 
-/** Processes that a thread of this one started; the main thread starts all of ours. */
+/** Children of a thread of this process; the main thread starts all of them. */
 function descendantsOf(pid: number): number[] {
   return (readProcFile(pid, `task/${pid}/children`) ?? '')
     .split(' ')

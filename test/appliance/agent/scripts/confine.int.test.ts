@@ -45,7 +45,7 @@ async function run(
   return { ...end, lines };
 }
 
-/** This machine's system, in a mount namespace of its own. */
+/** Opens a world of this machine's system in its own mount namespace. */
 async function openHere(script = 'true'): Promise<OpenWorld> {
   const world = new ScriptWorld({
     description: { script, root: '/' },
@@ -66,7 +66,7 @@ test('a process that left its session and its parents has ended when the script 
     assert.ok(end.isSuccess, end.how);
     const bytes = Buffer.alloc(8);
     assert.equal(readSync(fd, bytes), 2);
-    // The end of the file: nobody holds the other end any more.
+    // End of file: no process holds the other end.
     assert.equal(readSync(fd, bytes), 0);
   } finally {
     closeSync(fd);
@@ -98,8 +98,7 @@ test('it sees no process but its own, and the agent neither by another proc nor 
   try {
     const own = await run('ls /proc | grep -c "^[0-9]"; kill -0 $$ && echo itself', world);
     assert.ok(Number(own.lines[0]) <= 5, own.lines.join());
-    // Below the one that was mounted for it there may be another: it names the agent, and gives
-    // none of its memory away.
+    // A second procfs may be below the new one. It names the agent, without access to its memory.
     const agent = `/proc/${process.pid}`;
     const { lines } = await run(
       `umount /proc && test -d ${agent} && echo found
@@ -168,7 +167,7 @@ test('what one program mounts the next one sees, and the agent does not', async 
 test('it finds what the agent shows it, mounts and all, until that is hidden', async () => {
   const shown = join(directory, 'shown');
   mkdirSync(shown);
-  // The agent's own mount, which is not there for others unless it is shown.
+  // The agent's own mount, which is hidden unless it is shown.
   const world = await openHere(`mount -t tmpfs none ${directory}`);
   try {
     writeFileSync(join(shown, 'file'), 'of the agent\n');
@@ -188,7 +187,7 @@ test('what scripts left mounted is unmounted at once, however much it is, and na
   mkdirSync(top);
   const count = 300;
   const world = await openHere(`mount -t tmpfs none ${top}`);
-  // A file system of a block device, to whoever reads the mounts; this machine's own stay.
+  // A mount named like a block device's. This machine's own mounts stay.
   const left: ScriptMounts = {
     listMounts: () => world.listMounts().filter(({ device }) => device === '/dev/left'),
     hide: (paths) => world.hide(paths),

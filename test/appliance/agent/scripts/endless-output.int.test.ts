@@ -10,7 +10,7 @@ import { runScript } from '../../../../appliance/agent/scripts/run-script.ts';
 
 const KIB = 1024;
 const MIB = KIB ** 2;
-/** Eight times what the log holds. */
+/** Eight times the capacity of the log. */
 const PRINTED_BYTES = 64 * MIB;
 
 const directory = mkdtempSync(join(tmpdir(), 'gnt-endless-output-'));
@@ -49,10 +49,10 @@ for (const [what, script] of [
       },
     });
     await assert.rejects(running, /exited with status 3[^]*\ndone/, 'its end is read');
-    // Cutting the rest into lines made 4 GiB of output take half an hour.
+    // Splitting the rest into lines made 4 GiB of output take half an hour.
     assert.ok(seenLines * 61 <= MAX_INSTALL_LOG_BYTES + 64 * KIB, `${seenLines} lines were seen`);
     assert.ok(sentBytes <= MAX_INSTALL_LOG_BYTES, `${sentBytes} bytes were sent`);
-    // The agent waits for the console, which took 12 minutes for as much as the log holds.
+    // The agent waits for the console, which took 12 minutes for a full log.
     assert.ok(printedBytes < 128 * KIB, `${printedBytes} bytes were printed`);
     if (what === 'one line') return;
     assert.match(last?.type === 'log' ? last.line : '', /^the log is full/);

@@ -20,7 +20,7 @@ const server = createServer((request, response) => {
   const isProven = request.headers['x-gnt-agent-proof'] === 'proof of install/hooks.json';
   const isHooks = request.url === '/ganeti/latest/install/hooks.json';
   response.statusCode = isHooks && isProven ? 200 : 404;
-  // The client would wait for more.
+  // Ends the client's wait for more.
   response.setHeader('connection', 'close');
   response.end(JSON.stringify(served));
 });

@@ -13,12 +13,12 @@ import { mountInstance, TARGET_PATH } from '../../../../appliance/agent/disks/mo
 import { tryCommand } from '../../../../appliance/agent/process/command.ts';
 
 /**
- * Runs inside the appliance, as a program of an OS script: each generator below a folder makes two
- * disks, and may use a third one, and the agent's own code looks at them and mounts what it takes
- * for the instance. One line of JSON for each.
+ * Runs inside the appliance, as a program of an OS script. Each generator below a folder makes two
+ * disks, and may use a third one. The agent's own code examines them and mounts the instance's
+ * root. Prints one line of JSON for each.
  */
 const SERIALS = ['first', 'second'];
-/** None of the instance's, as the one that holds an image. */
+/** A disk that is not the instance's, such as an image's. */
 const OTHER_SERIAL = 'disk0';
 
 async function tryCase(script: string, paths: readonly string[]): Promise<string> {

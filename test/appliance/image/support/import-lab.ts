@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { ApplianceManifest } from '#shared/contract/appliance-manifest.ts';
 import { importAppliance } from '../../../../appliance/image/import.ts';
 
-/** The files of an appliance as somebody makes them by hand, whose root has these bytes. */
+/** Files of a handmade appliance whose root has these bytes. */
 export function filesOf(rootBytes: string, changes: object = {}): Record<string, string> {
   const contents = { bzImage: 'kernel', 'init.cpio.gz': 'initrd', 'root.img': rootBytes };
   const file = (name: keyof typeof contents) => ({
@@ -27,11 +27,11 @@ export function filesOf(rootBytes: string, changes: object = {}): Record<string,
   return { ...contents, 'manifest.json': JSON.stringify(manifest) };
 }
 
-/** A folder for appliances that are made, and one for those that are imported. */
+/** A folder for new appliances, and one for imported appliances. */
 export interface ImportLab extends AsyncDisposable {
   readonly top: string;
   readonly imported: string;
-  /** @returns the new folder of an appliance, as its maker has it */
+  /** @returns the folder of a new appliance */
   readonly makeFolder: (name: string, rootBytes: string, changes?: object) => Promise<string>;
   readonly bring: (
     source: string,
@@ -40,7 +40,7 @@ export interface ImportLab extends AsyncDisposable {
     onWait?: () => void,
   ) => Promise<ApplianceManifest>;
   readonly rootOf: (name: string) => Promise<string>;
-  /** What imports have left that are over. */
+  /** Lists the left-overs of ended imports. */
   readonly leftovers: () => Promise<string[]>;
 }
 

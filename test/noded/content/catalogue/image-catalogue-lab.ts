@@ -14,10 +14,10 @@ import {
 export const CHECKSUM = `sha256:${'a'.repeat(64)}`;
 export const OTHER = 'b'.repeat(64);
 export type Web = Record<string, string | Buffer | (() => Promise<string>)>;
-/** There is a server, and it has no such document. */
+/** The server exists and lacks the document. */
 export const MISSING = 'missing';
 
-/** Documents are read for real, by the program without power; the network is a table. */
+/** Creates a catalogue that parses documents with the sandboxed program. The network is a table. */
 export async function newCatalogue(
   t: TestContext,
   web: Web,

@@ -61,7 +61,7 @@ test('one catalogue that cannot be read holds no other up, and is told', async (
   web[worse] = 'no';
   const both = catalogue.update([], signal);
   await assert.rejects(both, fails('DOWNLOAD_FAILED', /2 .*bad: no .*worse: .*cannot be used/));
-  // What was read of one source is not written under a name that another one has by then.
+  // Content of one source must not be stored under a name that belongs to another source meanwhile.
   web[SITE] = async () => {
     web[SITE] = image('b/late');
     await catalogue.remove('good');
@@ -99,11 +99,11 @@ test('an imported file that somebody may need is not swept', async (t) => {
   await catalogue.import({ name: 'one', path: file }, signal);
   assert.equal(await readFile(source, 'utf8'), 'one');
   used.clear();
-  // What a killed daemon left is gone with the next one's first look.
+  // Left-overs of a killed daemon are removed by the next one.
   await writeFile(join(imported, 'half-of'), 'a copy');
   const [name = ''] = (await open().list()).map((each) => each.source);
   assert.deepEqual(await readdir(imported), [basename(name)]);
-  // Who lost the record keeps the files of it.
+  // Files stay when their record is lost.
   await rm(join(dir, 'catalogues.json'));
   await writeFile(file, 'three');
   await open().import({ name: 'three', path: file }, signal);
@@ -247,7 +247,7 @@ test('a catalogue of a stranger holds the daemon up for no longer than to move i
     const { catalogue } = await newCatalogue(t, { [SITE]: document });
     await assert.rejects(catalogue.add('evil', SITE, signal), fails('CATALOGUE_INVALID', /./));
   };
-  // In this one there is nothing to judge.
+  // A catalogue without entries.
   const addNothing = (): Promise<void> => add(Buffer.alloc(large.length));
   let movedMs = Infinity;
   for (let run = 0; run < 3; run += 1)

@@ -26,7 +26,7 @@ test('the checksum that a publisher gave last counts without a network while tha
   cached.add(`sha256:${OTHER}`);
   const offline = await catalogue.resolve('site/base', signal);
   assert.deepEqual([offline.isOffline, offline.checksum], [true, `sha256:${OTHER}`]);
-  // What is there and wrong is no missing network.
+  // A wrong answer is not a missing network.
   web[list] = MISSING;
   await assert.rejects(catalogue.resolve('site/base', signal), fails('DOWNLOAD_FAILED', /404/));
   web[list] = `${OTHER}  another.qcow2\n`;
@@ -49,7 +49,7 @@ test('a list whose signature is of another content says nothing', async (t) => {
   const entry = { name: 'x', url: 'https://site.example/x', checksums: list, signature };
   web[file] = JSON.stringify({ images: [{ ...entry, keyring: key }] });
   await catalogue.add('site', file, signal);
-  // It is signed, and has no checksum in it.
+  // Signed, without a checksum.
   await assert.rejects(catalogue.resolve('x', signal), fails('CATALOGUE_INVALID', /no checksum/));
   web[list] = `${OTHER}  x\n`;
   await assert.rejects(catalogue.resolve('x', signal), fails('SIGNATURE_INVALID', /content.asc/));
@@ -112,7 +112,7 @@ test('a keyring that an entry names and the node lacks makes nothing of it count
   const lacking = (await newCatalogue(t, web, new Set([`sha256:${OTHER}`]))).catalogue;
   await lacking.add('site', file, signal);
   await assert.rejects(lacking.resolve('x', signal), fails('SIGNATURE_INVALID', /none\.gpg/));
-  // One without the other would be no signature at all.
+  // Either field needs the other.
   const unsigned = { ...entry, signature: null, keyring: '/k.gpg' };
   web[file] = JSON.stringify({ images: [entry, unsigned] });
   await assert.rejects(

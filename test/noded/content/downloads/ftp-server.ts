@@ -21,7 +21,7 @@ export interface FtpServer {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** As much of RFC 959 as curl needs to read one file, `/image.raw`. */
+/** Implements as much of RFC 959 as curl needs to read one file, `/image.raw`. */
 export async function startFtpServer(options: FtpServerOptions): Promise<FtpServer> {
   const commands: string[] = [];
   const sockets = new Set<Socket>();
@@ -82,7 +82,7 @@ function serve(
         data = createServer().listen(0, '127.0.0.1', () =>
           say(`229 ok (|||${(data?.address() as AddressInfo).port}|)`),
         );
-        // Clients connect before they say what they want.
+        // Clients connect before they send the command.
         connected = new Promise((resolve) => data?.once('connection', resolve));
         return undefined;
       case 'RETR':

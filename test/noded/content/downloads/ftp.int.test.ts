@@ -97,7 +97,7 @@ test('a missing file and a canceled download leave nothing', async () => {
 test('a package comes by FTP with its own login', async () => {
   const login = { user: 'joe', password: 's3cret' };
   await using server = await startFtpServer({ content, modified, login });
-  // The server knows one file only; its name ends as it must.
+  // The server has one file only; its name ends as required.
   const url = server.url.replace('image.raw', 'x.tar.gz');
   await assert.rejects(
     openPackage(url, {

@@ -34,9 +34,9 @@ let guest: Guest;
 let content: ContentServer;
 let directory: string;
 let revision = 0;
-/** What the cluster's record says. */
+/** The cluster's package mirrors. */
 let mirrors: Record<string, string>;
-/** What the mirror was asked, all of it. */
+/** All requests that the mirror received. */
 const asked: IncomingMessage[] = [];
 const server = createServer((request, response) => {
   asked.push(request);
@@ -67,7 +67,7 @@ const SPECIAL: Record<string, (response: ServerResponse, request: IncomingMessag
       response.writeHead(206, { 'content-range': 'bytes 2-3/6', 'content-length': 2 }).end('23');
     } else response.writeHead(200, { ...validators, 'content-length': 6 }).end('012345');
   },
-  // As servers that know GET alone.
+  // As servers without HEAD.
   '/debian/no-head': (response, { method }) => {
     if (method === 'HEAD') response.writeHead(405, { allow: 'GET' }).end();
     else response.writeHead(200, { etag: '"two"', 'content-length': 6 }).end('012345');
@@ -149,7 +149,6 @@ const ask = (path: string, options: GuestRequest = {}): Promise<Answer> =>
     options,
   );
 
-/** Status, and the body as text. */
 async function brief(path: string): Promise<[number, string]> {
   const { status, body } = await ask(path);
   return [status, body.toString()];
@@ -183,7 +182,7 @@ test('apt of the guest updates and downloads from the mirror', async () => {
     join(root, 'sources.list'),
     `deb [trusted=yes] http://169.254.169.254${FOLDER}/debian ./\n`,
   );
-  // Nothing of the host's own apt: neither its settings, nor its lists, nor its cache.
+  // Without the host's own apt settings, lists and cache.
   const settings = {
     ...{ Dir: root, 'Dir::Etc::Parts': 'parts', 'Dir::Etc::Main': 'none' },
     ...{ 'Dir::Etc::SourceList': join(root, 'sources.list'), 'Dir::Etc::SourceParts': 'parts' },
@@ -318,7 +317,7 @@ test('a guest that does not read holds the mirror up, and one that goes away end
   const ended = new Promise((resolve) => asked[0]?.socket.on('close', resolve));
   for (let before = -1; before !== pouredBytes;) {
     before = pouredBytes;
-    await sleep(200); // until nothing flows any more: there is no event for that
+    await sleep(200); // until the flow stops: there is no event for that
   }
   assert.ok(pouredBytes < 96 * 1024 ** 2, `${pouredBytes} bytes`);
   socket.destroy();

@@ -19,7 +19,7 @@ import { openPackage } from '../../../../noded/content/downloads/package-source.
 import { ImageCache } from '../../../../noded/content/images/image-cache.ts';
 
 /**
- * An internet of its own: a network namespace where the documentation's addresses (RFC 5737) and
+ * The test's own internet: a network namespace where the documentation's addresses (RFC 5737) and
  * 10.0.0.0/8 lead to servers of this file without being addresses of the host, and a mount
  * namespace whose resolver is this file too.
  */
@@ -43,7 +43,7 @@ if (process.env[INSIDE] === undefined) {
     try {
       const own = ['sh', '-c', SETUP, 'sh', directory, process.execPath, import.meta.filename];
       const child = spawnSync('unshare', ['--net', '--mount', '--propagation=private', ...own], {
-        // A test runner of its own.
+        // Its own test runner.
         env: { ...process.env, NODE_TEST_CONTEXT: undefined, [INSIDE]: directory },
         encoding: 'utf8',
         timeout: 120_000,
@@ -58,7 +58,7 @@ if (process.env[INSIDE] === undefined) {
 }
 
 async function attack(directory: string): Promise<void> {
-  /** What a name resolves to, one answer after the other; the last one stays. */
+  /** Answers by name, in order; the last one stays. */
   const names = new Map<string, string[]>();
   const dns = createSocket('udp4').bind(53, '127.0.0.53');
   dns.on('message', (query, { port, address }) =>
@@ -80,7 +80,7 @@ async function attack(directory: string): Promise<void> {
     else response.end(content);
   });
   server.listen(80, '0.0.0.0');
-  // What listens on this host only, and believes whoever connects.
+  // A service for this host only, which trusts all clients.
   const inner = createServer((request, response) => {
     note(request);
     response.end('secret');
@@ -163,7 +163,7 @@ async function attack(directory: string): Promise<void> {
       await assert.rejects(fetchImage(`${url}a.raw#remote`), isRefused(/--remote-hosts/), url);
     assert.ok((await fetchImage('http://images.test/a.raw#remote')).equals(content));
     assert.ok((await fetchImage(`http://${OTHER}/a.raw#remote`)).equals(content));
-    // What the operator asks for leads where it always did.
+    // The operator's URLs still work.
     assert.ok((await fetchImage(`http://${INTRANET}/a.raw`)).equals(content));
     location = `http://${INTRANET}/image`;
     await assert.rejects(fetchImage(`http://${EVIL}/go#remote`), isRefused(/refused/));

@@ -18,7 +18,7 @@ export const content = randomBytes(300_000);
 export const sha256 = createHash('sha256').update(content).digest('hex');
 export const sha512 = createHash('sha512').update(content).digest('hex');
 export const { signal } = new AbortController();
-/** Of this process; removed when its tests have ended. */
+/** Removed when this process' tests have ended. */
 export const directory = await mkdtemp(join(tmpdir(), 'gnt-images-'));
 after(() => rm(directory, { recursive: true }));
 

@@ -188,7 +188,7 @@ test('too little free disk is refused before the download, a full disk leaves no
       fails('DISK_SPACE', /needs 30000000 bytes in .*small, \d+ are free/),
     );
     assert.deepEqual(await names(), []);
-    // Without a length it is noticed on the way only, before the host has nothing left.
+    // Without a length it is noticed during the transfer, before the disk is full.
     Object.assign(server.options, {
       chunked: true,
       etag: '"v1"',
@@ -245,7 +245,7 @@ test('contents that no index names count, go first, and are used only when their
   await using server = await startImageServer({ content });
   (await cache.fetch(server.url, { signal })).release();
   await cache.close();
-  // As a daemon leaves it that ends between the file's name and the index.
+  // As left by a daemon that ends between writing the file and the index.
   await rm(join(dir, 'index.json'));
   const broken = `sha256-${'0'.repeat(64)}`;
   await writeFile(join(dir, broken), 'half of something');

@@ -74,7 +74,7 @@ test('one who leaves does not stop the others; the last one does', async () => {
     onProgress: (done) => done > 0 && alone.abort(reason),
   });
   await assert.rejects(canceled, reason);
-  // The next one starts while the old one still ends.
+  // The next download starts while the old one ends.
   gate2.resolve();
   const again = await cache.fetch(server.url, { signal });
   assert.ok((await readFile(again.path)).equals(server.options.content));
@@ -87,7 +87,7 @@ test('a cut download is continued by Range when the server can', async () => {
   const waits: string[] = [];
   const image = await cache.fetch(server.url, { signal, onWait: (text) => waits.push(text) });
   assert.ok((await readFile(image.path)).equals(content));
-  // Bytes that were on their way when the connection was cut are asked for again.
+  // Bytes in flight when the connection was cut are requested again.
   const starts = server.requests.map(({ headers }) => Number(headers.range?.slice(6, -1) ?? 0));
   assert.equal(starts.length, 4);
   assert.deepEqual(

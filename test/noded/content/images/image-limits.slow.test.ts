@@ -15,10 +15,10 @@ import { listenOnLoopback } from '../../../lab/listen-on-loopback.ts';
 
 const chunk = Buffer.alloc(64 * 1024, 'x');
 
-/** A server that answers as the listener says. */
+/** Starts a server with this listener. */
 async function startServer(listener: RequestListener) {
   const server = createServer((request, response) => {
-    // Whoever is cut off is told by an error that nobody waits for.
+    // An aborted client raises an error that the test ignores.
     response.on('error', () => undefined);
     listener(request, response);
   });
@@ -76,7 +76,7 @@ test('beginnings of downloads count for the bound of the cache, and go before wh
     await using bad = await startImageServer({
       ...{ content, etag: '"v1"', cutAfter: 120_000, cuts: 99 },
       intercept: (request) => {
-        // Nothing more comes of what was begun.
+        // Resumed requests receive nothing.
         if (request.headers.range !== undefined) request.socket.destroy();
         return request.headers.range !== undefined;
       },
@@ -158,7 +158,7 @@ test('a server that trickles, or says nothing after its headers, is given up aft
 test('time in which a reader takes nothing is not held against the server', async () => {
   const content = randomBytes(4_000_000);
   await using server = await startImageServer({ content });
-  // Below what comes in the pause, were that counted, and far below what comes at any load.
+  // Below the rate in the pause if it counted, and far below the rate at any load.
   const options = {
     signal,
     limits: { minRate: 100_000, timeoutS: 0, remoteHosts: [] },
@@ -171,7 +171,7 @@ test('time in which a reader takes nothing is not held against the server', asyn
 });
 
 test('a download ends in time, whatever comes, and also while nobody reads it', async () => {
-  // Fast enough, and without an end.
+  // Fast enough, and endless.
   await using server = await startServer((_, response) => {
     const timer = setInterval(() => response.write(chunk), 5);
     response.on('close', () => clearInterval(timer));

@@ -13,9 +13,9 @@ export interface ImageServerOptions {
   cuts?: number;
   /** Without Content-Length. */
   chunked?: boolean;
-  /** Bytes at once; each waits for `gate`. */
+  /** Bytes per chunk; each waits for `gate`. */
   gate?: Promise<void>;
-  /** Answers in place of the file. */
+  /** Answers instead of the file. */
   intercept?: (request: IncomingMessage, response: ServerResponse) => boolean;
   tls?: { key: string; cert: string };
 }
@@ -29,7 +29,7 @@ export interface ImageServer {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** A web server with one file, that misbehaves as told. Options may be changed while it runs. */
+/** Starts a web server with one file and the given faults. Options may be changed while it runs. */
 export async function startImageServer(options: ImageServerOptions): Promise<ImageServer> {
   const requests: IncomingMessage[] = [];
   const handler = (request: IncomingMessage, response: ServerResponse): void => {

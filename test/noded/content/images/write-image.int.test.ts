@@ -18,7 +18,7 @@ before(async () => {
 });
 after(() => rm(dir, { recursive: true }));
 
-/** An image that is open, the file it is of, and an empty disk of its size. */
+/** Returns an open image, its file, and an empty disk of its size. */
 async function prepare(t: { after(close: () => void): void }) {
   const [file, disk] = [join(dir, 'image.raw'), join(dir, 'disk.raw')];
   await writeFile(file, Buffer.alloc(SIZE_BYTES, 'x'));

@@ -31,7 +31,7 @@ const isProblem = (pattern: RegExp) => (error: unknown) =>
 test("a signature of minisign's own program counts, by the key that it is of", () => {
   assert.equal(verify(read('release.minisig')), 'release');
   assert.equal(verify(read('other.minisig')), 'other');
-  // The key alone, as it is given in an argument.
+  // The key without its comment, as in an argument.
   assert.deepEqual(parseMinisignKey(read('release.pub').split('\n')[1] ?? ''), keys.get('release'));
 });
 
@@ -42,7 +42,7 @@ test('another content, another key and another comment do not count', () => {
   assert.throws(() => verify(signature, read('content'), other), isProblem(/E35349A4BC6B056B/));
   const retold = signature.replace('release 7', 'release 8');
   assert.throws(() => verify(retold), isProblem(/trusted comment/));
-  // A key that took the number of the one that was named.
+  // A key with the number of the configured key.
   const { publicKey } = keyOf(read('other.pub'));
   const posing = new Map([['release', { ...keyOf(read('release.pub')), publicKey }]]);
   assert.throws(() => verify(signature, read('content'), posing), isProblem(/signs other content/));

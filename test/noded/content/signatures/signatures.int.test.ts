@@ -29,7 +29,7 @@ before(async () => {
   dir = await mkdtemp(join(tmpdir(), 'gnt-sign-'));
 });
 after(async () => {
-  // Keys and signatures are no files any more as soon as they are open.
+  // Keys and signatures have no names once they are open.
   assert.deepEqual(await readdir(join(dir, 'run')), []);
   await rm(dir, { recursive: true });
 });
@@ -51,7 +51,7 @@ async function* chunksOf(bytes: Buffer): AsyncGenerator<Buffer> {
   yield bytes.subarray(3);
 }
 
-/** Whether a content with these files beside it counts; the path has a name of its own. */
+/** Judges a content with these files beside it, at its own path. */
 async function judge(
   keys: readonly string[],
   beside: Readonly<Record<string, string | Buffer>>,
@@ -77,7 +77,7 @@ test('as long as no key is named nothing is signed; then everything has to be', 
   assert.equal(await judge([], {}), 'not asked for');
   assert.match(await judge(['release.pub'], {}), /has no signature file \(\.minisig: /);
   assert.match(await judge(['release.key.asc'], {}), /\.asc: .*\.sig: .*\.gpg: /);
-  // What is there is of a kind that no key was named for.
+  // The existing signature is of a kind without a configured key.
   assert.match(await judge(['release.pub'], { '.asc': 'release.asc' }), /has no signature/);
 });
 
@@ -122,14 +122,14 @@ test('a foreign signature is no reason to refuse what has one of a named key bes
     assert.equal(await judge(keys, both), 'counts');
     assert.match(await judge(keys, both, unsigned), /\.asc is not valid: .*other content/);
   }
-  // Of one kind too, in whichever order they are looked for.
+  // Also of one kind, in any search order.
   const twice = { '.asc': 'expired.asc', '.gpg': 'release.sig' };
   assert.equal(await judge(['release.key.asc'], twice), 'counts');
   assert.match(
     await judge(['release.key.asc'], twice, unsigned),
     /\.asc is not valid: .*not configured/,
   );
-  // Where none counts, the first one's reason is told.
+  // When none is valid, the first reason is reported.
   const both = { '.minisig': 'release.minisig', '.asc': 'release.asc' };
   assert.match(await judge(keys, both, unsigned), /\.minisig is not valid: .*other content/);
 });

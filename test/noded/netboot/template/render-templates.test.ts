@@ -145,7 +145,7 @@ test('ends what has no end, and what is too large, too deep or too much', () => 
     );
 });
 
-/** What it takes is told by the fewest steps that do not do. */
+/** Expects that the template needs at least so many steps. */
 function requiresSteps(least: number, text: string, dot: Value = null): void {
   const { reason } = failure(() => render(text, dot, {}, { maxSteps: least - 1 }));
   assert.match(reason, /too many steps/, text.slice(0, 80));

@@ -4,7 +4,6 @@ import type { FileSystem } from '../../../../../appliance/agent/disks/fstab.ts';
 
 const MOUNT = join(import.meta.dirname, '../../../../../appliance/agent/disks/mount.ts');
 
-/** A file system as blkid reports it. */
 export function fileSystem(path: string, more: Partial<FileSystem> = {}): FileSystem {
   return {
     ...{ path, type: 'ext4', aliases: [path], uuid: null, label: null },

@@ -3,7 +3,7 @@ import { installPlan } from '#shared/contract/plan.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
 import { unmountDisks } from '../../../../../appliance/agent/disks/unmount.ts';
 
-/** Unmounts disk `disk-0` of the machine that a folder is given as, and prints how it went. */
+/** Unmounts disk `disk-0` of the machine in the given folder, and prints the result. */
 const [, , dir = ''] = process.argv;
 const plan = installPlan.parse({
   ...{ version: 1, installId: '5f8d1c2e-0b6a-4c3d-9e7f-1a2b3c4d5e6f', instance: 'a.example.com' },

@@ -21,7 +21,6 @@ export function readScenario(scenario: string): HookDocument[] {
   }));
 }
 
-/** Names of all scenarios. */
 export function listScenarios(): string[] {
   const names = readdirSync(FOLDER).filter((file) => file.endsWith('.yaml'));
   return [...new Set(names.map((file) => file.split('.')[0] ?? ''))];

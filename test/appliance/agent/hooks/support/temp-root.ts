@@ -15,14 +15,11 @@ import type { StageReporter } from '../../../../../appliance/agent/report/stage.
 const BUSYBOX = '/usr/bin/busybox';
 const PROGRAMS = ['sh', 'sed', 'cat', 'grep', 'sleep', 'env', 'mount', 'ls', 'setsid'];
 
-/**
- * A small system in a temporary directory, which hooks take for the instance's root and for the
- * appliance's.
- */
+/** A small system in a temporary directory, as the instance's and the appliance's root. */
 export class TempRoot implements Disposable {
   readonly #directory = mkdtempSync(join(tmpdir(), 'gnt-hooks-test-'));
   readonly path = join(this.#directory, 'root');
-  /** Beside the root: what a hook must never reach. */
+  /** Beside the root, where hooks must not reach. */
   readonly outside = join(this.#directory, 'outside');
   readonly lines: string[] = [];
   readonly reporter: StageReporter = {
