@@ -110,8 +110,8 @@ export class ImageCache {
    * Returns the image as a local file. An absolute path is used in place. A URL comes from the
    * cache, or is downloaded once for all callers.
    * @throws AppError IMAGE_SOURCE, IMAGE_NOT_FOUND, IMAGE_UNREADABLE, IMAGE_CHECKSUM_MISMATCH,
-   * DOWNLOAD_FAILED, DOWNLOAD_TRUNCATED, DISK_SPACE (refused before the download), DISK_FULL (during
-   * it; its bytes are removed), or the signal's reason
+   * DOWNLOAD_FAILED, DOWNLOAD_TRUNCATED, DISK_SPACE (refused before the download), DISK_FULL
+   * (during it; its bytes are removed), or the signal's reason
    */
   async fetch(source: string, options: ImageFetchOptions): Promise<FetchedImage> {
     options.signal.throwIfAborted();

@@ -28,7 +28,7 @@ const unsafe = (says: RegExp): Verdict => ({ code: 'PACKAGE_UNSAFE', says });
 const invalid = (says: RegExp): Verdict => ({ code: 'PACKAGE_INVALID', says });
 const bytes = (...values: number[]): Buffer => Buffer.from(values);
 
-/** The bytes between the entries `first` and `last`, which show whether a reader loses its place. */
+/** Bytes between the entries `first` and `last`, which show whether a reader loses its place. */
 const cases: readonly (readonly [string, Buffer, Verdict])[] = [
   // Numbers.
   ...['4.5', '0x5', '5e0', '+5', ' 5', '', '-5', '1e3', '99999999999999999999'].map(

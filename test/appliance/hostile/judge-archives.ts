@@ -20,9 +20,9 @@ interface Gated {
 }
 
 /**
- * Judges many archives at once. GNU tar must read the passed bytes as the gate did: as many entries,
- * none of a kind or a name that the gate refuses. They must become the tree of the whole archive.
- * Equal bytes are unpacked once; `compareArchive` unpacks twice, once as the installer does.
+ * Judges many archives at once. GNU tar must read the passed bytes as the gate did: as many
+ * entries, none of a kind or a name that the gate refuses. They must become the tree of the whole
+ * archive. Equal bytes are unpacked once; `compareArchive` unpacks twice, once like the installer.
  */
 export async function judgeArchives(
   archives: readonly Buffer[],

@@ -29,7 +29,7 @@ const TIMEOUT_MS = 600_000;
 const MAX_SAID_BYTES = 256 * 1024 * 1024;
 /** A message, or a note about a created parent directory, whose line has no owner. */
 const NO_ENTRY = /^(tar: |d\S+ +Creating directory: )/;
-/** Unpacks each archive in its own root. A NUL ends its output, since tar never prints one itself. */
+/** Unpacks each archive in its own root. A NUL ends its output, since tar never prints a NUL. */
 const UNPACK_EACH = String.raw`ulimit -v 262144
 cd "$1" || exit 1
 shift
