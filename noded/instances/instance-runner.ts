@@ -16,11 +16,7 @@ import type { InstanceRepository, NewInstance } from '../records/instance-reposi
 import { noSecrets, type JobSecrets } from './parameters/job-secrets.ts';
 import type { KeptMachine, MachineKeeper } from './machines/machine-keeper.ts';
 import { installationParameters } from './parameters/installation-parameters.ts';
-import {
-  createMachinePlanner,
-  type MachineFiles,
-  type MachinePlanner,
-} from './machines/machine-planner.ts';
+import { MachinePlanner, type MachineFiles } from './machines/machine-planner.ts';
 import { refuseUnbootable, refuseUnbootableRun } from './machines/plan-boot.ts';
 import { powerOff } from './machines/power-off.ts';
 import { checkBootFiles, refuseEmptyMedium } from './view/readable-by-all.ts';
@@ -124,7 +120,7 @@ class KeeperRunner implements InstanceRunner {
 
   constructor(dependencies: InstanceRunnerDependencies) {
     this.#dependencies = dependencies;
-    this.#planner = createMachinePlanner(dependencies);
+    this.#planner = new MachinePlanner(dependencies);
   }
 
   running(uuid: string): KeptMachine | undefined {

@@ -12,10 +12,7 @@ import { createGuestContent } from '../provision/install/guest-content.ts';
 import type { ActiveInstall } from '../provision/install/install-request.ts';
 import { createOpenInstallPackage } from '../provision/install/open-install-package.ts';
 import { createBootViews, type BootViews } from '../instances/view/boot-views.ts';
-import {
-  createExposedServices,
-  type ExposedServices,
-} from '../instances/machines/exposed-services.ts';
+import { ExposedServices } from '../instances/machines/exposed-services.ts';
 import {
   createGuestEvents,
   followGuests,
@@ -23,7 +20,7 @@ import {
 } from '../instances/reports/guest-events.ts';
 import { createGuestReports, type GuestReports } from '../instances/reports/guest-reports.ts';
 import { createInstanceRunner, type InstanceRunner } from '../instances/instance-runner.ts';
-import { createMachineKeeper, type MachineKeeper } from '../instances/machines/machine-keeper.ts';
+import { MachineKeeper } from '../instances/machines/machine-keeper.ts';
 import { createOrphans, type Orphans } from '../instances/machines/orphans.ts';
 import { followHalted } from '../instances/machines/resume-halted.ts';
 import { createViews, type Views } from '../instances/view/views.ts';
@@ -117,7 +114,7 @@ export async function startGuests(
   const tellEnded: RunEndListener = (...ended) => {
     for (const tell of endListeners) tell(...ended);
   };
-  const keeper = createMachineKeeper({
+  const keeper = new MachineKeeper({
     enterShared: createEnterShared({ lease: host.lease, instances, owns: records.owns }),
     ...{ hypervisor, network, cards, metad, logger, clock },
     boots: {
@@ -130,7 +127,7 @@ export async function startGuests(
       if (kind === 'run') tellEnded(uuid, exit);
     },
   });
-  const services = createExposedServices({ clusters, instances, network, keeper });
+  const services = new ExposedServices({ clusters, instances, network, keeper });
   const guestReports = createGuestReports({ instances, keeper, guestEvents, logger, clock });
   const runner = createInstanceRunner({
     ...{ instances: records.patient.instances, views: patientViews },

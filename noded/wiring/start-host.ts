@@ -33,7 +33,7 @@ import { createChannelNetwork, type ChannelNetwork } from '../net/channel/channe
 import { createUserNicFirewall } from '../net/channel/user-nic-firewall.ts';
 import { createInstanceCards, type InstanceCards } from '../net/tenant/instance-cards.ts';
 import { listMembers } from '../records/list-members.ts';
-import { createNatNetworks, type NatNetworks } from '../net/tenant/nat-networks.ts';
+import { NatNetworks } from '../net/tenant/nat-networks.ts';
 import { NETWORKS } from '../records/network-repository.ts';
 import { programCommand } from './program-command.ts';
 import type { NodeRecords } from './start-records.ts';
@@ -83,7 +83,7 @@ export async function startHost(parts: HostParts): Promise<NodeHost> {
   });
   await network.ensureNamespace();
   const readPolicy = async (): Promise<ReachPolicy> => reachPolicyOf(await records.clusters.load());
-  const nat = createNatNetworks({
+  const nat = new NatNetworks({
     ...{ nodeName: config.nodeName, root: paths.root, dir: paths.networksDir },
     ...{ users: machineUsers, logger, clock, listNetworks: () => records.clusters.listNetworks() },
     listMembers: () => listMembers(records),

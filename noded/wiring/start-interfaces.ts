@@ -17,7 +17,7 @@ import {
 } from '../cluster/membership/overview.ts';
 import { issueJoinToken } from '../cluster/membership/join-tokens.ts';
 import { createNodeRoom, type NodeRoom } from '../cluster/placement/node-room.ts';
-import { followRunningElsewhere } from '../cluster/membership/running-elsewhere.ts';
+import { RunningElsewhere } from '../cluster/membership/running-elsewhere.ts';
 import { removeNode } from '../cluster/membership/remove-node.ts';
 import {
   noClusterKey,
@@ -111,7 +111,7 @@ function serveCluster(
   const { sources, peers, undo } = given;
   const { nodeName } = config;
   const { instances, index, nodes, owns, clusters, store, membership } = records;
-  const elsewhere = undo.use(followRunningElsewhere({ nodeName, peers, nodes, store, logger }));
+  const elsewhere = undo.use(new RunningElsewhere({ nodeName, peers, nodes, store, logger }));
   const overview = createClusterOverview(given.own.overview, {
     ...{ ...sources, nodes, peers, elsewhere },
   });

@@ -3,8 +3,7 @@ import { z } from 'zod';
 import type { CryptoProgress, KeyStep } from '#shared/contract/api.ts';
 import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
-import type { ClusterKeys } from '#shared/store/cluster-keys.ts';
-import { fingerprintOf } from '#shared/store/cluster-keys.ts';
+import { type ClusterKeys, fingerprintOf } from '#shared/store/cluster-keys.ts';
 import { parseRecord } from '#shared/store/readable-records.ts';
 import { makeClusterKey, type SealedStore } from '#shared/store/sealed-store.ts';
 import { StoreConflict } from '#shared/store/store-conflict.ts';
@@ -45,33 +44,14 @@ export interface Renewed {
   readonly skipped: readonly string[];
 }
 
-/** Replaces the cluster key while the nodes run. */
-export interface KeyRenewal {
-  /**
-   * Begins or continues a renewal.
-   * @param skip silent nodes to leave out, which must join again
-   * @throws AppError NODE_UNREACHABLE that names silent nodes; NODE_NOT_FOUND; CONFLICT
-   */
-  renew(skip: readonly string[]): Promise<Renewed>;
-  /** Continues a renewal of this node after a restart, until it is done. */
-  resume(): void;
-  /** Returns the completed steps of this daemon's last renewal, by node. */
-  progress(): CryptoProgress;
-  /** Returns the renewing node and the phase in words; null without a renewal. */
-  describe(): Promise<string | null>;
-  stop(): Promise<void>;
-}
-
-export function createKeyRenewal(dependencies: KeyRenewalDependencies): KeyRenewal {
-  return new StoredKeyRenewal(dependencies);
-}
-
 /**
+ * Replaces the cluster key while the nodes run.
+ *
  * INVARIANTS: every step is idempotent, and a record in the store has the next one. No node seals
  * with the new key before all read with it. No node forgets the old key before all records are
  * sealed with the new one. A node that is not skipped takes every step.
  */
-class StoredKeyRenewal implements KeyRenewal {
+export class KeyRenewal {
   readonly #dependencies: KeyRenewalDependencies;
   readonly #stopping = new AbortController();
   #running: Promise<Renewed> | undefined;
@@ -83,6 +63,11 @@ class StoredKeyRenewal implements KeyRenewal {
     this.#dependencies = dependencies;
   }
 
+  /**
+   * Begins or continues a renewal.
+   * @param skip silent nodes to leave out, which must join again
+   * @throws AppError NODE_UNREACHABLE that names silent nodes; NODE_NOT_FOUND; CONFLICT
+   */
   async renew(skip: readonly string[]): Promise<Renewed> {
     if (this.#isRunning())
       throw new AppError('CONFLICT', 'the cluster key is already being renewed');
@@ -94,16 +79,19 @@ class StoredKeyRenewal implements KeyRenewal {
     }
   }
 
+  /** Continues a renewal of this node after a restart, until it is done. */
   resume(): void {
     this.#resuming ??= this.#resume().finally(() => {
       this.#resuming = undefined;
     });
   }
 
+  /** Returns the completed steps of this daemon's last renewal, by node. */
   progress(): CryptoProgress {
     return { renewals: this.#renewals, done: [...this.#done] };
   }
 
+  /** Returns the renewing node and the phase in words; null without a renewal. */
   async describe(): Promise<string | null> {
     const found = await this.#load();
     if (found === undefined) return null;

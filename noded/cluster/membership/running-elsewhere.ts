@@ -35,12 +35,6 @@ export function stateAfter(error: unknown): 'silent' | 'failing' | 'offline' {
   return isRefusal(error) ? 'failing' : 'silent';
 }
 
-/** Follows the running instances of the other nodes, which report changes by themselves. */
-export interface RunningElsewhere extends AsyncDisposable {
-  /** Returns facts by node. Unknown nodes are missing. */
-  facts(): Promise<ReadonlyMap<string, NodeFacts>>;
-}
-
 export interface RunningElsewhereDependencies {
   readonly nodeName: string;
   readonly peers: Peers;
@@ -69,13 +63,10 @@ interface Followed {
   facts: NodeFacts;
 }
 
-export function followRunningElsewhere(
-  dependencies: RunningElsewhereDependencies,
-): RunningElsewhere {
-  return new Following(dependencies);
-}
-
-class Following implements RunningElsewhere {
+/**
+ * Follows the running instances of the other nodes, which report changes by themselves.
+ */
+export class RunningElsewhere implements AsyncDisposable {
   readonly #dependencies: RunningElsewhereDependencies;
   readonly #followed = new Map<string, Followed>();
   /** Nodes marked offline, which receive no requests. */
@@ -96,6 +87,7 @@ class Following implements RunningElsewhere {
     this.#timer = setInterval(look, LOOK_AGAIN_MS).unref();
   }
 
+  /** Returns facts by node. Unknown nodes are missing. */
   async facts(): Promise<ReadonlyMap<string, NodeFacts>> {
     await this.#watch.caughtUp();
     await this.#looking;

@@ -5,7 +5,7 @@ import type { Logger } from '#shared/log/log.ts';
 import { askPeer, presenceOf, type Peers } from '../peers/ask-peer.ts';
 import type { CommonStore } from '../../records/open-store.ts';
 import type { NodeRegistry } from '../../records/node-registry.ts';
-import { createKeyRenewal, type KeyRenewal, type Renewed } from './renew-key.ts';
+import { KeyRenewal, type Renewed } from './renew-key.ts';
 import type { ClusterKeys } from '#shared/store/cluster-keys.ts';
 import type { SealedStore } from '#shared/store/sealed-store.ts';
 
@@ -31,7 +31,7 @@ export interface ClusterKeyDependencies {
 export function startClusterKey(dependencies: ClusterKeyDependencies): ClusterKey {
   const { nodeName, common, peers, nodes, logger } = dependencies;
   const { sealed: store, keys } = common;
-  const renewal: KeyRenewal = createKeyRenewal({
+  const renewal: KeyRenewal = new KeyRenewal({
     nodeName,
     store,
     keys,

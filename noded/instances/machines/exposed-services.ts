@@ -26,24 +26,7 @@ export interface ExposedServicesDependencies {
 /**
  * Exposes the operator's services to guests through the channel, as the cluster's record has them.
  */
-export interface ExposedServices {
-  /** Opens the packet filter for their ports and closes others. @throws AppError NETWORK_SETUP */
-  openPorts(): Promise<void>;
-  /** Shows a changed record to running guests, and ends connections to removed services. */
-  publish(): Promise<void>;
-  /** Publishes a change that another node made. */
-  refresh(): Promise<void>;
-  /**
-   * Returns the destination of an instance's connection or datagrams; undefined without permission.
-   */
-  find(uuid: string, name: string): Promise<ServiceTarget | undefined>;
-}
-
-export function createExposedServices(dependencies: ExposedServicesDependencies): ExposedServices {
-  return new RecordedServices(dependencies);
-}
-
-class RecordedServices implements ExposedServices {
+export class ExposedServices {
   readonly #dependencies: ExposedServicesDependencies;
   /** Open services of the packet filter, as JSON. */
   #opened = '';
@@ -55,6 +38,7 @@ class RecordedServices implements ExposedServices {
     this.#dependencies = dependencies;
   }
 
+  /** Opens the packet filter for their ports and closes others. @throws AppError NETWORK_SETUP */
   async openPorts(): Promise<void> {
     const { clusters, network } = this.#dependencies;
     const { exposeServices } = await clusters.load();
@@ -65,16 +49,21 @@ class RecordedServices implements ExposedServices {
     this.#opened = JSON.stringify(exposeServices);
   }
 
+  /** Shows a changed record to running guests, and ends connections to removed services. */
   async publish(): Promise<void> {
     await this.openPorts();
     await this.#dependencies.keeper.republishAll();
   }
 
+  /** Publishes a change that another node made. */
   async refresh(): Promise<void> {
     const { exposeServices } = await this.#dependencies.clusters.load();
     if (JSON.stringify(exposeServices) !== this.#opened) await this.publish();
   }
 
+  /**
+   * Returns the destination of an instance's connection or datagrams; undefined without permission.
+   */
   async find(uuid: string, name: string): Promise<ServiceTarget | undefined> {
     if (this.#dependencies.keeper.get(uuid)?.device == null) {
       this.#callers.delete(uuid);

@@ -65,65 +65,11 @@ export interface MachineKeeperDependencies {
 /**
  * Keeps the QEMU processes of this node, each with its TAP, view and process, created in this order
  * and removed in reverse.
- */
-export interface MachineKeeper {
-  /** metad refuses revisions older than its own, which a clock set back would produce. */
-  continueRevisions(lastRevision: number): void;
-  get(uuid: string): KeptMachine | undefined;
-  list(): readonly KeptMachine[];
-  start(request: MachineRequest): Promise<Machine>;
-  /**
-   * Restarts an instance without removing its view, whose secrets only metad may have. Keeps the
-   * name of the old TAP reserved meanwhile.
-   */
-  restart(uuid: string, stopAndStart: () => Promise<void>): Promise<void>;
-  /** Keeps an adopted QEMU process unchanged until its record is found. */
-  keepOrphan(machine: Machine, instanceName: string, device: string | null): KeptMachine;
-  /** Marks a QEMU process as an orphan after the loss of its record. */
-  makeOrphan(uuid: string): void;
-  /** Gives an orphan its record again: repairs its TAP and publishes its view. */
-  adopt(instance: InstanceRecord, makeView: MachineRequest['makeView']): Promise<void>;
-  /**
-   * Stores a copy of the record beside the QEMU process, from which orphans.ts can restore it. Does
-   * nothing for a stopped instance.
-   */
-  keepRecord(instance: InstanceRecord): Promise<void>;
-  /**
-   * Changes the kind. The end of a process that is `moving` is not reported for the instance. A
-   * `run` is also recorded for the next daemon.
-   */
-  become(instance: InstanceRecord, kind: 'run' | 'moving'): Promise<void>;
-  /** Replaces the view, and the source of views after a restart of metad. */
-  republish(uuid: string, makeView: MakeView): Promise<void>;
-  /**
-   * Replaces the source of later views without publishing, at the end of the job that had the
-   * secrets.
-   */
-  forgetSecrets(uuid: string, makeView: MakeView): void;
-  /** Publishes all views after a restart of metad. @returns whether all succeeded */
-  republishAll(): Promise<boolean>;
-  /** Plugs a NIC into the port of its record. @throws AppError QMP */
-  plugNic(uuid: string, nic: InstanceRecord['nics'][number]): Promise<void>;
-  /**
-   * Unplugs a disk or NIC and cleans up on this node.
-   * @returns false if the guest keeps it for now; `onReleased` reports the release
-   */
-  unplug(uuid: string, part: string): Promise<boolean>;
-  /** Ends the QEMU process and waits for the cleanup. */
-  kill(uuid: string): Promise<void>;
-  /** Waits for the cleanup of an ended QEMU process. */
-  whenGone(uuid: string): Promise<void>;
-}
-
-export function createMachineKeeper(dependencies: MachineKeeperDependencies): MachineKeeper {
-  return new KeptMachines(dependencies);
-}
-
-/**
+ *
  * INVARIANTS: an instance has at most one QEMU process; its view is in metad only while that runs,
  * starts or restarts; `cleanedUp` resolves after the whole cleanup.
  */
-class KeptMachines implements MachineKeeper {
+export class MachineKeeper {
   readonly #dependencies: MachineKeeperDependencies;
   readonly #running = new Map<string, Entry>();
   /** Instances in a restart, with the TAP of the ended process. */
@@ -135,6 +81,7 @@ class KeptMachines implements MachineKeeper {
     this.#views = createShownViews(dependencies);
   }
 
+  /** metad refuses revisions older than its own, which a clock set back would produce. */
   continueRevisions(lastRevision: number): void {
     this.#views.continueRevisions(lastRevision);
   }
@@ -205,6 +152,10 @@ class KeptMachines implements MachineKeeper {
     }
   }
 
+  /**
+   * Restarts an instance without removing its view, whose secrets only metad may have. Keeps the
+   * name of the old TAP reserved meanwhile.
+   */
   async restart(uuid: string, stopAndStart: () => Promise<void>): Promise<void> {
     this.#restarting.set(uuid, null);
     try {
@@ -217,16 +168,19 @@ class KeptMachines implements MachineKeeper {
     }
   }
 
+  /** Keeps an adopted QEMU process unchanged until its record is found. */
   keepOrphan(machine: Machine, instanceName: string, device: string | null): KeptMachine {
     const origin = { kind: 'run', instanceName, device, isOrphan: true } as const;
     return this.#keep(machine, origin, null);
   }
 
+  /** Marks a QEMU process as an orphan after the loss of its record. */
   makeOrphan(uuid: string): void {
     const entry = this.#running.get(uuid);
     if (entry !== undefined) Object.assign(entry, { isOrphan: true, makeView: null });
   }
 
+  /** Gives an orphan its record again: repairs its TAP and publishes its view. */
   async adopt(instance: InstanceRecord, makeView: MachineRequest['makeView']): Promise<void> {
     const entry = this.#running.get(instance.uuid);
     if (entry === undefined) throw new Error(`instance ${instance.uuid} has no QEMU process`);
@@ -238,6 +192,10 @@ class KeptMachines implements MachineKeeper {
     await this.keepRecord(instance);
   }
 
+  /**
+   * Changes the kind. The end of a process that is `moving` is not reported for the instance. A
+   * `run` is also recorded for the next daemon.
+   */
   async become(instance: InstanceRecord, kind: 'run' | 'moving'): Promise<void> {
     const entry = this.#running.get(instance.uuid);
     if (entry === undefined) return;
@@ -248,6 +206,10 @@ class KeptMachines implements MachineKeeper {
     await this.keepRecord(instance);
   }
 
+  /**
+   * Stores a copy of the record beside the QEMU process, from which orphans.ts can restore it. Does
+   * nothing for a stopped instance.
+   */
   async keepRecord(instance: InstanceRecord): Promise<void> {
     const entry = this.#running.get(instance.uuid);
     if (entry?.kind !== 'run') return;
@@ -260,6 +222,7 @@ class KeptMachines implements MachineKeeper {
     }
   }
 
+  /** Replaces the view, and the source of views after a restart of metad. */
   async republish(uuid: string, makeView: MakeView): Promise<void> {
     const entry = this.#running.get(uuid);
     if (entry?.device == null) return;
@@ -267,11 +230,16 @@ class KeptMachines implements MachineKeeper {
     await this.#views.publish(uuid, entry.device, makeView);
   }
 
+  /**
+   * Replaces the source of later views without publishing, at the end of the job that had the
+   * secrets.
+   */
   forgetSecrets(uuid: string, makeView: MakeView): void {
     const entry = this.#running.get(uuid);
     if (entry?.makeView != null) entry.makeView = makeView;
   }
 
+  /** Publishes all views after a restart of metad. @returns whether all succeeded */
   async republishAll(): Promise<boolean> {
     let isWhole = true;
     for (const entry of this.#running.values()) {
@@ -289,6 +257,7 @@ class KeptMachines implements MachineKeeper {
     return isWhole;
   }
 
+  /** Plugs a NIC into the port of its record. @throws AppError QMP */
   async plugNic(uuid: string, nic: InstanceRecord['nics'][number]): Promise<void> {
     const { port } = nic;
     if (port === undefined) throw new Error(`NIC ${nic.uuid} has no port`);
@@ -307,6 +276,10 @@ class KeptMachines implements MachineKeeper {
     }
   }
 
+  /**
+   * Unplugs a disk or NIC and cleans up on this node.
+   * @returns false if the guest keeps it for now; `onReleased` reports the release
+   */
   async unplug(uuid: string, part: string): Promise<boolean> {
     const entry = this.#running.get(uuid);
     if (entry === undefined) return true;
@@ -315,6 +288,7 @@ class KeptMachines implements MachineKeeper {
     return isOut;
   }
 
+  /** Ends the QEMU process and waits for the cleanup. */
   async kill(uuid: string): Promise<void> {
     const entry = this.#running.get(uuid);
     if (entry === undefined) return;
@@ -322,6 +296,7 @@ class KeptMachines implements MachineKeeper {
     await entry.cleanedUp;
   }
 
+  /** Waits for the cleanup of an ended QEMU process. */
   async whenGone(uuid: string): Promise<void> {
     await this.#running.get(uuid)?.cleanedUp;
   }

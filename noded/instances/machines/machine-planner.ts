@@ -16,29 +16,15 @@ export interface MachineFiles {
   readonly seed: string | null;
 }
 
-/** Plans the QEMU process of a normal run from the instance's record. */
-export interface MachinePlanner {
-  /** Returns the disks of the record, and writes the seed disk from metad's documents. */
-  makeFiles(instance: InstanceRecord): Promise<MachineFiles>;
-  makeSpec(
-    instance: InstanceRecord,
-    accelerator: Accelerator,
-    nics: readonly MachineNic[],
-    files: MachineFiles,
-  ): MachineSpec;
-  makeDisk(instance: InstanceRecord, index: number, path?: string): MachineDisk;
-}
-
 export interface MachinePlannerDependencies {
   readonly disks: InstanceDisks;
   readonly metad: MetadLink;
 }
 
-export function createMachinePlanner(dependencies: MachinePlannerDependencies): MachinePlanner {
-  return new RecordPlanner(dependencies);
-}
-
-class RecordPlanner implements MachinePlanner {
+/**
+ * Plans the QEMU process of a normal run from the instance's record.
+ */
+export class MachinePlanner {
   readonly #disks: InstanceDisks;
   readonly #metad: MetadLink;
 
@@ -47,6 +33,7 @@ class RecordPlanner implements MachinePlanner {
     this.#metad = metad;
   }
 
+  /** Returns the disks of the record, and writes the seed disk from metad's documents. */
   async makeFiles(instance: InstanceRecord): Promise<MachineFiles> {
     const disks = this.#disks;
     // New disks of a reinstallation count as soon as the record says so.

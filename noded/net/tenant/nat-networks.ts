@@ -25,29 +25,6 @@ import { createRulesInForce, type RulesInForce } from './rules-in-force.ts';
 /** A reloaded host firewall removes these tables, routes change, and dnsmasq can end. */
 const LOOK_INTERVAL_MS = 10_000;
 
-/**
- * Makes the NAT networks of this node: a bridge each, with DHCP and DNS for its guests, and access
- * to the outside through the host. The records and the running instances determine the state of the
- * host. Without them nothing remains.
- */
-export interface NatNetworks extends NatCards, AsyncDisposable {
-  /**
-   * Refuses a network that this node cannot make.
-   * @throws AppError HOST_PREREQUISITE, CONFLICT, VALIDATION
-   */
-  check(network: NetworkRecord): Promise<void>;
-  /**
-   * Makes the networks of the records and removes others. The failure of one network does not
-   * affect the others.
-   * @throws AppError failure of the network of this name
-   */
-  settle(name: string): Promise<void>;
-  /** Does the same in the background. Never rejects. */
-  follow(): Promise<void>;
-  /** Returns present failures, and repairs since this daemon started. */
-  report(): NatReport;
-}
-
 export interface NatReport {
   /** Failure of a network, by its name. */
   readonly failures: ReadonlyMap<string, string>;
@@ -80,15 +57,15 @@ type Failures = ReadonlyMap<string, unknown>;
 /** Number of remembered repairs. */
 const MAX_REPAIRS = 16;
 
-export function createNatNetworks(options: NatNetworksOptions): NatNetworks {
-  return new HostNatNetworks(options);
-}
-
 /**
+ * Makes the NAT networks of this node: a bridge each, with DHCP and DNS for its guests, and access
+ * to the outside through the host. The records and the running instances determine the state of the
+ * host. Without them nothing remains.
+ *
  * INVARIANTS: one change at a time. Existing devices are found by their names in the kernel, never
  * by a file or memory. A TAP is opened after its rules are in force.
  */
-class HostNatNetworks implements NatNetworks {
+export class NatNetworks implements NatCards, AsyncDisposable {
   readonly #options: NatNetworksOptions;
   readonly #names: ReturnType<typeof natNamesOf>;
   readonly #queue = new SerialQueue<'nat'>();
@@ -118,6 +95,10 @@ class HostNatNetworks implements NatNetworks {
     ).unref();
   }
 
+  /**
+   * Refuses a network that this node cannot make.
+   * @throws AppError HOST_PREREQUISITE, CONFLICT, VALIDATION
+   */
   async check({ network, uuid }: NetworkRecord): Promise<void> {
     requireDnsmasq();
     requireMachineUsers(this.#options.users);
@@ -137,6 +118,11 @@ class HostNatNetworks implements NatNetworks {
     await requireUnused(network, [bridgeOf(this.#names, { uuid })]);
   }
 
+  /**
+   * Makes the networks of the records and removes others. The failure of one network does not
+   * affect the others.
+   * @throws AppError failure of the network of this name
+   */
   settle(name: string): Promise<void> {
     return this.#queue.run('nat', async () => {
       const failures = await this.#apply(await this.#wanted());
@@ -144,6 +130,7 @@ class HostNatNetworks implements NatNetworks {
     });
   }
 
+  /** Does the same in the background. Never rejects. */
   async follow(): Promise<void> {
     const { logger } = this.#options;
     await this.#queue
@@ -154,6 +141,7 @@ class HostNatNetworks implements NatNetworks {
       .catch((error: unknown) => logger.error('nat.not-settled', { message: messageOf(error) }));
   }
 
+  /** Returns present failures, and repairs since this daemon started. */
   report(): NatReport {
     const failures = [...this.#failures].map(([name, error]) => [name, messageOf(error)] as const);
     return { failures: new Map(failures), repairs: this.#repairs };

@@ -11,7 +11,7 @@ import { createInstanceDisks } from '../../../noded/storage/create-instance-disk
 import type { InstanceRepository } from '../../../noded/records/instance-repository.ts';
 import { createInstanceRunner } from '../../../noded/instances/instance-runner.ts';
 import { noSecrets } from '../../../noded/instances/parameters/job-secrets.ts';
-import { createMachineKeeper } from '../../../noded/instances/machines/machine-keeper.ts';
+import { MachineKeeper } from '../../../noded/instances/machines/machine-keeper.ts';
 import {
   instanceLayer,
   resolveParameters,
@@ -56,7 +56,7 @@ function createRunner(disksDir = '/nonexistent', lifecycles = createLabLifecycle
   const followed: string[] = [];
   const logged: Readonly<Record<string, unknown>>[] = [];
   const clock = new ManualClock();
-  const keeper = createMachineKeeper({
+  const keeper = new MachineKeeper({
     enterShared: () => Promise.resolve(null),
     cards: bridgesOnly,
     boots: noBoots,

@@ -11,11 +11,10 @@ import { silentLogger } from '#shared/log/log.ts';
 import { holdImages } from '../../../noded/storage/hold-images.ts';
 import { createInstanceDisks } from '../../../noded/storage/create-instance-disks.ts';
 import { createInstanceRunner } from '../../../noded/instances/instance-runner.ts';
-import { createMachineKeeper } from '../../../noded/instances/machines/machine-keeper.ts';
+import { MachineKeeper } from '../../../noded/instances/machines/machine-keeper.ts';
 import type { Orphans } from '../../../noded/instances/machines/orphans.ts';
 import type { Views } from '../../../noded/instances/view/views.ts';
-import type { JobContext } from '../../../noded/jobs/job-handler.ts';
-import { handlerOf } from '../../../noded/jobs/job-handler.ts';
+import { type JobContext, handlerOf } from '../../../noded/jobs/job-handler.ts';
 import type { JobRepository } from '../../../noded/jobs/job-repository.ts';
 import { createJobHandlers } from '../../../noded/operations/job-handlers.ts';
 import type { OperationDependencies } from '../../../noded/operations/operation-dependencies.ts';
@@ -55,7 +54,7 @@ async function createNode(t: TestContext) {
   const clock = new ManualClock();
   const metad = new FakeMetad();
   const hypervisor = new FakeHypervisor();
-  const keeper = createMachineKeeper({
+  const keeper = new MachineKeeper({
     enterShared: () => Promise.resolve(null),
     cards: bridgesOnly,
     boots: noBoots,

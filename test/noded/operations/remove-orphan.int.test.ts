@@ -10,7 +10,7 @@ import { silentLogger } from '#shared/log/log.ts';
 import { createRecordProblems } from '#shared/store/readable-records.ts';
 import { createSqliteStore } from '#shared/store/sqlite-store.ts';
 import { createInstanceDisks } from '../../../noded/storage/create-instance-disks.ts';
-import { createMachineKeeper } from '../../../noded/instances/machines/machine-keeper.ts';
+import { MachineKeeper } from '../../../noded/instances/machines/machine-keeper.ts';
 import { createOrphans } from '../../../noded/instances/machines/orphans.ts';
 import { planNewInstance } from '../../../noded/instances/record/plan-record.ts';
 import { createViews } from '../../../noded/instances/view/views.ts';
@@ -49,7 +49,7 @@ async function createNode(t: TestContext) {
     createLabLifecycles(),
     createLabBootViews(clusters),
   );
-  const keeper = createMachineKeeper({
+  const keeper = new MachineKeeper({
     enterShared: () => Promise.resolve(null),
     cards: bridgesOnly,
     boots: noBoots,

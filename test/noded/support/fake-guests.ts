@@ -4,7 +4,7 @@ import type { InstanceDisks } from '../../../noded/storage/instance-disks.ts';
 import { createGuestEvents } from '../../../noded/instances/reports/guest-events.ts';
 import { createGuestReports } from '../../../noded/instances/reports/guest-reports.ts';
 import { createInstanceRunner } from '../../../noded/instances/instance-runner.ts';
-import { createMachineKeeper } from '../../../noded/instances/machines/machine-keeper.ts';
+import { MachineKeeper } from '../../../noded/instances/machines/machine-keeper.ts';
 import { createViews } from '../../../noded/instances/view/views.ts';
 import type { ClusterRepository } from '../../../noded/records/cluster-repository.ts';
 import type { InstanceRepository } from '../../../noded/records/instance-repository.ts';
@@ -34,7 +34,7 @@ export function createFakeGuests({
   const metad = new FakeMetad();
   const lifecycles = createLabLifecycles();
   const views = createViews(instances, clusters, lifecycles, createLabBootViews(clusters));
-  const keeper = createMachineKeeper({
+  const keeper = new MachineKeeper({
     enterShared: () => Promise.resolve(null),
     cards: bridgesOnly,
     boots: noBoots,

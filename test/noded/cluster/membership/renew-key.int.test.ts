@@ -20,10 +20,7 @@ import {
 import type { Store } from '#shared/store/store.ts';
 import type { KeyStep } from '#shared/contract/api.ts';
 import { takeKeyStep } from '../../../../noded/cluster/membership/start-cluster-key.ts';
-import {
-  createKeyRenewal,
-  type KeyRenewal,
-} from '../../../../noded/cluster/membership/renew-key.ts';
+import { KeyRenewal } from '../../../../noded/cluster/membership/renew-key.ts';
 import { startRedis, type RedisServer } from '../../support/redis-server.ts';
 
 /** Nodes of one cluster over one real Redis, with key files of their own, without daemons. */
@@ -79,7 +76,7 @@ class Node {
           };
         },
       });
-    this.renewal = createKeyRenewal({
+    this.renewal = new KeyRenewal({
       nodeName: this.name,
       store: crashing(this.store),
       keys: crashing(this.keys),

@@ -3,7 +3,7 @@ import { EventEmitter, once } from 'node:events';
 import { test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { silentLogger } from '#shared/log/log.ts';
-import { followRunningElsewhere } from '../../../../noded/cluster/membership/running-elsewhere.ts';
+import { RunningElsewhere } from '../../../../noded/cluster/membership/running-elsewhere.ts';
 import { UnreachableNode } from '../../../../noded/cluster/peers/ask-peer.ts';
 
 test(
@@ -15,7 +15,7 @@ test(
     const answered = new EventEmitter();
     const names = ['own', 'mute', 'off'];
     const offline = new Set(['off']);
-    const running = followRunningElsewhere({
+    const running = new RunningElsewhere({
       nodeName: 'own',
       peers: {
         open: (node) => {
@@ -66,7 +66,7 @@ test('a node that runs and is marked offline says so in its log, once, until the
   const tell = (event: string, fields?: object): void =>
     void told.push([event, fields && 'node' in fields && fields.node]);
   let offline = true;
-  const running = followRunningElsewhere({
+  const running = new RunningElsewhere({
     nodeName: 'own',
     peers: { open: () => Promise.reject(new Error('nobody is asked')) },
     nodes: {

@@ -7,7 +7,7 @@ import { systemClock } from '#shared/clock/clock.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { createSqliteStore } from '#shared/store/sqlite-store.ts';
 import { createClusterRepository } from '../../../../noded/records/cluster-repository.ts';
-import { createExposedServices } from '../../../../noded/instances/machines/exposed-services.ts';
+import { ExposedServices } from '../../../../noded/instances/machines/exposed-services.ts';
 
 const destination = { host: '127.0.0.1', hostPort: 8080 };
 const service = { port: 3142, ...destination };
@@ -27,7 +27,7 @@ test('the record decides which ports are open, when views are renewed, and where
   let device: string | null = 'gnt.com.0';
   let isAway = false;
   const away = new AppError('STORE_UNAVAILABLE', 'the store does not answer');
-  const services = createExposedServices({
+  const services = new ExposedServices({
     clusters: {
       ...clusters,
       load: () => (isAway ? Promise.reject(away) : clusters.load()),

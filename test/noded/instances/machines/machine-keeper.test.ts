@@ -8,7 +8,7 @@ import { silentLogger } from '#shared/log/log.ts';
 import { Secret } from '#shared/secret/secret.ts';
 import type { MachineNic, MachineSpec } from '../../../../noded/vmm/machine.ts';
 import {
-  createMachineKeeper,
+  MachineKeeper,
   type MachineRequest,
 } from '../../../../noded/instances/machines/machine-keeper.ts';
 import {
@@ -28,7 +28,7 @@ function createKeeper() {
   const exits: string[] = [];
   const cards: string[] = [];
   const boots: string[] = [];
-  const keeper = createMachineKeeper({
+  const keeper = new MachineKeeper({
     enterShared: () => Promise.resolve(null),
     cards: { ...bridgesOnly, tidy: () => Promise.resolve(void cards.push('tidied')) },
     hypervisor,

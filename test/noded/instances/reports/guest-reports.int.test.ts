@@ -12,7 +12,7 @@ import { createSqliteStore } from '#shared/store/sqlite-store.ts';
 import { createGuestEvents } from '../../../../noded/instances/reports/guest-events.ts';
 import { createGuestReports } from '../../../../noded/instances/reports/guest-reports.ts';
 import { describeSsh } from '../../../../noded/instances/reports/host-keys.ts';
-import { createMachineKeeper } from '../../../../noded/instances/machines/machine-keeper.ts';
+import { MachineKeeper } from '../../../../noded/instances/machines/machine-keeper.ts';
 import { planNewInstance } from '../../../../noded/instances/record/plan-record.ts';
 import { createInstanceRepository } from '../../../../noded/records/instance-repository.ts';
 import { FakeMachine } from '../../support/fake-machine.ts';
@@ -55,7 +55,7 @@ async function createLab(t: TestContext) {
     findByUuid: typeof instances.findByUuid = (id) => instances.findByUuid(id),
   ) => {
     const guestEvents = createGuestEvents();
-    const keeper = createMachineKeeper({
+    const keeper = new MachineKeeper({
       enterShared: () => Promise.resolve(null),
       cards: bridgesOnly,
       boots: noBoots,

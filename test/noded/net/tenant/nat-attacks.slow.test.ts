@@ -11,7 +11,7 @@ import {
   planMachineUsers,
 } from '../../../../noded/host/machine-users.ts';
 import { bridgeOf, natNamesOf } from '../../../../noded/net/tenant/nat-names.ts';
-import { createNatNetworks, type NatNetworks } from '../../../../noded/net/tenant/nat-networks.ts';
+import { NatNetworks } from '../../../../noded/net/tenant/nat-networks.ts';
 import * as lab from './nat-lab.ts';
 import { hasOwnNetwork, runInOwnNetwork } from '../../../lab/own-network.ts';
 
@@ -41,7 +41,7 @@ function attacks(): void {
     lab.ip('route', 'add', 'default', 'via', lab.OUTSIDE);
     used.use(await lab.serve(PORT));
     used.use(await lab.serve(PORT, 'out'));
-    nat = createNatNetworks({
+    nat = new NatNetworks({
       ...{ nodeName: 'node1', root, dir, logger: silentLogger, clock: systemClock },
       readPolicy: () => Promise.resolve(policy),
       users: planMachineUsers(DEFAULT_FIRST_MACHINE_UID),

@@ -11,7 +11,7 @@ import {
   planMachineUsers,
 } from '../../../../noded/host/machine-users.ts';
 import { bridgeOf, natNamesOf } from '../../../../noded/net/tenant/nat-names.ts';
-import { createNatNetworks, type NatNetworks } from '../../../../noded/net/tenant/nat-networks.ts';
+import { NatNetworks } from '../../../../noded/net/tenant/nat-networks.ts';
 import * as lab from './nat-lab.ts';
 import { hasOwnNetwork, runInOwnNetwork } from '../../../lab/own-network.ts';
 
@@ -71,7 +71,7 @@ function frameTests(): void {
     lab.neighbour('out', 'up0', `${lab.HOST_OUTSIDE}/24`, `${lab.OUTSIDE}/24`);
     lab.ip('route', 'add', 'default', 'via', lab.OUTSIDE);
     used.use(await lab.serve(PORT));
-    nat = createNatNetworks({
+    nat = new NatNetworks({
       ...{ nodeName: 'node1', root, dir, logger: silentLogger, clock: systemClock },
       readPolicy: () => Promise.resolve(lab.OPEN_REACH),
       users: planMachineUsers(DEFAULT_FIRST_MACHINE_UID),

@@ -14,7 +14,7 @@ import {
 } from '../../../../noded/host/machine-users.ts';
 import { bridgeOf, natNamesOf } from '../../../../noded/net/tenant/nat-names.ts';
 import type { GuestCard } from '../../../../noded/net/tenant/nat-guests.ts';
-import { createNatNetworks, type NatNetworks } from '../../../../noded/net/tenant/nat-networks.ts';
+import { NatNetworks } from '../../../../noded/net/tenant/nat-networks.ts';
 import * as lab from './nat-lab.ts';
 import { hasOwnNetwork, runInOwnNetwork } from '../../../lab/own-network.ts';
 
@@ -39,7 +39,7 @@ function natTests(): void {
   let empty = '';
   const used = new DisposableStack();
   const open = (): NatNetworks =>
-    createNatNetworks({
+    new NatNetworks({
       ...{ nodeName: 'node1', root, dir, logger: silentLogger, clock: systemClock },
       ...{ lookIntervalMs: 500, listCards: () => Promise.resolve(cards) },
       readPolicy: () => Promise.resolve(lab.OPEN_REACH),
@@ -255,7 +255,7 @@ ${send}`;
   test('changes nothing at a start at which no record can be read', async () => {
     const before = lab.picture();
     await nat[Symbol.asyncDispose]();
-    const away = createNatNetworks({
+    const away = new NatNetworks({
       ...{ nodeName: 'node1', root, dir, logger: silentLogger, clock: systemClock },
       readPolicy: () => Promise.resolve(lab.OPEN_REACH),
       users: planMachineUsers(DEFAULT_FIRST_MACHINE_UID),
