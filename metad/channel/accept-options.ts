@@ -6,7 +6,6 @@
  */
 export const UNACKNOWLEDGED_MS = 120_000;
 
-/** Options of each connection that a guest opens. */
 export const ACCEPT_OPTIONS = {
   allowHalfOpen: true,
   noDelay: true,

@@ -2,7 +2,6 @@ import { nextCall } from '#shared/abort/next-call.ts';
 import type { QueueState } from '#shared/contract/guest-handover.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 
-/** Bytes for a reader, and the offset after them. */
 export interface QueueSlice {
   readonly bytes: Buffer;
   readonly nextOffset: number;
@@ -86,7 +85,6 @@ export class ByteQueue {
     return true;
   }
 
-  /** Returns and removes all waiting bytes. */
   take(): QueueSlice {
     const bytes = this.#copyFrom(this.#start);
     this.#forget(bytes.length);

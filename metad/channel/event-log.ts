@@ -5,16 +5,13 @@ import {
   MAX_EVENT_BYTES_KEPT_OF_ALL,
 } from '../config/limits.ts';
 
-/** An event without sequence number and instance. */
 export type EventBody = MetadEvent['event'];
 
-/** One event as sent to the node daemon. */
 export interface EventRecord {
   readonly sequence: number;
   readonly line: string;
 }
 
-/** A reader's subscription. */
 export interface EventReading {
   /** Marks everything up to this number as in the kernel or at the reader. */
   handedOver(sequence: number): void;
@@ -68,7 +65,6 @@ export class EventLog {
   readonly #waiters = new Set<Waiter>();
   readonly #limits: EventLogLimits;
   #sequence: number;
-  /** Bytes in the rings of all instances. */
   #bytes = 0;
 
   /**
@@ -96,7 +92,6 @@ export class EventLog {
     for (const reader of this.#readers) reader.take(record);
   }
 
-  /** Returns the records after a sequence number, in order, each instance's losses first. */
   recordsAfter(after: number): readonly EventRecord[] {
     const found: EventRecord[] = [];
     for (const [instance, ring] of this.#rings) {
@@ -112,7 +107,6 @@ export class EventLog {
     return found.sort((a, b) => a.sequence - b.sequence);
   }
 
-  /** @param take is called with each later event */
   subscribe(take: (record: EventRecord) => void): EventReading {
     const reader: Reader = { take, handedOver: 0, isSlow: false };
     this.#readers.add(reader);

@@ -139,7 +139,6 @@ export class GuestLifecycle {
     return this.#output;
   }
 
-  /** Returns the held output of a script, if any. */
   heldOutputOf(entry: string): EntryOutput | undefined {
     return this.#output?.entry === entry ? this.#output : undefined;
   }

@@ -96,7 +96,6 @@ export class Instance {
     return this.#password;
   }
 
-  /** Input of the rendered tree beside the view. */
   get siteState(): SiteState {
     return {
       password: this.#password,
@@ -114,7 +113,6 @@ export class Instance {
     return (this.#toHost ??= new ByteQueue(MAX_QUEUE_BYTES, this.#firstQueueOffset));
   }
 
-  /** Bytes that wait in each direction. */
   get bytesToGuest(): number {
     return this.#toGuest?.waitingBytes ?? 0;
   }
@@ -128,7 +126,6 @@ export class Instance {
     return (this.#reporting ??= new Set());
   }
 
-  /** Progress of the guest's run lists; undefined without them. */
   get lifecycle(): GuestLifecycle | undefined {
     return this.#lifecycle;
   }
@@ -161,12 +158,10 @@ export class Instance {
     this.stay();
   }
 
-  /** Open connections of the guest, of both address families. */
   get sockets(): ReadonlySet<Socket> {
     return this.#sockets ?? NO_SOCKETS;
   }
 
-  /** Counts a connection as the guest's until it is closed. */
   addSocket(socket: Socket): void {
     this.#sockets ??= new Set();
     this.#sockets.add(socket);
@@ -253,7 +248,6 @@ export class Instance {
     this.inherit();
   }
 
-  /** Whether the guest gets no new connection now. */
   isKeptOut(): boolean {
     if (this.#isLeaving) return true;
     return this.#exclusion?.isActive(this.#clock.monotonicMs()) ?? false;
@@ -325,7 +319,6 @@ export class Instance {
     if (values.length > 0) this.#formerValues = keepLatest([...this.#formerValues, ...values]);
   }
 
-  /** Ends every session token of the instance. */
   replaceTokens(): void {
     this.#tokens = undefined;
   }
@@ -355,7 +348,6 @@ export class Instance {
     for (const socket of [...this.sockets]) socket.destroy();
   }
 
-  /** Ends the service of the instance. */
   end(): void {
     this.#isEnded = true;
     this.closeConnections();

@@ -8,10 +8,8 @@ import { MAX_RENDERED_SITES } from '../config/limits.ts';
 import { Instance } from './instance.ts';
 import { RenderedSites } from './rendered-sites.ts';
 
-/** The sockets of one instance. */
 export interface Binding extends AsyncDisposable {
   readonly device: string;
-  /** Whether the sockets still belong to the device of that name. */
   isCurrent(): boolean;
   setHopLimit(hopLimit: number): void;
   setServices(services: ServedView['services']): void;

@@ -1,4 +1,3 @@
-/** An owner of rendered answers that can be rendered again. */
 export interface Forgetful {
   forgetRendered(): void;
 }

@@ -74,7 +74,6 @@ export const DESCRIPTION = [
   "The second form replaces Ganeti's own metadata daemon and needs no gnt-noded.",
 ] as const;
 
-/** Returns `-b, --bind ADDRESS`. */
 export function flagsOf(name: OptionName): string {
   const option: ParseArgsOptionDescriptor = OPTIONS[name];
   const { value } = OPTION_HELP[name];
@@ -86,7 +85,6 @@ export function isOptionName(name: string): name is OptionName {
   return Object.hasOwn(OPTIONS, name);
 }
 
-/** Returns the text of `--help`, at most 80 columns wide. */
 export function formatUsage(): string {
   const names = Object.keys(OPTIONS).filter(isOptionName);
   return [

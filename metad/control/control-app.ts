@@ -60,7 +60,6 @@ export function createControlApp(options: ControlOptions): Koa {
   return app;
 }
 
-/** Returns body and status of an error answer. */
 export function describeError(error: unknown): { readonly status: number; readonly body: object } {
   if (!isAppError(error)) {
     return { status: 500, body: { code: 'INTERNAL', message: tellableMessage(error) } };

@@ -3,7 +3,6 @@ import type { BootUrls } from '../dialects/boot-paths.ts';
 import { encodeDhcpReply, encodeIpv4, X64_HTTP } from './codec.ts';
 import type { DhcpReply, DhcpRequest, Firmware } from './codec.ts';
 
-/** The one client of a link. */
 export interface DhcpClient {
   readonly mac: string;
   readonly ip: string;

@@ -21,7 +21,6 @@ export interface DhcpOptions {
   readonly metrics: GuestMetrics;
 }
 
-/** Creates the message handler of one instance's DHCP socket. */
 export function createDhcpHandler(
   instance: Instance,
   options: DhcpOptions,

@@ -1,7 +1,6 @@
 import type { Dialect } from '#shared/contract/primitives.ts';
 import { EC2_VERSIONS, GANETI_VERSIONS, OPENSTACK_VERSIONS, isVersionServed } from './versions.ts';
 
-/** The target of a path, whether or not it exists. */
 export type Address =
   | { readonly kind: 'root' }
   | { readonly kind: 'versions'; readonly dialect: 'ganeti' | 'openstack' }

@@ -70,7 +70,6 @@ function ethernet({ mac, network }: ViewNic, name: string): object {
   };
 }
 
-/** Returns the addresses of a NIC in version 2. */
 function addressing({ network }: ViewNic): object {
   if (network === undefined || !hasAddresses(network)) return { dhcp4: true };
   const { addresses, gateways, nameservers, search } = network;
@@ -289,7 +288,6 @@ function stanza(name: string, method: string, lines: readonly string[]): string 
   return [`iface ${name} ${method}`, ...lines.map((line) => `    ${line}`), ''].join('\n');
 }
 
-/** Returns OpenStack's network_data.json. A NIC without a known address uses DHCP. */
 export function networkData(view: ServedView): object {
   const nics = describedNics(view);
   return {
@@ -311,7 +309,6 @@ export function networkData(view: ServedView): object {
   };
 }
 
-/** Returns one of Nova's networks for each address. */
 function openstackNetworks(network: NicNetwork | undefined, link: string): readonly object[] {
   if (!network || !hasAddresses(network)) return [{ type: 'ipv4_dhcp', link }];
   return network.addresses.map((address) => {
@@ -335,7 +332,6 @@ function dnsServices({ nameservers }: NicNetwork): readonly object[] {
   return nameservers.map((address) => ({ type: 'dns', address }));
 }
 
-/** `255.255.255.0`, `ffff:ffff:ffff:ffff:0:0:0:0`. */
 function netmaskOf(prefixed: string): string {
   const isV4 = familyOf(prefixed) === 'ipv4';
   const groupBits = isV4 ? 8 : 16;

@@ -116,7 +116,6 @@ function assignmentsOf(view: ServedView, environment: RunListEnvironment): reado
   });
 }
 
-/** Returns names of OS parameters. */
 function lostOf(view: ServedView, environment: RunListEnvironment): readonly string[] {
   const parameters = Object.values(environment).flatMap((value) =>
     'parameter' in value ? [value.parameter] : [],

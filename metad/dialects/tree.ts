@@ -18,7 +18,6 @@ export interface ContentResource {
   readonly isFolder: boolean;
   /** Needs the proof of an installation's agent. */
   readonly isForAgent?: boolean;
-  /** The answer to `?partial=true`. */
   readonly whenPartial?: ContentResource;
 }
 
@@ -60,7 +59,6 @@ export function buildTree(leaves: ReadonlyMap<string, Leaf>, style: ListingStyle
  */
 const MAX_TEXT_BYTES = 16 * 1024;
 
-/** Returns a listing for the folders above the dialects. */
 export function listingOf(entries: readonly string[], endsWithNewline: boolean): ContentResource {
   const text = entries.join('\n');
   return content(
@@ -118,7 +116,6 @@ function byNumberThenText(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-/** Contents of leaves that many instances share. */
 const shared = new WeakMap<FixedLeaf, ContentResource>();
 
 function sharedContentOf(leaf: FixedLeaf): ContentResource {

@@ -16,7 +16,6 @@ import { type GanetiInstance, parseGanetiInstance } from './instance-dict.ts';
 export interface DropInOptions {
   readonly guests: GuestServer;
   readonly readLeaves: (instance: GanetiInstance) => Promise<ReadonlyMap<string, Leaf>>;
-  /** Returns the device of the route to an address. */
   readonly deviceOf: (ip: string) => string | null;
   readonly hasListener: (device: string) => boolean;
   readonly clock: Clock;

@@ -32,7 +32,6 @@ export interface GanetiFileOptions {
   readonly packageDirectories: readonly string[];
 }
 
-/** Returns the host's files for an instance's guest. */
 export async function ganetiLeaves(
   instance: GanetiInstance,
   options: GanetiFileOptions,

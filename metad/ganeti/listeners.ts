@@ -22,7 +22,6 @@ export interface ListenersOptions {
   readonly address: string;
   readonly port: number;
   readonly onConnection: (device: string | null, socket: Socket) => void;
-  /** Returns the addresses whose devices need a listener. */
   readonly addresses: () => readonly string[];
   readonly logger: Logger;
 }

@@ -1,7 +1,6 @@
 import { countJsonValues } from '#shared/json/count-values.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
 
-/** Requests of Ganeti's node daemon to its metadata daemon. */
 export type LuxiRequest =
   | { readonly method: 'echo'; readonly text: string }
   | { readonly method: 'updateConfig'; readonly instance: unknown };

@@ -24,7 +24,6 @@ import { acknowledge, isPaid, takeReport } from './take-report.ts';
 /** An event has a few fields, and a result has one number for each dump. */
 const MAX_VALUES_PER_BATCH = MAX_EVENTS_PER_BATCH * 32;
 
-/** A guest's request at a path that does more than read. */
 export interface Action {
   readonly method: 'POST' | 'PUT';
   perform(exchange: Exchange, events: EventLog): Promise<void> | void;
@@ -42,7 +41,6 @@ const ACTIONS: Readonly<Record<string, Action>> = {
   'openstack password': { method: 'POST', perform: postPassword },
 };
 
-/** `DIALECT PATH` of every action. */
 export const ACTION_KEYS: readonly string[] = Object.keys(ACTIONS);
 
 export function isTokenPath(address: Address): boolean {

@@ -91,7 +91,6 @@ function firstLevels(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).slice(0, MAX_LEVELS));
 }
 
-/** `/run/cloud-init/status.json`. */
 const statusFile = z.object({ v1: z.record(z.string(), z.unknown()) });
 /** Names of the stages in that file, in the order of BOOT_STAGES. */
 const FILE_STAGES = ['init-local', 'init', 'modules-config', 'modules-final'] as const;

@@ -41,7 +41,6 @@ const MAX_REASON_BYTES = 4096;
 /** A transfer fails when the node daemon sends nothing for this long. */
 const IDLE_TIMEOUT_MS = 60_000;
 
-/** @param socketPath the node daemon's content socket */
 export function createContentProxy(socketPath: string, handed: HandedFiles): ServeStream {
   return (exchange, name, path = name) => {
     const { request, response, instance } = exchange;

@@ -2,7 +2,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Instance } from '../channel/instance.ts';
 import type { GuardedHeaders } from './request-guard.ts';
 
-/** One request of a known instance, after the guards. */
 export interface Exchange {
   readonly instance: Instance;
   readonly request: IncomingMessage;

@@ -81,7 +81,6 @@ export class GuestHandler {
     response.on('error', () => undefined);
   }
 
-  /** Logs input that the parser refused. @param status null when it was not answered */
   noteRefusal({ instance }: Peer, status: number | null, reason: string): void {
     this.#options.audit.refused(instance, status, reason);
   }

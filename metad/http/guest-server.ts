@@ -74,7 +74,6 @@ export class GuestServer implements Disposable {
     this.#server.emit('listening');
   }
 
-  /** Takes a connection that arrived through the device of an instance. */
   accept(
     instance: Instance,
     socket: Socket,

@@ -33,7 +33,6 @@ export class HandedFiles implements Disposable {
   #socket: number | undefined;
   #lateLook: NodeJS.Timeout | undefined;
 
-  /** @param socketPath created with the first request */
   constructor(socketPath: string) {
     this.#socketPath = socketPath;
   }

@@ -67,7 +67,6 @@ export class HeldRefusals {
   }
 }
 
-/** @param delayMs until the guest may send requests again */
 export function refuseForRate(
   response: ServerResponse,
   delayMs: number,

@@ -2,7 +2,6 @@ import type { Socket } from 'node:net';
 import type { Instance } from '../channel/instance.ts';
 import type { Address } from '../dialects/address.ts';
 
-/** The wait of a parked request. */
 export interface Wait {
   readonly address: Address;
   /** The ETag of the guest's present content. */
@@ -16,7 +15,6 @@ export interface Wait {
  */
 type Revive = (socket: Socket, bytes: Buffer, isOver: boolean) => void;
 
-/** A parked request, and its connection. */
 export interface Parked {
   readonly instance: Instance;
   readonly socket: Socket;

@@ -10,7 +10,6 @@ import type { Wait } from './parked-requests.ts';
  */
 export class Peer {
   readonly instance: Instance;
-  /** Whether the guest may have the source address. */
   readonly isGenuine: boolean;
   readonly #socket: Socket;
   #unanswered = 0;

@@ -14,7 +14,6 @@ export function wholeOrPartial(
   return query?.get('partial') === 'true' ? (found.whenPartial ?? found) : found;
 }
 
-/** Answers GET and HEAD of content in memory. */
 export function serveContent(exchange: Exchange, found: ContentResource): void {
   const { request, response, headers, query } = exchange;
   const resource = wholeOrPartial(found, query);
@@ -74,7 +73,6 @@ export function waitMsOf(query: URLSearchParams | null): number | null {
   return Math.min(timeoutS ?? DEFAULT_CHANGE_WAIT_S, MAX_CHANGE_WAIT_S) * 1000;
 }
 
-/** Returns the ETag that the guest says it has. */
 export function lastEtagOf(query: URLSearchParams | null): string | undefined {
   return normalizedEtag(query?.get('last_etag'));
 }

@@ -38,12 +38,10 @@ export class DatagramRelay {
     this.#options = options;
   }
 
-  /** Flows of all instances. */
   get count(): number {
     return this.#count;
   }
 
-  /** Serves a socket bound to the instance's device until it is closed. */
   attach(instance: Instance, service: ViewService, socket: Socket): void {
     const bySource = new Map<string, DatagramFlow>();
     socket.on('message', (datagram, source) => {
@@ -109,7 +107,6 @@ export class DatagramRelay {
     return flow;
   }
 
-  /** Moves the flow to the end: it was used last. */
   #use(instance: Instance, flow: DatagramFlow): void {
     const flows = this.#flows.get(instance) ?? new Set();
     this.#flows.set(instance, flows);

@@ -1,8 +1,5 @@
 import { type FixedLeaf, textLeaf } from './leaf.ts';
 
-/**
- * The programs that run an instance's run lists in the guest, shared by all guests of this process.
- */
 export interface GuestAgent {
   readonly agent: FixedLeaf;
   /** A script that contains the agent and enables it in every boot. */

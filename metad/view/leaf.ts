@@ -1,4 +1,3 @@
-/** The content of one path: bytes derived from the view, or a stream from elsewhere. */
 export type Leaf = FixedLeaf | LiveLeaf;
 
 export interface FixedLeaf {
@@ -11,7 +10,6 @@ export interface FixedLeaf {
   readonly isForAgent?: boolean;
   /** Answers are 410 with this text; null when the content exists. */
   readonly goneReason: string | null;
-  /** The answer to `?partial=true`. */
   readonly whenPartial?: FixedLeaf;
 }
 

@@ -36,7 +36,6 @@ export function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<
   });
 }
 
-/** Returns the reason of an aborted signal as an error. */
 export function abortReason(signal: AbortSignal): Error {
   return toError(signal.reason);
 }

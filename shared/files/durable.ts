@@ -33,7 +33,6 @@ export async function writeDurably(
   await syncPath(dirname(path));
 }
 
-/** Returns whether the name is that of an unfinished file of {@link writeDurably}. */
 export function isHalf(name: string): boolean {
   return name.includes(HALF);
 }
@@ -68,7 +67,6 @@ export async function syncPath(path: string): Promise<void> {
   await handle.sync();
 }
 
-/** Waits until all files of a flat directory, and their names, are on the disk. */
 export async function syncFlatDirectory(directory: string): Promise<void> {
   for (const name of await readdir(directory)) await syncPath(join(directory, name));
   await syncPath(directory);

@@ -18,7 +18,6 @@ export const FILE_ANSWER_HEADERS = [
   'last-modified',
 ] as const;
 
-/** Picks the named headers that have one value. */
 export function pickHeaders(
   headers: IncomingHttpHeaders,
   names: readonly string[],

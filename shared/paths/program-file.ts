@@ -16,7 +16,6 @@ export function programFile(name: string): string {
   return [`${path}.mjs`, `${path}.cjs`].find((file) => existsSync(file)) ?? `${path}.mjs`;
 }
 
-/** Returns the path of a data file such as `metad/guest/agent.sh`; bundles have copies. */
 export function programData(path: string): string {
   return join(programs, path);
 }

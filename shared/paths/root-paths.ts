@@ -37,7 +37,6 @@ export interface RootPaths {
   /** Unpacked archives that instances boot from. */
   readonly bootArchivesDir: string;
   readonly applianceDir: string;
-  /** Imported appliances, a folder each. */
   readonly importedAppliancesDir: string;
   /** Hooks that every build of the appliance includes. May be missing. */
   readonly applianceHooksFile: string;

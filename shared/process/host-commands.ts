@@ -2,7 +2,6 @@ import { access, constants } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { SYSTEM_PATH } from './system-path.ts';
 
-/** Debian packages by command. */
 export type HostCommands = Readonly<Record<string, string>>;
 
 /** Needed by every build of the appliance. */

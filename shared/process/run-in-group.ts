@@ -9,7 +9,6 @@ import { cleanLine, LineSplitter } from '../text/lines.ts';
 /** A running program with all its descendants. */
 export interface LaunchedProgram {
   readonly child: ChildProcess;
-  /** Its exit status, or the signal that ended it. */
   readonly exit: Promise<readonly [number | null, NodeJS.Signals | null]>;
   /** Signals the program and its group, SIGKILL by default; harmless when none of them is left. */
   kill(signal?: 'SIGTERM' | 'SIGKILL'): void;

@@ -5,7 +5,6 @@ import { MIB } from '../units/bytes.ts';
 import { SYSTEM_PATH } from './system-path.ts';
 
 export interface RunOptions {
-  /** Input of the command; empty by default. */
   readonly input?: string | Uint8Array;
   /**
    * Kills the command and its descendants after this many milliseconds. Null: the command also

@@ -6,7 +6,6 @@ import { planSandbox } from './plan-sandbox.ts';
 export interface SandboxOptions {
   /** The first number of the program's range of users. */
   readonly firstUid: number;
-  /** Arguments of the program. */
   readonly args?: readonly string[];
   readonly signal?: AbortSignal | undefined;
 }

@@ -8,7 +8,6 @@ import { NO_CORE_BYTES } from '../sys/forbid-cores.ts';
 export const DEFAULT_FIRST_POWERLESS_UID = 2_100_000_000;
 
 export interface SandboxLaunch {
-  /** The program and its arguments. */
   readonly command: readonly string[];
   /** User and group are this number plus the process' own, which no living process shares. */
   readonly firstUid: number;

@@ -16,7 +16,6 @@ const SLOTS = 65_536;
 /** The base of the rolling hashes: odd, and larger than a byte. */
 const BASE = 16_777_619;
 
-/** Returns whether a value is long enough to be masked. */
 export function canBeMasked(value: string): boolean {
   return value.trim().length >= MIN_MASKED_LENGTH;
 }
@@ -143,7 +142,6 @@ function slotAt(text: string, at: number): number {
   return slot & (SLOTS - 1);
 }
 
-/** Returns hashes of the beginnings of a text, by their length. */
 function hashPrefixes(text: string): Int32Array {
   const hashes = new Int32Array(text.length + 1);
   for (let at = 0; at < text.length; at += 1)

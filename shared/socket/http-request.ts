@@ -12,7 +12,6 @@ import { abortReason } from '../abort/abortable.ts';
 import { systemCodeOf } from '../errors/app-error.ts';
 
 export interface UpgradeRequest {
-  /** The path of a unix socket, or an open connection. */
   readonly on: string | Duplex;
   readonly method?: string | undefined;
   readonly path: string;

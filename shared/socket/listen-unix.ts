@@ -9,7 +9,6 @@ export interface UnixSocketOptions {
   readonly mode: number;
   /** Group that may connect; the process' own by default. */
   readonly gid?: number;
-  /** Connections that may wait to be accepted. */
   readonly backlog?: number;
 }
 

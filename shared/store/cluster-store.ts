@@ -12,7 +12,6 @@ import type { StoreChoice } from './store-choice.ts';
 import { describeStoreUrl, parseStoreUrl } from './store-url.ts';
 import type { Store } from './store.ts';
 
-/** Collection and id of the cluster's own record. */
 export const CLUSTER = 'cluster';
 
 /**
@@ -66,7 +65,6 @@ export async function findCluster(store: Store): Promise<ClusterRecord | undefin
   return stored && parseRecord(clusterRecord, CLUSTER, stored);
 }
 
-/** Returns the cluster's record; creates it if missing. */
 export async function ensureCluster(
   store: Store,
   nowMs: number,

@@ -10,7 +10,6 @@ import type { RootPaths } from '../paths/root-paths.ts';
 export interface EmbeddedStore {
   /** UUID of its cluster; null before the first start of gnt-noded was complete. */
   readonly cluster: string | null;
-  /** Names of the instances, ordered. */
   readonly instances: readonly string[];
   /** Other records that an operator made: collection and number of records. */
   readonly others: ReadonlyMap<string, number>;

@@ -12,12 +12,10 @@ import { CLUSTER_KEY_BYTES } from './sealed-store.ts';
  * or has expired. During its lifetime a token is worth as much as the key, so it must not be kept.
  */
 export interface JoinToken {
-  /** Name of the sealed key in the store, in hexadecimal. */
   readonly id: string;
   readonly secret: Uint8Array;
   /** Milliseconds since the epoch by the store's clock, the only common one. */
   readonly expiresAtMs: number;
-  /** UUID. */
   readonly cluster: string;
   /** The store's URL, which may have a password. */
   readonly url: string;
@@ -73,7 +71,6 @@ export function parseJoinToken(text: string): JoinToken {
   };
 }
 
-/** Returns the cluster's key as the store keeps it. */
 export function sealForToken(token: JoinToken, key: Uint8Array): Buffer {
   const nonce = nacl.randomBytes(nacl.secretbox.nonceLength);
   return Buffer.concat([nonce, nacl.secretbox(key, nonce, sealingKeyOf(token))]);

@@ -20,7 +20,6 @@ export interface RecordProblems {
   replace(collection: string, problems: readonly RecordProblem[]): void;
 }
 
-/** Logs each problem once. */
 export function createRecordProblems(logger: Logger): RecordProblems {
   const known = new Map<string, readonly RecordProblem[]>();
   return {

@@ -47,7 +47,6 @@ export class ChangeFeed {
     this.#logger = logger;
   }
 
-  /** @returns ends the watch */
   watch(key: string, onChanges: OnChanges): () => void {
     const log = this.#logs.get(key) ?? { watchers: new Set(), position: null, waiting: new Set() };
     this.#logs.set(key, log);
@@ -106,7 +105,6 @@ export class ChangeFeed {
     return redis;
   }
 
-  /** Reads logs until the connection is lost. */
   async #follow(redis: Redis): Promise<void> {
     await this.#check(redis, true);
     while (!this.#isClosed) {

@@ -125,13 +125,11 @@ export class ReplayGuard {
     return (this.#goneAt.get(`${collection}/${id}`) ?? 0) > asked ? 'unsure' : 'replayed';
   }
 
-  /** Returns whether the record would raise a mark. */
   isNews({ collection, id, stamp }: MarkedRecord): boolean {
     const known = this.#marks.get(collection)?.get(id)?.stamp;
     return known === undefined || stamp > known;
   }
 
-  /** Returns the ids that were known before the store was asked. */
   knownIds(collection: string, asked: number): readonly string[] {
     const known: string[] = [];
     for (const [id, { raisedAt }] of this.#marks.get(collection) ?? [])

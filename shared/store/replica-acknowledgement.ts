@@ -10,7 +10,6 @@ const MAX_ASKED = 40;
 /** Replication state of a server. */
 export interface Replication {
   readonly isMaster: boolean;
-  /** The offset of the last write. */
   readonly offset: number;
   /** The confirmed offset of each replica. */
   readonly copies: readonly number[];

@@ -295,7 +295,6 @@ export function createSealedStore(
   };
 }
 
-/** One read of a collection. */
 class JudgedList {
   readonly current: MarkedRecord[] = [];
   isUnsure = false;

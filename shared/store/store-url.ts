@@ -74,7 +74,6 @@ export function describeStoreUrl(text: string): string {
   return at === -1 ? shown : scheme + shown.slice(at + 1);
 }
 
-/** Returns the path of `unix:/path` and `unix:///path`. */
 export function socketPathOf(url: string): string {
   return url.slice('unix:'.length).replace(/^\/\/(?=\/)/, '');
 }

@@ -1,8 +1,5 @@
 const LENGTH_BYTES = 2;
 
-/**
- * Frames a datagram for a stream: two bytes of length, most significant first, and the datagram.
- */
 export function encodeDatagram(datagram: Uint8Array): Buffer {
   const frame = Buffer.allocUnsafe(LENGTH_BYTES + datagram.length);
   frame.writeUInt16BE(datagram.length);

@@ -230,7 +230,6 @@ export function sendTcpSegments(
   }
 }
 
-/** Converts the text of an IP address to its 4 or 16 bytes. */
 export function addressBytes(address: string): Buffer {
   return address.includes(':') ? expandIpv6(address) : Buffer.from(address.split('.').map(Number));
 }

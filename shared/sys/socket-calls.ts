@@ -1,6 +1,5 @@
 import { libc } from './libc.ts';
 
-/** Calls for sockets of every family. */
 export const cSocket = libc.func('int socket(int domain, int type, int protocol)');
 export const cBind = libc.func('int bind(int fd, const void *address, uint32_t length)');
 export const cListen = libc.func('int listen(int fd, int backlog)');

@@ -72,7 +72,6 @@ export function openUnixClient(path: string, kind: 'stream' | 'datagrams' = 'str
   }
 }
 
-/** Opens the two ends of an unnamed connection; the caller closes both. */
 export function openSocketPair(): readonly [number, number] {
   const pair = [-1, -1];
   checked('socketpair', cSocketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair));
@@ -80,7 +79,6 @@ export function openSocketPair(): readonly [number, number] {
   return [left, right];
 }
 
-/** Encodes a `struct sockaddr_un`. */
 export function unixAddress(path: string): Buffer {
   if (Buffer.byteLength(path) > MAX_UNIX_PATH_BYTES)
     throw new RangeError(`unix socket path too long: ${path}`);
