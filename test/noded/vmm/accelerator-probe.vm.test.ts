@@ -12,7 +12,7 @@ import {
 } from '../../../noded/vmm/accelerator-probe.ts';
 import { machineUsers } from './tiny-guest.ts';
 
-/** Probes as on a host where everybody may open the device, so that KVM itself is asked. */
+/** Tests with a device that every user may open, so that KVM itself decides. */
 const PROBE_WITH_OPEN_DEVICE = `
 mount -t tmpfs -o mode=755 gnt-test "$TMPDIR"
 mknod -m 666 "$TMPDIR/kvm" c 10 232

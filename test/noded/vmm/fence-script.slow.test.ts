@@ -50,7 +50,7 @@ async function start(): Promise<number> {
   }
 }
 
-/** How often a program has given the processor away: one that is paused does not. */
+/** Counts context switches, of which a paused program has none. */
 const countSwitches = (pid: number): number =>
   Number(
     /^voluntary_ctxt_switches:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1],

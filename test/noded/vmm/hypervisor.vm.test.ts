@@ -358,7 +358,7 @@ describe('the hypervisor', () => {
     await machine.kill();
     execFileSync('cp', ['-a', kept, runDirectory]);
     const stat = readFileSync(`/proc/${process.pid}/stat`, 'utf8').split(' ');
-    // Our own number, somebody else's start.
+    // This process's pid with another start time.
     stat[21] = '1';
     await writeFile(join(runDirectory, 'process'), stat.join(' '));
     assert.deepEqual(await newHypervisor().adopt(), []);

@@ -148,7 +148,7 @@ test('the boot order names one device each, and the channel does not boot unaske
       ['ide-cd', '1'],
     ],
   );
-  // Nor does a user-mode NIC, behind which nobody answers.
+  // Nor does a user-mode NIC, which has no PXE server.
   for (const nic of devices(spec({ nics: [user, channel], bootOrder: ['network'] }), 'virtio-net'))
     assert.match(nic, /,romfile=$/);
 });

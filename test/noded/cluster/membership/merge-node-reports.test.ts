@@ -114,7 +114,7 @@ test('others have turns before the first of very many is told', async () => {
     await list.next();
     await list.return(undefined);
   };
-  // Once unmeasured: what is compiled then, is no part of it.
+  // The first run is not measured, because it includes compilation.
   await first();
   // Without turns the longest stretch is the whole.
   // Garbage collection lengthens single stretches, so one round of ten is enough.

@@ -56,7 +56,7 @@ class Node {
     this.paths = createRootPaths(join(directory, `${cluster.prefix}-${name}`));
   }
 
-  /** From what is on its disk, as a daemon that starts. */
+  /** Starts like a daemon, from the files on its disk. */
   async start(): Promise<void> {
     const cluster = this.#cluster;
     this.keys = await loadClusterKeys(this.paths);
@@ -275,7 +275,7 @@ test('a node that does not answer is named, and nothing begins; left behind it r
   await cluster.stop();
 });
 
-/** Without c; it may be trying by itself just now, which is told, and done again. */
+/** Renews without c. Retries while a resumed renewal runs. */
 async function renewBeside(renewal: KeyRenewal): Promise<void> {
   for (let tries = 100; ; tries--) {
     try {

@@ -47,7 +47,7 @@ test(
     // After two seconds, and after four more; the other one each second.
     const mute = asked.get('mute') ?? 0;
     assert.ok(mute === 2 || mute === 3, `${mute} times`);
-    // One that is marked offline is never asked, and one that gets the mark is not any more.
+    // A node marked offline receives no requests, also after a later mark.
     assert.equal(asked.get('off'), undefined);
     offline.add('gone');
     t.mock.timers.tick(60_000);

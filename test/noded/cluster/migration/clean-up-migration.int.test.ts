@@ -13,7 +13,8 @@ const worlds = useMovingWorlds();
 const signal = new AbortController().signal;
 
 /**
- * The job, on the node that has the instance. @returns what it says, and what its machine is told
+ * Runs the job on the node that has the instance.
+ * @returns its log, and the commands to its QEMU process
  */
 async function cleanUp(
   node: MovingNode,

@@ -16,7 +16,7 @@ import { type MovingWorld, useMovingWorlds } from '../../support/moving-worlds.t
 const worlds = useMovingWorlds();
 const signal = new AbortController().signal;
 
-/** A machine that is sent as soon as it is asked for, and tells what it was asked to do at last. */
+/** A QEMU process that is sent at once, and records its commands. */
 function sentMachine(uuid: string) {
   const told: string[] = [];
   const made = new FakeMachine(uuid);
@@ -35,13 +35,16 @@ function sentMachine(uuid: string) {
   return { machine, told };
 }
 
-/** The job, to a node that takes what it is sent and does nothing else, but for what fails. */
+/**
+ * Runs the job with a target that accepts all data and does nothing else, except for the given
+ * failures.
+ */
 async function migrate(
   world: MovingWorld,
   failing: Partial<MigrationTargetClient> = {},
 ): Promise<readonly string[]> {
   const { source, target, instance } = world;
-  // What has an UEFI firmware does not migrate.
+  // A guest with UEFI firmware does not migrate.
   await rm(source.disks.variablesPathOf(instance));
   const { machine, told } = sentMachine(instance.uuid);
   const done = (): Promise<void> => Promise.resolve();
@@ -84,7 +87,8 @@ async function migrate(
 }
 
 /**
- * The answer to the commit that gives the instance away is lost, and its new node goes on at once.
+ * Loses the answer to the commit that gives the instance away. The target continues the guest at
+ * once.
  */
 function losingStore({ target, instance }: MovingWorld): Store {
   const store = worlds.store();

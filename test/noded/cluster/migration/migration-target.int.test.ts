@@ -59,7 +59,7 @@ test('an arrival of which nothing is heard any more goes', async (t) => {
   assert.deepEqual(await readdir(target.disksDir), [`copying-${uuid}`]);
   assert.ok(target.moving.isArriving(uuid));
   t.mock.timers.tick(1);
-  // Behind what the silence began, which it waits for.
+  // Queued after the cleanup that the timeout started.
   await assert.rejects(
     target.migrationTarget.write({ uuid, from, session, name: 'disk0.raw' }, HELLO),
     {

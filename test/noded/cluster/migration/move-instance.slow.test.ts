@@ -89,7 +89,7 @@ for (const side of ['source', 'target'] as const) {
     assert.ok(moments > 10, String(moments));
     const owners = new Map<string, number>();
     for (let at = 1; at <= moments; at += 1) {
-      // Which of the two is started anew first makes no difference.
+      // The order of the two restarts makes no difference.
       const order = at % 2 === 0 ? 'killed first' : 'other first';
       const world = await makeWorld(t);
       const { source, target, both, instance, content } = world;
@@ -106,14 +106,14 @@ for (const side of ['source', 'target'] as const) {
       );
       await killed.startDaemon();
       if (order === 'killed first') await killed.recover();
-      // Of a source that is dead it hears nothing any more, and ends by itself.
+      // The source is dead, so the target ends the session by itself.
       await target.migrationTarget.end(instance);
       if (order === 'other first') {
         await other.startDaemon();
         await other.recover();
         await killed.recover();
       }
-      // What a job could not remove, the timer of its daemon removes.
+      // The daemon's timer removes leftovers of the job.
       await source.look();
       const owner = await assertOnOne(instance.uuid, content, both);
       if (isDone) assert.equal(owner, TARGET, `told as done at moment ${at}`);
@@ -180,7 +180,7 @@ test('the target takes what is its own though the source was killed right after 
   });
   await source.startDaemon(undefined, dying);
   await assert.rejects(source.move(instance, target), Killed);
-  // Nobody asks it, and the source is not started again meanwhile.
+  // Without a call of `end`, and without a restart of the source.
   const deadlineMs = performance.now() + 30_000;
   while (!(await readdir(target.disksDir)).includes(instance.uuid)) {
     assert.ok(performance.now() < deadlineMs, (await readdir(target.disksDir)).join());
@@ -202,7 +202,7 @@ test('a commit that was told as failed and came through counts: the record is as
     throw new Error('the answer was lost');
   });
   await source.startDaemon(undefined, new Proxy(losing, {
-    // Whoever writes the record later is not disturbed.
+    // Later writes of the record succeed.
     get: (_, name) => Reflect.get(isLost ? stores[0] : losing, name) as unknown,
   })); // prettier-ignore
   await source.move(instance, target);

@@ -43,7 +43,7 @@ test('only a machine of which a migration was under way is asked about', () => {
   // Killed between the note that it has arrived, and its going on.
   const arrived = { run: 'paused', migration: 'completed', isMirrored: false };
   assert.equal(mayBeElsewhere('run', arrived), true);
-  // Newer QEMU: stopped before its memory was sent, it is what it was when that fails.
+  // A newer QEMU that was paused before its memory was sent stays paused after a failure.
   for (const migration of ['failed', 'cancelled'])
     assert.equal(mayBeElsewhere('run', { ...arrived, migration }), true, migration);
   assert.equal(mayBeElsewhere('moving', RUNNING), true);

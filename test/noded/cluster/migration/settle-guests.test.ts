@@ -8,7 +8,7 @@ import type { MigrationState } from '../../../../noded/vmm/machine-migration.ts'
 const UUID = '11111111-1111-4111-8111-111111111111';
 const NODE = 'node1';
 
-/** @returns what a machine and metad are told, of an instance that stays this node's */
+/** @returns the commands to QEMU and metad for an instance that stays on this node */
 async function settle(state: MigrationState): Promise<readonly string[]> {
   const told: string[] = [];
   const refuse = (): never => assert.fail('it is asked for nothing else');

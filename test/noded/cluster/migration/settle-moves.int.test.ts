@@ -13,7 +13,7 @@ import { type MovingWorld, useMovingWorlds } from '../../support/moving-worlds.t
 
 const worlds = useMovingWorlds();
 
-/** The target is lost after the commit, and says nothing any more. */
+/** Loses the target after the commit, so that it does not answer. */
 function loseAfterCommit(target: MovingWorld['target']): () => void {
   const client = target.client.bind(target);
   target.client = () => ({
@@ -105,7 +105,7 @@ for (const how of ['its start', 'a look'] as const) {
     const { source, target, instance } = await worlds.open(t);
     loseAfterCommit(target);
     await source.move(instance, target);
-    // The target goes on, and its instance is removed.
+    // The target continues, and its instance is removed.
     await target.startDaemon();
     await target.recover();
     await target.disks.remove(instance);

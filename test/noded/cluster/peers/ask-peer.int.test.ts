@@ -16,7 +16,7 @@ import {
 const CREATED =
   'HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{"id"';
 
-/** A node that says something to whoever asks, whatever it is. */
+/** Starts a node that gives the same answer to every request. */
 async function startNode(t: TestContext): Promise<{ peers: Peers; say: (answer: string) => void }> {
   const directory = await mkdtemp(join(tmpdir(), 'gnt-peer-'));
   t.after(() => rm(directory, { recursive: true }));

@@ -19,7 +19,7 @@ import { startRedis } from '../../support/redis-server.ts';
 /** Streams that a node asks for which has the cluster's keys, and means it ill or is broken. */
 const ASKED = 65_536;
 const AT_ONCE = 1024;
-/** Less than what a stream stays for of which nothing more is heard. */
+/** Less than the lifetime of a silent stream. */
 const STAY_MS = 4000;
 /** Of all streams, what one node gets by itself. */
 const PART = 4 / 5;

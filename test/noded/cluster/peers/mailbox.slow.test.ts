@@ -6,7 +6,7 @@ import { silentLogger } from '#shared/log/log.ts';
 import { Mailbox } from '../../../../noded/cluster/peers/mailbox.ts';
 import { startRedis } from '../../support/redis-server.ts';
 
-/** Twice what a node waits for its store. */
+/** Twice the store timeout of a node. */
 const IN_TIME_MS = 20_000;
 
 test('who sends is told that it failed when the store stands still', async (t) => {

@@ -88,7 +88,7 @@ async function connect(t: TestContext): Promise<[PeerStream, PeerStream]> {
   return [near, far];
 }
 
-/** Until the end of its direction; the other one goes on. */
+/** Reads until the end of this direction. The other direction stays open. */
 async function allOf(stream: PeerStream): Promise<Buffer> {
   const chunks: Buffer[] = [];
   for await (const chunk of stream.iterator({ destroyOnReturn: false }))
@@ -223,7 +223,7 @@ test('a node that is not known, or not there, is named', async (t) => {
     a.open('silent'),
     (error) => isAppError(error, 'NODE_UNREACHABLE') && error.message.includes("'silent'"),
   );
-  // Somebody listens who has not the key.
+  // A listener without the key.
   const deaf = new Redis({ path: redis.socket });
   t.after(() => deaf.disconnect());
   await deaf.subscribe('{gnt}:node:silent');
@@ -285,7 +285,7 @@ test('a hello that is played again opens nothing', async (t) => {
   const before = welcomes();
   await stranger.publish(hello.channel, hello.bytes);
   while (welcomes() === before) await sleep(5);
-  // Answered, with a key that the player does not have: what was said before does not open it.
+  // The answer has a key that the replaying node lacks, so it cannot open the earlier frames.
   await stranger.publish(first.channel, first.bytes);
   await stranger.ping();
   await sleep(50);

@@ -30,7 +30,7 @@ class HaltedMachine extends FakeMachine {
   }
 }
 
-/** A guest that says of its button what a test wants, the last of it from then on. */
+/** A guest with the given states of its button. The last one stays. */
 class ListeningMachine extends FakeMachine {
   readonly #answers: (PowerButton | undefined)[];
   readonly #pressesNeeded: number;

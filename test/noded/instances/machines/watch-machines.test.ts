@@ -11,7 +11,7 @@ const ROOM: HostRoom = {
 test('what runs is told with what room there is, and whatever the file system of the disks does', async (t) => {
   const ended = new AbortController();
   t.after(() => ended.abort());
-  // The pauses of it keep nobody: this does, until it is done.
+  // The watch's pauses do not keep the process running, this timer does.
   const alive = setInterval(() => undefined, 1000);
   t.after(() => clearInterval(alive));
   const first = async (measure: () => Promise<HostRoom>): Promise<unknown> =>

@@ -14,7 +14,7 @@ function newRecord(run: string): LifecycleRecord {
   return beginRun(run, 0, { nowMs: 0, bootTimeoutS: null });
 }
 
-/** @param onWrite what the store does about the n-th attempt */
+/** @param onWrite reaction of the store to the n-th attempt */
 function createStore(onWrite: (attempt: number) => void, pauses = PAUSES) {
   let stored: InstanceRecord = instanceRecord();
   const attempts: (LifecycleRecord | null)[] = [];

@@ -71,7 +71,7 @@ void test('a daemon that was killed in any state is followed by one that knows i
     const said = daemon.lifecycles.current(await lab.instance());
     assert.ok(said);
     await lab.until(({ lifecycle }) => lifecycle?.sequence === said.sequence);
-    // Of the former one nothing is heard any more.
+    // The former daemon receives no events.
     daemon = lab.newDaemon();
     daemon.lifecycles.followAdopted({ machine: { uuid: lab.uuid, startedAtMs: 5 } });
     const view = await daemon.lifecycles.planView(await lab.instance(), PARAMETERS);
@@ -273,7 +273,7 @@ void test('a guest that came back while no daemon was there keeps its power', as
   lab.clock.advance(CUT_AFTER_MS + 60_000);
   const second = lab.newDaemon();
   second.lifecycles.followAdopted({ machine: { uuid: lab.uuid, startedAtMs: 5 } });
-  // Its words are told again, a little later.
+  // metad replays the events a little later.
   await second.lifecycles.planView(await lab.instance(), PARAMETERS);
   await lab.say(second, { type: 'decommissioned' }, { ...BOOTED[0], boot: randomUUID() });
   await lab.until((record) => record.lifecycle?.state === 'booting');
@@ -372,7 +372,7 @@ void test('lists that cannot be read any more leave a guest those that it has', 
   await assert.rejects(daemon.lifecycles.begin(await lab.instance(), false), {
     code: 'RUN_LIST_INVALID',
   });
-  // Whoever never could read them shows the guest the rest of its view.
+  // A daemon that never read the lists still shows the guest the rest of its view.
   const next = lab.newDaemon({ collect });
   assert.equal(await next.lifecycles.planView(await lab.instance(), PARAMETERS), undefined);
 });

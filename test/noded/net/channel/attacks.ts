@@ -23,7 +23,7 @@ export interface Parties {
   readonly own6: Ip;
 }
 
-/** What a hostile guest does, and the frames it does it with. */
+/** An attack by a hostile guest, and its frames. */
 export type Attack = readonly [name: string, frames: (p: Parties) => readonly Buffer[]];
 
 const STRANGER_MAC = 'aa:00:00:00:09:99';

@@ -208,8 +208,8 @@ describe("the channel's filter", () => {
   });
 
   /**
-   * What the host says unasked: of its multicast groups, to neighbours it has known, for
-   * connections that tests left half open.
+   * Unsolicited frames of the host: multicast groups, known neighbours, connections that tests left
+   * half open.
    */
   const isNoise = (seen: Seen): boolean =>
     seen.to === '33:33:00:00:00:16' ||
@@ -285,15 +285,15 @@ describe("the channel's filter", () => {
     });
 
     /**
-     * A burst is two seconds' worth. The kernel was seen, once in some thirty runs, to fill two
-     * buckets after the rule was replaced: each has its burst, and what comes in meanwhile.
+     * A burst is two seconds' worth. In about one of thirty runs the kernel filled two buckets
+     * after the rule was replaced. Each has its burst, and refills meanwhile.
      */
     function mostAllowed(startedAtMs: number): number {
       const elapsedS = (performance.now() - startedAtMs) / 1000;
       return 2 * Math.ceil(LOW_RATE * (2 + elapsedS));
     }
 
-    /** Not the service, which answers what its neighbour itself began, and says it again. */
+    /** The service also repeats its answers to the neighbour's own requests. */
     function isOfNeighbour(seen: Seen): boolean {
       return seen.source !== SERVICE_IPV4;
     }

@@ -1,6 +1,6 @@
 /**
- * Ethernet frames byte by byte, so that a test can send what no well-meaning stack would. Addresses
- * are strings.
+ * Encodes Ethernet frames byte by byte, so that a test can send frames that no normal stack would.
+ * Addresses are strings.
  */
 
 export const BROADCAST_MAC = 'ff:ff:ff:ff:ff:ff';
@@ -190,7 +190,7 @@ export function routerAdvertisement(link: Ethernet, ip: Ip, prefix: string): Buf
   return icmp(link, ip, 134, 0, rest);
 }
 
-/** What a test wants to know of a frame that came back. */
+/** Fields of a received frame. */
 export interface Seen {
   readonly to: string;
   readonly from: string;

@@ -67,9 +67,9 @@ export class RawGuest {
   }
 
   /**
-   * Waits until the host has dealt with everything sent before: a TAP is worked off in order, so an
-   * honest ping is answered last.
-   * @returns what else came in
+   * Waits until the host has processed all earlier frames: a TAP keeps the order, so a valid ping
+   * is answered last.
+   * @returns the other received frames
    */
   async settle(): Promise<readonly Seen[]> {
     this.#sequence += 1;

@@ -14,7 +14,7 @@ import {
 
 const GREEDY = '6aa7b544-1f3d-49e9-b2b7-73836039b5cf';
 const MODEST = '6aa7b544-1f3d-49e9-b2b7-73836039b5d0';
-/** More than the buffers of a socket that nobody reads hold. */
+/** More than the buffers of an unread socket hold. */
 const IMAGE_BYTES = 64 * 1024 * 1024;
 
 let directory: string;

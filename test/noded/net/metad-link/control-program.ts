@@ -1,6 +1,6 @@
 /**
- * A program that speaks metad's control protocol, for what the real one does not do on command:
- * dying, sending bad events, refusing. Its state is in memory, as metad's.
+ * Speaks metad's control protocol and does things that metad does not do on command: dying, sending
+ * bad events, refusing. Its state is in memory, as metad's.
  */
 import { rmSync } from 'node:fs';
 import { createServer, request } from 'node:http';

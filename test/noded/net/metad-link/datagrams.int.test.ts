@@ -82,7 +82,7 @@ beforeEach(async () => {
   dns.askers.length = 0;
 });
 
-/** What the node's record says. */
+/** Services of the node's record. */
 function findService(uuid: string, name: string): ServiceTarget | undefined {
   const view = views.find((one) => one.uuid === uuid);
   if (!view || name !== 'dns') return undefined;
@@ -242,7 +242,7 @@ test('a service that answers one datagram with a hundred is heard eight times', 
   const client = fromGuest(0);
   client.ask('loud');
   assert.ok(await client.heard(8));
-  // What is still on its way when the next question is asked would be taken for its answers.
+  // A late answer would be counted for the next question.
   await until(() => sent === 100 && !hasUnreadDatagrams(dns.askers.at(-1)?.port ?? 0));
   dns.onQuestion = (_, asker) => dns.socket.send('last', asker.port, asker.address);
   client.ask('quiet');
@@ -276,7 +276,7 @@ test('datagrams of several fragments pass whole up to 4,096 bytes, longer ones d
 test('a guest may use more ports than it has flows: the one that is idle longest ends', async () => {
   const clients = Array.from({ length: MAX_FLOWS + 20 }, () => fromGuest(0));
   for (const [index, client] of clients.entries()) {
-    // A datagram may be lost on its way, and who hears nothing asks again.
+    // Datagrams may be lost, so the client asks again.
     const hears = async (): Promise<boolean> => {
       client.ask(`port${index}`);
       return client.heard(1, PATIENCE_MS / 2);

@@ -30,11 +30,9 @@ let content: ContentServer;
 let view: InstanceView;
 let hostPort: number;
 let revision = 1;
-/** What the node's record says. */
+/** Services of the node's record. */
 const targets = new Map<string, ServiceTarget>();
-/**
- * The service: it holds each connection, with what came over it and whether the client has ended.
- */
+/** The service keeps each connection, its received bytes, and whether the client has ended. */
 const accepted: { socket: Socket; received: () => Buffer; ended: () => boolean }[] = [];
 const server = createServer({ allowHalfOpen: true }, (socket) => {
   const chunks: Buffer[] = [];
@@ -104,7 +102,7 @@ async function until(isTrue: () => boolean | Promise<boolean>): Promise<void> {
   }
 }
 
-/** The reset may come before the connection is told. */
+/** The reset may arrive before the `connect` event. */
 async function assertReset(connecting: Promise<Socket>, reached = 0): Promise<void> {
   await assert.rejects(async () => {
     await once(await connecting, 'close', { signal: AbortSignal.timeout(10_000) });

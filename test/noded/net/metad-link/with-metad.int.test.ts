@@ -110,7 +110,7 @@ function newLink(): MetadLink {
   });
 }
 
-/** What a guest's curl prints. */
+/** Returns the output of a guest's curl. */
 async function fromGuest(...args: string[]): Promise<string> {
   return (await run('ip', ['netns', 'exec', guest, 'curl', '-sS', '--max-time', '20', ...args]))
     .stdout;
@@ -267,7 +267,7 @@ test('after a restart of metad its views are gone until they are pushed again, a
     exampleView().instanceId,
   );
   assert.equal(link.restarts, 1);
-  // More than was read before: with numbers that begin anew some of it would count as read.
+  // More than was read before. If offsets started again, some of it would count as read.
   await link.writeQueue(uuid, Buffer.from('all that was written since'));
   assert.equal(await read(String(reached)), 'all that was written since');
   const further = await nextOffset();

@@ -158,7 +158,7 @@ for i in range(2000):
   });
 
   test('a name that leads to the host opens nothing of it', () => {
-    // Whatever a name server outside says: what is reached is decided by addresses.
+    // Addresses decide, whatever an outside name server answers.
     for (const address of ['10.9.0.1', lab.HOST_OUTSIDE])
       assert.equal(lab.reaches('web', address, PORT), false, address);
   });

@@ -27,7 +27,7 @@ export function run(file: string, ...args: readonly string[]): string {
   return execFileSync(file, args, { encoding: 'utf8' });
 }
 
-/** What a command in a namespace says; null when it failed. */
+/** Returns the output of a command in a namespace; null when it failed. */
 export function inside(namespace: string, ...command: readonly string[]): string | null {
   const ended = spawnSync('ip', ['netns', 'exec', namespace, ...command], {
     encoding: 'utf8',
@@ -36,7 +36,7 @@ export function inside(namespace: string, ...command: readonly string[]): string
   return ended.status === 0 ? ended.stdout : null;
 }
 
-/** Python in a namespace, since a shell has no sockets. @returns what it prints */
+/** Runs Python in a namespace, since a shell has no sockets. @returns its output */
 export function python(namespace: string, script: string): string {
   return inside(namespace, 'python3', '-c', script)?.trim() ?? 'failed';
 }
@@ -75,7 +75,8 @@ print(len(held))`;
 }
 
 /**
- * Asks for its name as fast as it is told, until it is told nothing. @returns how often it was told
+ * Asks for its name as fast as answers arrive, until one is missing.
+ * @returns the number of answers
  */
 export function askOften(namespace: string, count: number): number {
   const script = `import socket
@@ -107,7 +108,7 @@ s.bind(("0.0.0.0", int(sys.argv[1]))); s.listen(); print("up", flush=True)
 while True:
   c, a = s.accept(); c.send(a[0].encode()); c.close()`;
 
-/** Tells who asks. In this namespace, or in another one. */
+/** Answers with the address of the client, in this or another namespace. */
 export async function serve(port: number, namespace?: string): Promise<Disposable> {
   const prefix = namespace === undefined ? [] : ['ip', 'netns', 'exec', namespace];
   const [file = '', ...args] = [...prefix, 'python3', '-c', SERVER, String(port)];
@@ -165,10 +166,7 @@ export function removeGuest({ namespace, device }: TestGuest): void {
   while (existsSync(`/sys/class/net/${device}`));
 }
 
-/**
- * A real DHCP client.
- * @returns what it was told, as its script's environment; null without an answer
- */
+/** Runs a real DHCP client. @returns its script's environment; null without an answer */
 export function askByDhcp(namespace: string, dir: string): Record<string, string> | null {
   const script = join(dir, 'udhcpc.sh');
   const told = join(dir, `told-${namespace}`);
@@ -192,11 +190,11 @@ export function askByDhcp(namespace: string, dir: string): Record<string, string
   );
 }
 
-/** What anybody can see of networks on this host. */
+/** Returns the visible state of networks on this host. */
 export function picture(): string {
   const links = ip('-br', 'link').replaceAll(/^(\S+) .*$/gm, '$1');
   const listed = execFileSync('nft', ['list', 'ruleset'], { encoding: 'utf8' });
-  // Who asked lately is in sets for a while.
+  // Sets keep recent clients for a while.
   const rules = listed.replaceAll(/\s*elements = \{[^}]*\}/g, '');
   const forwarding = execFileSync('sh', ['-c', 'cd /proc/sys/net/ipv4/conf; grep . */forwarding'], {
     encoding: 'utf8',
@@ -224,8 +222,8 @@ export function listDnsmasqs(): readonly string[] {
 }
 
 /**
- * Has a dnsmasq stand still until it is gone, a few times at most: only one that has answered is
- * known to hang, and nobody sees from here whether it has.
+ * Stops a dnsmasq until it is replaced, a few times at most. Only a dnsmasq that has answered is
+ * known to hang, which a test cannot see.
  */
 export async function haltDnsmasq(pid: string, whenHalted: () => Promise<void>): Promise<void> {
   const isThere = (): boolean => listDnsmasqs().includes(pid);
@@ -248,14 +246,14 @@ export async function haltDnsmasq(pid: string, whenHalted: () => Promise<void>):
 }
 
 /**
- * What is around the host: an uplink with a network behind it, another bridge, and a DNS server
- * outside, which the host's resolv.conf names.
- * @returns ends what is not gone with the network
+ * Makes the surroundings of the host: an uplink with a network behind it, another bridge, and a DNS
+ * server outside, which the host's resolv.conf names.
+ * @returns a disposable that removes the rest
  */
 export function makeSurroundings(root: string): Disposable {
   neighbour('out', 'up0', `${HOST_OUTSIDE}/24`, `${OUTSIDE}/24`);
   ip('route', 'add', 'default', 'via', OUTSIDE);
-  // What is behind the uplink, and closed all the same: a cloud's metadata service.
+  // A cloud's metadata service behind the uplink must stay closed.
   ip('-n', 'out', 'address', 'add', '169.254.169.254/32', 'dev', 'lo');
   // Another bridge of the host, which has no default route.
   neighbour('other', 'ot0', '', '192.0.2.10/24');

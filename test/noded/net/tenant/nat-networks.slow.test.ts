@@ -210,7 +210,7 @@ ${send}`;
         ...{ name: `${namespace}.example.com`, network: 'lan' },
       };
     });
-    // What an earlier release let in is one guest's trouble alone.
+    // An invalid guest of an earlier release affects only itself.
     cards.push({
       uuid: 'bad',
       mac: 'aa:00:00:00:00:09',
