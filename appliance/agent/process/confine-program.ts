@@ -12,11 +12,11 @@
  *   nobody HOLDER CGROUP ROOT DEV PROC SYS PROGRAM ARGUMENT…
  * - `run`: HOLDER 0 is this mount namespace. DEV, PROC and SYS are mount points, PROC alone (DEV
  *   and SYS empty) in a world whose mounts later programs see. The first of three processes waits
- *   outside. The second is the first process of a PID namespace, which ends with it. The third drops
- *   privileges and becomes the program.
+ *   outside. The second is the first process of a PID namespace, which ends with it. The third
+ *   drops privileges and becomes the program.
  * - `unpack` only creates files. It has no network, and cannot mount, change its root, start a
- *   process or reach another. It finds the appliance's programs in the folder TOOLS of ROOT, has 256
- *   MiB of memory, and is killed first when memory runs out.
+ *   process or reach another. It finds the appliance's programs in the folder TOOLS of ROOT, has
+ *   256 MiB of memory, and is killed first when memory runs out.
  * - `nobody` reads users' files. It runs as another user without any capability, network, socket or
  *   environment, and is killed first when memory runs out.
  * - One program does all of this, since starting another costs more than its work.
