@@ -114,9 +114,9 @@ function otherWriter(
   }
   const writers = aclWriters(list);
   if (writers.everybody || (writers.owningGroup && found.gid !== 0)) return byMode;
-  const who = namedWriter(writers, owners);
-  if (who === undefined) return undefined;
-  return { reason: `its access list allows ${who} to write to it`, remedy: `setfacl -b ${path}` };
+  const named = namedWriter(writers, owners);
+  if (named === undefined) return undefined;
+  return { reason: `its access list allows ${named} to write to it`, remedy: `setfacl -b ${path}` };
 }
 
 /** Returns another user that may write new files of a folder. */
@@ -129,9 +129,9 @@ function heir(
   if (list === undefined) return undefined;
   const writers = aclWriters(list);
   const isOpen = writers.everybody || (writers.owningGroup && found.gid !== 0);
-  const who = isOpen ? 'users other than root' : namedWriter(writers, owners);
-  if (who === undefined) return undefined;
-  const reason = `its default access list allows ${who} to write to new files in it`;
+  const named = isOpen ? 'users other than root' : namedWriter(writers, owners);
+  if (named === undefined) return undefined;
+  const reason = `its default access list allows ${named} to write to new files in it`;
   return { reason, remedy: `setfacl -k ${path}` };
 }
 

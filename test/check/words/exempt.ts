@@ -5,7 +5,7 @@
  */
 export const exempt = {
   documents: [],
-  strings: ['noded/host', 'noded/instances'],
+  strings: ['noded/instances'],
   comments: [
     'cluster-cli',
     'cluster-cli/client',
