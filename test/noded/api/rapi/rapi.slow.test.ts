@@ -212,10 +212,11 @@ test('queries select fields and rows', () => {
 test('failures reach the client in its own shape', () => {
   const codes = [
     ...['stranger', 'reader writes', 'reader submits', 'reader waits'],
-    ...['no instance', 'no job', 'import', 'migrate'],
+    ...['no instance', 'no job', 'import', 'refused'],
   ].map((name) => (answers[name] as Dict)['code']);
-  assert.deepEqual(codes, [401, 403, 403, 403, 404, 404, 400, 404]);
+  assert.deepEqual(codes, [401, 403, 403, 403, 404, 404, 400, 501]);
   assert.match(JSON.stringify(answers['no instance']), /404 Not Found: .*web1\.example\.com/);
+  assert.match(JSON.stringify(answers['refused']), /a start of the instance activates its disks/);
 });
 
 test('without a password there is the version and nothing else', async () => {
