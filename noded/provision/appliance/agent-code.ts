@@ -1,8 +1,8 @@
 import { errorCodes, isErrorCode, type ErrorCode } from '#shared/errors/codes.ts';
 
 /**
- * What a machine that runs hostile scripts may call its failure: a code that we do not know, or
- * that says something of the job, is not passed on.
+ * Returns the error code that an appliance reported. It runs hostile scripts, so unknown codes and
+ * codes about the job become INTERNAL.
  */
 export function agentCode(code: string): ErrorCode {
   const isAgents = isErrorCode(code) && errorCodes[code] === 1 && !code.startsWith('JOB_');

@@ -6,11 +6,11 @@ import type {
 import { isEventSigned, parseEvent, readIntroduction } from '#shared/secret/event-signature.ts';
 
 /**
- * Tells what the agent of one appliance says from what others post in its name: its scripts are
- * root beside it, and reach the same address.
+ * Separates the events of an appliance's agent from forgeries: scripts run as root in the same
+ * appliance, and can post to the same address.
  *
- * INVARIANTS: the key is the one of the first event that brings one, since nothing but the agent
- * runs before it was acknowledged; an event is handed on once, in the order of its numbers.
+ * INVARIANTS: the key is that of the first event that brings a key, because only the agent runs
+ * before that event is acknowledged; each event is returned once, in the order of its number.
  */
 export class AgentWord {
   #keyHex: string | null = null;
@@ -18,29 +18,29 @@ export class AgentWord {
   #forged = 0;
   #lost = 0;
 
-  /** The agent's key; null before its first word. */
+  /** Null before the agent's first event. */
   get keyHex(): string | null {
     return this.#keyHex;
   }
 
-  /** Reports that the agent did not sign. */
+  /** Number of reports without the agent's signature. */
   get forged(): number {
     return this.#forged;
   }
 
-  /** Events of the agent that never came. */
+  /** Number of events of the agent that never arrived. */
   get lost(): number {
     return this.#lost;
   }
 
-  /** @returns the agent's event; null for one that is forged, or that came before */
+  /** @returns the agent's event; null for a forged or repeated event */
   take(report: InstallReport): InstallEvent | null {
     const event = 'body' in report ? this.#open(report) : null;
     if (!('body' in report) || event === null) {
       this.#forged += 1;
       return null;
     }
-    // A batch that was not acknowledged comes again.
+    // The agent repeats a batch until it is acknowledged.
     if (report.sequence <= this.#lastSequence) return null;
     this.#lost += report.sequence - this.#lastSequence - 1;
     this.#lastSequence = report.sequence;
@@ -48,7 +48,7 @@ export class AgentWord {
   }
 
   #open(report: SignedInstallEvent): InstallEvent | null {
-    // What a script makes up is not even read once there is a key.
+    // With a key, only signed bodies are parsed.
     if (this.#keyHex !== null)
       return isEventSigned(report, this.#keyHex) ? parseEvent(report.body) : null;
     const introduced = readIntroduction(report);

@@ -26,42 +26,41 @@ export interface Appliance {
 
 export interface ApplianceFilesOptions {
   readonly dir: string;
-  /** Folder of those that were imported. */
+  /** Folder of the imported appliances. */
   readonly importedDir: string;
-  /** Command line of `gnt-appliance`; `build --progress-json` is added. */
+  /** Command line of `gnt-appliance`, without `build --progress-json`. */
   readonly builder: { readonly command: string; readonly args: readonly string[] };
-  /** How the builder is started. */
   readonly launch: LaunchProgram;
-  /** Environment of the builder: GNT_ROOT, HOME, cache directory. */
+  /** GNT_ROOT, HOME and the cache directory. */
   readonly builderEnvironment: Readonly<Record<string, string>>;
 }
 
-/** The appliances of this node, by name: the built one, and those that were imported. */
+/** The appliances of this node, by name: the built one and the imported ones. */
 export interface ApplianceFiles {
   /**
-   * Reads the manifest and compares every byte with it.
-   * @throws AppError APPLIANCE_MISSING, APPLIANCE_CORRUPT; VALIDATION when it is an imported one
+   * Reads the manifest and compares the checksums of all files with it.
+   * @throws AppError APPLIANCE_MISSING, APPLIANCE_CORRUPT; VALIDATION for an imported appliance
    * that cannot run on this host
    */
   verify(name: string): Promise<Appliance>;
-  /** Memory of its machine: as its manifest says, or as it usually is where there is none yet. */
+  /** Returns the memory of the appliance by its manifest; the default without a manifest. */
   memoryMiB(name: string): Promise<number>;
-  /** The names of its own hooks, by its manifest; none where that cannot be read. */
+  /** Returns the names of its own hooks by its manifest; none without a readable manifest. */
   hooksOf(name: string): Promise<readonly string[]>;
   /**
-   * `verify`, and where the built one is missing or damaged, the builder first: from its cache or
-   * anew. An imported one is used as it is or not at all: nothing takes its place.
+   * Verifies the appliance. Builds it first when the built one is missing or damaged. An imported
+   * appliance is never replaced.
    */
   ensure(name: string, context: JobContext): Promise<Appliance>;
 }
 
-/** Memory for the machine of an appliance that is yet to be built. */
+/** Memory of an appliance that is not built yet. */
 const USUAL_MEMORY_MIB = 512;
-/** Where an appliance is, and what to do when it is not, or not intact. */
+/** Folder of an appliance, and the hint when it is missing or damaged. */
 interface Place {
   readonly dir: string;
   readonly hint: string;
-  /** Its name; null of the one that is built here, for this host. */
+  /** Name of the imported appliance; null for the built one. */
   readonly imported: string | null;
 }
 
@@ -91,7 +90,7 @@ export function createApplianceFiles(options: ApplianceFilesOptions): ApplianceF
       rootPath: join(dir, manifest.root.name),
     };
   };
-  // Installs that come while one builds, wait for that one build.
+  // Concurrent installations share one build.
   let building: Promise<void> | undefined;
   return {
     verify,
@@ -119,8 +118,7 @@ export function createApplianceFiles(options: ApplianceFilesOptions): ApplianceF
           await (isOwn ? building : waitForOther(building, context));
         } catch (error) {
           context.signal.throwIfAborted();
-          // The job that built was ended: that says nothing about the appliance, and now it is our
-          // turn.
+          // Only the job of the other build ended. This job builds now.
           const wasEnded =
             isAppError(error, 'JOB_CANCELED') || isAppError(error, 'JOB_INTERRUPTED');
           if (isOwn || !wasEnded) throw error;
@@ -146,7 +144,7 @@ async function verifyOrExplain(
   }
 }
 
-/** Another job's build; being cancelled ends our waiting, not that build. */
+/** Waits for another job's build. Cancellation ends only the wait. */
 async function waitForOther(building: Promise<void>, context: JobContext): Promise<void> {
   context.report.log('waiting for another installation that is building the appliance');
   await orAborted(building, context.signal);
@@ -173,7 +171,11 @@ async function readManifest({ dir, hint }: Place): Promise<ApplianceManifest> {
   }
 }
 
-/** Another node of the cluster may have chosen it. @throws AppError VALIDATION */
+/**
+ * Refuses an imported appliance that does not fit this host: another node of the cluster may have
+ * chosen it.
+ * @throws AppError VALIDATION
+ */
 function requireFit(name: string, manifest: ApplianceManifest): void {
   const unfit = describeUnfit(manifest, { architecture: machine(), memoryBytes: totalmem() });
   if (unfit === null) return;
@@ -200,14 +202,12 @@ async function verifyFile(
   }
 }
 
-/** Time from SIGTERM to SIGKILL, in which the builder removes what it unpacked and mounted. */
+/** Time from SIGTERM to SIGKILL, for the builder to remove its folders and mounts. */
 const BUILDER_GRACE_MS = 30_000;
-/** Time after the builder's end for the rest of its output: its tools have ended with it. */
+/** Limit for reading the rest of the output after the builder's end. */
 const BUILDER_DRAIN_MS = 30_000;
 
-/**
- * Runs the builder to its end; cancelling the job that started it ends it, and waits until it has.
- */
+/** Runs the builder. Cancelling the job ends the builder, and waits for its end. */
 async function build(options: ApplianceFilesOptions, context: JobContext): Promise<void> {
   const { builder, builderEnvironment } = options;
   let failure: AppError | undefined;
@@ -247,7 +247,7 @@ function failureOf({ code, message, hint }: Extract<Progress, { type: 'error' }>
   return new AppError(isErrorCode(code) ? code : 'APPLIANCE_BUILD', message, { hint });
 }
 
-/** The builder's tools may print what is no progress. */
+/** Returns undefined for other output of the builder's tools. */
 function parseProgress(line: string): Progress | undefined {
   return buildProgress.safeParse(parseJson(line)).data;
 }

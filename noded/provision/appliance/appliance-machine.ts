@@ -7,13 +7,13 @@ import { planBoot, planUefi, withChannelFirst } from '../../instances/machines/p
 import { planSmbios } from '../../instances/view/cloud-init-datasource.ts';
 import { diskSerial } from '../../storage/disk-serials.ts';
 
-/** With two CPUs one loads kernel modules while the other reads the agent; more gain nothing. */
+/** One CPU loads kernel modules while the other reads the agent. A third CPU gains nothing. */
 export const APPLIANCE_VCPUS = 2;
 
 /**
- * qboot, which QEMU brings for its microvm machines. The BIOS looks for disks to boot from, and
- * sets up all devices; emulated, that is a seventh of the way to the agent. Where the processor is
- * the host's it is next to nothing, so there the BIOS stays.
+ * qboot, the firmware that QEMU ships for its microvm machines. SeaBIOS looks for boot disks and
+ * sets up all devices: with TCG, a seventh of the time to the agent. With KVM that time is
+ * negligible, so SeaBIOS stays.
  */
 export const KERNEL_STARTER = '/usr/share/qemu/qboot.rom';
 
@@ -21,26 +21,28 @@ export interface ApplianceMachineInput {
   readonly instance: InstanceRecord;
   readonly appliance: Appliance;
   readonly accelerator: Accelerator;
-  /** How many of the host's processors have nothing to do. */
+  /** Number of idle processors of the host. */
   readonly idleProcessors: number;
-  /** Whether there is `KERNEL_STARTER`. */
+  /** Whether the file `KERNEL_STARTER` exists. */
   readonly hasKernelStarter: boolean;
   readonly nics: readonly MachineNic[];
-  /** Disks that carry content: the image, and dumps. */
+  /** Disks with content: the image and dumps. */
   readonly contentDisks: readonly MachineDisk[];
-  /** Path of a disk by its index; null when it has none of the instance's disks. */
+  /**
+   * Returns the path of a disk by its index; null for an appliance without the instance's disks.
+   */
   readonly diskPath: ((index: number) => string) | null;
 }
 
 /**
- * The throw-away machine of one installation: the same read-only bytes each time, the instance's
- * disks, what it works with, the channel. Pure.
+ * Plans the appliance of one installation: the root disk, the instance's disks, content disks and
+ * the channel. Pure.
  */
 export function planApplianceMachine(input: ApplianceMachineInput): MachineSpec {
   const { instance, appliance, diskPath } = input;
   const own = diskPath === null ? [] : instance.disks.map((_, index) => diskPath(index));
   const disks: MachineDisk[] = [
-    // The same bytes for every install: the host's page cache has them after the first.
+    // `writeback`: after the first installation, the host's page cache has these bytes.
     { path: appliance.rootPath, serial: 'root', readOnly: true, cache: 'writeback' },
     ...own.map((path, index) => ({
       path,
@@ -77,8 +79,8 @@ function kernelArguments(manifest: Appliance['manifest'], accelerator: Accelerat
 }
 
 /**
- * An emulated CPU keeps a processor busy while it waits for the other: on a busy host a second one
- * costs a quarter more of processor time and saves none.
+ * With TCG, a virtual CPU uses a processor even while it waits for the other. On a busy host, a
+ * second one costs a quarter more processor time and saves no time.
  */
 function countVcpus({ accelerator, idleProcessors }: ApplianceMachineInput): number {
   const canHaveAll = accelerator !== 'tcg' || idleProcessors >= APPLIANCE_VCPUS;
@@ -90,14 +92,14 @@ export interface MediumMachineInput {
   readonly accelerator: Accelerator;
   readonly nics: readonly MachineNic[];
   readonly diskPath: (index: number) => string;
-  /** The variables of its UEFI firmware, where it has that. */
+  /** UEFI variables, for an instance with UEFI firmware. */
   readonly variablesPath: string;
-  /** Where the cdrom's image is on this node, when it was given by URL. */
+  /** Path of the downloaded cdrom image, for a cdrom given by URL. */
   readonly cdromPath: string | undefined;
 }
 
 /**
- * The instance itself, booted once from its installation medium: as in normal runs but for the
+ * Plans the instance for one boot from its installation medium, as a normal run with the
  * installation parameters. Pure.
  */
 export function planMediumMachine(input: MediumMachineInput): MachineSpec {

@@ -16,23 +16,22 @@ import { AgentWord } from './agent-word.ts';
 import { findMissingStage, listRequiredStages } from './required-stages.ts';
 import type { InstallLog } from '../../host/install-log.ts';
 
-/** Time from the result to the end of the machine: the agent powers off at once. */
+/** Time from the result to power-off: the agent powers off at once. */
 const SHUTDOWN_TIMEOUT_MS = 60_000;
-/** A result may still be on its way when the machine has ended already. */
+/** A result may arrive after the end of the QEMU process. */
 const LATE_RESULT_MS = 3_000;
 
 export interface ApplianceRunInput {
-  /** What this machine was told to do. */
   readonly plan: InstallPlan;
   readonly machine: Machine;
   readonly log: InstallLog;
   readonly context: JobContext;
   readonly clock: Clock;
-  /** Time from power-on to the agent's first word. */
+  /** Time from power-on to the agent's first event. */
   readonly bootTimeoutMs: number;
-  /** Subscribes to what this instance's guest reports. */
+  /** Subscribes to the events of this instance's guest. */
   readonly subscribe: (listener: (event: MetadEvent['event']) => void) => () => void;
-  /** Told the key that the agent signs with. */
+  /** Receives the key that verifies the agent's signatures. */
   readonly onAgentKey?: (keyHex: string) => void;
   readonly onStage: (stage: InstallStage) => void;
   readonly onTiming: (timing: StageTiming) => void;
@@ -43,10 +42,10 @@ type Success = Extract<Outcome, { status: 'success' }>;
 type Failure = Extract<Outcome, { status: 'failure' }>;
 
 /**
- * Follows a running appliance from power-on to power-off. Success is the agent's own, signed result
- * after every stage of the plan, no failure behind it, and a clean exit. The machine has ended, one
- * way or another, when this returns or throws.
- * @returns the bytes of each dump that it made, as it says
+ * Follows a running appliance from power-on to power-off. Success requires the agent's signed
+ * result after every stage of the plan, no later failure, and a clean exit. The QEMU process has
+ * ended when this function returns or throws.
+ * @returns the size of each dump in bytes, as the agent reports it
  * @throws AppError the agent's own, APPLIANCE_NO_RESULT, APPLIANCE_CRASHED, or the signal's reason
  */
 export async function followAppliance(input: ApplianceRunInput): Promise<readonly number[]> {
@@ -68,16 +67,16 @@ export async function followAppliance(input: ApplianceRunInput): Promise<readonl
 }
 
 /**
- * Whether the machine hung or died before its agent ran: nothing of the instance was touched then,
- * and another boot may go well.
+ * Tells whether the appliance hung or crashed before its agent ran. The instance's disks are
+ * untouched then, and another boot may succeed.
  */
 export function hasNeverComeUp(error: unknown): boolean {
   return error instanceof ApplianceFailure && error.neverCameUp;
 }
 
-/** A run of the appliance that failed, with the stage that it was in. */
+/** A failed run of the appliance, with the stage of the failure. */
 export class ApplianceFailure extends AppError {
-  /** The stage as its agent names it, which has unmounted and synced before it reports. */
+  /** Stage that the agent reports. The agent unmounts and syncs before it reports. */
   readonly stage: InstallStage | null;
   readonly neverCameUp: boolean;
 
@@ -96,9 +95,9 @@ export class ApplianceFailure extends AppError {
 }
 
 /**
- * INVARIANTS: nothing is believed that the agent did not sign; `stage` is the one that a failure
- * now belongs to; each stage starts and ends once, whatever the guest repeats, so that neither the
- * record nor the stream can be filled; no text of the guest leaves unmasked.
+ * INVARIANTS: only signed events count; a failure belongs to `stage`; each stage starts and ends
+ * once, even if the guest repeats events, so that a guest cannot fill the record or the stream;
+ * every text of the guest is masked.
  */
 class Follower {
   readonly #input: ApplianceRunInput;
@@ -107,7 +106,7 @@ class Follower {
   readonly #startedAtMs: number;
   readonly #word = new AgentWord();
   readonly #result = Promise.withResolvers<Success>();
-  /** A failure counts whenever it comes. */
+  /** Rejects on a failure at any time, even after a success. */
   readonly #failed = Promise.withResolvers<never>();
   readonly #agentStarted = Promise.withResolvers<void>();
   #stageStartedAtMs = 0;
@@ -120,15 +119,12 @@ class Follower {
 
   take(event: MetadEvent['event']): void {
     if (event.type === 'gap') this.#takeGap(event.lost);
-    // An earlier appliance of this instance may have had something left to say.
+    // An earlier appliance of this instance may still send events.
     if (event.type !== 'install' || event.installId !== this.#input.plan.installId) return;
     this.#takeReport(event.event);
   }
 
-  /**
-   * What was posted in the agent's name is no secret: whoever reads the log sees that somebody
-   * tried.
-   */
+  /** Reports forged and lost events, so that readers of the log see the attempt. */
   tellOfForgeries(): void {
     const { context, log } = this.#input;
     const { forged, lost } = this.#word;
@@ -156,8 +152,9 @@ class Follower {
   }
 
   /**
-   * The result, or the end of the machine.
-   * @throws AppError the agent's, APPLIANCE_NO_RESULT when it does not come up, the signal's reason
+   * Returns the result, or the end of the QEMU process.
+   * @throws AppError the agent's, APPLIANCE_NO_RESULT when the appliance does not come up, or the
+   * signal's reason
    */
   async #firstWord(): Promise<Success | MachineExit> {
     const { context, machine, bootTimeoutMs } = this.#input;
@@ -179,7 +176,10 @@ class Follower {
     return await orAborted(word, booting.signal);
   }
 
-  /** metad kept as much as it may: what the first event was, nobody knows any more. */
+  /**
+   * Fails the run when metad dropped events before the agent's key arrived: the key was in the
+   * first event.
+   */
   #takeGap(lost: number): void {
     if (this.#word.keyHex !== null) return;
     this.#failed.reject(

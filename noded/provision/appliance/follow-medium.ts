@@ -9,13 +9,13 @@ import { agentCode } from './agent-code.ts';
 import { AgentWord } from './agent-word.ts';
 import type { InstallLog } from '../../host/install-log.ts';
 
-/** A word may still be on its way when the machine has ended already. */
+/** A report may arrive after the end of the QEMU process. */
 const LATE_WORD_MS = 3_000;
 
 export interface MediumRunInput {
   readonly installId: string;
   readonly machine: Machine;
-  /** What counts as success, by the operator's word. */
+  /** `--medium-success`. */
   readonly success: MediumSuccess;
   readonly log: InstallLog;
   readonly context: JobContext;
@@ -23,10 +23,10 @@ export interface MediumRunInput {
 }
 
 /**
- * Follows a machine that installs itself from a medium, until the guest powers off or reboots. It
- * has succeeded when it said so at install/events: an installer that gives up powers off too. With
- * `success: 'poweroff'` its end is enough. A failure that it reports is one in any case.
- * @returns what happened, in words
+ * Follows an instance that installs itself from a medium, until the guest powers off or reboots.
+ * Success requires a report at install/events, because an installer also powers off when it gives
+ * up. With `success: 'poweroff'` the end is enough. A reported failure always counts.
+ * @returns a summary
  * @throws AppError the medium's own, APPLIANCE_NO_RESULT, APPLIANCE_CRASHED, or the signal's reason
  */
 export async function followMedium(input: MediumRunInput): Promise<string> {
@@ -66,7 +66,7 @@ function listen({ installId, context, log, subscribe }: MediumRunInput): Heard {
   let isSuccess = false;
   const stop = subscribe((event) => {
     if (event.type !== 'install' || event.installId !== installId) return;
-    // A medium need not sign: nothing that is not its own runs beside it.
+    // A medium need not sign: only its own code runs in the guest.
     const report = 'body' in event.event ? word.take(event.event) : event.event;
     if (report === null) return;
     if (report.type === 'log') {
@@ -88,7 +88,7 @@ function listen({ installId, context, log, subscribe }: MediumRunInput): Heard {
   };
 }
 
-/** @throws AppError the medium's failure, when that is what comes */
+/** Waits for a report after the guest's end. @throws AppError the medium's failure */
 async function lateWord({ failed, succeeded }: Heard): Promise<void> {
   const none = Promise.withResolvers<void>();
   const alarm = setAlarm(LATE_WORD_MS, () => none.resolve());

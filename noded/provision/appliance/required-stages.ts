@@ -2,8 +2,8 @@ import type { InstallPlan } from '#shared/contract/plan.ts';
 import type { InstallStage } from '#shared/contract/primitives.ts';
 
 /**
- * What an appliance must have ended, in this order, before its success is one. Hooks add stages
- * that only the agent knows; these are the ones that the plan itself asks for. Pure.
+ * Returns the stages that an appliance must finish, in this order, before a success counts. Hooks
+ * add stages that only the agent knows; these stages follow from the plan. Pure.
  */
 export function listRequiredStages(plan: InstallPlan): readonly InstallStage[] {
   const { image, scripts, personalization } = plan;
@@ -24,7 +24,7 @@ export function listRequiredStages(plan: InstallPlan): readonly InstallStage[] {
   ];
 }
 
-/** @returns the first stage that did not end in its turn, or null when all of them did. Pure. */
+/** @returns the first stage that did not end in its turn, or null. Pure. */
 export function findMissingStage(
   required: readonly InstallStage[],
   finished: readonly InstallStage[],

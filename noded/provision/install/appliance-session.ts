@@ -19,35 +19,34 @@ import { followAppliance, hasNeverComeUp } from '../appliance/follow-appliance.t
 import type { InstallerDependencies } from './install-request.ts';
 import type { StageRecorder } from '../../jobs/stage-recorder.ts';
 
-/**
- * An appliance that hangs before its agent runs is rare, and a matter of the emulator: the next
- * boot goes well.
- */
+/** With TCG an appliance rarely hangs before its agent runs. The next boot succeeds. */
 const MAX_BOOTS = 2;
 
-/** What one appliance is to do. */
+/** The work of one appliance. */
 export interface ApplianceSession {
   readonly instance: InstanceRecord;
-  /** Its name. */
+  /** Name of the appliance. */
   readonly appliance: string;
-  /** Path of a disk by its index; null when the machine has none of the instance's disks. */
+  /**
+   * Returns the path of a disk by its index; null for an appliance without the instance's disks.
+   */
   readonly diskPath: ((index: number) => string) | null;
   readonly parameters: OsParameters;
-  /** Makes the content of one machine: it is asked for again when that is booted again. */
+  /** Makes the content for each boot. */
   readonly makeContent: (installId: string) => Promise<InstallContent>;
-  /** Besides the instance's own. */
+  /** Disks besides the instance's own. */
   readonly contentDisks: readonly MachineDisk[];
   readonly beforeBoot?: () => Promise<void>;
-  /** A script on the host that starts with the appliance's. */
+  /** Creates the host script that starts together with the appliance's script. */
   readonly createAlongside?: () => AlongsideScript;
   readonly stages: StageRecorder;
   readonly context: JobContext;
 }
 
 /**
- * Boots the appliance, follows it to its power-off, and boots it once more when it hung before its
- * agent's first word.
- * @returns the bytes of each dump that it made
+ * Boots the appliance and follows it to its power-off. Boots it a second time when it hung before
+ * the agent's first event.
+ * @returns the size of each dump in bytes
  * @throws AppError of followAppliance
  */
 export async function runAppliance(
@@ -78,7 +77,6 @@ export async function runAppliance(
   }
 }
 
-/** One machine from power-on to power-off. */
 async function bootAppliance(
   { keeper, views, clock, guestEvents, bootTimeoutMs }: InstallerDependencies,
   session: ApplianceSession,
@@ -119,7 +117,8 @@ async function bootAppliance(
       bootTimeoutMs,
       context: { ...context, signal: alongside?.signal ?? context.signal },
       subscribe: heard.handOver,
-      // A metad that is started anew must not believe a script that speaks before the agent.
+      // With the key in the view, a restarted metad rejects a script that posts before the agent
+      // does.
       onAgentKey: (agentKey) => {
         content = { ...content, agentKey };
       },

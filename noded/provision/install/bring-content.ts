@@ -18,8 +18,8 @@ import type { OpenInstallPackage } from './open-install-package.ts';
 import type { StageRecorder } from '../../jobs/stage-recorder.ts';
 
 /**
- * Stages of an installation that bring what it is made of, or show that it can be had. They touch
- * nothing of the instance, which may be running.
+ * Dependencies of the stages that fetch or check content. These stages do not touch the instance,
+ * which may be running.
  */
 export interface BringDependencies {
   readonly images: ImageCache;
@@ -30,8 +30,8 @@ export interface BringDependencies {
 type Content = Pick<InstallRequest, 'instance' | 'secrets'>;
 
 /**
- * The image as a file of this node, its checksum and its signature checked; null for an
- * installation without one. The caller releases it.
+ * Downloads the image to this node, and checks its checksum and signature; null for an installation
+ * without an image. The caller releases the image.
  */
 export async function fetchImage(
   dependencies: BringDependencies,
@@ -44,7 +44,7 @@ export async function fetchImage(
   return fetch(osImage, osImageChecksum, dependencies, stages, context);
 }
 
-/** A medium's cdrom by URL, by way of the cache for images; null for any other medium. */
+/** Downloads a medium's cdrom through the image cache; null for any medium not given by URL. */
 export async function fetchCdrom(
   dependencies: BringDependencies,
   { instance }: Content,
@@ -92,10 +92,10 @@ async function readImage(
 }
 
 /**
- * Asks for the package with its login and reads its first bytes; all of them when something has to
- * be true of them. The package itself is streamed into the appliance, in the last of its stages:
- * until then nobody would have noticed. It is not kept here in between, so it is read twice.
- * @returns the SHA-256 of what was checked; undefined when nothing was
+ * Requests the package with its login and reads its first bytes; reads all bytes when it has a
+ * checksum or a signature. The appliance streams the package only in its last stages, so a missing
+ * package would show late. The node keeps no copy, so the package is read twice.
+ * @returns the SHA-256 of the checked bytes; undefined without a check
  */
 export async function checkPackage(
   { openPackage, signatures }: BringDependencies,

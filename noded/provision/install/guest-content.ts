@@ -8,7 +8,7 @@ import type { ActiveInstall } from './install-request.ts';
 import type { OpenInstallPackage } from './open-install-package.ts';
 
 export interface GuestContentDependencies {
-  /** Installations that are under way, by instance. */
+  /** Running installations by instance. */
   readonly activeInstalls: ReadonlyMap<string, ActiveInstall>;
   readonly findService: FindService;
   readonly clusters: ClusterRepository;
@@ -17,8 +17,8 @@ export interface GuestContentDependencies {
 }
 
 /**
- * What this node hands to metad for its guests: bulk content while they are installed, what they
- * boot from the channel, and services of the host.
+ * Serves metad on behalf of this node's guests: bulk content during an installation, boot files of
+ * the channel, and host services.
  */
 export function createGuestContent({
   activeInstalls,

@@ -15,20 +15,23 @@ export interface InstallContentInput {
   readonly os: OsSelection | null;
   readonly operation: ScriptOperation;
   readonly installId: string;
-  /** Path of the untrusted script within its definition. */
+  /** Path within the definition. */
   readonly script: string | null;
   readonly imageSizeBytes: number | null;
   readonly hasPackage: boolean;
-  /** This machine writes nothing. */
+  /** The appliance inspects the content and writes nothing. */
   readonly isLook?: boolean | undefined;
-  /** Stages of this machine that have hooks; none in one that installs itself from a medium. */
+  /**
+   * Stages of this appliance that have hooks; undefined when the instance installs itself from a
+   * medium.
+   */
   readonly hookPoints?: readonly HookPoint[] | undefined;
   readonly hooks: readonly HookDocument[];
-  /** Dumps that an import reads or an export writes. */
+  /** Dumps for `import` to read or `export` to write. */
   readonly dumps?: readonly DumpFile[];
 }
 
-/** What one machine of an installation finds under install/ and os/. */
+/** Builds install/ and os/ of the metadata service for one appliance or medium. */
 export async function buildInstallContent(input: InstallContentInput): Promise<InstallContent> {
   const { instance, os, script } = input;
   const packed = os !== null && script !== null ? await packDefinition(os.definition) : null;
@@ -62,8 +65,7 @@ export async function buildInstallContent(input: InstallContentInput): Promise<I
 }
 
 /**
- * An untrusted `verify` judges the parameters where it may run: in the appliance, before anything
- * is written.
+ * Plans the script. An untrusted `verify` runs in the appliance too, before anything is written.
  */
 function planScript({
   os,

@@ -2,8 +2,8 @@ import { type Deadline, startDeadline } from '#shared/abort/deadline.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 
 /**
- * @param what is limited, as it stands in a sentence
- * @param timeoutS seconds, 0 for none
+ * @param what subject of the error message
+ * @param timeoutS seconds, 0 for no limit
  */
 export function startInstallDeadline(
   signal: AbortSignal,

@@ -26,51 +26,55 @@ import type { InstallRoom } from './install-room.ts';
 import type { OpenInstallPackage } from './open-install-package.ts';
 
 export interface InstallRequest {
-  /** The instance as it is to be after the installation. */
+  /** The instance after the installation. */
   readonly instance: InstanceRecord;
-  /** What is to be stored of it with the success of the installation, and not before. */
+  /** Changes that are stored only with the success of the installation. */
   readonly changes: InstallChanges | undefined;
   readonly formerDisks: FormerDisks;
-  /** Called right before what is on the disks is destroyed, unless it is worthless. */
+  /** Called right before the content of the disks is destroyed, except for worthless disks. */
   readonly giveUpFormerDisks: () => Promise<void>;
   readonly os: OsSelection | null;
-  /** Create scripts that run, by where. */
   readonly scripts: ChosenScripts;
-  /** Called right before a script runs on the host. @throws AppError when it may not any more */
+  /**
+   * Called right before a script runs on the host. @throws AppError when it is no longer allowed
+   */
   readonly confirmHostScript: () => Promise<void>;
-  /** Parameters in force for this installation, wherever it runs a script. */
+  /** OS parameters for all scripts of this installation. */
   readonly parameters: OsParameters;
-  /** The instance boots from `installParameters`' medium and installs itself. */
+  /** The instance boots from the medium of `installParameters` and installs itself. */
   readonly isFromMedium: boolean;
-  /** The name of the appliance that it uses, wherever it needs one. */
+  /** Name of the appliance. */
   readonly appliance: string;
   readonly secrets: JobSecrets;
   readonly isReinstall: boolean;
   readonly hooks: readonly HookDocument[];
-  /** Dumps of an export: `import` is run instead of `create`. */
+  /** Dumps of an export: `import` runs instead of `create`. */
   readonly dumps: readonly DumpFile[] | null;
   readonly place: InstallPlace;
-  /** Seconds for the whole installation; 0 means no limit. */
+  /** Limit for the whole installation in seconds; 0 means no limit. */
   readonly timeoutS: number;
 }
 
-/** The room that an installation takes on the node. */
+/** The memory and the slot of an installation on the node. */
 export interface InstallPlace extends Disposable {
-  /** Waits for it, unless it was taken already. Called when there is something to run. */
+  /**
+   * Waits for room, except when the place has it already. Called right before the first QEMU
+   * process or script.
+   */
   enter(): Promise<void>;
 }
 
-/** What the content socket may hand out while an installation runs. */
+/** Content that the content socket may serve during an installation. */
 export interface ActiveInstall {
   readonly instance: InstanceRecord;
   readonly image: FetchedImage | null;
   readonly secrets: JobSecrets;
-  /** Digest of the package that was checked, where something had to be true of it. */
+  /** SHA-256 of the checked package; undefined for a package without checksum and signature. */
   readonly packageSha256?: string | undefined;
 }
 
 export interface InstallerDependencies {
-  /** Keeps the stage that an installation is in: nothing depends on its being written. */
+  /** Stores the current stage. The installation succeeds even if this write fails. */
   readonly repository: InstanceRepository;
   readonly outcomes: Pick<Outcomes, 'endInstall' | 'keepInstall'>;
   readonly disks: InstanceDisks;
@@ -89,13 +93,13 @@ export interface InstallerDependencies {
   readonly openPackage: OpenInstallPackage;
   readonly signatures: Signatures;
   readonly room: InstallRoom;
-  /** Installations that are under way, by instance: the installer keeps the map. */
+  /** Running installations by instance. The installer maintains the map. */
   readonly active: Map<string, ActiveInstall>;
-  /** Time from power-on of an appliance to its agent's first word. */
+  /** Time from power-on of an appliance to the agent's first event. */
   readonly bootTimeoutMs: number;
   readonly logDir: string;
   readonly logger: Logger;
   readonly clock: Clock;
-  /** Tells the metrics how long a stage took. */
+  /** Records the duration of a stage in the metrics. */
   readonly onStageEnded: (stage: InstallStage, durationMs: number) => void;
 }

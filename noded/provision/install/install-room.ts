@@ -1,29 +1,25 @@
 import { abortable } from '#shared/abort/abortable.ts';
 import type { JobContext } from '../../jobs/job-handler.ts';
 
-/** QEMU's own memory beside the guest's: translated code, disk buffers. */
+/** Memory of the QEMU process besides the guest's: translated code, disk buffers. */
 const OVERHEAD_MIB = 192;
-/**
- * How often memory that others gave back is looked for while an installation waits, in
- * milliseconds.
- */
+/** Interval in milliseconds for checking the free memory while an installation waits. */
 const POLL_MS = 2000;
 
 export interface InstallRoomOptions {
-  /** How many installations may run at the same time. */
+  /** Limit of concurrent installations. */
   readonly maxInstalls: number;
-  /** Memory of the node that no installation may take. */
+  /** Memory that installations leave free. */
   readonly reserveMiB: number;
-  /** Memory that processes can get now, without swapping. */
+  /** Memory that is available without swapping. */
   readonly availableMiB: () => number;
-  /** What the machine of an instance has taken of its memory already; 0 before it runs. */
+  /** Memory that the instance's QEMU process already uses; 0 before it runs. */
   readonly takenMiB: (uuid: string) => number;
 }
 
 export interface InstallDemand {
-  /** Instance whose machine installs. */
   readonly uuid: string;
-  /** How much memory that machine takes. */
+  /** Memory of the QEMU process for the installation. */
   readonly memoryMiB: number;
 }
 
@@ -41,19 +37,22 @@ interface Obstacle {
 }
 
 /**
- * Lets as many installations run as the node has room for; the others wait in the order in which
- * they came.
+ * Limits concurrent installations to the room of the node. Others wait in the order of their
+ * arrival.
  */
 export interface InstallRoom {
   /**
-   * Disposing of the answer gives the room back.
+   * Waits for room. Disposing of the result frees the room.
    * @throws the signal's reason when it is aborted while waiting
    */
   enter(
     demand: InstallDemand,
     context: Pick<JobContext, 'jobId' | 'signal' | 'report'>,
   ): Promise<Disposable>;
-  /** Lets in whoever fits now. Also called from time to time while somebody waits. */
+  /**
+   * Admits the waiting installations that fit now. Also called every POLL_MS while installations
+   * wait.
+   */
   reconsider(): void;
 }
 
@@ -62,8 +61,8 @@ export function createInstallRoom(options: InstallRoomOptions): InstallRoom {
 }
 
 /**
- * INVARIANTS: who has room never waits for a lock, so locks and room cannot block each other; with
- * no installation running the first waiter always gets in, however little memory there is.
+ * INVARIANTS: a job with room never waits for a lock, so locks and room cannot deadlock; without
+ * running installations the first waiter is always admitted, even with too little memory.
  */
 class WaitingRoom implements InstallRoom {
   readonly #options: InstallRoomOptions;
@@ -147,7 +146,7 @@ class WaitingRoom implements InstallRoom {
         jobs,
       };
     }
-    // What is promised to installations that run, and not taken by them yet.
+    // Running installations will still take this much memory.
     const promisedMiB = [...this.#holders.values()].reduce(
       (sum, held) => sum + Math.max(0, needOf(held) - takenMiB(held.uuid)),
       0,
@@ -175,7 +174,7 @@ function needOf({ memoryMiB }: InstallDemand): number {
   return memoryMiB + OVERHEAD_MIB;
 }
 
-/** Each change is told once: a job's record is stored every time. */
+/** Reports a change of the reason once, because every report stores the job's record. */
 function tell(waiter: Waiter, { reason, jobs }: Obstacle): void {
   const text = `${reason} ${jobs.join(' ')}`;
   if (text === waiter.told) return;

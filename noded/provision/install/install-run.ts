@@ -27,14 +27,13 @@ import { isImageForHost, writeImage } from '../../content/images/write-image.ts'
 
 type AppliancePhase = Extract<InstallPhase, { kind: 'appliance' }>;
 
-/** What its installer does for it on the way. */
 export interface InstallSteps {
   readonly publish: (active: ActiveInstall) => void;
-  /** Waits for the room that the machines need. */
+  /** Waits for room on the node. */
   readonly enterRoom: () => Promise<void>;
 }
 
-/** One installation, from its disks to the machine that is off again. */
+/** One installation, from its disks to the final power-off. */
 export class InstallRun {
   readonly #dependencies: InstallerDependencies;
   readonly #request: InstallRequest;
@@ -42,10 +41,10 @@ export class InstallRun {
   readonly #steps: InstallSteps;
   readonly #startedAtMs: number;
   readonly #stages: StageRecorder;
-  /** The agent masks too; this is for what it missed, and for scripts on the host. */
+  /** The agent masks too. This mask covers its omissions, and scripts on the host. */
   readonly mask: (text: string) => string;
   #image: FetchedImage | null = null;
-  /** The medium that was given by URL, fetched. */
+  /** The downloaded medium, when given by URL. */
   #cdrom: FetchedImage | null = null;
   #disks: (InstallDisks & Disposable) | null = null;
   #saving: Promise<unknown> = Promise.resolve();
@@ -86,12 +85,12 @@ export class InstallRun {
     return this.#stages.log;
   }
 
-  /** Null until it is known where it writes. */
+  /** Null until the target disks are chosen. */
   get disks(): InstallDisks | null {
     return this.#disks;
   }
 
-  /** Everything that can be found bad without writing to a disk comes first. */
+  /** Runs all stages. Checks that do not write to a disk come first. */
   async execute(): Promise<void> {
     const { disks, logDir, applianceFiles } = this.#dependencies;
     const { instance, scripts, formerDisks, hooks, isFromMedium, appliance, secrets } =
@@ -121,8 +120,7 @@ export class InstallRun {
     if (!this.#disks.areBeside && formerDisks !== 'worthless') {
       const look = planLook({ ...parts, hasImage: parts.hasImage && !isImageOnHost });
       if (look !== null) await this.#runAppliance(look, null);
-      // They have to be free still: the look took minutes, and from the next line on they count as
-      // lost.
+      // Check again: the look took minutes, and the next line gives up the former content.
       await disks.checkOverwrite(instance);
       await this.#request.giveUpFormerDisks();
     }
@@ -155,7 +153,7 @@ export class InstallRun {
     };
   }
 
-  /** Until this resolves, a save of a stage and lines of the log may still be on their way. */
+  /** Waits for the pending save of a stage, and for pending lines of the log. */
   async settle(): Promise<void> {
     await this.#saving;
     await this.#stages.log?.flush();
@@ -172,7 +170,7 @@ export class InstallRun {
   async #runAppliance(phase: AppliancePhase, filled: InstallDisks | null): Promise<void> {
     const { instance, appliance, parameters, dumps } = this.#request;
     const image = phase.image ? this.#image : null;
-    // An empty one is no disk: its script reads nothing.
+    // An empty dump becomes no disk: its script reads nothing.
     const takesDumps =
       phase.script === null ? [] : (dumps ?? []).filter(({ sizeBytes }) => sizeBytes > 0);
     await runAppliance(this.#dependencies, {
@@ -209,7 +207,6 @@ export class InstallRun {
     );
   }
 
-  /** The instance installs itself from a medium. */
   async #runMedium(filled: InstallDisks): Promise<void> {
     const { instance, parameters, secrets } = this.#request;
     const installId = randomUUID();
@@ -283,7 +280,7 @@ export class InstallRun {
     });
   }
 
-  /** The store learns the stage too: it is what `info` says after this daemon was killed. */
+  /** Stores the stage, so that `info` shows it even if this daemon is killed. */
   #save(stage: InstallStage): void {
     const { repository, logger } = this.#dependencies;
     const install = this.record({ state: 'installing', stage, error: null });

@@ -14,19 +14,18 @@ import { openArchive, type ArchiveRequest } from './open-archive.ts';
 import { runHelperScript, type ScriptRequest } from './run-helper-script.ts';
 import type { InstallerDependencies, InstallPlace, InstallRequest } from './install-request.ts';
 
-/** What decides how much memory the machine of an installation takes. */
+/** The parts of a request that determine how much memory an installation needs. */
 type MachineToRun = Pick<InstallRequest, 'isFromMedium' | 'appliance'>;
 
 /**
- * Installs instances. The stages of the host are in install-run.ts, the ones inside the machine
- * come from its agent; both are reported, timed and recorded the same way.
+ * Installs instances. Stages of the host are in install-run.ts; stages of the appliance come from
+ * its agent. Both are reported, timed and recorded the same way.
  */
 export interface Installer {
   /**
-   * The room of an installation, taken when there is something to run: at once and before anything
-   * is changed, unless an image is to be downloaded first, whose server must not hold what others
-   * could use, or a package, or the instance runs until then. Disposing of the answer gives the
-   * room back.
+   * Reserves room for an installation, normally at once and before any change. When an image or a
+   * package must be downloaded first, or the instance still runs, the room is taken later by
+   * `enter`, so that a slow server does not block others. Disposing of the result frees the room.
    */
   reserve(
     instance: Pick<
@@ -37,8 +36,8 @@ export interface Installer {
     context: JobContext,
   ): Promise<InstallPlace>;
   /**
-   * Waits until the node has room for an installation of this instance. Disposing of the answer
-   * gives the room back. To be called before anything is changed, by a job that has its locks.
+   * Waits until the node has room for an installation of this instance. Disposing of the result
+   * frees the room. Call it before any change, in a job that holds its locks.
    */
   enterRoom(
     instance: Pick<InstanceRecord, 'uuid' | 'beparams'>,
@@ -51,11 +50,11 @@ export interface Installer {
     request: ArchiveRequest,
     context: JobContext,
   ): Promise<number>;
-  /** @see runHelperScript; what it may ask for through the channel is what an installation may. */
+  /** @see runHelperScript. Its requests through the channel are those of an installation. */
   runScript(request: ScriptRequest, context: JobContext): Promise<readonly number[]>;
   /**
    * @returns the installed instance's record
-   * @throws StageFailure; nothing runs then, and the record is that of `failInstall`
+   * @throws StageFailure; the QEMU process has ended then, and the failure is on record
    */
   install(request: InstallRequest, context: JobContext): Promise<InstanceRecord>;
 }
@@ -89,7 +88,7 @@ class StagedInstaller implements Installer {
     const cdrom = machine.isFromMedium
       ? installationParameters(instance).cdrom_image_path
       : undefined;
-    // A package too: it is asked for before the place is needed, and may be read as a whole then.
+    // A package too: it is requested before the room is needed, and may be read as a whole then.
     const sources = [instance.osImage, cdrom, instance.personalizationPackage];
     const isAtHand = sources.every((source) => source == null || isAbsolute(source));
     if (isAtHand && !runsUntilThen) await enter();
@@ -102,7 +101,7 @@ class StagedInstaller implements Installer {
     context: JobContext,
   ): Promise<Disposable> {
     const { room, applianceFiles } = this.#dependencies;
-    // After a medium an appliance may have something to lay over.
+    // After a medium, an appliance may run scripts, hooks or the package.
     const applianceMiB = await applianceFiles.memoryMiB(appliance);
     const memoryMiB = isFromMedium ? Math.max(beparams.memoryMiB, applianceMiB) : applianceMiB;
     return room.enter({ uuid, memoryMiB }, context);
@@ -139,7 +138,7 @@ class StagedInstaller implements Installer {
     const timed: JobContext = { ...context, signal: deadline.signal };
     const run = new InstallRun(this.#dependencies, request, timed, {
       publish: (active) => this.#dependencies.active.set(uuid, active),
-      // The wait for others is not this installation's time.
+      // Waiting for other installations does not count towards the time limit.
       enterRoom: () => deadline.pausedDuring(() => request.place.enter()),
     });
     try {
@@ -149,7 +148,7 @@ class StagedInstaller implements Installer {
       const { changes } = request;
       const outcome = { installState: 'installed', install, changes } as const;
       const installed = await outcomes.endInstall(uuid, outcome);
-      // What is on record now is what the next start does, if this daemon does not come to it.
+      // If this daemon dies before takeOver, the next start does it, as the record now requires.
       await run.disks?.takeOver();
       return installed;
     } finally {
@@ -158,7 +157,7 @@ class StagedInstaller implements Installer {
     }
   }
 
-  /** Its failure is on record when this throws. */
+  /** Runs the stages, and records a failure before it throws. */
   async #execute(run: InstallRun, timed: JobContext): Promise<void> {
     try {
       await run.execute();
@@ -167,8 +166,7 @@ class StagedInstaller implements Installer {
       timed.signal.throwIfAborted();
     } catch (thrown) {
       await run.settle();
-      // What fails because the job is being ended (a killed child, an AbortError) failed for that
-      // reason.
+      // Errors caused by the abort (a killed child, an AbortError) give way to its reason.
       const error: unknown =
         timed.signal.aborted && !isAppError(thrown) ? timed.signal.reason : thrown;
       throw await this.#fail(run, error);
@@ -183,12 +181,12 @@ class StagedInstaller implements Installer {
       () => this.#dependencies.disks.freeBytes(),
       'gnt-instance reinstall',
     );
-    // The store is on the same file system: what was half written goes first, so that the failure
-    // can be recorded.
+    // The store is on the same file system. Partly written disks are removed first, so that the
+    // failure can be recorded.
     if (run.disks?.areBeside === true || isAppError(explained, 'DISK_FULL'))
       await run.disks?.discard().catch(() => undefined);
     const failure = inStage(explained, stage, run.log?.tail() ?? [], run.mask);
-    // Whoever reads the log alone is told as well.
+    // The log must show the failure without the record.
     run.log?.append(`== ${stage}: ${failure.code}: ${failure.message}`);
     const install = run.record({
       state: isAppError(failure, 'JOB_CANCELED') ? 'canceled' : 'failed',

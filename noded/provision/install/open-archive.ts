@@ -20,8 +20,8 @@ import { planInstall } from './plan-install.ts';
 import { StageRecorder } from '../../jobs/stage-recorder.ts';
 
 /**
- * RFC 3927 keeps it, so no instance is given it. One archive is opened at a time on a node, by a
- * machine that is no instance's.
+ * RFC 3927 reserves this address, so no instance has it. A node opens one archive at a time, in an
+ * appliance without an instance.
  */
 const ADDRESS = '169.254.0.1';
 const NAME = 'uploadiso';
@@ -30,11 +30,11 @@ const SCRIPT = 'untrusted/export';
 export interface ArchiveRequest {
   readonly archive: { readonly path: string; readonly sizeBytes: number };
   readonly targetPath: string;
-  /** What of it may be written. */
+  /** Limit for the written bytes. */
   readonly maxBytes: number;
 }
 
-/** The record of a machine that is not in the store, and has no disks of its own. */
+/** Returns a record for the appliance. It is not in the store and has no disks. */
 export function planArchiveMachine(nodeName: string, nowMs: number): InstanceRecord {
   const create = opcode.parse({ opcode: 'INSTANCE_CREATE', name: NAME, diskTemplate: 'diskless' });
   if (create.opcode !== 'INSTANCE_CREATE') throw new Error('not an INSTANCE_CREATE');
@@ -49,9 +49,9 @@ export function planArchiveMachine(nodeName: string, nowMs: number): InstanceRec
 }
 
 /**
- * Opens an archive in an appliance of its own, by a script that runs there as those run that nobody
- * trusts: nothing of this host reads it. What comes back are the words of a guest.
- * @returns the bytes that were written, as the appliance says
+ * Unpacks an archive in an appliance, by a script that runs like untrusted scripts: no code of this
+ * host parses the archive. The reported size is a guest's claim.
+ * @returns the number of written bytes, as the appliance reports it
  * @throws StageFailure
  */
 export async function openArchive(
@@ -117,7 +117,9 @@ async function freeBytesAt(path: string): Promise<number> {
   return bavail * bsize;
 }
 
-/** What the script says of the archive, in place of how an OS definition's script fails. */
+/**
+ * Replaces the message about an OS definition's script with the script's message about the archive.
+ */
 function tellRefusal(error: unknown): unknown {
   if (!isAppError(error, 'SCRIPT_FAILED')) return error;
   const [said] = new RegExp(`${ARCHIVE_REFUSED}.*`).exec(error.message) ?? [];

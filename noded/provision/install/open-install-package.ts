@@ -6,17 +6,16 @@ import type { JobSecrets } from '../../instances/parameters/job-secrets.ts';
 import type { ClusterRepository } from '../../records/cluster-repository.ts';
 import { requireDigest } from '../../content/downloads/require-digest.ts';
 
-/** What an installation needs to know to open its package. */
+/** The parts of an installation that are needed to open its package. */
 export interface PackageOwner {
   readonly instance: Pick<InstanceRecord, 'personalizationPackage'>;
   readonly secrets: JobSecrets;
-  /** Digest of the package that was checked, in hex: no other one is handed out. */
+  /** SHA-256 of the checked package, in hex. Other content is refused. */
   readonly packageSha256?: string | undefined;
 }
 
 /**
- * Opens the package of an installation with the login that it was given; undefined when it has
- * none.
+ * Opens the package of an installation with its login; undefined without a package.
  * @throws AppError of `openPackage`
  */
 export type OpenInstallPackage = (

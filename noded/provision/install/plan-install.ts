@@ -6,9 +6,9 @@ import { diskSerial, dumpSerial, IMAGE_SERIAL } from '../../storage/disk-serials
 
 export interface PlannedScript {
   readonly name: 'create' | 'import' | 'export' | 'rename';
-  /** Where the script is within the packed definition. */
+  /** Path within the packed definition. */
   readonly path: string;
-  /** The script's environment but for OS parameters (OSP_*), which the agent fetches. */
+  /** Environment without OS parameters (OSP_*), which the agent fetches. */
   readonly environment: Readonly<Record<string, string>>;
   readonly verify?: string;
   readonly dumps?: readonly { readonly disk: number; readonly sizeBytes: number }[];
@@ -22,11 +22,14 @@ export interface InstallPlanInput {
   readonly script: PlannedScript | null;
   readonly hookPoints?: readonly HookPoint[] | undefined;
   readonly hooks?: readonly HookDocument[];
-  /** It is to look at everything, and to write nothing. */
+  /** The appliance inspects the content and writes nothing. */
   readonly isLook?: boolean | undefined;
 }
 
-/** What the appliance must do. Pure; holds no OS parameter, so that it can be shown and logged. */
+/**
+ * Plans the work of the appliance. Pure. The plan has no OS parameters, so it can be shown and
+ * logged.
+ */
 export function planInstall(input: InstallPlanInput): InstallPlan {
   const { instance } = input;
   return {
@@ -45,8 +48,7 @@ export function planInstall(input: InstallPlanInput): InstallPlan {
             fileSizeBytes: input.imageSizeBytes,
             ...(instance.osImageFormat !== null && { format: instance.osImageFormat }),
             grow: instance.osImageGrow,
-            // Every installation starts by emptying the disks, and the machine with the image is
-            // its first.
+            // An installation begins with emptied disks, and the first appliance writes the image.
             isDiskBlank: true,
           },
     scripts: input.script === null ? null : planScript(input.script),

@@ -2,19 +2,18 @@ import { type HookPoint, hookPoint } from '#shared/contract/primitives.ts';
 import type { HostScript } from '../os/choose-scripts.ts';
 import { hookPointsOf } from '../os/hook-points.ts';
 
-/** What an installation consists of, as far as it decides who does what where. */
+/** The parts of an installation that determine its phases. */
 export interface InstallParts {
-  /** The instance boots from a medium first, and installs itself. */
+  /** The instance first boots from a medium and installs itself. */
   readonly hasMedium: boolean;
   readonly hasImage: boolean;
-  /** This host writes it, without an appliance. */
+  /** This host writes the image, without an appliance. */
   readonly isImageOnHost: boolean;
   readonly hasPackage: boolean;
-  /** Path of the untrusted script within its definition. */
+  /** Path within the definition. */
   readonly applianceScript: string | null;
-  /** The trusted script that may run on the host. */
   readonly hostScript: HostScript | null;
-  /** There are documents of hooks, which need an appliance for all of their stages. */
+  /** Hooks need an appliance for all of their stages. */
   readonly hasHooks: boolean;
   readonly isReinstall: boolean;
 }
@@ -25,23 +24,23 @@ export type InstallPhase =
       readonly image: boolean;
       readonly script: string | null;
       readonly personalization: boolean;
-      /** Runs on the host while the appliance's own script does. */
+      /** Runs on the host in parallel to the appliance's own script. */
       readonly alongside: HostScript | null;
-      /** Stages whose hooks are run in it. */
+      /** Stages with hooks in this appliance. */
       readonly hooks: readonly HookPoint[];
     }
   | { readonly kind: 'host-script'; readonly script: HostScript }
   | { readonly kind: 'medium' }
   | { readonly kind: 'host-image' };
 
-/** Hooks before the scripts, and those after them. */
+/** Hooks before the scripts, and hooks after them. */
 const scriptsAt = hookPoint.options.indexOf('os-scripts');
 const earlyHooks: readonly HookPoint[] = hookPoint.options.slice(0, scriptsAt);
 const lateHooks: readonly HookPoint[] = hookPoint.options.slice(scriptsAt + 1);
 
 /**
- * What an appliance without the instance's disks can say of an installation before it destroys
- * anything; null when there is nothing to look at. Pure.
+ * Plans the look: an appliance without the instance's disks checks the content before the
+ * installation destroys anything. Null without content. Pure.
  */
 export function planLook(
   parts: Pick<InstallParts, 'hasImage' | 'hasPackage' | 'applianceScript' | 'hasHooks'>,
@@ -59,8 +58,8 @@ export function planLook(
 }
 
 /**
- * All that is to be done, in its order. What a medium has installed, or this host has written, is a
- * disk like one from an image: scripts, hooks and the package are laid over it. Pure.
+ * Plans all phases in their order. A disk written by a medium or by this host counts as a disk from
+ * an image: scripts, hooks and the package follow. Pure.
  */
 export function planPhases(parts: InstallParts): readonly InstallPhase[] {
   const { hasMedium, isImageOnHost, hasPackage, applianceScript, hostScript, hasHooks } = parts;
@@ -73,10 +72,9 @@ export function planPhases(parts: InstallParts): readonly InstallPhase[] {
 }
 
 /**
- * Plans the image, then scripts, then the package, with as few machines as can be. User content is
- * opened in the appliance whatever runs on the host; a package is laid over the disk only when
- * every script has ended. Around a script on the host, the hooks' stages are divided between the
- * machine before it and the one after it. Pure.
+ * Plans the image, then scripts, then the package, with as few appliances as possible. Only an
+ * appliance opens user content. The package follows all scripts. A script on the host divides the
+ * stages of the hooks between the appliance before it and the one after it. Pure.
  */
 function planOwnPhases(parts: InstallParts): readonly InstallPhase[] {
   const { hasImage, hasPackage, applianceScript, hostScript, hasHooks } = parts;

@@ -20,25 +20,25 @@ import type { InstallerDependencies } from './install-request.ts';
 import { dumpSerial } from '../../storage/disk-serials.ts';
 import { StageRecorder } from '../../jobs/stage-recorder.ts';
 
-/** A script that works on an installed instance that is down. */
+/** A script for an installed instance that is down. */
 export interface ScriptRequest {
   readonly instance: InstanceRecord;
   readonly os: OsSelection;
   readonly script: ChosenHelper;
-  /** The name of the appliance in which a script runs that does not run on the host. */
+  /** Appliance for a script that does not run on the host. */
   readonly appliance: string;
   readonly operation: ScriptOperation;
   readonly parameters: OsParameters;
-  /** Files that an export fills. */
+  /** Files for `export` to write. */
   readonly dumps: readonly DumpFile[];
-  /** Seconds for the whole of it; 0 means no limit. */
+  /** Limit in seconds; 0 means no limit. */
   readonly timeoutS: number;
 }
 
 /**
- * Runs `export` or `rename` of an OS definition, where the definition has it. Secrets are nowhere
- * any more: the script finds none.
- * @returns the bytes of each dump
+ * Runs `export` or `rename` of an OS definition, on the host or in the appliance. Secrets are not
+ * kept after an installation, so the script gets none.
+ * @returns the size of each dump in bytes
  * @throws StageFailure
  */
 export async function runHelperScript(
@@ -133,13 +133,13 @@ async function runOnHost(
       report.output('os-scripts', log.tail().at(-1) ?? '');
     },
   };
-  // This is awaited here: the copy is gone when this function has returned.
+  // `await` before the return: leaving this function removes the copy.
   if (operation.script === 'export') return await exportDumps(script, dumps);
   await runInstanceScript(script, operation);
   return [];
 }
 
-/** The install log, where other scripts' output is, is that of the installation. */
+/** Names the log of this script in the hint. The original hint names the install log. */
 function pointToLog(error: unknown, path: string): unknown {
   if (!isAppError(error, 'SCRIPT_FAILED')) return error;
   const { message, details, cause } = error;
@@ -150,7 +150,7 @@ function pointToLog(error: unknown, path: string): unknown {
   });
 }
 
-/** The appliance ran a script that nobody trusts: what it says of sizes is checked. */
+/** Checks the sizes that the appliance reports: an untrusted script ran in it. */
 function requirePlausible(sizes: readonly number[], dumps: readonly DumpFile[]): void {
   const isPlausible =
     sizes.length === dumps.length &&

@@ -10,15 +10,15 @@ import { followMedium } from '../appliance/follow-medium.ts';
 import type { InstallerDependencies } from './install-request.ts';
 import type { StageRecorder } from '../../jobs/stage-recorder.ts';
 
-/** An instance that is to install itself. */
+/** An instance that installs itself from a medium. */
 export interface MediumSession {
   readonly instance: InstanceRecord;
   readonly parameters: OsParameters;
-  /** What its boot environment is rendered with. */
+  /** Secrets for rendering the boot environment. */
   readonly secrets: JobSecrets;
   readonly installId: string;
   readonly content: InstallContent;
-  /** The medium that was given by URL, fetched. */
+  /** The downloaded medium, when given by URL. */
   readonly cdrom: FetchedImage | null;
   readonly diskPath: (index: number) => string;
   readonly variablesPath: string;

@@ -1,16 +1,16 @@
 import type { HostScript } from './choose-scripts.ts';
 
 /**
- * A host script that runs while the appliance's does. When it fails, the appliance's run is ended
- * too, with its error as the reason.
+ * Runs a host script while the appliance's script runs. Its failure also aborts the appliance's
+ * run, with the script's error as the reason.
  *
- * INVARIANT: after `abandon`, it does not run.
+ * INVARIANT: the script does not run after `abandon`.
  */
 export class AlongsideScript {
   readonly #script: HostScript | null;
   readonly #run: (script: HostScript, signal: AbortSignal) => Promise<string>;
   readonly #controller = new AbortController();
-  /** It is aborted with the job, by the script's failure, or by `abandon`. */
+  /** Aborts with the job, by the script's failure, or by `abandon`. */
   readonly signal: AbortSignal;
   #running: Promise<unknown> | undefined;
 
@@ -30,7 +30,7 @@ export class AlongsideScript {
       this.#controller.abort(error);
       throw error;
     });
-    // Its failure is told through the signal meanwhile, and by `finish`.
+    // `signal` and `finish` report the failure.
     this.#running.catch(() => undefined);
   }
 

@@ -3,17 +3,17 @@ import { join } from 'node:path';
 import { quoteForShell } from '#shared/process/quote-for-shell.ts';
 
 export interface ChannelCommandsOptions {
-  /** A folder per installation is made in it. */
+  /** Holds one folder per installation. */
   readonly dir: string;
   readonly root: string;
-  /** The program that speaks to noded for a script: Node, its options, cluster-cli/main.ts. */
+  /** Node, its options and cluster-cli/main.ts. */
   readonly command: readonly string[];
 }
 
 /**
- * Puts `gnt-channel` in a folder for the PATH of one instance's host script: the script's
- * environment is Ganeti's and nothing else, so the command itself knows its instance and its node.
- * @returns the folder, and what removes it
+ * Writes `gnt-channel` into a folder for the PATH of one instance's host script. The script's
+ * environment has Ganeti's variables only, so the command names its instance and node itself.
+ * @returns the folder, and a function that removes it
  */
 export async function createChannelCommands(
   options: ChannelCommandsOptions,
@@ -23,7 +23,7 @@ export async function createChannelCommands(
   const dir = join(options.dir, uuid);
   await mkdir(dir, { recursive: true, mode: 0o700 });
   const words = options.command.map(quoteForShell).join(' ');
-  // It runs without the script's environment: OSP_* are for that process alone.
+  // `env -i`: OSP_* may hold secrets and are for the script alone.
   const environment = `GNT_ROOT=${quoteForShell(options.root)} GNT_PROGRAM=gnt-channel`;
   const script = `#!/bin/sh\nexec /usr/bin/env -i ${environment} ${words} "$@" ${quoteForShell(instanceName)}\n`;
   const path = join(dir, 'gnt-channel');
@@ -32,7 +32,7 @@ export async function createChannelCommands(
   return { dir, remove: () => rm(dir, { recursive: true, force: true }) };
 }
 
-/** Removes what a daemon left that was killed. */
+/** Removes the folders of a killed daemon. */
 export async function sweepChannelCommands(dir: string): Promise<void> {
   await rm(dir, { recursive: true, force: true });
 }

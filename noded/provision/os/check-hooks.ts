@@ -9,24 +9,23 @@ import { collectHooks } from './collect-hooks.ts';
 import { hookPointsOf } from './hook-points.ts';
 
 export interface HookQuery {
-  /** The OS definition. */
+  /** Folder of the OS definition. */
   readonly osPath: string | null;
-  /** The instance's own. */
   readonly instance: readonly HookFile[];
   readonly hasImage: boolean;
   readonly isReinstall: boolean;
-  /** Which appliance runs them, and hooks of its own before. */
+  /** Name of the appliance that runs the hooks. Its own hooks run first. */
   readonly appliance: string;
 }
 
 export interface CheckedHooks {
-  /** What the node brings, in the order in which they are run: all but the appliance's own. */
+  /** The node's hooks in the order of their execution, without the appliance's own. */
   readonly documents: readonly HookDocument[];
-  /** The order of all hooks, for a reader; null where there are none at all. */
+  /** The order of all hooks for display; null without hooks. */
   readonly book: HookBook | null;
 }
 
-/** Gathers the hooks of an installation, and has them read where they can do no harm. */
+/** Gathers the hooks of an installation, and reads them in a sandbox. */
 export interface HookChecker {
   /** @throws AppError VALIDATION, FILE_UNREADABLE, HOST_PREREQUISITE */
   check(query: HookQuery, signal?: AbortSignal): Promise<CheckedHooks>;
@@ -34,16 +33,16 @@ export interface HookChecker {
 
 export interface HookCheckerDependencies {
   readonly clusterDir: string;
-  /** What `gnt-appliance build --hooks` keeps. */
+  /** Hooks kept by `gnt-appliance build --hooks`. */
   readonly applianceFile: string;
-  /** The names of an appliance's own hooks. */
+  /** Returns the names of an appliance's own hooks. */
   readonly hooksOf: (appliance: string) => Promise<readonly string[]>;
   readonly firstUid: number;
-  /** Names of the package mirrors that are allowed. */
+  /** Returns the names of the allowed package mirrors. */
   readonly mirrors: () => Promise<readonly string[]>;
 }
 
-/** Checks at once: each is a process. */
+/** Each check is a process. */
 const MAX_AT_ONCE = 2;
 
 export function createHookChecker(dependencies: HookCheckerDependencies): HookChecker {
@@ -52,7 +51,7 @@ export function createHookChecker(dependencies: HookCheckerDependencies): HookCh
   return {
     async check({ osPath, instance, hasImage, isReinstall, appliance }, signal) {
       const documents = await collectHooks({ clusterDir, osPath, instance });
-      // Nobody here has the hooks of an appliance that was made elsewhere: its agent reads them.
+      // An appliance that was built elsewhere keeps its hooks to itself: only its agent reads them.
       const isBuilt = appliance === BUILT_APPLIANCE;
       const kept = isBuilt ? await readKeptHooks(applianceFile, 'FILE_UNREADABLE') : [];
       const own = kept.map((file) => ({ source: 'appliance' as const, ...file }));
@@ -76,7 +75,7 @@ export function createHookChecker(dependencies: HookCheckerDependencies): HookCh
   };
 }
 
-/** A remark on hooks that are run, and are not in the book. */
+/** Returns a remark on hooks that run without being in the book. */
 function describeUnseen(appliance: string, hooks: readonly string[]): string[] {
   if (hooks.length === 0) return [];
   return [

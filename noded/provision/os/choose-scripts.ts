@@ -4,11 +4,11 @@ import type { OsDefinition } from './os-definition.ts';
 import { refuseMistrusted } from './os-trust.ts';
 
 export interface ScriptPolicy {
-  /** The administrator's trust in the definition as it is now. */
+  /** Trust in the present content of the definition. */
   readonly trust: OsTrust;
-  /** The cluster lets trusted scripts run on its hosts. */
+  /** `gnt-cluster modify --host-scripts`. */
   readonly allowsHostScripts: boolean;
-  /** The administrator said that it is not trusted, rather than nothing. */
+  /** The administrator set `--trusted no`; false also when the setting is absent. */
   readonly isDistrusted: boolean;
   /** `--enable-safe-install`. */
   readonly isSafeInstall: boolean;
@@ -16,9 +16,9 @@ export interface ScriptPolicy {
 
 /** A trusted script that runs on the host. */
 export interface HostScript {
-  /** Its path on the host, in the definition. */
+  /** Absolute path in the definition. */
   readonly path: string;
-  /** The digest of the definition as it is trusted. */
+  /** Digest of the trusted content. */
   readonly digest: string;
 }
 
@@ -28,9 +28,7 @@ export interface ChosenScripts {
   readonly host: HostScript | null;
 }
 
-/**
- * The digest of a definition whose scripts may run on the host; null when they may not. Pure.
- */
+/** Returns the digest of a definition whose scripts may run on the host, else null. Pure. */
 export function digestForHost({
   trust,
   allowsHostScripts,
@@ -39,10 +37,9 @@ export function digestForHost({
 }
 
 /**
- * Chooses which create scripts of a definition run, and where: untrusted ones in the appliance,
- * top-level ones on the host when the administrator trusts them. Of a definition that has both, the
- * untrusted half runs alone only when the administrator said so: half of an installation is none.
- * Pure.
+ * Chooses the create scripts that run: untrusted scripts in the appliance, trusted top-level
+ * scripts on the host. When a definition has both, the untrusted script runs alone only after
+ * `--trusted no`, because half of an installation is useless. Pure.
  * @throws AppError OS_NOT_TRUSTED, VALIDATION
  */
 export function chooseCreateScripts(definition: OsDefinition, policy: ScriptPolicy): ChosenScripts {
@@ -78,15 +75,15 @@ function forbidden(what: string, way: string): AppError {
   );
 }
 
-/** A script that works on an installed instance, or that installs one from a dump. */
+/** Scripts that work on an installed instance, or install one from a dump. */
 export type HelperScript = 'import' | 'export' | 'rename';
 
-/** The one script that runs, with paths as in ChosenScripts. */
+/** Paths as in ChosenScripts. */
 export type ChosenHelper = { readonly appliance: string } | { readonly host: HostScript };
 
 /**
- * Which one of a definition's helper scripts runs: the untrusted one in the appliance where there
- * is one, else the top-level one on the host when the administrator said so. Pure.
+ * Returns the helper script to run: the untrusted script in the appliance, else the trusted
+ * top-level script on the host. Pure.
  * @returns undefined when the definition has no such script, or none that may run
  */
 export function chooseHelper(
@@ -101,7 +98,7 @@ export function chooseHelper(
   return path === undefined || digest === null ? undefined : { host: { path, digest } };
 }
 
-/** Whether a definition has such a script at all, one that may run or not. */
+/** Tells whether a definition has such a script, allowed to run or not. */
 export function hasHelper(
   { applianceScripts, hostScripts }: OsDefinition,
   script: HelperScript,
@@ -109,7 +106,10 @@ export function hasHelper(
   return (applianceScripts[script] ?? hostScripts[script]) !== undefined;
 }
 
-/** @throws AppError OS_INVALID when there is no such script, OS_NOT_TRUSTED when it may not run */
+/**
+ * Returns the helper script to run.
+ * @throws AppError OS_INVALID when it is missing, OS_NOT_TRUSTED when it may not run
+ */
 export function requireHelper(
   definition: OsDefinition,
   script: HelperScript,

@@ -9,24 +9,22 @@ import { AppError } from '#shared/errors/app-error.ts';
 import { readHookFolder } from '#shared/files/read-hook-folder.ts';
 
 export interface HookPlaces {
-  /** The cluster's folder. */
   readonly clusterDir: string;
-  /** The OS definition. */
+  /** Folder of the OS definition. */
   readonly osPath: string | null;
-  /** The instance's own. */
   readonly instance: readonly HookFile[];
 }
 
 /**
- * All hooks of an installation in the order in which they are run: cluster, OS definition,
- * instance, by name within each. They are bytes here: only the appliance opens them.
+ * Returns all hooks of an installation in the order of their execution: cluster, OS definition,
+ * instance, and by name within each. Only the appliance parses their content.
  * @throws AppError VALIDATION when they are too many or too large, FILE_UNREADABLE
  */
 export async function collectHooks(places: HookPlaces): Promise<HookDocument[]> {
   const { clusterDir, osPath, instance } = places;
   const documents = [
     ...(await readFolder('cluster', clusterDir, true)),
-    // What a definition links to is no part of it.
+    // A link in a definition could lead to any file of the host.
     ...(osPath === null ? [] : await readFolder('os', join(osPath, 'hooks'), false)),
     ...instance.map((file) => ({ source: 'instance' as const, ...file })),
   ];

@@ -1,13 +1,13 @@
 import type { OsDefinition, OsScriptName } from './os-definition.ts';
 
 /**
- * A definition of which nothing runs on the host: scripts at its top run in the appliance, with
- * their environment, but for those that have one for the appliance beside them. Pure.
+ * Returns the definition without host scripts. Its top-level scripts run in the appliance instead,
+ * except where an untrusted script of the same name exists. Pure.
  */
 export function confineDefinition(definition: OsDefinition): OsDefinition {
-  // Its type allows no other keys.
+  // The type of hostScripts allows no other keys.
   const names = Object.keys(definition.hostScripts) as OsScriptName[];
-  // At the top of a definition a script is called by its own name.
+  // The path of a top-level script within the definition is its name.
   const topLevel = Object.fromEntries(names.map((name) => [name, name]));
   return {
     ...definition,

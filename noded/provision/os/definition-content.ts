@@ -6,10 +6,7 @@ import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
 import { nameDiskFull } from '#shared/errors/disk-full.ts';
 import { MIB } from '#shared/units/bytes.ts';
 
-/**
- * A definition for the host may bring an archive of a system along; beyond this it is no
- * definition.
- */
+/** Definitions for the host may contain the archive of a system. */
 const MAX_BYTES = 256 * MIB;
 const MAX_ENTRIES = 10_000;
 const MAX_DEPTH = 32;
@@ -19,28 +16,28 @@ const PERMISSIONS = 0o777;
 interface Walk {
   readonly hash: Hash;
   readonly source: string;
-  /** Folder in which the same content is made; null when only the digest is asked for. */
+  /** Folder for the copy; null to compute only the digest. */
   readonly target: string | null;
   bytesLeft: number;
   entriesLeft: number;
 }
 
 /**
- * Digest over all that a definition is: every name, permission and byte in its folder, in one
- * order. A link to a file counts as the file that it leads to, wherever that is (Debian's
- * definitions have their variants in /etc).
+ * Returns the digest of a definition: every name, permission and byte in its folder, in a fixed
+ * order. A link to a file counts as its target, wherever that is (Debian's definitions have their
+ * variants in /etc).
  * @returns `sha256:` and hex
- * @throws AppError OS_INVALID when it is too large or holds what is no file, folder or link within
- * it
+ * @throws AppError OS_INVALID when the definition is too large or contains anything but files,
+ * folders and links within it
  */
 export function digestDefinition(path: string): Promise<string> {
   return walkDefinition(path, null);
 }
 
 /**
- * Copies a definition into a folder that is there and empty. The bytes that are written are those
- * that are counted: what changes at the source meanwhile changes the digest too.
- * @returns the digest of the copy, as `digestDefinition` has it
+ * Copies a definition into an empty folder. The digest covers the written bytes, so a change of the
+ * source during the copy changes the digest too.
+ * @returns the digest of the copy, as by `digestDefinition`
  * @throws AppError as digestDefinition
  */
 export function copyDefinition(path: string, target: string): Promise<string> {
@@ -53,7 +50,7 @@ async function walkDefinition(source: string, target: string | null): Promise<st
   try {
     await addFolder(walk, '', MAX_DEPTH);
   } catch (error) {
-    // A copy that finds no room says nothing of the definition.
+    // A full disk is not a fault of the definition.
     const named = nameDiskFull(error);
     if (named instanceof AppError) throw named;
     throw invalid(walk, messageOf(error), error);
@@ -64,7 +61,7 @@ async function walkDefinition(source: string, target: string | null): Promise<st
 async function addFolder(walk: Walk, folder: string, depthLeft: number): Promise<void> {
   if (depthLeft === 0) throw invalid(walk, `its folders are nested too deep: ${folder}`);
   const names = await readdir(join(walk.source, folder));
-  // By code unit: the same order whatever the locale.
+  // By code unit, independent of the locale.
   for (const name of names.sort()) {
     walk.entriesLeft -= 1;
     if (walk.entriesLeft < 0) throw invalid(walk, `it has more than ${MAX_ENTRIES} entries`);
@@ -84,14 +81,14 @@ async function addEntry(walk: Walk, name: string, depthLeft: number): Promise<vo
   }
   if (stats.isSymbolicLink()) return await addLink(walk, name);
   if (!stats.isFile()) throw invalid(walk, `'${name}' is not a file, a folder or a link`);
-  // It may be something else by now, a link too: what is opened is what counts.
+  // The entry may have become a link since lstat; addFile checks the opened file.
   await using file = await openContent(path);
   await addFile(walk, name, file);
 }
 
 /**
- * A link to a file becomes that file; one to a folder stays, when no later change outside can lead
- * it elsewhere.
+ * Adds a link. A link to a file becomes that file. A link to a folder stays a link when no later
+ * change outside can redirect it.
  */
 async function addLink(walk: Walk, name: string): Promise<void> {
   const path = join(walk.source, name);
@@ -100,7 +97,7 @@ async function addLink(walk: Walk, name: string): Promise<void> {
     file = await openContent(path);
   } catch (error) {
     if (systemCodeOf(error) !== 'ENOENT') throw error;
-    // Nothing can be copied of a link to nowhere, and nobody can put something there later.
+    // A dangling link is hashed but not copied, so that no later file at its target can run.
     count(walk, ['nowhere', name, await readlink(path)]);
     return;
   }
@@ -115,8 +112,8 @@ async function addLink(walk: Walk, name: string): Promise<void> {
 }
 
 /**
- * Whether a link to a folder leads to a place within the definition whatever other links there are:
- * up first, as often as its own folder is deep at most, and then only down.
+ * Tells whether a link to a folder stays within the definition, whatever other links exist: `..`
+ * steps come first, at most as many as its own depth, and then only steps down.
  */
 function staysWithin(name: string, leadsTo: string): boolean {
   const steps = leadsTo.split('/').filter((step) => step !== '' && step !== '.');
@@ -127,7 +124,7 @@ function staysWithin(name: string, leadsTo: string): boolean {
   return !leadsTo.startsWith('/') && climbs <= depth && !down.includes('..');
 }
 
-/** O_NONBLOCK: opening a FIFO must not wait for a writer. */
+/** Opens a file. O_NONBLOCK: opening a FIFO must not wait for a writer. */
 function openContent(path: string): Promise<FileHandle> {
   return open(path, constants.O_RDONLY | constants.O_NONBLOCK);
 }
@@ -153,7 +150,7 @@ async function addFile(walk: Walk, name: string, file: FileHandle): Promise<void
   count(walk, ['file', name, mode, content.digest('hex')]);
 }
 
-/** Hashes an entry as JSON, so that no name can be taken for something else. */
+/** Hashes an entry as JSON, so that two different entries never give the same bytes. */
 function count({ hash }: Walk, entry: readonly (string | number)[]): void {
   hash.update(`${JSON.stringify(entry)}\n`);
 }

@@ -21,7 +21,7 @@ export async function describeAllOs(
   return Promise.all(found.map((diagnosis) => describeOs(diagnosis, clusters)));
 }
 
-/** An OS definition of this node, and what the administrator decided about it. */
+/** Describes an OS definition of this node with its settings and trust. */
 export async function describeOs(
   diagnosis: OsDiagnosis,
   clusters: OsSettingsSource,
@@ -53,7 +53,9 @@ export async function describeOs(
   };
 }
 
-/** Null for one that cannot be trusted: the operation that would need it says why. */
+/**
+ * Returns null for a definition without a digest. The operation that needs the digest reports why.
+ */
 async function tryDigest({ path, definition }: OsDiagnosis): Promise<string | null> {
   if (definition === null) return null;
   try {

@@ -1,9 +1,8 @@
 import { type HookPoint, hookPoint } from '#shared/contract/primitives.ts';
 
-/** Stages that only reinstallations have. */
 const reinstallPoints: readonly HookPoint[] = ['before-reset', 'after-reset-chroot', 'after-reset'];
 
-/** The stages that an installation has, in their order. */
+/** Returns the stages of an installation in their order. */
 export function hookPointsOf({
   isReinstall,
 }: {

@@ -7,33 +7,33 @@ import { loadDefinition } from './load-definition.ts';
 import type { OsDefinition } from './os-definition.ts';
 
 /**
- * A trusted definition as it runs on the host, in a folder that nobody but root can enter.
- * Disposing of it removes it.
+ * A copy of a trusted definition for the host, in a folder that only root can enter. Disposing of
+ * it removes the folder.
  */
 export interface HostCopy extends AsyncDisposable {
   readonly definition: OsDefinition;
-  /** The path in the copy of a script of the original. */
+  /** Returns the path in the copy of a script of the original. */
   pathOf(script: string): string;
-  /** Starts the copy's scripts. */
   readonly launch: LaunchProgram;
 }
 
 /**
- * What runs is what was trusted: scripts on the host run in a copy whose digest was taken of the
- * very bytes that were written.
+ * Copies trusted definitions. Host scripts run from a copy, because its digest covers exactly the
+ * bytes that run.
  */
 export interface HostCopies {
   /**
-   * @throws AppError OS_NOT_TRUSTED when the definition is not of this digest any more, OS_INVALID
+   * Copies a definition.
+   * @throws AppError OS_NOT_TRUSTED when its digest is no longer this one, OS_INVALID
    */
   make(definition: OsDefinition, digest: string): Promise<HostCopy>;
-  /** Removes what a daemon left that was killed. */
+  /** Removes the copies of a killed daemon. */
   sweep(): Promise<void>;
 }
 
 /**
- * @param dir of its own, on a file system where programs may run (which /run is often not)
- * @param launch how scripts of copies are started
+ * @param dir used for nothing else, on a file system that allows executables (/run often does not)
+ * @param launch starts the scripts of copies
  */
 export function createHostCopies(dir: string, launch: LaunchProgram): HostCopies {
   return {
@@ -42,7 +42,7 @@ export function createHostCopies(dir: string, launch: LaunchProgram): HostCopies
       await using undo = new AsyncDisposableStack();
       const place = await mkdtemp(join(dir, 'copy-'));
       undo.defer(() => rm(place, { recursive: true, force: true }));
-      // A definition has the name of its folder.
+      // loadDefinition takes a definition's name from its folder.
       const path = join(place, definition.name);
       await mkdir(path, { mode: 0o755 });
       if ((await copyDefinition(definition.path, path)) !== digest) throw changed(definition);

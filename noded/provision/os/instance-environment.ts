@@ -11,7 +11,7 @@ export interface InstanceEnvironmentInput {
   readonly diskPath: (index: number) => string;
 }
 
-/** Ganeti's variables of a script that works on an instance, without OSP_*. Pure. */
+/** Returns the variables of Ganeti for a script that works on an instance, without OSP_*. Pure. */
 export function planInstanceEnvironment(input: InstanceEnvironmentInput): Record<string, string> {
   const { instance, os } = input;
   return planScriptEnvironment({
@@ -24,7 +24,8 @@ export function planInstanceEnvironment(input: InstanceEnvironmentInput): Record
       osType: instance.osType ?? '',
       hypervisor: 'kvm',
       beparams: { memory: instance.beparams.memoryMiB, vcpus: instance.beparams.vcpus },
-      // Every machine has one; by this Debian's debootstrap definition puts a login on it.
+      // Every instance has a serial console. Debian's debootstrap definition puts a login on it
+      // when this is true.
       hvparams: { serial_console: true, ...scalarsOf(instance.hvparams) },
     },
     os: {

@@ -60,8 +60,8 @@ export async function importDumps(
 }
 
 /**
- * Runs `export` for each disk; what it prints is the dump.
- * @returns the bytes of each.
+ * Runs `export` for each disk. Its standard output is the dump.
+ * @returns the size of each dump in bytes
  * @throws AppError SCRIPT_FAILED
  */
 export async function exportDumps(

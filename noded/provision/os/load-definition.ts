@@ -7,13 +7,13 @@ import { readBounded } from '#shared/files/read-bounded.ts';
 import type { OsDefinition, OsParameterDescription, OsScriptName } from './os-definition.ts';
 import { isVariantName } from './os-name.ts';
 
-/** The newest comes first, as Ganeti prints them. */
+/** Newest first, as Ganeti prints them. */
 const SUPPORTED_API_VERSIONS: readonly number[] = [20, 15, 10];
 const API_FILE = 'ganeti_api_version';
 const VARIANTS_FILE = 'variants.list';
 const PARAMETERS_FILE = 'parameters.list';
 const UNTRUSTED_DIRECTORY = 'untrusted';
-/** Ganeti 3's only untrusted script, beside the trusted ones. */
+/** The only untrusted script of Ganeti 3, in the same folder as the trusted ones. */
 const CREATE_UNTRUSTED = 'create_untrusted';
 const MAX_LIST_FILE_BYTES = 256 * 1024;
 const MAX_LIST_ENTRIES = 4096;
@@ -21,12 +21,12 @@ const scriptNames: readonly OsScriptName[] = ['create', 'export', 'import', 'ren
 
 type Scripts = Partial<Record<OsScriptName, string>>;
 
-/** A definition that is not as the interface says; the message is Ganeti's. */
+/** Thrown for an invalid definition, with Ganeti's message. */
 export class DefinitionProblem extends Error {}
 
 /**
- * Reads the definition in a directory (ganeti-os-interface(7); Ganeti's _TryOSFromDisk).
- * With scripts for the appliance the host's may be missing: nothing runs them.
+ * Reads the definition in a directory (ganeti-os-interface(7); Ganeti's _TryOSFromDisk). Host
+ * scripts are optional when the definition has scripts for the appliance.
  * @throws DefinitionProblem
  */
 export async function loadDefinition(path: string): Promise<OsDefinition> {
@@ -97,7 +97,10 @@ function scriptNamesOf(apiVersion: number): readonly OsScriptName[] {
   return apiVersion >= 20 ? scriptNames : scriptNames.filter((name) => name !== 'verify');
 }
 
-/** True when there is such a script; what is there must be an executable file. */
+/**
+ * Returns true when the script exists.
+ * @throws DefinitionProblem when it is not an executable file
+ */
 async function checkScript(path: string, name: string): Promise<boolean> {
   const found = await statFile(path, name);
   if (!found) return false;
@@ -120,7 +123,7 @@ async function statFile(path: string, name: string): Promise<Stats | undefined> 
   }
 }
 
-/** A link to nowhere is not the same as no file: somebody meant it to be there. */
+/** Distinguishes a dangling link, which is an error, from a missing file. */
 async function isLink(file: string): Promise<boolean> {
   try {
     return (await lstat(file)).isSymbolicLink();
@@ -160,7 +163,7 @@ async function readParameters(path: string): Promise<readonly OsParameterDescrip
     });
 }
 
-/** Trimmed lines of a required text file. */
+/** Returns the trimmed lines of a required text file. */
 async function readList(path: string, name: string, what: string): Promise<readonly string[]> {
   const found = await statFile(path, name);
   if (!found) throw missingFile(name, path, 'ENOENT');

@@ -5,22 +5,18 @@ export interface OsParameterDescription {
   readonly description: string;
 }
 
-/** A valid OS definition as found on this node. */
+/** A valid OS definition of this node. */
 export interface OsDefinition {
   readonly name: string;
-  /** Its directory. */
   readonly path: string;
-  /** What the definition declares. */
+  /** Versions that the definition declares. */
   readonly apiVersions: readonly number[];
-  /** The newest that both sides know. */
+  /** The newest version that the definition and this node support. */
   readonly apiVersion: number;
   readonly variants: readonly string[];
   readonly parameters: readonly OsParameterDescription[];
-  /** Absolute paths of the trusted scripts. */
+  /** Absolute paths. */
   readonly hostScripts: Readonly<Partial<Record<OsScriptName, string>>>;
-  /**
-   * Paths within the definition (`untrusted/create`, `create_untrusted`) of the scripts for the
-   * appliance.
-   */
+  /** Paths within the definition, such as `untrusted/create` and `create_untrusted`. */
   readonly applianceScripts: Readonly<Partial<Record<OsScriptName, string>>>;
 }

@@ -2,7 +2,7 @@ import { splitOsName } from '#shared/contract/os-name.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 
 /**
- * One path segment without a leading dot or dash: an OS name becomes part of paths and of
+ * One path segment without a leading dot or dash, because an OS name becomes part of paths and
  * arguments.
  */
 const OS_NAME = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/;
@@ -15,7 +15,7 @@ export interface OsName {
 
 /**
  * Splits `debootstrap+bookworm`.
- * @throws AppError OS_NOT_FOUND when no definition can have such a name
+ * @throws AppError OS_NOT_FOUND when the name is not valid for a definition
  */
 export function parseOsName(text: string): OsName {
   const { name, variant } = splitOsName(text);

@@ -5,47 +5,48 @@ import { DefinitionProblem, loadDefinition } from './load-definition.ts';
 import type { OsDefinition } from './os-definition.ts';
 import { isOsName, isVariantName, parseOsName } from './os-name.ts';
 
-/** One definition of the search path, valid or not. */
+/** A definition in the search path, valid or not. */
 export interface OsDiagnosis {
   readonly name: string;
   readonly path: string;
   readonly definition: OsDefinition | null;
-  /** Why it is not valid, in Ganeti's words. */
+  /** Why the definition is invalid, in Ganeti's words. */
   readonly problem: string | null;
-  /** Directories of the same name later in the search path. */
+  /** Folders of the same name later in the search path. */
   readonly shadowed: readonly string[];
 }
 
 export interface OsSelection {
   readonly definition: OsDefinition;
-  /** The variant asked for; null when the definition has none. */
+  /** Null when the definition has no variants. */
   readonly variant: string | null;
 }
 
 export interface OsRegistry {
-  /** Ordered by name; read anew each time. */
+  /** Reads all definitions, ordered by name. */
   list(): Promise<readonly OsDiagnosis[]>;
-  /** By name without variant. Undefined when there is no such directory. */
+  /** Reads a definition by name without variant. Undefined when its folder does not exist. */
   diagnose(name: string): Promise<OsDiagnosis | undefined>;
   /**
+   * Returns a valid definition.
    * @param nameWithVariant `debootstrap+bookworm`
    * @throws AppError OS_NOT_FOUND, OS_INVALID, OS_VARIANT
    */
   find(
     nameWithVariant: string,
     options?: {
-      /** Takes a variant that the definition does not list, as `--force-variant`. */
+      /** Accepts a variant that the definition does not list (`--force-variant`). */
       readonly forceVariant?: boolean;
     },
   ): Promise<OsSelection>;
 }
 
 export interface OsRegistryOptions {
-  /** The first directory that has a name wins. */
+  /** The first folder that has a name wins. */
   readonly searchPath: readonly string[];
 }
 
-/** The OS definitions of this node. */
+/** Finds the OS definitions of this node. */
 export function createOsRegistry({ searchPath }: OsRegistryOptions): OsRegistry {
   const diagnose = async (name: string): Promise<OsDiagnosis | undefined> => {
     const paths = isOsName(name) ? await findDirectories(searchPath, name) : [];
@@ -79,9 +80,12 @@ export function createOsRegistry({ searchPath }: OsRegistryOptions): OsRegistry 
   };
 }
 
-/** @throws AppError OS_PARAMETER in Ganeti's words when the definition does not list a name */
+/**
+ * Checks that the definition lists all parameters.
+ * @throws AppError OS_PARAMETER in Ganeti's words
+ */
 export function checkOsParameters(definition: OsDefinition, names: Iterable<string>): void {
-  // Before API 20 there is no list, and no parameter either.
+  // Definitions before API 20 have no list of parameters, and so accept none.
   const known = new Set(definition.parameters.map(({ name }) => name));
   const unknown = [...names].filter((name) => !known.has(name)).sort();
   if (unknown.length === 0) return;
@@ -118,7 +122,7 @@ function checkVariant(definition: OsDefinition, variant: string | null): void {
   }
 }
 
-/** Refuses what is no name of a variant: definitions make paths of it. */
+/** Refuses an invalid variant name, because definitions build paths from it. */
 function checkVariantName(variant: string | null): void {
   if (variant === null || isVariantName(variant)) return;
   throw new AppError('OS_VARIANT', `'${variant}' is not a variant name`, {

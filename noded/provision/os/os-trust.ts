@@ -2,11 +2,11 @@ import type { OsSettings, OsTrust } from '#shared/contract/api.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 
 /**
- * Whether a definition is trusted, which is a matter of its content: of what an administrator
- * looked at, not of what is called so. Trust in the OS holds for all its variants, trust in a
- * variant for that one. Pure.
- * @param layers settings of the OS, and of the variant where one is asked for
- * @param digest of the definition as it is now; null when it has none, being broken
+ * Judges whether a definition is trusted. Trust refers to the content that an administrator
+ * reviewed, not to the name. Trust in the OS holds for all its variants, trust in a variant for
+ * that variant. Pure.
+ * @param layers settings of the OS, and of the requested variant
+ * @param digest of the present content; null for a broken definition
  */
 export function judgeTrust(layers: readonly OsSettings[], digest: string | null): OsTrust {
   const trusted = layers.filter((settings) => settings.trusted);
@@ -19,7 +19,7 @@ export function judgeTrust(layers: readonly OsSettings[], digest: string | null)
 }
 
 /**
- * Why the scripts of a definition may not run on the host, as a clause: `but the OS is not
+ * Explains why the scripts of a definition may not run on the host, as a clause: `but the OS is not
  * trusted`.
  */
 export function explainMistrust({ state, trustedAtMs }: OsTrust): string {
@@ -35,7 +35,7 @@ export function explainMistrust({ state, trustedAtMs }: OsTrust): string {
 }
 
 /**
- * @param way another one than to trust it, as an imperative clause.
+ * @param way alternative to trusting the OS, as an imperative clause
  * @throws AppError OS_NOT_TRUSTED
  */
 export function refuseMistrusted(name: string, what: string, trust: OsTrust, way: string): never {

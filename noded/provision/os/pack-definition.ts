@@ -11,17 +11,17 @@ import { pinDirectory, pinFile, type PinnedFile } from '../../host/pinned-file.t
 import type { OsDefinition } from './os-definition.ts';
 
 export interface PackedDefinition {
-  /** The whole directory: same bytes for the same content. */
+  /** Equal content gives equal bytes. */
   readonly tar: Buffer;
-  /** The appliance's scripts by name (`create`), for os/scripts/<name>. */
+  /** Appliance scripts by name (`create`), for os/scripts/<name>. */
   readonly scripts: Readonly<Record<string, Buffer>>;
 }
 
-/** What a view can carry (`definitionTar`). */
+/** The limit of `definitionTar` in a view. */
 const MAX_TAR_BYTES = 16 * MIB;
 const MAX_ENTRIES = 10_000;
 const MAX_DEPTH = 32;
-/** Time is no part of the content. */
+/** Equal content must give equal bytes, so times are dropped. */
 const EPOCH = new Date(0);
 
 interface Budget {
@@ -30,10 +30,10 @@ interface Budget {
 }
 
 /**
- * The definition for the appliance: modes and links are kept, owners and times are not. Links are
- * never followed.
- * @throws AppError OS_INVALID when it is over 16 MiB, holds device files, or an appliance script
- * leads out of it
+ * Packs a definition for the appliance. Modes and links are kept, owners and times are dropped.
+ * Links are never followed.
+ * @throws AppError OS_INVALID when the definition exceeds 16 MiB, contains device files, or has an
+ * appliance script outside its folder
  */
 export async function packDefinition(definition: OsDefinition): Promise<PackedDefinition> {
   try {
@@ -65,8 +65,8 @@ interface Packing {
 }
 
 /**
- * @param at the folder itself: whoever may write the definition could put a link in its place while
- * it is read, to what only root may read
+ * @param at the opened folder. A user who can write to the definition could otherwise replace the
+ * folder with a link to files that only root can read.
  */
 async function addDirectory(
   packing: Packing,
@@ -76,7 +76,7 @@ async function addDirectory(
 ): Promise<void> {
   const { definition } = packing;
   if (depthLeft === 0) throw invalid(definition, `its folders are nested too deep: ${folder}`);
-  // By code unit: the same order whatever the locale.
+  // By code unit, independent of the locale.
   for (const entry of (await readdir(at.path)).sort()) {
     const name = folder === '' ? entry : `${folder}/${entry}`;
     const path = `${at.path}/${entry}`;
@@ -95,7 +95,7 @@ async function addEntry(
   stats: Stats,
 ): Promise<void> {
   const header = { name, mode: stats.mode & 0o7777, mtime: EPOCH, uid: 0, gid: 0 };
-  // A header and the padding to 512 count too.
+  // 512 bytes of header, and at most 512 of padding.
   spend(definition, budget, 1024 + (stats.isFile() ? stats.size : 0));
   if (stats.isDirectory()) {
     archive.entry({ ...header, type: 'directory' });
@@ -115,7 +115,10 @@ function spend(definition: OsDefinition, budget: Budget, bytes: number): void {
   if (budget.entriesLeft < 0) throw invalid(definition, `it has more than ${MAX_ENTRIES} entries`);
 }
 
-/** A script may be a link within the definition: where it leads is asked of what was opened. */
+/**
+ * Reads the appliance scripts. A script may be a link within the definition; the check uses the
+ * path of the opened file, which cannot change.
+ */
 async function readScripts(definition: OsDefinition): Promise<Record<string, Buffer>> {
   await using top = await pinDirectory(definition.path);
   const topPath = await readlink(top.path);

@@ -8,29 +8,29 @@ import {
 import { isStartersWord } from '../../host/child-supervisor.ts';
 import { type GroupOptions, type ProgramEnd, runInGroup } from '#shared/process/run-in-group.ts';
 
-/** `stdin` is the dump that an import reads, `stdout` takes the dump of an export. */
+/** `stdin` is the dump for `import`, `stdout` receives the dump of `export`. */
 export interface HostScriptOptions extends Pick<
   GroupOptions,
   'stdin' | 'stdout' | 'onLine' | 'launch'
 > {
-  /** Absolute path of the script. */
+  /** Absolute path. */
   readonly path: string;
   readonly args?: readonly string[];
-  /** The whole environment, OSP_* included; nothing is inherited. */
+  /** The complete environment with OSP_*; the script inherits nothing. */
   readonly environment: Readonly<Record<string, string>>;
   /** Directories before Ganeti's PATH, for `gnt-channel`. */
   readonly extraPath?: readonly string[];
-  /** Working directory; Ganeti runs scripts in the definition's. */
+  /** Ganeti runs scripts in the folder of the definition. */
   readonly cwd: string;
-  /** Kills the script and what it started. */
+  /** Kills the script and its process group. */
   readonly signal: AbortSignal;
 }
 
 const DRAIN_MS = 5000;
 
-/** A script that ran, and ended badly. */
+/** Thrown for a script that started and failed. */
 export class ScriptFailed extends AppError {
-  /** Lines as they were printed: private and secret values may be among them. */
+  /** Unredacted output: it may contain private and secret values. */
   readonly lastLines: readonly string[];
 
   constructor(
@@ -62,7 +62,10 @@ export async function runHostScript(options: HostScriptOptions): Promise<void> {
   if (!end.isSuccess) throw scriptFailed(path, end);
 }
 
-/** Node names the call that failed (`spawn /srv/…`). */
+/**
+ * Tells whether the process failed to start. Node puts the failed call into `syscall` (`spawn
+ * /srv/…`).
+ */
 function isAboutStart(error: unknown): boolean {
   return (
     systemCodeOf(error) !== undefined &&

@@ -5,10 +5,7 @@ import { setOwn } from '#shared/json/own-value.ts';
 import { MIB } from '#shared/units/bytes.ts';
 
 export interface ScriptDisk {
-  /**
-   * Where the script finds it: `/dev/disk/by-id/virtio-disk0` in the appliance, the file or loop
-   * device on the host.
-   */
+  /** `/dev/disk/by-id/virtio-disk0` in the appliance; the file or the loop device on the host. */
   readonly path: string;
   readonly sizeBytes: number;
   readonly uuid: string;
@@ -32,7 +29,7 @@ export type ScriptOperation =
   | { readonly script: 'import' | 'export'; readonly diskIndex: number }
   | { readonly script: 'rename'; readonly oldName: string };
 
-/** All that a script is told of its instance, but OSP_*. */
+/** Everything that the variables of a script need, except OSP_*. */
 export interface ScriptEnvironmentInput {
   readonly instance: {
     readonly name: string;
@@ -40,7 +37,7 @@ export interface ScriptEnvironmentInput {
     readonly createdAtMs: number;
     readonly modifiedAtMs: number;
     readonly primaryNode: string;
-    /** The OS as it was given: `name+variant`. */
+    /** `name+variant`, as the user wrote it. */
     readonly osType: string;
     readonly hypervisor: string;
     readonly beparams: Readonly<Record<string, string | number | boolean>>;
@@ -64,8 +61,8 @@ export interface ScriptEnvironmentInput {
 export const SCRIPT_PATH = '/sbin:/bin:/usr/sbin:/usr/bin';
 
 /**
- * What `verify` is told, but OSP_*: it judges the parameters before there is an instance
- * (backend.py OSCoreEnv).
+ * Returns the variables of `verify` without OSP_*. It judges the parameters before the instance
+ * exists (backend.py OSCoreEnv).
  */
 export function planCoreEnvironment(
   os: ScriptEnvironmentInput['os'],
@@ -75,15 +72,15 @@ export function planCoreEnvironment(
     PATH: SCRIPT_PATH,
     OS_API_VERSION: String(os.apiVersion),
     OS_NAME: os.name,
-    // As in Ganeti, a definition without a list of them has none, whatever was forced on it.
+    // As in Ganeti, a definition without a list of variants has none, even with `--force-variant`.
     OS_VARIANT: os.apiVersion >= 15 && os.variants[0] ? (os.variant ?? os.variants[0]) : '',
     DEBUG_LEVEL: String(debugLevel),
   };
 }
 
 /**
- * Exactly Ganeti's variables but OSP_*; PATH is among them (ganeti-os-interface(7); backend.py
- * OSEnvironment). What Ganeti leaves out when it is empty is left out here.
+ * Returns exactly Ganeti's variables, with PATH and without OSP_* (ganeti-os-interface(7);
+ * backend.py OSEnvironment). Empty values are omitted where Ganeti omits them.
  */
 export function planScriptEnvironment(input: ScriptEnvironmentInput): Record<string, string> {
   const { instance } = input;
@@ -108,7 +105,7 @@ export function planScriptEnvironment(input: ScriptEnvironmentInput): Record<str
   };
 }
 
-/** Names and values of the variables OSP_<NAME>, one for each parameter. */
+/** Returns the variables OSP_<NAME>, one for each parameter. */
 export function planOspVariables(
   parameters: Readonly<Record<string, string>>,
 ): Record<string, string> {
@@ -118,8 +115,7 @@ export function planOspVariables(
 }
 
 /**
- * Refuses two parameters that become one variable: which of them a script would get would be a
- * matter of their order.
+ * Refuses two parameters that give the same variable: its value would depend on their order.
  * @param parameters in force, by name
  * @throws AppError OS_PARAMETER naming both, never their values
  */
@@ -174,7 +170,7 @@ function numbered(prefix: string, items: readonly Values[]): Record<string, stri
   );
 }
 
-/** Booleans as Python prints them. Null and empty names are left out. */
+/** Omits null and empty values. Prints booleans as Python does. */
 function prefixed(prefix: string, values: Values): Record<string, string> {
   const variables: Record<string, string> = {};
   for (const [key, value] of Object.entries(values)) {
@@ -205,7 +201,7 @@ function operationVariables({ operation, disks }: ScriptEnvironmentInput): Recor
   }
 }
 
-/** Seconds since the epoch with a fraction, as Python prints a float. */
+/** Prints seconds since the epoch with a fraction, as Python prints a float. */
 function formatSeconds(ms: number): string {
   return Number.isInteger(ms / 1000) ? `${ms / 1000}.0` : String(ms / 1000);
 }

@@ -22,7 +22,6 @@ export const exempt = {
     'noded/instances',
     'noded/jobs',
     'noded/operations',
-    'noded/provision',
     'noded/records',
     'noded/storage',
     'noded/wiring',

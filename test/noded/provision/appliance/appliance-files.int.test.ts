@@ -49,8 +49,8 @@ async function makeAppliance(dir: string): Promise<void> {
 }
 
 /**
- * A directory for an appliance, and a builder that is this shell script; `$APPLIANCE` is where it
- * is to build.
+ * Creates a folder for an appliance, and a builder from a shell script that builds into
+ * `$APPLIANCE`.
  */
 async function createLab(builderScript = 'exit 1') {
   count += 1;
@@ -279,7 +279,7 @@ async function waitForFile(path: string): Promise<void> {
       await readFile(path);
       return;
     } catch {
-      // A child program makes it: there is no event to wait for.
+      // A child process creates the file, so there is no event to wait for.
       await sleep(20);
     }
   }

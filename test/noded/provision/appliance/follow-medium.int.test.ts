@@ -22,7 +22,7 @@ const gaveUp: InstallEvent = {
   },
 };
 
-/** A run in which the test plays the medium. */
+/** Starts a run in which the test plays the medium. */
 async function follow(t: TestContext, success: MediumSuccess = 'report') {
   const dir = await mkdtemp(join(tmpdir(), 'gnt-medium-'));
   t.after(() => rm(dir, { recursive: true, force: true }));
@@ -49,7 +49,7 @@ async function follow(t: TestContext, success: MediumSuccess = 'report') {
       return () => (listener = undefined);
     },
   });
-  // Judged where it is awaited.
+  // Each test awaits `running` later; this prevents an unhandled rejection.
   running.catch(nothing);
   const say = (event: InstallEvent, of = installId): void =>
     listener?.({ type: 'install', installId: of, event });

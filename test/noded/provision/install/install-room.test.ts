@@ -9,7 +9,7 @@ import type { JobReporter } from '../../../../noded/jobs/job-handler.ts';
 
 const PLENTY_MIB = 1_000_000;
 
-/** Jobs that ask for room, and what each was told while it waited. */
+/** Creates jobs that ask for room, and records their reports while they wait. */
 function createRoom(options: Partial<InstallRoomOptions> = {}) {
   const room = createInstallRoom({
     maxInstalls: 100,
@@ -89,12 +89,12 @@ test('memory that is promised to those that run counts, and what they have taken
   await turn();
   assert.deepEqual([first.isIn(), second.isIn()], [true, false]);
   assert.match(second.told[0]?.[0] ?? '', /^memory of the node: the installation needs 992 MiB/);
-  // The first one takes what it was promised: nothing is freer for that.
+  // The first job uses its promised memory, so no more memory is free.
   [availableMiB, takenMiB] = [1008, 992];
   room.reconsider();
   await turn();
   assert.equal(second.isIn(), false);
-  // Something else ends.
+  // Another process ends.
   availableMiB = 1100;
   room.reconsider();
   await turn();

@@ -7,10 +7,7 @@ import { askSocket } from '../../../lab/ask-socket.ts';
 import { createLab, type Lab } from '../../../../scripts/demo/lab.ts';
 import { unpackPackages } from '../../../metad/support/foreign-clients.ts';
 
-/**
- * Definitions whose scripts run on the host of a real node, Debian's own among them; no machine is
- * booted.
- */
+/** Runs scripts of definitions on the host of a real node, also Debian's own. No instance boots. */
 const PACKAGES = ['ganeti-instance-debootstrap', 'ganeti-os-noop'];
 const SCRIPTS = ['create', 'import', 'export', 'rename', 'verify'];
 
@@ -25,7 +22,7 @@ before(async () => {
     recursive: true,
     verbatimSymlinks: true,
   });
-  // It leads to /etc, where an installed package has its variants.
+  // The link leads to /etc, which has the variants only for an installed package.
   const variants = join(definitions, 'debootstrap/variants.list');
   await rm(variants);
   await symlink(join(tree, 'etc/ganeti/instance-debootstrap/variants.list'), variants);
@@ -51,7 +48,6 @@ async function addOs(name: string, bodies: Readonly<Record<string, string>> = {}
   }
 }
 
-/** Runs a job to its end. */
 async function runJob(opcode: object): Promise<JobRecord> {
   const { body } = await askSocket(lab.paths.nodedSocket, '/v1/jobs', {
     method: 'POST',
@@ -163,7 +159,7 @@ test('verify gets all the parameters and nothing of an instance; what it prints 
   });
   await runJob({ opcode: 'OS_SET_PARAMS', name: 'own', osParameters: { color: 'blue' } });
   const secret = { osParametersSecret: { password: 'SECRET-0815' } };
-  // Not trusted: its verify is not run, and the installation is refused for that alone.
+  // Without trust, its verify does not run and the installation is refused.
   const untrusted = await add('own1.example.com', 'own', secret);
   assert.equal(untrusted.error?.code, 'OS_NOT_TRUSTED');
   await trust('own');

@@ -191,7 +191,9 @@ test('import reads the dump on stdin, export writes it on stdout', async () => {
   await runScript('exit 0', { stdin: Readable.from([Buffer.alloc(10_000_000)]) });
 });
 
-/** Of this host, by their command line with zero bytes between the words. */
+/**
+ * Returns PIDs of this host by the start of the command line, which has zero bytes between words.
+ */
 async function pidsOf(command: string): Promise<readonly string[]> {
   const found: string[] = [];
   for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {
