@@ -34,13 +34,15 @@ export interface RunningFacts {
   readonly lostSecrets: string[];
 }
 
-/** A machine that runs, and what its guest said of the present boot. */
+/** A running instance and its guest's report of the present boot. */
 export interface RunningInstance {
   readonly machine: RunningFacts;
   readonly report: GuestReport | null;
 }
 
-/** What an API may say of an instance: private values replaced, secrets by name only. Pure. */
+/**
+ * Returns an instance as an API may show it: private values replaced, secrets by name only. Pure.
+ */
 export function describeInstance(
   instance: InstanceRecord,
   running: RunningInstance | null,
@@ -50,7 +52,7 @@ export function describeInstance(
   const { osParametersPrivate, userData, vendorData, networkConfig, hooks, hostKeys, ...rest } =
     instance;
   const { runLists, lifecycle, namedAfterJob, ...shown } = rest;
-  // Who may see which job is nobody's but the node's.
+  // Not shown: only the node decides which users may see a job.
   void namedAfterJob;
   return {
     ...shown,
@@ -77,7 +79,7 @@ export function describeInstance(
   };
 }
 
-/** Null where the next start changes nothing. */
+/** Returns null if the next start changes nothing. */
 function describeRunSettings(instance: InstanceRecord): InstanceInfo['partsOfRun'] {
   const run = asItRuns(instance);
   return (
@@ -98,7 +100,7 @@ function nameScripts(lists: RunLists): Record<RunListName, string[]> {
   };
 }
 
-/** Null without run lists: the verdict of cloud-init says how its boot went. */
+/** Returns null without run lists; cloud-init's verdict then describes the boot. */
 export function describeLifecycle(record: LifecycleRecord | null): LifecycleInfo | null {
   return record && lifecycleInfo.parse(record);
 }
@@ -107,7 +109,7 @@ function redactNullable(source: string | null): string | null {
   return source === null ? null : redactSource(source);
 }
 
-/** The names alone, as an API tells them. */
+/** Returns the names with their values replaced. */
 export function redactAll(values: Record<string, string>): Record<string, '<redacted>'> {
   return Object.fromEntries(Object.keys(values).map((name) => [name, '<redacted>' as const]));
 }

@@ -17,8 +17,8 @@ export interface InstanceInfoSources {
 }
 
 /**
- * What every interface tells of an instance: its record without private values, and the machine
- * that runs.
+ * Returns an instance as every interface shows it: its record without private values, and its
+ * running QEMU process.
  */
 export async function loadInstanceInfo(
   record: InstanceRecord,

@@ -39,7 +39,7 @@ export interface InstanceRunnerDependencies {
   readonly clock: Clock;
 }
 
-/** What is known of a machine that comes from another node. */
+/** An instance whose guest arrives from another node. */
 export interface ExpectedMachine {
   readonly accelerator: Accelerator;
   readonly startedAtMs: number;
@@ -48,27 +48,26 @@ export interface ExpectedMachine {
   readonly signal: AbortSignal;
 }
 
-/** `interlude`: off for the time of the job, as in a reboot; it is started again at its end. */
+/** `interlude`: the job stops the instance and starts it again at its end. */
 type StopKind = 'reboot' | 'interlude' | 'stop' | 'terminate';
 
-/** Starts and stops instances in normal runs. */
 export interface InstanceRunner {
-  /** A machine of its own, not an appliance. */
+  /** Returns the machine of a normal run; never an appliance. */
   running(uuid: string): KeptMachine | undefined;
   isRunning(uuid: string): boolean;
   /**
-   * Whether an instance that does not run has its disks for itself.
-   * @throws AppError DISK_IN_USE: a machine that this daemon knows nothing of has them
+   * Checks that no unknown QEMU process uses the disks of a stopped instance.
+   * @throws AppError DISK_IN_USE if a process that this daemon does not manage has them open
    */
   checkDisksUnused(instance: NewInstance | InstanceRecord): Promise<void>;
-  /** Refuses what can be refused about a start beforehand. */
+  /** Refuses a start that would fail, before anything changes. */
   checkRunnable(instance: NewInstance | InstanceRecord): Promise<void>;
-  /** The same of an installation and the start that follows it. */
+  /** Refuses an installation that would fail, or that the following start would. */
   checkInstallable(instance: NewInstance | InstanceRecord): Promise<void>;
   start(instance: InstanceRecord, secrets: JobSecrets, context: JobContext): Promise<void>;
   /**
-   * Asks the guest to power off; after the timeout, and what its decommission list may take, the
-   * power is cut.
+   * Asks the guest to power off. Cuts the power after the timeout plus the time that its
+   * decommission scripts may take.
    */
   stop(
     instance: InstanceRecord,
@@ -77,8 +76,8 @@ export interface InstanceRunner {
     kind?: StopKind,
   ): Promise<void>;
   /**
-   * Off and on again; the guest keeps its metadata, secrets included. `soft`: a guest with an agent
-   * does it itself, in the same machine.
+   * Stops and starts the instance. The guest keeps its metadata, secrets included. `soft`: a guest
+   * with an agent reboots by itself in the same QEMU process.
    * @returns why its decommission list failed, or null
    */
   reboot(
@@ -88,23 +87,25 @@ export interface InstanceRunner {
     kind?: 'soft' | 'full',
   ): Promise<string | null>;
   reset(instance: InstanceRecord): Promise<void>;
-  /** Puts a disk or a card into the port that it has on record. @throws AppError QMP */
+  /** Plugs a disk or NIC into the port on its record. @throws AppError QMP */
   plug(instance: InstanceRecord, part: string): Promise<void>;
   /**
-   * Takes it out. @returns false where the guest does not let go of it now. @throws AppError QMP
+   * Unplugs a disk or NIC.
+   * @returns false if the guest does not release it in time
+   * @throws AppError QMP
    */
   unplug(uuid: string, part: string): Promise<boolean>;
   /**
-   * Makes all of a machine whose guest runs elsewhere, and does not let it run.
-   * @throws AppError NOT_SUPPORTED where its QEMU was started otherwise
+   * Prepares a QEMU process for a guest that runs on another node, without letting it run.
+   * @throws AppError NOT_SUPPORTED if the guest's QEMU process was started in a different way
    */
   expect(instance: InstanceRecord, expected: ExpectedMachine): Promise<KeptMachine>;
   /**
-   * The guest that was expected is here, and goes on. May be repeated where it failed.
-   * @returns false where its machine has ended
+   * Resumes a guest that arrived from another node. May be repeated after a failure.
+   * @returns false if its QEMU process has ended
    */
   welcome(instance: InstanceRecord): Promise<boolean>;
-  /** Shows the guest the record as it is now; secrets that the running metad has, stay there. */
+  /** Publishes the present record to the guest. Secrets that metad already holds stay there. */
   republish(instance: InstanceRecord, secrets?: JobSecrets): Promise<void>;
 }
 
@@ -115,7 +116,7 @@ export function createInstanceRunner(dependencies: InstanceRunnerDependencies): 
 class KeeperRunner implements InstanceRunner {
   readonly #dependencies: InstanceRunnerDependencies;
   readonly #planner: MachinePlanner;
-  /** Machines whose guests came from another node and go on. */
+  /** Machines whose guests arrived from another node and were resumed. */
   readonly #resumed = new WeakSet<KeptMachine['machine']>();
 
   constructor(dependencies: InstanceRunnerDependencies) {
@@ -129,7 +130,7 @@ class KeeperRunner implements InstanceRunner {
   }
 
   isRunning(uuid: string): boolean {
-    // One that has ended and is only being cleaned up does not run; a start waits for its remains.
+    // A machine that has ended and is being cleaned up does not run. A start waits for the cleanup.
     return this.#dependencies.keeper.get(uuid)?.machine.isRunning() ?? false;
   }
 
@@ -172,7 +173,7 @@ class KeeperRunner implements InstanceRunner {
     const instance = await this.#forgetFormerParts(given);
     const { uuid } = instance;
     await using leftovers = new AsyncDisposableStack();
-    // QEMU has it open, or was not started.
+    // By then QEMU has the file open, or did not start.
     leftovers.defer(() => disks.removeSeed(instance));
     const accelerator = await chooseAccelerator(instance.hvparams.accel ?? 'auto', context);
     if (instance.communication) await lifecycles.begin(instance, goesOn);
@@ -217,15 +218,15 @@ class KeeperRunner implements InstanceRunner {
   ): Promise<void> {
     const { keeper, instances, lifecycles } = this.#dependencies;
     const { uuid } = instance;
-    // It would be called stopped while its guest runs on.
+    // Without this check an instance whose guest still runs would be recorded as stopped.
     await this.checkDisksUnused(instance);
-    // It is noted before the stop: whoever finds it stopped knows whether it is to stay so.
+    // Recorded before the stop: a reader of a stopped instance then knows if it is to stay stopped.
     const stoppedByJob = kind === 'reboot' || kind === 'interlude' ? context.jobId : null;
     await instances.update(uuid, (current) => ({ ...current, adminState: 'down', stoppedByJob }));
     const kept = keeper.get(instance.uuid);
     if (kept === undefined) return;
     if (timeoutS === 0) return powerOff(kept, 0, this.#dependencies, context);
-    // One that is started again afterwards goes off like any other.
+    // A job's interlude runs the decommission list of a plain stop.
     const scriptsS = await (kind === 'reboot'
       ? lifecycles.announce(uuid, 'stop', kind)
       : lifecycles.announce(uuid, kind === 'terminate' ? kind : 'stop'));
@@ -247,7 +248,7 @@ class KeeperRunner implements InstanceRunner {
     const { keeper, lifecycles, clock } = this.#dependencies;
     let failure: string | null = null;
     await keeper.restart(instance.uuid, async () => {
-      // What was changed since its start needs another QEMU.
+      // Settings changed since the start need a new QEMU process.
       const mayStay = kind === 'soft' && timeoutS > 0 && instance.partsOfRun === null;
       const kept = mayStay ? this.running(instance.uuid) : undefined;
       if (kept !== undefined && lifecycles.isListening(instance.uuid)) {
@@ -258,17 +259,17 @@ class KeeperRunner implements InstanceRunner {
             return;
           }
         } finally {
-          // A cancelled job leaves nothing that a guest would obey later.
+          // After a cancelled job, the guest must not obey its request later.
           await lifecycles.withdraw(instance.uuid);
         }
       }
       try {
         await this.stop(instance, timeoutS, context, 'reboot');
-        // The start begins the next run.
+        // Read before the start, which begins the next run.
         failure = undecommissionedReason(instance, lifecycles);
         await this.#start(instance, noSecrets, context, true);
       } catch (error) {
-        // A daemon that ends leaves it to the next one.
+        // After an interruption the next daemon decides.
         if (!isAppError(error, 'JOB_INTERRUPTED')) await this.#leaveDown(instance.uuid);
         throw error;
       }
@@ -294,7 +295,7 @@ class KeeperRunner implements InstanceRunner {
     await guestReports.forget(instance.uuid, async () => {
       await kept.machine.reset();
       this.#dependencies.lifecycles.reset(instance.uuid);
-      // A metad that is away tells its events anew when it is back, and they count.
+      // An unreachable metad replays its events when it is back. They count for the new boot.
       return (await metad.status().catch(() => null))?.lastSequence ?? 0;
     });
   }
@@ -342,12 +343,12 @@ class KeeperRunner implements InstanceRunner {
     const kept = keeper.get(uuid);
     if (kept === undefined) return false;
     if (kept.kind === 'moving') {
-      // This is done once, and before anything that may fail.
+      // Done once, and before any call that may fail.
       guestReports.followAdopted(kept);
       if (instance.communication) lifecycles.followAdopted(kept);
     }
     await keeper.become(instance, 'run');
-    // Whoever paused it since then, as a snapshot does, resumes it again.
+    // A guest that another job paused since then, such as a snapshot, is resumed by that job.
     if (!this.#resumed.has(kept.machine)) await kept.machine.resume();
     this.#resumed.add(kept.machine);
     if (!instance.communication) return true;
@@ -369,7 +370,9 @@ class KeeperRunner implements InstanceRunner {
     }
   }
 
-  /** The machine that is about to start has what the record says, and its guest is shown that. */
+  /**
+   * Drops the settings of the former run: the next QEMU process starts with those of the record.
+   */
   async #forgetFormerParts(instance: InstanceRecord): Promise<InstanceRecord> {
     if (instance.partsOfRun === null || this.isRunning(instance.uuid)) return instance;
     return this.#dependencies.instances.update(instance.uuid, (current) => ({

@@ -1,7 +1,7 @@
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { ExportRecord } from './export-record.ts';
 
-/** What an export says of an instance whose disks are dumped into these files. Pure. */
+/** Returns the export record of an instance with these dump files. Pure. */
 export function describeInstance(
   instance: InstanceRecord,
   {

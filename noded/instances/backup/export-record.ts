@@ -17,20 +17,20 @@ import { formatIni, parseIni, type Ini } from './ini.ts';
 
 /** The version of Ganeti's file format. */
 const EXPORT_VERSION = '0';
-/** The compression of an export whose dumps are whole disks. */
+/** The value of `compression` in an export whose dumps are whole disks. */
 const WHOLE = 'zstd-disks';
 const MAX_DISKS = 16;
 const MAX_NICS = 8;
-/** Names in the file are as long and as many as its writer likes. */
+/** Limits the reason in an error: the file may hold names of any length. */
 const MAX_REASON_LENGTH = 1_000;
-/** The last second that a Date can be (ECMA-262, time values). */
+/** Seconds until the last time value of a Date (ECMA-262, time values). */
 const MAX_TIMESTAMP_S = 8.64e12;
-/** Bytes are counted in numbers that are exact up to there. */
+/** Byte counts stay exact up to this size. */
 const MAX_DISK_MIB = Math.floor(Number.MAX_SAFE_INTEGER / MIB);
 
 /**
- * What is kept of an instance whose disks are in the export themselves: what a copy of it has, too.
- * What names something that is not in the export (a boot environment, snapshots) is left out.
+ * The fields that an export with whole disks keeps: the same that a copy of the instance has.
+ * References to objects outside the export, such as a boot environment or snapshots, are left out.
  */
 const keptRecord = instanceRecord.omit({
   ...{ schema: true, name: true, uuid: true, instanceId: true, primaryNode: true },
@@ -49,7 +49,7 @@ const wholeExport = z.object({
     ({ disks, nics }) => areDistinct([...disks, ...nics].flatMap(({ port }) => port ?? [])),
     'two of its disks or NICs use the same port',
   ),
-  /** What all disks together took. */
+  /** Bytes that all disks together occupied. */
   takenBytes: z.number().int().nonnegative(),
   /** Variables of its UEFI firmware, compressed; null where there are none. */
   variables: z.base64().nullable(),
@@ -59,27 +59,25 @@ function areDistinct(all: readonly number[]): boolean {
 }
 export type WholeExport = z.infer<typeof wholeExport>;
 
-/** What of a record goes into an export with its whole disks. */
+/** Returns the part of a record that an export with whole disks keeps. */
 export function keepRecord(
   instance: InstanceRecord & Pick<WholeExport['instance'], 'installState'>,
 ): WholeExport['instance'] {
   return wholeInstance.parse(instance);
 }
 
-/** What an export says of its instance. Secrets are not in it. */
+/** The instance as an export describes it, without secrets. */
 export interface ExportRecord {
   readonly name: string;
   readonly node: string;
   readonly createdAtMs: number;
-  /**
-   * The OS whose scripts made the dumps; null where they are whole disks of an instance without.
-   */
+  /** The OS whose scripts made the dumps; null for whole disks of an instance without an OS. */
   readonly osType: string | null;
   readonly beparams: { readonly memoryMiB: number; readonly vcpus: number };
   readonly disks: readonly {
     readonly name: string | null;
     readonly sizeBytes: number;
-    /** File in the export's directory; null when there is no dump of this disk. */
+    /** File in the export's directory; null if the disk has no dump. */
     readonly dump: string | null;
   }[];
   readonly nics: readonly {
@@ -89,7 +87,7 @@ export interface ExportRecord {
     readonly name: string | null;
     readonly ip: string | null;
     readonly network: NicNetwork | null;
-    /** A network of the cluster, which has to be there where it is imported. */
+    /** A network of the cluster, which must exist where the export is imported. */
     readonly networkName?: string | undefined;
     /** Absent: `all`. */
     readonly reach?: NicReach | undefined;
@@ -97,15 +95,15 @@ export interface ExportRecord {
   readonly osParameters: Readonly<Record<string, string>>;
   readonly osParametersPrivate: Readonly<Record<string, string>>;
   readonly tags: readonly string[];
-  /** Names of its profiles: what is in them stays in their cluster. */
+  /** Names of its profiles. Their content stays in their cluster. */
   readonly profiles: readonly string[];
-  /** Null where the dumps are what the OS definition's export script printed. */
+  /** Null if the OS definition's export script wrote the dumps. */
   readonly whole: WholeExport | null;
 }
 
 /**
- * Ganeti's `config.ini` of an export (backend.py, FinalizeExport), so that either imports what the
- * other exported. Pure.
+ * Returns an export's `config.ini` in Ganeti's format (backend.py, FinalizeExport), so that Ganeti
+ * and this daemon can import each other's exports. Pure.
  */
 export function formatExportRecord(record: ExportRecord): string {
   return formatIni({
@@ -114,7 +112,7 @@ export function formatExportRecord(record: ExportRecord): string {
       timestamp: String(Math.floor(record.createdAtMs / 1000)),
       source: record.node,
       os: record.osType ?? '',
-      // Ganeti knows no such dumps: by this word it refuses them.
+      // Ganeti refuses dumps of whole disks because it does not know this word.
       compression: record.whole === null ? 'none' : WHOLE,
     },
     instance: {
@@ -151,8 +149,7 @@ export function formatExportRecord(record: ExportRecord): string {
     backend: {},
     os: record.osParameters,
     os_private: record.osParametersPrivate,
-    // The format keeps no white space at the ends of a value's lines; these are the values to the
-    // letter.
+    // The format drops white space at the ends of lines. This JSON keeps the exact values.
     gnt: {
       parameters: JSON.stringify({
         os: record.osParameters,
@@ -174,7 +171,7 @@ function numbered(
   return Object.fromEntries(entries);
 }
 
-/** Python prints what is not there as None. */
+/** Python writes a missing value as None. */
 const optional = z
   .string()
   .transform((text) => (text === '' || text === 'None' ? null : text))
@@ -224,8 +221,8 @@ const parameters = z.record(osParameterName, z.string()).default({});
 const parameterSections = z.object({ os: parameters, os_private: parameters });
 
 /**
- * @param text of `config.ini`, ours or Ganeti's
- * @throws AppError EXPORT_INVALID saying what is wrong with it
+ * Reads the text of a `config.ini` that this daemon or Ganeti wrote.
+ * @throws AppError EXPORT_INVALID with the reason
  */
 export function parseExportRecord(text: string): ExportRecord {
   try {

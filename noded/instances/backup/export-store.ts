@@ -12,37 +12,39 @@ import { type ExportRecord, formatExportRecord, parseExportRecord } from './expo
 
 const RECORD_FILE = 'config.ini';
 /**
- * Directories that are not complete, or are being removed, end with it. No instance's name can, as
- * it can with Ganeti's `.new`: what ends with that is taken for an export like others, and never
- * swept. A file's name has 255 bytes, an instance's 253.
+ * Suffix of incomplete directories and of those being removed. No instance name can end with it.
+ * Ganeti's `.new` is a valid end of a name, so exports with it are listed and never swept. A file
+ * name has at most 255 bytes, an instance name at most 253.
  */
 const UNFINISHED = '~n';
 /**
- * What the export that has just been made takes the place of; it comes back when that was not
- * finished.
+ * Suffix of an earlier export while a new one replaces it. `sweep` restores it after an
+ * interruption.
  */
 const REPLACED = '~o';
-/** All documents of an instance are in it, as large as a request may be that gives them. */
+/**
+ * The file holds all documents of an instance, which may be as large as the request that sets them.
+ */
 const MAX_RECORD_BYTES = 16 * MIB;
 
 /** The dump of a disk: a file of the host. */
 export interface DumpFile {
   readonly disk: number;
   readonly path: string;
-  /** The bytes of the dump; of one that is to be made, how many it may have at most. */
+  /** Bytes of the dump; for a dump still to be made, its maximum. */
   readonly sizeBytes: number;
 }
 
 export interface LoadedExport {
   readonly path: string;
-  /** It is in the folder that only root may open: this program wrote it, or root. */
+  /** The export is in the folder that only root can open, so this program or root wrote it. */
   readonly isOwn: boolean;
   readonly record: ExportRecord;
   readonly dumps: readonly DumpFile[];
   /**
-   * Opens the dumps that were checked, to be read through the paths that this gives until it is
-   * disposed of.
-   * @throws AppError EXPORT_INVALID when one was changed or replaced meanwhile
+   * Opens the dumps that were checked. The returned paths are valid until the result is disposed
+   * of.
+   * @throws AppError EXPORT_INVALID if a dump was changed or replaced since the check
    */
   pin(): Promise<PinnedDumps>;
 }
@@ -51,20 +53,26 @@ export interface PinnedDumps extends AsyncDisposable {
   readonly dumps: readonly DumpFile[];
 }
 
-/** An export that is being made: nobody sees it before `finish`. */
+/** An export that is being written. It becomes visible with `finish`. */
 export interface UnfinishedExport extends AsyncDisposable {
-  /** Makes the file for a disk's dump, which may grow to `sizeBytes` if given. @returns its path */
+  /**
+   * Creates the file for a disk's dump, which may grow to `sizeBytes` if given.
+   * @returns its path
+   */
   createDump(disk: number, sizeBytes?: number): Promise<string>;
-  /** The path for the file of a disk that is dumped whole. */
+  /** Returns the path for the file of a disk that is dumped whole. */
   wholePath(disk: number): string;
-  /** Cuts a dump to what was written. */
+  /** Truncates a dump to the bytes that were written. */
   cutDump(disk: number, sizeBytes: number): Promise<void>;
-  /** Puts it in the place of an earlier export of that instance. @returns its directory */
+  /**
+   * Replaces an earlier export of the instance.
+   * @returns the export's directory
+   */
   finish(record: ExportRecord): Promise<string>;
 }
 
 /**
- * Exports below `srv/ganeti/export`, a directory for each instance, as in Ganeti. Only root may
+ * Keeps exports below `srv/ganeti/export`, one directory per instance as in Ganeti. Only root can
  * open them.
  */
 export interface ExportStore {
@@ -75,11 +83,14 @@ export interface ExportStore {
    */
   load(source: string): Promise<LoadedExport>;
   begin(name: string): Promise<UnfinishedExport>;
-  /** Whether there is one, importable or not. @throws AppError EXPORT_NOT_FOUND */
+  /** Checks that an export exists, importable or not. @throws AppError EXPORT_NOT_FOUND */
   check(name: string): Promise<void>;
   /** @throws AppError EXPORT_NOT_FOUND */
   remove(name: string): Promise<void>;
-  /** What a daemon that was killed did not finish goes; what it was replacing comes back. */
+  /**
+   * Removes exports that an interrupted daemon left unfinished, and restores those it was
+   * replacing.
+   */
   sweep(): Promise<void>;
 }
 
@@ -90,7 +101,7 @@ export const wholeFileOf = (disk: number): string => `disk${disk}.raw.zst`;
 export function createExportStore(directory: string): ExportStore {
   const pathOf = (name: string): string => join(directory, name);
   /**
-   * Where an export is: one that could not be replaced, and for which there was no way back, stays
+   * Returns an export's path. After a failed replacement and a failed restoration, it is still
    * aside.
    */
   const placeOf = async (name: string): Promise<string> => {
@@ -142,12 +153,12 @@ export function createExportStore(directory: string): ExportStore {
     },
     remove: async (name) => {
       await check(name);
-      // Under its own name it is whole or gone, even if this is killed half way.
+      // After the rename, the name has a complete export or none, even if the daemon is killed.
       await rm(pathOf(name + REPLACED), { recursive: true, force: true });
       await rm(pathOf(name + UNFINISHED), { recursive: true, force: true });
       await rename(pathOf(name), pathOf(name + UNFINISHED)).catch((error: unknown) => {
-        // A directory may have to grow for a name. It is removed under its own then: removing makes
-        // the room.
+        // On a full disk the directory may not be able to grow for a new name. Removal under the
+        // old name frees space.
         if (systemCodeOf(error) !== 'ENOSPC') throw error;
       });
       for (const path of [pathOf(name), pathOf(name + UNFINISHED)])
@@ -182,14 +193,14 @@ function unfinished(path: string, finalPath: string): UnfinishedExport {
       await takePlace(path, finalPath);
       return finalPath;
     },
-    // After `finish` there is nothing of that name any more.
+    // After `finish` no directory has this path.
     [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }),
   };
 }
 
 /**
- * Replaces an export. At each moment either the earlier or the new one is there whole, under its
- * own name or as what `sweep` gives it back from.
+ * Replaces an export. At each moment either the earlier or the new export is complete, under its
+ * own name or where `sweep` finds it.
  */
 async function takePlace(path: string, finalPath: string): Promise<void> {
   const old = finalPath + REPLACED;
@@ -200,7 +211,8 @@ async function takePlace(path: string, finalPath: string): Promise<void> {
   try {
     await rename(path, finalPath);
   } catch (error) {
-    // On a full disk there may be no way back either: then the earlier one is found where it is.
+    // On a full disk the restoration may fail too. The earlier export then stays aside, where
+    // `placeOf` finds it.
     await rename(old, finalPath).catch(() => undefined);
     throw error;
   }
@@ -233,7 +245,7 @@ async function describe(
 
 const isUnderWork = (name: string): boolean => name.endsWith(UNFINISHED) || name.endsWith(REPLACED);
 
-/** Those that something was to take the place of, and that nothing has. Pure. */
+/** Returns the names of exports that were set aside and have no replacement. Pure. */
 const findAside = (names: readonly string[]): readonly string[] =>
   names
     .filter((name) => name.endsWith(REPLACED))
@@ -285,7 +297,7 @@ async function openFolder(path: string, source: string, directory: string): Prom
   }
 }
 
-/** @param folder that is open; whoever may write its parent can let `path` lead elsewhere */
+/** @param folder already open: a user who can write to its parent could redirect `path` */
 async function readRecordFile(folder: PinnedFile, path: string): Promise<string> {
   const shown = join(path, RECORD_FILE);
   let file: PinnedFile;
@@ -298,13 +310,16 @@ async function readRecordFile(folder: PinnedFile, path: string): Promise<string>
   await using opened = file;
   if (opened.found.size > BigInt(MAX_RECORD_BYTES))
     throw new AppError('EXPORT_INVALID', `${shown} has more than ${MAX_RECORD_BYTES} bytes`);
-  // It is read as long as it was when it was checked, however much is written to it by now.
+  // Reads at most the size that was checked, even if the file grows meanwhile.
   const text = Buffer.alloc(Number(opened.found.size));
   const { bytesRead } = await opened.handle.read(text, 0, text.length, 0);
   return text.toString('utf8', 0, bytesRead);
 }
 
-/** A file proper of the folder: what came from elsewhere must not make root read another one. */
+/**
+ * Opens a regular file of the folder. A link from another system must not make root read other
+ * files.
+ */
 async function openDump(folder: PinnedFile, path: string, name: string): Promise<PinnedFile> {
   const shown = join(path, name);
   let file: PinnedFile;

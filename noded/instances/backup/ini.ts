@@ -1,10 +1,9 @@
-/** Sections of keys and values. */
 export type Ini = Readonly<Record<string, Readonly<Record<string, string>>>>;
 
 /**
- * Writes what Python's configparser writes: `key = value`, further lines of a value indented, a
- * carriage return ending a line as it does to Python. A `%` is kept as it is (Ganeti reads and
- * writes these files without interpolation). Pure.
+ * Writes the format of Python's configparser: `key = value`, with further lines of a value
+ * indented. A carriage return ends a line, as in Python. A `%` stays as it is, since Ganeti reads
+ * and writes these files without interpolation. Pure.
  */
 export function formatIni(ini: Ini): string {
   const sections = Object.entries(ini).map(([name, values]) => {
@@ -17,8 +16,7 @@ export function formatIni(ini: Ini): string {
 }
 
 /**
- * Reads what configparser and `formatIni` write. Keys are folded to lower case as Python folds
- * them.
+ * Reads the output of configparser and `formatIni`. Folds keys to lower case as Python does.
  * @throws Error naming the line
  */
 export function parseIni(text: string): Ini {
@@ -49,8 +47,8 @@ export function parseIni(text: string): Ini {
 }
 
 /**
- * `key = value`, or with a colon; one blank after it is not the value's. Found by position: an
- * expression would try each blank anew.
+ * Splits `key = value` or `key: value` and drops one blank after the separator. A search by
+ * position avoids the backtracking of a regular expression over many blanks.
  */
 function parsePair(line: string): { readonly key: string; readonly value: string } | undefined {
   const at = line.search(/[=:]/);

@@ -6,8 +6,8 @@ import type { LoadedExport } from './export-store.ts';
 type Create = OpcodeOf<'INSTANCE_CREATE'>;
 
 /**
- * The request for a new instance, completed by what an export says: what is given wins. MACs are
- * kept by an instance that has its name back, as in Ganeti; another one gets new ones. Pure.
+ * Completes a request for a new instance from an export; values of the request win. As in Ganeti,
+ * an instance with the exported name keeps its MACs, and any other gets new ones. Pure.
  * @throws AppError VALIDATION, EXPORT_INVALID
  */
 export function completeFromExport(
@@ -54,7 +54,7 @@ export function completeFromExport(
     Object.fromEntries(Object.entries(values).filter(([name]) => !Object.hasOwn(given, name)));
   return {
     ...opcode,
-    // As in Ganeti: there is nothing to be done later by another installation.
+    // As in Ganeti: an import leaves nothing for a later installation.
     install: true,
     ...(osType !== null && { osType }),
     disks,
@@ -86,7 +86,7 @@ function planNic(
     ...(nic.reach !== undefined && { reach: nic.reach }),
   };
   if (nic.networkName !== undefined) {
-    // Its address may be another's by now.
+    // Another instance may have its address now.
     const { networkName, name } = nic;
     return { ...common, networkName, ip: ANY_ADDRESS, ...(name !== null && { name }) };
   }

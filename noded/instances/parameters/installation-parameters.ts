@@ -2,9 +2,9 @@ import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { HvParameters } from '#shared/contract/machine-parameters.ts';
 
 /**
- * Hypervisor parameters of a machine that works on an instance instead of being it: an appliance,
- * or the instance booted from its installation medium. The kernel of normal runs would boot in
- * place of another medium. Pure.
+ * Returns the hypervisor parameters of an appliance, or of an instance booted from its installation
+ * medium. The kernel of normal runs is left out, since it would boot in place of another medium.
+ * Pure.
  */
 export function installationParameters({
   hvparams,

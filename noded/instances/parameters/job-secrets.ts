@@ -1,8 +1,8 @@
 import { Secret } from '#shared/secret/secret.ts';
 
 /**
- * What a running job was given and may not be kept: OS parameter secrets by name, and the package's
- * credentials.
+ * Secrets of a running job that must not be stored: OS parameter secrets by name, and the login of
+ * the personalization package.
  */
 export interface JobSecrets {
   readonly osParameters: ReadonlyMap<string, Secret>;
@@ -16,7 +16,7 @@ export const noSecrets: JobSecrets = {
   packagePassword: undefined,
 };
 
-/** Takes the secrets out of an opcode. */
+/** Returns the secrets of an opcode. */
 export function takeSecrets(opcode: {
   readonly osParametersSecret: Readonly<Record<string, string | null>>;
   readonly personalizationUser?: string | undefined;

@@ -14,7 +14,7 @@ export interface HiddenValueSources {
 
 /**
  * Creates a function that lists the private and secret values of the instance that an opcode names:
- * those of its record, its OS, its profiles, and those that the metadata service holds for it.
+ * from its record, its OS, its profiles and the metadata service.
  */
 export function createListHiddenValues({ instances, clusters, metad }: HiddenValueSources) {
   return async (opcode: Opcode): Promise<readonly string[]> => {
@@ -26,7 +26,7 @@ export function createListHiddenValues({ instances, clusters, metad }: HiddenVal
   };
 }
 
-/** Before an instance is added, and while the metadata service does not serve it. */
+/** The instance is missing before it is added, and while the metadata service does not serve it. */
 async function absentAsUndefined<T>(asked: Promise<T>): Promise<T | undefined> {
   try {
     return await asked;

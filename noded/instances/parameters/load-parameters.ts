@@ -13,19 +13,18 @@ import {
   resolveParameters,
 } from './os-parameters.ts';
 
-/** What an instance's parameters are made of. */
+/** The fields of an instance that decide its OS parameters. */
 export type ParameterOwner = Pick<
   InstanceRecord,
   'osType' | 'osParameters' | 'osParametersPrivate' | 'secretNames' | 'profiles'
 >;
 
-/** Where the layers come from. */
 export type ParameterSources = Pick<ClusterRepository, 'loadOs' | 'loadProfile'>;
 
 /**
- * The OS parameters in force for an instance, out of every layer that there is: the profile of all,
- * the OS, its variant, the profiles of the instance, the instance, what the running job was given.
- * A further kind of layer is put in here, and nowhere else. A profile that was lost gives nothing.
+ * Returns the OS parameters in force for an instance, from all layers in this order: the global
+ * profile, the OS, its variant, the profiles, the instance, the secrets of the running job. A
+ * missing profile adds nothing.
  */
 export async function loadParameters(
   instance: ParameterOwner,
@@ -35,7 +34,7 @@ export async function loadParameters(
   return resolveParameters(await loadParameterLayers(instance, clusters, secrets));
 }
 
-/** The layers themselves, the lowest first. */
+/** Returns the layers, the lowest first. */
 export async function loadParameterLayers(
   instance: ParameterOwner,
   clusters: ParameterSources,
@@ -54,8 +53,8 @@ export async function loadParameterLayers(
 }
 
 /**
- * Names under which an administrator sets something for an OS: `debootstrap+bookworm` →
- * `debootstrap`, `debootstrap+bookworm`
+ * Returns the names under which an administrator configures an OS: `debootstrap+bookworm` →
+ * `debootstrap`, `debootstrap+bookworm`.
  */
 export function osLayerNames(osType: string | null): readonly string[] {
   if (osType === null) return [];

@@ -11,12 +11,12 @@ interface GivenSecrets extends Login {
   readonly osParametersSecret: Readonly<Record<string, string | null>>;
 }
 
-/** Whether the package is fetched with a login. */
+/** Returns true if the package is fetched with a login. */
 export function givesLogin({ personalizationUser, personalizationPassword }: Login): boolean {
   return personalizationUser !== undefined || personalizationPassword !== undefined;
 }
 
-/** Which half of the package's login is missing: one is no use without the other. */
+/** Returns the missing half of the package's login: either half is useless alone. */
 export function missingLogin(
   isNeeded: boolean,
   login: Login,
@@ -28,7 +28,7 @@ export function missingLogin(
   };
 }
 
-/** What an installation needs and was not given. Pure. */
+/** Returns the secrets that an installation needs and that the request lacks. Pure. */
 export function missingSecrets(
   instance: Pick<InstanceRecord, 'secretNames' | 'packageNeedsPassword'>,
   given: GivenSecrets,
@@ -41,8 +41,8 @@ export function missingSecrets(
 }
 
 /**
- * @param what a clause that is about to need them, for people.
- * @throws AppError SECRETS_NEEDED when something is missing
+ * @param what clause of the message that announces the names
+ * @throws AppError SECRETS_NEEDED if any secret is missing
  */
 export function refuseMissingSecrets(what: string, missing: NeededSecrets): void {
   const { osParameters, packageUser, packagePassword } = missing;

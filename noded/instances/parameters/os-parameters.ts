@@ -6,12 +6,11 @@ import { isHiddenFromLogs } from '#shared/contract/os-parameters.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { reveal, type Secret } from '#shared/secret/secret.ts';
 
-/** A value is `null` where only the name of a secret is known. */
+/** A value is `null` if only the name of a secret is known. */
 type ParameterValue =
   | { readonly visibility: 'public' | 'private'; readonly value: string }
   | { readonly visibility: 'secret'; readonly value: Secret | null };
 
-/** One place that OS parameters come from. */
 export interface ParameterLayer {
   /** Its name as `gnt-instance info` shows it: `os debian+bookworm`, `instance`. */
   readonly source: string;
@@ -20,11 +19,11 @@ export interface ParameterLayer {
 
 export type ParameterInForce = ParameterValue & { readonly source: string };
 
-/** What is in force for an instance, by name. */
+/** The parameters in force for an instance, by name. */
 export type OsParameters = ReadonlyMap<string, ParameterInForce>;
 
 /**
- * The one rule of which value counts: that of the last layer that has the name, whatever its
+ * Returns the parameters in force. The last layer that has a name decides its value, whatever its
  * visibility. Pure.
  * @param layers the lowest first
  */
@@ -35,7 +34,7 @@ export function resolveParameters(layers: readonly ParameterLayer[]): OsParamete
   return new Map(inForce);
 }
 
-/** What an administrator set for an OS, or for one of its variants. */
+/** Returns the parameters that an administrator set for an OS or a variant. */
 export function osLayer({
   name,
   osParameters,
@@ -47,7 +46,7 @@ export function osLayer({
   };
 }
 
-/** What instances share that name a profile. */
+/** Returns the parameters of a profile, which several instances may share. */
 export function profileLayer({
   name,
   osParameters,
@@ -60,8 +59,8 @@ export function profileLayer({
 }
 
 /**
- * What an instance has of its own.
- * @param secrets those that are known; the record has their names only
+ * Returns the parameters of the instance itself.
+ * @param secrets the known values; the record has only the names
  */
 export function instanceLayer(
   instance: Pick<InstanceRecord, 'osParameters' | 'osParametersPrivate' | 'secretNames'>,
@@ -90,14 +89,14 @@ function shown(
   return Object.entries(values).map(([name, value]) => [name, { visibility, value }]);
 }
 
-/** Leaves out secrets of which only the name is known, for a run that has to do without them. */
+/** Leaves out secrets with unknown values, for a run that must do without them. */
 export function withoutLostSecrets(parameters: OsParameters): OsParameters {
   return new Map([...parameters].filter(([, { value }]) => value !== null));
 }
 
 /**
- * Values in clear text by name, for the one that they are meant for; a secret that is not known is
- * left out.
+ * Returns values in clear text by name, for the guest they belong to. Leaves out secrets with
+ * unknown values.
  */
 export function revealParameters(parameters: OsParameters): Record<string, string> {
   const known = [...parameters].flatMap(([name, parameter]) => {
@@ -107,14 +106,14 @@ export function revealParameters(parameters: OsParameters): Record<string, strin
   return Object.fromEntries(known);
 }
 
-/** The value in clear text; null for a secret that is not known. */
+/** Returns the value in clear text; null for a secret with an unknown value. */
 export function revealValue({ value }: ParameterValue): string | null {
   return value === null || typeof value === 'string' ? value : reveal(value);
 }
 
 /**
- * Refuses more values than a script can be started with: execve(2) would fail in the middle of the
- * job.
+ * Refuses values that exceed the size of a script's environment: execve(2) would fail in the middle
+ * of the job.
  * @throws AppError OS_PARAMETER that names sizes, never values
  */
 export function refuseTooLarge(parameters: OsParameters): void {
@@ -130,7 +129,7 @@ export function refuseTooLarge(parameters: OsParameters): void {
   );
 }
 
-/** Values that no log may show. */
+/** Returns the values that no log may show. */
 export function listHiddenValues(parameters: OsParameters): readonly string[] {
   return [...parameters.values()].flatMap((parameter) => {
     const value = isHiddenFromLogs(parameter.visibility) ? revealValue(parameter) : null;
@@ -138,7 +137,7 @@ export function listHiddenValues(parameters: OsParameters): readonly string[] {
   });
 }
 
-/** What an API may say of them: values of public ones only. */
+/** Returns the parameters as an API may show them: only public values. */
 export function describeParameters(
   parameters: OsParameters,
 ): InstanceInfo['osParametersEffective'] {

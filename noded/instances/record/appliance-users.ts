@@ -8,7 +8,7 @@ export interface ApplianceUsersSources {
   readonly instances: Pick<InstanceRepository, 'list'>;
 }
 
-/** Every appliance that somebody names, and who does; the cluster's own choice comes first. */
+/** Returns each appliance in use with its users. The cluster's choice comes first. */
 export async function listNamedAppliances({
   clusters,
   instances,

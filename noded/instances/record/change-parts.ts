@@ -16,9 +16,9 @@ import { refuseUnusableMacs } from './refuse-macs.ts';
 
 export interface PartContext {
   readonly newUuid: () => string;
-  /** Draws a MAC; a network that the card is in may have a prefix of its own. */
+  /** Draws a MAC. The NIC's network may have its own prefix. */
   readonly newMac: (networkName?: string) => string;
-  /** Where disks of the template `plain` are made. */
+  /** Where disks of the template `plain` are created. */
   readonly vgName?: string | undefined;
   readonly zfsPool?: string | undefined;
 }
@@ -26,7 +26,7 @@ export interface PartContext {
 type Named = Pick<InstanceRecord, 'name'>;
 type Modification = Extract<NicChange, { action: 'modify' }>['changes'];
 
-/** A card of a record, from what was asked. Pure but for what the context draws. */
+/** Returns the NIC of a record from a request. Pure except for the context. */
 export function planNic(
   nic: z.infer<typeof nicSpec>,
   { newUuid, newMac }: PartContext,
@@ -46,7 +46,10 @@ export function planNic(
   return inNetwork(card, networkName, nic);
 }
 
-/** What a network says is said by it alone. @throws AppError VALIDATION */
+/**
+ * Puts a NIC into a network, which alone decides its mode, link and addresses.
+ * @throws AppError VALIDATION
+ */
 function inNetwork(
   card: InstanceNic,
   networkName: string,
@@ -74,7 +77,7 @@ function requireNoPool(card: InstanceNic): InstanceNic {
   });
 }
 
-/** The cards after all changes. @throws AppError VALIDATION */
+/** Returns the NICs after all changes. @throws AppError VALIDATION */
 export function changeNics(
   { name, nics, channel }: Named & Pick<InstanceRecord, 'nics' | 'channel'>,
   changes: readonly NicChange[],
@@ -107,7 +110,7 @@ export function changeNics(
 
 /**
  * Returns the disks after all changes. The first disk has the system and stays. At most one is
- * removed at a time, so that the files show which one after a kill: see `changeDiskFiles`.
+ * removed at a time, so that the files identify it after a kill: see `changeDiskFiles`.
  * @throws AppError VALIDATION
  */
 export function changeDisks(
@@ -168,7 +171,7 @@ function changeNic(
   const changedMode = mode ?? nic.mode;
   const isOther = changedMode !== nic.mode || nic.networkName !== networkName;
   const { networkName: former, ...rest } = nic;
-  // What the network said of the card goes with it.
+  // Addresses from the former network do not apply in another one.
   const kept = former === networkName ? rest : { ...rest, ip: null, network: null };
   const card: InstanceNic = {
     ...kept,
@@ -196,7 +199,7 @@ function changeNic(
   });
 }
 
-/** @returns null for a card that asks by DHCP, with the size of its packets left to the guest */
+/** @returns null for a NIC that uses DHCP and leaves the MTU to the guest */
 function changeNetwork(
   network: NicNetwork | null,
   changes: NonNullable<Modification['network']>,

@@ -6,9 +6,9 @@ import type { ClusterRepository } from '../../records/cluster-repository.ts';
 import { osLayerNames } from '../parameters/load-parameters.ts';
 
 /**
- * Which appliance an instance is installed in, and who says so: the instance, the variant of its
- * OS, its OS, the cluster, or nobody, which is the one that is built here. Pure.
- * @param layers settings of the OS, and of its variant behind it
+ * Returns the appliance that installs an instance, and the source of the choice: the instance, the
+ * variant of its OS, its OS, the cluster, or by default the appliance built on this node. Pure.
+ * @param layers settings of the OS, then of its variant
  */
 export function chooseAppliance(
   instance: Pick<InstanceRecord, 'appliance'>,

@@ -2,7 +2,7 @@ import { LOCAL_BOOT_ENV } from '#shared/contract/boot-objects.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { hasMedium } from '../machines/plan-boot.ts';
 
-/** What is to be installed is the cluster's choice where the request names nothing. Pure. */
+/** Sets the cluster's default OS if the request names nothing to install. Pure. */
 export function withDefaultOs(
   opcode: OpcodeOf<'INSTANCE_CREATE'>,
   defaultOs: string | undefined,

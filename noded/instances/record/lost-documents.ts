@@ -15,11 +15,11 @@ interface Given extends Partial<Pick<Documents, 'userData' | 'vendorData' | 'dia
 }
 
 /**
- * Documents of which nothing would be left in the guest: vendor data, and user data beside which
- * `boot_report=user-data` or a tag has a part of ours, go as parts of one MIME message, and of that
- * cloud-init alone reads anything, and only what it knows; and tags that would say nothing of it.
- * Pure.
- * @param given what of them is new: what is stored already stands in the way of nothing else
+ * Refuses documents that no program in the guest would read. Vendor data becomes a part of one MIME
+ * message. So does user data next to a part of ours, which `boot_report=user-data` or a tag adds.
+ * Only cloud-init reads that message, and only the formats that it knows. Malformed agent tags are
+ * refused too. Pure.
+ * @param given the new values; stored values alone are never refused
  * @throws AppError VALIDATION with the option's name
  */
 export function refuseLostDocuments(instance: Documents, given: Given): void {
@@ -45,7 +45,9 @@ export function refuseLostDocuments(instance: Documents, given: Given): void {
   });
 }
 
-/** What makes user data a part of a message, where that or the data itself is new. */
+/**
+ * Returns the reason that makes user data a part of a message, if that reason or the data is new.
+ */
 function whatJoins(
   { dialects, hvparams, tags }: Documents,
   given: Given,
@@ -63,7 +65,7 @@ function isTagOfOursGiven({ tags, addTags }: Given): boolean {
   return [...(tags ?? []), ...(addTags ?? [])].some((tag) => tag.startsWith(AGENT_TAG_PREFIX));
 }
 
-/** Why cloud-init carries nothing of it out, in words; null when it does. */
+/** Returns why cloud-init would run nothing of a document, in words; null if it would. */
 function whyLost(base64: string): string | null {
   const found = classifyCloudDocument(Buffer.from(base64, 'base64'));
   return found.kind === 'foreign' ? found.why : null;

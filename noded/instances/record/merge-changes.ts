@@ -3,7 +3,7 @@ import { ownValue, setOwn } from '#shared/json/own-value.ts';
 
 type Changes<T> = Readonly<Record<string, T | null>>;
 
-/** Values with changes over them; `null` takes a value away. Pure. */
+/** Applies changes to values; `null` removes a value. Pure. */
 export function mergeChanges<T>(
   values: Readonly<Record<string, T>>,
   changes: Changes<T>,
@@ -16,21 +16,18 @@ export function mergeChanges<T>(
   return merged;
 }
 
-/**
- * The same for parameters with a type of their own: what is not given stays, `null` is left out.
- * Pure.
- */
+/** Applies changes to typed parameters: an absent key keeps its value, `null` removes it. Pure. */
 export function mergeSettings<T extends object>(
   settings: T,
   changes: { readonly [Key in keyof T]?: T[Key] | null | undefined },
 ): T {
   const given = Object.entries(changes).filter(([, value]) => value !== undefined);
   const merged = Object.entries({ ...settings, ...Object.fromEntries(given) });
-  // Every key is one of T's, with a value of its type: nulls are left out.
+  // Each key is one of T's with a value of its type, since nulls are left out.
   return Object.fromEntries(merged.filter(([, value]) => value !== null)) as T;
 }
 
-/** Tags with some put to them and others taken away; each is there once. Pure. */
+/** Returns the tags after additions and removals, without duplicates. Pure. */
 export function mergeTags(
   tags: readonly string[],
   changes: {
@@ -45,8 +42,8 @@ export function mergeTags(
 type OsParameters = Pick<InstanceRecord, 'osParameters' | 'osParametersPrivate' | 'secretNames'>;
 
 /**
- * OS parameters of an instance with changes over them. One that is given in a visibility leaves the
- * others. Pure.
+ * Applies changes to an instance's OS parameters. A parameter set in one visibility is removed from
+ * the others. Pure.
  */
 export function mergeOsParameters(
   current: OsParameters,
@@ -83,8 +80,8 @@ export function mergeOsParameters(
 }
 
 /**
- * Parameters of several instances, which are no secrets, with changes over them. One that is given
- * in a visibility leaves the other. Pure.
+ * Applies changes to OS parameters that several instances share; these are never secret. A
+ * parameter set in one visibility is removed from the other. Pure.
  */
 export function mergeSharedParameters(
   current: Pick<OsParameters, 'osParameters' | 'osParametersPrivate'>,

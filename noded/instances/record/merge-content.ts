@@ -8,7 +8,6 @@ type ImageKey = 'osImage' | 'osImageChecksum' | 'osImageGrow' | 'osImageFormat';
 type PackageKey = 'personalizationPackage' | 'personalizationChecksum' | 'packageNeedsPassword';
 type Given = OpcodeOf<'INSTANCE_REINSTALL'>;
 
-/** What a new instance has before an image is given. */
 export const noImage: Pick<InstanceRecord, ImageKey> = {
   osImage: null,
   osImageChecksum: null,
@@ -17,10 +16,10 @@ export const noImage: Pick<InstanceRecord, ImageKey> = {
 };
 
 /**
- * The image that is installed next, with what is given of it over what is stored; `null` is none.
- * Checksum and format are of one image: another one without them has none, and the same one, named
- * again, keeps them, since a file that was altered has the same name. Pure.
- * @throws AppError VALIDATION: they are given, and there is no image
+ * Returns the image of the next installation: the request's values over the stored ones; `null`
+ * unsets it. Checksum and format belong to one image, so another image starts without them. The
+ * same image, named again, keeps them: a file that was altered has the same name. Pure.
+ * @throws AppError VALIDATION if they are given without an image
  */
 export function mergeImage(
   stored: Pick<InstanceRecord, ImageKey>,
@@ -46,7 +45,6 @@ export function mergeImage(
   };
 }
 
-/** What a new instance has before a package is given. */
 export const noPackage: Pick<InstanceRecord, PackageKey> = {
   personalizationPackage: null,
   personalizationChecksum: null,
@@ -54,9 +52,10 @@ export const noPackage: Pick<InstanceRecord, PackageKey> = {
 };
 
 /**
- * The package that is laid over next; `null` is none. A login and a checksum are of one package:
- * another one has neither, and the same one, named again, keeps both. Pure.
- * @throws AppError VALIDATION: one of the two is given, and there is no package
+ * Returns the personalization package of the next installation; `null` unsets it. Login and
+ * checksum belong to one package: another package starts without them, the same one keeps both.
+ * Pure.
+ * @throws AppError VALIDATION if either is given without a package
  */
 export function mergePackage(
   stored: Pick<InstanceRecord, PackageKey>,
@@ -93,7 +92,7 @@ export function mergePackage(
   };
 }
 
-/** The format that was chosen; null where the image's content shows it. */
+/** Returns the chosen format; null to detect it from the image's content. */
 function chosenFormat(given: ImageFormatName | 'auto' | undefined): ImageFormatName | null {
   return given === undefined || given === 'auto' ? null : given;
 }

@@ -3,7 +3,7 @@ import { AppError } from '#shared/errors/app-error.ts';
 
 type Place = Pick<InstanceDisk, 'vg' | 'pool' | 'dataset'>;
 
-/** Where the cluster has new volumes made. */
+/** Where the cluster creates new volumes. */
 export interface VolumePlaces {
   /** Written as GROUP or GROUP/POOL. */
   readonly vgName?: string | undefined;
@@ -11,7 +11,8 @@ export interface VolumePlaces {
 }
 
 /**
- * The volume group and thin pool, or ZFS dataset, of a new disk whose template needs one. Pure.
+ * Returns the volume group and thin pool, or the ZFS dataset, of a new disk whose template needs
+ * one. Pure.
  * @throws AppError NOT_SUPPORTED
  */
 export function placeOf(
@@ -34,7 +35,9 @@ export function placeOf(
   return { vg, ...(pool !== undefined && { pool }) };
 }
 
-/** The next disk's place, beside the first of the instance; undefined where that has none. Pure. */
+/**
+ * Returns the place of an added disk: that of the first disk, or undefined if it has none. Pure.
+ */
 export function placeBeside([first]: readonly Place[]): VolumePlaces | undefined {
   if (first?.dataset !== undefined) return { zfsPool: first.dataset };
   if (first?.vg === undefined) return undefined;

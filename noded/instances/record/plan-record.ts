@@ -20,7 +20,7 @@ import { refuseUnusableMacs } from './refuse-macs.ts';
 import { sortHooks } from '../view/hook-files.ts';
 import { mergeOsParameters, mergeSettings } from './merge-changes.ts';
 
-/** Ganeti's default is 128; a distribution's own installer or cloud-init needs this much. */
+/** Ganeti's default is 128 MiB; a distribution's installer and cloud-init need 512. */
 export const DEFAULT_BACKEND_PARAMETERS: BeParameters = { memoryMiB: 512, vcpus: 1 };
 export const DEFAULT_DISK_BYTES = 10 * GIB;
 
@@ -31,17 +31,15 @@ export interface RecordContext extends VolumePlaces {
 }
 
 /**
- * The instance id is DMI's UUID too; a stock cloud-init takes a machine for EC2's only if that
- * begins with `ec2`, and then always.
+ * Returns an instance id, which is also the DMI UUID. A stock cloud-init detects EC2 if, and only
+ * if, the UUID begins with `ec2`.
  */
 export function newInstanceId(newUuid: () => string, dialects: readonly Dialect[]): string {
   const uuid = withoutEc2Look(newUuid());
   return datasourceDialect(dialects) === 'ec2' ? `ec2${uuid.slice(3)}` : uuid;
 }
 
-/**
- * What no machine, no guest and no job has made of an instance yet: of a new one, and of a copy.
- */
+/** The fields that runs, guests and jobs fill in later, as a new instance or a copy has them. */
 export const NO_PAST = {
   adminState: 'down',
   stoppedByJob: null,
@@ -51,12 +49,12 @@ export const NO_PAST = {
   lifecycle: null,
   guestReport: null,
   hostKeys: null,
-  // With `as const` alone the type would be that of a list which is always empty.
+  // With `as const` alone the type would be that of an empty tuple.
   snapshots: [] as InstanceRecord['snapshots'],
   restoreId: null,
 } as const satisfies Partial<NewInstance>;
 
-/** The record of a new instance, from what was asked. Pure. */
+/** Returns the record of a new instance from a request. Pure. */
 export function planNewInstance(
   opcode: OpcodeOf<'INSTANCE_CREATE'>,
   context: RecordContext,
@@ -129,8 +127,8 @@ export function refuseSeedWithout(dialects: readonly Dialect[]): void {
 }
 
 /**
- * What a reinstallation makes of a record: given values over stored ones; secrets are of this run
- * only. Pure.
+ * Returns a record's changes by a reinstallation: the request's values over the stored ones.
+ * Secrets are for this run only. Pure.
  */
 export function planReinstall(
   instance: InstanceRecord,
@@ -153,7 +151,7 @@ export function planReinstall(
   };
 }
 
-/** @throws AppError DUPLICATE_OS_PARAMETER naming the parameters; values are never in it */
+/** @throws AppError DUPLICATE_OS_PARAMETER naming the parameters, never their values */
 export function refuseDuplicateParameters(
   opcode: Partial<
     Record<
@@ -168,7 +166,7 @@ export function refuseDuplicateParameters(
     opcode.osParametersPrivate ?? {},
     opcode.osParametersSecret ?? {},
   ];
-  // A removal (null) in one visibility and a value in another is how a parameter moves.
+  // A removal (null) in one visibility and a value in another moves a parameter.
   const given = kinds.flatMap((values) =>
     Object.entries(values).filter(([, value]) => value !== null),
   );

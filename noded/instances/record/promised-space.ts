@@ -1,7 +1,7 @@
 import type { PromisedSpace } from '../../host/low-space.ts';
 import type { InstanceIndex } from '../../records/instance-index.ts';
 
-/** What the disks of this node may grow to. */
+/** The size to which this node's disks may grow. */
 export type DiskPromise = Omit<PromisedSpace, 'totalBytes'>;
 
 /** @throws AppError STORE_UNAVAILABLE */

@@ -2,7 +2,7 @@ import { AppError } from '#shared/errors/app-error.ts';
 
 const NO_MAC = '00:00:00:00:00:00';
 
-/** @throws AppError VALIDATION: a MAC that two NICs share, or that no single host has */
+/** @throws AppError VALIDATION if two NICs share a MAC, or it is not a unicast address */
 export function refuseUnusableMacs(macs: readonly string[]): void {
   const twice = macs.find((mac, index) => macs.indexOf(mac) !== index);
   if (twice !== undefined) {

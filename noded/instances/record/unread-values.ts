@@ -21,9 +21,9 @@ type Given = Partial<
 >;
 
 /**
- * What was given for an instance that nobody is going to read, in words; null when everything has
- * a reader. Without the channel a guest is served nothing in normal runs; scripts of an OS
- * definition have its parameters all the same, and a medium reads while it installs. Pure.
+ * Returns which values of a request no program will read, in words; null if all have a reader. In
+ * normal runs a guest without the channel gets no metadata. OS scripts still get their parameters,
+ * and an installation medium reads metadata while it installs. Pure.
  */
 export function describeUnread(instance: Reader, given: Given): string | null {
   if (instance.communication || hasMedium(instance)) return null;
@@ -40,8 +40,8 @@ export function describeUnread(instance: Reader, given: Given): string | null {
 }
 
 /**
- * Which secrets were given to an instance that does not run: their names are stored, and nothing
- * else; null when none was. Pure.
+ * Returns a warning about secrets given to a stopped instance, since only their names are stored;
+ * null without secrets. Pure.
  */
 export function describeUnkept({
   osParametersSecret,
@@ -50,10 +50,7 @@ export function describeUnkept({
   return 'values of --os-parameters-secret are never stored, and the instance is stopped: give them again to gnt-instance startup or reinstall';
 }
 
-/**
- * What a new instance lacks by which anybody could get to its guest; null when there is one way in.
- * Pure.
- */
+/** Returns a warning if a new instance has no way to reach its guest; null if it has one. Pure. */
 export function describeUnreached({
   communication,
   nics,
@@ -87,7 +84,7 @@ function optionsOf(all: readonly (readonly [string, boolean])[]): readonly strin
   return all.filter(([, isGiven]) => isGiven).map(([option]) => option);
 }
 
-/** A null takes back what is stored. */
+/** A null removes the stored value. */
 function hasValue(values: Readonly<Record<string, string | null>> | undefined): boolean {
   return Object.values(values ?? {}).some((value) => value !== null);
 }

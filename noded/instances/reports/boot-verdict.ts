@@ -8,8 +8,8 @@ import {
 } from '#shared/contract/boot-report.ts';
 
 /**
- * What a guest's cloud-init says, event by event, as one report of its present boot. Pure; a guest
- * can say what it likes of itself, in a bounded space.
+ * Collects cloud-init's events into one report of the guest's present boot. Pure. The guest
+ * controls the content, so its size is bounded.
  */
 
 const NEW_BOOT: BootReport = {
@@ -17,10 +17,10 @@ const NEW_BOOT: BootReport = {
   ...{ errors: [], recoverableErrors: [], stages: [] },
 };
 
-/** @param before null before the first word */
+/** @param before null before the first event */
 export function hearBootEvent(before: BootReport | null, event: BootEvent): BootReport {
   const report = before === null || isOfNewBoot(before, event) ? NEW_BOOT : before;
-  // The end of the last stage is told after the verdict that it leads to.
+  // The finish event of the last stage arrives after the verdict.
   if (report.status !== 'running') return report;
   const entered = { ...report, stage: event.stage };
   if (event.phase === 'start' || event.module === null) return entered;
@@ -31,12 +31,14 @@ export function hearBootEvent(before: BootReport | null, event: BootEvent): Boot
   return entered;
 }
 
-/** The last stage has ended; what it found may still be told by {@link hearBootResult}. */
+/**
+ * Returns true once the last stage has ended. {@link hearBootResult} may still report its result.
+ */
 export function isLastEvent({ stage, module, phase }: BootEvent): boolean {
   return stage === 'modules-final' && module === null && phase === 'finish';
 }
 
-/** The verdict of a cloud-init that told its events and nothing else. */
+/** Returns the verdict for a cloud-init that reported only events. */
 export function judgeEvents(report: BootReport): BootReport {
   return report.status === 'running'
     ? { ...report, stage: null, status: verdictOf(report) }
@@ -55,7 +57,7 @@ function verdictOf(
   return result.recoverableErrors.length > 0 ? 'degraded' : 'done';
 }
 
-/** A guest may be started again from within, while its machine runs on. */
+/** A guest may reboot from within while its QEMU process keeps running. */
 function isOfNewBoot(report: BootReport, { phase, stage }: BootEvent): boolean {
   if (phase !== 'start') return false;
   return report.status !== 'running' || orderOf(stage) < orderOf(report.stage);

@@ -2,9 +2,9 @@ import type { MetadEvent } from '#shared/contract/metad-control.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { MIB } from '#shared/units/bytes.ts';
 
-/** What is kept of one guest's words that nobody can take yet; metad keeps no more either. */
+/** Limits the early events of one guest; metad keeps no more either. */
 const MAX_EARLY_BYTES = 4 * MIB;
-/** What one event takes beside its words, about. */
+/** Approximate size of an event without its text. */
 const EVENT_BYTES = 512;
 
 type Listener = (event: MetadEvent['event'], sequence: number) => void;
@@ -14,14 +14,14 @@ export interface EarlyListening {
   readonly stop: () => void;
 }
 
-/** Hands what guests said to whoever waits for it, by instance. */
+/** Dispatches guests' events to subscribers, by instance. */
 export interface GuestEvents {
-  /** @returns ends the subscription */
+  /** @returns a function that ends the subscription */
   subscribe(uuid: string, listener: Listener): () => void;
   /**
-   * Keeps what a guest says until somebody can listen: it may report before the start of its
-   * machine returns. Of too much the oldest is dropped.
-   * @returns `handOver` to the listener, who gets it in order; `stop` when none comes
+   * Keeps a guest's events until a listener takes them: a guest may report before the start of its
+   * machine returns. Drops the oldest above the limit.
+   * @returns `handOver` passes the events to a listener in order; `stop` drops them
    */
   listenEarly(uuid: string): EarlyListening;
   dispatch(event: MetadEvent): void;
@@ -71,7 +71,7 @@ function sizeOf([event]: Parameters<Listener>): number {
   return EVENT_BYTES + JSON.stringify(event).length;
 }
 
-/** Dispatches what metad tells until it ends. */
+/** Dispatches metad's events until they end. */
 export async function followGuests(
   events: AsyncIterable<MetadEvent>,
   guestEvents: GuestEvents,
@@ -82,7 +82,7 @@ export async function followGuests(
       try {
         guestEvents.dispatch(event);
       } catch (error) {
-        // What one guest said must not make this node deaf for the others.
+        // An error for one guest must not stop the events of the others.
         logger.error('event.not-taken', { instance: event.instance, err: error });
       }
     }

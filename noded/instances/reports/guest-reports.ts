@@ -10,13 +10,13 @@ import { hearBootEvent, hearBootResult, isLastEvent, judgeEvents } from './boot-
 import type { GuestEvents } from './guest-events.ts';
 import type { KeptMachine, MachineKeeper } from '../machines/machine-keeper.ts';
 
-/** Time until a store that was away is asked again. */
+/** Time until an unreachable store is tried again. */
 const AGAIN_MS = 10_000;
-/** Time between two writes of one guest, whatever it says in between. */
+/** Time between two writes for one guest, however often it reports. */
 const WRITE_PAUSE_MS = 1_000;
 /**
- * Time until the first write: a guest says that it is up, and its verdict right after; who waits
- * for that must not wait for the disk.
+ * Time until the first write. A guest reports its verdict right after its readiness, and clients
+ * that wait for the verdict must not wait for a disk write.
  */
 const WRITE_DELAY_MS = 100;
 const RESULT_GRACE_MS = 5_000;
@@ -27,34 +27,35 @@ export interface GuestReportsDependencies {
   readonly guestEvents: Pick<GuestEvents, 'subscribe' | 'listenEarly'>;
   readonly logger: Logger;
   readonly clock: Clock;
-  /** Time for the status file to come after cloud-init's last event; 5 s by default. */
+  /** Time to wait for the status file after cloud-init's last event; 5 s by default. */
   readonly resultGraceMs?: number;
-  /** Time until a store that was away is asked again; 10 s by default. */
+  /** Time until an unreachable store is tried again; 10 s by default. */
   readonly againMs?: number;
-  /** Time until what was said after a silence is written; 100 ms by default. */
+  /** Time until the first write after a silence; 100 ms by default. */
   readonly writeDelayMs?: number;
 }
 
 /**
- * What guests say of themselves in normal runs. It is known at once, and kept in the record: at
- * most one write a second, however often a guest changes its mind.
+ * Holds guests' reports in normal runs. A report is visible at once and is written to the record at
+ * most once a second.
  */
 export interface GuestReports {
-  /** Listens to the guest of a machine that this daemon started, until that is gone. */
+  /** Listens to the guest of a machine that this daemon started, until the machine ends. */
   follow(kept: KeptMachine): void;
   /**
-   * The same for a machine that an earlier daemon started: metad tells all its events again, and
-   * only the record knows which of them are of its present boot. None counts before it was read.
+   * Listens to the guest of a machine that an earlier daemon started. metad replays all its events,
+   * and only the record tells which belong to the present boot. None counts before the record is
+   * read.
    */
   followAdopted(kept: KeptMachine): void;
   /**
-   * What the guest said until `reset` is of the boot before, also what is still on its way then.
-   * @param reset begins the new boot; gives the number of metad's last event before it
+   * Assigns all events until the end of `reset` to the former boot, late ones included.
+   * @param reset begins the new boot and returns the number of metad's last event before it
    */
   forget(uuid: string, reset: () => Promise<number>): Promise<void>;
-  /** What the guest of the present run said; null when nothing runs, or nothing was said. */
+  /** Returns the guest's report of the present run; null if it does not run or has not reported. */
   report(instance: InstanceRecord): GuestReport | null;
-  /** Resolves with the next thing that the guest says, and when its machine is gone. */
+  /** Resolves at the guest's next report, or when its machine ends. */
   nextChange(uuid: string, signal: AbortSignal): Promise<void>;
 }
 
@@ -62,21 +63,21 @@ export function createGuestReports(dependencies: GuestReportsDependencies): Gues
   const { instances, keeper, guestEvents, logger, clock } = dependencies;
   const { resultGraceMs = RESULT_GRACE_MS, againMs = AGAIN_MS } = dependencies;
   const { writeDelayMs = WRITE_DELAY_MS } = dependencies;
-  /** What guests of machines that run have said, from that moment on. */
+  /** Reports of running guests, heard by this daemon. */
   const heard = new Map<string, GuestReport>();
   const writing = new Set<string>();
-  /** Numbers by guests that were reset: events up to this one are of the boot before. */
+  /** Last event number of the former boot, by guests that were reset. */
   const endOfFormerBoot = new Map<string, number>();
-  /** The number of the last event of each guest, for when metad cannot be asked for it. */
+  /** Last event number by guest, for times when metad does not respond. */
   const lastSequence = new Map<string, number>();
   const calls = new WakeCalls();
 
   const write = async (uuid: string, report: GuestReport): Promise<void> => {
     const record = await instances.findByUuid(uuid);
-    // An orphan may have its record again, and then it is heard again.
+    // An orphan has no record. When it gets one again, its events are heard again.
     if (record === undefined || isSaid(record.guestReport, report)) return;
     await instances.update(uuid, (current) => {
-      // Meanwhile it may have been forgotten, or more have been said.
+      // Meanwhile the report may have been dropped or extended.
       const latest = heard.get(uuid);
       if (latest === undefined) return current;
       const guestReport = merge(current.guestReport, latest);
@@ -84,7 +85,7 @@ export function createGuestReports(dependencies: GuestReportsDependencies): Gues
     });
   };
 
-  /** Writes what was heard last until the record has it. */
+  /** Retries until the record has the latest report. */
   const writeSometime = async (uuid: string): Promise<void> => {
     if (writing.has(uuid)) return;
     writing.add(uuid);
@@ -128,7 +129,7 @@ export function createGuestReports(dependencies: GuestReportsDependencies): Gues
       const latest = heard.get(uuid)?.boot;
       if (!isLastEvent(event.event) || latest?.status !== 'running') return;
       void sleep(resultGraceMs, undefined, { ref: false }).then(() => {
-        // Neither the status file nor another boot came meanwhile.
+        // Neither the status file nor another boot arrived meanwhile.
         if (heard.get(uuid)?.boot === latest)
           take(uuid, startedAtMs, { boot: judgeEvents(latest) });
       });
@@ -136,7 +137,7 @@ export function createGuestReports(dependencies: GuestReportsDependencies): Gues
       take(uuid, startedAtMs, { boot: hearBootResult(event.result) });
     } else if (event.type === 'host-keys') {
       const { hostKeys, firstHostKeys, loginUser } = heard.get(uuid) ?? NOTHING;
-      // Whoever posts a part of it takes nothing back of the rest.
+      // A partial report does not remove the other parts.
       take(uuid, startedAtMs, {
         hostKeys: event.keys.length > 0 ? event.keys : hostKeys,
         firstHostKeys: firstHostKeys.length > 0 ? firstHostKeys : event.keys,
@@ -145,7 +146,10 @@ export function createGuestReports(dependencies: GuestReportsDependencies): Gues
     }
   };
 
-  /** What was said in the present run: what is in memory, and what an earlier daemon wrote down. */
+  /**
+   * Returns the report of the present run: events in memory and the stored report of an earlier
+   * daemon.
+   */
   const reportOf = ({ uuid, guestReport }: InstanceRecord): GuestReport | null => {
     const runStartedAtMs = keeper.get(uuid)?.machine.startedAtMs;
     if (runStartedAtMs === undefined) return null;
@@ -155,8 +159,8 @@ export function createGuestReports(dependencies: GuestReportsDependencies): Gues
   };
 
   /**
-   * The number of the last event before the present boot of a machine, which an earlier daemon may
-   * have reset. A store that is away, or lost the record, is asked again.
+   * Returns the last event number before the present boot, which an earlier daemon may have begun.
+   * Retries while the store is unreachable or lacks the record.
    */
   const readEndOfFormerBoot = async (
     { uuid, startedAtMs }: KeptMachine['machine'],
@@ -175,7 +179,10 @@ export function createGuestReports(dependencies: GuestReportsDependencies): Gues
     }
   };
 
-  /** Listens until the machine is gone. @param begin gives what ends the listening */
+  /**
+   * Listens until the machine ends.
+   * @param begin starts and returns a function that stops
+   */
   const follow = ({ machine: { uuid } }: KeptMachine, begin: () => () => void): void => {
     const forgetAll = (): void => {
       heard.delete(uuid);
@@ -210,7 +217,7 @@ export function createGuestReports(dependencies: GuestReportsDependencies): Gues
         const begin = async (): Promise<void> => {
           const end = await readEndOfFormerBoot(kept.machine, gone.signal);
           if (gone.signal.aborted) return;
-          // Meanwhile this daemon may have reset it, too.
+          // Meanwhile this daemon may have reset it too.
           endOfFormerBoot.set(uuid, Math.max(end, endOfFormerBoot.get(uuid) ?? 0));
           stop = early.handOver((...said) => hear(kept, ...said));
         };
@@ -224,7 +231,7 @@ export function createGuestReports(dependencies: GuestReportsDependencies): Gues
       });
     },
     forget: async (uuid, reset) => {
-      // Nothing that comes while it is being reset is of the boot that begins.
+      // Events that arrive during the reset belong to the former boot.
       endOfFormerBoot.set(uuid, Number.MAX_SAFE_INTEGER);
       let lastOfFormer = 0;
       let firstHostKeys: readonly string[] = [];
@@ -236,12 +243,12 @@ export function createGuestReports(dependencies: GuestReportsDependencies): Gues
         endOfFormerBoot.set(uuid, lastOfFormer);
       }
       const runStartedAtMs = keeper.get(uuid)?.machine.startedAtMs;
-      // This is for the next daemon, which metad tells its events anew.
+      // The next daemon needs the number, since metad replays its events to it.
       const guestReport =
         lastOfFormer === 0 || runStartedAtMs === undefined
           ? null
           : { ...NOTHING, runStartedAtMs, afterSequence: lastOfFormer };
-      // The reset ends a boot and no installation: keys that were not written yet stay the first.
+      // A reset ends a boot, not an installation: the first keys stay the first, written or not.
       await instances.update(uuid, (current) => ({
         ...current,
         guestReport,
@@ -263,7 +270,7 @@ function isOfRun(report: GuestReport | null, runStartedAtMs: number): report is 
   return report?.runStartedAtMs === runStartedAtMs;
 }
 
-/** What was said first, of being up and of the keys, stays; of the boot the latest counts. */
+/** Keeps the earliest readiness and first keys, and the latest boot. */
 function merge(stored: GuestReport | null, report: GuestReport): GuestReport {
   if (stored === null || !isOfRun(stored, report.runStartedAtMs)) return report;
   const ready = stored.readyAtMs === null ? report : stored;

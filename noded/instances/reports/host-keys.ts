@@ -2,14 +2,14 @@ import type { SshInfo } from '#shared/contract/host-keys.ts';
 import type { GuestReport, InstanceRecord } from '#shared/contract/instance.ts';
 
 /**
- * Whose word counts of a guest's SSH host keys. They come over its own channel, so nobody but this
- * guest can have said them; what it says first after an installation is trusted, anything else
- * later is shown and not trusted until an operator accepts it. Pure.
+ * Decides which SSH host keys of a guest are trusted. They arrive over its own channel, so no other
+ * guest can send them. The first keys after an installation are trusted. Later ones are shown, but
+ * an operator must accept them. Pure.
  */
 
 type Keyed = Pick<InstanceRecord, 'instanceId' | 'hostKeys'>;
 
-/** The record's keys once a guest has said its own. */
+/** Returns the record's keys after a guest reported its own. */
 export function keepHostKeys(
   instance: Keyed,
   said: readonly string[],
@@ -20,7 +20,7 @@ export function keepHostKeys(
   };
 }
 
-/** What an operator says that they are, of the present installation. */
+/** Returns the keys that an operator accepts for the present installation. */
 export function acceptHostKeys(
   { instanceId }: Pick<InstanceRecord, 'instanceId'>,
   keys: readonly string[],
@@ -28,7 +28,7 @@ export function acceptHostKeys(
   return keys.length === 0 ? null : { instanceId, keys: [...keys] };
 }
 
-/** @param report what the guest of the present run said; null when nothing runs */
+/** @param report of the present run; null if it does not run */
 export function describeSsh(
   instance: Keyed & Pick<InstanceRecord, 'guestReport'>,
   report: GuestReport | null,
@@ -36,15 +36,15 @@ export function describeSsh(
   const trusted = trustedKeys(instance);
   const said = report?.hostKeys ?? [];
   return {
-    // The user of the last boot counts until this one says its own again.
+    // The user of the last boot applies until this boot reports one.
     user: report?.loginUser ?? instance.guestReport?.loginUser ?? null,
-    // Keys that were said this moment, and first, are written down within a second.
+    // The first keys are written within a second; until then only the report has them.
     hostKeys: trusted.length > 0 ? trusted : (report?.firstHostKeys ?? []),
     saidHostKeys: said,
   };
 }
 
-/** The keys of this installation: those of an earlier one are another machine's. */
+/** Returns the keys of this installation; those of an earlier one do not count. */
 function trustedKeys({ instanceId, hostKeys }: Keyed): string[] {
   return hostKeys?.instanceId === instanceId ? hostKeys.keys : [];
 }

@@ -4,23 +4,22 @@ import { AppError } from '#shared/errors/app-error.ts';
 
 type Owner = Pick<InstanceRecord, 'bootEnv'>;
 
-/** The BootEnv that installs the instance, in place of another medium; null for none. Pure. */
+/**
+ * Returns the BootEnv that installs the instance in place of another medium; null for none. Pure.
+ */
 export function installingBootEnv({ bootEnv }: Owner): string | null {
   return installsSystem(bootEnv) ? bootEnv : null;
 }
 
 /**
- * The BootEnv that the instance boots into in normal runs; null: its disk. One that installs is for
- * installations, which an operator asks for: a guest that reboots would install itself again. Pure.
+ * Returns the BootEnv of normal runs; null for the disk. An installing BootEnv is for installations
+ * only: otherwise a guest that reboots would install itself again. Pure.
  */
 export function bootEnvOfRun({ bootEnv }: Owner): string | null {
   return bootEnv === LOCAL_BOOT_ENV || installsSystem(bootEnv) ? null : bootEnv;
 }
 
-/**
- * Refuses a BootEnv that the instance as it is could never boot into. Pure.
- * @throws AppError VALIDATION
- */
+/** Refuses a BootEnv that the instance could never boot into. Pure. @throws AppError VALIDATION */
 export function refuseUnbootableEnv(
   instance: Pick<
     InstanceRecord,

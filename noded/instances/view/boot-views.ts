@@ -15,49 +15,55 @@ import { loadParameterLayers, type ParameterSources } from '../parameters/load-p
 import { resolveParameters } from '../parameters/os-parameters.ts';
 
 const ASK_TIMEOUT_MS = 15_000;
-/** Stands in for the channel that a new instance has not been given yet. */
+/** Stands in for the channel that a new instance does not have yet. */
 const NO_CHANNEL = { ip: '169.254.0.1', mac: '52:54:00:00:00:00' } as const;
 
 export interface BootViewsDependencies {
   readonly sources: BootSources & { readonly clusters: ParameterSources };
-  /** Keeps what machines load, for whoever serves it. */
+  /** Holds the boot files that are served to machines. */
   readonly trees: Pick<PromisedTrees, 'offer' | 'forget'>;
   readonly logger: Logger;
-  /** How long it is asked whether a repository has the files that are booted. */
+  /** Time limit for the check that a repository has the boot files. */
   readonly askTimeoutMs?: number;
 }
 
-/** What machines boot from their channels: rendered whenever a view is made, and kept nowhere. */
+/**
+ * Renders the boot files for machines that boot from their channels, with each view. Nothing is
+ * stored.
+ */
 export interface BootViews {
-  /**
-   * Refuses what can be refused about the BootEnv of an instance before anything is changed.
-   * @throws AppError VALIDATION, BOOTENV_*
-   */
+  /** Refuses an unusable BootEnv before anything changes. @throws AppError VALIDATION, BOOTENV_* */
   check(
     instance: NewInstance | InstanceRecord,
     secrets: JobSecrets,
     signal: AbortSignal,
   ): Promise<void>;
-  /** What a machine boots that is about to start. @throws AppError BOOTENV_*, of the store */
+  /**
+   * Returns the boot of a machine that is about to start.
+   * @throws AppError BOOTENV_*, of the store
+   */
   forStart(instance: InstanceRecord, secrets: JobSecrets): Promise<ViewBoot | undefined>;
   /**
-   * What a guest that runs boots next. Where it cannot be rendered any more, that is what it was
-   * given last: by a daemon before this one, too, as far as metad has it.
+   * Returns the next boot of a running guest. If rendering fails, the guest keeps its last boot;
+   * metad may still have the one from an earlier daemon.
    * @throws AppError of the store
    */
   forRun(instance: InstanceRecord, secrets: JobSecrets): Promise<ViewBoot | 'kept' | undefined>;
   /**
-   * The same where nothing of the instance has changed: what it was given, without being rendered
-   * anew. That is for its next start, and for changes of its record.
+   * Returns the guest's last boot without rendering, for an unchanged instance. Rendering is left
+   * to its next start and to changes of its record.
    */
   asGiven(instance: InstanceRecord): Promise<ViewBoot | 'kept' | undefined>;
-  /** What the machine of an installation boots. @throws AppError BOOTENV_* */
+  /** Returns the boot of an installation. @throws AppError BOOTENV_* */
   forInstall(instance: InstanceRecord, secrets: JobSecrets): Promise<ViewBoot | undefined>;
-  /** Whether an installation by it says nothing, so that its power-off is its success. */
+  /**
+   * Returns true if an installation by this BootEnv reports nothing, so that a power-off means
+   * success.
+   */
   isSilent(instance: Pick<InstanceRecord, 'bootEnv'>): Promise<boolean>;
-  /** What the guest of a run is given; null for one that boots its disk. */
+  /** Returns the boot of the present run; null for a guest that boots its disk. */
   state(uuid: string): RunningBootEnv | null;
-  /** Has to be called when its machine has ended. */
+  /** Must be called when the machine ends. */
   forget(uuid: string): void;
 }
 
@@ -83,7 +89,7 @@ export function createBootViews(dependencies: BootViewsDependencies): BootViews 
     const made = await plan(name, instance, secrets);
     return { view: encodePlan(made), source: made.source };
   };
-  /** @returns undefined for what a secret's value alone makes right */
+  /** @returns undefined if only the value of a secret makes the rendering valid */
   const makeWithoutSecrets = async (
     name: string,
     instance: InstanceRecord,
@@ -99,9 +105,9 @@ export function createBootViews(dependencies: BootViewsDependencies): BootViews 
     const names = [...secrets.osParameters.keys()];
     const open = names.length === 0 ? undefined : await makeWithoutSecrets(name, instance);
     const { view, source } = await make(name, instance, secrets);
-    // Promised at once: until then anybody may remove the archive that was planned with.
+    // Offered at once: until then another job may remove the archive of this plan.
     trees.offer(instance.uuid, source);
-    // What later views have where nothing can be rendered: no value of this job's secrets.
+    // Later views use this if rendering fails. It holds no secret of this job.
     const later = open ?? (names.length === 0 ? view : withoutSecretFiles(view, names));
     given.give(instance.uuid, view, { view: later, source });
     return view;
@@ -113,7 +119,7 @@ export function createBootViews(dependencies: BootViewsDependencies): BootViews 
     trees.offer(instance.uuid, null);
     return null;
   };
-  /** What it was given, which metad may not have: of a daemon before this one, it does. */
+  /** Returns the guest's last boot; `kept` if only metad has it, from an earlier daemon. */
   const giveAgain = (uuid: string): ViewBoot | 'kept' => {
     const last = given.last(uuid);
     if (last === null) return 'kept';
@@ -129,7 +135,7 @@ export function createBootViews(dependencies: BootViewsDependencies): BootViews 
       if (!isBootError(error)) throw error;
       logger.warn('boot.not-rendered', { instance: instance.name, bootEnv: name, err: error });
       given.fail(instance.uuid, name, error);
-      // The tree that it has stays with it, that of a daemon before this one too.
+      // The guest keeps its tree, even one from an earlier daemon.
       return giveAgain(instance.uuid);
     }
   };
@@ -151,7 +157,7 @@ export function createBootViews(dependencies: BootViewsDependencies): BootViews 
       if (source?.kind !== 'repository') return;
       const tree = createRepositoryTree(source.url);
       const paths = [...(kernel === null ? [] : [kernel]), ...initrds];
-      // All at once, in one time: an instance is locked meanwhile.
+      // Parallel requests under one limit, since the instance is locked meanwhile.
       const ended = new AbortController();
       const late = AbortSignal.timeout(askTimeoutMs);
       const asking = AbortSignal.any([signal, ended.signal, late]);
@@ -208,7 +214,9 @@ function isBootError(error: unknown): error is AppError {
   );
 }
 
-/** @throws AppError BOOTENV_INVALID for what no view takes, as a loader's path that is too long */
+/**
+ * @throws AppError BOOTENV_INVALID for values outside a view's limits, such as a long loader path
+ */
 function encodePlan({ bootEnv, script, files, source, httpLoader }: BootPlan): ViewBoot {
   const view = {
     bootEnv,
@@ -231,7 +239,7 @@ function encodePlan({ bootEnv, script, files, source, httpLoader }: BootPlan): V
   );
 }
 
-/** @param names of the secrets that may be in them */
+/** @param names of the secrets that the files may contain */
 function withoutSecretFiles(view: ViewBoot, names: readonly string[]): ViewBoot {
   const files = Object.entries(view.files).map(([path, file]): [string, ViewBootFile] => [
     path,
@@ -250,7 +258,6 @@ function basisOf({ basis }: { readonly basis?: string | null | undefined }): { b
   return basis == null ? {} : { basis };
 }
 
-/** A BootEnv, and the repository that it boots from. */
 interface Asked {
   readonly name: string;
   readonly url: string;

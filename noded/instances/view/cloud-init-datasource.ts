@@ -5,8 +5,8 @@ import { SERVICE_URL } from '#shared/contract/service-address.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 
 /**
- * What a stock cloud-init looks at before any network: its ds-identify reads DMI and file system
- * labels.
+ * The DMI strings that a stock cloud-init reads before it has a network. Its ds-identify also reads
+ * file system labels.
  */
 export interface Smbios {
   readonly manufacturer: string;
@@ -15,7 +15,7 @@ export interface Smbios {
   readonly uuid: string;
 }
 
-/** What decides where a guest reads its data from. */
+/** The fields that decide a guest's datasource. */
 type Described = Pick<
   InstanceRecord,
   | 'name'
@@ -32,7 +32,9 @@ type Described = Pick<
 const MANUFACTURER = 'gnt';
 const PRODUCT = 'KVM instance';
 
-/** The dialect that SMBIOS points a stock cloud-init at: the first of the list that it knows. */
+/**
+ * Returns the dialect that SMBIOS announces to a stock cloud-init: the first known one of the list.
+ */
 export function datasourceDialect(
   dialects: readonly Dialect[],
 ): Exclude<Dialect, 'ganeti'> | undefined {
@@ -40,17 +42,18 @@ export function datasourceDialect(
 }
 
 /**
- * A UUID that no cloud-init takes for Amazon's. Since 25.1 its ds-identify needs nothing else than
- * a UUID that begins with `ec2`, in either order of the bytes: about one random one in 2,048. Such
- * a guest asks whoever answers 169.254.169.254 for four minutes, twice, when no channel does.
+ * Returns a UUID that cloud-init does not take for Amazon's. Since 25.1 ds-identify only checks
+ * that it begins with `ec2`, in either byte order, as about one random UUID in 2,048 does. Such a
+ * guest without a channel asks 169.254.169.254 for four minutes, twice, whatever host has that
+ * address.
  */
 export function withoutEc2Look(uuid: string): string {
   return uuid.replace(/^ec2/i, '0c2').replace(/^(.{4}2.)ec/i, '$10c');
 }
 
 /**
- * SMBIOS strings of an instance: they decide which datasource a stock cloud-init uses.
- * With a seed disk or without the channel they point nowhere.
+ * Returns the SMBIOS strings of an instance, which decide a stock cloud-init's datasource. With a
+ * seed disk or without the channel they announce none.
  */
 export function planSmbios(instance: InstanceRecord): Smbios {
   const plain = {
@@ -66,15 +69,15 @@ export function planSmbios(instance: InstanceRecord): Smbios {
     case 'openstack':
       return { ...plain, product: 'OpenStack Nova' };
     case 'nocloud':
-      // Taken by every release that Debian ships: 29.1 will not know `nocloud-net` any more, and
-      // 22.4 runs no user data from the network with `nocloud` unless the mode is named.
+      // Every release in Debian accepts this form. 29.1 drops `nocloud-net`, and 22.4 runs no user
+      // data from the network with `nocloud` unless the mode is given.
       return { ...plain, serial: `ds=nocloud;s=${SERVICE_URL}/nocloud/;dsmode=net` };
     case undefined:
       return plain;
   }
 }
 
-/** A seed disk exists beside the channel only, and holds documents of the dialect nocloud. */
+/** Returns true if the instance has a seed disk: only with the channel and the dialect nocloud. */
 export function hasSeedDisk({
   communication,
   seedDisk,
@@ -84,26 +87,25 @@ export function hasSeedDisk({
 }
 
 /**
- * Whether the channel's NIC has to come before the instance's own. For EC2 and OpenStack cloud-init
- * asks by DHCP, before any network of the guest's, on one NIC alone: the first by name, and names
- * follow PCI slots (26.2 asks on the next when it has waited for the service of the first). What
- * the service says of all NICs is by MAC, so that their order is nothing to the guest thereafter.
+ * Returns true if the channel's NIC must precede the instance's own. For EC2 and OpenStack,
+ * cloud-init uses DHCP before the guest's network is up, on one NIC: the first by name. Names
+ * follow PCI slots. 26.2 tries the next NIC after it has waited for the service on the first. The
+ * metadata identifies NICs by MAC, so their order does not matter later.
  */
 export function isChannelFirst(instance: Described): boolean {
   const { datasource } = explainDatasource(instance);
   return datasource === 'Ec2' || datasource === 'OpenStack';
 }
 
-/**
- * Returns a warning where a change puts the channel before the instance's NICs, else null. Pure.
- */
+/** Returns a warning if a change puts the channel before the instance's NICs, else null. Pure. */
 export function warnOfNicOrder(before: Described, after: Described): string | null {
   if (after.nics.length === 0 || isChannelFirst(before) || !isChannelFirst(after)) return null;
   return 'the channel comes before its NICs: a guest that numbers its interfaces (eth0) renames them. --seed-disk yes puts the channel last';
 }
 
 /**
- * Which datasource a stock cloud-init will use, in its own name, and why; for `gnt-instance info`.
+ * Returns the datasource of a stock cloud-init, by its own name, and the reason; for `gnt-instance
+ * info`.
  */
 export function explainDatasource(instance: Described): {
   datasource: string | null;
@@ -148,8 +150,9 @@ const BEHIND_ANOTHER =
   'the channel is not the first NIC, so a stock image finds the metadata service only if it configures all NICs by itself';
 
 /**
- * cloud-init reads this seed over the network that it finds, and brings up one NIC to find one. The
- * channel as that one would leave the others down: 22.4 reads no network configuration by HTTP.
+ * Returns true if the guest needs another NIC before the channel. To read this seed over HTTP,
+ * cloud-init brings up one NIC. If that were the channel, the other NICs would stay down: 22.4
+ * reads no network configuration by HTTP.
  */
 function isBehindAnother(instance: Described): boolean {
   const { communication, dialects, nics } = instance;
@@ -157,16 +160,15 @@ function isBehindAnother(instance: Described): boolean {
   return datasourceDialect(dialects) === 'nocloud';
 }
 
-/**
- * Why a stock guest may find nothing of what the instance gives it, in words; null when it will.
- */
+/** Returns why a stock guest may not find the metadata service, in words; null if it will. */
 function unreachedService(instance: Described): string | null {
   if (!isBehindAnother(instance)) return null;
   return `${BEHIND_ANOTHER}: choose --seed-disk yes, or put ec2 or openstack first in --dialects`;
 }
 
 /**
- * EC2's and OpenStack's trees have no place for a cloud-init network configuration.
+ * Refuses a cloud-init network configuration for EC2 and OpenStack, whose trees have no place for
+ * it.
  * @throws AppError VALIDATION with the datasource's name
  */
 export function refuseUnservedNetworkConfig(instance: Described): void {
@@ -180,7 +182,7 @@ export function refuseUnservedNetworkConfig(instance: Described): void {
   );
 }
 
-/** What of the given addresses the guest will not hear, in words; null when it hears all. */
+/** Returns which static addresses the guest will not receive, in words; null if it receives all. */
 function unheardAddresses(instance: Described): string | null {
   const isStatic = instance.nics.some(({ network }) => (network?.addresses.length ?? 0) > 0);
   if (!isStatic) return null;
@@ -192,7 +194,7 @@ function unheardAddresses(instance: Described): string | null {
 }
 
 /**
- * Why cloud-init will report no boot verdict, in words; null if it can, or if the operator has
+ * Returns why cloud-init will report no boot verdict, in words; null if it can, or if the operator
  * turned the channel or the report off.
  */
 function missingVerdict(instance: Described): string | null {
@@ -203,7 +205,7 @@ function missingVerdict(instance: Described): string | null {
   return silence && `cloud-init will report no boot verdict: ${silence.reason}. ${silence.hint}`;
 }
 
-/** What the operator should know before the guest of a new or changed instance boots. */
+/** Returns warnings for the operator before the guest of a new or changed instance boots. */
 export function warnOfUnheard(instance: Described): readonly string[] {
   const found = [unheardAddresses, unreachedService, missingVerdict].map((one) => one(instance));
   return found.filter((text) => text !== null);

@@ -3,7 +3,7 @@ import type { AppError } from '#shared/errors/app-error.ts';
 import type { RunningBootEnv } from '#shared/contract/instance.ts';
 import type { BootSource } from '../../netboot/boot-plan.ts';
 
-/** What a guest was given, without the values of secrets: metad has those. */
+/** A guest's boot without the values of secrets, which only metad has. */
 interface GivenBoot {
   readonly view: ViewBoot;
   readonly source: BootSource | null;
@@ -12,17 +12,17 @@ interface GivenBoot {
 interface Given {
   readonly last: GivenBoot | null;
   readonly state: RunningBootEnv;
-  /** What is not secret in the files that its guest was shown, by path. */
+  /** Public contents of the files that the guest was shown, by path. */
   readonly shown: ReadonlyMap<string, string | undefined>;
 }
 
-/** What guests that run were given to boot by, and what came in between. */
+/** Remembers the boots of running guests and their rendering failures. */
 export class GivenBoots {
   readonly #given = new Map<string, Given>();
 
   /**
-   * @param shown to the guest
-   * @param last what later views have where nothing can be rendered
+   * @param shown view for the guest
+   * @param last basis of later views if rendering fails
    */
   give(uuid: string, shown: ViewBoot, last: GivenBoot): void {
     const former = this.#given.get(uuid);
@@ -38,14 +38,14 @@ export class GivenBoots {
     this.#given.set(uuid, { last, shown: now, state: { name, failure: null, lost } });
   }
 
-  /** Notes a failure; what the guest was given goes on. */
+  /** Notes a failure. The guest keeps its last boot. */
   fail(uuid: string, name: string, { code, message }: AppError): void {
     const former = this.#given.get(uuid);
     const state = { name, failure: { code, message }, lost: former?.state.lost ?? [] };
     this.#given.set(uuid, { ...(former ?? { last: null, shown: new Map() }), state });
   }
 
-  /** What it was given last; null where that was nothing, or a daemon before this one gave it. */
+  /** Returns the last boot; null if there is none or an earlier daemon rendered it. */
   last(uuid: string): GivenBoot | null {
     return this.#given.get(uuid)?.last ?? null;
   }
@@ -59,7 +59,10 @@ export class GivenBoots {
   }
 }
 
-/** Its guest had it with other public values, and gets it no more (metad's keepBootFiles). */
+/**
+ * Returns true if the guest was shown other public values, so that metad drops the file
+ * (keepBootFiles).
+ */
 function isOutdated(
   before: ReadonlyMap<string, string | undefined>,
   path: string,

@@ -2,8 +2,8 @@ import type { HookFile } from '#shared/contract/hooks.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 
 /**
- * The order in which documents of one source are run: by name, by code unit. Pure.
- * @throws AppError VALIDATION for two of the same name
+ * Sorts the documents of one source into the order of their execution: by name, by code unit. Pure.
+ * @throws AppError VALIDATION if two have the same name
  */
 export function sortHooks<File extends Pick<HookFile, 'name'>>(files: readonly File[]): File[] {
   const sorted = [...files].sort((a, b) => (a.name < b.name ? -1 : 1));

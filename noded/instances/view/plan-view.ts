@@ -15,7 +15,7 @@ import { diskSerial } from '../../storage/disk-serials.ts';
 import { installationParameters } from '../parameters/installation-parameters.ts';
 import { type OsParameters, revealValue } from '../parameters/os-parameters.ts';
 
-/** Everything that makes up one installation's part of the view. */
+/** The view's content for an installation. */
 export interface InstallContent {
   readonly plan: InstallPlan;
   readonly scripts: ReadonlyMap<string, Buffer>;
@@ -23,7 +23,7 @@ export interface InstallContent {
   readonly imageSizeBytes: number | null;
   readonly hasPackage: boolean;
   readonly hooks?: readonly HookDocument[];
-  /** The key that the agent signs with, once it has introduced itself. */
+  /** The agent's signing key, once it has registered. */
   readonly agentKey?: string;
 }
 
@@ -34,13 +34,13 @@ export interface ViewInput {
   readonly revision: number;
   readonly parameters: OsParameters;
   readonly install: InstallContent | null;
-  /** Only for a normal run of an instance that has run lists. */
+  /** Only for a normal run of an instance with run lists. */
   readonly lifecycle?: ViewLifecycle | undefined;
   /** Only for a machine that boots from its channel. */
   readonly boot?: ViewBoot | 'kept' | undefined;
 }
 
-/** The complete view of an instance, as metad renders it. Pure. */
+/** Returns the complete view of an instance, as metad renders it. Pure. */
 export function planView(input: ViewInput): InstanceView {
   const { instance, cluster } = input;
   const hvparams = input.install === null ? instance.hvparams : installationParameters(instance);
@@ -100,7 +100,7 @@ export function planView(input: ViewInput): InstanceView {
     networkConfig: instance.networkConfig,
     sshKeys: instance.sshKeys,
     limits: planLimits(hvparams),
-    // A metad of an earlier release knows no other.
+    // Left out if unset: a metad of an earlier release does not know the key.
     ...(hvparams.boot_report && { bootReport: hvparams.boot_report }),
     services: Object.entries(cluster.exposeServices).map(([name, service]) => ({
       name,
@@ -121,7 +121,7 @@ function planLimits(hvparams: InstanceRecord['hvparams']): ViewLimits {
   };
 }
 
-/** A secret that is not known is sent as such: metad may have it. */
+/** Sends null for a secret with an unknown value, since metad may have it. */
 function encodeParameters(parameters: OsParameters): Record<string, ViewOsParameter> {
   const encoded = [...parameters].map(([name, parameter]) => {
     const { visibility } = parameter;

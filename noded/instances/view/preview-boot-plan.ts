@@ -16,10 +16,10 @@ import {
 } from '../parameters/os-parameters.ts';
 
 /**
- * What an instance would be given, for an operator's eyes: a word stands for each value that is
- * private or secret, so that no template can turn it into something that a mask does not know. Of a
- * value that is no text by its param's schema the texts and numbers in it are replaced; a file that
- * needs a secret one has no contents.
+ * Returns the boot plan of an instance for an operator. A word replaces each private or secret
+ * value before rendering, so that no template can turn the value into a form that a mask would
+ * miss. For a param whose schema is not a string, the strings and numbers inside are replaced. A
+ * file that needs a secret has no contents.
  * @param name of the BootEnv; null for the instance's own
  * @throws AppError of loadBootPlan, VALIDATION
  */
@@ -70,7 +70,7 @@ function withoutValues(
     const { visibility, value } = parameter;
     if (visibility === 'public') return [name, parameter] as const;
     const schema = schemas.get(name);
-    // A secret of which only the name is known: a text can be a word all the same.
+    // A secret may be known by name only. A string can still be replaced by a word.
     const text = revealValue(parameter) ?? '';
     const shown = redactParam(text, schema, REDACTED);
     if (value === null && shown === '') return [name, parameter] as const;

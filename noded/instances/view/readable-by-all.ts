@@ -6,8 +6,8 @@ import { statHostFile } from '../../host/open-host-file.ts';
 const OTHERS_MAY_READ = 0o004n;
 
 /**
- * The host's files that a machine with these parameters boots from; what is named by a URL is none.
- * @throws AppError HOST_PREREQUISITE naming the first that is not there
+ * Checks the host's files that a machine with these parameters boots from; URLs are skipped.
+ * @throws AppError HOST_PREREQUISITE naming the first missing file
  */
 export async function checkBootFiles({
   kernel_path,
@@ -19,7 +19,8 @@ export async function checkBootFiles({
 }
 
 /**
- * A run may have an empty disc in its drive; nothing installs from one.
+ * Refuses an empty file as an installation medium. In a normal run the drive may have an empty
+ * disc.
  * @throws AppError HOST_PREREQUISITE naming it
  */
 export async function refuseEmptyMedium({ cdrom_image_path }: HvParameters): Promise<void> {
@@ -53,7 +54,7 @@ async function readableByAll(path: string): Promise<void> {
 }
 
 /**
- * A cdrom, which QEMU is given open: a file, or a drive of the host.
+ * Checks a cdrom, which QEMU gets as an open file: a file, or a drive of the host.
  * @throws AppError HOST_PREREQUISITE naming it
  */
 async function checkMediumFile(path: string): Promise<void> {

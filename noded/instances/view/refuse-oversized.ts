@@ -3,7 +3,7 @@ import type { BeParameters } from '#shared/contract/machine-parameters.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
 
-/** Processors may be shared by as many: Ganeti's default `vcpu-ratio`. */
+/** Ganeti's default `vcpu-ratio`. */
 export const VCPUS_PER_CPU = 4;
 
 const NONE: BeParameters = { memoryMiB: 0, vcpus: 0 };
@@ -18,7 +18,7 @@ function measureHost(): HostSize {
 }
 
 /**
- * Refuses more memory than the node has, and more vcpus than all its processors may be shared by.
+ * Refuses more memory than the node has, and more vcpus than its processors may serve.
  * @param former parameters of the instance: the node may have shrunk since they were set
  * @throws AppError VALIDATION
  */

@@ -7,14 +7,14 @@ import { explainDatasource, hasSeedDisk } from './cloud-init-datasource.ts';
 
 /** Returns the settings that a QEMU process gets when it starts with this record. Pure. */
 export function settingsOfStart(instance: SettingsOfRun): SettingsOfRun {
-  // Each key with its own value; fromEntries says string and any.
+  // Each key keeps its own value; `fromEntries` only infers string and any.
   return Object.fromEntries(SETTINGS_OF_RUN.map((key) => [key, instance[key]])) as SettingsOfRun;
 }
 
 /**
- * Returns the record with the settings of its running QEMU process beside its own. Settings that a
- * running instance takes over at once count as taken over. Pure.
- * @param run null for an instance that does not run
+ * Returns the record with the settings of its running QEMU process beside its own. Settings that
+ * take effect at once count as those of the process. Pure.
+ * @param run null for a stopped instance
  */
 export function withSettingsOfRun(
   instance: InstanceRecord,
@@ -27,7 +27,7 @@ export function withSettingsOfRun(
 
 function takeOver(run: SettingsOfRun, instance: InstanceRecord): SettingsOfRun {
   const before = { ...instance, ...run };
-  // SMBIOS strings show a guest its data source; every dialect is served at once.
+  // SMBIOS announces one datasource to a guest; the service offers every dialect at once.
   const isSameSource =
     explainDatasource(before).datasource === explainDatasource(instance).datasource;
   const waitsForBoot = bootEnvOfRun(before) === null && bootEnvOfRun(instance) !== null;
@@ -42,7 +42,7 @@ function takeOver(run: SettingsOfRun, instance: InstanceRecord): SettingsOfRun {
   };
 }
 
-/** The name of a NIC or disk is in the metadata alone. */
+/** The name of a NIC or disk is only in the metadata. */
 function renamed<Part extends { readonly uuid: string; readonly name: string | null }>(
   part: Part,
   parts: readonly Part[],
@@ -55,7 +55,7 @@ type HvParameters = InstanceRecord['hvparams'];
 
 function takeOverParameters(run: HvParameters, now: HvParameters): HvParameters {
   const waits = ([key]: readonly [string, unknown]): boolean =>
-    // Keys of the schema, as the type of both says.
+    // Keys of the schema, as both types state.
     hypervisorParameters[key as keyof HvParameters].effective === 'next start';
   return Object.fromEntries([
     ...Object.entries(run).filter(waits),

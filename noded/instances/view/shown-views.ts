@@ -7,34 +7,34 @@ import { SerialQueue } from '#shared/serial/serial-queue.ts';
 import type { PromisedTrees } from '../../netboot/promised-trees.ts';
 import type { MetadLink } from '../../net/metad-link/metad-link.ts';
 
-/** Makes what a guest is shown on a device, of a revision that metad takes. */
+/** Makes a guest's view on a device, with a revision that metad accepts. */
 export type MakeView = (device: string, revision: number) => Promise<InstanceView>;
 
 export interface ShownViewsDependencies {
   readonly metad: Pick<MetadLink, 'putView' | 'deleteView'>;
-  /** What machines load from, beside the views that say so. */
+  /** The boot files that the views refer to. */
   readonly boots: Pick<PromisedTrees, 'settle' | 'forget'>;
   readonly logger: Logger;
   readonly clock: Clock;
 }
 
-/** The views that metad has of this node's machines: each newer than the one before it. */
+/** Publishes the views of this node's machines to metad, each newer than the last. */
 export interface ShownViews {
   /**
-   * metad refuses views that are older than its own: a clock that was set back must not make ours
-   * so.
+   * Continues above metad's last revision. metad refuses older views, as after the clock was set
+   * back.
    */
   continueRevisions(lastRevision: number): void;
   /** @param isUp false for a machine that is about to start */
   publish(uuid: string, device: string, makeView: MakeView, isUp?: boolean): Promise<void>;
   drop(uuid: string): Promise<void>;
-  /** Names of the secrets that the guest cannot read, since their values are lost. */
+  /** Returns the secrets that the guest cannot read because their values are lost. */
   lostSecrets(uuid: string): readonly string[];
 }
 
 export function createShownViews(dependencies: ShownViewsDependencies): ShownViews {
   const { metad, boots, logger, clock } = dependencies;
-  // One after the other of an instance, or metad would refuse the one that comes late as older.
+  // One at a time per instance: metad would refuse a late view as older.
   const publishing = new SerialQueue<string>();
   const lost = new Map<string, readonly string[]>();
   let last = 0;
@@ -65,7 +65,7 @@ export function createShownViews(dependencies: ShownViewsDependencies): ShownVie
       try {
         await metad.deleteView(uuid);
       } catch (error) {
-        // A metad that is down holds no view; one that is up and refuses is worth a look.
+        // An unreachable metad holds no view. A refusal by a running one is an error.
         const level = isAppError(error, 'METAD_UNAVAILABLE') ? 'debug' : 'error';
         logger[level]('view.not-dropped', { uuid, err: error });
       }

@@ -7,12 +7,12 @@ type Described = Pick<
 >;
 
 /**
- * Bytes of SMBIOS that keys may take. All tables together have 64 KiB, of which QEMU needs some
- * twenty for the most processors and memory.
+ * Limits the SMBIOS bytes of keys. All tables together have 64 KiB, and QEMU needs about 20 KiB for
+ * the maximum of processors and memory.
  */
 const MAX_KEYS_BYTES = 16 * 1024;
 
-/** Where things are in the EC2 tree; public addresses are left out, since there are none. */
+/** Paths in the EC2 tree. Public addresses are left out, since none exist. */
 const IMDS: Readonly<Record<string, string>> = {
   'imds.vendor': 'gnt',
   'imds.vendor_token': `${SERVICE_URL}/latest/api/token`,
@@ -27,21 +27,21 @@ const IMDS: Readonly<Record<string, string>> = {
   'imds.key_userdata': '/user-data',
 };
 
-/** Lets `systemd-imds` and whoever else asks systemd reach the service. */
+/** Lets `systemd-imds` and other clients of systemd reach the service. */
 const IMDS_SOCKET = 'systemd-imdsd.socket';
 /**
- * Takes credentials out of user data. It waits for the network before sysinit.target, which is a
- * circle in guests of NetworkManager: systemd breaks it by leaving out jobs. Hence only where there
- * is something for it; name and keys it needs not fetch.
+ * Imports credentials from user data. The unit waits for the network before sysinit.target. In
+ * guests with NetworkManager that is a cycle, which systemd breaks by dropping jobs. It is enabled
+ * only if there is user data to import; name and keys do not need it.
  */
 const IMDS_IMPORT = 'systemd-imds-import.service';
 
 /**
- * SMBIOS strings by which a guest's systemd learns, before any network, where the metadata service
- * is (261 and later), what the guest's name is (254), who may log in as root (252), and that the
- * channel's NIC asks by DHCP (256, where systemd-networkd runs). Other guests do not read them; in
- * one that does, what the disk says comes first. They are fixed until the power is cut: bootstrap
- * facts, never a secret. See systemd.system-credentials(7). Pure.
+ * Returns SMBIOS strings that a guest's systemd reads before it has a network: the address of the
+ * metadata service (261 and later), the host name (254), root's SSH keys (252), and DHCP on the
+ * channel's NIC (256, with systemd-networkd). Other guests ignore them, and settings on the disk
+ * win. They stay until power-off: bootstrap facts, never a secret. See
+ * systemd.system-credentials(7). Pure.
  */
 export function planSystemdCredentials(instance: Described): readonly string[] {
   if (!instance.communication || instance.hvparams.systemd_credentials === 'no') return [];
@@ -65,7 +65,7 @@ function wantedUnits({ userData }: Described): readonly string[] {
   return isForSystemd ? [IMDS_SOCKET, IMDS_IMPORT] : [IMDS_SOCKET];
 }
 
-/** The first keys that have room together. */
+/** Returns the first keys that fit together. */
 function fittingKeys(keys: readonly string[]): string {
   let text = '';
   for (const key of keys) {
@@ -75,7 +75,10 @@ function fittingKeys(keys: readonly string[]): string {
   return text;
 }
 
-/** It counts where the guest has none of its own for this NIC: one of a lower name comes first. */
+/**
+ * Applies unless the guest has its own configuration of this NIC: the file with the lowest name
+ * wins.
+ */
 function channelNetwork(mac: string): string {
   return `[Match]
 MACAddress=${mac}
@@ -87,7 +90,7 @@ IPv6AcceptRA=no
 `;
 }
 
-/** Text of several lines is told in base64: an SMBIOS string is a line by intent. */
+/** An SMBIOS string is meant to be one line, so longer text is sent in base64. */
 function encodeCredential(name: string, value: string): string {
   const isLine = /^[\x20-\x7e]*$/.test(value);
   return isLine

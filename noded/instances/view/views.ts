@@ -10,20 +10,20 @@ import { loadParameters } from '../parameters/load-parameters.ts';
 import type { OsParameters } from '../parameters/os-parameters.ts';
 import { planView, type InstallContent } from './plan-view.ts';
 
-/** Collects what a view is made of. */
+/** Collects the parts of a view. */
 export interface Views {
-  /** The view of an instance in a normal run, as the store has it now. */
+  /** Returns the view of an instance in a normal run, from its stored record. */
   forRun(
     uuid: string,
     device: string,
     revision: number,
     secrets?: JobSecrets,
   ): Promise<InstanceView>;
-  /** The same where nothing of the instance was changed: it boots what it was given. */
+  /** Returns the view of an unchanged instance, with its last boot. */
   asGiven(uuid: string, device: string, revision: number): Promise<InstanceView>;
   /**
-   * The same for a machine that is about to start: without its BootEnv it would boot something
-   * else.
+   * Returns the view of a machine that is about to start. Without its BootEnv it would boot from
+   * another device.
    * @throws AppError BOOTENV_*
    */
   forStart(
@@ -32,14 +32,14 @@ export interface Views {
     revision: number,
     secrets: JobSecrets,
   ): Promise<InstanceView>;
-  /** @param parameters those that the installation was checked with */
+  /** @param parameters those checked for this installation */
   forInstall(
     instance: InstanceRecord,
     device: string,
     revision: number,
     install: InstallContent,
     parameters: OsParameters,
-    /** Absent when the machine does not boot from its channel. */
+    /** Absent if the machine does not boot from its channel. */
     boot?: ViewBoot,
   ): Promise<InstanceView>;
 }
@@ -60,7 +60,7 @@ export function createViews(
     const parameters = await loadParameters(instance, clusters, secrets.osParameters);
     const cluster = await clusters.load();
     const lifecycle = await lifecycles.planView(instance, new Set(parameters.keys()));
-    // This comes last: who asks for its files waits from now on until metad has the view.
+    // Last, because requests for its files wait from now until metad has the view.
     const boot = await bootOf(instance, secrets);
     return planView({
       ...{ instance, device, revision, install: null, parameters, cluster, lifecycle, boot },

@@ -10,8 +10,8 @@ import { cloudInitTree } from '../../metad/support/cloud-init-guest.ts';
 import { instanceRecord } from '../support/records.ts';
 
 /**
- * Debian's own ds-identify judges the DMI strings that an instance gets; one VM shows that they
- * reach it (cloud-init.long.test.ts).
+ * Runs Debian's own ds-identify on the DMI strings of an instance. A VM test shows that the strings
+ * reach the guest (cloud-init.long.test.ts).
  */
 const EC2_ID = 'ec2a1b2c-0000-4000-8000-000000000001';
 const SEED = 'DEVNAME=/dev/vdb\nLABEL=CIDATA\nTYPE=iso9660\n';
@@ -24,7 +24,7 @@ before(
   { timeout: 1_200_000 },
 );
 
-/** @returns what ds-identify tells cloud-init to use; null when it turns cloud-init off */
+/** @returns the datasource that ds-identify selects; null if it disables cloud-init */
 async function identify(instance: InstanceRecord, blkid = ''): Promise<string | null> {
   const root = await mkdtemp(join(tmpdir(), 'gnt-ds-'));
   try {

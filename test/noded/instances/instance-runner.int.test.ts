@@ -90,7 +90,7 @@ function createRunner(disksDir = '/nonexistent', lifecycles = createLabLifecycle
   };
   const runner = createInstanceRunner({
     cards: bridgesOnly,
-    // What else a repository does, no start asks for.
+    // A start calls no other method of the repository.
     instances: { update: () => Promise.resolve(record) } as unknown as InstanceRepository,
     keeper,
     views,

@@ -146,7 +146,7 @@ for (const [what, change] of [
 }
 
 test('any value comes back from the file format', () => {
-  // Python's parser, too, takes spaces at the ends of a line away.
+  // Python's parser strips spaces at the ends of a line too.
   const line = fc.string({ unit: 'grapheme-ascii' }).map((text) => text.trim());
   const value = fc.array(line, { minLength: 1, maxLength: 4 }).map((lines) => lines.join('\n'));
   fc.assert(

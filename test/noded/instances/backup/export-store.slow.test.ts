@@ -78,7 +78,7 @@ test('an export of an instance whose name ends as a work in progress might stays
   }
 });
 
-/** A process of its own that makes an export `content`, in which something befalls a call. */
+/** Exports `content` in a child process in which strace injects a fault into a call. */
 function exportHurt(content: string, call: string, effect: string): SpawnSyncReturns<Buffer> {
   const program = join(import.meta.dirname, 'make-export.ts');
   return spawnSync(
@@ -93,12 +93,16 @@ function exportHurt(content: string, call: string, effect: string): SpawnSyncRet
   );
 }
 
-/** Killed at its N-th call of one kind. @returns whether it came to that */
+/**
+ * Kills the export at its N-th call of one kind.
+ * @returns whether the export made that call
+ */
 const exportUntilKilled = (content: string, call: string, n: number): boolean =>
   exportHurt(content, call, `signal=KILL:when=${n}`).signal === 'SIGKILL';
 
 /**
- * The first rename puts the earlier one aside, the second is the new one's, the third the way back.
+ * The first rename sets the earlier export aside, the second puts the new one in place, the third
+ * restores the earlier one.
  */
 for (const when of ['1', '2', '2+']) {
   test(`an export whose renames ${when} find the disk full leaves the earlier one`, async () => {
@@ -111,7 +115,7 @@ for (const when of ['1', '2', '2+']) {
     await exports.check(NAME);
     const { dumps } = await exports.load(NAME);
     assert.equal(await readFile(dumps[0]?.path ?? '', 'utf8'), 'earlier');
-    // Another one that fails does not take it away either.
+    // A further failed export keeps the earlier one too.
     exportHurt('later', 'rename', 'error=ENOSPC:when=2+');
     assert.equal((await exports.list())[0]?.problem, null);
     await makeExport('latest');
@@ -133,7 +137,7 @@ test('killed at any rename, removal or sync: the export is the earlier one or th
       assert.ok(['earlier', `${call} ${n}`].includes(dump), `'${dump}' after ${call} ${n}`);
       await makeExport('earlier');
     }
-    // The last one was not killed.
+    // The last export was not killed.
     await makeExport('earlier');
   }
   assert.ok(kills >= 6, `only ${kills} kill points were reached`);

@@ -4,7 +4,10 @@ import {
   type ExportStore,
 } from '../../../../noded/instances/backup/export-store.ts';
 
-/** An export of one disk. @param dump what its dump holds */
+/**
+ * Exports one disk.
+ * @param dump content of its dump
+ */
 export async function makeExportOf(
   exports: ExportStore,
   name: string,
@@ -30,7 +33,7 @@ export async function makeExportOf(
   });
 }
 
-// As a program, it makes one: DIRECTORY NAME CONTENT.
+// Run as a program, it makes one export: DIRECTORY NAME CONTENT.
 const [program, directory, name, content] = process.argv.slice(1);
 if (program === import.meta.filename && directory && name && content)
   await makeExportOf(createExportStore(directory), name, content);

@@ -41,7 +41,7 @@ test("what is not cloud-init's does not go with a part of ours behind it", () =>
     });
     const joined = { ...plain, hvparams };
     assert.throws(() => refuseLostDocuments(joined, { hvparams }), { code: 'VALIDATION' });
-    // Another change is not in the way of what is stored.
+    // Stored values do not block other changes.
     refuseLostDocuments(joined, { hvparams: {} });
     refuseLostDocuments({ ...joined, dialects: ['ec2'] }, { hvparams });
   }

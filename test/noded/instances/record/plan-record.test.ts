@@ -154,7 +154,7 @@ test('hooks are kept in the order of their names, until a reinstallation is give
     code: 'VALIDATION',
     message: "two hook documents have the name 'a.yaml'",
   });
-  // A record of before there were hooks.
+  // Records from releases without hooks lack the field.
   const { hooks, ...older } = before;
   assert.equal(hooks.length, 2);
   assert.deepEqual(recordSchema.parse(older).hooks, []);

@@ -7,7 +7,7 @@ import {
   judgeEvents,
 } from '../../../../noded/instances/reports/boot-verdict.ts';
 
-/** `modules-final/config-x finish FAIL` as an event. */
+/** Parses an event such as `modules-final/config-x finish FAIL`. */
 function event(text: string): BootEvent {
   const [name = '', phase = '', result] = text.split(' ');
   const [stage = '', module] = name.split('/');

@@ -47,8 +47,8 @@ async function createLab(t: TestContext) {
   const load = async () => (await instances.findByUuid(uuid)) ?? assert.fail('no record');
   const started = new WeakSet<FakeMachine>();
   /**
-   * What a daemon has of one machine, and of what it hears of its guest. The first one for a
-   * machine started that, the others adopt it.
+   * Returns a daemon's view of one machine and its guest's events. The first daemon for a machine
+   * started it; later ones adopt it.
    */
   const startDaemon = (
     machine: FakeMachine,
@@ -80,7 +80,7 @@ async function createLab(t: TestContext) {
       guestEvents.dispatch({ sequence, instance: uuid, event });
     const readyAtMs = async () => reports.report(await load())?.readyAtMs ?? null;
     const boot = async () => reports.report(await load())?.boot ?? null;
-    /** Until all before this event has been heard, or dropped. */
+    /** Waits until all events before this one have been heard or dropped. */
     const untilHeard = async (sequence: number): Promise<void> => {
       const heard = reports.nextChange(uuid, AbortSignal.timeout(WAIT_MS));
       tell({ type: 'ready', source: 'cloud-init', text: '' }, sequence);
@@ -112,7 +112,7 @@ test("the guest's word that it is up survives the daemon, and is written once", 
 
   const second = startDaemon(machine);
   assert.equal(await second.readyAtMs(), 50_000, 'nobody said it to this one');
-  // metad tells a new daemon again what it kept.
+  // metad replays the events it kept to a new daemon.
   second.say();
   await new Promise(setImmediate);
   assert.equal(await second.readyAtMs(), 50_000);
@@ -177,7 +177,7 @@ test('that a guest is up and its verdict right after are one write, and who wait
   const daemon = startDaemon(new FakeMachine(uuid, undefined, 40_000));
   const { serialNo } = await load();
   daemon.say();
-  // What a write that was begun at once would take for the store.
+  // A write without a delay would call the store at this point.
   await load();
   daemon.tell({
     type: 'boot-result',
@@ -282,7 +282,7 @@ test('what was on its way when the machine was reset is of the boot before', asy
   const machine = new FakeMachine(uuid, undefined, 40_000);
   const daemon = startDaemon(machine);
   const failed = { stage: null, errors: ['x'], recoverableErrors: [], stages: [] };
-  // Its write is on its way while it is forgotten.
+  // This report is being written when it is dropped.
   daemon.tell({ type: 'boot-result', result: failed }, 7);
   await daemon.reports.forget(uuid, () => {
     daemon.tell({ type: 'boot-result', result: failed }, 8);
@@ -292,7 +292,7 @@ test('what was on its way when the machine was reset is of the boot before', asy
   assert.equal(await daemon.boot(), null);
   for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
   assert.equal((await load()).guestReport?.boot, null);
-  // metad tells the next daemon all of it again.
+  // metad replays all events to the next daemon.
   const next = startDaemon(machine);
   next.tell({ type: 'boot-result', result: failed }, 7);
   await next.untilHeard(10);

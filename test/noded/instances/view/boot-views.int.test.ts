@@ -75,7 +75,7 @@ test('what cannot be rendered is refused, and a guest that runs keeps what it wa
   });
   assert.deepEqual(await bootViews.forRun(instance, noSecrets), first);
   bootViews.forget(instance.uuid);
-  // A daemon that has started anew knows nothing of it: metad does.
+  // A restarted daemon does not know the boot, but metad does.
   assert.equal(await bootViews.forRun(instance, noSecrets), 'kept');
   await assert.rejects(bootViews.forStart(instance, noSecrets), { code: 'BOOTENV_RENDER' });
 });
@@ -86,7 +86,7 @@ test('what a guest was given is rendered anew for a change of its own alone', as
   const blue = { bootEnv: 'rescue', communication: true, osParameters: { color: 'blue' } };
   const instance = instanceRecord(blue);
   await save('{{.Param "color"}}\n');
-  // Of a daemon that has started anew.
+  // The state after a restart of the daemon.
   assert.equal(textOf(await bootViews.asGiven(instance), '/seed'), 'blue\n');
   const red = { ...instance, osParameters: { color: 'red' } };
   for (let event = 0; event < 5; event += 1)
@@ -153,7 +153,7 @@ test('of a run is told what cannot be rendered, and which files have waited for 
   await bootViews.forStart(instance, { ...noSecrets, osParameters });
   const well = { name: 'rescue', failure: null, lost: [] };
   assert.deepEqual(bootViews.state(instance.uuid), well);
-  // metad goes on with what it has.
+  // metad keeps the boot that it has.
   await bootViews.forRun({ ...instance, tags: ['new'] }, noSecrets);
   assert.deepEqual(bootViews.state(instance.uuid), well);
   const red = { ...instance, osParameters: { color: 'red' } };
@@ -253,7 +253,7 @@ test('kernel and initrds of a repository are asked for before anything is change
     response.statusCode = request.url?.startsWith('/debian/linux') === true ? 200 : 404;
     if (request.url !== '/debian/linux1' || asked.includes('HEAD /debian/linux2'))
       return response.end();
-    // Whoever asks one after the other waits for this one for ever.
+    // Sequential requests would hang here.
     held = response;
     return undefined;
   });
@@ -269,7 +269,7 @@ test('kernel and initrds of a repository are asked for before anything is change
   await clusters.saveBootContent({ bootEnvs: [], templates: [], params: [param] });
   await save('x', { Kernel: 'linux' });
   const check = () => bootViews.check(instance, noSecrets, signal);
-  // Nobody allowed it.
+  // The mirror is not allowed yet.
   await assert.rejects(check(), { code: 'BOOTENV_NO_SOURCE' });
   assert.deepEqual(asked, []);
   const packageMirrors = { debian: url };

@@ -151,7 +151,7 @@ test('what an API shows of an instance has no private value, no secret and no do
     networkConfig: document,
     hooks: [{ name: 'own.yaml', content: document }],
   });
-  // A record that was written before logins were refused in URLs.
+  // A record from a release that allowed logins in URLs.
   const instance = { ...record, osImage: 'http://me:HIDDEN@host/a.raw' };
   const parameters = resolveParameters([
     osLayer({

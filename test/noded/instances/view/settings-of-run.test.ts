@@ -47,7 +47,7 @@ test('every setting of the QEMU process waits for the next start of a running in
 test('settings that a running instance takes over at once do not wait', () => {
   const all = change(web1, {
     hvparams: { metadata_request_rate: 7, metadata_hop_limit: 2, decommission_timeout: 9 },
-    // The seed disk stays the data source.
+    // The seed disk stays the datasource.
     dialects: ['ec2', 'nocloud'],
     metadata: { role: 'db' },
     tags: ['a'],

@@ -8,7 +8,7 @@ import { instanceRecord } from '../../support/records.ts';
 
 const KEY = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJXo someone';
 
-/** As systemd takes them apart: by name, decoded. */
+/** Decodes credentials as systemd does, by name. */
 function credentials(
   changes: Parameters<typeof instanceRecord>[0],
 ): Readonly<Record<string, string>> {
