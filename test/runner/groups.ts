@@ -2,23 +2,23 @@ import { globSync } from 'node:fs';
 import { basename, join, relative } from 'node:path';
 
 /**
- * What a run may consist of. `check` is the linters and the compiler; the others are test files,
- * told apart by their names.
+ * Groups of a run. `check` is the linters and the compiler; the other groups are test files,
+ * distinguished by their names.
  */
 export const groups = ['check', 'fast', 'slow', 'vm', 'long', 'alone'] as const;
 export type Group = (typeof groups)[number];
 export type FileGroup = Exclude<Group, 'check'>;
 
-/** What takes too long for any run, and is run by hand: `node --test FILE`. */
+/** Too slow for any run; start these files with `node --test FILE`. */
 const BY_HAND = '.hand.test.ts';
 
-/** Which group a test file belongs to: the word before `.test.ts` says what it needs. */
+/** Returns the group of a test file: the word before `.test.ts` names it. */
 export function groupOf(file: string): FileGroup {
   const named = ['slow', 'vm', 'long', 'alone'] as const;
   return named.find((word) => file.endsWith(`.${word}.test.ts`)) ?? 'fast';
 }
 
-/** Whether a file needs nothing, not even a process of its own. */
+/** Tells whether a file needs no process of its own. */
 export function isPure(file: string): boolean {
   return /^[^.]+\.test\.ts$/.test(basename(file));
 }

@@ -5,18 +5,18 @@ import type { FileResult } from './run-file.ts';
 
 const schema = z.record(z.string(), z.number());
 
-/** How long each test file took when it ran last, on this machine. */
+/** Durations of the last run of each test file on this machine. */
 export interface KnownDurations {
-  /** Files that nobody knows of come first, in the order that they have. */
+  /** Files without a known duration come first, in their given order. */
   slowestFirst(files: readonly string[]): readonly string[];
-  /** Those that failed count for nothing: they may have ended early, or hung. */
+  /** Ignores failed files: they may have ended early, or hung. */
   keep(results: readonly Pick<FileResult, 'file' | 'durationMs' | 'report'>[]): Promise<void>;
 }
 
-/** What the longest take somewhere, for a machine that has not run them yet. */
+/** Typical durations of the slowest files, for a machine that has not run them yet. */
 const USUAL = join(import.meta.dirname, 'usual-durations.json');
 
-/** @param directory outside the checkout, so that a new one knows them, too */
+/** @param directory outside the checkout, so that new checkouts share it */
 export async function openDurations(directory: string): Promise<KnownDurations> {
   const path = join(directory, 'test-durations.json');
   const known = new Map(Object.entries({ ...(await read(USUAL)), ...(await read(path)) }));
@@ -36,7 +36,7 @@ export async function openDurations(directory: string): Promise<KnownDurations> 
   };
 }
 
-/** A file that cannot be read tells nothing: it says in which order to go, and no more. */
+/** Returns nothing for an unreadable file: durations only affect the order. */
 async function read(path: string): Promise<z.infer<typeof schema>> {
   try {
     return schema.parse(JSON.parse(await readFile(path, 'utf8')));

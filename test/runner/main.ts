@@ -9,12 +9,12 @@ import { type FileResult, runFile } from './run-file.ts';
 import { type Lane, runLanes } from './run-lanes.ts';
 
 /**
- * `node test/runner/main.ts GROUP...` runs the test files of these groups, each in a process of its
- * own: what needs no machine side by side, machines one at a time beside them, long ones two at a
- * time. test/README.md says which group is what.
+ * `node test/runner/main.ts GROUP...` runs the test files of these groups, each in its own process.
+ * Files without QEMU run in parallel, files with QEMU one at a time beside them, long files two at
+ * a time. test/README.md describes the groups.
  */
 const projectDir = join(import.meta.dirname, '../..');
-/** What needs nothing runs in one process: see there. */
+/** Runs all pure files in one process. */
 const PURE_FILES = 'test/runner/pure-files.ts';
 const wanted = process.argv.slice(2);
 const unknown = wanted.filter((word) => !groups.some((group) => group === word));
@@ -25,7 +25,7 @@ if (wanted.length === 0 || unknown.length > 0) {
 
 const cores = availableParallelism();
 const controller = new AbortController();
-/** For what tests clean up; what they have started and left may hold their output open for ever. */
+/** Time for the clean-up of tests. Left-over children may hold a test's output open without end. */
 const ABORT_GRACE_MS = 20_000;
 for (const signal of ['SIGINT', 'SIGTERM'] as const)
   process.once(signal, () => {
@@ -33,13 +33,13 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const)
     setTimeout(() => process.exit(130), ABORT_GRACE_MS).unref();
   });
 
-// Generated input is the same again with the same number: see test/lab/test-seed.ts.
+// The seed reproduces generated input: see test/lab/test-seed.ts.
 process.env['GNT_TEST_SEED'] ??= String(randomInt(2 ** 31));
 process.stdout.write(`GNT_TEST_SEED=${process.env['GNT_TEST_SEED']}\n`);
-// Hundreds of processes run the same modules: with stripped types and compiled code kept, each
-// takes a third less processor time.
+// Hundreds of processes load the same modules. With the compile cache each needs a third less
+// processor time.
 process.env['NODE_COMPILE_CACHE'] ??= join(projectDir, 'node_modules/.cache/compiled');
-// A run that is a test itself must not speak to its parent's runner.
+// When a test starts this runner, the runner must not report to the test's own runner.
 delete process.env['NODE_TEST_CONTEXT'];
 
 const durations = await openDurations(process.env['GNT_CACHE'] ?? join(homedir(), '.cache/gnt'));
@@ -59,7 +59,7 @@ await durations.keep(results);
 process.stdout.write(formatSummary(results, leftOut));
 process.exitCode = hasPassed(results, leftOut) ? 0 : 1;
 
-/** Those that were slow when they ran last go first: no worker is left with one at the end. */
+/** Returns the slowest files first, so that no slow file is left for a single worker at the end. */
 function jobsOf(group: FileGroup): (() => Promise<FileResult>)[] {
   if (!wanted.includes(group)) return [];
   const found = findTestFiles(projectDir)[group];
@@ -75,11 +75,10 @@ function jobsOf(group: FileGroup): (() => Promise<FileResult>)[] {
 }
 
 /**
- * One lane for machines, one for the rest; who has nothing left helps the other. An emulated
- * machine is busy with about one core, and half of the rest is waiting for a program: so one more
- * works at the rest beside machines, and none at the machines beside those who do. Without machines
- * one more works than there are cores. Long ones have a lane of their own, with as many machines as
- * have a core each, two at most.
+ * Plans a lane for files with QEMU and a lane for the rest. Idle workers help the other lane. A
+ * QEMU process with TCG uses about one core, and half of the other tests wait for a process. So
+ * there is one worker more than cores, and never more than two files with QEMU besides long ones.
+ * Long files have their own lane with one core each, at most two.
  */
 function lanesTogether(): readonly Lane<FileResult>[] {
   const check = wanted.includes('check') ? [() => runCheck(projectDir, controller.signal)] : [];
@@ -95,7 +94,7 @@ function lanesTogether(): readonly Lane<FileResult>[] {
   ];
 }
 
-/** What judges a time against one of a moment before, when nothing else runs any more. */
+/** Plans the tests that compare durations, after all others. */
 function lanesAlone(): readonly Lane<FileResult>[] {
   return [{ jobs: jobsOf('alone'), workers: 1 }];
 }

@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
 /**
- * Runs the test files that it is given in this one process: those that need nothing take longer to
- * begin than to end, each.
+ * Imports the given test files into this one process: a pure file takes longer to start than to
+ * run.
  */
 for (const file of process.argv.slice(2)) await import(pathToFileURL(resolve(file)).href);

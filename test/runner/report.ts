@@ -4,7 +4,7 @@ const SLOWEST_SHOWN = 10;
 
 const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`.padStart(8);
 
-/** One line for a file that has ended, below it the whole output of one that failed. */
+/** Formats a line for a file, followed by the whole output if it failed. */
 export function formatFile({ file, tests, durationMs, report }: FileResult): string {
   const count = (outcome: string): number =>
     tests.filter((test) => test.outcome === outcome).length;
@@ -17,8 +17,8 @@ export function formatFile({ file, tests, durationMs, report }: FileResult): str
 }
 
 /**
- * What is printed at the end; the last line is `N passed, N failed`.
- * @param leftOut files that did not begin, because the run was ended
+ * Formats the summary; the last line is `N passed, N failed`.
+ * @param leftOut number of files that did not start, because the run was aborted
  */
 export function formatSummary(results: readonly FileResult[], leftOut: number): string {
   const all = results.flatMap(({ file, tests }) => tests.map((test) => ({ ...test, file })));
@@ -39,7 +39,7 @@ export function formatSummary(results: readonly FileResult[], leftOut: number): 
   ].join('\n');
 }
 
-/** A run in which nothing ran proves nothing. */
+/** Tells whether the run passed. A run without tests has not. */
 export function hasPassed(results: readonly FileResult[], leftOut: number): boolean {
   const outcomes = results.flatMap(({ tests }) => tests.map(({ outcome }) => outcome));
   return leftOut === 0 && outcomes.includes('passed') && !outcomes.includes('failed');

@@ -5,7 +5,7 @@ import type { FileResult } from './run-file.ts';
 
 const NAME = 'npm run check';
 
-/** Formatting, linters, types, layers and dead code, as if they were one test file. */
+/** Runs `npm run check` and reports it as one test file. */
 export async function runCheck(projectDir: string, signal: AbortSignal): Promise<FileResult> {
   const startedAtMs = performance.now();
   const child = spawn('sh', ['-c', 'exec npm run --silent check 2>&1'], {

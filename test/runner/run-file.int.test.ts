@@ -13,10 +13,10 @@ before(async () => {
 });
 after(() => rm(directory, { recursive: true }));
 
-/** Runs a file of this content as `npm test` would. */
+/** Runs a file with this content as `npm test` does. */
 async function runContent(content: string, limits?: FileOptions): Promise<FileResult> {
   await writeFile(join(directory, 'test/a.test.ts'), content);
-  // The runner of a test's own process would take a file that is run below it for a part of itself.
+  // Otherwise the runner would treat the nested file as part of this test.
   delete process.env['NODE_TEST_CONTEXT'];
   return runFile(directory, 'test/a.test.ts', new AbortController().signal, limits);
 }

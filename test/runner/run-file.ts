@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { run } from 'node:test';
 import { spec, type TestEvent } from 'node:test/reporters';
 
-/** One test as it ended; suites are not counted. */
+/** One finished test; suites are not counted. */
 export interface TestResult {
   readonly name: string;
   readonly durationMs: number;
@@ -14,34 +14,34 @@ export interface FileResult {
   readonly file: string;
   readonly durationMs: number;
   readonly tests: readonly TestResult[];
-  /** The whole output, as node prints it, of a file that failed; empty for one that passed. */
+  /** Node's whole output of a failed file; empty for a passed file. */
   readonly report: string;
 }
 
 /**
- * A file that takes longer hangs, and is ended: the slowest takes a quarter of it on a machine that
- * does nothing else. Node's own limit ends a test, not a process in which all tests have ended.
+ * Limit for a file. On an idle machine the slowest file needs a quarter of it. Node's own limit
+ * ends a test, but not a process whose tests have ended.
  */
 const FILE_TIMEOUT_MS = 40 * 60_000;
 /**
- * For what is cleaned up when the last test has ended. A process that is still there then has left
- * something open, as tests do that fail before they close it.
+ * Time for clean-up after the last test. Failed tests often leave handles open, which keep the
+ * process alive.
  */
 const LINGER_MS = 60_000;
 
 export interface FileOptions {
   readonly timeoutMs?: number;
   readonly lingerMs?: number;
-  /** What the file finds behind its own name in `process.argv`. */
+  /** `process.argv` after the file's name. */
   readonly args?: readonly string[];
 }
 
 const DEFAULTS = { timeoutMs: FILE_TIMEOUT_MS, lingerMs: LINGER_MS, args: [] };
 
 /**
- * Runs one test file in a process of its own.
- * @returns what became of its tests; a file that crashes, hangs or has no test counts as one failed
- * test with the file's name
+ * Runs one test file in its own process.
+ * @returns the results; a file that crashes, hangs or has no test counts as one failed test with
+ * the file's name
  */
 export async function runFile(
   projectDir: string,
@@ -61,7 +61,7 @@ export async function runFile(
     events.push(event);
     lingering.see(event);
     const result = resultOf(event);
-    // A file without tests is reported as a test that passed, under the file's name.
+    // Node reports a file without tests as a passed test with the file's name.
     const isFileItself =
       result?.outcome === 'passed' &&
       resolve(projectDir, result.name) === resolve(projectDir, file);
@@ -88,9 +88,9 @@ export async function runFile(
 }
 
 /**
- * Of a file whose process ended before its tests did, as by `process.exit(0)`: those that were
- * queued and have no result, else the file itself, whose further tests nobody knows. A process that
- * ends by itself tells a summary.
+ * Returns the queued tests without a result when the process ended early, as by `process.exit(0)`.
+ * The file itself is queued too, for its unknown further tests. A process that ends normally
+ * reports a summary.
  */
 function unendedOf(events: readonly TestEvent[]): readonly string[] {
   if (events.some(({ type, data }) => type === 'test:summary' && data.file !== undefined))
@@ -106,15 +106,15 @@ function unendedOf(events: readonly TestEvent[]): readonly string[] {
 }
 
 interface LingerWatch extends Disposable {
-  /** Aborted when all tests of the file ended so long ago. */
+  /** Aborts `lingerMs` after the last test of the file. */
   readonly signal: AbortSignal;
   see(event: TestEvent): void;
 }
 
 /**
- * The file is a test, too: the first to be queued, and the last to end. A file that writes to its
- * stdout can hold its own events back until it ends (node takes text right behind an event for the
- * next one's header): left hanging, it lasts as long as its limit.
+ * Watches for the end of the last test. The file counts as a test too: queued first, and ended
+ * last. A file that writes to stdout may hold back its own events, because node takes text right
+ * after an event for the header of the next one. Such a hanging file runs until its limit.
  */
 function createLingerWatch(lingerMs: number): LingerWatch {
   const controller = new AbortController();

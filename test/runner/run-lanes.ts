@@ -1,17 +1,15 @@
-/**
- * Jobs that `workers` take one after the other; `then` is what they go on with when none is left.
- */
+/** Jobs for `workers`, in order. */
 export interface Lane<T> {
   readonly jobs: readonly (() => Promise<T>)[];
   readonly workers: number;
-  /** The lane, by its place, that the workers of this one help with at the end. */
+  /** Index of the lane that idle workers of this lane help. */
   readonly then?: number;
 }
 
 /**
- * Runs the jobs of all lanes beside each other and tells each result as it comes. Nothing begins
- * after `signal` is aborted.
- * @returns how many jobs did not begin
+ * Runs the jobs of all lanes in parallel, and passes each result to `tell`. Starts no job after
+ * `signal` aborts.
+ * @returns the number of jobs that did not start
  */
 export async function runLanes<T>(
   lanes: readonly Lane<T>[],

@@ -36,7 +36,6 @@ export const exempt = {
     'test/noded',
     'test/package',
     'test/picture',
-    'test/runner',
     'test/shared',
     'test/soak',
   ],
