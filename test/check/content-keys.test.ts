@@ -11,7 +11,7 @@ const FILES = {
   'shared/job.ts': 'export interface Job {}',
 };
 
-/** Which files have another key when one has another text. */
+/** Returns the files whose key changes with the text of `path`. */
 function changedBy(keysOf: typeof keysOfFiles, path: string): readonly string[] {
   const before = keysOf(new Map(Object.entries(FILES)), 'basis');
   const after = keysOf(new Map(Object.entries({ ...FILES, [path]: 'export {};' })), 'basis');

@@ -2,20 +2,20 @@ import { createHash } from 'node:crypto';
 import { posix } from 'node:path';
 import typescript from 'typescript';
 
-/** Paths relative to the checkout, and what is in these files. */
+/** Texts of files by path relative to the checkout. */
 export type Contents = ReadonlyMap<string, string>;
 
 /**
- * A key for each file, of its path, of what is in it, and of what a tool goes by.
- * @param basis versions and settings
+ * Returns a key for each file, from its path, its text and the basis.
+ * @param basis versions and settings of the tool
  */
 export function keysOfFiles(contents: Contents, basis: string): ReadonlyMap<string, string> {
   return new Map([...contents].map(([path, text]) => [path, digest(`${basis}\n${path}\n${text}`)]));
 }
 
 /**
- * A key for each file, of itself and of all that it imports, directly or not: what is told of its
- * types may change when any of these does. What is imported from packages belongs to the basis.
+ * Returns a key for each file, from the file and all its direct and indirect imports: any of them
+ * may change the types in the file. Imported packages belong to the basis.
  */
 export function keysOfClosures(contents: Contents, basis: string): ReadonlyMap<string, string> {
   const own = keysOfFiles(contents, basis);
@@ -32,12 +32,12 @@ export function keysOfClosures(contents: Contents, basis: string): ReadonlyMap<s
 
 function reach(path: string, imports: ReadonlyMap<string, readonly string[]>): ReadonlySet<string> {
   const reached = new Set([path]);
-  // A set goes on with what is added to it meanwhile.
+  // Iteration of a set includes elements that are added during the loop.
   for (const each of reached) for (const to of imports.get(each) ?? []) reached.add(to);
   return reached;
 }
 
-/** @returns paths of files that may be there */
+/** @returns paths of files that may exist */
 function importsOf(path: string, text: string): readonly string[] {
   return typescript
     .preProcessFile(text, true, true)

@@ -44,7 +44,7 @@ test('each command and option that a hint names exists', async () => {
   assert.deepEqual(faults, []);
 });
 
-/** Names that a sentence may begin with although they are written in lower case. */
+/** Lower-case names that may begin a sentence. */
 const LOWER_CASE_NAMES = new Set(
   'apt-get chmod cloud-init cluster.key for ip=pool lvchange modprobe mv redis-cli scp ssh-keygen sysctl systemctl timedatectl udev'.split(
     ' ',

@@ -1,14 +1,14 @@
 import type { Command } from 'commander';
 import typescript from 'typescript';
 
-/** A text of the source that can name commands: a template has `X` for each value. */
+/** A string of the source that may name commands. `X` replaces each value of a template. */
 export interface Hint {
   /** `noded/provision/os/choose-scripts.ts:55`. */
   readonly place: string;
   readonly text: string;
-  /** Whether it is the value of a property `hint`, and not only a string that names a command. */
+  /** Whether the string is the value of a property `hint`. */
   readonly isHint: boolean;
-  /** Whether it is a whole hint, and not a part of a longer expression. */
+  /** Whether it is a whole hint, rather than part of an expression. */
   readonly isWhole: boolean;
 }
 
@@ -27,14 +27,14 @@ export function collectHints(path: string, source: string): readonly Hint[] {
       const place = `${path}:${line + 1}`;
       found.push({ place, text, isHint: isInHint, isWhole: isWholeHint(node) });
     }
-    // The values within a template are code of their own.
+    // Values within a template are expressions with strings of their own.
     node.forEachChild((child) => visit(child, isInHint));
   };
   visit(file, false);
   return found;
 }
 
-/** Whether the node is the value of a property `hint`, or one branch of it. */
+/** Tells whether the node is the value of a property `hint`, or one branch of it. */
 function isWholeHint(node: typescript.Node): boolean {
   const { parent } = node;
   if (typescript.isPropertyAssignment(parent)) return parent.initializer === node;
@@ -53,12 +53,13 @@ function textOf(node: typescript.Node): string | null {
 
 /** Options of every program. */
 const COMMON = ['--help', '--help-all', '--version'];
-/** Programs of others, whose options stand behind their names. */
+/** Other projects' programs, which are followed by their own options. */
 const FOREIGN =
   /\b(cloud-init|dnsmasq|gpg|lvchange|lvcreate|minisign|systemctl|systemd-run|udevadm|useradd|vgchange|zstd)\b.*/;
 
 /**
- * Returns what a text names that does not exist, such as `gnt-instance modify --bogus`.
+ * Returns the commands and options in a text that do not exist, such as `gnt-instance modify
+ * --bogus`.
  * @param ofDaemons long options of gnt-noded and gnt-metad
  */
 export function findUnknown(
@@ -67,7 +68,7 @@ export function findUnknown(
   ofDaemons: readonly string[] = [],
 ): readonly string[] {
   const faults: string[] = [];
-  // A command ends where the sentence goes on, or where the next command begins.
+  // A command ends where the sentence continues, or where the next command begins.
   for (const part of text.split(/[;|&()\n]|, |: |\. |`|'|"| or | then | and |(?=\bgnt-)/)) {
     const [, name, word] = /^(gnt-[a-z]+)(?: +([a-z][a-z-]*))?/.exec(part.trim()) ?? [];
     const program = name === undefined ? undefined : programs.get(name);
@@ -88,7 +89,7 @@ export function findUnknown(
   return faults;
 }
 
-/** `gnt-instance list` names a command, `gnt-node has` is prose. */
+/** Tells a command from prose: `gnt-instance list` from `gnt-node has`. */
 function isCommandWord(part: string, word: string): boolean {
   return part.includes(' --') || / [A-Z]{2,}\b/.test(part) || /-/.test(word);
 }

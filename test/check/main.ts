@@ -9,15 +9,15 @@ import { openPassedKeys } from './passed-keys.ts';
 import { readContents } from './read-contents.ts';
 
 /**
- * `npm run check`: formatting, linters, types, layers, dead code and words; ends with the status of
- * the first that finds something. What a linter has passed once is not given to it again until it
- * changes, or anything that it imports: what was passed is kept beside the other caches.
+ * `npm run check`: formatting, linters, types, layers, dead code and words. Exits with the status
+ * of the first tool that fails. A linter skips files that passed before and have not changed, nor
+ * their imports. The cache of passed files is next to the other caches.
  */
 const projectDir = join(import.meta.dirname, '../..');
 const cache = join(process.env['GNT_CACHE'] ?? join(homedir(), '.cache/gnt'), 'checked');
 const bin = join(projectDir, 'node_modules/.bin');
 const PROGRAMS = ['metad', 'noded', 'appliance', 'cluster-cli', 'shared', 'scripts', 'test'];
-/** What the linters go by besides the files: their settings, and which versions they are of. */
+/** Settings and versions, which affect the linters besides the files. */
 const SETTINGS =
   /^(?:package(?:-lock)?\.json|tsconfig\.json|eslint\.config\.js|\.prettierrc\.json|\.prettierignore)$/;
 const FORMATTED = /\.(?:[cm]?[jt]s|json|ya?ml|html|css)$/;
@@ -45,7 +45,7 @@ function only(isWanted: (path: string) => boolean): Contents {
   return new Map([...contents].filter(([path]) => isWanted(path)));
 }
 
-/** A linter that is given files, those alone that it has not passed yet. */
+/** Runs a linter on the files that have not passed yet. */
 async function lint(
   tool: string,
   keys: ReadonlyMap<string, string>,
@@ -58,8 +58,8 @@ async function lint(
 }
 
 /**
- * Documents, strings, comments and the generated reference. One finding may come from any two
- * files, so one key stands for all of them.
+ * Checks documents, strings, comments and the generated reference. A finding may depend on any two
+ * files, so one key stands for all files.
  */
 async function checkWords(): Promise<void> {
   const read = only((path) => /\.(?:ts|sh|md)$/.test(path));
@@ -71,12 +71,12 @@ async function checkWords(): Promise<void> {
   await passed.add([digest]);
 }
 
-/** The compiler keeps what it found of each file by content, where the last checkout left it. */
+/** Runs the compiler. It caches its results by content, and shares the cache between checkouts. */
 async function compile(): Promise<void> {
   const info = join(projectDir, 'node_modules/.cache/tsc.tsbuildinfo');
   const kept = join(cache, 'tsc.tsbuildinfo');
   await mkdir(join(projectDir, 'node_modules/.cache'), { recursive: true });
-  // A checkout that has its own goes on with it; without any, everything is checked.
+  // A checkout with its own cache keeps it. Without any cache, tsc checks everything.
   await copyFile(kept, info, constants.COPYFILE_EXCL).catch(() => undefined);
   await must('tsc', ['--noEmit', '--incremental', '--tsBuildInfoFile', info]);
   await copyFile(info, kept);
@@ -88,7 +88,7 @@ async function must(tool: string, args: readonly string[]): Promise<void> {
 
 async function mustRun(program: string, args: readonly string[]): Promise<void> {
   const child = spawn(program, args, { cwd: projectDir, stdio: 'inherit' });
-  // The event's arguments, as documented.
+  // The type follows Node's documentation of the event.
   const [status] = (await once(child, 'close')) as [number | null];
   if (status !== 0) process.exit(status ?? 1);
 }

@@ -1,19 +1,19 @@
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
-/** Some tens of states of this project. */
+/** Keys of a few dozen states of this project. */
 const KEPT = 30_000;
 
-/** Which contents a tool found nothing wrong with, by their keys. */
+/** Keys of the contents that a tool passed. */
 export interface PassedKeys {
   has(key: string): boolean;
-  /** These and the newest of those before. */
+  /** Stores these keys and the newest older ones. */
   add(keys: readonly string[]): Promise<void>;
 }
 
-/** @param path outside the checkout, so that a new one knows them, too: one key a line */
+/** @param path outside the checkout, so that new checkouts share it; one key per line */
 export async function openPassedKeys(path: string): Promise<PassedKeys> {
-  // Without it everything is looked at.
+  // Without the file, everything is checked.
   const text = await readFile(path, 'utf8').catch(() => '');
   const passed = new Set(text.split('\n').filter((line) => line !== ''));
   return {

@@ -10,14 +10,14 @@ export interface CommandNode {
   /** `--force`, `-f` */
   readonly options: ReadonlySet<string>;
   readonly commands: ReadonlyMap<string, CommandNode>;
-  /** Takes a command for the guest behind its name, whose options are not ours. */
+  /** A command for the guest follows, with options of its own. */
   readonly isForGuest: boolean;
 }
 
 /** Options that every program takes. */
 const COMMON = ['--help', '-h', '--version', '-V', '--help-all'];
 
-/** The real commands and options of all programs, by program. */
+/** Loads the commands and options of all programs, by program. */
 export async function loadCommandTree(): Promise<ReadonlyMap<string, CommandNode>> {
   const clients = await loadPrograms();
   const daemons = [createNodedProgram(''), createApplianceProgram(standIn<ApplianceActions>())];
@@ -38,7 +38,7 @@ function nodeOf(command: Command): CommandNode {
   const children = command.commands.flatMap((child) =>
     [child.name(), ...child.aliases()].map((name) => [name, nodeOf(child)] as const),
   );
-  // Commander adds `help` when it parses.
+  // Commander adds `help` only when it parses.
   const help = { options: new Set(COMMON), commands: new Map(), isForGuest: false };
   return {
     options: new Set([...COMMON, ...options]),

@@ -4,7 +4,10 @@ import { type CodeBlock, splitMarkdown } from './markdown.ts';
 
 const PAGES = /^docs\/(?:tutorial|howto)\/.+\.md$/;
 
-/** Blocks of commands in tutorials and how-to pages that neither run in a test nor say why. */
+/**
+ * Finds blocks of commands in tutorials and how-to pages that neither run in a test nor give a
+ * reason.
+ */
 export function findUncheckedBlocks(contents: Contents): readonly string[] {
   const tests = [...contents].filter(([path]) => /^test\/.*\.test\.ts$/.test(path));
   const isRun = (page: string): boolean =>

@@ -28,7 +28,6 @@ export const exempt = {
     'shared/errors',
     'test/bench',
     'test/chaos',
-    'test/check',
     'test/cluster-cli',
     'test/e2e',
     'test/fuzz',

@@ -4,9 +4,11 @@ import { type Line, splitMarkdown } from './markdown.ts';
 
 type Tree = ReadonlyMap<string, CommandNode>;
 
-/** A place that holds no subcommand: `NAME`, `<name>`, `[options]`, `…`, `$name`. */
+/** A placeholder for a subcommand: `NAME`, `<name>`, `[options]`, `…`, `$name`. */
 const PLACEHOLDER = /^(?:[^a-z]|[a-z]*[<[$"'(=:…{/.@*])/;
-/** Options of V8, Anaconda and this project's own tools, which documents name alone. */
+/**
+ * Options of V8, Anaconda and this project's own tools, which documents name without their program.
+ */
 const FOREIGN = new Set([
   '--optimize-for-size',
   '--proxy',
@@ -18,7 +20,7 @@ const FOREIGN = new Set([
 /** Ends the words of one command. */
 const END = /^(?:\||\|\||&&|;|&|--|\)|>|>>|<|2>.*|#.*|then|do)$/;
 
-/** Commands and options in documents that no program has. */
+/** Finds commands and options in documents that no program has. */
 export function findUnknownCommands(contents: Contents, tree: Tree): readonly string[] {
   const options = allOptions(tree);
   return [...contents].flatMap(([path, text]) => {
@@ -30,15 +32,15 @@ export function findUnknownCommands(contents: Contents, tree: Tree): readonly st
 }
 
 /**
- * Pages for people who come from another product show its commands in the first cell of a row, and
- * behind a prompt with its name.
+ * Removes the commands of other products from pages about migration: they are in the first cell of
+ * a row, and after a prompt with the product's name.
  */
 function ownText(path: string, text: string): string {
   if (!path.startsWith('docs/migrate-from/')) return text;
   return text.replaceAll(/^\|(?:[^|\n]|\\\|)*\|/gm, '|').replaceAll(/^[a-z]+[#$] .*$/gm, '');
 }
 
-/** Lines of code blocks with their continuations, and code spans. */
+/** Returns the lines of code blocks, joined with their continuations, and code spans. */
 function codeOf(text: string): readonly Line[] {
   const { blocks, prose } = splitMarkdown(text);
   const spans = prose.flatMap(({ number, text: line }) =>
@@ -68,7 +70,7 @@ function joinContinuations(lines: readonly Line[]): readonly Line[] {
 function judgeCode(line: string, tree: Tree, options: ReadonlySet<string>): readonly string[] {
   const found = [...line.matchAll(/(?<![\w./-])(gnt-[a-z]+)(?![\w./(-]|@)/g)];
   if (found.length === 0) {
-    // A span that is one option and nothing else.
+    // A span that consists of one option.
     const [option] = /^--[a-z][\w-]+(?=$|[ =])/.exec(line) ?? [];
     return option === undefined || options.has(option) || FOREIGN.has(option)
       ? []
@@ -82,7 +84,7 @@ function judgeCode(line: string, tree: Tree, options: ReadonlySet<string>): read
   });
 }
 
-/** Words of a shell line up to the end of the command; quoted words are one. */
+/** Splits a shell line up to the end of the command. Quoted words count as one. */
 function wordsOf(rest: string): readonly string[] {
   const words = rest.match(/(?:"[^"]*"|'[^']*'|[^\s"'])+/g) ?? [];
   const end = words.findIndex((word) => END.test(word) || /[;)]$/.test(word) || /^gnt-/.test(word));
@@ -115,10 +117,10 @@ function judgeWords(
   });
 }
 
-/** The words before a command for the guest. */
+/** Returns the words before a command for the guest. */
 function ownWords(words: readonly string[], nodes: readonly CommandNode[]): readonly string[] {
   if (!nodes.some(({ isForGuest }) => isForGuest)) return words;
   const positionals = words.flatMap((word, index) => (word.startsWith('-') ? [] : [index]));
-  // The subcommand, the instance, and the command.
+  // After the subcommand and the instance comes the guest's command.
   return words.slice(0, positionals[2] ?? words.length);
 }

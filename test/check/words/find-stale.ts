@@ -2,7 +2,7 @@ import type { Contents } from '../content-keys.ts';
 
 const FOLDER = 'docs/reference/';
 
-/** Differences between docs/reference/ and what the generator makes. */
+/** Finds differences between docs/reference/ and the generator's output. */
 export function findStale(
   contents: Contents,
   generated: ReadonlyMap<string, string>,

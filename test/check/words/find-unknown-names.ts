@@ -5,7 +5,7 @@ import type { Contents } from '../content-keys.ts';
 const METRIC = /['"](gnt_[a-z_]+)['"]/g;
 const PRODUCT = /^(?:noded|metad)\/.*\.ts$/;
 
-/** Metrics of the code without an entry in the reference. */
+/** Finds metrics of the code without an entry in the reference. */
 export function findUndocumentedMetrics(contents: Contents): readonly string[] {
   const reference = contents.get('docs/reference/metrics.md') ?? '';
   return [...contents].flatMap(([path, text]) =>
@@ -17,7 +17,7 @@ export function findUndocumentedMetrics(contents: Contents): readonly string[] {
   );
 }
 
-/** Error codes and metrics in documents that do not exist. */
+/** Finds error codes and metrics in documents that do not exist. */
 export function findUnknownNames(contents: Contents): readonly string[] {
   const metrics = contents.get('docs/reference/metrics.md') ?? '';
   return [...contents].flatMap(([path, text]) => {

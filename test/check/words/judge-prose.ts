@@ -2,9 +2,9 @@ import { dirname } from 'node:path';
 import type { Contents } from '../content-keys.ts';
 import { addCounts, countProse, findPatterns, type ProseCount, proseOf, rateOf } from './prose.ts';
 
-/** Hits per 1,000 words, of a place and of all documents and strings together. */
+/** Hits per 1,000 words, for each place and for all documents and strings together. */
 const LIMIT = 1.0;
-/** A place of a few words may have one hit. */
+/** Allowed hits for a place with few words. */
 const FREE_HITS = 1;
 
 /** A place: a document by its path, strings or comments by the folder of their file. */
@@ -19,7 +19,7 @@ export interface ProseTally {
 /** Folders whose strings users see. */
 const PROGRAMS = /^(?:metad|noded|appliance|cluster-cli|shared|scripts)\//;
 const CODE = /\.(?:ts|sh)$/;
-/** This folder names the patterns. */
+/** The folder of this check contains the patterns. */
 const NOT_PROSE = /^(?:fixtures\/|test\/check\/words\/)/;
 
 export function isJudged(path: string): boolean {
@@ -47,12 +47,12 @@ export function tallyProse(contents: Contents): ProseTally {
   return tally;
 }
 
-/** `noded/netboot`, `noded` for a file at its top. */
+/** Returns `noded/netboot`; `noded` for a file at its top. */
 export function folderOf(path: string): string {
   return dirname(path).split('/').slice(0, 2).join('/');
 }
 
-/** Strings that users see, apart from names of tests. */
+/** Returns the strings that users see, without names of tests. */
 export function userStrings(strings: Places): Places {
   return new Map([...strings].filter(([place]) => PROGRAMS.test(`${place}/`)));
 }
@@ -61,7 +61,7 @@ export function isAbove(count: ProseCount): boolean {
   return count.hits > FREE_HITS && rateOf(count) > LIMIT;
 }
 
-/** Complains when places that pass one by one have too many hits together. */
+/** Reports when places that pass individually have too many hits together. */
 export function judgeTotal(
   places: readonly (readonly [Places, exempt: readonly string[]])[],
 ): readonly string[] {
@@ -73,8 +73,8 @@ export function judgeTotal(
 }
 
 /**
- * Complains about places above the limit that are not exempt, and about exemptions that are not
- * needed: a list of exemptions only shrinks.
+ * Reports places above the limit that are not exempt, and unneeded exemptions: a list of exemptions
+ * only shrinks.
  */
 export function judgePlaces(
   kind: string,
@@ -99,7 +99,7 @@ function describe(count: ProseCount = { words: 0, hits: 0 }): string {
   return `${count.hits} banned patterns in ${count.words} words, ${rate} per 1,000`;
 }
 
-/** Where the patterns are, as `PATH:LINE [PATTERN] TEXT`. */
+/** Lists the patterns as `PATH:LINE [PATTERN] TEXT`. */
 export function listHits(contents: Contents, kind: string, place: string): readonly string[] {
   return [...contents].flatMap(([path, text]) => {
     if (!isJudged(path) || (path !== place && folderOf(path) !== place)) return [];

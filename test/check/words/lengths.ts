@@ -3,7 +3,7 @@ import type { Contents } from '../content-keys.ts';
 const MAX_COLUMNS = 120;
 const MAX_README_LINES = 200;
 
-/** Documents with long lines, one finding for each document. */
+/** Finds documents with long lines, one finding for each document. */
 export function findLongLines(contents: Contents): ReadonlyMap<string, string> {
   const found = [...contents].flatMap(([path, text]) => {
     if (!path.endsWith('.md') || path.startsWith('fixtures/')) return [];
@@ -20,7 +20,7 @@ export function findLongLines(contents: Contents): ReadonlyMap<string, string> {
   return new Map(found);
 }
 
-/** A link or path that cannot be broken may be longer. */
+/** Tells whether a line is too long. A link or path that cannot be broken may be longer. */
 function isLong(line: string): boolean {
   return line.length > MAX_COLUMNS && /\S\s+\S/.test(line.slice(0, MAX_COLUMNS).trimStart());
 }

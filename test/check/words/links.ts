@@ -5,7 +5,7 @@ import { proseLines } from './markdown.ts';
 const INLINE_LINK = /\]\(([^()\s]+(?:\([^()\s]*\)[^()\s]*)?)(?:\s+"[^"]*")?\)/g;
 const LINK_DEFINITION = /^\s{0,3}\[[^\]]+\]:\s*(\S+)/;
 
-/** Links of Markdown documents to files or headings that do not exist. */
+/** Finds links of Markdown documents to files or headings that do not exist. */
 export function findDeadLinks(contents: Contents): readonly string[] {
   const files = new Set(contents.keys());
   const folders = new Set([...files].flatMap(foldersOf));
@@ -43,7 +43,7 @@ function targetsOf(line: string): readonly string[] {
   ];
 }
 
-/** Anchors that GitHub gives to the headings of a document. */
+/** Returns the anchors that GitHub gives to the headings of a document. */
 export function anchorsOf(text: string): ReadonlySet<string> {
   const seen = new Map<string, number>();
   const anchors = new Set<string>();

@@ -17,7 +17,7 @@ import { renderExempt, shrinkExempt, withoutExempt } from './shrink-exempt.ts';
 
 /**
  * Checks documents, strings and comments. `--list KIND PLACE` prints the banned patterns of a
- * place, such as `--list comments noded/net`; `--shrink` removes exemptions that are not needed.
+ * place, such as `--list comments noded/net`; `--shrink` removes unneeded exemptions.
  */
 const projectDir = join(import.meta.dirname, '../../..');
 const { values, positionals } = parseArgs({
@@ -76,7 +76,7 @@ async function check(): Promise<void> {
   process.exitCode = problems.length > 0 ? 1 : 0;
 }
 
-/** Findings by the document that they begin with. */
+/** Groups findings by the document name at their start. */
 function byDocument(findings: readonly string[]): ReadonlyMap<string, string> {
   const grouped = Map.groupBy(findings, (finding) => finding.split(':')[0] ?? '');
   return new Map([...grouped].map(([path, found]) => [path, found.join('\nwords: ')]));

@@ -7,7 +7,7 @@ export interface Line {
 export interface CodeBlock {
   /** Line of the fence, from 1. */
   readonly number: number;
-  /** The words behind the fence: `console no-run reason="…"`. */
+  /** The words after the fence: `console no-run reason="…"`. */
   readonly info: string;
   readonly lines: readonly Line[];
 }
@@ -34,7 +34,7 @@ export function splitMarkdown(text: string): {
   return { blocks, prose };
 }
 
-/** The lines of a document outside of code blocks. */
+/** Returns the lines of a document outside of code blocks. */
 export function proseLines(text: string): readonly Line[] {
   return splitMarkdown(text).prose;
 }

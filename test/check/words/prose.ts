@@ -12,7 +12,7 @@ const PATTERNS = {
 const PERSON =
   /\b(?:operator|user|author|administrator|attacker|reader|engineer|person|people|tenant|maintainer|newcomer)s?,? who\b/g;
 const LITERAL = /'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|`((?:[^`\\]|\\.)*)`/g;
-/** Fewer spaces make a name, not prose. */
+/** A string with fewer spaces counts as a name. */
 const MIN_SPACES = 3;
 
 export type ProseKind = 'document' | 'string' | 'comment';
@@ -28,7 +28,10 @@ export interface ProseCount {
   readonly hits: number;
 }
 
-/** @param path relative to the checkout; its suffix decides how the line is read */
+/**
+ * Extracts the prose of a line.
+ * @param path relative to the checkout; its suffix determines how the line is read
+ */
 export function proseOf(path: string, line: string): Prose {
   if (path.endsWith('.md')) {
     const isLeftOut = line.startsWith('#') || line.includes('| found here');
@@ -47,7 +50,7 @@ export function proseOf(path: string, line: string): Prose {
   };
 }
 
-/** Names of the patterns in a text, each as often as it occurs. */
+/** Returns the names of the patterns in a text, one for each occurrence. */
 export function findPatterns(text: string): readonly string[] {
   const judged = text.replaceAll(PERSON, ' ');
   return Object.entries(PATTERNS).flatMap(([name, pattern]) =>
@@ -68,7 +71,7 @@ export function addCounts(counts: readonly ProseCount[]): ProseCount {
   };
 }
 
-/** Hits per 1,000 words. */
+/** Returns the hits per 1,000 words. */
 export function rateOf({ words, hits }: ProseCount): number {
   return words === 0 ? 0 : (1000 * hits) / words;
 }

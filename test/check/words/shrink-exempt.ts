@@ -3,7 +3,7 @@ import { isAbove, type Places } from './judge-prose.ts';
 /** Places by check. */
 export type Exempt = Readonly<Record<string, readonly string[]>>;
 
-/** The findings of documents that are not exempt, and the exemptions without a finding. */
+/** Returns the findings of documents that are not exempt, and the exemptions without a finding. */
 export function withoutExempt(
   kind: string,
   found: ReadonlyMap<string, string>,
@@ -18,7 +18,7 @@ export function withoutExempt(
   ];
 }
 
-/** The exemptions that are still needed; none is added. */
+/** Returns the exemptions that are still needed; never adds one. */
 export function shrinkExempt<T extends Exempt>(
   exempt: T,
   places: Readonly<Record<string, Places>>,
@@ -32,14 +32,14 @@ export function shrinkExempt<T extends Exempt>(
     kind,
     list.filter((place) => isNeeded(kind, place)),
   ]);
-  // The same keys.
+  // The keys are the same.
   return Object.fromEntries(entries) as T;
 }
 
-/** As wide as Prettier makes a line. */
+/** Prettier's line width. */
 const COLUMNS = 100;
 
-/** The text of exempt.ts, as Prettier formats it. */
+/** Renders exempt.ts as Prettier formats it. */
 export function renderExempt(exempt: Exempt): string {
   const lists = Object.entries(exempt).map(([kind, places]) => {
     const quoted = [...places].sort().map((place) => `'${place}'`);
