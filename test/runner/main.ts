@@ -76,9 +76,9 @@ function jobsOf(group: FileGroup): (() => Promise<FileResult>)[] {
 
 /**
  * Plans a lane for files with QEMU and a lane for the rest. Idle workers help the other lane. A
- * QEMU process with TCG uses about one core, and half of the other tests wait for a process. So
- * there is one worker more than cores, and never more than two files with QEMU besides long ones.
- * Long files have their own lane with one core each, at most two.
+ * QEMU process with TCG keeps about one core busy, but half of the other tests wait for a process.
+ * So there is one worker more than cores, and this extra worker never runs files with QEMU. Long
+ * files have their own lane with one core each, at most two.
  */
 function lanesTogether(): readonly Lane<FileResult>[] {
   const check = wanted.includes('check') ? [() => runCheck(projectDir, controller.signal)] : [];
