@@ -6,9 +6,11 @@ import { test } from 'node:test';
 import { targets } from './targets/all.ts';
 
 const corpus = join(import.meta.dirname, '../../fixtures/fuzz');
-/** Ten times the bytes take ten times as long; the square of it is a hundred times. */
+/**
+ * Ten times the bytes take 10 times as long with linear work, and 100 times with quadratic work.
+ */
 const MAX_TIME_RATIO = 40;
-/** What takes less is not measured. */
+/** Shorter times are too noisy to compare. */
 const LEAST_MS = 1;
 const ATTEMPTS = 10;
 

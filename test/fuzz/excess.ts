@@ -2,52 +2,51 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
-/** Cases that warm the code up, and tell what is usual. */
+/** Cases that warm the code up and set the usual time. */
 export const WARM_UP = 1_000;
 /**
- * An input that takes this many times longer for a byte than usual, each of a few times, shows work
- * that grows faster than it.
+ * Limit of the time per byte, relative to the usual one. An input above it in each attempt shows
+ * superlinear work.
  */
 const MAX_TIME_RATIO = 200;
 const TIME_ATTEMPTS = 3;
-/** The usual is taken from these: what grows too fast shows in the larger ones. */
+/** Only inputs up to this size set the usual time. Superlinear work shows in larger ones. */
 const SMALL_BYTES = 4_096;
-/** A call costs something whatever its input is. */
+/** Fixed cost of a call, expressed in bytes of input. */
 const FREE_BYTES = 512;
 /**
- * Bytes of buffers for a byte of input, and for none: a length that the input tells must not be
- * believed.
+ * Limits for bytes of buffers: per byte of input, and fixed. A parser must not allocate a length
+ * that the input claims.
  */
 const MAX_BUFFER_RATIO = 256;
 const FREE_BUFFER_BYTES = 1024 * 1024;
-/** What is held after all cases, against what was held after the first of them. */
+/** Limits for memory in use after all cases, relative to that after the warm-up. */
 const MAX_HELD_RATIO = 1.5;
 const FREE_HELD_BYTES = 16 * 1024 * 1024;
 
-/** @returns what to say of what is still in use after all cases */
+/** @returns a problem when too much memory is still in use after all cases */
 export function judgeHeld(atFirst: number, held: number): string | null {
   if (held <= atFirst * MAX_HELD_RATIO + FREE_HELD_BYTES) return null;
   return `${held} bytes are held, ${atFirst} at first`;
 }
 
-/** @returns what to say of a case that allocated more than its input explains */
+/** @returns a problem when a case allocated more than its input justifies */
 export function judgeBuffers(inputBytes: number, bufferBytes: number): string | null {
   const allowed = FREE_BUFFER_BYTES + inputBytes * MAX_BUFFER_RATIO;
   return bufferBytes > allowed ? `buffers of ${bufferBytes} bytes for ${inputBytes}` : null;
 }
 
 /**
- * Learns what is usual from the first cases, when the code is warm: the median, which knows nothing
- * of interruptions.
+ * Learns the usual time from the first cases, after the code is warm. The median ignores
+ * interruptions.
  */
 export class UsualTime {
   readonly #samples: number[] = [];
   #msPerByte = 0;
 
   /**
-   * @param number how many cases went before
-   * @returns milliseconds of this input that are too many; nothing is, before it is known what is
-   * usual
+   * @param number index of the case
+   * @returns the limit for this input in milliseconds; Infinity during the warm-up
    */
   limitMs(number: number, bytes: number, ms: number): number {
     if (number < WARM_UP) {
@@ -62,9 +61,9 @@ export class UsualTime {
 }
 
 /**
- * @param again runs a case that took too long once more: now what its thread works is counted,
- * which other programs do not change
- * @returns what to say of an input that is slow each time
+ * @param again repeats a case that took too long. The repetition counts CPU time of the thread,
+ * which other processes do not affect.
+ * @returns a problem when the input is slow each time
  */
 export async function judgeTime(
   bytes: number,
@@ -89,8 +88,8 @@ export interface BufferCount extends Disposable {
 }
 
 /**
- * Counts what is allocated by Buffer's own functions, `Buffer.concat` included, whether it is ever
- * touched or not.
+ * Counts allocations by Buffer's own functions, including `Buffer.concat`, whether the memory is
+ * used or not.
  */
 export function countBuffers(): BufferCount {
   const originals = {
@@ -101,7 +100,7 @@ export function countBuffers(): BufferCount {
   let bytes = 0;
   Buffer.alloc = (size: number, ...rest: unknown[]) => {
     bytes += size;
-    // The overloads differ in what they fill it with only.
+    // The overloads differ only in the fill value.
     return originals.alloc(size, ...(rest as []));
   };
   Buffer.allocUnsafe = (size) => {
@@ -123,11 +122,11 @@ export function countBuffers(): BufferCount {
   };
 }
 
-/** What is in use; what the process has taken from the system besides is the collector's affair. */
+/** Returns the memory in use. RSS would depend on the garbage collector. */
 export async function heldBytes(): Promise<number> {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;
-  // Memory of buffers is given back by the collection after the one that finds them.
+  // A buffer's memory is freed one collection after its object is found unreachable.
   for (let round = 0; round < 3; round += 1) {
     collect();
     await turn();

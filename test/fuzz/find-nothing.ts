@@ -6,15 +6,15 @@ import { test } from 'node:test';
 import { runFuzz } from './run-fuzz.ts';
 import { targets } from './targets/all.ts';
 
-/**
- * The same inputs each time: a run tells whether the program is right, and not how lucky it was.
- */
+/** Fixed, so that a run gives the same result for the same program. */
 const SEED = 1;
 
-/** A thread of its own begins for as many, which loads all that its target imports. */
+/** Each worker must load all imports of its target first. */
 const INPUTS_PER_WORKER = 20_000;
 
-/** One test for each target, of as many generated inputs: the more, the same ones and others. */
+/**
+ * Adds one test for each target. A larger number of inputs includes the inputs of a smaller one.
+ */
 export function findNothing(inputs: number): void {
   for (const target of targets) {
     test(`${inputs} generated inputs find nothing in ${target.name}`, async () => {

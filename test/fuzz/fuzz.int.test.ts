@@ -1,4 +1,4 @@
 import { findNothing } from './find-nothing.ts';
 
-/** The first of those of fuzz.long.test.ts. */
+/** The first inputs of fuzz.long.test.ts. */
 findNothing(5000);

@@ -6,8 +6,8 @@ import { runFuzz } from './run-fuzz.ts';
 import { findTarget, targets } from './targets/all.ts';
 
 /**
- * Generated input for every parser of foreign bytes, on all cores: `npm run fuzz -- --target dhcp
- * --cases 1000000 --seed 7`.
+ * Fuzzes every parser of foreign bytes on all cores: `npm run fuzz -- --target dhcp --cases 1000000
+ * --seed 7`.
  */
 const { values } = parseArgs({
   options: {

@@ -1,6 +1,6 @@
 import type { SeededRandom } from '../lab/seeded-random.ts';
 
-/** Lengths, signs and limits that parsers get wrong. */
+/** Lengths, signs and limits that parsers often get wrong. */
 const NUMBERS = [
   ...[0, 1, 2, 7, 8, 127, 128, 255, 256, 511, 512, 513, 4095, 4096, 65_535, 65_536],
   ...[2 ** 31 - 1, 2 ** 31, 2 ** 32 - 1, 2 ** 32, 2 ** 53 - 1, 2 ** 53, 1e21, 1e300],
@@ -56,10 +56,10 @@ const WORDS = [
     '!!x',
   ],
 ];
-/** What is repeated up to here shows work that grows faster than its input. */
+/** Repetitions up to this size reveal superlinear work. */
 const MAX_STRETCHED_BYTES = 16 * 1024;
 const STRETCH_ONE_IN = 200;
-/** What expressions go back over, and what nests. */
+/** Strings that make regular expressions backtrack, or that nest. */
 const STRETCHED = [
   ' ',
   ' ',
@@ -139,7 +139,7 @@ const changes: readonly Change[] = [
   },
 ];
 
-/** None to four small changes; seldom one part of the input many times. */
+/** Makes up to four small changes; rarely repeats a part of the input many times. */
 export function mutate(bytes: Buffer, random: SeededRandom): Buffer {
   let changed = bytes;
   for (let count = random.below(5); count > 0; count -= 1)
@@ -164,7 +164,7 @@ const SCALARS: readonly unknown[] = [
 const MAX_NESTING = 20_000;
 
 /**
- * The same JSON value, with none to three of its parts replaced, removed, doubled, nested or
+ * Returns a copy of the JSON value with up to three parts replaced, removed, doubled, nested or
  * renamed.
  */
 export function mutateJson(value: unknown, random: SeededRandom): unknown {
@@ -189,7 +189,7 @@ function changePart(value: unknown, random: SeededRandom): unknown {
     case 0:
       return Object.fromEntries(entries.filter(([other]) => other !== key));
     case 1:
-      // An own key, which an assignment of `__proto__` would not make.
+      // fromEntries makes `__proto__` an own key; an assignment would not.
       return Object.fromEntries([...entries, [random.pick(WORDS), replacement(part, random)]]);
     default:
       return Object.fromEntries(
@@ -204,15 +204,15 @@ function replacement(value: unknown, random: SeededRandom): unknown {
   if (kind === 1) return Array.from({ length: 300 }, () => value);
   if (kind === 2) return random.pick(WORDS).repeat(2_000);
   if (kind < 20 && typeof value === 'string') return value + random.pick(WORDS);
-  // A copy: a later change may put something into it.
+  // Later changes may modify the object.
   const picked = random.pick(SCALARS);
   return typeof picked === 'object' ? structuredClone(picked) : picked;
 }
 
-/** That a value can only be printed part by part. */
+/** Tells printJson that a value contains a Nested. */
 class NestedFound extends Error {}
 
-/** As text: a nesting that deep cannot be cloned or printed as a value. */
+/** Deep nesting as text, because such a value cannot be cloned or stringified. */
 class Nested {
   readonly #depth: number;
   readonly #inner: unknown;
@@ -235,7 +235,7 @@ function nest(value: unknown, depth: number): Nested {
   return new Nested(value instanceof Nested ? null : value, depth);
 }
 
-/** JSON of what `mutateJson` gives. */
+/** Prints the result of `mutateJson` as JSON. */
 export function printJson(value: unknown): string {
   try {
     return JSON.stringify(value) ?? 'null';

@@ -29,9 +29,7 @@ import { rapiTarget } from './targets/rapi.ts';
 import { tarTarget } from './targets/tar.ts';
 import { templatesTarget } from './targets/templates.ts';
 
-/**
- * What finds nothing must be able to find something: mistakes of the kind that such parsers have.
- */
+/** Typical mistakes of such parsers, which the fuzzer must find. */
 const planted: readonly (readonly [string, Target, RegExp])[] = [
   [
     'dhcp: an option read beyond the end',

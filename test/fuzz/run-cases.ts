@@ -14,36 +14,37 @@ import type { Oracle, Target } from './target.ts';
 export interface CaseRange {
   readonly seed: number;
   readonly first: number;
-  /** Every how manieth, for shares of several workers. */
+  /** Number of workers that share the cases: each takes every nth one. */
   readonly step: number;
   readonly cases: number;
 }
 
 export interface FuzzFailure {
   /**
-   * The number of the case: with the seed it gives the input again; -1 for all of them together.
+   * Index of the case, which reproduces the input with the seed; -1 for a failure of all cases
+   * together.
    */
   readonly index: number;
   readonly input: Buffer;
   readonly reason: string;
 }
 
-/** Signals and garbage collection get their turn after so many. */
+/** Number of cases between yields to signals and garbage collection. */
 const TURN_CASES = 1_000;
 
-/** The random numbers of one case do not depend on those before it. */
+/** Returns the random numbers of one case, independent of earlier cases. */
 function randomOf(seed: number, index: number): SeededRandom {
   return createSeededRandom((seed ^ Math.imul(index + 1, 0x9e3779b1)) >>> 0);
 }
 
-/** The input of a case, for a failure that the runner could not tell itself. */
+/** Returns the input of a case, also when the worker could not report it. */
 export function inputOf(target: Target, seed: number, index: number): Buffer {
   return target.generate(randomOf(seed, index));
 }
 
 /**
- * Runs these cases and ends with the first failure.
- * @param onCase is told the number of each case before it begins
+ * Runs these cases until the first failure.
+ * @param onCase receives the index of each case before it starts
  */
 export async function runCases(
   target: Target,
@@ -52,7 +53,7 @@ export async function runCases(
 ): Promise<FuzzFailure | null> {
   await using oracle = await target.open();
   const { stackTraceLimit } = Error;
-  // Most inputs are refused, and to note where costs as much as all the rest of a case.
+  // Most inputs are refused. A stack trace costs as much as the rest of a case.
   Error.stackTraceLimit = 0;
   try {
     const run = target.concurrency === undefined ? runOneByOne : runSideBySide;
@@ -72,7 +73,7 @@ type Runner = (
   onCase: (index: number) => void,
 ) => Promise<FuzzFailure | null>;
 
-/** Each by itself, so that its time and its buffers can be told. */
+/** Runs one case at a time, to measure its time and buffers. */
 const runOneByOne: Runner = async (target, oracle, range, onCase) => {
   using buffers = countBuffers();
   const time = new UsualTime();
@@ -84,7 +85,7 @@ const runOneByOne: Runner = async (target, oracle, range, onCase) => {
     onCase(index);
     buffers.reset();
     const startedAtMs = performance.now();
-    // Nothing is waited for unless a case waits: a promise costs more than some of the parsers.
+    // Awaits only promises: an unneeded await costs more than some of the parsers.
     const outcome = tryCase(oracle, input);
     let reason = typeof outcome === 'object' && outcome !== null ? await outcome : outcome;
     const ms = performance.now() - startedAtMs;
@@ -98,7 +99,7 @@ const runOneByOne: Runner = async (target, oracle, range, onCase) => {
   return range.cases > WARM_UP ? failureOfAll(judgeHeld(heldAtFirst, await heldBytes())) : null;
 };
 
-/** For cases that mostly wait: each that ends makes room for the next. */
+/** Runs cases concurrently, for targets that mostly wait. */
 const runSideBySide: Runner = async (target, oracle, range, onCase) => {
   let number = 0;
   let heldAtFirst: number | null = null;

@@ -8,30 +8,27 @@ export interface FuzzOptions {
   readonly workers: number;
 }
 
-/** A case takes a millisecond at most: one that takes so long has no end. */
+/** A case takes at most a millisecond. After this time it counts as hanging. */
 const HANG_MS = 30_000;
 const WATCH_INTERVAL_MS = 1_000;
-/** MiB of a worker's heap: more than any case needs, less than what a machine misses. */
+/** Heap of a worker: more than any case needs, and little enough for any machine. */
 const MAX_HEAP_MIB = 512;
-/**
- * MiB: what the programs' own thread has; a worker's is four times as deep unless told otherwise.
- */
+/** Stack size of a main thread. A worker's default is four times as large. */
 const STACK_MIB = 1;
 
-/** What a worker is started with. */
 export interface WorkerData {
   readonly target: string;
   readonly seed: number;
   readonly first: number;
   readonly step: number;
   readonly cases: number;
-  /** The number of the case that it is at. */
+  /** Index of the current case. */
   readonly at: SharedArrayBuffer;
 }
 
 /**
- * Shares the cases of a target among workers.
- * @returns the first failure that was found, or null
+ * Distributes the cases of a target to workers.
+ * @returns the first failure, or null
  */
 export async function runFuzz(target: Target, options: FuzzOptions): Promise<FuzzFailure | null> {
   const shares = Array.from({ length: options.workers }, (_, share) =>
@@ -66,7 +63,7 @@ async function runShare(
   };
   let seen = -1n;
   let seenAtMs = performance.now();
-  // A parser that never returns, or never ends its promises, leaves its thread no time to say so.
+  // A worker cannot report its own endless loop or pending promise.
   const watch = setInterval(() => {
     const now = Atomics.load(view, 0);
     if (now !== seen) {

@@ -3,39 +3,41 @@ import { errorCodes, type ErrorCode } from '#shared/errors/codes.ts';
 import type { SeededRandom } from '../lab/seeded-random.ts';
 
 /**
- * A parser of foreign bytes with its oracle. Everything about a case is in its bytes, so that a
- * file of them repeats it.
+ * A parser of foreign bytes with its oracle. The input's bytes determine a case completely, so that
+ * a file reproduces it.
  */
 export interface Target {
   readonly name: string;
-  /** Mostly valid inputs, changed: pure noise gets no further than the first check. */
+  /** Returns a changed valid input in most cases, because noise fails at a parser's first check. */
   generate(random: SeededRandom): Buffer;
-  /** What the parser needs around it; nothing for a pure one. */
+  /** Starts the environment of the parser. */
   open(): Promise<Oracle>;
-  /** Cases at once, where a case is mostly waiting; otherwise each is measured by itself. */
+  /**
+   * Number of concurrent cases, for targets that mostly wait. Without it each case is measured
+   * alone.
+   */
   readonly concurrency?: number;
-  /** How many inputs a case stands for: a connection has several requests. */
+  /** Number of inputs in a case, such as the requests of a connection. */
   readonly inputsPerCase?: number;
 }
 
 export interface Oracle extends AsyncDisposable {
-  /** Throws when the parser does what it must not. */
+  /** Throws when the parser misbehaves. */
   check(input: Buffer): void | Promise<void>;
 }
 
-/** For a parser that needs nothing. */
+/** Returns an oracle for a parser without an environment. */
 export async function openPure(check: Oracle['check']): Promise<Oracle> {
   return { check, [Symbol.asyncDispose]: async () => undefined };
 }
 
-/** Messages are for a person and a log: they name a value, and do not repeat a file. */
+/** Messages are for users and logs, so they must not repeat a whole file. */
 const MAX_MESSAGE_LENGTH = 10_000;
 const MAX_CAUSES = 10;
 
 /**
- * A refusal must be one of ours with one of these public codes; that it wraps a crash does not make
- * it one.
- * @throws Error saying what is wrong with it; its cause is what was thrown
+ * Checks that a refusal is an AppError with an allowed public code, and does not wrap a crash.
+ * @throws Error with the problem; its cause is the thrown value
  */
 export function assertRefusal(thrown: unknown, codes: readonly ErrorCode[]): void {
   if (!(thrown instanceof AppError)) throw new Error('no refusal, but a crash', { cause: thrown });
@@ -46,7 +48,7 @@ export function assertRefusal(thrown: unknown, codes: readonly ErrorCode[]): voi
   assertNoCrash(thrown);
 }
 
-/** @throws Error when this error, or one that it wraps, is what JavaScript throws for a bug */
+/** @throws Error when this error or one of its causes is a JavaScript error for a bug */
 export function assertNoCrash(thrown: unknown): void {
   let error = thrown;
   for (let depth = 0; depth < MAX_CAUSES && error instanceof Error; depth += 1) {

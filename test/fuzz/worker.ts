@@ -3,7 +3,7 @@ import { runCases } from './run-cases.ts';
 import type { WorkerData } from './run-fuzz.ts';
 import { findTarget } from './targets/all.ts';
 
-// What a worker is given has the type that its starter gives it.
+// run-fuzz.ts passes a WorkerData.
 const { target, at, ...range } = workerData as WorkerData;
 const view = new BigInt64Array(at);
 const failure = await runCases(findTarget(target), range, (index) => {

@@ -30,7 +30,6 @@ export const exempt = {
     'test/chaos',
     'test/cluster-cli',
     'test/e2e',
-    'test/fuzz',
     'test/lab',
     'test/noded',
     'test/package',

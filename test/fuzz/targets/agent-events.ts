@@ -13,7 +13,7 @@ import type { SeededRandom } from '../../lab/seeded-random.ts';
 import { mutate, mutateJson, printJson } from '../mutate.ts';
 import { openPure, type Target } from '../target.ts';
 
-/** Of this test alone: a case must be the same again. */
+/** Fixed, so that cases are reproducible. */
 const KEY = '07'.repeat(32);
 const STARTED: InstallEvent = {
   ...{ type: 'agent-started', atMs: 1200, userSpaceAtMs: 800, agentVersion: '0.1.0', key: KEY },
@@ -37,8 +37,8 @@ const EVENTS: readonly InstallEvent[] = [
 ];
 
 /**
- * What is posted in an agent's name: refused whole, or reports of which only those count that the
- * agent signed, each once.
+ * Checks events posted in an agent's name: a batch is refused, or only events with the agent's
+ * signature count, each once.
  */
 export function agentEventsTarget(
   createWord: () => Pick<AgentWord, 'take'> = () => new AgentWord(),
@@ -56,8 +56,8 @@ function generate(random: SeededRandom): Buffer {
     ...Array.from({ length: 1 + random.below(2) }, () => random.pick(EVENTS)),
   ];
   const batch = events.map((event, index): unknown => {
-    if (random.below(6) === 0) return event; // an installation medium's, or a script's
-    // Bodies are changed before they are signed too: the agent itself may be taken over.
+    if (random.below(6) === 0) return event; // by an installation medium or a script
+    // Bodies change before the signature too: the agent itself may be compromised.
     const body = printJson(random.below(8) === 0 ? mutateJson(event, random) : event);
     return { sequence: index + 1, body, mac: signEvent(KEY, index + 1, body) };
   });
@@ -71,7 +71,7 @@ function check(input: Buffer, word: Pick<AgentWord, 'take'>): void {
   try {
     value = JSON.parse(input.toString());
   } catch {
-    return; // refused before it comes to these parsers
+    return; // refused before these parsers
   }
   const parsed = installEventBatch.safeParse(value);
   if (!parsed.success) return;
@@ -86,7 +86,7 @@ function check(input: Buffer, word: Pick<AgentWord, 'take'>): void {
   }
 }
 
-/** @returns its number */
+/** @returns the event's number */
 function assertSigned(report: InstallReport, last: number): number {
   assert.ok('body' in report, 'an event that nobody signed');
   assert.equal(report.mac, signEvent(KEY, report.sequence, report.body), 'a forged event');

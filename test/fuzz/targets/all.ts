@@ -13,7 +13,7 @@ import { rapiTarget } from './rapi.ts';
 import { tarTarget } from './tar.ts';
 import { templatesTarget } from './templates.ts';
 
-/** Every parser of foreign bytes, the fast ones first. */
+/** All parsers of foreign bytes, fast ones first. */
 export const targets: readonly Target[] = [
   dhcpTarget(),
   imageHeaderTarget(),
@@ -30,7 +30,7 @@ export const targets: readonly Target[] = [
   httpTarget(),
 ];
 
-/** @throws Error when there is none of that name */
+/** @throws Error when no target has the name */
 export function findTarget(name: string): Target {
   const target = targets.find((candidate) => candidate.name === name);
   if (target === undefined)

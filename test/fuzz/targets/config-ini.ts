@@ -10,9 +10,7 @@ import { assertRefusal, openPure, type Target } from '../target.ts';
 
 const OURS = formatExportRecord(OUR_EXPORT);
 
-/**
- * An export's config.ini: refused, or a record that is the same when it is written and read again.
- */
+/** Checks config.ini of an export: it is refused, or its record survives writing and reading. */
 export function configIniTarget(parse: typeof parseExportRecord = parseExportRecord): Target {
   return { name: 'config-ini', generate, open: () => openPure((input) => check(input, parse)) };
 }
@@ -20,7 +18,7 @@ export function configIniTarget(parse: typeof parseExportRecord = parseExportRec
 function generate(random: SeededRandom): Buffer {
   const bytes = Buffer.from(random.pick([OURS, GANETI_EXPORT]));
   if (random.below(3) > 0) return mutate(bytes, random);
-  // The order of lines, of which some mean something to the next one.
+  // Moves lines, because some lines affect the next one.
   const lines = bytes.toString().split('\n');
   const at = random.below(lines.length);
   lines.splice(random.below(lines.length), 0, ...lines.splice(at, 1 + random.below(3)));
@@ -41,7 +39,7 @@ function check(input: Buffer, parse: typeof parseExportRecord): void {
   }
   assert.deepEqual(parse(formatExportRecord(record)), {
     ...record,
-    // The file has seconds.
+    // The file's times have a resolution of one second.
     createdAtMs: Math.floor(record.createdAtMs / 1000) * 1000,
   });
 }

@@ -14,7 +14,7 @@ const CLIENT = {
   hostName: 'web1',
   boot: { script: `${BOOT}.ipxe`, loader: `${BOOT}/x.efi` },
 };
-/** Contents that firmware sends. */
+/** Option contents sent by firmware. */
 const CONTENTS = [
   'PXEClient',
   'PXEClient:Arch:00000',
@@ -23,10 +23,10 @@ const CONTENTS = [
   '\x04iPXE',
   '\x00\x10',
 ];
-/** Codes that mean something to the parser, and some that do not. */
+/** Option codes that the parser knows, and others. */
 const CODES = [0, 12, 50, 50, 53, 54, 55, 60, 60, 61, 77, 77, 82, 93, 255];
 
-/** DHCP: what is read is in the bytes, and an answer goes to the client that asked. */
+/** Checks DHCP: parsed values are in the bytes, and an answer goes only to its client. */
 export function dhcpTarget(parse: typeof parseDhcpRequest = parseDhcpRequest): Target {
   return { name: 'dhcp', generate, open: () => openPure((input) => check(input, parse)) };
 }

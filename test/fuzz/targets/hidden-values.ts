@@ -17,7 +17,7 @@ import { silentLogger } from '#shared/log/log.ts';
 import type { SeededRandom } from '../../lab/seeded-random.ts';
 import type { Target } from '../target.ts';
 
-/** It stands in every value, and no part of it in any message of its own. */
+/** Part of every value, and of no fixed message. */
 const CANARY = 'k3yOfTheGuest';
 const PIECES: readonly string[] = [
   ...['\0', '\n', '\r\n', '\t', '\x1b[31m', '\x7f', '\x85', ' ', "'", '"', '`', '\\', '/', '%00'],
@@ -33,7 +33,10 @@ const PIECES: readonly string[] = [
   ],
 ];
 
-/** How the programs of a job write a value; the message of an expected failure may repeat it. */
+/**
+ * Encodings of a value in the output of a job's programs. The message of an expected failure may
+ * repeat them.
+ */
 const FORMS: readonly ((value: string) => string)[] = [
   (value) => value,
   (value) => cleanLine(value),
@@ -45,7 +48,7 @@ const FORMS: readonly ((value: string) => string)[] = [
   (value) => Buffer.from(value).toString('hex'),
 ];
 
-/** What Node throws for a value that it cannot use. */
+/** Calls that make Node throw because of the value. */
 const FAILURES: readonly ((value: string) => unknown)[] = [
   (value) => spawn('/nowhere/x', [`${value}\0`]),
   (value) => spawn('/nowhere/x', [], { env: { OSP_KEY: `${value}\0` } }),
@@ -64,7 +67,7 @@ const FAILURES: readonly ((value: string) => unknown)[] = [
   },
 ];
 
-/** The records and logs of a job that fails, for a job that was given a secret. */
+/** Checks that records and logs of a failing job do not contain its secret. */
 export function hiddenValuesTarget(
   maskOf: (values: readonly string[]) => (text: string) => string = createMask,
 ): Target {
@@ -92,7 +95,7 @@ async function check(
   maskOf: (values: readonly string[]) => (text: string) => string,
 ): Promise<void> {
   if (!value.includes(CANARY)) return;
-  // What an operation on an instance is given; the rest of it is not looked at.
+  // The mask reads only these fields of the opcode.
   const opcode = {
     ...{ opcode: 'INSTANCE_SET_PARAMS', name: 'web1' },
     ...{ osParametersPrivate: {}, osParametersSecret: { key: value } },
@@ -105,7 +108,7 @@ async function check(
     for (const failure of [thrown, inStage(thrown, 'os-scripts', []), bothFailures(thrown, second)])
       told.push(describeFailure(failure, job));
   };
-  // One of each for a value: a case is a millisecond.
+  // A value selects one form and one failure, which keeps a case within a millisecond.
   const choice = Buffer.from(value).reduce((sum, byte) => sum + byte, 0);
   const said = FORMS[choice % FORMS.length]?.(value);
   tell(new AppError('COMMAND_FAILED', `it said <${said}>`, { details: { value } }));

@@ -9,7 +9,7 @@ import { assertRefusal, type Target } from '../target.ts';
 
 const directory = join(import.meta.dirname, '../../../fixtures/yip');
 
-/** Small ones: the time of a case is mostly that of the YAML library, line by line. */
+/** Small documents: most of a case's time is the YAML library's, per line. */
 const OWN = [
   `stages:
   before-install:
@@ -39,12 +39,15 @@ stages:
 ];
 const MAX_SEED_LENGTH = 200;
 
-/** Documents of hooks: refused by place and never by content, or stages that are known. */
+/** Checks hook documents: they are refused without quoting content, or give known stages. */
 export function hooksTarget(parse: typeof parseHookDocument = parseHookDocument): Target {
   return { name: 'hooks', generate, open: async () => new HooksOracle(parse) };
 }
 
-/** The YAML library warns with parts of the document, which may be passwords: it must not. */
+/**
+ * Fails on warnings of the YAML library, because they quote the document, which may contain
+ * passwords.
+ */
 class HooksOracle {
   readonly #emitWarning = process.emitWarning.bind(process);
   readonly #warnings: unknown[] = [];

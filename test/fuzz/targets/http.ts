@@ -19,21 +19,21 @@ import type { SeededRandom } from '../../lab/seeded-random.ts';
 
 const REQUESTS_PER_CONNECTION = 4;
 const LAST = 'GET / HTTP/1.1\r\nHost: 169.254.169.254\r\nConnection: close\r\n\r\n';
-/** Few enough that all are answered before their clients give up on a slow machine. */
+/** Few enough that a slow machine answers all before the clients time out. */
 const CONNECTIONS_AT_ONCE = 25;
-/** A client that waits in vain says that nothing more comes: every connection has an end then. */
+/** A client half-closes an idle connection after this time, so that every connection ends. */
 const SILENCE_MS = 50;
-/** However busy the machine is. */
+/** Long enough for a busy machine. */
 const PATIENCE_MS = 60_000;
 const LIMITS = { requestsPerSecond: 1e6, burst: 1e6, connections: 1000 };
-/** Of the answers; with fewer, noise would have ended each connection before it got far. */
+/** With a smaller share, noise would end most connections early. */
 const MIN_SHARE_OF_OK = 0.2;
-/** One input of the corpus says nothing of the others. */
+/** A single input of the corpus has too few answers for the share. */
 const MIN_ANSWERS = 1000;
 
 /**
- * The guests' HTTP server, some requests pipelined on each connection: whatever comes, the answers
- * are of a known kind, no more than the requests, and all of them when the requests are right.
+ * Checks the guests' HTTP server with pipelined requests. Every answer has a known status, and the
+ * number of answers is at most that of the requests. Valid requests all get an answer.
  */
 export function httpTarget(
   wrap: (handler: GuestHandler) => GuestHandler = (handler) => handler,
@@ -89,8 +89,8 @@ class HttpOracle {
     });
     const view = parseView(exampleView({ limits: LIMITS }));
     const guests = new GuestServer(wrap(handler), metrics);
-    // An instance for each connection: one that is kept out for what it did is not in the way of
-    // the others.
+    // Each connection has its own instance, so that a blocked instance does not affect other
+    // connections.
     const server = createServer({ allowHalfOpen: true }, (socket) =>
       guests.accept(new Instance(view, systemClock), socket, true),
     );
@@ -114,7 +114,7 @@ class HttpOracle {
     this.#ok += answers.filter((status) => status === 200).length;
   }
 
-  /** @param isRight so that the server ends the connection by itself */
+  /** @param isRight the server then ends the connection itself */
   async #send(input: Buffer, isRight: boolean): Promise<readonly number[]> {
     const socket = connect({ port: this.#port, host: '127.0.0.1', allowHalfOpen: true });
     let text = '';
@@ -131,7 +131,7 @@ class HttpOracle {
     await new Promise((resolve) => socket.on('close', resolve));
     clearTimeout(patience);
     assert.ok(!isWaitedForInVain, 'the connection has no end');
-    // Anywhere: a body need not end its line. No body says this.
+    // A status line may follow a body on the same line. No body contains this text.
     return Array.from(text.matchAll(/HTTP\/1\.1 (\d{3}) /g), (match) => Number(match[1]));
   }
 

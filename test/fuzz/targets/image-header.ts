@@ -9,7 +9,7 @@ import type { SeededRandom } from '../../lab/seeded-random.ts';
 import { mutate } from '../mutate.ts';
 import { openPure, type Target } from '../target.ts';
 
-/** A name in a header is cut there. */
+/** The parser truncates longer names. */
 const MAX_NAME_LENGTH = 64 * 1024;
 
 function qcow2(random: SeededRandom): Buffer {
@@ -72,7 +72,7 @@ const MAGICS = [
   '# Disk DescriptorFile',
 ];
 
-/** First bytes of image files: always one known format, whose names are bounded. */
+/** Checks the first bytes of image files: they always give one known format with bounded names. */
 export function imageHeaderTarget(recognize: typeof recognizeImage = recognizeImage): Target {
   return {
     name: 'image-header',

@@ -40,7 +40,7 @@ const LIFE = [
   ...of('decommission/01-c'),
   { type: 'decommissioned' },
 ];
-/** Each post is two of them. */
+/** Two bytes give one post. */
 const MAX_POSTS_BYTES = 64;
 const ENTRIES: ReadonlySet<string> = new Set([
   ...['boot/01-a', 'boot/02-b', COMMAND, 'decommission/01-c'],
@@ -54,8 +54,8 @@ function of(entry: string): readonly object[] {
 }
 
 /**
- * What a guest says of its run lists, and the output that it posts: refused whole, or words of this
- * run in an order that can be, and of the output each byte at most once.
+ * Checks a guest's events about its run lists, and its posted output. A batch is refused, or has
+ * events of this run in a possible order. Each byte of the output counts at most once.
  */
 export function lifecycleTarget(
   createLifecycle: () => Pick<GuestLifecycle, 'judge' | 'accept'> = () => new GuestLifecycle(VIEW),
@@ -90,7 +90,7 @@ function checkEvents(input: Buffer, lifecycle: Pick<GuestLifecycle, 'judge' | 'a
   try {
     value = JSON.parse(input.toString());
   } catch {
-    return; // refused before it comes to these parsers
+    return; // refused before these parsers
   }
   const parsed = lifecycleEventBatch.safeParse(value);
   if (!parsed.success) return;
@@ -111,7 +111,7 @@ function checkWord(event: LifecycleEvent): void {
   if ('entry' in event) assert.ok(ENTRIES.has(event.entry), `a foreign entry: ${event.entry}`);
 }
 
-/** The bytes are posts of themselves: each says how far back, and how much of them comes next. */
+/** Reads each pair of bytes as a post: how far its offset goes back, and its length. */
 function checkOutput(input: Buffer, output: Pick<EntryOutput, 'push' | 'flush' | 'end'>): void {
   const mask = (line: string): string => line.slice(0, 8191);
   let told = '';

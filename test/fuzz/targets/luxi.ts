@@ -12,7 +12,7 @@ import { mutate, mutateJson, printJson } from '../mutate.ts';
 import { assertNoCrash, openPure, type Target } from '../target.ts';
 
 const END = 3;
-/** So small that some messages are over it. */
+/** Small enough that some messages exceed it. */
 const MAX_BYTES = 16 * 1024;
 const MAX_REFUSAL_LENGTH = 1_000;
 const requests = readFileSync(
@@ -21,8 +21,8 @@ const requests = readFileSync(
 );
 
 /**
- * Ganeti's socket: messages come out as they went in, however they are cut; a request is parsed or
- * refused in its words.
+ * Checks Ganeti's socket: the chunks do not affect the messages, and a request is parsed or refused
+ * with Ganeti's errors.
  */
 export function luxiTarget(parse: typeof parseGanetiInstance = parseGanetiInstance): Target {
   const seeds = Object.values(JSON.parse(requests) as Record<string, unknown>);
@@ -63,11 +63,13 @@ function check(input: Buffer, parse: typeof parseGanetiInstance): void {
     messages,
     expected.map((bytes) => bytes.toString()),
   );
-  // A request that is none ends its connection, and nobody reads what follows.
+  // An invalid request ends its connection.
   for (const message of messages) if (!answer(message, parse)) break;
 }
 
-/** Cut into pieces whose lengths depend on the bytes, so that a file repeats them. */
+/**
+ * Decodes the input in pieces. Their lengths depend on the bytes, so that a file reproduces them.
+ */
 function decode(input: Buffer): readonly string[] | 'too long' {
   const decoder = new LuxiDecoder(MAX_BYTES);
   const messages: string[] = [];
@@ -84,7 +86,7 @@ function decode(input: Buffer): readonly string[] | 'too long' {
   return messages;
 }
 
-/** @returns whether the connection goes on */
+/** @returns whether the connection stays open */
 function answer(message: string, parse: typeof parseGanetiInstance): boolean {
   try {
     const request = parseLuxiRequest(message);

@@ -9,12 +9,15 @@ import type { SeededRandom } from '../../lab/seeded-random.ts';
 import { mutate } from '../mutate.ts';
 import { openPure, type Target } from '../target.ts';
 
-/** Of this test alone: a case must be the same again. */
+/** Fixed, so that cases are reproducible. */
 const KEY = new Uint8Array(32).fill(7);
 const LENGTH_BYTES = 4;
 const MAX_BODY_BYTES = 64;
 
-/** Frames of one stream: what was sealed is taken once and in its order, and nothing else is. */
+/**
+ * Checks the frames of a stream: sealed frames are accepted once and in order, all others are
+ * refused.
+ */
 export function peerFramesTarget(
   createOpener: () => Pick<FrameOpener, 'open'> = () => new FrameOpener(KEY, 0),
 ): Target {
@@ -25,7 +28,7 @@ export function peerFramesTarget(
   };
 }
 
-/** Numbered bodies, so that what comes out tells its place. */
+/** Seals numbered bodies, which identify their position. */
 function sealed(count: number, bodyBytes: number): Buffer[] {
   const sealer = new FrameSealer(KEY, 0);
   return Array.from({ length: count }, (_, number) =>

@@ -43,7 +43,7 @@ const FIELDS = new Set(['name', 'oper_state', 'tags', 'memory']);
 const ITEM = { name: 'web1', oper_state: true, tags: ['a'], memory: 4 };
 const OPERATORS = new Set(['&', '|', '!', '?', '=', '==', '!=', '=[]', '<', '<=', '>', '>=']);
 
-/** A request's path and its body, in one line each. */
+/** Path and body of requests. An input has each on a line. */
 const seeds: readonly (readonly [string, unknown])[] = [
   ['create', CREATE],
   [
@@ -68,10 +68,7 @@ interface Parsers {
   readonly filter: typeof parseFilter;
 }
 
-/**
- * Bodies of the remote API: an opcode that could be submitted, or a refusal with a status of the
- * client's.
- */
+/** Checks bodies of the remote API: they give a valid opcode, or a refusal with a 4xx status. */
 export function rapiTarget(
   parsers: Parsers = { create: parseCreate, filter: parseFilter },
 ): Target {
@@ -93,7 +90,7 @@ function check(input: Buffer, parsers: Parsers): void {
   try {
     body = JSON.parse(lines.join('\n'));
   } catch {
-    return; // refused before it comes to these parsers
+    return; // refused before these parsers
   }
   try {
     handle(name, body, parsers);
@@ -126,12 +123,12 @@ function handle(name: string, body: unknown, { create, filter }: Parsers): void 
   }
 }
 
-/** What is made of a request is refused by the opcode's own type, or can be submitted and kept. */
+/** Checks that a draft is refused by the opcode's schema, or survives storage. */
 function assertOpcode(draft: unknown): void {
   const parsed = opcode.safeParse(draft);
   if (!parsed.success) return;
   const text = JSON.stringify(parsed.data);
-  // A second parse costs as much as all the rest: some inputs are enough.
+  // A second parse costs as much as the rest of the case, so only some inputs get it.
   if (text.length % 8 !== 0) return;
   assert.equal(
     JSON.stringify(opcode.parse(JSON.parse(text))),

@@ -6,14 +6,14 @@ import { randomArchive } from '../../appliance/hostile/random-archive.ts';
 import { mutate } from '../mutate.ts';
 import { assertRefusal, openPure, type Target } from '../target.ts';
 
-/** What the gate ends an archive with. */
+/** The gate appends this end mark to an archive. */
 const END_MARK_BYTES = 1024;
-/** Lengths of chunks: of whole archives, of blocks, and of none of both. */
+/** Chunk lengths: whole archives, blocks, and unaligned pieces. */
 const CHUNKS = [1 << 20, 512, 77];
 
 /**
- * Packages: refused, or let through byte for byte, the same however they are cut. What GNU tar
- * makes of them is judged beside it.
+ * Checks packages: they are refused, or passed on unchanged, and chunks do not affect the result.
+ * Another test compares with GNU tar.
  */
 export function tarTarget(createGate: () => Gate = () => new TarGate()): Target {
   return { name: 'tar', generate, open: () => openPure((input) => check(input, createGate)) };
@@ -44,6 +44,6 @@ function pass(input: Buffer, chunkBytes: number, gate: Gate): unknown {
   }
   const passedOn = Buffer.concat(out);
   assert.ok(passedOn.length <= input.length + END_MARK_BYTES, 'more came out than went in');
-  // What a refused archive had let through before depends on where it was cut, and is thrown away.
+  // Output before a refusal depends on the chunks, and the caller discards it.
   return refusal === null ? { passedOn, passed: { ...gate.passed } } : refusal;
 }

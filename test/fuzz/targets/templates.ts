@@ -11,7 +11,7 @@ import type { SeededRandom } from '../../lab/seeded-random.ts';
 import { mutate } from '../mutate.ts';
 import { assertNoCrash, openPure, type Target } from '../target.ts';
 
-/** A part of a plan's: what a step costs shows all the same, and cases are soon over. */
+/** Less than a plan's limits, to keep cases short. Expensive steps still show. */
 const LIMITS = { maxSteps: 500, maxBytes: 64 * 1024 };
 const casesFile = z.object({
   data: z.record(z.string(), z.unknown()),
@@ -31,14 +31,14 @@ const VALUES = [
 ];
 
 /**
- * Templates of boot environments: each is rendered, or refused by its place, and costs no more than
- * its steps; nothing that they say is a crash.
+ * Checks templates of boot environments: they are rendered or refused with a position, at a cost
+ * within their steps, and never crash.
  */
 export function templatesTarget(render: typeof renderText = renderText): Target {
   const dot = fromJson(fixture.data);
   return {
     name: 'templates',
-    // Most are calls in a loop, or as often as the steps allow.
+    // Most inputs call a function in a loop, or until the limit of steps.
     inputsPerCase: 5,
     generate,
     open: () => openPure((input) => check(input.toString('utf8'), dot, render)),
@@ -49,7 +49,10 @@ function renderText(text: string, dot: Value): string {
   return createTemplateSet(new Map([['t', text]]), LIMITS).render('t', dot);
 }
 
-/** One of those that are compared with Go's, changed; or calls of any functions with anything. */
+/**
+ * Returns a changed template of the comparison with Go, or calls of random functions with random
+ * values.
+ */
 function generate(random: SeededRandom): Buffer {
   const body = random.below(2) === 0 ? random.pick(seeds) : `{{${call(random, 3)}}}`;
   const bytes = Buffer.from(surround(body, random));
@@ -64,7 +67,7 @@ function call(random: SeededRandom, depth: number): string {
   return `${random.pick(names)} ${values.join(' ')}${pipe}`;
 }
 
-/** With something large at hand, again and again. */
+/** Adds a large value and repetition. */
 function surround(body: string, random: SeededRandom): string {
   const large = random.pick(['repeat 2000 "ab "', 'until 100', '.multi', '.multi']);
   const again = random.pick([
