@@ -12,7 +12,7 @@ const flood = useFloodLab();
 const POST = `POST /ganeti/latest/ready HTTP/1.1\r\n${HOST}Content-Length: 16000\r\n\r\n`;
 const POSTED = `${POST}${'a'.repeat(16_000)}`;
 
-test('refusals of bodies beyond the rate are few, and leave the connections open', async () => {
+test('refusals of bodies beyond the rate are delayed, and leave the connections open', async () => {
   const limited = { ...flood.view, limits: { requestsPerSecond: 1, burst: 1, connections: 64 } };
   assert.equal((await flood.lab.put({ ...limited, revision: 2 })).status, 204);
   const before = [await flood.refusals('rate'), await flood.refusals('unanswered')];
@@ -35,7 +35,7 @@ test('refusals of bodies beyond the rate are few, and leave the connections open
   assert.deepEqual(after, [(before[0] ?? 0) + answers - 1, before[1]]);
 });
 
-test('who goes on posting while eight bodies are refused is cut off', async () => {
+test('a guest that posts while eight refused bodies are read is disconnected', async () => {
   const limited = { ...flood.view, limits: { requestsPerSecond: 0.01, burst: 1, connections: 64 } };
   assert.equal((await flood.lab.put({ ...limited, revision: 2 })).status, 204);
   const before = await flood.refusals('unanswered');
@@ -49,7 +49,7 @@ test('who goes on posting while eight bodies are refused is cut off', async () =
   for (const socket of sockets) socket.destroy();
 });
 
-test('refusals of bodies of unknown length wait, too', async () => {
+test('refusals of bodies of unknown length are delayed', async () => {
   const limited = { ...flood.view, limits: { requestsPerSecond: 1, burst: 1, connections: 64 } };
   assert.equal((await flood.lab.put({ ...limited, revision: 2 })).status, 204);
   const head = POST.replace(/Content-Length: .*/, 'Transfer-Encoding: chunked');
@@ -60,7 +60,7 @@ test('refusals of bodies of unknown length wait, too', async () => {
   assert.ok(answers > 1 && answers <= 12, `${answers} answers`);
 });
 
-test('who is at its limit and posts more than anything takes is cut off, and nothing is dropped for it', async () => {
+test('a guest at its rate limit that announces a body beyond the largest limit is disconnected without an answer', async () => {
   const limited = { ...flood.view, limits: { requestsPerSecond: 0.01, burst: 1, connections: 64 } };
   assert.equal((await flood.lab.put({ ...limited, revision: 2 })).status, 204);
   assert.equal((await askFromGuest(flood.guest.namespace, '/')).status, 200);
@@ -72,7 +72,7 @@ test('who is at its limit and posts more than anything takes is cut off, and not
   assert.deepEqual([socket.bytesRead, await flood.refusals('unanswered')], [0, before + 1]);
 });
 
-test('a body in crumbs ends its connection', async () => {
+test('a body of thousands of one-byte chunks is discarded', async () => {
   const crumbs = '1\r\na\r\n'.repeat(60_000);
   const text = await sendRaw(
     flood.guest.namespace,
@@ -89,7 +89,7 @@ for (const [what, start, status] of [
   ['a POST to no place', 'POST /nowhere', 404],
   ['a PUT for a token', 'PUT /latest/api/token', 400],
 ] as const) {
-  test(`a body without end behind ${what} is read for no longer than its answer takes`, async () => {
+  test(`an endless body behind ${what} gets its answer and a closed connection within 4 seconds`, async () => {
     const socket = await flood.connect();
     let text = '';
     socket.on('data', (bytes: Buffer) => (text += bytes.toString('latin1')));
@@ -105,7 +105,7 @@ for (const [what, start, status] of [
   });
 }
 
-test('one body of unknown length at a time; the next one is told to say its length', async () => {
+test('a second body of unknown length gets 411 while the first is being read', async () => {
   const socket = await flood.connect();
   const head = `POST /ganeti/latest/write HTTP/1.1\r\n${HOST}Transfer-Encoding: chunked\r\n\r\n`;
   socket.write(`${head}1\r\na\r\n`);
@@ -124,7 +124,7 @@ test('one body of unknown length at a time; the next one is told to say its leng
 
 const EVENTS = '/ganeti/latest/install/events';
 
-test('one batch of install events at a time; the next one is told to come again', async () => {
+test('a second batch of install events gets 429 while the first is being read', async () => {
   const socket = await flood.connect();
   socket.write(`POST ${EVENTS} HTTP/1.1\r\n${HOST}Content-Length: 100\r\n\r\n[`);
   await waitUntil(async () => (await flood.unanswered()) === 1);
@@ -141,7 +141,7 @@ test('one batch of install events at a time; the next one is told to come again'
   assert.notEqual((await post()).status, 429);
 });
 
-test('a hundred thousand events at once are not looked at, and their bytes are paid for', async () => {
+test('a hundred thousand events at once are refused, and their bytes count against the rate limit', async () => {
   const limited = {
     ...flood.view,
     limits: { requestsPerSecond: 0.1, burst: 100, connections: 64 },
@@ -161,7 +161,7 @@ test('a hundred thousand events at once are not looked at, and their bytes are p
 
 const REPORTS = ['boot/status', 'boot/events', 'ready'].map((path) => `/ganeti/latest/${path}`);
 
-test('of each other kind of report there is one at a time too, and none keeps another waiting', async () => {
+test('a second report of the same kind gets 429 while the first is being read, and other kinds are accepted', async () => {
   const event = JSON.stringify({ event_type: 'start', name: 'init-local' });
   const bodies = ['{"v1":{}}', event, 'a=b'];
   const askAll = async (): Promise<number[]> => {
@@ -199,13 +199,13 @@ async function postUntilRefused(path: string, body: string, shown = flood.view):
   return statuses;
 }
 
-test('a status file of a hundred thousand values is not looked at, and its bytes are paid for', async () => {
+test('a status file of a hundred thousand values gets 400, and its bytes count against the rate limit', async () => {
   const body = `{"v1":{"init":{"errors":[${'0,'.repeat(130_000)}0]}}}`;
   const statuses = await postUntilRefused('/ganeti/latest/boot/status', body);
   assert.deepEqual(statuses, [400, 400, 429]);
 });
 
-test('the texts of a status file are paid for, each as a request', async () => {
+test('each text of a status file counts as a request against the rate limit', async () => {
   const texts = Array<string>(20).fill('e');
   const stage = { errors: texts, recoverable_errors: { WARNING: texts } };
   const body = JSON.stringify({ v1: { init: stage } });
@@ -213,14 +213,14 @@ test('the texts of a status file are paid for, each as a request', async () => {
   assert.deepEqual(statuses, [204, 204, 204, 429]);
 });
 
-test('an event of a boot with thousands of values is not looked at, and its bytes are paid for', async () => {
+test('a boot event with thousands of values gets 400, and its bytes count against the rate limit', async () => {
   const event = { event_type: 'start', name: 'init-local', files: Array<number>(8000).fill(0) };
   const statuses = await postUntilRefused('/ganeti/latest/boot/events', JSON.stringify(event));
   assert.ok(statuses.length <= 26, `${statuses.length} of 16 kB each`);
   assert.deepEqual([...new Set(statuses)], [400, 429]);
 });
 
-test('texts that are dear to mask are paid for by the time that it takes', async () => {
+test('the time to mask slow texts counts against the rate limit', async () => {
   const value = Array.from({ length: 350 }, (_, at) => `aaaa${'b'.repeat(at)}c`).join('\n');
   const event = { event_type: 'start', name: 'init-local', description: 'a'.repeat(500) };
   const statuses = await postUntilRefused('/ganeti/latest/boot/events', JSON.stringify(event), {
@@ -231,7 +231,7 @@ test('texts that are dear to mask are paid for by the time that it takes', async
   assert.deepEqual([...new Set(statuses)], [204, 429]);
 });
 
-test('the bytes of a form are paid for', async () => {
+test('the bytes of a form count against the rate limit', async () => {
   const statuses = await postUntilRefused('/ganeti/latest/ready', 'pub_key_=a&'.repeat(1480));
   assert.ok(statuses.length <= 26, `${statuses.length} of 16 kB each`);
   assert.deepEqual([...new Set(statuses)], [204, 429]);

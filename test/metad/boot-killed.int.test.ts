@@ -31,7 +31,7 @@ function answer({ headers }: IncomingMessage, response: ServerResponse): void {
 }
 
 test(
-  'a node daemon that is killed in 40 MB of a mirror cuts them, and who asks for the rest gets it',
+  'a 40 MB mirror download that a killed node daemon cuts is completed by a resuming client',
   { timeout: 120_000 },
   async (t) => {
     const directory = await mkdtemp(join(tmpdir(), 'gnt-killed-'));

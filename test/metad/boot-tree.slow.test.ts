@@ -88,7 +88,7 @@ async function begin(path: string): Promise<IncomingMessage> {
   });
 }
 
-test('a part, a size, and nothing of another machine', async () => {
+test('an instance reads ranges and sizes of its boot files, and gets 404 for those of another instance', async () => {
   const part = await ask(`${PATH}/initrd`, { range: 'bytes=1000-1009' });
   assert.equal(part.status, 206);
   assert.deepEqual(part.body, contents[0].subarray(1000, 1010));
@@ -100,7 +100,7 @@ test('a part, a size, and nothing of another machine', async () => {
   assert.equal((await ask(`${PATH}/initrd`, {}, 'POST')).status, 405);
 });
 
-test('who reads 40 MB while all of it is replaced gets the old file whole, the next one the new', async () => {
+test('a 40 MB download during a replacement returns the old file whole, and the next download the new file', async () => {
   const slow = await begin(`${PATH}/initrd`);
   await use(1);
   assert.equal(digest(await buffer(slow)), digest(contents[0]));
@@ -122,7 +122,7 @@ async function openFiles(folder: string): Promise<readonly string[]> {
   return (await Promise.all(found)).flat();
 }
 
-test('a file that the node has is read by metad itself, which can do nothing but read it, and is closed', async () => {
+test('metad opens a file of the node read-only, and closes it after the transfer', async () => {
   await use(0);
   const slow = await begin(`${PATH}/initrd`);
   assert.deepEqual(await openFiles(folders[0]), ['initrd 0']);
@@ -152,7 +152,7 @@ async function unsentBytes(): Promise<number> {
     .reduce((sum, line) => sum + Number(line.split(/\s+/)[2] ?? 0), 0);
 }
 
-test('of a transfer whose reader was fast, and stops, the kernel holds little', async () => {
+test('the kernel buffers little of a transfer whose fast reader stops', async () => {
   await use(0);
   const reader = await begin(`${PATH}/initrd`);
   let bytes = 0;
@@ -169,7 +169,7 @@ test('of a transfer whose reader was fast, and stops, the kernel holds little', 
   assert.ok(held <= 2 * 2 * SEND_BUFFER_BYTES, `${held} bytes`);
 });
 
-test('one that others could write is read by the node alone', async () => {
+test('a world-writable file is not opened by metad, and is served whole', async () => {
   await use(0);
   await chmod(join(folders[0], 'initrd'), 0o666);
   const slow = await begin(`${PATH}/initrd`);
@@ -178,7 +178,7 @@ test('one that others could write is read by the node alone', async () => {
   await chmod(join(folders[0], 'initrd'), 0o644);
 });
 
-test('what memory has not of a file is read from its disk', async () => {
+test('a file that is not in the page cache is served from its disk', async () => {
   await use(0);
   await using handle = await open(join(folders[0], 'initrd'));
   await handle.sync();
@@ -186,7 +186,7 @@ test('what memory has not of a file is read from its disk', async () => {
   assert.equal(digest((await ask(`${PATH}/initrd`)).body), digest(contents[0]));
 });
 
-test('what nobody has asked for is not kept open', async () => {
+test('a file that metad did not request is not kept open', async () => {
   await use(0);
   await ask(`${PATH}/initrd`, { range: 'bytes=0-9' });
   const socket = openUnixDatagrams(null);
@@ -199,7 +199,7 @@ test('what nobody has asked for is not kept open', async () => {
   assert.deepEqual(await openFiles(folders[1]), []);
 });
 
-test('what comes when its guest has gone already is closed, without another request', async () => {
+test('a descriptor that arrives without a waiting request is closed', async () => {
   await use(0);
   await ask(`${PATH}/initrd`, { range: 'bytes=0-9' });
   const [own, given] = openSocketPair();
@@ -209,7 +209,7 @@ test('what comes when its guest has gone already is closed, without another requ
   await once(new Socket({ fd: own }).resume(), 'end');
 });
 
-test('a transfer outlives the daemon that gave the file, and who comes then is asked to come again', async () => {
+test('a transfer outlives the daemon that passed the file, and new requests get 503 with Retry-After', async () => {
   await use(0);
   const slow = await begin(`${PATH}/initrd`);
   await content.close();

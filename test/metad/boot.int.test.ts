@@ -26,7 +26,7 @@ async function post(path: string, body: unknown): Promise<number> {
   return (await askFromGuest(guest.namespace, `/ganeti/latest/boot/${path}`, options)).status;
 }
 
-test('what is no event, no status file, or too long is refused', async () => {
+test('a malformed event or status file gets 400, and a long one gets 413', async () => {
   for (const body of ['', '{', '[]', '{}', { name: 'modules-final', event_type: 'sleep' }])
     assert.equal(await post('events', body), 400, JSON.stringify(body));
   for (const body of ['', '[]', '{"v1": []}', '{"v1": 1}'])
@@ -35,7 +35,7 @@ test('what is no event, no status file, or too long is refused', async () => {
   assert.equal(await post('status', 'x'.repeat(257 * 1024)), 413);
 });
 
-test('long texts are cut, many are few, odd stages are left out, the rest arrives', async () => {
+test('long texts are cut, long lists are shortened, and malformed stages are left out', async () => {
   assert.equal(await post('events', { name: 'my-own/thing', event_type: 'start' }), 204);
   const name = `modules-final/${'m'.repeat(200)}`;
   const description = 'd'.repeat(10_000);
@@ -69,7 +69,7 @@ test('long texts are cut, many are few, odd stages are left out, the rest arrive
   assert.deepEqual(ended.result.stages, [{ name: 'init-local', seconds: 2.5 }]);
 });
 
-test('what comes after the first texts of a list is not looked at', async () => {
+test('malformed items after the first 20 texts of a list are ignored', async () => {
   const texts = Array.from({ length: 20 }, (_, at) => `error ${at}`);
   const errors = [...texts, ...Array<number>(1000).fill(0)];
   const warnings = { WARNING: ['w', ...texts, ...Array<number>(1000).fill(0)] };
@@ -84,7 +84,7 @@ test('what comes after the first texts of a list is not looked at', async () => 
   assert.equal(last.event.result.recoverableErrors.length, 20);
 });
 
-test('of what is posted as host keys only keys arrive, few of them, and a user that can be one', async () => {
+test('posted host keys are reported without duplicates and malformed keys, with a valid user name only', async () => {
   const key = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA';
   const ready = async (form: Record<string, string>): Promise<void> => {
     const options = { method: 'POST', body: new URLSearchParams(form).toString() };
@@ -111,7 +111,7 @@ test('of what is posted as host keys only keys arrive, few of them, and a user t
   );
 });
 
-test('private and secret values of the instance do not leave metad in a guest’s words', async () => {
+test('private and secret values of the instance are masked in the events of its guest', async () => {
   const padding = 'x'.repeat(497);
   const errors = ['chpasswd: S3CRET', "printed 'KEY123'", `${padding}S3CRET`];
   assert.equal(await post('status', { v1: { 'modules-final': { errors } } }), 204);
@@ -123,7 +123,7 @@ test('private and secret values of the instance do not leave metad in a guest’
   assert.doesNotMatch(said, /S3C|KEY123/);
 });
 
-test('no text of a boot is told that may quote a secret which was lost with another metad', async () => {
+test('texts of a boot are redacted while a secret of the guest is lost', async () => {
   const hush = (value: string | null) => ({ value, visibility: 'secret' as const });
   const serve = async (value: string | null, query: '' | '?guest=up'): Promise<void> => {
     const osParameters = { ...view.osParameters, hush: hush(value) };
@@ -157,7 +157,7 @@ test('no text of a boot is told that may quote a secret which was lost with anot
   assert.deepEqual(await quote(), [['it is s3cret-value', ''], 's3cret-value']);
 });
 
-test('what a guest got before its value was changed stays hidden until it starts again', async () => {
+test('a former private or secret value stays masked until the guest starts again', async () => {
   await lab.control('DELETE', `/v1/instances/${view.uuid}`);
   const serve = async (key: object, hush: string, query: '' | '?guest=up'): Promise<void> => {
     revision += 1;
@@ -182,7 +182,7 @@ test('what a guest got before its value was changed stays hidden until it starts
   assert.deepEqual(await quote(), ['former-secret, former-key and <redacted>']);
 });
 
-test('without the ganeti dialect nobody listens', async () => {
+test('a boot event gets 404 without the ganeti dialect', async () => {
   revision += 1;
   await lab.put({ ...view, revision, dialects: ['nocloud'] });
   assert.equal(await post('events', { name: 'init-local', event_type: 'start' }), 404);

@@ -33,7 +33,7 @@ async function write(body: string): Promise<void> {
   await askFromGuest(guest.namespace, '/ganeti/latest/write', { method: 'POST', body });
 }
 
-test('the socket is private, and the status says what is served', async () => {
+test('the control socket has mode 0600, and the status lists the served instances', async () => {
   assert.equal((await stat(lab.controlSocket)).mode & 0o777, 0o600);
   const answer = await lab.control('GET', '/v1/status');
   const status = metadStatus.parse(JSON.parse(answer.body.toString()));
@@ -42,7 +42,7 @@ test('the socket is private, and the status says what is served', async () => {
   ]);
 });
 
-test('metad runs without any capability and as nobody', async () => {
+test('metad runs as uid 65534 without capabilities', async () => {
   const status = await readFile(`/proc/${lab.metadPid}/status`, 'utf8');
   assert.match(status, /^CapEff:\t0+$/m);
   assert.match(status, /^CapBnd:\t0+$/m);
@@ -50,7 +50,7 @@ test('metad runs without any capability and as nobody', async () => {
   assert.match(status, /^Uid:\t65534\t/m);
 });
 
-test('events that happened while nobody listened are delivered, and new ones follow', async () => {
+test('events from before a reader connects are delivered, and new events follow', async () => {
   await write('abc');
   await askFromGuest(guest.namespace, '/ganeti/latest/ready', {
     method: 'POST',
@@ -71,7 +71,7 @@ test('events that happened while nobody listened are delivered, and new ones fol
   assert.deepEqual((await live)[0]?.event, { type: 'written', bytes: 2 });
 });
 
-test('sequence numbers go on after a restart of metad', async () => {
+test('sequence numbers increase across a restart of metad', async () => {
   await write('x');
   const before = (await eventsAfter(lab, 0, 1)).at(-1)?.sequence ?? Infinity;
   await lab.stopMetad();
@@ -82,7 +82,7 @@ test('sequence numbers go on after a restart of metad', async () => {
   assert.ok((event?.sequence ?? 0) > before);
 });
 
-test('the tree shows what the guest would get, private and secret values masked', async () => {
+test('the tree shows the guest’s paths, with private and secret values masked', async () => {
   const listing = await lab.control('GET', `${BASE}/tree/ganeti/latest/`);
   assert.match(listing.body.toString(), /^meta_data\.json$/m);
   const answer = await lab.control('GET', `${BASE}/tree/ganeti/latest/os/parameters.json`);
@@ -95,7 +95,7 @@ test('the tree shows what the guest would get, private and secret values masked'
   assert.equal((await lab.control('GET', `${BASE}/tree/nothing`)).status, 404);
 });
 
-test('unknown instances and paths are told apart from failures', async () => {
+test('unknown instances and paths get 404, and malformed or mismatched views are refused', async () => {
   const other = '/v1/instances/00000000-0000-0000-0000-000000000000';
   for (const path of [`${other}/tree`, `${other}/queue`]) {
     const answer = await lab.control('GET', path);
@@ -127,7 +127,7 @@ async function connectTo(port: number): Promise<Duplex | { status: number; body:
   });
 }
 
-test('replaced tokens are refused where tokens are required, and a new one is taken', async () => {
+test('replaced tokens are refused where tokens are required, and a new token is accepted', async () => {
   const served = await lab.put({ ...view, revision: view.revision + 1, metadataToken: 'required' });
   assert.equal(served.status, 204);
   const makeToken = async (): Promise<string> => {
@@ -175,7 +175,7 @@ test('a connection to a port of the guest passes bytes both ways, and half-close
   }
 });
 
-test('a port where nobody listens is told as unreachable', async () => {
+test('a connection to a closed port of the guest gets 502 GUEST_UNREACHABLE', async () => {
   const answer = await connectTo(23);
   assert.ok('status' in answer);
   assert.equal(answer.status, 502);
@@ -183,7 +183,7 @@ test('a port where nobody listens is told as unreachable', async () => {
   assert.match(answer.body, /port 23 of web1\.example\.com/);
 });
 
-test('SIGTERM ends metad with status 0 and removes its socket; a killed one’s socket is taken over', async () => {
+test('SIGTERM ends metad with status 0 and removes its socket, and metad replaces the socket of a killed metad', async () => {
   assert.equal(await lab.stopMetad('SIGTERM'), 0);
   await assert.rejects(stat(lab.controlSocket), { code: 'ENOENT' });
   await lab.startMetad();
@@ -195,7 +195,7 @@ test('SIGTERM ends metad with status 0 and removes its socket; a killed one’s 
   assert.equal((await askFromGuest(guest.namespace, '/')).status, 200);
 });
 
-test('of what lost secrets are in, the tree shows the rest when it is asked as the guest may ask', async () => {
+test('the tree shows a document with lost secrets only with partial=true, and its secrets as null', async () => {
   await lab.stopMetad();
   await lab.startMetad();
   const rootpw = { value: null, visibility: 'secret' } as const;
@@ -211,7 +211,7 @@ test('of what lost secrets are in, the tree shows the rest when it is asked as t
   });
 });
 
-test('a second metad refuses to take the socket of a living one', async () => {
+test('a second metad refuses to start on the socket of a running metad', async () => {
   const pid = lab.metadPid;
   await assert.rejects(
     run(process.execPath, [

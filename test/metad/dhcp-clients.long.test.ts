@@ -30,7 +30,7 @@ afterEach(async () => {
 });
 
 for (const client of Object.values(DHCP_CLIENTS)) {
-  test(`${client.program} gets the address, the route to the service and no way out, at each boot`, async () => {
+  test(`${client.program} gets the address, the route to the service and no default route, at each boot`, async () => {
     for (const found of await runDhcpClient(client, guest.namespace)) {
       assert.match(found, /inet 169\.254\.0\.1\/16/);
       assert.match(found, /^169\.254\.169\.254 dev eth0/m);

@@ -53,7 +53,7 @@ async function udhcpc(...args: string[]): Promise<string> {
   return await readFile(output, 'utf8');
 }
 
-test('busybox’s udhcpc gets the instance’s address, its name, and no way out', async () => {
+test('busybox’s udhcpc gets the instance’s address and name, and neither router nor DNS server', async () => {
   const environment = await udhcpc('-O', 'staticroutes');
   assert.match(environment, /^ip=169\.254\.0\.1$/m);
   assert.match(environment, /^subnet=255\.255\.0\.0$/m);
@@ -96,7 +96,7 @@ test('a foreign MAC on the device gets no lease', async () => {
   await guest.run('ip', 'link', 'set', 'eth0', 'address', view.channel.mac);
 });
 
-test('after the instance is removed nobody answers', async () => {
+test('DHCP requests of a removed instance are not answered', async () => {
   await lab.control('DELETE', `/v1/instances/${view.uuid}`);
   await assert.rejects(udhcpc());
   await lab.put(view);

@@ -26,7 +26,7 @@ test('sixteen requests sent ahead on one connection are answered in order', asyn
   assert.equal(await flood.refusals('unanswered'), 0);
 });
 
-test('who sends more requests ahead is cut off, and nothing of the rest is looked at', async () => {
+test('a guest that sends more than 16 requests ahead is disconnected, and at most 16 requests are read', async () => {
   const before = await flood.refusals('unanswered');
   flood.lab.takeLog();
   const text = await sendRaw(flood.guest.namespace, GET.repeat(1000)).catch(() => '');
@@ -39,7 +39,7 @@ test('who sends more requests ahead is cut off, and nothing of the rest is looke
   assert.ok(audited.length <= 16, `${audited.length} requests came in`);
 });
 
-test('waits count among the requests under way, of a connection and of all its connections', async () => {
+test('waiting requests count against the limits of unanswered requests, per connection and per guest', async () => {
   const before = await flood.refusals('unanswered');
   const one = await flood.connect();
   one.write(WAIT.repeat(17));
@@ -58,7 +58,7 @@ test('waits count among the requests under way, of a connection and of all its c
   await waitUntil(async () => (await flood.unanswered()) === 0);
 });
 
-test('a guest that was cut off gets no connection for a while, which grows, and its neighbour does', async () => {
+test('a disconnected guest is kept out for a growing time, and its neighbour is served', async () => {
   const offend = async (): Promise<number> => {
     const socket = await flood.connect();
     socket.write(GET.repeat(100));
@@ -83,7 +83,7 @@ test('a guest that was cut off gets no connection for a while, which grows, and 
   assert.ok((await third) > 350);
 });
 
-test('refusals of requests beyond the rate are few, however many are asked for', async () => {
+test('refusals of requests beyond the rate are delayed', async () => {
   const limited = { ...flood.view, limits: { requestsPerSecond: 1, burst: 1, connections: 64 } };
   assert.equal((await flood.lab.put({ ...limited, revision: 2 })).status, 204);
   const before = await flood.refusals('rate');
@@ -102,7 +102,7 @@ test('refusals of requests beyond the rate are few, however many are asked for',
   assert.ok(count > 32 && count <= 32 * 11, `${count} refusals`);
 });
 
-test('what the parser refuses costs as requests do, and who goes on is kept out', async () => {
+test('requests that the parser refuses count against the rate limit, and further connections are reset', async () => {
   const limits = { requestsPerSecond: 0.01, burst: 4, connections: 64 };
   assert.equal((await flood.lab.put({ ...flood.view, revision: 2, limits })).status, 204);
   const refused = [
@@ -125,7 +125,7 @@ test('what the parser refuses costs as requests do, and who goes on is kept out'
   assert.equal(await count(), before + 2);
 });
 
-test('header lines cost as requests do', async () => {
+test('header lines count against the rate limit', async () => {
   const limited = { ...flood.view, limits: { requestsPerSecond: 1, burst: 30, connections: 64 } };
   assert.equal((await flood.lab.put({ ...limited, revision: 2 })).status, 204);
   const many = `GET / HTTP/1.1\r\n${HOST}${'a:\r\n'.repeat(1500)}\r\n`;
@@ -138,7 +138,7 @@ test('header lines cost as requests do', async () => {
   await assert.rejects(askFromGuest(flood.guest.namespace, '/'), 'and nothing more for a while');
 });
 
-test('an instance has four images and packages at a time, and the node sees no more of its streams', async () => {
+test('an instance has four image and package streams at a time, and the next request gets 503', async () => {
   let open = 0;
   let most = 0;
   const node = createServer((_request, response) => {
@@ -170,7 +170,7 @@ test('an instance has four images and packages at a time, and the node sees no m
   node.close();
 });
 
-test('a guest that asks all the time fills its share of the log, and no more', async () => {
+test('a guest that floods requests gets at most 1000 audit lines', async () => {
   const unlimited = { requestsPerSecond: 1e6, burst: 1e6, connections: 64 };
   assert.equal(
     (await flood.lab.put({ ...flood.view, revision: 2, limits: unlimited })).status,

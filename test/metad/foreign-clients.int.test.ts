@@ -37,7 +37,7 @@ async function python(tree: string, program: string, ...args: string[]): Promise
   return await runPython(guest, { clients, tree }, program, ...args);
 }
 
-test('cloud-guest-utils’ ec2metadata prints what was put in', async () => {
+test('cloud-guest-utils’ ec2metadata prints the values of the view', async () => {
   const output = await guest.run('/usr/bin/python3', join(clients, 'usr/bin/ec2metadata'));
   const lines = new Map(
     output.split('\n').map((line) => line.split(/: (.*)/s) as [string, string]),
@@ -49,7 +49,7 @@ test('cloud-guest-utils’ ec2metadata prints what was put in', async () => {
   assert.match(output, new RegExp(view.sshKeys[0]?.replace('+', '\\+') ?? '-'));
 });
 
-test('amazon-ec2-utils’ ec2-metadata prints what was put in', async () => {
+test('amazon-ec2-utils’ ec2-metadata prints the values of the view', async () => {
   const output = await guest.run('bash', join(clients, 'usr/bin/ec2-metadata'));
   for (const line of [
     `instance-id: ${view.instanceId}`,
@@ -65,7 +65,7 @@ test('amazon-ec2-utils’ ec2-metadata prints what was put in', async () => {
   }
 });
 
-test('AWS’ own client for JavaScript reads back the whole tree, with a session token where one is required', async () => {
+test('AWS’ JavaScript client reads the whole EC2 tree where session tokens are required', async () => {
   assert.equal((await lab.put({ ...view, revision: 2, metadataToken: 'required' })).status, 204);
   const found = JSON.parse(await guest.run(process.execPath, AWS_SDK_CRAWL)) as Record<
     string,
@@ -89,7 +89,7 @@ test('botocore gets a session token, the region and the instance id, and takes t
   });
 });
 
-test('cloud-init’s own readers give back what was put in, by each dialect and to the byte', async () => {
+test('cloud-init’s readers return the values of the view in each dialect, and user data to the byte', async () => {
   const program = `
 import json, logging
 from cloudinit.net import eni
@@ -124,7 +124,7 @@ print(json.dumps({
   });
 });
 
-test('Ganeti’s own client pushes an instance, and its guest reads what Ganeti’s daemon never served', async () => {
+test('Ganeti’s client pushes an instance, and its guest reads OS parameters of every visibility', async () => {
   const requests = JSON.parse(
     await readFile(join(import.meta.dirname, '../../fixtures/metad/ganeti-requests.json'), 'utf8'),
   ) as Record<string, { args: [{ name: string }] }>;

@@ -48,7 +48,7 @@ for (const shell of ['dash', 'busybox ash', 'bash'])
       assert.deepEqual({ status, files }, { status: '0', files: bodies });
     });
 
-    test(`${by}: what it is refused is not empty, and what is not there is`, async (t) => {
+    test(`${by}: a list that answers 404 is empty, and a list that answers 410 is an error`, async (t) => {
       const none = await fetchAll(t, { shell, program }, (_path, response) => {
         response.writeHead(404).end();
       });
@@ -59,7 +59,7 @@ for (const shell of ['dash', 'busybox ash', 'bash'])
       assert.notEqual(gone.status, '0');
     });
 
-    test(`${by}: a document that does not hold what it names is not asked for for ever`, async (t) => {
+    test(`${by}: a bundle that is shorter than its index is an error after two requests`, async (t) => {
       const { status, asked } = await fetchAll(t, { shell, program }, (_path, response) => {
         response.end('      27        8 a file\n\nhalf');
       });
@@ -67,7 +67,7 @@ for (const shell of ['dash', 'busybox ash', 'bash'])
       assert.equal(asked.length, 2);
     });
 
-    test(`${by}: of what is cut off nothing is kept`, async (t) => {
+    test(`${by}: a truncated download is an error and leaves no file`, async (t) => {
       const { status, files, asked } = await fetchAll(
         t,
         { shell, program, words: 'fetch list "$home/out/file"' },

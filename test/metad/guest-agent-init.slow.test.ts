@@ -97,7 +97,7 @@ test('sysvinit starts the agent in each boot, and runs the decommission list wit
   }
 });
 
-test('a guest without curl and wget says so, and its agent begins when one is installed', async (t) => {
+test('a guest without curl and wget logs an error, and its agent starts when curl is installed', async (t) => {
   const system = await createSystem(t, { downloader: 'none' });
   const since = await lastSequence();
   await system.boot('sh /var/lib/enable; echo $? >/var/lib/status');

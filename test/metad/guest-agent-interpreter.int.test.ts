@@ -7,7 +7,7 @@ import { run } from '#shared/process/run.ts';
 
 const agent = join(import.meta.dirname, '../../metad/guest/agent.sh');
 
-test('the agent reads the interpreter of a script, also of one line without an end', async (t) => {
+test('the agent reads the interpreter of a script, with and without a final newline', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'gnt-interpreter-'));
   t.after(() => rm(folder, { recursive: true }));
   const text = await readFile(agent, 'utf8');

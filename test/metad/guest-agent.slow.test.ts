@@ -107,7 +107,7 @@ describe('the guest’s agent', () => {
     return system;
   }
 
-  test('strands a boot whose list is another one for the host, and runs no script of which that knows nothing', async (t) => {
+  test('strands a boot whose list differs from the host’s, and does not run a script that the host lacks', async (t) => {
     const of = (second: string): ViewLifecycle => {
       const boot = [
         scriptOf('01-wait', 'until [ -e /var/lib/go ]; do sleep 0.1; done'),
@@ -129,7 +129,7 @@ describe('the guest’s agent', () => {
     assert.equal(await system.read('ran'), null);
   });
 
-  test('runs what needs no lost secret, and says which one the next script would have needed', async (t) => {
+  test('runs scripts before the first that needs a lost secret, and names that secret', async (t) => {
     const boot = [
       scriptOf('01-base', 'echo "$PLAIN"', { PLAIN: { text: 'plain' } }),
       scriptOf('02-needs', 'echo ran', { PASSWORD: { parameter: 'rootpw' } }),
@@ -154,7 +154,7 @@ describe('the guest’s agent', () => {
     );
   });
 
-  test('goes off for a reboot that is a stop and a start, and tells its scripts so', async (t) => {
+  test('powers off for a reboot that is a stop and a start, and passes the reason to the decommission scripts', async (t) => {
     const one = { boot: [], operational: [], decommission: lists.decommission };
     const since = await lastSequence();
     const system = await bootGuest(t, lifecycleOf({ lists: one }));
@@ -168,7 +168,7 @@ describe('the guest’s agent', () => {
     assert.equal(await system.read('went-down'), 'poweroff\n');
   });
 
-  test('ends a decommission list at its limit, runs no later script of it, says so and goes down', async (t) => {
+  test('ends a decommission list at its time limit, runs no later script, reports the timeout and powers off', async (t) => {
     const decommission = [
       scriptOf('01-hangs', 'trap "" TERM; echo waiting; while :; do sleep 1; done'),
       scriptOf('02-later', 'echo ran >/var/lib/ran'),
@@ -256,7 +256,7 @@ describe('the guest’s agent', () => {
   });
 
   test(
-    'a worker whose last word is on its way takes no words from the next one',
+    'a worker whose last report is in flight removes no report of the next worker',
     { timeout: 60_000 },
     async (t) => {
       const one = { boot: [], operational: lists.operational, decommission: [] };

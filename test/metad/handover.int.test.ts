@@ -112,7 +112,7 @@ async function newToken(): Promise<string> {
   return body.toString();
 }
 
-test('a guest that has gone to another host has its token, and what waited in both directions', async (t) => {
+test('a guest that moved to another host keeps its token and the queued bytes of both directions', async (t) => {
   const token = await newToken();
   await source.control('POST', `${PATH}/queue`, 'read and gone, ');
   await ask('/ganeti/latest/read', token);
@@ -128,7 +128,7 @@ test('a guest that has gone to another host has its token, and what waited in bo
   assert.equal((await ask('/ganeti/latest/read', await newToken())).status, 204);
 });
 
-test('what was lost, or was given with a command, on the host that the guest has left is shown by no words of it', async (t) => {
+test('output of a moved guest masks lost secrets and the command variables of its former host', async (t) => {
   const token = await newToken();
   const rootpw = { value: null, visibility: 'secret' as const };
   const osParameters = { ...view.osParameters, rootpw };
@@ -165,7 +165,7 @@ test('what was lost, or was given with a command, on the host that the guest has
   assert.match(output, /it is <redacted>, and <redacted>/);
 });
 
-test('who waits on the host that the guest has left is told, and asks the other one', async (t) => {
+test('waiting and idle connections of a guest are reset after its move', async (t) => {
   const token = await newToken();
   const resource = '/ganeti/latest/meta_data.json';
   const { headers } = await ask(resource, token);
@@ -188,7 +188,7 @@ test('who waits on the host that the guest has left is told, and asks the other 
   assert.equal((await ask('/ganeti/latest/read', token)).status, 204);
 });
 
-test('who did not get the whole answer on the host that the guest has left is told on the other one', async (t) => {
+test('a connection whose answer did not reach the guest before a move is reset', async (t) => {
   const socket = connectFromGuest(guest.namespace).resume();
   const ended = new Promise<Error>((resolve) => socket.on('error', resolve));
   await new Promise((resolve) => socket.once('connect', resolve));
@@ -207,7 +207,7 @@ test('who did not get the whole answer on the host that the guest has left is to
   assert.equal(systemCodeOf(told), 'ECONNRESET');
 });
 
-test('what is said while a guest leaves is refused, and counts again when it stays', async () => {
+test('messages are refused while a guest leaves, and accepted again when it stays', async () => {
   const token = await newToken();
   const waiting = source.control('GET', `${PATH}/queue?wait=60`);
   await new Promise((resolve) => setTimeout(resolve, 200));
@@ -225,14 +225,14 @@ test('what is said while a guest leaves is refused, and counts again when it sta
   await source.disconnect(view.channel.device);
 });
 
-test('what was of another installation is taken by nobody', async () => {
+test('a handover of another installation gets 409', async () => {
   const handover = { ...(await leave()), instanceId: 'another' };
   const { status } = await source.control('PUT', `${PATH}/arrive`, JSON.stringify(handover));
   assert.equal(status, 409);
   await source.disconnect(view.channel.device);
 });
 
-test('the next guest of an instance is served, though nobody said that the last one stayed', async () => {
+test('a new guest is served after a leave, and a view of the same guest is not', async () => {
   await leave();
   await assert.rejects(newToken(), { code: 'ECONNRESET' });
   assert.equal((await source.control('PUT', `${PATH}?guest=up`, JSON.stringify(view))).status, 204);

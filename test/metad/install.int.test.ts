@@ -85,7 +85,7 @@ async function introduce(key: string, signedWith = key): Promise<void> {
   assert.equal(posted.status, 204);
 }
 
-test('hooks are for the agent alone: a script beside it has no key, and comes too late with one', async () => {
+test('hooks are served only with a proof of the agent’s key, and a second key is refused', async () => {
   const proof = signPath(KEY, 'install/hooks.json');
   assert.equal((await askHooks(proof)).status, 403);
   await introduce(KEY, OTHER_KEY);
@@ -109,7 +109,7 @@ test('hooks are for the agent alone: a script beside it has no key, and comes to
   assert.equal(hooks.headers['cache-control'], 'no-store');
 });
 
-test('a key that the node tells is the one that counts, and another installation has another', async () => {
+test('the agent key of the view replaces an introduced key, and another installation needs its own', async () => {
   const install = view.install;
   assert.ok(install);
   const plan = { ...install.plan, installId: '0f312383-0843-4d64-b900-bcda02f9f77c' };
@@ -140,7 +140,7 @@ test('the image is streamed whole and in ranges, with its validators', async () 
   assert.deepEqual(part.body, IMAGE.subarray(10, 20));
 });
 
-test('the package has two names, and a failure of the node is passed on in words', async () => {
+test('the package has two names, and a failure of the node is passed on with its message', async () => {
   assert.equal((await ask('os/package')).body.toString(), 'package bytes');
   assert.equal((await ask('os/os-install-package')).body.toString(), 'package bytes');
   isPackageBroken = true;
@@ -158,7 +158,7 @@ test('reports are forwarded with the installation they belong to', async () => {
   assert.equal(answer.status, 204);
 });
 
-test('a signed report is forwarded as it is: whether it is genuine is for the node to find out', async () => {
+test('a signed report is forwarded unchanged, and a malformed signature is refused', async () => {
   const signed = { sequence: 3, body: 'anything at all', mac: 'ab'.repeat(32) };
   const answer = await ask('install/events', { method: 'POST', body: JSON.stringify([signed]) });
   assert.equal(answer.status, 204);
@@ -187,7 +187,7 @@ test('a malformed report is refused whole by the name of its field', async () =>
   assert.equal(large.status, 413);
 });
 
-test('when the installation is over its paths are gone', async () => {
+test('the paths of an installation get 404 when it is over', async () => {
   const running = { ...exampleView(), revision: view.revision + 1 };
   assert.equal((await lab.put(running)).status, 204);
   for (const path of [

@@ -50,7 +50,7 @@ test('two guests with the same address get each their own data, over both famili
   }
 });
 
-test('a request with the address of somebody else is refused', async () => {
+test('a request from an address of another instance is refused', async () => {
   const guest = guestAt(0);
   await guest.run('ip', 'addr', 'add', '169.254.0.77/16', 'dev', 'eth0');
   await lab.ip('route', 'replace', '169.254.0.77/32', 'dev', 'gnt.com.0');
@@ -74,7 +74,7 @@ test('an IPv6 source that is not link-local is refused', async () => {
   assert.match(status, /^(403|no connection)$/);
 });
 
-test('replies leave with an IP TTL of 1, and with the hop limit that the view says', async () => {
+test('replies have the hop limit of the view as their IP TTL', async () => {
   const ttlOf = async (hopLimit: number): Promise<string> => {
     const view = views[0];
     assert.ok(view);
@@ -125,7 +125,7 @@ test('a removed instance’s sockets are closed before the answer, open connecti
   assert.equal((await lab.control('DELETE', `/v1/instances/${view.uuid}`)).status, 204);
 });
 
-test('a device that was replaced by one of the same name is bound anew at the next view', async () => {
+test('a replaced device of the same name is served from the next view on', async () => {
   const view = views[0];
   assert.ok(view);
   await lab.disconnect('gnt.com.0');
@@ -143,7 +143,7 @@ test('an older view is refused and the newer one keeps serving', async () => {
   assert.equal(name.body.toString(), view.name);
 });
 
-test('a view for a device that never comes is refused in time, and nothing is served', async () => {
+test('a view for a missing device gets 503, and is not served', async () => {
   const view = exampleView({
     uuid: '00000000-1f3d-49e9-b2b7-000000000009',
     channel: { ...exampleView().channel, device: 'gnt.com.99' },

@@ -93,7 +93,7 @@ const BOOTED = [
   { type: 'operational' },
 ];
 
-test('what is listed can be read: scripts, their variables, files, the agent', async () => {
+test('listed scripts, variables, attachments and the agent can be read', async () => {
   assert.equal(
     (await get('run-lists/')).text,
     ['boot/', 'boot.bundle', 'boot.env', 'operational/', 'operational.bundle', 'operational.env', ''].join('\n'),
@@ -128,7 +128,7 @@ test('what is listed can be read: scripts, their variables, files, the agent', a
   assert.doesNotMatch(enable, /@AGENT@|S3CRET|KEY123/);
 });
 
-test('a lost secret is named, and nothing that only an operator may see is shown him', async () => {
+test('a lost secret is named, and values that are not public are not shown to the operator', async () => {
   const osParameters = {
     ...view.osParameters,
     rootpw: { value: null, visibility: 'secret' as const },
@@ -152,7 +152,7 @@ test('a lost secret is named, and nothing that only an operator may see is shown
   assert.match((await lab.control('GET', path)).body.toString(), /^hostkey='<redacted>'$/m);
 });
 
-test('the variables of a command are over those of its script', async () => {
+test('the variables of a command override those of its script', async () => {
   const next = { do: 'run', entry: COMMAND, script: '01-now' } as const;
   const commandEnv = { GREETING: { text: 'again' } };
   await serve({ ...lifecycleOf({ lists, next }), commandEnv });
@@ -164,7 +164,7 @@ test('the variables of a command are over those of its script', async () => {
   assert.doesNotMatch(shown, /again|hello/);
 });
 
-test('what was given with a command is in none of its output, be it cancelled', async () => {
+test('the variables of a command are masked in its output, also after it is cancelled', async () => {
   const next = { do: 'run', entry: COMMAND, script: '01-now' } as const;
   const up = { lists, state: 'operational' } as const;
   await serve({ ...lifecycleOf({ ...up, next }), commandEnv: { WORD: { text: 'hush-hush' } } });
@@ -182,7 +182,7 @@ test('what was given with a command is in none of its output, be it cancelled', 
   ]);
 });
 
-test('a guest is told by its events, each once, and what changes nothing is not told', async () => {
+test('each lifecycle event of a guest is reported once, and events without a change are not', async () => {
   const since = await now();
   assert.equal(await say(1, ...BOOTED), '204');
   assert.equal(await say(1, ...BOOTED), '204');
@@ -197,14 +197,14 @@ test('a guest is told by its events, each once, and what changes nothing is not 
   ]);
 });
 
-test('news costs a guest more than what the host knows', async () => {
+test('a new event counts more against the rate limit than a repeated event', async () => {
   const limits = { ...view.limits, requestsPerSecond: 0.01, burst: 30 };
   await serve(lifecycleOf({ lists, state: 'operational' }), { limits });
   assert.equal(await say(1, ...BOOTED), '204');
   assert.match(await say(7, { type: 'operational' }), /^429/);
 });
 
-test('wrong order, foreign entries, other runs and absurd values are refused by field, and nothing of their batch counts', async () => {
+test('batches with wrong order, unknown entries, other runs or invalid values are refused by field as a whole', async () => {
   const since = await now();
   const [booting, started] = BOOTED;
   for (const [events, refusal] of [
@@ -251,7 +251,7 @@ test('wrong order, foreign entries, other runs and absurd values are refused by 
   assert.deepEqual(await told(since), []);
 });
 
-test('output comes masked, by whole lines, each byte once, and before the end of its script', async () => {
+test('output is masked, in whole lines, each byte once, and before the end of its script', async () => {
   const since = await now();
   assert.match(await post('output?entry=boot/01-all&offset=0', 'x'), /^409 entry: /);
   assert.equal(await say(1, ...BOOTED.slice(0, 2)), '204');
@@ -269,7 +269,7 @@ test('output comes masked, by whole lines, each byte once, and before the end of
   ]);
 });
 
-test('output beyond its bound is counted, and so is what was left out', async () => {
+test('output beyond its limit and skipped bytes are counted', async () => {
   const since = await now();
   assert.equal(await say(1, ...BOOTED.slice(0, 2)), '204');
   const MIB4 = 4 * 1024 * 1024;
@@ -290,7 +290,7 @@ test('output beyond its bound is counted, and so is what was left out', async ()
   ]);
 });
 
-test('a metad that is new takes what comes next, whatever it did not hear', async () => {
+test('a restarted metad accepts the next event of a boot whose earlier events it missed', async () => {
   await lab.stopMetad('SIGKILL');
   await lab.startMetad();
   await serve(lifecycleOf({ lists }));
@@ -300,7 +300,7 @@ test('a metad that is new takes what comes next, whatever it did not hear', asyn
   assert.deepEqual(await told(since), ['operational operational']);
 });
 
-test('nothing is told of what may quote a secret that was lost with another metad, until it is given again', async () => {
+test('output is redacted while a secret is lost, and masked after the secret is given again', async () => {
   const hush = (value: string | null) => ({
     osParameters: { ...view.osParameters, hush: { value, visibility: 'secret' as const } },
   });
@@ -316,7 +316,7 @@ test('nothing is told of what may quote a secret that was lost with another meta
   assert.deepEqual(await told(since), ['<redacted>\n\n+0', 'it is <redacted>\n\n+0']);
 });
 
-test('a guest that waits for the host’s word has it at once; without run lists there is nothing', async () => {
+test('a waiting guest gets the host’s next action at once, and 404 without run lists', async () => {
   const { etag } = (await askFromGuest(guest.namespace, '/ganeti/latest/lifecycle.json')).headers;
   const path = `lifecycle.json?wait_for_change=true&last_etag=${encodeURIComponent(etag ?? '')}`;
   const waiting = get(path);

@@ -38,7 +38,7 @@ function answered(path: string, status: number): Promise<string> {
   return lab.channel.logLine(`${path}","status":${status}`, DEADLINE_MS);
 }
 
-test('a BIOS asks once by DHCP, waits for a daemon that is away, fetches what a cut transfer left, and falls to its disk', async () => {
+test('a BIOS guest asks once by DHCP, waits for a stopped daemon, retries a cut transfer, and boots from its disk', async () => {
   const disk = join(lab.directory, 'disk');
   await writeTinyDisk(disk);
   const guest = await lab.addGuest();

@@ -45,14 +45,14 @@ test('bytes reach the guest once, in order and unchanged', async () => {
   assert.equal((await read()).status, 204);
 });
 
-test('HEAD takes nothing away', async () => {
+test('HEAD removes no bytes from the queue', async () => {
   await lab.control('POST', QUEUE, 'abc');
   const head = await askFromGuest(guest.namespace, READ, { method: 'HEAD' });
   assert.equal(head.headers['content-length'], '3');
   assert.equal((await read()).body.toString(), 'abc');
 });
 
-test('a waiting reader is answered when bytes come, and with 204 when its time is over', async () => {
+test('a waiting reader is answered when bytes arrive, and with 204 at its timeout', async () => {
   const waiting = read('?wait=30');
   await new Promise((resolve) => setTimeout(resolve, 200));
   await lab.control('POST', QUEUE, 'now');
@@ -64,7 +64,7 @@ test('a waiting reader is answered when bytes come, and with 204 when its time i
   assert.equal((await read('?wait=x')).status, 400);
 });
 
-test('a reader that went away while it waited takes nothing with it', async () => {
+test('a reader that disconnects while it waits removes no bytes from the queue', async () => {
   const controller = new AbortController();
   const gone = askFromGuest(guest.namespace, `${READ}?wait=30`, { signal: controller.signal });
   gone.catch(() => undefined);
@@ -90,7 +90,7 @@ test('with an offset bytes are repeated until they are acknowledged', async () =
   assert.equal((await read('?offset=-1')).status, 400);
 });
 
-test('what the guest writes waits for the host, which may acknowledge by offset', async () => {
+test('bytes that the guest writes are kept until the host acknowledges them by offset', async () => {
   assert.equal((await write('one')).status, 204);
   assert.equal((await write('two')).status, 204);
   const kept = await lab.control('GET', `${QUEUE}?offset=0`);
@@ -100,7 +100,7 @@ test('what the guest writes waits for the host, which may acknowledge by offset'
   assert.equal((await lab.control('GET', `${QUEUE}?offset=6`)).status, 204);
 });
 
-test('64 KiB are taken at once, one byte more is refused whole', async () => {
+test('a write of 64 KiB is accepted, and a write of one byte more gets 413', async () => {
   assert.equal((await write(Buffer.alloc(65_536))).status, 204);
   const refused = await write(Buffer.alloc(65_537));
   assert.equal(refused.status, 413);
@@ -139,7 +139,7 @@ test('half a body that never ends is not written', async () => {
   assert.equal((await lab.control('GET', QUEUE)).status, 204);
 });
 
-test('the wrong method names the right one', async () => {
+test('a wrong method gets 405 with the allowed methods', async () => {
   const get = await askFromGuest(guest.namespace, WRITE);
   assert.equal(get.status, 405);
   assert.equal(get.headers.allow, 'POST');

@@ -54,13 +54,13 @@ async function ask(
 }
 
 for (const [name, recording] of await loadRecordings()) {
-  test(`answers ${name} as it did when its requests were written down`, async () => {
+  test(`answers the recorded requests of ${name} as recorded`, async () => {
     assert.ok(recording.requests.length > 0);
     await replay(recording);
   });
 }
 
-test('answers a Kairos medium that installs the instance as it answers the instance: with its own user data', async () => {
+test('answers a Kairos installation medium as recorded, and serves other user data while the appliance installs', async () => {
   const recording = (await loadRecordings()).get('kairos');
   assert.ok(recording);
   // The view of an installation, without Kairos' data.

@@ -71,7 +71,7 @@ async function statusOf(path: string, method = 'GET', token?: string): Promise<n
   return (await askFromGuest(guest.namespace, path, { method, headers })).status;
 }
 
-test('every path of every dialect asks for the token, with every method, and 401 says how to get one', async () => {
+test('every path of every dialect gets 401 without a token, for every method, with a hint how to get a token', async () => {
   await serve(exampleView({ metadataToken: 'required' }));
   for (const path of PATHS) {
     for (const method of ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS'])
@@ -85,7 +85,7 @@ test('every path of every dialect asks for the token, with every method, and 401
   assert.doesNotMatch(body.toString(), /S3CRET/);
 });
 
-test('with the token everything is as it is without the requirement', async () => {
+test('every path is served with a token where tokens are required', async () => {
   const token = await tokenOf(guest);
   for (const path of PATHS.slice(0, -1)) {
     const expected = path === '/ganeti/latest/read' ? 204 : 200;
@@ -95,12 +95,12 @@ test('with the token everything is as it is without the requirement', async () =
   assert.equal(await statusOf('/ganeti/latest/write', 'POST', token), 204);
 });
 
-test('a token is good for the instance that it was given to, and for no other', async () => {
+test('the token of another instance and a changed token get 401', async () => {
   assert.equal(await statusOf('/', 'GET', await tokenOf(neighbour)), 401);
   assert.equal(await statusOf('/', 'GET', `${await tokenOf(guest)}A`), 401);
 });
 
-test('there is a token to be had where the ec2 dialect is not served', async () => {
+test('a token is issued where the ec2 dialect is not served', async () => {
   await serve(exampleView({ metadataToken: 'required', dialects: ['ganeti'] }));
   const token = await tokenOf(guest);
   assert.equal(await statusOf('/ganeti/latest/meta_data.json'), 401);
@@ -114,7 +114,7 @@ function tellingScript(vendorData: string): string {
 }
 
 for (const metadataToken of ['required', 'optional'] as const) {
-  test(`a guest tells stages and end of its boot where tokens are ${metadataToken}`, async (t) => {
+  test(`a guest reports the stages and the end of its boot where tokens are ${metadataToken}`, async (t) => {
     const dialects = ['ganeti', 'nocloud'] as const;
     const view = exampleView({ dialects: [...dialects], metadataToken });
     await serve(view);
@@ -162,7 +162,7 @@ test('an appliance needs no token', async () => {
   assert.equal(await statusOf('/ganeti/latest/install/plan.json'), 200);
 });
 
-test('in EC2’s tree a refusal has no body: systemd’s client ends its import on one', async () => {
+test('a refusal in EC2’s tree has no body', async () => {
   for (const [metadataToken, path, status] of [
     ['required', '/latest/meta-data/', 401],
     ['required', '/1999-01-01/meta-data/', 401],

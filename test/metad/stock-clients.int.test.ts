@@ -35,7 +35,7 @@ async function text(path: string): Promise<string> {
   return answer.body.toString();
 }
 
-test('a token is refused with a bad TTL, through a proxy, and where it is not made', async () => {
+test('a token request with a bad TTL, through a proxy or to another path is refused', async () => {
   const put = async (path: string, headers: Headers): Promise<number> =>
     (await askFromGuest(guest.namespace, path, { method: 'PUT', headers })).status;
   const ttl = (value: string): Headers => ({ 'x-aws-ec2-metadata-token-ttl-seconds': value });
@@ -48,7 +48,7 @@ test('a token is refused with a bad TTL, through a proxy, and where it is not ma
   assert.equal((await get('/latest/api/token')).status, 405);
 });
 
-test('OpenStack’s password is taken once', async () => {
+test('OpenStack’s password is accepted once', async () => {
   const path = '/openstack/latest/password';
   assert.equal(await text(path), '');
   const post = async (body: string): Promise<number> =>
@@ -59,7 +59,7 @@ test('OpenStack’s password is taken once', async () => {
   assert.equal(await text(path), 'encrypted');
 });
 
-test('a POST of another method to a leaf names what is allowed', async () => {
+test('a PUT to a leaf gets 405 with the allowed methods', async () => {
   const answer = await askFromGuest(guest.namespace, '/openstack/latest/password', {
     method: 'PUT',
   });

@@ -34,7 +34,7 @@ async function pause(): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve, 200));
 }
 
-test('an ETag that matches gives 304 without a body, another one the content', async () => {
+test('a matching ETag gets 304 without a body, and another ETag gets 200', async () => {
   const first = await ask(PATH);
   const etag = first.headers.etag ?? '';
   const same = await ask(PATH, { 'if-none-match': etag });
@@ -44,7 +44,7 @@ test('an ETag that matches gives 304 without a body, another one the content', a
   assert.equal((await ask(PATH, { 'if-none-match': '"other"' })).status, 200);
 });
 
-test('a waiting reader is answered by a change of what it reads, and by no other', async () => {
+test('a waiting reader is answered by a change of its path, and not by another change', async () => {
   const etag = (await ask(PATH)).headers.etag ?? '';
   const waiting = ask(
     `${PATH}?wait_for_change=true&last_etag=${encodeURIComponent(etag)}&timeout_sec=30`,
@@ -61,7 +61,7 @@ test('a waiting reader is answered by a change of what it reads, and by no other
   assert.notEqual(answer.headers.etag, etag);
 });
 
-test('a guest that went without a word while it waited is asked for within half a minute', async () => {
+test('a waiting connection is probed by keepalive within 30 seconds', async () => {
   const etag = encodeURIComponent((await ask(PATH)).headers.etag ?? '');
   const waiting = ask(`${PATH}?wait_for_change=true&last_etag=${etag}&timeout_sec=300`);
   const look = ['netns', 'exec', lab.namespace, 'ss', '-Htno', 'state', 'established', 'sport', '= :80']; // prettier-ignore
@@ -77,7 +77,7 @@ test('a guest that went without a word while it waited is asked for within half 
   await change({ metadata: { role: 'backend' } });
 });
 
-test('an ETag that is old already is answered at once, quoted or not', async () => {
+test('an outdated ETag is answered at once, quoted or not', async () => {
   for (const etag of ['NONE', '%22x%22', 'W/%22x%22']) {
     const answer = await ask(`${PATH}?wait_for_change=true&last_etag=${etag}`);
     assert.equal(answer.body.toString(), 'backend');
@@ -88,7 +88,7 @@ test('an ETag that is old already is answered at once, quoted or not', async () 
   assert.ok(performance.now() - startedAt > 900);
 });
 
-test('at the timeout the answer is what there is', async () => {
+test('a waiting reader gets the current content at its timeout', async () => {
   const answer = await ask(`${PATH}?wait_for_change=true&timeout_sec=1`);
   assert.equal(answer.status, 200);
   assert.equal(answer.body.toString(), 'backend');

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { fc } from '../../lab/fast-check.ts';
 import { ByteQueue } from '../../../metad/channel/byte-queue.ts';
 
-test('bytes that were taken are gone, and offsets go on', () => {
+test('bytes are read once, and offsets count on after a read', () => {
   const queue = new ByteQueue(100);
   queue.push(Buffer.from('abc'));
   assert.deepEqual(queue.take(), { bytes: Buffer.from('abc'), nextOffset: 3 });
@@ -29,7 +29,7 @@ test('reading from an offset repeats the same bytes until a higher offset acknow
   assert.equal(queue.waitingBytes, 0);
 });
 
-test('an offset that is forgotten gives what there is, one beyond the end gives nothing', () => {
+test('an acknowledged offset returns the remaining bytes, and an offset beyond the end returns null', () => {
   const queue = new ByteQueue(100);
   queue.push(Buffer.from('abcdef'));
   queue.readFrom(4);
@@ -48,7 +48,7 @@ test('a waiting reader wakes up at the next write, and at its deadline', async (
   await wait;
 });
 
-test('whatever is written is read in order and once, whatever the mixture of sizes', () => {
+test('written bytes are read in order and once, for any mixture of sizes', () => {
   const operation = fc.oneof(
     fc.record({ kind: fc.constant('push' as const), bytes: fc.uint8Array({ maxLength: 9000 }) }),
     fc.record({ kind: fc.constant('take' as const) }),

@@ -10,7 +10,7 @@ function texts(pieces: readonly { readonly text: string }[]): string {
   return pieces.map(({ text }) => text).join('');
 }
 
-test('what comes in pieces, again and overlapping is the text as it was printed', () => {
+test('split, repeated and overlapping pieces are joined to the printed text', () => {
   const line = fc
     .string({ unit: 'binary', maxLength: 40 })
     .map((text) => text.replaceAll('\n', ''));

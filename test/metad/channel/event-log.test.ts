@@ -31,7 +31,7 @@ test('every line is an event of the contract', () => {
   }
 });
 
-test('what was dropped is told once, before what is left, and only to who missed it', () => {
+test('dropped events are reported as one gap before the kept events, and only to readers that missed them', () => {
   const log = new EventLog(0, { maxEvents: 2, maxBytes: 10_000, maxBytesOfAll: 1e9 });
   for (let count = 0; count < 5; count++) log.append(A, written);
   const types = (after: number): unknown[] =>
@@ -40,7 +40,7 @@ test('what was dropped is told once, before what is left, and only to who missed
   assert.deepEqual(types(3), [written, written]);
 });
 
-test('one instance that floods the log pushes out nothing of another', () => {
+test('an instance that floods the log displaces no event of another instance', () => {
   const log = new EventLog(0, { maxEvents: 2, maxBytes: 10_000, maxBytesOfAll: 1e9 });
   log.append(B, written);
   for (let count = 0; count < 50; count++) log.append(A, written);
@@ -54,14 +54,14 @@ test('the bytes kept are bounded too', () => {
   assert.ok(log.recordsAfter(0).length <= 6);
 });
 
-test('events of a removed instance are gone', () => {
+test('events of a removed instance are removed', () => {
   const log = new EventLog(0);
   log.append(A, written);
   log.forget(A);
   assert.deepEqual(log.recordsAfter(0), []);
 });
 
-test('beyond the bound for all, those that have most lose their oldest, and the others nothing', () => {
+test('at the limit for all instances, the instance with the most events loses its oldest, and others lose none', () => {
   const log = new EventLog(0, { maxEvents: 10_000, maxBytes: 1e9, maxBytesOfAll: 40_000 });
   const instances = Array.from({ length: 4 }, (_, index) => `instance-${index}`);
   for (const instance of instances.slice(1)) log.append(instance, { type: 'written', bytes: 1 });
@@ -83,7 +83,7 @@ test('beyond the bound for all, those that have most lose their oldest, and the 
   assert.equal(log.recordsAfter(0).length, 3);
 });
 
-test('who is acknowledged waits for each reader that keeps up, and for a slow one but once', async () => {
+test('an acknowledgement waits for each reader, and skips a late reader until it catches up', async () => {
   const log = new EventLog(0);
   const [fast, slow] = [log.subscribe(() => undefined), log.subscribe(() => undefined)];
   const acknowledge = async (limitMs: number): Promise<'handed over' | 'late'> => {
@@ -112,7 +112,7 @@ async function turns<T>(value: T | Promise<T>): Promise<T> {
   return value;
 }
 
-test('those who wait go on as far as was handed over, and all of them when nobody reads any more', async () => {
+test('waiting reports resume up to the delivered event, and all of them resume when the last reader ends', async () => {
   const log = new EventLog(0);
   const reading = log.subscribe(() => undefined);
   const woken: number[] = [];

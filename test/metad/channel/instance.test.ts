@@ -26,7 +26,7 @@ test('an instance that was rendered first is forgotten first, and rendered again
   assert.deepEqual(a.find(address), ofA);
 });
 
-test('an instance that has ended takes no place among the rendered ones', () => {
+test('an ended instance does not displace a rendered one', () => {
   const rendered = new RenderedSites(1);
   const gone = new Instance(parseView(exampleView()), systemClock, rendered);
   const served = new Instance(parseView(exampleView()), systemClock, rendered);
@@ -37,7 +37,7 @@ test('an instance that has ended takes no place among the rendered ones', () => 
   assert.equal(served.find(address), first);
 });
 
-test('what an operator is shown is rendered once, apart from what the guest gets, until it changes', () => {
+test('the redacted tree is rendered separately from the guest’s tree, once per view', () => {
   const path = resolveAddress('ganeti/latest/os/parameters.json');
   assert.ok(path);
   const instance = new Instance(parseView(exampleView()), systemClock);

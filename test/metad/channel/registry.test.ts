@@ -6,7 +6,7 @@ import { Registry } from '../../../metad/channel/registry.ts';
 import { parseView } from '../../../metad/view/served-view.ts';
 import { exampleView } from '../support/view-fixture.ts';
 
-test('what the guest of one machine said is not told again as that of the next', async () => {
+test('events of a former guest are dropped when the instance gets a new device', async () => {
   const events = new EventLog(1);
   const registry = new Registry({
     events,

@@ -52,7 +52,7 @@ async function allClosed(): Promise<void> {
   }
 }
 
-test('requests beyond the rate get 429 with Retry-After, and the neighbour none', async () => {
+test('requests beyond the rate get 429 with Retry-After, and the neighbour’s requests get 200', async () => {
   await setLimits({ requestsPerSecond: 1, burst: 5 });
   await new Promise((resolve) => setTimeout(resolve, 100));
   const statuses = [];
@@ -182,7 +182,7 @@ test('every request leaves an audit line with instance, path and status, and no 
   assert.doesNotMatch(lab.log, /hunter|S3CRET|KEY123/);
 });
 
-test('what the parser refuses leaves a line with instance, status and reason, and nothing that was sent', async () => {
+test('a request that the parser refuses is audited with instance, status and reason, and without its content', async () => {
   const shapes = [
     ['GET / HTTP/9.9\r\nX: hunter4\r\n\r\n', 400, 'HPE_INVALID_VERSION'],
     [`GET / HTTP/1.1\r\nX: ${'hunter4'.repeat(2000)}\r\n\r\n`, 431, 'HPE_HEADER_OVERFLOW'],
@@ -198,7 +198,7 @@ test('what the parser refuses leaves a line with instance, status and reason, an
   assert.doesNotMatch(lab.log, /hunter4/);
 });
 
-test('audit lines for what is refused are bounded', async () => {
+test('audit lines for refused requests are bounded', async () => {
   lab.takeLog();
   const bad = Array.from({ length: 600 }, () => sendRaw(guest.namespace, 'GET / HTTP/9.9\r\n\r\n'));
   await Promise.allSettled(bad);

@@ -54,7 +54,7 @@ test('no answer names a router or a DNS server', () => {
   }
 });
 
-test('a REQUEST for the own address is acknowledged, for any other one refused', () => {
+test('a REQUEST for the instance’s own address is acknowledged, and for any other address refused', () => {
   assert.equal(read(answerTo({ type: 3, options: [50, 4, ...OWN, 54, 4, ...SERVER] })).type, 5);
   assert.equal(read(answerTo({ type: 3, options: [50, 4, ...OWN] })).type, 5);
   const refused = answerTo({ type: 3, options: [50, 4, 10, 0, 0, 1] });
@@ -114,7 +114,7 @@ const TO_SCRIPT = [undefined, boot.script, '\xb0\x01\x01'];
 const PXE = [60, 'PXEClient:Arch:00000:UNDI:002001'] as const;
 const HTTP = [60, 'HTTPClient:Arch:00016:UNDI:003001'] as const;
 
-test('iPXE in a ROM is sent to its script, however it says that it is iPXE', () => {
+test('iPXE in a ROM gets the address of its script, for every encoding of its user class', () => {
   for (const userClass of ['iPXE', '\x04iPXE', '\x03foo\x04iPXE', '\x04iPXE\x05other'])
     assert.deepEqual(bootOptionsFor([PXE, [77, userClass]]), TO_SCRIPT, userClass);
   // In pieces, which are one option (RFC 3396).
@@ -130,7 +130,7 @@ test('iPXE in a ROM is sent to its script, however it says that it is iPXE', () 
   assert.deepEqual(bootOptionsFor([PXE, PXE, [77, 'iPXE']]), TO_SCRIPT);
 });
 
-test('nobody else gets a boot option', () => {
+test('clients other than iPXE in a ROM and EFI by HTTP get no boot option', () => {
   const others: Parameters<typeof bootOptionsFor>[0][] = [
     [],
     [PXE],
@@ -160,7 +160,7 @@ test('nobody else gets a boot option', () => {
   assert.deepEqual(bootOptionsFor([PXE, [77, 'iPXE']], null), NOTHING);
 });
 
-test('EFI that boots by HTTP is sent to the loader, where there is one', () => {
+test('EFI that boots by HTTP gets the address of the loader, or no boot option without a loader', () => {
   const asked = [HTTP, [93, [0, 16]]] as const;
   assert.deepEqual(bootOptionsFor(asked), ['HTTPClient', boot.loader, undefined]);
   const several = [HTTP, [93, [0, 7, 0, 16]]] as const;

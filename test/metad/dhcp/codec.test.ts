@@ -40,7 +40,7 @@ test('malformed messages are refused', () => {
   for (const [name, bytes] of cases) assert.equal(parseDhcpRequest(bytes), null, name);
 });
 
-test('no bytes make the codec or the server throw', () => {
+test('random bytes do not make the codec or the server throw', () => {
   const client = { mac: '52:54:00:e1:a3:45', ip: '169.254.0.1', hostName: 'web1' };
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 700 }), fc.boolean(), (noise, isFramed) => {

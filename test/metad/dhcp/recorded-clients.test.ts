@@ -23,7 +23,7 @@ const GUEST = {
 };
 
 for (const [name, { client, messages }] of await loadDhcpRecordings()) {
-  test(`${name}: what ${client} sends is answered with the address and the one route, and with nothing to boot`, () => {
+  test(`${name}: messages of ${client} are answered with the address, one route and no boot option`, () => {
     const types: string[] = [];
     for (const { hex } of messages) {
       const request = parseDhcpRequest(Buffer.from(hex, 'hex'));
@@ -50,7 +50,7 @@ for (const [name, { client, messages }] of await loadDhcpRecordings()) {
   });
 }
 
-test('each of the clients that guests have was recorded', async () => {
+test('every supported DHCP client has a recording', async () => {
   const names = [...(await loadDhcpRecordings()).keys()];
   for (const program of ['networkd', 'dhcpcd', 'network-manager', 'ifupdown'])
     assert.ok(
@@ -59,7 +59,7 @@ test('each of the clients that guests have was recorded', async () => {
     );
 });
 
-test('what the ROM of QEMU’s NIC sends, as BIOS and as EFI, is answered with its script', async () => {
+test('the ROM of QEMU’s NIC gets the address of its script, as BIOS and as EFI', async () => {
   const recordings = await loadDhcpRecordings(FIRMWARE_RECORDINGS);
   const ofRom = [...recordings].filter(([name]) => name.startsWith('ipxe-'));
   const architectures = ofRom.map(([name, { messages }]) => {
@@ -83,7 +83,7 @@ test('what the ROM of QEMU’s NIC sends, as BIOS and as EFI, is answered with i
   });
 });
 
-test('OVMF that boots by HTTP is sent to the loader, and where it looks for PXE, to nothing', async () => {
+test('OVMF gets the address of the loader when it boots by HTTP, and no boot option when it boots by PXE', async () => {
   const recordings = await loadDhcpRecordings(FIRMWARE_RECORDINGS);
   const askedFor = (name: string) =>
     (recordings.get(name)?.messages ?? []).map(({ hex }) => {

@@ -36,7 +36,7 @@ test('rendered files lie where dr-provision has them, and the tree lies beside t
     assert.equal(textAt(site, `${MACHINE}/boot${path}`), 'boot', path);
 });
 
-test('a file of another machine, or of a machine without a tree, is not there', () => {
+test('files of another instance, or of an instance without a tree, are not found', () => {
   const other = MACHINE.replace(uuid, 'c5fe7f7b-3bf8-491f-9c11-e6a91766c40f');
   for (const path of [`${other}/preseed.cfg`, `${other}/boot/vmlinuz`, `${other}/boot`])
     assert.equal(find(siteOf(), path), undefined, path);
@@ -47,7 +47,7 @@ test('a file of another machine, or of a machine without a tree, is not there', 
   assert.equal(find(siteOf(exampleView()), `${MACHINE}/preseed.cfg`), undefined);
 });
 
-test('a rendered file goes before the one of the tree', () => {
+test('a rendered file overrides the file of the same name in the tree', () => {
   const { boot } = bootingView();
   assert.ok(boot);
   const own = { content: Buffer.from('own').toString('base64'), isSecretBearing: false };
@@ -69,7 +69,7 @@ test('an operator sees no file that private parameters went into', () => {
   assert.equal(textAt(site, 'ganeti/latest/boot/52:54:00:e1:a3:45.ipxe'), '200 #!ipxe\nexit\n');
 });
 
-test('a file whose secrets are lost is gone by name, unless it was given in this installation', () => {
+test('a file whose secrets are lost gets 410 with their names, unless this installation has rendered it before', () => {
   const { boot } = bootingView();
   assert.ok(boot);
   const files = { ...boot.files, [`machines/${uuid}/preseed.cfg`]: { lost: ['rootpw'] } };
@@ -94,7 +94,7 @@ test('a file whose secrets are lost is gone by name, unless it was given in this
   assert.match(textAt(instance, `${MACHINE}/preseed.cfg`) ?? '', /^410 /, 'another installation');
 });
 
-test('a file that would have another public value is not served with the former one', () => {
+test('a file with a lost secret gets 410 when its public values have changed', () => {
   const path = `machines/${uuid}/preseed.cfg`;
   const { boot } = bootingView();
   assert.ok(boot);
@@ -113,7 +113,7 @@ test('a file that would have another public value is not served with the former 
   assert.equal(textAt(instance, `${MACHINE}/preseed.cfg`), '200 S3CRET\n');
 });
 
-test('paths that lead elsewhere and more than may be served are refused', () => {
+test('a view with paths outside the tree or too large files is refused', () => {
   const { boot } = bootingView();
   assert.ok(boot);
   const file = (bytes: number): { content: string; isSecretBearing: boolean } => ({

@@ -26,7 +26,7 @@ test('the channel is described even when the view lists no NIC', () => {
   );
 });
 
-test('what Kairos and ec2metadata ask for is there', () => {
+test('the keys that Kairos and ec2metadata read exist', () => {
   for (const name of [
     'hostname',
     'local-ipv4',
@@ -43,7 +43,7 @@ test('what Kairos and ec2metadata ask for is there', () => {
   }
 });
 
-test('user-data that was not given is there and empty', () => {
+test('unset user-data is served as an empty document', () => {
   assert.equal(textAt('user-data', exampleView({ userData: null })), '');
 });
 
@@ -61,7 +61,7 @@ test('no leaf of meta-data has a line break, which a client would take for a lis
   }
 });
 
-test('mac and local-ipv4 name one and the same card', () => {
+test('mac and local-ipv4 describe the same NIC', () => {
   assert.equal(textAt('meta-data/mac'), '52:54:00:e1:a3:45');
   assert.equal(textAt('meta-data/local-ipv4'), '169.254.0.1');
   const [nic, channel] = exampleView().nics;
@@ -71,7 +71,7 @@ test('mac and local-ipv4 name one and the same card', () => {
   assert.equal(textAt('meta-data/local-ipv4', view), '10.0.0.5');
 });
 
-test('a static address is told as far as EC2 can say it', () => {
+test('a NIC with static addresses has its first IPv4 address and that address’s subnet', () => {
   const [nic, channel] = exampleView().nics;
   assert.ok(nic && channel);
   const network = nicNetwork.parse({ addresses: ['10.0.0.5/20', '10.0.0.6/20', 'fd00::5/64'] });
@@ -81,7 +81,7 @@ test('a static address is told as far as EC2 can say it', () => {
   assert.equal(textAt(`${base}/subnet-ipv4-cidr-block`, view), '10.0.0.0/20');
 });
 
-test('a disk is found by the operator’s name for it', () => {
+test('a block device mapping has the operator’s name of a disk', () => {
   const disks = [{ sizeBytes: 1 }, { sizeBytes: 1, name: 'data' }, { sizeBytes: 1, name: 'a/b' }];
   const view = exampleView({ disks });
   assert.equal(textAt('meta-data/block-device-mapping/ebs1', view), '/dev/vdb');

@@ -18,7 +18,7 @@ function configFor(document: string | null): unknown {
   return parse(networkConfig(view).toString());
 }
 
-test('all NICs are matched by MAC and asked to use DHCP', () => {
+test('all NICs are matched by MAC and use DHCP', () => {
   assert.deepEqual(configFor(null), {
     version: 2,
     ethernets: {
@@ -61,7 +61,7 @@ test('the channel’s entry sorts before all entries that match NICs by a patter
   assert.equal(idBeside(['a'], { macaddress: 'aa:00:00:00:00:01' }), 'gntcom');
 });
 
-test('a pattern that an entry takes from elsewhere counts too', () => {
+test('the channel’s entry sorts before entries whose pattern is an alias', () => {
   for (const entry of ['*b', '{<<: *b, dhcp6: true}', '{match: *m}']) {
     const value = configFor(
       `version: 2\nx: &b {match: &m {name: "e*"}}\nethernets:\n  a0: ${entry}\n`,
@@ -70,7 +70,7 @@ test('a pattern that an entry takes from elsewhere counts too', () => {
   }
 });
 
-test('an operator’s version 1 document gets it as well', () => {
+test('an operator’s version 1 document gets the channel’s NIC', () => {
   const value = configFor('version: 1\nconfig:\n- type: physical\n  name: eth0\n') as {
     config: { mac_address?: string; subnets?: unknown }[];
   };
@@ -79,14 +79,14 @@ test('an operator’s version 1 document gets it as well', () => {
   assert.deepEqual(value.config[1]?.subnets, [{ type: 'dhcp4' }]);
 });
 
-test('a document that merges one of its cards from another gets it too', () => {
+test('a document that merges a NIC from an anchor gets the channel’s NIC', () => {
   const value = configFor(
     'version: 1\ncards: &a {type: physical}\nconfig: [{<<: *a, name: eth0}]\n',
   );
   assert.equal((value as { config: { name?: string }[] }).config[1]?.name, 'eth1');
 });
 
-test('a document whose parts stand elsewhere gets it where they belong', () => {
+test('a document of aliases gets the channel’s NIC in the aliased list or map', () => {
   for (const text of [
     'cards: &n {version: 2, ethernets: {a: {dhcp4: true}}}\nnetwork: *n\n',
     'base: &b {version: 2}\nnetwork:\n  <<: *b\n  ethernets: {a: {dhcp4: true}}\n',
@@ -107,7 +107,7 @@ test('a document whose parts stand elsewhere gets it where they belong', () => {
   );
 });
 
-test('a document whose aliases make too much of it stays as it is', () => {
+test('a document whose aliases expand too far is unchanged', () => {
   const cards = Array.from({ length: 60 }, (_, at) => `c${at}: {dhcp4: true}`).join(', ');
   const many = Array.from({ length: 60 }, (_, at) => `k${at}: *n`).join(', ');
   const text = `a: &n {${cards}}\nb: &v {version: 2}\nc: {${many}}\nnetwork: *v\n`;
@@ -115,7 +115,7 @@ test('a document whose aliases make too much of it stays as it is', () => {
   assert.equal(networkConfig(view).toString(), text);
 });
 
-test('a document that names the NIC, or that we do not understand, stays as it is', () => {
+test('a document that names the channel’s NIC, or is malformed, is unchanged', () => {
   for (const text of [
     `version: 2\nethernets: {a: {match: {macaddress: "${CHANNEL_MAC.toUpperCase()}"}}} # mine\n`,
     'version: 3\n',
@@ -186,7 +186,7 @@ test('static addresses are a version 1 document, the channel last', () => {
   assert.deepEqual(config[1]?.subnets, [{ type: 'dhcp4' }]);
 });
 
-test('a gateway outside of a /32 is on the link, and a link-local one needs no word of it', () => {
+test('a gateway outside of a /32 gets on-link, and a link-local gateway does not', () => {
   const onLink: NicNetwork = {
     ...{ nameservers: ['9.9.9.9'], search: [], mtu: null, routes: [] },
     addresses: ['203.0.113.5/32', '2001:db8::5/64'],

@@ -34,7 +34,7 @@ iface eth1 inet dhcp
   );
 });
 
-test('content/ belongs to no version, and has nothing that it does not list', () => {
+test('content/ is outside of the versions, and has only the listed files', () => {
   assert.equal(textAt('openstack/content'), '0000');
   assert.equal(textAt('openstack')?.split('\n').at(-1), 'latest');
   assert.ok(textAt('openstack')?.split('\n').includes('content/'));

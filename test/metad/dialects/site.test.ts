@@ -31,14 +31,14 @@ function crawl(site: Site, folder = ''): string[] {
     });
 }
 
-test('the listing of versions has those of EC2 as EC2 lists them, without a slash', () => {
+test('the listing of versions has EC2’s versions without a slash', () => {
   assert.deepEqual(bodyAt(siteOf(), '').trimEnd().split('\n'), [
     ...['2009-04-04', '2016-09-02', '2018-09-24', '2021-03-23', 'latest'],
     ...['ganeti/', 'nocloud/', 'openstack/'],
   ]);
 });
 
-test('what is listed can be read, in all dialects, running and installing', () => {
+test('every listed path of every dialect can be read, running and installing', () => {
   const running = crawl(siteOf());
   assert.ok(running.includes('ganeti/latest/os/parameters.json'));
   assert.ok(running.includes('2009-04-04/meta-data/public-keys/0=key-0/openssh-key'));
@@ -85,7 +85,7 @@ test('the instance id is the same in all four dialects', () => {
   assert.match(bodyAt(site, 'nocloud/meta-data'), new RegExp(`^instance-id: ${instanceId}$`, 'm'));
 });
 
-test('user-data is the same bytes everywhere, whatever they are', () => {
+test('binary user-data is the same bytes in the ec2, openstack and nocloud dialects', () => {
   const bytes = Buffer.from([0, 255, 10, 13, 128, 0]);
   const site = siteOf({ userData: bytes.toString('base64') });
   for (const path of ['latest/user-data', 'openstack/latest/user_data', 'nocloud/user-data']) {
@@ -106,7 +106,7 @@ test('equal content has equal ETags in different views, other content has others
   assert.notEqual(etag({}), etag({ userData: null }));
 });
 
-test('a lost secret is told by name, with a status that says gone', () => {
+test('a document with a lost secret gets 410 with the secret’s name', () => {
   const site = siteOf({
     osParameters: {
       rootpw: { value: null, visibility: 'secret' },
@@ -122,7 +122,7 @@ test('a lost secret is told by name, with a status that says gone', () => {
   assert.ok(resource.headers.includes('no-store'));
 });
 
-test('parameters with slashes are listed and read one by one, beside one that is called as their folder', () => {
+test('parameters with slashes are listed and read one by one, beside a parameter with the name of their folder', () => {
   const site = siteOf({
     osParameters: Object.fromEntries(
       ['change-stage', 'change-stage/map', 'change-stage/map/x'].map((name) => [

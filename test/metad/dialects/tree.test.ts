@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { buildTree } from '../../../metad/dialects/tree.ts';
 import { textLeaf } from '../../../metad/view/leaf.ts';
 
-test('a name that is also the beginning of others is listed beside them, and each line can be read', () => {
+test('a name that is also a folder of other names is listed beside them and can be read', () => {
   const names = ['db', 'db/host', 'db/host/port', 'db/user', 'dc/x', 'e'];
   const leaves = new Map(names.map((name) => [`os/parameters/${name}`, textLeaf(name)]));
   const tree = buildTree(leaves, { endsWithNewline: true });

@@ -30,13 +30,13 @@ function partsOf(document: Buffer): readonly string[] {
     });
 }
 
-test('without a tag user data is served byte for byte', () => {
+test('user data without a tag is served byte for byte', () => {
   const view = served(['rs_agent:mime_include_url=http://x/']);
   assert.equal(userData(view).toString(), OWN);
   assert.match(vendorData(view).toString(), /gnt-enable/);
 });
 
-test('with the tag it is identity, agent and the user’s own, and vendor data has no second agent', () => {
+test('tagged user data has identity, agent and the user’s own part, and vendor data has no agent', () => {
   const view = served([TYPE]);
   assert.deepEqual(partsOf(userData(view)), [
     ...['text/cloud-boothook rightscale-identity', 'text/cloud-boothook gnt-enable'],
@@ -47,7 +47,7 @@ test('with the tag it is identity, agent and the user’s own, and vendor data h
   assert.deepEqual(partsOf(userData(served([TYPE], { userData: null }))).length, 2);
 });
 
-test('an identity that cloud-config writes comes last, and is put to the lists that there are', () => {
+test('an identity written by cloud-config is the last part, and its lists are appended', () => {
   const text = userData(served([TYPE, 'rs_agent:mime_identity=write_file']));
   assert.deepEqual(partsOf(text), [
     ...['text/cloud-boothook gnt-enable', 'text/cloud-config -'],
@@ -57,7 +57,7 @@ test('an identity that cloud-config writes comes last, and is put to the lists t
   assert.match(text.toString(), /permissions: "0600"/);
 });
 
-test('a tag’s installer takes the place of ours, and a quote in its address stays one', () => {
+test('a tag’s installer replaces the agent, and a quote in its URL is escaped', () => {
   const tags = [TYPE, "rs_agent:mime_shellscript=http://x/it's"];
   const text = userData(served(tags));
   assert.ok(text.toString().includes(`url='http://x/it'\\''s'\n`));

@@ -25,7 +25,7 @@ function openstackVendorData(document: string | Buffer | null): string {
   return value['cloud-init'] ?? '';
 }
 
-test('without an operator’s document it has a boothook that tells each boot, and nothing else', () => {
+test('vendor data without an operator’s document has one part, a boothook', () => {
   const [, script = '', more] = vendorDataFor(null).split('--GNTVENDORDATA\r\n');
   assert.match(
     script,
@@ -34,7 +34,7 @@ test('without an operator’s document it has a boothook that tells each boot, a
   assert.equal(more, undefined);
 });
 
-test('without the ganeti dialect there is nobody to tell, and it is empty', () => {
+test('vendor data is empty without the ganeti dialect', () => {
   assert.equal(vendorDataFor(null, ['nocloud']), '');
 });
 
@@ -65,7 +65,7 @@ test('a compressed document that is not ASCII is unpacked, since cloud-init woul
   }
 });
 
-test('a MIME document is nested as it is, and never meets our boundary', () => {
+test('a MIME document is nested, and the outer boundary does not occur in it', () => {
   const text = vendorDataFor(
     'Content-Type: multipart/mixed; boundary="GNTVENDORDATA"\n\n--GNTVENDORDATA--\n',
   );
@@ -75,7 +75,7 @@ test('a MIME document is nested as it is, and never meets our boundary', () => {
   assert.notEqual(/boundary="(\w+)"/.exec(vendorDataFor(text))?.[1], inner);
 });
 
-test('a document of near boundaries costs no more than another, and the boundary stays one', () => {
+test('a document that resembles the boundary gets a boundary of at most 70 characters, which it does not contain', () => {
   const start = 'Content-Type: text/plain\n\n';
   const text = vendorDataFor(`${start}GNTVENDORDATA${'X'.repeat(16_384)}`);
   const [, boundary = ''] = /boundary="(\w+)"/.exec(text) ?? [];
@@ -83,7 +83,7 @@ test('a document of near boundaries costs no more than another, and the boundary
   assert.equal(text.split(boundary).length - 1, 4);
 });
 
-test('what cloud-init takes for MIME is nested, however it begins and whether it is compressed', () => {
+test('a MIME message is nested with any first header and when compressed', () => {
   const message = 'MIME-Version: 1.0\nContent-Type: text/x-shellscript\n\n#!/bin/sh\n: grün\n';
   const given = [
     message,
@@ -105,6 +105,6 @@ test('a script that writes a message is a script', () => {
   assert.match(part, /^Content-Type: text\/x-shellscript\r$/m);
 });
 
-test('OpenStack’s flavour carries it below the key that cloud-init reads', () => {
+test('OpenStack’s vendor data has the MIME document for cloud-init', () => {
   assert.match(openstackVendorData(null), /^Content-Type: multipart\/mixed[^]*#cloud-boothook\n/);
 });

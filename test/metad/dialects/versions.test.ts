@@ -9,7 +9,7 @@ test('latest and every date from the first version on are served', () => {
   }
 });
 
-test('earlier dates and what is no date are not', () => {
+test('dates before the first version and malformed dates are not served', () => {
   for (const segment of [
     '2026-11-30',
     '2025-12-31',

@@ -102,7 +102,7 @@ test('echo gives any text back, also beyond ASCII, also in pieces and many at on
   }
 });
 
-test('what Ganeti adds is served to the guest behind its address', async () => {
+test('an instance that Ganeti adds is served to its guest', async () => {
   await assert.rejects(ask(PARAMETERS));
   await push(instanceOf(ADD));
   assert.deepEqual(await parameters(), {
@@ -122,7 +122,7 @@ test('the guest’s device gets a listener of its own', async () => {
   assert.match(await lab.logLine('ganeti.device'), /"device":"gnt\.com\.0"/);
 });
 
-test('modify sends no secrets, and takes none away', async () => {
+test('a modify without secrets keeps the secrets of the instance', async () => {
   await push(instanceOf('modify private'));
   assert.deepEqual(await parameters(), {
     dhcp: ['no', 'public'],
@@ -132,7 +132,7 @@ test('modify sends no secrets, and takes none away', async () => {
   });
 });
 
-test('a reinstall’s merged parameters are not taken for public ones', async () => {
+test('private and secret parameters of a reinstall keep their visibility', async () => {
   await push({ ...instanceOf('reinstall with new parameters') });
   assert.deepEqual(await parameters(), {
     dhcp: ['re', 'public'],
@@ -147,13 +147,13 @@ test('after a rename with two communication NICs both addresses reach their inst
   assert.equal(name.body.toString(), 'inst9.example.com');
 });
 
-test('an address that another instance has now serves that one only', async () => {
+test('an address that moves to another instance serves the new instance', async () => {
   const other = { ...instanceOf(ADD), uuid: '00000000-0000-4000-8000-000000000001', name: 'new' };
   await push(other);
   assert.equal((await ask('/latest/meta-data/hostname')).body.toString(), 'new');
 });
 
-test('an instance without communication is not served any more', async () => {
+test('an instance that loses its communication NIC is no longer served', async () => {
   await push({ ...instanceOf(ADD), uuid: '00000000-0000-4000-8000-000000000001', nics: [] });
   await assert.rejects(ask(PARAMETERS));
 });
@@ -196,7 +196,7 @@ test('packages come from the administrator’s directory only', async () => {
   }
 });
 
-test('read and write work, where Ganeti’s were empty', async () => {
+test('bytes that a guest writes reach the queue of the host', async () => {
   await push(instanceOf(ADD));
   const written = await askFromGuest(guest.namespace, '/ganeti/latest/write', {
     method: 'POST',
@@ -207,7 +207,7 @@ test('read and write work, where Ganeti’s were empty', async () => {
   assert.equal((await lab.control('GET', queue)).body.toString(), 'to the host');
 });
 
-test('wrong requests are refused in Ganeti’s words and the connection stays', async () => {
+test('wrong requests are refused with Ganeti’s messages, and the connection stays open', async () => {
   const bad = (instance: unknown): unknown => client.call('updateConfig', instance);
   const generic = (text: string): unknown => ({ success: false, result: ['GenericError', [text]] });
   const wrong = (text: string): unknown => generic(`Could not get instance parameters: ${text}`);
@@ -233,7 +233,7 @@ test('wrong requests are refused in Ganeti’s words and the connection stays', 
   assert.equal((await ask('/latest/meta-data/hostname')).body.toString(), 'inst1.example.com');
 });
 
-test('what is no request ends the connection after an answer that quotes nothing', async () => {
+test('a malformed request gets an answer without its content, and the connection ends', async () => {
   for (const text of [
     'TOPSECRET',
     '[]',
@@ -252,14 +252,14 @@ test('what is no request ends the connection after an answer that quotes nothing
   assert.doesNotMatch(lab.log, /S3CRET|KEY123|TOPSECRET/);
 });
 
-test('a TAP that is replaced is found again by itself', async () => {
+test('a replaced TAP is served without another push', async () => {
   await lab.disconnect('gnt.com.0');
   await lab.connect(guest.namespace, { ...LINK, device: 'gnt.com.5' });
   assert.match(await lab.logLine('"device":"gnt.com.5"'), /ganeti\.device/);
   assert.equal((await ask('/latest/meta-data/hostname')).status, 200);
 });
 
-test('a second start is refused with the pid of the first, which goes on answering', async () => {
+test('a second start is refused with the pid of the running daemon, which still answers', async () => {
   const pidFile = join(lab.directory, 'ganeti-metad.pid');
   const second = await execFileAs([
     ...[process.execPath, 'metad/main.ts', '--ganeti', '--ganeti-socket', socketPath],

@@ -13,7 +13,7 @@ import { LuxiClient } from '../support/luxi-client.ts';
 const directory = mkdtempSync(join(tmpdir(), 'gnt-luxi-'));
 after(() => rmSync(directory, { recursive: true }));
 
-test('what follows a request that is none is neither answered nor logged, however much it is', async () => {
+test('data after a malformed request is neither answered nor logged', async () => {
   const refused: unknown[] = [];
   const socketPath = join(directory, 'luxi.sock');
   await using server = await listenForGaneti({
@@ -61,7 +61,7 @@ test('requests that are sent ahead are answered in their order, each once', asyn
     });
 });
 
-test('who never reads what is answered is not asked for more', async () => {
+test('requests of a client that does not read its answers are not parsed', async () => {
   const socketPath = join(directory, 'deaf.sock');
   let parsed = 0;
   await using server = await listenForGaneti({
@@ -81,7 +81,7 @@ test('who never reads what is answered is not asked for more', async () => {
   assert.equal(parsed, 0, 'it was answered what it does not read');
 });
 
-test('eight MiB are echoed, in pieces of any size, and holding all up is refused', async () => {
+test('eight MiB are echoed, and a request of too many values is refused without blocking the daemon', async () => {
   const socketPath = join(directory, 'large.sock');
   const options = { socketPath, updateConfig: async () => undefined, logger: silentLogger };
   await using server = await listenForGaneti(options);
@@ -98,7 +98,7 @@ test('eight MiB are echoed, in pieces of any size, and holding all up is refused
   assert.ok(isFine(stretches), JSON.stringify(stretches));
 });
 
-test('a message in pieces of a byte is held once', () => {
+test('a 4 MiB message in one-byte pieces needs less than 100 MiB of memory', () => {
   const decoder = new LuxiDecoder(9 * MIB);
   const [piece] = [Buffer.from('x')];
   const before = process.memoryUsage().rss;

@@ -16,7 +16,7 @@ test('the most specific route without a gateway names the device', () => {
   assert.equal(routes.deviceOf('169.254.0.8'), 'br0');
 });
 
-test('the default route names nobody', () => {
+test('an address that only the default route matches has no device', () => {
   assert.equal(parseRouteTable(TEXT).deviceOf('10.0.0.1'), null);
   assert.equal(parseRouteTable('').deviceOf('10.0.0.1'), null);
 });

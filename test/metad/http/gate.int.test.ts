@@ -45,7 +45,7 @@ for (const [what, text] of [
   });
 }
 
-test('who is taken out comes with what was sent behind the request', async (t) => {
+test('a connection that is taken out carries the bytes behind its request', async (t) => {
   const server = await gated(t, () => 'take-out');
   send(t, server, `GET / HTTP/1.1\r\nHost: a\r\n\r\n${MORE}`);
   const [, socket, rest] = (await once(server, 'upgrade')) as [IncomingMessage, Socket, Buffer];
@@ -53,7 +53,7 @@ test('who is taken out comes with what was sent behind the request', async (t) =
   socket.destroy();
 });
 
-test('a parser that was stopped copies its read again for another server', async (t) => {
+test('a stopped parser that Node reuses for another server copies its read', async (t) => {
   const server = await gated(t, () => 'stop');
   send(t, server, 'GET / HTTP/1.1\r\nHost: a\r\n\r\n');
   const [, stopped] = (await once(server, 'clientError')) as [Error, Socket];

@@ -79,7 +79,7 @@ test('a forwarding header is seen after any number of other headers', async () =
   assert.match((await ask('GET /', `${filler}${HOST}`)).head, /^HTTP\/1\.1 400 /);
 });
 
-test('a POST without any body is one with an empty body', async () => {
+test('a POST without a body is treated as an empty body', async () => {
   assert.match((await ask('POST /ganeti/latest/write')).head, /^HTTP\/1\.1 204 /);
   assert.match((await ask('POST /ganeti/latest/install/events')).head, /^HTTP\/1\.1 404 /);
   assert.match((await ask('POST /ganeti/latest/ready')).head, /^HTTP\/1\.1 204 /);
@@ -157,7 +157,7 @@ function changeView(): void {
   );
 }
 
-test('a connection that waits is held without a parser, answered at a change, and goes on', async (t) => {
+test('a waiting connection has no parser, is answered at a change, and accepts another request', async (t) => {
   const socket = await openWaiting(t);
   const [held] = instance.sockets as ReadonlySet<Socket & { readonly parser?: unknown }>;
   assert.equal(held?.parser ?? null, null);
@@ -173,7 +173,7 @@ test('a connection that waits is held without a parser, answered at a change, an
   assert.match(text, /^HTTP\/1\.1 200 OK\r\n/);
 });
 
-test('what is asked while another request waits is answered behind it', async (t) => {
+test('a request behind a waiting request is answered after it', async (t) => {
   const socket = await openWaiting(t);
   let text = '';
   socket.on('data', (more: string) => (text += more));
@@ -186,7 +186,7 @@ test('what is asked while another request waits is answered behind it', async (t
 });
 
 for (const how of ['destroy', 'end'] as const)
-  test(`of a client that goes while its request waits nothing is left: ${how}`, async (t) => {
+  test(`a client that disconnects while its request waits leaves nothing behind: ${how}`, async (t) => {
     const socket = await openWaiting(t);
     socket.resume();
     socket[how]();
@@ -195,7 +195,7 @@ for (const how of ['destroy', 'end'] as const)
     changeView();
   });
 
-test('a tree that cannot be rendered ends the request for it, one that would wait too', async (t) => {
+test('a request for a tree that cannot be rendered gets 500, also when it would wait', async (t) => {
   const good = instance.view;
   t.after(() => instance.replaceView(good));
   instance.replaceView({ ...good, createdAtMs: Number.NaN });
@@ -265,7 +265,7 @@ function isAnswered({ text }: { readonly text: string }): boolean {
   return text.startsWith('HTTP/1.1 200 ') && text.includes('city ');
 }
 
-test('however many wait, a change answers all of them, and few in one turn', async (t) => {
+test('a change answers all waiting requests, at most 16 in one turn', async (t) => {
   const heard = await openMany(t);
   const before: number[] = [];
   changeView();
@@ -278,7 +278,7 @@ test('however many wait, a change answers all of them, and few in one turn', asy
   assert.ok(before[0] === MANY && most <= 16, `${before.join(' ')}`);
 });
 
-test('who waited when less was allowed than waits is answered', async (t) => {
+test('requests that wait when the connection limit is lowered are answered', async (t) => {
   const heard = await openMany(t);
   const { view } = instance;
   t.after(() => instance.replaceView(view));
@@ -292,7 +292,7 @@ test('who waited when less was allowed than waits is answered', async (t) => {
   assert.equal(instance.isKeptOut(), false);
 });
 
-test('what is to be answered when all ends is ended, too', async (t) => {
+test('closing all connections ends the requests that a change is answering', async (t) => {
   await openMany(t);
   changeView();
   instance.closeConnections();

@@ -199,7 +199,7 @@ export function testCloudInit(release: CloudInitRelease): void {
       assert.equal(await cloudInit.file('var/user-data-ran'), 'once\nonce\n');
     }
 
-    test('every kind of user data is carried out, in one compressed multi-part document, beside an operator’s multi-part vendor data', async () => {
+    test('every kind of user data in a compressed multi-part document runs, beside multi-part vendor data', async () => {
       view = {
         ...view,
         revision: 2,

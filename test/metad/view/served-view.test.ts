@@ -40,7 +40,7 @@ test('a channel that is not the communication NIC is refused', () => {
   assert.throws(() => parseView(view), /channel\.mac/);
 });
 
-test('parameter values cannot be printed by accident', () => {
+test('printing a view does not show private and secret parameter values', () => {
   const view = parseView(exampleView());
   assert.doesNotMatch(inspect(view, { depth: 10 }), /S3CRET|KEY123/);
   assert.doesNotMatch(JSON.stringify([...view.osParameters]), /S3CRET|KEY123/);
