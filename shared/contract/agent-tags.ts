@@ -1,28 +1,28 @@
 /**
- * What an instance's `rs_agent:` tags say of its user data, in RightLink's words. With
- * `rs_agent:type=right_link_lite` it becomes a multi-part document, which brings the guest an
- * identity and an agent before the user's own; the others say how, and nothing without that one.
+ * The settings from an instance's `rs_agent:` tags, which RightLink defined. With
+ * `rs_agent:type=right_link_lite`, the user data becomes a multi-part document: an identity and an
+ * agent precede the user's own part. The other tags have no effect without that one.
  */
 export interface AgentTags {
-  /** `rs_agent:mime_identity`: what writes the identity. */
+  /** `rs_agent:mime_identity`: how the identity is written. */
   readonly identity: (typeof IDENTITIES)[number];
-  /** `rs_agent:mime_shellscript`: an installer in place of ours, which a script gets and runs. */
+  /** `rs_agent:mime_shellscript`: a script downloads and runs this installer instead of ours. */
   readonly shellscriptUrl: string | null;
-  /** `rs_agent:mime_include_url`: the same, which cloud-init includes itself. */
+  /** `rs_agent:mime_include_url`: cloud-init includes this installer instead of ours. */
   readonly includeUrl: string | null;
 }
 
 export const AGENT_TAG_PREFIX = 'rs_agent:';
 export const AGENT_TYPE_TAG = `${AGENT_TAG_PREFIX}type=right_link_lite`;
 const IDENTITIES = ['shellscript', 'write_file'] as const;
-/** Printable ASCII: it becomes a line of a document, and a word of a script. */
+/** Printable ASCII, because the URL becomes a line of a document and a word of a script. */
 const URL_PATTERN = /^https?:\/\/[!-~]+$/;
 const NAMES = ['mime_identity', 'mime_shellscript', 'mime_include_url'] as const;
 type Name = (typeof NAMES)[number];
 
 /**
- * What the tags say; null where user data is served as it is. What `wrongAgentTag` would name
- * counts for nothing. Pure.
+ * Returns the settings, or null if user data is served unchanged. Ignores the tags that
+ * `wrongAgentTag` reports. Pure.
  */
 export function parseAgentTags(tags: readonly string[]): AgentTags | null {
   if (!tags.includes(AGENT_TYPE_TAG)) return null;
@@ -35,7 +35,7 @@ export function parseAgentTags(tags: readonly string[]): AgentTags | null {
   };
 }
 
-/** Why one of these tags cannot mean anything, in words that name it; null: none is wrong. Pure. */
+/** Returns why a tag is invalid, with its name, or null if all are valid. Pure. */
 export function wrongAgentTag(tags: readonly string[]): string | null {
   for (const name of NAMES) {
     const values = valuesOf(tags, name);

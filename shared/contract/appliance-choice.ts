@@ -2,15 +2,15 @@ import { z } from 'zod';
 
 /** The appliance that an instance's next installation uses. */
 export const applianceInForce = z.object({
-  /** Of an imported one, or `built`. */
+  /** Name of an imported appliance, or `built`. */
   name: z.string(),
-  /** Who says so: `instance`, `os NAME`, `cluster`; `default` where nobody does. */
+  /** `instance`, `os NAME`, `cluster` or `default`. */
   source: z.string(),
 });
 export type ApplianceInForce = z.infer<typeof applianceInForce>;
 
 /**
- * GET /v1/appliances/{name}/users: who names an appliance, so that it is not taken away from them.
+ * GET /v1/appliances/{name}/users: the settings that name an appliance, which prevent its removal.
  */
 export const applianceUsers = z.object({
   cluster: z.boolean(),
@@ -20,10 +20,10 @@ export const applianceUsers = z.object({
 });
 export type ApplianceUsers = z.infer<typeof applianceUsers>;
 
-/** Instances that are named in a line which people read. */
+/** Names that a message shows. */
 const MAX_NAMED = 3;
 
-/** `the cluster, OS debian, instances web1, web2 and 3 more` */
+/** Returns, for example, `the cluster; OS debian; instance web1, web2, web3 and 3 more`. */
 export function describeUsers({ cluster, operatingSystems, instances }: ApplianceUsers): string {
   const list = (word: string, names: readonly string[]): string[] => {
     if (names.length === 0) return [];

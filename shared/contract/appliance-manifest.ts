@@ -1,14 +1,14 @@
 import { z } from 'zod';
 import { fileName, sha256Hex } from './primitives.ts';
 
-/** Of an appliance that was imported: a folder of this name. */
+/** Name and folder of an imported appliance. */
 export const applianceName = z
   .string()
   .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'not an appliance name');
-/** The one that `gnt-appliance build` makes. */
+/** The appliance that `gnt-appliance build` makes. */
 export const BUILT_APPLIANCE = 'built';
 
-/** It is shown to people, and a kernel's arguments are one line. */
+/** Shown in a terminal; kernel arguments are one line. */
 const printableLine = z.string().regex(/^[^\p{Cc}]*$/u, 'contains control characters');
 
 const manifestFile = z.strictObject({
@@ -18,25 +18,23 @@ const manifestFile = z.strictObject({
 });
 
 /**
- * `manifest.json` beside the appliance's files. Every install boots the same bytes: they are
- * compared with this before each boot.
+ * `manifest.json` beside the appliance's files. noded compares the files with it before each boot,
+ * so that every installation boots the same bytes.
  */
 export const applianceManifest = z.strictObject({
   version: z.literal(1),
   /**
-   * Hash of everything that the image was made from but its hooks: builder, agent, package list.
-   * The key of the build cache.
+   * Hash of all inputs of the image except its hooks: builder, agent and package list. Key of the
+   * build cache.
    */
   inputsHash: sha256Hex,
   architecture: printableLine,
   kernelVersion: printableLine,
-  /**
-   * Date of the newest package, RFC 3339: nothing in the image depends on the time of the build.
-   */
+  /** Date of the newest package, RFC 3339. The image does not depend on the time of the build. */
   sourceDate: printableLine,
   /** `-append` of the kernel. */
   kernelArguments: printableLine,
-  /** Put behind them in an emulated machine. Absent in manifests that are older. */
+  /** Appended under emulation (TCG). Absent in older manifests. */
   emulatedKernelArguments: printableLine.default(''),
   memoryMiB: z.number().int().positive(),
   kernel: manifestFile,
@@ -45,17 +43,14 @@ export const applianceManifest = z.strictObject({
   root: manifestFile,
   /** `name=version` of every Debian package inside. */
   packages: z.array(printableLine),
-  /**
-   * The appliance's own hooks, run before all others, by name. Absent in manifests that are older
-   * than they.
-   */
+  /** The appliance's own hooks, which run before all others, by name. Absent in older manifests. */
   hooks: z.array(z.strictObject({ name: fileName, sha256: sha256Hex })).default([]),
 });
 export type ApplianceManifest = z.infer<typeof applianceManifest>;
 
 /**
- * What `gnt-appliance build --progress-json` prints, one object a line, for noded to show in a job.
- * Exit status 0 after `done`.
+ * Output of `gnt-appliance build --progress-json`, one object per line. noded shows it in a job.
+ * The exit status is 0 after `done`.
  */
 export const buildProgress = z.discriminatedUnion('type', [
   z.object({ type: z.literal('step'), text: z.string() }),

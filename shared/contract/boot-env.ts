@@ -3,24 +3,24 @@ import { fileName, osParameterName } from './primitives.ts';
 import { ownValue } from '../json/own-value.ts';
 
 /**
- * Boot environments as dr-provision writes them: its words, in its casing. What a user wrote is a
- * document; what the store keeps and everybody else reads has one way to say each thing.
+ * Boot environments with dr-provision's field names. A user's document may use several forms; the
+ * stored form has only one for each fact.
  */
 
-/** In characters of a template's text; what comes out of it has its own bounds. */
+/** Characters of a template. Its rendered text has bounds of its own. */
 const MAX_TEMPLATE_CHARACTERS = 512 * 1024;
 const MAX_TEMPLATES = 64;
 const MAX_INITRDS = 16;
 const MAX_PARAMS = 256;
 const MAX_REPOSITORIES = 256;
-/** Of what a BootEnv says that was left out: enough for a person, whatever somebody wrote. */
+/** Bounds of `LeftOut`, which names the ignored parts of a document. */
 const MAX_LEFT_OUT = 32;
 const MAX_LEFT_OUT_LENGTH = 300;
-/** Characters that the JSON of a param's schema may have, its default in it. */
+/** Characters of a param's schema as JSON, with its default. */
 const MAX_SCHEMA_CHARACTERS = 128 * 1024;
 
 const text = (max: number): z.ZodString => z.string().max(max);
-/** YAML has null for a key without a value; dr-provision takes it for an empty one. */
+/** Accepts null, the YAML value of a key without a value. dr-provision reads it as empty. */
 function orEmpty<Schema extends z.ZodType>(
   schema: Schema,
   empty: z.output<Schema>,
@@ -30,7 +30,7 @@ function orEmpty<Schema extends z.ZodType>(
 const prose = orEmpty(text(64 * 1024), '');
 const flag = orEmpty(z.boolean(), false);
 
-/** One path segment: operators type it, and files are named by it. */
+/** One path segment, because operators type it and files have this name. */
 export const bootEnvName = z
   .string()
   .regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/, 'not a BootEnv name');
@@ -38,7 +38,7 @@ export const bootTemplateId = z
   .string()
   .regex(/^[A-Za-z0-9][A-Za-z0-9_. /-]{0,127}$/, 'not a template ID');
 
-/** The path of a file in an archive or below a repository. */
+/** Path of a file in an archive or below a repository. */
 const sourcePath = z
   .string()
   .max(1024)
@@ -82,11 +82,11 @@ const meta = orEmpty(
 const templateInfo = z
   .strictObject({
     Name: text(128).min(1),
-    /** Text of a template itself; where the file is, below the file root. */
+    /** A template of the path, below the file root. */
     Path: text(1024).min(1),
     ID: orEmpty(z.union([z.literal(''), bootTemplateId]), ''),
     Contents: orEmpty(text(MAX_TEMPLATE_CHARACTERS), ''),
-    /** Text of a template: another file of the file root, which this one is the same as. */
+    /** A template of another path below the file root with the same content. */
     Link: orEmpty(text(1024), ''),
     Meta: meta,
   })
@@ -105,7 +105,7 @@ const templates = orEmpty(
   [],
 );
 
-/** A dr-provision architecture: which file it boots from and how. */
+/** A dr-provision architecture: its boot file and boot parameters. */
 const archDocument = z.strictObject({
   IsoFile: isoFile,
   Sha256: isoSha256,
@@ -118,7 +118,7 @@ const archDocument = z.strictObject({
 });
 type ArchDocument = z.infer<typeof archDocument>;
 const architectures = orEmpty(z.record(text(32), archDocument), {});
-/** The ways that dr-provision accepts to say amd64. */
+/** dr-provision's names for amd64. */
 export const AMD64_NAMES: readonly string[] = ['amd64', 'x86_64'];
 export const EFI_LOADER = 'amd64-uefi';
 
@@ -129,7 +129,7 @@ const osFields = {
 };
 const loaders = orEmpty(z.record(text(64), sourcePath), {});
 
-/** What dr-provision's server, or this one, adds to what it shows; of no meaning here. */
+/** Fields that dr-provision or noded adds to output. Ignored in input. */
 const statusFields = {
   LeftOut: z.unknown().optional(),
   Available: z.unknown().optional(),
@@ -141,7 +141,7 @@ const statusFields = {
   Validated: z.unknown().optional(),
 };
 
-/** What a user writes, with the fields of older dr-provisions. */
+/** A user's document, with the fields of older versions of dr-provision. */
 export const bootEnvDocument = z.strictObject({
   ...statusFields,
   Name: bootEnvName,
@@ -155,7 +155,7 @@ export const bootEnvDocument = z.strictObject({
     IsoSha256: isoSha256,
     IsoUrl: isoUrl,
     SupportedArchitectures: architectures,
-    /** Of `Meta`; some that are published have it here, too. */
+    /** Belongs to `Meta`; some published documents have it here. */
     type: z.unknown().optional(),
   }),
   Kernel: sourcePathOrNone,
@@ -178,7 +178,7 @@ const bootArch = z.strictObject({
   BootParams: bootParamsText,
 });
 
-/** What the store keeps: amd64 alone, each fact in one place. Empty text is none. */
+/** The stored form: amd64 only, each fact in one place. Empty text means none. */
 export const bootEnv = z.strictObject({
   Name: bootEnvName,
   Description: prose,
@@ -193,19 +193,19 @@ export const bootEnv = z.strictObject({
   Templates: templates,
   RequiredParams: paramNames,
   OptionalParams: paramNames,
-  /** What of its document would do something elsewhere, for who looks at it. */
+  /** Ignored parts of the document, for display. */
   LeftOut: z.array(text(MAX_LEFT_OUT_LENGTH)).max(MAX_LEFT_OUT).optional(),
 });
 export type BootEnv = z.infer<typeof bootEnv>;
 type BootArch = z.infer<typeof bootArch>;
 
-/** Of a document: what is kept, and in whole sentences what would do something elsewhere. */
+/** The stored form of a document, and a sentence for each ignored part. */
 export interface KeptBootEnv {
   readonly bootEnv: BootEnv;
   readonly leftOut: readonly string[];
 }
 
-/** The fields of older dr-provisions are amd64's, where amd64 has none of its own. Pure. */
+/** Converts a document. Fields of older versions of dr-provision fill gaps of amd64. Pure. */
 export function foldBootEnv(document: BootEnvDocument): KeptBootEnv {
   const { OS, Loaders } = document;
   const name = AMD64_NAMES.find((each) => Object.hasOwn(OS.SupportedArchitectures, each));
@@ -233,7 +233,7 @@ export function foldBootEnv(document: BootEnvDocument): KeptBootEnv {
   return { bootEnv: kept, leftOut };
 }
 
-/** Whether a file is for machines that dr-provision does not know: its Path names no machine. */
+/** Tells whether a template is for machines unknown to dr-provision: its Path names no machine. */
 function isOfUnknown(
   { OnlyUnknown }: BootEnvDocument,
   { Path }: BootEnvDocument['Templates'][number],
@@ -247,8 +247,7 @@ function shorten(lines: readonly string[]): string[] {
 
 function foldArch(document: BootEnvDocument, own: ArchDocument | undefined): BootArch {
   const { OS } = document;
-  // A file, its digest and its address are of one kind: those of one place are not mixed with those
-  // of the other.
+  // The file, its digest and its URL belong together: take all three from one place.
   const iso =
     own === undefined
       ? { IsoFile: OS.IsoFile, Sha256: OS.IsoSha256, IsoUrl: OS.IsoUrl }
@@ -289,7 +288,7 @@ const modelFields = {
   Meta: meta,
 };
 
-/** A template that BootEnvs name by its ID, and other templates too. */
+/** A template that BootEnvs and other templates include by its ID. */
 export const bootTemplate = z.strictObject({
   ...modelFields,
   ID: bootTemplateId,
@@ -297,14 +296,13 @@ export const bootTemplate = z.strictObject({
 });
 export type BootTemplate = z.infer<typeof bootTemplate>;
 
-/** What a param may be: its schema gives a type, and may have a default. */
+/** The definition of a param. Its schema has a type and may have a default. */
 export const bootParam = z.strictObject({
   ...modelFields,
   Name: osParameterName,
-  /** A file that it went into is treated as if it held a secret. */
+  /** A file that contains the value is treated as secret. */
   Secure: flag,
-  // As a document for others describes it: anything. A schema that refers to itself has no name
-  // there.
+  // OpenAPI describes it as any value, because a recursive schema has no name there.
   Schema: z
     .unknown()
     .optional()
@@ -325,7 +323,7 @@ const repositoryUrl = z
   .max(1024)
   .regex(/^https?:\/\/[^\s/@?#\\][^\s@?#\\]*$/i, 'not an http or https URL without user and query');
 
-/** An entry of the param package-repositories. Names of distributions are theirs. */
+/** An entry of the param package-repositories. Publishers choose the names of distributions. */
 const packageRepository = z
   .strictObject({
     tag: text(256).min(1),
@@ -360,9 +358,9 @@ const packageRepository = z
 export type PackageRepository = z.infer<typeof packageRepository>;
 export const packageRepositories = z.array(packageRepository).max(MAX_REPOSITORIES);
 
-/** The param that changes BootEnvs for an instance, or for those that share it. */
+/** The param that changes BootEnvs of an instance or of a profile. */
 export const CUSTOMIZE_PARAM = 'bootenv-customize';
-/** What it says of one BootEnv, by its Name. */
+/** Changes of one BootEnv. */
 const bootEnvOverride = z.strictObject({
   Loaders: loaders,
   Templates: templates,

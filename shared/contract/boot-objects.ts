@@ -10,19 +10,21 @@ import {
 import { osParameterName } from './primitives.ts';
 import { profileName } from './profile.ts';
 
-/** The BootEnv of an instance that boots its disk. It needs no definition, and can have none. */
+/** The BootEnv of an instance that boots its disk. It is built in and cannot be defined. */
 export const LOCAL_BOOT_ENV = 'local';
-/** A BootEnv with such a name installs an operating system, and is `local` once it has. */
+/**
+ * Tells whether a BootEnv installs an operating system. Such a BootEnv becomes `local` afterwards.
+ */
 export function installsSystem(name: string | null): boolean {
   return name?.endsWith('-install') === true;
 }
 
-/** The template with the iPXE script of a BootEnv. It is built in. */
+/** ID of the built-in template with the iPXE script of a BootEnv. */
 export const DEFAULT_IPXE_ID = 'default-ipxe.tmpl';
 
 /**
- * Whether a BootEnv installs a system by a script that loads its kernel, and has no kernel for
- * amd64. Its installation would load nothing and wait for its time limit.
+ * Tells whether a BootEnv installs a system with a script that loads a kernel, but names no amd64
+ * kernel. Its installation would wait until the time limit.
  */
 export function lacksKernel({ Name, OS, Templates }: BootEnv): boolean {
   if (!installsSystem(Name) || OS.SupportedArchitectures.amd64.Kernel !== '') return false;
@@ -31,22 +33,23 @@ export function lacksKernel({ Name, OS, Templates }: BootEnv): boolean {
   );
 }
 
-/** BootEnvs that one request may have. */
+/** BootEnvs in one request. */
 const MAX_BOOT_ENVS = 250;
 const MAX_TEMPLATES = 1000;
 const MAX_PARAMS = 1000;
 const MAX_PROFILES = 100;
-/** Characters that the value of an OS parameter may have. */
+/** Characters of an OS parameter's value. */
 const MAX_VALUE_LENGTH = 65_536;
 
 /**
- * Content for BootEnvs, as a folder of dr-provision's has it; what there is of a name, is replaced.
+ * Content for BootEnvs, in the layout of a dr-provision folder. It replaces objects of the same
+ * name.
  */
 export const bootContent = {
   bootEnvs: z.array(bootEnv).max(MAX_BOOT_ENVS).default([]),
   templates: z.array(bootTemplate).max(MAX_TEMPLATES).default([]),
   params: z.array(bootParam).max(MAX_PARAMS).default([]),
-  /** Public parameters; others of a profile that there is stay. */
+  /** Public parameters. Other parameters of an existing profile stay. */
   profiles: z
     .array(
       z.strictObject({
@@ -58,7 +61,7 @@ export const bootContent = {
     .default([]),
 } as const;
 
-/** What is taken away by its name. */
+/** An object to remove. */
 export const bootObject = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('bootEnv'), name: bootEnvName }),
   z.strictObject({ kind: z.literal('template'), name: bootTemplateId }),
@@ -66,7 +69,6 @@ export const bootObject = z.discriminatedUnion('kind', [
 ]);
 export type BootObject = z.infer<typeof bootObject>;
 
-/** GET /v1/bootenvs. */
 export const bootEnvInfo = z.object({
   name: z.string(),
   description: z.string(),
@@ -74,36 +76,34 @@ export const bootEnvInfo = z.object({
   installs: z.boolean(),
   isoFile: z.string(),
   isoUrl: z.string(),
-  /** IDs of stored templates that it names. */
+  /** IDs of the stored templates that it names. */
   templates: z.array(z.string()),
   requiredParams: z.array(z.string()),
-  /** The instances that are set to it. */
+  /** Instances with this BootEnv. */
   instances: z.array(z.string()),
-  /** As dr-provision writes it. */
+  /** In dr-provision's format. */
   document: z.record(z.string(), z.unknown()),
 });
 export type BootEnvInfo = z.infer<typeof bootEnvInfo>;
 
-/** GET /v1/boot-templates. */
 export const bootTemplateInfo = z.object({ id: z.string(), contents: z.string() });
-/** GET /v1/boot-params. */
 export const bootParamInfo = z.object({ name: z.string(), schema: z.unknown() });
 
-/** GET /v1/boot-archives: those that the asked node has opened. */
+/** GET /v1/boot-archives: archives that the requested node has extracted. */
 export const bootArchiveInfo = z.object({
   isoFile: z.string(),
   sha256: z.string(),
   sizeBytes: z.number(),
-  /** BootEnvs that name it, as they are in the store. */
+  /** Stored BootEnvs that name the archive. */
   bootEnvs: z.array(z.string()),
 });
 export type BootArchiveInfo = z.infer<typeof bootArchiveInfo>;
 
-/** GET /v1/instances/{name}/boot-plan: what the instance would be given. */
+/** GET /v1/instances/{name}/boot-plan: rendered boot files of an instance. */
 export const bootPlanInfo = z.object({
   bootEnv: z.string(),
   script: z.string(),
-  /** What machines/UUID/boot/ shows. */
+  /** Content of machines/UUID/boot/. */
   source: z
     .union([
       z.object({ kind: z.literal('archive'), isoFile: z.string() }),
@@ -113,13 +113,13 @@ export const bootPlanInfo = z.object({
   kernel: z.string().nullable(),
   initrds: z.array(z.string()),
   leftOut: z.array(z.string()),
-  /** Members of dr-provision that templates read and that have a constant value here. */
+  /** Members of dr-provision that templates read and that are constants here. */
   constants: z.array(z.string()).default([]),
-  /** Private and secret values are `<redacted>` in them. */
+  /** Private and secret values are `<redacted>`. */
   files: z.array(
     z.object({
       path: z.string(),
-      /** Null where it needs a secret whose value nothing can stand for. */
+      /** Null if a secret is missing that has no placeholder. */
       contents: z.string().nullable(),
       isSecretBearing: z.boolean(),
       lostSecrets: z.array(z.string()),

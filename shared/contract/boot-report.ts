@@ -1,13 +1,13 @@
 import { z } from 'zod';
 
 /**
- * How a guest's cloud-init is asked to tell its boot: by vendor-data, which EC2 does not have; by a
- * part behind the user data; not at all.
+ * How cloud-init receives its reporting configuration: in vendor data, which EC2 does not have; in
+ * a part after the user data; or not at all.
  */
 export const bootReporting = z.enum(['vendor-data', 'user-data', 'no']);
 export type BootReporting = z.infer<typeof bootReporting>;
 
-/** cloud-init's stages in their order, in its own words. */
+/** cloud-init's stages in their order. */
 export const BOOT_STAGES = [
   'init-local',
   'init-network',
@@ -22,10 +22,7 @@ export const MAX_BOOT_ERRORS = 20;
 export const MAX_BOOT_ERROR_LENGTH = 500;
 const errors = z.array(z.string().max(MAX_BOOT_ERROR_LENGTH)).max(MAX_BOOT_ERRORS);
 
-/**
- * What cloud-init's reporting webhook, where a user has set it up, posts of a stage or of a module
- * in it.
- */
+/** An event that cloud-init's reporting webhook posts, if a user configured it. */
 export const bootEvent = z.object({
   stage: bootStage,
   /** Null: the stage itself. */
@@ -36,9 +33,9 @@ export const bootEvent = z.object({
 });
 export type BootEvent = z.infer<typeof bootEvent>;
 
-/** What cloud-init's status file says. */
+/** Content of cloud-init's status file. */
 export const bootResult = z.object({
-  /** Which stage runs; null when the boot is over. */
+  /** The running stage; null after the boot. */
   stage: bootStage.nullable().default(null),
   errors,
   recoverableErrors: errors,
@@ -46,10 +43,10 @@ export const bootResult = z.object({
 });
 export type BootResult = z.infer<typeof bootResult>;
 
-/** In the words of `cloud-init status`. */
+/** Values of `cloud-init status`. */
 export const BOOT_STATUSES = ['running', 'done', 'degraded', 'error'] as const;
 
-/** How far a guest's cloud-init got in its present boot, in the words of `cloud-init status`. */
+/** Progress of cloud-init in the present boot. */
 export const bootReport = bootResult.extend({
   status: z.enum(BOOT_STATUSES),
 });

@@ -1,6 +1,6 @@
 import type { InstanceRecord } from './instance.ts';
 
-/** Why a guest with a stock cloud-init never reports its boot, and what to do about it. */
+/** Why the settings keep cloud-init from reporting, and a remedy. */
 export interface Silence {
   readonly reason: string;
   readonly hint: string;
@@ -10,13 +10,13 @@ interface Reporter extends Pick<
   InstanceRecord,
   'name' | 'communication' | 'dialects' | 'hvparams' | 'seedDisk' | 'metadataToken'
 > {
-  /** cloud-init's own name for it; null: none. */
+  /** cloud-init's name of its datasource; null: none. */
   readonly datasource: string | null;
 }
 
 /**
- * Returns why the settings of an instance keep its cloud-init from reporting; null if it can. The
- * documents of the operator may do so too: see `cluster-cli/values/silent-documents.ts`. Pure.
+ * Returns why an instance's settings keep cloud-init from reporting, or null. The operator's
+ * documents may do so too: see `cluster-cli/values/silent-documents.ts`. Pure.
  */
 export function explainSilence(instance: Reporter): Silence | null {
   const { name, communication, dialects, datasource, hvparams, seedDisk, metadataToken } = instance;

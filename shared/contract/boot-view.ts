@@ -2,18 +2,18 @@ import { z } from 'zod';
 import { MIB } from '#shared/units/bytes.ts';
 import { base64, osParameterName, sha256Hex } from './primitives.ts';
 
-/** One rendered file of a boot environment, and all files of one, in bytes. */
+/** Bytes of one rendered file, and of all files of a boot environment. */
 export const MAX_BOOT_FILE_BYTES = MIB;
 export const MAX_BOOT_BYTES = 4 * MIB;
 const MAX_BOOT_FILES = 256;
 const MAX_BOOT_PATH_LENGTH = 512;
-/** A DHCP option has 255 bytes, of which the service's part of the URL takes about 100. */
+/** A DHCP option has 255 bytes. The metadata service's part of the URL takes about 100. */
 const MAX_URL_PART_LENGTH = 128;
 const MAX_BOOT_ENV_NAME_LENGTH = 255;
 
 /**
- * Path below a file root: no empty segment, no `.` or `..`, nothing that a URL or a header would
- * take for something else.
+ * Path below a file root. It has no empty segment, no `.` or `..`, and no characters with a meaning
+ * in URLs or headers.
  */
 export const bootPath = z
   .string()
@@ -22,31 +22,29 @@ export const bootPath = z
     error: 'not a path below the file root',
   });
 
-/**
- * Digest of what is in a file besides its secrets; of two that are equal one stands for the other.
- */
+/** Digest of the file's inputs without its secrets. Files with equal digests replace each other. */
 const basis = sha256Hex.optional();
 /**
- * `lost` names the secret OS parameters that noded would need and does not have any more. Whoever
- * has a file of the same basis goes on with that.
+ * `lost` names the secret OS parameters that noded needs and no longer has. A receiver keeps its
+ * file of the same basis.
  */
 const viewBootFile = z.union([
   z.strictObject({
     content: base64.max(4 * Math.ceil(MAX_BOOT_FILE_BYTES / 3)),
-    /** Answers are not to be kept, and operators see it masked. */
+    /** Prevents caching of answers, and masks the content for operators. */
     isSecretBearing: z.boolean(),
     basis,
   }),
   z.strictObject({ lost: z.array(osParameterName).min(1).max(1000), basis }),
 ]);
 
-/** What an instance boots from its channel: rendered for it, served below `/ganeti/<v>/boot/`. */
+/** Boot files of one instance, served below `/ganeti/<v>/boot/`. */
 export const viewBoot = z.strictObject({
   /** Name of the boot environment. */
   bootEnv: z.string().min(1).max(MAX_BOOT_ENV_NAME_LENGTH),
-  /** Which of `files` a machine's own iPXE is sent to. */
+  /** Key of the iPXE script in `files`. */
   script: bootPath.max(MAX_URL_PART_LENGTH),
-  /** EFI program for firmware that boots by HTTP, in the tree below `machines/<uuid>/boot/`. */
+  /** EFI program for firmware with HTTP boot, in the tree below `machines/<uuid>/boot/`. */
   loader: bootPath.max(MAX_URL_PART_LENGTH).nullable(),
   files: z
     .record(bootPath, viewBootFile)

@@ -2,13 +2,13 @@ import { z } from 'zod';
 import { MIB } from '../units/bytes.ts';
 
 /**
- * Bytes of a value that becomes an environment variable. Linux takes 128 KiB for one variable
- * (MAX_ARG_STRLEN), its name included.
+ * Bytes of a value that becomes an environment variable. Linux accepts 128 KiB for a variable with
+ * its name (MAX_ARG_STRLEN).
  */
 export const MAX_VALUE_BYTES = 65_536;
 /**
- * Bytes of all values and names of a table. Linux takes 2 MiB for all arguments and variables of a
- * program, with the usual stack of 8 MiB (execve(2)); the rest is for the variables beside them.
+ * Bytes of all names and values of a table. Linux accepts 2 MiB of arguments and variables with the
+ * usual stack of 8 MiB (execve(2)). The rest is for other variables.
  */
 export const MAX_TABLE_BYTES = MIB;
 
@@ -28,13 +28,13 @@ export function sizeOfTexts(texts: Texts): number {
   );
 }
 
-/** Bounds the table as a whole, too. */
+/** Returns a schema that bounds each value and the table. */
 export function boundedTable<Key extends z.ZodType<string, string>, Value extends z.ZodType>(
   key: Key & z.core.$ZodRecordKey,
   value: Value & z.ZodType<string | null>,
 ): z.ZodRecord<Key & z.core.$ZodRecordKey, Value> {
   return z.record(key, value as Value).refine(
-    // The values of the table are texts, or null.
+    // The schema of the values only has strings and null.
     (texts) => sizeOfTexts(texts as Texts) <= MAX_TABLE_BYTES,
     { error: `names and values are larger than ${MAX_TABLE_BYTES} bytes in total` },
   );

@@ -2,11 +2,11 @@ import { isAscii, isUtf8 } from 'node:buffer';
 import { gunzipSync } from 'node:zlib';
 import { systemCodeOf } from '../errors/app-error.ts';
 
-/** What an operator's user or vendor data is to cloud-init. */
+/** How cloud-init reads an operator's user or vendor data. */
 export type CloudDocument =
-  /** A message; the text of a compressed one is unpacked. */
+  /** A MIME message, decompressed. */
   | { readonly kind: 'mime'; readonly text: string }
-  /** A document that cloud-init knows by its beginning; `plain` is its unpacked content. */
+  /** A document that cloud-init recognizes by its first line. `plain` is decompressed. */
   | {
       readonly kind: 'known';
       readonly type: string;
@@ -14,15 +14,15 @@ export type CloudDocument =
       /** Content of a part of a message. Compressed ASCII stays compressed. */
       readonly part: { readonly type: string; readonly bytes: Buffer };
     }
-  /** Nothing that cloud-init would carry out. */
+  /** cloud-init ignores it. */
   | { readonly kind: 'foreign'; readonly why: string };
 
 /** Where cloud-init looks for `mime-version:` (cloudinit/user_data.py, `convert_string`). */
 const MIME_WITHIN_BYTES = 4096;
-/** What a compressed document may unpack to: four times the longest that comes as it is. */
+/** Limit of decompression: four times the longest uncompressed document. */
 const MAX_UNPACKED_BYTES = 4 * 1024 * 1024;
 const GZIP_MAGIC = Buffer.from([0x1f, 0x8b]);
-/** Beginnings that cloud-init knows (cloudinit/handlers/__init__.py), longer ones first. */
+/** First lines that cloud-init recognizes (cloudinit/handlers/__init__.py), longer ones first. */
 const KNOWN: readonly (readonly [string, string])[] = [
   ['#cloud-config-archive', 'text/cloud-config-archive'],
   ['#cloud-config-jsonp', 'text/cloud-config-jsonp'],
@@ -38,7 +38,7 @@ const KNOWN: readonly (readonly [string, string])[] = [
 export const UNKNOWN_BEGINNING = 'cloud-init does not recognize the first line';
 export const CLOUD_BEGINNINGS = KNOWN.map(([beginning]) => beginning);
 
-/** Looks at a document as cloud-init does. Pure. */
+/** Classifies a document as cloud-init does. Pure. */
 export function classifyCloudDocument(document: Buffer): CloudDocument {
   const isCompressed = document.subarray(0, GZIP_MAGIC.length).equals(GZIP_MAGIC);
   const plain = isCompressed ? unpack(document) : document;
@@ -47,20 +47,20 @@ export function classifyCloudDocument(document: Buffer): CloudDocument {
   const start = head.trimStart();
   const type = KNOWN.find(([beginning]) => start.startsWith(beginning))?.[1];
   if (type !== undefined) {
-    // cloud-init puts the unpacked text of a compressed part back into the message, which keeps
-    // ASCII only (cloudinit/user_data.py, `_process_msg`).
+    // cloud-init puts the decompressed text of a part into the message, which keeps only ASCII
+    // (cloudinit/user_data.py, `_process_msg`).
     const isKept = isCompressed && isAscii(plain);
     const part = isKept ? { type: 'application/gzip', bytes: document } : { type, bytes: plain };
     return { kind: 'known', type, plain, part };
   }
-  // Without a version too, where it is plain what the first line is: inside of ours it needs none.
+  // A first line `content-type:` is enough, because a part of our message needs no version.
   if (!head.includes('mime-version:') && !head.startsWith('content-type:'))
     return { kind: 'foreign', why: UNKNOWN_BEGINNING };
   if (!isUtf8(plain)) return { kind: 'foreign', why: 'it is a MIME message that is not in UTF-8' };
   return { kind: 'mime', text: plain.toString('utf8') };
 }
 
-/** @returns in words why it cannot be unpacked */
+/** @returns the content, or why it cannot be decompressed */
 function unpack(document: Buffer): Buffer | string {
   try {
     return gunzipSync(document, { maxOutputLength: MAX_UNPACKED_BYTES });

@@ -1,28 +1,28 @@
 import { z } from 'zod';
 import { socketPath } from './primitives.ts';
 
-/** A pebibyte. */
+/** 1 PiB. */
 export const MAX_IMAGE_BYTES = 2 ** 50;
-/** A timer's longest time is little more than three weeks. */
+/** Below the maximum of a timer, 2^31 ms, about 24 days. */
 export const MAX_DOWNLOAD_TIMEOUT_S = 14 * 24 * 3600;
-/** What a gigabit network carries: above it, every server would be too slow. */
+/** Bytes per second of gigabit Ethernet. A higher limit would refuse every server. */
 export const MAX_MIN_DOWNLOAD_RATE = 125_000_000;
 
-/** What has to be free of a file system lest jobs and the doctor warn of it. */
+/** Jobs and the doctor warn below this share of free space. */
 export const DEFAULT_LOW_SPACE_PERCENT = 10;
-/** 0: nobody is warned. */
+/** 0: no warning. */
 export const lowSpacePercent = z.number().int().min(0).max(90);
 
-/** What `launch` takes where neither the command nor the user's file says anything else. */
+/** Defaults of `launch`, after the command line and the user's file. */
 export const launchDefaults = z.strictObject({
   diskBytes: z.number().int().positive().optional(),
   memoryMiB: z.number().int().min(16).max(16_777_216).optional(),
   vcpus: z.number().int().min(1).max(255).optional(),
-  /** What stands behind `--net 0:`, or none. */
+  /** A value of `--net 0:`, or none. */
   net: z.string().min(1).max(1000).optional(),
 });
 
-/** Characters of PEM certificates: a few dozen of them. */
+/** Characters of PEM: a few dozen certificates. */
 export const MAX_IMAGE_CA_LENGTH = 131_072;
 
 export const MAX_REMOTE_FOLDERS = 32;
@@ -32,7 +32,7 @@ export const remoteFolder = z
   .regex(/^(\/(?!\.{1,2}(\/|$))[^/\0]+)+$/, 'expected an absolute path without . and .., not /');
 
 export const MAX_REMOTE_HOSTS = 64;
-/** A name, an address, or a network. */
+/** A name, an address or a network. */
 export const remoteHost = z.union(
   [
     z.ipv4(),
@@ -50,7 +50,7 @@ export const remoteHost = z.union(
 /** Absent: TCP. */
 export const serviceProtocol = z.literal('udp');
 
-/** By name; null takes a service back. A unix socket takes connections only. */
+/** Changes by name; null removes a service. A unix socket accepts connections only. */
 export const exposedServiceChanges = z.record(
   z.string().regex(/^[a-z][a-z0-9-]{0,31}$/),
   z

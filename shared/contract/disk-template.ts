@@ -1,17 +1,17 @@
 import { z } from 'zod';
 
 /**
- * Ganeti's words for where disks are: `file`: on the node; `sharedfile`: in a folder that all nodes
- * have; `plain`: in LVM volumes of the node; `diskless`: nowhere. `zfs`, in ZFS volumes of the
- * node, is a word of ours: Ganeti has none for it.
+ * Ganeti's disk templates. `file`: on the node; `sharedfile`: in a folder that all nodes share;
+ * `plain`: in LVM volumes of the node; `diskless`: no disks. `zfs`, in ZFS volumes of the node, is
+ * an addition to Ganeti's.
  */
 export const diskTemplate = z.enum(['file', 'sharedfile', 'plain', 'zfs', 'diskless']);
-/** A volume group, as LVM takes its name (lvm(8)). */
+/** Name of a volume group (lvm(8)). */
 export const volumeGroupName = z
   .string()
   .max(127)
   .regex(/^(?!-|\.{1,2}$)[A-Za-z0-9+_.-]+$/, 'expected the name of a volume group');
-/** Where new volumes are made: in a group itself, or in a thin pool of it, as LVM writes it. */
+/** Place of new volumes: a volume group, or a thin pool as GROUP/POOL. */
 export const volumePlace = z
   .string()
   .max(255)
@@ -20,8 +20,8 @@ export const volumePlace = z
     'expected the name of a volume group, or GROUP/POOL for a thin pool in it',
   );
 /**
- * A ZFS dataset that volumes are made in (zfsconcepts(7)): with a volume's name and that of a
- * snapshot of it a path has 255 characters at most.
+ * Dataset of new volumes (zfsconcepts(7)). The path of a volume's snapshot has at most 255
+ * characters.
  */
 export const zfsDataset = z
   .string()
@@ -32,7 +32,7 @@ export const zfsDataset = z
   );
 export type DiskTemplate = z.infer<typeof diskTemplate>;
 
-/** Whether disks are block devices of the node. */
+/** Tells whether disks are block devices of the node. */
 export function hasVolumes(template: DiskTemplate): boolean {
   return template === 'plain' || template === 'zfs';
 }
@@ -47,20 +47,20 @@ interface WithDisks extends Sized {
 }
 
 /**
- * What its disks together may take of the file system of the node that has it. A block that a disk
- * shares with its snapshot is the snapshot's alone once it is written anew.
+ * Returns the maximum bytes that an instance's disks take of the node's file system. A block shared
+ * with a snapshot is counted twice, because a write makes a copy.
  */
 export function localDiskBytes(instance: WithDisks): number {
   if (instance.diskTemplate !== 'file') return 0;
   return [instance, ...(instance.snapshots ?? [])].reduce((sum, one) => sum + sumOf(one), 0);
 }
 
-/** What its disks together take of a volume group of the node that has it. */
+/** Returns the bytes that an instance's disks take of a volume group. */
 export function volumeBytes(instance: WithDisks): number {
   return instance.diskTemplate === 'plain' ? sumOf(instance) : 0;
 }
 
-/** What its disks together may take of a ZFS dataset of the node that has it. */
+/** Returns the maximum bytes that an instance's disks take of a ZFS dataset. */
 export function zvolBytes(instance: WithDisks): number {
   return instance.diskTemplate === 'zfs' ? sumOf(instance) : 0;
 }

@@ -1,27 +1,21 @@
 import { GIB } from '../units/bytes.ts';
 import type { ClusterRecord } from './api.ts';
 
-/**
- * What a download of the host may cost, and whom it trusts; the settings of the cluster, or what
- * holds without them.
- */
+/** Limits and trust of downloads on the node: the cluster's settings, or defaults. */
 export interface DownloadLimits {
-  /** Largest image as it is published, in bytes. */
+  /** Largest published image, in bytes. */
   readonly maxImageBytes: number;
-  /** Seconds for a whole download, with all of its attempts; 0 is none. */
+  /** Seconds for a whole download with all attempts; 0: no limit. */
   readonly timeoutS: number;
-  /** Bytes a second that a server has to send while it is waited for; 0 is none. */
+  /** Minimum bytes per second while waiting for a server; 0: no limit. */
   readonly minRate: number;
-  /** PEM certificates that https servers are trusted by besides the system's. */
+  /** PEM certificates that are trusted for https, in addition to the system's. */
   readonly certificateAuthority?: string | undefined;
-  /** Names, addresses and networks beside the internet that URLs of the remote API may lead to. */
+  /** Names, addresses and networks outside the internet that URLs of the remote API may have. */
   readonly remoteHosts: readonly string[];
 }
 
-/**
- * Larger than published cloud and desktop images by far; at 64 GiB in six hours a server sends 3
- * MiB/s.
- */
+/** Much larger than published cloud and desktop images. 64 GiB in six hours are 3 MiB/s. */
 const DEFAULTS: DownloadLimits = {
   maxImageBytes: 64 * GIB,
   timeoutS: 6 * 3600,

@@ -59,7 +59,7 @@ import { opcode } from './opcode.ts';
 import { profileInfo } from './profile.ts';
 import { submitter } from './submitter.ts';
 
-/** Bytes of a media type, which no schema describes. */
+/** A body that has no schema. */
 export interface Media {
   readonly type: string;
 }
@@ -73,19 +73,19 @@ export interface Endpoint {
   readonly request?: z.ZodType | MediaBody;
   /** The body of each status below 400. Status 101 turns the connection into a raw stream. */
   readonly answers: Readonly<Record<number, z.ZodType | Media | null>>;
-  /** Other nodes may ask for it too. Without this, only users of the node's own socket may. */
+  /** Other nodes may call it. Otherwise only clients of the node's own socket may. */
   readonly forPeers?: true;
 }
 
 type Method = 'GET' | 'POST' | 'DELETE';
-/** `{name}` is one part of a path, `{*path}` the rest of it, which may contain slashes. */
+/** `{name}` is one segment of a path. `{*path}` is the rest, which may contain slashes. */
 type Endpoints = Readonly<Record<`${Method} /${string}`, Endpoint>>;
 
 const LINES = { type: 'application/x-ndjson' } as const;
 const TEXT = { type: 'text/plain' } as const;
 const BYTES = { type: 'application/octet-stream' } as const;
 
-/** Longest wait for bytes of the channel that one request may ask for, in seconds. */
+/** Seconds that one request may wait for bytes of the channel. */
 const MAX_WAIT_S = 60;
 
 export const nodeEndpoints = {
@@ -345,7 +345,7 @@ export const objectEndpoints = {
 
 const done = z.object({});
 
-/** Requests of the node that has an instance to the node that receives it. */
+/** Requests from the source node of a move to its target. */
 export const moveEndpoints = {
   'POST /v1/arrivals/{uuid}/check': {
     summary: 'Between nodes: checks whether this node accepts an instance',
@@ -419,7 +419,7 @@ export const jobEndpoints = {
         .enum(['1', 'job'], { error: 'expected 1 or job' })
         .describe('1: check only, with status 200; job: check as a job')
         .optional(),
-      // Root may do everything on this socket, so a submitter can only remove rights.
+      // Root has all rights on this socket, so a submitter can only remove rights.
       submitter: jsonText(submitter, 65_536, 'expected a Submitter as JSON')
         .describe('user on whose behalf another node asks, as JSON')
         .optional(),
@@ -485,7 +485,7 @@ export const moveStreamEndpoints = {
 } as const satisfies Endpoints;
 
 /**
- * The API of the node, in the order of its document. The server has a handler for each key; the
+ * The API of the node, in the order of its document. The server has a handler for each key, and the
  * client calls by these keys.
  */
 export const endpoints = {
@@ -508,7 +508,7 @@ export const endpoints = {
 export type AllEndpoints = typeof endpoints;
 export type EndpointKey = keyof AllEndpoints;
 
-/** Names in the path of a key. */
+/** Names of the parameters in a key's path. */
 export type ParameterNames<Key extends string> = Key extends `${string}{${infer Name}}${infer Rest}`
   ? (Name extends `*${infer Tail}` ? Tail : Name) | ParameterNames<Rest>
   : never;
@@ -521,7 +521,7 @@ export interface ListedEndpoint extends Endpoint {
 
 export function listEndpoints(): readonly ListedEndpoint[] {
   return Object.entries<Endpoint>(endpoints).map(([key, endpoint]) => {
-    // The keys of the table, as its type says.
+    // The type of the table guarantees the form of its keys.
     const [method, path] = key.split(' ') as [Method, string];
     return { ...endpoint, key: key as EndpointKey, method, path };
   });
@@ -531,7 +531,7 @@ export function isUpgrade({ answers }: Endpoint): boolean {
   return 101 in answers;
 }
 
-/** A query parameter that is 1 or absent. */
+/** Returns the schema of a query parameter that is 1 or absent. */
 function flag(description: string): z.ZodOptional<z.ZodEnum<{ 0: '0'; 1: '1' }>> {
   return z.enum(['0', '1'], { error: 'expected 0 or 1' }).describe(description).optional();
 }
@@ -550,7 +550,7 @@ function wholeNumber(
     .optional();
 }
 
-/** A query parameter that is the JSON of a schema. */
+/** Returns the schema of a query parameter that contains JSON. */
 function jsonText<T>(
   schema: z.ZodType<T>,
   maxLength: number,

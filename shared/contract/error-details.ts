@@ -1,14 +1,14 @@
 import { z } from 'zod';
 import { osParameterName } from './primitives.ts';
 
-/** Details of SECRETS_NEEDED: what has to be given before the operation can be tried. */
+/** Details of SECRETS_NEEDED: the values to give before a new attempt. */
 export const neededSecrets = z.object({
   osParameters: z.array(osParameterName),
-  /** The user of the login at the server of the personalization package. */
+  /** The user at the server of the personalization package. */
   packageUser: z.boolean(),
   packagePassword: z.boolean(),
 });
 export type NeededSecrets = z.infer<typeof neededSecrets>;
 
-/** Details of CHANNEL_FULL: seconds after which to send again, as an HTTP header tells them. */
+/** Details of CHANNEL_FULL: seconds before a new attempt, from the HTTP header Retry-After. */
 export const fullChannel = z.object({ retryAfter: z.coerce.number().int().nonnegative() });

@@ -1,26 +1,26 @@
 import { z } from 'zod';
 
-/** More than a queue of 1 MiB has, in base64. */
+/** Base64 of a queue of 1 MiB is shorter. */
 const MAX_QUEUE_CHARACTERS = 2 * 1024 * 1024;
 /**
- * Of the commands that a guest was given last, on however many nodes; each as long as a value may
- * be.
+ * Bounds of the hidden inputs of a guest, which accumulate across nodes. One input is as long as a
+ * value may be.
  */
 const MAX_HIDDEN_INPUTS = 16_384;
 const MAX_HIDDEN_CHARACTERS = 65_536;
-/** More than a host tells. */
+/** Above the connections that a host reports. */
 const MAX_CONNECTIONS = 65_536;
 const port = z.number().int().min(1).max(65_535);
 
 const queueState = z.object({
-  /** Number of the first byte that waits. */
+  /** Offset of the first waiting byte. */
   firstOffset: z.number().int().nonnegative(),
-  /** What waits, base64. */
+  /** Waiting bytes, base64. */
   bytes: z.string().max(MAX_QUEUE_CHARACTERS),
 });
 export type QueueState = z.infer<typeof queueState>;
 
-/** A connection that a guest has to the service's address, which ends where the guest leaves. */
+/** A guest's connection to the metadata address. It ends when the guest migrates. */
 export const guestConnection = z.object({
   port,
   guestPort: port,
@@ -30,24 +30,24 @@ export const guestConnection = z.object({
 export type GuestConnection = z.infer<typeof guestConnection>;
 
 /**
- * What a guest and its host have with metad beside the view and its secrets. It goes from one
- * metad's memory into another's, sealed on its way, and is written down nowhere.
+ * State of a guest in gnt-metad besides the view and its secrets. It travels sealed from the memory
+ * of one metad to another and is never written to disk.
  */
 export const guestState = z.object({
-  /** Whose it is: what is of another installation counts for nothing. */
+  /** State of another installation is ignored. */
   instanceId: z.string().max(256),
-  /** Session tokens: their key, base64, and what the clock is that they count by. */
+  /** Key of the session tokens, base64, and the clock of their lifetimes. */
   tokens: z.object({ key: z.base64().max(64), nowMs: z.number() }).nullable(),
-  /** What was posted where OpenStack's guests post it. */
+  /** The password that the guest posted to OpenStack's path. */
   password: z.string().max(65_536),
   toGuest: queueState,
   toHost: queueState,
-  /** What was given with commands, which no output of the guest may show. */
+  /** Inputs of commands that must not appear in the guest's output. */
   hiddenInputs: z.array(z.string().max(MAX_HIDDEN_CHARACTERS)).max(MAX_HIDDEN_INPUTS).default([]),
 });
 export type GuestState = z.infer<typeof guestState>;
 
-/** What goes to the other node: with the connections that end there. */
+/** The state for the target node, with the connections that end at the source. */
 export const guestHandover = guestState.extend({
   connections: z.array(guestConnection).max(MAX_CONNECTIONS),
 });

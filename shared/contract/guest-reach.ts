@@ -1,7 +1,7 @@
 import { z } from 'zod';
 
 /**
- * Which addresses a guest reaches through the node: all, or public ones and the cluster's guest
+ * Addresses that a guest reaches through the node: all, or public ones and the cluster's guest
  * networks.
  */
 export const nicReach = z.enum(['all', 'public']);
@@ -14,7 +14,7 @@ export const guestNetwork = z.union(
   'expected an address or a network such as 10.1.0.0/16',
 );
 
-/** What the cluster says of the private networks around its nodes. */
+/** The cluster's policy for private networks around its nodes. */
 export interface ReachPolicy {
   /** Every NIC has `reach=public`. */
   readonly confinesAll: boolean;

@@ -2,22 +2,22 @@ import { z } from 'zod';
 import { hookDocument, hookSource, MAX_HOOK_DOCUMENTS } from './hooks.ts';
 import { hookPoint, hookStages, mirrorName } from './primitives.ts';
 
-/** Longest label of a step, file of a document, or name of a field that is told. */
+/** Characters of the label of a step, the file name of a document, or the name of a field. */
 const MAX_WORD_LENGTH = 600;
 const word = z.string().max(MAX_WORD_LENGTH);
 
-/** What a machine is going to do, as far as hooks can be right or wrong for it. */
+/** Properties of an installation that decide whether hooks are valid. */
 export const installationFacts = z.strictObject({
-  /** The stages that are this machine's to run. */
+  /** The stages of this installation. */
   points: z.array(hookPoint).readonly(),
-  /** The disk that an image is written to, by the name that scripts have for it; null: no image. */
+  /** The disk that receives the image, by its name in scripts; null: no image. */
   imageDisk: word.nullable(),
-  /** Package mirrors that are allowed; null: nobody knows yet. */
+  /** Allowed package mirrors; null: not known yet. */
   mirrors: z.array(mirrorName).nullable(),
 });
 export type InstallationFacts = z.infer<typeof installationFacts>;
 
-/** The order in which hooks are run, with where they come from; nothing of what they do it with. */
+/** The hooks in their order, with their sources and without their values. */
 export const hookBook = z.strictObject({
   stages: z.array(
     z.strictObject({
@@ -28,25 +28,25 @@ export const hookBook = z.strictObject({
           label: word,
           /** `cluster/10-users.yaml` */
           file: word,
-          /** Names of its fields, conditions among them. */
+          /** Names of its fields, including conditions. */
           fields: z.array(word),
         }),
       ),
     }),
   ),
-  /** What documents say that no stage of an installation has; a line each. */
+  /** A line for each part of the documents that applies to no stage. */
   remarks: z.array(z.string()),
 });
 export type HookBook = z.infer<typeof hookBook>;
 
-/** What the program that reads hooks on the host is asked, on its standard input. */
+/** Standard input of the program that parses hooks on the host. */
 export const hookQuestion = z.strictObject({
   documents: z.array(hookDocument).max(hookSource.options.length * MAX_HOOK_DOCUMENTS),
   facts: installationFacts,
 });
 export type HookQuestion = z.infer<typeof hookQuestion>;
 
-/** Its answer. */
+/** Standard output of that program. */
 export const hookVerdict = z.discriminatedUnion('verdict', [
   z.strictObject({ verdict: z.literal('fine'), book: hookBook }),
   z.strictObject({

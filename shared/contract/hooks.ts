@@ -2,21 +2,18 @@ import { z } from 'zod';
 import { base64 } from './primitives.ts';
 import { MIB } from '../units/bytes.ts';
 
-/** Where a document of hooks comes from, in the order in which they are run. */
+/** Sources of hook documents in their order. */
 export const hookSource = z.enum(['appliance', 'cluster', 'os', 'instance']);
 export type HookSource = z.infer<typeof hookSource>;
 
 /** 1 MiB of content. */
 const MAX_CONTENT_BASE64 = 1_400_000;
-/** Of all documents of one installation, in bytes of content: what the agent reads at once. */
+/** Bytes of all documents of one installation. The agent reads them at once. */
 export const MAX_HOOKS_BYTES = 4 * MIB;
-/** How many hook documents one source may give. */
+/** Hook documents of one source. */
 export const MAX_HOOK_DOCUMENTS = 64;
 
-/**
- * A document as the node carries it: bytes that only the appliance opens. The name is the file's,
- * without folders.
- */
+/** A document that the node transports. Only the appliance parses it. The name has no folders. */
 export const hookFile = z.strictObject({
   name: z.string().regex(/^[^/\0\n]{1,255}$/, 'not a file name'),
   content: base64.max(MAX_CONTENT_BASE64),
@@ -27,5 +24,5 @@ export const hookFiles = z.array(hookFile).max(MAX_HOOK_DOCUMENTS);
 export const hookDocument = hookFile.extend({ source: hookSource });
 export type HookDocument = z.infer<typeof hookDocument>;
 
-/** GET /ganeti/<v>/install/hooks.json, in the order in which they are run. */
+/** GET /ganeti/<v>/install/hooks.json, in the order of execution. */
 export const hookDocuments = z.array(hookDocument).max(3 * MAX_HOOK_DOCUMENTS);

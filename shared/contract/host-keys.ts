@@ -1,8 +1,8 @@
 import { z } from 'zod';
 
-/** What of a key is looked at: larger ones no `ssh-keygen` makes. */
+/** `ssh-keygen` makes no longer keys. */
 const MAX_HOST_KEY_LENGTH = 2048;
-/** A guest has one of each type. */
+/** A guest has one key of each type. */
 export const MAX_HOST_KEYS = 8;
 const TYPES = [
   'ssh-ed25519',
@@ -13,8 +13,8 @@ const TYPES = [
 ] as const;
 
 /**
- * A public key of a guest's sshd as a line of known_hosts has it: type and base64, which names the
- * same type. Nothing else fits, as these lines go into a file that ssh reads.
+ * A public host key as in known_hosts: type and base64 data of the same type. The check is strict,
+ * because ssh reads the file with these lines.
  */
 export const hostKey = z
   .string()
@@ -31,19 +31,19 @@ function isHostKey(text: string): boolean {
   return named === type;
 }
 
-/** The user of a guest that holds the operator's keys; goes to ssh as an argument. */
+/** The guest's user with the operator's keys. It becomes an argument of ssh. */
 export const loginUser = z.string().regex(/^[a-z_][a-z0-9_-]{0,31}$/);
 
-/** The keys that are trusted, of one installation. */
+/** The trusted keys of one installation. */
 export const knownHostKeys = z.object({ instanceId: z.string(), keys: hostKeys });
 
-/** How to reach a guest by ssh, and what is known of whom one reaches. */
+/** How to reach a guest by ssh, and its known host keys. */
 export const sshInfo = z.object({
-  /** As the guest said; null: it did not. */
+  /** As the guest reported; null: not reported. */
   user: loginUser.nullable(),
-  /** Trusted: those that its installation said first, or that an operator accepted since. */
+  /** Trusted keys: reported first by the installation, or accepted by an operator since. */
   hostKeys,
-  /** What the guest of the present run says that its keys are; empty: nothing. */
+  /** Keys that the guest of the present run reported; empty: none. */
   saidHostKeys: hostKeys,
 });
 export type SshInfo = z.infer<typeof sshInfo>;

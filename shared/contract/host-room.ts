@@ -6,22 +6,22 @@ const volumeRoom = z.object({
 });
 export type VolumeRoom = z.infer<typeof volumeRoom>;
 
-/** What the host of a node has for instances, and what of it nobody uses now. */
+/** Resources of a node for instances, and their unused part. */
 export const hostRoom = z.object({
   cpus: z.number().int().nonnegative(),
   memoryMiB: z.number().nonnegative(),
   memoryFreeMiB: z.number().nonnegative(),
-  /** The size of the file system of the disks. */
+  /** Size of the file system with the disks. */
   diskBytes: z.number().nonnegative(),
   diskFreeBytes: z.number().nonnegative(),
-  /** The volume group for new disks of the template `plain`; undefined: it has none. */
+  /** The volume group of new disks of the template `plain`; undefined: none. */
   volumes: volumeRoom.optional(),
-  /** The ZFS dataset for new disks of the template `zfs`; undefined: it has none. */
+  /** The ZFS dataset of new disks of the template `zfs`; undefined: none. */
   zvols: volumeRoom.optional(),
 });
 export type HostRoom = z.infer<typeof hostRoom>;
 
-/** The why of a choice of node, as it is told with the job: lines, and their characters. */
+/** Bounds of the reasons for a choice of node, which a job shows. */
 export const MAX_PLACEMENT_LINES = 16;
 export const MAX_PLACEMENT_CHARACTERS = 256;
 export const placementLines = z

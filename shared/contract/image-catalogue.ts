@@ -4,9 +4,8 @@ import { IMAGE_FORMATS } from './image-formats.ts';
 import { imageChecksum } from './opcode.ts';
 
 /**
- * Images by name: what a catalogue says of them, and what the node's API tells. A name is a few
- * words with slashes between them, each beginning with a letter or digit, so that it is no path, no
- * URL and no option.
+ * Names of images. A name has words with slashes between them. Each word begins with a letter or
+ * digit, so that a name is never an absolute path, a URL or an option.
  */
 const WORD = '[a-z0-9][a-z0-9._+-]{0,63}';
 const NAME = `${WORD}(/${WORD}){0,3}`;
@@ -19,7 +18,7 @@ const CATALOGUE = '[a-z][a-z0-9-]{0,31}';
 export const catalogueName = z
   .string()
   .regex(new RegExp(`^${CATALOGUE}$`), 'not a catalogue name: expected a-z, 0-9 and -');
-/** As an operator asks for one: `debian/12`, or `CATALOGUE:debian/12`. */
+/** A name as operators type it: `debian/12` or `CATALOGUE:debian/12`. */
 export const imageReference = z
   .string()
   .max(2 * MAX_NAME_LENGTH)
@@ -28,13 +27,13 @@ export const imageReference = z
     'not an image name: list the images with gnt-image list',
   );
 
-/** The catalogue that comes with the programs, and what was imported. */
+/** The catalogue of the package, and the imported images. */
 export const BUILT_IN = 'built-in';
 export const IMPORTED = 'imported';
 
-/** Shown to people: nothing that a terminal obeys, or that turns text around. */
+/** Shown in terminals: no control characters, and none that change the direction of text. */
 const plainText = z.string().regex(/^[^\p{C}\p{Zl}\p{Zp}]{0,200}$/u, 'not plain text');
-/** In one way to write it, and without a login, which is nothing for a catalogue. */
+/** In normal form and without a login, because catalogues are public. */
 const webUrl = z
   .string()
   .max(2048)
@@ -49,7 +48,7 @@ function hasLogin(url: URL): boolean {
   return url.username + url.password !== '';
 }
 
-/** Null for what is no percent-encoding: `%zz`. */
+/** Returns null for invalid percent-encoding, such as `%zz`. */
 function fileNameIn(url: URL): string | null {
   try {
     return decodeURIComponent(url.pathname.split('/').at(-1) ?? '');
@@ -58,19 +57,21 @@ function fileNameIn(url: URL): string | null {
   }
 }
 
-/** The name by which a list of checksums knows the file of a URL that an entry has. */
+/** Returns the file name that a list of checksums has for the URL of an entry. */
 export function fileNameOf(url: string): string {
   return fileNameIn(new URL(url)) ?? '';
 }
 
-/** The largest disk that a catalogue's image may need: `launch` makes it without being asked. */
+/**
+ * Limit of a catalogue's minimum disk size, because `launch` creates such a disk without asking.
+ */
 const MAX_MIN_DISK_BYTES = 2 ** 40;
 
 const facts = {
   format: z.enum([...IMAGE_FORMATS, 'auto']).default('auto'),
-  /** Whom cloud-init lets in. */
+  /** The login user that cloud-init creates. */
   user: loginUser.nullable().default(null),
-  /** The smallest disk that the image fits on; null: nobody said. */
+  /** The smallest disk that the image fits on; null: unknown. */
   minDiskBytes: z
     .number()
     .int()
@@ -88,11 +89,11 @@ export const catalogueEntry = z
     title: plainText.default(''),
     ...facts,
     url: webUrl,
-    /** The checksum of the file at `url`. */
+    /** Checksum of the file at `url`. */
     checksum: imageChecksum.nullable().default(null),
-    /** Where the publisher lists checksums; the file is found there by its name. */
+    /** The publisher's list of checksums, with the name of the file. */
     checksums: secureUrl.nullable().default(null),
-    /** Detached signature of that list, of a key in a file of the node. */
+    /** Detached signature of that list; its key is in a file of the node. */
     signature: secureUrl.nullable().default(null),
     keyring: z
       .string()
@@ -110,53 +111,50 @@ export type CatalogueEntry = z.infer<typeof catalogueEntry>;
 
 export const MAX_ENTRIES = 5000;
 /**
- * The first line of what the program without power makes of a foreign document. Entries follow, a
- * line each: the daemon judges each by `catalogueEntry`, with its URLs made whole.
+ * The first output line of the unprivileged program that parses foreign documents. One entry per
+ * line follows. The daemon validates each with `catalogueEntry`, with absolute URLs.
  */
 export const catalogueVerdict = z.discriminatedUnion('verdict', [
-  /** It is an index of simplestreams, whose products are at these paths below its root. */
+  /** A simplestreams index with the paths of its products below the root. */
   z.strictObject({ verdict: z.literal('index'), paths: z.string().max(1024).array().max(64) }),
   z.strictObject({
     verdict: z.literal('entries'),
-    /** It is a part of simplestreams: URLs are below the root, not beside the document. */
+    /** Part of simplestreams: URLs are relative to the root, not to the document. */
     isStream: z.boolean(),
   }),
   z.strictObject({ verdict: z.literal('refused'), message: z.string().max(1000) }),
 ]);
 export type CatalogueVerdict = z.infer<typeof catalogueVerdict>;
 
-/** GET /v1/images. */
 export const imageInfo = z.object({
   name: z.string(),
   catalogue: z.string(),
   aliases: z.string().array(),
   title: z.string(),
   ...facts,
-  /** Without a secret in it: a URL, or a path on the node. */
+  /** A URL or a path on the node, without secrets. */
   source: z.string(),
-  /** As it was published when it was looked up last; null: never yet. */
+  /** The published checksum at the last lookup; null: never looked up. */
   checksum: z.string().nullable(),
   checksums: z.string().nullable(),
-  /** How the checksum is known. */
+  /** How the checksum was verified. */
   verified: z.enum(['signature', 'https', 'catalogue', 'import']),
   isCached: z.boolean(),
-  /** Another catalogue has the bare name: this one is CATALOGUE:NAME. */
+  /** Another catalogue has the bare name, so this image needs CATALOGUE:NAME. */
   isShadowed: z.boolean(),
 });
 export type ImageInfo = z.infer<typeof imageInfo>;
 
-/** GET /v1/catalogues. */
 export const catalogueInfo = z.object({
   name: z.string(),
   source: z.string(),
   images: z.number().int(),
-  /** Entries that were passed over, since they are not what an entry is. */
+  /** Invalid entries, which were skipped. */
   refused: z.number().int(),
   updatedAtMs: z.number().nullable(),
 });
 export type CatalogueInfo = z.infer<typeof catalogueInfo>;
 
-/** POST /v1/images/resolve. */
 export const resolveImage = z.strictObject({ name: imageReference });
 export const resolvedImage = z.object({
   name: z.string(),
@@ -165,12 +163,11 @@ export const resolvedImage = z.object({
   checksum: imageChecksum,
   ...facts,
   verified: imageInfo.shape.verified,
-  /** The publisher could not be asked: the checksum is an earlier one, whose image is cached. */
+  /** The publisher did not answer. The checksum is an earlier one, and its image is cached. */
   isOffline: z.boolean(),
 });
 export type ResolvedImage = z.infer<typeof resolvedImage>;
 
-/** POST /v1/images/import. */
 export const importImage = z.strictObject({
   name: imageName,
   path: z.string().max(4096).startsWith('/', 'expected an absolute path'),
@@ -181,12 +178,12 @@ export const importImage = z.strictObject({
   format: z.enum([...IMAGE_FORMATS, 'auto']).optional(),
 });
 export type ImportImage = z.infer<typeof importImage>;
-/** POST /v1/images/remove: an imported image, or a catalogue. */
+/** An imported image or a catalogue. */
 export const removeImage = z.strictObject({ name: imageName });
-/** POST /v1/catalogues: a path on the node, or an https URL. */
+/** A path on the node, or an https URL. */
 export const addCatalogue = z.strictObject({
   name: catalogueName,
   source: z.string().min(1).max(2048),
 });
-/** POST /v1/catalogues/update; all without names. */
+/** Empty: all catalogues. */
 export const updateCatalogues = z.strictObject({ names: catalogueName.array().max(100) });

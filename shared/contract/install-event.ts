@@ -2,41 +2,32 @@ import { z } from 'zod';
 import { MIB } from '../units/bytes.ts';
 import { installStage, sha256Hex } from './primitives.ts';
 
-/** Longest line that is kept of a script's output, in characters. */
+/** Characters of a line of script output. */
 export const MAX_LOG_LINE_LENGTH = 4096;
-/** What the log of one installation holds; the agent sends no more of what scripts print. */
+/** Bytes of the log of one installation. The agent sends no more script output than that. */
 export const MAX_INSTALL_LOG_BYTES = 8 * MIB;
-/**
- * Of a request for what is the agent's alone to read: `signPath` of the path, in hex.
- */
+/** Header of requests that only the agent may make: `signPath` of the path, in hex. */
 export const AGENT_PROOF_HEADER = 'x-gnt-agent-proof';
 /** Events in one POST of install/events. */
 export const MAX_EVENTS_PER_BATCH = 256;
-/** Bytes of one POST of install/events; more is refused whole. */
+/** Bytes of one POST of install/events. Larger bodies are refused. */
 export const MAX_EVENTS_BODY_BYTES = 256 * 1024;
-/**
- * Of a signed event's text, in characters: the longest line, all of it escaped, and room for the
- * rest.
- */
+/** Characters of a signed event: the longest line, fully escaped, and the other fields. */
 const MAX_SIGNED_BODY_LENGTH = 48 * 1024;
 
 /**
- * What the agent reports. `atMs` counts from the agent's kernel boot (CLOCK_BOOTTIME), since an
- * appliance's wall clock means nothing. The `result` event, signed, is the one and only proof of
- * success.
+ * Reports of the agent. `atMs` counts from the agent's kernel boot (CLOCK_BOOTTIME), because the
+ * appliance's wall clock is not set. Only the signed `result` event proves success.
  */
 export const installEvent = z.discriminatedUnion('type', [
   z.strictObject({
     type: z.literal('agent-started'),
     atMs: z.number(),
-    /**
-     * Kernel's uptime when the first user-space process ran, and when the agent's first line did.
-     */
+    /** Kernel uptime at the first user-space process and at the agent's first line. */
     userSpaceAtMs: z.number().nullable(),
     agentVersion: z.string().max(64),
     /**
-     * Signs everything that this agent says from here on; none where it does not sign (an
-     * installation medium's).
+     * Key of all following signatures; absent if the agent does not sign (an installation medium).
      */
     key: sha256Hex.optional(),
   }),
@@ -45,7 +36,7 @@ export const installEvent = z.discriminatedUnion('type', [
     type: z.literal('stage-finished'),
     atMs: z.number(),
     stage: installStage,
-    /** A sentence for the reader: what was found or done. */
+    /** A sentence for the operator: the result of the stage. */
     summary: z.string().max(1024),
   }),
   z.strictObject({
@@ -68,13 +59,13 @@ export const installEvent = z.discriminatedUnion('type', [
     outcome: z.discriminatedUnion('status', [
       z.strictObject({
         status: z.literal('success'),
-        /** What each dump of an export has, in the order of the plan's. */
+        /** Bytes of each dump of an export, in the order of the plan. */
         dumpBytes: z.array(z.number().int().nonnegative()).max(16).optional(),
       }),
       z.strictObject({
         status: z.literal('failure'),
         stage: installStage,
-        /** One of the public error codes; noded checks it. */
+        /** A public error code; noded checks it. */
         code: z.string().max(64),
         message: z.string().max(4096),
         hint: z.string().max(1024).optional(),
@@ -85,14 +76,13 @@ export const installEvent = z.discriminatedUnion('type', [
 export type InstallEvent = z.infer<typeof installEvent>;
 
 /**
- * An event with the proof that the agent said it: scripts are root in the appliance and reach
- * install/events as well. The first one of an installation is `agent-started` with the key that
- * signs it and all that follow.
+ * An event with a signature of the agent, because scripts run as root in the appliance and can post
+ * to install/events too. The first event is `agent-started` with the key of all signatures.
  */
 export const signedInstallEvent = z.strictObject({
   /** 1, 2, 3 … */
   sequence: z.number().int().positive(),
-  /** An install event in JSON: the very characters that are signed. */
+  /** An install event in JSON: exactly the signed characters. */
   body: z.string().max(MAX_SIGNED_BODY_LENGTH),
   /** HMAC-SHA-256, in hex, of the sequence number in decimal, a line feed and the body. */
   mac: sha256Hex,
@@ -100,11 +90,11 @@ export const signedInstallEvent = z.strictObject({
 export type SignedInstallEvent = z.infer<typeof signedInstallEvent>;
 
 /**
- * What may be said at install/events. Only a signed event counts in an appliance; an installation
- * medium need not sign.
+ * Accepted at install/events. From an appliance only signed events count; an installation medium
+ * need not sign.
  */
 export type InstallReport = SignedInstallEvent | InstallEvent;
-/** By its `body`, so that a complaint names the wrong field and not the union. */
+/** Chooses the schema by `body`, so that an error names the field instead of the union. */
 export const installReport = z.unknown().transform((value, context): InstallReport => {
   const isSigned = typeof value === 'object' && value !== null && 'body' in value;
   const parsed = (isSigned ? signedInstallEvent : installEvent).safeParse(value);

@@ -1,16 +1,12 @@
 import { z } from 'zod';
 
-/**
- * Seconds that an installation, an export or another script of an OS may take; 0 means no limit.
- */
+/** Seconds for an installation, an export or another OS script; 0: no limit. */
 export const installTimeout = z.number().int().nonnegative().max(1e9);
 
-/** What holds where nobody said anything: no medium and no script holds an instance for ever. */
+/** The default limit ends media and scripts that hang. */
 export const DEFAULT_INSTALL_TIMEOUT_S = 4 * 3600;
 
-/**
- * The command's word, then the instance's, then the cluster's. Pure. @returns seconds, 0 for none
- */
+/** Returns seconds, 0 for no limit: from the command, else the instance, else the cluster. Pure. */
 export function installTimeoutOf(
   command: { readonly installTimeoutS?: number | undefined },
   instance: { readonly installTimeoutS: number | null },

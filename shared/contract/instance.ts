@@ -31,10 +31,10 @@ import { nicNetwork } from './static-network.ts';
 const stageTiming = z.object({ stage: installStage, durationMs: z.number(), summary: z.string() });
 export type StageTiming = z.infer<typeof stageTiming>;
 
-/** For parts that come while a machine runs. */
+/** Slots for NICs and disks that are added to a running instance. */
 export const MAX_PORTS = 8;
 
-/** How the last installation went. */
+/** Result of the last installation. */
 export const installRecord = z.object({
   jobId: z.number().int(),
   state: z.enum(['installing', 'success', 'failed', 'canceled']),
@@ -51,7 +51,7 @@ export type InstallRecord = z.infer<typeof installRecord>;
 
 const adminState = z.enum(['up', 'down']);
 
-/** What an instance was before a reinstallation that has not destroyed anything yet. */
+/** State before a reinstallation that has not changed the disks yet. */
 const formerState = z.object({
   adminState,
   installState: z.enum(['created', 'installed', 'failed']),
@@ -59,8 +59,8 @@ const formerState = z.object({
 });
 
 /**
- * Of a part that came while a machine ran: where it stays, so that its guest finds it again by the
- * same name. Absent: it has the slot of its number.
+ * Slot of a part that was added to a running instance. It stays, so that device names in the guest
+ * stay. Absent: the slot follows from the part's number.
  */
 const port = z
   .number()
@@ -76,9 +76,9 @@ export const instanceNic = z.object({
   link: z.string().nullable(),
   name: z.string().nullable(),
   ip: z.string().nullable(),
-  /** Which network of the cluster it is in, whose bridge is another on each node. */
+  /** Network of the cluster. Its bridge may differ between nodes. */
   networkName: networkName.optional(),
-  /** Null: the guest asks by DHCP. */
+  /** Null: the guest uses DHCP. */
   network: nicNetwork.nullable().default(null),
   /** Absent: `all`. */
   reach: nicReach.optional(),
@@ -90,62 +90,63 @@ export const instanceDisk = z.object({
   name: z.string().nullable(),
   sizeBytes: z.number().int().positive(),
   port,
-  /** Of the template `plain`: the volume group that its volume is in. */
+  /** Template `plain`: volume group of the volume. */
   vg: volumeGroupName.optional(),
-  /** The thin pool of that group that its blocks come from. Absent: it has extents of its own. */
+  /** Template `plain`: thin pool of the volume. Absent: it has extents of its own. */
   pool: volumeGroupName.optional(),
-  /** Of the template `zfs`: the dataset that its volume is in. */
+  /** Template `zfs`: dataset of the volume. */
   dataset: zfsDataset.optional(),
 });
-/** Each takes the blocks that were changed since. */
+/** Each snapshot keeps the blocks that were written since. */
 export const MAX_SNAPSHOTS = 64;
-/** Its disks, of one moment, and what is true of them alone. */
+/** The disks at one point in time, and the properties that depend on them. */
 export const instanceSnapshot = z.object({
   uuid,
   name: snapshotName,
   takenAtMs: z.number(),
-  /** What its guest had in memory is not in it: it is like after a power cut. */
+  /** True: the guest's memory is missing, as after a power cut. */
   wasRunning: z.boolean(),
-  /** The installation that is on these disks. */
+  /** The installation on these disks. */
   instanceId: uuid,
   installState: z.enum(['created', 'installed']),
   disks: z.array(instanceDisk),
-  /** What ssh checked its guest against. */
+  /** Host keys that ssh accepted at that time. */
   hostKeys: knownHostKeys.nullable().default(null),
 });
 export type InstanceSnapshot = z.infer<typeof instanceSnapshot>;
 export type InstanceNic = z.infer<typeof instanceNic>;
 export type InstanceDisk = z.infer<typeof instanceDisk>;
 
-/**
- * The channel's address and MAC stay with an instance for life, whether the channel is on or off.
- */
+/** The channel keeps its address and MAC for the instance's life, even while it is off. */
 export const instanceChannel = z.object({ ip: channelIp, mac: macAddress, uuid });
 
-/** What the guest of a run said of itself: of its words who said them, and cloud-init's errors. */
+/** Reports of the guest in one run, and cloud-init's errors. */
 const guestReport = z.object({
-  /** Which run, as of a machine's start; what is of another run counts for nothing. */
+  /** Start of the QEMU process of the run. Reports of other runs are ignored. */
   runStartedAtMs: z.number(),
-  /** When it said first that it is up. */
+  /** Time of the first ready report. */
   readyAtMs: z.number().nullable(),
-  /** Who said it, as `cloud-init`. */
+  /** Sender of the ready report, such as `cloud-init`. */
   readySource: z.string().max(64).nullable(),
-  /** How far its cloud-init got; null when that says nothing. Absent in older records. */
+  /** Progress of cloud-init; null without reports. Absent in older records. */
   boot: bootReport.nullable().default(null),
-  /** Which keys its sshd has, and whom the operator's keys let in. Absent in older records. */
+  /** Keys of the guest's sshd. Absent in older records. */
   hostKeys: hostKeys.default([]),
-  /** Those that it said first in this run, whatever it says later. Absent in older records. */
+  /** The first reported keys of this run. Absent in older records. */
   firstHostKeys: hostKeys.default([]),
   loginUser: loginUser.nullable().default(null),
-  /** Events of metad up to this one are of a boot that a reset ended. Absent in older records. */
+  /**
+   * Events of metad up to this sequence belong to a boot that a reset ended. Absent in older
+   * records.
+   */
   afterSequence: z.number().int().default(0),
 });
 export type GuestReport = z.infer<typeof guestReport>;
 
-/** A line of what a guest says of its boot. */
+/** A line of a guest's boot progress. */
 export const guestProgress = z.object({
   isRunning: z.boolean(),
-  /** Null where it has no run lists. A node of an earlier release does not say. */
+  /** Null without run lists. Absent from nodes of earlier releases. */
   lifecycle: lifecycleInfo.nullish(),
   readyAtMs: z.number().nullable(),
   boot: bootReport.nullable(),
@@ -164,10 +165,10 @@ const partsOfRun = z.object({
   bootEnv: bootEnvName.nullable().optional(),
 });
 
-/** The data source that a stock cloud-init uses, in its own name, and why. */
+/** The datasource of a stock cloud-init, by its own name, and the reason for the choice. */
 const cloudInitSource = z.object({ datasource: z.string().nullable(), reason: z.string() });
 
-/** What the store keeps of an instance. Secret values are nowhere in it, only their names. */
+/** An instance in the store. It contains names of secrets, never their values. */
 export const instanceRecord = z.object({
   schema: z.literal(1),
   name: instanceName,
@@ -178,10 +179,7 @@ export const instanceRecord = z.object({
   osImage: z.string().nullable(),
   osImageChecksum: z.string().nullable(),
   osImageGrow: z.boolean(),
-  /**
-   * What the operator says that the image is; null where its content says it. Absent in older
-   * records.
-   */
+  /** Format that the operator gave; null: detected from the content. Absent in older records. */
   osImageFormat: imageFormat.nullable().default(null),
   personalizationPackage: z.string().nullable(),
   /** Absent in older records. */
@@ -189,26 +187,26 @@ export const instanceRecord = z.object({
   safeInstall: z.boolean(),
   installParameters: hvParameters.partial(),
   ...storedSettings('installation'),
-  /** What its installations use; null where OS or cluster say it. Absent in older records. */
+  /**
+   * Appliance of its installations; null: the OS definition's or the cluster's. Absent in older
+   * records.
+   */
   appliance: z.string().nullable().default(null),
-  /** Seconds, 0 for no limit; null where the cluster's counts. Absent in older records. */
+  /** Seconds, 0 for no limit; null: the cluster's. Absent in older records. */
   installTimeoutS: installTimeout.nullable().default(null),
-  /** In the order in which they are run. Absent in records that are older than hooks. */
+  /** In the order of execution. Absent in older records. */
   hooks: hookFiles.default([]),
   osParameters: z.record(z.string(), z.string()),
   osParametersPrivate: z.record(z.string(), z.string()),
   secretNames: z.array(z.string()),
-  /** Sets of parameters below its own, the first above the others. Absent in older records. */
+  /** Parameters of profiles rank below its own; the first profile wins. Absent in older records. */
   profiles: profileNames.default([]),
   /**
-   * The boot environment that it boots into through its channel; `local`: from its disk. Absent in
-   * older records.
+   * Boot environment that it boots through its channel; `local`: from its disk. Absent in older
+   * records.
    */
   bootEnv: bootEnvName.nullable().default(null),
-  /**
-   * Of these secrets the last install was given; whether the package needed a password is
-   * remembered, the password is not.
-   */
+  /** Whether the last installation got a password for the package. The password is not stored. */
   packageNeedsPassword: z.boolean(),
   communication: z.boolean(),
   channel: instanceChannel,
@@ -223,11 +221,11 @@ export const instanceRecord = z.object({
   disks: z.array(instanceDisk),
   /** Oldest first. Absent in older records. */
   snapshots: z.array(instanceSnapshot).default([]),
-  /** Of the last restoration of a snapshot: whose disks these are. Absent in older records. */
+  /** Identifies the last restoration of a snapshot. Absent in older records. */
   restoreId: uuid.nullable().default(null),
   nics: z.array(instanceNic),
   /**
-   * Settings of the running QEMU process, where the record was changed since its start. The next
+   * Settings of the running QEMU process that differ from the record since its start. The next
    * start removes them. Absent in older records.
    */
   partsOfRun: partsOfRun.nullable().default(null),
@@ -235,32 +233,32 @@ export const instanceRecord = z.object({
   hvparams: hvParameters,
   adminState,
   /**
-   * The job that has stopped it and starts it again at its end: should the daemon be killed
-   * meanwhile, the next one does. Absent in older records.
+   * The job that stopped the instance and restarts it at its end. After a crash of the daemon, the
+   * next daemon restarts it. Absent in older records.
    */
   stoppedByJob: z.number().int().nullable().default(null),
   /** `created`: has disks, nothing installed (`--no-install`). */
   installState: z.enum(['created', 'installing', 'installed', 'failed']),
   install: installRecord.nullable(),
-  /** Of the last run whose guest said something. Absent in older records. */
+  /** From the last run with a report. Absent in older records. */
   guestReport: guestReport.nullable().default(null),
   /** Its own run lists. Absent in older records. */
   runLists: runLists.nullable().default(null),
-  /** Of the last run in which it had run lists. Absent in older records. */
+  /** From the last run with run lists. Absent in older records. */
   lifecycle: lifecycleRecord.nullable().default(null),
-  /** What ssh checks its guest against. Absent in older records. */
+  /** Host keys that ssh accepts. Absent in older records. */
   hostKeys: knownHostKeys.nullable().default(null),
   /** Absent in older records. */
   autostart: autostart.default(DEFAULT_AUTOSTART),
   /**
-   * While a reinstallation runs, as long as the old disks are whole: what the instance is again
-   * should it fail. Absent in older records.
+   * State to restore if a reinstallation fails before it changes the old disks. Absent in older
+   * records.
    */
   beforeReinstall: formerState.nullable().default(null),
   createdAtMs: z.number(),
   /**
-   * The last job's number when it got its name: earlier jobs meant another instance by it. Absent
-   * in older records.
+   * Number of the last job before it got its name. Earlier jobs with this name belong to another
+   * instance. Absent in older records.
    */
   namedAfterJob: z.number().int().optional(),
   modifiedAtMs: z.number(),
@@ -268,7 +266,7 @@ export const instanceRecord = z.object({
 });
 export type InstanceRecord = z.infer<typeof instanceRecord>;
 
-/** What a reinstallation may change of an instance, in the moment in which it has succeeded. */
+/** Fields that a successful reinstallation changes. */
 export const installChanges = instanceRecord.pick({
   instanceId: true,
   osType: true,
@@ -292,10 +290,10 @@ export const installChanges = instanceRecord.pick({
 });
 export type InstallChanges = z.infer<typeof installChanges>;
 
-/** Ganeti's words for what `gnt-instance list` shows, and ours for installations. */
+/** Ganeti's states in `gnt-instance list`, and ours for installations. */
 export const instanceStatus = z.enum([
   'running',
-  /** Its process runs, but the guest was stopped at a write that failed. */
+  /** The QEMU process runs, but a failed write stopped the guest. */
   'paused',
   'ADMIN_down',
   'ERROR_down',
@@ -304,32 +302,29 @@ export const instanceStatus = z.enum([
   'install_failed',
   /** Its node does not answer. */
   'ERROR_nodedown',
-  /** Its node answers, and not with what was asked for. */
+  /** Its node answers with an error. */
   'ERROR_nodefails',
-  /** Its node is marked offline: nobody asks it. */
+  /** Its node is marked offline and is not asked. */
   'ERROR_nodeoffline',
 ]);
 export type InstanceStatus = z.infer<typeof instanceStatus>;
 
-/** What a guest that runs is given to boot by from its channel. */
+/** The boot environment of a running guest's channel. */
 export const runningBootEnv = z.object({
   name: z.string(),
-  /** Why it cannot be rendered as things are now: it stays as it was given. */
+  /** Why it cannot be rendered now. The files stay as they were rendered. */
   failure: z.object({ code: z.string(), message: z.string() }).nullable(),
-  /** Files that are not served any more: they changed, and need secrets that nobody has. */
+  /** Files that are no longer served, because they changed and need lost secrets. */
   lost: z.array(z.object({ path: z.string(), secrets: z.array(z.string()) })),
 });
 export type RunningBootEnv = z.infer<typeof runningBootEnv>;
 
-/**
- * Names of the secrets that a running guest cannot read, since gnt-metad lost their values. A node
- * of an earlier release does not say.
- */
+/** Secrets whose values gnt-metad has lost. Absent from nodes of earlier releases. */
 const lostSecrets = z.array(z.string()).optional();
 
 /**
- * GET /v1/instances and /v1/instances/{name}: the record with private values replaced, and what is
- * known of the running machine.
+ * GET /v1/instances and /v1/instances/{name}: the record with private values replaced, and the
+ * state of the QEMU process.
  */
 export const instanceInfo = instanceRecord
   .omit({
@@ -345,16 +340,16 @@ export const instanceInfo = instanceRecord
   })
   .extend({
     osParametersPrivate: z.record(z.string(), z.literal('<redacted>')),
-    /** Values in force, with the cluster's and the OS definition's defaults. */
+    /** Effective values, with defaults of the cluster and the OS definition. */
     osParametersEffective: z.record(
       z.string(),
       z.object({ value: z.string(), visibility, source: z.string() }),
     ),
-    /** A node of an earlier release does not say. */
+    /** Absent from nodes of earlier releases. */
     applianceInForce: applianceInForce.optional(),
     /** Names of the instance's own hook documents. */
     hookNames: z.array(z.string()),
-    /** Its own scripts by name, in their order. A node of an earlier release does not say. */
+    /** Names of its own scripts in their order. Absent from nodes of earlier releases. */
     runListNames: z.record(runListName, z.array(z.string())).optional(),
     lifecycle: lifecycleInfo.nullish(),
     hasUserData: z.boolean(),
@@ -367,20 +362,20 @@ export const instanceInfo = instanceRecord
         accelerator: z.enum(['kvm', 'tcg']),
         startedAtMs: z.number(),
         tap: z.string().nullable(),
-        /** The guest said that it is up. */
+        /** Time of the guest's ready report. */
         readyAtMs: z.number().nullable(),
-        /** Why the guest stands still; a node of an earlier release does not say. */
+        /** Why the guest is paused. Absent from nodes of earlier releases. */
         halt: z
           .object({ reason: z.enum(['disk-full', 'disk-error']), sinceMs: z.number() })
           .nullish(),
-        /** A node of an earlier release does not say. */
+        /** Absent from nodes of earlier releases. */
         bootEnv: runningBootEnv.nullish(),
         lostSecrets,
       })
       .nullable(),
-    /** What the guest's cloud-init says of the present boot. */
+    /** cloud-init's report of the present boot. */
     boot: bootReport.nullable(),
-    /** A node of an earlier release does not say. */
+    /** Absent from nodes of earlier releases. */
     ssh: sshInfo.default({ user: null, hostKeys: [], saidHostKeys: [] }),
     /** Whether a start attaches a seed disk. */
     seedDisk: z.boolean(),
@@ -390,12 +385,12 @@ export const instanceInfo = instanceRecord
       .extend({ cloudInit: cloudInitSource.optional() })
       .nullable()
       .default(null),
-    /** One sentence for a person: what state it is in and what to do about it. */
+    /** One sentence for the operator: the state, and a remedy if necessary. */
     explanation: z.string(),
   });
 export type InstanceInfo = z.infer<typeof instanceInfo>;
 
-/** A machine that runs, as its node tells the others. */
+/** A running instance, as its node reports it to other nodes. */
 export const runningMachine = z.object({
   uuid,
   pid: z.number().int(),
@@ -407,18 +402,20 @@ export const runningMachine = z.object({
 });
 export type RunningMachine = z.infer<typeof runningMachine>;
 
-/** A line of GET /v1/machines/events. */
 export const machineChanges = z.object({
-  /** The first line tells all that run, the others what changed. */
+  /** The first line has all running instances, later lines only changes. */
   isFirst: z.boolean(),
   running: z.array(runningMachine),
   ended: z.array(uuid),
-  /** What its host has, with the first line and when that changes by more than a trifle. */
+  /** Resources of the node, in the first line and after each notable change. */
   room: hostRoom.optional(),
 });
 export type MachineChanges = z.infer<typeof machineChanges>;
 
-/** A line of GET /v1/instance-summaries: what each node knows of all instances without asking. */
+/**
+ * A line of GET /v1/instance-summaries: the part that each node knows of all instances without a
+ * request to others.
+ */
 export const instanceSummary = instanceInfo
   .pick({
     ...{ uuid: true, name: true, primaryNode: true, osType: true, adminState: true },
@@ -427,6 +424,6 @@ export const instanceSummary = instanceInfo
   })
   .extend({ running: runningMachine.omit({ uuid: true }).nullable() });
 export type InstanceSummary = z.infer<typeof instanceSummary>;
-/** What a line may be asked for alone. */
+/** Fields that a client can select. */
 export const instanceSummaryField = instanceSummary.keyof();
 export type InstanceSummaryField = z.infer<typeof instanceSummaryField>;

@@ -17,14 +17,11 @@ export const jobError = z.object({
   code: z.string(),
   message: z.string(),
   hint: z.string().nullable(),
-  /**
-   * Plain JSON, as the API's errors have it, without private values. Absent in records that are
-   * older.
-   */
+  /** Plain JSON without private values, as in the API's errors. Absent in older records. */
   details: z.record(z.string(), z.unknown()).default({}),
-  /** `prerequisite`: nothing was changed. `execution`: it was tried and failed. */
+  /** `prerequisite`: nothing was changed. `execution`: it started and failed. */
   phase: z.enum(['prerequisite', 'execution']),
-  /** Stage of the installation, where there was one, and the last lines of its log. */
+  /** Stage of the installation, if any, and the last lines of its log. */
   stage: installStage.nullable(),
   logTail: z.array(z.string()),
 });
@@ -34,18 +31,18 @@ export const jobRecord = z.object({
   id: z.number().int().positive(),
   status: jobStatus,
   opcode: z.string(),
-  /** `INSTANCE_CREATE(web1.example.com)`, as Ganeti writes it. */
+  /** `INSTANCE_CREATE(web1.example.com)`, as in Ganeti. */
   summary: z.string(),
   /** The opcode with private and secret values replaced. */
   input: z.record(z.string(), z.unknown()),
   instance: z.string().nullable(),
   /** The node that runs it. Absent in records older than clusters of several nodes. */
   node: z.string().optional(),
-  /** Who asked for it, as `rapi:NAME`. Absent when it was root on the node. */
+  /** The user, as `rapi:NAME`. Absent: root on the node. */
   submitter: z.string().optional(),
   /** Jobs whose locks this one waits for. */
   waitsFor: z.array(z.number().int()),
-  /** What it waits for beside locks, in words: room for an installation on the node. */
+  /** Another reason to wait, for display: room for an installation on the node. */
   waitsBecause: z.string().nullable().optional(),
   receivedAtMs: z.number(),
   startedAtMs: z.number().nullable(),
@@ -55,13 +52,12 @@ export const jobRecord = z.object({
       sequence: z.number().int(),
       atMs: z.number(),
       message: z.string(),
-      /** Absent where it is `info`. */
+      /** Absent: `info`. */
       level: z.literal('warn').optional(),
     }),
   ),
   /**
-   * What the operation answers: for an installation, its timings. Plain JSON without private
-   * values.
+   * Result of the operation; for an installation, its timings. Plain JSON without private values.
    */
   result: z.unknown(),
   error: jobError.nullable(),
@@ -69,8 +65,8 @@ export const jobRecord = z.object({
 export type JobRecord = z.infer<typeof jobRecord>;
 
 /**
- * GET /v1/jobs/{id}/events, NDJSON: everything from the start of the job, then as it happens; ends
- * after `end`.
+ * GET /v1/jobs/{id}/events, NDJSON: all events since the start of the job, then new ones. The
+ * stream ends after `end`.
  */
 export const jobEvent = z.discriminatedUnion('type', [
   z.object({
@@ -107,7 +103,7 @@ export const jobEvent = z.discriminatedUnion('type', [
   z.object({
     type: z.literal('script-output'),
     atMs: z.number(),
-    /** Position among the pieces of this job, from 1: equal pieces are different events. */
+    /** Number of the piece in this job, from 1. It distinguishes equal pieces. */
     number: z.number().int(),
     text: z.string(),
   }),

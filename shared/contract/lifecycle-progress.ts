@@ -1,26 +1,26 @@
 import { entryOf, NO_PROGRESS, type LifecycleEvent, type LifecycleProgress } from './lifecycle.ts';
 
-/** What a view says of which events can come. */
+/** The part of a view that decides which events are valid. */
 export interface ProgressView {
   readonly run: string;
   /** Names of scripts, as in run-lists/boot/. */
   readonly boot: readonly string[];
   readonly decommission: readonly string[];
-  /** Entry of the script on demand that is wanted now. */
+  /** Entry of the requested script on demand. */
   readonly command: string | null;
 }
 
-/** What an event asks of a guest that it cannot have; `field` is where it is wrong. */
+/** Why an event is invalid; `field` names the wrong field. */
 export interface LifecycleRefusal {
   readonly refused: string;
   readonly field: 'run' | 'boot' | 'number' | 'type' | 'entry';
 }
 
 /**
- * How far an event brings a guest, or why it is none that can come now. Pure. An event that was
- * taken before changes nothing: an answer may be lost on its way. A number may be left out: what
- * was refused is not said again, and must not make the host deaf to what comes after it.
- * @param isCertain false where events between these two may have been lost with a metad
+ * Returns the progress after an event, or why the event is invalid now. Pure. A repeated event
+ * changes nothing, because its answer may have been lost. Numbers may have gaps: the guest does not
+ * repeat a refused event, and later events must stay valid.
+ * @param isCertain false if a restart of metad may have lost events between these two
  */
 export function advanceProgress(
   before: LifecycleProgress,
@@ -53,7 +53,7 @@ function step(
 ): LifecycleProgress | LifecycleRefusal {
   const { state, entry, last } = now;
   const cannot = (why: string): LifecycleRefusal => refuse('type', why);
-  // The agent alone began anew; the boot list is not run again for that.
+  // Only the agent restarted, so the boot list does not run again.
   const isRestarted = state === 'decommissioned' && now.kind === 'service_restart';
   const isUp = state === 'operational' || state === 'stranded';
   switch (event.type) {
@@ -102,7 +102,7 @@ function step(
   }
 }
 
-/** What may be started now; nothing after a script of the list that failed. */
+/** Returns the script that may start now, or null after a failed script of the list. */
 function nextEntry({ state, last }: LifecycleProgress, view: ProgressView): string | null {
   if (state === 'operational' || state === 'stranded')
     return last?.entry === view.command ? null : view.command;

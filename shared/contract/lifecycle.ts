@@ -4,17 +4,17 @@ import { boundedText, MAX_TABLE_BYTES, sizeOfTexts } from './bounded-texts.ts';
 import { base64, fileName, osParameterName, uuid } from './primitives.ts';
 
 /**
- * Run lists: scripts that a guest runs when it has booted, on demand, and before it goes down; and
- * how it gets on with them. The words are RightLink 10's.
+ * Run lists: scripts that a guest runs after its boot, on demand and before its shutdown. The terms
+ * are RightLink 10's.
  */
 
 export const RUN_LISTS = ['boot', 'operational', 'decommission'] as const;
 export const runListName = z.enum(RUN_LISTS);
 export type RunListName = z.infer<typeof runListName>;
 
-/** Scripts of all lists of an instance, those of its cluster and its OS definition included. */
+/** Scripts of all lists of an instance, including those of its cluster and OS definition. */
 export const MAX_RUN_LIST_SCRIPTS = 64;
-/** Bytes of one script, or of one attachment. */
+/** Bytes of one script or attachment. */
 export const MAX_RUN_LIST_SCRIPT_BYTES = MIB;
 /** Bytes of all scripts and attachments of an instance. */
 export const MAX_RUN_LISTS_BYTES = 4 * MIB;
@@ -24,33 +24,33 @@ export const MAX_INPUTS = 256;
 const MAX_POSSIBLE_VALUES = 256;
 
 /**
- * Seconds after the limit of the decommission list, at which the agent ends its scripts, until the
- * guest's service manager ends the agent itself (metad/guest/agent.sh and enable.sh).
+ * Seconds between the limit of the decommission list, when the agent ends its scripts, and the end
+ * of the agent by the service manager (metad/guest/agent.sh and enable.sh).
  */
 export const AGENT_STOP_GRACE_S = 60;
 /**
- * Seconds after that limit until the host cuts the power: the guest's system has time to end its
- * services (systemd: 90 s each) and to unmount.
+ * Seconds between that limit and the power cut by the host. The guest ends its services (systemd:
+ * 90 s each) and unmounts in this time.
  */
 export const POWER_CUT_GRACE_S = 300;
 
-/** Events in one POST of lifecycle/events, and bytes of it. */
+/** Events and bytes of one POST of lifecycle/events. */
 export const MAX_LIFECYCLE_EVENTS = 256;
 export const MAX_LIFECYCLE_EVENTS_BYTES = 256 * 1024;
 /** Bytes of one POST of lifecycle/output. */
 export const MAX_LIFECYCLE_OUTPUT_BYTES = 64 * 1024;
-/** Bytes of what one script prints that are kept; the rest is counted. */
+/** Stored output of one script in bytes. The rest is only counted. */
 export const MAX_ENTRY_OUTPUT_BYTES = 4 * MIB;
 
-/** Characters of one piece of output that metad tells; a line of the event stream holds it. */
+/** Characters of one piece of output in metad's events. It fits on a line of the event stream. */
 export const MAX_OUTPUT_TEXT_LENGTH = 8192;
 
-/** The name of a file in a folder of attachments; it stays in that folder. */
+/** A file name that cannot leave the folder of attachments. */
 export const attachmentName = z
   .string()
   .max(255)
   .regex(/^[A-Za-z0-9_+][A-Za-z0-9_.+ -]*$/, 'not an attachment name');
-/** A variable's name as every shell takes it. */
+/** A variable name that every shell accepts. */
 export const inputName = z
   .string()
   .max(128)
@@ -60,10 +60,10 @@ const noNul = boundedText.refine(
   'contains a NUL character, which an environment variable cannot hold',
 );
 
-/** What an input is given: the text, the value of an OS parameter, or nothing at all. */
+/** Value of an input: a text, the value of an OS parameter, or none. */
 export const inputValue = z.discriminatedUnion('from', [
   z.strictObject({ from: z.literal('text'), text: noNul }),
-  /** A private or secret OS parameter; a value that is lost is lost for the script, too. */
+  /** A private or secret OS parameter. If its value is lost, the script cannot run. */
   z.strictObject({ from: z.literal('cred'), name: osParameterName }),
   /** The variable is not set. */
   z.strictObject({ from: z.literal('ignore') }),
@@ -83,7 +83,7 @@ function textsOf(inputs: Readonly<Record<string, InputValue>>): Record<string, s
   );
 }
 
-/** @throws Error whose message names the form and what is possible, never the value */
+/** @throws Error whose message names the form and the possible forms, never the value */
 export function parseInputValue(text: string): InputValue {
   if (text === 'blank') return { from: 'text', text: '' };
   if (text === 'ignore') return { from: 'ignore' };
@@ -95,7 +95,7 @@ export function parseInputValue(text: string): InputValue {
   throw new Error(`${what} is not allowed: use text:VALUE, cred:NAME, blank or ignore`);
 }
 
-/** The reverse of `parseInputValue`. */
+/** Formats a value for `parseInputValue`. */
 export function formatInputValue(value: InputValue): string {
   if (value.from === 'ignore') return 'ignore';
   return value.from === 'cred' ? `cred:${value.name}` : `text:${value.text}`;
@@ -105,9 +105,9 @@ export function formatInputValue(value: InputValue): string {
 export const declaredInput = z.strictObject({
   name: inputName,
   required: z.boolean(),
-  /** What it has where nobody gives it anything. */
+  /** Value without a setting. */
   default: inputValue.nullable(),
-  /** The only values that it takes; absent: any. */
+  /** All accepted values; absent: any. */
   possible: z.array(inputValue).min(1).max(MAX_POSSIBLE_VALUES).optional(),
 });
 export type DeclaredInput = z.infer<typeof declaredInput>;
@@ -119,7 +119,7 @@ export const runListScript = z.strictObject({
     .max(MAX_SCRIPT_BASE64)
     .refine(hasInterpreter, 'the first line does not begin with #!')
     .refine(hasUnixLines, 'lines end with CR LF: remove the CRs (sed -i "s/\\r$//" FILE)'),
-  /** Null: it declares none, and gets all that there are. */
+  /** Null: the script declares no inputs and receives all inputs. */
   inputs: z.array(declaredInput).max(MAX_INPUTS).nullable().default(null),
 });
 export type RunListScript = z.infer<typeof runListScript>;
@@ -151,7 +151,7 @@ export const runLists = z
         code: 'custom',
         message: 'scripts and attachments are larger than 4 MiB in total',
       });
-    // Scripts may have the same name: a guest gets them with their numbers.
+    // Scripts may have equal names, because the guest's names contain their numbers.
     const names = lists.attachments.map(({ name }) => name);
     const twice = names.find((name, index) => names.indexOf(name) !== index);
     if (twice !== undefined)
@@ -164,11 +164,11 @@ export const runLists = z
 export type RunLists = z.infer<typeof runLists>;
 
 function hasInterpreter(content: string): boolean {
-  // base64 of `#!` and whatever comes next
+  // base64 of `#!` and any third byte
   return /^Iy[E-H]/.test(content);
 }
 
-/** Linux takes the CR of a first line for a part of the interpreter's name. */
+/** Linux treats the CR of a first line as part of the interpreter's name. */
 function hasUnixLines(content: string): boolean {
   const [first = ''] = Buffer.from(content, 'base64').toString('latin1').split('\n', 1);
   return !first.endsWith('\r');
@@ -182,8 +182,8 @@ function decodedBytes(content: string): number {
 export const decommissionKind = z.enum(['reboot', 'stop', 'terminate', 'service_restart']);
 
 /**
- * Only the host decides `failed`: a deadline passed, the decommission list was ended at its limit,
- * or the machine ended too early.
+ * Only the host sets `failed`: a deadline passed, the decommission list reached its limit, or the
+ * QEMU process ended too early.
  */
 export const LIFECYCLE_STATES = [
   'booting',
@@ -197,8 +197,8 @@ export const lifecycleState = z.enum(LIFECYCLE_STATES);
 export type LifecycleState = z.infer<typeof lifecycleState>;
 
 /**
- * One running of one script: `boot/01-base`, `decommission/02-leave`, or the UUID of a command for
- * one on demand.
+ * One execution of a script: `boot/01-base`, `decommission/02-leave`, or the UUID of a command for
+ * a script on demand.
  */
 export const lifecycleEntry = z.union([
   uuid,
@@ -208,25 +208,25 @@ export const lifecycleEntry = z.union([
     .regex(/^(boot|decommission)\/[A-Za-z0-9_+.-]+$/, 'not a run list entry'),
 ]);
 
-/** `number` is 1 for a boot's first event, and larger for each that follows. */
+/** `number` is 1 for a boot's first event and grows with each event. */
 const said = {
-  /** As lifecycle.json has it. */
+  /** From lifecycle.json. */
   run: uuid,
   /** The guest kernel's boot, from /proc/sys/kernel/random/boot_id. */
   boot: uuid,
   number: z.number().int().positive().max(Number.MAX_SAFE_INTEGER),
 } as const;
 
-/** What a guest posts to lifecycle/events. */
+/** A guest's event at lifecycle/events. */
 export const lifecycleEvent = z.discriminatedUnion('type', [
-  /** The first word of each boot. */
+  /** The first event of each boot. */
   z.strictObject({ type: z.literal('booting'), ...said }),
   z.strictObject({ type: z.literal('started'), ...said, entry: lifecycleEntry }),
   z.strictObject({
     type: z.literal('finished'),
     ...said,
     entry: lifecycleEntry,
-    /** As a shell says it: more than 128 is a signal. */
+    /** Shell exit status; above 128: a signal. */
     status: z.number().int().min(0).max(255),
   }),
   z.strictObject({ type: z.literal('operational'), ...said }),
@@ -244,17 +244,17 @@ export type LifecycleEvent = z.infer<typeof lifecycleEvent>;
 /** Body of POST /ganeti/<v>/lifecycle/events. */
 export const lifecycleEventBatch = z.array(lifecycleEvent).min(1).max(MAX_LIFECYCLE_EVENTS);
 
-/** How far a guest got in its present boot, by its own words in their order. */
+/** Progress of a guest in its present boot, from its events. */
 export const lifecycleProgress = z.strictObject({
-  /** Null before its first word in this run. */
+  /** Null before the first event of this run. */
   boot: uuid.nullable(),
   /** The number of its last event. */
   number: z.number().int().nonnegative(),
   state: lifecycleState.exclude(['failed']),
   kind: decommissionKind.nullable(),
-  /** What runs. */
+  /** The running script. */
   entry: lifecycleEntry.nullable(),
-  /** What ended last in the present state, and how. */
+  /** The last finished script of the present state. */
   last: z
     .strictObject({ entry: lifecycleEntry, status: z.number().int().min(0).max(255) })
     .nullable(),
@@ -265,11 +265,11 @@ export const NO_PROGRESS: LifecycleProgress = {
   ...{ boot: null, number: 0, state: 'booting', kind: null, entry: null, last: null },
 };
 
-/** What the host wants of the guest's agent. */
+/** A command of the host to the guest's agent. */
 export const lifecycleCommand = z.discriminatedUnion('do', [
   /**
-   * Runs one script of the operational list. When it is not wanted any more while it runs, it has
-   * been cancelled.
+   * Runs one script of the operational list. The agent cancels the script if the command
+   * disappears.
    */
   z.strictObject({
     do: z.literal('run'),
@@ -277,33 +277,31 @@ export const lifecycleCommand = z.discriminatedUnion('do', [
     /** As in run-lists/operational/. */
     script: fileName,
   }),
-  /** Tells its operating system to go down, or to begin anew. */
+  /** Shuts the guest down or reboots it. */
   z.strictObject({
     do: z.enum(['reboot', 'stop', 'terminate']),
-    /**
-     * What the scripts are told it is for, where that is another: it goes down to be started again.
-     */
+    /** Kind that scripts see if it differs: the host starts the guest again after the shutdown. */
     kind: z.literal('reboot').optional(),
     entry: uuid,
   }),
 ]);
 export type LifecycleCommand = z.infer<typeof lifecycleCommand>;
 
-/** GET /ganeti/<v>/lifecycle.json, as it is. */
+/** GET /ganeti/<v>/lifecycle.json. */
 export const lifecycleStatus = z.strictObject({
   state: lifecycleState,
-  /** From a start to a stop, over reboots. */
+  /** Lasts from a start to a stop, across reboots. */
   run: uuid,
   kind: decommissionKind.nullable(),
-  /** When the power is cut, or a guest that is not operational is stopped. */
+  /** When the host cuts the power, or stops a guest that is not operational. */
   deadlineMs: z.number().nonnegative().nullable(),
-  /** The limit of the decommission list in seconds, at which the agent ends its scripts. */
+  /** The limit of the decommission list in seconds, when the agent ends its scripts. */
   decommissionTimeoutS: z.number().int().positive(),
   next: lifecycleCommand.nullable(),
 });
 export type LifecycleStatus = z.infer<typeof lifecycleStatus>;
 
-/** A variable of a script's environment; a parameter's value is that of the view's osParameters. */
+/** A variable of a script's environment: a text, or a parameter in the view's osParameters. */
 export const environmentValue = z.union([
   z.strictObject({ text: noNul }),
   z.strictObject({ parameter: osParameterName }),
@@ -312,18 +310,18 @@ const environment = z.record(inputName, environmentValue);
 export type RunListEnvironment = z.infer<typeof environment>;
 
 export const viewScript = z.strictObject({
-  /** `01-base`: its place in the list and its name. */
+  /** `01-base`: its number in the list and its name. */
   name: fileName,
   content: base64.max(MAX_SCRIPT_BASE64),
-  /** Null: it declares no inputs, and gets those that all get. */
+  /** Null: the script declares no inputs and receives the common ones. */
   env: environment.nullable(),
 });
 export type ViewScript = z.infer<typeof viewScript>;
 
-/** What a view has of it; absent where an instance has no run lists. */
+/** Run lists in a view; absent without run lists. */
 export const viewLifecycle = z.strictObject({
   status: lifecycleStatus,
-  /** For a metad that is new: what it heard itself of the same boot is newer. */
+  /** For a restarted metad. Events that metad itself received in the same boot are newer. */
   progress: lifecycleProgress,
   lists: z.strictObject({
     boot: z.array(viewScript).max(MAX_RUN_LIST_SCRIPTS),
@@ -333,12 +331,12 @@ export const viewLifecycle = z.strictObject({
   attachments: z.array(attachment).max(MAX_RUN_LIST_SCRIPTS),
   /** Variables of every script that declares no inputs. */
   env: environment,
-  /** Given with the present command, over what its script has. */
+  /** Inputs of the present command, which override its script's. */
   commandEnv: environment,
 });
 export type ViewLifecycle = z.infer<typeof viewLifecycle>;
 
-/** What metad tells the node daemon: an event that was taken, and how far it brings the guest. */
+/** Event of metad: an accepted guest event, and the progress after it. */
 export const lifecycleAdvance = z.object({
   type: z.literal('lifecycle'),
   event: lifecycleEvent,
@@ -346,38 +344,40 @@ export const lifecycleAdvance = z.object({
 });
 export type LifecycleAdvance = z.infer<typeof lifecycleAdvance>;
 
-/** A piece of what a script printed, masked: whole lines, but for the last and one too long. */
+/**
+ * A piece of script output, masked. It has whole lines, except for the last line and long lines.
+ */
 export const lifecycleOutput = z.object({
   type: z.literal('lifecycle-output'),
   run: uuid,
   entry: lifecycleEntry,
   text: z.string().max(MAX_OUTPUT_TEXT_LENGTH),
-  /** Bytes before it that were counted and not kept. */
+  /** Bytes before the piece that were dropped. */
   lostBytes: z.number().int().nonnegative(),
 });
 
-/** The entry of a script of the boot or the decommission list. */
+/** Returns the entry of a script of the boot or decommission list. */
 export function entryOf(list: 'boot' | 'decommission', script: string): string {
   return `${list}/${script}`;
 }
 
-/** What the store keeps of the present run, or of the last one. */
+/** Stored state of the present or last run. */
 export const lifecycleRecord = z.object({
   run: uuid,
-  /** Of which machine; a reboot by stop and start goes on in another. */
+  /** Start of the QEMU process. A reboot by stop and start has another one in the same run. */
   runStartedAtMs: z.number(),
   state: lifecycleState,
   kind: decommissionKind.nullable(),
-  /** The script that runs, or ended last, and how. */
+  /** The running script, or the last one with its exit status. */
   script: lifecycleEntry.nullable(),
   exitStatus: z.number().int().nullable(),
-  /** Why it is stranded or failed; in what is told also why it does not get on. */
+  /** Why it is stranded or failed. In `lifecycleInfo` also why it makes no progress. */
   reason: z.string().max(1024).nullable(),
-  /** How the host wants it to go down; null when it does not. */
+  /** The host's command to shut down; null: none. */
   announced: lifecycleCommand.nullable(),
   deadlineMs: z.number().nullable(),
   progress: lifecycleProgress,
-  /** Events of metad up to this one have been heard. */
+  /** Sequence of metad's last processed event. */
   sequence: z.number().int().nonnegative(),
 });
 export type LifecycleRecord = z.infer<typeof lifecycleRecord>;
@@ -386,7 +386,7 @@ export type LifecycleRecord = z.infer<typeof lifecycleRecord>;
 export const SILENT_AGENT =
   'the agent for run lists has reported nothing since the start: it is not installed, the guest has neither curl nor wget, or the guest does not reach the metadata service';
 
-/** What is told of it. */
+/** The part of the record that the API shows. */
 export const lifecycleInfo = lifecycleRecord.pick({
   run: true,
   state: true,

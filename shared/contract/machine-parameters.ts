@@ -6,9 +6,7 @@ import { type SchemaOf, schemaOf } from './plain-settings.ts';
 import { macAddress } from './primitives.ts';
 import { nicNetwork } from './static-network.ts';
 
-/** What a machine is made of, as an operator gives it: NICs, disks, backend, hypervisor. */
-
-/** The bridge of a NIC that names none. */
+/** Default bridge of a NIC. */
 export const DEFAULT_LINK = 'br0';
 
 export const nicSpec = z.strictObject({
@@ -17,15 +15,15 @@ export const nicSpec = z.strictObject({
   /** Bridge on the host, for `bridged`. */
   link: z.string().max(15).optional(),
   name: z.string().max(255).optional(),
-  /** For those who read the metadata; what the guest configures is `network`. */
+  /** Shown in the metadata only. The guest configures `network`. */
   ip: z.string().max(64).optional(),
   network: nicNetwork.optional(),
-  /** A network of the cluster, in place of `link`; `ip` is an address of it, or `pool`. */
+  /** A network of the cluster, instead of `link`. `ip` is one of its addresses, or `pool`. */
   networkName: networkName.optional(),
-  /** Absent: `public` from users who are bound to instances, else `all`. */
+  /** Absent: `public` for NICs of users who are bound to instances, else `all`. */
   reach: nicReach.optional(),
 });
-/** In whole sectors: a guest gets no others, and would see a larger disk than the record has. */
+/** A multiple of a sector. Otherwise the guest would see a larger disk than the record. */
 export const diskSizeBytes = z.number().int().positive().multipleOf(512);
 export const diskSpec = z.strictObject({
   sizeBytes: diskSizeBytes,
@@ -38,11 +36,11 @@ export const beParameters = z.strictObject({
 });
 export const hvParameters = z.strictObject(makeHypervisorShape());
 
-/** The same parameters where some may be reset: `null` takes the default again. */
+/** Changes of the parameters; `null` restores the default. */
 export const hvParameterChanges = resettable(hvParameters.shape);
 export const beParameterChanges = resettable(beParameters.shape);
 
-/** @param parameters of an opcode; those without effect on an installation are refused */
+/** Adds a check that refuses parameters without an effect on an installation. */
 function ofInstallations<Type extends z.ZodType<Nullable<HvParameters>>>(parameters: Type): Type {
   return parameters.superRefine((given, context) => {
     for (const key of NOT_OF_INSTALLATIONS)
@@ -70,7 +68,7 @@ type HypervisorShape = {
 
 function makeHypervisorShape(): HypervisorShape {
   const entries = hypervisorRows.map(([key, { type }]) => [key, schemaOf(type).optional()]);
-  // Each key of the table with the schema of its type; fromEntries says string and any.
+  // fromEntries returns any. Each key has the schema of its type.
   return Object.fromEntries(entries) as HypervisorShape;
 }
 
@@ -85,6 +83,6 @@ function resettable<Shape extends z.ZodRawShape>(
     key,
     z.nullable(type as z.ZodType).optional(),
   ]);
-  // Each key of the shape with its own type, wrapped; fromEntries says string and any.
+  // fromEntries returns any. Each key has its own schema, wrapped.
   return z.strictObject(Object.fromEntries(entries) as Resettable<Shape>);
 }

@@ -2,56 +2,53 @@ import { z } from 'zod';
 import { KIB, MIB } from '../units/bytes.ts';
 import { uuid } from './primitives.ts';
 
-/**
- * A file of an instance that moves: its disks, and what its UEFI firmware remembers of its
- * installation.
- */
+/** A file of an instance that moves: a disk or the variables of its UEFI firmware. */
 export const movedFile = z.object({
   name: z.string().regex(/^(disk\d{1,3}\.raw|efi-variables-[0-9a-fA-F-]{36}\.fd)$/),
   sizeBytes: z.number().int().nonnegative().max(Number.MAX_SAFE_INTEGER),
 });
 export type MovedFile = z.infer<typeof movedFile>;
 
-/** More than an instance can have. */
+/** Above the number of files of any instance. */
 const MAX_FILES = 256;
 
-/** What a node is going to be sent of an instance. */
+/** Files that a node will receive. */
 export const arrivalRequest = z.object({ files: z.array(movedFile).max(MAX_FILES) });
 
 /** @see noded/cluster/migration/migration-target.ts */
 export const arrivalBegun = z.object({
-  /** Who begins anew gets another one, and this one ends. */
+  /** A new begin gets another session and ends this one. */
   session: uuid,
-  /** The record's: nobody may have changed it when its node is changed. */
+  /** The record's serial number. It must not change before the commit. */
   serialNo: z.number().int(),
 });
 export type ArrivalBegun = z.infer<typeof arrivalBegun>;
 
 /** The largest block of data in a message, in bytes. */
 export const BLOCK_BYTES = 64 * KIB;
-/** The head of a block: where it is in its file, and how long it is. */
+/** Header of a block: its offset in the file and its length. */
 export const BLOCK_HEAD_BYTES = 8 + 4;
-/** From so much on, blocks go in one message. */
+/** A message is sent when its blocks reach this size. */
 export const BATCH_BYTES = MIB;
 /** The longest message. */
 export const MAX_BATCH_BYTES = BATCH_BYTES + BLOCK_BYTES + BLOCK_HEAD_BYTES;
 
-/** SHA-256 of what was sent, by the name of the file. */
+/** SHA-256 of the sent data, by file name. */
 export const arrivalDigests = z.object({ digests: z.record(z.string(), z.string()) });
 
 export const arrivalEnded = z.object({
-  /** Whether the instance is that node's. */
+  /** Whether the instance belongs to that node now. */
   isTaken: z.boolean(),
-  /** It is, but the machine in which its guest was to go on has ended. */
+  /** The instance belongs to that node, but its QEMU process has ended. */
   isLost: z.boolean().default(false),
 });
 export type ArrivalEnded = z.infer<typeof arrivalEnded>;
 
-/** What a node had of an instance that another one has, and has no more. */
+/** Remains of another node's instance that were removed. */
 export const remainsEnded = z.object({
-  /** The machine or the disks of a move to it, which waited for its end. */
+  /** The QEMU process or the disks of an unfinished move to the node. */
   hadArrived: z.boolean(),
-  /** Disks that a move away from it had left there. */
+  /** Disks that a move away from the node left behind. */
   hadLeft: z.boolean(),
 });
 export type RemainsEnded = z.infer<typeof remainsEnded>;

@@ -3,13 +3,13 @@ import { nicReach } from './guest-reach.ts';
 import { deviceName, macAddress, newTag, nodeName, uuid } from './primitives.ts';
 import { subnetOf } from './static-network.ts';
 
-/** Networks of the whole cluster; each is read as a whole for lists. */
+/** Networks of the cluster. Lists read them completely. */
 export const MAX_NETWORKS = 256;
-/** Addresses of one network that somebody else has. */
+/** Reserved addresses of one network. */
 export const MAX_RESERVED = 1024;
 const MAX_TAGS = 100;
 
-/** A label of DNS, which no value of a card's options is mistaken for. */
+/** A DNS label that differs from all values of NIC options. */
 export const networkName = z
   .string()
   .regex(
@@ -17,13 +17,13 @@ export const networkName = z
     'not a network name: use lower-case letters, digits and dashes, such as lan',
   );
 
-/** What takes an address of a pool in place of one that is named. */
+/** Requests any free address of the network. */
 export const ANY_ADDRESS = 'pool';
 
 const SMALLEST_PREFIX = 16;
 const LARGEST_PREFIX = 30;
 
-/** As Ganeti: an IPv4 network, from /30 to /16. */
+/** An IPv4 network from /30 to /16, as in Ganeti. */
 export const networkRange = z
   .string()
   .refine((text) => z.cidrv4().safeParse(text).success, {
@@ -44,12 +44,12 @@ function prefixIn(text: string): boolean {
   return prefix >= SMALLEST_PREFIX && prefix <= LARGEST_PREFIX;
 }
 
-/** The first three bytes of its cards' MACs; not of a group. */
+/** The first three bytes of the NICs' MACs, without the multicast bit. */
 export const macPrefix = z
   .string()
   .regex(/^[0-9a-f][02468ace](:[0-9a-f]{2}){2}$/, 'expected three bytes such as aa:00:01');
 
-/** How a node reaches a network: by a bridge that it has, or by one that its daemon makes. */
+/** How a node reaches a network: by an existing bridge, or by a bridge that its daemon creates. */
 export const networkConnection = z.discriminatedUnion('mode', [
   z.strictObject({ mode: z.literal('bridged'), link: deviceName }),
   z.strictObject({ mode: z.literal('nat') }),
@@ -60,7 +60,7 @@ export const newNetworkTags = z.array(newTag).max(MAX_TAGS);
 export const networkTags = z.array(z.string().min(1).max(128)).max(MAX_TAGS);
 export const reservedAddresses = z.array(z.ipv4()).max(MAX_RESERVED);
 
-/** What the store keeps of one; the addresses that instances have are claims of theirs. */
+/** A network in the store. Addresses of instances are separate claims. */
 export const networkRecord = z.object({
   schema: z.literal(1),
   name: networkName,
@@ -76,22 +76,21 @@ export const networkRecord = z.object({
 });
 export type NetworkRecord = z.infer<typeof networkRecord>;
 
-/** GET /v1/networks. */
 export const networkInfo = networkRecord.omit({ schema: true }).extend({
   size: z.number().int(),
   free: z.number().int(),
-  /** In the order of the addresses. */
+  /** Ordered by address. */
   addresses: z.array(z.object({ ip: z.string(), instance: z.string() })),
 });
 export type NetworkInfo = z.infer<typeof networkInfo>;
 
-/** Of a card in a network, as the node's own parts are told of it. */
+/** A NIC in a network. */
 export const networkGuest = z.object({
-  /** Its TAP. */
+  /** TAP device. */
   device: deviceName,
   mac: macAddress,
   ip: z.ipv4(),
-  /** Its instance. */
+  /** Name of the instance. */
   name: z.string(),
   network: networkName,
   reach: nicReach.default('all'),

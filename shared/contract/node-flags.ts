@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import { AppError } from '#shared/errors/app-error.ts';
 
-/** What an operator says of a node, in Ganeti's words. */
+/** Flags that an operator sets on a node, as in Ganeti. */
 export const nodeFlags = z.object({
-  /** It gets no new instances; those that it has go on. */
+  /** It gets no new instances; its own keep running. */
   drained: z.boolean(),
-  /** It is down for longer: nobody asks it for anything, and it runs no jobs. */
+  /** It is down for longer. Other nodes send no requests, and it runs no jobs. */
   offline: z.boolean(),
 });
 export type NodeFlags = z.infer<typeof nodeFlags>;
@@ -17,7 +17,10 @@ export interface NodeFlagChanges {
   readonly offline?: boolean | undefined;
 }
 
-/** As in Ganeti a node has one role: which is set takes the other one back. Pure. */
+/**
+ * Returns the flags after a change. As in Ganeti, a node has one role, so setting one flag unsets
+ * the other. Pure.
+ */
 export function changeNodeFlags(flags: NodeFlags, changes: NodeFlagChanges): NodeFlags {
   const { drained = flags.drained, offline = flags.offline } = changes;
   if (changes.offline === true) return { drained: false, offline: true };

@@ -65,9 +65,9 @@ import {
 import { takeLoginsApart } from './source-login.ts';
 
 /**
- * What an operator may ask of the node daemon: plain data, submitted as a job (`POST /v1/jobs`).
- * Private and secret OS parameters, and the personalization password, are in the request only:
- * `redactOpcode` is what is kept of it.
+ * Operations of the node daemon: plain data, submitted as a job (`POST /v1/jobs`). Private and
+ * secret OS parameters and the personalization password are only in the request. The store keeps
+ * the result of `redactOpcode`.
  */
 const MAX_NODES_NAMED = 1000;
 const osParameterValues = boundedTable(osParameterName, boundedText);
@@ -77,7 +77,7 @@ const osParameterChanges = boundedTable(osParameterName, boundedText.nullable())
 const document = base64.max(1_400_000);
 const MAX_TAGS = 1000;
 const newTags = z.array(newTag).max(MAX_TAGS);
-/** Those that are there may be of before there was a rule. */
+/** Existing tags may be older than the rule for new ones. */
 const tags = z.array(z.string().max(128)).max(MAX_TAGS);
 
 export const imageChecksum = z
@@ -86,12 +86,12 @@ export const imageChecksum = z
 
 const reinstallable = {
   osType: osNameWithVariant.optional(),
-  /** The variant is taken although the definition does not list it. */
+  /** Accept a variant that the definition does not list. */
   forceVariant: z.boolean().optional(),
   osImage: source.optional(),
   osImageChecksum: imageChecksum.optional(),
   osImageGrow: z.boolean().optional(),
-  /** `auto`: found by content. */
+  /** `auto`: detected from the content. */
   osImageFormat: imageFormat.or(z.literal('auto')).optional(),
   personalizationPackage: source.optional(),
   personalizationChecksum: imageChecksum.optional(),
@@ -102,19 +102,19 @@ const reinstallable = {
   ...optionalSettings('installation'),
   /** The appliance of this instance's installations. */
   appliance: applianceName.optional(),
-  /** Hooks of the instance, in place of stored ones. */
+  /** Hooks of the instance; replace stored ones. */
   hooks: hookFiles.optional(),
   osParameters: osParameterValues.default({}),
   osParametersPrivate: osParameterValues.default({}),
   osParametersSecret: osParameterValues.default({}),
-  /** What it boots into through its channel. */
+  /** The boot environment that it boots through its channel. */
   bootEnv: bootEnvName.optional(),
-  /** In place of stored ones; the first counts more than those after it. */
+  /** Replace stored ones; the first wins. */
   profiles: profileNames.optional(),
   start: z.boolean().default(true),
 } as const;
 
-/** `null`: what is stored is not installed any more. */
+/** `null` unsets the stored value. */
 const takenBack = {
   osType: reinstallable.osType.unwrap().nullable().optional(),
   osImage: source.nullable().optional(),
@@ -147,13 +147,13 @@ export const instanceCreate = z.strictObject({
   node: instanceName.optional(),
   autostart: autostartChanges.optional(),
   install: z.boolean().default(true),
-  /** What becomes of an instance whose installation failed or was cancelled. */
+  /** Fate of an instance whose installation failed or was cancelled. */
   onFailure: z.enum(['keep', 'remove']).optional(),
-  /** Kept with the instance. */
+  /** Stored with the instance. */
   installTimeoutS: installTimeout.optional(),
   /**
-   * An export, by the name of its instance or its directory on the node: the `import` script takes
-   * the place of `create`.
+   * An export, by the name of its instance or its directory on the node. The `import` script runs
+   * instead of `create`.
    */
   importFrom: source.optional(),
 });
@@ -163,21 +163,19 @@ export const instanceReinstall = z.strictObject({
   name: instanceName,
   ...reinstallable,
   ...takenBack,
-  /**
-   * A running instance is stopped first, with this many seconds to obey; without it, it is refused.
-   */
+  /** Seconds for a running instance to shut down. Absent: a running instance is refused. */
   shutdownTimeoutS: z.number().nonnegative().optional(),
   /**
-   * The old disks stay until the new ones are whole, and are the instance's again when they never
-   * are. Absent: where there is room for both.
+   * Keep the old disks until the new ones are complete, and restore them after a failure. Absent:
+   * if there is room for both.
    */
   keepOld: z.boolean().optional(),
-  /** Of this run, whatever is stored. */
+  /** For this run only. */
   installTimeoutS: installTimeout.optional(),
   installParameters: installParameterChanges.optional(),
   osParameters: osParameterChanges.default({}),
   osParametersPrivate: osParameterChanges.default({}),
-  /** `null`: the secret is not needed any more. */
+  /** `null`: remove the secret. */
   osParametersSecret: osParameterChanges.default({}),
 });
 
@@ -192,8 +190,8 @@ export const instanceModify = z.strictObject({
   osParameters: osParameterChanges.default({}),
   osParametersPrivate: osParameterChanges.default({}),
   /**
-   * Held in memory for the channel until the next restart of the daemons; never stored. `null`: it
-   * is not needed any more.
+   * Held in memory for the channel until the next restart of the daemons; never stored. `null`:
+   * remove the secret.
    */
   osParametersSecret: osParameterChanges.default({}),
   communication: z.boolean().optional(),
@@ -210,29 +208,26 @@ export const instanceModify = z.strictObject({
   hvparams: hvParameterChanges.default({}),
   installParameters: installParameterChanges.optional(),
   ...optionalSettings('installation'),
-  /** Of a running instance they take effect at its next start, and none of its disks is removed. */
+  /** On a running instance they take effect at its next start, and no disk can be removed. */
   nics: z
     .array(nicChange)
     .max(2 * MAX_NICS)
     .default([]),
   disks: z.array(diskChange).max(MAX_DISKS).default([]),
-  /** Hooks of the instance, in place of stored ones, for its next installation. */
+  /** Hooks of the instance for its next installation; replace stored ones. */
   hooks: hookFiles.optional(),
   tags: tags.optional(),
-  /** Run lists of the instance, in place of stored ones; `null`: none. */
+  /** Run lists of the instance; replace stored ones. `null`: none. */
   runLists: runLists.nullable().optional(),
-  /**
-   * SSH host keys of the guest that are trusted from now on; an empty list: those that it says
-   * first in a run.
-   */
+  /** Trusted SSH host keys of the guest; an empty list: trust the first keys that a run reports. */
   hostKeys: hostKeys.optional(),
-  /** The installation that is meant: when there is another one by now, nothing is changed. */
+  /** Refuse the change if the instance has another installation now. */
   instanceId: uuid.optional(),
-  /** Put to the tags that there are, or taken from them. */
+  /** Added to the existing tags, or removed from them. */
   addTags: newTags.optional(),
   removeTags: tags.optional(),
 });
-/** Changes nothing: its result is an InstanceInfo, as Ganeti tells it by a job. */
+/** Changes nothing. Its result is an InstanceInfo, because Ganeti answers by a job. */
 export const instanceQuery = z.strictObject({
   opcode: z.literal('INSTANCE_QUERY_DATA'),
   name: instanceName,
@@ -243,10 +238,10 @@ export const instanceRemove = z.strictObject({
   name: instanceName,
   shutdownTimeoutS: z.number().nonnegative().default(120),
 });
-/** Of a machine that runs without a record: it is an instance again, and runs on untouched. */
+/** Creates a record for an orphan, which runs on unchanged. */
 export const instanceAdopt = z.strictObject({
   opcode: z.literal('INSTANCE_ADOPT'),
-  /** As it was called, or its UUID, which is a name that no two have. */
+  /** Name at its start, or its unique UUID. */
   name: instanceName,
 });
 export const instanceRename = z.strictObject({
@@ -255,47 +250,47 @@ export const instanceRename = z.strictObject({
   newName: newInstanceName,
   installTimeoutS: installTimeout.optional(),
 });
-/** Another instance like a stopped one, its disks included, with an identity of its own. */
+/** Copies a stopped instance with its disks. The copy has an identity of its own. */
 export const instanceCopy = z.strictObject({
   opcode: z.literal('INSTANCE_COPY'),
   name: instanceName,
   newName: newInstanceName,
 });
-/** A stopped instance to another node, with its disks. */
+/** Moves a stopped instance with its disks to another node. */
 export const instanceMove = z.strictObject({
   opcode: z.literal('INSTANCE_MOVE'),
   name: instanceName,
-  /** Absent: where there is room. */
+  /** Absent: a node with room. */
   node: instanceName.optional(),
 });
-/** A running instance to another node, with its disks, while its guest goes on. */
+/** Moves a running instance with its disks to another node. */
 export const instanceMigrate = z.strictObject({
   opcode: z.literal('INSTANCE_MIGRATE'),
   name: instanceName,
-  /** Absent: where there is room. */
+  /** Absent: a node with room. */
   node: instanceName.optional(),
-  /** Seconds in which it has to be over, or the guest stays where it is. */
+  /** Limit in seconds. Afterwards the guest stays on its node. */
   timeoutS: z.number().int().min(10).max(604_800).default(3600),
-  /** It goes nowhere: what a migration that was cut short has left is ended, on all nodes. */
+  /** Only clean up after an interrupted migration, on all nodes. */
   cleanup: z.literal(true).optional(),
 });
-/** An instance of a node that is down to another one, which has its disks too. */
+/** Moves an instance of a failed node to another node that has its disks too. */
 export const instanceFailover = z.strictObject({
   opcode: z.literal('INSTANCE_FAILOVER'),
   name: instanceName,
-  /** Absent: where there is room. */
+  /** Absent: a node with room. */
   node: instanceName.optional(),
 });
 export const instanceStartup = z.strictObject({
   opcode: z.literal('INSTANCE_STARTUP'),
   name: instanceName,
-  /** Secrets for the channel of this run; the record keeps their names. */
+  /** Secrets for the channel of this run. The record keeps their names. */
   osParametersSecret: osParameterValues.default({}),
 });
 export const instanceShutdown = z.strictObject({
   opcode: z.literal('INSTANCE_SHUTDOWN'),
   name: instanceName,
-  /** Seconds for the guest to obey ACPI before it is powered off. */
+  /** Seconds for the guest to shut down by ACPI before it is powered off. */
   timeoutS: z.number().nonnegative().default(120),
 });
 export const instanceReboot = z.strictObject({
@@ -318,25 +313,25 @@ export const instanceRunScript = z.strictObject({
 export const instanceGrowDisk = z.strictObject({
   opcode: z.literal('INSTANCE_GROW_DISK'),
   name: instanceName,
-  /** Its number: 0 is the first. */
+  /** Number of the disk, from 0. */
   disk: z
     .number()
     .int()
     .min(0)
     .max(MAX_DISKS - 1),
   amountBytes: diskSizeBytes,
-  /** The amount is the new size, not what is added. */
+  /** The amount is the new size instead of an increment. */
   absolute: z.boolean().default(false),
 });
-/** A moment of the disks, of a running instance too. */
+/** Takes a snapshot of the disks, also of a running instance. */
 export const instanceSnapshot = z.strictObject({
   opcode: z.literal('INSTANCE_SNAPSHOT'),
   name: instanceName,
   snapshot: snapshotName,
-  /** Where blocks cannot be shared, disks are copied while the guest stands still. */
+  /** Copy the disks while the guest is paused, if the file system cannot share blocks. */
   copy: z.boolean().optional(),
 });
-/** The disks of a stopped instance are what they were; what was written since is lost. */
+/** Restores the disks of a stopped instance. Later writes are lost. */
 export const instanceRestore = z.strictObject({
   opcode: z.literal('INSTANCE_RESTORE'),
   name: instanceName,
@@ -347,11 +342,11 @@ export const instanceRemoveSnapshot = z.strictObject({
   name: instanceName,
   snapshot: snapshotName,
 });
-/** Dumps of an instance's disks by the `export` script of its OS, in a directory of the node. */
+/** Exports the disks with the `export` script of the OS, to a directory of the node. */
 export const backupExport = z.strictObject({
   opcode: z.literal('BACKUP_EXPORT'),
   name: instanceName,
-  /** Seconds for a running instance to obey; it is started again afterwards. */
+  /** Seconds for a running instance to shut down. It is started again afterwards. */
   shutdownTimeoutS: z.number().nonnegative().default(120),
   installTimeoutS: installTimeout.optional(),
 });
@@ -373,8 +368,8 @@ export const osModify = z.strictObject({
   osParametersPrivate: osParameterChanges.default({}),
 });
 /**
- * Makes a profile where there is none. Secrets are of instances: what a profile has is stored, and
- * shown (public) or not (private).
+ * Changes or creates a profile. Profiles are stored and have no secrets; their public values are
+ * shown.
  */
 export const profileModify = z.strictObject({
   opcode: z.literal('PROFILE_SET_PARAMS'),
@@ -387,7 +382,7 @@ export const profileRemove = z.strictObject({
   name: profileName,
 });
 const aboutNetwork = { name: networkName } as const;
-/** Addresses for cards: it is of no node until it is connected. */
+/** Adds a network. Nodes are connected separately. */
 export const networkAdd = z.strictObject({
   opcode: z.literal('NETWORK_ADD'),
   ...aboutNetwork,
@@ -397,7 +392,7 @@ export const networkAdd = z.strictObject({
   addReserved: reservedAddresses.default([]),
   tags: newNetworkTags.default([]),
 });
-/** What is not given stays; `null` takes a value away. */
+/** Absent values stay; `null` unsets a value. */
 export const networkModify = z.strictObject({
   opcode: z.literal('NETWORK_SET_PARAMS'),
   ...aboutNetwork,
@@ -411,21 +406,21 @@ export const networkModify = z.strictObject({
 export const networkConnect = z.strictObject({
   opcode: z.literal('NETWORK_CONNECT'),
   ...aboutNetwork,
-  /** Empty: all that there are. */
+  /** Empty: all nodes. */
   nodes: z.array(instanceName).max(MAX_NODES_NAMED).default([]),
   connection: networkConnection,
 });
 export const networkDisconnect = z.strictObject({
   opcode: z.literal('NETWORK_DISCONNECT'),
   ...aboutNetwork,
-  /** Empty: all that it is connected on. */
+  /** Empty: all connected nodes. */
   nodes: z.array(instanceName).max(MAX_NODES_NAMED).default([]),
 });
 export const networkRemove = z.strictObject({
   opcode: z.literal('NETWORK_REMOVE'),
   ...aboutNetwork,
 });
-/** Everything in it is as it has to be, or nothing of it is taken. */
+/** Stores all objects, or none if one is invalid. */
 export const bootEnvSet = z.strictObject({
   opcode: z.literal('BOOTENV_SET'),
   ...bootContent,
@@ -434,14 +429,14 @@ export const bootEnvRemove = z.strictObject({
   opcode: z.literal('BOOTENV_REMOVE'),
   object: bootObject,
 });
-/** Opens the archive of a BootEnv on the node that runs it. */
+/** Extracts the archive of a BootEnv on the node that runs the job. */
 export const bootEnvUploadIso = z.strictObject({
   opcode: z.literal('BOOTENV_UPLOAD_ISO'),
   bootEnv: bootEnvName,
   /** Absent: its IsoUrl. */
   source: source.optional(),
 });
-/** Takes an opened archive from the node that runs it. */
+/** Removes an extracted archive from the node that runs the job. */
 export const bootEnvDestroyIso = z.strictObject({
   opcode: z.literal('BOOTENV_DESTROY_ISO'),
   isoFile: fileName,
@@ -453,9 +448,9 @@ export const clusterModify = z.strictObject({
   hostScripts: z.boolean().optional(),
   /** An imported appliance; `null`: the built one. */
   appliance: applianceName.nullable().optional(),
-  /** Of new instances that name neither an OS nor an image nor a medium; `null`: none. */
+  /** For new instances without an OS, an image and a medium; `null`: none. */
   defaultOs: osNameWithVariant.nullable().optional(),
-  /** A field that is `null` is forgotten. */
+  /** `null` unsets a field. */
   launchDefaults: z
     .strictObject({
       diskBytes: launchDefaults.shape.diskBytes.unwrap().nullable().optional(),
@@ -464,32 +459,28 @@ export const clusterModify = z.strictObject({
       net: launchDefaults.shape.net.unwrap().nullable().optional(),
     })
     .optional(),
-  /** Of an image as it is published. */
+  /** Limit of a published image. */
   maxImageBytes: z.number().int().positive().max(MAX_IMAGE_BYTES).optional(),
   /** Seconds for a whole download; 0 means none. */
   downloadTimeoutS: z.number().int().nonnegative().max(MAX_DOWNLOAD_TIMEOUT_S).optional(),
-  /** Bytes a second below which a server is given up; 0 means none. */
+  /** Minimum bytes per second of a server; 0 means none. */
   minDownloadRate: z.number().int().nonnegative().max(MAX_MIN_DOWNLOAD_RATE).optional(),
-  /**
-   * PEM certificates that servers of images and packages are trusted by; `null`: the system's only.
-   */
+  /** PEM certificates that are trusted for image and package servers; `null`: only the system's. */
   imageCa: z.string().max(MAX_IMAGE_CA_LENGTH).nullable().optional(),
   /**
    * Folders of the nodes below which the remote API may name images, packages, media and kernels;
-   * replaces those that there are.
+   * replace the former ones.
    */
   remoteFolders: z.array(remoteFolder).max(MAX_REMOTE_FOLDERS).optional(),
-  /**
-   * Where all nodes have the same folder, for disks of the template `sharedfile`; `null`: nowhere.
-   */
+  /** Shared folder of all nodes for disks of the template `sharedfile`; `null`: none. */
   sharedFileStorageDir: remoteFolder.nullable().optional(),
   /** Volume group, or thin pool, of new disks of the template `plain`; `null`: none. */
   vgName: volumePlace.nullable().optional(),
   /** ZFS pool, or dataset, of new disks of the template `zfs`; `null`: none. */
   zfsPool: zfsDataset.nullable().optional(),
-  /** Where less of a file system is free, jobs and the doctor warn; 0: never. */
+  /** Jobs and the doctor warn below this share of free space; 0: never. */
   lowSpacePercent: lowSpacePercent.optional(),
-  /** What, beside the internet, URLs of the remote API may lead to; replaces what there is. */
+  /** Targets outside the internet that URLs of the remote API may have; replace the former ones. */
   remoteHosts: z.array(remoteHost).max(MAX_REMOTE_HOSTS).optional(),
   /** Every NIC has `reach=public`. */
   confineGuests: z.boolean().optional(),
@@ -498,8 +489,8 @@ export const clusterModify = z.strictObject({
   /** NAME=PORT:HOST:PORT or NAME=PORT:unix:PATH; null removes NAME. */
   exposeServices: exposedServiceChanges.default({}),
   /**
-   * NAME=TEXT of a public key of minisign or OpenPGP; null removes NAME. Once there is one, images
-   * and packages must be signed.
+   * NAME=TEXT of a public key of minisign or OpenPGP; null removes NAME. With at least one key,
+   * images and packages must be signed.
    */
   imageKeys: z.record(imageKeyName, z.string().max(MAX_IMAGE_KEY_LENGTH).nullable()).optional(),
   /** NAME=URL; null removes NAME. */
@@ -508,7 +499,7 @@ export const clusterModify = z.strictObject({
   removeTags: tags.optional(),
 });
 
-/** What an operator says of a node; what is not given stays. */
+/** Sets flags of a node; absent ones stay. */
 export const nodeModify = z
   .strictObject({
     opcode: z.literal('NODE_SET_PARAMS'),
@@ -525,7 +516,7 @@ export const nodeModify = z
     'nothing to change: give drained or offline',
   );
 
-/** No URL of what it lets through has a login in it. */
+/** Parsed opcodes have no URL with a login. */
 export const opcode = z
   .discriminatedUnion('opcode', [
     instanceCreate,
@@ -566,7 +557,7 @@ export const opcode = z
   ])
   .check(takeLoginsApart);
 export type Opcode = z.infer<typeof opcode>;
-/** As a client writes it, before defaults. */
+/** Input of clients, before defaults. */
 export type OpcodeInput = z.input<typeof opcode>;
 export type OpcodeName = Opcode['opcode'];
 export type OpcodeOf<Name extends OpcodeName> = Extract<Opcode, { opcode: Name }>;

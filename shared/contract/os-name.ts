@@ -1,9 +1,9 @@
 import { z } from 'zod';
 
-/** Records are kept under it: a longer one is no id of a record. */
+/** Records have the name as their ID, which has this limit. */
 const MAX_OS_NAME_BYTES = 255;
 
-/** `debootstrap` or `debootstrap+bookworm`. Whether a definition can have it is asked later. */
+/** `debootstrap` or `debootstrap+bookworm`. Definitions check their names and variants. */
 export const osNameWithVariant = z
   .string()
   .refine((text) => Buffer.byteLength(text) <= MAX_OS_NAME_BYTES, {
@@ -14,7 +14,7 @@ export const osNameWithVariant = z
     error: 'not an OS name: use the name of the folder, plus +VARIANT if it has variants',
   });
 
-/** Splits `debootstrap+bookworm` at its first plus; what the parts may be is for others to say. */
+/** Splits `debootstrap+bookworm` at its first plus, without a check of the parts. */
 export function splitOsName(text: string): {
   readonly name: string;
   readonly variant: string | null;

@@ -1,13 +1,13 @@
 import type { Visibility } from './primitives.ts';
 
-/** Whether a value of this visibility may stand in no log and in no answer to an operator. */
+/** Tells whether logs and answers to operators must not contain a value of this visibility. */
 export function isHiddenFromLogs(visibility: Visibility): boolean {
   return visibility !== 'public';
 }
 
 /**
- * The variable by which a script finds an OS parameter: upper case, dashes as underscores
- * (ganeti-os-interface(7)), and slashes, which Ganeti has not.
+ * Returns a script's variable for an OS parameter: upper case, with dashes as underscores
+ * (ganeti-os-interface(7)). Slashes, which Ganeti does not allow, become underscores too.
  */
 export function ospVariable(name: string): string {
   return `OSP_${name.toUpperCase().replaceAll(/[-/]/g, '_')}`;

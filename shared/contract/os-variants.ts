@@ -1,13 +1,10 @@
 import type { OsInfo } from './api.ts';
 import { ownValue } from '../json/own-value.ts';
 
-/** An OS of a list: with its variant where it has some, as in Ganeti. */
+/** An OS of a list, with its variant if it has variants, as in Ganeti. */
 export type ListedOs = OsInfo & { readonly listed: string };
 
-/**
- * Each variant as an OS of its own, with what was set for both: hidden or refused by one is hidden
- * or refused.
- */
+/** Returns each variant as an OS. A flag of the OS or of the variant hides or blacklists it. */
 export function listVariants(os: OsInfo): readonly ListedOs[] {
   if (os.variants.length === 0) return [{ ...os, listed: os.name }];
   return os.variants.map((variant) => {
@@ -23,7 +20,7 @@ export function listVariants(os: OsInfo): readonly ListedOs[] {
   });
 }
 
-/** Whether a list shows it to who looks for something to install. */
+/** Tells whether a list for operators shows the OS. */
 export function isOffered({ valid, hidden, blacklisted }: OsInfo): boolean {
   return valid && !hidden && !blacklisted;
 }

@@ -8,7 +8,7 @@ import type { NicNetworkTexts } from './static-network.ts';
  * pages and the reference print. A key of the schema without a row does not compile.
  */
 export interface ParameterKey {
-  /** Syntax of the value: `SIZE`, or the words that it can be with `|` between them. */
+  /** Syntax of the value: `SIZE`, or the possible words with `|` between them. */
   readonly value: string;
   /** Null: the key has no default. */
   readonly default: string | null;
@@ -336,7 +336,7 @@ type FileKey = {
 
 /** The rows of the table, in its order. */
 export const hypervisorRows: readonly (readonly [HypervisorKey, HypervisorParameter])[] =
-  // Each key of the table with its row; entries says string.
+  // Object.entries returns string keys.
   Object.entries(hypervisorParameters) as [HypervisorKey, HypervisorParameter][];
 
 /** The rows in the order of help. */
@@ -376,7 +376,7 @@ function tableOf<Key extends string>(
     const shown = usual === null ? null : String(usual);
     return [key, { value, default: shown, ...(unit && { unit }), effective, help }];
   });
-  // Each key with its row; fromEntries says string and any.
+  // fromEntries returns string keys and any.
   return Object.fromEntries(entries) as KeyTable<Key>;
 }
 
@@ -460,7 +460,7 @@ export type PlainKey<Place extends PlainPlace> = {
 
 export function plainKeysOf<Place extends PlainPlace>(place: Place): readonly PlainKey<Place>[] {
   const entries = Object.entries(plainSettings).filter(([, row]) => row.place === place);
-  // Keys of the rows of the place; entries says string.
+  // Object.entries returns string keys.
   return entries.map(([key]) => key as PlainKey<Place>);
 }
 

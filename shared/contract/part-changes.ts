@@ -4,27 +4,27 @@ import { macAddress } from './primitives.ts';
 import { nicNetworkChanges } from './static-network.ts';
 
 /**
- * Changes to the NICs and disks of an instance, one after the other, as Ganeti's `--net` and
- * `--disk` of `gnt-instance modify` have them.
+ * Changes to the NICs and disks of an instance, applied in their order, as in Ganeti's `--net` and
+ * `--disk` of `gnt-instance modify`.
  */
 export const MAX_NICS = 8;
 export const MAX_DISKS = 16;
 
-/** Which one: its number, its name or its UUID; -1 is the last. */
+/** Number, name or UUID of the part; -1 is the last. */
 const which = z.union([z.number().int().min(-1).max(255), z.string().min(1).max(255)]);
 export type WhichPart = z.infer<typeof which>;
 
 export const nicChange = z.discriminatedUnion('action', [
   z.strictObject({
     action: z.literal('add'),
-    /** The number that it gets; last without it. */
+    /** Its new number; absent: the last. */
     at: z.number().int().min(0).max(255).optional(),
     nic: nicSpec,
   }),
   z.strictObject({
     action: z.literal('modify'),
     which,
-    /** `null` takes a value away. */
+    /** `null` unsets a value. */
     changes: z.strictObject({
       mac: z.union([macAddress, z.literal('auto')]).optional(),
       mode: nicSpec.shape.mode.unwrap().optional(),

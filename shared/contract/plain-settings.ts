@@ -8,8 +8,6 @@ import {
   type ValueType,
 } from './parameter-keys.ts';
 
-/** Schemas that are made from the rows of parameter tables. */
-
 type Rows = typeof plainSettings;
 
 export type SchemaOf<Type> = Type extends { readonly isSwitch: true }
@@ -49,12 +47,12 @@ export function schemaOf(type: ParameterType | ValueType): z.ZodType {
   return 'isFile' in type ? source : z.string().max(type.maxLength);
 }
 
-/** Returns the settings of a place as an opcode has them. */
+/** Returns the schemas of a place's settings for an opcode. */
 export function optionalSettings<Place extends PlainPlace>(place: Place): OptionalShape<Place> {
   return byKey(place, (key) => schemaOf(plainSettings[key].type).optional());
 }
 
-/** Returns the settings of a place as a record has them. */
+/** Returns the schemas of a place's settings for a record. */
 export function storedSettings<Place extends PlainPlace>(place: Place): RecordShape<Place> {
   return byKey(place, (key) => {
     const row = plainSettings[key];
@@ -77,6 +75,6 @@ export function byKey<Place extends PlainPlace, Result extends Record<PlainKey<P
   place: Place,
   make: (key: PlainKey<Place>) => unknown,
 ): Result {
-  // Each key of the place with the value that the caller's type says; fromEntries says any.
+  // fromEntries returns any. The caller's type describes the values.
   return Object.fromEntries(plainKeysOf(place).map((key) => [key, make(key)])) as Result;
 }

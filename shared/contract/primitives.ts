@@ -2,10 +2,7 @@ import { z } from 'zod';
 import { IMAGE_FORMATS } from './image-formats.ts';
 import { plainSettings } from './parameter-keys.ts';
 
-/**
- * RFC 1123 host name, one label or more, in lower case: it becomes the guest's host name and part
- * of file names.
- */
+/** RFC 1123 host name in lower case. It becomes the guest's host name and part of file names. */
 export const instanceName = z
   .string()
   .max(253)
@@ -16,16 +13,16 @@ export const instanceName = z
     },
   );
 /**
- * Of one that is made or renamed. Programs take digits with dots between them for an address before
- * they ask what a name means (inet_aton(3)); an instance of before that has such a name keeps it.
+ * Name of a new or renamed instance. Programs parse digits with dots as an address before they
+ * resolve a name (inet_aton(3)). Older instances keep such names.
  */
 export const newInstanceName = instanceName.regex(/^(?!\d+(?:\.\d+){1,3}$)/, {
   error: 'an IP address is not a host name: use a name such as web1.example.com',
 });
 export const nodeName = instanceName;
 /**
- * Of one that is given: Ganeti's rule, and `=`, which RightLink's tags have. Others, of before, are
- * kept until they are removed.
+ * A new tag: Ganeti's rule, plus `=` for RightLink's tags. Older tags may differ and can only be
+ * removed.
  */
 export const newTag = z
   .string()
@@ -43,7 +40,7 @@ export const macAddress = z
   .regex(/^([0-9a-f]{2}:){5}[0-9a-f]{2}$/, 'not a lower-case MAC address');
 
 /**
- * An address for a guest: in 169.254.0.0/16, neither the service's own, nor the network's, nor the
+ * A guest's address in 169.254.0.0/16, except for the metadata service's, the network's and the
  * broadcast address.
  */
 export const channelIp = z.ipv4().refine((ip) => {
@@ -54,8 +51,8 @@ export const channelIp = z.ipv4().refine((ip) => {
 /** Linux interface name. */
 export const deviceName = z.string().regex(/^[A-Za-z0-9_.-]{1,15}$/, 'not an interface name');
 
-/** Ganeti's characters for parameter names; they become OSP_<NAME>. */
-/** Ganeti's characters, and single slashes within it, which dr-provision's names have. */
+/** Ganeti's characters for parameter names, which become OSP_<NAME>. */
+/** Ganeti's characters, and single slashes inside for dr-provision's names. */
 export const osParameterName = z
   .string()
   .max(128)
@@ -64,7 +61,7 @@ export const osParameterName = z
 export const fileName = z
   .string()
   .regex(/^[A-Za-z0-9_+][A-Za-z0-9_.+-]{0,127}$/, 'not a file name');
-/** A moment of an instance's disks, as its operator calls it. */
+/** An operator's name of a snapshot. */
 export const snapshotName = z
   .string()
   .regex(
@@ -73,7 +70,7 @@ export const snapshotName = z
   );
 export const sha256Hex = z.string().regex(/^[0-9a-f]{64}$/, 'not a SHA-256 in hex');
 export const base64 = z.base64();
-/** The last moment that a Date can hold, and be written as text. */
+/** Maximum of a Date, which can be written as text. */
 const MAX_TIMESTAMP_MS = 8.64e15;
 export const timestampMs = z.number().nonnegative().max(MAX_TIMESTAMP_MS);
 
@@ -83,8 +80,7 @@ export const timestampMs = z.number().nonnegative().max(MAX_TIMESTAMP_MS);
 export const mirrorName = z.string().regex(/^[a-z][a-z0-9-]{0,31}$/, 'not a mirror name');
 export const MAX_MIRRORS = 16;
 /**
- * The folder that a package mirror is allowed for. Whoever installs may read it, so a login has no
- * place in it.
+ * The allowed folder of a package mirror. Appliances read the URL, so it must not contain a login.
  */
 export const mirrorUrl = z
   .string()
@@ -102,9 +98,9 @@ export const dialect = z.enum(plainSettings.dialects.type.list);
 export type Dialect = z.infer<typeof dialect>;
 export const DEFAULT_DIALECTS: readonly Dialect[] = plainSettings.dialects.default;
 
-/** Longest path that a unix socket can have (sun_path, with its end). */
+/** Longest path of a unix socket (sun_path without its NUL). */
 const MAX_SOCKET_PATH_BYTES = 107;
-/** The path of a unix socket on the host: absolute, and in one way to write it. */
+/** Path of a unix socket on the host: absolute and normalized. */
 export const socketPath = z
   .string()
   .refine(
@@ -123,17 +119,14 @@ export const socketPath = z
   );
 
 /**
- * When an installation from a medium has succeeded: when the medium says so at install/events, or
- * when the guest powers off or reboots.
+ * Success of an installation from a medium: the medium's report at install/events, or poweroff or
+ * reboot of the guest.
  */
 export type MediumSuccess = (typeof plainSettings.mediumSuccess.type.words)[number];
 
 export const tokenPolicy = z.enum(plainSettings.metadataToken.type.words);
 
-/**
- * Stages that hooks can be given for, in the order in which they happen; `*-reset*` in
- * reinstallations only.
- */
+/** Stages of hooks in their order. `*-reset*` only occur in reinstallations. */
 export const hookPoint = z.enum([
   'install.pre',
   'before-install',
@@ -148,7 +141,7 @@ export const hookPoint = z.enum([
   'install.post',
 ]);
 export type HookPoint = z.infer<typeof hookPoint>;
-/** A stage that hooks can be given for, or what comes right before or after it. */
+/** A stage of hooks, or the point right before or after it. */
 export type HookStage = `${HookPoint}${'' | '.before' | '.after'}`;
 export const hookStages: readonly HookStage[] = hookPoint.options.flatMap((point): HookStage[] => [
   `${point}.before`,
@@ -180,5 +173,5 @@ const hostStages = [
 /** Stages of an installation. Host stages and agent stages share one list. */
 export const installStage = z.enum([...new Set([...hostStages, ...ownAgentStages, ...hookStages])]);
 export type InstallStage = z.infer<typeof installStage>;
-/** Stages that happen in the appliance; the others are the host's, and no guest can report them. */
+/** Stages in the appliance. Guests must not report the others. */
 export const agentStages: ReadonlySet<InstallStage> = new Set([...ownAgentStages, ...hookStages]);

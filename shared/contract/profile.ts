@@ -1,15 +1,15 @@
 import { z } from 'zod';
 import { osParameterName } from './primitives.ts';
 
-/** The name of a profile: a set of OS parameters that instances share. */
+/** Name of a profile: a set of OS parameters that instances share. */
 export const profileName = z
   .string()
   .regex(/^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/, 'not a profile name');
-/** The one that every instance has, below all others and below its OS. */
+/** The implicit profile of every instance. It ranks below all others and below the OS. */
 export const GLOBAL_PROFILE = 'global';
-/** Profiles that an instance may have. Each is looked up whenever its parameters are. */
+/** Profiles of an instance. Each use of its parameters looks them up. */
 const MAX_PROFILES_OF_INSTANCE = 32;
-/** The first counts more than those after it. */
+/** The first wins. */
 export const profileNames = z
   .array(profileName)
   .max(MAX_PROFILES_OF_INSTANCE)
@@ -19,7 +19,7 @@ export const profileNames = z
     `every instance has ${GLOBAL_PROFILE} already`,
   );
 
-/** What the store keeps of one: secrets are of instances, and in no profile. */
+/** A profile in the store, without secrets, which belong to instances. */
 export const profileRecord = z.object({
   schema: z.literal(1),
   name: profileName,
@@ -28,10 +28,9 @@ export const profileRecord = z.object({
 });
 export type ProfileRecord = z.infer<typeof profileRecord>;
 
-/** GET /v1/profiles. */
 export const profileInfo = profileRecord.omit({ schema: true, osParametersPrivate: true }).extend({
   osParametersPrivate: z.record(osParameterName, z.literal('<redacted>')),
-  /** The instances that name it. */
+  /** Instances that name the profile. */
   instances: z.array(z.string()),
 });
 export type ProfileInfo = z.infer<typeof profileInfo>;

@@ -4,14 +4,14 @@ import { REDACTED } from './redacted.ts';
 import { redactMedium, redactSource } from './redact-source.ts';
 
 /**
- * The opcode as it may be stored and shown: private values, secrets, credentials and documents
- * replaced.
+ * Returns an opcode for the store and for display, with private values, secrets, credentials and
+ * documents replaced.
  */
 export function redactOpcode(full: Opcode): Record<string, unknown> {
   const shown: Record<string, unknown> = { ...full };
   for (const key of ['osParametersPrivate', 'osParametersSecret'] as const) {
     if (key in full) {
-      // Each of them is a table of parameters, where the opcode has it.
+      // Both are tables of parameters in every opcode that has them.
       const names = Object.keys((full as Record<string, unknown>)[key] as object);
       shown[key] = Object.fromEntries(names.map((name) => [name, REDACTED]));
     }
@@ -40,7 +40,7 @@ export function redactOpcode(full: Opcode): Record<string, unknown> {
   return shown;
 }
 
-/** Names: templates and values may hold what is nobody else's, and would fill the store. */
+/** Returns names only. Templates and values may contain private data and are large. */
 function nameBootContent(given: OpcodeOf<'BOOTENV_SET'>): Record<string, unknown> {
   return {
     bootEnvs: given.bootEnvs.map(({ Name }) => Name),
@@ -50,7 +50,7 @@ function nameBootContent(given: OpcodeOf<'BOOTENV_SET'>): Record<string, unknown
   };
 }
 
-/** Names: scripts may hold what is nobody else's, and so may texts of inputs. */
+/** Returns names only. Scripts and texts of inputs may contain private data. */
 function redactRunLists(lists: RunLists): Record<string, unknown> {
   const named = ({ name }: { readonly name: string }): object => ({ name, content: REDACTED });
   return {

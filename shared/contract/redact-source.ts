@@ -1,11 +1,8 @@
-/** Presigned URLs carry their credentials in the query. */
+/** Presigned URLs contain credentials in the query. */
 const SECRET_NAME = /sig|token|key|secret|pass|cred|auth/i;
 const SCHEME = /^[a-z]+:\/\//i;
 
-/**
- * The place of an image or a package as it may be shown and logged: credentials in its URL
- * replaced. Paths stay as they are.
- */
+/** Returns the source of an image or a package with credentials in its URL replaced. Paths stay. */
 export function redactSource(source: string): string {
   const scheme = SCHEME.exec(source)?.[0];
   if (scheme === undefined) return source;
@@ -18,7 +15,7 @@ export function redactSource(source: string): string {
   return scheme + host + redactQuery(rest.slice(authority.length));
 }
 
-/** Parameters as they may be shown: what a URL of a cdrom image carries is redacted. */
+/** Returns parameters with the URL of the cdrom image redacted. */
 export function redactMedium<T extends { cdrom_image_path?: string | null | undefined }>(
   parameters: T,
 ): T {
@@ -28,8 +25,8 @@ export function redactMedium<T extends { cdrom_image_path?: string | null | unde
 }
 
 /**
- * Taken apart at its separators: an expression over the whole would look at each name from each of
- * its letters on.
+ * Redacts a query. Splitting at separators takes linear time; one expression over the whole text
+ * would not.
  */
 function redactQuery(text: string): string {
   return text

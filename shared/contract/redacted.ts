@@ -1,2 +1,2 @@
-/** What stands wherever a value must not be shown. */
+/** Replacement of a value that must not be shown. */
 export const REDACTED = '<redacted>';

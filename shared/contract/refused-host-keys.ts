@@ -1,6 +1,6 @@
 import type { SshInfo } from './host-keys.ts';
 
-/** What a guest says that is not trusted until an operator accepts it. */
+/** Returns the reported host keys that an operator has not accepted yet. */
 export function refusedHostKeys({ hostKeys: trusted, saidHostKeys }: SshInfo): string[] {
   return saidHostKeys.filter((key) => !trusted.includes(key));
 }

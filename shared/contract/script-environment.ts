@@ -1,10 +1,7 @@
-/**
- * What a script is told of its OS definition and nothing else is (ganeti-os-interface(7)): all that
- * `verify` gets besides OSP_*.
- */
+/** The only variables of `verify` besides OSP_* (ganeti-os-interface(7)). */
 export const CORE_VARIABLES = ['OS_API_VERSION', 'OS_NAME', 'OS_VARIANT', 'DEBUG_LEVEL'] as const;
 
-/** Ganeti's variables of the disk that a run of `import` or `export` is for. */
+/** Returns Ganeti's variables for the disk of one `import` or `export` run. */
 export function planDumpVariables(
   script: 'import' | 'export',
   diskIndex: number,

@@ -21,7 +21,7 @@ type Waiting = SettingsOfRun & {
 };
 
 /**
- * Returns a running instance with the settings that are in effect now, in place of those that take
+ * Returns a running instance with its present settings, in place of the settings that take
  * effect at its next start. Pure.
  */
 export function asItRuns<Instance extends Waiting>(instance: Instance): Instance {

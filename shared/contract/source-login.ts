@@ -1,12 +1,12 @@
 import type { z } from 'zod';
 
-/** User and password as they are meant: percent-encoding undone. */
+/** User and password after percent-decoding. */
 export interface SourceLogin {
   readonly user: string;
   readonly password: string;
 }
 
-/** What of an opcode may name a place that a login was written into. */
+/** Fields of an opcode that may contain a URL with a login. */
 interface NamesSources {
   readonly opcode: string;
   osImage?: string | null | undefined;
@@ -19,12 +19,12 @@ interface NamesSources {
 }
 
 const FILE_PARAMETERS = ['cdrom_image_path', 'kernel_path', 'initrd_path'] as const;
-/** What takes a package with the login that it is to be fetched with. */
+/** Opcodes that accept a package with a login. */
 const INSTALLING = ['INSTANCE_CREATE', 'INSTANCE_REINSTALL'];
 const PACKAGE_HINT =
   'Give it with --personalization-user and --personalization-password when you install';
 
-/** The login that is written in a URL; undefined: none. @throws URIError on a lone `%` */
+/** Returns the login in a URL; undefined: none. @throws URIError on a lone `%` */
 export function readLogin(url: URL): SourceLogin | undefined {
   if (url.username === '' && url.password === '') return undefined;
   return {
@@ -34,13 +34,13 @@ export function readLogin(url: URL): SourceLogin | undefined {
 }
 
 /**
- * Takes logins out of the URLs of an opcode, so that no URL that is stored, logged or shown has
- * one: a package's becomes its user and password, which are in the running job's memory only. Where
- * there is no such way, the opcode is refused with the one that there is. For a schema's `check`.
+ * Moves logins out of the URLs of an opcode, so that no stored, logged or shown URL contains one.
+ * The login of a package becomes its user and password, which stay in the memory of the running
+ * job. Any other login is refused with a hint. For a schema's `check`.
  */
 export function takeLoginsApart({ value, issues }: z.core.ParsePayload<NamesSources>): void {
   const refuse = (path: readonly string[], message: string): void => {
-    // The input stays out of it: it has the password.
+    // The input contains the password, so the issue omits it.
     issues.push({ code: 'custom', input: undefined, path: [...path], message });
   };
   if (hasLogin(value.osImage)) {
@@ -63,7 +63,7 @@ export function takeLoginsApart({ value, issues }: z.core.ParsePayload<NamesSour
   if (refusal !== undefined) refuse(['personalizationPackage'], refusal);
 }
 
-/** @returns why it cannot be */
+/** @returns why the login is refused */
 function takePackageLogin(value: NamesSources): string | undefined {
   const { personalizationPackage: source } = value;
   if (!hasLogin(source)) return undefined;
@@ -87,11 +87,14 @@ function takePackageLogin(value: NamesSources): string | undefined {
   return undefined;
 }
 
-/** Also of what is almost a URL: it is refused later, but until then it lies in a job's record. */
+/**
+ * Also finds logins in malformed URLs. A later check refuses those, but the job's record would
+ * contain them.
+ */
 function hasLogin(source: unknown): source is string {
   if (typeof source !== 'string' || source.startsWith('/')) return false;
   const url = URL.parse(source);
   if (url !== null && url.username + url.password !== '') return true;
-  // Without a scheme that has a host there is no login for the parser, as in `http:x:y@z`.
+  // The URL parser finds no login without an authority, as in `http:x:y@z`.
   return (url === null || url.host === '') && source.includes('@') && source.includes(':');
 }

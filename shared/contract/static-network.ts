@@ -9,8 +9,8 @@ const searchDomain = z
   .regex(/^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$/, 'expected a domain name');
 
 /**
- * Lines and list items of an operator's network configuration that the channel is added to: reading
- * and writing one keeps all guests waiting. The longest of a few NICs have some hundred.
+ * Lines and list items of an operator's network configuration to which the channel is added.
+ * Parsing blocks the daemon. A few NICs need some hundred.
  */
 export const MAX_NETWORK_ITEMS = 2000;
 
@@ -26,12 +26,12 @@ const fields = {
   mtu: z.number().int().min(576).max(65_535).nullable(),
 } as const;
 
-/** The same where only some are given; whether they go together is asked of the whole. */
+/** Changes of some fields. The merged configuration is validated later. */
 export const nicNetworkChanges = z.strictObject(fields).partial();
 
 /**
- * What the guest configures on a card by itself. Without addresses the card asks by DHCP, and only
- * `mtu` may be given.
+ * Static configuration of a NIC in the guest. Without addresses the NIC uses DHCP and accepts only
+ * `mtu`.
  */
 export const nicNetwork = z
   .strictObject({
@@ -76,8 +76,8 @@ function faultsOf(network: NicNetwork): readonly string[] {
 }
 
 /**
- * Whether a gateway is outside of all networks of a NIC and reached on its link all the same, so
- * that its route needs to say so. A link-local IPv6 gateway does not.
+ * Tells whether a gateway is outside all networks of a NIC but on its link, so that its route needs
+ * the on-link flag. A link-local IPv6 gateway does not need it.
  */
 export function isOnLink(network: Pick<NicNetwork, 'addresses'>, gateway: string): boolean {
   const isInside = addressList(network.addresses).check(gateway, familyOf(gateway));
@@ -99,7 +99,7 @@ function isLinkLocal(gateway: string): boolean {
 
 const LINK_LOCAL = addressList(['fe80::/10']);
 
-/** Link-local IPv4 is the channel's; the rest is nobody's. */
+/** Link-local IPv4 belongs to the channel. The others are not unicast addresses. */
 const NO_CARDS_ADDRESS = addressList([
   ...['0.0.0.0/8', '127.0.0.0/8', '169.254.0.0/16', '224.0.0.0/3'],
   ...['::/128', '::1/128', 'fe80::/10', 'ff00::/8'],
@@ -126,7 +126,7 @@ export function addressOf(prefixedAddress: string): string {
   return prefixedAddress.split('/', 1)[0] ?? '';
 }
 
-/** @returns the prefix' length in bits */
+/** @returns the length of the prefix in bits */
 export function prefixOf(prefixedAddress: string): number {
   return Number(prefixedAddress.split('/')[1]);
 }
@@ -143,7 +143,7 @@ export function subnetOf(address: string): string {
   return `${groups.join('.')}/${prefix}`;
 }
 
-/** The words of Ganeti's `--net` and RAPI's NICs; a list has `,` or `;` between its items. */
+/** Keys of Ganeti's `--net` and RAPI's NICs. List items are separated by `,` or `;`. */
 export interface NicNetworkTexts {
   readonly ip?: string | undefined;
   readonly gateway?: string | undefined;
@@ -155,9 +155,9 @@ export interface NicNetworkTexts {
 }
 
 /**
- * Takes the words of a card apart; the values are checked with {@link nicNetwork}.
- * @returns `ip`: the first address without its prefix. An address that is given without a prefix
- *   stays a remark for those who read the metadata, as in Ganeti: its card asks by DHCP.
+ * Parses the keys of a NIC. {@link nicNetwork} validates the values.
+ * @returns `ip`: the first address without its prefix. An address without a prefix is metadata
+ * only, as in Ganeti: the NIC uses DHCP.
  */
 export function readNicNetwork(texts: NicNetworkTexts): {
   readonly ip?: string | undefined;
@@ -182,8 +182,8 @@ export function readNicNetwork(texts: NicNetworkTexts): {
 }
 
 /**
- * The same words for a card that there is: only what is given changes, `null` takes it away.
- * @returns `ip` as {@link readNicNetwork} has it, `null` where it is taken away
+ * Parses changes of an existing NIC. Absent keys stay; `null` unsets a value.
+ * @returns `ip` as {@link readNicNetwork}, `null` to unset it
  */
 export function readNicNetworkChanges(texts: {
   readonly [Word in keyof NicNetworkTexts]?: string | number | null | undefined;

@@ -10,19 +10,19 @@ export const quota = z.strictObject({
 export type Quota = z.infer<typeof quota>;
 
 /**
- * Instances that somebody is bound to: those with one of the tags, and those whose name fits a
- * pattern (`*` is any text); and what their cards may be plugged into.
+ * Instances that a user is bound to: those with one of the tags or a name that matches a pattern
+ * (`*` is any text). It also limits the links of their NICs.
  */
 export const scope = z.strictObject({
   tags: z.array(z.string().max(128)).max(100),
   names: z.array(z.string().max(255)).max(100),
-  /** Bridges of nodes and networks of the cluster that their cards may be at, as patterns. */
+  /** Patterns of bridges and cluster networks that their NICs may use. */
   links: z.array(z.string().max(255)).max(100).optional(),
   quota: quota.optional(),
 });
 export type Scope = z.infer<typeof scope>;
 
-/** Who asked for a job when it was not root on the node's own socket: a user of the remote API. */
+/** Submitter of a job other than root on the node's socket: a user of the remote API. */
 export const submitter = z.strictObject({
   user: z.string().min(1).max(255),
   /** Null: every instance, and the cluster. */
@@ -48,7 +48,7 @@ export function fitsLink({ links = [] }: Scope, name: string): boolean {
   return links.some((pattern) => fits(pattern, name));
 }
 
-/** In time that grows with the product of the lengths at worst, whatever the pattern is. */
+/** Matches a pattern in time O(pattern × text), for any pattern. */
 function fits(pattern: string, text: string): boolean {
   const [head = '', ...rest] = pattern.split('*');
   const tail = rest.pop();
@@ -63,7 +63,7 @@ function fits(pattern: string, text: string): boolean {
   return text.length - tail.length >= at && text.endsWith(tail);
 }
 
-/** As a job's record names who asked for it. */
+/** Returns the name of the submitter for a job's record. */
 export function nameSubmitter({ user }: Pick<Submitter, 'user'>): string {
   return `rapi:${user}`;
 }

@@ -1,20 +1,17 @@
 import { MIB } from '../units/bytes.ts';
 import type { ApplianceManifest } from './appliance-manifest.ts';
 
-/** What a machine of this host can be. */
+/** Properties of the host. */
 export interface ApplianceHost {
-  /** As `uname -m` has it. */
+  /** From `uname -m`. */
   readonly architecture: string;
   readonly memoryBytes: number;
 }
 
-/** Less than any kernel starts with; as the memory of an instance. */
+/** No kernel starts with less. Also the minimum memory of an instance. */
 const MIN_MEMORY_MIB = 16;
 
-/**
- * Why an appliance that somebody made cannot run on a host, by what its manifest says; null when
- * nothing speaks against it. Pure.
- */
+/** Returns why an imported appliance cannot run on a host, from its manifest, or null. Pure. */
 export function describeUnfit(
   { architecture, memoryMiB }: Pick<ApplianceManifest, 'architecture' | 'memoryMiB'>,
   host: ApplianceHost,

@@ -1,7 +1,7 @@
-/** A part of a request that no record, environment or file name can hold. */
+/** A part of a request that records, environments and file names cannot contain. */
 export interface UnusablePart {
   readonly path: readonly (string | number)[];
-  /** The end of a sentence; never with the text itself. */
+  /** The end of a sentence; never contains the text itself. */
   readonly problem: string;
 }
 
@@ -12,10 +12,9 @@ interface Place {
 }
 
 /**
- * Returns the first part of parsed JSON that is refused wherever it stands: text with a NUL
- * character, which ends text in C programs, or with half of a surrogate pair, which UTF-8 cannot
- * encode; and the key `__proto__`, which zod drops in silence. JSON may be nested as deep as it is
- * long, so the walk does not recurse.
+ * Returns the first unusable part of parsed JSON. A NUL character ends text in C programs. UTF-8
+ * cannot encode half of a surrogate pair. zod silently drops the key `__proto__`. The walk does not
+ * recurse, because JSON may be nested as deep as it is long.
  */
 export function findUnusable(input: unknown): UnusablePart | undefined {
   const left: Place[] = [{ value: input, key: null, parent: null }];

@@ -39,11 +39,11 @@ export const viewNic = z.strictObject({
   uuid: uuid.optional(),
   name: z.string().max(255).optional(),
   ip: z.string().max(64).optional(),
-  /** Addresses of the NIC; a guest that is given none asks by DHCP. */
+  /** Addresses of the NIC. Absent: the guest uses DHCP. */
   network: nicNetwork.optional(),
   mode: z.string().max(32).optional(),
   link: z.string().max(64).optional(),
-  /** Exactly the channel's NIC has this; it is always the last one. */
+  /** True for the channel's NIC, which is always the last one. */
   communication: z.boolean(),
 });
 
@@ -56,9 +56,8 @@ export const viewDisk = z.strictObject({
 });
 
 /**
- * `value: null` marks a secret that noded does not have any more. metad goes on serving the one
- * that it was given earlier for the same installation; where it has none, readers get 410 with a
- * reason, never an empty value.
+ * `value: null` marks a secret that noded no longer has. metad keeps serving its earlier value for
+ * the same installation. Without one, readers get 410 with a reason, never an empty value.
  */
 export const viewOsParameter = z.strictObject({ value: z.string().nullable(), visibility });
 
@@ -72,7 +71,7 @@ export const viewChannel = z.strictObject({
 
 export const viewLimits = z.strictObject({
   requestsPerSecond: z.number().positive(),
-  /** Requests that may come at once before the rate counts. */
+  /** Requests at once above the rate. */
   burst: z.number().int().positive(),
   connections: z.number().int().positive(),
 });
@@ -82,32 +81,29 @@ export const DEFAULT_LIMITS: ViewLimits = {
   connections: hypervisorParameters.metadata_connections.default,
 };
 
-/**
- * Present while installing; everything under `os/scripts`, `os/image`, `os/package`, `install/`
- * comes from here.
- */
+/** Source of `os/scripts`, `os/image`, `os/package` and `install/` during an installation. */
 export const viewInstall = z.strictObject({
   plan: installPlan,
   scripts: z.record(fileName, base64.max(MAX_DEFINITION_BASE64)),
   definitionTar: base64.max(MAX_DEFINITION_BASE64).nullable(),
   /**
-   * Bytes of the image file as fetched; null when there is none. Content comes from noded's content
+   * Bytes of the fetched image file; null without an image. Its content comes from noded's content
    * socket.
    */
   imageSizeBytes: z.number().int().nonnegative().nullable(),
   hasPackage: z.boolean(),
-  /** install/hooks.json; absent when there are none. */
+  /** install/hooks.json; absent without hooks. */
   hooks: hookDocuments.optional(),
   /**
-   * Of the agent that reads them, once noded has heard it: for a metad that was started anew.
-   * Absent: metad takes it from the first event that brings one.
+   * Key of the agent, once noded knows it, for a restarted metad. Absent: metad takes it from the
+   * first event with a key.
    */
   agentKey: sha256Hex.optional(),
 });
 
 /**
- * An operator's service that this instance may reach through the channel: 169.254.169.254:`port` →
- * host:hostPort by TCP or UDP, or a unix socket.
+ * An operator's service that this instance may reach through the channel. 169.254.169.254:`port`
+ * leads to host:hostPort by TCP or UDP, or to a unix socket.
  */
 export const viewService = z.strictObject({
   name: z.string().regex(/^[a-z][a-z0-9-]{0,31}$/),
@@ -115,21 +111,21 @@ export const viewService = z.strictObject({
   host: z.string().max(253).optional(),
   hostPort: z.number().int().min(1).max(65535).optional(),
   socketPath: socketPath.optional(),
-  /** Absent: TCP. A metad of an earlier release knows no other. */
+  /** Absent: TCP, the only protocol of earlier releases of metad. */
   protocol: serviceProtocol.optional(),
 });
 
 /**
- * The complete, immutable picture of one instance. noded makes it; every dialect is a pure function
- * of it.
+ * The complete, immutable metadata of one instance. noded renders it, and every dialect is a pure
+ * function of it.
  */
 export const instanceView = z.strictObject({
   version: z.literal(1),
-  /** Grows with each change that noded makes; metad refuses to go back. */
+  /** Grows with each change by noded. metad refuses lower values. */
   revision: z.number().int().nonnegative(),
   name: instanceName,
   uuid,
-  /** New after every installation; what EC2, OpenStack, NoCloud and DMI call the instance. */
+  /** New after every installation. EC2, OpenStack, NoCloud and DMI use it as the instance's ID. */
   instanceId: uuid,
   mode: z.enum(['run', 'install']),
   os: z.string().max(255),
@@ -141,7 +137,7 @@ export const instanceView = z.strictObject({
   /** The operator's own keys (`--metadata`). */
   metadata: z.record(z.string().max(255), z.string().max(65_536)),
   primaryNode: nodeName,
-  /** The cluster's region name in the EC2 tree and zone of the node. */
+  /** Region name in the EC2 tree and zone of the node. */
   clusterName: z.string().max(253),
   channel: viewChannel,
   dialects: z.array(dialect).min(1),
@@ -156,11 +152,11 @@ export const instanceView = z.strictObject({
   bootReport: bootReporting.optional(),
   services: z.array(viewService).max(32),
   install: viewInstall.nullable(),
-  /** Absent: it has no run lists. A metad of an earlier release knows none. */
+  /** Absent: no run lists. Earlier releases of metad do not know it. */
   lifecycle: viewLifecycle.optional(),
-  /** Absent: it does not boot from its channel. A metad of an earlier release knows none. */
+  /** Absent: no boot through the channel. Earlier releases of metad do not know it. */
   boot: viewBoot.optional(),
-  /** In place of `boot`: it cannot be rendered any more, and what metad serves of it goes on. */
+  /** Instead of `boot`, if it cannot be rendered: metad keeps its present files. */
   keepsBoot: z.literal(true).optional(),
   createdAtMs: timestampMs,
 });

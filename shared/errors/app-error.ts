@@ -4,7 +4,7 @@ export type JsonValue =
   string | number | boolean | null | readonly JsonValue[] | { readonly [key: string]: JsonValue };
 
 export interface AppErrorOptions {
-  /** Plain JSON for machines; never a private or secret value. */
+  /** Plain JSON for programs; never a private or secret value. */
   readonly details?: { readonly [key: string]: JsonValue } | undefined;
   /** The next step, as an imperative sentence. */
   readonly hint?: string | undefined;
@@ -12,7 +12,7 @@ export interface AppErrorOptions {
 }
 
 /**
- * An expected failure: the message names the offending value, the code is public and never reused.
+ * An expected failure. The message names the offending value. The code is public and never reused.
  */
 export class AppError extends Error {
   readonly code: ErrorCode;
@@ -28,22 +28,22 @@ export class AppError extends Error {
   }
 }
 
-/** Narrows a caught value to an expected failure, of one code when given. */
+/** Tells whether a caught value is an expected failure, of a given code if any. */
 export function isAppError(error: unknown, code?: ErrorCode): error is AppError {
   return error instanceof AppError && (code === undefined || error.code === code);
 }
 
-/** The message of whatever was thrown, for a place that must not throw itself. */
+/** Returns the message of a caught value, without throwing. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** A class of errors, and a code or system call of Node. */
+/** Class name of an error, or Node's code or system call. */
 const FIXED_WORD = /^[A-Za-z][A-Za-z0-9_]{0,39}$/;
 
 /**
- * Returns what a record or an answer may say of a thrown value. The message of an unexpected error
- * may quote an argument, and with it a secret, so only its class, code and system call are told.
+ * Returns the text of a caught value for records and answers. The message of an unexpected error
+ * may quote a secret argument, so the text only has its class, code and system call.
  */
 export function tellableMessage(error: unknown): string {
   if (isAppError(error)) return error.message;
@@ -53,19 +53,18 @@ export function tellableMessage(error: unknown): string {
   return `unexpected failure (${known.join(' ')})`;
 }
 
-/** Whatever was thrown, as an error. */
 export function toError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(String(thrown));
 }
 
-/** The `code` of a Node system error (`ENOENT`), or undefined. */
+/** Returns the `code` of a Node system error (`ENOENT`), or undefined. */
 export function systemCodeOf(error: unknown): string | undefined {
   if (error instanceof Error && 'code' in error && typeof error.code === 'string')
     return error.code;
   return undefined;
 }
 
-/** Ends a `switch` over a union: a new member that is not handled does not compile. */
+/** Ends a `switch` over a union, so that an unhandled member does not compile. */
 export function assertNever(value: never): never {
   throw new Error(`unexpected value: ${JSON.stringify(value)}`);
 }

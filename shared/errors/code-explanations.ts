@@ -1,6 +1,6 @@
 import type { ErrorCode } from './codes.ts';
 
-/** What the reference says about an error code. Loaded by the documentation, not by programs. */
+/** Explanation of an error code in the reference. Programs do not load it. */
 export interface CodeExplanation {
   readonly cause: string;
   readonly remedy: string;

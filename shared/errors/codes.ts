@@ -1,10 +1,9 @@
 /**
- * Every public error code and the exit status of a command that fails with it. Codes are never
- * reused. 1: tried and failed. 2: refused before anything changed. 3: noded cannot be reached. 130:
- * interrupted.
+ * Public error codes with the exit status of a failed command. Codes are never reused. 1: started
+ * and failed. 2: refused before any change. 3: noded cannot be reached. 130: interrupted.
  */
 export const errorCodes = {
-  // Refused: what was asked for is malformed, or does not fit what is there.
+  // Refused: the request is malformed or does not fit the present state.
   USAGE: 2,
   VALIDATION: 2,
   REQUEST_TOO_LARGE: 2,
@@ -61,7 +60,7 @@ export const errorCodes = {
   BOOTENV_INVALID: 2,
   BOOTENV_NO_SOURCE: 2,
   BOOTENV_RENDER: 2,
-  // Tried and failed.
+  // Started and failed.
   INTERNAL: 1,
   IMAGE_CHECKSUM_MISMATCH: 1,
   IMAGE_TOO_LARGE: 1,

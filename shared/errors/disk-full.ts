@@ -1,9 +1,9 @@
 import { AppError, systemCodeOf } from './app-error.ts';
 
-/** The system's word for a file system, or a user's part of it, that takes nothing more. */
+/** Node's codes for a full file system and for an exhausted quota. */
 const FULL = ['ENOSPC', 'EDQUOT'];
 
-/** What the system says of a full disk, under its public name; everything else as it is. */
+/** Returns DISK_FULL for a system error of a full disk, and other errors unchanged. */
 export function nameDiskFull(error: unknown): unknown {
   if (!(error instanceof Error) || !FULL.includes(systemCodeOf(error) ?? '')) return error;
   return new AppError('DISK_FULL', `the node's disk is full: ${error.message}`, {

@@ -5,8 +5,9 @@ const LOOK_AT_IT =
   'Check what was downloaded. If the image is right, use a disk that is large enough: -s SIZE';
 
 /**
- * An image that does not fit on the instance's first disk, found by the host or in the appliance.
- * @param isWhole false where the image was not read to its end, and may be larger still
+ * Returns the error for an image that does not fit on the first disk, found by the host or in the
+ * appliance.
+ * @param isWhole false if the image was not read to its end and may be larger
  */
 export function imageTooLarge(imageBytes: number, diskBytes: number, isWhole = true): AppError {
   const size = `${Math.ceil(imageBytes / MIB)}m`;

@@ -1,4 +1,4 @@
-/** The candidate that is most likely meant, or null when none is near. */
+/** Returns the most similar candidate, or null if none is similar enough. */
 export function suggest(word: string, candidates: readonly string[]): string | null {
   const limit = Math.max(1, Math.floor(word.length / 3));
   let best: { readonly candidate: string; readonly distance: number } | null = null;
@@ -11,10 +11,12 @@ export function suggest(word: string, candidates: readonly string[]): string | n
   return best?.candidate ?? null;
 }
 
-/** Longest word compared: the cost is the product of the lengths. */
+/** Longest compared word. The cost is the product of the lengths. */
 const MAX_COMPARED = 64;
 
-/** Insertions, deletions, replacements and swaps of neighbours (optimal string alignment). */
+/**
+ * Counts insertions, deletions, replacements and swaps of neighbours (optimal string alignment).
+ */
 function editDistance(a: string, b: string): number {
   if (a.length > MAX_COMPARED || b.length > MAX_COMPARED) return MAX_COMPARED;
   let beforeLast: readonly number[] = [];
