@@ -6,18 +6,17 @@ import type { InstallDisks } from './install-disks.ts';
 import type { InstanceDisks } from './instance-disks.ts';
 
 /**
- * What becomes of what is on an instance's disks when it is installed: they are of no use any more,
- * or stay until the installation has succeeded (always, or where there is room), or are
- * overwritten.
+ * How an installation treats the present disks: as worthless, kept until it succeeds (always, or if
+ * there is room), or overwritten.
  */
 export type FormerDisks = 'worthless' | 'keep' | 'keep-if-room' | 'overwrite';
 
 type Disks = Pick<InstanceDisks, 'roomBeside' | 'openForInstall'>;
 
 /**
- * Emptied disks give back the blocks that they share with nobody: one that a snapshot has may give
- * back nothing, so that with snapshots overwriting takes as much room as new disks beside it.
- * @param imageBytes 0 when it is not known yet
+ * Requires room for new disks beside the old ones. Emptied disks free only blocks that no snapshot
+ * shares. With snapshots, overwriting may therefore need as much room as new disks.
+ * @param imageBytes 0 if unknown
  * @throws AppError DISK_SPACE
  */
 export async function requireRoomBeside(
@@ -41,7 +40,7 @@ export async function requireRoomBeside(
 }
 
 /**
- * Where an installation writes, with the room for it. Touches nothing yet.
+ * Returns the disks that an installation writes to, with their room reserved. Changes no disk yet.
  * @throws AppError DISK_SPACE
  */
 export async function chooseDisks(

@@ -8,21 +8,24 @@ import { findData } from '#shared/sys/files.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { writeSparse } from './write-sparse.ts';
 
-/** The length of one read, and of one piece that comes out of zstd. */
+/** Length of one read, and of one chunk of zstd's output. */
 const CHUNK_BYTES = MIB;
 const ZEROS = Buffer.alloc(CHUNK_BYTES);
-/** Zeros, of which there are most, go through five times as fast as at zstd's own level 3. */
+/**
+ * Most of a disk is zeros, which level 1 compresses five times as fast as zstd's default level 3.
+ */
 const LEVEL = 1;
 const BEHIND = 'trailing bytes after the end of its zstd stream';
-/** Written between two looks at the room that is left. */
+/** Bytes written between two checks of the free space. */
 const ROOM_STEP_BYTES = 32 * CHUNK_BYTES;
 
 type OnProgress = (doneBytes: number, totalBytes: number) => void;
 
 /**
- * Writes a disk, from its first byte to its last, as one zstd stream with a checksum, which
- * `zstd -d` makes the raw disk of again. Holes are not read.
- * @param disk `to`: new; `deviceBytes`: of a block device, which tells neither its size nor holes
+ * Writes a disk as one zstd stream with a checksum. `zstd -d` restores the raw disk. Holes are not
+ * read.
+ * @param disk `to`: new; `deviceBytes`: size of a block device, which reports neither size nor
+ * holes
  */
 export async function compressDisk(
   {
@@ -73,12 +76,12 @@ async function* readWithHoles(
 }
 
 /**
- * Makes a disk of what `compressDisk` wrote. What is in it is bytes, and what says so may be
- * anybody's, what it said that it takes included: it is as large as it has to be, or nothing.
- * @param shown what `from` is called to an operator
+ * Writes a disk from the output of `compressDisk`. The content and its declared size come from an
+ * untrusted source, so the result has exactly the expected size or is refused.
+ * @param shown name of `from` in messages
  * @param to new
- * @param checkSpace throws where no more should be written
- * @throws AppError EXPORT_INVALID, and what `checkSpace` throws
+ * @param checkSpace throws when no more may be written
+ * @throws AppError EXPORT_INVALID, and the errors of `checkSpace`
  */
 export async function expandDisk(
   {
@@ -116,7 +119,7 @@ export async function expandDisk(
   try {
     await pipeline(source.createReadStream(), expand, write, { signal });
   } catch (error) {
-    // It had ended before its file did, which ends the reading of that.
+    // The zstd stream ended before its file, which aborts the read.
     if (!signal.aborted && systemCodeOf(error) === 'ABORT_ERR') throw invalid(shown, BEHIND, error);
     if (!isOfZstd(error)) throw error;
     throw invalid(shown, `an incomplete zstd stream: ${messageOf(error)}`, error);

@@ -11,12 +11,12 @@ import { shareBlocks } from '../host/share-blocks.ts';
 import { copyVariables, type Installation } from './firmware-variables.ts';
 import { diskPath, takenBytes } from './install-disks.ts';
 
-/** The length of one read: fast on any disk, and soon over when the copy is to end. */
+/** Length of one read: large enough for any disk's full speed, short enough to stop a copy soon. */
 const CHUNK_BYTES = MIB;
 
 /**
- * Where a copy grows. It is told from the folder of an instance by its name: a daemon that finds
- * one asks the store whose it is, and without an owner it is what a kill has left.
+ * The folder of a copy in progress. Its name differs from an instance's folder. A daemon that finds
+ * one asks the store for its owner; without an owner an interrupted job left it.
  */
 const COPY = /^copying-([0-9a-f-]{36})$/;
 
@@ -25,20 +25,19 @@ export function copyDir(disksDir: string, uuid: string): string {
 }
 
 export interface CopyRequest {
-  /** What is copied, and whose images the caller holds. */
+  /** The source. The caller holds its images. */
   readonly from: Installation;
   readonly count: number;
-  /** The new instance. */
   readonly to: Pick<InstanceRecord, 'uuid' | 'instanceId'>;
   readonly signal: AbortSignal;
   readonly onProgress: (doneBytes: number, totalBytes: number) => void;
-  /** Asked where blocks are not shared. @throws AppError DISK_SPACE */
+  /** Called if blocks cannot be shared. @throws AppError DISK_SPACE */
   readonly requireRoom: (bytes: number) => Promise<void>;
 }
 
 /**
- * Disks with the content of others, and what their firmware boots them by: they share their blocks
- * where the file system can (btrfs, xfs), and holes stay holes where it cannot.
+ * Copies disks and their EFI variables. Disks share blocks if the file system supports it (btrfs,
+ * xfs); otherwise holes stay holes.
  * @throws AppError DISK_SPACE
  */
 export async function copyDisks(dir: string, request: CopyRequest): Promise<void> {
@@ -48,9 +47,9 @@ export async function copyDisks(dir: string, request: CopyRequest): Promise<void
 }
 
 /**
- * Fills the folder of an instance that is not there yet. Whole and synced when it resolves, gone
- * when it rejects.
- * @throws AppError DISK_FULL, and what `fill` does
+ * Fills the folder of a new instance. The folder is complete and synced when this resolves, and
+ * gone when it rejects.
+ * @throws AppError DISK_FULL, and the errors of `fill`
  */
 export async function fillCopy(
   disksDir: string,
@@ -73,16 +72,16 @@ export async function fillCopy(
   }
 }
 
-/** The record is there: so are its disks from now on. */
+/** Gives a copy its final name, after the record is written. */
 export async function takeCopy(disksDir: string, uuid: string): Promise<void> {
   await rename(copyDir(disksDir, uuid), join(disksDir, uuid));
   await syncPath(disksDir);
 }
 
 /**
- * Takes what a record's copy left, if it did not come so far. An instance that has disks keeps
+ * Gives an interrupted copy with a record its final name. An instance that already has disks keeps
  * them.
- * @returns names of the folders that were dealt with
+ * @returns names of the folders that it changed
  */
 export async function takeLeftCopy(disksDir: string, uuid: string): Promise<readonly string[]> {
   try {
@@ -98,12 +97,12 @@ export async function dropCopy(disksDir: string, uuid: string): Promise<void> {
   await rm(copyDir(disksDir, uuid), { recursive: true, force: true });
 }
 
-/** UUIDs of the instances that copies were made for, and that did not get them. */
+/** Returns the UUIDs of unfinished copies. */
 export async function listCopies(disksDir: string): Promise<readonly string[]> {
   return (await readdir(disksDir)).flatMap((name) => COPY.exec(name)?.[1] ?? []);
 }
 
-/** Whether two files there can share their blocks: tried, with files that are gone afterwards. */
+/** Returns true if files in the directory can share blocks. Tries it with temporary files. */
 export async function sharesBlocks(disksDir: string): Promise<boolean> {
   const dir = copyDir(disksDir, randomUUID());
   try {
@@ -116,7 +115,7 @@ export async function sharesBlocks(disksDir: string): Promise<boolean> {
   }
 }
 
-/** @returns false where blocks cannot be shared; nothing is there then */
+/** @returns false if blocks cannot be shared; nothing is left then */
 async function cloneAll(from: string, to: string, count: number): Promise<boolean> {
   for (let index = 0; index < count; index += 1) {
     if (await shareBlocks(diskPath(from, index), diskPath(to, index))) continue;
@@ -136,19 +135,19 @@ async function copyAll(to: string, request: CopyRequest): Promise<void> {
   await copyFiles(pairs, request);
 }
 
-/** How a long copy is seen and ended. */
+/** Progress and cancellation of a long copy. */
 export type CopyWatch = Pick<CopyRequest, 'signal' | 'onProgress'>;
 
-/** Bytes that files take on their file system, holes left out. */
+/** Returns the bytes that files occupy, without holes. */
 export async function takenTogether(paths: readonly string[]): Promise<number> {
   const taken = await Promise.all(paths.map(takenBytes));
   return taken.reduce((sum, bytes) => sum + bytes, 0);
 }
 
 /**
- * Makes new files with the content of others, whose holes stay holes.
- * @param pairs path of the one that is there, and of the new one
- * @throws the signal's reason, the system's error: EEXIST, ENOSPC
+ * Copies files to new ones and keeps holes.
+ * @param pairs present path and new path
+ * @throws the signal's reason, or the system's error: EEXIST, ENOSPC
  */
 export async function copyFiles(
   pairs: readonly (readonly [string, string])[],
@@ -188,7 +187,7 @@ async function copySparse(
   }
 }
 
-/** All of it, whatever a single call does. */
+/** A single read or write may be short. */
 async function copyChunk(
   source: FileHandle,
   target: FileHandle,

@@ -3,7 +3,7 @@ import { InstanceDisks } from './instance-disks.ts';
 import type { FolderParts } from './instance-folders.ts';
 import { createVolumeDriver, type VolumeParts } from './drivers/volumes/volume-driver.ts';
 
-/** @param parts without `plain` or `zfs`, such disks are files: for tests */
+/** @param parts tests without `plain` or `zfs` get files in place of such disks */
 export function createInstanceDisks(
   disksDir: string,
   parts: FolderParts & { readonly plain?: VolumeParts; readonly zfs?: VolumeParts } = {},

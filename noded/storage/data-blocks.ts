@@ -6,9 +6,9 @@ import { findData } from '#shared/sys/files.ts';
 import { GIB } from '#shared/units/bytes.ts';
 
 const ZEROS = Buffer.alloc(BLOCK_BYTES);
-/** So much is read, and is all zeros, before a message says at least that somebody reads. */
+/** After this many bytes of zeros, an empty message shows that the reading continues. */
 const SILENT_BYTES = GIB;
-/** Blocks of one message. Each block costs a write, however small the sender made it. */
+/** Limits the blocks of one message: each costs a write, however small the sender made it. */
 const MAX_BLOCKS = 64;
 
 /** A run of bytes of a file that are not all zeros. */
@@ -17,17 +17,16 @@ interface Block {
   readonly bytes: Buffer;
 }
 
-/** Blocks of a file as one message, which may be none. */
+/** Blocks of a file as one message, which may be empty. */
 export interface Batch {
   readonly message: Buffer;
-  /** Bytes that were read since the batch before, zeros among them; holes are not read. */
+  /** Bytes read since the last batch, zeros included. Holes are not read. */
   readonly readBytes: number;
 }
 
 /**
- * All of a file that is not zeros, in its order: holes and blocks of zeros are left out, so that
- * two files are the same, and digests of these messages are, when their sizes and their bytes are,
- * wherever they have holes.
+ * Reads all data of a file in order, without holes and blocks of zeros. Digests of these messages
+ * are equal if size and bytes are equal, wherever the files have holes.
  */
 export async function* readBatches(file: FileHandle, signal: AbortSignal): AsyncGenerator<Batch> {
   let parts: Buffer[] = [];
@@ -59,21 +58,24 @@ export async function* readBatches(file: FileHandle, signal: AbortSignal): Async
   if (readBytes > 0) yield flush();
 }
 
-/** Of a file's size and of all its bytes. @see readBatches */
+/**
+ * Returns the digest of a file's size and bytes.
+ * @see readBatches
+ */
 export async function digestFile(file: FileHandle, signal: AbortSignal): Promise<string> {
   const hash = createHash('sha256');
   for await (const { message } of readBatches(file, signal)) hash.update(message);
   return finishDigest(hash, (await file.stat()).size);
 }
 
-/** The digest of a file whose messages the hash was given. */
+/** Returns the digest of a file whose messages the hash received. */
 export function finishDigest(hash: ReturnType<typeof createHash>, sizeBytes: number): string {
   return hash.update(`${sizeBytes}`).digest('hex');
 }
 
 /**
- * Writes what a message has where it belongs; the same one again changes nothing.
- * @param sizeBytes of the file, which gets no larger
+ * Writes the blocks of a message in place. Idempotent.
+ * @param sizeBytes of the file, which does not grow
  * @throws AppError VALIDATION
  */
 export async function writeBatch(
@@ -89,7 +91,7 @@ export async function writeBatch(
   }
 }
 
-/** Whole before any of it is written. */
+/** Checks the complete message before any of it is written. */
 function parseBatch(message: Buffer, sizeBytes: number): readonly Block[] {
   const blocks: Block[] = [];
   for (let at = 0; at < message.length;) {

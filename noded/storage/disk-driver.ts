@@ -12,7 +12,7 @@ export interface RoomBeside {
   readonly freeBytes: number;
 }
 
-/** An instance. Without a template it has no record. */
+/** An instance; without a template it has no record. */
 export type Known = Pick<InstanceRecord, 'uuid'> & Partial<Pick<InstanceRecord, 'diskTemplate'>>;
 
 /** The facts of a record that decide over interrupted changes of its disks. */
@@ -36,7 +36,7 @@ export interface DiskDriver {
   /**
    * Ends interrupted changes as the record says. Idempotent.
    * @param onZeroing receives work that continues after this resolves, so that a start does not
-   * wait for it. Later verbs of the same instance wait for that work.
+   * wait for it. Later calls for the same instance wait for that work.
    * @returns names of the files and volumes that it changed
    * @throws AppError DISK_IN_USE; CONFLICT: another node changes the volume group
    */
@@ -97,11 +97,11 @@ export interface DiskDriver {
     commit: () => Promise<Result>,
   ): Promise<Result>;
   readonly snapshots: SnapshotVerbs;
-  /** Absent where disks cannot be copied or moved as files. */
+  /** Absent if disks cannot be copied or moved as files. */
   readonly copy?: CopyVerbs;
-  /** Absent where all disks are files below the instance's folder. */
+  /** Absent if all disks are files below the instance's folder. */
   readonly volumes?: VolumeVerbs;
-  /** What the disks are, for refusals. */
+  /** Describes the disks in refusals. */
   readonly label: string;
 }
 
@@ -120,14 +120,14 @@ export interface CopyVerbs {
 
 /** Verbs of disks outside the instance's folder. */
 export interface VolumeVerbs {
-  /** The room for new volumes, some seconds old; empty where the cluster names no place. */
+  /** Returns the room for new volumes, some seconds old; empty if the cluster names no place. */
   room(): Promise<Pick<HostRoom, 'volumes' | 'zvols'>>;
   /**
-   * Whether a pool that holds volumes of the instance is too full for further writes. Null: the
+   * Returns true if a pool with volumes of the instance is too full for further writes; null if the
    * instance has no volumes here.
    */
   isPoolFull(instance: Known): Promise<boolean | null>;
-  /** Volumes on record, as GROUP/VOLUME, whose group the node does not have now. */
+  /** Returns volumes on record, as GROUP/VOLUME, whose group the node does not have now. */
   listAbsent(
     instance: Pick<InstanceRecord, 'disks'> & Partial<Pick<InstanceRecord, 'snapshots'>>,
   ): Promise<readonly string[]>;

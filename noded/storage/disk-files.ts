@@ -5,12 +5,12 @@ import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { GIB } from '#shared/units/bytes.ts';
 
 /**
- * Linux' `O_TMPFILE`, which Node has no name for (`fcntl-linux.h`, the same on amd64 and arm64).
+ * Linux' `O_TMPFILE`, which Node does not export (`fcntl-linux.h`, the same on amd64 and arm64).
  */
 const O_TMPFILE = 0o20000000 | constants.O_DIRECTORY;
 
 /**
- * Asks the file system itself, by a file that has no name and is gone when it is closed.
+ * Refuses a size that the file system cannot hold. Tries it with an unnamed temporary file.
  * @throws AppError VALIDATION
  */
 export async function checkSize(directory: string, sizeBytes: number): Promise<void> {
@@ -49,8 +49,8 @@ export async function requireFile(
 }
 
 /**
- * For whoever opens a disk without QEMU: the locks that keep others away are those of files of the
- * instance's folder.
+ * Requires a regular file for opening a disk without QEMU: the locks protect files of the
+ * instance's folder, not the target of a link.
  * @throws AppError DISK_MISSING, NOT_SUPPORTED: it is a link
  */
 export async function requireOwnFile(

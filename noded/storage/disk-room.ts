@@ -1,11 +1,14 @@
 /**
- * Who was promised how much of a file system. What somebody has written of it counts as taken by
- * the file system itself.
+ * Reserves space of a file system. Bytes already written under a reservation count as used by the
+ * file system.
  */
 export interface DiskRoom {
-  /** Bytes that nobody has and nobody was promised. */
+  /** Returns bytes that are neither used nor reserved. */
   unclaimedBytes(): Promise<number>;
-  /** @param taken bytes that its owner has written of it so far. Disposing ends the promise. */
+  /**
+   * Reserves bytes until the result is disposed of.
+   * @param taken bytes of the reservation that its owner has written so far
+   */
   promise(bytes: number, taken: () => Promise<number>): Disposable;
 }
 

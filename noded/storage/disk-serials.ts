@@ -1,7 +1,7 @@
-/** Serials by which the appliance tells its virtio disks apart; this one is the image's. */
+/** Serials that identify the appliance's virtio disks; this one is the image's. */
 export const IMAGE_SERIAL = 'image';
 
-/** @param disk index of the instance's disk whose export or import goes through it */
+/** @param disk index of the instance's disk that is exported or imported */
 export function dumpSerial(disk: number): string {
   return `dump${disk}`;
 }
@@ -11,7 +11,7 @@ export function diskSerial(index: number): string {
   return `disk${index}`;
 }
 
-/** Where the appliance has it, by the name that scripts and hooks know. */
+/** Returns the disk's path in the appliance, by the name that scripts and hooks know. */
 export function diskPathInAppliance(index: number): string {
   return `/dev/disk/by-id/virtio-${diskSerial(index)}`;
 }

@@ -2,7 +2,7 @@ import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { nameDiskFull } from '#shared/errors/disk-full.ts';
 import { MIB } from '#shared/units/bytes.ts';
 
-/** As these an I/O error of a full host may show itself inside the guest. */
+/** Errors that may stem from an I/O error in the guest because the host's file system is full. */
 const possiblyDiskFull = [
   'IMAGE_DUMP',
   'SCRIPT_FAILED',
@@ -14,16 +14,17 @@ const possiblyDiskFull = [
 const FULL_BELOW_BYTES = MIB;
 
 /**
- * A guest sees a full host as an I/O error, this process as ENOSPC: says what it was.
+ * Returns DISK_FULL if a full file system caused the error. A guest sees it as an I/O error, this
+ * process as ENOSPC.
  * @param freeBytes where the guest wrote
- * @param again what to do once there is space
+ * @param again hint for the time after space was freed
  */
 export async function explainDiskFull(
   error: unknown,
   freeBytes: () => Promise<number>,
   again: string,
 ): Promise<unknown> {
-  // Without this, what this process was told itself would be named only when it is recorded.
+  // Names ENOSPC of this process now, not only when the error is recorded.
   const named = nameDiskFull(error);
   if (!isAppError(named) || !possiblyDiskFull.some((code) => code === named.code)) return named;
   const free = await freeBytes().catch(() => Number.MAX_SAFE_INTEGER);

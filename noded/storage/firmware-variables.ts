@@ -6,29 +6,29 @@ import { isHalf, syncPath } from '#shared/files/durable.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { listNames } from './install-disks.ts';
 
-/** QEMU gives all of a machine's flash no more than this. OVMF's variables have half a MiB. */
+/** QEMU's limit for all flash of a machine. OVMF's variables need 512 KiB. */
 export const MAX_VARIABLES_BYTES = 8 * MIB;
 const VARIABLES = /^efi-variables-(.+)\.fd/;
-/** As they are called where no reinstallation told them apart yet. */
+/** The name in folders that no reinstallation has divided yet. */
 const UNDIVIDED = 'efi-variables.fd';
 
-/** One that an instance's folder has variables of. */
+/** An installation whose folder holds EFI variables. */
 export interface Installation {
   readonly dir: string;
   readonly instanceId: string;
 }
 
 /**
- * Each installation has its own: what the system before it had entered to boot from is not asked by
- * the next one, and comes back with it when the next one fails.
+ * Returns the path of an installation's EFI variables. Each installation has its own: boot entries
+ * of the former system do not apply to the next, and return with the former one if the next fails.
  */
 export function variablesPath(dir: string, instanceId: string): string {
   return join(dir, `efi-variables-${instanceId}.fd`);
 }
 
 /**
- * Gives a copy of the disks the variables that the system on them was entered in: firmware finds no
- * other loader than the one for removable media by itself. One that has not run has none.
+ * Copies the EFI variables with the disks: without boot entries firmware only finds the loader for
+ * removable media. An instance that never ran has none.
  */
 export async function copyVariables(from: Installation, to: Installation): Promise<void> {
   const target = variablesPath(to.dir, to.instanceId);
@@ -42,10 +42,9 @@ export async function copyVariables(from: Installation, to: Installation): Promi
 }
 
 /**
- * Takes away the variables of installations that are no more: neither the record's nor those that a
- * snapshot goes back to; and what a start did not finish that was killed. Undivided ones become the
- * record's, unless it has its own. Idempotent.
- * @returns names of the files that are gone
+ * Removes EFI variables of installations that neither the record nor a snapshot names, and files of
+ * an interrupted start. Undivided variables become the record's, unless it has its own. Idempotent.
+ * @returns names of the removed files
  */
 export async function settleVariables(
   dir: string,
@@ -55,7 +54,7 @@ export async function settleVariables(
     snapshots,
   }: Pick<InstanceRecord, 'instanceId' | 'installState' | 'snapshots'>,
 ): Promise<readonly string[]> {
-  // The record may still become that of an installation whose variables these are.
+  // The installation in progress may still succeed and need its variables.
   if (installState === 'installing') return [];
   const kept = new Set([instanceId, ...snapshots.map((snapshot) => snapshot.instanceId)]);
   const names = await listNames(dir);

@@ -1,18 +1,18 @@
 import { spawn } from 'node:child_process';
 import { AppError } from '#shared/errors/app-error.ts';
 
-/** A file server that takes longer is of no use to a machine either. */
+/** A slower file server is too slow for an instance too. */
 const ANSWER_MS = 10_000;
-/** How long one that was late is not asked again: its many instances wait for it once. */
+/** How long a late folder counts as silent, so that its instances wait for it only once. */
 const SILENCE_MS = 3_000;
 
-/** The question that is asked of each folder, or was not answered just now. */
+/** Checks in progress or recently unanswered, by folder. */
 const asked = new Map<string, Promise<boolean>>();
 
 /**
- * Asks whether the file system of a folder answers at all, by a process that may hang: a call of
- * this one that hangs, as those do when a file server is away, takes one of the few threads that
- * all files of all instances wait for. A folder that is not there is an answer.
+ * Checks in a child process that the file system of a folder responds. A call in this process that
+ * hangs, as on an unreachable file server, would block one of the few threads for all file access.
+ * A missing folder counts as a response.
  * @throws AppError HOST_PREREQUISITE
  */
 export async function requireAnswer(path: string): Promise<void> {
@@ -25,14 +25,14 @@ export async function requireAnswer(path: string): Promise<void> {
   });
 }
 
-/** One that cannot even be killed stays the only one: nobody asks anew before it has ended. */
+/** A process that cannot even be killed stays the only one for its folder. */
 async function ask(path: string): Promise<boolean> {
   const child = spawn('/usr/bin/stat', ['--file-system', '--format=%T', '--', path], {
     cwd: '/',
     env: { LC_ALL: 'C' },
     stdio: 'ignore',
   });
-  // One that cannot be killed must not keep the daemon from ending.
+  // A process that cannot be killed must not keep the daemon running.
   child.unref();
   const { promise, resolve } = Promise.withResolvers<boolean>();
   let isLate = false;
@@ -48,7 +48,7 @@ async function ask(path: string): Promise<boolean> {
     else asked.delete(path);
   };
   child.once('exit', end);
-  // It could not be started: what is wrong then is told by who goes on.
+  // If stat cannot start, the next call on the folder reports the problem.
   child.once('error', end);
   return await promise;
 }

@@ -5,15 +5,14 @@ import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { isByteLocked, tryLockImage } from '#shared/sys/file-locks.ts';
 import { listHolders } from '../host/process-facts.ts';
 
-/** RAW_LOCK_PERM_BASE and BLK_PERM_WRITE of QEMU's block/file-posix.c: who may write locks it. */
+/** RAW_LOCK_PERM_BASE + BLK_PERM_WRITE in QEMU's block/file-posix.c: writers lock this byte. */
 const WRITER_BYTE = 100 + 1;
 
 /**
- * Takes all files of a directory for this process alone, before they are emptied, renamed or
- * removed. QEMU locks every image that it has open, so a machine is seen that this daemon knows
- * nothing of, and none can start on these files until the answer is disposed of. Nothing where
- * there is no such directory.
- * @throws AppError DISK_IN_USE that names the file and who has it
+ * Locks all files of a directory before they are emptied, renamed or removed. QEMU locks each open
+ * image, so this detects unknown QEMU processes and prevents new ones until the result is disposed
+ * of. Does nothing for a missing directory.
+ * @throws AppError DISK_IN_USE naming the file and the process
  */
 export async function holdImages(dir: string): Promise<AsyncDisposable> {
   await using held = new AsyncDisposableStack();
@@ -26,8 +25,8 @@ export async function holdImages(dir: string): Promise<AsyncDisposable> {
 }
 
 /**
- * Takes one file as `holdImages` takes them all.
- * @returns the file, which is taken until it is closed; undefined where there is none
+ * Locks one file as `holdImages` does.
+ * @returns the file, locked until it is closed; undefined if it does not exist
  * @throws AppError DISK_IN_USE
  */
 export async function holdImage(path: string): Promise<FileHandle | undefined> {
@@ -38,9 +37,9 @@ export async function holdImage(path: string): Promise<FileHandle | undefined> {
 }
 
 /**
- * Takes a block device as `holdImage` takes a file; one that the host itself uses, mounted or as a
- * part of another device, is in use too.
- * @returns undefined where there is none
+ * Locks a block device as `holdImage` locks a file. A device that the host itself uses, mounted or
+ * as a part of another device, is in use too.
+ * @returns undefined if it does not exist
  * @throws AppError DISK_IN_USE
  */
 export async function holdDevice(path: string): Promise<FileHandle | undefined> {
@@ -60,7 +59,10 @@ export async function holdDevice(path: string): Promise<FileHandle | undefined> 
   }
 }
 
-/** @param image open for reading. @throws AppError DISK_IN_USE while a machine may write to it */
+/**
+ * @param image open for reading
+ * @throws AppError DISK_IN_USE while a QEMU process may write to it
+ */
 export async function refuseWritten(path: string, image: FileHandle): Promise<void> {
   if (isByteLocked(image.fd, WRITER_BYTE)) throw await inUse(path, image);
 }

@@ -9,28 +9,26 @@ type Owner = Pick<InstanceRecord, 'disks' | 'instanceId'>;
 
 /** The files that an installation fills. */
 export interface InstallDisks {
-  /** What was on the instance's disks is still there, until `takeOver`. */
+  /** True if the old disks stay until `takeOver`. */
   readonly areBeside: boolean;
   pathOf(index: number): string;
-  /** Makes what is missing and empties what is there. @throws AppError DISK_FULL, DISK_IN_USE */
+  /** Creates missing files and empties the others. @throws AppError DISK_FULL, DISK_IN_USE */
   create(): Promise<void>;
-  /** All that was written is on the disk when it resolves. */
   sync(): Promise<void>;
-  /** They are the instance's disks from now on. */
+  /** Makes them the instance's disks. */
   takeOver(): Promise<void>;
-  /** Gives back the space that they took. */
+  /** Frees their space. */
   discard(): Promise<void>;
 }
 
-/** A disk of the instance. */
 export function diskPath(dir: string, index: number): string {
   return join(dir, `disk${index}.raw`);
 }
 
 /**
- * The one that is to take its place when the installation with this id has succeeded. The store
- * says whether it has: the record's instance id is that of its last successful installation. So
- * whoever finds such a file knows what to do with it, whenever a daemon or the power went.
+ * Returns the path of a new disk that replaces the present one when the installation with this id
+ * succeeds. The record's instance id is that of its last successful installation. It decides over
+ * such a file after a kill or a power cut.
  */
 export function successorPath(dir: string, index: number, instanceId: string): string {
   return join(dir, `disk${index}.next-${instanceId}.raw`);
@@ -38,7 +36,7 @@ export function successorPath(dir: string, index: number, instanceId: string): s
 
 const SUCCESSOR = /^disk(\d+)\.next-([0-9a-f-]{36})\.raw$/;
 
-/** Disks whose former content is of no use to anybody. */
+/** Writes to disks whose content is worthless. */
 export function inPlace(dir: string, instance: Owner): InstallDisks {
   const pathOf = (index: number): string => diskPath(dir, index);
   let isEmptied = false;
@@ -51,14 +49,17 @@ export function inPlace(dir: string, instance: Owner): InstallDisks {
     ...{ pathOf, create },
     sync: () => syncAll(instance, pathOf),
     takeOver: () => Promise.resolve(),
-    // What this installation has not touched may be worth something.
+    // An installation that created nothing leaves the old disks alone.
     discard: async () => {
       if (isEmptied) await create();
     },
   };
 }
 
-/** New disks beside the old ones. @param instance with the id of this installation */
+/**
+ * Writes to new disks beside the old ones.
+ * @param instance with the id of this installation
+ */
 export function beside(dir: string, instance: Owner): InstallDisks {
   const { instanceId } = instance;
   const pathOf = (index: number): string => successorPath(dir, index, instanceId);
@@ -75,13 +76,11 @@ export function beside(dir: string, instance: Owner): InstallDisks {
 }
 
 /**
- * Does what is left to do of a reinstallation, or of the restoration of a snapshot, that has ended:
- * its disks take the place of the old ones when it is one that the record tells of, and go when it
- * is not. Idempotent, and right after a kill at any moment.
+ * Completes an ended reinstallation or restoration. Its disks replace the old ones if the record
+ * names it, and are removed otherwise. Idempotent, also after a kill at any moment.
  * @param currentIds the record's instance id and the id of its last restoration
- * @param isDecided false while the record may still become that of an installation whose disks
- * these are
- * @returns names of the files that were dealt with
+ * @param isDecided false while an installation that owns these disks may still succeed
+ * @returns names of the files that it changed
  * @throws AppError DISK_IN_USE
  */
 export async function settleDisks(
@@ -107,10 +106,10 @@ export async function settleDisks(
   return found.map(({ name }) => name);
 }
 
-/** Bytes that a file has on the disk: holes take none. Nothing when there is no such file. */
+/** Returns the bytes that a file occupies, without holes; 0 for a missing file. */
 export async function takenBytes(path: string): Promise<number> {
   try {
-    // In blocks of 512 bytes, whatever the file system's are.
+    // In units of 512 bytes, whatever the file system's block size.
     return (await stat(path)).blocks * 512;
   } catch (error) {
     if (systemCodeOf(error) === 'ENOENT') return 0;
@@ -124,7 +123,7 @@ async function createAll({ disks }: Owner, pathOf: (index: number) => string): P
   }
 }
 
-/** The names too: a file without one is lost with the power. */
+/** Syncs the directories too: a power cut would lose a new file's name. */
 async function syncAll({ disks }: Owner, pathOf: (index: number) => string): Promise<void> {
   const paths = [...disks.keys()].map(pathOf);
   for (const path of paths) await syncPath(path);

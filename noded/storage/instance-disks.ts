@@ -17,7 +17,7 @@ import type { InstallDisks } from './install-disks.ts';
 import { type FolderParts, InstanceFolders, type NewDisks } from './instance-folders.ts';
 import { listUnfinished, type SnapshotDisks } from './snapshot-disks.ts';
 
-/** The verbs that a driver does alone. `DiskDriver` documents them. */
+/** The verbs that a driver handles alone. `DiskDriver` documents them. */
 type Routed = Pick<
   DiskDriver,
   'pathOf' | 'settle' | 'checkUnused' | 'checkOverwrite' | 'checkSizes' | 'roomBeside'
@@ -178,8 +178,8 @@ export class InstanceDisks extends InstanceFolders implements Routed {
   }
 
   /**
-   * Whether a pool that holds volumes of the instance is too full for further writes. Null: it has
-   * no volumes, and the room of the file system counts.
+   * Returns true if a pool with volumes of the instance is too full for further writes; null if it
+   * has no volumes, so that the file system's room decides.
    */
   async isPoolFull(instance: Pick<InstanceRecord, 'uuid'>): Promise<boolean | null> {
     for (const volumes of this.#volumesOf({ uuid: instance.uuid })) {
@@ -189,7 +189,9 @@ export class InstanceDisks extends InstanceFolders implements Routed {
     return null;
   }
 
-  /** Returns what `remove` leaves, as GROUP/VOLUME: volumes whose group the node does not have. */
+  /**
+   * Returns the volumes that `remove` leaves, as GROUP/VOLUME: the node does not have their groups.
+   */
   async listAbsent(
     instance: Pick<InstanceRecord, 'diskTemplate' | 'disks' | 'snapshots'>,
   ): Promise<readonly string[]> {
@@ -197,7 +199,7 @@ export class InstanceDisks extends InstanceFolders implements Routed {
   }
 
   /**
-   * Removes all disks. No error where there are none.
+   * Removes all disks. Does nothing without disks.
    * @param beforeIt called when all disks are locked and still there
    * @throws AppError DISK_IN_USE; CONFLICT: an administrator's snapshots would be lost
    */

@@ -31,8 +31,8 @@ type NewFolder = Pick<InstanceRecord, 'uuid' | 'diskTemplate'>;
 
 export interface FolderParts {
   /**
-   * Renames the folder of an instance back if a move took it away and did not finish. Called where
-   * an instance of this node has no folder.
+   * Renames the folder of an instance back if a move took it away and did not finish. Called if an
+   * instance of this node has no folder.
    */
   readonly bringBack?: (uuid: string) => Promise<void>;
   readonly shared?: SharedFolder;
@@ -56,7 +56,7 @@ export class InstanceFolders {
   readonly #shared: SharedFolder;
   readonly #room = createDiskRoom(() => this.freeBytes());
   readonly #sharedRoom = createDiskRoom(async () => freeBytesOf(await this.#requireShared()));
-  /** UUIDs of instances whose job still copies, and renames the copy itself. */
+  /** UUIDs of instances whose copy runs in a job, which renames it at its end. */
   readonly #copying = new Set<string>();
 
   constructor(
@@ -99,7 +99,7 @@ export class InstanceFolders {
     return blocks * bsize;
   }
 
-  /** Keeps track of the reserved bytes of a file system. */
+  /** Returns the reservations of the file system. */
   roomOf(instance?: Place): DiskRoom {
     return instance?.diskTemplate === 'sharedfile' ? this.#sharedRoom : this.#room;
   }
@@ -176,14 +176,14 @@ export class InstanceFolders {
   }
 
   /**
-   * Removes the folder with all files. No error where there is none.
+   * Removes the folder with all files. Does nothing without a folder.
    * @param beforeIt called when all files are locked and still there
    * @throws AppError DISK_IN_USE
    */
   async removeFolder(instance: Known, beforeIt: () => Promise<void>): Promise<void> {
     const { uuid, diskTemplate } = instance;
     const dir = this.dirOf(instance);
-    // Or the folder comes back later, without an instance.
+    // Otherwise the folder would come back later, without an instance.
     await this.#bringBackMissing(uuid);
     if (diskTemplate !== undefined) await this.#attach({ uuid, diskTemplate });
     // A link of an instance with local disks is an operator's own.
@@ -194,13 +194,13 @@ export class InstanceFolders {
     await beforeIt();
     if (folder !== undefined && target === join(folder, uuid)) await removeShared(folder, uuid);
     await rm(dir, { recursive: true, force: true });
-    // Or a power cut restores the folder without a record.
+    // Otherwise a power cut could restore the folder without a record.
     await syncPath(this.disksDir);
   }
 
   /**
-   * Checks that the shared disks of another node's instance are there, and that no process of this
-   * node has them open.
+   * Checks that the shared disks of another node's instance exist, and that no process of this node
+   * has them open.
    * @throws AppError DISK_MISSING, DISK_IN_USE, HOST_PREREQUISITE
    */
   async checkShared(instance: InstanceRecord): Promise<void> {
@@ -210,14 +210,14 @@ export class InstanceFolders {
     await (await holdImages(dir))[Symbol.asyncDispose]();
   }
 
-  /** Removes the link to shared disks that another node now has. No error where there is none. */
+  /** Removes the link to shared disks that another node now has. Does nothing without a link. */
   async detach(uuid: string): Promise<void> {
     if ((await sharedTarget(this.dirOf({ uuid }))) === undefined) return;
     await unlink(this.dirOf({ uuid }));
     await syncPath(this.disksDir);
   }
 
-  /** Whether an instance has disks that are files, on this node or in the shared folder. */
+  /** Returns true if an instance has disks that are files, on this node or in the shared folder. */
   async hasFiles(instance: Pick<InstanceRecord, 'uuid'>): Promise<boolean> {
     const dir = this.dirOf(instance);
     // The target of a link may hang, and never belongs to volumes.
@@ -225,14 +225,14 @@ export class InstanceFolders {
     return (await listNames(dir)).some((name) => /^disk\d+\.raw/.test(name));
   }
 
-  /** UUIDs of the instances that have a folder here. */
+  /** Returns the UUIDs of the instances that have a folder here. */
   async list(): Promise<readonly string[]> {
     return (await readdir(this.disksDir)).filter((name) => z.uuid().safeParse(name).success);
   }
 
   /**
-   * Returns the bytes of the node's file system that the disks of an instance can write again in
-   * place: none of disks with snapshots, which share their blocks.
+   * Returns the bytes of the node's file system that an instance's disks can overwrite in place: 0
+   * with snapshots, which share their blocks.
    */
   async ownBytes(instance: Pick<InstanceRecord, 'uuid'>): Promise<number> {
     const dir = this.dirOf(instance);
@@ -248,7 +248,7 @@ export class InstanceFolders {
   /**
    * Makes the folder of a new instance. A failure or a kill before the commit leaves nothing.
    * @param how `fill` makes its files
-   * @throws what `fill` throws, AppError DISK_FULL
+   * @throws AppError DISK_FULL, and the errors of `fill`
    */
   async make<Result>(
     { uuid }: Pick<InstanceRecord, 'uuid'>,
@@ -263,15 +263,15 @@ export class InstanceFolders {
       await takeCopy(this.disksDir, uuid);
       return result;
     } catch (error) {
-      // The copy stays while the store does not answer: the next daemon asks again.
+      // The copy stays while the store is unreachable: the next daemon asks again.
       if (!(await how.isThere(uuid))) await dropCopy(this.disksDir, uuid);
       throw error;
     }
   }
 
   /**
-   * UUIDs of the instances whose copy or arrival was interrupted. An arrival that still runs is
-   * among them.
+   * Returns the UUIDs of the instances whose copy or arrival was interrupted, including arrivals
+   * that still run.
    */
   async listCopies(): Promise<readonly string[]> {
     return (await listCopies(this.disksDir)).filter((uuid) => !this.#copying.has(uuid));
@@ -279,7 +279,7 @@ export class InstanceFolders {
 
   /**
    * Ends an interrupted copy or move: the instance gets it, or it is removed. A running copy stays,
-   * and so does one whose owner the store cannot name. No error where there is none.
+   * and so does a copy with an owner that the store cannot name. Does nothing without a copy.
    */
   async settleCopy(uuid: string, isThere: (uuid: string) => Promise<boolean>): Promise<void> {
     if (this.#copying.has(uuid)) return;
@@ -304,7 +304,7 @@ export class InstanceFolders {
   }
 
   async #bringBackMissing(uuid: string): Promise<void> {
-    // A link counts, wherever it leads.
+    // A link counts, whatever its target.
     const isThere = await lstat(this.dirOf({ uuid })).then(
       () => true,
       (error: unknown) => systemCodeOf(error) !== 'ENOENT',

@@ -15,73 +15,68 @@ import type { InstanceDisks } from './instance-disks.ts';
 import { listNames, takenBytes } from './install-disks.ts';
 
 /**
- * The disks of an instance whose record is being given to another node, or was. The record says
- * whose they are: of this node, and they get their name back; of another one, and they go.
+ * The disks of an instance whose record moves to another node. The record decides: if it names this
+ * node, the disks get their name back, otherwise they are removed.
  */
 const LEAVING = /^leaving-([0-9a-f-]{36})$/;
 
-/** Files of an instance that is on its way to another node, or from one. */
+/** Moves the files of an instance to another node, or from one. */
 export interface MovingDisks {
   /**
-   * Takes the files of an instance that does not run, so that nothing writes into them until the
-   * answer is disposed of.
-   * @throws AppError DISK_IN_USE, DISK_MISSING; INSTANCE_STATE where there are others beside them;
+   * Locks the files of a stopped instance until the result is disposed of.
+   * @throws AppError DISK_IN_USE, DISK_MISSING; INSTANCE_STATE: its folder holds other files;
    * NOT_SUPPORTED for a symbolic link
    */
   depart(instance: InstanceRecord): Promise<Departure>;
   /**
-   * The same of one whose machine writes into them, and whose content goes another way.
-   * @throws AppError INSTANCE_STATE where there are others beside them
+   * Prepares the departure of a running instance, whose content QEMU copies.
+   * @throws AppError INSTANCE_STATE: its folder holds other files
    */
   departRunning(instance: InstanceRecord): Promise<Pick<Departure, 'leave'> & Disposable>;
-  /** UUIDs of instances whose disks were on their way out when a job or a daemon ended. */
+  /** Returns the UUIDs of instances whose departure a job or daemon did not finish. */
   listLeaving(): Promise<readonly string[]>;
   /**
-   * Gives the folder its name back. No error where there is none.
-   * @throws AppError CONFLICT while others of the instance wait here to get that name: they are
-   * newer
+   * Gives the folder its name back. Does nothing without a folder.
+   * @throws AppError CONFLICT while newer disks of the instance arrive here
    */
   comeBack(uuid: string): Promise<void>;
-  /** Removes what has left. No error where there is nothing. */
+  /** Removes disks that have moved to another node. Does nothing without them. */
   removeLeft(uuid: string): Promise<void>;
   /**
-   * Makes files of these sizes, without content, in a folder that is no instance's yet: the same
-   * that copies grow in.
-   * @throws AppError CONFLICT (there are disks of it here, or such that a job still removes),
-   * DISK_FULL
+   * Creates empty files of these sizes in the folder of an unfinished copy.
+   * @throws AppError CONFLICT (the instance has disks here, or a job still removes some), DISK_FULL
    */
   arrive(uuid: string, files: readonly MovedFile[]): Promise<Arrival>;
   /**
-   * Does something with a copy on which nobody works, while nothing of that instance begins to
-   * arrive.
+   * Works on a copy that no job uses, and keeps arrivals of the instance from beginning meanwhile.
    */
   whileNobodys(uuid: string, work: () => Promise<unknown>): Promise<void>;
-  /** Whether its arrival has not been disposed of: whoever brings it may still write. */
+  /** Returns true until the arrival is disposed of; its job may still write. */
   isArriving(uuid: string): boolean;
 }
 
 export interface DepartingFile extends MovedFile {
-  /** Bytes that it takes on the disk: no more are read. */
+  /** Bytes that it occupies, which is the most that is read. */
   readonly takenBytes: number;
   readonly file: FileHandle;
 }
 
 export interface Departure extends AsyncDisposable {
   readonly files: readonly DepartingFile[];
-  /** From now on they are those of an instance that leaves: only the record says whose they are. */
+  /** Marks the files as leaving: from now on the record decides over them. */
   leave(): Promise<void>;
 }
 
 export interface Arrival extends AsyncDisposable {
-  /** Its files, by name. */
+  /** Returns the path of a file of the arrival. */
   pathOf(name: string): string;
-  /** What is in them outlives a power cut. @throws AppError DISK_FULL */
+  /** Makes the content survive a power cut. @throws AppError DISK_FULL */
   sync(): Promise<void>;
-  /** @throws AppError VALIDATION, DISK_FULL; NOT_FOUND once they are whole */
+  /** @throws AppError VALIDATION, DISK_FULL; NOT_FOUND once they are complete */
   write(name: string, message: Buffer): Promise<void>;
   /**
-   * Syncs all and reads it again from the disk; from then on nothing more is written.
-   * @throws AppError DISK_FULL; CONFLICT when it is not what was sent
+   * Syncs all files, reads them again from the disk and compares digests. Later writes are refused.
+   * @throws AppError DISK_FULL; CONFLICT if the content differs
    */
   verify(digests: Readonly<Record<string, string>>, signal: AbortSignal): Promise<void>;
 }
@@ -91,7 +86,7 @@ export function createMovingDisks(
   disks: Pick<InstanceDisks, 'activate' | 'settle' | 'variablesPathOf' | 'seedPathOf'>,
 ): MovingDisks {
   const leavingDir = (uuid: string): string => join(disksDir, `leaving-${uuid}`);
-  /** Whose jobs run: nobody else settles what becomes of them. */
+  /** Instances with a running job. Only that job decides over their files. */
   const departing = new Set<string>();
   const arriving = new Set<string>();
   const beginning = new SerialQueue<string>();
@@ -154,7 +149,7 @@ export function createMovingDisks(
     arrive: (uuid, files) =>
       beginning.run(uuid, async () => {
         if (await isThere(join(disksDir, uuid))) throw disksAreHere(join(disksDir, uuid));
-        // Of whoever is killed next, they would be taken for the only ones.
+        // After a kill, the old disks could be taken for the only ones.
         if (await isThere(leavingDir(uuid))) throw stillLeaving(leavingDir(uuid));
         await using held = new AsyncDisposableStack();
         arriving.add(uuid);
@@ -254,7 +249,7 @@ async function fillFiles(
   };
 }
 
-/** Read from the disk: what memory holds is what came, whatever became of it there. */
+/** Reads from the disk: the page cache would only show the received bytes. */
 function digestStored(file: FileHandle, signal: AbortSignal): Promise<string> {
   dropCached(file.fd);
   return digestFile(file, signal);
@@ -282,7 +277,7 @@ function disksAreHere(path: string): AppError {
   });
 }
 
-/** The folder is removed when they have left, with all that is in it. */
+/** The folder with all its content is removed after the departure. */
 function wouldBeLost(name: string, path: string, files: readonly string[]): AppError {
   const listed = files.join(', ');
   return new AppError(

@@ -4,25 +4,25 @@ import { KIB, MIB } from '#shared/units/bytes.ts';
 import { tieToDaemon } from '../host/child-supervisor.ts';
 
 const SECTOR_BYTES = 512;
-/** A FAT12 floppy's worth: the documents are a few KiB, as a rule. */
+/** Size of a FAT12 floppy. The documents are usually a few KiB. */
 const FLOPPY_BYTES = 1440 * KIB;
-/** What FAT itself may take of a floppy, with room to spare. */
+/** An upper limit for FAT's own structures on a floppy. */
 const FAT_BYTES = 64 * KIB;
-/** Label and size that cloud-init's NoCloud looks for, on a file system that every kernel reads. */
+/** The label that cloud-init's NoCloud looks for, on a file system that every kernel reads. */
 const LABEL = 'CIDATA';
 
-/** Files of a seed disk, in cloud-init's names. */
+/** The files of a seed disk, by cloud-init's names. */
 export const SEED_FILES = ['meta-data', 'network-config', 'user-data', 'vendor-data'] as const;
 /**
- * What the service says under the same names, whole: a guest whose channel is away is configured
- * all the same, and one that reads such a disk without being cloud-init (yip, of Kairos) would take
- * an `#include` for the user's document.
+ * The same documents that the metadata service offers, complete. A guest whose channel fails is
+ * then configured too. A reader other than cloud-init (yip, of Kairos) would take an `#include` for
+ * the user's document.
  */
 export type SeedDocuments = Readonly<Record<(typeof SEED_FILES)[number], Buffer>>;
 
 /**
- * Writes a read-only seed disk with mtools; nothing is mounted. It holds the user's data, so only
- * root may open it.
+ * Writes a read-only seed disk with mtools, without mounting it. It holds the user's data, so only
+ * root can open it.
  */
 export async function writeSeedDisk(path: string, documents: SeedDocuments): Promise<void> {
   await rm(path, { force: true });
@@ -31,7 +31,7 @@ export async function writeSeedDisk(path: string, documents: SeedDocuments): Pro
     await using file = await open(path, 'w', 0o600);
     await file.truncate(sizeBytes);
   }
-  // Serial number and dates fixed: the same documents make the same disk.
+  // Fixed serial number and dates: the same documents give the same disk.
   const environment = { MTOOLS_SKIP_CHECK: '1', SOURCE_DATE_EPOCH: '0' };
   const mtool = (
     name: string,
@@ -49,6 +49,6 @@ export async function writeSeedDisk(path: string, documents: SeedDocuments): Pro
 function sizeFor(documents: SeedDocuments): number {
   const contentBytes = SEED_FILES.reduce((sum, name) => sum + documents[name].length, 0);
   if (contentBytes <= FLOPPY_BYTES - FAT_BYTES) return FLOPPY_BYTES;
-  // FAT and the ends of clusters take far less than the one MiB more.
+  // FAT and partly filled clusters need far less than the extra MiB.
   return (Math.ceil(contentBytes / MIB) + 1) * MIB;
 }

@@ -7,19 +7,18 @@ import { readBounded } from '#shared/files/read-bounded.ts';
 import { requireTrustedPath } from '../host/trusted-path.ts';
 import { requireAnswer } from './folder-answers.ts';
 
-/** Says whose folder it is: the UUID of a cluster. A folder that is not mounted has none. */
+/** Holds the UUID of the folder's cluster. The mount point of an unmounted folder has none. */
 const MARKER = 'gnt-cluster-uuid';
 const MAX_MARKER_BYTES = 64;
 
 /**
- * The folder that all nodes have, for disks of the template `sharedfile`. Each instance has its own
- * folder in it, and its node a link to that where the folder of a local instance would be: so
- * whatever looks through the disks of a node sees those of its own instances, and who removes a
- * link has removed no disk.
+ * Finds the folder that all nodes share, for disks of the template `sharedfile`. It contains one
+ * folder per instance. The instance's node has a link to it at the place of a local folder. A scan
+ * of a node's disks therefore sees only its own instances, and removing a link removes no disk.
  */
 export interface SharedFolder {
   /**
-   * The folder, proven to be the cluster's on this node.
+   * Returns the folder after a check that it is the cluster's.
    * @throws AppError NOT_SUPPORTED: the cluster has none; HOST_PREREQUISITE
    */
   require(): Promise<string>;
@@ -38,12 +37,12 @@ export function createSharedFolder(load: () => Promise<Settings>): SharedFolder 
   };
 }
 
-/** For a node without others, or before there is a store: there is no shared folder. */
+/** Used on a single node, or before the store is open. */
 export const noSharedFolder: SharedFolder = { require: () => Promise.reject(hasNone()) };
 
 /**
- * Makes a folder that this node has mounted be the cluster's. One that is its own already stays so.
- * @throws AppError HOST_PREREQUISITE: it is another cluster's, or others may write it
+ * Claims a mounted folder for the cluster. Idempotent.
+ * @throws AppError HOST_PREREQUISITE: it is another cluster's, or other users may write to it
  */
 export async function claimSharedFolder(path: string, cluster: string): Promise<void> {
   await requireSafe(path);
@@ -78,7 +77,7 @@ async function proveSharedFolder(path: string, cluster: string): Promise<void> {
   });
 }
 
-/** Makes the folder of a new instance there, and the link to it. */
+/** Makes the folder of a new instance and the link to it. */
 export async function makeShared(folder: string, uuid: string, link: string): Promise<void> {
   await mkdir(join(folder, uuid), { mode: 0o700 }).catch((error: unknown) => {
     if (systemCodeOf(error) !== 'EEXIST') throw unusable(folder, error);
@@ -87,7 +86,7 @@ export async function makeShared(folder: string, uuid: string, link: string): Pr
   await attachShared(folder, uuid, link);
 }
 
-/** Makes the link to the folder of an instance that is there. @throws AppError CONFLICT */
+/** Makes the link to the folder of a present instance. @throws AppError CONFLICT */
 export async function attachShared(folder: string, uuid: string, link: string): Promise<void> {
   const target = join(folder, uuid);
   try {
@@ -104,7 +103,7 @@ export async function attachShared(folder: string, uuid: string, link: string): 
   await syncPath(join(link, '..'));
 }
 
-/** Where the link of an instance leads; undefined where there is none. */
+/** Returns the target of an instance's link; undefined without a link. */
 export async function sharedTarget(link: string): Promise<string | undefined> {
   try {
     return await readlink(link);
@@ -114,7 +113,7 @@ export async function sharedTarget(link: string): Promise<string | undefined> {
   }
 }
 
-/** The files of an instance of this node, for good. The caller holds them. */
+/** Removes an instance's files. The caller holds them. */
 export async function removeShared(folder: string, uuid: string): Promise<void> {
   await rm(join(folder, uuid), { recursive: true, force: true });
   await syncPath(folder);

@@ -9,7 +9,7 @@ import { listNames } from './install-disks.ts';
 export type Snapshots = InstanceRecord['snapshots'];
 type Known = Pick<InstanceRecord, 'uuid' | 'diskTemplate'>;
 
-/** How the folder of a snapshot begins, finished or not. */
+/** Prefix of snapshot folders, finished or not. */
 export const SNAPSHOT_PREFIX = 'snapshot';
 
 /**
@@ -36,9 +36,7 @@ export interface PausableMachine {
 }
 
 export interface TakeSnapshot extends CopyWatch {
-  /**
-   * Whether to copy disks where blocks cannot be shared. A running guest is paused for as long.
-   */
+  /** Whether to copy disks if blocks cannot be shared. A running guest is paused for as long. */
   readonly mayCopy: boolean;
   /** Undefined for a stopped instance, whose disks must be unused. */
   readonly machine: PausableMachine | undefined;
@@ -51,7 +49,7 @@ export interface RestoreSnapshot extends CopyWatch {
   readonly commit: () => Promise<unknown>;
 }
 
-/** Takes and restores states of an instance's disks. A snapshot shares its blocks with them. */
+/** Takes and restores states of an instance's disks, with which a snapshot shares blocks. */
 export interface SnapshotVerbs {
   /**
    * Refuses disks that cannot have a snapshot.
@@ -60,8 +58,8 @@ export interface SnapshotVerbs {
    */
   check(instance: InstanceRecord, mayCopy: boolean): Promise<void>;
   /**
-   * Takes a snapshot of all disks at one moment, in which a running guest is paused.
-   * @returns for how long the guest was paused
+   * Takes a snapshot of all disks at one moment, while a running guest is paused.
+   * @returns the pause in milliseconds
    * @throws AppError DISK_IN_USE, DISK_FULL, NOT_SUPPORTED, QMP
    */
   take(
@@ -84,7 +82,7 @@ export interface SnapshotVerbs {
     snapshot: Snapshots[number],
     how: RestoreSnapshot,
   ): Promise<void>;
-  /** @param commit takes the snapshot out of the record */
+  /** @param commit removes the snapshot from the record */
   remove(instance: Known, uuid: string, commit: () => Promise<unknown>): Promise<void>;
   /**
    * Lists finished snapshots that the record does not name: folders as `UUID/snapshot-UUID`,
@@ -94,11 +92,11 @@ export interface SnapshotVerbs {
 }
 
 export interface SnapshotDisks extends SnapshotVerbs {
-  /** Whether a snapshot was interrupted, so that the guest may still be paused. */
+  /** Returns true if a snapshot was interrupted, so that the guest may still be paused. */
   isUnfinished(uuid: string): Promise<boolean>;
 }
 
-/** UUIDs of the interrupted snapshots in an instance's folder. */
+/** Returns the UUIDs of the interrupted snapshots in an instance's folder. */
 export async function listUnfinished(dir: string): Promise<readonly string[]> {
   return (await listNames(dir)).flatMap((name) => UNFINISHED.exec(name)?.[1] ?? []);
 }
@@ -135,7 +133,10 @@ export async function beginSnapshot(dir: string, uuid: string): Promise<string> 
 /** The guest may still be paused: QEMU did not confirm that it resumed. */
 export class StandsStill extends AppError {}
 
-/** Does work while the guest is paused. @returns for how many milliseconds */
+/**
+ * Does work while the guest is paused.
+ * @returns the pause in milliseconds
+ */
 export async function whileStill(
   machine: PausableMachine | undefined,
   work: () => Promise<void>,

@@ -1,13 +1,13 @@
 import type { FileHandle } from 'node:fs/promises';
 import { MIB } from '#shared/units/bytes.ts';
 
-/** What is all zeros stays a hole of the disk: as small as file systems have them. */
+/** Blocks of zeros stay holes. File systems have no smaller ones. */
 const BLOCK_BYTES = 4096;
 const ZEROS = Buffer.alloc(MIB);
 
 /**
- * Writes bytes into a file that is empty there: blocks of zeros stay holes, and what lies between
- * them is written in one piece.
+ * Writes bytes into an empty region of a file. Blocks of zeros stay holes, and runs of other blocks
+ * are written at once.
  * @returns bytes written
  */
 export async function writeSparse(
@@ -25,7 +25,7 @@ export async function writeSparse(
   };
   if (isZeros(data)) return 0;
   for (let at = 0; at < data.length;) {
-    // Of the disk's blocks, not of this piece.
+    // Aligned to the file's blocks, not to this chunk.
     const end = Math.min(data.length, at + BLOCK_BYTES - ((position + at) % BLOCK_BYTES));
     if (isZeros(data.subarray(at, end))) await flush(at);
     else from ??= at;
@@ -43,7 +43,7 @@ function isZeros(data: Buffer): boolean {
   return true;
 }
 
-/** All of it, whatever a single call does. */
+/** A single write may be short. */
 async function writeAll(file: FileHandle, data: Buffer, position: number): Promise<void> {
   for (let done = 0; done < data.length;) {
     const left = data.length - done;

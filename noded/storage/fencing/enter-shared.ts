@@ -2,10 +2,10 @@ import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { Entry, OwnLease } from './node-lease.ts';
 
-/** Before a machine is made: null where nobody else ever writes its disks. */
+/** Enters the lease before a machine is created; null for disks that no other node writes to. */
 export type EnterShared = (
   instance: Pick<InstanceRecord, 'uuid' | 'name' | 'diskTemplate'>,
-  /** `moving`: its guest still runs on another node, which gives it away. */
+  /** `moving`: its guest still runs on another node, which is handing it over. */
   kind: 'run' | 'appliance' | 'moving',
 ) => Promise<Entry | null>;
 
@@ -19,7 +19,7 @@ export function createEnterShared(dependencies: {
     if (diskTemplate !== 'sharedfile') return null;
     const entry = await lease.enter(uuid);
     try {
-      // Whatever was read before may have been true until another node took the instance.
+      // The record may be outdated: another node may have taken the instance.
       const record = await instances.findByUuid(uuid);
       if (kind === 'moving' || (record !== undefined && owns(record.primaryNode))) return entry;
       throw new AppError('CONFLICT', `'${name}' is no longer on this node`, {

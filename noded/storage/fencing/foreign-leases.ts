@@ -8,35 +8,35 @@ import { mayTakeBack, type RedisServer } from '#shared/store/store-url.ts';
 import { NODE_LEASES } from './node-lease.ts';
 import { leftMs, observe, type Observation } from './plan-lease.ts';
 
-/** The leases of other nodes, as this one sees them. */
+/** Observes the leases of other nodes. */
 export interface ForeignLeases {
   /**
-   * Whether the end of a node's lease can be seen from here at all: where Sentinels run the store,
-   * a master that was cut off may go on answering the node, unless both wait for replicas.
+   * Refuses a store that cannot show the end of a node's lease. Under Sentinel, a master that was
+   * cut off may keep answering that node, unless renewals wait for replicas.
    * @throws AppError HOST_PREREQUISITE
    */
   requireSeen(node: string): Promise<void>;
   /**
-   * Waits until a node has surely paused its machines with shared disks.
-   * @throws AppError INSTANCE_STATE: it lives, and renews its lease
+   * Waits until a node has paused its instances with shared disks, by its lease.
+   * @throws AppError INSTANCE_STATE: it still renews its lease
    */
   untilOver(
     node: string,
     how: { readonly signal: AbortSignal; readonly onWait: (leftMs: number) => void },
   ): Promise<void>;
   /**
-   * What takes an instance from a node whose lease is over: for the commit that changes its record,
-   * which fails where the node has renewed it meanwhile.
-   * @throws AppError INSTANCE_STATE: it lives again
+   * Returns the write that takes an instance from a node whose lease has ended. The commit fails if
+   * the node renews the lease meanwhile.
+   * @throws AppError INSTANCE_STATE: it has renewed its lease
    */
   planTaking(node: string, uuid: string): Promise<Write>;
 }
 
 export interface ForeignLeasesDependencies {
   readonly store: Pick<Store, 'get'>;
-  /** How long the lease of a node lasts that never had one. */
+  /** The lease time of a node without a lease record. */
   readonly ttlMs: number;
-  /** Null of a node that is a cluster by itself. */
+  /** Null on a single-node cluster. */
   readonly server: RedisServer | null;
   readonly clock: Pick<Clock, 'monotonicMs'>;
 }
@@ -49,7 +49,7 @@ export function createForeignLeases(dependencies: ForeignLeasesDependencies): Fo
   const look = async (node: string) => {
     const stored = await store.get(NODE_LEASES, node);
     const record = stored && parseRecord(nodeLease, NODE_LEASES, stored);
-    // The moment after the answer: what was seen may have been renewed before that.
+    // Measured after the answer: the record may have been renewed earlier.
     const now = clock.monotonicMs();
     const observation = observe(observed.get(node), record?.renewals ?? null, now);
     observed.set(node, observation);

@@ -13,47 +13,45 @@ import { formatLease, planInterval, planTimes, type LeaseTimes } from './plan-le
 
 export const NODE_LEASES = 'node-leases';
 
-/** Somebody is about to start a machine with shared disks. */
+/** Permission to start a machine with shared disks. */
 export interface Entry extends Disposable {
   /** Aborted when another node has taken the instance. */
   readonly signal: AbortSignal;
 }
 
 /**
- * This node's right to write shared disks, which it has for a time and renews. While it is not
- * renewed, its machines with such disks are paused, by parents of their own (fence-script.ts), so
- * that another node may take their instances.
+ * This node's right to write to shared disks, which it renews. Without renewal, the parent
+ * processes of its machines (fence-script.ts) pause those with shared disks, so that another node
+ * can take the instances.
  */
 export interface OwnLease extends AsyncDisposable {
   /**
-   * Before the machine of an instance is made: the right is there, and stays with this node until
-   * the answer is disposed of, or its signal says otherwise. What was read of the instance before
-   * has to be read again then.
+   * Waits for a valid lease before the machine of an instance is created. The node keeps it until
+   * the result is disposed of or its signal aborts. The caller must read the record again
+   * afterwards.
    * @throws AppError STORE_UNAVAILABLE, HOST_PREREQUISITE
    */
   enter(uuid: string): Promise<Entry>;
-  /** Seconds until machines are paused; null where there is no lease. */
+  /** Returns the seconds until machines are paused; null without a lease. */
   leftS(): number | null;
 }
 
 export interface OwnLeaseDependencies {
   readonly store: Pick<Store, 'get' | 'commit'>;
   readonly nodeName: string;
-  /** Where the parents of machines read it. */
+  /** The file that the machines' parent processes read. */
   readonly file: string;
   readonly ttlMs: number;
-  /** How many replicas have a renewal before it counts; undefined: none has to. */
+  /** Number of replicas that must confirm a renewal; undefined for none. */
   readonly replicas: number | undefined;
-  /** Whether there can be instances with shared disks. */
+  /** Returns true if instances with shared disks may exist. */
   readonly isNeeded: () => Promise<boolean>;
-  /**
-   * Ends the machine of an instance that was taken, without another write, and forgets its disks.
-   */
+  /** Ends the machine of a taken instance without another write, and detaches its disks. */
   readonly giveUp: (uuid: string) => Promise<void>;
   readonly logger: Logger;
 }
 
-/** For a node that is a cluster by itself: nobody takes anything. */
+/** The lease of a single-node cluster, where no other node can take an instance. */
 export const lonelyLease: OwnLease = {
   enter: () =>
     Promise.resolve({ signal: new AbortController().signal, [Symbol.dispose]: () => undefined }),
@@ -62,8 +60,8 @@ export const lonelyLease: OwnLease = {
 };
 
 /**
- * The first renewal, before machines of a former daemon are spoken to: those that are paused go on,
- * those that were taken end.
+ * Renews the lease before the daemon adopts running machines. Paused machines resume, and those of
+ * taken instances end.
  */
 export async function startOwnLease(dependencies: OwnLeaseDependencies): Promise<OwnLease> {
   const lease = new StoredLease(dependencies);
@@ -72,8 +70,8 @@ export async function startOwnLease(dependencies: OwnLeaseDependencies): Promise
 }
 
 /**
- * INVARIANTS: one renewal at a time; what is written for the parents of machines follows a commit
- * that found nothing taken, or everything that was taken gone.
+ * INVARIANTS: renewals run one at a time. The lease file is written only after a commit without
+ * taken instances.
  */
 class StoredLease implements OwnLease {
   readonly #dependencies: OwnLeaseDependencies;
@@ -101,7 +99,7 @@ class StoredLease implements OwnLease {
 
   async enter(uuid: string): Promise<Entry> {
     if ((this.leftS() ?? 0) <= planInterval(this.#dependencies.ttlMs) / 1000) await this.#renew();
-    // Not before: to give up what was taken waits for those who have entered.
+    // Added after the renewal, which waits for the end of all entries of a taken instance.
     const abort = new AbortController();
     const ended = Promise.withResolvers<void>();
     const entry = { abort, ended: ended.promise };
@@ -154,7 +152,7 @@ class StoredLease implements OwnLease {
         if (this.#revision === undefined) await this.#read();
         for (const uuid of this.#record.taken) await this.#giveUp(uuid);
         if (await this.#commit()) return;
-        // Somebody took an instance, or an answer was lost.
+        // Another node took an instance, or an answer was lost.
         this.#revision = undefined;
       }
     });
@@ -167,11 +165,11 @@ class StoredLease implements OwnLease {
     if (stored !== undefined) this.#record = parseRecord(nodeLease, NODE_LEASES, stored);
   }
 
-  /** @returns false where somebody came between */
+  /** @returns false if another node wrote first */
   async #commit(): Promise<boolean> {
     const { store, nodeName: id, file, ttlMs, replicas } = this.#dependencies;
     const { renewals } = this.#record;
-    // A time that was longer counts for others until machines here go by the shorter one.
+    // Other nodes use the longer time until the machines here use the shorter one.
     const told = Math.max(ttlMs, this.#record.ttlMs);
     const next: NodeLease = {
       ...{ schema: 1, ttlMs: told, renewals: renewals + 1, taken: [] },
@@ -183,7 +181,7 @@ class StoredLease implements OwnLease {
       const write = { collection: NODE_LEASES, id, expected, value: next };
       [this.#revision] = await store.commit([write]);
     } catch (error) {
-      // Of a commit whose answer was lost nobody knows what is in the store.
+      // After a lost answer the content of the store is unknown.
       this.#revision = undefined;
       if (error instanceof StoreConflict) return false;
       throw error;
@@ -197,7 +195,7 @@ class StoredLease implements OwnLease {
     return true;
   }
 
-  /** While it is under way, nothing is renewed, and no machine that was paused goes on. */
+  /** Meanwhile no renewal takes place, and no paused machine resumes. */
   async #giveUp(uuid: string): Promise<void> {
     const entries = [...(this.#entries.get(uuid) ?? [])];
     for (const { abort } of entries) abort.abort(taken(uuid));
@@ -207,7 +205,7 @@ class StoredLease implements OwnLease {
   }
 }
 
-/** CLOCK_BOOTTIME, as the parents of machines read it: it goes on while a host is suspended. */
+/** Reads CLOCK_BOOTTIME, as the parent processes do: it includes the time of a suspended host. */
 function readUptimeS(): number {
   return Number(readFileSync('/proc/uptime', 'utf8').split(' ')[0]);
 }

@@ -1,12 +1,13 @@
 /**
- * A machine with shared disks is paused this part of a lease after the last renewal was asked for.
- * The rest of it is for what was written before and is on its way, and for clocks that run at
- * different rates.
+ * Share of a lease after which machines with shared disks are paused, from the request for the last
+ * renewal. The rest covers writes in flight and clocks that run at different rates.
  */
 const PAUSE_PART = 2 / 3;
-/** It is ended by then: a machine that is paused keeps the locks of its disks. */
+/**
+ * Paused machines are ended after this many lease times, since they keep the locks of their disks.
+ */
 const END_PARTS = 2;
-/** Renewals in the time until machines are paused. */
+/** Number of renewals before machines are paused. */
 const TRIES = 8;
 
 /** Seconds of the clock of /proc/uptime, which counts while a host is suspended. */
@@ -16,9 +17,8 @@ export interface LeaseTimes {
 }
 
 /**
- * Until when a node may write. Pure.
- * @param askedAtS when the renewal was sent, not when it was answered: who looks from outside may
- * have seen it as early as that
+ * Returns when a node must stop writing. Pure.
+ * @param askedAtS when the renewal was sent, not answered: another node may have seen it that early
  */
 export function planTimes(askedAtS: number, ttlMs: number): LeaseTimes {
   const ttlS = ttlMs / 1000;
@@ -28,25 +28,30 @@ export function planTimes(askedAtS: number, ttlMs: number): LeaseTimes {
   };
 }
 
-/** How often a node renews its lease. Pure. */
+/** Returns the milliseconds between renewals. Pure. */
 export function planInterval(ttlMs: number): number {
   return (ttlMs * PAUSE_PART) / TRIES;
 }
 
-/** The lease as the script that pauses reads it; with the boot, whose uptimes alone count. */
+/**
+ * Returns the lease file for the script that pauses. It includes the boot, since uptimes of other
+ * boots do not count.
+ */
 export function formatLease(bootId: string, { pauseAtS, endAtS }: LeaseTimes): string {
   return `${bootId} ${pauseAtS} ${endAtS}\n`;
 }
 
-/** A lease as another node sees it: since when, on its own clock, it has not been renewed. */
+/**
+ * Another node's lease: since when, on the clock of this node, it has had this number of renewals.
+ */
 export interface Observation {
   readonly renewals: number | null;
   readonly sinceMs: number;
 }
 
 /**
- * What is known of a lease after one more look. No clock of the node that has it counts. Pure.
- * @param renewals null: there is none
+ * Returns the observation after another look. Clocks of the observed node do not matter. Pure.
+ * @param renewals null without a lease
  */
 export function observe(
   before: Observation | undefined,
@@ -56,7 +61,7 @@ export function observe(
   return before?.renewals === renewals ? before : { renewals, sinceMs: nowMs };
 }
 
-/** Pure. @returns 0 or less: it has run out, and nothing of the node writes */
+/** Returns the rest of a lease; at 0 or less the node no longer writes. Pure. */
 export function leftMs({ sinceMs }: Observation, ttlMs: number, nowMs: number): number {
   return sinceMs + ttlMs - nowMs;
 }

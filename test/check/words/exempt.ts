@@ -22,7 +22,6 @@ export const exempt = {
     'noded/jobs',
     'noded/operations',
     'noded/records',
-    'noded/storage',
     'noded/wiring',
     'shared/contract',
     'shared/errors',

@@ -19,7 +19,7 @@ before(async () => {
 });
 after(() => rm(dir, { recursive: true, force: true }));
 
-/** Three disks that hold "0", "1" and "2". */
+/** Creates an instance whose three disks hold "0", "1" and "2". */
 async function createThree() {
   const disks = createInstanceDisks(dir);
   const made = instanceRecord({ disks: [0, 1, 2].map(() => ({ sizeBytes: MIB })) });
@@ -143,7 +143,7 @@ test('a machine that runs gives back the last disk, unless it was started with i
   assert.ok(first && second && last);
   await assert.rejects(left({}), { code: 'INSTANCE_STATE' });
   assert.equal(await left({ disks: [first, second, { ...last, port: 0 }] }), 2);
-  // It came when no port was free.
+  // This disk was added when no port was free.
   const partsOfRun = { nics, beparams, disks: [first, second] };
   assert.equal(await left({ partsOfRun }), 2);
 });

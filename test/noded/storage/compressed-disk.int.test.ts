@@ -35,7 +35,7 @@ test('a disk comes back with its bytes, its length and its holes', async () => {
   await disk.truncate(SIZE);
   for (const at of [0, 4096 * 3 + 7, 30 * MIB - 1, SIZE - 3])
     await disk.write(randomBytes(3), 0, 3, at);
-  // Zeros that are written are no different from a hole.
+  // Written zeros are compressed like a hole.
   await disk.write(Buffer.alloc(MIB), 0, MIB, 40 * MIB);
   await compressDisk({ from: file('disk'), to: file('disk.zst') }, signal, () => undefined);
   assert.ok((await stat(file('disk.zst'))).size < MIB / 8);

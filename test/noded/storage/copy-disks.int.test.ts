@@ -31,7 +31,7 @@ const yes = () => Promise.resolve(true);
 const no = () => Promise.resolve(false);
 const how = { signal: new AbortController().signal, onProgress: () => undefined, isThere: no };
 
-/** Two disks with something at both ends, and nothing between. */
+/** Creates two disks with data at both ends and a hole between. */
 async function createSource() {
   const dir = await mkdtemp(join(top, 'disks-'));
   const disks = createInstanceDisks(dir);

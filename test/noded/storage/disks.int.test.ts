@@ -15,7 +15,7 @@ before(async () => {
 });
 after(() => rm(dir, { recursive: true, force: true }));
 
-/** A compressed document: not all of them are text. */
+/** A compressed document, since not all of them are text. */
 const GZIP = Buffer.from('1f8b08000000000000ff', 'hex');
 const documents: SeedDocuments = {
   'meta-data': Buffer.from('instance-id: i-1\nlocal-hostname: web1\n'),

@@ -21,7 +21,7 @@ async function createLab(t: TestContext) {
 test('a reinstallation has EFI variables of its own, and takes those of the former system away', async (t) => {
   const { disks, old, next } = await createLab(t);
   assert.notEqual(disks.variablesPathOf(next), disks.variablesPathOf(old));
-  // While it is under way nobody knows which of them will be right.
+  // An installation in progress may still succeed or fail.
   assert.deepEqual(await disks.settle({ ...old, installState: 'installing' }), []);
   await disks.settle(next);
   assert.equal(await readFile(disks.variablesPathOf(next), 'utf8'), next.instanceId);
@@ -54,7 +54,7 @@ test('EFI variables that were not told apart yet become those of the installatio
   await disks.settle(old);
   assert.equal(await readFile(disks.variablesPathOf(old), 'utf8'), old.instanceId);
   await assert.rejects(readFile(undivided), { code: 'ENOENT' });
-  // A later one has its own: these are nobody's.
+  // A later installation has its own, so these are orphaned.
   await writeFile(undivided, 'of an earlier one');
   await writeFile(disks.variablesPathOf(next), next.instanceId);
   await disks.settle(next);

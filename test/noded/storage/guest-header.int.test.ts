@@ -9,7 +9,7 @@ import { instanceRecord } from '../support/records.ts';
 const MIB = 1024 * 1024;
 const SECTOR_BYTES = 512;
 
-/** The header of a qcow2 of 4 TiB whose backing file is a file of the host. */
+/** Returns the header of a 4 TiB qcow2 whose backing file is a file of the host. */
 function hostileHeader(): Buffer {
   const header = Buffer.alloc(SECTOR_BYTES);
   const name = '/etc/shadow';

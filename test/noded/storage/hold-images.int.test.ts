@@ -18,7 +18,9 @@ before(async () => {
 });
 after(() => rm(dir, { recursive: true, force: true }));
 
-/** A real QEMU, before its guest's first instruction, that nobody but this test knows of. */
+/**
+ * Starts a real QEMU process, paused before its guest's first instruction, that no daemon manages.
+ */
 async function startStranger(t: TestContext, disk: string, access = 'read-only=off') {
   const child = spawn(
     'qemu-system-x86_64',
@@ -36,7 +38,7 @@ async function startStranger(t: TestContext, disk: string, access = 'read-only=o
     await ended;
   };
   t.after(kill);
-  // What it answers, it answers when all of its machine is made.
+  // QEMU answers once its whole machine is created.
   child.stdin.write('{"execute":"qmp_capabilities"}');
   for (let said = ''; !said.includes('"return"');)
     said += String(((await once(child.stdout, 'data')) as [Buffer])[0]);

@@ -15,7 +15,7 @@ before(async () => {
 });
 after(() => rm(dir, { recursive: true, force: true }));
 
-/** An instance whose disks hold "old", and what it is to be. */
+/** Creates an instance whose disks hold "old", and the record of its next installation. */
 async function createInstalled() {
   const disks = createInstanceDisks(dir);
   const made = instanceRecord({ disks: [{ sizeBytes: MIB }, { sizeBytes: MIB }] });
@@ -152,7 +152,7 @@ test('disks whose blocks a snapshot shares are not overwritten where new ones ha
   }
   using overwritten = await choose([kept], 'overwrite', MIB);
   assert.equal(overwritten.areBeside, false);
-  // Of those there is nothing to lose, and nothing gives back what they share.
+  // Worthless disks need no room beside them.
   using worthless = await choose([kept], 'worthless', 2 * free);
   assert.equal(worthless.areBeside, false);
   using alone = await choose([], 'overwrite', 2 * free);

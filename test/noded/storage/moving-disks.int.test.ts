@@ -7,13 +7,13 @@ import { MIB } from '#shared/units/bytes.ts';
 import { finishDigest, readBatches } from '../../../noded/storage/data-blocks.ts';
 import { createMovingDisks } from '../../../noded/storage/moving-disks.ts';
 
-/** That this process has had read from disks, and not from memory. */
+/** Returns the bytes that this process has read from disks, without the page cache. */
 async function readFromDisks(): Promise<number> {
   return Number(/^read_bytes: (\d+)$/m.exec(await readFile('/proc/self/io', 'utf8'))?.[1]);
 }
 
 test('a disk that arrived is verified by what is on the disk', async (t) => {
-  // Where `/tmp` is in memory, there is nothing beside it.
+  // `/tmp` may be in memory, where the page cache is the file system.
   const folder = await mkdtemp('/var/tmp/gnt-moving-');
   t.after(() => rm(folder, { recursive: true }));
   const nobody = (): Promise<never> => Promise.reject(new Error('nothing departs'));

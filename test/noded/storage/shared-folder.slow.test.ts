@@ -37,7 +37,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(root, { recursive: true, force: true }));
 
-/** What a node has of its own, with the folder that all have. */
+/** Creates the local folder of a node with the common shared folder. */
 async function node(
   name: string,
 ): Promise<{ readonly dir: string; readonly disks: InstanceDisks }> {
@@ -185,7 +185,7 @@ test("a folder of a local instance that is an operator's link is no reason not t
   assert.deepEqual(await readdir(dir), []);
 });
 
-/** A FUSE file system of which nobody answers, as of a file server that is away. */
+/** Mounts a FUSE file system without a responding server, like an unreachable file server. */
 const MOUNT_HANGING = String.raw`
 use strict;
 my ($dir) = @ARGV;
@@ -220,7 +220,7 @@ test('a folder that does not answer is refused, and nothing of the node waits fo
   void hanging;
   const refused = { code: 'HOST_PREREQUISITE', message: /does not answer/ };
   const { snapshots } = one.disks;
-  // More than there are threads for files; each as the first that asks.
+  // More calls than the thread pool has threads, each as the first on its folder.
   const asking = instances.flatMap((instance) => [
     assert.rejects(one.disks.settle(instance), refused),
     assert.rejects(one.disks.removeSeed(instance), refused),

@@ -38,7 +38,7 @@ before(async () => {
 });
 after(() => rm(top, { recursive: true, force: true }));
 
-/** An instance with two disks below a folder, whose record is what the commits made it. */
+/** Creates an instance with two disks below a folder. Its record follows the commits. */
 async function createInstance(disksDir: string, mayCopy = true) {
   const disks = createInstanceDisks(disksDir);
   const { snapshots } = disks;
@@ -161,7 +161,7 @@ for (const kind of ['btrfs', 'xfs', 'ext4']) {
       };
       const { uuid } = await take(machine);
       assert.deepEqual([machine.pauses, machine.resumes], [1, 1]);
-      // By this a daemon that finds the machine knows that it may stand still.
+      // This folder tells a later daemon that the guest may be paused.
       assert.ok(during.includes(`snapshotting-${uuid}`), during.join());
     });
 
@@ -356,7 +356,7 @@ describe('where blocks cannot be shared', { skip: WITHOUT_LOOPS }, () => {
       const { bavail, bsize } = await statfs(disksDir);
       await run('fallocate', ['--length', String(bavail * bsize - freeBytes), filler]);
     };
-    // More than what is kept free for the host, less than that and the disk.
+    // More than the host's reserve, less than the reserve and the disk.
     await fill(64 * MIB + SIZE / 2);
     await assert.rejects(take(), { code: 'DISK_SPACE', message: /the disks need 32 MiB/ });
     assert.deepEqual(await list(), ['disk0.raw', 'disk1.raw']);
@@ -381,7 +381,10 @@ describe('where blocks cannot be shared', { skip: WITHOUT_LOOPS }, () => {
   });
 });
 
-/** Has a file open as QEMU has its images, in another process. @returns lets go of it */
+/**
+ * Opens a file as QEMU opens its images, in another process.
+ * @returns a function that closes it
+ */
 async function holdElsewhere(path: string, t: TestContext): Promise<() => Promise<void>> {
   const child = spawn('qemu-io', ['-f', 'raw', path], { stdio: ['pipe', 'pipe', 'ignore'] });
   t.after(() => child.kill());

@@ -12,13 +12,13 @@ import { SEED_FILES, type SeedDocuments, writeSeedDisk } from '../../../noded/st
 import { exampleView } from '../../metad/support/view-fixture.ts';
 
 /*
- * What a guest of Kairos makes of our seed disk, replayed: yip 1.24's provider `cdrom`
+ * How a Kairos guest reads our seed disk, reimplemented: yip 1.24's provider `cdrom`
  * (pkg/plugins/datasourceProviders/cdrom_shared.go, provider_cdrom.go; pkg/plugins/datasource.go)
  * on go-diskfs 1.9.3 (disk/disk.go: GetFilesystem; filesystem/fat32, fat16, fat12: Read, Label).
- * Facts of their sources, in our words.
+ * Facts from their sources, in our own words.
  */
 
-/** A root directory's entry: its name, its kind, where it begins and what it has. */
+/** Layout of a root directory's entry: name, attributes, first cluster, size. */
 const ENTRY_BYTES = 32;
 const VOLUME_LABEL = 0x08;
 const LONG_NAME = 0x0f;
@@ -28,7 +28,10 @@ interface Found {
   readonly label: string;
 }
 
-/** The file system that go-diskfs finds on the whole device, by trying one reader after another. */
+/**
+ * Returns the file system that go-diskfs detects on the whole device, by trying its readers in
+ * turn.
+ */
 function probeFat(disk: Buffer): Found | null {
   assert.ok(!isFat32(disk), 'its FAT32 reader takes it, and finds no label');
   const [sectorBytes, reserved] = [disk.readUInt16LE(11), disk.readUInt16LE(14)];
@@ -41,13 +44,14 @@ function probeFat(disk: Buffer): Found | null {
   const dataSectors = sectors - reserved - fats * sectorsPerFat - rootSectors;
   const clusters = Math.floor(dataSectors / clusterSectors);
   if (clusters >= 65_525) return null;
-  // Both readers take two tables for granted.
+  // Both readers assume two tables.
   const root = (reserved + 2 * sectorsPerFat) * sectorBytes;
   return { kind: clusters < 4085 ? 'fat12' : 'fat16', label: findLabel(disk, root, rootEntries) };
 }
 
 /**
- * It looks for the mark of an information sector, whose number FAT32 has where others have text.
+ * Looks for the signature of FAT32's information sector. FAT12 and FAT16 have text in place of its
+ * number.
  */
 function isFat32(disk: Buffer): boolean {
   const at = disk.readUInt16LE(48) * disk.readUInt16LE(11);
@@ -65,8 +69,8 @@ function findLabel(disk: Buffer, root: number, entries: number): string {
 }
 
 /**
- * The user data that yip has of a disk, or null when it goes on to the network: the first of the
- * files that is there counts, an empty one means nothing.
+ * Returns the user data that yip reads from a disk, or null if it continues with the network. The
+ * first existing file counts; an empty one means none.
  */
 function chooseUserData(label: string, files: Partial<Record<string, Buffer>>): string | null {
   if (label !== 'CIDATA' && label !== 'cidata') return null;
@@ -77,7 +81,7 @@ function chooseUserData(label: string, files: Partial<Record<string, Buffer>>): 
   return decodeMultipart(found.toString());
 }
 
-/** The first part of exactly this type, when the boundary is this very word. */
+/** Returns the first part of exactly this type, if the boundary is exactly this word. */
 function decodeMultipart(text: string): string {
   for (const part of text.split(/^--MIMEBOUNDARY\r?\n/m).slice(1)) {
     const [head = '', ...rest] = part.split(/\r?\n\r?\n/);
@@ -118,7 +122,7 @@ test("a Kairos guest reads the user's document on the seed disk, and not a way t
   const { found, chosen } = await askYip(YIP);
   assert.deepEqual(found, { kind: 'fat12', label: 'CIDATA' });
   assert.equal(chosen, YIP);
-  // What yip does with it: a document, or nothing.
+  // yip runs a document or nothing.
   assert.deepEqual(parse(chosen), { stages: { boot: [{ hostname: 'kairos' }] } });
 });
 

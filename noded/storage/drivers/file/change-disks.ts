@@ -19,9 +19,9 @@ interface Leaving {
 }
 
 /**
- * A disk on its way out, called by its number and its UUID. Whether it is gone is said by the
- * record: while that has the UUID, the file gets its old name back; afterwards those behind it move
- * up, and it goes last of all. So a kill at any moment leaves what can be ended.
+ * A disk that is being removed, named by number and UUID. The record decides: if it has the UUID,
+ * the file gets its name back. Otherwise the later disks move up and the file is removed last. A
+ * kill at any moment therefore leaves a state that can be completed.
  */
 const LEAVING = /^disk(\d+)\.leaving-([0-9a-f-]{36})\.raw$/;
 
@@ -30,9 +30,9 @@ function leavingPath(dir: string, index: number, uuid: string): string {
 }
 
 /**
- * Makes the files be what a record is going to say, around the commit that says it.
- * @param change all files of `before` are there; `after` has some more at its end, or lacks one
- * @throws AppError DISK_IN_USE, DISK_FULL, CONFLICT: there is a file with data under a new name
+ * Makes the files match the record that `commit` writes.
+ * @param change all files of `before` exist; `after` has more at its end, or lacks one
+ * @throws AppError DISK_IN_USE, DISK_FULL; CONFLICT: a new file name already holds data
  */
 export async function changeDiskFiles<Result>(
   dir: string,
@@ -45,8 +45,8 @@ export async function changeDiskFiles<Result>(
 }
 
 /**
- * A machine that runs keeps the disks that it has: files that are new concern nobody. One that no
- * record came to know is empty, and is that of whoever is next to have its name.
+ * A running QEMU process keeps its disks, so new files do not disturb it. A new file without a
+ * record is empty, and the next disk with its name reuses it.
  */
 async function addDisks<Result>(
   dir: string,
@@ -71,8 +71,8 @@ async function addDisks<Result>(
 }
 
 /**
- * What an addition leaves that was interrupted is nothing but a hole. A file with data is a disk
- * that the store knew, and forgot: it lost its last commits, or comes from a backup.
+ * An interrupted addition leaves only holes. A file with data is a disk that the store lost, with
+ * its last commits or because it was restored from a backup.
  */
 function refuseData(path: string, fd: number): void {
   if (findData(fd, 0) === null) return;
@@ -82,14 +82,15 @@ function refuseData(path: string, fd: number): void {
   });
 }
 
-/** A commit whose answer was lost counts: `settleLeaving` asks the record. */
+/** A commit may have succeeded without an answer: `settleLeaving` asks the record. */
 async function removeDisk<Result>(
   dir: string,
   { before, after }: Change,
   removed: number,
   commit: () => Promise<Result>,
 ): Promise<Result> {
-  // With the last one the others stay as they are, and a machine may have them.
+  // If the last disk is removed, the others keep their names, and a QEMU process may have them
+  // open.
   const isLast = removed === before.length - 1;
   await using held = await (isLast ? holdImage(diskPath(dir, removed)) : holdImages(dir));
   void held;
@@ -102,9 +103,9 @@ async function removeDisk<Result>(
 }
 
 /**
- * Ends what a kill, or a store that was away, interrupted. Idempotent.
+ * Ends removals that a kill or an unreachable store interrupted. Idempotent.
  * @param disks those of the record
- * @returns names of the files that were dealt with
+ * @returns names of the files that it changed
  * @throws AppError DISK_IN_USE
  */
 export async function settleLeaving(dir: string, disks: Disks): Promise<readonly string[]> {
@@ -141,7 +142,7 @@ async function endLeaving(dir: string, leaving: readonly Leaving[], disks: Disks
   await syncPath(dir);
 }
 
-/** All disks were there when one of them left, so there is at most this one gap. */
+/** All disks existed when the removal began, so there is at most one gap. */
 async function closeGap(dir: string, gap: number, last: number): Promise<void> {
   for (let index = gap; index < last; index += 1) {
     const path = diskPath(dir, index);

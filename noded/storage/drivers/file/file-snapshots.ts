@@ -20,7 +20,7 @@ import {
 
 const FINISHED = /^snapshot-([0-9a-f-]{36})$/;
 
-/** Keeps snapshots below the instance's folder. They are copies where blocks cannot be shared. */
+/** Keeps snapshots below the instance's folder, as copies if blocks cannot be shared. */
 export function createFileSnapshots(
   folders: InstanceFolders,
   { settle, requireDisks }: Pick<DiskDriver, 'settle' | 'requireDisks'>,
@@ -122,7 +122,7 @@ export function createFileSnapshots(
 }
 
 /**
- * Copies disks, by sharing their blocks where the file system can.
+ * Copies disks. Shares blocks if the file system supports it.
  * @param watch of copies; null refuses disks that cannot share blocks
  * @throws AppError NOT_SUPPORTED
  */

@@ -10,14 +10,14 @@ import { volumePath } from '../volumes/volume-names.ts';
 import type { Named, VolumeSystem } from '../volumes/volume-system.ts';
 
 const REPORT = ['--reportformat', 'json', '--units', 'b', '--nosuffix'];
-/** Whatever the host's own configuration says: what is in a volume is its guest's. */
+/** Overrides the host's configuration: a volume's content belongs to its guest. */
 const NEVER_INSIDE = ['--config', 'devices/scan_lvs=0'];
-/** Between two looks at whether it is to go on. */
+/** Bytes zeroed between two checks for an interruption. */
 const ZERO_STEP_BYTES = 64 * MIB;
-/** How fast the slowest device is zeroed that somebody would want. */
+/** Zeroing speed of the slowest supported device. */
 const MIN_ZEROING_BYTES_PER_MS = 4000;
 
-/** LVM's own commands, for disks of the template `plain`. */
+/** Runs LVM's commands for disks of the template `plain`. */
 export function createLvm(commands: BoundCommands = createBoundCommands('LVM')): VolumeSystem {
   const path = ({ group, name }: Named): string => `${group}/${name}`;
   const read = (command: string, ...args: readonly string[]): Promise<string> =>
@@ -45,7 +45,8 @@ export function createLvm(commands: BoundCommands = createBoundCommands('LVM')):
       return asked.trim() !== 'scan_lvs=0';
     },
     create: async ({ group, name, sizeBytes, tags, pool = '' }) => {
-      // Signatures go before udev looks at the device: what they describe is not brought to life.
+      // Signatures are wiped before udev sees the device, so that it activates nothing they
+      // describe.
       const wiped = ['--wipesignatures', 'y', '--zero', 'y', '--size', `${sizeBytes}b`];
       const thin = ['--type', 'thin', '--thinpool', pool, '--virtualsize', `${sizeBytes}b`];
       const how = ['--yes', '--activate', 'y', ...(pool === '' ? wiped : thin), ...labelsOf(tags)];
@@ -71,7 +72,7 @@ export function createLvm(commands: BoundCommands = createBoundCommands('LVM')):
       const lengthBytes = toBytes - fromBytes;
       if (lengthBytes <= 0) return;
       const place = ['--offset', `${fromBytes}`, '--length', `${lengthBytes}`];
-      // Forced: it is this daemon that has it to itself.
+      // Without `--force` blkdiscard opens the device exclusively, but this daemon already does.
       const how = ['--force', '--zeroout', '--step', `${ZERO_STEP_BYTES}`];
       const moreMs = Math.ceil(lengthBytes / MIN_ZEROING_BYTES_PER_MS);
       const args = [...how, ...place, device];
@@ -90,10 +91,10 @@ async function isBlockDevice(path: string): Promise<boolean> {
   }
 }
 
-/** What LVM says where extents, a thin pool or what it notes down have no room left. */
+/** LVM's messages when extents, a thin pool or its metadata are full. */
 const FULL = /insufficient free|reached threshold|no free space/i;
 
-/** What is there and failed, or was killed, says so itself. */
+/** Other failures carry their own message. */
 async function orMissing(asked: Promise<string>): Promise<string> {
   try {
     return await asked;

@@ -2,16 +2,17 @@ import { z } from 'zod';
 import type { Volume, VolumeGroup } from '../volumes/volume-system.ts';
 
 /**
- * What `--units b --nosuffix` prints; in JSON all values of LVM are text, or numbers by `json_std`.
+ * The output of `--units b --nosuffix`. In JSON LVM writes all values as text, or as numbers with
+ * `json_std`.
  */
 const bytes = z.coerce.number().int().nonnegative();
 const text = z.string();
-/** Empty: of what has none, or is not active. */
+/** Empty for a volume without a percentage or an inactive one. */
 const percent = z.union([
   z.number(),
   text.transform((said) => (said === '' ? null : Number(said))),
 ]);
-/** `json_std` has a list. */
+/** A list with `json_std`. */
 const tags = z.union([z.array(z.string()), text.transform(splitTags)]);
 
 const volumeRow = z.object({
@@ -38,7 +39,7 @@ const groupRow = z.object({
 export const VOLUME_FIELDS = Object.keys(volumeRow.shape).join(',');
 export const GROUP_FIELDS = Object.keys(groupRow.shape).join(',');
 
-/** @throws ZodError, SyntaxError: it is no report of lvs */
+/** @throws ZodError, SyntaxError if the text is not a report of lvs */
 export function parseVolumes(report: string): readonly Volume[] {
   const schema = z.object({ report: z.array(z.object({ lv: z.array(volumeRow) })) });
   return schema.parse(JSON.parse(report)).report.flatMap(({ lv }) =>
@@ -52,7 +53,8 @@ export function parseVolumes(report: string): readonly Volume[] {
 }
 
 /**
- * Of `lv_attr` the first letter is the type, the eighth a `z` where new blocks are zeroed (lvs(8)).
+ * In `lv_attr` the first letter is the type; a `z` as the eighth means that new blocks are zeroed
+ * (lvs(8)).
  */
 function thinness({
   lv_attr: attributes,
@@ -70,7 +72,7 @@ function thinness({
   };
 }
 
-/** @throws ZodError, SyntaxError: it is no report of vgs */
+/** @throws ZodError, SyntaxError if the text is not a report of vgs */
 export function parseGroups(report: string): readonly VolumeGroup[] {
   const schema = z.object({ report: z.array(z.object({ vg: z.array(groupRow) })) });
   return schema.parse(JSON.parse(report)).report.flatMap(({ vg }) =>

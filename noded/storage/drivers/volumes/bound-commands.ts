@@ -3,40 +3,38 @@ import { AppError } from '#shared/errors/app-error.ts';
 import { run } from '#shared/process/run.ts';
 import { tieToDaemon } from '../../../host/child-supervisor.ts';
 
-/** How long somebody waits for a command, which has no bound itself. */
+/** How long callers wait for a command. The command itself has no time limit. */
 export interface Patience {
   readonly readMs: number;
   readonly changeMs: number;
 }
 
 /**
- * INVARIANTS: none of them is ever killed but those that may be, since what was killed in the
- * middle of a change leaves something of which nobody knows what it is; while one has not ended for
- * which somebody has stopped to wait, no other begins: what is changed next is looked at after it.
+ * Runs the commands of a volume system. INVARIANTS: no command is killed unless it is tied to the
+ * daemon, since a killed change leaves an unknown state. While a command outlasts its caller's
+ * wait, no other begins, so that each change starts from a known state.
  */
 export interface BoundCommands {
   /** @throws AppError COMMAND_TIMEOUT, CommandFailed */
   read(command: string, args: readonly string[]): Promise<string>;
-  /**
-   * @throws AppError COMMAND_TIMEOUT: nobody knows yet what becomes of it; CommandFailed
-   */
+  /** @throws AppError COMMAND_TIMEOUT: its outcome is unknown; CommandFailed */
   change(command: string, args: readonly string[], how?: Change): Promise<string>;
 }
 
 export interface Change {
-  /** What it may take longer than any other command. */
+  /** Milliseconds to wait beyond the usual time. */
   readonly moreMs?: number;
   /**
-   * It may be ended at any time, and is with this daemon: the next one, which does it again, must
-   * not find it at work behind its own.
+   * The command may be interrupted and ends with this daemon. The next daemon repeats it and must
+   * not run beside it.
    */
   readonly isTiedToDaemon?: boolean;
 }
 
-/** Whose commands, for those who wait for them. */
+/** The volume system, for messages. */
 export type CommandsOf = keyof typeof HINTS;
 
-/** Status of a command that begins by `env` where there is no such program (env(1)). */
+/** Exit status of env(1) if the program is missing. */
 export const NOT_FOUND = 127;
 
 const PATIENCE: Patience = { readMs: 30_000, changeMs: 180_000 };
@@ -75,7 +73,7 @@ export function createBoundCommands(
       enough.abort();
     }
     overdue.add(begun);
-    // Whoever asked has been told already.
+    // The caller already got COMMAND_TIMEOUT.
     const forget = (): void => void overdue.delete(begun);
     void running.then(forget, forget);
     throw tooLong(begun, waitMs, of);
@@ -87,7 +85,7 @@ export function createBoundCommands(
   };
 }
 
-/** @returns null when the time is over */
+/** @returns null after the time */
 async function outlast(ms: number, signal: AbortSignal): Promise<null> {
   await sleep(ms, undefined, { signal }).catch((error: unknown) => {
     if (!signal.aborted) throw error;

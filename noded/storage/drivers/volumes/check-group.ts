@@ -2,15 +2,15 @@ import { requirePool, type ThinPool } from './thin-pools.ts';
 import type { OwnVolume } from './volume-names.ts';
 import type { Place, VolumeErrors, VolumeGroup } from './volume-system.ts';
 
-/** A disk that is to be, or is already, where its volume is. */
+/** A planned or present disk with the place of its volume. */
 export interface PlacedDisk extends Place {
   readonly uuid?: string;
   readonly sizeBytes: number;
 }
 
 /**
- * Whether disks can be made, or made larger, as they are wanted: what a volume has, nobody else
- * has, unless it is thin. Pure.
+ * Refuses disks that cannot be created or enlarged as requested. A volume owns its extents, unless
+ * it is thin. Pure.
  * @throws AppError HOST_PREREQUISITE, VALIDATION, DISK_SPACE
  */
 export function checkGroups(
@@ -22,8 +22,8 @@ export function checkGroups(
     const group = requireGroup(name, groups, errors);
     const own = disks.filter((disk) => disk.group === name);
     for (const { sizeBytes } of own)
-      // A guest sees all of a volume: one that is larger than its record says would be of two
-      // sizes.
+      // A guest sees the whole volume, which LVM rounds up to full extents. Its size would differ
+      // from the record.
       if (sizeBytes % group.extentBytes !== 0) throw errors.oddSize(sizeBytes, group);
     const isMore = (disk: PlacedDisk): boolean => disk.sizeBytes > presentBytes(disk, volumes);
     for (const { pool } of own.filter(isMore))
@@ -35,22 +35,21 @@ export function checkGroups(
   }
 }
 
-/** What there is on this node. */
 export interface KnownPlaces {
   readonly groups: readonly VolumeGroup[];
   readonly volumes: readonly OwnVolume[];
   readonly pools: readonly ThinPool[];
 }
 
-/** Which node this one is, and whether a node is this one by another name. */
+/** This node's name, and a check whether a name is this node's. */
 export interface Here {
   readonly nodeName: string;
   readonly owns: (node: string) => boolean;
 }
 
 /**
- * Refuses a group that two nodes write to, on a disk of a storage network or on a copied one: what
- * one of them changes the other does not know, and gives the same extents to somebody else.
+ * Refuses a group that two nodes write to, on a storage network or a copied disk. Neither node sees
+ * the other's changes, so both would allocate the same extents.
  * @throws AppError CONFLICT
  */
 export function refuseForeign(
@@ -66,8 +65,8 @@ export function refuseForeign(
 }
 
 /**
- * Refuses a host whose LVM looks into volumes: a guest could write a group there that this host
- * brings to life as its own.
+ * Refuses a host whose LVM scans inside volumes. It would activate a group that a guest created
+ * there as its own.
  * @throws AppError HOST_PREREQUISITE
  */
 export function refuseScanned(isScanned: boolean, errors: VolumeErrors): void {

@@ -19,19 +19,22 @@ import { planSettling, type SettlingRecord, type SettlingStep } from './plan-set
 
 type Owner = Pick<InstanceRecord, 'uuid'>;
 
-/** The volumes of an instance, one step each: what a volume holds is zeros before it has a name. */
+/**
+ * Changes the volumes of an instance step by step. A volume is zeroed before it gets its final
+ * name.
+ */
 export interface OwnVolumes {
   list(instance: Owner): Promise<readonly OwnVolume[]>;
-  /** Zeros, under its name when it resolves; nothing is there when it rejects. */
+  /** Makes a volume of zeros. It has its name when this resolves, and is gone when it rejects. */
   make(instance: Owner, disk: InstanceDisk, state: VolumeState): Promise<void>;
-  /** All zeros again. @throws AppError DISK_IN_USE; CONFLICT: it has snapshots */
+  /** Fills the volume with zeros. @throws AppError DISK_IN_USE; CONFLICT: it has snapshots */
   empty(volume: OwnVolume): Promise<void>;
   /** @throws AppError CONFLICT: it has snapshots */
   extend(volume: OwnVolume, sizeBytes: number): Promise<void>;
   rename(volume: OwnVolume, state: VolumeState): Promise<OwnVolume>;
   /**
-   * What a thin volume holds in this moment, once more.
-   * @param made `isActive`: somebody is going to read it
+   * Clones the present content of a thin volume.
+   * @param made `isActive`: the clone will be read
    */
   clone(
     volume: OwnVolume,
@@ -42,10 +45,11 @@ export interface OwnVolumes {
   /** @throws AppError DISK_IN_USE */
   hold(volumes: readonly OwnVolume[]): Promise<AsyncDisposable>;
   /**
-   * @param onZeroing called with what goes on after this has resolved: zeros that are written,
-   * which takes as long as the volume is large. Whoever holds, removes or settles volumes of that
-   * instance waits for them, so that nobody gets one whose end is another tenant's.
-   * @returns names of the volumes that were dealt with
+   * Ends interrupted changes.
+   * @param onZeroing receives zeroing that continues after this resolves, which takes time in
+   * proportion to the size. Later holds, removals and settling of the instance wait for it, so that
+   * no guest gets another tenant's bytes.
+   * @returns names of the volumes that it changed
    * @throws AppError CONFLICT: another node changes their group
    */
   settle(
@@ -59,8 +63,8 @@ export function createOwnVolumes(system: VolumeSystem, here: Here): OwnVolumes {
   const { errors } = system;
   const listAll = async (): Promise<readonly OwnVolume[]> => findOwn(await system.listVolumes());
   /**
-   * By instance; none of them rejects: what is not zeros then, is tagged, and zeroed by who settles
-   * next.
+   * Zeroing in progress, by instance. These promises never reject: a volume that is not zeroed has
+   * a tag, and the next `settle` zeroes it.
    */
   const zeroings = new Map<string, Promise<void>>();
   const whenZeroed = async (instance: string): Promise<void> => zeroings.get(instance);
@@ -75,11 +79,12 @@ export function createOwnVolumes(system: VolumeSystem, here: Here): OwnVolumes {
     return { [Symbol.asyncDispose]: () => all.disposeAsync() };
   };
   const remove: OwnVolumes['remove'] = async (volume) => {
-    // An administrator asks nobody before there is one more.
+    // Checked again, since an administrator may have made a snapshot meanwhile.
     const isIt = ({ group, name }: OwnVolume): boolean =>
       group === volume.group && name === volume.name;
     requireAlone((await listAll()).filter(isIt), errors);
-    // It says who has it; LVM itself removes none that is open.
+    // `hold` names the process that has the volume open. LVM itself refuses to remove an open
+    // volume.
     await (await hold([volume]))[Symbol.asyncDispose]();
     await system.remove(volume);
   };
@@ -120,7 +125,7 @@ export function createOwnVolumes(system: VolumeSystem, here: Here): OwnVolumes {
     const { sizeBytes } = disk;
     const name = volumeName(disk.uuid, { kind: 'new' });
     const { uuid: groupUuid } = requireGroup(group, await system.listGroups(), errors);
-    // Again, since an administrator may have changed it.
+    // Checked again, since an administrator may have changed the pool.
     if (pool !== undefined)
       requirePool({ group, pool }, findPools(await system.listVolumes()), errors);
     const tags = [instanceTag(uuid, groupUuid), nodeTag(here.nodeName)];
@@ -129,12 +134,12 @@ export function createOwnVolumes(system: VolumeSystem, here: Here): OwnVolumes {
       if (pool === undefined) await system.zero({ group, name }, 0, sizeBytes);
       await system.rename({ group, name }, volumeName(disk.uuid, state));
     } catch (error) {
-      // What cannot be removed now is removed by settling; what went wrong first is told.
+      // `settle` removes it later if this fails; the first error matters.
       await system.remove({ group, name }).catch(() => undefined);
       throw error;
     }
   };
-  /** Makes a thin one again in place of zeroing it, which would take blocks for all of it. */
+  /** Recreates a thin volume. Zeroing it would allocate blocks for its whole size. */
   const makeAnew = async (volume: OwnVolume): Promise<void> => {
     const { instance, disk, sizeBytes, group, pool, state } = volume;
     await remove(volume);
@@ -145,13 +150,13 @@ export function createOwnVolumes(system: VolumeSystem, here: Here): OwnVolumes {
     list: async ({ uuid }) => (await listAll()).filter(({ instance }) => instance === uuid),
     make: (instance, disk, state) => makeAt(instance, disk, system.placeOf(disk), state),
     clone: async (volume, { state, isActive }) => {
-      // The device's own memory of what was written is not in a clone of its blocks.
+      // A clone copies blocks and misses data in the device's page cache.
       if (volume.isActive) await syncPath(system.pathOf(volume));
       const tags = [instanceTag(volume.instance, volume.groupUuid), nodeTag(here.nodeName)];
       await system.clone(volume, { name: volumeName(volume.disk, state), tags, isActive });
     },
     empty: async (volume) => {
-      // What is written anew fills an administrator's snapshots of it until they are lost.
+      // New writes fill an administrator's snapshots of the volume until they are invalid.
       requireAlone([volume], errors);
       if (volume.pool !== '') return makeAnew(volume);
       if (!volume.isActive) await system.activate(volume);
@@ -160,11 +165,11 @@ export function createOwnVolumes(system: VolumeSystem, here: Here): OwnVolumes {
       await clean(volume, 0);
     },
     extend: async (volume, sizeBytes) => {
-      // One that a job which was cut off made larger stays so.
+      // An interrupted job may have enlarged it already.
       if (volume.sizeBytes >= sizeBytes) return;
-      // What has no blocks yet is zeros.
+      // Unallocated blocks read as zeros.
       if (volume.pool !== '') return system.extend(volume, sizeBytes);
-      // LVM makes none larger whose snapshots are there.
+      // LVM does not enlarge a volume with snapshots.
       requireAlone([volume], errors);
       await system.tag(volume, { add: dirtyTag(volume.sizeBytes) });
       await system.extend(volume, sizeBytes);
@@ -191,7 +196,7 @@ export function createOwnVolumes(system: VolumeSystem, here: Here): OwnVolumes {
   };
 }
 
-/** Whether nobody's snapshots are in the way. @throws AppError CONFLICT */
+/** Refuses volumes with an administrator's snapshots. @throws AppError CONFLICT */
 export function requireAlone(volumes: readonly OwnVolume[], errors: VolumeErrors): void {
   for (const volume of volumes) {
     const [first] = volume.dependents;
@@ -199,7 +204,10 @@ export function requireAlone(volumes: readonly OwnVolume[], errors: VolumeErrors
   }
 }
 
-/** For whoever reads all of it. @throws AppError INSTANCE_STATE: a grow of it was cut off */
+/**
+ * Refuses volumes whose size differs from the record, for callers that read whole volumes.
+ * @throws AppError INSTANCE_STATE: a grow was interrupted
+ */
 export function requireRecordedSize(
   { name, disks }: Pick<InstanceRecord, 'name' | 'disks'>,
   volumes: readonly OwnVolume[],

@@ -1,7 +1,7 @@
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { OwnVolume } from './volume-names.ts';
 
-/** What a kill, a power cut or a store that was away left to do. */
+/** A change to complete after a kill, a power cut or an unreachable store. */
 export type SettlingStep =
   | { readonly kind: 'remove' | 'become-disk' | 'activate'; readonly volume: OwnVolume }
   | { readonly kind: 'become-snapshot'; readonly volume: OwnVolume; readonly snapshot: string }
@@ -17,9 +17,9 @@ export interface SettlingRecord {
 }
 
 /**
- * The record decides: its disks are its volumes, and a volume that was on its way there, or away,
- * is one of its disks or goes. One that has its name already and that no record has stays: the
- * store may have lost it. Pure.
+ * Plans the end of interrupted changes. The record decides: a volume on its way becomes one of the
+ * record's disks or is removed. A volume with a final name and no record stays, since the store may
+ * have lost the record. Pure.
  * @param volumes all of one instance
  */
 export function planSettling(

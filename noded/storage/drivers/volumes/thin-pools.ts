@@ -3,22 +3,22 @@ import { MIB } from '#shared/units/bytes.ts';
 import { datasetRoomHint } from '../zfs/zfs-errors.ts';
 import type { Place, Volume, VolumeErrors } from './volume-system.ts';
 
-/** What many volumes take their blocks from when something is written to them (lvmthin(7)). */
+/** A pool whose thin volumes allocate blocks on the first write (lvmthin(7)). */
 export interface ThinPool {
   readonly group: string;
   readonly name: string;
   readonly sizeBytes: number;
   readonly freeBytes: number;
-  /** How full its data or what LVM notes down of them is, whichever is fuller: from 0 to 1. */
+  /** The fuller of its data and metadata, from 0 to 1. */
   readonly usedShare: number;
-  /** A block that it gives away holds zeros, not what a former tenant wrote. */
+  /** Newly allocated blocks hold zeros, not a former tenant's data. */
   readonly isZeroing: boolean;
 }
 
-/** Room that a pool needs for new volumes, and for guests that stood still to go on. */
+/** Leaves room for new volumes and for resuming paused guests. */
 export const FULL_SHARE = 0.95;
 
-/** Pure. One that is not active tells nothing of what is free, and has nothing to give. */
+/** Returns the thin pools. An inactive pool reports no usage and counts as full. Pure. */
 export function findPools(volumes: readonly Volume[]): readonly ThinPool[] {
   return volumes
     .filter(({ isPool }) => isPool)
@@ -29,7 +29,7 @@ export function findPools(volumes: readonly Volume[]): readonly ThinPool[] {
 }
 
 /**
- * A pool that new volumes can be made in. Pure.
+ * Returns a pool that can hold new volumes. Pure.
  * @throws AppError HOST_PREREQUISITE, DISK_SPACE
  */
 export function requirePool(
@@ -48,15 +48,15 @@ export function roomHint(path: string): string {
   return `Remove instances or snapshots that are not needed, or enlarge the pool: lvextend --size +10g ${path} (metadata: --poolmetadatasize; lvs ${path} shows both)`;
 }
 
-/** Where the blocks of thin disks come from. */
+/** The pool or dataset that a thin disk allocates blocks from. */
 export interface BlockSource {
-  /** Its kind and its name, for a message. */
+  /** Its kind and its name, for messages. */
   readonly name: string;
-  /** How it gets room. */
+  /** How an operator adds room. */
   readonly hint: string;
 }
 
-/** Thin pools and ZFS datasets, each once. Pure. */
+/** Returns the thin pools and ZFS datasets of disks, without duplicates. Pure. */
 export function poolsOf(
   disks: readonly Pick<InstanceDisk, 'vg' | 'pool' | 'dataset'>[],
 ): readonly BlockSource[] {
@@ -68,7 +68,7 @@ export function poolsOf(
   ];
 }
 
-/** What a disk takes of a pool that holds its like already, at least. */
+/** Returns the least bytes that new disks need in a pool, from the usage of the present ones. */
 export function neededInPool(
   disks: readonly Pick<InstanceDisk, 'sizeBytes' | 'uuid'>[],
   volumes: readonly Pick<Volume, 'name' | 'sizeBytes' | 'dataShare'>[],

@@ -185,7 +185,7 @@ function createVolumeVerbs(
   };
 }
 
-/** What the disks of an instance are made and found by. */
+/** The volume system and the volumes of a driver. */
 interface Volumes {
   readonly system: VolumeSystem;
   readonly volumes: OwnVolumes;
@@ -260,7 +260,10 @@ function installed(
   };
 }
 
-/** What a kill left in the middle of being made. @returns the others */
+/**
+ * Removes unfinished volumes.
+ * @returns the others
+ */
 async function removeUnfinished(
   volumes: OwnVolumes,
   instance: Pick<InstanceRecord, 'uuid'>,
@@ -272,8 +275,8 @@ async function removeUnfinished(
 }
 
 /**
- * Volumes are called by the UUIDs of their disks: the others stay as they are, whichever one
- * leaves. A commit whose answer was lost counts: settling asks the record.
+ * Volumes are named by the UUIDs of their disks, so the removal of one does not rename the others.
+ * A commit may have succeeded without an answer: settling asks the record.
  */
 async function changeVolumes<Result>(
   { system, volumes }: Volumes,
@@ -291,7 +294,7 @@ async function changeVolumes<Result>(
     await using undo = new AsyncDisposableStack();
     for (const disk of after.filter(({ uuid }) => !isIn(before, uuid))) {
       await volumes.make(instance, disk, { kind: 'ready' });
-      // What cannot be removed now is removed by settling; what went wrong first is told.
+      // Settling removes it later if this fails; the first error matters.
       undo.defer(() => removeReady(volumes, instance, disk).catch(() => undefined));
     }
     await (await volumes.hold(gone))[Symbol.asyncDispose]();

@@ -3,16 +3,15 @@ import type { Volume } from './volume-system.ts';
 const KINDS = ['new', 'ready', 'disk', 'leaving'] as const;
 
 /**
- * What a volume of ours is for, which its name says: LVM changes a name in one commit of its own,
- * so that each moment in which a daemon or the power may go has one meaning.
- * - `new`: may hold what others wrote; nobody is given it.
- * - `ready`: zeros, of an instance whose record may not know it yet.
+ * The purpose of a volume, encoded in its name. LVM renames in one commit, so each moment of a kill
+ * or power cut leaves a defined state.
+ * - `new`: may hold another tenant's bytes; no guest gets it.
+ * - `ready`: zeros; the instance's record may lack it.
  * - `disk`: a disk of the record.
- * - `leaving`: was one; the record says whether it still is.
- * - `next`: is to take a disk's place when the installation, or restoration, with this id has
- *   succeeded.
- * - `snapshotting`: a snapshot that comes, whose record may not know it yet, or goes.
- * - `snapshot`: one of the record.
+ * - `leaving`: a removed disk, unless the record still has it.
+ * - `next`: replaces a disk when the installation or restoration with this id succeeds.
+ * - `snapshotting`: a snapshot being taken or removed; the record may lack it.
+ * - `snapshot`: a snapshot of the record.
  */
 export type VolumeState =
   | { readonly kind: (typeof KINDS)[number] }
@@ -20,20 +19,21 @@ export type VolumeState =
   | { readonly kind: 'snapshot' | 'snapshotting'; readonly snapshot: string };
 
 /**
- * A volume that this product made: by its name, and by a tag that nobody else sets. The tag has the
- * group too: a clone of the group (of a snapshot of what it is on) has volumes with the same names
- * and tags, and they are somebody's backup.
+ * A volume of this product, known by its name and its tag. The tag includes the group's UUID: a
+ * clone of the group, such as a backup, has volumes with the same names and tags.
  */
 export interface OwnVolume extends Volume {
   readonly instance: string;
   /** UUID of the disk. */
   readonly disk: string;
   readonly state: VolumeState;
-  /** From there on it may hold what others wrote: it was made larger, and not zeroed yet. */
+  /**
+   * From this byte on it may hold another tenant's bytes: it was enlarged and is not zeroed yet.
+   */
   readonly dirtyFromBytes: number | null;
-  /** The node that made it; null: its tags do not say. */
+  /** The node that made it; null if its tags do not tell. */
   readonly node: string | null;
-  /** Snapshots of it, which LVM removes with it: they are an administrator's, and not thin. */
+  /** An administrator's snapshots, which are not thin. LVM removes them with the volume. */
   readonly dependents: readonly string[];
 }
 
@@ -64,12 +64,12 @@ export function volumePath(group: string, name: string): string {
   return `/dev/${group}/${name}`;
 }
 
-/** Of a snapshot nobody opens a volume. */
+/** Returns true for a volume of a snapshot, which no program opens by its name. */
 export function isOfSnapshot(name: string): boolean {
   return /\.snapshot(?:ting)?-/.test(name);
 }
 
-/** Nothing of somebody else's, whatever else is in the group. Pure. */
+/** Returns only this product's volumes of a group. Pure. */
 export function findOwn(volumes: readonly Volume[]): readonly OwnVolume[] {
   return volumes.flatMap((volume) => {
     const [, disk, kind, link, id] = NAME.exec(volume.name) ?? [];

@@ -9,13 +9,13 @@ import type { Place, VolumeErrors, VolumeGroup, VolumeSystem } from './volume-sy
 
 type AskedForRoom = Pick<VolumeSystem, 'listGroups' | 'listVolumes' | 'parsePlace'>;
 
-/** How old an answer may be. Who needs room is asked again when it is taken. */
+/** Maximum age of an answer. Actual allocations check the room again. */
 const FRESH_MS = 10_000;
 const FIRST_MS = 2000;
 
 /**
- * The room of the group, or thin pool, for new disks, from memory: who asks for the room of a node,
- * mostly for disks in files, waits for no LVM and no ZFS.
+ * Creates a function that returns the cached room for new volumes. Requests for a node's room,
+ * mostly for disks in files, must not wait for LVM or ZFS.
  * @param loadPlace as the cluster names it
  */
 export function createVolumeRoom(
@@ -30,7 +30,7 @@ export function createVolumeRoom(
     try {
       known = await measure(system, await loadPlace());
     } catch (error) {
-      // Of an LVM that does not answer nobody knows what room there is.
+      // The room is unknown while LVM does not respond.
       known = undefined;
       if (!isAppError(error)) throw error;
     } finally {
@@ -66,13 +66,13 @@ async function measure(
 interface Places {
   readonly groups: readonly VolumeGroup[];
   readonly pools: readonly ThinPool[];
-  /** Disks that the instance has. */
+  /** Present disks of the instance. */
   readonly own: readonly OwnVolume[];
   readonly imageBytes: number;
 }
 
 /**
- * Of several places that where the least would be left says. Pure.
+ * Returns the room at the place that would be left with the least. Pure.
  * @throws AppError HOST_PREREQUISITE
  */
 export function planRoomBeside(

@@ -68,10 +68,10 @@ export function createVolumeSnapshots(
         });
         await rm(unfinished, { recursive: true });
       } catch (error) {
-        // One that could not be told to go on is told by the next daemon, and settled then.
+        // The guest may still be paused. The next daemon resumes it and settles the snapshot.
         if (error instanceof StandsStill) throw error;
         await rm(unfinished, { recursive: true, force: true });
-        // What cannot be removed now is removed by settling; what went wrong first is told.
+        // Settling runs again later if this fails; the first error matters.
         await settleVolumes(false).catch(() => undefined);
         throw error;
       }
@@ -121,7 +121,7 @@ export function createVolumeSnapshots(
   };
 }
 
-/** LVM makes those too slow for a guest, and too small for what it writes. */
+/** LVM's thick snapshots are too slow for a guest and hold too few of its writes. */
 function refuseThick({ name, disks }: InstanceRecord, system: VolumeSystem): void {
   const thick = disks.flatMap((disk, index) =>
     system.placeOf(disk).pool === undefined ? [index] : [],

@@ -6,7 +6,7 @@ import type { OwnVolume } from './volume-names.ts';
 
 export interface VolumeGroup {
   readonly name: string;
-  /** The system's own, which a copy of a group gets anew (LVM: vgimportclone). */
+  /** The system's UUID of the group; a copied group gets a new one (LVM: vgimportclone). */
   readonly uuid: string;
   readonly sizeBytes: number;
   readonly freeBytes: number;
@@ -19,93 +19,94 @@ export interface Volume {
   readonly name: string;
   readonly sizeBytes: number;
   readonly tags: readonly string[];
-  /** The volume that it is a snapshot of; empty: of none. */
+  /** The volume that it is a snapshot of; empty for none. */
   readonly origin: string;
-  /** Its device is there, and nothing of it is left to be done. */
+  /** Its device exists and no step is pending. */
   readonly isActive: boolean;
-  /** The thin pool that its blocks come from; empty: it has extents of its own. */
+  /** The thin pool of its blocks; empty if it has its own extents. */
   readonly pool: string;
   readonly isPool: boolean;
-  /** Of a pool: a block that it gives away holds zeros first. */
+  /** Of a pool: newly allocated blocks hold zeros. */
   readonly isZeroing: boolean;
-  /** Of a thin volume or a pool: how much of it has blocks, from 0 to 1; null: nobody knows. */
+  /** Of a thin volume or a pool: the allocated share, from 0 to 1; null if unknown. */
   readonly dataShare: number | null;
-  /** Of a pool: as above, or how full what LVM notes down is, whichever is more. */
+  /** Of a pool: the larger share of its data and metadata in use; null if unknown. */
   readonly usedShare: number | null;
 }
 
-/** What is said of a new one. */
+/** The values that a new volume needs. */
 export type NewVolume = Pick<Volume, 'group' | 'name' | 'sizeBytes' | 'tags'> &
   Partial<Pick<Volume, 'pool'>>;
 
 export type Named = Pick<Volume, 'group' | 'name'>;
 
-/** Where a volume is. */
+/** The group and pool of a volume. */
 export interface Place {
   readonly group: string;
-  /** The thin pool that its blocks come from; undefined: it has extents of its own. */
+  /** The thin pool of its blocks; undefined if it has its own extents. */
   readonly pool: string | undefined;
 }
 
 /**
- * What keeps volumes of instances, by its own commands. Each change is on its devices when it
- * resolves. Words as LVM's: of ZFS a group is a dataset that volumes are in, all of them are thin,
- * and the room that it has is its thin pool.
+ * Runs a volume manager. Each change is on its devices when it resolves. The words are LVM's. For
+ * ZFS a group is the dataset that contains the volumes, all volumes are thin, and the dataset's
+ * room is its thin pool.
  */
 export interface VolumeSystem {
-  /** What the volumes are, for refusals. */
+  /** Describes the volumes in refusals. */
   readonly label: string;
-  /** The name of the room for new volumes in the report of a node. */
+  /** The key of its room in a node's report. */
   readonly roomName: 'volumes' | 'zvols';
   readonly errors: VolumeErrors;
   placeOf(disk: Pick<InstanceDisk, 'vg' | 'pool' | 'dataset'>): Place;
-  /** Reads a place as the cluster names it for new disks. */
+  /** Parses the place that the cluster configures for new disks. */
   parsePlace(place: string): Place;
   pathOf(volume: Named): string;
-  /** Whether its device is there, and is that volume's. */
+  /** Returns true if the device exists and belongs to that volume. */
   isThere(volume: Named): Promise<boolean>;
   /** @throws AppError HOST_PREREQUISITE: it is not installed */
   listGroups(): Promise<readonly VolumeGroup[]>;
-  /** All there are, whosoever. @throws AppError HOST_PREREQUISITE */
+  /** Returns all volumes, including those of other owners. @throws AppError HOST_PREREQUISITE */
   listVolumes(): Promise<readonly Volume[]>;
   /**
-   * Whether LVM, asked by anybody else on this host, looks for groups inside of these volumes:
-   * those would be what guests wrote.
+   * Returns true if LVM, as configured on this host, scans for groups inside these volumes. A guest
+   * could have written them.
    * @throws AppError HOST_PREREQUISITE
    */
   isScanned(): Promise<boolean>;
   /**
-   * What it holds is what its extents held before; of a thin pool that zeroes, zeros.
+   * Creates a volume. It holds the former content of its extents, or zeros in a thin pool that
+   * zeroes.
    * @throws AppError DISK_FULL
    */
   create(volume: NewVolume): Promise<void>;
-  /**
-   * Makes another one of what a thin volume holds in this moment, in the same pool.
-   * @throws AppError DISK_FULL
-   */
+  /** Clones the present content of a thin volume, in the same pool. @throws AppError DISK_FULL */
   clone(
     origin: Named,
     made: Pick<Volume, 'name' | 'tags'> & { readonly isActive: boolean },
   ): Promise<void>;
-  /** What it gets is as in `create`. @throws AppError DISK_FULL */
+  /**
+   * Enlarges a volume; new extents hold the same content as in `create`.
+   * @throws AppError DISK_FULL
+   */
   extend(volume: Named, sizeBytes: number): Promise<void>;
   rename(volume: Named, name: string): Promise<void>;
-  /** @throws AppError COMMAND_FAILED: somebody has it open */
+  /** @throws AppError COMMAND_FAILED: it is open */
   remove(volume: Named): Promise<void>;
   activate(volume: Named): Promise<void>;
   tag(volume: Named, change: { readonly add: string } | { readonly remove: string }): Promise<void>;
   /**
-   * Writes zeros from one byte to another: the kernel promises that they are read, however the
-   * device does it. A discard promises nothing.
+   * Writes zeros to a range of bytes. The kernel guarantees that they read as zeros, unlike after a
+   * discard.
    */
   zero(volume: Named, fromBytes: number, toBytes: number): Promise<void>;
 }
 
-/** What is refused, in the system's own words, with what to do. */
+/** Makes refusals in the system's own words, with a hint. */
 export interface VolumeErrors {
   /** HOST_PREREQUISITE */
   noGroup(name: string, there: readonly VolumeGroup[]): AppError;
-  /** VALIDATION: a disk that is not made of whole extents. */
+  /** VALIDATION: the size is not a multiple of the extent size. */
   oddSize(sizeBytes: number, group: VolumeGroup): AppError;
   /** DISK_SPACE */
   noRoom(neededBytes: number, group: VolumeGroup): AppError;
@@ -119,10 +120,10 @@ export interface VolumeErrors {
   foreign(volume: Named & { readonly node: string }, here: Pick<Here, 'nodeName'>): AppError;
   /** HOST_PREREQUISITE */
   scanned(): AppError;
-  /** CONFLICT: an administrator's snapshots would go with it. */
+  /** CONFLICT: the removal would destroy an administrator's snapshots. */
   dependents(volume: OwnVolume, first: string): AppError;
   /** DISK_MISSING */
   noDevice(instance: { readonly name: string }, index: number, path: string): AppError;
-  /** DISK_MISSING: of a disk's volume in a snapshot. */
+  /** DISK_MISSING: a snapshot lacks a disk's volume. */
   noSnapshot(snapshot: string, index: number): AppError;
 }

@@ -1,10 +1,10 @@
 const QUOTED = /"((?:[^"\\]|\\.)*)"/g;
 
 /**
- * Whether LVM looks at a device, by what `lvmconfig --typeconfig full` prints of its filters. Of
- * one filter the first pattern that a name matches counts, and a name that is taken counts more
- * than one that is not (lvm.conf(5)). Pure.
- * @param names all that the device has
+ * Returns true if LVM scans a device, from the filters in the output of `lvmconfig --typeconfig
+ * full`. The first matching pattern of a filter decides for a name. LVM scans a device if each
+ * filter accepts one of its names or matches none (lvm.conf(5)). Pure.
+ * @param names of the device
  */
 export function looksAt(config: string, names: readonly string[]): boolean {
   const filters = config.split('\n').filter((line) => /^\s*(?:global_)?filter=/.test(line));
@@ -21,12 +21,13 @@ function judge(patterns: readonly string[], name: string): 'taken' | 'refused' |
   return found.startsWith('a') ? 'taken' : 'refused';
 }
 
-/** `a|REGEX|` or `r/REGEX/`. */
+/** The pattern is `a|REGEX|` or `r/REGEX/`. */
 function matches(pattern: string, name: string): boolean {
   try {
     return new RegExp(pattern.slice(2, -1)).test(name);
   } catch (error) {
-    // Another dialect than ours: a pattern that cannot be read keeps nothing out.
+    // LVM's regular expressions differ from JavaScript's. A pattern that cannot be parsed excludes
+    // no device.
     if (error instanceof SyntaxError) return pattern.startsWith('a');
     throw error;
   }

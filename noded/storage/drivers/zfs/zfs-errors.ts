@@ -69,7 +69,7 @@ export function datasetRoomHint(dataset: string): string {
   return `Remove instances or snapshots that are not needed, or add a device to the pool of ${dataset} (zpool add). Show usage: zfs list -o space ${dataset}; show a quota: zfs get quota ${dataset}`;
 }
 
-/** What an administrator types to have a dataset, or a pool. */
+/** Returns the command that creates a dataset or a pool. */
 export function makeHint(name: string): string {
   return name.includes('/') ? `zfs create -o mountpoint=none ${name}` : `zpool create ${name} DEVICE`; // prettier-ignore
 }

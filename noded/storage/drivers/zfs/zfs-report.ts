@@ -3,11 +3,11 @@ import { AppError } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import type { Volume, VolumeGroup } from '../volumes/volume-system.ts';
 
-/** `-p` prints numbers, and `-` of what a kind of dataset does not have. */
+/** `-p` prints exact numbers, and `-` for properties that a kind of dataset does not have. */
 const bytes = z.string().regex(/^\d{1,16}$/).transform(Number); // prettier-ignore
 const absent = z.literal('-').transform(() => null);
 const text = z.string().min(1);
-/** A property that an administrator may give any value: one that is none of ours means nothing. */
+/** A property that an administrator may set to any value; unknown values are ignored. */
 const property = z.union([absent, text]);
 
 const dataset = z.object({
@@ -23,15 +23,16 @@ const dataset = z.object({
 });
 const snapshot = z.object({
   name: text,
-  /** Not the last one: it may be empty. */
+  /** Not the last column, because it may be empty. */
   clones: z.string(),
-  /** Whether it goes by itself with the last clone of it. */
+  /** Whether ZFS destroys the snapshot with its last clone. */
   defer_destroy: z.enum(['on', 'off']),
 });
 
 /**
- * The name comes first and last. A property may have tabs and line breaks, which `zfs list` prints.
- * Whatever the value is, the report has a row that does not end as it begins, or two of one name.
+ * The name is the first and the last column. `zfs list` prints tabs and line breaks of a property
+ * as they are. Such a property always yields a row with different first and last columns, or two
+ * rows with one name.
  */
 const DATASET_COLUMNS = [...Object.keys(dataset.shape), 'name'] as const;
 export const DATASET_FIELDS = DATASET_COLUMNS.join(',');
@@ -40,17 +41,17 @@ export const SNAPSHOT_FIELDS = Object.keys(snapshot.shape).join(',');
 export type Dataset = z.infer<typeof dataset>;
 
 export interface ZfsSnapshot {
-  /** The dataset that it is of, with its path. */
+  /** Path of its dataset. */
   readonly of: string;
   readonly name: string;
   readonly isGoing: boolean;
-  /** Datasets with their paths. */
+  /** Paths of datasets. */
   readonly clones: readonly string[];
 }
 
 /**
  * Parses the output of `zfs list -Hp` with {@link DATASET_FIELDS}.
- * @throws AppError CONFLICT: a property breaks the rows; ZodError: it is another report
+ * @throws AppError CONFLICT: a property breaks the rows; ZodError: the format differs
  */
 export function parseDatasets(report: string): readonly Dataset[] {
   const names = new Set<string>();
@@ -64,7 +65,7 @@ export function parseDatasets(report: string): readonly Dataset[] {
   });
 }
 
-/** The dataset is not named: the row may be made up to accuse another one. */
+/** The message does not name the dataset: a forged row could name another tenant's. */
 function brokenRow(): AppError {
   return new AppError(
     'CONFLICT',
@@ -83,21 +84,21 @@ export function parseSnapshots(report: string): readonly ZfsSnapshot[] {
   });
 }
 
-/** Datasets that volumes can be in. Pure. */
+/** Returns the datasets that can contain volumes. Pure. */
 export function groupsOf(datasets: readonly Dataset[]): readonly VolumeGroup[] {
   return datasets
     .filter(({ type }) => type === 'filesystem')
     .map(({ name, guid, used, available }) => ({
       ...{ name, uuid: guid, sizeBytes: used + available, freeBytes: available },
-      // Of any block size that a volume may have, as the sizes are that users give.
+      // A multiple of any volume block size, and the unit of sizes that users give.
       extentBytes: MIB,
     }));
 }
 
 /**
- * The volumes, what each dataset has room for, which is told as a pool, and administrators'
+ * Returns the volumes, the room of each dataset in the form of a pool, and administrators'
  * snapshots. Pure.
- * @param hasDevice whether the device of a volume is there that has one
+ * @param hasDevice whether a volume's device exists
  */
 export function volumesOf(
   datasets: readonly Dataset[],
@@ -149,10 +150,10 @@ function roomOf({ name, guid, used, available }: Dataset): Volume {
   };
 }
 
-/** Snapshots that a clone needs, which this product makes. */
+/** Prefix of the snapshots that clones made by this product need. */
 export const OWN_SNAPSHOT = 'gnt-';
 
-/** One that whoever made it was to give up for its clone to keep, and did not. */
+/** Returns true for a snapshot that an interrupted clone left without a deferred destruction. */
 export function isLeft({ name, isGoing }: ZfsSnapshot): boolean {
   return isOurs(name) && !isGoing;
 }
@@ -161,7 +162,6 @@ export function isOurs(snapshotName: string): boolean {
   return snapshotName.startsWith(OWN_SNAPSHOT);
 }
 
-/** The pool of a dataset. */
 export function poolOf(path: string): string {
   return path.split('/')[0] ?? '';
 }

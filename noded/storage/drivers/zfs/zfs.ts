@@ -26,17 +26,17 @@ import {
 } from './zfs-report.ts';
 
 const ZVOLS = '/dev/zvol';
-/** What udev's own rule asks for the name of a device. */
+/** The program that udev's rule runs for the name of a device. */
 const ZVOL_ID = '/lib/udev/zvol_id';
 const DEVICE = /^\/dev\/zd\d+$/;
-/** How long udev may take to name a device; a host that is busy takes seconds. */
+/** How long udev may take to name a device: seconds on a busy host. */
 const NAMED_WITHIN_MS = 30_000;
 const LOOK_MS = 50;
-/** How often one is destroyed anew that udev looks at in this moment. */
+/** How often a destruction is retried while udev has the device open. */
 const BUSY_TRIES = 10;
 const BUSY_WAIT_MS = 500;
 
-/** ZFS' own commands, for disks of the template `zfs`: volumes that take no room beforehand. */
+/** Runs ZFS' commands for disks of the template `zfs`: sparse volumes without a reservation. */
 export function createZfs(commands: BoundCommands = createBoundCommands('ZFS')): VolumeSystem {
   const read = (command: string, ...args: readonly string[]): Promise<string> =>
     orMissing(commands.read('zfs', [command, ...args]));
@@ -48,7 +48,8 @@ export function createZfs(commands: BoundCommands = createBoundCommands('ZFS')):
     try {
       const device = await realpath(join(ZVOLS, path));
       if (!DEVICE.test(device) || !(await stat(device)).isBlockDevice()) return false;
-      // A name that udev has not taken away yet leads to what has the device's number by now.
+      // A stale name that udev has not removed yet may point to a device number in use by another
+      // volume.
       return (await commands.read(ZVOL_ID, [device])).trim() === path;
     } catch (error) {
       if (systemCodeOf(error) === 'ENOENT' || error instanceof CommandFailed) return false;
@@ -66,13 +67,13 @@ export function createZfs(commands: BoundCommands = createBoundCommands('ZFS')):
     parseSnapshots(
       await read('list', '-Hp', '-t', 'snapshot', ...['-o', SNAPSHOT_FIELDS, '-s', 'createtxg'], ...['-d', `${depth}`, ...paths]), // prettier-ignore
     );
-  /** From then on it goes with the last clone of it; one that has none, at once. */
+  /** Destroys a snapshot with its last clone, or at once if it has none. */
   const giveUp = ({ of, name }: Pick<ZfsSnapshot, 'of' | 'name'>): Promise<string> =>
     change('destroy', '-d', `${of}@${name}`);
   const giveUpLeft = async (path: string): Promise<void> => {
     for (const left of (await listSnapshots(1, [path])).filter(isLeft)) await giveUp(left);
   };
-  /** What was made of it stays, and has from then on what they share. */
+  /** Promotes clones, so that they keep the blocks they share with this volume. */
   const handOver = async (path: string): Promise<void> => {
     for (;;) {
       const cloned = (await listSnapshots(1, [path])).filter(({ clones }) => clones.length > 0);
@@ -116,7 +117,7 @@ export function createZfs(commands: BoundCommands = createBoundCommands('ZFS')):
     isScanned: async () => {
       const full = ['--typeconfig', 'full', 'devices/filter', 'devices/global_filter'];
       try {
-        // Any of them has names like these.
+        // Every zvol has names such as these.
         const config = await commands.read('lvm', ['lvmconfig', ...full]);
         return looksAt(config, ['/dev/zd0', '/dev/zvol/pool/disk', '/dev/pool/disk']);
       } catch (error) {
@@ -126,7 +127,7 @@ export function createZfs(commands: BoundCommands = createBoundCommands('ZFS')):
     },
     create: async ({ group, name, sizeBytes, tags }) => {
       const path = pathOf({ group, name });
-      // Partitions that a guest makes are none of the host's.
+      // The host ignores the guest's partitions.
       const how = ['-s', '-V', `${sizeBytes}`, '-o', 'volmode=dev', ...labelsOf(tags)];
       await orFull(group, change('create', ...how, path));
       await untilNamed(path);
@@ -155,7 +156,8 @@ export function createZfs(commands: BoundCommands = createBoundCommands('ZFS')):
     remove: async (volume) => {
       const path = pathOf(volume);
       await handOver(path);
-      // Those without a clone: what is of others is not among them, and keeps the volume.
+      // Only own snapshots without clones. An administrator's snapshots stay and prevent the
+      // destruction.
       for (const own of (await listSnapshots(1, [path])).filter(({ name }) => isOurs(name)))
         await giveUp(own);
       await destroy(path);
@@ -169,12 +171,12 @@ export function createZfs(commands: BoundCommands = createBoundCommands('ZFS')):
       if ('add' in what) await change('set', what.add, pathOf(volume));
       else await change('inherit', key, pathOf(volume));
     },
-    // Nothing of one is ever what others wrote.
+    // A new ZFS volume never holds other tenants' bytes.
     zero: () => Promise.reject(new Error('a ZFS volume was about to be zeroed')),
   };
 }
 
-/** What ZFS says where a pool, a quota or a reservation has no room left. */
+/** ZFS' messages when a pool, a quota or a reservation is full. */
 const FULL = /out of space|no space left|quota/i;
 const BUSY = /is busy/i;
 const NOT_LOADED = /modules? (?:are|is) not loaded|modprobe zfs|\/dev\/zfs/i;
@@ -191,7 +193,7 @@ function labelsOf(tags: readonly string[]): readonly string[] {
   return tags.flatMap((tag) => ['-o', tag]);
 }
 
-/** What is there and failed, or was killed, says so itself. */
+/** Other failures carry their own message. */
 async function orMissing(asked: Promise<string>): Promise<string> {
   try {
     return await asked;

@@ -51,7 +51,7 @@ const start = (
     ...changes,
   });
 
-/** What another node does, for whom the lease is over. */
+/** Takes an instance as another node does after the end of the lease. */
 async function take(uuid = UUID): Promise<void> {
   const clock = new ManualClock();
   const leases = createForeignLeases({ store, ttlMs: TTL_MS, server: null, clock });
@@ -139,7 +139,7 @@ test('below Sentinels the end of a lease is seen only where both nodes wait for 
     parseStoreUrl,
   );
   assert.ok(alone && waiting);
-  // A node that never renewed may have done so with a master that was cut off.
+  // A node that never renewed may have used a master that was cut off.
   await assert.rejects(seenBy(waiting), { code: 'HOST_PREREQUISITE' });
   await (await start())[Symbol.asyncDispose]();
   await assert.rejects(seenBy(waiting), { code: 'HOST_PREREQUISITE' });

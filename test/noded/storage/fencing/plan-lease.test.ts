@@ -34,7 +34,7 @@ test('a lease that there never was is waited for too', () => {
 });
 
 test('no one takes before the other one has paused, however late renewals and looks are', () => {
-  // Each: how late a renewal is in the store, and how long after it somebody looks.
+  // For each: the delay of a renewal in the store, and of the look after it.
   for (const [delayS, lookS] of [
     [0, 0],
     [0.5, 0],

@@ -37,7 +37,7 @@ const answers = async (commands: BoundCommands): Promise<boolean> =>
     () => false,
   );
 
-/** Writes to what nobody reads any more, before it has done its work. */
+/** Writes to a closed pipe before its work is done. */
 const slowly = (folder: string): string =>
   `until [ -e ${folder}/go ]; do sleep 0.05; done; echo a; echo b >&2; echo c; touch ${folder}/done`;
 
@@ -122,7 +122,7 @@ test('zeros are written no more by what a killed daemon began', async (t) => {
   const program = `#!/bin/sh\necho $$ >${pidFile}.new; mv ${pidFile}.new ${pidFile}; exec sleep 1000\n`;
   await writeFile(join(folder, 'blkdiscard'), program, { mode: 0o755 });
   const zero = `import(${JSON.stringify(LVM)}).then(({ createLvm }) => createLvm().zero({ group: 'vg', name: 'lv' }, 0, 1 << 20))`;
-  // The system's programs are found where they are: it is one of them, in mounts of its own.
+  // The command is found at its usual path, so a mount namespace replaces it.
   const script = `mount --bind ${folder} /usr/local/sbin; exec "$0" -e "$1"`;
   const words = ['--mount', 'sh', '-ec', script, process.execPath, zero];
   const daemon = spawn('unshare', words, { stdio: 'ignore' });

@@ -8,7 +8,7 @@ import { createHypervisor } from '../../../../noded/vmm/hypervisor.ts';
 import { openConsole, tinyHost, tinySpec, writeTinyDisk } from '../../vmm/tiny-guest.ts';
 import { assertClean, planSamples, runKilled, SIZE, soil, testVolumes } from './volume-suite.ts';
 
-/** What volumes.hand.test.ts runs in its machine, whose `/dev/vdb` is the test's. */
+/** Runs in the machine of volumes.hand.test.ts, whose `/dev/vdb` belongs to the test. */
 const group = 'xenvg';
 const device = '/dev/vdb';
 const lab = {

@@ -7,7 +7,9 @@ import type { Volume } from '../../../../noded/storage/drivers/volumes/volume-sy
 import { createLoopLvm } from './loop-lvm.ts';
 import { runKilled, type VolumeLab } from './volume-suite.ts';
 
-/** A group on a file. Run as a program this file is a daemon that is killed: see `script`. */
+/**
+ * Makes a group on a file. Run as a program, this file is a daemon that is killed: see `script`.
+ */
 export async function makeLoopLab(): Promise<VolumeLab & AsyncDisposable> {
   const folder = await mkdtemp(join(tmpdir(), 'gnt-volumes-'));
   const image = join(folder, 'image');
@@ -32,7 +34,7 @@ export async function makeLoopLab(): Promise<VolumeLab & AsyncDisposable> {
 function labOf(group: string, device: string, folder: string): VolumeLab {
   const loop = createLoopLvm(group, device);
   const snapshots: Volume[] = [];
-  // LVM makes none without a device mapper: there are none but in what is told of them.
+  // LVM makes no snapshots without a device mapper, so they exist only in the list.
   const lvm = {
     ...loop,
     listVolumes: async () => [...(await loop.listVolumes()), ...snapshots],

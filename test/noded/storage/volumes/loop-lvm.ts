@@ -27,8 +27,8 @@ export interface LoopLvm extends VolumeSystem {
 }
 
 /**
- * LVM on a kernel without a device mapper: its own commands keep the books of the group, on the
- * device, and what would be mapped is a loop device over the same bytes. A volume is one piece
+ * Runs LVM on a kernel without a device mapper. Its own commands keep the group's metadata on the
+ * device. A loop device over the same bytes stands for the mapped device. A volume is one piece
  * there.
  */
 export function createLoopLvm(group: string, device: string, program = 'lvm'): LoopLvm {

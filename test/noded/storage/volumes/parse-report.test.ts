@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { parseGroups, parseVolumes } from '../../../../noded/storage/drivers/lvm/parse-report.ts';
 import { findOwn } from '../../../../noded/storage/drivers/volumes/volume-names.ts';
 
-/** What LVM 2.03.16 of Debian 12 printed. */
+/** Output of LVM 2.03.16 in Debian 12. */
 const VOLUMES = `  {
       "report": [
           {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { build } from 'esbuild';
 import { type CommandResult, SystemMachine } from '../../../package/system-machine.ts';
 
-/** CommonJS packages ask for modules of Node's own by `require`. */
+/** CommonJS packages load Node's own modules with `require`. */
 const REQUIRE =
   "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);";
 

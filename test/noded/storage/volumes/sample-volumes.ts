@@ -1,6 +1,6 @@
 import type { Volume } from '../../../../noded/storage/drivers/volumes/volume-system.ts';
 
-/** What a volume with extents of its own says of thin pools. */
+/** Thin pool fields of a volume with its own extents. */
 export const THICK: Pick<Volume, 'pool' | 'isPool' | 'isZeroing' | 'dataShare' | 'usedShare'> = {
   pool: '',
   isPool: false,

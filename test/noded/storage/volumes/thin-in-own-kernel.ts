@@ -16,7 +16,7 @@ import { testSeed } from '../../../lab/test-seed.ts';
 import { UNWATCHED } from '../../support/unwatched.ts';
 import { assertClean, HERE, planSamples, SIZE, uuidOf } from './volume-suite.ts';
 
-/** What thin-volumes.long.test.ts runs, with an empty disk. */
+/** Runs in the machine of thin-volumes.long.test.ts, with an empty disk. */
 const GROUP = 'xenvg';
 const POOL = 'pool';
 const POOL_BYTES = 64 * MIB;
@@ -58,7 +58,7 @@ const read = async (instance: InstanceRecord): Promise<string> => {
 const list = async (): Promise<readonly string[]> =>
   (await lvm.listVolumes()).map(({ name }) => name.slice(0, 22)).toSorted();
 
-/** A former tenant wrote all of the pool that nobody has now. */
+/** Fills the free part of the pool with a former tenant's data. */
 async function soil(): Promise<void> {
   const [pool] = findPools(await lvm.listVolumes());
   const sizeBytes = Math.floor(((pool?.freeBytes ?? 0) * 0.9) / SIZE) * SIZE;
@@ -177,7 +177,7 @@ test('disks of extents of their own have none', async () => {
   });
 });
 
-/** From its N-th change on it does nothing more, as for a daemon that was killed there. */
+/** Stops all changes from the N-th on, as for a killed daemon. */
 function cutAt(at: number): { readonly through: VolumeSystem; readonly changes: () => number } {
   let count = 0;
   const changes = ['create', 'clone', 'extend', 'rename', 'remove', 'activate', 'tag', 'zero'];
@@ -198,7 +198,7 @@ interface Step {
   readonly from: InstanceRecord;
   readonly to: InstanceRecord;
   readonly work: (volumes: Volumes, commit: () => Promise<void>) => Promise<unknown>;
-  /** What the second disk says before and after. */
+  /** Content of the second disk before and after. */
   readonly texts: readonly [string, string];
 }
 const kept = withSnapshot(before, first);
@@ -222,7 +222,7 @@ const steps: Readonly<Record<string, Step>> = {
   },
 };
 
-/** An instance with a snapshot that says something else than its disks. */
+/** Makes an instance with a snapshot whose content differs from its disks. */
 async function makeKept(): Promise<void> {
   await disks.createEmpty(before);
   await write(before, 'before');
@@ -235,7 +235,7 @@ async function makeKept(): Promise<void> {
   await write(before, 'after!');
 }
 
-/** Each takes seconds here. */
+/** Each cut takes seconds here. */
 const CUTS = 3;
 
 for (const [name, { from, to, work, texts }] of Object.entries(steps)) {
@@ -254,7 +254,7 @@ for (const [name, { from, to, work, texts }] of Object.entries(steps)) {
       assert.equal(await read(current), texts[isCommitted ? 1 : 0]);
       assert.deepEqual(await snapshots.listForgotten(current), []);
       assert.equal(await snapshots.isUnfinished(current.uuid), false);
-      // What was cut off before its commit is as it was, and the next one goes on with it.
+      // A step that was cut before its commit left the instance unchanged for the next one.
       if (isCommitted) await disks.remove(current);
       return { changes: changes(), isCommitted };
     };

@@ -16,22 +16,25 @@ import type {
 import { dirtyTag } from '../../../../noded/storage/drivers/volumes/volume-names.ts';
 import { instanceRecord } from '../../support/records.ts';
 
-/** Where the tests of volumes run. */
+/** The environment of the volume tests. */
 export interface VolumeLab {
   readonly lvm: VolumeSystem;
-  /** The volume group, which is the test's. */
+  /** The volume group of the test. */
   readonly group: string;
-  /** What it is made on. */
+  /** The device of the group. */
   readonly device: string;
   readonly makeGroup: () => Promise<unknown>;
-  /** Makes one as an administrator does. @returns what removes it */
+  /**
+   * Makes a snapshot as an administrator does.
+   * @returns a function that removes it
+   */
   readonly snapshot: (
     made: Pick<Volume, 'group' | 'name' | 'sizeBytes'>,
     origin: string,
   ) => Promise<() => Promise<unknown>>;
   /** A folder of the test. */
   readonly folder: string;
-  /** Calls `runKilled` in this lab when Node is given these and `OPERATION N`. */
+  /** Node's arguments for a program that calls `runKilled` in this lab; `OPERATION N` follow. */
   readonly script: readonly string[];
 }
 
@@ -50,7 +53,7 @@ const PATTERN = Buffer.alloc(MIB, `${OLD}\n`);
 export const uuidOf = (n: number): string =>
   `${String(n).padStart(8, '0')}-0000-4000-8000-000000000000`;
 
-/** @param pool that they are thin in; undefined: they are not */
+/** @param pool for thin disks; undefined for thick ones */
 export function planSamples(group: string, pool?: string) {
   const disk = (n: number, sizeBytes = SIZE): Disk => ({
     ...{ uuid: uuidOf(n), name: null, sizeBytes, vg: group },
@@ -77,7 +80,7 @@ interface Operation {
   readonly work: (disks: InstanceDisks, commit: () => Promise<void>) => Promise<unknown>;
 }
 
-/** Each with what the record says before, and after its commit. */
+/** Returns operations with the record before and after their commit. */
 function planOperations(group: string): Readonly<Record<string, Operation>> {
   const { before, grown, added, removed, installed } = planSamples(group);
   return {
@@ -123,7 +126,7 @@ function disksOf({ folder }: VolumeLab, lvm: VolumeSystem): InstanceDisks {
 
 const committedIn = ({ folder }: VolumeLab): string => join(folder, 'committed');
 
-/** Ends before the N-th change of a volume, as by `kill -9`: nothing is undone. */
+/** Exits before the N-th change of a volume, as by `kill -9`: nothing is undone. */
 export async function runKilled(lab: VolumeLab, operation: string, at: number): Promise<void> {
   let count = 0;
   const step =
@@ -147,7 +150,7 @@ export async function runKilled(lab: VolumeLab, operation: string, at: number): 
   await work(disksOf(lab, killed), () => writeFile(committedIn(lab), ''));
 }
 
-/** Fills what nobody has with a former tenant's bytes. */
+/** Fills the free extents with a former tenant's bytes. */
 export async function soil({ lvm, group }: VolumeLab): Promise<void> {
   const former = { group, name: 'former' };
   const [found] = (await lvm.listGroups()).filter(({ name }) => name === group);
@@ -165,7 +168,7 @@ async function fill(path: string): Promise<void> {
   await file.sync();
 }
 
-/** Of what is on the device, past what memory holds of it. */
+/** Checks the content of the device, not of the page cache. */
 export async function assertClean(path: string): Promise<void> {
   await run('blockdev', ['--flushbufs', path]);
   assert.equal((await readFile(path)).includes(OLD), false, `${path}: a former tenant's bytes`);
@@ -283,7 +286,7 @@ export function testVolumes(lab: VolumeLab): InstanceDisks {
       });
       order.push('started');
       const using = use(started).then(() => void order.push(name));
-      // Whoever did not wait would be done meanwhile.
+      // Without waiting, the operation would end meanwhile.
       for (let look = 0; look < 3; look += 1) await lvm.listVolumes();
       gate.resolve();
       await Promise.all([using, ...zeroings]);

@@ -5,8 +5,8 @@ import { hostTree } from '../../../lab/debian-releases.ts';
 import { runInSystemMachine } from './run-in-machine.ts';
 
 /**
- * LVM needs a device mapper, which the kernel of a host that runs tests may not have: the disk
- * layer runs in an emulated machine, with Debian's kernel, LVM, udev and QEMU.
+ * LVM needs a device mapper, which a test host's kernel may lack. The disk layer runs in an
+ * emulated machine with Debian's kernel, LVM, udev and QEMU.
  */
 const PACKAGES = ['lvm2', 'thin-provisioning-tools', 'qemu-system-x86', 'qemu-utils'];
 const MORE_PACKAGES = ['libatomic1', 'netbase'];

@@ -32,8 +32,8 @@ import {
   zfs,
 } from './zfs-scene.ts';
 
-/** What zfs-volumes.hand.test.ts runs in its machine, whose `/dev/vdb` is the test's. */
-/** Some hundred megabytes, by an emulated machine on a busy host. */
+/** Runs in the machine of zfs-volumes.hand.test.ts, whose `/dev/vdb` belongs to the test. */
+/** An emulated machine on a busy host writes some hundred megabytes. */
 const FILL_LIMIT_MS = 600_000;
 const LVM_CONF = '/etc/lvm/lvmlocal.conf';
 
@@ -60,7 +60,7 @@ test('a host whose LVM looks into volumes of ZFS is refused, with the filter tha
     code: 'HOST_PREREQUISITE',
     hint: /global_filter/,
   });
-  // That it is right to refuse: LVM finds what a guest wrote.
+  // The refusal is necessary: LVM finds the group that a guest wrote.
   await command('create', '-s', '-V', `${16 * MIB}`, `${DATASET}/guest`);
   const path = `/dev/zvol/${DATASET}/guest`;
   await run('sh', ['-c', `until [ -b ${path} ]; do sleep 0.1; done; udevadm settle`]);
@@ -188,9 +188,9 @@ test("an administrator's snapshots of a disk stay: what would take them along is
   await assert.rejects(disks.roomBeside(before, 0), refused);
   await assert.rejects(disks.checkOverwrite(before), refused);
   await assert.rejects(disks.createEmpty(before), refused);
-  // A disk grows with them.
+  // Snapshots do not prevent a disk from growing.
   await disks.grow(before, 0, 2 * SIZE);
-  // What comes between the look and the removal keeps the volume, and stays.
+  // A snapshot made between the check and the removal keeps the volume.
   await assert.rejects(zfs.remove({ group: DATASET, name: `${uuid}.disk` }));
   assert.ok((await list()).includes(`${uuid}.disk@daily`));
   await command('destroy', taken);
@@ -239,7 +239,7 @@ test('a pool that is full takes nothing new, and a guest that it stopped waits',
   const large = record([disk(10, 1024 * MIB), disk(11)]);
   await disks.createEmpty(large);
   const fill = `dd if=/dev/urandom of=${disks.pathOf(large, 0)} bs=1M oflag=direct 2>&1 || true`;
-  // What a guest is told when it is QEMU's to stop it.
+  // The error of a guest's write if QEMU did not pause it.
   const filled = await run('sh', ['-c', fill], { timeoutMs: FILL_LIMIT_MS });
   assert.match(filled.stdout, /No space left on device/);
   await run('zpool', ['sync']);
@@ -256,7 +256,7 @@ test("partitions that a guest makes are none of the host's", async () => {
   await disks.createEmpty(before);
   const path = disks.pathOf(before, 0);
   const table = Buffer.alloc(512);
-  // One primary partition, from the first MiB on.
+  // One primary partition, which begins at 1 MiB.
   table.set([0, 0, 2, 0, 0x83, 0, 0, 0, 0, 8, 0, 0, 0, 8, 0, 0], 446);
   table.set([0x55, 0xaa], 510);
   await writeFile(path, table, { flag: 'r+' });

@@ -27,7 +27,7 @@ import {
   write,
 } from './zfs-scene.ts';
 
-/** From its N-th change on nothing is done any more, as for a daemon that was killed there. */
+/** Stops all changes from the N-th on, as for a killed daemon. */
 function cutAt(at: number): { readonly through: VolumeSystem; readonly changes: () => number } {
   let count = 0;
   const bound = createBoundCommands('ZFS');
@@ -42,11 +42,11 @@ function cutAt(at: number): { readonly through: VolumeSystem; readonly changes: 
 }
 
 interface Operation {
-  /** Null: there is nothing. */
+  /** Null without an instance. */
   readonly from: InstanceRecord | null;
   readonly to: InstanceRecord;
   readonly work: (all: Volumes, commit: () => Promise<void>) => Promise<unknown>;
-  /** What the last disk says before and after. */
+  /** Content of the last disk before and after. */
   readonly texts: readonly [string, string];
 }
 /** Each command takes long here. */

@@ -43,7 +43,7 @@ test('a volume is ours by its name and its property together, and in the dataset
       ['tank/vms', DISK, INSTANCE, 'snapshot', 'node1.example.com', 4194304, 'tank'],
     ],
   );
-  // What zfs receive made of the same dataset has its names and properties, and another parent.
+  // A received copy of the dataset has its names and properties, but another parent.
   const received = `tank/backup/${DISK}.disk`;
   assert.ok(datasets.some(({ name }) => name === received));
 });

@@ -12,7 +12,7 @@ import { instanceRecord } from '../../support/records.ts';
 import { UNWATCHED } from '../../support/unwatched.ts';
 import { HERE, SIZE, uuidOf } from './volume-suite.ts';
 
-/** Instances with disks in a dataset of ZFS, and what is in it. */
+/** Instances with disks in a ZFS dataset, and its content. */
 export const POOL = 'tank';
 export const DATASET = `${POOL}/vms`;
 export const folder = '/var/tmp/zfs';
@@ -56,7 +56,7 @@ export const { disks, snapshots } = volumesOf(zfs);
 
 export const command = async (...args: readonly string[]): Promise<string> =>
   (await run('zfs', args)).stdout;
-/** All that is in the dataset, snapshots too, without what is always there. */
+/** Lists the dataset's content with snapshots, except for the permanent volume. */
 export const list = async (): Promise<readonly string[]> =>
   (await command('list', '-H', '-r', '-t', 'all', '-o', 'name', DATASET))
     .split('\n')
@@ -64,7 +64,7 @@ export const list = async (): Promise<readonly string[]> =>
     .filter((name) => !name.startsWith('precious'));
 export const volumeNames = async (): Promise<readonly string[]> =>
   (await list()).filter((name) => !name.includes('@'));
-/** Of the disk whose text tells what became of it. */
+/** Returns the path of the disk whose text shows the outcome. */
 const pathOf = (instance: InstanceRecord): string =>
   disks.pathOf(
     instance,

@@ -4,7 +4,7 @@ import { MIB } from '#shared/units/bytes.ts';
 import { zfsHostTree } from '../../../lab/debian-releases.ts';
 import { runInSystemMachine } from './run-in-machine.ts';
 
-/** ZFS is a module that the kernel of a host that runs tests does not have. */
+/** A test host's kernel has no ZFS module. */
 const PACKAGES = ['libatomic1', 'lvm2', 'netbase', 'qemu-system-x86', 'qemu-utils'];
 
 test('volumes of ZFS are made, kept in snapshots and removed, whenever a daemon ends', async () => {

@@ -24,7 +24,7 @@ import { instanceRecord } from '../../support/records.ts';
 import { THICK } from './sample-volumes.ts';
 import { HERE, uuidOf } from './volume-suite.ts';
 
-/** Commands of a host on which `zfs` is another program, or not there. */
+/** Replaces `zfs` by another or a missing program. */
 function commandsOf(program: string, ...before: readonly string[]): BoundCommands {
   const bound = createBoundCommands('ZFS');
   return {
@@ -73,7 +73,7 @@ test('the doctor says what to install where the cluster has a pool and the node 
   assert.match(found.hint ?? '', /apt-get install zfsutils-linux/);
 });
 
-/** One disk, in a volume of which an administrator has a snapshot. */
+/** Returns one disk on a volume with an administrator's snapshot. */
 function withSnapshot(system: VolumeSystem, group: string, pool: string): VolumeSystem {
   const name = `${uuidOf(10)}.disk`;
   const common = { ...THICK, group, groupUuid: 'g', sizeBytes: 8, isActive: true, pool };
