@@ -58,7 +58,7 @@ async function heardBy(guest: RawGuest): Promise<readonly Seen[]> {
   return (await guest.settle()).filter(({ to }) => to !== GROUP_REPORTS);
 }
 
-test('firmware that asks for an IPv6 router hears once for each question that there is none', async () => {
+test('a router solicitation of booting firmware gets one advertisement without a router', async () => {
   const guest = await addGuest(1, true);
   solicit(guest, Buffer.alloc(0));
   const answers = (await heardBy(guest)).filter(({ kind }) => kind === 'icmpv6');
@@ -70,7 +70,7 @@ test('firmware that asks for an IPv6 router hears once for each question that th
   assert.deepEqual(await heardBy(guest), [], 'nothing is sent back but what was measured');
 });
 
-test('a guest that boots something else hears nothing, as ever', async () => {
+test('a router solicitation of a guest that does not boot by the channel gets no answer', async () => {
   const guest = await addGuest(2, false);
   solicit(guest, Buffer.alloc(0));
   assert.deepEqual(await heardBy(guest), []);

@@ -19,7 +19,7 @@ describe('a bridged TAP', () => {
     execFileSync('ip', ['link', 'del', bridge]);
   });
 
-  test('is a port of its bridge, up, silent itself, and gone with its descriptor', async () => {
+  test('is a port of its bridge, up, without an IP address, and removed when its descriptor closes', async () => {
     const before = bridgeMac();
     const tap = await openBridgedTap({ link: bridge });
     try {
@@ -35,7 +35,7 @@ describe('a bridged TAP', () => {
     assert.equal(existsSync(`/sys/class/net/${tap.device}`), false);
   });
 
-  test('is refused on what is not a bridge', async () => {
+  test('is refused on a link that is not a bridge', async () => {
     for (const link of ['lo', 'gntmissing', '../../etc', '', 'a name that is too long']) {
       await assert.rejects(openBridgedTap({ link }), (error: unknown) => {
         assert.ok(error instanceof Error);

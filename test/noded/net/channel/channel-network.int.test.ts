@@ -40,7 +40,7 @@ describe("the channel's network", () => {
     if (existsSync(`/run/netns/${namespace}`)) execFileSync('ip', ['netns', 'del', namespace]);
   });
 
-  test('has a namespace with lo up, nothing forwarded, strict sources and ports from 67 for everybody', async () => {
+  test('has a namespace with lo up, no forwarding, reverse path filtering and unprivileged ports from 67', async () => {
     assert.match(ip('link', 'show', 'lo'), /LOOPBACK,UP/);
     assert.equal(sysctl('net.ipv4.ip_forward'), '0');
     assert.equal(sysctl('net.ipv6.conf.all.forwarding'), '0');
@@ -49,11 +49,11 @@ describe("the channel's network", () => {
     assert.equal(sysctl('net.ipv4.ip_unprivileged_port_start'), '67');
   });
 
-  test('leaves the sysctls of the host alone', () => {
+  test('leaves ip_unprivileged_port_start of the host unchanged', () => {
     assert.equal(hostPortStart(), portStartBefore);
   });
 
-  test('gives a TAP the service addresses, the route to its guest and a neighbour that nobody can change', async () => {
+  test('gives a TAP the service addresses, the route to its guest and a permanent neighbour entry', async () => {
     const tap = await network.openTap(first);
     try {
       const addresses = ip('addr', 'show', 'dev', tap.device);
@@ -70,7 +70,7 @@ describe("the channel's network", () => {
     }
   });
 
-  test('keeps the service address of one TAP when another one goes', async () => {
+  test('keeps the service address of a TAP when another TAP is removed', async () => {
     const [one, two] = [await network.openTap(first), await network.openTap(second)];
     try {
       assert.deepEqual([one.device, two.device], ['gnt.com.0', 'gnt.com.1']);
@@ -87,7 +87,7 @@ describe("the channel's network", () => {
     }
   });
 
-  test('does not give the name of a dead TAP away before it is released', async () => {
+  test('does not reuse the name of a closed TAP before it is released', async () => {
     const dead = await network.openTap(first);
     dead.close();
     const next = await network.openTap(second);
@@ -130,7 +130,7 @@ describe("the channel's network", () => {
     await network.releaseTap(tap.device);
   });
 
-  test('a new daemon repairs the TAP of a guest that runs, and does not give its name away', async () => {
+  test('a restarted daemon repairs the TAP of a running guest', async () => {
     const tap = await network.openTap(first);
     const successor = createChannelNetwork({ namespace, logger: silentLogger });
     try {
@@ -153,7 +153,7 @@ describe("the channel's network", () => {
     }
   });
 
-  test('takes away a TAP that outlived its QEMU', async () => {
+  test('removes a TAP that is still open when it is released', async () => {
     const tap = await network.openTap(first);
     try {
       await network.releaseTap(tap.device);
@@ -168,7 +168,7 @@ describe("the channel's network", () => {
     assert.throws(() => network.repairTap('gnt.com.01', first), /not a TAP/);
   });
 
-  test('keeps the namespace while a TAP is left, and the exposed ports from local use', async () => {
+  test('keeps the namespace while a TAP exists, and reserves the exposed ports', async () => {
     const tap = await network.openTap(first);
     await network.setServicePorts({ tcp: [40_000, 8080, 8080], udp: [8080, 53] });
     assert.equal(sysctl('net.ipv4.ip_local_reserved_ports'), '53,8080,40000');

@@ -111,7 +111,7 @@ describe("the channel's filter", () => {
       await alice.settle();
     });
 
-    test('find the service by ARP and by neighbour discovery, on its own TAP', async () => {
+    test('find the service by neighbour discovery, on its own TAP only', async () => {
       const solicited = { source: aliceIpv6, destination: SERVICE_SOLICITED_NODE };
       const toGroup = { from: alice.mac, to: '33:33:ff:fe:a9:fe' };
       alice.send(neighbourSolicitation(toGroup, solicited, SERVICE_IPV6));
@@ -128,7 +128,7 @@ describe("the channel's filter", () => {
       assert.deepEqual((await bob.settle()).filter(isOfAlice), []);
     });
 
-    test('ask for its address by DHCP without one and with its own', async () => {
+    test('ask for its address by DHCP from 0.0.0.0 and from its own address', async () => {
       const ports = { from: 68, to: 67 };
       const everybody = { from: alice.mac, to: BROADCAST_MAC };
       datagrams.length = 0;
@@ -163,7 +163,7 @@ describe("the channel's filter", () => {
       assert.deepEqual(withoutNoise(await alice.settle()), []);
     });
 
-    test('send datagrams to an exposed service only while it is exposed, and no connections', async () => {
+    test('send datagrams to a UDP service only while it is exposed, and open no TCP connection to it', async () => {
       const toDns = { from: 30_003, to: 53 };
       datagrams.length = 0;
       alice.send(udp(alice.link, own, toDns, 'early'));
@@ -195,7 +195,7 @@ describe("the channel's filter", () => {
       await alice.settle();
     });
 
-    test('send no more than honest amounts into the connection table', async () => {
+    test('add at most two entries to the connection table with 600 TCP packets', async () => {
       for (let port = 1; port <= 200; port += 1) {
         alice.send(tcp(alice.link, own, { from: 40_000 + port, to: 80 }, 'syn'));
         alice.send(tcp(alice.link, own, { from: 40_000 + port, to: HIDDEN_PORT }, 'syn'));

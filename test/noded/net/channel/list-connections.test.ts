@@ -15,7 +15,7 @@ ESTAB    0      0      [fe80::a9fe:a9fe]%gnt.com.0:80 [fe80::5054:ff:feca:1424]%
 ESTAB    0      0      [fe80::a9fe:a9fe]%gnt.com.0:80 [fe80::5054:ff:feca:1424]:40008
 `;
 
-test('whose last byte may be missing is told, of this guest alone', () => {
+test('established, half-open and last-ACK connections of this guest are listed, and other connections are not', () => {
   const guestIpv6 = 'fe80::5054:ff:feca:1424';
   assert.deepEqual(parseConnections(TEXT, '169.254.0.1'), [
     { port: 80, guestPort: 40001, guestIpv6: null },

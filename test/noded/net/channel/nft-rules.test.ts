@@ -10,7 +10,7 @@ import {
 const guest = { ip: '169.254.1.2', mac: 'aa:00:00:00:00:01' };
 const lines = (text: string): readonly string[] => text.split('\n').filter(Boolean);
 
-test('what comes in is dropped unless a rule says otherwise, and nothing is forwarded', () => {
+test('the policy of the prerouting, input and forward chains is drop', () => {
   const chains = lines(planBaseRules()).filter((line) => line.includes(' hook '));
   assert.deepEqual(
     chains.map((line) => /hook (\w+) .*policy (\w+)/.exec(line)?.slice(1)),
@@ -30,7 +30,7 @@ test('the base rules replace each chain that they fill, so that they can be appl
   for (const chain of filled) assert.ok(text.includes(`flush chain ${chain}`), chain);
 });
 
-test("a TAP's chain ends by dropping, and drops a foreign MAC first", () => {
+test("a TAP's chain drops foreign MACs first, and ends with a drop rule", () => {
   const rules = lines(planTapRules('gnt.com.3', guest)).filter((line) =>
     line.startsWith('add rule inet gnt from_gnt.com.3'),
   );
@@ -38,7 +38,7 @@ test("a TAP's chain ends by dropping, and drops a foreign MAC first", () => {
   assert.match(rules.at(-1) ?? '', /from_gnt\.com\.3 drop$/);
 });
 
-test("a TAP's new connections are limited, whatever the family, before anything is let through", () => {
+test("the limit of a TAP's new connections precedes every accepting rule", () => {
   const rules = lines(planTapRules('gnt.com.3', { ...guest, newConnectionsPerSecond: 50 }));
   const limit = rules.findIndex((line) => line.includes('limit rate over 50/second burst 100'));
   const first = rules.findIndex((line) => /(accept|goto)/.test(line));
@@ -46,14 +46,14 @@ test("a TAP's new connections are limited, whatever the family, before anything 
   assert.match(rules[limit] ?? '', /syn limit .* drop$/);
 });
 
-test("a TAP's datagrams are limited likewise, DHCP's among them", () => {
+test("the limit of a TAP's datagrams precedes every accepting rule", () => {
   const rules = lines(planTapRules('gnt.com.3', { ...guest, newConnectionsPerSecond: 50 }));
   const limit = rules.findIndex((line) => /l4proto udp limit rate over 50\/second/.test(line));
   const first = rules.findIndex((line) => /(accept|goto)/.test(line));
   assert.ok(limit !== -1 && limit < first);
 });
 
-test('a TAP advertises that there is no router only where firmware boots by it', () => {
+test('a TAP has the rule that answers router solicitations only where firmware boots by it', () => {
   const text = planTapRules('gnt.com.3', { ...guest, boots: true });
   assert.match(text, /^add rule netdev gnt_gnt\.com\.3 .* fwd to "gnt\.com\.3"$/m);
   assert.doesNotMatch(planTapRules('gnt.com.3', guest), /fwd/);
@@ -67,7 +67,7 @@ test('every IPv4 source that a TAP accepts is the guest itself or unspecified', 
   assert.deepEqual(accepted, ['169.254.1.2', '{ 0.0.0.0, 169.254.1.2 }']);
 });
 
-test('what the rules are made of cannot be a rule itself', () => {
+test('a name, address, MAC or rate that is not valid in an nft rule is refused', () => {
   const bad = [
     () => planTapRules('gnt.com.0"; flush ruleset', guest),
     () => planTapRules('gnt.com.0', { ...guest, ip: '169.254.1.2 accept' }),

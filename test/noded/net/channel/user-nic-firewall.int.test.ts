@@ -105,7 +105,7 @@ function tables(): string {
   return execFileSync('ip', ['netns', 'exec', HOST, 'nft', 'list', 'tables'], { encoding: 'utf8' });
 }
 
-test('a machine reaches the internet and its resolvers, not the host nor the metadata of its cloud', async () => {
+test("a QEMU user reaches the internet and its resolvers, and neither the host nor its cloud's metadata", async () => {
   await using wall = createWall();
   assert.deepEqual(reaches(users.first + 7, ...everything), everything);
   await wall.raiseFor('a');
@@ -122,7 +122,7 @@ for (@ARGV) { my ($host, $port) = /^\[?(.*?)\]?:(\d+)$/;
   my $s = IO::Socket::IP->new(Proto => 'udp', PeerHost => $host, PeerService => $port, Broadcast => 1);
   print "$_ sent\n" if $s && $s->send('x') }`;
 
-test('a machine speaks to no group of hosts: this one, and what is on it, may be among them', async () => {
+test('a QEMU user sends no multicast and no broadcast datagrams', async () => {
   await using wall = createWall();
   const groups = [
     '224.0.0.251:5353',
@@ -145,7 +145,7 @@ test('a machine speaks to no group of hosts: this one, and what is on it, may be
   await wall.lowerFor('a');
 });
 
-test('the wall stands until the last machine is gone, and comes back when a firewall flushes it', async () => {
+test('the rules stay until the last instance is removed, and are restored after a flush', async () => {
   await using wall = createWall();
   await wall.raiseFor('a');
   await wall.raiseFor('b');
@@ -162,7 +162,7 @@ test('the wall stands until the last machine is gone, and comes back when a fire
   assert.equal(tables(), '');
 });
 
-test('what a daemon before this one left is taken away when nobody needs it', async () => {
+test('unused rules of a previous daemon are removed', async () => {
   {
     await using wall = createWall();
     await wall.raiseFor('a');
@@ -173,7 +173,7 @@ test('what a daemon before this one left is taken away when nobody needs it', as
   assert.equal(tables(), '');
 });
 
-test('a machine reaches public addresses only until it is opened, and only as its own user', async () => {
+test('a QEMU user reaches private networks only after it is opened, and other users do not', async () => {
   const [own, other] = [users.first + 7, users.first + 8];
   const inner = ['10.77.0.2:80', '192.168.7.2:80'];
   await using wall = createWall();
@@ -194,7 +194,7 @@ test('a machine reaches public addresses only until it is opened, and only as it
   for (const machine of ['b', 'c']) await wall.lowerFor(machine);
 });
 
-test('a host that is open to machines is no way to private networks', async () => {
+test('a host that is open to instances gives them no access to private networks', async () => {
   await using wall = createWall(true);
   await wall.raiseFor('a');
   assert.deepEqual(reaches(users.first + 7, ...everything, '10.77.0.2:80'), everything);

@@ -16,7 +16,7 @@ test('resolvers are the addresses of nameserver lines, once each, eight at most'
   );
 });
 
-test('what is allowed comes before what is closed, in each family', () => {
+test('accepting rules precede rejecting rules, in each family', () => {
   const rules = planWall('t', users, ['127.0.0.53', 'fe80::1'], REACH).split('\n');
   const place = (text: string): number => rules.findIndex((rule) => rule.includes(text));
   for (const text of ['127.0.0.53', 'ip6 daddr { fe80::1 }', '169.254.0.0/16', 'fd00:ec2::254'])
@@ -27,11 +27,11 @@ test('what is allowed comes before what is closed, in each family', () => {
   assert.doesNotMatch(planWall('t', users, [], REACH), /dport/);
 });
 
-test('a name that is not fit for a table is not written into a rule', () => {
+test('a table name that is not valid in a rule is refused', () => {
   assert.throws(() => planWall('t; flush ruleset', users, [], REACH));
 });
 
-test('machines that may reach private networks are matched out, and named networks come first', () => {
+test('users that may reach private networks skip the private chain, and allowed networks come first', () => {
   const open = planWall('t', users, [], { ...REACH, open: [150, 120], networks: ['10.1.0.0/16'] });
   assert.match(open, /machines meta skuid != \{ 120, 150 \} jump private/);
   assert.ok(open.indexOf('10.1.0.0/16 return') < open.indexOf('10.0.0.0/8'));
@@ -39,7 +39,7 @@ test('machines that may reach private networks are matched out, and named networ
   assert.match(confined, /machines jump private/);
 });
 
-test('IPv6 addresses that a translator sends on to closed networks are closed, too', () => {
+test('IPv6 addresses that a translator maps to closed networks are closed', () => {
   const rules = planWall('t', users, [], { ...REACH, networks: ['10.1.0.0/16', '10.2.0.9'] });
   for (const closed of ['64:ff9b::a00:0/104', '64:ff9b::a9fe:0/112', '::ffff:0:c0a8:0/112'])
     assert.match(rules, new RegExp(`ip6 daddr \\{[^}]*[ ]${closed}[,} ]`), closed);
@@ -47,6 +47,6 @@ test('IPv6 addresses that a translator sends on to closed networks are closed, t
     assert.ok(rules.includes(`ip6 daddr ${named} return`), named);
 });
 
-test('a network that is not fit for a rule is not written into one', () => {
+test('a network that is not valid in a rule is refused', () => {
   assert.throws(() => planWall('t', users, [], { ...REACH, networks: ['10.0.0.0/8 accept'] }));
 });

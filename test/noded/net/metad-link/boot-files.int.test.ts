@@ -110,7 +110,7 @@ async function isOpen(path: string): Promise<boolean> {
   return (await Promise.all(links)).includes(path);
 }
 
-test('a file of an archive is its part of it, in parts and conditions, and leaves nothing open', async () => {
+test('a file in an archive is served whole, by range and by condition, and the archive is closed afterwards', async () => {
   trees.set(OWN, slices);
   const whole = await ask(`${OWN}/boot/a/linux`);
   assert.deepEqual([whole.status, whole.text, whole.headers.etag], [200, '0123456789', '"e"']);
@@ -133,7 +133,7 @@ test('a file of an archive is its part of it, in parts and conditions, and leave
   while (await isOpen(archive)) await sleep(5);
 });
 
-test('a reader that is slower than the file gets each of its bytes once, one that goes away leaves nothing open', async () => {
+test('a slow reader gets each byte of a file once, and the file is closed when a reader disconnects', async () => {
   const content = randomBytes(5 * 1024 * 1024 + 1);
   const path = join(directory, 'large');
   await writeFile(path, content);
@@ -156,7 +156,7 @@ test('a reader that is slower than the file gets each of its bytes once, one tha
   while (await isOpen(path)) await sleep(5);
 });
 
-test('what is not there is a 404, and what is not known yet is a 503', async () => {
+test('a missing file gets 404, and a file of an unknown tree gets 503', async () => {
   trees.set(OWN, slices);
   assert.equal((await ask(`${OWN}/boot/a`)).status, 404);
   assert.equal((await ask(`${OTHER}/boot/a/linux`)).status, 503);
@@ -165,7 +165,7 @@ test('what is not there is a 404, and what is not known yet is a 503', async () 
   assert.equal((await ask(`${OWN}/boot/a/linux`, {}, 'PUT')).status, 405);
 });
 
-test('a repository is asked below the folder that was allowed, and nowhere else', async () => {
+test('a path outside of the allowed folder of a repository gets 400', async () => {
   trees.set(OWN, createRepositoryTree(repository));
   const brief = async (path: string): Promise<[number | undefined, string]> => {
     const { status, text } = await ask(`${OWN}/boot/${path}`);

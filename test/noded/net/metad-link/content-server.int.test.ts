@@ -64,7 +64,7 @@ async function openImages(): Promise<number> {
   return links.filter((link) => link === join(directory, 'image')).length;
 }
 
-test('however many images a metad asks for, the node opens four for an instance, and closes them with their readers', async () => {
+test('an instance has at most four open images, which are closed with their readers', async () => {
   const answers = await Promise.all(Array.from({ length: 50 }, async () => await ask(GREEDY)));
   const statuses = answers.map(({ statusCode }) => statusCode);
   assert.equal(statuses.filter((status) => status === 200).length, 4, statuses.join());
@@ -79,7 +79,7 @@ test('however many images a metad asks for, the node opens four for an instance,
   again.destroy();
 });
 
-test('failures that an instance causes are told of twenty times, and then once a second', async () => {
+test('at most 40 of 100 failures that an instance causes are logged', async () => {
   for (let count = 0; count < 100; count++) {
     const answer = await ask(GREEDY, 'package');
     assert.equal(answer.statusCode, 502);

@@ -28,7 +28,7 @@ function relayTo(host: string, hostPort: number): DatagramRelay {
   });
 }
 
-test('a flow ends 30 s after the guest has last sent, whatever the service says meanwhile', async (t) => {
+test("a flow ends 30 s after the guest's last datagram", async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const service = createSocket('udp4');
   t.after(() => service.close());
@@ -59,7 +59,7 @@ test('a flow ends 30 s after the guest has last sent, whatever the service says 
   assert.equal(ours.destroyed, true);
 });
 
-test('a flow that metad has given up before it is open leaves no socket', async () => {
+test('a flow that metad cancels before it is open leaves no socket', async () => {
   const sockets = (): number =>
     process.getActiveResourcesInfo().filter((name) => name === 'UDPWrap').length;
   const before = sockets();
@@ -71,7 +71,7 @@ test('a flow that metad has given up before it is open leaves no socket', async 
   assert.equal(sockets(), before);
 });
 
-test('a host without an address is a 502', async () => {
+test('a service whose host cannot be resolved gets 502', async () => {
   const [ours, theirs] = duplexPair();
   await relayTo('ntp.invalid', 123).accept(request, ours, Buffer.alloc(0));
   const [head] = (await once(theirs, 'data')) as [Buffer];

@@ -172,7 +172,7 @@ test("a guest's resolver gets the answer of the host's DNS server", async () => 
   assert.equal((await guest.run(process.execPath, '-e', script)).trim(), EVERY_ADDRESS);
 });
 
-test('the service is there over IPv6 as well', async () => {
+test('a guest reaches the service over IPv6', async () => {
   // In a process of the guest's: a scope is a name of its namespace.
   const script = `const socket = require('node:dgram').createSocket('udp6');
     setTimeout(() => process.exit(1), 5000).unref();
@@ -183,7 +183,7 @@ test('the service is there over IPv6 as well', async () => {
   assert.equal(answer.trim(), answerTo('six').toString('hex'));
 });
 
-test('two guests with the same source port hear each their own answers, late and mixed up', async () => {
+test('two guests with the same source port get their own answers, also late and in reverse order', async () => {
   const held: (() => void)[] = [];
   dns.onQuestion = (question, asker) => void held.push(() => dns.answer(question, asker));
   const clients = [0, 1].map((index) => fromGuest(index, 5353));
@@ -202,7 +202,7 @@ test('two guests with the same source port hear each their own answers, late and
   assert.equal(new Set(dns.askers.map(({ port }) => port)).size, 2);
 });
 
-test('a source address that is not its own gets no answer, and the service hears nothing', async () => {
+test('a datagram from a foreign source address gets no answer and does not reach the service', async () => {
   const guest = guests[0] ?? assert.fail();
   await guest.run('ip', 'addr', 'add', '169.254.9.9/16', 'dev', 'eth0');
   await lab.ip('route', 'append', '169.254.9.9/32', 'dev', 'gnt.com.0');
@@ -220,7 +220,7 @@ test('a source address that is not its own gets no answer, and the service hears
   }
 });
 
-test('who is not the service is not heard, though it knows the port', async (t) => {
+test('a forged answer from another port does not reach the guest', async (t) => {
   const stranger = createSocket('udp4');
   t.after(() => stranger.close());
   dns.onQuestion = (question, asker) =>
@@ -233,7 +233,7 @@ test('who is not the service is not heard, though it knows the port', async (t) 
   assert.deepEqual(client.messages, [answerTo('www'), answerTo('www')]);
 });
 
-test('a service that answers one datagram with a hundred is heard eight times', async () => {
+test('at most eight of a hundred answers to one datagram reach the guest', async () => {
   let sent = 0;
   dns.onQuestion = (question, { port, address }) => {
     for (let count = 0; count < 100; count++)
@@ -251,7 +251,7 @@ test('a service that answers one datagram with a hundred is heard eight times', 
   assert.equal(client.messages.length, 9);
 });
 
-test('datagrams of several fragments pass whole up to 4,096 bytes, longer ones do not, either way', async () => {
+test('fragmented datagrams of up to 4,096 bytes pass whole in both directions, and longer datagrams are dropped', async () => {
   dns.onQuestion = (question, { port, address }) =>
     dns.socket.send(Buffer.alloc(question.readUInt16BE(), question), port, address);
   const client = fromGuest(0);
@@ -273,7 +273,7 @@ test('datagrams of several fragments pass whole up to 4,096 bytes, longer ones d
   assert.equal(dns.askers.length, 3, 'what is too long reaches the service');
 });
 
-test('a guest may use more ports than it has flows: the one that is idle longest ends', async () => {
+test('a guest that uses more ports than it may have flows keeps the maximum of flows and gets answers on all ports', async () => {
   const clients = Array.from({ length: MAX_FLOWS + 20 }, () => fromGuest(0));
   for (const [index, client] of clients.entries()) {
     // Datagrams may be lost, so the client asks again.
@@ -288,7 +288,7 @@ test('a guest may use more ports than it has flows: the one that is idle longest
   assert.equal(await clients[0]?.heard(2), true);
 });
 
-test("a guest's flood leaves its neighbour answered, and metad with few descriptors and its memory", async () => {
+test("during a guest's flood, its neighbour is answered, and metad's descriptors and memory stay bounded", async () => {
   const pid = String(lab.metadPid);
   const descriptors = (): number => readdirSync(`/proc/${pid}/fd`).length;
   const memoryKiB = (): number =>
@@ -317,7 +317,7 @@ test("a guest's flood leaves its neighbour answered, and metad with few descript
   assert.ok(grownKiB < 96 * 1024, `${grownKiB} KiB more`);
 });
 
-test('when the service is taken back its flows end on both sides, and nobody is heard', async () => {
+test('the flows of a removed service end, and later datagrams do not reach it', async () => {
   /** Those of the relay: the others of this process are the guests' and the DNS server's. */
   const sockets = (): number =>
     process.getActiveResourcesInfo().filter((name) => name === 'UDPWrap').length -
@@ -335,7 +335,7 @@ test('when the service is taken back its flows end on both sides, and nobody is 
   assert.equal(dns.askers.length, asked);
 });
 
-test('flows end with metad, and its successor begins anew', async () => {
+test('a guest gets answers from a restarted metad', async () => {
   const client = fromGuest(0);
   client.ask('before');
   assert.ok(await client.heard(1));
@@ -347,7 +347,7 @@ test('flows end with metad, and its successor begins anew', async () => {
   assert.deepEqual(client.messages, [answerTo('before'), answerTo('after')]);
 });
 
-test('where nobody listens there is silence, and an answer as soon as somebody does', async () => {
+test('a guest gets no answer from a stopped service, and gets answers once it runs again', async () => {
   const { port } = dns;
   dns.close();
   await once(dns.socket, 'close');
@@ -361,7 +361,7 @@ test('where nobody listens there is silence, and an answer as soon as somebody d
   });
 });
 
-test('no connection leads to a UDP service and no datagram to a TCP service, whatever metad asks', async () => {
+test('the node refuses a connection to a UDP service and a datagram flow to a TCP service', async () => {
   const statusOf = async (kind: string, name: string): Promise<number | undefined> => {
     const path = `/v1/instances/${views[0]?.uuid}/${kind}/${name}`;
     const upgraded = await upgradeOverSocket({

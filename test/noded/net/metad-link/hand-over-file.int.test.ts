@@ -100,7 +100,7 @@ async function bytesOf(incoming: IncomingMessage, socket: number, name: string):
   return bytes.toString();
 }
 
-test('metad is handed the open file in place of its bytes: whole, in parts, an image too', async () => {
+test('metad gets a descriptor in place of the bytes of a boot file or an image, whole or by range', async () => {
   const socket = openUnixDatagrams(place);
   const cases: readonly (readonly [string, Record<string, string>, number, string])[] = [
     ['boot/a', {}, 200, '0123456789'],
@@ -129,7 +129,7 @@ test('metad is handed the open file in place of its bytes: whole, in parts, an i
   closeFd(socket);
 });
 
-test('a metad that takes no more, or is not there, gets the bytes', async () => {
+test('metad gets the bytes when its socket is full or missing', async () => {
   assert.equal(await text(await ask('boot/a', randomUUID())), '0123456789');
   const socket = openUnixDatagrams(place);
   const all = await Promise.all(
@@ -142,7 +142,7 @@ test('a metad that takes no more, or is not there, gets the bytes', async () => 
   assert.equal(await text(await ask('boot/a', randomUUID())), '0123456789');
 });
 
-test('a file that metad’s own user could open to write is not handed over', async () => {
+test('a file that metad’s user may write is sent as bytes', async () => {
   const METAD_UID = 64_001;
   const socket = openUnixDatagrams(place);
   await chown(place, METAD_UID, process.getgid?.() ?? 0);
@@ -155,7 +155,7 @@ test('a file that metad’s own user could open to write is not handed over', as
   closeFd(socket);
 });
 
-test('nothing is handed over for a guest that went away while the file was opened', async () => {
+test('no descriptor is sent for a request that is canceled while the file is opened', async () => {
   const socket = openUnixDatagrams(place);
   const asked = { socketPath, path: `/v1/instances/${OWN}/boot/slow`, agent: false };
   const headers = { [TAKES_FILE_HEADER]: randomUUID() };
@@ -171,7 +171,7 @@ test('nothing is handed over for a guest that went away while the file was opene
   closeFd(socket);
 });
 
-test('a link in metad’s folder leads neither a file nor metad’s words to another socket', async () => {
+test('a symbolic link at metad’s socket gets no descriptor, and an invalid name gets the bytes', async () => {
   const elsewhere = join(directory, 'other.sock');
   const other = openUnixDatagrams(elsewhere);
   await symlink(elsewhere, place);

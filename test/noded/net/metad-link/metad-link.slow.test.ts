@@ -138,7 +138,7 @@ test('metad runs as its user, without capabilities, in the namespace, with an em
     assert.equal(control.mode & 0o777, 0o750);
   }));
 
-test('the content socket is for metad and root only, whatever the mode of the root folder', () =>
+test('the content socket has mode 0660 and owner root, and serves images and packages of known instances', () =>
   withLink(async () => {
     const socket = await stat(paths.contentSocket);
     assert.equal(socket.mode & 0o777, 0o660);
@@ -164,7 +164,7 @@ test('the content socket is for metad and root only, whatever the mode of the ro
     assert.equal((await fetchContent('/v1/instances/../../etc/passwd')).status, 404);
   }));
 
-test('each call says what metad answered', () =>
+test("each call returns metad's answer or its error", () =>
   withLink(async (link) => {
     const uuid = randomUUID();
     await assert.rejects(link.writeQueue(uuid, Buffer.from('x')), (error) =>
@@ -197,7 +197,7 @@ test('each call says what metad answered', () =>
     await link.deleteView(uuid);
   }));
 
-test('a connection to the guest is a raw stream, or an error that says why not', () =>
+test('a connection to the guest is a raw stream, or an error with the reason', () =>
   withLink(async (link) => {
     const stream = await link.connect(randomUUID(), 22);
     const read = buffer(stream);
@@ -212,7 +212,7 @@ test('a connection to the guest is a raw stream, or an error that says why not',
     );
   }));
 
-test('events go on over a cut connection and a new metad, bad ones are dropped', () =>
+test('events continue after a cut connection and a restart of metad, and malformed events are dropped', () =>
   withLink(async (link) => {
     const line = (sequence: number, bytes: number): string =>
       `${JSON.stringify({ sequence, instance: installing, event: { type: 'written', bytes } })}\n`;
@@ -254,7 +254,7 @@ test('events go on over a cut connection and a new metad, bad ones are dropped',
     assert.ok(!JSON.stringify(dropped).includes('sesame'), "a guest's words are in the log");
   }));
 
-test('a metad that dies is started again and counted; calls fail meanwhile', () =>
+test('a killed metad is restarted and counted, and calls fail meanwhile', () =>
   withLink(async (link) => {
     const first = link.pid;
     assert.ok(first);
@@ -268,7 +268,7 @@ test('a metad that dies is started again and counted; calls fail meanwhile', () 
     assert.equal((await link.status()).pid, link.pid);
   }));
 
-test('the next noded adopts a living metad, and watches it like its own', async () => {
+test('the next noded adopts a running metad, and restarts it when it is killed', async () => {
   const first = newLink();
   await first.start(content);
   const { pid } = first;
@@ -296,7 +296,7 @@ function pidsInNamespace(): readonly number[] {
   return pids.trim().split('\n').map(Number);
 }
 
-test('a metad that is slow to answer is waited for: no second one is started beside it', async () => {
+test('a slow metad is awaited and adopted, and no second metad is started', async () => {
   const first = newLink();
   await first.start(content);
   const pid = first.pid ?? 0;
@@ -320,7 +320,7 @@ test('a metad that is slow to answer is waited for: no second one is started bes
   assert.equal(second.pid, null);
 });
 
-test('a metad that never answers is ended before another one is started', async () => {
+test('a metad that does not answer is ended and replaced', async () => {
   const first = newLink();
   await first.start(content);
   const pid = first.pid ?? 0;
@@ -337,7 +337,7 @@ test('a metad that never answers is ended before another one is started', async 
   }
 });
 
-test('a metad in a namespace that is no more is replaced', async () => {
+test('a metad in a deleted namespace is replaced', async () => {
   const first = newLink();
   await first.start(content);
   const { pid } = first;
@@ -354,7 +354,7 @@ test('a metad in a namespace that is no more is replaced', async () => {
   });
 });
 
-test('a metad that cannot start is an error with its last words', async () => {
+test('a metad that cannot start is an error with its exit status and output', async () => {
   const link = newLink(['--fail']);
   await assert.rejects(
     link.start(content),

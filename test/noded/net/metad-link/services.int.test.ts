@@ -121,7 +121,7 @@ async function fromGuest(localAddress?: string): Promise<Socket> {
   return socket;
 }
 
-test('a guest reaches the service, which learns from the PROXY header whose connection it is', async () => {
+test('the service gets a PROXY header that names the guest of the connection', async () => {
   const socket = await fromGuest();
   socket.write('GET');
   await until(() => accepted[0]?.received().toString('latin1').endsWith('GET') === true);
@@ -135,7 +135,7 @@ test('a guest reaches the service, which learns from the PROXY header whose conn
   );
 });
 
-test('a service that speaks first is heard before the guest has said anything', async () => {
+test('the first bytes of a service reach a guest that has sent nothing', async () => {
   const socket = await fromGuest();
   await until(() => accepted.length === 1);
   accepted[0]?.socket.write('220 ready');
@@ -151,7 +151,7 @@ async function unreadBytes(): Promise<number> {
   return lines.reduce((sum, line) => sum + Number(line.split(/\s+/)[1] ?? 0), 0);
 }
 
-test('of a service that was fast, and stops to read, the kernel holds little for the guest', async () => {
+test('the kernel buffers little for a fast service that stops reading', async () => {
   const socket = await fromGuest();
   await until(() => accepted.length === 1);
   const service = accepted[0]?.socket;
@@ -173,7 +173,7 @@ test('of a service that was fast, and stops to read, the kernel holds little for
   assert.ok(held <= 2 * SERVICE_BUFFER_BYTES, `${held} bytes`);
 });
 
-test('each direction ends by itself, and ten megabytes arrive whole', async () => {
+test('each direction ends separately, and ten megabytes arrive whole', async () => {
   const socket = await fromGuest();
   const sent = Buffer.alloc(10 * 1024 * 1024, 7);
   socket.end(sent);
@@ -186,7 +186,7 @@ test('each direction ends by itself, and ten megabytes arrive whole', async () =
   assert.equal(answered, sent.length);
 });
 
-test('the service is there over IPv6 as well', async () => {
+test('a guest reaches the service over IPv6', async () => {
   const script = `exec 3<>/dev/tcp/fe80::a9fe:a9fe%eth0/${PORT}; echo hello >&3; timeout 10 cat <&3`;
   const answer = guest.run('timeout', '15', 'bash', '-c', script);
   await until(() => accepted[0]?.received().toString('latin1').endsWith('hello\n') === true);
@@ -194,7 +194,7 @@ test('the service is there over IPv6 as well', async () => {
   assert.equal(await answer, 'good bye');
 });
 
-test('when the service is taken away, open connections end and new ones are refused', async () => {
+test('the open connections of a removed service end, and new connections are refused', async () => {
   const socket = await fromGuest();
   await until(() => accepted.length === 1);
   const broken = once(socket, 'error');
@@ -205,7 +205,7 @@ test('when the service is taken away, open connections end and new ones are refu
   assert.equal(await openConnections(), 0);
 });
 
-test('connections end with the view', async () => {
+test('connections end when the view is deleted', async () => {
   const socket = await fromGuest();
   await until(() => accepted.length === 1);
   socket.on('error', () => undefined);
@@ -213,7 +213,7 @@ test('connections end with the view', async () => {
   await until(() => accepted[0]?.ended() === true);
 });
 
-test('a guest that goes away leaves nothing open at the service', async () => {
+test('a connection that the guest resets ends at the service', async () => {
   const socket = await fromGuest();
   socket.end('last words');
   await until(() => accepted[0]?.ended() === true);
@@ -224,18 +224,18 @@ test('a guest that goes away leaves nothing open at the service', async () => {
   });
 });
 
-test('connections to services count among those that an instance may have', async () => {
+test('connections to services count against the connection limit of an instance', async () => {
   for (let count = 0; count < 3; count++) await fromGuest();
   await until(() => accepted.length === 3);
   await assertReset(fromGuest(), 3);
 });
 
-test('what the record does not say is reset, whatever metad asks for', async () => {
+test('a connection to a service that the node does not know is reset', async () => {
   targets.delete(`${view.uuid}/apt`);
   await assertReset(fromGuest());
 });
 
-test('a service that does not answer is a reset, and a guest with another address gets none', async () => {
+test('a connection to a closed service port or from a foreign address is reset', async () => {
   await guest.run('ip', 'addr', 'add', '169.254.9.9/16', 'dev', 'eth0');
   await lab.ip('route', 'append', '169.254.9.9/32', 'dev', view.channel.device);
   await assertReset(fromGuest('169.254.9.9'));
@@ -244,7 +244,7 @@ test('a service that does not answer is a reset, and a guest with another addres
   await assertReset(fromGuest());
 });
 
-test('a service on a unix socket gets connections, but not on one that everybody may connect to', async () => {
+test('a service on a unix socket gets connections, unless every user may connect to the socket', async () => {
   const socketPath = join(lab.directory, 'service.sock');
   const unixServer = createServer({ allowHalfOpen: true }, (socket) => {
     socket.on('error', () => undefined);

@@ -116,7 +116,7 @@ async function fromGuest(...args: string[]): Promise<string> {
     .stdout;
 }
 
-test('a view that is put is what the guest reads; a bad one is refused by field and changes nothing', async () => {
+test('the guest reads the values of the pushed view, and a malformed view is refused by field and changes nothing', async () => {
   await link.putView(exampleView());
   const read = JSON.parse(await fromGuest(`${service}/ganeti/latest/meta_data.json`)) as {
     name: string;
@@ -132,7 +132,7 @@ test('a view that is put is what the guest reads; a bad one is refused by field 
   );
 });
 
-test("its memory is nobody's, not another of its own user either, and it leaves no core", async () => {
+test("a process of metad's user cannot read metad's memory, and metad leaves no core", async () => {
   const { pid } = link;
   assert.ok(pid !== null);
   const uid = userOf(pid);
@@ -146,7 +146,7 @@ test("its memory is nobody's, not another of its own user either, and it leaves 
   assert.match(await readFile(`/proc/${pid}/limits`, 'utf8'), /^Max core file size +1 +1 /m);
 });
 
-test('the tree shows what the guest would get, without secrets', async () => {
+test('the tree shows the parameters of the guest without private and secret values', async () => {
   const shown = await link.tree(uuid, 'ganeti/latest/os/parameters.json');
   assert.equal(shown.status, 200);
   const body = shown.body.toString();
@@ -155,7 +155,7 @@ test('the tree shows what the guest would get, without secrets', async () => {
   assert.equal((await link.tree(uuid, 'ganeti/latest/nothing')).status, 404);
 });
 
-test('bytes go both ways through the queues, and what the guest wrote is an event', async () => {
+test("bytes pass both ways through the queues, and a guest's write is an event", async () => {
   await link.writeQueue(uuid, Buffer.from([0, 1, 255]));
   assert.equal(
     await fromGuest('-o', '/dev/null', '-w', '%{size_download}', `${service}/ganeti/latest/read`),
@@ -208,7 +208,7 @@ test('a connection reaches a port of the guest, and a closed port is an error', 
   }
 });
 
-test('image and package stream from noded through metad, and a failure says why', async () => {
+test('image and package stream from noded through metad, and a failure gets 502 with the reason', async () => {
   await link.putView(installingView({ revision: 10 }));
   const size = await fromGuest(
     '-o',
@@ -228,7 +228,7 @@ test('image and package stream from noded through metad, and a failure says why'
   );
 });
 
-test('a package that was checked comes whole, and another content is cut short', async () => {
+test('a package with the right checksum arrives whole, and a package with another checksum is an error', async () => {
   packageError = undefined;
   await link.putView(installingView({ revision: 11 }));
   // A failure before the first byte is a status, a later one a cut: neither is a success.
@@ -246,7 +246,7 @@ function forgetfulView(revision: number) {
 }
 const UNKNOWN = { value: null, visibility: 'secret' } as const;
 
-test('after a restart of metad its views are gone until they are pushed again, and the secrets that it lost are named; the guest goes on', async () => {
+test("a push after a restart of metad names the lost secrets, and the guest's queue offsets continue", async () => {
   const restarted = new Promise<readonly string[]>((resolve) =>
     link.onRestarted(async () => resolve(await link.putView(forgetfulView(13)))),
   );

@@ -6,7 +6,7 @@ import { bridgesOnly } from '../../support/bridges-only.ts';
 
 const UUID = '11111111-1111-4111-8111-111111111111';
 
-test('a card that names the bridge of a NAT network gets no port without rules there', async () => {
+test('a bridged NIC whose link is the bridge of a NAT network is refused', async () => {
   for (const root of ['/', '/srv/other']) {
     const link = bridgeOf(natNamesOf(root), { uuid: UUID });
     const nic: InstanceNic = {

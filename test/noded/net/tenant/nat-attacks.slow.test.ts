@@ -16,7 +16,7 @@ import * as lab from './nat-lab.ts';
 import { hasOwnNetwork, runInOwnNetwork } from '../../../lab/own-network.ts';
 
 if (!hasOwnNetwork()) {
-  test('a hostile guest of a NAT network, in a network of its own', () => {
+  test('the tests of a hostile guest of a NAT network pass in a separate network namespace', () => {
     assert.equal(runInOwnNetwork(fileURLToPath(import.meta.url)), null);
   });
 } else {
@@ -64,7 +64,7 @@ function attacks(): void {
     rmSync(root, { recursive: true });
   });
 
-  test('finds no port of the gateway open but that for names', () => {
+  test('finds no open TCP port of the gateway except 53', () => {
     // At once: the kernel tells of few refusals in a second.
     const script = `import socket, time
 asked = {}
@@ -89,7 +89,7 @@ print(found)`;
     lab.ip('-n', 'web', 'address', 'add', '127.0.0.1/8', 'dev', 'lo');
   });
 
-  test('speaks no IPv6 to anybody, even where the bridge has it', () => {
+  test('exchanges no IPv6 with the bridge and its neighbours', () => {
     assert.equal(lab.ip('-6', 'address', 'show', 'dev', bridge), '');
     writeFileSync(`/proc/sys/net/ipv6/conf/${bridge}/disable_ipv6`, '0');
     for (const [words, at] of [
@@ -122,7 +122,7 @@ s.sendto(struct.pack("!BBHBBHII", 134, 0, 0, 64, 0, 1800, 0, 0) + prefix, ("ff02
     writeFileSync(`/proc/sys/net/ipv6/conf/${bridge}/disable_ipv6`, '1');
   });
 
-  test('takes no lease of others, however many it asks for', () => {
+  test('takes no lease of another guest with 2000 DHCP requests', () => {
     const leases = (): string => readFileSync(join(dir, bridge, 'leases'), 'utf8');
     const before = leases();
     lab.python(
@@ -140,7 +140,7 @@ for i in range(2000):
     assert.equal(owners(leases()), owners(before));
   });
 
-  test('reaches no private network through the host when its NIC may not', async () => {
+  test('reaches a private network through the host only if the policy allows it', async () => {
     const inner = '10.50.0.1';
     lab.ip('-n', 'out', 'address', 'add', `${inner}/32`, 'dev', 'lo');
     const whoReaches = (address: string): readonly string[] =>
@@ -157,7 +157,7 @@ for i in range(2000):
     policy = lab.OPEN_REACH;
   });
 
-  test('a name that leads to the host opens nothing of it', () => {
+  test('reaches no service of the host by its gateway or outside address', () => {
     // Addresses decide, whatever an outside name server answers.
     for (const address of ['10.9.0.1', lab.HOST_OUTSIDE])
       assert.equal(lab.reaches('web', address, PORT), false, address);

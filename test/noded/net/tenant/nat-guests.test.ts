@@ -27,7 +27,7 @@ async function recognize(
   return Object.fromEntries(found.map(({ device, ip }) => [device, ip]));
 }
 
-test('two NICs have two TAPs, although their MACs had one name in earlier releases', async () => {
+test('two NICs whose MACs had the same TAP name in earlier releases have two TAPs', async () => {
   assert.equal(formerTapOf(names, VICTIM_MAC), formerTapOf(names, COLLIDING_MAC));
   const [own, other] = [tapOf(names, victim.uuid), tapOf(names, attacker.uuid)];
   const found = await recognize([attacker, victim], [own, other]);
@@ -39,7 +39,7 @@ test('a TAP that an earlier release named by the MAC keeps its guest', async () 
   assert.deepEqual(await recognize([victim], [device]), { [device]: victim.ip });
 });
 
-test('a NIC with its own TAP does not get the TAP that an earlier release gave to another', async () => {
+test("a NIC with its own TAP does not get another NIC's TAP of an earlier release", async () => {
   const [former, own] = [formerTapOf(names, VICTIM_MAC), tapOf(names, attacker.uuid)];
   const found = await recognize([attacker, victim], [former, own]);
   assert.deepEqual(found, { [former]: victim.ip, [own]: attacker.ip });

@@ -19,7 +19,7 @@ import * as lab from './nat-lab.ts';
 import { hasOwnNetwork, runInOwnNetwork } from '../../../lab/own-network.ts';
 
 if (!hasOwnNetwork()) {
-  test('a network that the node makes, in a network of its own', () => {
+  test('the tests of a NAT network pass in a separate network namespace', () => {
     assert.equal(runInOwnNetwork(fileURLToPath(import.meta.url)), null);
   });
 } else {
@@ -85,7 +85,7 @@ function natTests(): void {
     }
   });
 
-  test('tells names: of neighbours, in short too, and of the outside', () => {
+  test('resolves full and short names of neighbours, and outside names', () => {
     const resolve = (name: string): string | null =>
       lab.inside('web', 'busybox', 'nslookup', '-type=a', name, '10.9.0.1');
     assert.match(resolve('db.example.com') ?? '', /10\.9\.0\.6/);
@@ -93,14 +93,14 @@ function natTests(): void {
     assert.match(resolve('outside.test') ?? '', /198\.51\.100\.1/);
   });
 
-  test('reaches neighbours, and the outside as its host', () => {
+  test('lets a guest reach its neighbours, and the outside with the address of the host', () => {
     assert.notEqual(lab.inside('web', 'busybox', 'ping', '-c1', '-W5', '10.9.0.6'), null);
     const script = `import socket; print(socket.create_connection(("${lab.OUTSIDE}", 7777), 5).recv(64).decode())`;
     assert.equal(lab.python('web', script), lab.HOST_OUTSIDE);
     assert.notEqual(lab.inside('web', 'busybox', 'ping', '-c1', '-W5', '10.9.0.1'), null);
   });
 
-  test('dnsmasq is nobody whom the host knows, and reads its own files', () => {
+  test('runs dnsmasq as a reserved user with two capabilities', () => {
     const [pid = '', ...more] = lab.listDnsmasqs();
     assert.deepEqual(more, []);
     const status = readFileSync(`/proc/${pid}/status`, 'utf8');
@@ -110,7 +110,7 @@ function natTests(): void {
     assert.match(status, /^CapBnd:\t0000000000001400$/m);
   });
 
-  test('is closed: the host, its cloud, other bridges, and from outside', () => {
+  test("is closed from outside, and towards the host, its cloud's metadata and other bridges", () => {
     const [out, other] = [
       { in: 'web', to: lab.OUTSIDE },
       { in: 'other', to: '192.0.2.1' },
@@ -132,7 +132,7 @@ function natTests(): void {
     assert.equal(lab.inside('out', 'busybox', 'ping', '-c1', '-W1', '192.0.2.10'), null);
   });
 
-  test('lets no guest be another: by address, MAC, ARP or as a DHCP server', () => {
+  test('refuses a guest another address, MAC or ARP claim, and a DHCP server', () => {
     const ping = (to: string, ...from: readonly string[]): boolean =>
       lab.inside('web', 'busybox', 'ping', '-c1', '-W1', ...from, to) !== null;
     lab.ip('-n', 'web', 'address', 'add', '10.9.0.99/24', 'dev', 'eth0');
@@ -180,7 +180,7 @@ except TimeoutError:
     assert.equal(heard(67, 68), 'nothing', 'an offer of a guest does not');
   });
 
-  test('hears no DHCP of a guest in its neighbour’s name', () => {
+  test('ignores DHCP releases in a neighbour’s name', () => {
     const leases = join(dir, bridge, 'leases');
     assert.ok(readFileSync(leases, 'utf8').includes(db.mac));
     const sendWhole = `s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(("${web.ip}", 68)); s.sendto(p, ("10.9.0.1", 67))`;
@@ -204,7 +204,7 @@ ${send}`;
     assert.equal(lab.askByDhcp('web', root)?.['ip'], web.ip);
   });
 
-  test('is the same after a daemon that was killed: dnsmasq, rules, leases, guests', async () => {
+  test('keeps dnsmasq, rules and leases across a restart of the daemon', async () => {
     const before = lab.picture();
     const leases = readFileSync(join(dir, bridge, 'leases'), 'utf8');
     cards = [web, db].map(({ mac, ip, namespace }) => {
@@ -229,7 +229,7 @@ ${send}`;
     assert.notEqual(lab.inside('web', 'busybox', 'ping', '-c1', '-W5', '10.9.0.6'), null);
   });
 
-  test('is found whole by a daemon whose files are lost, and taken away whole by one', async () => {
+  test('is restored by a daemon whose files are lost', async () => {
     const withoutPid = (): string => lab.picture().replace(/dnsmasq: \d+/, 'dnsmasq: one');
     const before = withoutPid();
     await nat[Symbol.asyncDispose]();
@@ -243,7 +243,7 @@ ${send}`;
     assert.equal(lab.reaches('web', '10.9.0.1', 7777), false);
   });
 
-  test('a guest whose network has no record any more keeps it, and its rules', async () => {
+  test('stays with its rules while a guest uses it, also without a record', async () => {
     const before = lab.picture();
     await nat[Symbol.asyncDispose]();
     networks = [];
@@ -255,7 +255,7 @@ ${send}`;
     assert.equal(lab.picture(), before);
   });
 
-  test('changes nothing at a start at which no record can be read', async () => {
+  test('stays unchanged when a daemon starts without access to the records', async () => {
     const before = lab.picture();
     await nat[Symbol.asyncDispose]();
     const away = new NatNetworks({
@@ -275,7 +275,7 @@ ${send}`;
     assert.equal(lab.picture(), before);
   });
 
-  test('a dnsmasq that stands still is replaced, and keeps nobody waiting meanwhile', async () => {
+  test('replaces a stopped dnsmasq without delaying jobs', async () => {
     const [pid = ''] = lab.listDnsmasqs();
     const settleMs = async (): Promise<number> => {
       const began = performance.now();
@@ -296,7 +296,7 @@ ${send}`;
     );
   });
 
-  test('has its dnsmasq and its rules again when they are gone', async () => {
+  test('restores a killed dnsmasq and flushed rules', async () => {
     const [pid] = lab.listDnsmasqs();
     const leases = readFileSync(join(dir, bridge, 'leases'), 'utf8');
     process.kill(Number(pid), 'SIGKILL');
@@ -309,7 +309,7 @@ ${send}`;
     assert.equal(lab.reaches('web', '10.9.0.1', 7777), false);
   });
 
-  test('stands again when its rules or its bridge were taken from under its guests', async () => {
+  test('restores removed rules, forwarding and bridge of running guests', async () => {
     const before = lab.picture();
     for (const family of ['inet', 'bridge'])
       execFileSync('nft', ['flush', 'table', family, natNamesOf(root).table]);
@@ -335,7 +335,7 @@ ${send}`;
     );
   });
 
-  test('forgets a guest with its TAP', async () => {
+  test('has no rules and no names of a removed guest', async () => {
     lab.removeGuest(db);
     await nat.tidy();
     assert.doesNotMatch(
@@ -345,7 +345,7 @@ ${send}`;
     assert.doesNotMatch(readFileSync(join(dir, bridge, 'hosts'), 'utf8'), /db/);
   });
 
-  test('gives a guest the address that another had until a moment ago', async () => {
+  test('gives a new guest the address of a guest that was just removed', async () => {
     assert.match(readFileSync(join(dir, bridge, 'leases'), 'utf8'), / 10\.9\.0\.6 /);
     const next = { name: 'next.example.com', mac: 'aa:00:00:00:00:03', ip: db.ip };
     const guest = await lab.addGuest(nat, next);
@@ -355,7 +355,7 @@ ${send}`;
     await nat.tidy();
   });
 
-  test('leaves what all guests share to its neighbours: dnsmasq, the host’s connections', async () => {
+  test('limits DNS connections, DNS queries and tracked connections per guest', async () => {
     const greedy = await lab.addGuest(nat, {
       ...{ name: 'greedy.example.com', mac: 'aa:00:00:00:00:04', ip: '10.9.0.7' },
     });
@@ -372,7 +372,7 @@ ${send}`;
     await nat.tidy();
   });
 
-  test('leaves nothing when it is gone', async () => {
+  test('leaves nothing after its removal, also when its files are lost', async () => {
     lab.removeGuest(web);
     networks = [];
     await nat[Symbol.asyncDispose]();
@@ -384,7 +384,7 @@ ${send}`;
     assert.equal(existsSync(dir), false);
   });
 
-  test('is refused where it overlaps with what the host reaches', async () => {
+  test('is refused where it overlaps with networks that the host reaches', async () => {
     await assert.rejects(
       nat.check({ ...lab.LAN, network: '198.51.100.0/25' }),
       /overlaps with 198\.51\.100\.0\/24/,
@@ -409,7 +409,7 @@ ${send}`;
     writeFileSync('/etc/resolv.conf', `nameserver ${lab.OUTSIDE}\n`);
   });
 
-  test('takes no addresses that this node reaches, whoever connected it, and makes the others', async () => {
+  test('is not created where it overlaps with a network of the host, while other networks are', async () => {
     const before = lab.ip('route');
     const taken = { ...lab.LAN, name: 'taken', uuid: '22222222-2222-4222-8222-222222222222' };
     networks = [{ ...taken, network: '192.0.2.0/24', gateway: '192.0.2.77' }, lab.LAN];

@@ -15,7 +15,7 @@ const formatHosts = (
   members: readonly string[] = [],
 ): string => format(guests, { domains, members });
 
-test('no guest is found as localhost, or as the proxy or IPv6 router of its neighbours', () => {
+test('localhost, wpad and isatap are not served as names of guests', () => {
   const guests = [
     guest('web.example.com', '10.9.0.5'),
     guest('wpad', '10.9.0.6'),
@@ -26,17 +26,17 @@ test('no guest is found as localhost, or as the proxy or IPv6 router of its neig
   assert.equal(formatHosts(guests, ['vm.acme.com']), '10.9.0.5 web.example.com web\n');
 });
 
-test('an instance whose full name is the first label of another gets no traffic of that one', () => {
+test('a name that is the full name of one instance and the first label of another is not served', () => {
   const guests = [guest('db.corp.example', '10.9.0.5'), guest('db', '10.9.0.6')];
   assert.equal(formatHosts(guests), '10.9.0.5 db.corp.example\n');
 });
 
-test('a label that two instances have leads to neither', () => {
+test('a label of two instances is not served', () => {
   const guests = [guest('db.one.example', '10.9.0.5'), guest('db.two.example', '10.9.0.6')];
   assert.equal(formatHosts(guests), '10.9.0.5 db.one.example\n10.9.0.6 db.two.example\n');
 });
 
-test('a label of a stopped instance, or of one on another node, leads to no other guest', () => {
+test('a short name that an instance without a running guest here shares is not served', () => {
   const guests = [guest('db', '10.9.0.6'), guest('web.two.example', '10.9.0.7')];
   const members = ['db.corp.example', 'db', 'web.two.example'];
   assert.equal(formatHosts(guests, [], members), '10.9.0.7 web.two.example web\n');
