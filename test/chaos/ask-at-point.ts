@@ -11,30 +11,30 @@ import type { PointOperation } from './point-scene.ts';
 
 export type Note = (text: string) => void;
 
-/** What a daemon told before it was hurt, or in spite of that. */
+/** Reports of a daemon, before or despite the fault. */
 export interface Told {
-  /** Accepted: the job that was promised. */
+  /** Id of the accepted job. */
   readonly id: number | null;
-  /** The end that was told, if it was. */
+  /** The reported end of the job. */
   readonly end: JobRecord | null;
   readonly isDone: boolean;
 }
 
 export interface AskAtPoint {
   readonly note: Note;
-  /** Whether it may be refused, or fail, by that code. */
+  /** Returns whether the operation may be refused or fail with this code. */
   readonly isNamed: (code: string | undefined) => boolean;
-  /** Whoever loses the connection waits for its end. */
+  /** After a lost connection, wait for the daemon's end. */
   readonly isDaemonToEnd: boolean;
-  /** When the daemon seems to be gone. */
+  /** Called when the daemon seems to be gone. */
   readonly onBroken?: () => Promise<void>;
 }
 
-/** No operation here takes as long; one that does hangs. */
+/** Every operation here is faster, so one that takes longer hangs. */
 const OPERATION_LIMIT_MS = 60_000;
 const NOTHING: Told = { id: null, end: null, isDone: false };
 
-/** Asks a daemon that something is going to happen to. */
+/** Submits an operation to a daemon that a fault will hit. */
 export async function askAtPoint(
   lab: Lab,
   operation: PointOperation,
@@ -44,7 +44,7 @@ export async function askAtPoint(
   const gone = new AbortController();
   const limit = sleep(OPERATION_LIMIT_MS, 'late', { signal: gone.signal }).catch(() => 'gone');
   let told = NOTHING;
-  /** @returns whether there was an answer to the end */
+  /** @returns whether the answer was complete */
   const asking = async (): Promise<boolean> => {
     const { nodedSocket } = lab.paths;
     const body = operation.opcode();
@@ -74,14 +74,14 @@ export async function askAtPoint(
   const ended = await Promise.race([asked, limit]);
   gone.abort();
   if (ended === 'late') note('it hangs');
-  // A connection that broke is the first sign of the daemon's end.
+  // A lost connection is the first sign of the daemon's end.
   const isLost = ended === false && isDaemonToEnd;
   if (isLost) await onBroken?.();
   if (isLost && !hasExited(node)) await Promise.race([once(node, 'exit'), sleep(5000)]);
   return told;
 }
 
-/** The install log's stages are in the record, and need no stream. */
+/** Reads the stages from the record, which needs no event stream. */
 async function cancelAfter(lab: Lab, id: number, stage: string): Promise<void> {
   const { nodedSocket } = lab.paths;
   for (;;) {

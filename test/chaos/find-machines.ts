@@ -5,7 +5,7 @@ import type { Lab } from '../../scripts/demo/lab.ts';
 import { ask } from '../e2e/support/ask-nodes.ts';
 import { askSocket } from '../lab/ask-socket.ts';
 
-/** A machine that its node says it has. */
+/** A QEMU process as reported by its node. */
 export interface ToldMachine {
   readonly uuid: string;
   readonly pid: number;
@@ -22,7 +22,7 @@ export async function listMachines(lab: Lab): Promise<readonly ToldMachine[]> {
   ];
 }
 
-/** Machines that are told, and are none, and views without their machines. */
+/** Finds reported QEMU processes that do not exist, and views without a QEMU process. */
 export async function findWrongMachines(
   { paths }: Lab,
   machines: readonly ToldMachine[],
@@ -44,7 +44,8 @@ export async function findWrongMachines(
 }
 
 /**
- * What explains itself by a machine that is told: its files, and the disks of one without a record.
+ * Tells whether a reported QEMU process explains the finding: its files, and the disks of an
+ * orphan.
  */
 export function isOfMachine(text: string, machines: readonly ToldMachine[]): boolean {
   return machines.some(

@@ -3,13 +3,13 @@ import { run } from '#shared/process/run.ts';
 import type { Lab } from '../../scripts/demo/lab.ts';
 import { findWrongMachines, type ToldMachine } from './find-machines.ts';
 
-/** Of a network's daemon its operations know whether it has to be there. */
+/** Each network operation checks dnsmasq itself. */
 const DAEMON = /(noded|metad)\/main\.|dnsmasq/;
 
 /**
- * What an operation that has ended must not leave while its node goes on: processes but the two
- * daemons, TAPs, mounts, run directories, locks of the image cache; but for machines that run. The
- * file system that its disks may be on is not its own.
+ * Finds leftovers of a finished operation on a running node: processes besides the daemons, TAPs,
+ * mounts, run directories and locks of the image cache. Leftovers of running instances do not
+ * count, nor does the mounted file system for disks.
  */
 export async function findRemains(
   lab: Lab,
@@ -42,7 +42,7 @@ export async function findRemains(
   ];
 }
 
-/** What a node without instances must not have besides: disks, install logs, partial downloads. */
+/** Finds further leftovers on a node without instances: disks, install logs, partial downloads. */
 export async function findRemainsOfInstances({ paths }: Lab): Promise<readonly string[]> {
   const [disks, logs, images] = await Promise.all(
     [paths.disksDir, paths.logDir, paths.imageCacheDir].map(entries),

@@ -11,9 +11,9 @@ const row = z.object({ collection: z.string(), id: z.string(), value: z.string()
 export type Row = z.infer<typeof row>;
 
 /**
- * What must hold on a node with an embedded store whenever nothing is being done, whatever was
- * done to it: each job has ended; each name, address and MAC has one owner, who has it; each disk
- * has its instance, each installed instance its disks; no file is unexplained.
+ * Checks the invariants of an idle node with an embedded store: each job has ended; each claim on a
+ * name, address or MAC matches exactly one instance; each disk has an instance, and each installed
+ * instance its disks; every file is known.
  */
 export async function findViolations(paths: RootPaths): Promise<readonly string[]> {
   const rows = readRows(paths.storeFile);
@@ -48,7 +48,7 @@ function findUnended(rows: readonly Row[]): readonly string[] {
     .map(({ id, summary, status }) => `job ${id}, ${summary}, is ${status} for ever`);
 }
 
-/** Names, addresses and MACs without an owner, with two, or with one who has another. */
+/** Finds claims on names, addresses and MACs without an owner, with the wrong owner, or missing. */
 export function findWrongClaims(
   rows: readonly Row[],
   instances: readonly InstanceRecord[],
@@ -83,7 +83,7 @@ async function findWrongDisks(
     .filter((name) => !instances.some(({ uuid }) => uuid === name))
     .map((name) => `disks of nobody: ${name}`);
   for (const { name, uuid, disks, installState, diskTemplate } of instances) {
-    // Volumes of LVM are looked at by point-volumes.ts.
+    // point-volumes.ts checks LVM volumes.
     if (installState !== 'installed' || diskTemplate === 'plain') continue;
     const there = await readdir(join(disksDir, uuid)).catch((): string[] => []);
     if (disks.some((_, index) => !there.includes(`disk${index}.raw`)))
@@ -92,9 +92,9 @@ async function findWrongDisks(
   return wrong;
 }
 
-/** Below var, run and srv, with the root cut off; UUIDs stand for themselves. */
+/** Known files below var, run and srv, relative to the root, with `UUID` for each UUID. */
 const EXPLAINED = [
-  // The store as it was before an upgrade.
+  // Backup of the store from before an upgrade.
   /^var\/lib\/gnt\/store\.sqlite\.v\d+-[\dTZ-]+\.bak$/,
   /^var\/lib\/gnt\/(boot-id|store\.sqlite(-wal|-shm)?|disks\/UUID\/(disk\d+\.raw|seed\.img))$/,
   /^var\/lib\/gnt\/images\/(sha256-[0-9a-f]+|index\.json|partial-[^/]+|[^/]+\.json|UUID)$/,
@@ -103,7 +103,7 @@ const EXPLAINED = [
   /^var\/lib\/gnt\/disks\/UUID\/snapshot-UUID\/disk\d+\.raw$/,
   /^var\/lib\/gnt\/(catalogues\.json|imported-images(\/sha256-[0-9a-f]+)?)$/,
   /^var\/lib\/gnt\/boot-archives\/(names\.json|[0-9a-f]{64}\.(data|index))$/,
-  // Whole, or its manifest would not fit: it is verified before each boot.
+  // Always complete: the appliance is verified before each boot.
   /^var\/lib\/gnt\/appliance\/(manifest\.json|vmlinuz|initrd\.img|root\.squashfs)$/,
   /^var\/log\/gnt\/[^/]+\.log(\.1)?$/,
   /^run\/gnt\/(noded\.(sock|lock)|metad\.json|metad\/(control|content)\.sock)$/,
@@ -112,7 +112,10 @@ const EXPLAINED = [
   /^srv\/ganeti\/os(\/.*)?$/,
 ];
 
-/** A new disk whose taking over failed: who uses the disks next, does that first. */
+/**
+ * Tells whether the file is a new disk whose takeover failed. The next use of the disks completes
+ * the takeover.
+ */
 function isToTakeOver(text: string, instances: readonly InstanceRecord[]): boolean {
   const [, uuid, id] = /disks\/([^/]+)\/disk\d+\.next-([^/]+)\.raw$/.exec(text) ?? [];
   return instances.some((instance) => instance.uuid === uuid && instance.instanceId === id);

@@ -4,33 +4,31 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { systemCodeOf } from '#shared/errors/app-error.ts';
 
-/** A thread of a daemon: its event loop, or the one that does its file system calls. */
+/** A thread of a daemon: its event loop, or the libuv thread for file system calls. */
 export type Thread = 'loop' | 'files';
 
 export interface KillPoint {
   readonly thread: Thread;
-  /** A system call by its name. */
+  /** Name of the system call. */
   readonly call: string;
-  /** It is the so-manieth such call of that thread, counted from when it was armed. */
+  /** Number of the call in its thread, from 1, counted from arming. */
   readonly when: number;
 }
 
-/** All points of these calls. */
+/** Returns a point for each of these calls, without its number. */
 export const callsOf = (
   thread: Thread,
   ...calls: readonly string[]
 ): readonly Pick<KillPoint, 'thread' | 'call'>[] => calls.map((call) => ({ thread, call }));
 
-/** What happens at the call. */
+/** The fault at the call. */
 export type Blow = 'killed' | 'full-once' | 'full-from-then-on';
 
-/** A trap that is armed; disarmed, it lets the process go on undisturbed. */
+/** An armed trap. A disarmed trap no longer affects the process. */
 export interface Trap {
-  /**
-   * Afterwards the process is gone, or has gone on: none is left that has yet to die of the trap.
-   */
+  /** Resolves when the process has exited, or can no longer die of the trap. */
   disarm(): Promise<void>;
-  /** Once it is disarmed: whether there was such a call. */
+  /** Returns whether the call occurred. Valid after `disarm`. */
   isSprung(): boolean;
 }
 
@@ -40,14 +38,15 @@ const EFFECTS: Readonly<Record<Blow, (when: number) => string>> = {
   'full-from-then-on': (when) => `error=ENOSPC:when=${when}+`,
 };
 const ATTACH_POLL_MS = 2;
-/** What is told of a process, or of a thread, that has ended meanwhile. */
+/** Errors of /proc for an ended process or thread. */
 const GONE: ReadonlySet<string | undefined> = new Set(['ENOENT', 'ESRCH']);
 /**
- * Threads of libuv's pool; there is one, since a daemon under test runs with UV_THREADPOOL_SIZE=1.
+ * Name of the threads in libuv's pool. A daemon under test has one, because it runs with
+ * UV_THREADPOOL_SIZE=1.
  */
 const POOL_THREAD = 'libuv-worker';
 
-/** The thread's id; undefined as long as it has not been started. */
+/** Returns the thread's id; undefined before its start. */
 export function findThread(pid: number, thread: Thread): number | undefined {
   if (thread === 'loop') return pid;
   return readdirSync(`/proc/${pid}/task`)
@@ -56,9 +55,9 @@ export function findThread(pid: number, thread: Thread): number | undefined {
 }
 
 /**
- * Has the whole process killed (SIGKILL) when one of its threads enters that call, or has the call
- * fail as it does on a full disk (ENOSPC), this one or all of them from then on. strace counts
- * the calls of a thread by itself, which makes a point the same in each run.
+ * Kills the process (SIGKILL) when a thread enters the call, or makes this call or all later ones
+ * fail as on a full disk (ENOSPC). strace counts the calls of each thread separately, so a point is
+ * the same in each run.
  */
 export async function armTrap(
   pid: number,
@@ -70,7 +69,7 @@ export async function armTrap(
   const strace = spawn(
     'strace',
     [
-      // What it tells of each call goes where what it says goes.
+      // Reports and errors of strace share its stderr.
       ...['-qq', '-p', String(id), '-s', '0'],
       ...['-e', `trace=${call}`, '-e', `inject=${call}:${EFFECTS[blow](when)}`],
     ],
@@ -91,15 +90,15 @@ export async function armTrap(
         await closed;
       }
       while (!isDecided(pid, id)) await sleep(ATTACH_POLL_MS);
-      // The end of a child is told with the next turn.
+      // Node reports the exit of a child in the next turn of the event loop.
       await sleep(ATTACH_POLL_MS);
     },
   };
 }
 
 /**
- * A thread kills its process when it has its next turn, which on a busy machine is later than
- * strace ends: one that sleeps has had it.
+ * Tells whether the kill has happened or can no longer happen. A thread handles the signal at its
+ * next scheduling, on a busy host after strace's end; a sleeping thread has handled it.
  */
 function isDecided(pid: number, id: number): boolean {
   const state = stateOf(pid, id);
@@ -107,7 +106,7 @@ function isDecided(pid: number, id: number): boolean {
   return (state === undefined || state === 'Z') && threadsOf(pid) <= 1;
 }
 
-/** As in proc(5); undefined: there is no such thread. */
+/** Returns the state by proc(5); undefined when the thread does not exist. */
 function stateOf(pid: number, id: number): string | undefined {
   return orGone(() =>
     /^State:\s+(\w)/m.exec(readFileSync(`/proc/${pid}/task/${id}/status`, 'utf8')),

@@ -8,24 +8,24 @@ import { armTrap, findThread, type KillPoint } from './kill-at-call.ts';
 const projectDir = join(import.meta.dirname, '../..');
 const LIMIT_MS = 60_000;
 
-/** A program of this checkout, with what it is given. */
+/** A program of this checkout with its arguments. */
 export interface Program {
   readonly folder: 'cluster-cli' | 'appliance';
-  /** Under which it was called. */
+  /** `GNT_PROGRAM`. */
   readonly name: string;
   readonly args: readonly string[];
   readonly root: string;
 }
 
 export interface ProgramEnd {
-  /** The call was reached: it was killed, or a program of its own that it needed. */
+  /** The call occurred: strace killed the program, or a child that it needed. */
   readonly isHurt: boolean;
   readonly stderr: string;
 }
 
 /**
- * Runs a program that is killed when one of its threads enters a system call for the so-manieth
- * time; strace counts for each thread by itself, and for programs that it starts anew.
+ * Runs a program until one of its threads enters the system call for the nth time, which kills it.
+ * strace counts each thread separately, and starts again from 1 in each child.
  */
 export async function runUntilCall(
   { folder, name, args, root }: Program,
@@ -35,7 +35,7 @@ export async function runUntilCall(
   const child = spawn(
     'strace',
     [
-      // Without --seccomp-bpf, with which strace 6.1 counts anew after each call.
+      // No --seccomp-bpf: with it, strace 6.1 restarts the count after each call.
       ...['-qq', '-f', '-o', '/dev/null'],
       ...['-e', `trace=${call}`, '-e', `inject=${call}:signal=KILL:when=${when}`],
       ...[node, '--disable-warning=ExperimentalWarning', join(projectDir, folder, 'main.ts'), ...args],
@@ -47,14 +47,14 @@ export async function runUntilCall(
   ); // prettier-ignore
   let stderr = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
-  // What it leaves running has its stderr, too.
+  // `exit`, since background children keep stderr open and delay `close`.
   const exit = once(child, 'exit');
   const limit = new AbortController();
   const late = sleep(LIMIT_MS, undefined, { signal: limit.signal }).then(
     () => child.kill('SIGKILL'),
     () => undefined,
   );
-  // The event's arguments, as documented.
+  // The type follows Node's documentation of the event.
   const [status] = (await exit) as [number | null];
   limit.abort();
   await late;
@@ -62,7 +62,10 @@ export async function runUntilCall(
   return { isHurt: status !== 0, stderr };
 }
 
-/** @returns false when the daemon came through: it runs, then */
+/**
+ * Starts the node until the call. @returns false when the daemon started without reaching the call;
+ * it keeps running
+ */
 export async function startUntilCall(
   lab: Lab,
   point: KillPoint,
@@ -75,7 +78,7 @@ export async function startUntilCall(
   const node = lab.node();
   const isOver = (): boolean => node.exitCode !== null || node.signalCode !== null;
   const pid = node.pid ?? 0;
-  // The thread for files is there with the first of them.
+  // libuv starts the thread with the first file system call.
   while (!isOver() && findThread(pid, point.thread) === undefined) await sleep(1);
   const trap = isOver() ? undefined : await armTrap(pid, point).catch(() => undefined);
   const isUp = await starting;

@@ -3,8 +3,8 @@ import { parseArgs } from 'node:util';
 import { createLoopLvm } from '../noded/storage/volumes/loop-lvm.ts';
 
 /**
- * What noded runs as `lvm` where there is no device mapper: LVM's own books, on loop devices. It
- * speaks no more of LVM's language than noded does.
+ * Replaces `lvm` for noded on a host without device mapper: real LVM metadata, with loop devices
+ * for volumes. Supports only the commands and options that noded uses.
  */
 const [, , real = '', group = '', device = '', command = '', ...rest] = process.argv;
 const lvm = createLoopLvm(group, device, real);
@@ -53,7 +53,10 @@ switch (command) {
     throw new Error(`what is ${command}?`);
 }
 
-/** What is active LVM itself does not know here: it is what has its device. */
+/**
+ * Prints the report with the active volumes: those that have a device. LVM itself cannot know them
+ * without device mapper.
+ */
 async function report(): Promise<string> {
   const text = await lvm.command(command, ...rest.filter((_, at) => !isConfig(at)));
   if (command === 'vgs') return text;

@@ -6,14 +6,16 @@ import { runMetadPoints } from './metad-points.ts';
 import { runPoints, runVolumePoints } from './run-points.ts';
 
 /**
- * Installs under random kills, for as long as one likes: `npm run chaos -- --installs 200 --seed
- * 7`. With `--points` noded is killed at each call that changes something, in each operation: `npm
- * run chaos -- --points --only rename`; with `--power` at each sync, and what was not synced is
- * taken away; with `--full` its disk is full there: both in those that need no machine. With
- * `--cluster` it is three nodes, their store and the wire between them, under a hundred jobs: `npm
- * run chaos -- --cluster --rounds 20 --faults 6 --seed 7`. With `--volumes` it is the points of
- * instances on LVM, without a device mapper. With `--metad` it is metad that is killed, while a
- * machine is started, changed and stopped.
+ * Runs one of the chaos tests, by option:
+ * - none: installations under random kills: `npm run chaos -- --installs 200 --seed 7`
+ * - `--points`: kills noded at each changing system call of each operation: `npm run chaos --
+ * --points --only rename`
+ * - `--power`: kills noded at each sync and undoes unsynced writes; only operations without QEMU
+ * - `--full`: fills the disk at each call; only operations without QEMU
+ * - `--volumes`: points of instances on LVM, without device mapper
+ * - `--metad`: kills metad while an instance starts, changes and stops
+ * - `--cluster`: faults of three nodes, their store and their network under a hundred jobs: `npm
+ * run chaos -- --cluster --rounds 20 --faults 6 --seed 7`
  */
 const OWN_MOUNTS = 'GNT_CHAOS_OWN_MOUNTS';
 const { values } = parseArgs({

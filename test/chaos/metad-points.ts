@@ -17,15 +17,15 @@ import type { PointsReport } from './run-points.ts';
 
 export interface MetadPointsOptions {
   readonly say: (line: string) => void;
-  /** Operations by name; all when there are none. */
+  /** Names of operations; all without it. */
   readonly only?: readonly string[];
-  /** So many that are drawn; all of them without it. */
+  /** Number of random strikes; all points without it. */
   readonly sample?: { readonly seed: number; readonly strikes: number };
 }
 
-/** What metad does for a guest's view: it binds its sockets, hears noded and answers it. */
+/** Calls of metad for a view: it binds sockets, and talks to noded. */
 const CALLS = ['write', 'writev', 'socket', 'bind', 'listen', 'close'];
-/** Of a sample: the so-manieth call is drawn from this many. */
+/** A sample draws the number of the call up to this one. */
 const USUAL_CALLS = 5;
 const SETTLE_MS = 30_000;
 const NAME = 'guest.example.com';
@@ -34,7 +34,7 @@ const record = z.object({ pid: z.number() });
 
 interface Operation {
   readonly name: string;
-  /** Whether the machine has to run before it. */
+  /** Whether the instance must run before the operation. */
   readonly isOfRunning: boolean;
   readonly opcode: (round: number) => object;
 }
@@ -71,8 +71,8 @@ const OPERATIONS: readonly Operation[] = [
 ];
 
 /**
- * Kills metad at each such call while a machine's view is published, changed and taken away, and
- * looks whether each job has its end, and the guest its channel.
+ * Kills metad at each of these calls while an instance's view is published, changed and removed.
+ * Checks that each job ends, and that the guest has its channel.
  */
 export async function runMetadPoints(options: MetadPointsOptions): Promise<PointsReport> {
   const lab = await createLab('gnt-mp');
@@ -80,7 +80,7 @@ export async function runMetadPoints(options: MetadPointsOptions): Promise<Point
     await lab.startNode();
     await addOs(lab, 'quick', ['exit 0']);
     await succeed(lab, 'gnt-os', 'trust', 'quick');
-    // Its guest is firmware that finds nothing to boot: a machine all the same, with the channel.
+    // The guest is firmware without a boot disk, which suffices for a channel.
     const machine = ['-B', 'memory=32', '-s', '1M', '--no-nics', '-C', 'yes', '--no-start'];
     await succeed(lab, 'gnt-instance', 'add', '--no-install', '-o', 'quick', ...machine, NAME);
     return await new MetadPoints(lab, options).run();
@@ -134,7 +134,7 @@ class MetadPoints {
     this.#options.say(`VIOLATION ${violation}`);
   }
 
-  /** @returns whether there was such a point */
+  /** @returns whether the point exists */
   async #strike(operation: Operation, call: string, when: number): Promise<boolean> {
     const title = `metad, ${operation.name}, ${call} ${when}`;
     await this.#bring(operation.isOfRunning);
@@ -152,7 +152,7 @@ class MetadPoints {
     return isHurt;
   }
 
-  /** The job's end: `success`, or the code of its error. */
+  /** Runs a job. Returns `success` or its error code. */
   async #do(body: object): Promise<string> {
     const { nodedSocket } = this.#lab.paths;
     const answer = await askSocket(nodedSocket, '/v1/jobs', { method: 'POST', body });
@@ -164,7 +164,7 @@ class MetadPoints {
     return last.job.error?.code ?? last.job.status;
   }
 
-  /** @throws when it cannot be done: nothing hurts metad meanwhile */
+  /** Starts or stops the instance, with metad alive. A failure is a violation. */
   async #bring(isToRun: boolean): Promise<void> {
     const { running } = await infoOf(this.#lab, NAME);
     if ((running !== null) === isToRun) return;
@@ -186,7 +186,7 @@ class MetadPoints {
     const info = await ask(this.#lab, `/v1/instances/${NAME}`, instanceInfo);
     return [
       ...(end === 'INTERNAL' || end === 'no end' ? [`it ended as ${end}`] : []),
-      // Of a machine that runs, its files are explained by it.
+      // A running instance explains its own files.
       ...(await findViolations(paths)).filter(
         (text) => info.running === null || !text.startsWith('file run/gnt/vm/'),
       ),

@@ -7,8 +7,8 @@ const PIECES = 32;
 const PIECE_DELAY_MS = 30;
 
 /**
- * A web server that gives one image under any path, about a second per download, and can be killed
- * and brought back.
+ * A web server that serves one image under any path, in about a second, and can be killed and
+ * restarted.
  */
 export class MortalImageServer {
   readonly #content: Buffer;
@@ -27,7 +27,7 @@ export class MortalImageServer {
     return this.#server !== undefined;
   }
 
-  /** On the port that it had before. */
+  /** Starts, again on the former port. */
   async start(): Promise<void> {
     if (this.#server !== undefined) return;
     const server = createServer((request, response) => {
@@ -55,7 +55,7 @@ export class MortalImageServer {
     this.#server = server;
   }
 
-  /** Cuts every connection, and accepts none. */
+  /** Closes all connections and stops listening. */
   async kill(): Promise<void> {
     const server = this.#server;
     if (server === undefined) return;

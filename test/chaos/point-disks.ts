@@ -5,7 +5,7 @@ import { ONE, type PointOperation, type PointScene, TWO } from './point-scene.ts
 
 const MIB = 1024 * 1024;
 
-/** Disks of instances that do not run. */
+/** Returns the operations on disks of stopped instances. */
 export function createDiskOperations(scene: PointScene): readonly PointOperation[] {
   const { lab, must, absent, installed, isThere } = scene;
   const folderOf = async (name: string): Promise<string> =>
@@ -33,7 +33,7 @@ export function createDiskOperations(scene: PointScene): readonly PointOperation
         const sizeBytes = disks[0]?.sizeBytes ?? 0;
         return [
           ...(isDone && (sizeBytes !== asked || size !== asked) ? ['it is what it was'] : []),
-          // What the record does not have yet, the next one asks for again.
+          // A larger file is fine: the next attempt sets the record.
           ...(size < sizeBytes ? [`its file has ${size} bytes of ${sizeBytes}`] : []),
           ...(await scene.isWritten(ONE)),
         ];
@@ -71,7 +71,7 @@ export function createDiskOperations(scene: PointScene): readonly PointOperation
             disks: [{ action: 'add', disk: { sizeBytes: (count + 1) * MIB } }],
           });
       },
-      // What is behind it moves up.
+      // The following disks move up.
       opcode: () => ({
         opcode: 'INSTANCE_SET_PARAMS',
         name: ONE,
@@ -106,7 +106,7 @@ export function createDiskOperations(scene: PointScene): readonly PointOperation
   ];
 }
 
-/** On a file system that shares blocks. */
+/** Returns the operations on snapshots, which need a file system with reflinks. */
 export function createSnapshotOperations(scene: PointScene): readonly PointOperation[] {
   const { lab, must, installed } = scene;
   const names = async (): Promise<readonly string[]> =>
@@ -147,7 +147,7 @@ export function createSnapshotOperations(scene: PointScene): readonly PointOpera
   ];
 }
 
-/** Each of the record has its disks, and there are no others. */
+/** Checks that each recorded snapshot has its disks, and that no others exist. */
 export async function judgeSnapshots({ lab, isWritten }: PointScene): Promise<readonly string[]> {
   const { uuid, snapshots, disks } = await infoOf(lab, ONE);
   const folder = join(lab.paths.disksDir, uuid);

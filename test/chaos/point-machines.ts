@@ -10,28 +10,28 @@ import { createNatOperations } from './point-networks.ts';
 import { createPointScene, ONE, type PointOperation, type PointScene } from './point-scene.ts';
 
 export interface MachineScene extends AsyncDisposable {
-  /** Of a node that has not started. */
+  /** Lab of a node that has not started yet. */
   readonly lab: Lab;
   readonly operations: readonly PointOperation[];
 }
 
 const MIB = 1024 * 1024;
 /**
- * It speaks to QEMU, passes it descriptors, makes devices, and shares blocks by ioctl. A commit is
- * one sync here: what it is made of is tried without machines.
+ * Calls that talk to QEMU, pass descriptors, create devices, or clone blocks by ioctl. Of a commit
+ * only the sync is a point here: the operations without QEMU cover its other calls.
  */
 const CALLS: readonly Pick<KillPoint, 'thread' | 'call'>[] = [
   ...callsOf('loop', 'fsync', 'write', 'writev', 'clone', 'sendmsg', 'ioctl', 'kill'),
   ...callsOf('files', 'fsync', 'mkdir', 'rename', 'unlink', 'rmdir', 'ftruncate', 'ioctl', 'link'),
 ];
-/** A machine that was stopped by a job alone is started again by the next daemon. */
+/** The next daemon restarts an instance that only an interrupted job stopped. */
 const SETTLE_MS = 60_000;
 
-/** A node whose disks are on a file system that shares blocks. */
+/** Creates a node whose disks are on a file system with reflinks. */
 export async function createMachineScene(): Promise<MachineScene> {
   await using undo = new AsyncDisposableStack();
   const lab = await createLab('gnt-pm');
-  // dnsmasq's user goes to its files by their names.
+  // dnsmasq runs as its own user and opens its files by path.
   await chmod(lab.paths.root, 0o755);
   const other = await mkdtemp('/tmp/gnt-btrfs-');
   undo.defer(() => rm(other, { recursive: true }));
@@ -58,12 +58,15 @@ export async function createMachineScene(): Promise<MachineScene> {
   return { lab, operations, [Symbol.asyncDispose]: () => all.disposeAsync() };
 }
 
-/** Of an instance whose guest is firmware that finds nothing to boot, with the channel. */
+/**
+ * Returns the operations on an instance with a channel, whose guest is firmware without a boot
+ * disk.
+ */
 function ofMachines(scene: PointScene): readonly PointOperation[] {
   const { lab, must } = scene;
   const info = () => infoOf(lab, ONE);
   let pid = 0;
-  /** Runs, with the disk that it was made with and no card. */
+  /** Brings the instance to the wanted state, with its first disk and without NICs. */
   const runs = async (wanted: boolean): Promise<void> => {
     await ofChannel(scene);
     const { running, disks, nics } = await info();
@@ -84,7 +87,7 @@ function ofMachines(scene: PointScene): readonly PointOperation[] {
       ({ disks, nics } = await info());
     }
   };
-  /** The guest that ran runs on, undisturbed. */
+  /** Checks that the same guest still runs. */
   const same = async (): Promise<readonly string[]> => {
     const { running } = await info();
     if (running === null) return ['its guest ended'];
@@ -199,7 +202,7 @@ function ofMachines(scene: PointScene): readonly PointOperation[] {
   ];
 }
 
-/** One that has the channel, and room for no more than firmware. */
+/** Creates an instance with a channel and memory for firmware only. */
 async function ofChannel({ lab, must, absent, create }: PointScene): Promise<void> {
   const found = await infoOf(lab, ONE).catch(() => null);
   if (found?.communication === true && found.installState === 'installed') return;
@@ -208,7 +211,7 @@ async function ofChannel({ lab, must, absent, create }: PointScene): Promise<voi
   await must(create(ONE, { communication: true, ...machine }));
 }
 
-/** As a store that lost its last commits. */
+/** Deletes the instance's record, like a store that lost its last commits. */
 function forget({ paths }: Lab, uuid: string): void {
   const store = new DatabaseSync(paths.storeFile);
   store.prepare("DELETE FROM records WHERE collection = 'instances' AND id = ?").run(uuid);

@@ -4,18 +4,18 @@ import { natNamesOf } from '../../noded/net/tenant/nat-names.ts';
 import type { PointOperation, PointScene } from './point-scene.ts';
 
 const NETWORK = 'nat';
-/** Nobody's on the hosts where this runs. */
+/** Not used by hosts that run this test. */
 const RANGE = { network: '10.214.77.0/24', gateway: '10.214.77.1' } as const;
 
 /**
- * A network that the node makes: a bridge, a dnsmasq, rules and devices that forward are there as
- * its record says. It is made on the host itself: a guest would need what is beyond it.
+ * Returns the operations on a NAT network: its bridge, dnsmasq, nftables rules and forwarding must
+ * match the record. All of it is in the host's own network namespace.
  */
 export function createNatOperations(scene: PointScene): readonly PointOperation[] {
   const { must, list } = scene;
   const isConnected = async (): Promise<boolean> =>
     (await list('/v1/networks')).some(
-      // Of a network of the API.
+      // A network as the API returns it.
       ({ name, connections }) => name === NETWORK && Object.keys(connections as object).length > 0,
     );
   const connect = {
@@ -52,7 +52,7 @@ export function createNatOperations(scene: PointScene): readonly PointOperation[
   ];
 }
 
-/** All of it is there, or nothing. */
+/** Checks that all parts of the network exist, or none. */
 async function judgeHost({ lab }: PointScene, wanted: boolean): Promise<readonly string[]> {
   const { root, networksDir } = lab.paths;
   const { bridgePrefix, lentPrefix, table } = natNamesOf(root);
@@ -64,7 +64,7 @@ async function judgeHost({ lab }: PointScene, wanted: boolean): Promise<readonly
     bridges: count(links, `: ${bridgePrefix}`),
     daemons: dnsmasqs.length,
     folders: existsSync(networksDir) ? 1 : 0,
-    // One of each family.
+    // One table for each address family.
     tables: tables.filter((line) => line.endsWith(` ${table}`)).length / 2,
     lent: Math.min(count(links, lentPrefix), 1),
   };

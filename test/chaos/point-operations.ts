@@ -3,10 +3,10 @@ import { askSocket } from '../lab/ask-socket.ts';
 import type { MortalImageServer } from './mortal-image-server.ts';
 import { ONE, type PointOperation, type PointScene, TWO } from './point-scene.ts';
 
-/** Without an OS definition: its disks are exported as they are. */
+/** An instance without OS definition exports whole disks. */
 const BARE = 'bare.example.com';
 
-/** Instances that need no machine, and their exports. */
+/** Returns the operations on instances and exports that do not start QEMU. */
 export function createPointOperations(
   scene: PointScene,
   server: MortalImageServer,
@@ -84,7 +84,7 @@ export function createPointOperations(
         await must({ opcode: 'BACKUP_EXPORT', name: ONE });
       },
       opcode: () => ({ opcode: 'BACKUP_REMOVE', name: ONE }),
-      // Where it was cut off there is the whole of it, or nothing.
+      // After an interruption, the export is either complete or gone.
       judge: async (isDone) =>
         (await exported())
           .filter((one) => one.startsWith(ONE) && (isDone || one !== `${ONE}: whole`))

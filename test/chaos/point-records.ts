@@ -5,14 +5,14 @@ import { bootEnv } from '#shared/contract/boot-env.ts';
 import type { Lab } from '../../scripts/demo/lab.ts';
 import { OS, type PointOperation, type PointScene } from './point-scene.ts';
 
-/** What is known by a name: networks, boot environments, their archives, images, catalogues. */
+/** Named objects: networks, boot environments, their archives, images, catalogues. */
 const NETWORK = 'lan';
 const BOOT_ENV = 'points';
 const KEPT_ISO = 'kept.archive';
 const ISO = 'points.archive';
 const IMAGE = 'points/image';
 const CATALOGUE = 'points';
-/** As an appliance leaves it: one file, and the index of it. */
+/** An opened archive, as the appliance leaves it: one file with its index. */
 const ARCHIVE = { data: 'kernel', index: '0 6 linux\n' } as const;
 
 interface Files {
@@ -21,7 +21,7 @@ interface Files {
   readonly catalogue: string;
 }
 
-/** Puts a content in its place as if an appliance had opened it, before the node starts. */
+/** Places an opened archive as an appliance would, before the node starts. */
 export async function writeContents({ paths }: Lab): Promise<Files> {
   const folder = join(paths.root, 'contents');
   const files: Files = {
@@ -44,7 +44,7 @@ export async function writeContents({ paths }: Lab): Promise<Files> {
   return files;
 }
 
-/** It is there, or it is not; cut off, it may be either, and comes through the next time. */
+/** A named object. After an interruption it may exist or not, and the next attempt succeeds. */
 interface Named {
   readonly isThere: () => Promise<boolean>;
   readonly make: { readonly path?: string; readonly opcode: () => object };
@@ -118,7 +118,7 @@ export function createRecordOperations(scene: PointScene, files: Files): readonl
   ];
 }
 
-/** Of bytes that were opened before, which needs no appliance. */
+/** Returns the operations on an archive that is already opened, which need no appliance. */
 function openedArchives(
   scene: PointScene,
   { archive }: Files,
@@ -138,7 +138,7 @@ function openedArchives(
     const opened = (await readdir(bootArchivesDir)).filter((name) => /data|index/.test(name));
     return [
       ...(isDone && (await isThere()) !== wanted ? [`its archives are ${names.join()}`] : []),
-      // The other name holds the bytes.
+      // The other name still refers to the content.
       ...(names.includes(KEPT_ISO) && opened.length === 2 ? [] : [`opened: ${opened.join()}`]),
     ];
   };

@@ -7,53 +7,56 @@ import { infoOf, submit } from '../e2e/support/ask-nodes.ts';
 import { askSocket } from '../lab/ask-socket.ts';
 import type { KillPoint } from './kill-at-call.ts';
 
-/** What is done by one request, and can be done again and again. */
+/** A repeatable operation of one request. */
 export interface PointOperation {
   readonly name: string;
-  /** Brings about what it needs, whatever the last one left. */
+  /** Brings about the operation's preconditions from any state. */
   prepare(): Promise<void>;
   readonly opcode: () => object;
-  /** Of the API, which takes it at once: it is no job. */
+  /** Path in the API of an operation that is not a job. */
   readonly path?: string;
-  /** What to do when a stage of it has ended, after which it is not looked at any more. */
+  /** Stage after which the test cancels the job, without checking its result. */
   readonly cancelAfter?: string;
-  /** What is wrong with what it left. @param isDone it was told as done */
+  /**
+   * Returns problems in the resulting state. @param isDone the operation was reported as successful
+   */
   judge(isDone: boolean): Promise<readonly string[]>;
-  /** Cut off, it is done again, and has to come through. */
+  /** After an interruption the operation must succeed when repeated. */
   readonly isRepeated?: true;
-  /** At which a daemon is killed, in place of those that are usual. */
+  /** Replaces the default calls at which the daemon is killed. */
   readonly calls?: readonly Pick<KillPoint, 'thread' | 'call'>[];
-  /** It takes longer until what was begun is as it has to be. */
+  /** Time limit in milliseconds for settling, longer than the default. */
   readonly settleMs?: number;
 }
 
-/** By the operating system that is installed, at the beginning of its disk. */
+/** Written by the OS definition at the start of the disk. */
 export const WRITTEN = 'system';
 export const OS = 'quick';
 export const ONE = 'one.example.com';
 export const TWO = 'two.example.com';
 const DISK_BYTES = 16 * 1024 * 1024;
 
-/** What operations need before their points, and how they look at what they left. */
+/** Helpers to prepare and check operations. */
 export interface PointScene {
   readonly lab: Lab;
-  /** @throws when it fails: nothing hurts the daemon meanwhile */
+  /** Runs a job without faults. @throws when it fails */
   readonly must: (opcode: object) => Promise<void>;
-  /** The same of what is no job. */
+  /** Sends a request that is not a job, without faults. */
   readonly mustPost: (path: string, body: object) => Promise<void>;
   readonly isThere: (name: string) => Promise<boolean>;
   readonly create: (name: string, more?: object) => object;
   readonly absent: (name: string) => Promise<void>;
-  /** Installed, by whatever it takes. */
+  /** Ensures that the instance exists and is installed. */
   readonly installed: (name: string) => Promise<void>;
-  /** What an installation was told to have written is there. */
+  /** Checks that the disk has the installed content. */
   readonly isWritten: (name: string) => Promise<readonly string[]>;
-  /** A list that the API tells. */
+  /** Returns a list of the API. */
   readonly list: (path: string) => Promise<readonly Readonly<Record<string, unknown>>[]>;
 }
 
 /**
- * How instances of a scene differ: what is said when one is made, and where their first disk is.
+ * Differences of a scene's instances: additional fields of the opcode, and the path of the first
+ * disk.
  */
 export interface SceneDisks {
   readonly words?: object;
@@ -97,12 +100,14 @@ export function createPointScene(lab: Lab, { words = {}, pathOf }: SceneDisks = 
         : [`the disk of ${name} is empty`];
     },
     list: async (from) =>
-      // The API's own answer, of objects.
+      // The API returns a list of objects.
       JSON.parse((await askSocket(nodedSocket, from)).body) as Record<string, unknown>[],
   };
 }
 
-/** Until it holds, or the time is over: what is being cleaned up may take a moment. */
+/**
+ * Repeats the check until it finds nothing or the time is over, because clean-up may take a moment.
+ */
 export async function settled(
   find: () => Promise<readonly string[]>,
   limitMs: number,

@@ -17,7 +17,7 @@ import { createPointOperations } from './point-operations.ts';
 import { createPointScene, ONE, type PointOperation, type PointScene } from './point-scene.ts';
 import type { MortalImageServer } from './mortal-image-server.ts';
 
-/** Where a program of this name comes before the system's. */
+/** Comes before the system's folders in PATH. */
 const FIRST_OF_PATH = '/usr/local/sbin';
 const LVM = '/usr/sbin/lvm';
 const GROUP_BYTES = 160 * MIB;
@@ -40,8 +40,8 @@ interface Group {
 }
 
 /**
- * A node whose disks are volumes of LVM, without a device mapper. Whoever calls this has mounts of
- * its own: `lvm` is another program in them.
+ * Creates a node whose disks are LVM volumes, without device mapper. The caller must have its own
+ * mount namespace, because this mounts another `lvm`.
  */
 export async function createVolumeScene(server: MortalImageServer): Promise<MachineScene> {
   await using undo = new AsyncDisposableStack();
@@ -95,7 +95,7 @@ async function makeGroup(undo: AsyncDisposableStack): Promise<Group> {
   await mkdir(FIRST_OF_PATH, { recursive: true });
   await run('mount', ['-t', 'tmpfs', '-o', 'mode=755', 'tmpfs', FIRST_OF_PATH]);
   const program = join(import.meta.dirname, 'lvm-program.ts');
-  // Of LVM, too, one command waits for another one that changes a group.
+  // LVM also lets only one command at a time change a group.
   const words = `exec flock ${folder}/lock ${process.execPath} ${program} ${LVM} ${name} ${device} "$@"`;
   await writeFile(join(FIRST_OF_PATH, 'lvm'), `#!/bin/sh\n${words}\n`, { mode: 0o755 });
   return { name, device, lvm };
@@ -106,7 +106,7 @@ async function setGroup(lab: Lab, vgName: string): Promise<void> {
   if (error !== null) throw new Error(error.message);
 }
 
-/** What is free holds what a former tenant wrote. */
+/** Fills the free extents with a former tenant's data. */
 async function soil({ lvm, device }: Group): Promise<void> {
   const fields = ['-o', 'pe_start,pvseg_start,pvseg_size,segtype'];
   const how = ['--segments', '--reportformat', 'json', '--units', 'b', '--nosuffix'];
@@ -119,8 +119,8 @@ async function soil({ lvm, device }: Group): Promise<void> {
 }
 
 /**
- * Each is a disk of a record, of its size, there, and free of what others wrote; and no disk has
- * none.
+ * Checks that each volume is a recorded disk, active, large enough and free of foreign data, and
+ * that each disk has a volume.
  */
 async function judgeVolumes(lab: Lab, { name: group, lvm }: Group): Promise<readonly string[]> {
   const instances = await ask(lab, '/v1/instances', instanceInfo.array());
@@ -131,7 +131,7 @@ async function judgeVolumes(lab: Lab, { name: group, lvm }: Group): Promise<read
     const wanted = owner?.disks.find(({ uuid }) => uuid === disk)?.sizeBytes ?? 0;
     if (owner === undefined) wrong.push(`volume of nobody: ${name}`);
     else if (state.kind !== 'disk') wrong.push(`volume ${name} of ${owner.name}`);
-    // What the record does not have yet, the next one asks for again.
+    // A larger volume is fine: the next attempt sets the record.
     if (sizeBytes < wanted) wrong.push(`volume ${name} has ${sizeBytes} bytes of ${wanted}`);
     if (dirtyFromBytes !== null) wrong.push(`volume ${name} is not clean`);
     if (!isActive) wrong.push(`volume ${name} is not active`);
@@ -194,7 +194,7 @@ function ofDisks(
         await withDisks(3);
         await writeFile(pathOf(await info(), 2), 'third', { flag: 'r+' });
       },
-      // What is behind it moves up.
+      // The following disks move up.
       opcode: () => modify({ action: 'remove', which: 1 }),
       judge: async (isDone) => {
         const now = await info();

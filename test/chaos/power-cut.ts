@@ -8,21 +8,21 @@ import type { Lab } from '../../scripts/demo/lab.ts';
 import { findThread, type Thread } from './kill-at-call.ts';
 import { findUnsynced, TRACED, type Unsynced } from './unsynced.ts';
 
-/** At the so-manieth sync of a thread; null: when the operation was told as done. */
+/** Number of a thread's sync; null: after the reported success. */
 export type CutPoint = { readonly thread: Thread; readonly when: number } | null;
 
-/** A daemon whose writes are watched, until its power is cut. */
+/** A daemon whose writes are traced until the power cut. */
 export interface PowerCut extends AsyncDisposable {
-  /** Ends everything of the node that still runs, takes what was not synced, and `/run`. */
+  /** Kills all processes of the node, undoes unsynced changes, and removes `/run`. */
   cut(): Promise<Unsynced>;
   disarm(): Promise<void>;
-  /** When the daemon is gone: whoever watched it lets go, which strace 6.1 does not always do. */
+  /** Detaches strace after the daemon's end, because strace 6.1 does not always do it. */
   letGo(): Promise<void>;
 }
 
-/** What outlasts a reboot, and is not told to be lost with one: logs are. */
+/** Folders that survive a reboot and must be synced; logs need not be. */
 const KEPT = ['var/lib/gnt', 'srv/ganeti', 'etc/gnt'];
-/** The shared memory of SQLite is made anew; who opens it first reads the log. */
+/** SQLite recreates its shared memory from the WAL. */
 const MADE_ANEW = /-shm$/;
 const ATTACH_POLL_MS = 2;
 const TIMES = '--absolute-timestamps=format:unix,precision:ns';
@@ -66,7 +66,7 @@ export async function armPowerCut(lab: Lab, point: CutPoint): Promise<PowerCut> 
   };
 }
 
-/** @param before a folder that is not there yet */
+/** @param before path of a folder that does not exist yet */
 async function keepCopy(root: string, before: string): Promise<void> {
   for (const kept of KEPT) {
     const from = join(root, kept);
@@ -76,9 +76,9 @@ async function keepCopy(root: string, before: string): Promise<void> {
 }
 
 /**
- * Runs a program until its so-manieth sync (of one of its threads), or its end, and cuts the power
- * there: what it made and did not sync is gone, the folders above its files included.
- * @returns its exit status, null when it was cut off, and what was lost
+ * Runs a program until the nth sync of one of its threads, or to its end, and cuts the power there.
+ * Unsynced changes are undone, including the folders above its files.
+ * @returns the exit status, null for an interrupted program, and the lost changes
  */
 export async function cutPowerOfProgram(
   root: string,
@@ -107,7 +107,7 @@ export async function cutPowerOfProgram(
       env: { ...process.env, GNT_ROOT: root, UV_THREADPOOL_SIZE: '1' },
       stdio: 'ignore',
     });
-    // The event's arguments, as documented.
+    // The type follows Node's documentation of the event.
     const [status] = (await once(child, 'exit')) as [number | null];
     const copyOf = (file: string): string => join(before, file.slice(root.length));
     const lines = await readTraces([{ path, tid: null }]);
@@ -164,7 +164,7 @@ function attach(
   };
 }
 
-/** By their times, each line with its thread at its head and without its time. */
+/** Merges the traces by time. Each line begins with its thread instead of the time. */
 async function readTraces(outputs: readonly Tracer['output'][]): Promise<readonly string[]> {
   const timed: { readonly ns: bigint; readonly line: string }[] = [];
   for (const { path, tid } of outputs) {
@@ -181,13 +181,16 @@ async function killed(pid: number): Promise<void> {
   try {
     process.kill(pid, 'SIGKILL');
   } catch {
-    return; // it has ended by itself
+    return; // it has ended already
   }
-  // Of one that ended, and was not reaped, it cannot be read.
+  // The link of a zombie cannot be read.
   while (existsSync(`/proc/${pid}/exe`)) await sleep(ATTACH_POLL_MS);
 }
 
-/** Contents go back to what they were, or to nothing; then names, the last change first. */
+/**
+ * Restores the former contents, or empties new files. Then undoes changes of names, the last one
+ * first.
+ */
 async function lose(
   { contents, names }: Unsynced,
   copyOf: (path: string) => string,
@@ -206,7 +209,7 @@ async function lose(
     if (kind === 'made') await rm(path, { recursive: true, force: true });
     if (kind === 'moved' && isThere && existsSync(dirname(change.from)))
       await rename(path, change.from);
-    // Moved, and then removed: it is where it was.
+    // Moved and then removed: it returns to its first name.
     if (kind === 'moved' && !isThere) await bringBack(change.from, copyOf);
     if (kind !== 'made') await bringBack(path, copyOf);
   }
@@ -229,7 +232,7 @@ async function zero(
   }
 }
 
-/** Whether nothing at all would be lost, for messages. */
+/** Lists the lost changes for messages. */
 export function describeUnsynced({ contents, names }: Unsynced): string {
   const lost = [...contents.keys(), ...names.map(({ kind, path }) => `${kind} ${path}`)];
   return lost.length === 0 ? 'nothing was unsynced' : `unsynced: ${lost.join(', ')}`;

@@ -19,22 +19,25 @@ import { runUntilCall, startUntilCall, type Program } from './kill-program.ts';
 import { settled } from './point-scene.ts';
 import type { ProgramOperation } from './program-points.ts';
 
-/** What a cluster of two shares, and how it is made anew. */
+/** The store and nodes of a cluster of two, and functions to recreate it. */
 export interface ClusterScene {
   readonly redis: RedisServer;
   readonly client: Redis;
   readonly one: Lab;
   readonly two: Lab;
-  /** A new cluster whose first node has not started yet. */
+  /** Creates a new cluster whose first node has not started yet. */
   readonly made: () => Promise<void>;
   readonly forget: (lab: Lab) => Promise<void>;
-  /** Starts the node of a cluster that has nobody else, and looks. */
+  /** Starts the only node of a cluster and checks it. */
   readonly aloneAfterStart: (lab: Lab) => Promise<string[]>;
 }
 
 const urlOf = (redis: RedisServer): string => `unix:${redis.socket}`;
 
-/** By a word that is good once: where it was used up, another one has to do. */
+/**
+ * Joins with a single-use token. When the interrupted attempt has used it up, a new token must
+ * work.
+ */
 export function joinByToken(scene: ClusterScene): ProgramOperation {
   const { one, two, made, forget, aloneAfterStart } = scene;
   const file = join(two.paths.root, 'token');
@@ -71,7 +74,7 @@ export function joinByToken(scene: ClusterScene): ProgramOperation {
 
 const SETTLE_MS = 30_000;
 
-/** Whether the records of a store are sealed with that key; not before a renewal is over. */
+/** Tells whether the key opens the store; false until a renewal is complete. */
 async function opens(url: string, key: Uint8Array): Promise<boolean> {
   try {
     const { store, cluster } = await openSealedRedis(url, () => ringOf(key), silentLogger);
@@ -83,7 +86,7 @@ async function opens(url: string, key: Uint8Array): Promise<boolean> {
   }
 }
 
-/** The node is killed that carries it out: it goes on by itself, and one key is left. */
+/** Kills the node during a key renewal. The renewal must continue by itself and leave one key. */
 export function keyRenewal({ redis, client, one, made }: ClusterScene): ProgramOperation {
   const { nodedSocket, stateDir, clusterKeyFile } = one.paths;
   let isMade = false;
@@ -94,7 +97,7 @@ export function keyRenewal({ redis, client, one, made }: ClusterScene): ProgramO
     const isOpened = await opens(urlOf(redis), key);
     return [
       ...((await client.hlen('{gnt}:c:renewals')) > 0 ? ['a renewal'] : []),
-      // A key that was made, and is in no record yet, is in nobody's way.
+      // An unused new key file is harmless.
       ...names.filter((name) => name === 'cluster.key.before'),
       ...(isOpened ? [] : ['its key opens no cluster']),
     ];
@@ -133,12 +136,12 @@ export function keyRenewal({ redis, client, one, made }: ClusterScene): ProgramO
   };
 }
 
-/** What an earlier release had written when it was killed; fixtures/upgrade/README.md tells how. */
+/** State of an earlier release when it was killed; see fixtures/upgrade/README.md. */
 const FIXTURE = join(import.meta.dirname, '../../fixtures/upgrade/store.sqlite');
 const INSTANCES = ['web1.example.com', 'web3.example.com'];
 const JOBS = 7;
 
-/** The first start of a release on what an earlier one left. */
+/** Starts this release on the state of an earlier one. */
 export function upgrade(lab: Lab): ProgramOperation {
   const { stateDir, storeFile } = lab.paths;
   return {
@@ -163,7 +166,7 @@ export function upgrade(lab: Lab): ProgramOperation {
       wrong.push(
         ...(await settled(
           async () => [
-            // The store alone was kept.
+            // The fixture has only the store.
             ...(await findViolations(lab.paths)).filter((text) => !text.endsWith('has no disks')),
             ...(await findRemains(lab)),
           ],

@@ -21,21 +21,21 @@ import {
 } from './program-move.ts';
 import type { ProgramOperation } from './program-points.ts';
 
-/** The shortest that there is: each point waits for the end of one. */
+/** The shortest allowed lease, because each point waits for its end. */
 const LEASE_S = 9;
-/** The other node has to be seen again, and to learn that it has lost the instance. */
+/** The restarted node must rejoin, and learn that it lost the instance. */
 const SETTLE_MS = 60_000;
 const LOOK_MS = 50;
 
 interface Shared {
   readonly nodes: Nodes;
-  /** The folder that both have. */
+  /** The shared folder of both nodes. */
   readonly folder: string;
 }
 
 /**
- * A stopped instance with shared disks, whose node is killed, and which the other one takes: that
- * is killed at the point.
+ * Kills the node of a stopped instance with shared disks, and lets the other node take over. That
+ * node is killed at the point.
  */
 export function createFailoverScene(): MoveScene {
   const undo = new AsyncDisposableStack();
@@ -50,7 +50,8 @@ export function createFailoverScene(): MoveScene {
         ...callsOf('loop', 'fsync', 'writev'),
         ...callsOf('files', 'fsync', 'symlink', 'rename', 'unlink', 'mkdir'),
       ]),
-      // To the store, among others: there are many, and each takes as long as a lease.
+      // Writes go to the store among others. They are many, and each point takes as long as a
+      // lease.
       operation('failover, what is sent', callsOf('loop', 'write')),
     ],
     [Symbol.asyncDispose]: () => undo.disposeAsync(),
@@ -105,7 +106,7 @@ async function strikeFailover(shared: Shared, point: KillPoint): Promise<Struck>
   if (!isHurt && !isDone) wrong.push('it failed, and nothing disturbed it');
   await lost.startNode(...optionsOf(from));
   wrong.push(...(await settled(() => judge(shared, isDone ? to : null), SETTLE_MS)));
-  // Whoever has it can use it.
+  // The owner of the instance must be able to use it.
   const again = { opcode: 'INSTANCE_REINSTALL', name: TWO, start: false };
   const { error } = await submit(taker, again);
   if (error !== null) wrong.push(`used: ${error.message}`);
@@ -114,8 +115,8 @@ async function strikeFailover(shared: Shared, point: KillPoint): Promise<Struck>
 }
 
 /**
- * The lease of a lost node runs from when another one has looked at it: a job does, and is
- * canceled, so that what is counted afterwards is the taking alone.
+ * Waits until the lost node's lease has ended. The lease runs from when another node first checks,
+ * so a job starts it and is canceled. The trap then counts only the calls of the takeover.
  */
 async function outlastLease({ nodes }: Shared, to: string, opcode: object): Promise<void> {
   const taker = labOf(nodes, to);
@@ -132,7 +133,7 @@ async function outlastLease({ nodes }: Shared, to: string, opcode: object): Prom
   await sleep(LEASE_S * 1000);
 }
 
-/** @param where it was told to be; null: on either node */
+/** @param where node that was reported; null: either node */
 async function judge({ nodes, folder }: Shared, where: string | null): Promise<readonly string[]> {
   const wrong: string[] = [];
   const { uuid, primaryNode } = await infoOf(labOf(nodes, NAMES[0]), TWO);
@@ -140,7 +141,7 @@ async function judge({ nodes, folder }: Shared, where: string | null): Promise<r
     wrong.push(`told to be on ${where}, on ${primaryNode}`);
   for (const [name, lab] of nodes) {
     const links = (await readdir(lab.paths.disksDir)).filter((one) => !one.startsWith('.'));
-    // Its node makes the link when it uses the disks.
+    // A node makes the link when it uses the disks.
     if (links.some((one) => one !== uuid || primaryNode !== name))
       wrong.push(`disks on ${name}: ${links.join()}`);
     wrong.push(...(await judgePeace(name, lab)));

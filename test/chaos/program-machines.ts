@@ -10,14 +10,14 @@ import { armTrap, callsOf, findThread, type KillPoint } from './kill-at-call.ts'
 import { createPointScene, ONE, OS, settled } from './point-scene.ts';
 import type { ProgramOperation } from './program-points.ts';
 
-/** Of a guest that has to run: it is started, which takes QEMU some seconds on a busy host. */
+/** Limit for the start of a guest: QEMU takes seconds on a busy host. */
 const LIMIT_MS = 60_000;
 const LOOK_MS = 50;
 const OTHER_BOOT = 'another-boot\n';
 
 /**
- * What a daemon does for a machine without being asked by a job: it starts it after a reboot of the
- * host, leaves it when it is stopped itself, and finds it again.
+ * Returns operations of the daemon without a job: it starts instances after a reboot of the host,
+ * leaves them running when it stops, and finds them again.
  */
 export function machineOperations(lab: Lab): readonly ProgramOperation[] {
   let isMade = false;
@@ -92,7 +92,7 @@ function daemonStart(lab: Lab, make: () => Promise<void>): ProgramOperation {
   };
 }
 
-/** What a reboot leaves: nothing that runs, and no `/run`. */
+/** Simulates a reboot: ends all processes and removes `/run`. */
 async function reboot(lab: Lab): Promise<void> {
   await lab.stopNode();
   for (const { pid } of await lab.processes()) process.kill(pid, 'SIGKILL');
@@ -101,7 +101,7 @@ async function reboot(lab: Lab): Promise<void> {
   await writeFile(lab.paths.bootFile, OTHER_BOOT);
 }
 
-/** @returns whether it was killed; false: it has come to where it was expected */
+/** @returns true when the daemon was killed, false when it reached the expected state */
 async function startUntil(
   lab: Lab,
   point: KillPoint,
@@ -129,11 +129,11 @@ async function startUntil(
 
 async function isUp(lab: Lab): Promise<boolean> {
   if ((await infoOf(lab, ONE)).running === null) return false;
-  // Then all that was to be started was tried.
+  // The daemon writes the boot id after all attempts to start instances.
   return (await readFile(lab.paths.bootFile, 'utf8')) !== OTHER_BOOT;
 }
 
-/** @returns the process of its machine */
+/** Starts the instance if necessary. @returns the pid of its QEMU process */
 async function up(lab: Lab): Promise<number> {
   const running = async (): Promise<number | undefined> => (await infoOf(lab, ONE)).running?.pid;
   const pid = await running();
@@ -142,7 +142,7 @@ async function up(lab: Lab): Promise<number> {
   return (await running()) ?? 0;
 }
 
-/** @param pid of the machine that has to be there still; another one may be without it */
+/** @param pid of the QEMU process that must still run; without it any process is fine */
 async function judge(lab: Lab, pid?: number): Promise<string[]> {
   const found = await settled(async () => {
     const machines = await listMachines(lab);

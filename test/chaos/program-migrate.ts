@@ -14,16 +14,13 @@ import {
 } from './program-move.ts';
 import type { ProgramOperation } from './program-points.ts';
 
-/**
- * It speaks to QEMU and passes it descriptors; what it carries for QEMU is one call like the
- * others.
- */
+/** Calls that talk to QEMU and pass descriptors. Forwarding QEMU's stream uses the same calls. */
 const CALLS: ProgramOperation['calls'] = [
   ...callsOf('loop', 'fsync', 'sendmsg', 'clone', 'kill'),
   ...callsOf('files', 'fsync', 'rename', 'unlink', 'rmdir', 'mkdir', 'ftruncate'),
 ];
 
-/** A running instance, whose guest is firmware, that goes to and fro while one node is killed. */
+/** Migrates a running instance back and forth while one node is killed. Its guest is firmware. */
 export function createMigrateScene(): MoveScene {
   const undo = new AsyncDisposableStack();
   let making: Promise<Nodes> | undefined;
@@ -55,14 +52,14 @@ async function makeRunning(undo: AsyncDisposableStack): Promise<Nodes> {
   const machine = { beparams: { memoryMiB: 32 }, hvparams: { accel: 'tcg' } };
   await must(create(TWO, { node: NAMES[0], communication: true, ...machine }));
   await must({ opcode: 'INSTANCE_STARTUP', name: TWO });
-  // A machine outlives its daemon.
+  // An instance keeps running after its daemon stops.
   undo.defer(async () => {
     await submit(lab, { opcode: 'INSTANCE_REMOVE', name: TWO, shutdownTimeoutS: 0 });
   });
   return nodes;
 }
 
-/** Its guest runs on one node, has never begun anew, and has its disks there. */
+/** Checks that the guest runs on one node, was never restarted, and has its disks there. */
 async function judge(
   nodes: Nodes,
   where: string | null,

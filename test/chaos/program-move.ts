@@ -10,17 +10,17 @@ import { createPointScene, ONE, OS, settled, WRITTEN } from './point-scene.ts';
 import type { ProgramOperation } from './program-points.ts';
 
 export const NAMES = ['node1.example.com', 'node2.example.com'] as const;
-/** The other node has to be seen again, and the move to be settled by both. */
+/** The restarted node must rejoin, and both nodes must settle the move. */
 const SETTLE_MS = 60_000;
 
-/** A node of a cluster of two, by its name. */
+/** The nodes of a cluster of two, by name. */
 export type Nodes = ReadonlyMap<string, Lab>;
 
 export interface MoveScene extends AsyncDisposable {
   readonly operations: readonly ProgramOperation[];
 }
 
-/** A stopped instance that goes to and fro between two nodes, one of which is killed. */
+/** Moves a stopped instance back and forth between two nodes while one is killed. */
 export function createMoveScene(): MoveScene {
   const undo = new AsyncDisposableStack();
   let making: Promise<Nodes> | undefined;
@@ -49,7 +49,7 @@ export function createMoveScene(): MoveScene {
 }
 
 /**
- * They have a stopped instance, and a definition for others.
+ * Creates two nodes with a stopped instance and an OS definition.
  * @param options of both daemons
  */
 export async function makeNodes(
@@ -95,8 +95,8 @@ async function strikeMove(
 export type Struck = Awaited<ReturnType<ProgramOperation['strike']>>;
 
 /**
- * Has an instance go to the other node, one of which is killed, and starts that again.
- * @param judge what is wrong; it is told where the instance was told to be, null where nothing was
+ * Sends an instance to the other node, kills one node meanwhile, and restarts it.
+ * @param judge returns problems; its argument is the reported node, null without a report
  */
 export async function strikeBoth(
   nodes: Nodes,
@@ -130,7 +130,7 @@ export async function strikeBoth(
   return { isHurt, wrong: [...wrong, ...found] };
 }
 
-/** @param where it was told to be; null: on either node, and on one of them only */
+/** @param where node that was reported; null: either node, but only one */
 async function judgeMove(nodes: Nodes, where: string | null): Promise<readonly string[]> {
   const wrong: string[] = [];
   for (const [name, lab] of nodes) {
@@ -140,7 +140,7 @@ async function judgeMove(nodes: Nodes, where: string | null): Promise<readonly s
   return wrong;
 }
 
-/** The disks of an instance are where its record says, and nothing else is on a node. */
+/** Checks that an instance's disks are only on the node of its record. */
 export async function judgeDisks(
   node: string,
   lab: Lab,
@@ -152,7 +152,7 @@ export async function judgeDisks(
     where !== null && primaryNode !== where ? [`told to be on ${where}, on ${primaryNode}`] : [];
   const { disksDir } = lab.paths;
   const isHere = primaryNode === node;
-  // What has left, or came in part, of a move that was cut off has ended, too.
+  // Folders of interrupted moves are hidden, and must be gone too.
   const there = (await readdir(disksDir)).filter((one) => !one.startsWith('.'));
   if (there.join() !== (isHere ? uuid : ''))
     return [...wrong, `disks on ${node}: ${there.join() || 'none'}`];
@@ -162,7 +162,7 @@ export async function judgeDisks(
   return isWritten ? wrong : [...wrong, 'its disk is empty'];
 }
 
-/** No job is under way, and both nodes hear each other. */
+/** Checks that no job is running, and that both nodes see each other. */
 export async function judgePeace(node: string, lab: Lab): Promise<readonly string[]> {
   const unended = (await jobsOf(lab)).filter(({ endedAtMs }) => endedAtMs === null);
   const wrong = unended.map(({ id, summary }) => `job ${id}, ${summary}, has no end`);

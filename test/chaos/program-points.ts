@@ -17,13 +17,13 @@ import { createMigrateScene } from './program-migrate.ts';
 import { createMoveScene } from './program-move.ts';
 
 /**
- * What is done by programs that are not asked by a job: a cluster is made and joined, a node of it
- * starts and is removed, the appliance is put into its place.
+ * An operation outside of jobs: a cluster is created or joined, a node starts or is removed, the
+ * appliance is installed.
  */
 export interface ProgramOperation {
   readonly name: string;
   readonly calls: readonly Pick<KillPoint, 'thread' | 'call'>[];
-  /** Brings about what it needs, is killed at the point, and comes through when it is repeated. */
+  /** Prepares the operation, kills it at the point, and repeats it, which must succeed. */
   strike(
     point: KillPoint,
   ): Promise<{ readonly isHurt: boolean; readonly wrong: readonly string[] }>;
@@ -36,7 +36,7 @@ export interface ProgramScene extends AsyncDisposable {
   readonly operations: readonly ProgramOperation[];
 }
 
-/** A Redis, and the roots of two nodes. */
+/** Creates a Redis and the roots of the nodes. */
 export async function createProgramScene(): Promise<ProgramScene> {
   await using undo = new AsyncDisposableStack();
   const redis = await startRedis({ appendOnly: true });
@@ -85,7 +85,7 @@ async function forget(lab: Lab): Promise<void> {
   await rm(lab.paths.stateDir, { recursive: true, force: true });
 }
 
-/** A program that was killed is run again, and says nothing but what it says always. */
+/** Repeats an interrupted program, which must succeed. */
 async function runTwice(
   program: Program,
   point: KillPoint,
@@ -98,7 +98,7 @@ async function runTwice(
   return [isHurt, wrong];
 }
 
-/** What nothing explains once a daemon of this root has started. */
+/** Finds unexpected files after a daemon of this root has started. */
 async function strayFiles({ paths }: Lab): Promise<string[]> {
   const known =
     /^(store\.json|cluster\.key|node\.key|boot-id|seen-records\.sqlite(-wal|-shm)?|disks|images|outcomes|host-copies)$/;
@@ -124,7 +124,7 @@ function clusterInit(redis: RedisServer, client: Redis, lab: Lab): ProgramOperat
   };
 }
 
-/** Starts the node of a cluster that has nobody else, and looks. */
+/** Starts the only node of a cluster and checks it. */
 async function aloneAfterStart(lab: Lab): Promise<string[]> {
   await lab.startNode('--node', ONE);
   const nodes = await listed(lab);
@@ -152,7 +152,7 @@ function clusterJoin(redis: RedisServer, client: Redis, one: Lab, two: Lab): Pro
   };
 }
 
-/** A new cluster whose first node has not started yet. */
+/** Creates a new cluster whose first node has not started yet. */
 async function made(redis: RedisServer, client: Redis, lab: Lab): Promise<void> {
   await forget(lab);
   await client.flushall();
@@ -233,7 +233,7 @@ function applianceBuild(lab: Lab): ProgramOperation {
     name: 'appliance build',
     calls: callsOf('files', 'rename', 'link', 'unlink', 'mkdir', 'rmdir', 'fsync', 'fchmodat'),
     strike: async (point) => {
-      // One that is damaged is there, so that another takes its place.
+      // The damaged appliance makes the build replace an existing one.
       const program: Program = {
         ...{ folder: 'appliance', name: 'gnt-appliance', root: lab.paths.root, args: ['build'] },
       };

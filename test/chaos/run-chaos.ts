@@ -27,41 +27,41 @@ export interface ChaosOptions {
   readonly installs: number;
   readonly seed: number;
   readonly say: (line: string) => void;
-  /** No further install begins after so many milliseconds. */
+  /** Time in milliseconds after which no further installation starts. */
   readonly limitMs?: number;
 }
 
 export interface ChaosReport {
   readonly installs: number;
   readonly installed: number;
-  /** How many of each kind struck while there was something to hurt. */
+  /** Number of faults by kind that hit an active target. */
   readonly struck: Readonly<Record<Fault, number>>;
-  /** What went wrong, by the number of the install; empty is what is wanted. */
+  /** Problems with the number of their installation; empty on success. */
   readonly problems: readonly string[];
 }
 
 type State = InstanceInfo['installState'] | undefined;
 interface Subject {
   readonly name: string;
-  /** Where the last installation of it did not end: what was downloaded is kept for the next. */
+  /** Image of a failed installation: the node keeps its partial download for the next attempt. */
   readonly image: string | null;
 }
 type Problem = (text: string) => void;
 
-/** Of an instance that is added. */
+/** Arguments for a new instance. */
 const NEW = ['-o', 'hello', '-s', '24M', '-O', 'greeting=chaos'];
-/** The first moment of a fault, and the longest time an operation's remains may need to go. */
+/** Earliest time of a fault, and time limit for clean-up after an operation. */
 const EARLIEST_FAULT_MS = 100;
 const SETTLE_MS = 10_000;
-/** Of instances that are installed, those that are then installed again under another fault. */
+/** Share of installed instances that are reinstalled under another fault. */
 const SHARE_OF_REINSTALLS = 0.5;
 const TOO_LATE = ' too late';
 const FIXTURE = join(import.meta.dirname, '../../fixtures/os/hello');
 
 /**
- * Installs in a row while something is killed at a random moment; after each, nothing may be left
- * of it. What failed is what is installed next, and so is half of what did not: a reinstallation
- * under a fault, which leaves of an installed instance either system, whole.
+ * Runs installations in a row while a random process is killed at a random moment, and checks for
+ * leftovers after each. A failed instance is reinstalled next, and so is half of the others. A
+ * failed reinstallation must leave the old or the new system complete.
  */
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const lab = await createLab('gnt-chaos');
@@ -80,7 +80,7 @@ class Chaos {
   readonly #server: MortalImageServer;
   readonly #imagePath: string;
   readonly #problems: string[] = [];
-  /** How long an install takes that nobody disturbs; faults come within it. */
+  /** Duration of an undisturbed installation. Faults occur within it. */
   #usualMs = Infinity;
   #installed = 0;
   readonly #struck: Record<Fault, number> = {
@@ -91,7 +91,7 @@ class Chaos {
     'kill-image-server': 0,
     cancel: 0,
   };
-  /** What the next install is of; null for a new one. */
+  /** The instance to reinstall next; null for a new one. */
   #subject: Subject | null = null;
 
   private constructor(
@@ -123,7 +123,7 @@ class Chaos {
     const { installs, seed, say, limitMs = Infinity } = this.#options;
     const startedAtMs = Date.now();
     say(`seed ${seed}, ${installs} installs`);
-    let plan: Fault[] = ['none']; // the first one is for the clock
+    let plan: Fault[] = ['none']; // the first one measures the duration
     let done = 0;
     for (; done < installs && Date.now() - startedAtMs < limitMs; done += 1) {
       if (plan.length === 0) plan = this.#random.shuffle(faults);
@@ -190,7 +190,7 @@ class Chaos {
   }
 
   async #chooseNext(subject: Subject, state: State, problem: Problem): Promise<void> {
-    // Of a download that was cut, the node keeps the beginning for who asks for it again.
+    // The node keeps a partial download for the next request.
     const isCut = subject.image !== null && subject.image !== this.#imagePath;
     const isNext =
       state === 'failed' ||
@@ -199,20 +199,19 @@ class Chaos {
     this.#subject = isNext ? subject : null;
   }
 
-  /** Of the last one: nothing disturbs it any more. */
+  /** Reinstalls and removes the last instance without faults. */
   async #end(name: string, problem: Problem): Promise<void> {
     await this.#reinstall(name, problem);
     await this.#remove(name, problem);
   }
 
-  /** Undisturbed, it must succeed. */
   async #reinstall(name: string, problem: Problem): Promise<void> {
     const again = await this.#lab.run('gnt-instance', ['reinstall', '--force', '--no-start', name]);
     if (again.status !== 0) problem(`reinstall: ${again.stderr}`);
     if ((await this.#judge(name, problem)) !== 'installed') problem('it cannot be reinstalled');
   }
 
-  /** Waits for the moment and does it. @returns in words, when and where it struck */
+  /** Waits for the moment and strikes. @returns the time of the strike in words */
   async #strike(
     fault: Fault,
     name: string,
@@ -227,7 +226,7 @@ class Chaos {
     return ` after ${((Date.now() - startedAtMs) / 1000).toFixed(1)} s`;
   }
 
-  /** @returns false when there is nothing yet that could be hurt */
+  /** @returns false while the target does not exist */
   async #act(fault: Fault, name: string): Promise<boolean> {
     switch (fault) {
       case 'none':
@@ -259,13 +258,13 @@ class Chaos {
     }
   }
 
-  /** The client waits for a daemon that comes back, and is told what became of its job. */
+  /** Restarts noded. The client waits for the new daemon, which reports the job's end. */
   async #restartNoded(): Promise<void> {
     await killNode(this.#lab);
     await this.#lab.startNode();
   }
 
-  /** Whatever was killed runs again. */
+  /** Restarts all killed processes. */
   async #bringBack(): Promise<void> {
     await this.#server.start();
     const node = this.#lab.node();
@@ -302,8 +301,8 @@ class Chaos {
   }
 
   /**
-   * Nothing of the job is left, and what it made says truly what it is.
-   * @returns its state, undefined when there is none
+   * Checks that the job left nothing, and that the instance's state matches its disk.
+   * @returns the state, undefined without an instance
    */
   async #judge(name: string, problem: Problem): Promise<State> {
     const running = (await this.#jobs()).filter(({ endedAtMs }) => endedAtMs === null);
@@ -336,7 +335,7 @@ class Chaos {
     for (const remains of await findRemainsOfInstances(this.#lab)) problem(remains);
   }
 
-  /** What is left when everything had time to go. */
+  /** Returns the leftovers after the time for clean-up. */
   async #settled(): Promise<readonly string[]> {
     const deadlineMs = Date.now() + SETTLE_MS;
     for (;;) {
@@ -349,7 +348,7 @@ class Chaos {
   }
 }
 
-/** What a command failed with; INTERNAL when it does not say, empty when it did not fail. */
+/** Returns the error code of a command: INTERNAL without one in the output, empty for success. */
 function codeOf({ status, stderr }: ProgramResult): string {
   return status === 0 ? '' : (/^error\[(\w+)\]/m.exec(stderr)?.[1] ?? 'INTERNAL');
 }

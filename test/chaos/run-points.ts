@@ -22,63 +22,63 @@ import { createVolumeScene } from './point-volumes.ts';
 import { createPointScene, OS, type PointOperation, settled, WRITTEN } from './point-scene.ts';
 
 /**
- * What happens to noded at a point: it is killed; the power is cut, and what was not synced is
- * gone, too; its disk is full, once or from then on.
+ * The fault of noded at a point: SIGKILL, a power cut that also undoes unsynced writes, or a full
+ * disk for one call or all later ones.
  */
 export type Hazard = 'kill' | 'power-cut' | 'full-disk';
 
 export interface PointsOptions {
   readonly say: (line: string) => void;
-  /** Operations by name; all when there are none. */
+  /** Names of operations; all without it. */
   readonly only?: readonly string[];
   readonly hazard: Hazard;
-  /** A sample: points are drawn, and none begins after so many milliseconds. */
+  /** Draws random points, until this time in milliseconds is over. */
   readonly sample?: { readonly seed: number; readonly limitMs: number };
 }
 
 export interface PointsReport {
-  /** At which the daemon was killed. */
+  /** Number of points at which the daemon was hit. */
   readonly points: number;
   readonly violations: readonly string[];
 }
 
 type ThreadCall = Pick<KillPoint, 'thread' | 'call'>;
 
-/** What a thread of noded calls to change something, or to say that it has. */
+/** System calls of noded's threads that change or confirm something. */
 const CALLS: Readonly<Record<Hazard, readonly ThreadCall[]>> = {
   kill: [
     ...callsOf('loop', 'fsync', 'pwrite64', 'writev', 'clone'),
     ...callsOf('files', 'fsync', 'mkdir', 'rename', 'unlink', 'rmdir', 'ftruncate'),
   ],
-  // A thread does nothing worth losing between two syncs.
+  // Between two syncs of a thread, a cut at any point loses the same.
   'power-cut': [...callsOf('loop', 'fsync'), ...callsOf('files', 'fsync')],
-  // Not `write`, by which threads wake each other, too; what it does to a file, fsync may say.
+  // Without `write`, which threads also use to wake each other; fsync can report a file's full
+  // disk.
   'full-disk': [
     ...callsOf('loop', 'pwrite64', 'ftruncate'),
     ...callsOf('files', 'pwrite64', 'ftruncate', 'mkdir', 'rename', 'link', 'fallocate'),
     ...callsOf('files', 'copy_file_range', 'fsync'),
   ],
 };
-/** How an operation may end whose disk is full. */
+/** Allowed errors of an operation with a full disk. */
 const NAMED_FULL = new Set(['DISK_FULL', 'DISK_SPACE']);
-/** After which there is room again: an end that cannot be written waits for it. */
+/** Duration of a full disk. The daemon then writes the ends of jobs that it could not write. */
 const FULL_MS = 1500;
-/** Of a sample of power cuts, those that come when all was told. */
+/** Share of power cuts in a sample that come after the reported success. */
 const SHARE_OF_ENDS = 0.3;
-/** Of the daemon's log, in characters. */
+/** Characters of the daemon's log. */
 const LOG_TAIL = 3000;
 const SETTLE_MS = 10_000;
-/** More of one kind are made by no operation: one that hurts each time has another reason. */
+/** No operation makes more calls of one kind, so more hits have another cause. */
 const MAX_CALLS = 500;
-/** Of a sample: the so-manieth call is drawn from this many. */
+/** A sample draws the number of the call up to this one. */
 const USUAL_CALLS = 6;
 
 /**
- * Kills noded at each call of each thread while it carries out each operation, starts it again, and
- * looks whether all is as it has to be.
+ * Kills noded at each call of each thread during each operation, restarts it, and checks the state.
  */
 export async function runPoints(options: PointsOptions): Promise<PointsReport> {
-  // One thread for file system calls: with more of them nobody could count.
+  // With a single thread for file system calls, the number of a call is deterministic.
   process.env['UV_THREADPOOL_SIZE'] = '1';
   const report = await runHostPoints(options);
   if (options.sample !== undefined || options.hazard !== 'kill') return report;
@@ -89,7 +89,7 @@ export async function runPoints(options: PointsOptions): Promise<PointsReport> {
   };
 }
 
-/** What needs no machine. */
+/** Runs the operations that need no QEMU. */
 async function runHostPoints(options: PointsOptions): Promise<PointsReport> {
   const lab = await createLab('gnt-points');
   const server = new MortalImageServer(Buffer.alloc(1024 * 1024, 7));
@@ -110,14 +110,14 @@ async function runHostPoints(options: PointsOptions): Promise<PointsReport> {
   }
 }
 
-/** What needs machines, or a file system that shares blocks. */
+/** Runs the operations that need QEMU, or a file system with reflinks. */
 async function runMachinePoints(options: PointsOptions): Promise<PointsReport> {
   await using machines = await createMachineScene();
   await startWithOs(machines.lab);
   return await new Points(machines.lab, machines.operations, options).run();
 }
 
-/** What has its disks on volumes of LVM; whoever calls this has mounts of its own. */
+/** Runs the operations on LVM volumes. The caller must have its own mount namespace. */
 export async function runVolumePoints(options: PointsOptions): Promise<PointsReport> {
   process.env['UV_THREADPOOL_SIZE'] = '1';
   const server = new MortalImageServer(Buffer.alloc(1024 * 1024, 7));
@@ -137,7 +137,7 @@ async function startWithOs(lab: Lab): Promise<void> {
   await succeed(lab, 'gnt-os', 'trust', OS);
 }
 
-/** The same of what is not done by jobs. */
+/** Runs the operations outside of jobs. */
 async function runProgramPoints({ say, only = [] }: PointsOptions): Promise<PointsReport> {
   await using scene = await createProgramScene();
   const violations: string[] = [];
@@ -190,7 +190,7 @@ class Points {
     return { points: this.#points, violations: this.#violations };
   }
 
-  /** A machine that runs outlives its daemon. */
+  /** Removes all instances: QEMU processes survive the daemon. */
   async #removeAll(): Promise<void> {
     for (const list of ['/v1/instances', '/v1/orphans'])
       for (const { name } of await createPointScene(this.#lab).list(list)) {
@@ -228,7 +228,7 @@ class Points {
     this.#options.say(`VIOLATION ${violation}`);
   }
 
-  /** @param point null: when it was told as done @returns whether there was such a point */
+  /** @param point null: after the reported success @returns whether the point exists */
   async #strike(operation: PointOperation, point: KillPoint | null): Promise<boolean> {
     const title = `${operation.name}, ${point ? `${point.thread} ${point.call} ${point.when}` : 'end'}`; // prettier-ignore
     const note = (text: string): void => this.#note(`${title}: ${text}`);

@@ -5,18 +5,18 @@ export type NameChange =
   | { readonly kind: 'made' | 'gone'; readonly path: string }
   | { readonly kind: 'moved'; readonly path: string; readonly from: string };
 
-/** What was written since it was synced last: whole where the trace does not say where. */
+/** Unsynced writes of a file; `whole` when the trace has no offsets. */
 export type Unwritten = 'whole' | (readonly [offset: number, length: number])[];
 
-/** What a power cut at this moment may take, by the strictest reading of POSIX. */
+/** Changes that a power cut may undo, by the strictest reading of POSIX. */
 export interface Unsynced {
-  /** Files by the names that they have now. */
+  /** Files by their present names. */
   readonly contents: ReadonlyMap<string, Unwritten>;
-  /** In their order. */
+  /** In the order of the changes. */
   readonly names: readonly NameChange[];
 }
 
-/** Those that change a file or a name, or sync one: what strace has to show. */
+/** System calls for strace that change a file or a name, or sync one. */
 export const TRACED =
   'openat,creat,mkdir,mkdirat,rename,renameat,renameat2,link,linkat,unlink,unlinkat,rmdir,' +
   'write,writev,pwrite64,pwritev,ftruncate,fallocate,copy_file_range,sendfile,fsync,fdatasync,syncfs';
@@ -25,7 +25,7 @@ interface Call {
   readonly name: string;
   readonly args: string;
   readonly result: string;
-  /** So-manieth line at which it began. */
+  /** Line number of the call's start in the trace. */
   readonly begunAt: number;
   readonly endedAt: number;
 }
@@ -34,7 +34,7 @@ const FINISHED = /^(\d+)\s+(\w+)\((.*)\)\s+= (.*)$/;
 const UNFINISHED = /^(\d+)\s+(\w+)\((.*) <unfinished \.\.\.>$/;
 const RESUMED = /^(\d+)\s+<\.\.\. (\w+) resumed>(.*)\)\s+= (.*)$/;
 
-/** Calls in the order in which they ended; one that never did comes last, without a result. */
+/** Returns the calls in the order of their ends. Unfinished calls come last, without a result. */
 function readCalls(lines: readonly string[]): readonly Call[] {
   const open = new Map<string, Omit<Call, 'result' | 'endedAt'>>();
   const calls: Call[] = [];
@@ -61,8 +61,8 @@ function readCalls(lines: readonly string[]): readonly Call[] {
 }
 
 /**
- * What a trace (`strace -f -y -s 0`) leaves unsynced of what is below a folder. A call that did not
- * return has done its work, but no sync that did not.
+ * Returns the unsynced changes below a folder in a trace (`strace -f -y -s 0`). An unfinished call
+ * counts as done, an unfinished sync does not.
  */
 export function findUnsynced(
   lines: readonly string[],
@@ -79,7 +79,7 @@ interface Mark {
   readonly range: readonly [number, number] | 'whole';
 }
 
-/** INVARIANT: contents are kept by the names that files have by now. */
+/** INVARIANT: contents are kept under the present names of their files. */
 class Fold {
   readonly #isBelow: (path: string) => boolean;
   readonly #isThere: (path: string) => boolean;
@@ -179,7 +179,7 @@ class Fold {
     this.#contents.set(path, [...(this.#contents.get(path) ?? []), mark]);
   }
 
-  /** What had begun before the sync did. */
+  /** Drops the changes that began before the sync began. */
   #synced(path: string, begunAt: number): void {
     const marks = (this.#contents.get(path) ?? []).filter(({ at }) => at > begunAt);
     if (marks.length === 0) this.#contents.delete(path);
@@ -188,12 +188,12 @@ class Fold {
   }
 }
 
-/** Of the first descriptor; the name that it had when the call was made. */
+/** Returns the path of the first descriptor, at the time of the call. */
 function describedBy(args: string): string {
   return /^\d+<([^>]*)>/.exec(args)?.[1] ?? '';
 }
 
-/** Names in quotes; a relative one is below the folder that stands before it. */
+/** Returns the quoted paths. A relative path is resolved with the folder before it. */
 function pathsOf(args: string): readonly string[] {
   return [...args.matchAll(/(?:<([^>]*)>, )?"([^"]*)"/g)].map(([, folder = '', path = '']) =>
     path.startsWith('/') ? path : `${folder}/${path}`,

@@ -6,21 +6,21 @@ import type { Lab } from '../../../scripts/demo/lab.ts';
 import { askSocket } from '../../lab/ask-socket.ts';
 import type { SeededRandom } from '../../lab/seeded-random.ts';
 
-/** Its host scripts write down what they did. */
+/** Its host scripts log each run. */
 export const OS = 'logged';
 export const NETWORK = 'lan';
 const ANSWER_MS = 120_000;
 const UNANSWERED = { kind: 'unanswered' } as const;
 
-/** A job that was asked for, and what became of the asking. */
+/** A submitted job, and the answer. */
 export interface Asked {
   readonly opcode: OpcodeInput & { readonly name: string };
   readonly answer:
     | { readonly kind: 'accepted'; readonly id: number }
     | { readonly kind: 'refused'; readonly code: string }
-    /** The node broke off: it may have been accepted. */
+    /** The node closed the connection: it may have accepted the job. */
     | { readonly kind: 'unanswered' }
-    /** Nobody said anything, for so long that who asked has given up. */
+    /** No answer within ANSWER_MS. */
     | { readonly kind: 'ignored' };
   readonly tookMs: number;
 }
@@ -50,7 +50,7 @@ function readAnswer(body: string): Asked['answer'] {
   if (said === undefined) return UNANSWERED;
   if ('id' in said) return { kind: 'accepted', id: said.id };
   const { code, details } = 'code' in said ? said : said.error;
-  // Another node broke off, which this one says.
+  // This node reports that its connection to another node broke.
   return details?.mayBeDone === true ? UNANSWERED : { kind: 'refused', code };
 }
 
@@ -58,13 +58,13 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // A daemon that died amid its answer.
+    // The daemon died while sending its answer.
     return undefined;
   }
 }
 
 export interface Population {
-  /** Names of instances that are stopped, and of those that run, if any. */
+  /** Names of stopped and of running instances. */
   readonly stopped: readonly string[];
   readonly running: readonly string[];
   readonly nodes: readonly string[];
@@ -79,7 +79,7 @@ export function createOf(name: string, node: string, secret: string): Asked['opc
   };
 }
 
-/** Each kind of job of a cluster, about one instance or another, more of some than of others. */
+/** Draws jobs of all kinds for random instances. Some kinds are more frequent. */
 export function drawJobs(
   random: SeededRandom,
   count: number,

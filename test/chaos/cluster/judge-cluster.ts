@@ -16,8 +16,8 @@ import type { Place } from './strike.ts';
 const CLAIMS = ['claim-name', 'claim-ip', 'claim-mac', 'claim-network-ip'];
 
 /**
- * What host scripts write of themselves: the names of instances that they made. It is the same path
- * on each host, since a definition is trusted by its content, and each has a `/run` of its own.
+ * Host scripts append the names of created instances to this file. The path is the same on each
+ * host, because trust depends on the definition's content; each host has its own `/run`.
  */
 export const SCRIPT_LOG = '/run/scripts-ran';
 
@@ -31,7 +31,7 @@ export async function readInstances(store: Store): Promise<readonly InstanceReco
   return (await store.list(INSTANCES)).map(({ value }) => instanceRecord.parse(value));
 }
 
-/** What must hold in a cluster that nothing disturbs any more, after all of its jobs have ended. */
+/** Checks the invariants of an undisturbed cluster after all jobs have ended. */
 export async function judgeCluster(
   places: readonly Place[],
   store: Store,
@@ -55,14 +55,14 @@ export async function judgeCluster(
   ];
 }
 
-/** Whatever fails, who asks is told something, or loses the connection. */
+/** Whatever fails, a client must get an answer or lose the connection. */
 function findIgnored(asked: readonly Asked[]): readonly string[] {
   return asked.flatMap(({ opcode, answer, tookMs }) =>
     answer.kind === 'ignored' ? [`${opcode.opcode} ${opcode.name}: no answer in ${tookMs} ms`] : [],
   );
 }
 
-/** Claims apart: what instances themselves say that they have. */
+/** Finds duplicate names and addresses in the records, independent of claims. */
 function findTwice(instances: readonly InstanceRecord[]): readonly string[] {
   const owners = new Map<string, string>();
   const problems: string[] = [];
@@ -81,7 +81,7 @@ function findTwice(instances: readonly InstanceRecord[]): readonly string[] {
   return problems;
 }
 
-/** Each job that was accepted has one end, and each node tells the same. */
+/** Checks that each accepted job has one end, and that all nodes report the same. */
 function judgeOutcomes(
   asked: readonly Asked[],
   jobs: readonly (readonly JobRecord[])[],
@@ -102,7 +102,7 @@ function judgeOutcomes(
   return problems;
 }
 
-/** What became of new instances, but for those that a job of a later round has touched. */
+/** Checks new instances, except those that a later job has touched. */
 function judgeCreations(
   asked: readonly Asked[],
   jobs: readonly JobRecord[],
@@ -129,7 +129,7 @@ function judgeCreations(
   });
 }
 
-/** What is on nodes is of the node that the record says, and on no other. */
+/** Checks that disks, QEMU processes and views are only on the node of the record. */
 async function judgeNodes(
   places: readonly Place[],
   instances: readonly InstanceRecord[],

@@ -1,15 +1,15 @@
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 
-/** What there is in the folder of a node's disks. */
+/** Entries in the folder of a node's disks. */
 export interface NodeDisks {
   readonly node: string;
   readonly entries: readonly string[];
 }
 
-/** A move or a migration that was asked for. */
+/** A submitted move or migration. */
 export interface AskedMove {
   readonly to: string;
-  /** It was told as done, and left nothing. */
+  /** Reported as successful, so it left nothing behind. */
   readonly isDone: boolean;
 }
 
@@ -22,20 +22,20 @@ export function isOnItsWay(entry: string): boolean {
 }
 
 /**
- * What is wrong with disks that are on their way when all jobs have ended. Pure.
+ * Finds problems with disks in transit after all jobs have ended. Pure.
  *
- * `copying-UUID` is what came of a move that was cut off. Its node does not know that, keeps it for
- * ten minutes in which nobody sends more, and removes it by a sweep that comes every ten minutes.
- * So it may be there as long as the instance is another node's, or was removed since; each is of a
- * move of its own to that node that did not succeed. One of an instance that is this node's is
- * wrong, whether its disks are beside it or not: they get their name when the record names the
- * node, and nothing arrives where they are.
+ * `copying-UUID` is left by an interrupted move. Its node cannot know that the move was
+ * interrupted. It keeps the folder for ten minutes without data, and removes it by a sweep that
+ * runs every ten minutes. So the folder may exist while the instance is on another node, or was
+ * removed. Each folder belongs to a different unsuccessful move to that node. A folder for an
+ * instance on this node is a problem, with or without its disks: the disks get their final name
+ * when the record names the node, and no copy starts while they exist.
  *
- * `leaving-UUID` is what a move has sent, after its record named the other node or when that was
- * not known. It may be there until that node was asked, at growing intervals, whether it has the
- * disks: so it does have them. Of this node's own instance it came back with the end of the job,
- * and of one that was removed it has gone.
- * @param removals how many instances were to be removed
+ * `leaving-UUID` is the source of a move, after its record named the other node or while that was
+ * unknown. It may exist until the node has asked the other one, at growing intervals, whether it
+ * has the disks. So the other node must have them. For an instance on this node, the folder
+ * returned to its name at the end of the job. For a removed instance it is gone.
+ * @param removals number of instances with a job to remove them
  */
 export function judgeMoving(
   disks: readonly NodeDisks[],

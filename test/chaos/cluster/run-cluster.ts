@@ -23,10 +23,10 @@ import { makeTinyLinux, type TinyLinux } from '../../lab/tiny-linux.ts';
 
 export interface ClusterChaos {
   readonly seed: number;
-  /** Each of `JOBS` jobs, half of them at once. */
+  /** Each round has `JOBS` jobs, half of them at once. */
   readonly rounds: number;
   readonly faults: number;
-  /** That run, one on a node. */
+  /** Number of running guests, one on a node. */
   readonly guests: number;
   readonly say: (line: string) => void;
 }
@@ -39,20 +39,20 @@ export interface ClusterReport {
 
 const HOSTS = 3;
 const CAPTURE = 'capture';
-/** Of each store, by its place. */
+/** Prefix of the files with each store's commands. */
 const HEARD = 'heard-';
 const JOBS = 100;
 const STOPPED = 12;
 const ENDED_MS = 90_000;
 const ASKED_WITHIN_MS = 30_000;
-/** For who listens to a server that is away. */
+/** Delay before reconnecting to a stopped server. */
 const AGAIN_MS = 20;
-/** A guest that does nothing, for ever. */
+/** Init of an idle guest. */
 const IDLE = '#!/bin/busybox sh\nexec /bin/busybox sleep 1000000\n';
 
 /**
- * Three hosts on one wire, each with a Redis and a Sentinel, a node and guests, that get a hundred
- * jobs, half of them at once, while one of them after the other, or the wire, fails.
+ * Runs three hosts on one network. Each has a Redis, a Sentinel, a node and guests. They get a
+ * hundred jobs, half of them at once, while hosts and links fail.
  */
 export async function runClusterChaos(options: ClusterChaos): Promise<ClusterReport> {
   const folder = await mkdtemp('/tmp/gnt-cluster-');
@@ -66,11 +66,11 @@ export async function runClusterChaos(options: ClusterChaos): Promise<ClusterRep
     undo.defer(() => lab.dispose());
     places.push({ name: `node${index + 1}.example.com`, lab, host });
   }
-  // Awaited here, or its hosts were gone before it begins.
+  // `await` before the return: leaving this function stops the hosts.
   return await new ClusterRun(options, places, stores, folder).run();
 }
 
-/** Of so many jobs of a kind at least one has to succeed, whatever fails. */
+/** From this number of jobs of a kind on, at least one must succeed despite all faults. */
 const JUDGED_KIND = 15;
 
 class ClusterRun {
@@ -78,7 +78,7 @@ class ClusterRun {
   readonly #random: SeededRandom;
   readonly #places: readonly Place[];
   readonly #stores: StoreServers;
-  /** Of the stores' files, and of what was captured and heard. */
+  /** Files of the stores, the capture and the logged commands. */
   readonly #folder: string;
   readonly #secret = randomBytes(20).toString('hex');
   readonly #asked: Asked[] = [];
@@ -123,7 +123,7 @@ class ClusterRun {
     return first.lab;
   }
 
-  /** The cluster, with what instances need. */
+  /** Creates the cluster, its nodes, OS definition and network. */
   async #found(): Promise<void> {
     const first = this.#first;
     await succeed(first, 'gnt-cluster', 'init', '--store', this.#stores.url, 'gnt.example.com');
@@ -147,7 +147,7 @@ class ClusterRun {
     if (status !== 'success') throw new Error(`${JSON.stringify(opcode)}: ${status}`);
   }
 
-  /** Some instances that are stopped, and one guest on each node. */
+  /** Creates stopped instances, and one guest on each node. */
   async #populate(): Promise<void> {
     const guest = await makeTinyLinux(this.#first, 'idle.img', IDLE);
     const making: Promise<void>[] = [];
@@ -190,7 +190,8 @@ class ClusterRun {
     };
     const secret = this.#secret;
     const jobs = drawJobs(this.#random, JOBS, population, { round, secret });
-    // Half of them at once, the others amid faults: who finds no store is refused within seconds.
+    // Half of the jobs start at once, the others during the faults: without a store, a job is
+    // refused within seconds.
     const asking = jobs.map(async (opcode, index) => {
       const { lab } = this.#random.pick(this.#places);
       if (index % 2 === 1) await sleep(this.#random.below(ASKED_WITHIN_MS));
@@ -219,7 +220,7 @@ class ClusterRun {
     }
   }
 
-  /** What is not settled yet, may be in a while; what is wrong then, stays so. */
+  /** Repeats the check until nothing is wrong or the time is over. */
   async #judge(round: number): Promise<void> {
     const master = await this.#stores.master();
     const url = `unix:${master?.socket ?? ''}`;
@@ -227,7 +228,7 @@ class ClusterRun {
     try {
       const deadlineMs = Date.now() + ENDED_MS;
       for (;;) {
-        // A node that is not over it yet refuses to answer.
+        // A recovering node refuses to answer.
         const found = await judgeCluster(this.#places, store, this.#asked).catch(
           (error: unknown) => [messageOf(error)],
         );
@@ -245,7 +246,7 @@ class ClusterRun {
     }
   }
 
-  /** Where nothing of a kind ever succeeds, nothing was shown of it. */
+  /** Reports kinds of jobs that never succeed, because the run then shows nothing about them. */
   #judgeKinds(jobs: readonly JobRecord[]): void {
     const succeeded = new Set(jobs.flatMap(({ id, status }) => (status === 'success' ? [id] : [])));
     const kinds = Object.groupBy(this.#asked, ({ opcode }) => opcode.opcode);
@@ -258,7 +259,10 @@ class ClusterRun {
     }
   }
 
-  /** In no file of a store or of a node, in no command that a store got, and not on the wire. */
+  /**
+   * Checks that the secret is in no file of a store or node, in no command to a store, and not in
+   * the captured traffic.
+   */
   async #judgeSecrecy(heard: readonly Listener[]): Promise<void> {
     for (const { socket, ask } of this.#stores.servers.map((server) => ({
       socket: server.socket,
@@ -273,7 +277,7 @@ class ClusterRun {
     for (const folder of [this.#folder, ...this.#places.map(({ lab }) => lab.paths.root)])
       for (const path of await findSecret(this.#secret, folder, () => false))
         this.#problems.push(`the secret is in ${path}`);
-    // What has to be there: who hears nothing finds nothing.
+    // A known word shows that the files have content.
     const known = await findSecret('{gnt}', this.#folder, () => false);
     for (const name of [CAPTURE, ...heard.map((_, index) => `${HEARD}${index}`)]) {
       const path = join(this.#folder, name);
@@ -283,7 +287,7 @@ class ClusterRun {
   }
 }
 
-/** All that a Redis is told, whenever it runs. */
+/** Logs all commands to a Redis, across its restarts. */
 class Listener {
   readonly #socketPath: string;
   readonly #file: WriteStream;

@@ -14,7 +14,7 @@ const SETTLED_MS = 60_000;
 const SENTINEL_LOG = 'sentinel.log';
 const LOG_TAIL_CHARACTERS = 2000;
 
-/** A Redis and a Sentinel on each host: the first host's is the master at first. */
+/** A Redis and a Sentinel on each host. The first host's Redis is the initial master. */
 export class StoreServers implements AsyncDisposable {
   readonly servers: readonly StoreServer[];
   readonly url: string;
@@ -37,7 +37,7 @@ export class StoreServers implements AsyncDisposable {
     return stores;
   }
 
-  /** Undefined while there is none, or two. */
+  /** Returns the master; undefined while there is none, or two. */
   async master(): Promise<StoreServer | undefined> {
     const roles = await Promise.all(this.servers.map((server) => server.role()));
     const masters = this.servers.filter((_, index) => roles[index]?.[0] === 'master');
@@ -45,8 +45,9 @@ export class StoreServers implements AsyncDisposable {
   }
 
   /**
-   * Resolves when there is one master, the others have all that it had when they were seen as its
-   * replicas, and each Sentinel knows. Who goes on writing is always some bytes ahead.
+   * Resolves when one master exists, all replicas have its writes from the time when it was first
+   * seen with all of them, and each Sentinel knows it. A master under load is always some bytes
+   * ahead.
    */
   async settled(): Promise<void> {
     const deadlineMs = Date.now() + SETTLED_MS;
@@ -62,7 +63,10 @@ export class StoreServers implements AsyncDisposable {
     }
   }
 
-  /** Undefined while it is not one store. `copied` is what its last replica has, in bytes. */
+  /**
+   * Returns undefined while the servers disagree. `copied` is the offset of the last replica in
+   * bytes.
+   */
   async #look(): Promise<
     { readonly master: string; readonly written: number; readonly copied: number } | undefined
   > {
@@ -126,7 +130,7 @@ export class StoreServer {
     ]);
   }
 
-  /** What does not run, over what it had: Sentinels write down who is whose replica. */
+  /** Starts the stopped servers with their existing files: Sentinels record the roles there. */
   start(): void {
     const run = (...words: string[]): ChildProcess => {
       const [enter = '', ...more] = this.host.enter;
@@ -145,7 +149,7 @@ export class StoreServer {
     await end(this.#sentinel);
   }
 
-  /** It stands still, with its connections. */
+  /** Stops the process, with its connections open. */
   pause(): void {
     this.#redis?.kill('SIGSTOP');
   }
@@ -154,20 +158,20 @@ export class StoreServer {
     this.#redis?.kill('SIGCONT');
   }
 
-  /** As ROLE tells it; empty when it does not answer. */
+  /** Returns the answer to ROLE; empty without an answer. */
   async role(): Promise<readonly unknown[]> {
     const answer = await this.ask(this.socket, 'ROLE').catch(() => []);
     return Array.isArray(answer) ? (answer as unknown[]) : [];
   }
 
-  /** Whom its Sentinel takes for the master. */
+  /** Returns the master's address as the Sentinel sees it. */
   async sentinelsMaster(): Promise<string> {
     const words = ['SENTINEL', 'GET-MASTER-ADDR-BY-NAME', NAME] as const;
     const answer = await this.ask(this.#sentinelSocket, ...words).catch(() => []);
     return Array.isArray(answer) ? String(answer[0]) : '';
   }
 
-  /** What its Sentinel says of the master; empty when it does not answer. */
+  /** Returns the Sentinel's view of the master; empty without an answer. */
   async sentinelsView(): Promise<string> {
     const answer = await this.ask(this.#sentinelSocket, 'SENTINEL', 'MASTER', NAME).catch(() => '');
     return JSON.stringify(answer);

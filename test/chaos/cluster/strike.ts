@@ -19,7 +19,7 @@ export type Fault = (typeof FAULTS)[number];
 
 const SHORTEST_MS = 1000;
 const LONGEST_MS = 8000;
-/** Both ways: more than any answer takes, less than any of the cluster's limits. */
+/** Delay in both directions: longer than any answer takes, shorter than the cluster's timeouts. */
 const SLOW_MS = 300;
 
 export interface Place {
@@ -33,7 +33,7 @@ export interface Battlefield {
   readonly stores: StoreServers;
 }
 
-/** One fault, for a while, and all that it hurt runs again. @returns in words, what it was */
+/** Applies one fault for a while and then undoes it. @returns a description */
 export async function strike(
   fault: Fault,
   { places, stores }: Battlefield,
@@ -79,7 +79,7 @@ export async function strike(
   }
 }
 
-/** Its daemon, or all that runs there: a host whose power was cut, but for its files. */
+/** Kills the daemon, or all processes of the host as a power cut would. Files stay. */
 async function kill(lab: Lab, isWhole: boolean): Promise<void> {
   await killNode(lab);
   if (!isWhole) return;
@@ -87,7 +87,7 @@ async function kill(lab: Lab, isWhole: boolean): Promise<void> {
     try {
       process.kill(pid, 'SIGKILL');
     } catch {
-      // It has ended by itself.
+      // The process has ended already.
     }
   }
 }

@@ -4,9 +4,9 @@ import { inNetworkNamespace, openTap } from '#shared/sys/network-sockets.ts';
 import { parseWireState, WIRE_DEVICE, type WireState } from './wire.ts';
 
 /**
- * The wire between hosts, each of which has an end of it in its namespace: `node wire-process.ts
- * CAPTURE NAMESPACE…`. What it is to be like comes on standard input, and whatever is sent on it,
- * goes to the capture too. It ends when it is killed: a read of a TAP cannot be given up.
+ * Connects hosts, each with a TAP in its network namespace: `node wire-process.ts CAPTURE
+ * NAMESPACE…`. Standard input sets the state of each end. All frames also go to the capture. The
+ * process must be killed, because a pending read of a TAP cannot be canceled.
  */
 const FRAME_BYTES = 65_536;
 const [capturePath = '', ...namespaces] = process.argv.slice(2);
@@ -30,7 +30,7 @@ function listen(from: number): void {
   const fd = ends[from];
   if (fd === undefined) return;
   read(fd, frame, 0, FRAME_BYTES, null, (error, length) => {
-    // The other end is down, or not up yet.
+    // The device is down or not up yet.
     if (error !== null) setTimeout(() => listen(from), 10);
     else {
       const sent = Buffer.from(frame.subarray(0, length));
@@ -53,6 +53,6 @@ function deliver(frame: Buffer, to: number): void {
   try {
     writeSync(ends[to] ?? -1, frame);
   } catch {
-    // It is down, or full: frames get lost on wires.
+    // The device is down or full. Like a real network, this loses frames.
   }
 }

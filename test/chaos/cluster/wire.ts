@@ -5,13 +5,13 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { run } from '#shared/process/run.ts';
 
-/** What the end of the wire is called in each host's namespace. */
+/** Name of the TAP in each host's namespace. */
 export const WIRE_DEVICE = 'wire0';
 const PROGRAM = join(import.meta.dirname, 'wire-process.ts');
 const BIN = join(import.meta.dirname, '../../../node_modules/.bin');
-/** Fewer and larger frames: each is a call of two processes. */
+/** Large frames, because each frame takes a system call in two processes. */
 const MTU = '9000';
-/** A read of each end waits in a thread. */
+/** The pending read of each end occupies a thread. */
 const THREADS = '8';
 
 const wireState = z.object({ isCut: z.boolean(), delayMs: z.number().nonnegative() });
@@ -22,22 +22,22 @@ export function parseWireState(line: string): z.infer<typeof wireWord> {
   return wireWord.parse(JSON.parse(line));
 }
 
-/** A host: a network namespace with one address, at the end of a wire that others are at. */
+/** A host: a network namespace with one address on the shared network. */
 export interface WiredHost {
   readonly address: string;
-  /** A folder with the programs of this checkout, which run in the host's network. */
+  /** Folder with wrappers that run this checkout's programs in the host's network. */
   readonly programs: string;
-  /** Where others find the files that are mounted on this host alone. */
+  /** Path to the host's own mounts from outside. */
   readonly mounts: string;
-  /** As `spawn` takes it, for another program. */
+  /** Command prefix that runs another program in the host. */
   readonly enter: readonly string[];
-  /** What is sent from now on is lost, or late. */
+  /** Cuts or delays the host's traffic from now on. */
   setWire(state: Partial<WireState>): void;
 }
 
 /**
- * Of the host, like its network: what is mounted and which namespaces have names. It waits to be
- * ended.
+ * Creates a host's own mounts and names of network namespaces, and keeps the namespaces open until
+ * it is killed.
  */
 const HOLD = [
   'mount -t sysfs sysfs /sys',
@@ -47,7 +47,7 @@ const HOLD = [
   'exec sleep infinity',
 ].join(' && ');
 
-/** Hosts on one wire, that can be cut and slow at each, and all that went over it. */
+/** Hosts on a shared network with cuttable and slowable links, and a capture of all frames. */
 export class Wire implements AsyncDisposable {
   readonly hosts: readonly WiredHost[];
   readonly #namespaces: readonly string[];
@@ -63,7 +63,7 @@ export class Wire implements AsyncDisposable {
     this.#processes = processes;
   }
 
-  /** @param capture where every frame goes; programs' folders are made beside it */
+  /** @param capture file for all frames; the folders with programs are created in `folder` */
   static async start(count: number, folder: string, capture: string): Promise<Wire> {
     const namespaces = Array.from(
       { length: count },
@@ -117,7 +117,7 @@ async function setUp(namespace: string, address: string): Promise<void> {
   await inside('link', 'set', WIRE_DEVICE, 'mtu', MTU);
   await inside('address', 'add', `${address}/24`, 'dev', WIRE_DEVICE);
   await inside('link', 'set', WIRE_DEVICE, 'up');
-  // For cards of instances.
+  // For NICs of instances.
   await inside('link', 'add', 'br0', 'type', 'bridge');
   await inside('link', 'set', 'br0', 'up');
 }

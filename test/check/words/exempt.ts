@@ -26,7 +26,6 @@ export const exempt = {
     'shared/contract',
     'shared/errors',
     'test/bench',
-    'test/chaos',
     'test/cluster-cli',
     'test/e2e',
     'test/lab',
