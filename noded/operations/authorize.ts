@@ -16,7 +16,7 @@ import { namesInstance, traitsOf } from '../jobs/opcode-traits.ts';
 import { noInstance, type InstanceRepository } from '../records/instance-repository.ts';
 
 /**
- * Refuses what the submitter may not have done. It is called under the job's locks.
+ * Refuses operations that the submitter may not run. Callers hold the job's locks.
  * @throws AppError NOT_ALLOWED, QUOTA_EXCEEDED, INSTANCE_NOT_FOUND
  */
 export type Authorize = (opcode: Opcode, submitter: Submitter, job: number) => Promise<void>;
@@ -24,9 +24,9 @@ export type Authorize = (opcode: Opcode, submitter: Submitter, job: number) => P
 const PARAMETER_FIELDS = ['osParameters', 'osParametersPrivate', 'osParametersSecret'] as const;
 
 /**
- * The policy of users that are bound to instances. They do what they like with those, and nothing
- * else: tags, which are what they and others are bound by, they give to a new instance only, out of
- * their own.
+ * Creates the policy for users that are bound to instances. They may operate on these instances
+ * only. Tags grant permissions: a bound user sets them on a new instance only, and only tags of
+ * their own scope.
  */
 export function createAuthorize(
   instances: Pick<InstanceRepository, 'findByName'>,
@@ -51,7 +51,7 @@ export function createAuthorize(
       );
     }
     const instance = await instances.findByName(opcode.name);
-    // For a bound user, what is not theirs does not exist.
+    // For a bound user, instances outside the scope do not exist.
     if (!isWithin(scope, instance)) throw noInstance(opcode.name);
     refuseExcess(findExcess(opcode, { ...instance.hvparams, ...instance.beparams }), user);
     refuseTagChanges(opcode, user);
@@ -76,8 +76,8 @@ function refuseTagChanges(opcode: Opcode, user: string): void {
 }
 
 /**
- * This param makes a BootEnv boot from any archive that a node has opened: it may be somebody
- * else's.
+ * Refuses a param that makes a BootEnv boot from any archive that a node has opened, another
+ * tenant's included.
  */
 function refuseForeignArchives(opcode: Opcode, user: string): void {
   const asked: Readonly<Record<string, unknown>> = opcode;
@@ -92,13 +92,16 @@ function refuseForeignArchives(opcode: Opcode, user: string): void {
     );
 }
 
-/** What is private in a profile is shown to the guests that have it. */
+/** Refuses profiles: their private values are shown to the guests that have them. */
 function refuseForeignValues(opcode: Opcode, user: string): void {
   if ('profiles' in opcode && opcode.profiles !== undefined && opcode.profiles.length > 0)
     throw notAllowed(user, 'only users that are not bound to instances assign profiles');
 }
 
-/** A bridge leads to whatever else is at it: a management network, another tenant's. */
+/**
+ * Refuses foreign bridges: a bridge may lead to a management network or to another tenant's
+ * network.
+ */
 function refuseForeignLinks(opcode: Opcode, user: string, scope: Scope): void {
   const plugs = listPlugs(opcode);
   const bridges = plugs.map(({ link }) => link).filter((link) => link !== DEFAULT_LINK);

@@ -27,8 +27,8 @@ import { selectOs } from './os-policy.ts';
 import { startAfter, startAgain } from './start-again.ts';
 
 /**
- * What a dump may have beyond twice its disk: an archive of many small files is larger than they
- * are.
+ * Bytes that a dump may have beyond twice its disk: an archive of many small files is larger than
+ * the files.
  */
 const DUMP_SPARE_BYTES = 64 * MIB;
 
@@ -42,7 +42,7 @@ export function exportInstanceHandler(
       const script = await chooseExport(instance, opcode, dependencies);
       await dependencies.disks.checkSpace();
       await runner.checkDisksUnused(instance);
-      // It is started again afterwards.
+      // The instance is started again after the export.
       if (runner.isRunning(instance.uuid))
         await checkHostPathsOfRun(instance, dependencies.clusters);
       return async (context) => {
@@ -83,7 +83,7 @@ export function removeExportHandler({
 
 type ExportScript = Pick<ScriptRequest, 'os' | 'script' | 'appliance' | 'parameters' | 'timeoutS'>;
 
-/** The export script that makes the dumps; null where the disks are dumped as they are. */
+/** Returns the export script that makes the dumps; null if the disks are dumped as they are. */
 async function chooseExport(
   instance: InstanceRecord,
   opcode: OpcodeOf<'BACKUP_EXPORT'>,
@@ -91,7 +91,7 @@ async function chooseExport(
 ): Promise<ExportScript | null> {
   const { clusters } = dependencies;
   const { name, osType, installState } = instance;
-  // The system is installed: its variant counts, whatever the definition lists by now.
+  // The system is installed with its variant, even if the definition no longer lists it.
   const selected = osType && (await selectOs(osType, dependencies, { forceVariant: true }));
   if (!selected || !hasHelper(selected.os.definition, 'export')) {
     refuseUnfinished(instance);
@@ -167,9 +167,7 @@ function tellWhatIsMissing({ bootEnv, profiles }: InstanceRecord, context: JobCo
   }
 }
 
-/**
- * Whatever becomes of the export: the instance was up, and nobody is left to wonder whether it is.
- */
+/** Starts the instance again whether the export succeeds or fails: it ran before. */
 async function thenRestart<T>(
   name: string,
   restart: () => Promise<void>,

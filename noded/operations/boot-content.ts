@@ -13,7 +13,7 @@ import { requireRoom, tryChanges } from './profiles.ts';
 
 /** Missing templates that a result lists. */
 const MAX_TOLD = 32;
-/** Objects of one kind in the store: whoever renders for an instance reads all of them. */
+/** Objects of one kind in the store: rendering for an instance reads all of them. */
 const MAX_OBJECTS = 1000;
 const MAX_TEMPLATE_CHARACTERS = 16 * MIB;
 
@@ -81,7 +81,8 @@ export function setBootContentHandler({
 }
 
 /**
- * What somebody made private is not shown because a folder of content has a value for it.
+ * Merges public values into a profile. Refuses a name with a private value: content must not make
+ * it public.
  * @throws AppError BOOTENV_INVALID, VALIDATION
  */
 function mergeShown(
@@ -105,7 +106,7 @@ function mergeShown(
 }
 
 /**
- * @param templates all that are stored, and those that BootEnvs have in them
+ * @param templates all stored templates, and the templates inside BootEnvs
  * @throws AppError BOOTENV_INVALID
  */
 function refuseTooLong(templates: readonly { readonly Contents: string }[]): void {
@@ -189,7 +190,10 @@ async function refuseUsed(
   });
 }
 
-/** A param is used by whatever template asks for it, which nobody knows before it is rendered. */
+/**
+ * Lists the users of an object. A param has none: the templates that ask for it are known only when
+ * they are rendered.
+ */
 async function usersOf(
   { kind, name }: BootObject,
   { clusters, instances }: Pick<OperationDependencies, 'clusters' | 'instances'>,

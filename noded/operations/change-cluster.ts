@@ -34,7 +34,7 @@ export function modifyOsHandler(
   dependencies: OperationDependencies,
 ): JobHandler<OpcodeOf<'OS_SET_PARAMS'>> {
   return {
-    // One lock for all variants of an OS: trust in them goes with trust in it.
+    // One lock for all variants of an OS: trust in the OS covers its variants.
     prepare: async (opcode) => {
       const names = [
         ...Object.keys(opcode.osParameters),
@@ -51,7 +51,7 @@ export function modifyOsHandler(
       }
       refuseDuplicateParameters(opcode);
       await requireNamed(opcode, dependencies);
-      // A record that cannot be read says more than a content that nobody has.
+      // An unreadable record is reported before a missing definition: it is the more useful error.
       await dependencies.clusters.loadOs(opcode.name);
       const found = opcode.trusted === true ? await findContent(opcode.name, dependencies) : null;
       return async (context) => {
@@ -69,7 +69,7 @@ export function modifyOsHandler(
 }
 
 /**
- * The content that is to be trusted: this node's, or that of another one where this one has none.
+ * Returns the content to trust: this node's, or another node's if this node has none.
  * @throws AppError OS_NOT_FOUND, OS_INVALID
  */
 async function findContent(
@@ -92,7 +92,7 @@ function tellTrust(name: string, found: FoundElsewhere, { report }: JobContext):
   report.log(`OS ${name} is trusted in its present content on node ${found.node}: ${found.digest}`);
 }
 
-/** Takes trust back: of an OS with that in all of its variants at once, of a variant alone. */
+/** Revokes trust: in an OS together with all its variants, or in one variant. */
 async function revoke(
   name: string,
   change: (settings: OsSettings) => OsSettings,
@@ -119,8 +119,8 @@ function withoutTrust(settings: OsSettings): OsSettings {
 }
 
 /**
- * Pure. A parameter that is given in one visibility leaves the other.
- * @param trust what is trusted from now on
+ * Returns the changed settings. A parameter that is given in one visibility leaves the other. Pure.
+ * @param trust the content that is trusted from now on
  */
 export function applyOsChanges(
   settings: OsSettings,
@@ -147,7 +147,7 @@ function refuseTooManyMirrors(mirrors: Readonly<Record<string, string>>): void {
   });
 }
 
-/** `null` takes a key back. @throws AppError VALIDATION */
+/** Parses the given keys; `null` removes a key. @throws AppError VALIDATION */
 function parseImageKeys(
   given: Readonly<Record<string, string | null>>,
 ): Record<string, ImageKey | null> {
@@ -168,7 +168,10 @@ function refuseTooManyKeys(keys: ImageKeys): void {
   );
 }
 
-/** The disks of instances would be left where they are. @throws AppError CONFLICT */
+/**
+ * Refuses to change the shared folder while it holds disks: they would stay behind. @throws
+ * AppError CONFLICT
+ */
 async function refuseSharedInUse(
   wanted: string | null,
   { clusters, instances }: OperationDependencies,
@@ -265,7 +268,7 @@ async function requireVolumePlace(
 
 const PEM_CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
-/** What is no certificate would be passed over without a word by the next download. */
+/** Refuses text that is not a certificate: the next download would ignore it silently. */
 function requireCertificates(pem: string): void {
   const found = pem.match(PEM_CERTIFICATE) ?? [];
   const isRest = pem.replaceAll(PEM_CERTIFICATE, '').includes('-----BEGIN');
@@ -293,7 +296,7 @@ async function requireDefaultNetwork(
   if (name !== undefined) await clusters.loadNetwork(name);
 }
 
-/** An appliance that is taken back needs not be there. */
+/** Checks the named appliance. Unsetting one needs no appliance on this node. */
 async function requireNamed(
   { appliance }: { readonly appliance?: string | null | undefined },
   dependencies: OperationDependencies,
@@ -301,7 +304,7 @@ async function requireNamed(
   if (appliance != null) await requireAppliance({ name: appliance, source: GIVEN }, dependencies);
 }
 
-/** An OS that this node does not have has to be on another one. @throws AppError OS_* */
+/** Requires an OS on this node or another one. @throws AppError OS_* */
 async function requireOs(osType: string, dependencies: OperationDependencies): Promise<void> {
   try {
     refuseBlacklisted(osType, (await selectOs(osType, dependencies)).policy);
@@ -311,7 +314,7 @@ async function requireOs(osType: string, dependencies: OperationDependencies): P
   }
 }
 
-/** What was taken back is not there, as if it had never been set. */
+/** Removes unset keys, so that the record looks as if they had never been set. */
 function withoutNulls(
   given: NonNullable<OpcodeOf<'CLUSTER_SET_PARAMS'>['launchDefaults']>,
 ): NonNullable<ClusterRecord['launchDefaults']> {
@@ -324,11 +327,11 @@ function withoutNulls(
   };
 }
 
-/** What was never set keeps following the default of the programs. */
+/** Leaves out values that were never set: these follow the defaults of the programs. */
 function chosen<Key extends string>(
   values: Readonly<Record<Key, number | undefined>>,
 ): Partial<Record<Key, number>> {
   const given = Object.entries(values).filter(([, value]) => value !== undefined);
-  // The same keys and values, but for those that are undefined.
+  // The same keys and values, without the undefined ones.
   return Object.fromEntries(given) as Partial<Record<Key, number>>;
 }

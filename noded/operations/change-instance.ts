@@ -119,7 +119,7 @@ export function modifyInstanceHandler(
 }
 
 /**
- * Whoever looked at what a guest said, and accepts it, means that guest.
+ * Refuses a change that was meant for an earlier installation of the instance.
  * @throws AppError CONFLICT
  */
 export function refuseOtherInstallation(
@@ -145,7 +145,7 @@ function changesFiles({
 }
 
 /**
- * What the next installation would refuse: it may be years away.
+ * Refuses sources that the next installation would refuse, which may be years away.
  * @throws AppError IMAGE_SOURCE, PACKAGE_SOURCE, HOST_PREREQUISITE, VALIDATION
  */
 async function checkSources(
@@ -189,7 +189,7 @@ function changesRunLists(opcode: OpcodeOf<'INSTANCE_SET_PARAMS'>): boolean {
   );
 }
 
-/** What a BootEnv is rendered of, and what it takes to boot into one. */
+/** Returns whether a change affects the rendered BootEnv or the ability to boot into it. */
 function changesBoot(opcode: OpcodeOf<'INSTANCE_SET_PARAMS'>): boolean {
   const { bootEnv, communication, dialects, metadataToken, hvparams, installParameters } = opcode;
   const ofChannel = [bootEnv, communication, dialects, metadataToken];
@@ -203,7 +203,7 @@ function changesOs(opcode: OpcodeOf<'INSTANCE_SET_PARAMS'>): boolean {
   return opcode.osType !== undefined || opcode.profiles !== undefined || names.length > 0;
 }
 
-/** Hooks are read now, not at the next reinstallation, which may be years away. */
+/** Checks hooks now, not at the next reinstallation, which may be years away. */
 async function checkHooks(
   instance: InstanceRecord,
   appliance: string,
@@ -219,7 +219,7 @@ async function checkHooks(
   await hookChecker.check(query, signal);
 }
 
-/** Each change is bounded by itself; together they are, too. */
+/** Refuses a table that is too large: the contract bounds only each change. */
 function refuseLargeMetadata(
   { metadata }: InstanceRecord,
   opcode: OpcodeOf<'INSTANCE_SET_PARAMS'>,
@@ -233,7 +233,7 @@ function refuseLargeMetadata(
   );
 }
 
-/** The OS is there, and content with the parameters. */
+/** Checks that the OS exists and accepts the parameters. */
 async function checkOs(
   planned: InstanceRecord,
   opcode: OpcodeOf<'INSTANCE_SET_PARAMS'>,
@@ -246,18 +246,18 @@ async function checkOs(
   refuseTooLarge(parameters);
   if (planned.osType === null) return;
   const isChosen = opcode.osType !== undefined;
-  // The variant that it has was taken when it was chosen.
+  // The present variant was accepted when it was chosen.
   const forceVariant = !isChosen || opcode.forceVariant === true;
   const { os, policy } = await selectOs(planned.osType, dependencies, { forceVariant });
   if (isChosen) refuseBlacklisted(planned.osType, policy);
-  // What can be installed in the appliance alone never would be.
+  // Without safe install, an OS with scripts for the appliance could never be installed.
   if (isChosen && !planned.safeInstall)
     chooseCreateScripts(os.definition, { ...policy, isSafeInstall: false });
   const timeoutS = installTimeoutOf({}, planned, await clusters.load());
   await checkParametersByOs(os, policy, planned, parameters, hostCopies, { signal, timeoutS });
 }
 
-/** Pure. A parameter given in one visibility leaves the others. */
+/** Returns the changed record. A parameter given in one visibility leaves the others. Pure. */
 export function applyChanges(
   instance: InstanceRecord,
   opcode: OpcodeOf<'INSTANCE_SET_PARAMS'>,
@@ -296,7 +296,7 @@ export function applyChanges(
   };
 }
 
-/** Pure. A list in place of the stored one may have what was stored before there was a rule. */
+/** Refuses new invalid tags. Tags that are older than the rule stay. Pure. */
 export function refuseNewTags(before: readonly string[], after: readonly string[]): void {
   const wrong = after.find((tag) => !before.includes(tag) && !newTag.safeParse(tag).success);
   if (wrong === undefined) return;
@@ -305,12 +305,12 @@ export function refuseNewTags(before: readonly string[], after: readonly string[
   });
 }
 
-/** The given keys as far as they are set: an option that was not given changes nothing. */
+/** Returns the given keys that are set: an option that was not given changes nothing. */
 function definedOf<T extends object, Key extends keyof T>(
   values: T,
   keys: readonly Key[],
 ): { [K in Key]?: Exclude<T[K], undefined> } {
   const entries = keys.filter((key) => values[key] !== undefined).map((key) => [key, values[key]]);
-  // Each key with its own value; fromEntries says string and any.
+  // Each key has its own value; fromEntries loses the types.
   return Object.fromEntries(entries) as { [K in Key]?: Exclude<T[K], undefined> };
 }

@@ -5,7 +5,7 @@ import type { Presence } from '../cluster/peers/ask-peer.ts';
 import { noNode } from '../records/node-registry.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
 
-/** What an operator says of a node, whether that one answers or not. */
+/** Sets the flags of a node, whether or not that node answers. */
 export function modifyNodeHandler({
   membership,
   nodes,
@@ -28,7 +28,7 @@ export function modifyNodeHandler({
         );
       }
       return async (context) => {
-        // A node is marked even where nobody can be asked about it: this is for a warning alone.
+        // The flag is set even if the presence is unknown: the presence only decides on a warning.
         const ask = (): Promise<Presence> => presenceOf(name).catch(() => 'gone');
         if (offline === true && (await ask()) !== 'gone') {
           context.report.log(

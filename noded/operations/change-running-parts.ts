@@ -19,7 +19,7 @@ import type { InstanceCards } from '../net/tenant/instance-cards.ts';
 import { drawMacs } from '../records/channel-addresses.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
 
-/** NICs and disks. */
+/** The NICs and disks of an instance. */
 export type Parts = Pick<InstanceRecord, 'nics' | 'disks'>;
 type Modify = OpcodeOf<'INSTANCE_SET_PARAMS'>;
 interface PartFiles {
@@ -30,8 +30,8 @@ interface PartFiles {
 }
 
 /**
- * What an instance is made of after a change, everything that can be refused being refused. UUIDs
- * and MACs are drawn here: the job's commit may be tried twice.
+ * Plans the NICs and disks after a change and refuses impossible changes. Draws UUIDs and MACs
+ * here, because the job may try its commit twice.
  * @throws AppError VALIDATION, INSTANCE_STATE, DISK_MISSING, DISK_SPACE
  */
 export async function planParts(
@@ -51,7 +51,7 @@ export async function planParts(
   if (opcode.disks.length === 0) return planned;
   if (planned.disks.length < instance.disks.length) refuseOfRunning(instance, planned, runner);
   await runner.checkDisksUnused(instance);
-  // A removal whose record was refused has left its file under another name.
+  // A removal whose commit was refused has left its file under another name.
   await disks.settle(instance);
   await disks.activate(instance);
   await disks.checkSizes(planned.disks, instance);
@@ -98,7 +98,7 @@ export function tellParts(
   );
 }
 
-/** Whether a change concerns the way by which a guest finds its metadata. Pure. */
+/** Returns whether a change affects how a guest finds its metadata. Pure. */
 export function changesDatasource(opcode: Modify): boolean {
   const { networkConfig, seedDisk, dialects, communication } = opcode;
   return [networkConfig, seedDisk, dialects, communication].some((value) => value !== undefined);
@@ -119,9 +119,9 @@ function newlyBridged(before: Parts['nics'], after: Parts['nics']): Parts['nics'
 }
 
 /**
- * A machine that runs gives back the last disk alone, which leaves the others their numbers, and
- * only if it came while one ran: its own are in slots that nothing is taken out of. What came when
- * no port was free is not in it at all.
+ * Refuses to remove a disk of a running instance. Allowed is only the last disk, which leaves the
+ * others their numbers, and only if it was added while the instance ran: disks from the start are
+ * in slots that cannot be emptied. A disk that found no free port is not attached at all.
  * @throws AppError INSTANCE_STATE
  */
 function refuseOfRunning(

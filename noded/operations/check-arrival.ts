@@ -6,9 +6,9 @@ import type { OperationDependencies } from './operation-dependencies.ts';
 import { requireAppliance } from './require-appliance.ts';
 
 /**
- * Whether this node has what an instance of another one names: whoever moves it learns now what
- * would be missing at its next start, or at a reinstallation in years.
- * @throws AppError naming it
+ * Checks that this node has everything that an instance of another node names. A missing file would
+ * otherwise show only at its next start or reinstallation, which may be years away.
+ * @throws AppError naming the missing object
  */
 export async function checkArrival(
   instance: InstanceRecord,

@@ -9,8 +9,9 @@ import type { OperationDependencies } from './operation-dependencies.ts';
 import { selectOs } from './os-policy.ts';
 
 /**
- * The record knows secrets by their names alone, which later views of this run, and of the next
- * ones, are made with. What has a value there keeps it: a secret takes its place for one run. Pure.
+ * Adds names of secrets to the record. Later views of this run and of the next ones are made with
+ * these names. A name with a stored value is not added: the secret replaces that value for one run.
+ * Pure.
  */
 export function nameSecrets(instance: InstanceRecord, given: readonly string[]): InstanceRecord {
   const { osParameters, osParametersPrivate, secretNames } = instance;
@@ -22,7 +23,7 @@ export function nameSecrets(instance: InstanceRecord, given: readonly string[]):
 }
 
 /**
- * Judges the secrets that a start is given as a modification's are: a name that the OS does not
+ * Judges the secrets given at a start like those of a modification. A name that the OS does not
  * have would make each later installation ask for it, and refuse it.
  * @throws AppError OS_PARAMETER, OS_NOT_FOUND, OS_INVALID
  */

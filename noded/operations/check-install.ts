@@ -47,21 +47,20 @@ type Installable = Pick<
   | 'hvparams'
 >;
 
-/** How an instance is going to be installed. */
 export interface InstallDecision {
   readonly os: OsSelection | null;
   readonly scripts: ChosenScripts;
   /**
-   * Judges the script for the host once more: hours may lie between the decision and its turn.
+   * Judges the script for the host again: hours may pass between the decision and the run.
    * @throws AppError OS_BLACKLISTED, OS_NOT_TRUSTED
    */
   readonly confirmHostScript: () => Promise<void>;
   readonly isFromMedium: boolean;
-  /** The name of the appliance that is used wherever one is needed. */
+  /** Name of the appliance to use if one is needed. */
   readonly appliance: string;
   readonly parameters: OsParameters;
   readonly hooks: readonly HookDocument[];
-  /** Their order, for a reader; null where there are none. */
+  /** The order of the hooks, for display; null without hooks. */
   readonly hookBook: HookBook | null;
 }
 
@@ -71,14 +70,14 @@ export interface GivenToCheck {
   /** Seconds for the installation, and so for `verify`; 0 means no limit. */
   readonly timeoutS: number;
   readonly isReinstall: boolean;
-  /** The variant is taken although the definition does not list it. */
+  /** Accept the variant even if the definition does not list it. */
   readonly forceVariant?: boolean | undefined;
-  /** The disks are filled by the OS definition's `import`. */
+  /** The OS definition's `import` fills the disks. */
   readonly isImport?: boolean;
 }
 
 /**
- * Refuses what can be refused about an installation before anything is changed.
+ * Refuses an impossible installation before anything changes.
  * @throws AppError of exit status 2
  */
 export async function checkInstall(
@@ -92,7 +91,7 @@ export async function checkInstall(
   if (isFromMedium && cdrom?.startsWith('/') === false) await dependencies.images.check(cdrom);
   const decision = await checkOs(instance, isFromMedium, given, dependencies);
   const appliance = await loadAppliance(instance, dependencies.clusters);
-  // It is needed even where it is not booted: its manifest tells whether it has hooks to run.
+  // Needed even if it is not booted: its manifest tells whether it can run hooks.
   await requireAppliance(appliance, dependencies);
   refuseImageWithoutDisk(instance);
   if (instance.osImage !== null)
@@ -108,8 +107,8 @@ export async function checkInstall(
 }
 
 /**
- * Hooks are run in the appliance. Around a script that runs on the host alone, those of its stage
- * are the next machine's: after the script.
+ * Refuses hooks before a script that runs on the host alone. Hooks run in the appliance, which
+ * boots after that script.
  * @throws AppError VALIDATION
  */
 export function refuseLateHooks(
@@ -157,7 +156,7 @@ export function refuseImageWithoutDisk({
   );
 }
 
-/** Refuses an installation of nothing, and one of two things that would both fill the disks. */
+/** Refuses an installation without a source, and two sources that would both fill the disks. */
 function refuseContradiction(
   instance: Installable,
   isFromMedium: boolean,

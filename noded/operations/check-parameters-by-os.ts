@@ -18,21 +18,28 @@ import {
 } from '../provision/os/script-environment.ts';
 import type { OsPolicy } from './os-policy.ts';
 
-/** It judges words; one that hangs must not hold the instance's lock. */
+/**
+ * Seconds for `verify`, which only judges words. A hanging script must not hold the instance's
+ * lock.
+ */
 const VERIFY_TIMEOUT_S = 60;
-/** Characters of its last lines that are told; they are cut after the mask has seen them. */
+/**
+ * Characters of its last lines in the error. They are cut after masking: a cut secret would not
+ * match the mask.
+ */
 const MAX_OUTPUT_LENGTH = 16_384;
 
 export interface VerifyLimits {
   readonly signal: AbortSignal;
-  /** What an installation may take, in seconds; 0 means no limit. `verify` has a minute at most. */
+  /** Seconds for an installation; 0 means no limit. `verify` has a minute at most. */
   readonly timeoutS: number;
 }
 
 /**
- * Names by `parameters.list` and by the variables they become, then values by the definition's own
- * `verify`, as Ganeti does. That one runs on the host, so only a trusted definition's does.
- * @param instance whose own parameters have to be of the definition's list
+ * Checks names by `parameters.list` and by the variables they become, then values by the
+ * definition's `verify`, as Ganeti does. `verify` runs on the host, so only a trusted definition's
+ * script runs.
+ * @param instance whose own parameters must be in the definition's list
  * @param parameters in force, as far as they are known
  * @throws AppError OS_PARAMETER with the script's last lines, private and secret values masked
  */
@@ -99,7 +106,7 @@ export function checkParameterNames({ definition }: OsSelection, instance: Param
   ]);
 }
 
-/** `, output: ` and the last lines of a script that failed. */
+/** Formats the last lines of a failed script as `, output: …`. */
 export function formatOutput(lines: readonly string[]): string {
   return lines.length === 0 ? '' : `, output: ${lines.join('\n')}`;
 }

@@ -5,7 +5,7 @@ import type { NewInstance } from '../records/instance-repository.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
 
 /**
- * Whether a guest can be given its run lists, and its scripts their inputs.
+ * Checks that a guest can receive its run lists, and its scripts their inputs.
  * @throws AppError RUN_LIST_INVALID, INPUT_MISSING
  */
 export async function checkRunLists(

@@ -6,7 +6,7 @@ import type { Quota } from '#shared/contract/submitter.ts';
 import type { QuotaClaim } from '../records/quota-claims.ts';
 
 type Amounts = Readonly<Record<keyof Quota, number>>;
-/** An instance as far as quotas look at it. */
+/** The fields of an instance that quotas count. */
 export type Counted = Pick<
   InstanceRecord,
   'name' | 'tags' | 'beparams' | 'disks' | 'snapshots' | 'partsOfRun'

@@ -12,9 +12,9 @@ import { refuseTaken } from './rename-instance.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
 
 /**
- * The disks are there before the record, in a folder that is no instance's yet; the record's commit
- * is what makes the copy. Nothing in the guest is touched: its new instance id makes cloud-init
- * take it for a new machine.
+ * Copies the disks before the record, in a folder that belongs to no instance yet. The commit of
+ * the record makes the copy. The guest's files stay untouched: the new instance id makes cloud-init
+ * treat it as a new machine.
  */
 export function copyInstanceHandler(
   dependencies: OperationDependencies,
@@ -22,7 +22,7 @@ export function copyInstanceHandler(
   const { instances, disks, nodes, nodeName, runner } = dependencies;
   return {
     prepare: async ({ name, newName }) => {
-      // Its disks share blocks with those of the other one: it is made where they are.
+      // The copy stays on this node, because its disks share blocks with the original.
       requireTakesNew(nodeName, await nodes.flagsOf(nodeName));
       const instance = await instances.findByName(name);
       refuseUnfinished(instance);
@@ -51,8 +51,7 @@ export function copyInstanceHandler(
 }
 
 /**
- * What is on its disks is of use.
- * @returns how far it is installed
+ * Refuses an instance whose disks hold no complete system.
  * @throws AppError INSTANCE_STATE
  */
 export function refuseUnfinished({
@@ -65,10 +64,13 @@ export function refuseUnfinished({
   });
 }
 
-/** What is of the machine stays, what tells it from others is new, what it said is forgotten. */
+/**
+ * Plans the record of a copy: settings stay, identities are new, and the guest's reports are left
+ * out.
+ */
 export function planCopy(instance: InstanceRecord, newName: string): NewInstance {
   return {
-    // Its channel, and when it was made, are said by the repository.
+    // The repository sets the channel and the creation time.
     ...instance,
     name: newName,
     uuid: randomUUID(),
@@ -78,10 +80,10 @@ export function planCopy(instance: InstanceRecord, newName: string): NewInstance
       ...nic,
       uuid: randomUUID(),
       mac: randomNicMac(nic.networkName === undefined ? undefined : nic.mac.slice(0, 8)),
-      // No two cards in a network have one address: the copy gets its own.
+      // Addresses are unique within a network: the copy gets its own.
       ...(nic.networkName !== undefined && { ip: ANY_ADDRESS, network: null }),
     })),
-    // Copies grow on the node.
+    // A copy grows on the node.
     diskTemplate: instance.diskTemplate === 'sharedfile' ? 'file' : instance.diskTemplate,
     disks: instance.disks.map((disk) => ({ ...disk, uuid: randomUUID() })),
     ...NO_PAST,

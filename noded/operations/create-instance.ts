@@ -82,7 +82,7 @@ export function createInstanceHandler(
       await dependencies.bootViews.check(planned, secrets, signal);
       await runner.checkInstallable(planned);
       return withPreview({ hooks: decision.hookBook }, async (context) => {
-        // What was checked, not what the paths lead to by now.
+        // Pin the checked files: their paths may lead elsewhere by now.
         await using pinned = imported === null ? null : await imported.pin();
         using held = new DisposableStack();
         const { isFromMedium, appliance } = decision;
@@ -90,8 +90,8 @@ export function createInstanceHandler(
         const place = opcode.install
           ? held.use(await installer.reserve(planned, machine, context))
           : null;
-        // Whatever ends this daemon from here on: an instance that is being installed is never
-        // taken for one that can be started.
+        // From here on the record says "installing": if the daemon ends, the instance must not look
+        // startable.
         const created = await instances.create(
           { ...planned, ...(opcode.install && beginInstall(context.jobId, clock.now())) },
           { drawnMacs: drawnMacs(planned, opcode) },
@@ -143,7 +143,7 @@ export function createInstanceHandler(
   };
 }
 
-/** MACs of the NICs for which none was given: they were drawn here. */
+/** Returns the MACs that were drawn here, of NICs without a given MAC. */
 function drawnMacs(
   { nics }: Pick<NewInstance, 'nics'>,
   opcode: OpcodeOf<'INSTANCE_CREATE'>,
@@ -152,7 +152,7 @@ function drawnMacs(
   return new Set(drawn.map(({ mac }) => mac));
 }
 
-/** @returns what is to be thrown */
+/** @returns the error to throw */
 async function removeFailed(
   error: unknown,
   created: InstanceRecord,
@@ -176,7 +176,7 @@ async function removeFailed(
   return error;
 }
 
-/** The record stays, with all that was given but the secrets: what goes on from there is told. */
+/** Adds a hint to the error: the record stays with its settings, but without the secrets. */
 function tellWhatStays(error: unknown, { name }: InstanceRecord): unknown {
   if (!(error instanceof StageFailure)) return error;
   const { code, message, stage, logTail, details, hint } = error;

@@ -8,13 +8,14 @@ import type { OperationDependencies } from './operation-dependencies.ts';
 
 type Dependencies = Pick<OperationDependencies, 'archives' | 'clusters' | 'instances'>;
 
-/** What machines boot from now goes with the last of them. */
+/** Removes an archive. Running guests keep it until the last of them ends. */
 export function destroyIsoHandler(
   dependencies: Dependencies,
 ): JobHandler<OpcodeOf<'BOOTENV_DESTROY_ISO'>> {
   const { archives } = dependencies;
   return {
-    // The second lock is of the content of BootEnvs: none comes to name the archive meanwhile.
+    // The second lock covers the content of BootEnvs: no BootEnv can start to name the archive
+    // meanwhile.
     prepare: async ({ isoFile }) => {
       await requireArchive(isoFile, dependencies);
       await refuseUsed(isoFile, dependencies);
@@ -51,7 +52,10 @@ async function refuseUsed(isoFile: string, dependencies: Dependencies): Promise<
   });
 }
 
-/** A document that has the name may mean it: whether it does is seen when it is rendered. */
+/**
+ * Lists the users of an archive. A document with its name counts as a user: only rendering shows
+ * whether the document means it.
+ */
 async function usersOf(
   isoFile: string,
   { clusters, instances }: Dependencies,
@@ -78,7 +82,7 @@ async function usersOf(
   ];
 }
 
-/** Whether a document has the text, however deep it is. */
+/** Returns whether a document contains the text at any depth. */
 function hasText(document: unknown, text: string): boolean {
   const left = [document];
   while (left.length > 0) {

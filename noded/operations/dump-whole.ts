@@ -14,8 +14,8 @@ import { refuseUnfinished } from './copy-instance.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
 
 /**
- * Dumps disks as they are, of an instance that no script knows how to dump: a disk is bytes, and
- * what is in it is nobody's business here. All of its record goes along that a copy would have.
+ * Dumps disks byte by byte, for an instance without an export script. The export keeps the parts of
+ * the record that a copy would have.
  * @param instance that does not run
  * @throws AppError DISK_IN_USE, DISK_MISSING, NOT_SUPPORTED: a disk is a link
  */
@@ -50,7 +50,7 @@ export async function dumpWhole(
   return { record: { ...describeInstance(instance, about), whole }, sizeBytes };
 }
 
-/** Makes of the progress of each disk that of all of them together. */
+/** Converts the progress of each disk to the progress of all disks together. */
 export function addUp(
   disks: readonly { readonly sizeBytes: number }[],
   onProgress: (doneBytes: number, totalBytes: number) => void,

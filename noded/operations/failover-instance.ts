@@ -12,17 +12,17 @@ import { refuseInstalling } from './move.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
 
 /**
- * A machine of the other node that is paused ends after as long again; a server of files forgets
- * it.
+ * The node's fence kills a paused QEMU process after a second lease time. A file server drops the
+ * locks of a dead node.
  */
 const LOCK_TIMEOUT_MS = 600_000;
 const LOOK_MS = 1000;
 const TELL_MS = 10_000;
 
 /**
- * Takes an instance with shared disks from a node that is down. Its lease has to be over, by the
- * clock of this node, and nobody may have the disks; one commit then names this node in the record
- * and tells the other one, and fails where that has renewed its lease.
+ * Takes an instance with shared disks from a node that is down. The node's lease must be over by
+ * this node's clock, and its disks must be free. One commit then names this node in the record and
+ * tells the other node. The commit fails if that node has renewed its lease.
  */
 export function failoverInstanceHandler(
   dependencies: OperationDependencies,
@@ -35,7 +35,7 @@ export function failoverInstanceHandler(
       requireTakesNew(nodeName, await nodes.flagsOf(nodeName));
       await checkArrival(instance, signal, dependencies);
       await disks.checkShared(instance).catch((error: unknown) => {
-        // The machine that is to be paused still uses it.
+        // The QEMU process that will be paused still uses the disk.
         if (!isAppError(error, 'DISK_IN_USE')) throw error;
       });
       return async (context) => {
@@ -73,9 +73,9 @@ async function refuseNotDown(
       details: { name, node },
     });
   }
-  // One that hangs is there, and does not answer: its lease tells.
+  // A hanging node is up but does not answer: its lease decides.
   if ((await presenceOf(node)) === 'answers') throw itAnswers(name, node);
-  // An operator who marks a node offline says that it is off.
+  // The offline flag says that the node is off.
   if (!(await nodes.flagsOf(node)).offline) await leases.requireSeen(node);
 }
 
@@ -116,10 +116,9 @@ async function untilFree(
 }
 
 /**
- * Takes an instance in one commit with the lease of the node that is down. Whoever takes another
- * instance of that node at the same moment changes the same lease: then it is looked at once more,
- * and tells whether the node lives.
- * @throws AppError INSTANCE_STATE: it lives; CONFLICT: another node has taken this very instance
+ * Takes an instance in one commit with the lease of the lost node. Taking another instance of that
+ * node changes the same lease. The commit then conflicts, and the next try reads the lease again.
+ * @throws AppError INSTANCE_STATE: the node is up; CONFLICT: another node has taken this instance
  */
 export async function takeFromLost(
   instance: Pick<InstanceRecord, 'uuid' | 'name' | 'primaryNode'>,
@@ -137,7 +136,7 @@ export async function takeFromLost(
             throw new AppError('CONFLICT', `'${name}' is on ${current.primaryNode} now`);
           refuseInstalling(current);
           isUp = current.adminState === 'up' || current.stoppedByJob !== null;
-          // The numbers of what a guest says are those of the node on which it says it.
+          // Sequence numbers of guest reports belong to the node that received them.
           const guestReport = current.guestReport && { ...current.guestReport, afterSequence: 0 };
           return { ...current, primaryNode: nodeName, stoppedByJob: null, guestReport };
         },

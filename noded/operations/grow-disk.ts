@@ -7,9 +7,8 @@ import type { JobHandler } from '../jobs/job-handler.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
 
 /**
- * The file grows first, by QEMU's own hand while a machine has it: the guest sees it at once. What
- * is on record comes after, so a job that was cut off between is asked for again and ends at the
- * same size.
+ * Grows the file first, through QEMU while the instance runs, so that the guest sees it at once.
+ * The record follows. Repeating an interrupted job ends at the same size.
  */
 export function growDiskHandler(
   dependencies: OperationDependencies,
@@ -49,7 +48,10 @@ export function growDiskHandler(
   };
 }
 
-/** What the machine calls a disk: its UUID if it has a port, else its number in slots. Pure. */
+/**
+ * Returns the name of a disk in QEMU: its UUID if it has a port, else its number among the slots.
+ * Pure.
+ */
 function diskOfMachine({ disks }: InstanceRecord, index: number): string | number {
   const disk = disks[index];
   if (disk?.port !== undefined) return disk.uuid;
@@ -64,7 +66,7 @@ function resized(
   return disks.map((disk, index) => (index === grown ? { ...disk, sizeBytes } : disk));
 }
 
-/** @throws AppError INSTANCE_STATE: the machine that runs has not got it yet */
+/** @throws AppError INSTANCE_STATE: the running QEMU process does not have the disk yet */
 function refuseDiskOfLater({ name, disks, partsOfRun }: InstanceRecord, disk: number): void {
   const uuid = disks[disk]?.uuid;
   if (partsOfRun === null || partsOfRun.disks.some((one) => one.uuid === uuid)) return;
@@ -73,7 +75,7 @@ function refuseDiskOfLater({ name, disks, partsOfRun }: InstanceRecord, disk: nu
   });
 }
 
-/** Pure. @throws AppError VALIDATION */
+/** Returns the size after growing, in bytes. Pure. @throws AppError VALIDATION */
 export function plannedSize(
   { name, disks }: Pick<InstanceRecord, 'name' | 'disks'>,
   { disk: index, amountBytes, absolute }: OpcodeOf<'INSTANCE_GROW_DISK'>,

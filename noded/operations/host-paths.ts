@@ -12,7 +12,7 @@ type NamesFiles = Pick<
 type Clusters = Pick<ClusterRepository, 'load'>;
 
 /**
- * A path that came from the remote API counts as long as the operator names its folder.
+ * Refuses paths that came from the remote API unless the operator allows their folder.
  * @throws AppError PATH_NOT_ALLOWED
  */
 export function checkHostPaths(instance: NamesFiles, clusters: Clusters): Promise<void> {
@@ -22,7 +22,7 @@ export function checkHostPaths(instance: NamesFiles, clusters: Clusters): Promis
 }
 
 /**
- * The same of what is opened at a start; what is installed from is not.
+ * Checks only the files that a start opens, without those of an installation.
  * @throws AppError PATH_NOT_ALLOWED
  */
 export function checkHostPathsOfRun(

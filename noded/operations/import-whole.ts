@@ -23,8 +23,9 @@ import { startAfter } from './start-again.ts';
 import { refuseUnknownProfiles } from './profiles.ts';
 
 /**
- * Makes an instance of an export of whole disks. As with a copy, the disks are there before the
- * record, whose commit is what makes it: a kill or a failure before leaves nothing.
+ * Makes an instance from an export of whole disks. As with a copy, the disks come before the
+ * record, and the commit of the record makes the instance. A kill or a failure before the commit
+ * leaves nothing.
  * @throws AppError of exit status 2
  */
 export async function prepareImportWhole(
@@ -69,7 +70,7 @@ export async function prepareImportWhole(
   };
 }
 
-/** Fills disks with what was checked, not with what the paths lead to by now. */
+/** Fills disks from the checked files: their paths may lead elsewhere by now. */
 async function fill(
   dir: string,
   { instanceId }: Pick<NewInstance, 'instanceId'>,

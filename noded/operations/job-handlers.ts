@@ -35,7 +35,7 @@ import { withSpaceWarning } from './with-space-warning.ts';
 import { uploadIsoHandler } from './upload-iso.ts';
 import { reinstallInstanceHandler } from './reinstall-instance.ts';
 
-/** Every opcode has its handler: a missing one does not compile. */
+/** Returns a handler for every opcode: a missing handler does not compile. */
 export function createJobHandlers(dependencies: OperationDependencies): JobHandlers {
   const handlers: JobHandlers = {
     INSTANCE_CREATE: createInstanceHandler(dependencies),
@@ -83,7 +83,10 @@ export function createJobHandlers(dependencies: OperationDependencies): JobHandl
   return { ...all, INSTANCE_REMOVE: orRemoveOrphan(all.INSTANCE_REMOVE, dependencies) };
 }
 
-/** Adds what the traits of an opcode ask for: a check of the node, a warning of low space. */
+/**
+ * Adds the behaviour that the traits of an opcode ask for: a check of the node, a warning of low
+ * space.
+ */
 function guardHandler(
   handler: JobHandler<Opcode>,
   dependencies: OperationDependencies,
@@ -99,8 +102,8 @@ function guardHandler(
 }
 
 /**
- * Refuses an operation that this node does not run. Only the node that has the disks, QEMU process
- * and view of an instance acts on it: any other one would act as if they were gone.
+ * Refuses an operation that this node does not run. Only the instance's own node has its disks,
+ * QEMU process and view. Any other node would act as if they were gone.
  * @throws AppError CONFLICT, INSTANCE_NOT_FOUND, NODE_OFFLINE
  */
 async function requireNode(opcode: Opcode, dependencies: OperationDependencies): Promise<void> {

@@ -18,9 +18,7 @@ import {
 } from './move.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
 
-/**
- * A running instance to another node. Everything that can be refused is asked before, there too.
- */
+/** Migrates a running instance. Both nodes refuse impossible migrations before anything changes. */
 export function migrateInstanceHandler(
   dependencies: OperationDependencies,
 ): JobHandler<OpcodeOf<'INSTANCE_MIGRATE'>> {

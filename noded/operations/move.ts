@@ -9,9 +9,7 @@ import type { JobHandler } from '../jobs/job-handler.ts';
 import { noNode } from '../records/node-registry.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
 
-/**
- * A stopped instance to another node. Everything that can be refused is asked before, there too.
- */
+/** Moves a stopped instance. Both nodes refuse impossible moves before anything changes. */
 export function moveInstanceHandler(
   dependencies: OperationDependencies,
 ): JobHandler<OpcodeOf<'INSTANCE_MOVE'>> {

@@ -43,7 +43,8 @@ export function modifyNetworkHandler({
   return {
     prepare: async (opcode) => {
       const { name } = opcode;
-      // This runs anew after each write that came between: who gets an address writes the network.
+      // Runs again after each conflicting write: giving an address to a NIC writes the network,
+      // too.
       const change = async (former: NetworkRecord): Promise<NetworkRecord> => {
         const changed = changeNetwork(former, opcode);
         await refuseTaken(former, changed, clusters);
@@ -59,8 +60,8 @@ export function modifyNetworkHandler({
 }
 
 /**
- * Connects a network. Other nodes follow by themselves: what they lack is said by their logs, and
- * to whoever starts an instance there.
+ * Connects a network. Other nodes follow by themselves. If such a node lacks something, its log and
+ * the next start of an instance there report it.
  */
 export function connectNetworkHandler(
   dependencies: Network<'clusters' | 'nodeName' | 'nat'> & {
@@ -74,7 +75,7 @@ export function connectNetworkHandler(
       const chosen = await chooseNodes(given, nodes);
       const change = (current: NetworkRecord): NetworkRecord => {
         refuseOtherMode(current, connection.mode);
-        // The other nodes find out too late: there nobody waits for it.
+        // Refuse here: other nodes notice it only after the job has ended.
         if (connection.mode === 'nat') requireGateway(current);
         const added = chosen.map((node) => [node, connection] as const);
         return {
@@ -101,8 +102,8 @@ export function connectNetworkHandler(
 }
 
 /**
- * Takes back what was connected, and nothing that others have connected meanwhile.
- * @throws what it was that failed; where it stays connected, it says so
+ * Reverts the new connections, and keeps connections that other jobs have made meanwhile.
+ * @throws the original error, or NETWORK_SETUP if the network stays connected
  */
 async function disconnectAgain(
   error: unknown,
@@ -235,7 +236,10 @@ function requireSound(network: NetworkRecord): NetworkRecord {
   );
 }
 
-/** What an instance has is neither a gateway nor somebody else's. @throws AppError CONFLICT */
+/**
+ * Refuses to reserve an address of an instance, or to make it the gateway. @throws AppError
+ * CONFLICT
+ */
 async function refuseTaken(
   former: NetworkRecord,
   { name, gateway, reserved }: NetworkRecord,
@@ -263,7 +267,8 @@ async function chooseNodes(
 }
 
 /**
- * An instance that moves keeps its address, and how its guest gets it. @throws AppError CONFLICT
+ * Refuses a second mode: an instance that moves keeps its address and how its guest gets it.
+ * @throws AppError CONFLICT
  */
 function refuseOtherMode({ name, connections }: NetworkRecord, mode: 'bridged' | 'nat'): void {
   const other = Object.entries(connections).find(([, connection]) => connection.mode !== mode);

@@ -35,21 +35,20 @@ import type { HostCopies } from '../provision/os/host-copies.ts';
 import type { OsRegistry } from '../provision/os/os-registry.ts';
 import type { Peers } from '../cluster/peers/ask-peer.ts';
 
-/** What is asked of a place for new volumes before it is taken. */
+/** The questions about a place for new volumes before the cluster uses it. */
 export type AskedVolumes = Pick<
   VolumeSystem,
   'listGroups' | 'listVolumes' | 'isScanned' | 'parsePlace' | 'errors'
 >;
 
-/** What operations work with. */
 export interface OperationDependencies {
   readonly nodeName: string;
   readonly membership: Pick<Membership, 'requireMember'>;
-  /** Whether what a record names as its node is this one. */
+  /** Returns whether a node name in a record means this node. */
   readonly owns: (node: string) => boolean;
   readonly clusters: ClusterRepository;
   readonly nodes: Pick<NodeRegistry, 'flagsOf' | 'changeFlags' | 'names'>;
-  /** Whether another node runs, marked offline or not. */
+  /** Returns whether another node runs, marked offline or not. */
   readonly presenceOf: (node: string) => Promise<Presence>;
   readonly instances: InstanceRepository;
   readonly outcomes: Pick<Outcomes, 'noteRemoval' | 'endRemoval' | 'removalOf'>;
@@ -61,7 +60,7 @@ export interface OperationDependencies {
   readonly leases: ForeignLeases;
   readonly cards: InstanceCards;
   readonly nat: Pick<NatNetworks, 'check' | 'settle' | 'follow'>;
-  /** Null on a node that is a cluster by itself. */
+  /** Null on a single-node cluster. */
   readonly peers: Peers | null;
   readonly images: ImageCache;
   readonly applianceFiles: Pick<ApplianceFiles, 'verify'>;
@@ -81,7 +80,7 @@ export interface OperationDependencies {
   readonly services: ExposedServices;
   readonly exports: ExportStore;
   readonly measurePlaces: () => Promise<readonly PlaceSpace[]>;
-  /** What sparse disks of this node may grow to. */
+  /** Returns the size to which the sparse disks of this node may grow. */
   readonly promiseOfDisks: () => Promise<DiskPromise>;
   readonly logDir: string;
   readonly hookChecker: HookChecker;

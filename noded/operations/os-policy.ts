@@ -8,19 +8,19 @@ import type { OsSelection } from '../provision/os/os-registry.ts';
 import { judgeTrust } from '../provision/os/os-trust.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
 
-/** What the administrator said of an OS and of its variant. */
+/** The administrator's settings for an OS and its variant. */
 export interface OsPolicy {
   /** The OS by name, then with its variant. */
   readonly layers: readonly OsSettings[];
-  /** The administrator's trust in the definition as it is now. */
+  /** The administrator's trust in the present content of the definition. */
   readonly trust: OsTrust;
-  /** The cluster lets trusted scripts run on its hosts. */
+  /** The cluster allows trusted scripts to run on its hosts. */
   readonly allowsHostScripts: boolean;
-  /** The administrator said that it is not trusted, rather than nothing. */
+  /** The administrator explicitly revoked trust, rather than never deciding. */
   readonly isDistrusted: boolean;
 }
 
-/** @throws AppError OS_BLACKLISTED: by its own name, or by that of its variant */
+/** @throws AppError OS_BLACKLISTED: the OS or its variant is blacklisted */
 export function refuseBlacklisted(osType: string, { layers }: Pick<OsPolicy, 'layers'>): void {
   const blacklisted = layers.find((settings) => settings.blacklisted);
   if (blacklisted === undefined) return;
@@ -30,13 +30,13 @@ export function refuseBlacklisted(osType: string, { layers }: Pick<OsPolicy, 'la
 }
 
 export interface SelectedOs {
-  /** What of it may be used: one that is forced into the appliance has no script for the host. */
+  /** The usable part: an OS that must be installed in the appliance has no script for the host. */
   readonly os: OsSelection;
   readonly policy: OsPolicy;
 }
 
 /**
- * An OS by name, with what the administrator said of it.
+ * Returns an OS by name, with the administrator's settings.
  * @throws AppError OS_NOT_FOUND, OS_INVALID, OS_VARIANT
  */
 export async function selectOs(
@@ -51,7 +51,7 @@ export async function selectOs(
   return { os: isConfined ? { ...os, definition: confineDefinition(definition) } : os, policy };
 }
 
-/** @throws AppError OS_INVALID when the definition is marked as trusted, and has no digest */
+/** @throws AppError OS_INVALID if the definition is marked as trusted but has no digest */
 async function loadOsPolicy(
   osType: string,
   { definition }: OsSelection,
@@ -61,7 +61,7 @@ async function loadOsPolicy(
     clusters.load(),
     ...osLayerNames(osType).map((layer) => clusters.loadOs(layer)),
   ]);
-  // One that nobody trusts need not be read.
+  // Do not read an untrusted definition: its digest is not needed.
   const isMarked = layers.some((settings) => settings.trusted);
   const digest = isMarked ? await digestDefinition(definition.path) : null;
   const isDistrusted = !isMarked && layers.some((settings) => settings.isDistrusted === true);

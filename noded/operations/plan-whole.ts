@@ -24,10 +24,10 @@ const SETTABLE: ReadonlySet<string> = new Set<keyof Create>([
 ]);
 
 /**
- * The record of an instance whose disks are in an export: as a copy's, but that cards keep their
- * MACs where the name is the same. An export from elsewhere is anybody's: it names no files of this
- * host that its guest would read, and no URLs that lead to it or its networks. Pure but for what
- * the context draws.
+ * Plans the record of an instance whose disks are in an export, like a copy's. NICs keep their MACs
+ * if the name is the same. An export from elsewhere is untrusted: its paths to files of this host
+ * are removed, and its URLs may not reach this host or its networks. Pure except for the values
+ * that the context draws.
  * @throws AppError VALIDATION, EXPORT_INVALID
  */
 export function planWhole(
@@ -59,7 +59,7 @@ export function planWhole(
     instanceId: newInstanceId(context.newUuid, instance.dialects),
     channelNicUuid: context.newUuid(),
     nics,
-    // What was in volumes becomes files.
+    // Volumes become files.
     diskTemplate: hasVolumes(instance.diskTemplate) ? 'file' : instance.diskTemplate,
     disks: instance.disks.map(({ name, sizeBytes, port }) => ({
       ...{ uuid: context.newUuid(), name, sizeBytes },
@@ -75,7 +75,7 @@ export function planWhole(
   };
 }
 
-/** What is on the disks was made with all other settings as they are in the export. */
+/** Refuses other settings: the content of the disks was made with those of the export. */
 function refuseOtherSettings(opcode: Create): void {
   const { name } = opcode;
   const plain: Readonly<Record<string, unknown>> = instanceCreate.parse({
@@ -98,7 +98,9 @@ function refuseOtherSettings(opcode: Create): void {
 
 type Instance = WholeExport['instance'];
 
-/** Whoever wrote it has a remote user's reach: URLs of the internet, and names of the catalogue. */
+/**
+ * Limits a foreign record to the reach of a remote user: public URLs and names of the catalogue.
+ */
 function asForeign(instance: Instance): Instance {
   const osImage = imageReference.safeParse(instance.osImage).data ?? remoteUrl(instance.osImage);
   const personalizationPackage = remoteUrl(instance.personalizationPackage);
@@ -120,7 +122,7 @@ function withoutFiles(parameters: Instance['hvparams']): Instance['hvparams'] {
   return url === null ? left : { ...left, cdrom_image_path: url };
 }
 
-/** The URL, marked as a remote one; null for a path, which is a file of this host. */
+/** Returns the URL, marked as a remote one; null for a path, which is a file of this host. */
 function remoteUrl(text: string | null): string | null {
   if (text === null || parseSource(text)?.kind !== 'url') return null;
   const marked = markRemote(text);

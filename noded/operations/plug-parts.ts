@@ -15,7 +15,10 @@ interface Dependencies {
 }
 type Part = InstanceRecord['nics' | 'disks'][number];
 
-/** New parts of a machine that runs get a port, where there is one that nobody has or had. Pure. */
+/**
+ * Gives new parts of a running instance a port that no part has or had in this run, if one is free.
+ * Pure.
+ */
 export function givePorts(instance: InstanceRecord, planned: Parts): Parts {
   const former = [...partsOfKind(instance), ...partsOfKind(asItRuns(instance))];
   const known = new Set(former.map(({ uuid }) => uuid));
@@ -31,8 +34,8 @@ export function givePorts(instance: InstanceRecord, planned: Parts): Parts {
 }
 
 /**
- * Makes the record say what the machine really has in its ports: a daemon that was killed may have
- * changed that, or a guest that took its time. Nothing where no machine runs.
+ * Corrects the record by the parts that QEMU really has in its ports. They differ if the daemon was
+ * killed, or if a guest released a part late. Does nothing without a running QEMU process.
  * @throws AppError QMP
  */
 export async function settlePorts(
@@ -51,8 +54,8 @@ export async function settlePorts(
 }
 
 /**
- * Puts what a change brought into the machine, takes out what it removed, and leaves what neither
- * works for to the next start. The change is committed before.
+ * Attaches added parts to the running QEMU process and detaches removed NICs. The record must be
+ * committed before. Parts that cannot be attached wait for the next start.
  */
 export async function plugParts(
   changed: InstanceRecord,
@@ -93,8 +96,8 @@ export async function plugParts(
 }
 
 /**
- * Takes a disk out of a machine that runs, before its file goes.
- * @throws AppError INSTANCE_STATE: its guest does not let go of it; nothing was changed
+ * Detaches a disk from a running instance before its file is removed.
+ * @throws AppError INSTANCE_STATE: the guest does not release it; nothing was changed
  */
 export async function unplugDisk(
   instance: InstanceRecord,

@@ -38,7 +38,7 @@ export function startInstanceHandler(
       await checkRunLists(instance, dependencies);
       return async (context) => {
         const secrets = takeSecrets(opcode);
-        // The names are stored before the guest has the values: whoever loses those can say which.
+        // Store the names before the guest has the values: a lost secret can then be named.
         const named = await nameInRecord(instance, secrets, instances);
         await runner.start(named, secrets, context);
         return { name: instance.name };
@@ -47,7 +47,10 @@ export function startInstanceHandler(
   };
 }
 
-/** A running guest reads secrets over its channel alone. @throws AppError INSTANCE_STATE */
+/**
+ * Refuses secrets that a running guest cannot read: it reads them over its channel only. @throws
+ * AppError INSTANCE_STATE
+ */
 function refuseUnread(
   { name, uuid }: InstanceRecord,
   { osParametersSecret }: OpcodeOf<'INSTANCE_STARTUP'>,
@@ -62,7 +65,7 @@ function refuseUnread(
   );
 }
 
-/** Gives a running guest the secrets that it lost, or new ones. */
+/** Gives a running guest new secrets, or replaces lost ones. */
 async function supplySecrets(
   instance: InstanceRecord,
   opcode: OpcodeOf<'INSTANCE_STARTUP'>,
@@ -128,7 +131,7 @@ export function rebootInstanceHandler(
           hint: `gnt-instance startup ${instance.name}`,
         });
       }
-      // Its files are opened anew, which may not be allowed, or not possible, any more.
+      // A restart opens the files again, which may have become forbidden or impossible.
       if (opcode.kind !== 'hard') {
         await checkHostPathsOfRun(instance, clusters);
         await runner.checkRunnable(instance);

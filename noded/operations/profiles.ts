@@ -10,15 +10,18 @@ import type { ClusterRepository } from '../records/cluster-repository.ts';
 import type { ProfileChange } from '../records/profile-repository.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
 
-/** Each profile is read as a whole, for every view of an instance that names it. */
+/** Each view of an instance reads its profiles as a whole. */
 const MAX_PARAMETERS = 1000;
 /**
- * Names and values of a profile: a view has room for `global` and all that an instance can have.
+ * Bytes of names and values of a profile: a view has room for `global` and the most profiles of an
+ * instance.
  */
 const MAX_PROFILE_BYTES = MIB;
 const MAX_PROFILES = 1000;
 
-/** What instances that run are shown changes with their next view: a start, or a modify. */
+/**
+ * Changes a profile. Running instances see the change with their next view: at a start or a modify.
+ */
 export function modifyProfileHandler({
   clusters,
 }: Pick<OperationDependencies, 'clusters'>): JobHandler<OpcodeOf<'PROFILE_SET_PARAMS'>> {
@@ -44,9 +47,9 @@ export function modifyProfileHandler({
 }
 
 /**
- * Tries changes before anything is changed: refuses more profiles than there may be, and whatever
- * a change itself refuses.
- * @throws AppError VALIDATION, what a change throws
+ * Tries changes without applying them. Refuses too many profiles, and everything that a change
+ * itself refuses.
+ * @throws AppError VALIDATION, or the error of a change
  */
 export function tryChanges(
   changes: readonly ProfileChange[],

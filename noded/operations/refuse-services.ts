@@ -1,12 +1,15 @@
 import type { ClusterRecord } from '#shared/contract/api.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 
-/** A view holds as many services. */
+/** A view holds at most as many services. */
 const MAX_SERVICES = 32;
 const HTTP_PORT = 80;
 const DHCP_PORT = 67;
 
-/** @param services all that the cluster would have @throws AppError VALIDATION */
+/**
+ * @param services all services after the change
+ * @throws AppError VALIDATION
+ */
 export function refuseUnusableServices(services: ClusterRecord['exposeServices']): void {
   if (Object.keys(services).length > MAX_SERVICES) {
     throw new AppError('VALIDATION', `more than ${MAX_SERVICES} exposed services`, {

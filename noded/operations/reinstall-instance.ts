@@ -19,10 +19,10 @@ import { refuseUnknownProfiles } from './profiles.ts';
 import { startAfter, startAgain } from './start-again.ts';
 
 /**
- * Installs an instance again. What can be found bad without its disks is, before it is stopped and
- * anything of it is changed; its parameters change in the commit that says that it is installed.
- * Until then the old disks are there (unless they are overwritten), and a failure leaves it as it
- * was: its record, its disks, and running if it ran.
+ * Installs an instance again. All checks that do not need its disks come first, before it is
+ * stopped or changed. Its parameters change in the commit that marks it as installed. Until then
+ * the old disks stay (unless they are overwritten). A failure restores its record and disks, and
+ * starts it again if it ran.
  */
 export function reinstallInstanceHandler(
   dependencies: OperationDependencies,
@@ -75,7 +75,8 @@ export function reinstallInstanceHandler(
         const { isFromMedium, appliance } = decision;
         const machine = { isFromMedium, appliance, runsUntilThen: wasRunning };
         using place = await installer.reserve(planned, machine, context);
-        // Those of the one before, whose taking over failed, are the old ones of this.
+        // If an earlier reinstallation failed to take over its disks, they count as the old disks
+        // now.
         await disks.settle(current);
         const begun = await instances.update(current.uuid, (instance) =>
           beginReinstall(instance, context.jobId, clock.now()),
@@ -83,7 +84,7 @@ export function reinstallInstanceHandler(
         const run = { wasRunning, isToldToStop: false };
         const enter = async (): Promise<void> => {
           run.isToldToStop = true;
-          // The instance is stopped first: its memory may be the room that is waited for.
+          // Stop the instance first: the reservation may be waiting for its memory.
           if (opcode.shutdownTimeoutS !== undefined)
             await runner.stop(current, opcode.shutdownTimeoutS, context, 'interlude');
           await place.enter();
@@ -123,7 +124,10 @@ export function reinstallInstanceHandler(
   };
 }
 
-/** Whoever says nothing keeps what can be kept; of a failed installation there is nothing. */
+/**
+ * Keeps the old disks if there is room, by default. After a failed installation they hold nothing
+ * of value.
+ */
 function chooseFormerDisks(
   { beforeReinstall }: InstanceRecord,
   { keepOld }: OpcodeOf<'INSTANCE_REINSTALL'>,
@@ -135,11 +139,11 @@ function chooseFormerDisks(
 interface Run {
   readonly wasRunning: boolean;
   readonly isToldToStop: boolean;
-  /** What the job was given. */
+  /** Secrets given to the job. */
   readonly secrets: JobSecrets;
 }
 
-/** After a failure: says what the instance is now, and starts it if it ran and can. */
+/** After a failure: reports the state of the instance, and starts it again if it ran and can. */
 async function goBack(
   uuid: string,
   { wasRunning, isToldToStop, secrets }: Run,

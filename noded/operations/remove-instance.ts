@@ -25,7 +25,7 @@ export function removeInstanceHandler(
               beginRemoval(current, context.jobId, beganAtMs),
             );
           } catch (error) {
-            // There may be room once its disks are gone.
+            // Removing its disks may free space.
             if (!isAppError(error, 'DISK_FULL')) throw error;
             await outcomes.noteRemoval(uuid, { jobId: context.jobId, beganAtMs });
           }
@@ -46,7 +46,8 @@ export function removeInstanceHandler(
 }
 
 /**
- * A group may come back with its devices: what was on it is nobody's by then, and keeps its room.
+ * Warns of volumes in a missing group. If the group comes back with its devices, they are orphans
+ * that still take space.
  */
 async function warnOfAbsent(
   disks: Pick<OperationDependencies['disks'], 'listAbsent'>,

@@ -7,8 +7,8 @@ import type { JobContext, JobHandler } from '../jobs/job-handler.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
 
 /**
- * Gives a machine without a record the one that was kept beside it. Name, addresses and MACs are
- * claimed anew; then it is taken over as after any restart of the daemon, its guest untouched.
+ * Gives an orphan the record that was kept beside it, and claims its name, addresses and MACs
+ * again. Then takes it over as after a restart of the daemon, without touching its guest.
  */
 export function adoptInstanceHandler(
   dependencies: OperationDependencies,
@@ -50,8 +50,7 @@ export function adoptInstanceHandler(
 }
 
 /**
- * Lets a removal take what has no record: the machine, its disks, its logs, and what its name still
- * claims.
+ * Extends a removal to orphans: the QEMU process, its disks, its logs and the claims of its name.
  */
 export function orRemoveOrphan(
   handler: JobHandler<OpcodeOf<'INSTANCE_REMOVE'>>,
@@ -86,7 +85,7 @@ async function removeOrphan(
   return { name, uuid };
 }
 
-/** A record that cannot be read is none: what was kept takes its place. */
+/** Treats an unreadable record as missing: the kept record takes its place. */
 async function readable<T>(asked: Promise<T>): Promise<T | undefined> {
   try {
     return await asked;

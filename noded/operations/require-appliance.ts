@@ -4,10 +4,10 @@ import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import type { ApplianceFiles } from '../provision/appliance/appliance-files.ts';
 
 /**
- * An imported appliance is whole and can run on this node: who names one learns it now, and an
- * installation before anything of its instance is touched. The built one is made where it is
- * missing.
- * @throws AppError VALIDATION naming it, and who says that it is used
+ * Checks that an imported appliance is intact and can run on this node. A command that names one
+ * fails early, and an installation fails before it touches its instance. The built-in one is built
+ * when it is missing.
+ * @throws AppError VALIDATION naming the appliance and the setting that selects it
  */
 export async function requireAppliance(
   { name, source }: ApplianceInForce,

@@ -12,8 +12,8 @@ import { selectOs } from './os-policy.ts';
 import { formatOutput } from './check-parameters-by-os.ts';
 
 /**
- * Tells an installed system its new name by the definition's `rename`. As in Ganeti the instance
- * has its name by then, whatever the script says: what goes wrong is a warning.
+ * Tells an installed system its new name through the definition's `rename`. As in Ganeti, the
+ * instance is already renamed: a failing script causes only a warning.
  */
 export async function runRenameScript(
   renamed: InstanceRecord,
@@ -27,7 +27,7 @@ export async function runRenameScript(
   const { clusters, installer } = dependencies;
   if (renamed.osType === null || renamed.installState !== 'installed') return;
   try {
-    // The system is installed: its variant counts, whatever the definition lists by now.
+    // The system is installed with its variant, even if the definition no longer lists it.
     const { os, policy } = await selectOs(renamed.osType, dependencies, { forceVariant: true });
     const script = chooseHelper(os.definition, 'rename', policy);
     if (script === undefined) {

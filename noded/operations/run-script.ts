@@ -8,8 +8,8 @@ import { refuseImpossible } from '../instances/run-lists/plan-lists.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
 
 /**
- * A script of the operational list, on demand. One at a time and in their order, by a lock of their
- * own: whoever stops the instance passes those that wait, and ends the one that runs.
+ * Runs a script of the operational list on demand. Scripts have a lock of their own and run one at
+ * a time, in order. Stopping the instance overtakes waiting scripts and ends the running one.
  */
 export function runScriptHandler({
   instances,
@@ -53,7 +53,7 @@ export function runScriptHandler({
 
 /**
  * Finds a script by its name in the list, with or without the number.
- * @throws AppError NOT_FOUND, also when the name without a number means several scripts
+ * @throws AppError NOT_FOUND, also if the name without a number matches several scripts
  */
 export function findScript<T extends { readonly name: string }>(
   instance: { readonly name: string },

@@ -134,25 +134,27 @@ function watchOf({ signal, report }: JobContext) {
   };
 }
 
-/** What is on the disks is of then, all else of now. Pure. */
+/** Restores the fields that describe the disks; all other settings stay the present ones. Pure. */
 export function planRestore(
   instance: InstanceRecord,
   { disks, instanceId, installState, hostKeys }: InstanceSnapshot,
   restoreId: string,
 ): InstanceRecord {
-  // These disks have nothing of another installation, or of one that failed on them since.
+  // These disks hold nothing of another installation, nor of a failed one since then.
   const isOfThese = instance.instanceId === instanceId && instance.install?.state === 'success';
   return {
     ...instance,
     ...{ disks, instanceId, installState, restoreId, partsOfRun: null, beforeReinstall: null },
     install: isOfThese ? instance.install : null,
-    // The id is trusted with its keys: with none of it, whichever guest speaks first would be.
+    // An instance id without host keys would trust the first guest that reports some: keep the
+    // present keys.
     hostKeys: hostKeys ?? instance.hostKeys,
   };
 }
 
 /**
- * The end of an installation may be on its way into the store, and its disks beside the old ones.
+ * Refuses while an installation ends: its commit may be under way, with new disks beside the old
+ * ones.
  * @throws AppError INSTANCE_STATE
  */
 function refuseInstalling({ name, installState, install }: InstanceRecord): void {
@@ -175,7 +177,10 @@ function refuseName({ name, snapshots }: InstanceRecord, snapshot: string): void
   });
 }
 
-/** It is told to go on afterwards, and would write where there is no room. */
+/**
+ * Refuses a halted guest: a snapshot resumes the guest afterwards, and it would write to a full
+ * disk.
+ */
 function refuseHalted({ name }: InstanceRecord, halt: { readonly reason: string } | null): void {
   if (halt === null) return;
   throw new AppError('INSTANCE_STATE', `the guest of '${name}' is paused (${halt.reason})`, {
@@ -196,7 +201,10 @@ function findSnapshot({ name, snapshots }: InstanceRecord, wanted: string): Inst
   });
 }
 
-/** Disks that came since would have nothing to become, those that went no place. */
+/**
+ * Refuses if disks were added, which the snapshot cannot restore, or removed, which have no place
+ * to go.
+ */
 function refuseOtherDisks({ name, disks }: InstanceRecord, snapshot: InstanceSnapshot): void {
   const gone = missingFrom(disks, snapshot.disks);
   const added = missingFrom(snapshot.disks, disks);
@@ -219,7 +227,7 @@ function refuseOtherDisks({ name, disks }: InstanceRecord, snapshot: InstanceSna
   );
 }
 
-/** @returns the indices in `of` of those that `list` does not have */
+/** @returns the indices in `of` of disks that `list` lacks */
 function missingFrom(list: readonly InstanceDisk[], of: readonly InstanceDisk[]): number[] {
   return of.flatMap(({ uuid }, index) => (list.some((one) => one.uuid === uuid) ? [] : [index]));
 }

@@ -7,8 +7,8 @@ import type { JobContext } from '../jobs/job-handler.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
 
 /**
- * Starts an instance that an operation had to stop, whatever ended the operation: its own signal
- * may be what did. The guest gets the secrets that the job was given, as far as they are its.
+ * Starts an instance that an operation had to stop. Ignores the operation's own signal, which may
+ * have ended it. The guest gets the job's secrets, as far as the instance has their names.
  */
 export async function startAgain(
   uuid: string,
@@ -39,14 +39,14 @@ export async function startAgain(
   await runner.start(instance, { ...given, osParameters: own }, { ...context, signal });
 }
 
-/** What a job has of the secrets that a guest had, and what is lost. Pure. */
+/** Returns the secrets of a guest that a job has, and the names of lost ones. Pure. */
 export function planSecrets(
   instance: InstanceRecord,
   { osParameters }: Pick<JobSecrets, 'osParameters'>,
 ): {
   readonly own: JobSecrets['osParameters'];
   readonly lost: readonly string[];
-  /** The instance is not started without the secrets that are lost. */
+  /** The instance does not start without the lost secrets. */
   readonly isAwaited: boolean;
 } {
   const { secretNames } = instance;
@@ -59,9 +59,9 @@ export function planSecrets(
 }
 
 /**
- * The last step of an operation that has succeeded but for it: whoever reads the failure learns
- * what was done.
- * @param done a clause that says it
+ * Starts an instance as the last step of an operation. A failure says that the rest of the
+ * operation is done.
+ * @param done a clause that says so
  */
 export async function startAfter(
   done: string,

@@ -10,15 +10,17 @@ import type { FetchedImage } from '../content/images/image-cache.ts';
 import type { JobContext, JobHandler } from '../jobs/job-handler.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
 
-/** How many times an archive's own bytes, compressed or not, its files may take. */
+/** Limit of an archive's files, in multiples of the archive's size, compressed or not. */
 const MAX_MULTIPLE = 20;
 const MAX_OPENED_BYTES = 64 * GIB;
-/** Room for the index, and for what says where it begins. */
+/** Bytes for the index and for the pointer to its beginning. */
 const INDEX_ROOM_BYTES = 128 * MIB;
-/** It ends a machine that spins on what it was given. */
+/** Ends an appliance that spins on its input. */
 const OPEN_TIMEOUT_MS = 3_600_000;
 
-/** One at a time on a node: two of one content open it once. */
+/**
+ * Opens an archive. Runs one at a time on a node, so that two uploads of one content open it once.
+ */
 export function uploadIsoHandler(
   dependencies: OperationDependencies,
 ): JobHandler<OpcodeOf<'BOOTENV_UPLOAD_ISO'>> {
@@ -66,7 +68,7 @@ export function uploadIsoHandler(
   };
 }
 
-/** Opens an archive in an appliance. @returns how many files it has */
+/** Opens an archive in an appliance. @returns the number of its files */
 type OpenContent = (
   image: FetchedImage,
   as: { readonly isoFile: string; readonly sha256: string },
@@ -99,7 +101,7 @@ function archiveOpener({
   };
 }
 
-/** What the files and the index of an archive may take, or null when they would take too much. */
+/** Returns the bytes that the files and the index may take, or null if there is too little room. */
 function roomFor(archiveBytes: number, freeBytes: number): number | null {
   const asked = archiveBytes * MAX_MULTIPLE + INDEX_ROOM_BYTES;
   const maxBytes = Math.min(asked, MAX_OPENED_BYTES, Math.max(0, freeBytes - GIB));

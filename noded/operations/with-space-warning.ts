@@ -25,7 +25,7 @@ export function withSpaceWarning(execution: Execution, sources: SpaceSources): E
   return Object.assign(execute, execution.preview && { preview: execution.preview });
 }
 
-/** What cannot be looked at is no failure of what has been done. */
+/** Returns no warnings if the space cannot be measured: the job itself has succeeded. */
 async function findWarnings(sources: SpaceSources): Promise<readonly string[]> {
   try {
     return await lookForWarnings(sources);

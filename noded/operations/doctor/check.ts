@@ -26,7 +26,7 @@ import type { SnapshotDisks } from '../../storage/snapshot-disks.ts';
 import type { AcceleratorChooser } from '../../vmm/accelerator-chooser.ts';
 import type { AskedVolumes } from '../operation-dependencies.ts';
 
-/** Components of the node that checks look at, grouped as the wiring makes them. */
+/** Components of the node that checks examine, grouped as the wiring makes them. */
 export interface NodeParts {
   readonly config: {
     readonly nodeName: string;
@@ -68,7 +68,7 @@ export interface NodeParts {
 
 type Findings = DoctorFinding | readonly DoctorFinding[];
 
-/** Looks at one concern of the node. A finding that needs an action has a hint. */
+/** Examines one concern of the node. A finding that needs an action has a hint. */
 export type Check = (parts: NodeParts) => Findings | Promise<Findings>;
 
 export function ok(check: string, message: string): DoctorFinding {
@@ -90,7 +90,10 @@ export async function listOwn({ records }: NodeParts): Promise<readonly Instance
   return (await Array.fromAsync(readIndexed(records, isOwn))).flat();
 }
 
-/** A missing record of the cluster is a finding of its own, and hides none of the others. */
+/**
+ * Returns the cluster's record, or undefined: a missing record is a finding of its own and must not
+ * hide others.
+ */
 export async function loadCluster({
   records,
 }: Pick<NodeParts, 'records'>): Promise<ClusterRecord | undefined> {

@@ -12,7 +12,7 @@ export interface DescribeNodeInput extends Omit<NodeParts, 'clusterKey'> {
 
 export type HostCapacity = Pick<NodeInfo, 'cpus' | 'memoryMiB' | 'memoryFreeMiB' | 'diskFreeBytes'>;
 
-/** This node as `gnt-node info` shows it. */
+/** Describes this node for `gnt-node info`. */
 export async function describeNode(input: DescribeNodeInput): Promise<NodeInfo> {
   const { config, records, host, guests } = input;
   const { index, membership, nodes, owns } = records;
@@ -39,7 +39,7 @@ function capacityOf({ cpus, memoryMiB, memoryFreeMiB, diskFreeBytes }: HostRoom)
   return { cpus, memoryMiB, memoryFreeMiB, diskFreeBytes };
 }
 
-/** The one that the cluster uses. */
+/** Describes the cluster's default appliance. */
 async function describeAppliance({
   records,
   host,

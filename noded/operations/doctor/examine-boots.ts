@@ -2,7 +2,7 @@ import type { DoctorFinding } from '#shared/contract/api.ts';
 import type { RunningBootEnv } from '#shared/contract/instance.ts';
 import { type Check, ok, warning } from './check.ts';
 
-/** A guest that runs, and what it is given to boot by. */
+/** A running guest and its boot environment. */
 interface BootFacts {
   readonly instance: string;
   readonly bootEnv: RunningBootEnv;
@@ -16,7 +16,9 @@ export const checkBoots: Check = ({ guests }) =>
     }),
   );
 
-/** Whether the guests that boot from their channels are given what the store says now. Pure. */
+/**
+ * Checks that guests that boot from their channels get the content that the store has now. Pure.
+ */
 export function examineBoots(facts: readonly BootFacts[]): DoctorFinding {
   const stale = facts.filter(({ bootEnv }) => bootEnv.failure !== null || bootEnv.lost.length > 0);
   const check = 'boot-environments';

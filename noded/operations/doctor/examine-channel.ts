@@ -4,7 +4,7 @@ import { messageOf } from '#shared/errors/app-error.ts';
 import { run } from '#shared/process/run.ts';
 import { type Check, failure, ok } from './check.ts';
 
-/** What `ip -j route get` prints. */
+/** The output of `ip -j route get`. */
 const routes = z.array(z.object({ dev: z.string().optional(), gateway: z.string().optional() }));
 
 export const checkNamespace: Check = async ({ config }) => {

@@ -10,7 +10,7 @@ import { examineVolumes, type KnownVolumes } from './examine-volumes.ts';
 import { examineZfs, type KnownZfs } from './examine-zfs.ts';
 import { describePromise, isOverpromised } from '../../host/low-space.ts';
 
-/** The others are counted. */
+/** Names in a finding; further ones are only counted. */
 const MAX_NAMED = 10;
 
 interface DiskFacts {
@@ -19,23 +19,21 @@ interface DiskFacts {
     InstanceRecord,
     'name' | 'diskTemplate' | 'disks' | 'snapshots'
   >[];
-  /** Size of the file system of their disks. */
+  /** Size of the file system that holds the disks. */
   readonly totalBytes: number;
-  /** UUIDs that folders are named after, and volumes as GROUP/NAME, of which there is no record. */
+  /** UUIDs of folders, and volumes as GROUP/NAME, without a record. */
   readonly ofNobody: readonly string[];
-  /**
-   * Folders of disks that were moved away, of which the other node has not said that it has them.
-   */
+  /** Folders of disks that were moved away, not yet confirmed by the other node. */
   readonly left: readonly string[];
-  /** Folders of copies and arrivals that nothing works on any more, and nobody has settled. */
+  /** Folders of unfinished copies and arrivals without a job. */
   readonly abandoned: readonly string[];
   /** The cluster's folder for shared disks, and why it cannot be used; null: there is none. */
   readonly shared: { readonly folder: string; readonly problem: string | null } | null;
-  /** Names of those whose guests were stopped at a write. */
+  /** Names of instances whose guests were paused at a write. */
   readonly halted: readonly string[];
-  /** Null when there are no groups, and nobody wants one. */
+  /** Null without volume groups, if no setting names one. */
   readonly volumes: KnownVolumes | null;
-  /** Undefined when there are no pools of ZFS, and nobody wants one. */
+  /** Undefined without ZFS pools, if no setting names one. */
   readonly zfs?: KnownZfs | undefined;
 }
 
@@ -86,12 +84,12 @@ async function examineSharedFolder(
   return { folder, problem: await shared.require().then(() => null, messageOf) };
 }
 
-/** Whether there are volumes, or a setting names a place for them. */
+/** Returns whether there are volumes, or a setting names a place for them. */
 function isOfConcern({ groups, problem }: VolumeFacts, place: string | undefined): boolean {
   return place !== undefined || problem !== null || (groups ?? []).length > 0;
 }
 
-/** Disks are sparse: what they may grow to counts, not what they take now. */
+/** Examines disks. They are sparse: their full sizes count, not the space that they take now. */
 export function examineDisks({
   instances,
   totalBytes,
@@ -140,7 +138,7 @@ export function examineDisks({
   ];
 }
 
-/** Says in words where guests that were stopped at a write have their disks. */
+/** Describes where the paused guests have their disks. */
 function placesOf(halted: readonly string[], instances: DiskFacts['instances']): string {
   const all = halted.map((name) => instances.find((one) => one.name === name)?.disks ?? []);
   const pools = poolsOf(all.flat());

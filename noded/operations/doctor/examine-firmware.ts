@@ -3,7 +3,7 @@ import { isAppError, messageOf } from '#shared/errors/app-error.ts';
 import { findUefi, requireBootRom } from '../../vmm/find-firmware.ts';
 import { ok, warning } from './check.ts';
 
-/** Only what boots from a network or by UEFI needs them. */
+/** Warns only: just network boot and UEFI need these files. */
 export function examineFirmware(): DoctorFinding {
   const check = 'firmware';
   try {

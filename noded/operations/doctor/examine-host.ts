@@ -22,7 +22,7 @@ import { checkFreeDisk } from './examine-space.ts';
 import { checkStoreReach } from './examine-store-reach.ts';
 import { checkRecords, checkRenewal, checkRisks, checkStore } from './examine-store.ts';
 
-/** In the order of the report. */
+/** The order of the report. */
 const CHECKS: readonly Check[] = [
   checkPackages,
   checkBuildPackages,
@@ -51,7 +51,7 @@ const CHECKS: readonly Check[] = [
   checkRapiCertificate,
 ];
 
-/** Runs all checks of this node, and says for each finding what to do. */
+/** Runs all checks of this node. */
 export async function examineHost(parts: NodeParts): Promise<DoctorReport> {
   const findings = (await Promise.all(CHECKS.map(async (check) => check(parts)))).flat();
   return { ok: findings.every(({ level }) => level !== 'error'), findings };

@@ -7,13 +7,13 @@ import { type Check, failure, ok, warning } from './check.ts';
 interface IsolationFacts {
   readonly machineUsers: MachineUsers;
   readonly userNicsReachHost: boolean;
-  /** Text of a file; undefined when there is none. For tests. */
+  /** Returns the text of a file; undefined if it does not exist. For tests. */
   readonly read?: (path: string) => string | undefined;
 }
 
 export const checkIsolation: Check = ({ config }) => examineIsolation(config);
 
-/** What keeps machines apart from each other and from the host. */
+/** Examines how guests are isolated from each other and from the host. */
 export function examineIsolation(facts: IsolationFacts): readonly DoctorFinding[] {
   const { read = readText } = facts;
   return [
@@ -52,7 +52,7 @@ function checkUserNics(reachHost: boolean): DoctorFinding {
   );
 }
 
-/** Yama's setting: 0 lets every process look into any other of its user. */
+/** Examines Yama's setting: 0 allows every process to trace others of its user. */
 function checkPtrace(setting: string | undefined): DoctorFinding {
   const check = 'ptrace';
   const scope = setting?.trim();
@@ -70,7 +70,10 @@ function checkPtrace(setting: string | undefined): DoctorFinding {
   );
 }
 
-/** Without them, a local user may give a file of root's another name, or lead root to one. */
+/**
+ * Examines link protection: without it a local user may give a file of root another name, or lead
+ * root to one.
+ */
 function checkLinks(read: (path: string) => string | undefined): DoctorFinding {
   const check = 'links';
   const settings = ['protected_hardlinks', 'protected_symlinks'];

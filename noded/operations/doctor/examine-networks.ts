@@ -4,10 +4,10 @@ import type { NatReport } from '../../net/tenant/nat-networks.ts';
 import { type Check, failure, ok, warning } from './check.ts';
 import { examineCommands } from './examine-commands.ts';
 
-/** How long it is worth a warning that somebody took something away. */
+/** Age up to which a repair causes a warning. */
 const RECENT_MS = 60 * 60_000;
 
-/** Programs that only the networks of a node need. */
+/** Programs that only nodes with networks of their own need. */
 const COMMANDS = { dnsmasq: 'dnsmasq-base' } as const;
 
 /** Examines the networks of this node, if it makes any. */
@@ -22,7 +22,7 @@ export const checkNetworks: Check = async ({ config, records, host }) => {
   return [commands, ...examineNetworks(host.nat.report(), Date.now())];
 };
 
-/** Networks that this node makes itself. Pure. */
+/** Examines networks that this node makes itself. Pure. */
 export function examineNetworks(
   { failures, repairs }: NatReport,
   nowMs: number,

@@ -6,7 +6,7 @@ import { type Check, failure, ok, warning } from './check.ts';
 
 const CHECK = 'rapi-certificate';
 const DAY_MS = 86_400_000;
-/** Certbot renews 30 days before the end: a shorter rest means that a renewal failed. */
+/** Certbot renews 30 days before the end: fewer days mean that a renewal failed. */
 const NEEDED_DAYS = 21;
 
 export const checkRapiCertificate: Check = async ({ config }) => {

@@ -5,7 +5,7 @@ import { collectSecrecyFacts, type SecrecyFacts } from './secrecy-facts.ts';
 export const checkSecrecy: Check = ({ guests }) =>
   examineSecrecy(collectSecrecyFacts(guests.metad.pid));
 
-/** Whether what is to be in memory alone could get to a disk. */
+/** Examines whether secrets in memory could reach a disk. */
 export function examineSecrecy(facts: SecrecyFacts): readonly DoctorFinding[] {
   return [checkSwap(facts), checkCores(facts)];
 }

@@ -3,7 +3,7 @@ import { measurePlaces } from '../../host/file-systems.ts';
 import { describeSpace, findLowSpace, groupPlaces, SPACE_HINT } from '../../host/low-space.ts';
 import { type Check, loadCluster, ok } from './check.ts';
 
-/** Free space below which no installation works on a file system. */
+/** Free space below which installations on a file system fail. */
 const NEEDED_FREE_BYTES = 256 * MIB;
 
 export const checkFreeDisk: Check = async (parts) => {

@@ -26,7 +26,7 @@ export const checkStoreReach: Check = ({ config, records }) =>
     listOpenGuests: () => listOpenGuests(config.paths.vmDir, records.instances),
   });
 
-/** Looks whether guests of this node reach the cluster's store. */
+/** Examines whether guests of this node reach the cluster's store. */
 export async function examineStoreReach(facts: StoreReachFacts): Promise<readonly DoctorFinding[]> {
   const hosts = parseHosts(facts.description);
   if (hosts.length === 0) return [];
@@ -34,7 +34,7 @@ export async function examineStoreReach(facts: StoreReachFacts): Promise<readonl
     const found = await Promise.all(hosts.map(facts.resolve));
     return [await judge(found.flat(), facts)];
   } catch {
-    // A store that is away, or has no address, is a finding of its own.
+    // A store that is unavailable, or has no address, is a finding of its own.
     return [];
   }
 }

@@ -1,7 +1,7 @@
 import { isAppError, messageOf } from '#shared/errors/app-error.ts';
 import { type Check, failure, ok, warning } from './check.ts';
 
-/** How many of the records that were set aside are named; the log has them all. */
+/** Records in a finding; the log names all of them. */
 const MAX_NAMED_RECORDS = 5;
 
 export const checkStore: Check = async ({ records }) => {

@@ -6,7 +6,7 @@ import { failure, ok, warning } from './check.ts';
 import { toGib } from './in-gib.ts';
 import type { VolumeFacts } from './volume-facts.ts';
 
-/** The used share of a thin pool, or a ZFS dataset, from which on something is to be done. */
+/** Used share of a thin pool or a ZFS dataset that causes a warning. */
 export const NEARLY_FULL = 0.8;
 
 export interface KnownVolumes extends VolumeFacts {
@@ -24,7 +24,7 @@ export function examineVolumes(
   return [examineGroups(volumes), ...examineAbsent(volumes, instances), ...examinePools(volumes)];
 }
 
-/** Groups that disks are on, and that this node does not have in this moment. */
+/** Finds groups that hold disks but are missing on this node at the moment. */
 function examineAbsent(
   { groups }: KnownVolumes,
   instances: readonly WithDisks[],
@@ -61,7 +61,7 @@ function examineGroups({ groups, pools, vgName, problem }: KnownVolumes): Doctor
   return examinePlace({ groups, pools }, vgName, told, there);
 }
 
-/** Examines the place where new disks are made. */
+/** Examines the place for new disks. */
 function examinePlace(
   { groups, pools }: Pick<VolumeFacts, 'groups' | 'pools'>,
   vgName: string,
@@ -96,8 +96,7 @@ function describePools(group: string, pools: readonly ThinPool[]): string {
 }
 
 /**
- * Examines the pools that have disks, or get new ones: volumes are thin, so one may be full one
- * day.
+ * Examines the pools that hold disks or get new ones. Volumes are thin, so a pool may become full.
  */
 function examinePools({ pools, own, vgName }: KnownVolumes): readonly DoctorFinding[] {
   return pools.flatMap((pool) => {

@@ -43,7 +43,7 @@ function examinePlace({ groups, zfsPool, problem }: KnownZfs): DoctorFinding {
   return warning(check, message, `${make}; ${others}`);
 }
 
-/** Datasets that disks are in, and that this node does not have in this moment. */
+/** Finds datasets that hold disks but are missing on this node at the moment. */
 function examineAbsent(
   { groups }: KnownZfs,
   instances: readonly WithDisks[],
@@ -64,7 +64,7 @@ function examineAbsent(
   );
 }
 
-/** Examines the groups that have disks, or get new ones: volumes take no room beforehand. */
+/** Examines the groups that hold disks or get new ones. Volumes take no space beforehand. */
 function examineRoom({ groups, own, zfsPool }: KnownZfs): readonly DoctorFinding[] {
   return (groups ?? []).flatMap((group) => {
     const inIt = own.filter((one) => one.group === group.name);

@@ -5,21 +5,21 @@ import { systemCodeOf } from '#shared/errors/app-error.ts';
 /** A swap of the host, as /proc/swaps names it. */
 export interface SwapFact {
   readonly name: string;
-  /** What is written there can be read by nobody who finds the disk; memory (zram) counts too. */
+  /** Its content is unreadable without this host's memory: it is encrypted, or in memory (zram). */
   readonly isSafe: boolean;
 }
 
 export interface SecrecyFacts {
   readonly swaps: readonly SwapFact[];
-  /** Whether the daemons may be swapped out, by name. */
+  /** Names of the daemons that may be swapped out. */
   readonly swappable: readonly string[];
   /** kernel.core_pattern. */
   readonly corePattern: string;
-  /** Names of the daemons of which a core could be made. */
+  /** Names of the daemons that may leave a core dump. */
   readonly dumpable: readonly string[];
 }
 
-/** Collects facts of this daemon and of metad, where it runs. */
+/** Collects facts of this daemon and of metad, if it runs. */
 export function collectSecrecyFacts(metadPid: number | null): SecrecyFacts {
   const daemons = new Map([['gnt-noded', process.pid]]);
   if (metadPid !== null) daemons.set('gnt-metad', metadPid);
@@ -34,8 +34,8 @@ export function collectSecrecyFacts(metadPid: number | null): SecrecyFacts {
 }
 
 /**
- * Its limit tells: at one byte the kernel makes neither a file nor a program's core, at none no
- * file.
+ * Judges by the limit RLIMIT_CORE: at 1 byte the kernel writes no file and starts no program, at 0
+ * it writes no file.
  */
 function leavesCore(pid: number): boolean {
   const limit = /^Max core file size +(\S+)/m.exec(readText(`/proc/${pid}/limits`))?.[1];
@@ -43,7 +43,10 @@ function leavesCore(pid: number): boolean {
   return limit !== undefined && limit !== '1' && (isPiped || limit !== '0');
 }
 
-/** The lines of /proc/swaps but for its heading; blanks of names are written as `\040` there. */
+/**
+ * Returns the names in /proc/swaps, without the heading. The kernel writes blanks in names as
+ * `\040`.
+ */
 export function parseSwaps(text: string): readonly string[] {
   return text
     .split('\n')
@@ -57,9 +60,9 @@ function listSwaps(): readonly SwapFact[] {
 }
 
 /**
- * Whether the kernel may swap a process out, by its control group and those above it (cgroup v2;
- * the first version has no such bound of its own).
- * @param root where the hierarchy is; for tests
+ * Returns whether the kernel may swap a process out, by its control group and the groups above
+ * (cgroup v2; version 1 has no separate limit of swap).
+ * @param root of the hierarchy; for tests
  */
 export function maySwap(pid: number, root = '/sys/fs/cgroup'): boolean {
   const path = /^0::(\/.*)$/m.exec(readText(`/proc/${pid}/cgroup`))?.[1];
@@ -74,18 +77,21 @@ function isSafe(name: string): boolean {
   const found = statSync(name, { throwIfNoEntry: false });
   if (found === undefined) return false;
   const device = found.isBlockDevice() ? found.rdev : found.dev;
-  // The two are packed as makedev(3) does it.
+  // Major and minor numbers are packed as in makedev(3).
   const [major, minor] = [(device >> 8) & 0xfff, (device & 0xff) | ((device >> 12) & 0xfff00)];
   return isSafeDevice(`/sys/dev/block/${major}:${minor}`);
 }
 
-/** It is encrypted (dm-crypt), or all below it is; or it is memory that is written nowhere. */
+/**
+ * Returns whether a device is encrypted (dm-crypt), lies only on encrypted devices, or is memory
+ * without a backing device.
+ */
 function isSafeDevice(path: string): boolean {
   if (!existsSync(path)) return false;
   if (readText(join(path, 'dm/uuid')).startsWith('CRYPT-')) return true;
   const store = readText(join(path, 'backing_dev')).trim();
   if (existsSync(join(path, 'mm_stat'))) return store === '' || store === 'none';
-  // A partition has none of its own, and its disk is no safer than it is.
+  // A partition has no slaves: its disk is no safer than the partition.
   const below = join(path, 'slaves');
   const slaves = existsSync(below) ? readdirSync(below) : [];
   return slaves.length > 0 && slaves.every((slave) => isSafeDevice(join(below, basename(slave))));

@@ -12,18 +12,18 @@ import type {
   VolumeSystem,
 } from '../../storage/drivers/volumes/volume-system.ts';
 
-/** What doctor is told of LVM, or of ZFS. */
+/** State of LVM or ZFS on this node. */
 export interface VolumeFacts {
-  /** Null when it is not installed, or does not answer. */
+  /** Null if it is not installed or does not answer. */
   readonly groups: readonly VolumeGroup[] | null;
   readonly own: readonly OwnVolume[];
   readonly pools: readonly ThinPool[];
-  /** What is against volumes on this host, with what to do. */
+  /** Why volumes cannot be used on this host, with a remedy. */
   readonly problem: AppError | null;
 }
 
 /**
- * Asks everything at once, so that one that hangs is waited for once, and hides no other finding.
+ * Asks all questions at once, so that a hanging command is waited for only once.
  * @param place the cluster's, for new disks
  */
 export async function lookAtVolumes(
@@ -52,7 +52,7 @@ export async function lookAtVolumes(
     };
   } catch (error) {
     if (!isAppError(error)) throw error;
-    // It may be missing where nobody wants it.
+    // A missing package is a problem only if a setting needs it.
     const isMissing = error.code === 'HOST_PREREQUISITE';
     return { groups: null, own: [], pools: [], problem: isMissing ? null : error };
   }

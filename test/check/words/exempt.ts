@@ -20,7 +20,6 @@ export const exempt = {
     'noded/api',
     'noded/cluster',
     'noded/jobs',
-    'noded/operations',
     'noded/records',
     'noded/wiring',
     'shared/contract',

@@ -10,7 +10,9 @@ import { instanceRecord } from '../support/records.ts';
 const STORED = { name: '10-old.yaml', content: 'b2xk' };
 const GIVEN = { name: '20-new.yaml', content: 'bmV3' };
 
-/** Prepares a modification of an instance with a hook, and returns what was checked. */
+/**
+ * Prepares a modification of an instance with a hook, and returns the queries of the hook checker.
+ */
 async function prepare(
   input: Parameters<typeof modifyOpcode>[0],
   check: (query: HookQuery) => void = () => undefined,

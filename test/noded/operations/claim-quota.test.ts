@@ -59,7 +59,7 @@ test('the first byte beyond a quota is refused, and nothing that takes no more',
     const less = { ...exact, [key]: exact[key] - 1 };
     const excess = { key, value: exact[key], most: exact[key] - 1 };
     assert.deepEqual(findQuotaExcess(less, [CLAIM], other), excess);
-    // The quota was lowered below what is there.
+    // The quota was lowered below the present use.
     assert.equal(findQuotaExcess(less, [CLAIM, other], other), undefined);
   }
 });

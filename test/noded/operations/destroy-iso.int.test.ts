@@ -41,7 +41,7 @@ async function createLab(t: TestContext) {
     const asked = opcode.parse({ opcode: 'BOOTENV_DESTROY_ISO', isoFile });
     if (asked.opcode !== 'BOOTENV_DESTROY_ISO') throw new Error('another opcode');
     const run = await handler.prepare(asked, new AbortController().signal);
-    // Of what a job has, it reports alone.
+    // The job only uses its reporter.
     await run({ report: { log: () => undefined } } as unknown as JobContext);
   };
   return { archivesDir, clusters, destroy, all };

@@ -29,7 +29,9 @@ import { parseOpcode } from '../support/opcodes.ts';
 import { clusterRecord, instanceRecord } from '../support/records.ts';
 import { bridgesOnly } from '../support/bridges-only.ts';
 
-/** web1 does not run as far as this node knows; `changes` counts what the store was asked for. */
+/**
+ * Creates a node that believes web1 to be stopped; `changes` lists the calls that change the store.
+ */
 async function createNode(t: TestContext) {
   const dir = await mkdtemp(join(tmpdir(), 'gnt-disks-in-use-'));
   t.after(() => rm(dir, { recursive: true, force: true }));
@@ -49,7 +51,7 @@ async function createNode(t: TestContext) {
     },
     rename: () => Promise.resolve(web1).finally(() => changes.push('rename')),
     remove: () => Promise.resolve().finally(() => changes.push('remove')),
-    // The rest of a repository no refusal asks for.
+    // A refusal uses no other methods.
   } as unknown as InstanceRepository;
   const clock = new ManualClock();
   const metad = new FakeMetad();
@@ -92,10 +94,10 @@ async function createNode(t: TestContext) {
   const handlers = createJobHandlers({
     ...{ instances, disks, runner, orphans, clusters, owns: () => true, logDir: dir, clock },
     lifecycles: createLabLifecycles(),
-    // No end of a job comes so far.
+    // No job gets as far as its end.
     outcomes: createTestOutcomes(join(dir, 'outcomes'), {} as JobRepository, instances),
     nodes: { flagsOf: () => Promise.resolve(NO_FLAGS) },
-    // No installation comes so far.
+    // No job gets as far as an installation.
   } as unknown as OperationDependencies);
   const signal = AbortSignal.timeout(60_000);
   const context = { jobId: 1, signal, report: { log: () => undefined } } as unknown as JobContext;

@@ -6,9 +6,7 @@ import type { OperationDependencies } from '../../../noded/operations/operation-
 
 const [LOST, OWN] = ['node1.example.com', 'node2.example.com'];
 
-/**
- * What is asked before anything is changed, by a node that cannot see the lease of the other one.
- */
+/** Prepares a failover on a node that cannot see the lease of the other one. */
 function prepare(isOffline: boolean): Promise<unknown> {
   const beyond = new Error('it was let through');
   const handler = failoverInstanceHandler({

@@ -41,7 +41,7 @@ const report: JobReporter = {
   scriptOutput: () => undefined,
 };
 
-/** What such an installation is made of, by what comes slowly. */
+/** Sources of an installation, by the slow part. */
 const SLOW = {
   images: (url) => ({ osImage: `${url}.raw` }),
   'packages, which are to be checked,': (url, localImage) => ({
@@ -77,7 +77,7 @@ async function compete(made: (url: string, localImage: string) => CreateInput): 
     clock,
   });
   const disks = createInstanceDisks(join(directory, 'disks'));
-  // The first thing that is asked for once an installation has its image and its place.
+  // The first step after an installation has its image and its slot.
   const reached = (): Promise<never> =>
     Promise.reject(new AppError('APPLIANCE_MISSING', 'it may boot'));
   const installer = createInstaller({

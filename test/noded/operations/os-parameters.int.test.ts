@@ -90,7 +90,7 @@ test('the guest, a script on the host and gnt-instance info agree on every param
   });
 
   const osRegistry = createOsRegistry({ searchPath: [join(dir, 'os')] });
-  // What else operations work with, a modification's prerequisites do not ask.
+  // The prerequisites of a modification use no other dependencies.
   const dependencies = {
     ...{ instances, clusters, osRegistry, runner, lifecycles: createLabLifecycles() },
     bootViews: createLabBootViews(clusters),
@@ -118,7 +118,7 @@ async function writeDefinition(path: string, told: string): Promise<void> {
   await script('verify', `env > '${told}'`);
 }
 
-/** OSP_* by the parameter's name. */
+/** Returns the OSP_* variables by parameter name. */
 function readVariables(environment: string): Record<string, string | undefined> {
   const named = PARAMETERS.map((name) => {
     const variable = `OSP_${name.toUpperCase().replaceAll('-', '_')}=`;

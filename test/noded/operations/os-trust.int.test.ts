@@ -22,10 +22,7 @@ import { parseOpcode } from '../support/opcodes.ts';
 
 const TRUSTED_AT_MS = Date.UTC(2026, 10, 22, 5, 31, 45);
 
-/**
- * A node with one definition, whose scripts are all for the host, and what an administrator does to
- * it.
- */
+/** Creates a node with one definition of host scripts, and the administrator's actions on it. */
 async function createNode(t: TestContext) {
   const dir = await mkdtemp(join(tmpdir(), 'gnt-trust-'));
   t.after(() => rm(dir, { recursive: true, force: true }));
@@ -46,11 +43,11 @@ async function createNode(t: TestContext) {
   const told: string[] = [];
   const context = {
     report: { log: (line: string) => void told.push(line) },
-  } as unknown as JobContext; // all that this operation reports
+  } as unknown as JobContext; // the only part that this operation uses
   const modify = async (name: string, changes: object): Promise<void> => {
     const opcode = parseOpcode({ opcode: 'OS_SET_PARAMS', name, ...changes });
     assert.ok(opcode.opcode === 'OS_SET_PARAMS');
-    // What else operations work with, this one does not ask.
+    // The operation uses no other dependencies.
     const dependencies = {
       ...{ clusters, osRegistry, clock, nodeName: 'one' },
       findElsewhere: () => Promise.resolve(node.elsewhere),
@@ -73,7 +70,7 @@ async function createNode(t: TestContext) {
   };
   const node = {
     ...{ dir, os, clusters, osRegistry, told, change, modify, choose, info },
-    /** What other nodes have. */
+    /** The content on other nodes. */
     elsewhere: null as FoundElsewhere | null,
   };
   return node;
@@ -118,7 +115,7 @@ test('trust that is revoked of an OS is revoked of its variants, however they we
   await assert.rejects(node.choose('debian+large'), isMistrusted(/is not trusted/));
   await node.modify('debian', { trusted: false });
   await assert.rejects(node.choose('debian+small'), isMistrusted(/is not trusted/));
-  // Nor does it come back with the OS, under another content.
+  // Trust in the OS does not return with another content.
   await node.modify('debian+small', { hidden: true });
   await assert.rejects(node.choose('debian+small'), isMistrusted(/is not trusted/));
 });
@@ -225,7 +222,7 @@ test('what is forced into the appliance runs there whole, trusted or not, and no
     isAppError(error, 'VALIDATION'),
   );
 
-  // A script that is made for the appliance is the one that runs there.
+  // The script for the appliance takes precedence there.
   await mkdir(join(node.os, 'untrusted'));
   await node.change('untrusted/create', 'true');
   assert.deepEqual(await node.choose('debian+small'), {

@@ -7,7 +7,7 @@ import { OUR_EXPORT } from '../support/export-samples.ts';
 import { createOpcode } from '../support/opcodes.ts';
 import { countingUuids, instanceRecord } from '../support/records.ts';
 
-/** Of an export with these settings, made here or elsewhere. */
+/** Plans an import of an export with these settings, made here or elsewhere. */
 function plan(
   overrides: Partial<InstanceRecord>,
   isOwn: boolean,

@@ -27,11 +27,11 @@ async function createLab(t: TestContext) {
   t.after(() => store.close());
   const clusters = createClusterRepository(store, new ManualClock());
   const there = { users: [instanceRecord({ name: 'web1', profiles: ['web', 'base'] })] };
-  const instances = { list: () => Promise.resolve(there.users) } as never; // all that is asked
+  const instances = { list: () => Promise.resolve(there.users) } as never; // the only method in use
   const run = async (input: OpcodeInput): Promise<void> => {
     const opcode = parseOpcode(input);
     const { signal } = new AbortController();
-    const context = {} as JobContext; // these operations tell nothing
+    const context = {} as JobContext; // these operations report nothing
     if (opcode.opcode === 'PROFILE_SET_PARAMS')
       await (
         await modifyProfileHandler({ clusters }).prepare(opcode, signal)

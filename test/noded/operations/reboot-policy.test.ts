@@ -10,7 +10,7 @@ import { clusterRecord, instanceRecord } from '../support/records.ts';
 
 const { signal } = new AbortController();
 
-/** A running instance with a kernel from a folder that the remote API may name. */
+/** Prepares a reboot of an instance with a kernel from a folder that the remote API may name. */
 function prepareWith(
   remoteFolders: readonly string[],
   badLists?: AppError,

@@ -16,7 +16,7 @@ import { sampleJob } from '../../lab/sample-job.ts';
 const unfinished = sampleJob({ status: 'running', endedAtMs: null });
 const alice = { user: 'alice', scope: { tags: ['a'], names: ['a-*'], quota: { instances: 2 } } };
 
-/** What each node has of its own over the same store. */
+/** Creates the parts that each node has of its own over a shared store. */
 function createNode(store: Store) {
   const problems = createRecordProblems(silentLogger);
   const index = startInstanceIndex({ store, problems, logger: silentLogger });

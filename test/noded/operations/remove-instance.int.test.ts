@@ -28,7 +28,7 @@ import { ManualClock } from '../support/manual-clock.ts';
 import { parseOpcode } from '../support/opcodes.ts';
 
 /**
- * A node with an instance that does not run, whose store has no room while it `isFull`.
+ * Creates a node with a stopped instance. Its store has no room while `isFull` is set.
  * @param canKeep whether there is room for a file of the node
  * @param vg the group of its volumes; undefined: its disks are files
  */
@@ -87,12 +87,12 @@ async function createNode(
   const handler = removeInstanceHandler({
     ...{ instances, outcomes, disks, logDir: dir, clock, lifecycles: createLabLifecycles() },
     runner: { checkDisksUnused: () => Promise.resolve(), stop: () => Promise.resolve() },
-    // Nothing else is asked for.
+    // The removal uses no other dependencies.
   } as unknown as OperationDependencies);
   const signal = AbortSignal.timeout(60_000);
   const logged: string[] = [];
   const report = { log: (line: string) => void logged.push(line) };
-  // Nor is it told of stages.
+  // The removal reports no stages.
   const context = { jobId: 7, signal, report } as unknown as JobContext;
   const remove = async (): Promise<unknown> => (await handler.prepare(opcode, signal))(context);
   const diskPath = disks.pathOf(web1, 0);
@@ -106,7 +106,7 @@ type Node = Awaited<ReturnType<typeof createNode>>;
 async function removeWithoutRoom({ room, diskPath, remove }: Node): Promise<[Promise<unknown>]> {
   const refused = Promise.withResolvers<void>();
   room.isFull = true;
-  // The first that is refused would say that its disks are about to go.
+  // Wait for the second refusal: the first is of the commit before its disks are removed.
   room.onRefused = () => {
     if (!existsSync(diskPath)) refused.resolve();
   };
@@ -121,7 +121,7 @@ for (const canKeep of [true, false]) {
     const node = await createNode(t, { canKeep });
     const { room, instances, overview, logged } = node;
     const [removing] = await removeWithoutRoom(node);
-    // What is told meanwhile is nothing that could be started, whatever the store says.
+    // The overview shows that it cannot be started, although the store does not know yet.
     assert.equal((await instances.findByName('web1')).installState, 'installed');
     const info = await overview.instance('web1');
     assert.deepEqual([info.status, info.adminState], ['install_failed', 'down']);
@@ -178,7 +178,7 @@ test('a removal that found no room until it was given up is asked for again, and
   const [removing] = await removeWithoutRoom(node);
   waits.abort();
   await assert.rejects(removing, { code: 'DISK_FULL' });
-  // Without room it is the same again, whatever is gone already.
+  // A repeated removal fails in the same way, although the disks are gone.
   await assert.rejects(remove(), { code: 'DISK_FULL' });
   assert.equal((await overview.instance('web1')).status, 'install_failed');
   room.isFull = false;

@@ -30,7 +30,7 @@ import { bridgesOnly } from '../support/bridges-only.ts';
 
 const COLLECTIONS = ['instances', 'claim-name', 'claim-ip', 'claim-mac'];
 
-/** A node on which web1 runs, whose daemon finds it with another store than it was made with. */
+/** Creates a node on which web1 runs, with another store than the one in which it was made. */
 async function createNode(t: TestContext) {
   const dir = await mkdtemp(join(tmpdir(), 'gnt-orphans-'));
   t.after(() => rm(dir, { recursive: true, force: true }));
@@ -82,7 +82,7 @@ async function createNode(t: TestContext) {
   };
   const dependencies = {
     ...{ instances, orphans, owns, nodeName: 'node1', disks, logDir: join(dir, 'log') },
-    // The rest of what operations work with has nothing to do with orphans.
+    // These operations use no other dependencies.
   } as unknown as OperationDependencies;
   const signal = AbortSignal.timeout(60_000);
   const context = {

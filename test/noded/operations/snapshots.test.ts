@@ -29,7 +29,7 @@ const begun = {
 } satisfies InstanceRecord['install'];
 
 /**
- * Whoever is asked for anything else fails: nothing of the node may be touched by what is refused.
+ * Returns dependencies that fail on any further use: a refused operation must not touch the node.
  */
 function dependenciesOf(
   instance: InstanceRecord,
@@ -39,7 +39,7 @@ function dependenciesOf(
     instances: { findByName: () => Promise.resolve(instance) },
     runner: { isRunning: () => machine !== undefined, running: () => machine && { machine } },
     clock: new ManualClock(0),
-    // No more of them is used before a refusal.
+    // A refusal uses no other members.
   } as unknown as Parameters<typeof takeSnapshotHandler>[0];
 }
 const signal = new AbortController().signal;
@@ -93,7 +93,7 @@ test('disks of a running instance, and others than those of the snapshot, stay a
   await assert.rejects(restore({ ...web1, snapshots: [two] }, 'one'), (error: AppError) => {
     assert.equal(error.code, 'INSTANCE_STATE');
     assert.match(error.message, /its disk 1 was removed since/);
-    // It would take away one disk more, and help nothing.
+    // Removing another disk would not help.
     assert.doesNotMatch(error.hint ?? '', /:remove/);
     return true;
   });
@@ -118,7 +118,7 @@ test('the keys that a guest of then had are trusted again, and no others', () =>
   const later = { instanceId: made.channel.uuid, keys: ['ssh-ed25519 NEW'] };
   const now = { ...web1, instanceId: later.instanceId, hostKeys: later };
   assert.deepEqual(planRestore(now, snapshot, made.uuid).hostKeys, snapshot.hostKeys);
-  // Of then nothing is known, but of this very installation.
+  // A snapshot without host keys falls back to the accepted ones of the same installation.
   const accepted = { ...web1, hostKeys: { ...later, instanceId: made.instanceId } };
   const silent = { ...snapshot, hostKeys: null };
   assert.deepEqual(planRestore(accepted, silent, made.uuid).hostKeys, accepted.hostKeys);

@@ -17,7 +17,7 @@ function secretsOf(...names: string[]): JobSecrets {
   return { osParameters, packageUser: undefined, packagePassword: undefined };
 }
 
-/** What becomes of an instance that a job with these secrets had stopped. */
+/** Starts an instance again that a job with these secrets had stopped, and returns the outcome. */
 async function startAgainWith(given: JobSecrets, overrides: Partial<InstanceRecord> = {}) {
   let record: InstanceRecord = {
     ...instanceRecord({ osParametersSecret: { a: 'x', b: 'y' } }),

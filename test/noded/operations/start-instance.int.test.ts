@@ -22,7 +22,7 @@ import { ManualClock } from '../support/manual-clock.ts';
 import { createOpcode, parseOpcode } from '../support/opcodes.ts';
 import { createTestChildren } from '../support/test-children.ts';
 
-/** A diskless instance of an OS with one parameter, `key`, over machines that are played. */
+/** Creates a diskless instance of an OS with one parameter, `key`, on fake QEMU processes. */
 async function createStartLab(t: TestContext, communication: boolean) {
   const dir = await mkdtemp(join(tmpdir(), 'gnt-start-'));
   t.after(() => rm(dir, { recursive: true, force: true }));
@@ -40,7 +40,7 @@ async function createStartLab(t: TestContext, communication: boolean) {
   const { uuid, name } = await instances.create({ ...planned, installState: 'installed' });
   const disks = createInstanceDisks(join(dir, 'disks'));
   const { runner, metad, lifecycles } = createFakeGuests({ clusters, instances, disks, clock });
-  // What else operations work with, a start of such an instance does not ask.
+  // Starting such an instance uses no other dependencies.
   const handler = startInstanceHandler({
     ...{ instances, clusters, runner, lifecycles, osPaths: [] },
     bootViews: createLabBootViews(clusters),

@@ -28,7 +28,7 @@ const modify = (
   input: Parameters<typeof modifyOpcode>[0],
 ): InstanceRecord => applyChanges(instance, modifyOpcode(input));
 
-/** Everything that decides how a guest finds its metadata. */
+/** Returns all settings that decide how a guest finds its metadata. */
 function decided(instance: InstanceRecord) {
   return {
     hasSeedDisk: hasSeedDisk(instance),

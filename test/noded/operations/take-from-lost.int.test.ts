@@ -42,7 +42,10 @@ afterEach(async () => {
   await rm(dir, { recursive: true, force: true });
 });
 
-/** A node for which that lease is over, and what comes between its last look and its commit. */
+/**
+ * Creates a node for which the lease is over.
+ * @param between runs between its last look and its commit
+ */
 async function taker(nodeName: string, between: () => Promise<unknown>) {
   const clock = new ManualClock();
   const seen = createForeignLeases({ store, ttlMs: TTL_MS, server: null, clock });

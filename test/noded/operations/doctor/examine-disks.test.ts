@@ -77,7 +77,6 @@ test('guests that stand still are named', () => {
   assert.match(examineDisks(facts)[1]?.message ?? '', /a\.example\.com/);
 });
 
-/** An instance with a disk of LVM. */
 const onVolume = (name: string, vg: string, pool?: string) => ({
   ...{ name, diskTemplate: 'plain' as const, snapshots: [] },
   disks: [{ name: null, uuid: record.uuid, sizeBytes: GIB, vg, pool }],

@@ -9,13 +9,13 @@ import type { DoctorFinding } from '#shared/contract/api.ts';
 
 const MODULE = join(import.meta.dirname, '../../../../noded/operations/doctor/examine-firmware.ts');
 const ROM = 'usr/lib/ipxe/qemu/efi-virtio.rom';
-/** Folders of firmware, of whichever distribution this host is. */
+/** Folders of firmware in common distributions. */
 const FOLDERS = [
   ...['/usr/lib/ipxe', '/usr/share/ipxe', '/usr/share/qemu'],
   ...['/usr/share/OVMF', '/usr/share/edk2'],
 ];
 
-/** What the doctor says of a host that has these files of firmware, and no others. */
+/** Returns the finding for a host with only these firmware files. */
 async function examine(directory: string, files: readonly string[]): Promise<DoctorFinding> {
   for (const file of files) {
     await mkdir(dirname(join(directory, file)), { recursive: true });
