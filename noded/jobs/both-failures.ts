@@ -8,9 +8,9 @@ import { joinHints } from './join-hints.ts';
 import { StageFailure } from './stage-failure.ts';
 
 /**
- * Of a job whose work failed, and which then could not put right what it had done for it: one
- * failure that tells both. It is the first one's kind, with its stage and log.
- * @param second what failed beside it, as the end of a sentence
+ * Joins the failure of a job and the failure of its cleanup. The result has the code, stage and log
+ * of the first one.
+ * @param second the failed cleanup, as the end of a sentence
  */
 export function bothFailures(
   first: unknown,

@@ -4,21 +4,21 @@ import { nameDiskFull } from '#shared/errors/disk-full.ts';
 import { maskDetails } from '#shared/secret/mask-json.ts';
 import { StageFailure } from './stage-failure.ts';
 
-/** The longest details of a job's error, as JSON: they may be kept for years. */
+/** Limit of the details of a job's error, in characters of JSON: records may be kept for years. */
 const MAX_DETAILS_CHARACTERS = 16_384;
 
-/** The event under which an unexpected failure of a job is in the node's log. */
+/** Event of an unexpected failure in the node's log. */
 export const UNEXPECTED = 'job.failed-unexpectedly';
 
 export interface FailedJob {
-  /** Its number, by which the log names the failure. */
+  /** The job's number, by which the log names the failure. */
   readonly id: number;
   readonly phase: JobError['phase'];
   /** Hides the private and secret values that the job was given. */
   readonly mask: (text: string) => string;
 }
 
-/** Returns what a job's record says of what was thrown. Pure. */
+/** Describes a thrown value for a job's record. Pure. */
 export function describeFailure(thrown: unknown, { id, phase, mask }: FailedJob): JobError {
   const error = nameDiskFull(thrown);
   const { stage, logTail } =
@@ -37,7 +37,7 @@ export function describeFailure(thrown: unknown, { id, phase, mask }: FailedJob)
   };
 }
 
-/** Returns a failure as an answer may tell it, without private and secret values. Pure. */
+/** Returns a failure for an answer, without private and secret values. Pure. */
 export function maskFailure(error: unknown, mask: (text: string) => string): AppError {
   if (!isAppError(error)) return new AppError('INTERNAL', tellableMessage(error), { cause: error });
   const { code, message, hint, details } = error;
@@ -48,7 +48,7 @@ export function maskFailure(error: unknown, mask: (text: string) => string): App
   });
 }
 
-/** A pasteable command, where the failure is a bug. */
+/** Returns a command to paste if the failure is a bug. */
 function hintAtLog(code: string, id: number): string | null {
   if (code !== 'INTERNAL') return null;
   return `journalctl -u gnt-noded --grep='"job":${id},.*${UNEXPECTED}' shows the reason; report it`;

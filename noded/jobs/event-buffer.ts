@@ -1,21 +1,17 @@
 import type { JobEvent } from '#shared/contract/job.ts';
 
-/** Events that are kept; a script may print for ever, and a watcher may not read. */
+/** Limit of kept events: a script may print endlessly, and a watcher may not read. */
 const MAX_EVENTS = 5000;
-/**
- * How many more may gather before the buffer is tidied: tidying takes a pass, so it must be rare.
- */
+/** Excess events before the buffer is tidied. Tidying takes a pass, so it must be rare. */
 const SLACK = 1000;
 
-/** Events that a job may have without end. */
+/** Event types without a bound per job. */
 const BULKY: ReadonlySet<JobEvent['type']> = new Set(['output', 'script-output', 'log']);
 
 /**
- * Events in their order, as many as are worth keeping: of progress the newest per activity, of
- * output and log lines the newest.
- *
- * INVARIANT: never longer than MAX_EVENTS + SLACK, as long as events other than progress, output
- * and log are few.
+ * Keeps events in order: the newest progress of each activity, and the newest output and log lines.
+ * INVARIANT: at most MAX_EVENTS + SLACK events, as long as events other than progress, output and
+ * log are few.
  */
 export class EventBuffer {
   #events: JobEvent[] = [];
@@ -31,7 +27,7 @@ export class EventBuffer {
     if (this.#events.length > MAX_EVENTS + SLACK) this.#tidy();
   }
 
-  /** The oldest event; undefined when there is none. */
+  /** Removes and returns the oldest event; undefined if there is none. */
   shift(): JobEvent | undefined {
     for (;;) {
       const event = this.#events.shift();

@@ -4,9 +4,9 @@ import type { Logger } from '#shared/log/log.ts';
 import type { JobRepository } from './job-repository.ts';
 
 /**
- * Ends the records of jobs that nobody runs any more.
- * @param reason a clause, for people
- * @returns those jobs
+ * Ends the records of jobs that no node runs now.
+ * @param reason a clause for users
+ * @returns the ended jobs
  */
 export async function failInterruptedJobs(
   isInterrupted: (job: JobRecord) => boolean,
@@ -38,7 +38,7 @@ export function hintAfterInterrupt(
   return `Run gnt-instance reinstall ${name} if the instance exists (gnt-instance info ${name}). Otherwise: ${again}`;
 }
 
-/** The record of a job that nobody runs any more. Pure. */
+/** Returns the record of an interrupted job. Pure. */
 export function interruptedJob(job: JobRecord, reason: string, nowMs: number): JobRecord {
   return {
     ...job,

@@ -4,13 +4,13 @@ import type { Logger } from '#shared/log/log.ts';
 import type { JobRepository } from './job-repository.ts';
 
 const HOUR_MS = 3_600_000;
-/** How long a job that has ended can be asked for, by default. */
+/** Age up to which ended jobs are kept, by default. */
 const MAX_AGE_MS = 90 * 24 * HOUR_MS;
 const EVERY_MS = 6 * HOUR_MS;
 
 export interface ForgetOldJobsDependencies {
   readonly jobs: Pick<JobRepository, 'forgetOlder'>;
-  /** Whether what a record names as its node is this one. */
+  /** Returns whether a node name in a record means this node. */
   readonly owns: (node: string | undefined) => boolean;
   readonly logger: Logger;
   readonly clock: Pick<Clock, 'now'>;
@@ -18,8 +18,8 @@ export interface ForgetOldJobsDependencies {
 }
 
 /**
- * Forgets what ended a season ago, at once and then several times a day: a cluster that has little
- * to do would keep who did what for years.
+ * Forgets old jobs now and every six hours. The limit of job numbers alone would keep users'
+ * actions for years on a quiet cluster.
  */
 export function forgetOldJobs(dependencies: ForgetOldJobsDependencies): Disposable {
   const { jobs, owns, logger, clock, everyMs = EVERY_MS } = dependencies;
@@ -28,7 +28,7 @@ export function forgetOldJobs(dependencies: ForgetOldJobsDependencies): Disposab
       const count = await jobs.forgetOlder(clock.now() - MAX_AGE_MS, owns);
       if (count > 0) logger.info('jobs.forgotten', { jobs: count });
     } catch (error) {
-      // The store may be away; there is a next time.
+      // The store may be unavailable; the next run tries again.
       logger.warn('jobs.not-forgotten', { reason: messageOf(error) });
     }
   };

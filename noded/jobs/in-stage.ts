@@ -5,9 +5,8 @@ import { maskDetails } from '#shared/secret/mask-json.ts';
 import { StageFailure } from './stage-failure.ts';
 
 /**
- * Gives a failure the stage in which it happened and the last lines of the log; the cause stays as
- * it was thrown.
- * @param mask hides what no error may show: a script's last words are part of many messages
+ * Adds the stage and the last log lines to a failure, and keeps the original as its cause.
+ * @param mask hides values in messages: many contain a script's last lines
  */
 export function inStage(
   thrown: unknown,

@@ -28,35 +28,35 @@ import {
   type LogUnexpectedDependencies,
 } from './log-unexpected.ts';
 
-/** Lines of a job's own log that are kept with it. */
+/** Lines of a job's log in its record. */
 const MAX_JOB_LOG_LINES = 2000;
 /**
- * Of one submitter; an opcode may hold documents of megabytes, and is in memory until its job ends.
+ * Unfinished jobs per submitter. An opcode may hold megabytes of documents, and stays in memory
+ * until its job ends.
  */
 const MAX_UNENDED_JOBS = 50;
-/** Owner of the locks of a dry run, which is no job. */
+/** Owner of the locks of a dry run, which is not a job. */
 const DRY_RUN = 0;
 
 export interface JobEngineDependencies extends LogUnexpectedDependencies {
-  /** The name of the node that runs these jobs. */
   readonly nodeName: string;
   readonly repository: Omit<JobRepository, 'forgetOlder'>;
   readonly outcomes: JobOutcomes;
   readonly handlers: JobHandlers;
-  /** Resources that a job holds while it runs, as `instance/web1.example.com`. */
+  /** Returns the locks of a job, such as `instance/web1.example.com`. */
   readonly locksOf: (opcode: Opcode) => readonly string[];
-  /** Under a job's locks: whether who asked for it may have it done. @throws AppError */
+  /** Checks the submitter's permission, under the job's locks. @throws AppError */
   readonly authorize: (opcode: Opcode, submitter: Submitter, job: number) => Promise<void>;
   readonly clock: Clock;
   /** Called once per ended job, for metrics. */
   readonly onEnded?: (job: JobRecord) => void;
 }
 
-/** Where the ends of jobs are written, whatever becomes of the store. */
+/** Stores the ends of jobs even while the store is unavailable. */
 export interface JobOutcomes {
-  /** Resolves when it cannot be lost any more. */
+  /** Resolves when the end can no longer be lost. */
   endJob(job: JobRecord): Promise<void>;
-  /** The end of a job that the store has not got yet. */
+  /** Returns the end of a job that the store does not have yet. */
   unwrittenJob(id: number): JobRecord | undefined;
 }
 
@@ -69,26 +69,26 @@ interface ActiveJob {
   /** Hides the private and secret values of the opcode. */
   readonly mask: (text: string) => string;
   readonly stream: JobStream;
-  /** Nothing changes it any more; its record may still be on its way to the store. */
+  /** The record is final, but may not be in the store yet. */
   hasEnded: boolean;
   done: Promise<void>;
 }
 
-/** A job that is only being written. */
+/** A job whose first record is being written. */
 interface Entry {
   readonly submitter: string | undefined;
-  /** The number that was tried last. */
+  /** The latest number that was tried. */
   id: number | null;
   readonly left: PromiseWithResolvers<undefined>;
 }
 
 /** Runs operations as jobs: check → lock → prerequisites → execute. */
 export interface JobEngine extends JobService {
-  /** Whether it is this engine that decides what becomes of a job. */
+  /** Returns whether this engine controls the job. */
   has(id: number): boolean;
-  /** The statuses of all jobs that have not ended. */
+  /** Returns the statuses of all unfinished jobs. */
   activeStatuses(): readonly JobStatus[];
-  /** Cancels what runs and waits for it. */
+  /** Cancels running jobs and waits for their ends. */
   stop(): Promise<void>;
 }
 
@@ -99,7 +99,7 @@ export function createJobEngine(dependencies: JobEngineDependencies): JobEngine 
 /**
  * INVARIANTS: an opcode with its private and secret values is only in `ActiveJob.opcode`, and gone
  * when the job ends; a job ends exactly once, in `success`, `error` or `canceled`; its locks are
- * free before `end` is told.
+ * free before its `end` event.
  */
 class LockingJobEngine implements JobEngine {
   readonly #dependencies: JobEngineDependencies;
@@ -227,7 +227,7 @@ class LockingJobEngine implements JobEngine {
     return stored.map((record) => this.#known(record.id) ?? record);
   }
 
-  /** Those that are only entering count too: they come at once. */
+  /** Counts jobs that are being written, too: a burst arrives at once. */
   #refuseTooMany(submitter: string | undefined): void {
     if (submitter === undefined) return;
     const active = [...this.#active.values()].map(({ record }) => record.submitter);
@@ -243,13 +243,13 @@ class LockingJobEngine implements JobEngine {
     );
   }
 
-  /** A job in a state that the store need not have yet. */
+  /** Returns a job whose state may be newer than the store's. */
   #known(id: number): JobRecord | undefined {
     return this.#active.get(id)?.record ?? this.#dependencies.outcomes.unwrittenJob(id);
   }
 
   async *watch(id: number, signal: AbortSignal): AsyncGenerator<JobEvent> {
-    // Only the stream: a watcher that reads slowly must not keep the opcode in memory.
+    // Keep only the stream: a slow watcher must not keep the opcode in memory.
     const stream = this.#active.get(id)?.stream ?? this.#recent.get(id);
     if (stream !== undefined) {
       yield* stream.watch(signal);
@@ -261,7 +261,7 @@ class LockingJobEngine implements JobEngine {
   async stop(): Promise<void> {
     this.#isStopping = true;
     for (const job of this.#active.values()) job.controller.abort(stopped(job));
-    // Those that are being written yet end as soon as they begin.
+    // Jobs that are being written end as soon as they begin.
     await Promise.all([...this.#entering].map((entry) => entry.left.promise));
     await Promise.all([...this.#active.values()].map((job) => job.done));
   }
@@ -307,7 +307,7 @@ class LockingJobEngine implements JobEngine {
     }
     const held = await this.#locks.acquire(job.record.id, names, job.controller.signal);
     try {
-      // Cancelled in the moment in which the locks came.
+      // The job may be cancelled at the moment in which it gets its locks.
       job.controller.signal.throwIfAborted();
       job.record = { ...job.record, startedAtMs: this.#dependencies.clock.now() };
       this.#setStatus(job, 'running', []);
@@ -340,7 +340,7 @@ class LockingJobEngine implements JobEngine {
     }
   }
 
-  /** While it is canceling, it stays so, whatever it waits for. */
+  /** Sets the reason of waiting. A job in status `canceling` keeps it. */
   #setWaiting(job: ActiveJob, reason: string | null, jobs: readonly number[]): void {
     job.record = { ...job.record, waitsBecause: reason };
     if (job.record.status === 'canceling') return;
@@ -398,16 +398,13 @@ function stopped({ opcode }: Pick<ActiveJob, 'opcode'>): AppError {
   });
 }
 
-/**
- * Node's own functions end with an AbortError of theirs when the signal is aborted: what counts is
- * why it was.
- */
+/** Returns the signal's reason in place of the AbortError that Node's functions throw. */
 function reasonOf(error: unknown, signal: AbortSignal): unknown {
   const isAbort = error instanceof Error && error.name === 'AbortError';
   return isAbort && signal.aborted ? signal.reason : error;
 }
 
-/** Marks what was thrown before anything changed. */
+/** Marks a failure before any change. */
 class PrerequisiteFailure extends Error {
   constructor(cause: unknown) {
     super('prerequisite failed', { cause });

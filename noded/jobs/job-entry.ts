@@ -7,17 +7,20 @@ import { type Counter, COUNTERS, JOB_NUMBERS, readCounter } from './job-numbers.
 
 export const JOBS = 'jobs';
 /**
- * The last jobs of each submitter, by their numbers modulo how many are kept: a new one takes the
- * place of the oldest of the same.
+ * The last jobs of each submitter, by their numbers modulo the ring's size: a new job replaces the
+ * oldest job of its slot.
  */
 const RINGS = 'job-rings';
-/** How many of root's ended jobs are kept. */
+/** Ended jobs of root that are kept. */
 const MAX_KEPT_JOBS = 5000;
-/** The same of each user of the remote API: nobody pushes out what others did. */
+/**
+ * Ended jobs of each remote API user that are kept. Separate rings prevent users from displacing
+ * the jobs of others.
+ */
 const MAX_KEPT_JOBS_OF_USER = 1000;
-/** Jobs of one commit: the server does nothing else meanwhile. Fewer than any ring has. */
+/** Jobs in one commit: Redis does nothing else meanwhile. Smaller than any ring. */
 const MAX_AT_ONCE = 32;
-/** The commit of those that are larger ends with the first beyond it. */
+/** A commit takes no further job once its jobs have this many characters. */
 const MAX_CHARACTERS_AT_ONCE = MIB;
 
 type MakeJob = (id: number) => JobRecord;
@@ -28,7 +31,7 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
-/** The key of a job: keys in the order of text are jobs in the order of their ids. */
+/** Returns the key of a job. Sorting keys as text sorts jobs by id. */
 export function keyOf(id: number): string {
   return String(id).padStart(10, '0');
 }
@@ -38,10 +41,10 @@ export function forgetting(id: number): Write {
 }
 
 /**
- * Gives jobs their numbers and writes them. All numbers come from one counter: each node has one
- * commit at a time under way, with whatever was submitted during the one before, as jobs that take
- * their numbers one by one from each other get slower the more there are.
- * @param onEntered told before the submitter is
+ * Gives jobs their numbers and writes them. All numbers come from one counter. Single commits of
+ * many jobs would conflict with each other, and slow down with their number. Each node therefore
+ * has one commit under way, with all jobs that arrived during the previous one.
+ * @param onEntered called before the submitter gets the answer
  * @see JobRepository.enter
  */
 export function createJobEntry(
@@ -58,7 +61,7 @@ export function createJobEntry(
     isBusy = false;
   };
 
-  /** Ends each of them, or has it wait again; fails never. */
+  /** Ends or requeues each job of a batch. Never rejects. */
   const enterNext = async (batch: readonly Waiting[]): Promise<void> => {
     let isSent = false;
     try {
@@ -68,17 +71,17 @@ export function createJobEntry(
       waiting.unshift(...batch.slice(entered));
     } catch (error) {
       if (isAppError(error, 'STORE_UNAVAILABLE')) {
-        // Nor are those told later that waited for them.
+        // Reject the waiting jobs, too: they would only wait for the same error.
         for (const { reject } of [...batch, ...waiting.splice(0)]) reject(error);
       } else if (batch.length > 1 && (!isSent || isAppError(error, 'VALIDATION'))) {
-        // One that cannot be written, or is too large, is no reason to refuse the others. Of any
-        // other error of the commit nobody knows whether they are written.
+        // Retry one by one: an invalid or large job must not fail the others. After other errors of
+        // a commit it is unknown whether the jobs are written.
         for (const one of batch) await enterNext([one]);
       } else for (const { reject } of batch) reject(error);
     }
   };
 
-  /** @returns how many of them */
+  /** @returns the number of entered jobs */
   const enterSome = async (batch: readonly Waiting[], onSent: () => void): Promise<number> => {
     for (;;) {
       const { jobs, writes } = await planEntries(
@@ -87,7 +90,7 @@ export function createJobEntry(
       );
       try {
         onSent();
-        // The first writes are those of the jobs.
+        // The first writes are the jobs.
         const revisions = await store.commit(writes);
         for (const [index, job] of jobs.entries()) {
           onEntered(job, revisions[index] ?? 0);
@@ -96,7 +99,7 @@ export function createJobEntry(
         return jobs.length;
       } catch (error) {
         if (!(error instanceof StoreConflict)) throw error;
-        // A store that lost its last seconds counts from where it was: that number is taken.
+        // A store that lost its last seconds has an old counter, and the number is taken.
         if (error.collection === JOBS) await skip(store, JOB_NUMBERS);
       }
     }
@@ -144,7 +147,7 @@ async function planEntries(
   };
 }
 
-/** The places that some jobs of a submitter take, and what has to go for them. */
+/** Plans the slots of a submitter's jobs, and the removal of the jobs in them. */
 async function planRing(
   store: Pick<Store, 'get'>,
   submitter: string | undefined,
@@ -159,7 +162,8 @@ async function planRing(
       const slot = `${ring} ${(places.last + 1 + index) % kept}`;
       const oldest = await store.get(RINGS, slot);
       const former = typeof oldest?.value === 'number' ? oldest.value : undefined;
-      // Not an older one: another node was between our questions, and this commit will be refused.
+      // A newer number means that another node wrote between the reads: this commit will be
+      // refused.
       const forgotten = former !== undefined && former < job.id ? [forgetting(former)] : [];
       return [{ collection: RINGS, id: slot, expected: 'any', value: job.id }, ...forgotten];
     }),
@@ -167,7 +171,7 @@ async function planRing(
   return [take(ringCounter, places, jobs.length), ...slots.flat()];
 }
 
-/** The write that takes the next ones from all others. */
+/** Returns the write that takes the next numbers of a counter. */
 function take(id: string, { last, expected }: Counter, count: number): Write {
   return { collection: COUNTERS, id, expected, value: last + count };
 }

@@ -3,20 +3,20 @@ import type { HookBook } from '#shared/contract/hook-book.ts';
 import type { InstallStage } from '#shared/contract/primitives.ts';
 import type { Opcode, OpcodeName, OpcodeOf } from '#shared/contract/opcode.ts';
 
-/**
- * What an operation reports while it runs. Nothing that it is given may hold a private or secret
- * value.
- */
+/** Reports of a running operation. Texts must not contain private or secret values. */
 export interface JobReporter {
   log(message: string, level?: 'info' | 'warn'): void;
   stageStarted(stage: InstallStage): void;
   stageFinished(stage: InstallStage, durationMs: number, summary: string): void;
   progress(activity: string, doneBytes: number, totalBytes: number | null): void;
-  /** It waits for something other than locks, and for which jobs; null when it goes on. */
+  /**
+   * Reports that the job waits for something other than locks, and for which jobs; null ends the
+   * wait.
+   */
   waits(reason: string | null, jobs: readonly number[]): void;
-  /** A line of a script's output; kept in the install log, not in the job. */
+  /** Reports a line of a script's output. The install log keeps it, not the job. */
   output(stage: InstallStage, line: string): void;
-  /** Output of a script that runs in a guest; not kept in the job. */
+  /** Reports output of a script in a guest. The job does not keep it. */
   scriptOutput(text: string): void;
 }
 
@@ -27,19 +27,16 @@ export interface JobContext {
   readonly report: JobReporter;
 }
 
-/**
- * What `check` and `prerequisites` agreed on: run it, and its answer is the job's result (plain
- * JSON, no private values).
- */
+/** Runs a checked operation. Its answer is the job's result: plain JSON without private values. */
 export interface Execution {
   (context: JobContext): Promise<unknown>;
-  /** What whoever only asks is told beside the yes. */
+  /** The answer to a dry run, beside its success. */
   readonly preview?: Preview;
 }
 
 export type Preview = Omit<DryRunAccepted, 'ok'>;
 
-/** An execution that can say something of what it would do. */
+/** Adds the answer to a dry run to an execution. */
 export function withPreview(
   { hooks }: { readonly hooks: HookBook | null },
   execute: (context: JobContext) => Promise<unknown>,
@@ -47,23 +44,22 @@ export function withPreview(
   return hooks === null ? execute : Object.assign(execute, { preview: { hooks } });
 }
 
-/** An operation, in Ganeti's phases. Everything before the execution changes nothing. */
+/** An operation in Ganeti's phases. Only the execution changes anything. */
 export interface JobHandler<Op extends Opcode> {
-  /** Under the job's locks: refuses, or says what to run. @throws AppError */
+  /**
+   * Refuses the operation or returns its execution. Runs under the job's locks. @throws AppError
+   */
   prepare(opcode: Op, signal: AbortSignal): Promise<Execution>;
 }
 
 export type JobHandlers = { readonly [Name in OpcodeName]: JobHandler<OpcodeOf<Name>> };
 
-/** `INSTANCE_CREATE(web1.example.com)` */
+/** Returns a text such as `INSTANCE_CREATE(web1.example.com)`. */
 export function summarizeOpcode(opcode: Opcode): string {
   return 'name' in opcode ? `${opcode.opcode}(${opcode.name})` : opcode.opcode;
 }
 
-/**
- * Looks up the handler of an opcode; the table is typed over the union, so this is where the type
- * is widened again.
- */
+/** Returns the handler of an opcode, with the type of the table widened to any opcode. */
 export function handlerOf(handlers: JobHandlers, opcode: Opcode): JobHandler<Opcode> {
   return handlers[opcode.opcode];
 }

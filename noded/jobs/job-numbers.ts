@@ -1,12 +1,12 @@
 import type { Store } from '#shared/store/store.ts';
 
 export const COUNTERS = 'counters';
-/** The counter that the jobs of all nodes have their numbers from. */
+/** Counter of the job numbers of all nodes. */
 export const JOB_NUMBERS = 'job-id';
 
 export interface Counter {
   readonly last: number;
-  /** What it was read as, for a commit that nobody comes before. */
+  /** Revision for a commit that fails after a concurrent write. */
   readonly expected: number | 'absent';
 }
 

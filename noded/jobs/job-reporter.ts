@@ -3,8 +3,8 @@ import type { JobReporter } from './job-handler.ts';
 
 export interface ReporterParts {
   /**
-   * Hides the private and secret values of the opcode. Operations mask what they report by all
-   * values in force; this covers what an operation forgets.
+   * Hides the private and secret values of the opcode. Operations mask their reports by all values
+   * in force; this is a second line of defence.
    */
   readonly mask: (text: string) => string;
   readonly now: () => number;

@@ -7,27 +7,30 @@ import { createJobEntry, forgetting, JOBS as COLLECTION, keyOf } from './job-ent
 
 export interface JobRepository {
   /**
-   * Gives a job its number and writes it, both or neither: what is refused has left nothing, and
-   * when the store's answer was lost, nothing but what `make` gave last.
+   * Gives a job its number and writes it, both or neither. A refusal leaves no record. If the
+   * store's answer is lost, only the last record that `make` returned may be stored.
    */
   enter(make: (id: number) => JobRecord): Promise<JobRecord>;
-  /** Saves of one job follow each other, so that an older state never overwrites a newer one. */
+  /**
+   * Saves a job. Saves of one job run in order, so that an older state never overwrites a newer
+   * one.
+   */
   save(job: JobRecord): Promise<void>;
   load(id: number): Promise<JobRecord | undefined>;
   /**
    * Forgets jobs that ended before a time.
-   * @param isOwn whose they are: each node looks after what it ran
-   * @returns how many
+   * @param isOwn tells whether a node is this one: each node forgets the jobs that it ran
+   * @returns the number of forgotten jobs
    */
   forgetOlder(beforeMs: number, isOwn: (node: string | undefined) => boolean): Promise<number>;
-  /** All jobs, the oldest first. */
+  /** Lists all jobs, the oldest first. */
   list(): Promise<readonly JobRecord[]>;
 }
 
 export function createJobRepository(store: Store, problems: RecordProblems): JobRepository {
   const saves = new SerialQueue<number>();
-  // Of jobs that have not ended. A write that was given up may still be on its way in a connection
-  // that is lost: it expects a revision that is gone by then.
+  // Revisions of unfinished jobs. A write that timed out may still arrive from a lost connection.
+  // It then expects an outdated revision and fails.
   const revisions = new Map<number, number>();
 
   const save = async (job: JobRecord): Promise<void> => {
@@ -43,7 +46,7 @@ export function createJobRepository(store: Store, problems: RecordProblems): Job
         else revisions.delete(job.id);
         return;
       } catch (error) {
-        // It may have been written all the same, so the next one looks.
+        // The write may have happened despite the error: read the revision next time.
         revisions.delete(job.id);
         if (!(error instanceof StoreConflict)) throw error;
       }

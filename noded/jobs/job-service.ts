@@ -4,41 +4,44 @@ import type { Opcode } from '#shared/contract/opcode.ts';
 import type { Submitter } from '#shared/contract/submitter.ts';
 
 export interface SubmitOptions {
-  /** A job that ends, well or not, before anything is changed. */
+  /** Ends the job before it changes anything. */
   readonly isDryRun?: boolean;
-  /** Absent when it is root on the node's own socket, who may do everything. */
+  /** Absent for root on the node's own socket, with all permissions. */
   readonly submitter?: Submitter | undefined;
-  /** Why a choice put it on this node, which judges that once more; absent: it was told to. */
+  /**
+   * Why the scheduler chose this node, which checks the choice again; absent if the request named
+   * it.
+   */
   readonly placement?: readonly string[] | undefined;
 }
 
-/** Jobs as an interface asks for them, whichever node runs them. */
+/** Manages jobs for an interface, on whichever node they run. */
 export interface JobService {
   /**
    * Registers a job and starts it.
-   * @returns its id, at once
+   * @returns its id, without waiting for the job
    * @throws AppError TOO_MANY_JOBS
    */
   submit(opcode: Opcode, options?: SubmitOptions): Promise<number>;
   /**
-   * Checks and prerequisites only.
-   * @returns what it would do, as far as there is something to say
-   * @throws AppError what the job would be refused with
+   * Runs the checks and prerequisites only.
+   * @returns details of the effects, if the operation has any to show
+   * @throws AppError the error with which the job would be refused
    */
   dryRun(opcode: Opcode, signal: AbortSignal): Promise<Preview>;
-  /** @throws AppError JOB_NOT_FOUND; CONFLICT when it has ended */
+  /** @throws AppError JOB_NOT_FOUND; CONFLICT if it has ended */
   cancel(id: number): Promise<void>;
   /** @throws AppError JOB_NOT_FOUND */
   get(id: number): Promise<JobRecord>;
   list(): Promise<readonly JobRecord[]>;
-  /** Of a job that ended before, only its log and its end are told. */
+  /** Yields the events of a job. Of a job that ended earlier, only its log and its end. */
   watch(id: number, signal: AbortSignal): AsyncGenerator<JobEvent>;
 }
 
-/** Methods that go before those of the next service. A layer leaves the others as they are. */
+/** Overrides methods of the next service. The other methods stay as they are. */
 export type JobLayer = (next: JobService) => Partial<JobService>;
 
-/** Puts layers around jobs. The first one is called first. */
+/** Wraps a service in layers. The first layer is called first. */
 export function layerJobs(layers: readonly JobLayer[], jobs: JobService): JobService {
   return layers.reduceRight<JobService>(
     (next, layer) => ({

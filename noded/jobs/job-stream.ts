@@ -2,22 +2,21 @@ import { nextCall } from '#shared/abort/next-call.ts';
 import type { JobEvent, JobRecord } from '#shared/contract/job.ts';
 import { EventBuffer } from './event-buffer.ts';
 
-/** The events of one job: remembered, and handed to whoever watches. Ends with `end`. */
+/** Remembers the events of one job and passes them to its watchers. Ends with `end`. */
 export class JobStream {
   readonly #events = new EventBuffer();
   readonly #watchers = new Set<(event: JobEvent) => void>();
   #hasEnded = false;
   #lastAtMs = 0;
 
-  /** How many events are remembered. */
+  /** Number of remembered events. */
   get length(): number {
     return this.#events.length;
   }
 
   push(told: JobEvent): void {
     if (this.#hasEnded) return;
-    // Watchers tell by the time what they have seen: it stands still when the host's clock is set
-    // back.
+    // Watchers resume by time, so it must not go back with the host's clock.
     this.#lastAtMs = Math.max(this.#lastAtMs, told.atMs);
     const event = { ...told, atMs: this.#lastAtMs };
     this.#events.push(event);
@@ -26,8 +25,8 @@ export class JobStream {
   }
 
   /**
-   * Everything so far, then what comes, until the end or the signal. One that reads slowly misses
-   * lines, never the end.
+   * Yields all past events, then new ones, until the end or the signal. A slow watcher misses
+   * lines, but never the end.
    */
   async *watch(signal: AbortSignal): AsyncGenerator<JobEvent> {
     const pending = new EventBuffer();
@@ -54,7 +53,7 @@ export class JobStream {
   }
 }
 
-/** What a record still tells of a job whose stream is gone: its log, and its end. */
+/** Yields the events that a record still has after its stream is gone: its log and its end. */
 export function* replayEnded(job: JobRecord): Generator<JobEvent> {
   for (const { atMs, message, level = 'info' } of job.log)
     yield { type: 'log', atMs, message, level };

@@ -1,6 +1,6 @@
 import { abortable } from '#shared/abort/abortable.ts';
 
-/** A lock that is held is a value: whoever has it, gives it back. */
+/** Locks that their holder must release. */
 export interface HeldLocks {
   release(): void;
 }
@@ -12,10 +12,9 @@ interface Waiter {
 }
 
 /**
- * Named locks for jobs, first come first served. All names of a request are taken at once or not at
- * all, so that nobody waits while holding something.
- *
- * INVARIANTS: a name has at most one owner; a waiter is passed over only by requests that share no
+ * Named locks for jobs, first come first served. A request takes all its names at once, so no job
+ * waits while it holds locks.
+ * INVARIANTS: a name has at most one owner; a waiter is overtaken only by requests that share no
  * name with it.
  */
 export class LockTable {
@@ -23,8 +22,8 @@ export class LockTable {
   readonly #waiters: Waiter[] = [];
 
   /**
-   * Owners that a request for these names would wait for now: holders, and earlier waiters for the
-   * same names.
+   * Returns the owners that a request for these names would wait for: holders, and earlier waiters
+   * for the same names.
    */
   blockersOf(names: readonly string[], before?: number): readonly number[] {
     const blockers = new Set<number>();
@@ -39,7 +38,7 @@ export class LockTable {
     return [...blockers].sort((a, b) => a - b);
   }
 
-  /** @throws the signal's reason when it is aborted while waiting */
+  /** @throws the signal's reason if it aborts during the wait */
   async acquire(owner: number, names: readonly string[], signal: AbortSignal): Promise<HeldLocks> {
     signal.throwIfAborted();
     if (this.blockersOf(names).length > 0) await this.#wait(owner, names, signal);

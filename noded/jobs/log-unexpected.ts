@@ -7,12 +7,12 @@ import { UNEXPECTED } from './describe-failure.ts';
 import { listOpcodeValues } from './opcode-values.ts';
 
 export interface LogUnexpectedDependencies {
-  /** Private and secret values that an operation works with beside those of its opcode. */
+  /** Returns private and secret values that an operation uses besides those of its opcode. */
   readonly listHiddenValues: (opcode: Opcode) => Promise<readonly string[]>;
   readonly logger: Logger;
 }
 
-/** Logs a failure that is a bug, without private and secret values; does nothing for others. */
+/** Logs a failure that is a bug, without private and secret values. Ignores other failures. */
 export type LogUnexpected = (error: unknown, opcode: Opcode, fields: LogFields) => Promise<void>;
 
 export function createLogUnexpected({

@@ -7,37 +7,36 @@ type OrphanName = Readonly<Record<'name' | 'uuid', string>>;
 /** Differences between opcodes that the layers around their handlers act on. */
 export interface OpcodeTraits<Op extends Opcode> {
   /**
-   * Returns the resources that a job holds while it runs, in the order of their names.
-   * @param orphans those of this node
+   * Returns the locks of a job, sorted by name.
+   * @param orphans of this node
    */
   locks(opcode: Op, orphans: readonly OrphanName[]): readonly string[];
-  /** What its field `name` names. Jobs about instances go to other nodes, all others do not. */
+  /** The object of the field `name`. Only jobs about instances are sent to other nodes. */
   readonly names: Op extends Named ? 'instance' | 'new-instance' | 'other' : 'other';
-  /**
-   * The node that runs it: the one that has the instance, a node that is online and in its cluster,
-   * or any node.
-   */
+  /** The node that runs it: the instance's node, an online member of the cluster, or any node. */
   readonly runsOn: Op extends Named
     ? 'primary-node' | 'member' | 'any-node'
     : 'member' | 'any-node';
-  /** What RAPI users that are bound to the instance do: submit it, see its job, or neither. */
+  /**
+   * Permission of RAPI users that are bound to the instance: submit it, see its job, or neither.
+   */
   readonly boundUsers: Op extends Named ? 'submit' | 'see' | 'neither' : 'neither';
   /** Whether `name` may be, or always is, the name or UUID of an orphan. */
   readonly orphan?: 'possible' | 'always';
-  /** Whether it removes disks, so that the beginning of an instance's name is not enough. */
+  /** Returns whether it removes disks: `name` must then be the full name of the instance. */
   removesDisks?(opcode: Op): boolean;
-  /** Whether it takes or promises disk space, so that its job warns of low space. */
+  /** Returns whether it takes or promises disk space, so that its job warns of low space. */
   takesSpace?(opcode: Op): boolean;
 }
 
 const always = (): boolean => true;
 
-/** The lock of an instance has its name, because operators ask by name. */
+/** Returns the lock of an instance. Locks contain names, not UUIDs, because requests do. */
 function instanceLock(name: string): string {
   return `instance/${name}`;
 }
 
-/** Locks one orphan whether it is given by its name or its UUID. */
+/** Locks an orphan by both its name and its UUID, whichever is given. */
 function lockOrphan({ name }: Named, orphans: readonly OrphanName[]): readonly string[] {
   const same = orphans.filter((orphan) => orphan.uuid === name || orphan.name === name);
   return lockInstances(name, ...same.flatMap((orphan) => [orphan.uuid, orphan.name]));
@@ -78,7 +77,7 @@ const OPCODE_TRAITS: { readonly [Name in OpcodeName]: OpcodeTraits<OpcodeOf<Name
     removesDisks: ({ disks }) => disks.some(({ action }) => action === 'remove'),
     takesSpace: ({ disks }) => disks.length > 0,
   },
-  /** Shows an instance also while another job changes it. */
+  /** Without locks, to show an instance while another job changes it. */
   INSTANCE_QUERY_DATA: { ...ON_INSTANCE, locks: () => [] },
   INSTANCE_REMOVE: {
     ...ON_INSTANCE,
@@ -108,7 +107,7 @@ const OPCODE_TRAITS: { readonly [Name in OpcodeName]: OpcodeTraits<OpcodeOf<Name
   INSTANCE_SHUTDOWN: ON_INSTANCE,
   INSTANCE_REBOOT: ON_INSTANCE,
   INSTANCE_GROW_DISK: { ...ON_INSTANCE, takesSpace: always },
-  /** Scripts run in their order; a job that stops the instance does not wait for them. */
+  /** Scripts run in order, but do not block a job that stops the instance. */
   INSTANCE_RUN_SCRIPT: { ...ON_INSTANCE, locks: ({ name }) => [`script/${name}`] },
   INSTANCE_SNAPSHOT: { ...ON_INSTANCE, takesSpace: always },
   INSTANCE_RESTORE: { ...ON_INSTANCE, takesSpace: always },
@@ -141,7 +140,7 @@ export function traitsOf(opcode: Opcode): OpcodeTraits<Opcode> {
   return OPCODE_TRAITS[opcode.opcode];
 }
 
-/** Whether `name` is the name of an instance that exists or is to be made. */
+/** Returns whether `name` names an existing or a new instance. */
 export function namesInstance(opcode: Opcode): opcode is Named {
   return traitsOf(opcode).names !== 'other';
 }

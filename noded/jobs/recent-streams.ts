@@ -4,8 +4,8 @@ const MAX_STREAMS = 64;
 const MAX_EVENTS = 100;
 
 /**
- * The streams of the newest jobs that have ended, of those with few events: who asks for a short
- * job comes to watch it when it is over, and is told what others were told.
+ * Keeps the streams of recently ended jobs with few events. A client that submits a short job can
+ * still watch it after its end.
  */
 export class RecentStreams {
   readonly #streams = new Map<number, JobStream>();
@@ -14,7 +14,7 @@ export class RecentStreams {
     return this.#streams.get(id);
   }
 
-  /** One with many events is let go of: its job was long, and watched if anybody wanted to. */
+  /** Keeps a stream, unless it is long: its job was slow enough to be watched while it ran. */
   keep(id: number, stream: JobStream): void {
     if (stream.length > MAX_EVENTS) return;
     this.#streams.set(id, stream);

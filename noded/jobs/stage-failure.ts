@@ -2,10 +2,10 @@ import type { InstallStage } from '#shared/contract/primitives.ts';
 import { AppError, type AppErrorOptions } from '#shared/errors/app-error.ts';
 import type { ErrorCode } from '#shared/errors/codes.ts';
 
-/** A failure of a job that works in stages. */
+/** A failure of a job that runs in stages. */
 export class StageFailure extends AppError {
   readonly stage: InstallStage;
-  /** Last lines of the work's log, masked as the log is. */
+  /** Last lines of the log, masked like the log. */
   readonly logTail: readonly string[];
 
   constructor(

@@ -12,8 +12,8 @@ export interface StageRecorderOptions {
 }
 
 /**
- * Tells the job and the log of the host's stages, and times them. INVARIANT: `stage` is where it is
- * now, and what a failure is blamed on.
+ * Reports the stages of the host to the job and the log, and measures them.
+ * INVARIANT: `stage` is the present stage, which a failure names.
  */
 export class StageRecorder {
   readonly #options: StageRecorderOptions;
@@ -36,7 +36,7 @@ export class StageRecorder {
     this.#options.onEnter?.(stage);
   }
 
-  /** @param body says in a sentence what was done, with what it made */
+  /** @param body returns a summary sentence, with its result if it has one */
   async timed(stage: InstallStage, body: () => Promise<string>): Promise<void>;
   async timed<T>(stage: InstallStage, body: () => Promise<readonly [string, T]>): Promise<T>;
   async timed<T>(

@@ -19,7 +19,6 @@ export const exempt = {
     'cluster-cli/values',
     'noded/api',
     'noded/cluster',
-    'noded/jobs',
     'noded/records',
     'noded/wiring',
     'shared/contract',

@@ -26,7 +26,7 @@ export const names = [
   'CLUSTER_SET_PARAMS',
 ] as const satisfies readonly OpcodeName[];
 
-/** Keeps every state that was saved, in order. */
+/** Keeps every saved state, in order. */
 export class RecordedJobs implements Omit<JobRepository, 'forgetOlder'> {
   readonly saved: JobRecord[] = [];
   #lastId = 0;
@@ -65,7 +65,7 @@ export interface Handling {
   readonly listHiddenValues?: () => Promise<readonly string[]>;
 }
 
-/** An engine in which every opcode locks its instance and does what the test says. */
+/** Creates an engine in which every opcode locks its instance and runs the test's code. */
 export function createEngine(handling: Handling) {
   const repository = handling.repository ?? new RecordedJobs();
   const handler: JobHandler<Opcode> = {
@@ -74,7 +74,7 @@ export function createEngine(handling: Handling) {
       handling.execute ??
       (() => Promise.resolve(null)),
   };
-  // The same handler for all: what differs between opcodes is not the engine's concern.
+  // One handler for all: the engine does not distinguish opcodes.
   const handlers = Object.fromEntries(names.map((name) => [name, handler])) as JobHandlers;
   const engine = createJobEngine({
     authorize: () => Promise.resolve(),
@@ -109,7 +109,7 @@ export async function eventsOf(engine: JobEngine, id: number): Promise<JobEvent[
   return events;
 }
 
-/** Executions that wait until they are let go, and say when they began. */
+/** Creates executions that signal their start and wait until they are released. */
 export function createGate() {
   const opened = Promise.withResolvers<undefined>();
   const entered = Promise.withResolvers<undefined>();

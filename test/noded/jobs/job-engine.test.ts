@@ -81,7 +81,7 @@ test('our own bug ends the job as INTERNAL, not the daemon', async () => {
 
 const SECRET = 'k3y of the\0guest';
 
-/** Throws what Node throws for an environment that has a NUL byte: the message quotes the value. */
+/** Throws Node's error for an environment with a NUL byte: its message quotes the value. */
 function startWith(value: string): never {
   spawn('/bin/true', [], { env: { OSP_KEY: value } });
   assert.fail('it was started');
@@ -267,7 +267,7 @@ test('who watches a short job when it is over is told what others were told', as
   const live = await eventsOf(engine, id);
   assert.ok(live.some(({ type }) => type === 'progress'));
   assert.deepEqual(await eventsOf(engine, id), live);
-  // Not for ever, nor of thousands of jobs.
+  // The 64 later jobs displace its stream.
   for (let job = 0; job < 64; job += 1) await endOf(engine, await engine.submit(shutdown()));
   assert.deepEqual(
     (await eventsOf(engine, id)).map(({ type }) => type),

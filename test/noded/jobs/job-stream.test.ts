@@ -115,8 +115,8 @@ test('takes a flood of progress and output in linear time', () => {
     });
   };
   const growth = leastGrowth(flood, 40_000, 800_000);
-  // Twenty times as many; both are more than a stream keeps, so that most of them are dropped.
-  // Quadratic work would take four hundred times as long.
+  // Twenty times as many events; both numbers exceed a stream's limit, so most are dropped.
+  // Quadratic work would take 400 times as long.
   assert.ok(growth < 150, `${growth} times as long for twenty times as many events`);
 });
 

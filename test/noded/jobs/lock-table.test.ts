@@ -6,7 +6,7 @@ import { LockTable, type HeldLocks } from '../../../noded/jobs/lock-table.ts';
 
 const never = new AbortController().signal;
 
-/** Remembers whether a request was granted by now. */
+/** Requests locks and remembers whether they have been granted. */
 function request(table: LockTable, owner: number, names: readonly string[], signal = never) {
   const state: { held: HeldLocks | undefined; failure: unknown } = {
     held: undefined,
