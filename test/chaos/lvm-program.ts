@@ -54,7 +54,7 @@ switch (command) {
 }
 
 /**
- * Prints the report with the active volumes: those that have a device. LVM itself cannot know them
+ * Prints the report. Volumes with a device count as active, because LVM cannot know the active ones
  * without device mapper.
  */
 async function report(): Promise<string> {

@@ -6,16 +6,15 @@ import { runMetadPoints } from './metad-points.ts';
 import { runPoints, runVolumePoints } from './run-points.ts';
 
 /**
- * Runs one of the chaos tests, by option:
- * - none: installations under random kills: `npm run chaos -- --installs 200 --seed 7`
- * - `--points`: kills noded at each changing system call of each operation: `npm run chaos --
- * --points --only rename`
+ * `npm run chaos -- OPTIONS` runs a chaos test:
+ * - `--installs 200 --seed 7`: installations under random kills
+ * - `--points --only rename`: kills noded at each changing system call of each operation
  * - `--power`: kills noded at each sync and undoes unsynced writes; only operations without QEMU
  * - `--full`: fills the disk at each call; only operations without QEMU
- * - `--volumes`: points of instances on LVM, without device mapper
+ * - `--volumes`: the points of instances on LVM, without device mapper
  * - `--metad`: kills metad while an instance starts, changes and stops
- * - `--cluster`: faults of three nodes, their store and their network under a hundred jobs: `npm
- * run chaos -- --cluster --rounds 20 --faults 6 --seed 7`
+ * - `--cluster --rounds 20 --faults 6 --seed 7`: faults of three nodes, their store and their
+ * network under a hundred jobs
  */
 const OWN_MOUNTS = 'GNT_CHAOS_OWN_MOUNTS';
 const { values } = parseArgs({

@@ -21,8 +21,6 @@ export const exempt = {
     'noded/cluster',
     'noded/records',
     'noded/wiring',
-    'shared/contract',
-    'shared/errors',
     'test/bench',
     'test/cluster-cli',
     'test/e2e',
