@@ -3,9 +3,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import type { BenchGroup, Measurement } from './support/measurement.ts';
 
-/**
- * `npm run bench [-- [--json] [GROUP…]]`: measures and compares; all groups without an argument.
- */
+/** `npm run bench [-- [--json] [GROUP…]]` runs benchmarks; all groups without an argument. */
 const GROUPS_DIRECTORY = join(import.meta.dirname, 'groups');
 
 function printRow(measurement: Measurement): void {

@@ -14,7 +14,7 @@ import { xorriso } from '../../lab/unpacked-packages.ts';
 import { unpackProgram, type UnpackedProgram } from '../support/debian-program.ts';
 import type { Report } from '../support/measurement.ts';
 
-/** 650 MB, in files as large as a distribution's packages are at the median. */
+/** 650 MB in files with the median size of a distribution's packages. */
 const FOLDERS = 50;
 const FILES_OF_A_FOLDER = 100;
 const FILE_BYTES = 130_000;
@@ -25,7 +25,7 @@ const BSDTAR = [
   ...['libbz2-1.0', 'liblzma5', 'libzstd1', 'zlib1g', 'libacl1'],
 ];
 
-/** bsdtar writes the files of the same ISO to a fresh ext4, then our script opens it. */
+/** bsdtar extracts the ISO to a fresh ext4 first, then our script opens the same ISO. */
 const SCRIPT = `#!/bin/bash
 set -eu
 now() { sed 's/ .*//; s/\\.//' /proc/uptime; }
@@ -40,9 +40,7 @@ echo "peer-hundredths $(($(now) - from))" >&2
 umount /mnt/t
 exec ./untrusted/explode`;
 
-/**
- * An ISO is opened in an appliance: our script and the agent against bsdtar in the same machine.
- */
+/** Compares opening an ISO in an appliance: our script and agent against bsdtar in the same VM. */
 export async function measure(report: Report): Promise<void> {
   const bsdtar = await unpackProgram('bsdtar', BSDTAR, 'usr/bin/bsdtar');
   if (bsdtar === null) return;
@@ -121,7 +119,7 @@ async function makeIso(directory: string): Promise<string> {
   return iso;
 }
 
-/** A disk, since it is larger than an OS definition may be. */
+/** Packs bsdtar onto a disk, because it exceeds the size limit of an OS definition. */
 function packPeer(directory: string, { path, libraries }: UnpackedProgram): string {
   const [folder, disk] = [join(directory, 'tools'), join(directory, 'tools.tar')];
   mkdirSync(join(folder, 'lib'), { recursive: true });

@@ -15,7 +15,10 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   'a TAB for a name': ['gnt-instance', 'completion-words', '--plain', '--', 'info', 'w'],
 };
 
-/** What commands take beside an empty program of the same Node, in turns, and the idle daemon. */
+/**
+ * Measures commands relative to an empty Node program, in alternation, and the memory of an idle
+ * daemon.
+ */
 export async function measure(report: Report): Promise<void> {
   const lab = await createLab('gnt-bench');
   try {
@@ -31,7 +34,7 @@ export async function measure(report: Report): Promise<void> {
       base: time(['node', '-e', '0']),
       times: Object.values(COMMANDS).map(time),
     }));
-    // The first one of each fills V8's cache.
+    // The first round fills V8's code cache.
     const counted = rounds.slice(1);
     const value = median(counted.map(({ base }) => base));
     for (const [at, name] of Object.keys(COMMANDS).entries()) {

@@ -15,24 +15,21 @@ import { watchServer, type ServerWork } from '../support/server-work.ts';
 const ONE = 'node1.example.com';
 const TWO = 'node2.example.com';
 const NODES = [ONE, TWO, 'node3.example.com'];
-/** Of each node. */
+/** Jobs per node. */
 const JOBS = 500;
-/** Instances of the two real nodes together. */
+/** Instances of both real nodes together. */
 const LISTED = 20_000;
 const FEW = 100;
 const ROUNDS = 5;
 const REQUESTS_AT_ONCE = 64;
 const ANSWER_TIMEOUT_MS = 60_000;
 /**
- * Five seconds after it has read all records a node gives back what that needed
- * (shared/sys/release-memory.ts).
+ * A node frees the memory of the initial read five seconds after it (shared/sys/release-memory.ts).
  */
 const SETTLED_MS = 10_000;
 const OTHERS = join(import.meta.dirname, '../support/others-process.ts');
 
-/**
- * Two real nodes with one real Redis between them. What is asked for is what the commands ask for.
- */
+/** Measures two real nodes with one real Redis, by the requests that the commands send. */
 export async function measure(report: Report): Promise<void> {
   const redis = await startRedis();
   const labs = await Promise.all([createLab('gnt-bench1'), createLab('gnt-bench2')]);
@@ -85,7 +82,7 @@ async function measureCluster(
   }
 }
 
-/** Jobs that do nothing, of three nodes that get their numbers from one store. */
+/** Measures jobs without work of three nodes that draw their ids from one store. */
 async function measureJobs(
   url: string,
   keyFile: string,
@@ -110,7 +107,7 @@ async function measureJobs(
   }
 }
 
-/** `gnt-instance list`, with the start of its process. */
+/** Measures `gnt-instance list`, including its process start. */
 async function timeCommand(lab: Lab): Promise<number> {
   const times: number[] = [];
   for (let round = 0; round < ROUNDS; round += 1) {
@@ -137,9 +134,9 @@ async function startBoth(one: Lab, two: Lab): Promise<void> {
   await Promise.all([one.startNode('--node', ONE), two.startNode('--node', TWO)]);
 }
 
-/** Of a node that keeps nothing any more of what its start needed. */
+/** Returns the resident memory after the node freed the memory of its start. */
 async function settledBytes(lab: Lab): Promise<number> {
-  // It waits for the whole reading.
+  // The answer waits for the initial read to complete.
   await askTimed(lab, LISTS.names);
   await sleep(SETTLED_MS);
   return residentBytes(lab.node().pid ?? 0);
@@ -188,7 +185,7 @@ function askTimed(lab: Lab, path: string, body?: object): Promise<Timed> {
   });
 }
 
-/** What `gnt-instance list` asks for, and what it asks for with `--json`. */
+/** Requests of `gnt-instance list`, without and with `--json`. */
 const LISTS = { names: '/v1/instance-summaries', 'all that is known': '/v1/instances' };
 
 async function measureLists(lab: Lab, report: Report): Promise<void> {
@@ -216,7 +213,7 @@ interface Wait {
   readonly workMs: number;
 }
 
-/** What others wait for an answer that costs nothing, for as long as something goes on. */
+/** Returns the latency of a trivial request, repeated while `work` runs. */
 async function waitsDuring(lab: Lab, work: () => Promise<unknown>): Promise<readonly Wait[]> {
   const others = spawn(process.execPath, [OTHERS, lab.paths.nodedSocket, `${lab.node().pid}`], {
     stdio: ['pipe', 'pipe', 'inherit'],
@@ -227,7 +224,7 @@ async function waitsDuring(lab: Lab, work: () => Promise<unknown>): Promise<read
   return JSON.parse((await text(others.stdout)) || '[]') as Wait[];
 }
 
-/** While lists run one after the other. */
+/** Measures requests while lists run one after another. */
 async function measureAsked(lab: Lab, report: Report): Promise<void> {
   const own = nameOfBench(0);
   const asked: readonly (readonly [string, string, object?])[] = [
@@ -251,7 +248,7 @@ async function measureAsked(lab: Lab, report: Report): Promise<void> {
   }
 }
 
-/** Requests that another node has to answer. */
+/** Measures requests that another node must answer. */
 async function measureAtOnce(lab: Lab, report: Report): Promise<void> {
   const answers = await Promise.all(
     Array.from({ length: REQUESTS_AT_ONCE }, (_, index) =>

@@ -16,17 +16,17 @@ import { startRedis } from '../../noded/support/redis-server.ts';
 import { addRecords, newBenchInstance } from '../support/cluster-records.ts';
 import { median, type Report } from '../support/measurement.ts';
 
-/** The last ones are beyond what the addresses of one cluster's channel allow. */
+/** The last counts exceed the addresses of a cluster's channel. */
 const COUNTS = [100, 1000, 10_000, 20_000, 60_000, 100_000];
 const NODES = ['node1.example.com', 'node2.example.com', 'node3.example.com'];
 const ROUNDS = 51;
 const ROUNDS_BEHIND = 5;
-/** Behind it all addresses are those of other instances. */
+/** Beyond this address, other instances have all addresses. */
 const LAST_ADDRESS = '169.254.254.255';
 
 /**
- * How long it takes to put a new instance into a store that has many: the embedded one, and a
- * sealed Redis that has synced each commit before it answers.
+ * Measures the creation of an instance in a store with many: SQLite, and a sealed Redis that syncs
+ * each commit.
  */
 export async function measure(report: Report): Promise<void> {
   const directory = await mkdtemp(join(tmpdir(), 'gnt-bench-create-'));
@@ -73,7 +73,7 @@ async function measureCreate(of: string, store: Store, report: Report): Promise<
 
 let created = 0;
 
-/** Of one that is removed again. */
+/** Measures one creation, and removes the instance again. */
 async function timeCreate(instances: InstanceRepository): Promise<number> {
   const fresh = newBenchInstance(`created${(created += 1)}.example.com`, NODES[0] ?? '');
   const drawnMacs = new Set(fresh.nics.map(({ mac }) => mac));

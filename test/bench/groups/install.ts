@@ -21,8 +21,8 @@ interface InstallTiming {
 }
 
 /**
- * Two installations of the demo's guest image on a node of its own: one with a package, one whose
- * script does qemu-img's part alone. Takes a minute on a quiet machine, when the images are cached.
+ * Installs the demo's guest image twice on its own node: with a package, and with a script that
+ * only runs qemu-img. Takes a minute on an idle host with cached images.
  */
 export async function measure(report: Report): Promise<void> {
   const image = await buildGuestImage({ log: () => undefined });
@@ -33,8 +33,8 @@ export async function measure(report: Report): Promise<void> {
     await installDefinition(lab);
     await lab.startNode();
     const overlay = ['--personalization-package', `http://127.0.0.1:${port}/package.tar.gz`];
-    // The first run fills the page cache and writes the disk's blocks for the first time, as every
-    // first install does.
+    // As every first installation, this one fills the page cache and writes the disk's blocks for
+    // the first time.
     const whole = await install(lab, 'bench1.example.com', image.path, overlay);
     reportInstall(report, whole);
     const bytes = await virtualBytes(image.path);
@@ -64,7 +64,8 @@ export async function measure(report: Report): Promise<void> {
         compared_with: otherMs === undefined ? null : { name: other, value: otherMs / 1000 },
       });
     compare('add to agent start', beforeAgent(whole), 'guestfish run', peer?.launchMs);
-    // Its second start, as guestfish's is: the first one's disks and programs are cold.
+    // The second start, as for guestfish: at the first start, disks and programs are not in the
+    // page cache.
     compare('QEMU start to agent start', bootMs(alone), 'guestfish run', peer?.launchMs);
     compare('total of image and overlay', whole.wallMs, 'guestfish', peer?.totalMs);
     await measureMemory(lab, report, image.path);
@@ -80,13 +81,13 @@ const AT_ONCE = 4;
 interface SideBySide {
   readonly image: string;
   readonly overlay: readonly string[];
-  /** Of one such installation. */
+  /** Duration of one such installation. */
   readonly aloneMs: number;
 }
 
 /**
- * Installations of one image at the same time; ideally as many as there are processors take as long
- * as one.
+ * Measures concurrent installations of one image. Ideally, as many as processors take as long as
+ * one.
  */
 async function measureSideBySide(
   lab: Lab,
@@ -111,10 +112,10 @@ async function measureSideBySide(
 }
 
 const SMALL_IMAGE_BYTES = 4 * 1024 * 1024;
-/** What holds no system is no disk but by the operator's word. */
+/** An image without a system needs its format as an option. */
 const RAW = ['--image-format', 'raw'];
 
-/** What an appliance takes of the host's memory must not grow with the image. */
+/** Measures the memory of an appliance, which must not grow with the image. */
 async function measureMemory(lab: Lab, report: Report, image: string): Promise<void> {
   const small = join(lab.paths.root, 'small.raw');
   await writeFile(small, randomBytes(SMALL_IMAGE_BYTES));
@@ -128,7 +129,7 @@ async function measureMemory(lab: Lab, report: Report, image: string): Promise<v
   });
 }
 
-/** MiB of the largest QEMU of this node while something goes on. */
+/** Returns the peak memory of the largest QEMU process of this node during `work`, in MiB. */
 async function peakDuring(lab: Lab, work: Promise<unknown>): Promise<number> {
   let isRunning = true;
   void work.finally(() => (isRunning = false)).catch(() => undefined);
@@ -141,7 +142,7 @@ async function peakDuring(lab: Lab, work: Promise<unknown>): Promise<number> {
   return peakKib / 1024;
 }
 
-/** KiB of the largest QEMU of this node so far. */
+/** Returns the peak memory of the largest QEMU process of this node so far, in KiB. */
 async function peakOfMachines(lab: Lab): Promise<number> {
   const machines = (await lab.processes()).filter(({ command }) => /qemu-system/.test(command));
   const peaks = machines.map(async ({ pid }) => {
@@ -152,7 +153,7 @@ async function peakOfMachines(lab: Lab): Promise<number> {
 }
 
 /**
- * What an installation does, by guestfish, emulated as our appliance is.
+ * Measures the same installation with guestfish, in TCG like our appliance.
  * @returns undefined when libguestfs-tools is not installed
  */
 async function timeLibguestfs(
@@ -174,12 +175,12 @@ async function timeLibguestfs(
   const options = {
     timeoutMs: PEER_TIMEOUT_MS,
     env: {
-      ...process.env, // SUPERMIN_KERNEL and the like, on a host without a kernel of its own
+      ...process.env, // SUPERMIN_KERNEL and others, for a host without kernel
       LIBGUESTFS_BACKEND: 'direct',
       LIBGUESTFS_BACKEND_SETTINGS: 'force_tcg',
     },
   };
-  // The first run builds its appliance, as ours is built by now.
+  // The first run builds guestfish's appliance. Ours is already built.
   const launch = ['--format=raw', '-a', disk, 'run'];
   await run('guestfish', launch, options);
   const launchMs = await timed(() => run('guestfish', launch, options));
@@ -194,7 +195,7 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
   return performance.now() - startedAt;
 }
 
-/** Milliseconds until the agent's first line. */
+/** Returns the time until the agent's first line in milliseconds. */
 function beforeAgent({ stages }: InstallTiming): number {
   const end = stages.findIndex(({ stage }) => stage === 'boot-appliance') + 1;
   return stages.slice(0, end).reduce((sum, { durationMs }) => sum + durationMs, 0);
@@ -254,7 +255,7 @@ async function installDefinition(lab: Lab): Promise<void> {
   await cp(join(fixtures, 'bench/os'), osDir, { recursive: true });
 }
 
-/** The host's own way to copy a sparse file, with what it takes to be on the disk. */
+/** Measures the host's copy of a sparse file, including the sync. */
 async function timeHostCopy(lab: Lab, image: string): Promise<number> {
   const raw = join(lab.paths.root, 'bench.raw');
   const copy = `${raw}.copy`;

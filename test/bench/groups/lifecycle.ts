@@ -14,13 +14,13 @@ import { measureWaitingAgents } from '../support/waiting-agents.ts';
 
 const HOME = '/var/lib/rightlink';
 const SCRIPTS = 10;
-/** In turns, since the machine is never quiet. */
+/** Both sides alternate, because the load of the host varies. */
 const ROUNDS = 9;
-/** So long nothing of an idle agent may run. */
+/** An idle agent should use no CPU for this time. */
 const IDLE_MS = 10_000;
 const EMPTY = Array.from({ length: SCRIPTS }, (_, at) => scriptOf(`${at + 10}-empty`, ':'));
 
-/** Run lists in the guest, between guest and host, and with many guests that wait. */
+/** Measures run lists in the guest, between guest and host, and with many waiting guests. */
 export async function measure(report: Report): Promise<void> {
   await measureAgent(report);
   await measureGuestsWord(report);
@@ -90,9 +90,9 @@ async function countRequests(lab: ChannelLab): Promise<number> {
   return counts.reduce((sum, [, count]) => sum + Number(count), 0);
 }
 
-/** The processes of an agent that waits: what they hold, and whether any of them runs. */
+/** Measures CPU time and memory of a waiting agent's processes. */
 async function reportIdle(namespace: string, report: Report): Promise<void> {
-  await sleep(2000); // What told the last output has ended by then.
+  await sleep(2000); // The process that sent the last output ends.
   const agents = await agentsIn(namespace);
   const before = await processorMs(agents);
   await sleep(IDLE_MS);
@@ -109,7 +109,7 @@ async function reportIdle(namespace: string, report: Report): Promise<void> {
   });
 }
 
-/** The agent itself and what it waits in. */
+/** Returns the agent and the downloader in which it waits. */
 async function agentsIn(namespace: string): Promise<readonly number[]> {
   const inode = async (path: string): Promise<number> => (await stat(path)).ino;
   const wanted = await inode(`/run/netns/${namespace}`);
@@ -133,7 +133,7 @@ async function processorMs(pids: readonly number[]): Promise<number> {
   return spent.reduce((sum, one) => sum + one, 0) / 1e6;
 }
 
-/** Pages that several processes share count for each of them in part. */
+/** PSS: each process counts its share of shared pages. */
 async function proportionalKib(pid: number): Promise<number> {
   const rollup = await readFile(`/proc/${pid}/smaps_rollup`, 'utf8');
   return Number(/^Pss:\s+(\d+)/m.exec(rollup)?.[1]);

@@ -9,10 +9,10 @@ import { startPeers } from '../support/peer-servers.ts';
 import type { Peer } from '../support/peer-servers.ts';
 import { measureViewUpdate } from '../support/view-update.ts';
 
-/** What Ganeti's daemon serves too. */
+/** Ganeti's daemon serves this path too. */
 const PATH = '/ganeti/latest/os/parameters.json';
 const LINK = { device: 'gnt.com.0', mac: '52:54:00:e1:a3:45', ip: '169.254.0.1' };
-/** Servers take turns, since the machine is never quiet. */
+/** Servers alternate, because the load of the host varies. */
 const ROUNDS = 7;
 const SECONDS = 1;
 const LOADS = [
@@ -27,14 +27,14 @@ const UNITS = {
   p50: 'ms',
   p99: 'ms',
 } as const;
-/** Jiffies are 10 ms everywhere that Node runs. */
+/** A clock tick of /proc is 10 ms on all platforms of Node. */
 const US_PER_TICK = 10_000;
 
 type Sample = Readonly<Record<keyof typeof UNITS, number>>;
 
 /**
- * metad against other servers with the same bytes; then metad alone with many instances, and how
- * fast it tells of a new view.
+ * Compares metad with other servers for the same bytes, then measures metad with many instances and
+ * its delay for a new view.
  */
 export async function measure(report: Report): Promise<void> {
   await measureThroughput(report);
@@ -46,7 +46,8 @@ async function measureThroughput(report: Report): Promise<void> {
   await using stack = new AsyncDisposableStack();
   const lab = stack.use(await ChannelLab.create());
   const guest = await lab.addGuest(LINK);
-  // Without this, closed connections use up the ports, and what is measured is the wait for one.
+  // TIME_WAIT sockets would otherwise use up the ports, and the benchmark would measure the wait
+  // for a port.
   await guest.run('sysctl', '-qw', 'net.ipv4.tcp_max_tw_buckets=0');
   const parameters = Object.fromEntries(
     Array.from({ length: 12 }, (_, index) => [`parameter${index}`, 'x'.repeat(16)]),
@@ -87,7 +88,7 @@ async function measureLoad(
   for (let round = 0; round <= ROUNDS; round += 1) {
     for (const [server, list] of samples) {
       const sample = await hit(guest, server, options);
-      // The first one warms up.
+      // The first round warms up.
       if (round > 0) list.push(sample);
     }
   }
@@ -127,7 +128,7 @@ async function reportMemory(metad: Peer, peers: readonly Peer[], report: Report)
   }
 }
 
-/** One run of wrk, with its own statistics. */
+/** Runs wrk once and returns its statistics. */
 async function hit(guest: Guest, server: Peer, options: readonly string[]): Promise<Sample> {
   const url = `http://169.254.169.254:${server.port}${PATH}`;
   const before = await cpuTicks(server.pid);
@@ -157,7 +158,7 @@ function parseLatency(output: string, percentile: string): number {
   return Number(value) * (unit === 'us' ? 0.001 : unit === 's' ? 1000 : 1);
 }
 
-/** What a process used of the processors so far, user and system together. */
+/** Returns the user and system CPU time of a process so far, in ticks. */
 async function cpuTicks(pid: number): Promise<number> {
   const text = await readFile(`/proc/${pid}/stat`, 'utf8');
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');

@@ -28,20 +28,20 @@ const COUNTED_AFTER = 20;
 
 interface Round {
   readonly gapMs: number;
-  /** Between two numbers at the median. */
+  /** Median gap between two numbers. */
   readonly usualMs: number;
-  /** What who has moved it says that it stood still for. */
+  /** Downtime as reported by the mover. */
   readonly toldMs: number;
 }
 
-/** How a round is moved. */
+/** Moves the guest. Returns the reported downtime in milliseconds. */
 type Mover = () => Promise<number>;
 
 /**
- * A guest that counts over HTTP moves with its disk: by `gnt-instance migrate` between two nodes,
- * and between two bare QEMUs of the same words, on one bridge, with the same parameters; in turns.
- * It is asked for the longest wait between two of its numbers. An emulated guest of ours stands
- * still while its memory is sent, so that the bare one is moved so too.
+ * Migrates a guest that counts over HTTP, with its disk, in alternation: by `gnt-instance migrate`
+ * between two nodes, and between two bare QEMU processes with the same arguments and parameters on
+ * one bridge. Measures the longest gap between two numbers. With TCG, our migration stops the guest
+ * while it sends the memory, so the bare one is also measured stopped.
  */
 export async function measure(report: Report): Promise<void> {
   await using stack = new AsyncDisposableStack();
@@ -143,7 +143,7 @@ async function pidOfQemu(lab: Lab): Promise<number> {
   return found.pid;
 }
 
-/** To the other node, and back in the next round. @returns what moves it to the other one */
+/** Returns a mover that alternates between the nodes. */
 function createOurMover(one: Lab, two: Lab): Mover {
   let here = ONE;
   return async () => {

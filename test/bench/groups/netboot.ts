@@ -7,16 +7,16 @@ import { median, type Report } from '../support/measurement.ts';
 import { startPeers } from '../support/peer-servers.ts';
 
 /**
- * A machine boots by the ROM of QEMU's NIC: how soon it asks for its script, and how fast kernel
- * and initrd come, from metad through the content socket and from nginx on the same TAP in turn.
- * All times are those of metad's log, from inside of one boot. Before it templates are rendered,
- * after it sixteen guests boot at once.
+ * Measures a boot by the ROM of QEMU's NIC: the time to the request for the script, and the
+ * throughput of kernel and initrd, from metad through the content socket and from nginx on the same
+ * TAP in alternation. All times are from metad's log of one boot. Also measures the rendering of
+ * templates before, and sixteen guests that boot at once after.
  */
 const BYTES = 45 * 1024 * 1024;
-/** Each of metad and of nginx; whoever is first in a round is second in the next one. */
+/** Rounds for metad and nginx each; the first one alternates. */
 const ROUNDS = 21;
 const NGINX_PORT = 8081;
-/** An emulated processor that has little of a busy host takes ten seconds for each of them. */
+/** With TCG on a busy host, each fetch takes ten seconds. */
 const DEADLINE_MS = 900_000;
 
 export async function measure(report: Report): Promise<void> {

@@ -7,14 +7,14 @@ import { bootAppliance } from '../../appliance/support/boot-appliance.ts';
 import { buildTestAppliance } from '../../appliance/support/build-test-appliance.ts';
 import type { Report } from '../support/measurement.ts';
 
-/** What packages are made of, as a shell script that fills the present directory. */
+/** Content of packages, as a shell script that fills the current folder. */
 const contents: Readonly<Record<string, string>> = {
   '20,000 small files': manyFiles(20_000),
   '200,000 small files': manyFiles(200_000),
   'one file of 256 MiB': 'head -c 268435456 /dev/urandom >large',
 };
 const DISK_MIB = 1536;
-/** Of one machine, which unpacks the package twice. */
+/** Limit for one appliance, which unpacks the package twice. */
 const DEADLINE_MS = 3_600_000;
 
 function manyFiles(count: number): string {
@@ -26,8 +26,7 @@ for i in range(${count}):
 }
 
 /**
- * Unpacks the same bytes with GNU tar in the appliance, then lets the agent do it: fresh ext4 both
- * times, in one run of one machine.
+ * Unpacks the package with GNU tar in the appliance, before the agent does. Both use a fresh ext4.
  */
 const PEER = `
 part=/dev/disk/by-id/virtio-disk0
@@ -42,7 +41,8 @@ echo "peer-hundredths $(($(now) - from))"
 umount /mnt/t; sync`;
 
 /**
- * Personalization packages of many files and of one: the agent against GNU tar in the same machine.
+ * Compares personalization packages with many files and with one: the agent against GNU tar in the
+ * same VM.
  */
 export async function measure(report: Report): Promise<void> {
   const directory = mkdtempSync(join(tmpdir(), 'gnt-bench-overlay-'));

@@ -14,25 +14,23 @@ import { benchRecord } from '../support/cluster-records.ts';
 import type { Report } from '../support/measurement.ts';
 import { watchServer, type ServerWatch } from '../support/server-work.ts';
 
-/**
- * More than one cluster can have, whose channel has 65,023 addresses: the last ones share theirs.
- */
+/** More than a cluster can have: its channel has 65,023 addresses. */
 const INSTANCES_COUNT = 100_000;
 const NODES_COUNT = 1000;
 const nodeOf = (index: number): string => `node${index % NODES_COUNT}.example.com`;
 const AT_ONCE = 500;
-/** That of an empty frame: kind, stream, counter, seal and one byte. */
+/** Size of an empty frame: kind, stream, counter, seal and one byte. */
 const HEARTBEAT_BYTES = 42;
-/** Each end of a stream tells that it lives (noded/cluster/peers/peer-link.ts). */
+/** Each end of a stream sends heartbeats (noded/cluster/peers/peer-link.ts). */
 const HEARTBEAT_S = 5;
 const HEARTBEATS = 200_000;
 const CHANGES = 10;
 const CONNECTIONS_AT_ONCE = 50;
 
 /**
- * What gives way first in a cluster of 1,000 nodes and 100,000 instances: the records are real, and
- * one node's memory of them; the other nodes are the connections and the commands that they would
- * make. What the server pays is its processor time, which a busy machine does not change.
+ * Finds the bottleneck of a cluster with 1,000 nodes and 100,000 instances. The records and one
+ * node's index are real. Other nodes are simulated by their connections and commands. The server's
+ * cost is CPU time, which does not depend on the load of the host.
  */
 export async function measure(report: Report): Promise<void> {
   const redis = await startRedis();
@@ -67,7 +65,7 @@ async function fill(store: Store): Promise<void> {
   }
 }
 
-/** What one node keeps of all instances. */
+/** Measures one node's index of all instances. */
 async function measureIndex(store: Store, add: Add): Promise<void> {
   const before = usedBytes();
   const problems = createRecordProblems(silentLogger);
@@ -92,7 +90,10 @@ async function measureIndex(store: Store, add: Add): Promise<void> {
   add('a list after a change, longest', Math.max(...times), 'ms');
 }
 
-/** Each node holds a stream to each, both ends of which say every few seconds that they live. */
+/**
+ * Measures heartbeats: each node has a stream to each other node, and both ends send them every few
+ * seconds.
+ */
 async function measureHeartbeats(socket: string, server: ServerWatch, add: Add): Promise<void> {
   const nodes = await connectAll(socket);
   const channels = nodes.map((_, index) => `{gnt}:node:${nodeOf(index)}`);
@@ -110,7 +111,7 @@ async function measureHeartbeats(socket: string, server: ServerWatch, add: Add):
   for (const node of nodes) node.disconnect();
 }
 
-/** Each node waits for changes, and reads what is told to have changed. */
+/** Measures changes: each node waits for them, and reads the changed records. */
 async function measureChanges(
   socket: string,
   server: ServerWatch,
@@ -132,7 +133,7 @@ async function measureChanges(
   };
   const { cpuMs } = await server.during(async () => {
     const following = nodes.map(follow);
-    // Until all of them wait.
+    // The echoes return after all nodes wait.
     await Promise.all(nodes.map((node) => node.echo('here').catch(() => undefined)));
     for (const id of ids.slice(0, CHANGES)) {
       const { revision, value } = (await store.get(INSTANCES, id)) ?? { revision: 0, value: null };
@@ -146,7 +147,7 @@ async function measureChanges(
 
 async function connectAll(socket: string): Promise<readonly Redis[]> {
   const nodes = Array.from({ length: NODES_COUNT }, () => new Redis(socket, { lazyConnect: true }));
-  // More at once than wait for a server that is busy are refused.
+  // The server's backlog refuses more at once.
   for (let at = 0; at < nodes.length; at += CONNECTIONS_AT_ONCE)
     await Promise.all(nodes.slice(at, at + CONNECTIONS_AT_ONCE).map((node) => node.connect()));
   return nodes;
@@ -154,7 +155,7 @@ async function connectAll(socket: string): Promise<readonly Redis[]> {
 
 function usedBytes(): number {
   setFlagsFromString('--expose-gc');
-  // A context that is made now has what the flag exposes.
+  // Only a new context has the exposed `gc`.
   const collectGarbage = runInNewContext('gc') as () => void;
   collectGarbage();
   return process.memoryUsage().heapUsed;

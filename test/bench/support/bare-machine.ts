@@ -9,22 +9,25 @@ import { QmpClient, type QmpEvent } from '../../../noded/vmm/qmp-client.ts';
 import { readProcFile } from '../../../noded/host/process-facts.ts';
 
 const BRIDGE = 'br0';
-/** By itself a bridge has that of one of its links, which come and go. */
+/** Without a fixed address, the bridge takes that of a link, and links come and go. */
 const BRIDGE_MAC = '02:67:6e:74:00:02';
 const READY_TIMEOUT_MS = 20_000;
 const STEP_TIMEOUT_MS = 120_000;
 const POLL_MS = 20;
-/** The same as in vmm/machine-migration.ts and cluster/migration/plan-migration.ts. */
+/** As in vmm/machine-migration.ts and cluster/migration/plan-migration.ts. */
 const CAPABILITIES = ['events', 'pause-before-switchover', 'auto-converge'];
 const PARAMETERS = { 'max-bandwidth': 2 ** 34, 'downtime-limit': 300 };
 
-/** A machine's words, and the folder with copies of the files that it has open. */
+/** Arguments of QEMU. Copies replace the files of its descriptors. */
 export interface MachineModel {
   readonly words: readonly string[];
   readonly diskBytes: number;
 }
 
-/** The words of a QEMU that runs, with names of copies in place of its descriptors. */
+/**
+ * Returns the arguments of a running QEMU process, with paths of copies in place of its
+ * descriptors.
+ */
 export async function modelOf(
   pid: number,
   directory: string,
@@ -47,7 +50,7 @@ export async function modelOf(
   return { words: named, diskBytes };
 }
 
-/** A link of hosts, on which machines have TAPs, and the service's address. */
+/** Creates a bridge for the TAPs, with the address of the metadata service. */
 export async function addLink(namespace: string): Promise<void> {
   const ip = (...words: string[]) => run('ip', ['-n', namespace, ...words]);
   await run('ip', ['netns', 'add', namespace]);
@@ -59,7 +62,7 @@ export async function addLink(namespace: string): Promise<void> {
 
 let machines = 0;
 
-/** A QEMU with nothing of ours around it. */
+/** A QEMU process without gnt-noded. */
 export class BareMachine {
   readonly #directory: string;
   readonly #process: ChildProcess;
@@ -72,7 +75,7 @@ export class BareMachine {
     this.#process = child;
   }
 
-  /** @param kind whether it waits for another one's state */
+  /** @param kind `waits` for an incoming migration */
   static async start(
     model: MachineModel,
     kind: 'boots' | 'waits',
@@ -108,9 +111,9 @@ export class BareMachine {
   }
 
   /**
-   * Sends the guest to another machine, each step as soon as QEMU tells of the one before.
-   * @param standing from before its memory is sent
-   * @returns QEMU's own word for how long it stood still
+   * Migrates the guest, with each step right after QEMU reports the one before.
+   * @param standing stop the guest before sending its memory
+   * @returns the downtime as QEMU reports it, in milliseconds
    */
   async migrateTo(target: BareMachine, standing: boolean): Promise<number> {
     const disks = { type: 'unix', path: join(target.#directory, 'nbd') };
@@ -184,7 +187,7 @@ export class BareMachine {
     return this.#qmp.execute(command, args, STEP_TIMEOUT_MS);
   }
 
-  /** Now or before. */
+  /** Waits for an event, also for an earlier one. */
   async #hears(name: string, status?: string): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const late = setTimeout(() => reject(new Error(`no ${name} of QEMU`)), STEP_TIMEOUT_MS);

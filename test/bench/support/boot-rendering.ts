@@ -6,7 +6,7 @@ import { median, type Report } from './measurement.ts';
 const TEMPLATES = 20;
 const LINES = 40;
 const ROUNDS = 50;
-/** As many as in a preseed for Debian's installer: one line in three has one. */
+/** One line in three has an action, as in a preseed file for Debian's installer. */
 const ACTIONS = [
   'd-i mirror/http/directory string {{ .Param "key" | upper }}\n',
   'd-i netcfg/hostname string {{ .Machine.Name }}\n',
@@ -14,7 +14,7 @@ const ACTIONS = [
 ];
 const PLAIN = 'd-i partman/confirm_nooverwrite boolean true\n';
 
-/** A BootEnv with as many files as a large one has, rendered for a machine again and again. */
+/** Measures rendering of a BootEnv with many files. */
 export function measureRendering(report: Report): void {
   const input = createInput();
   const times = Array.from({ length: ROUNDS }, () => {

@@ -8,15 +8,15 @@ import type { Store } from '#shared/store/store.ts';
 import { planNewInstance } from '../../../noded/instances/record/plan-record.ts';
 import { createOpcode } from '../../noded/support/opcodes.ts';
 
-/** A commit of so many records is small enough to leave the server free for others. */
+/** A larger commit would block the server for others. */
 const AT_ONCE = 200;
 const MAC_BYTES = 3;
-/** A cluster has 65,023: some are left, and records beyond these have those of others. */
+/** A cluster has 65,023 addresses. Later records reuse those of others, and some stay free. */
 const ADDRESSES = 60_000;
 /** 169.254.1.0. */
 const FIRST_ADDRESS = 0x0100;
 
-/** The records of a cluster, opened with its key by somebody who is no node of it. */
+/** Opens a cluster's records with its key, without being a node. */
 export async function openClusterRecords(
   url: string,
   keyFile: string,
@@ -26,12 +26,11 @@ export async function openClusterRecords(
   return openSealedRedis(url, () => ringOf(key), silentLogger);
 }
 
-/** The name of the instance with that number. */
 export const nameOfBench = (index: number): string => `bench${index}.example.com`;
 
 /**
- * Records of instances `from` up to, and without, `to`, with what they claim: installed, stopped,
- * with one disk, one card and 1 KiB of user data, on the nodes in turn.
+ * Adds installed and stopped instances with their claims, from index `from` to `to` (exclusive).
+ * Each has one disk, one NIC and 1 KiB of user data. The nodes alternate.
  */
 export async function addRecords(
   store: Store,
@@ -85,7 +84,7 @@ function macTail(index: number): string {
   return [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join(':');
 }
 
-/** A record as `create` takes it, for a new name. */
+/** Returns a new instance for `create`. */
 export function newBenchInstance(name: string, node: string) {
   return planNewInstance(createOpcode({ name, install: false }), {
     nodeName: node,

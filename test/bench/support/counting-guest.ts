@@ -3,14 +3,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Lab } from '../../../scripts/demo/lab.ts';
 import { makeTinyLinux, TINY_INIT, type TinyLinux } from '../../lab/tiny-linux.ts';
 
-/** Where the guest counts. */
+/** Port of the service that the guest contacts. */
 export const COUNTER_PORT = 8099;
-/** Of a guest to which nobody gives an address. */
+/** Address of a guest without a DHCP answer. */
 const OWN_ADDRESS = '169.254.1.1';
 const POLL_MS = 20;
 const LIMIT_MS = 120_000;
 
-/** Each number goes to its disk, and then over HTTP to the host; then comes the next one. */
+/** Writes each number to the disk and sends it to the host over HTTP before the next one. */
 const INIT = `${TINY_INIT}$b ip link set lo up
 $b ip link set eth0 up
 $b udhcpc -i eth0 -f -q -n -t 10 -T 1 -s /lease || $b ip addr add ${OWN_ADDRESS}/16 dev eth0
@@ -28,14 +28,14 @@ export function makeCountingGuest(lab: Lab): Promise<TinyLinux> {
 
 export interface Counter {
   readonly server: Server;
-  /** Until the guest has counted so much further. */
+  /** Waits for this many further numbers. */
   untilCounted(further: number): Promise<void>;
-  /** The waits between its numbers, longest last, since there were so many. */
+  /** Returns the gaps between numbers since index `from` in milliseconds, longest last. */
   gapsMs(from: number): readonly number[];
   count(): number;
 }
 
-/** Takes a guest's numbers, behind a PROXY header or not. */
+/** Receives a guest's numbers, with or without a PROXY header. */
 export function createCounter(): Counter {
   const times: number[] = [];
   const server = createServer((socket) => {

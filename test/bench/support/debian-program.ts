@@ -6,7 +6,7 @@ import { run } from '#shared/process/run.ts';
 
 const CACHE_DIRECTORY = join(homedir(), '.cache/gnt/bench');
 
-/** Where the files of some Debian packages are. */
+/** Files of unpacked Debian packages. */
 export interface UnpackedProgram {
   readonly path: string;
   /** For LD_LIBRARY_PATH. */
@@ -14,9 +14,8 @@ export interface UnpackedProgram {
 }
 
 /**
- * A program of Debian's, to compare with. Nothing is installed: its packages are unpacked in a
- * cache.
- * @returns null when it cannot be had; the reason goes to stderr
+ * Unpacks a Debian program for a comparison into a cache, without installing it.
+ * @returns null when it is unavailable; the reason goes to stderr
  */
 export async function unpackProgram(
   name: string,

@@ -14,7 +14,7 @@ const OPCODE = {
   ...{ opcode: 'INSTANCE_SHUTDOWN', name: 'web1.example.com', timeoutS: 1 },
 } as Opcode;
 
-/** The engine of a node whose jobs have nothing to do: what is left is what a job itself costs. */
+/** Creates a job engine whose jobs do nothing, to measure the cost of a job itself. */
 export function createIdleEngine(nodeName: string, store: Store, outcomesDir: string): JobEngine {
   const problems = createRecordProblems(silentLogger);
   const repository = createJobRepository(store, problems);
@@ -24,13 +24,13 @@ export function createIdleEngine(nodeName: string, store: Store, outcomesDir: st
     outcomes: createTestOutcomes(outcomesDir, repository, instances),
     authorize: () => Promise.resolve(),
     listHiddenValues: () => Promise.resolve([]),
-    // One opcode is all that is submitted.
+    // The benchmark submits only this opcode.
     locksOf: () => [],
     handlers: { INSTANCE_SHUTDOWN: HANDLER } as unknown as JobHandlers,
   });
 }
 
-/** Submits so many jobs, a few at a time, and waits for the end of each. */
+/** Runs `count` jobs, `atOnce` at a time. */
 export async function runEmptyJobs(
   engine: JobEngine,
   count: number,

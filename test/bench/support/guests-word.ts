@@ -26,16 +26,16 @@ import { median, percentile } from './measurement.ts';
 import type { Report } from './measurement.ts';
 
 const ROUNDS = 60;
-/** The guest's request is there by then. */
+/** Time for the guest's request to arrive. */
 const SETTLE_MS = 20;
 const POLL_MS = 1;
 const SCRIPT = Buffer.from('#!/bin/sh\n').toString('base64');
 const LISTS = runLists.parse({ operational: [{ name: 'now', content: SCRIPT }] });
 
 /**
- * From a guest's `operational` to the record that `list` shows, and from a wanted script to the
- * answer of a guest that waits: the node daemon's lifecycles over a store on disk, and the real
- * metad between them and the guest.
+ * Measures two delays: from a guest's `operational` to the record that `list` shows, and from a
+ * requested script to the answer for a waiting guest. Uses the node daemon's lifecycles over a
+ * store on disk, and a real metad.
  */
 export async function measureGuestsWord(report: Report): Promise<void> {
   await using stack = new AsyncDisposableStack();
@@ -90,7 +90,8 @@ export async function measureGuestsWord(report: Report): Promise<void> {
     const lifecycle = await lifecycles.planView(await read(), new Set());
     revision += 1;
     await lab.put({ ...base, revision, ...(lifecycle && { lifecycle }) });
-    // Its own record is written by then; the next one of the same instance waits 200 ms for it.
+    // The first record is written after this time. Without it, the next one of the instance would
+    // wait 200 ms.
     await sleep(300);
     const said = { run, boot: randomUUID() };
     await ask('lifecycle/events', JSON.stringify([{ type: 'booting', ...said, number: 1 }]));
@@ -125,14 +126,14 @@ export async function measureGuestsWord(report: Report): Promise<void> {
   }
 }
 
-/** Hands on what metad tells. @returns ends that */
+/** Forwards metad's events. @returns a function that stops it */
 function follow(socketPath: string, guestEvents: GuestEvents): () => void {
   const outgoing = request({ socketPath, path: '/v1/events?after=0' }, (incoming) => {
     const lines = createInterface({ input: incoming });
     lines.on('line', (line) => {
       if (line !== '') guestEvents.dispatch(metadEvent.parse(JSON.parse(line)));
     });
-    // It ends with what it came from.
+    // readline repeats the stream's error.
     lines.on('error', () => undefined);
   });
   outgoing.on('error', () => undefined);

@@ -2,9 +2,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 
-/**
- * Connections that each ask the same again as soon as they are answered, and how long that took.
- */
+/** Connections that repeat a request as soon as it is answered, and measure its latency. */
 export class KeepAliveClient implements AsyncDisposable {
   readonly #connections: readonly Connection[];
 
@@ -26,7 +24,7 @@ export class KeepAliveClient implements AsyncDisposable {
     return new KeepAliveClient(await Promise.all(connections));
   }
 
-  /** @returns the milliseconds that each answer took */
+  /** @returns the latency of each answer in milliseconds */
   async run(requests: number): Promise<readonly number[]> {
     const each = Math.ceil(requests / this.#connections.length);
     const times = await Promise.all(
@@ -43,7 +41,7 @@ export class KeepAliveClient implements AsyncDisposable {
 class Connection {
   readonly #socket: Socket;
   readonly #request: string;
-  /** Bytes of one answer: they are all of one length. */
+  /** Length of an answer in bytes; all answers have the same. */
   #answerBytes = 0;
 
   constructor(socket: Socket, request: string) {

@@ -12,14 +12,14 @@ import { exampleView } from '../../metad/support/view-fixture.ts';
 import { median, type Report } from './measurement.ts';
 
 const GUESTS = 16;
-/** Of kernel and initrd. */
+/** Size of kernel and initrd. */
 const BYTES = 45 * 1024 * 1024;
-/** About what ROMs of sixteen machines take together where two cores emulate them. */
+/** Throughput of the ROMs of sixteen instances together, with TCG on two cores. */
 const PACED_BYTES_PER_S = 2_500_000;
 const NEIGHBOUR_S = 8;
 const FILES_URL = 'http://169.254.169.254/ganeti/latest/boot/machines';
 
-/** As many as a large BootEnv has, of this size. */
+/** A large BootEnv has this many files of this size. */
 const FILES = 20;
 const FILE_BYTES = 2048;
 const SWAPS = 31;
@@ -31,8 +31,8 @@ interface Booting {
 }
 
 /**
- * Sixteen guests fetch kernel and initrd at once, as fast as they can and at a ROM's pace, while
- * another one reads its metadata.
+ * Measures sixteen guests that fetch kernel and initrd at once, at full speed and at a ROM's pace,
+ * while another guest reads its metadata.
  */
 export async function measureManyBoots(report: Report): Promise<void> {
   await using stack = new AsyncDisposableStack();
@@ -101,7 +101,7 @@ async function addGuest(lab: ChannelLab, number: number): Promise<Booting> {
   return { guest, view, url: `${FILES_URL}/${uuid}/boot/big` };
 }
 
-/** How soon rendered files are there for a guest, all of them at once. */
+/** Measures the time until a guest sees rendered files, all at once. */
 async function measureSwap(
   lab: ChannelLab,
   { guest, view }: Booting,
@@ -123,7 +123,7 @@ async function measureSwap(
   report({ name, value: median(times), unit: 'ms', compared_with: null });
 }
 
-/** @returns its seconds */
+/** @returns seconds */
 async function fetchTree({ guest, url }: Booting, bytesPerS?: number): Promise<number> {
   const pace = bytesPerS === undefined ? [] : ['--limit-rate', String(bytesPerS)];
   const wanted = ['-o', '/dev/null', '-w', '%{size_download} %{time_total}'];
@@ -142,7 +142,7 @@ async function readP99({ guest }: Booting): Promise<number> {
   return Number(value) * (unit === 'us' ? 0.001 : unit === 's' ? 1000 : 1);
 }
 
-/** The most that metad has while something is done, beyond what it has before. */
+/** Returns the peak memory of metad during `run`, relative to its memory before. */
 async function memoryOf<Result>(
   { metadPid }: ChannelLab,
   run: () => Promise<Result>,
@@ -151,7 +151,7 @@ async function memoryOf<Result>(
     const text = await readFile(`/proc/${metadPid}/status`, 'utf8');
     return Number(new RegExp(`${field}:\\s+(\\d+)`).exec(text)?.[1]) * 1024;
   };
-  // The highest mark begins anew.
+  // Resets VmHWM (proc(5)).
   await writeFile(`/proc/${metadPid}/clear_refs`, '5');
   const before = await readStatus('VmRSS');
   const result = await run();

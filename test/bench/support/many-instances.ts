@@ -6,7 +6,7 @@ import { MetadHost, loopbackAddress } from './metad-host-process.ts';
 const COUNTS = [10, 1000, 65_000] as const;
 const FIRST_PORT = 18_000;
 const CONNECTIONS = 64;
-/** The same everywhere: the first requests of each instance cost a line in the log. */
+/** The same for all counts, because the first requests of each instance write a log line. */
 const INSTANCES_ASKED = 10;
 const ROUNDS = 9;
 const REQUESTS_PER_ROUND = 6400;
@@ -19,7 +19,7 @@ interface Crowd {
   readonly residentBytes: number;
 }
 
-/** What metad's memory and its answers' times become when there are many instances. */
+/** Measures metad's memory and latency with many instances. */
 export async function measureManyInstances(report: Report): Promise<void> {
   await using stack = new AsyncDisposableStack();
   const crowds: Crowd[] = [];
@@ -83,7 +83,7 @@ function comparedWithFirst(
   return { name: `${few.instances} instances`, value: valueOf(few) };
 }
 
-/** Loopback addresses of some instances, spread over all that there are. */
+/** Returns loopback addresses of some instances, evenly spread. */
 function addresses(instances: number): string[] {
   return Array.from({ length: CONNECTIONS }, (_, index) =>
     loopbackAddress(Math.floor(((index % INSTANCES_ASKED) * instances) / INSTANCES_ASKED)),

@@ -1,18 +1,18 @@
 import { readFile } from 'node:fs/promises';
 
-/** One number of a benchmark. */
+/** One result of a benchmark. */
 export interface Measurement {
   readonly name: string;
   readonly value: number;
   readonly unit: string;
-  /** What the same work costs elsewhere, or null when it stands for itself. */
+  /** The same work elsewhere; null without a comparison. */
   readonly compared_with: { readonly name: string; readonly value: number } | null;
 }
 
-/** Told of each measurement as soon as it is there. */
+/** Receives each measurement as soon as it is complete. */
 export type Report = (measurement: Measurement) => void;
 
-/** A module in test/bench/groups/: its file name is the group's name. */
+/** A module in test/bench/groups/. Its file name is the name of the group. */
 export interface BenchGroup {
   measure(report: Report): Promise<void>;
 }
@@ -26,7 +26,7 @@ export function median(values: readonly number[]): number {
   return percentile(values, 0.5);
 }
 
-/** Of another process. */
+/** Returns the resident memory of a process. */
 export async function residentBytes(pid: number): Promise<number> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8');
   return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) * 1024;

@@ -12,11 +12,11 @@ import { exampleView } from '../../metad/support/view-fixture.ts';
 const PUTS_AT_ONCE = 8;
 const START_TIMEOUT_MS = 20_000;
 
-/** A process of metad's own parts whose guests are on loopback: see metad-host.ts. */
+/** A process with metad's modules whose guests are on loopback: see metad-host.ts. */
 export class MetadHost implements AsyncDisposable {
   readonly port: number;
   readonly pid: number;
-  /** Of all views that it was given. */
+  /** Size of all its views. */
   viewBytes = 0;
   readonly #child: ChildProcess;
   readonly #directory: string;
@@ -49,10 +49,10 @@ export class MetadHost implements AsyncDisposable {
     }
   }
 
-  /** @returns bytes that it holds, with nothing among them that it would give back */
+  /** @returns the resident memory after a garbage collection */
   async heldBytes(): Promise<number> {
     process.kill(this.pid, 'SIGUSR2');
-    // Answered behind it.
+    // The answer comes after the collection.
     await this.#ask('GET', '/v1/status');
     return await residentBytes(this.pid);
   }
@@ -64,7 +64,7 @@ export class MetadHost implements AsyncDisposable {
     if (status !== 204) throw new Error(`the view of ${view.name} was refused with ${status}`);
   }
 
-  /** The views of the first instances, several at a time. */
+  /** Sends the views of the first instances, several at a time. */
   async putAll(instances: number): Promise<void> {
     let next = 0;
     const putSome = async (): Promise<void> => {
@@ -103,7 +103,7 @@ export class MetadHost implements AsyncDisposable {
   }
 }
 
-/** The view of one of many instances. */
+/** Returns the view of one of many instances. */
 export function viewOf(index: number): InstanceView {
   const suffix = index.toString(16).padStart(12, '0');
   const mac = `52:54:00:${suffix.slice(6).replace(/(..)(?=.)/g, '$1:')}`;
@@ -119,12 +119,12 @@ export function viewOf(index: number): InstanceView {
   };
 }
 
-/** Where its guest's connections go. */
+/** Returns the address for connections of its guest. */
 export function loopbackAddress(index: number): string {
   return channelAddress(index).replace('169.254.', '127.1.');
 }
 
-/** 169.254.0.1 and up: never the service's own, the network's or the broadcast address. */
+/** Returns 169.254.0.1 and up, without the address of the service, the network or the broadcast. */
 function channelAddress(index: number): string {
   const host = index + 1 >= 169 * 256 + 254 ? index + 2 : index + 1;
   return `169.254.${host >> 8}.${host & 255}`;

@@ -12,9 +12,9 @@ import { GuestServer } from '../../../metad/http/guest-server.ts';
 import { sendText } from '../../../metad/http/reply.ts';
 
 /**
- * `node metad-host.ts CONTROL_SOCKET PORT`: metad's own parts with more instances than a machine
- * can have TAPs. The loopback address that a connection leads to says whose it is: 127.1.X.Y is the
- * instance whose address in the channel is 169.254.X.Y.
+ * `node metad-host.ts CONTROL_SOCKET PORT` runs metad's modules with more instances than a host can
+ * have TAPs. The loopback address of a connection selects the instance: 127.1.X.Y stands for the
+ * channel address 169.254.X.Y.
  */
 const [controlSocket = '', port = ''] = process.argv.slice(2);
 const logger = createLogger({ program: 'metad-host', level: 'info', fd: 2 });
@@ -50,7 +50,7 @@ createServer(options, (socket) => {
   if (instance) guests.accept(instance, socket, true);
   else socket.destroy();
 }).listen({ host: '0.0.0.0', port: Number(port), backlog: 1024 });
-// What is garbage only is not held; who measures says when.
+// Collects garbage before a measurement of memory.
 process.on('SIGUSR2', () => globalThis.gc?.());
 await listenForControl(controlSocket, {
   registry,

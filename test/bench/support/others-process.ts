@@ -3,25 +3,24 @@ import { request } from 'node:http';
 import { performance } from 'node:perf_hooks';
 
 /**
- * Somebody else who asks a node, one question after the other, for what costs nothing: `node
- * others-process.ts SOCKET PID`, until its standard input ends. What each answer took, and for how
- * long of it the node's main thread worked, which other programs on a busy machine do not change,
- * comes as JSON then, in ms, behind a blank as soon as it asks. A process of its own: whoever reads
- * a long list is busy with it.
+ * `node others-process.ts SOCKET PID` repeats a trivial request to a node until its standard input
+ * ends. Prints a blank when it starts. At the end it prints JSON with the latency of each answer,
+ * and the CPU time of the node's main thread, which does not depend on the host's load, both in ms.
+ * A separate process, because a client that reads a long list is busy itself.
  */
 const [socketPath = '', pid = ''] = process.argv.slice(2);
 const waits: { readonly ms: number; readonly workMs: number }[] = [];
 let isOver = false;
 process.stdin.on('end', () => (isOver = true)).resume();
-// The first one is answered before there is anything to wait for.
+// The first answer comes before the measured work begins.
 await askNothing();
 process.stdout.write(' ');
 while (!isOver) waits.push(await askNothing());
 process.stdout.write(JSON.stringify(waits));
 
 /**
- * Of the node's main thread until now. The kernel counts late, unless the whole process is asked
- * for.
+ * Returns the CPU time of the node's main thread. The kernel updates schedstat late, unless the
+ * process's stat is read first.
  */
 function readWorkMs(): number {
   readFileSync(`/proc/${pid}/stat`);

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { LuxiClient } from '../../metad/support/luxi-client.ts';
 import { unpackProgram } from './debian-program.ts';
 
-/** A running server to measure. */
+/** A running server for the comparison. */
 export interface Peer {
   readonly name: string;
   readonly port: number;
@@ -13,25 +13,22 @@ export interface Peer {
 }
 
 export interface PeerOptions {
-  /** Network namespace where 169.254.169.254 is. */
+  /** Network namespace that has 169.254.169.254. */
   readonly namespace: string;
   readonly directory: string;
-  /** What a request is answered with, and where. */
+  /** Path and body of the answer. */
   readonly path: string;
   readonly body: string;
-  /** The guest's address, by which Ganeti's daemon knows it. */
+  /** Ganeti's daemon identifies the guest by this address. */
   readonly guestIp: string;
-  /** Public OS parameters, which is what Ganeti's daemon serves. */
+  /** Public OS parameters, which Ganeti's daemon serves. */
   readonly parameters: Readonly<Record<string, string>>;
 }
 
 const ADDRESS = '169.254.169.254';
 const START_TIMEOUT_MS = 10_000;
 
-/**
- * The servers that metad is compared with, as far as they can be had. Their processes end with the
- * stack.
- */
+/** Starts the available servers for the comparison. The stack ends their processes. */
 export async function startPeers(
   options: PeerOptions,
   stack: AsyncDisposableStack,
@@ -79,8 +76,8 @@ http {
 }
 
 /**
- * Its paths and users are built in, so that it gets a mount namespace with empty folders and users
- * of its own.
+ * Starts Ganeti's daemon in a mount namespace with its own empty folders and users, because its
+ * paths and users are built in.
  */
 async function startGaneti(
   options: PeerOptions,
@@ -133,7 +130,7 @@ async function pushToGaneti(
   }
 }
 
-/** As Ganeti's node daemon sends it. */
+/** Returns the instance in the format of Ganeti's node daemon. */
 function ganetiInstance(ip: string, parameters: Readonly<Record<string, string>>): object {
   return {
     name: 'inst1.example.com',
@@ -146,7 +143,7 @@ function ganetiInstance(ip: string, parameters: Readonly<Record<string, string>>
   };
 }
 
-/** @returns the pid of the program itself: all that is before it on the command line becomes it */
+/** @returns the pid of the program, because each wrapper replaces itself by exec */
 function start(
   { namespace }: PeerOptions,
   stack: AsyncDisposableStack,
@@ -161,7 +158,7 @@ function start(
   return child.pid ?? 0;
 }
 
-/** Sockets that listen are found in the process' own namespace. */
+/** Waits until the process listens, by its own network namespace. */
 async function ready(peer: Peer): Promise<Peer> {
   const port = `:${peer.port.toString(16).toUpperCase().padStart(4, '0')}`;
   const deadline = Date.now() + START_TIMEOUT_MS;

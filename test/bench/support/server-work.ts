@@ -1,16 +1,16 @@
 import { Redis } from 'ioredis';
 
-/** What a server has done since it was started. */
+/** Work of a server since its start. */
 export interface ServerWork {
   readonly cpuMs: number;
-  /** In its commands alone, without reading them and writing answers. */
+  /** Time in commands, without reading them or writing answers. */
   readonly commandsMs: number;
   readonly sentBytes: number;
 }
 
 export interface ServerWatch extends AsyncDisposable {
   readonly redis: Redis;
-  /** What it did while something went on; a question costs some of it. */
+  /** Returns the server's work during `work`, including the cost of one INFO. */
   during(work: () => Promise<unknown>): Promise<ServerWork>;
 }
 
@@ -38,7 +38,7 @@ export function watchServer(socket: string): ServerWatch {
 function parseWork(info: string): ServerWork {
   const number = (name: string): number =>
     Number(new RegExp(`^${name}:([\\d.]+)`, 'm').exec(info)?.[1] ?? 0);
-  // Its own questions are not what is measured.
+  // INFO is the measurement itself.
   const commands = [...info.matchAll(/^cmdstat_(?!info)[^:]+:calls=\d+,usec=(\d+)/gm)];
   return {
     cpuMs: 1000 * (number('used_cpu_user') + number('used_cpu_sys')),

@@ -7,13 +7,13 @@ import { MetadHost, loopbackAddress, viewOf } from './metad-host-process.ts';
 
 const PORT = 18_100;
 const UPDATES = 500;
-/** Code that ran a few times only is slow for another reason. */
+/** The first updates run unoptimized code. */
 const WARM_UP_UPDATES = 100;
-/** The guest's request is there by then; an earlier view would be answered at once all the same. */
+/** Time for the guest's request to arrive. A later request would be answered at once. */
 const SETTLE_MS = 5;
 
 /**
- * From the node daemon's request with a new view to the answer of a guest that hangs in
+ * Measures the time from the node daemon's request with a new view to the answer for a guest in
  * `wait_for_change`.
  */
 export async function measureViewUpdate(report: Report): Promise<void> {

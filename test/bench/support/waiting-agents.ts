@@ -20,12 +20,12 @@ const lifecycle = lifecycleOf({
   state: 'operational',
 });
 
-/** What agents cost metad that wait for the host's word, and what a neighbour notices of them. */
+/** Measures metad's cost of agents that wait for a command, and their effect on a neighbour. */
 export async function measureWaitingAgents(report: Report): Promise<void> {
   await using host = await MetadHost.start(PORT);
   let next = 0;
   const putSome = async (): Promise<void> => {
-    // One more than there are agents: the neighbour.
+    // One instance more than agents, for the neighbour.
     while (next <= AGENTS) await host.put({ ...viewOf(next++), lifecycle });
   };
   await Promise.all(Array.from({ length: PUTS_AT_ONCE }, putSome));
@@ -34,7 +34,7 @@ export async function measureWaitingAgents(report: Report): Promise<void> {
   const before = { p99: await neighbourP99(), bytes: await host.heldBytes() };
   const agents = await ofEach((index) => wait(index, etags[index] ?? ''));
   try {
-    // An answer would come after all others that this process was sent.
+    // An early answer to an agent would arrive before these.
     const p99 = await neighbourP99();
     report({
       name: `memory of each of ${AGENTS} waiting agents, its connection included`,
@@ -52,7 +52,7 @@ export async function measureWaitingAgents(report: Report): Promise<void> {
   }
 }
 
-/** What all agents do, some of them at a time. */
+/** Runs `act` for all agents, some at a time. */
 async function ofEach<T>(act: (index: number) => Promise<T>): Promise<readonly T[]> {
   const results: T[] = [];
   while (results.length < AGENTS) {
@@ -62,11 +62,11 @@ async function ofEach<T>(act: (index: number) => Promise<T>): Promise<readonly T
   return results;
 }
 
-/** @returns the ETag of what an agent waits for */
+/** @returns the ETag that an agent waits with */
 async function ask(index: number): Promise<string> {
   const socket = connect({ host: loopbackAddress(index), port: PORT });
   socket.write(ASK);
-  // The event's argument, as documented.
+  // The type follows Node's documentation of the event.
   const [chunk] = (await once(socket, 'data')) as [Buffer];
   socket.destroy();
   const etag = /^etag: (.*)\r$/im.exec(chunk.toString())?.[1] ?? '';

@@ -21,7 +21,6 @@ export const exempt = {
     'noded/cluster',
     'noded/records',
     'noded/wiring',
-    'test/bench',
     'test/cluster-cli',
     'test/e2e',
     'test/lab',
