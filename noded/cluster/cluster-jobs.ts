@@ -30,22 +30,21 @@ export interface ClusterJobsDependencies {
   readonly overview: Pick<Overview, 'orphans'>;
   readonly membership: Pick<Membership, 'removedAtMs'>;
   readonly placement: PlacementDependencies;
-  /** MigrationTarget at this node. */
+  /** This node as the target of a migration. */
   readonly migrationTarget: Pick<MigrationTarget, 'check'>;
 }
 
 const JSON_TYPE = 'application/json';
 const MAX_EVENT_CHARACTERS = 4 * MIB;
-/** How long a node may take to say whether it takes an instance: it asks repositories, too. */
+/**
+ * Time limit for a node's answer whether it accepts an instance. The node also asks repositories.
+ */
 const CHECK_TIMEOUT_MS = 30_000;
 
-/**
- * Has each job run by the node that has its instance, or is to have it. Other nodes are asked for
- * the jobs that they run.
- */
+/** Runs each job on the node of its instance, and asks other nodes for the jobs that they run. */
 export function clusterJobs(dependencies: ClusterJobsDependencies): JobLayer {
   const { nodeName, peers } = dependencies;
-  /** The node of a job that has not ended, when it is another one. */
+  /** Returns the other node that runs a job; undefined for an ended job or one of this node. */
   const runnerOf = ({ node, endedAtMs }: JobRecord): string | undefined =>
     endedAtMs !== null || node === nodeName ? undefined : node;
   const post = (opcode: Opcode, query: Record<string, string>, signal?: AbortSignal) => ({
@@ -90,7 +89,7 @@ export function clusterJobs(dependencies: ClusterJobsDependencies): JobLayer {
       try {
         return await askPeer(peers, node, { method: 'GET', path: `/v1/jobs/${id}` }, jobRecord);
       } catch (error) {
-        // The store has less of it: its log comes at its end.
+        // The stored job lacks the log, which is stored at its end.
         if (isAppError(error, 'NODE_UNREACHABLE') || isAppError(error, 'NODE_OFFLINE'))
           return stored;
         throw error;
@@ -104,14 +103,14 @@ export function clusterJobs(dependencies: ClusterJobsDependencies): JobLayer {
   });
 }
 
-/** @param asked the operation, with what was chosen for it */
+/** @param asked the operation, with the chosen node */
 type Make<T> = (
   node: string,
   placement: readonly string[] | undefined,
   asked: Opcode,
 ) => Promise<T>;
 
-/** New instances, and those that move, are placed where no node is told; all else has its node. */
+/** Places new and moving instances if no node is given. Any other operation goes to its node. */
 async function onItsNode<T>(
   opcode: Opcode,
   make: Make<T>,
@@ -138,8 +137,8 @@ async function onItsNode<T>(
 }
 
 /**
- * Each node that is chosen is asked before the job is made; the job asks once more. An instance
- * that is not there is refused by its job.
+ * Places a move. Each chosen node checks it before the job is made, and the job checks again. A
+ * missing instance is refused by the job.
  */
 async function placeMove<T>(
   opcode: OpcodeOf<'INSTANCE_MOVE' | 'INSTANCE_MIGRATE'>,
@@ -158,7 +157,7 @@ async function placeMove<T>(
   return placeWhereFits(wantedOf(instance), { isBound, except }, moveTo, placement);
 }
 
-/** By the node that takes it, which is asked before, as that of a move. */
+/** Places a failover on the node that takes the instance, which checks it first as for a move. */
 async function placeFailover<T>(
   opcode: OpcodeOf<'INSTANCE_FAILOVER'>,
   isBound: boolean,
@@ -181,12 +180,12 @@ async function placeFailover<T>(
   return placeWhereFits(wantedOf(instance), { isBound, except }, takeOn, placement);
 }
 
-/** Where an operation belongs. An instance that is not found is refused by this node's own job. */
+/** Returns the node of an operation. A missing instance is refused by a job of this node. */
 async function nodeFor(
   opcode: Opcode,
   { nodeName, nodes, instances, overview, membership }: ClusterJobsDependencies,
 ): Promise<string> {
-  // Who was removed asks nobody, and is told so by its own job.
+  // A removed node must not ask others. Its own job refuses the operation.
   if (membership.removedAtMs() !== null) return nodeName;
   if (opcode.opcode === 'INSTANCE_CREATE') {
     const wanted = opcode.node ?? nodeName;
@@ -198,7 +197,7 @@ async function nodeFor(
   const { orphan } = traitsOf(opcode);
   const { name } = opcode;
   try {
-    // An orphan may have the name of an instance that is somewhere else by now.
+    // An orphan may have the name of an instance that is now on another node.
     if (orphan !== 'always') return (await instances.findByName(name)).primaryNode;
   } catch (error) {
     if (!isAppError(error, 'INSTANCE_NOT_FOUND')) throw error;

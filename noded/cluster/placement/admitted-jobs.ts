@@ -55,7 +55,10 @@ export function admittedJobs({
   });
 }
 
-/** Another node may have the bridge, or the network. @throws AppError NO_ROOM */
+/**
+ * Refuses a bridge or network that this node lacks and another one may have.
+ * @throws AppError NO_ROOM
+ */
 async function requireCards(
   { name, nics = [] }: Wanted,
   cards: AdmittedJobsDependencies['cards'],
@@ -68,7 +71,7 @@ async function requireCards(
   }
 }
 
-/** Whether a node that was chosen cannot take it, and another one may. */
+/** Returns true if the chosen node refuses and another one may accept. */
 export function isPassedOn(error: unknown): error is AppError {
   return isAppError(error, 'NO_ROOM') || isOsMissing(error);
 }
@@ -79,14 +82,17 @@ export function isOsMissing(error: unknown): error is AppError {
   );
 }
 
-/** @returns null where the request contradicts itself: its own job says how */
+/**
+ * Returns an instance's demand.
+ * @returns null for a contradictory request, which its own job refuses
+ */
 export function wantedBy(opcode: OpcodeOf<'INSTANCE_CREATE'>): Wanted | null {
   try {
     const planned = planNewInstance(opcode, {
       nodeName: '',
       newUuid: randomUUID,
       newMac: () => randomNicMac(),
-      // Which one it is, is the node's business.
+      // The node chooses the group or pool.
       ...{ vgName: 'any', zfsPool: 'any' },
     });
     const { name, beparams, tags, nics } = planned;
@@ -101,7 +107,9 @@ export function wantedBy(opcode: OpcodeOf<'INSTANCE_CREATE'>): Wanted | null {
   }
 }
 
-/** What an opcode names and only the node that is asked has; undefined: nothing. */
+/**
+ * Returns the first file or image of a request that only the asked node has; undefined without one.
+ */
 export function namedOfThisHost({
   osImage,
   personalizationPackage,

@@ -9,75 +9,81 @@ import { AppError } from '#shared/errors/app-error.ts';
 import { GIB, MIB } from '#shared/units/bytes.ts';
 import { VCPUS_PER_CPU } from '../../instances/view/refuse-oversized.ts';
 
-/** What an instance takes of its node when it is all used. */
+/** Resources that an instance may use at most. */
 export interface Share {
   readonly memoryMiB: number;
   readonly vcpus: number;
   readonly diskBytes: number;
   /**
-   * Of a volume group; undefined: nothing that is not there already. Volumes are not sparse: what
-   * an instance has is not free.
+   * Bytes in a volume group; undefined if only existing volumes count. Volumes are not sparse, so
+   * they are already part of the used space.
    */
   readonly volumeBytes?: number;
-  /** The same of a ZFS dataset. */
+  /** Bytes in a ZFS dataset. */
   readonly zvolBytes?: number;
   readonly tags: readonly string[];
-  /** What of it is in use already; undefined where nobody has looked: then all of it counts as. */
+  /** The part in use; undefined if unmeasured, which counts as all of it. */
   readonly inUse?: Used;
 }
 
 export interface Used {
   readonly memoryMiB: number;
-  /** Blocks that nothing else has: those that are written anew take no others. */
+  /** Blocks of its own, which the guest can overwrite without using more space. */
   readonly diskBytes: number;
 }
 
 export interface Candidate {
   readonly name: string;
   readonly flags: NodeFlags;
-  /** Null where it is not known; then `silence` says why. */
+  /** Null if unknown; `silence` then has the reason. */
   readonly room: HostRoom | null;
   readonly silence?: string;
-  /** What all its instances take, stopped ones too: they may be started. */
+  /** Shares of all its instances. Stopped ones count, since they may be started. */
   readonly taken: readonly Share[];
 }
 
 export interface Wanted extends Share {
   readonly name: string;
-  /** They need what they are plugged into; none where nobody says so. */
+  /** NICs whose bridge or network must exist; none if undefined. */
   readonly nics?: readonly InstanceNic[];
 }
 
 export interface Choice {
-  /** Null when none fits. */
+  /** Null if no node fits. */
   readonly node: string | null;
-  /** Why that one, in words; what stands against each of the others that were passed over. */
+  /** The reason in words, and the reasons against each of the other nodes. */
   readonly why: string;
   readonly against: ReadonlyMap<string, readonly string[]>;
 }
 
 export interface Preference {
-  /** Prefixes of tags that no two instances of one node may share. */
+  /** Prefixes of tags that no two instances of a node may share. */
   readonly exclusive: readonly string[];
-  /** The node that was asked: it is taken where others have no more room. */
+  /** The node that received the request, which wins a tie. */
   readonly asked: string;
-  /** Nodes that refused already, and why. */
+  /** Nodes that already refused, with the reason. */
   readonly refused: ReadonlyMap<string, string>;
 }
 
-/** What is left to the host, of its memory and of the file system of the disks. */
+/** Memory and disk space reserved for the host. */
 const MEMORY_RESERVE_PART = 16;
 const MAX_MEMORY_RESERVE_MIB = 1024;
 const DISK_RESERVE_PART = 20;
 const MAX_DISK_RESERVE_BYTES = 5 * GIB;
-/** Nodes whose room differs by less have as much: what is free trembles. */
+/** Smaller differences of room count as equal, since free space fluctuates. */
 const SCORE_STEPS = 64;
-/** Characters of a line in a query: with all lines two thirds of what Node's server takes. */
+/**
+ * Characters of a line in a URL's query. All lines together use two thirds of the limit of Node's
+ * server.
+ */
 const MAX_ENCODED_LINE = 640;
-/** Ganeti's cluster tags that make instance tags exclusive, by their beginning. */
+/** Prefix of Ganeti's cluster tags that make instance tags exclusive. */
 const EXCLUSIVE = 'htools:iextags:';
 
-/** Two instances with one tag that begins with `PREFIX:` are not on one node. Pure. */
+/**
+ * Returns prefixes such as `PREFIX:`; two instances with the same tag of that prefix must be on
+ * different nodes. Pure.
+ */
 export function exclusivePrefixes(clusterTags: readonly string[]): readonly string[] {
   return clusterTags
     .filter((tag) => tag.startsWith(EXCLUSIVE) && tag.length > EXCLUSIVE.length)
@@ -85,9 +91,8 @@ export function exclusivePrefixes(clusterTags: readonly string[]): readonly stri
 }
 
 /**
- * The node with room for one more instance: the one that has the largest part of its scarcest thing
- * left afterwards. All disks and memory count as large as they may grow, since a guest that finds
- * the disk full stands still. Pure.
+ * Chooses the node with the largest share of its scarcest resource left after placement. Disks and
+ * memory count in full size, since a guest pauses when its disk space runs out. Pure.
  */
 export function chooseNode(
   candidates: readonly Candidate[],
@@ -120,13 +125,13 @@ export function chooseNode(
 
 export interface Judging {
   /**
-   * Who comes from another node, and was sent to this one: processors are shared, and what others
-   * were promised of them is no reason to refuse it.
+   * True for an instance that moves to this node. vcpus are shared, so those of other instances are
+   * no reason to refuse it.
    */
   readonly isArrival?: boolean;
 }
 
-/** Everything that stands against one more instance on a node; nothing: it fits. Pure. */
+/** Returns the reasons against placing an instance on a node; empty if it fits. Pure. */
 export function judgeNode(
   { flags, room, silence, taken }: Candidate,
   wanted: Share,
@@ -159,14 +164,14 @@ export function judgeNode(
   return reasons;
 }
 
-/** What of a node has room for volumes. */
+/** The kinds of volume storage of a node. */
 const IN_VOLUMES = [
   { kind: 'volumeBytes', place: 'volumes', what: 'LVM volumes', none: 'no volume group for disks' },
   { kind: 'zvolBytes', place: 'zvols', what: 'ZFS volumes', none: 'no ZFS pool for disks' },
 ] as const;
 type InVolumes = Record<(typeof IN_VOLUMES)[number]['kind'], number>;
 
-/** What may be promised to others: neither promised already nor used by something else now. */
+/** Returns the resources that are neither reserved nor in use. Pure. */
 function leftOf(
   room: HostRoom,
   taken: readonly Share[],
@@ -211,7 +216,7 @@ function scoreOf(
   const part = Math.min(
     memoryMiB / Math.max(1, room.memoryMiB),
     vcpus / Math.max(1, room.cpus * VCPUS_PER_CPU),
-    // A file system that others have filled says nothing against one without disks.
+    // A full file system does not matter to an instance without disks on it.
     wanted.diskBytes === 0 ? 1 : diskBytes / Math.max(1, room.diskBytes),
     ...volumes.map((one) => one.part),
   );
@@ -219,7 +224,7 @@ function scoreOf(
   return { score: Math.floor(part * SCORE_STEPS), left };
 }
 
-/** @returns lines for the job: which node, and what stood against the others. Pure. */
+/** Returns lines for the job: the chosen node, and the reasons against the others. Pure. */
 export function describeChoice({ why, against }: Choice): readonly string[] {
   const lines = [...against].map(([node, reasons]) => `not on ${node}: ${reasons.join('; ')}`);
   const shown = lines.slice(0, MAX_PLACEMENT_LINES - 2);
@@ -227,7 +232,7 @@ export function describeChoice({ why, against }: Choice): readonly string[] {
   return [why, ...shown, ...(rest === 0 ? [] : [`nor on ${rest} other node(s)`])].map(asLine);
 }
 
-/** They go to the node that was chosen in a query, whose whole length a server bounds. */
+/** Shortens a line. It is sent in a query, and HTTP servers limit the length of a URL. */
 function asLine(line: string): string {
   const asSent = (text: string): number => encodeURIComponent(JSON.stringify(text)).length;
   if (line.length <= MAX_PLACEMENT_CHARACTERS && asSent(line) <= MAX_ENCODED_LINE) return line;
@@ -240,7 +245,7 @@ function asLine(line: string): string {
   return `${kept.join('')}…`;
 }
 
-/** The failure where none of the nodes fits, with the reasons of each. Pure. */
+/** Returns the failure if no node fits, with the reasons of each. Pure. */
 export function noNodeFits(name: string, { against }: Choice): AppError {
   const told = [...against].map(([node, reasons]) => `${node}: ${reasons.join('; ')}`);
   const shown = told.slice(0, MAX_PLACEMENT_LINES);

@@ -3,10 +3,10 @@ import { isAppError } from '#shared/errors/app-error.ts';
 import { askPeer, type Peers } from '../peers/ask-peer.ts';
 import type { NodeRegistry } from '../../records/node-registry.ts';
 
-/** Until another node says what it has, in milliseconds. */
+/** Time limit for another node's answer, in milliseconds. */
 const ANSWER_TIMEOUT_MS = 10_000;
 
-/** An OS definition as another node has it. */
+/** An OS definition on another node. */
 export interface FoundElsewhere {
   readonly node: string;
   readonly digest: string;
@@ -16,8 +16,8 @@ export interface FoundElsewhere {
 export type FindElsewhere = (osName: string) => Promise<FoundElsewhere | null>;
 
 /**
- * The first of the other nodes that has the definition answers for it; nodes that do not answer are
- * passed over.
+ * Creates a function that returns the first other node with the definition. It skips nodes that do
+ * not respond.
  */
 export function createFindElsewhere(
   peers: Peers | null,

@@ -15,24 +15,24 @@ import {
   type Wanted,
 } from './choose-node.ts';
 
-/** Room that was given to an instance whose job has not ended. */
+/** Room reserved for an instance whose job has not ended. */
 export interface Admission {
-  /** From then on it is kept until that job has ended. */
+  /** Keeps the reservation until that job has ended. */
   becomes(job: number): void;
-  /** There is no job. */
+  /** Drops the reservation, since no job was made. */
   withdraw(): void;
 }
 
-/** What this node has for instances, and who was given of it. */
+/** Tracks this node's room for instances and its reservations. */
 export interface NodeRoom {
   candidate(): Promise<Candidate>;
   /**
-   * Judges what there is in the very moment in which it is given, so that two that come at once do
-   * not both get the last of it.
+   * Checks and reserves room without an await in between, so that two requests cannot both get the
+   * last of it.
    * @throws AppError NO_ROOM
    */
   admit(wanted: Wanted, judging?: Judging): Promise<Admission>;
-  /** Notes one that somebody put here: it takes its room, whatever there is. */
+  /** Reserves room for an instance that was put here explicitly, without a check. */
   note(wanted: Wanted): Admission;
 }
 
@@ -43,15 +43,15 @@ export interface NodeRoomDependencies {
   readonly nodes: Pick<NodeRegistry, 'flagsOf'>;
   readonly clusters: Pick<ClusterRepository, 'load'>;
   readonly measureRoom: () => Promise<HostRoom>;
-  /** What an instance of this node has in use now. */
+  /** Measures the resources that an instance of this node uses now. */
   readonly measureUse: (instance: IndexedInstance) => Promise<Used>;
-  /** Whether a job has not ended. */
+  /** Returns true until a job has ended. */
   readonly isActive: (job: number) => boolean;
 }
 
 interface Given {
   readonly wanted: Wanted;
-  /** Null while it is being written. */
+  /** Null while the job is being written. */
   job: number | null;
 }
 
@@ -82,10 +82,11 @@ export function createNodeRoom({
       withdraw: () => void given.delete(one),
     };
   };
-  /** Nothing is awaited between what it counts and the return. */
+  /** Returns a function that counts reservations synchronously, after all measurements. */
   const look = async (): Promise<() => Candidate> => {
     forgetEnded();
-    // Whose job ends from here on has its record in the list, or is in this.
+    // If a reservation's job ends from here on, its record may be missing from the list. This copy
+    // still has it.
     const before = [...given];
     const [flags, room] = await Promise.all([nodes.flagsOf(nodeName), measureRoom()]);
     const own = (await index.list()).filter(({ primaryNode }) => owns(primaryNode));
@@ -120,7 +121,7 @@ export function shareOf({ beparams, diskBytes, tags }: IndexedInstance): Share {
   return { memoryMiB: beparams.memoryMiB, vcpus: beparams.vcpus, diskBytes, tags };
 }
 
-/** What it takes of a node. */
+/** Returns the demand of an existing instance. */
 export function wantedOf(instance: InstanceRecord): Wanted {
   const { name, beparams, tags, nics } = instance;
   return { name, ...beparams, diskBytes: localDiskBytes(instance), tags, nics };

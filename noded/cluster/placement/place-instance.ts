@@ -29,15 +29,15 @@ export interface PlacementDependencies {
   readonly clusters: Pick<ClusterRepository, 'load' | 'listNetworks'>;
 }
 
-/** Nodes that are asked one after the other, since those before them refused. */
+/** Limits the nodes that are asked in turn after refusals. */
 const MAX_TRIES = 32;
 
 /**
- * Has a new instance made where there is room for it. What a node told of itself is seconds old: it
- * judges once more, and when it refuses, the next one is chosen.
- * @param options `isBound`: by a user who is not told what hosts have
- * @param make on this node; `placement`: why it was chosen, or undefined: without a choice
- * @throws AppError NO_ROOM with every node's reasons; what the node refuses it with
+ * Creates an instance on a node with room. The chosen node checks again, since its report is
+ * seconds old. After a refusal the next node is chosen.
+ * @param options `isBound`: the user may not learn the capacity of hosts
+ * @param make on a node; `placement`: the reasons, or undefined without a choice
+ * @throws AppError NO_ROOM with every node's reasons, or the node's refusal
  */
 export async function placeInstance<T>(
   opcode: OpcodeOf<'INSTANCE_CREATE'>,
@@ -47,16 +47,15 @@ export async function placeInstance<T>(
 ): Promise<T> {
   const { nodeName } = dependencies;
   const wanted = wantedBy(opcode);
-  // Files of this host are nowhere else, and a node alone needs no choice.
+  // Files of this host exist only here, and a single node needs no choice.
   if (wanted === null || namedOfThisHost(opcode) !== undefined) return make(nodeName, undefined);
   if ((await dependencies.nodes.list()).length <= 1) return make(nodeName, undefined);
   return placeWhereFits(wanted, { ...options, except: new Map() }, make, dependencies);
 }
 
 /**
- * Has something done on a node with room, one after the other as long as they refuse for want of
- * it.
- * @param options `except`: nodes that are not asked, and why
+ * Tries nodes with room in turn, while they refuse for lack of it.
+ * @param options `except`: nodes that are not asked, with the reason
  * @throws as `placeInstance`
  */
 export async function placeWhereFits<T>(
@@ -79,7 +78,7 @@ export async function placeWhereFits<T>(
       const lines = options.isBound ? [`placed on ${choice.node}`] : describeChoice(choice);
       return await make(choice.node, lines);
     } catch (error) {
-      // Broken off in the middle is not passed on: its job may be there.
+      // Other failures are not retried elsewhere: the node may already have made the job.
       if (!isPassedOn(error) && !(error instanceof UnreachableNode)) throw error;
       refused.set(choice.node, error.message);
       errors.push(error);
@@ -87,7 +86,10 @@ export async function placeWhereFits<T>(
   }
 }
 
-/** Nodes without a network that its cards are in, by the records; what none has, its job says. */
+/**
+ * Returns nodes that lack a network of the NICs, by the records. A network without nodes is refused
+ * by the job.
+ */
 async function listUnconnected(
   { nics = [] }: Wanted,
   { nodes, clusters }: PlacementDependencies,
@@ -110,7 +112,7 @@ function refusalOf(
   options: { readonly isBound: boolean; readonly except: ReadonlyMap<string, string> },
 ): AppError {
   const [first] = errors;
-  // It is not room that is missing.
+  // All nodes lack the OS, not room.
   const asked = choice.against.size - options.except.size;
   if (first !== undefined && errors.length === asked && errors.every(isOsMissing)) return first;
   const told = noNodeFits(name, choice);

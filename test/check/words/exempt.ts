@@ -18,7 +18,6 @@ export const exempt = {
     'cluster-cli/terminal',
     'cluster-cli/values',
     'noded/api',
-    'noded/cluster',
     'noded/records',
     'noded/wiring',
     'test/cluster-cli',

@@ -39,7 +39,7 @@ function choose(
 test('the node is taken that has most of its scarcest thing left, whoever was asked', () => {
   const busy = [share({ memoryMiB: 8192 })];
   assert.equal(choose([node('node1', { taken: busy }), node('node2')]).node, 'node2');
-  // Much memory is of no use where the disk is nearly full.
+  // Free memory does not help if the disk is nearly full.
   const full = { ...ROOM, memoryMiB: 65_536, memoryFreeMiB: 65_536, diskFreeBytes: 20 * GIB };
   assert.equal(
     choose([node('node1', { room: full }), node('node2', { taken: busy })]).node,
@@ -67,7 +67,7 @@ test('what stands against a node is said, all of it', () => {
   assert.deepEqual(against({ taken: [share({ memoryMiB: 14_400 })] }), [
     'needs 1.0 GiB of memory, 0.9 GiB free',
   ]);
-  // Promised to nobody, and used by something else all the same.
+  // Memory without a reservation that another program uses.
   assert.deepEqual(against({ room: { ...ROOM, memoryFreeMiB: 1500 } }), [
     'needs 1.0 GiB of memory, 0.5 GiB free',
   ]);
@@ -126,7 +126,7 @@ test('what instances have in use already is not taken off what is free a second 
   const written = { memoryMiB: 1024, diskBytes: 100 * GIB };
   assert.deepEqual(left(written, 100 * GIB), []);
   assert.deepEqual(left(undefined, 100 * GIB), []);
-  // The same free space, of which the disk is going to take 100 GiB.
+  // The same free space, of which the disk will use 100 GiB.
   assert.match(left({ ...written, diskBytes: 0 }, 100 * GIB)[0] ?? '', /0.0 GiB free/);
 });
 
@@ -156,7 +156,7 @@ test('disks in LVM volumes go where the group has room, what was given and is no
   assert.deepEqual(against({ room, taken: [share({ volumeBytes: 12 * GIB })] }), [
     'needs 10.0 GiB of LVM volumes, 8.0 GiB free',
   ]);
-  // A full file system says nothing against them, nor a full group against files.
+  // A full file system does not matter to volumes, nor a full group to files.
   assert.deepEqual(against({ room: { ...room, diskFreeBytes: 0 } }), []);
   const full = { ...room, volumes: { ...GROUP, freeBytes: 0 } };
   assert.deepEqual(judgeNode(node('node1', { room: full }), WANTED, []), []);

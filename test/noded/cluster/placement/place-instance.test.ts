@@ -101,7 +101,7 @@ test('a node on which its network is not connected is not chosen, and said so', 
     "not on one: network 'lan' is not connected there",
     'not on two: drained',
   ]);
-  // Its own job says that there is none.
+  // The job reports the missing network.
   assert.deepEqual((await place('nowhere')).length, 2);
 });
 
@@ -228,7 +228,7 @@ test('of two that ask at once for the last room one gets it, and it is free when
 test('one that comes from another node shares processors that are promised to stopped ones, and no memory', async () => {
   const stopped = { name: 'web0', tags: [], diskBytes: 0, beparams: { memoryMiB: 64, vcpus: 16 } };
   const list = (): Promise<readonly IndexedInstance[]> =>
-    // Of an instance nothing else is looked at.
+    // No other field of an instance is read.
     Promise.resolve([{ ...stopped, primaryNode: 'one' } as unknown as IndexedInstance]);
   const room = nodeRoom({ list });
   const refused = (words: RegExp) => ({ code: 'NO_ROOM', message: words });
@@ -251,7 +251,7 @@ test('what was promised and is not in use yet is not free either: of three one g
   const room = nodeRoom({ active, room: sparse, list: () => Promise.resolve(made) });
   const asked = await Promise.allSettled(['web1', 'web2', 'web3'].map((n) => room.admit(large(n))));
   assert.equal(asked.filter(({ status }) => status === 'fulfilled').length, 1);
-  // Also later, when its job has ended: the disk is sparse, and nobody has written to it.
+  // The reservation remains after its job has ended: the disk is sparse and still empty.
   asked.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))[0]?.becomes(1);
   active.delete(1);
   const { name, tags, diskBytes, memoryMiB, vcpus } = large('web1');
@@ -266,7 +266,8 @@ test('a job that ends while the list is read leaves no gap through which its roo
   const room = nodeRoom({ active, list: () => list() });
   (await room.admit(wanted('web1'))).becomes(1);
   list = async () => {
-    // Read before the record of web1 was committed; then its job ends, and somebody looks.
+    // The list is read before the record of web1 is committed. Then its job ends, and another
+    // caller measures the room.
     active.delete(1);
     list = () => Promise.resolve([]);
     await room.candidate();
