@@ -3,7 +3,7 @@ import { closeSync, writeSync } from 'node:fs';
 import { test } from 'node:test';
 import { ConsoleLogs } from '../../../noded/host/console-log.ts';
 
-test('gives back the end of what was appended, and goes on after it was bounded', () => {
+test('returns the end of the appended text, and accepts more text after it is bounded', () => {
   const log = new ConsoleLogs({ maxBytes: 12, maxBytesOfAll: 100 }).create();
   const writer = log.openForAppending();
   try {
@@ -23,7 +23,7 @@ test('gives back the end of what was appended, and goes on after it was bounded'
   assert.equal(log.readTail(100), '');
 });
 
-test('is found again in the process that writes it', () => {
+test('is found by the process that writes it', () => {
   const log = new ConsoleLogs().create();
   const writer = log.openForAppending();
   try {
@@ -38,7 +38,7 @@ test('is found again in the process that writes it', () => {
   }
 });
 
-test('many machines share what one may say where they are few, and who says little keeps it', () => {
+test('a log beyond its share of the total limit is emptied, and a smaller log is kept', () => {
   const logs = new ConsoleLogs({ maxBytes: 100, maxBytesOfAll: 300 });
   const machines = Array.from({ length: 6 }, () => {
     const log = logs.create();

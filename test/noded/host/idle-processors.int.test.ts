@@ -5,13 +5,13 @@ import { availableParallelism } from 'node:os';
 import { test } from 'node:test';
 import { findIdleProcessors, idleOf } from '../../../noded/host/idle-processors.ts';
 
-test('idle processors are those that no runnable task but the reader wants', () => {
+test('the number of idle processors excludes those of other runnable tasks', () => {
   const idle = (running: number): number => idleOf(`0.20 0.18 0.12 ${running}/80 11206\n`, 4);
   assert.deepEqual([1, 2, 4, 5, 9].map(idle), [4, 3, 1, 0, 0]);
   assert.equal(idleOf('of another system', 4), 0);
 });
 
-test('a host whose processors are all wanted has none that is idle, however often one looks', async () => {
+test('a fully loaded host has no idle processor', async () => {
   const count = availableParallelism() + 1;
   const busy = Array.from({ length: count }, () =>
     spawn('sh', ['-c', 'echo; while :; do :; done']),

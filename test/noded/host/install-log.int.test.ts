@@ -20,7 +20,7 @@ async function collect(chunks: AsyncIterable<Buffer>): Promise<string> {
   return Buffer.concat(parts).toString();
 }
 
-test('lines are kept in order, masked, in a file for root only, with the last ones at hand', async () => {
+test('lines are kept in order and masked, in a file with mode 0600, and the tail has the last 20', async () => {
   const log = await InstallLog.create(join(dir, 'a'), createMask(['hunter2']));
   for (let line = 0; line < 50; line += 1) log.append(`line ${line} hunter2`);
   await log.close();
@@ -31,7 +31,7 @@ test('lines are kept in order, masked, in a file for root only, with the last on
   assert.equal((await stat(log.path)).mode & 0o777, 0o600);
 });
 
-test('a script that prints for ever fills neither disk nor memory, and its last words are known', async () => {
+test('the log of a script with endless output is bounded, and the tail has its last line', async () => {
   const log = await InstallLog.create(join(dir, 'b'), (text) => text);
   const line = 'x'.repeat(4000);
   for (let count = 0; count < 3000; count += 1) log.append(line);
@@ -43,7 +43,7 @@ test('a script that prints for ever fills neither disk nor memory, and its last 
   assert.equal(log.tail().at(-1), 'the last words');
 });
 
-test('a new installation starts the log anew', async () => {
+test('a new installation replaces the log', async () => {
   for (const text of ['first', 'second']) {
     const log = await InstallLog.create(join(dir, 'c'), (line) => line);
     log.append(text);
@@ -52,7 +52,7 @@ test('a new installation starts the log anew', async () => {
   assert.equal(await readFile(join(dir, 'c'), 'utf8'), 'second\n');
 });
 
-test('following gives what is there, what comes, and ends with the installation', async () => {
+test('following returns old and new lines, and ends with the installation', async () => {
   const log = await InstallLog.create(join(dir, 'd'), (text) => text);
   log.append('one');
   await log.flush();
@@ -79,7 +79,7 @@ test('following may begin before the log does', async () => {
   assert.equal(await collect(readInstallLog(join(dir, 'f'), isOngoing, never)), 'first words\n');
 });
 
-test('who follows and goes away ends the following at once', async () => {
+test('following ends when its signal aborts', async () => {
   const log = await InstallLog.create(join(dir, 'e'), (text) => text);
   const controller = new AbortController();
   const following = collect(readInstallLog(log.path, () => true, controller.signal));
@@ -88,7 +88,7 @@ test('who follows and goes away ends the following at once', async () => {
   await log.close();
 });
 
-test('what a script prints is no record of the node, and steers no terminal', async () => {
+test('script output that imitates a record is marked, and control characters are replaced', async () => {
   const path = join(dir, 'forged');
   const log = await InstallLog.create(path, (text) => text);
   log.appendOutput('== personalize: 3 entries');

@@ -19,7 +19,7 @@ test('a file system with less than a tenth free is low, unless the operator has 
   assert.deepEqual(low(0), []);
 });
 
-test('places on one file system are told together', () => {
+test('places on one file system are listed together', () => {
   const places = (['store', 'disks'] as const).map((place) => ({ ...on(1, 3), place }));
   assert.deepEqual(findLowSpace(places).map(describeSpace), [
     '3.0 GiB of 100.0 GiB free below /1 (store, disks)',

@@ -31,14 +31,14 @@ async function read(path: string): Promise<string> {
   }
 }
 
-test('what lies below the folder is opened, and the operator may reach the folder by a link', async () => {
+test('a file below the folder is opened, also through a link to the folder', async () => {
   assert.equal(await read(`${folder}/./debian/a.raw`), 'image');
   await symlink(folder, join(top, 'named'));
   assert.equal(await read(`${top}/named/./debian/a.raw`), 'image');
   assert.equal(await read(join(folder, 'link.raw')), 'secret', 'a path of the operator');
 });
 
-test('no link leads out of the folder, at the end or on the way', async () => {
+test('a path that leaves the folder is refused, by a link at its end or within it', async () => {
   const paths = [
     'link.raw',
     'way/secret',
@@ -51,7 +51,7 @@ test('no link leads out of the folder, at the end or on the way', async () => {
   }
 });
 
-test('what is swapped for a link between two opens is not followed', async () => {
+test('a folder that is replaced by a link is not followed', async () => {
   const path = `${folder}/./moving/secret`;
   await mkdir(join(folder, 'moving'));
   await writeFile(join(folder, 'moving/secret'), 'harmless');
@@ -63,13 +63,13 @@ test('what is swapped for a link between two opens is not followed', async () =>
   );
 });
 
-test('only a regular file is at its end, and a FIFO is not waited for', async () => {
+test('a FIFO and a folder are refused', async () => {
   for (const path of ['fifo', 'debian']) {
     await assert.rejects(openHostFile(`${folder}/./${path}`), { code: 'EINVAL' }, path);
   }
 });
 
-test('a path is confined to the innermost folder that it is below, or to none', () => {
+test('a path is confined to the innermost of the folders above it, or is not confined', () => {
   const folders = ['/srv/images', '/srv/images/public'];
   assert.equal(confinePath('/srv/images/a.raw', folders), '/srv/images/./a.raw');
   assert.equal(confinePath('/srv/images/public/d/a.raw', folders), '/srv/images/public/./d/a.raw');
@@ -84,7 +84,7 @@ test('a path is confined to the innermost folder that it is below, or to none', 
   assert.equal(plainPath('/srv/images/./a.raw'), '/srv/images/a.raw');
 });
 
-test('a folder that somebody else may put another one in place of is not entered, one that others write is', async () => {
+test('a folder whose parent belongs to another user is refused, and a folder that belongs to another user is opened', async () => {
   const parent = await mkdtemp(join(tmpdir(), 'gnt-open-'));
   try {
     const uploads = join(parent, 'of-another');

@@ -12,21 +12,21 @@ import {
 
 const rest = '1 2 3 4 -1 5 6 7 8 9 10 11 12 13 20 0 1 0 987654 14 15';
 
-test('a process whose name looks like a status line is read right', () => {
+test('the status of a process whose name contains parentheses is parsed', () => {
   assert.deepEqual(parseProcessStat(`123 (a) Z 9 (b) S ${rest}`), {
     pid: 123,
     startTicks: '987654',
   });
 });
 
-test('a zombie, and what is no status line, is no process', () => {
+test('a zombie and a malformed status line are no process', () => {
   assert.equal(parseProcessStat(`123 (qemu) Z ${rest}`), undefined);
   for (const text of ['', '123', '123 (x) S 1 2', 'x (y) S 1']) {
     assert.equal(parseProcessStat(text), undefined);
   }
 });
 
-test('a process that has ended is not alive, and neither is another one of its number', async () => {
+test('an ended process is not alive, and a process with another start time is not signaled', async () => {
   const child = spawn('sleep', ['60']);
   const identity = readProcessIdentity(child.pid ?? 0);
   assert.ok(identity && isAlive(identity));
@@ -40,7 +40,7 @@ test('a process that has ended is not alive, and neither is another one of its n
   signalProcess(identity, 'SIGKILL');
 });
 
-test('a process is asked to end, and killed where it is deaf or never asked', async () => {
+test('a process gets SIGTERM, and is killed when it ignores SIGTERM or the ask time is 0', async () => {
   const limits = { askMs: 10_000, killMs: 10_000 };
   for (const [trap, asked, expected] of [
     ['trap "exit 7" TERM', limits, 7],

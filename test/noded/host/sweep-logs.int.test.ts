@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { sweepLogs } from '../../../noded/host/install-log.ts';
 
-test('logs of instances that went to another node go, those of others and of nobody stay', async (t) => {
+test('install and script logs of instances on other nodes are removed, and other logs stay', async (t) => {
   const dir = await mkdtemp(join(tmpdir(), 'gnt-logs-'));
   t.after(() => rm(dir, { recursive: true }));
   const [here, there, nobodys] = [randomUUID(), randomUUID(), randomUUID()];

@@ -34,14 +34,14 @@ function directive(name: string): string {
   return value;
 }
 
-test('systemd takes every line of the unit', async () => {
+test('systemd-analyze accepts every line of the unit', async () => {
   const path = await writeUnit();
   const { stdout, stderr } = await run('systemd-analyze', ['verify', '--man=no', path]);
   const complaints = `${stdout}${stderr}`.split('\n').filter((line) => line.includes('gnt-noded'));
   assert.deepEqual(complaints, []);
 });
 
-test('stopping the service leaves guests and their metadata alone, and keeps their namespace', () => {
+test('the unit kills only the main process when it stops, and has no mount namespace', () => {
   assert.equal(directive('KillMode'), 'process');
   assert.equal(directive('OOMPolicy'), 'continue');
   const own =
@@ -53,12 +53,12 @@ test('stopping the service leaves guests and their metadata alone, and keeps the
   );
 });
 
-test('children of the daemon can change their personality and share files with other users', () => {
+test('the unit sets neither LockPersonality nor a UMask that excludes other users', () => {
   assert.doesNotMatch(unit, /^LockPersonality=/m, 'setarch builds the snapshot of the agent');
   assert.doesNotMatch(unit, /^UMask=0?077/m, 'dnsmasq and QEMU read files of the daemon');
 });
 
-test('secrets of the service are kept out of swap, and out of cores in files and in programs', () => {
+test('the unit disables swap and limits core dumps', () => {
   assert.equal(directive('MemorySwapMax'), '0');
   assert.equal(directive('LimitCORE'), String(NO_CORE_BYTES));
 });
@@ -69,7 +69,7 @@ service.bind(sys.argv[1])
 print('bound', end='', flush=True)
 print(service.recv(100).decode(), end='', flush=True)`;
 
-test('who waits for the service to start goes on when it answers, and not before', async () => {
+test('the daemon sends READY=1 when it answers requests', async () => {
   assert.equal(directive('Type'), 'notify');
   const root = await mkdtemp('/tmp/gu');
   const notify = join(root, 'notify');
@@ -94,7 +94,7 @@ test('who waits for the service to start goes on when it answers, and not before
   }
 });
 
-test('users and folders are made as the daemon expects them, under any root', async () => {
+test('systemd creates the users and folders of the daemon under any root', async () => {
   const root = join(work, 'root');
   await mkdir(join(root, 'etc'), { recursive: true });
   await copyFile('/etc/passwd', join(root, 'etc/passwd'));
@@ -114,7 +114,7 @@ test('users and folders are made as the daemon expects them, under any root', as
   }
 });
 
-test('the daemon works without the capabilities and privileges that the unit takes from it', async () => {
+test('the daemon runs instances without the capabilities and privileges that the unit drops', async () => {
   const dropped = directive('CapabilityBoundingSet').replace(/^~/, '').split(' ');
   const bounding = dropped.map((name) => `-${name.replace(/^CAP_/, '').toLowerCase()}`).join(',');
   const root = await mkdtemp('/tmp/gu');
