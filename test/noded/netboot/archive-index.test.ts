@@ -6,7 +6,7 @@ const isRefused = async (text: string, dataBytes = 1000): Promise<void> => {
   await assert.rejects(parseArchiveIndex(text, dataBytes), { code: 'IMAGE_INVALID' }, text);
 };
 
-test('an index is taken whose lines are all as they have to be', async () => {
+test('a well-formed index is accepted', async () => {
   const index = await parseArchiveIndex('512 10 a/b\n0 0 a/c\n512 10 link\n0 400 ä\n', 1000);
   assert.deepEqual(index.files.get('a/b'), { offset: 512, sizeBytes: 10 });
   assert.deepEqual(index.files.get('link'), { offset: 512, sizeBytes: 10 });
@@ -14,7 +14,7 @@ test('an index is taken whose lines are all as they have to be', async () => {
   assert.equal((await parseArchiveIndex('', 0)).files.size, 0);
 });
 
-test('what a guest may say to reach other bytes, or to fill the node, is refused', async () => {
+test('an index with wrong offsets, paths, links, order or too many names is refused', async () => {
   await isRefused('0 10 a');
   await isRefused('0 1001 a\n');
   await isRefused('999 2 a\n');
@@ -47,7 +47,7 @@ test('what a guest may say to reach other bytes, or to fill the node, is refused
   await isRefused(many.join(''));
 });
 
-test('links lead to files and folders of the archive, and round ones nowhere', async () => {
+test('links lead to files and folders of the archive, and circular links lead nowhere', async () => {
   const links = {
     debian: '',
     'dists/stable': 'dists/bookworm',
@@ -80,7 +80,7 @@ test('links lead to files and folders of the archive, and round ones nowhere', a
   assert.equal(at(`${'debian/'.repeat(41)}vmlinuz`), undefined);
 });
 
-test('links in deep folders are followed as far as a look-up may cost, and a short way by all', () => {
+test('links are followed up to a limit of links and folder depth', () => {
   const chainOf = (links: number, depth: number): Buffer => {
     const nth = (at: number): string => `${'d/'.repeat(depth - 1)}${String(at).padStart(2, '0')}`;
     const lines = Array.from({ length: links }, (_, at) => `link ${nth(at)}\t${nth(at + 1)}\n`);
@@ -93,7 +93,7 @@ test('links in deep folders are followed as far as a look-up may cost, and a sho
   assert.ok(!isFound(40, 31), 'some 1,300 folders for one file');
 });
 
-test('each name of an index is found, and none that is beside one', async () => {
+test('each name of an index is found, and similar names are not', async () => {
   const paths = ['a', 'a b', 'a/b', 'ab', 'z', 'ä', '\u{1f600}'];
   for (let count = 0; count <= paths.length; count += 1) {
     const files = paths.slice(0, count).map((path, at) => `${at} ${at + 1} ${path}\n`);
@@ -110,7 +110,7 @@ test('each name of an index is found, and none that is beside one', async () => 
   }
 });
 
-test('an index of as many names as there may be lets others have their turns', async () => {
+test('parsing the longest index yields to the event loop', async () => {
   const lines = Array.from({ length: 100_000 }, (_, at) => `0 0 ${String(at).padStart(7, '0')}\n`);
   let turns = 0;
   const turn = (): void => void ((turns += 1), (next = setImmediate(turn)));
@@ -120,7 +120,7 @@ test('an index of as many names as there may be lets others have their turns', a
   assert.ok(turns > 50, `${turns} turns`);
 });
 
-test('an index of nothing but line ends is refused for less than one that is taken', async () => {
+test('an index of line ends only is refused in less time than the longest index is parsed', async () => {
   const costOf = async (ask: () => Promise<unknown>): Promise<number> => {
     const before = process.threadCpuUsage();
     await ask();

@@ -78,7 +78,7 @@ async function readTree(tree: BootTree | null, path: string): Promise<string> {
   return bytes.toString();
 }
 
-test('an archive is kept once for its content, under each of its names, and survives a restart', async (t) => {
+test('an archive is found under each of its names, also after a restart', async (t) => {
   const dir = await folder(t);
   const archives = await openBootArchives(dir, nobody);
   assert.equal(archives.find('d.iso', ''), null);
@@ -100,7 +100,7 @@ test('an archive is kept once for its content, under each of its names, and surv
   assert.equal(again.find('__proto__', ''), null);
 });
 
-test('of more archives than a few none is looked up anew in its file with each request', async (t) => {
+test('the indexes of twelve archives stay in memory', async (t) => {
   const dir = await folder(t);
   const archives = await openBootArchives(dir, nobody);
   const contents = Array.from({ length: 12 }, (_, at) => at.toString(16).repeat(64));
@@ -113,7 +113,7 @@ test('of more archives than a few none is looked up anew in its file with each r
   assert.deepEqual(new Set(await readAll()), new Set(['kernel']));
 });
 
-test('an index of the archive itself takes its bytes, for root alone, and nothing beyond them', async (t) => {
+test('an archive indexed in place is copied with mode 0600, and an index beyond its end is refused', async (t) => {
   const dir = await folder(t);
   const path = join(await folder(t), 'd.iso');
   await writeFile(path, 'head kernel tail', { mode: 0o644 });
@@ -149,7 +149,7 @@ test('an index of the archive itself takes its bytes, for root alone, and nothin
   assert.deepEqual(left, [`${CONTENT}.data`, `${CONTENT}.index`, 'names.json']);
 });
 
-test('bytes that no name is left for are removed', async (t) => {
+test('content without a name is removed', async (t) => {
   const dir = await folder(t);
   const archives = await openBootArchives(dir, nobody);
   await keep(archives, 'd.iso', written('old', '0 3 linux\n'));
@@ -160,7 +160,7 @@ test('bytes that no name is left for are removed', async (t) => {
   assert.deepEqual(left, [`${sha256}.data`, `${sha256}.index`, 'names.json'].sort());
 });
 
-test('a machine that boots keeps the bytes that it began with, over a restart too', async (t) => {
+test('content that an instance boots from is kept, also after a restart', async (t) => {
   const dir = await folder(t);
   const inUse = new Set([CONTENT]);
   const archives = await openBootArchives(dir, () => inUse);
@@ -180,7 +180,7 @@ test('a machine that boots keeps the bytes that it began with, over a restart to
   assert.deepEqual(left, [], 'nobody boots from them any more');
 });
 
-test('an archive is listed, and nothing is left of one that is removed', async (t) => {
+test('archives are listed, and removing the last name removes the content', async (t) => {
   const dir = await folder(t);
   const inUse = new Set<string>();
   const archives = await openBootArchives(dir, () => inUse);
@@ -205,7 +205,7 @@ test('an archive is listed, and nothing is left of one that is removed', async (
   assert.deepEqual(await readdir(dir), ['names.json']);
 });
 
-test('a name that comes while a machine ends has the bytes, or is not given', async (t) => {
+test('a name that is added during a removal has its content, or is refused', async (t) => {
   const dir = await folder(t);
   for (let turns = 0; turns < 60; turns += 1) {
     let asked = (): boolean => true;
@@ -227,7 +227,7 @@ test('a name that comes while a machine ends has the bytes, or is not given', as
   }
 });
 
-test('a list passes over an archive whose bytes are gone', async (t) => {
+test('a list omits an archive whose content is missing', async (t) => {
   const dir = await folder(t);
   const archives = await openBootArchives(dir, nobody);
   await keep(archives, 'd.iso', written('kernel', '0 6 linux\n'));
@@ -239,7 +239,7 @@ test('a list passes over an archive whose bytes are gone', async (t) => {
   assert.deepEqual(await archives.list(), []);
 });
 
-test('nothing is left of what an appliance wrote wrongly, or did not end', async (t) => {
+test('malformed and unfinished output of an appliance is removed', async (t) => {
   const dir = await folder(t);
   const archives = await openBootArchives(dir, nobody);
   const hostile = [

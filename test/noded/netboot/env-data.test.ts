@@ -20,7 +20,7 @@ const PUBLISHED = [
   '{{end}}boot',
 ].join('\n');
 
-test('in an iPXE script BootParams names the initrds, which a UEFI kernel opens by name', () => {
+test('BootParams in an iPXE script names the initrds', () => {
   const templates = new Map([['default-ipxe.tmpl', PUBLISHED]]);
   const params = { Name: 'p', Path: '{{.Machine.Path}}/p', Contents: '{{.BootParams}}' };
   const { files } = plan(
@@ -38,7 +38,7 @@ test('in an iPXE script BootParams names the initrds, which a UEFI kernel opens 
   assert.equal(other, words, 'a pxelinux line, which has initrds of its own');
 });
 
-test('every way to ask for the boot parameters renders them, names of initrds included', () => {
+test('every member for boot parameters renders them with the names of the initrds', () => {
   const asked = [
     '{{.BootParams}}',
     '{{.BootParamsFor "amd64"}}',

@@ -56,7 +56,7 @@ test('each text of a BootEnv is parsed: Contents, Path, Link and BootParams', as
   }
 });
 
-test('a template that calls others, or a refused function, is accepted', async () => {
+test('a template that calls unknown templates or refused functions is accepted', async () => {
   await examineContent({
     bootEnvs: [envOf({ Templates: [{ ...ipxe, ID: 'later.tmpl' }] })],
     templates: [templateOf('a.tmpl', '{{template "none.tmpl" .}}'), templateOf('b', '{{now}}')],
@@ -64,7 +64,7 @@ test('a template that calls others, or a refused function, is accepted', async (
   });
 });
 
-test('a BootEnv that installs by a kernel, and has none for amd64, is refused', async () => {
+test('an installing BootEnv without a kernel for amd64 is refused', async () => {
   const arm64 = { arm64: { Kernel: 'linux', Initrds: ['initrd.gz'] } };
   const parts = { Name: 'x-install', OS: { Name: 'x', SupportedArchitectures: arm64 } };
   const { message } = await refusalOf([envOf(parts)]);
@@ -81,7 +81,7 @@ test('a BootEnv that installs by a kernel, and has none for amd64, is refused', 
     await examineContent({ bootEnvs: [envOf(other)], templates: [], params: [] });
 });
 
-test("an upload's own default-ipxe.tmpl is for the BootEnvs that come with it", () => {
+test('a default-ipxe.tmpl in an upload applies to the BootEnvs of that upload', () => {
   const own = templateOf('default-ipxe.tmpl', '#!ipxe\nboot\n');
   const other = templateOf('seed.tmpl', 'x');
   const scoped = scopeBuiltIn({ bootEnvs: [envOf({})], templates: [own, other] });
@@ -92,7 +92,7 @@ test("an upload's own default-ipxe.tmpl is for the BootEnvs that come with it", 
   assert.equal(scopeBuiltIn(plain), plain);
 });
 
-test('a default that its own schema does not accept is refused', async () => {
+test('a default that its schema does not accept is refused', async () => {
   const examine = (Schema: object): Promise<void> =>
     examineContent({
       ...{ bootEnvs: [], templates: [] },
@@ -114,7 +114,7 @@ test('a default that its own schema does not accept is refused', async () => {
     await examine(Schema);
 });
 
-test('templates that nothing defines are listed by BootEnv, and the built-in one is not', () => {
+test('undefined templates are listed by BootEnv, and the built-in template is not', () => {
   const seed = { Name: 's', Path: '{{.Machine.Path}}/s', ID: 'seed.tmpl' };
   const bootEnv = envOf({ Templates: [ipxe, seed, { ...seed, Name: 't', ID: 'known.tmpl' }] });
   assert.deepEqual(listMissingTemplates([bootEnv], [templateOf('known.tmpl', 'x')]), [

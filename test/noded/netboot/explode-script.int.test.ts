@@ -49,7 +49,7 @@ function compress(program: string, bytes: Buffer): Buffer {
 const KERNEL = Buffer.alloc(1_300_000, 'kernel');
 const LONG = `${'folder/'.repeat(20)}${'n'.repeat(200)}`;
 
-test('a tar archive gets an index that the host takes, of itself where it is not compressed', async (t) => {
+test('a tar archive gets a valid index, in place where it is not compressed', async (t) => {
   const tar = await tarOf([
     ['./boot/linux', KERNEL],
     [LONG, Buffer.from('long')],
@@ -95,7 +95,7 @@ function headerOf(name: string): Buffer {
   return header;
 }
 
-test('an archive of 100,000 names is opened, and one of a name more is not', async (t) => {
+test('an archive of 100,000 names is opened, and an archive of 100,001 names is not', async (t) => {
   const names = Array.from({ length: 100_001 }, (_, at) => headerOf(String(at).padStart(6, '0')));
   const most = Buffer.concat([...names.slice(1), Buffer.alloc(1024)]);
   const taken = await explode(t, most);
@@ -107,7 +107,7 @@ test('an archive of 100,000 names is opened, and one of a name more is not', asy
   assert.match(errors, /the archive cannot be opened: it has more than 100000 names/);
 });
 
-test('what a folder of an old archive has for content is skipped with it', async (t) => {
+test('the content of a folder entry is skipped', async (t) => {
   const archive = pack();
   archive.entry({ name: 'x/', type: 'file' }, 'content');
   archive.entry({ name: 'x/linux', type: 'file' }, 'kernel');
@@ -120,7 +120,7 @@ test('what a folder of an old archive has for content is skipped with it', async
   }
 });
 
-test('a sparse file, which is not stored as it is read, is refused by its name', async (t) => {
+test('a sparse file is refused by its name', async (t) => {
   for (const pax of [
     { 'GNU.sparse.major': '1', 'GNU.sparse.minor': '0', 'GNU.sparse.name': 'boot/linux' },
     { 'GNU.sparse.size': '9999', 'GNU.sparse.numblocks': '1' },
@@ -134,7 +134,7 @@ test('a sparse file, which is not stored as it is read, is refused by its name',
   }
 });
 
-test('what is no archive, or not whole, is refused by what is wrong with it', async (t) => {
+test('a malformed or truncated archive is refused with the reason', async (t) => {
   const tar = await tarOf([['boot/linux', KERNEL]]);
   const damaged = Buffer.from(tar);
   damaged[0] = 0x7a;

@@ -20,7 +20,7 @@ function linesOf(
   return rendered(INSTALL, { parameters, ...parts }, { OS });
 }
 
-test('install is written for releases that have it, and for no later one', () => {
+test('the install command is rendered for releases that have it, and for no later release', () => {
   const url = 'url --url=http://m.example/os\n';
   const repo = 'repo --name="e" --baseurl=http://m.example/extra\n';
   for (const Name of ['centos-6', 'rhel-server-7-dvd', 'centos-7', 'rocky-8', 'fedora-33'])
@@ -34,7 +34,7 @@ test('install is written for releases that have it, and for no later one', () =>
   assert.equal(linesOf({ Name: 'redhat-7', Version: '9' }), `${url}${repo}`, 'Version counts more');
 });
 
-test('the first proxy is named for repositories outside of the channel, where it is known', () => {
+test('the first proxy is rendered for repositories outside of the channel', () => {
   const proxies = { 'proxy-servers': '["http://proxy.example:3128","http://other"]' };
   const schemas: BootPlanInput['schemas'] = new Map([
     [
@@ -79,7 +79,7 @@ test('the first proxy is named for repositories outside of the channel, where it
   assert.equal(byChannel, `url --url=${baseUrl}/../mirror/os`, 'no proxy reaches the channel');
 });
 
-test('a release that nobody names is taken for the newest', () => {
+test('a release without a version is treated as the newest', () => {
   const lines = kickstartLines([{ baseUrl: 'http://m' }], { name: 'x', version: '' }, 'http://p');
   assert.equal(lines, 'url --url=http://m --proxy="http://p"');
 });
@@ -101,7 +101,7 @@ test('a file of yum compares no signatures, since a repository names no key', ()
   assert.equal(made, `${part('AppStream')}\n${part('BaseOS')}rocky-9`);
 });
 
-test('a repository without arch is for amd64 where it installs, and for any elsewhere', () => {
+test('a repository without arch has amd64 when it installs, and any otherwise', () => {
   const { arch, ...without } = source('rocky-9');
   assert.equal(arch, 'x86_64');
   const parameters = publicly({

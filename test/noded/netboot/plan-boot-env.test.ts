@@ -21,7 +21,7 @@ import {
   withRepositories,
 } from './plan-fixture.ts';
 
-test('a BootEnv without a kernel has the firmware go on to the disk', () => {
+test('a BootEnv without a kernel boots from the disk', () => {
   const { script, files, source, kernel } = plan({});
   assert.deepEqual([script, source, kernel], [`${mac}.ipxe`, null, null]);
   assert.deepEqual(
@@ -30,7 +30,7 @@ test('a BootEnv without a kernel has the firmware go on to the disk', () => {
   );
 });
 
-test('the built-in script names initrds on the line of the kernel, which EFI needs', () => {
+test('the built-in script names initrds on the line of the kernel', () => {
   const { files, source, kernel, initrds } = plan(bootable, {
     parameters: opts,
     archive: opened('d/linux', 'd/initrd.gz', 'more.cpio'),
@@ -61,7 +61,7 @@ test('the built-in script names initrds on the line of the kernel, which EFI nee
   );
 });
 
-test('what a file is called parts no words of a script, and is asked for as it is called', () => {
+test('names of boot files with special characters are percent-encoded in the script', () => {
   const named = structuredClone(bootable);
   const { amd64 } = named.OS.SupportedArchitectures;
   Object.assign(amd64, { Kernel: 'my d/linux 6.1+b~1', Initrds: ['100%.gz', 'ä${x}&&'] });
@@ -84,7 +84,7 @@ test('what a file is called parts no words of a script, and is asked for as it i
   assert.equal(urls[2], `${tree}%C3%A4%24%7Bx%7D%26%26`);
 });
 
-test('what never loads lets a machine go on to its disk, and ends an installation', () => {
+test('a script whose files do not load exits to the disk, and powers off during an installation', () => {
   const end = (Name: string): string | undefined =>
     plan(
       { ...bootable, Name },
@@ -94,19 +94,19 @@ test('what never loads lets a machine go on to its disk, and ends an installatio
   assert.equal(end('debian-12-install'), 'poweroff || reboot\n');
 });
 
-test("the store's own default-ipxe.tmpl counts more than the built-in one", () => {
+test("the store's default-ipxe.tmpl overrides the built-in template", () => {
   const { files } = plan({}, { templates: new Map([['default-ipxe.tmpl', '#!mine']]) });
   assert.equal(files[0]?.contents, '#!mine');
 });
 
-test('an archive has what is booted, or it is refused', () => {
+test('an archive without a boot file is refused', () => {
   const error = refusal('BOOTENV_NO_SOURCE', () =>
     plan(bootable, { parameters: opts, archive: opened('d/linux', 'd/initrd.gz') }),
   );
   assert.match(error.message, /d\.tar\.gz has no more\.cpio/);
 });
 
-test('without an archive, it boots from the installSource of its system', () => {
+test('a BootEnv without an archive boots from the installSource of its system', () => {
   const { source } = plan(bootable, { parameters: withRepositories(repository) });
   assert.deepEqual(source, { kind: 'repository', url: repository.bootloc });
   const plain = { ...repository, bootloc: '' };
@@ -116,7 +116,7 @@ test('without an archive, it boots from the installSource of its system', () => 
   });
 });
 
-test('nothing to boot from is refused, and says what would help', () => {
+test('a BootEnv without an archive and an allowed repository is refused with the remedy', () => {
   const upload = refusal('BOOTENV_NO_SOURCE', () => plan(bootable, { parameters: opts }));
   assert.match(upload.hint ?? '', /gnt-bootenv add-iso test/);
   const parameters = withRepositories(repository);
@@ -145,7 +145,7 @@ test('repositories that break their rules are refused, with the place', () => {
   refusal('BOOTENV_INVALID', () => rendered('{{.MachineRepos}}', { parameters }));
 });
 
-test('a Path that is not the machine’s is refused', () => {
+test('a Path outside of the instance’s paths is refused', () => {
   const paths = [
     '/etc/passwd',
     '../x',
@@ -176,7 +176,7 @@ test('a Path that is not the machine’s is refused', () => {
   }
 });
 
-test('a Path that is wrong for every machine is refused before there is one, and no other', () => {
+test('a Path that is wrong for every instance is refused at upload, and other Paths are not', () => {
   const twice = { Templates: [ipxe, { ...ipxe, Name: 'again' }] };
   const { message } = refusal('BOOTENV_INVALID', () => refuseWrongPaths(envOf(twice)));
   assert.match(message, /'ipxe' and 'again' have the same Path/);
@@ -193,7 +193,7 @@ test('a Path that is wrong for every machine is refused before there is one, and
   refuseWrongPaths(envOf({ Templates: [ipxe, ...Templates] }));
 });
 
-test('a Path twice the same is refused, whatever it was written as', () => {
+test('two templates with the same rendered Path are refused', () => {
   const twice = {
     Templates: [
       { ...ipxe, Path: `${mac}.ipxe` },
@@ -204,13 +204,13 @@ test('a Path twice the same is refused, whatever it was written as', () => {
   assert.match(message, /'ipxe' and 'again'/);
 });
 
-test('a BootEnv without an iPXE script is refused; one at the address is as good', () => {
+test('a BootEnv without an iPXE script is refused, and a script at the address is accepted', () => {
   refusal('BOOTENV_INVALID', () => plan({ Templates: [] }));
   const { script } = plan({ Templates: [{ ...ipxe, Path: '{{.Machine.Address}}.ipxe' }] });
   assert.equal(script, `${address}.ipxe`);
 });
 
-test('what TFTP would serve is left out, and told', () => {
+test('files for TFTP are left out and listed', () => {
   const others = [
     'pxelinux.cfg/{{.Machine.HexAddress}}',
     'grub/x.cfg',
@@ -228,7 +228,7 @@ test('what TFTP would serve is left out, and told', () => {
   assert.match(leftOut[0] ?? '', /'t0' at pxelinux\.cfg\/A9FE0A14: TFTP is not supported/);
 });
 
-test('what cannot be rendered is refused by template, line and column', () => {
+test('a template that cannot be rendered is refused by name, line and column', () => {
   const texts: Readonly<Record<string, RegExp>> = {
     'a\n{{.Param "nosuch"}}': /template x:2:3: param 'nosuch' does not exist/,
     '{{template "nosuch.tmpl" .}}': /template x:1:3: the template "nosuch.tmpl" is not defined/,
@@ -266,7 +266,7 @@ test('a file of more than 1 MiB and files of more than 4 MiB are refused', () =>
   assert.match(message, /larger than 4194304/);
 });
 
-test('what decides which files there are is public', () => {
+test('bootenv-customize and package-repositories must be public', () => {
   for (const name of ['bootenv-customize', 'package-repositories'])
     for (const [visibility, value] of [
       ['private', '{"test":{"hunter2":1}}'],
@@ -281,7 +281,7 @@ test('what decides which files there are is public', () => {
     }
 });
 
-test('no Path makes a file of another one its folder', () => {
+test('a Path below the Path of another file is refused', () => {
   for (const order of [
     ['seed', 'seed/x'],
     ['seed/x', 'seed'],
@@ -294,7 +294,7 @@ test('no Path makes a file of another one its folder', () => {
   }
 });
 
-test('a Link is the same as another file, and leads nowhere else', () => {
+test('a Link serves another file of the plan, and other targets are refused', () => {
   const link = (Link: string): object => ({
     Templates: [ipxe, { Name: 'l', Path: '{{.Machine.Path}}/l', Link }],
   });

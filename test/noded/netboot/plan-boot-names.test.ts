@@ -45,7 +45,7 @@ function loadExample(): { readonly bootEnv: BootEnv } & Pick<
   };
 }
 
-test('machines, systems and repositories have the names that dr-provision gives them', () => {
+test('machines, systems and repositories have the member names of dr-provision', () => {
   const updates = { ...repository, tag: 'u', installSource: false, arch: 'any' };
   const security = {
     ...updates,
@@ -89,7 +89,7 @@ test('machines, systems and repositories have the names that dr-provision gives 
   for (const [text, want] of Object.entries(texts)) assert.equal(make(text), want);
 });
 
-test('the example for Debian has what its installer needs on a network without a router', () => {
+test('the example for Debian renders installer options for a network without a router', () => {
   const archive: BootPlanInput['archive'] = () => ({ sha256, has: () => true });
   const { files } = plan({}, { ...loadExample(), archive });
   assert.deepEqual(
@@ -110,7 +110,7 @@ test('the example for Debian has what its installer needs on a network without a
   assert.ok(!rehearsal.includes('partman'), rehearsal);
 });
 
-test('what a machine is installed from is reached by its channel, where there is a way', () => {
+test('install repositories have the URL of a package mirror or archive, where one exists', () => {
   const security = { ...repository, tag: 's', url: 'http://sec.example/debian-security' };
   const updates = { ...security, installSource: false, securitySource: true };
   const parameters = withRepositories(repository, updates);
@@ -162,7 +162,7 @@ test('members of the API of dr-provision have a constant value, which the plan n
   assert.deepEqual(plan({}).constants, []);
 });
 
-test('a machine has the fields of dr-provision, and of its parameters the public ones', () => {
+test('a machine has the fields of dr-provision, and its public parameters only', () => {
   const parameters = new Map<string, BootParameter>([
     ...publicly({ list: '[1]', secure: 's3' }),
     ['private', { visibility: 'private', value: 'p' }],

@@ -25,7 +25,7 @@ const lost = new Map<string, BootParameter>([
   ['s2', { visibility: 'secret', value: null }],
 ]);
 
-test('required parameters are there, or have a default', () => {
+test('a missing required parameter without a default is refused', () => {
   const needs = { RequiredParams: ['a', 'b', 'c'] };
   const parameters = publicly({ a: '1' });
   const schemas = schemasOf({ b: { Schema: { default: '' } }, c: { Schema: {} } });
@@ -33,7 +33,7 @@ test('required parameters are there, or have a default', () => {
   assert.match(message, /requires the parameters c,/);
 });
 
-test('a param has the type that its schema says', () => {
+test('a param has the type of its schema', () => {
   const schemas = schemasOf({
     list: { Schema: { type: 'array', default: ['a', 'b'] } },
     flag: { Schema: { type: 'boolean' } },
@@ -84,7 +84,7 @@ test('a param that is a template is expanded, within lists as well', () => {
   assert.equal(make('{{.Param "text"}}'), 'I am {{.Machine.ShortName}}');
 });
 
-test('ParamCompose joins what each layer says, the higher winning', () => {
+test('ParamCompose merges the values of all layers, and higher layers win', () => {
   const schemas = schemasOf({
     m: { Schema: { type: 'object' } },
     l: { Schema: { type: 'array' } },
@@ -98,7 +98,7 @@ test('ParamCompose joins what each layer says, the higher winning', () => {
   assert.equal(rendered('{{.ParamCompose "l"}}', parts), '[high low]');
 });
 
-test('a file tells whether a parameter in it is not public', () => {
+test('a file with a parameter that is not public is marked as secret-bearing', () => {
   const parameters = new Map<string, BootParameter>([
     ['private', { visibility: 'private', value: 'p' }],
     ['secret', { visibility: 'secret', value: new Secret('s') }],
@@ -116,7 +116,7 @@ test('a file tells whether a parameter in it is not public', () => {
   assert.equal(rendered('{{.Param "secret"}}', { parameters }), 's');
 });
 
-test('a file that needs a lost secret has its names, and no contents; others have theirs', () => {
+test('a file that needs lost secrets has their names and no contents, and other files have contents', () => {
   const { files } = plan(withText('{{.Param "s1"}}{{upper (.Param "s2")}}{{.Param "s1"}}'), {
     parameters: lost,
   });
@@ -129,7 +129,7 @@ test('a file that needs a lost secret has its names, and no contents; others hav
   );
 });
 
-test('a file with a secret has a digest of the rest of it, whether the secret is known or not', () => {
+test('a file with a secret has a digest of its public values, known secret or not', () => {
   const text = '{{.Param "color"}} {{.Param "s1" | upper}} {{range .Param "list"}}{{.}}{{end}}';
   const schemas = schemasOf({ list: { Schema: { type: 'array' } } });
   const basisOf = (color: string, s1: string | null, template = text): unknown => {
@@ -151,7 +151,7 @@ test('a file with a secret has a digest of the rest of it, whether the secret is
   assert.equal(basisOf('blue', 'x', picky), basisOf('blue', null, picky));
 });
 
-test('a public value that only the secret leads to is in the digest, too', () => {
+test("the digest covers a public value that a secret's template refers to", () => {
   const schemas = schemasOf({
     list: { Schema: { type: 'array' } },
     map: { Schema: { type: 'object' } },
@@ -178,7 +178,7 @@ test('a public value that only the secret leads to is in the digest, too', () =>
   }
 });
 
-test('where a machine finds what it installs is in the digest, too', () => {
+test('the digest covers the archive and the package mirrors', () => {
   const basisOf = (parts: Partial<BootPlanInput>): unknown => {
     const s: BootParameter = { visibility: 'secret', value: new Secret('x') };
     const parameters = new Map([...opts, ['s', s] as const]);
@@ -197,7 +197,7 @@ test('where a machine finds what it installs is in the digest, too', () => {
   assert.notEqual(basisOf({ archive: another, packageMirrors }), before, 'the name has new bytes');
 });
 
-test('no secret gets into an error', () => {
+test('errors do not show secret values', () => {
   const parameters = new Map<string, BootParameter>([
     ['s', { visibility: 'secret', value: new Secret('hunter2') }],
     ['call', { visibility: 'secret', value: new Secret('a{{hunter2}}') }],
@@ -235,7 +235,7 @@ test('no secret gets into an error', () => {
   assert.ok(!error.message.includes('hunter2'));
 });
 
-test('bootenv-customize replaces what it says, templates by their Name', () => {
+test('bootenv-customize replaces its fields, and templates by their Name', () => {
   const custom = {
     test: {
       OS: {

@@ -66,7 +66,7 @@ async function read(promised: PromisedTrees, uuid = OWN): Promise<string> {
   return bytes.toString();
 }
 
-test('a daemon that is started again serves a machine what it was promised, as long as it runs', async (t) => {
+test('a restarted daemon serves a running instance the content of its former boot tree', async (t) => {
   const { start, keep, promises, archivesDir } = await createLab(t);
   const [first = '', second = ''] = CONTENTS;
   const before = await start();
@@ -92,7 +92,7 @@ test('a daemon that is started again serves a machine what it was promised, as l
   assert.deepEqual(left, []);
 });
 
-test('a machine gets the content that was planned with, though the name has moved since', async (t) => {
+test('an instance gets the planned content after its name gets other content', async (t) => {
   const { start, keep } = await createLab(t);
   const [first = '', second = ''] = CONTENTS;
   const { archives, promised } = await start();
@@ -105,7 +105,7 @@ test('a machine gets the content that was planned with, though the name has move
   assert.equal(await read(promised), first);
 });
 
-test("what is no promise is nobody's", async (t) => {
+test('a malformed promise file is removed and gives no tree', async (t) => {
   const { start, promises } = await createLab(t);
   const { promised } = await start();
   show(promised, OWN, { kind: 'repository', url: 'http://127.0.0.1:9/debian' });
@@ -116,7 +116,7 @@ test("what is no promise is nobody's", async (t) => {
   assert.deepEqual(await readdir(promises), []);
 });
 
-test('a repository is read as long as it is allowed, and no request longer', async (t) => {
+test('a repository is refused from the first request after its permission ends', async (t) => {
   const { start, allowed } = await createLab(t);
   const asked: string[] = [];
   const server = createServer((request, response) => {
@@ -134,7 +134,7 @@ test('a repository is read as long as it is allowed, and no request longer', asy
   assert.deepEqual(asked, ['/debian/linux']);
 });
 
-test('half of what a killed daemon was promising is no promise, and is not left', async (t) => {
+test('an unfinished promise file of a killed daemon is removed', async (t) => {
   const { start, promises, allowed } = await createLab(t);
   const { promised } = await start();
   allowed.add('http://127.0.0.1:1/');
@@ -149,7 +149,7 @@ test('half of what a killed daemon was promising is no promise, and is not left'
 
 const archiveOf = (sha256: string): BootSource => ({ kind: 'archive', isoFile: 'd.iso', sha256 });
 
-test('what is loaded is what the view is of that metad has, and who asks meanwhile waits', async (t) => {
+test('a request during a push waits for its result, and gets the tree of the view that metad has', async (t) => {
   const { start, keep } = await createLab(t);
   const [first = '', second = ''] = CONTENTS;
   const { archives, promised } = await start();
@@ -174,7 +174,7 @@ test('what is loaded is what the view is of that metad has, and who asks meanwhi
   assert.equal(await read(promised), 'no tree');
 });
 
-test('a view that metad does not take leaves the machine its files, and keeps those of the next', async (t) => {
+test('a refused view leaves the instance its files, and keeps the files of the refused view', async (t) => {
   const { start, keep, promises, archivesDir } = await createLab(t);
   const [first = '', second = ''] = CONTENTS;
   const { archives, promised } = await start();

@@ -18,7 +18,7 @@ function load() {
   return { bootEnv, templates, schemas, leftOut: content.leftOut };
 }
 
-test("dr-provision's published BootEnv of Debian is taken and rendered as it is", () => {
+test("dr-provision's published BootEnv of Debian is accepted and rendered", () => {
   const { leftOut, ...published } = load();
   assert.deepEqual(
     leftOut.map((line) => line.slice(FOLDER.length)),
@@ -61,7 +61,7 @@ test("dr-provision's published BootEnv of Debian is taken and rendered as it is"
   assert.ok(made.files.every(({ contents }) => !contents?.includes('<no value>')));
 });
 
-test('a template that asks for a token renders with a word that opens nothing', () => {
+test('GenerateInfiniteToken renders as no-token', () => {
   const { bootEnv, templates, schemas } = load();
   const setup = templates.get('setup.tmpl') ?? '';
   templates.set('setup.tmpl', `export RS_TOKEN="{{.GenerateInfiniteToken}}"\n${setup}`);

@@ -42,7 +42,7 @@ function contentsOf({ files }: BootPlan, name: string): string {
   return files.find(({ path }) => path.endsWith(name))?.contents ?? assert.fail(name);
 }
 
-test('a folder is taken without the one BootEnv that no instance can boot, which is named', () => {
+test('a folder is accepted without the BootEnv whose kernel is not a path, which is listed', () => {
   assert.deepEqual(content.bootEnvs.map(({ Name }) => Name).sort(), [
     ...['agent', 'centos-7-install', 'photon-4-install', 'rocky-9-install'],
     ...['ubuntu-20.04-install', 'unknown'],
@@ -51,7 +51,7 @@ test('a folder is taken without the one BootEnv that no instance can boot, which
   assert.match(named ?? '', /bootenvs\/chain\.yaml:5: Kernel: not a path within an archive/);
 });
 
-test('each BootEnv that has a machine renders as published, by a repository alone', () => {
+test('each published BootEnv for known machines renders with a repository and no archive', () => {
   for (const bootEnv of content.bootEnvs) refuseWrongPaths(bootEnv);
   const known = content.bootEnvs.filter(({ Name }) => Name !== 'unknown');
   for (const bootEnv of known) {
@@ -68,7 +68,7 @@ test('each BootEnv that has a machine renders as published, by a repository alon
   }
 });
 
-test('a BootEnv for unknown machines is taken without its files, and boots no instance', () => {
+test('a BootEnv for unknown machines is accepted without its files, and cannot be planned', () => {
   const unknown = find('unknown');
   assert.deepEqual(unknown.Templates, []);
   assert.match(unknown.LeftOut?.join('\n') ?? '', /'join', which is for unknown machines/);
@@ -76,7 +76,7 @@ test('a BootEnv for unknown machines is taken without its files, and boots no in
   assert.match(message, /no iPXE script/);
 });
 
-test('files of a Raspberry Pi and of GRUB in a folder of its own are left out by name', () => {
+test('files for a Raspberry Pi and for GRUB are left out by name', () => {
   const { leftOut, files } = planPublished(find('agent'));
   assert.equal(leftOut.length, 3, leftOut.join('\n'));
   for (const name of ['start4.elf', 'cmdline.txt', 'grub-secure'])
@@ -90,7 +90,7 @@ test('files of a Raspberry Pi and of GRUB in a folder of its own are left out by
   );
 });
 
-test('an address of the API leads to files of the instance', () => {
+test("an API address renders as the address of the instance's files", () => {
   const photon = planPublished(find('photon-4-install'));
   const answers = `${baseUrl}/machines/${uuid}/compute.ks`;
   assert.ok(contentsOf(photon, '.ipxe').includes(` ks=${answers} `));

@@ -35,7 +35,7 @@ function render(
   return createTemplateSet(texts, { ...LIMITS, ...limits }).render('main', dot);
 }
 
-test("makes of every recorded template what Go's own text/template and sprig make", () => {
+test("renders every recorded template as Go's text/template and sprig do", () => {
   const { data, cases } = recordedCases.parse(fixture('cases.json'));
   const results = recordedResults.parse(fixture('results.json'));
   assert.equal(cases.length, results.length);
@@ -57,7 +57,7 @@ function failure(run: () => unknown): TemplateError {
   return assert.fail('nothing was thrown');
 }
 
-test('says in which template, line and column something is wrong', () => {
+test('reports the template, line and column of an error', () => {
   const places = [
     ['a\nb {{.x}}', 2, 5],
     ['{{if true}}\n\n{{end', 3, 1],
@@ -72,23 +72,23 @@ test('says in which template, line and column something is wrong', () => {
   assert.deepEqual([inner.template, inner.position.line], ['o', 2]);
 });
 
-test('ranges over the numbers below one, and takes else with, as newer Go does', () => {
+test('ranges over integers and accepts else with, as newer Go does', () => {
   assert.equal(render('{{range 3}}{{.}}{{end}}{{range 0}}{{else}}none{{end}}'), '012none');
   assert.equal(render('{{range $i := 2}}<{{$i}}>{{end}}'), '<0><1>');
   assert.equal(render('{{with 0}}a{{else with 2}}{{.}}{{else}}c{{end}}'), '2');
 });
 
-test('finds a template that another one defines, and none in one with a mistake', () => {
+test('finds a template that another template defines, and ignores a broken template', () => {
   assert.equal(render('{{template "d" 1}}', null, { o: '{{define "d"}}<{{.}}>{{end}}' }), '<1>');
   assert.equal(render('fine', null, { broken: '{{if}}' }), 'fine');
 });
 
-test('refuses by name what looks at a clock, chance, keys, and the host', () => {
+test('refuses functions that read the clock, random numbers, keys or the host, by name', () => {
   for (const name of ['now', 'date', 'randAlphaNum', 'genCA', 'env', 'expandenv', 'getHostByName'])
     assert.match(failure(() => render(`{{${name}}}`)).reason, new RegExp(`'${name}' is refused`));
 });
 
-test('has the functions that its document lists', () => {
+test('has exactly the functions that template-functions.md lists', () => {
   const document = readFileSync(
     new URL('../../../../docs/explanation/template-functions.md', import.meta.url),
     'utf8',
@@ -98,7 +98,7 @@ test('has the functions that its document lists', () => {
   assert.deepEqual(listed.toSorted(), listFunctionNames().toSorted());
 });
 
-test('reaches nothing that JavaScript objects inherit', () => {
+test('reaches no inherited member of JavaScript objects', () => {
   const names = ['constructor', '__proto__', 'toString', 'hasOwnProperty', 'size', 'length'];
   for (const name of names) {
     for (const dot of [new Map(), 'text', [1n], 1n, true, null] as Value[])
@@ -109,7 +109,7 @@ test('reaches nothing that JavaScript objects inherit', () => {
   }
 });
 
-test('ends what has no end, and what is too large, too deep or too much', () => {
+test('stops endless, too large and too deep templates', () => {
   const bad: Readonly<Record<string, string>> = {
     recursion: '{{define "r"}}{{template "r" .}}{{end}}{{template "r" .}}',
     doubled: '{{define "r"}}{{template "r" .}}{{template "r" .}}{{end}}{{template "r" .}}',
@@ -151,7 +151,7 @@ function requiresSteps(least: number, text: string, dot: Value = null): void {
   assert.match(reason, /too many steps/, text.slice(0, 80));
 }
 
-test('takes steps for whatever it does, also where nothing is called and nothing is made', () => {
+test('counts steps for loops, conditions, lookups, literals and functions', () => {
   requiresSteps(60_000, '{{range 10000}}{{if 0}}{{end}}{{if 0}}{{end}}{{end}}');
   requiresSteps(100_000, `{{range 1000}}{{and ${'1 '.repeat(100)}}}{{end}}`);
   requiresSteps(
@@ -179,7 +179,7 @@ test('takes steps for whatever it does, also where nothing is called and nothing
   );
 });
 
-test('takes steps for what a pattern is made of, not only for what it matches', () => {
+test('counts steps for the size of a pattern and for its matches', () => {
   const empty = '(?:'.repeat(4) + '){1000}'.repeat(4);
   requiresSteps(150_000, `{{regexMatch "${empty}" "a"}}`);
   requiresSteps(100_000, `{{regexMatch "(?:[${'b-c'.repeat(100)}a]){1000}$" .}}`, 'a'.repeat(2000));
@@ -194,7 +194,7 @@ test('takes steps for what a pattern is made of, not only for what it matches', 
   );
 });
 
-test('makes no list of texts longer than a text may be', () => {
+test('refuses to join a list into a text beyond the limit', () => {
   const { reason } = failure(() =>
     render(
       '{{join "" .}}',
@@ -204,20 +204,20 @@ test('makes no list of texts longer than a text may be', () => {
   assert.match(reason, /is too long/);
 });
 
-test('has no more than 200 variables, however often each is set', () => {
+test('allows at most 199 declared variables, and any number of assignments', () => {
   const declared = (count: number): string =>
     Array.from({ length: count }, (_none, index) => `{{$v${index} := 1}}`).join('');
   assert.equal(render(`${declared(199)}{{$v0 = 2}}{{$v0}}`), '2');
   assert.match(failure(() => render(declared(200))).reason, /200 variables/);
 });
 
-test('says where what JavaScript itself refuses was met', () => {
+test('reports the template of an error that JavaScript throws', () => {
   const deep = Array.from({ length: 20_000 }).reduce<Value>((inner) => [inner], null);
   for (const text of ['{{urlquery (printf "%c" 55296)}}', '{{deepEqual . .}}'])
     assert.equal(failure(() => render(text, deep)).template, 'main');
 });
 
-test("keeps a value's definitions from whoever does not render the value", () => {
+test('keeps the definitions in a value from other templates', () => {
   const set = createTemplateSet(new Map([['other', '{{template "d"}}']]), LIMITS);
   const value = '{{define "d"}}secret{{end}}{{template "d"}}';
   assert.equal(set.renderText('value', value, null), 'secret');
@@ -229,18 +229,18 @@ test("keeps a value's definitions from whoever does not render the value", () =>
   );
 });
 
-test('matches a hostile pattern in time that is linear to its text', () => {
+test('matches hostile patterns without backtracking', () => {
   const text = 'a'.repeat(20_000);
   assert.equal(render('{{regexMatch "^(a+)+$" .}}', `${text}b`), 'false');
   assert.equal(render('{{regexMatch "^(a|aa)*b$" .}}', text), 'false');
 });
 
-test('makes no more text than it may, in bytes', () => {
+test('limits the output in bytes', () => {
   assert.equal(render('{{range 10}}é{{end}}', null, {}, { maxBytes: 20 }), 'é'.repeat(10));
   failure(() => render('{{range 10}}é{{end}}', null, {}, { maxBytes: 19 }));
 });
 
-test('reads hostile text in time that is linear to it', () => {
+test('parses hostile text of 200,000 characters', () => {
   const hostile = [
     `{{${' '.repeat(200_000)}`,
     `${' '.repeat(200_000)}{{- 1}}`,
