@@ -24,7 +24,7 @@ function ownChildren(): string {
   return readFileSync(`/proc/${process.pid}/task/${process.pid}/children`, 'utf8');
 }
 
-test('the test guest succeeds where guests work', async () => {
+test('the probe firmware exits with success under TCG', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'gnt-test-probe-'));
   try {
     const firmware = join(directory, 'firmware');
@@ -44,14 +44,14 @@ test('the test guest succeeds where guests work', async () => {
   }
 });
 
-test('a host without the device uses TCG and names what is missing', async () => {
+test('a host without the KVM device uses TCG and names the missing device', async () => {
   assert.deepEqual(await probeKvm(machineUsers, '/dev/gnt-no-kvm'), {
     accelerator: 'tcg',
     reason: '/dev/gnt-no-kvm does not exist',
   });
 });
 
-test('the probe ends in time with a reason and without leftovers, whatever KVM does', async () => {
+test('the probe ends within a minute with a reason, and leaves neither processes nor files', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'gnt-test-probe-'));
   await chmod(directory, 0o755);
   const formerTmpdir = process.env.TMPDIR;
@@ -72,7 +72,7 @@ test('the probe ends in time with a reason and without leftovers, whatever KVM d
   }
 });
 
-test('a device that everybody may open is tried, and needs no group', async () => {
+test('a KVM device with mode 0666 is opened without a group', async () => {
   if (!existsSync('/dev/kvm')) return;
   const directory = await mkdtemp(join(tmpdir(), 'gnt-test-probe-'));
   await chmod(directory, 0o755);

@@ -73,7 +73,7 @@ async function until(pid: number, is: (state: string) => boolean): Promise<void>
 const paused = (state: string): boolean => state === 'T';
 const goesOn = (state: string): boolean => state !== 'T' && state !== '';
 
-test('a program is paused when the lease runs out, and goes on when it is renewed', async () => {
+test('a program is paused when the lease runs out, and continues when it is renewed', async () => {
   await lease(8);
   const pid = await start();
   assert.ok(goesOn(stateOf(pid)));
@@ -82,7 +82,7 @@ test('a program is paused when the lease runs out, and goes on when it is renewe
   await until(pid, goesOn);
 });
 
-test('it ends when the lease was not renewed for long', async () => {
+test('a program is killed when the lease is not renewed before its kill time', async () => {
   await lease(3, 5);
   const pid = await start();
   await until(pid, (state) => state === '');
@@ -91,7 +91,7 @@ test('it ends when the lease was not renewed for long', async () => {
   assert.equal(fence.exitCode, 137);
 });
 
-test('one whose lease is lost ends when the last one says so', async () => {
+test('a program whose lease file is removed is paused, and killed at the kill time of the last lease', async () => {
   await lease(60, 4);
   const pid = await start();
   await rm(join(dir, 'lease'));
@@ -99,7 +99,7 @@ test('one whose lease is lost ends when the last one says so', async () => {
   await until(pid, (state) => state === '');
 });
 
-test('a lease of another boot, half of one and none at all are no leases', async () => {
+test('a program is paused while its lease is of another boot, malformed or missing', async () => {
   await lease(60);
   const pid = await start();
   for (const spoil of [
@@ -119,7 +119,7 @@ test('a lease of another boot, half of one and none at all are no leases', async
   }
 });
 
-test('who lets a paused program go on from outside does so for a moment', async () => {
+test('a paused program that gets SIGCONT is paused again', async () => {
   await lease(3);
   const pid = await start();
   await until(pid, paused);
@@ -130,7 +130,7 @@ test('who lets a paused program go on from outside does so for a moment', async 
   await until(pid, paused);
 });
 
-test('when its parent has ended, nobody has the descriptors of a program any more', async () => {
+test('the children of the fence have ended when the fence exits', async () => {
   await lease(60);
   const pid = await start();
   assert.ok(fence?.pid !== undefined);
@@ -147,13 +147,13 @@ test('when its parent has ended, nobody has the descriptors of a program any mor
   assert.deepEqual(children.map((child) => stateOf(Number(child))).join(''), '');
 });
 
-test('without a lease nothing is started', async () => {
+test('a program is not started with an expired lease', async () => {
   await lease(-1);
   await assert.rejects(start());
   assert.match(String(await said), /lease has run out/);
 });
 
-test('nothing outlives the process that pauses it', async () => {
+test('a program ends when its fence is killed', async () => {
   await lease(60);
   const pid = await start();
   assert.notEqual(readProcessIdentity(pid), undefined);

@@ -35,14 +35,14 @@ async function startFenced() {
   return { machine, fence };
 }
 
-test('a machine with shared disks ends with the process that pauses it', async () => {
+test('a QEMU process with shared disks ends when its fence is killed', async () => {
   const { machine, fence } = await startFenced();
   process.kill(fence.pid, 'SIGKILL');
   assert.equal((await machine.exited).reason, 'crashed');
   assert.equal(machine.isRunning(), false);
 });
 
-test('when it has ended, also for a daemon that found it, its disks are free', async () => {
+test('the disks of an adopted QEMU process are free after it is killed', async () => {
   const { machine, fence } = await startFenced();
   await assert.rejects(holdImage(disk()), { code: 'DISK_IN_USE' });
   const [adopted] = await create().adopt();

@@ -7,7 +7,7 @@ import { findUefi, type UefiFirmware } from '../../../noded/vmm/find-firmware.ts
 import { openGuestFiles } from '../../../noded/vmm/guest-files.ts';
 import { tinySpec, writeTinyDisk } from './tiny-guest.ts';
 
-test('a machine gets variables of its own once, keeps them, and has the code that they fit', async (t) => {
+test('an instance keeps its UEFI variables, and gets the firmware code of their size', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'gnt-uefi-'));
   t.after(() => rm(directory, { recursive: true }));
   const make = async (name: string, bytes: number): Promise<UefiFirmware> => {

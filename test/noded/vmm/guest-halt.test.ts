@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { haltReasonOf, readHaltReason } from '../../../noded/vmm/guest-halt.ts';
 
-test('an error that stopped the guest is a halt, with its reason; one that it was told is none', () => {
+test('an I/O error that stops the guest is a halt with its reason, and a reported error is not', () => {
   const event = (data: Record<string, unknown>, name = 'BLOCK_IO_ERROR') =>
     haltReasonOf({ name, data });
   assert.equal(event({ action: 'stop', nospace: true }), 'disk-full');
@@ -11,7 +11,7 @@ test('an error that stopped the guest is a halt, with its reason; one that it wa
   assert.equal(event({ action: 'stop', nospace: true }, 'SHUTDOWN'), undefined);
 });
 
-test('a guest that was halted before anybody listened is found by its state', () => {
+test('the halt reason is read from the state of QEMU and its disks', () => {
   const devices = [{ 'io-status': 'ok' }, {}, { 'io-status': 'nospace' }];
   assert.equal(readHaltReason({ status: 'io-error' }, devices), 'disk-full');
   assert.equal(readHaltReason({ status: 'io-error' }, [{ 'io-status': 'failed' }]), 'disk-error');

@@ -96,7 +96,7 @@ describe('the hypervisor', () => {
     }
   });
 
-  test('boots a disk that only root may read, and tells a power-off from within apart', async () => {
+  test('boots a disk that only root may read, and reports a power-off by the guest', async () => {
     const machine = await start(tinySpec(disk));
     using console = await openConsole(machine);
     await console.sees('up\r\n');
@@ -136,7 +136,7 @@ describe('the hypervisor', () => {
     await assert.rejects(machine.powerdown(), /./);
   });
 
-  test('ends a machine that must not reboot when it does', async () => {
+  test('ends a QEMU process with noReboot when the guest reboots', async () => {
     const machine = await start(tinySpec(disk, { noReboot: true }));
     using console = await openConsole(machine);
     await console.sees('up\r\n');
@@ -144,7 +144,7 @@ describe('the hypervisor', () => {
     assert.equal((await endOf(machine)).reason, 'guest-reboot');
   });
 
-  test('kills soon, also a QEMU that does not listen, and again without harm', async () => {
+  test('kills a stopped QEMU process, and returns the same result when called again', async () => {
     const startingAtMs = performance.now();
     const machine = await start(tinySpec(disk));
     const startMs = performance.now() - startingAtMs;
@@ -163,14 +163,14 @@ describe('the hypervisor', () => {
     assert.equal(await machine.kill(), first);
   });
 
-  test('sees a QEMU that dies as a crash', async () => {
+  test('reports a QEMU process that a SIGSEGV ends as crashed', async () => {
     const machine = await start(tinySpec(disk));
     process.kill(machine.pid, 'SIGSEGV');
     const exit = await endOf(machine);
     assert.deepEqual([exit.reason, exit.signal], ['crashed', 'SIGSEGV']);
   });
 
-  test('does not start a machine twice, whoever started the first', async () => {
+  test('refuses to start a running instance, also from a second hypervisor', async () => {
     const spec = tinySpec(disk);
     const machine = await start(spec);
     await assert.rejects(hypervisor.start(spec), { code: 'INSTANCE_STATE' });
@@ -181,7 +181,7 @@ describe('the hypervisor', () => {
     assert.ok(again.isRunning());
   });
 
-  test('does not share a disk between two machines', async () => {
+  test('refuses to start a second QEMU process on the same disk', async () => {
     await start(tinySpec(disk));
     await assert.rejects(hypervisor.start(tinySpec(disk)), (error: unknown) => {
       assert.ok(error instanceof Error);
@@ -191,7 +191,7 @@ describe('the hypervisor', () => {
     });
   });
 
-  test('says what is wrong, and leaves nothing, when it cannot start', async () => {
+  test('fails to start with the reason, and leaves no files', async () => {
     const closedKernel = join(directory, 'vmlinuz');
     await copyFile(disk, closedKernel);
     await chmod(closedKernel, 0o600);
@@ -233,7 +233,7 @@ describe('the hypervisor', () => {
     });
   });
 
-  test('can be told to give up', async () => {
+  test('cancels a start when its signal aborts', async () => {
     const reason = new Error('canceled');
     await assert.rejects(
       hypervisor.start(tinySpec(disk), { signal: AbortSignal.abort(reason) }),
@@ -245,7 +245,7 @@ describe('the hypervisor', () => {
     await assert.rejects(starting, reason);
   });
 
-  test("keeps a machine's TAP for exactly as long as it runs", async () => {
+  test('keeps the TAP of a QEMU process while it runs', async () => {
     const namespace = `gnt-test-vm-${process.pid}`;
     const network = createChannelNetwork({ namespace, logger: silentLogger });
     await network.ensureNamespace();
@@ -266,7 +266,7 @@ describe('the hypervisor', () => {
     }
   });
 
-  test('finds a machine again after the daemon was killed, and learns how it ends', async () => {
+  test("adopts a QEMU process after the daemon is killed, and reports the guest's shutdown", async () => {
     const spec = tinySpec(disk);
     const daemon = spawn(
       process.execPath,
@@ -309,7 +309,7 @@ describe('the hypervisor', () => {
     assert.match(exit.consoleTail, /up\r\n/);
   });
 
-  test('lets its machines go, to one that has them whole at once and alone', async () => {
+  test('hands its QEMU processes over to a second hypervisor, and reports nothing about them afterwards', async () => {
     const former = newHypervisor();
     const left = await former.start(tinySpec(disk));
     former.letGo();
@@ -326,7 +326,7 @@ describe('the hypervisor', () => {
     assert.equal(await Promise.race([told, delay(2000, 'silent')]), 'silent');
   });
 
-  test('keeps what a guest says on its console out of every file', async () => {
+  test('writes console output of a guest to no file', async () => {
     const machine = await start(tinySpec(disk));
     using console = await openConsole(machine);
     await console.sees('up\r\n');
@@ -337,7 +337,7 @@ describe('the hypervisor', () => {
     assert.match((await machine.kill()).consoleTail, /geheim/);
   });
 
-  test('adopts a machine whose description cannot be read, with what its process tells', async () => {
+  test('adopts a QEMU process whose description is malformed', async () => {
     const machine = await start(tinySpec(disk));
     await writeFile(join(vmDir, machine.uuid, 'machine.json'), '{"version": 2');
     const [adopted, ...others] = await newHypervisor().adopt();
@@ -349,7 +349,7 @@ describe('the hypervisor', () => {
     assert.equal((await endOf(machine)).reason, 'host-request');
   });
 
-  test('does not take another process for a machine of an earlier life', async () => {
+  test('does not adopt a process whose start time differs from the record', async () => {
     const spec = tinySpec(disk);
     const machine = await start(spec);
     const runDirectory = join(vmDir, spec.uuid);

@@ -44,7 +44,7 @@ function isYamaOn(): boolean {
   return existsSync(setting) && readFileSync(setting, 'utf8').trim() !== '0';
 }
 
-test('has a network of its own with nothing in it, and its user is nobody else', async () => {
+test('a QEMU process has its own network namespace with lo only, and its own user', async () => {
   const [first, second] = [await start(tinySpec(disk)), await start(diskless())];
   const namespaces = [first, second].map(({ pid }) => readlinkSync(`/proc/${pid}/ns/net`));
   assert.equal(new Set([...namespaces, readlinkSync('/proc/self/ns/net')]).size, 3);
@@ -59,7 +59,7 @@ test('has a network of its own with nothing in it, and its user is nobody else',
   }
 });
 
-test('a machine that is taken over cannot look into its neighbour, nor take its descriptors', async () => {
+test('the user of a QEMU process cannot read memory or descriptors of another QEMU process', async () => {
   const [victim, attacker] = [await start(tinySpec(disk)), await start(diskless())];
   const own = attack(victim.pid, machineUsers.first + victim.pid);
   // What each attack does where it is allowed, or it would prove nothing.
@@ -71,7 +71,7 @@ test('a machine that is taken over cannot look into its neighbour, nor take its 
   });
 });
 
-test("a user-mode NIC has the host's sockets, behind a wall from before the start to after the end", async () => {
+test("a QEMU process with a user-mode NIC runs in the host's network behind a firewall", async () => {
   const calls: string[] = [];
   const note = (call: string) => (uuid?: string) => {
     const isLaunched = uuid !== undefined && existsSync(join(vmDir, uuid, 'process'));

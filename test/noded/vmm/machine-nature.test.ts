@@ -11,7 +11,7 @@ const KVM: MachineNature = {
   processor: { model: 'Some CPU', flags: 'fpu sse avx' },
 };
 
-test('a machine goes on where everything of it is the same', () => {
+test('a migration needs the same accelerator, QEMU version and machine type, and all processor flags', () => {
   assert.equal(misfitOf(TCG, TCG), undefined);
   assert.equal(misfitOf(KVM, KVM), undefined);
   assert.match(misfitOf(KVM, TCG) ?? '', /runs with kvm, .* only has tcg/);
@@ -23,7 +23,7 @@ test('a machine goes on where everything of it is the same', () => {
   assert.match(misfitOf(KVM, other) ?? '', /processor is Some CPU, .* Other/);
 });
 
-test('two command lines are the same but for descriptors, names and what waits', () => {
+test('two command lines match without regard to descriptors, names and incoming options', () => {
   const here = ['/usr/bin/qemu', '-name', 'guest=a', '-netdev', 'tap,fd=9,id=net0', '-m', '64M'];
   const there = ['qemu', '-name', 'guest=b', '-netdev', 'tap,fd=12,id=net0', '-m', '64M'];
   const waiting = [...there, '-S', '-incoming', 'defer'];

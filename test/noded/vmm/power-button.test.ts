@@ -12,13 +12,13 @@ const seen = [
 ] as const;
 
 for (const [when, control, enable, expected] of seen) {
-  test(`the registers tell what is heard of the power button ${when}`, () => {
+  test(`the registers show whether the guest handles the power button ${when}`, () => {
     const answers = [`portw[0x0604] = ${control}\r\n`, `portw[0x0602] = ${enable}\r\n`];
     assert.equal(readPowerButton(answers), expected);
   });
 }
 
-test('a monitor that answers otherwise tells nothing', () => {
+test('an unexpected monitor answer gives no result', () => {
   for (const answers of [[], ['', ''], ["unknown command: 'i'\r\n", 'portw[0x0602] = 0x0120']])
     assert.equal(readPowerButton(answers), undefined);
 });

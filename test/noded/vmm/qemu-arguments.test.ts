@@ -62,7 +62,7 @@ function address(device: string | undefined): string | undefined {
   return /addr=([0-9a-f.]+)/.exec(device ?? '')?.[1];
 }
 
-test('QEMU gets the whole sandbox, no default devices and nothing to open but public files', () => {
+test('QEMU gets every sandbox option, no default devices and only paths to descriptors and /dev/urandom', () => {
   const machine = spec({
     kernel: { kernelPath: '/secret/kernel', initrdPath: '/secret/initrd', append: 'quiet' },
     cdromPath: '/secret/cd.iso',
@@ -80,7 +80,7 @@ test('QEMU gets the whole sandbox, no default devices and nothing to open but pu
     assert.match(path, /^\/(dev\/(fdset|urandom)|proc\/self\/fd\/[679]$)/);
 });
 
-test("a guest's NICs keep their PCI slots when others come and go, and the channel's is the last", () => {
+test("a guest's NICs keep their PCI slots with more or fewer NICs, and the channel's NIC is last", () => {
   const alone = devices(spec({ nics: [channel] }), 'virtio-net-pci');
   const all = devices(spec({ nics: [user, bridged, channel] }), 'virtio-net-pci');
   const two = devices(spec({ nics: [user, channel] }), 'virtio-net-pci');
@@ -89,7 +89,7 @@ test("a guest's NICs keep their PCI slots when others come and go, and the chann
   assert.deepEqual(alone.map(address), ['f.0']);
 });
 
-test("the channel's NIC comes before all others where the guest has to ask there, and they keep their slots", () => {
+test("the channel's NIC is first with isChannelFirst, and the other NICs keep their slots", () => {
   const nics = [user, bridged, channel];
   const early = devices(spec({ nics, isChannelFirst: true }), 'virtio-net-pci');
   assert.deepEqual(early.map(address), ['2.0', '3.0', '1.0']);
@@ -97,7 +97,7 @@ test("the channel's NIC comes before all others where the guest has to ask there
   assert.equal(new Set(every).size, every.length);
 });
 
-test('disks keep their slots too, eight to a slot, and no two devices share an address', () => {
+test('eight disks share a slot, and no two devices share an address', () => {
   const disks = Array.from({ length: 18 }, (_, index) => ({
     path: `/d/${index}`,
     serial: `disk-${index}`,
@@ -116,7 +116,7 @@ test('disks keep their slots too, eight to a slot, and no two devices share an a
   assert.equal(new Set(every).size, every.length);
 });
 
-test('a disk is raw, of the access asked for, without the page cache only where it can be', () => {
+test('a disk is raw, and only a writable disk bypasses the page cache', () => {
   const args = plan(
     spec({
       disks: [
@@ -133,7 +133,7 @@ test('a disk is raw, of the access asked for, without the page cache only where 
   assert.deepEqual(valuesOf(args, '-add-fd'), ['fd=5,set=1', 'fd=10,set=2', 'fd=11,set=3']);
 });
 
-test('the boot order names one device each, and the channel does not boot unasked', () => {
+test('each entry of the boot order names one device, and the channel boots only by its own entry', () => {
   const args = plan(
     spec({
       ...{ nics: [user, bridged, channel], cdromPath: '/cd' },
@@ -153,7 +153,7 @@ test('the boot order names one device each, and the channel does not boot unaske
     assert.match(nic, /,romfile=$/);
 });
 
-test('the channel boots when it is asked to, and no other NIC then has a ROM', () => {
+test("the channel's NIC boots with 'channel' in the boot order, and no other NIC has a ROM", () => {
   const machine = spec({ nics: [user, bridged, channel], bootOrder: ['channel', 'disk'] });
   const nics = devices(machine, 'virtio-net-pci');
   assert.deepEqual(
@@ -169,7 +169,7 @@ test('the channel boots when it is asked to, and no other NIC then has a ROM', (
   assert.match(early[2] ?? '', /addr=1\.0,bootindex=1$/);
 });
 
-test('UEFI runs from flash that nobody writes, and writes its variables to flash of its own', () => {
+test('UEFI code is in read-only flash, and UEFI variables are in writable flash', () => {
   const args = plan(spec({ uefi: { variablesPath: '/d/vars' } }));
   assert.deepEqual(valuesOf(args, '-machine'), [
     'q35,dump-guest-core=off,pflash0=uefi,pflash1=uefivars',
@@ -184,7 +184,7 @@ test('UEFI runs from flash that nobody writes, and writes its variables to flash
   assert.deepEqual(valuesOf(plan(spec()), '-machine'), ['q35,dump-guest-core=off']);
 });
 
-test('with a kernel nothing else boots', () => {
+test('a kernel leaves no other boot device', () => {
   const args = plan(spec({ kernel: { kernelPath: '/k', append: 'a=1,b' }, bootOrder: ['disk'] }));
   assert.deepEqual(valuesOf(args, '-kernel'), ['/proc/self/fd/6']);
   assert.deepEqual(valuesOf(args, '-append'), ['a=1,b']);
@@ -226,7 +226,7 @@ test('more NICs or disks than slots are refused', () => {
   assert.throws(() => plan(spec({ disks: Array.from({ length: 65 }, () => disk) })), RangeError);
 });
 
-test('what has a port is there, is called by its UUID, and moves nothing that is in a slot', () => {
+test('devices with a port are named by their UUID, and devices in slots keep their slots', () => {
   const uuid = (last: number): string => `00000000-0000-4000-8000-00000000000${last}`;
   const plain = spec({ nics: [user, channel] });
   const ported = spec({
@@ -256,7 +256,7 @@ test('what has a port is there, is called by its UUID, and moves nothing that is
   assert.equal(valuesOf(plan(ported), '-blockdev').some((one) => one.includes('node-name=disk1,')), true); // prettier-ignore
 });
 
-test('a watchdog is in a slot of its own, with its action, and absent without the parameter', () => {
+test('a watchdog has its own slot and its action, and is absent without the parameter', () => {
   for (const watchdog of ['reset', 'inject-nmi'] as const) {
     const watched = spec({
       nics: [user, bridged, channel],

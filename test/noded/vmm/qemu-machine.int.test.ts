@@ -10,7 +10,7 @@ import { silentLogger } from '#shared/log/log.ts';
 import { QemuMachine } from '../../../noded/vmm/qemu-machine.ts';
 import { RunDirectory } from '../../../noded/vmm/run-directory.ts';
 
-test('a guest stands still and goes on, though a slow disk lets QEMU answer late', async (t) => {
+test('pausing and resuming succeed when QEMU answers late', async (t) => {
   const top = await mkdtemp(join(tmpdir(), 'gnt-machine-'));
   t.after(() => rm(top, { recursive: true }));
   const runDirectory = new RunDirectory(top, randomUUID());
@@ -50,7 +50,7 @@ test('a guest stands still and goes on, though a slow disk lets QEMU answer late
   }
 });
 
-test('a card that the guest lets go of late is taken out whole, and told', async (t) => {
+test('a NIC that the guest releases late is reported and removed with its netdev', async (t) => {
   const top = await mkdtemp(join(tmpdir(), 'gnt-machine-'));
   t.after(() => rm(top, { recursive: true }));
   const runDirectory = new RunDirectory(top, randomUUID());

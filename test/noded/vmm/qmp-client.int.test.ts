@@ -64,7 +64,7 @@ describe('the conversation with QEMU', () => {
     });
   }
 
-  test('gives each command its own answer, in whatever order they come', async () => {
+  test('returns the answer of each command, in any order', async () => {
     const waiting: number[] = [];
     const client = await connectWith({
       answer: (socket, { id }) => {
@@ -94,7 +94,7 @@ describe('the conversation with QEMU', () => {
     await assert.rejects(client.execute('query-status'), { code: 'QMP' });
   });
 
-  test('passes on what QEMU refuses, cut to a length that can be shown', async () => {
+  test('passes on an error of QEMU, cut to less than 1000 characters', async () => {
     const desc = 'x'.repeat(100_000);
     const client = await connectWith({
       answer: (socket, { id }) => {
@@ -105,7 +105,7 @@ describe('the conversation with QEMU', () => {
     client.close();
   });
 
-  test('ends when no greeting comes, when a command is not answered, and when it is aborted', async () => {
+  test('fails without a greeting, without an answer, and when it is aborted', async () => {
     await assert.rejects(connectWith({ greeting: '', timeoutMs: 50 }), { code: 'QMP' });
     const client = await connectWith({ answer: () => undefined });
     await assert.rejects(client.execute('x', {}, 50), { code: 'QMP' });
@@ -118,7 +118,7 @@ describe('the conversation with QEMU', () => {
     await assert.rejects(connecting, reason);
   });
 
-  test('is over, without an exception anywhere, when QEMU says nonsense', async () => {
+  test('closes the connection on malformed messages', async () => {
     const nonsense = [
       'hello\r\n',
       '[]\r\n',
@@ -140,7 +140,7 @@ describe('the conversation with QEMU', () => {
     }
   });
 
-  test('does not mind answers that nobody asked for', async () => {
+  test('ignores answers without a command', async () => {
     const client = await connectWith({
       answer: (socket, { id }) => {
         socket.write(`{"return": 1, "id": 999}\r\n{"error": {"class": "a", "desc": "b"}}\r\n`);
@@ -151,7 +151,7 @@ describe('the conversation with QEMU', () => {
     client.close();
   });
 
-  test('fails at once when nobody listens', async () => {
+  test('fails with ENOENT when the socket is missing', async () => {
     const connecting = QmpClient.connect({
       socketPath: join(directory, 'nobody'),
       onEvent: () => undefined,
