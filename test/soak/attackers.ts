@@ -4,12 +4,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { EXPECTED_STATUSES, fuzzConnection } from '../metad/support/fuzz-client.ts';
 import { connectFromGuest } from '../metad/support/guest-http.ts';
 
-/** What one hostile guest works with until the signal says that it is enough. */
+/** Parameters of a hostile guest, which works until the signal aborts. */
 export interface Attack {
   readonly namespace: string;
   readonly random: (below: number) => number;
   readonly signal: AbortSignal;
-  /** Counts what was done, by a short name. */
+  /** Counts an action by a short name. */
   count(what: string, by?: number): void;
   problem(text: string): void;
 }
@@ -18,18 +18,18 @@ export type Attacker = (attack: Attack) => Promise<void>;
 
 const HOST = 'Host: 169.254.169.254\r\n';
 const FUZZERS = 40;
-/** Long enough for this process too, which is busy itself. */
+/** Long enough for this process, which is busy itself. */
 const FUZZ_PATIENCE_MS = 1000;
 const SLOW_CLIENTS = 40;
 const SLOW_STEP_MS = 500;
-/** More than metad's timeouts together: whoever is slower than that was not cut off. */
+/** More than all of metad's timeouts together. A slower client was not cut off. */
 const SLOW_LIMIT_MS = 60_000;
-/** As many as may wait for their answers, with the last one. */
+/** With the last request, as many as may wait for their answers. */
 const PIPELINED_REQUESTS = 15;
 const FLOODERS = 8;
 const HELD_MS = 200;
 
-/** Generated requests, from nearly right to hopeless. */
+/** Sends generated requests, from almost valid to garbage. */
 export const fuzz: Attacker = async (attack) => {
   await inParallel(FUZZERS, attack, async () => {
     const statuses = await fuzzConnection(
@@ -45,7 +45,7 @@ export const fuzz: Attacker = async (attack) => {
   });
 };
 
-/** Headers and bodies that come byte by byte, and answers that nobody reads. */
+/** Sends headers and bodies byte by byte, or leaves answers unread. */
 export const crawl: Attacker = async (attack) => {
   const texts = [
     `GET / HTTP/1.1\r\n${HOST}X-Slow: ${'a'.repeat(4000)}\r\n\r\n`,
@@ -76,7 +76,7 @@ export const crawl: Attacker = async (attack) => {
   });
 };
 
-/** Many requests in one packet. Whatever is answered, is answered in order. */
+/** Sends many requests in one packet. The answers must be in order. */
 export const pipeline: Attacker = async (attack) => {
   const paths = ['/latest/meta-data/instance-id', '/latest/meta-data/mac'];
   const requests = Array.from(
@@ -91,7 +91,7 @@ export const pipeline: Attacker = async (attack) => {
     socket.setTimeout(5000, () => socket.destroy());
     socket.write(`${requests.join('')}GET / HTTP/1.1\r\n${HOST}Connection: close\r\n\r\n`);
     await once(socket, 'close');
-    // What follows an answer's header may have no line break of its own.
+    // A status line may follow a body without a line break.
     const answers = text.split('HTTP/1.1 ').slice(1, PIPELINED_REQUESTS + 1);
     attack.count('connections');
     attack.count('answers', answers.length);
@@ -104,7 +104,7 @@ export const pipeline: Attacker = async (attack) => {
   });
 };
 
-/** Connections as fast as they come: closed at once, held, or reset. */
+/** Opens connections as fast as possible, and closes, holds or resets them. */
 export const flood: Attacker = async (attack) => {
   await inParallel(FLOODERS, attack, async () => {
     const socket = open(attack);

@@ -18,7 +18,7 @@ import { DEFAULT_LIMITS } from '#shared/contract/view.ts';
 import { watchMemory, watchNeighbour } from './observers.ts';
 import type { NeighbourReport } from './neighbour.ts';
 
-/** What a flood did to the others. Milliseconds, MiB. */
+/** Effects of a flood on others. Times in milliseconds, memory in MiB. */
 export interface Fairness {
   readonly flood: string;
   readonly quietP50: number;
@@ -29,12 +29,12 @@ export interface Fairness {
   readonly requests: number;
   readonly failures: readonly string[];
   readonly metadMib: number;
-  /** Descriptors that the node had open for images and packages, at most. */
+  /** Maximum number of the node's descriptors for images and packages. */
   readonly nodeStreams: number;
-  /** The longest that the control socket took for its status. */
+  /** Maximum latency of the control socket. */
   readonly statusMs: number;
   readonly counts: string;
-  /** The flood ended before it was told to, by a mistake of its own. */
+  /** The flood failed before its end. */
   readonly hasBroken: boolean;
 }
 
@@ -47,8 +47,8 @@ const ASK_EVERY_MS = 5;
 const run = promisify(execFile);
 
 /**
- * One guest that floods a real metad behind the node's own filter and content server, its
- * neighbour, and the node that asks it.
+ * A guest that floods a real metad behind the node's packet filter and content server, its
+ * neighbour, and the node that queries metad.
  */
 export class FairnessLab implements AsyncDisposable {
   readonly #lab: ChannelLab;
@@ -112,19 +112,18 @@ export class FairnessLab implements AsyncDisposable {
       if (status !== 204) throw new Error(`metad refused the view: ${status}`);
       return guest;
     };
-    // What is measured is what metad makes of a flood, not who of all the programs of a machine
-    // with two processors runs: metad and the neighbour run as soon as they have something to do,
-    // before the attacker, whose guest would have a processor of its own, and before the tests of
-    // others. Nice values were tried: with them one request in a hundred waits for a processor for
-    // tens of milliseconds, flood or not. The order is no help to metad: what it does for the
-    // attacker first, the neighbour waits for.
+    // Measure metad's handling of a flood, not the kernel's scheduling on two processors. So metad
+    // and the neighbour have real-time priority over the attacker, whose guest would have its own
+    // processor, and over other tests. With nice values instead, one request in a hundred waits
+    // tens of milliseconds for a processor, with or without a flood. The priority does not help
+    // metad: the neighbour still waits for metad's work for the attacker.
     await run('chrt', ['--fifo', '--all-tasks', '--pid', '1', `${lab.metadPid}`]);
     const attacker = await add(0);
     const neighbour = await add(1);
     return new FairnessLab({ lab, attacker, neighbour }, stack.move());
   }
 
-  /** The neighbour without a flood, then with one; a minute of quiet tells what it is without. */
+  /** Measures the neighbour without a flood for at most a minute, then with one. */
   async measure(flood: string, seconds: number): Promise<Fairness> {
     const quiet = await this.#watch(Math.min(seconds, MAX_QUIET_S));
     const child = spawn(process.execPath, [FLOOD, flood, this.#attacker.namespace], {
@@ -142,9 +141,9 @@ export class FairnessLab implements AsyncDisposable {
       this.#watchStreams(stop.signal),
       this.#watchControl(stop.signal),
     ]);
-    // One that floods with all its might may not see the end of its stdin.
+    // A flood at full speed may not notice the end of its stdin.
     const timer = setTimeout(() => child.kill('SIGKILL'), END_PATIENCE_MS);
-    // The event's arguments, as documented; there is no status of one that was killed.
+    // The type follows Node's documentation of the event. A killed process has no status.
     const [status] = (await ended) as [number | null];
     clearTimeout(timer);
     return {
@@ -192,7 +191,7 @@ export class FairnessLab implements AsyncDisposable {
       const startedAtMs = performance.now();
       await this.#lab.control('GET', '/v1/status');
       longest = Math.max(longest, performance.now() - startedAtMs);
-      // What the guest writes is read, so that its writes go on being taken.
+      // Reading the queue keeps room for the guest's writes.
       await this.#lab.control('GET', '/v1/instances/00000000-1f3d-49e9-b2b7-000000000000/queue');
       await pause(STATUS_EVERY_MS, signal);
     }
@@ -214,8 +213,8 @@ export function quantile(ascending: readonly number[], q: number): number {
 
 const MAX_METAD_MIB = 300;
 /**
- * Milliseconds of one request in a hundred, on any machine that answers as fast without a flood; on
- * a slower one, twice its own. The same for the median, which a flood that is bounded hardly moves.
+ * Limits for the neighbour's p99 and median in milliseconds. A neighbour that is slower without a
+ * flood may take MAX_RATIO times its own value.
  */
 const MAX_P99_MS = 5;
 const MAX_P50_MS = 2;
@@ -224,8 +223,8 @@ const MAX_STATUS_MS = 5000;
 const MAX_NODE_DESCRIPTORS = 100;
 
 /**
- * What is wrong with what was seen; empty when nothing is.
- * @param ratio of what the neighbour may wait, to what he waits without a flood
+ * Returns the problems of a measurement.
+ * @param ratio limit of the neighbour's latency with a flood relative to that without
  */
 export function judge(seen: Fairness, ratio = MAX_RATIO): readonly string[] {
   const problems: string[] = [];

@@ -1,7 +1,7 @@
 import { createSeededRandom } from '../lab/seeded-random.ts';
 import { FLOODS, everything } from './floods.ts';
 
-/** One flood, in a process of its own, until its stdin ends; then prints what it counted. */
+/** Runs one flood in its own process until its stdin ends, then prints its counts. */
 const [name = '', namespace = ''] = process.argv.slice(2);
 const flood = name === 'everything' ? everything : FLOODS[name];
 if (!flood) throw new Error(`no flood ${name}`);

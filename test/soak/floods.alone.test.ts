@@ -3,13 +3,13 @@ import { after, before, test } from 'node:test';
 import { FairnessLab, describe, judge } from './fairness.ts';
 import { FLOODS } from './floods.ts';
 
-/** Two minutes of what `npm run soak` does for an hour. */
+/** `npm run soak` does for an hour what this does in two minutes. */
 const SECONDS = 2.5;
 const ATTEMPTS = 3;
 /**
- * Two and a half seconds hold some 250 requests, so p99 is the third slowest of them: beside other
- * tests it was three times the quiet one without any fault. What a flood did before it was bounded
- * was a hundred times. `npm run soak` judges by twice, over longer.
+ * In 2.5 seconds there are about 250 requests, so p99 is the third slowest. Beside other tests it
+ * reached three times the quiet value without a fault. Unbounded floods reached a hundred times.
+ * `npm run soak` uses a ratio of two over a longer time.
  */
 const RATIO = 4;
 
@@ -28,7 +28,7 @@ for (const flood of [...Object.keys(FLOODS), 'everything']) {
       const seen = await lab.measure(flood, SECONDS);
       const problems = judge(seen, RATIO);
       t.diagnostic(describe(seen));
-      // The quiet while may have been so, and the other not, for a reason of the machine’s own.
+      // Other load on the host may have affected only one of the two measurements.
       if (problems.length > 0 && attempt < ATTEMPTS) continue;
       assert.deepEqual(problems, []);
       return;

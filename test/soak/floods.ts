@@ -6,15 +6,15 @@ import { askFromGuest, connectFromGuest } from '../metad/support/guest-http.ts';
 import type { Attack, Attacker } from './attackers.ts';
 
 /**
- * What one guest can do a million times. Each flood goes on as fast as metad lets it, on as many
- * connections as a guest may have.
+ * Repeated actions of a guest. Each flood runs as fast as metad allows, on as many connections as a
+ * guest may have.
  */
 
 const HOST = 'Host: 169.254.169.254\r\n';
 const CONNECTIONS = 64;
 /**
- * After a connection was refused or cut: who does not pause at all floods the packet filter, which
- * is another attack.
+ * Delay after a refused or closed connection. Without it, the attack would hit the packet filter
+ * instead.
  */
 const RECONNECT_MS = 5;
 const DHCP_BURST = 64;
@@ -28,9 +28,7 @@ function post(path: string, body: string): string {
   return `POST ${path} HTTP/1.1\r\n${HOST}Content-Length: ${body.length}\r\n\r\n${body}`;
 }
 
-/**
- * Connects again and again, on as many connections as a guest may have; each lasts until it is cut.
- */
+/** Reconnects on as many connections as a guest may have. Each lasts until metad closes it. */
 function onConnections(use: (socket: Socket) => void): Attacker {
   return async (attack) => {
     const workers = Array.from({ length: CONNECTIONS }, async () => {
@@ -57,13 +55,13 @@ async function connectUntilCut(attack: Attack, use: (socket: Socket) => void): P
   attack.signal.removeEventListener('abort', stop);
 }
 
-/** Sends the same bytes over and over; reads the answers, or does not. */
+/** Sends the same bytes repeatedly, with or without reading the answers. */
 function pour(bytes: string, isReading = true): Attacker {
   return onConnections((socket) => {
     if (isReading) socket.on('data', () => undefined);
     else socket.pause();
     const send = (): void => {
-      // One after the other: the next turn belongs to the other connections.
+      // setImmediate gives the other connections a turn.
       if (socket.writable && socket.write(bytes)) setImmediate(send);
     };
     socket.on('connect', send);
@@ -71,14 +69,17 @@ function pour(bytes: string, isReading = true): Attacker {
   });
 }
 
-/** Asks one request after the other on each connection, each when the last one was answered. */
+/**
+ * Sends one request after another on each connection, each after the answer to the previous one.
+ */
 const hurry = onConnections((socket) => {
   socket.on('data', () => socket.write(get('/')));
   socket.on('connect', () => socket.write(get('/')));
 });
 
 /**
- * Asks for what it has already, which takes the parser from the connection, with more behind it.
+ * Waits for a change, which detaches the parser from the connection, with more data behind the
+ * request.
  */
 const parked: Attacker = async (attack) => {
   const path = `${PATH}/meta_data.json`;
@@ -87,7 +88,7 @@ const parked: Attacker = async (attack) => {
   await pour(`${get(`${path}?${query}`)}${GARBAGE}`)(attack);
 };
 
-/** Beside other floods of the same guest, whoever asks is cut off as often as they are. */
+/** Retries, because other floods of the same guest make metad close this connection too. */
 async function askForEtag({ namespace, signal }: Attack, path: string): Promise<string> {
   while (!signal.aborted) {
     const answer = await askFromGuest(namespace, path, { signal }).catch(() => undefined);
@@ -117,7 +118,7 @@ const dhcp: Attacker = async (attack) => {
 const CRUMBS = '1\r\na\r\n'.repeat(10_000);
 const GARBAGE = '?'.repeat(60_000);
 const ZEROS = `{"v1":{"init":{"errors":[${'0,'.repeat(130_000)}0]}}}`;
-/** Texts that are masked, and long enough to be cut. */
+/** Contains a masked value, and is long enough to be truncated. */
 const DESCRIPTION = 'hunter2 '.repeat(1900);
 const BOOT_EVENT = `{"event_type":"start","name":"init-local","description":"${DESCRIPTION}"}`;
 const MANY_HEADERS = Array.from({ length: 900 }, (_, index) => `a${index}:\r\n`).join('');
@@ -153,7 +154,7 @@ export const FLOODS: Readonly<Record<string, Attacker>> = {
   dhcp: dhcp,
 };
 
-/** One guest that does all of it at once. */
+/** Runs all floods at once in one guest. */
 export const everything: Attacker = async (attack) => {
   await Promise.all(Object.values(FLOODS).map(async (flood) => await flood(attack)));
 };

@@ -4,9 +4,8 @@ import { FLOODS } from './floods.ts';
 import { ATTACKERS, runSoak } from './run-soak.ts';
 
 /**
- * Hostile guests against a real metad for as long as told: `npm run soak -- --seconds 3600 --seed
- * 7`. Half of the time they attack all at once, then one guest floods in each way that it has, each
- * compared with a quiet while before.
+ * `npm run soak -- --seconds 3600 --seed 7` runs hostile guests against a real metad. For half of
+ * the time all attack at once. Then one guest runs each flood, compared with a quiet period before.
  */
 const known = Object.keys(ATTACKERS);
 const knownFloods = [...Object.keys(FLOODS), 'everything'];

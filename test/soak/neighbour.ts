@@ -2,8 +2,8 @@ import { request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
- * Run in a guest's network: reads an instance id, which it is given, every so many milliseconds
- * until its stdin ends; then prints a NeighbourReport.
+ * Runs in a guest's network. Reads the instance id at an interval in milliseconds until its stdin
+ * ends, then prints a NeighbourReport.
  */
 
 export interface NeighbourReport {
@@ -13,9 +13,9 @@ export interface NeighbourReport {
 }
 
 const URL = 'http://169.254.169.254/latest/meta-data/instance-id';
-/** An answer that takes longer counts as none. */
+/** A longer wait counts as a failure. */
 const PATIENCE_MS = 5000;
-/** Its own code is slow at first: these tell nothing of who answers. */
+/** The first requests measure this program's own start-up. */
 const WARM_UP = 50;
 
 async function read(): Promise<string> {

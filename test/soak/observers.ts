@@ -11,8 +11,8 @@ const MIB = 1024 * 1024;
 const NEIGHBOUR = join(import.meta.dirname, 'neighbour.ts');
 
 /**
- * A well-behaved guest that reads its instance id until the signal says that it is enough, in a
- * process of its own.
+ * Runs a well-behaved guest in its own process, which reads its instance id until the signal
+ * aborts.
  */
 export async function watchNeighbour(
   namespace: string,
@@ -30,19 +30,19 @@ export async function watchNeighbour(
 }
 
 /**
- * A heap fills until it is collected, seldom when most of it is short-lived: what counts is how low
- * it goes after that.
+ * Memory over time. Only the minima count, because a heap of short-lived objects fills up between
+ * rare collections.
  */
 export interface MemoryReport {
-  /** MiB: the least in the second and in the last third of the time. */
+  /** Minimum in MiB, in the second and in the last third of the time. */
   readonly early: number;
   readonly late: number;
   readonly highest: number;
-  /** MiB a minute over the last two thirds, by least squares. */
+  /** MiB per minute over the last two thirds, by least squares. */
   readonly slope: number;
 }
 
-/** Follows the resident memory of a process until the signal says that it is enough. */
+/** Observes the resident memory of a process until the signal aborts. */
 export async function watchMemory(pid: number, signal: AbortSignal): Promise<MemoryReport> {
   const samples: { readonly minutes: number; readonly mib: number }[] = [];
   const startedAtMs = performance.now();
@@ -62,7 +62,7 @@ export async function watchMemory(pid: number, signal: AbortSignal): Promise<Mem
   };
 }
 
-/** Resident memory of a process; 0 when it is gone. */
+/** Returns the resident memory of a process; 0 after its end. */
 export async function residentMib(pid: number): Promise<number> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
   return (Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0) * 1024) / MIB;

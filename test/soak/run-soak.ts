@@ -27,7 +27,7 @@ export interface SoakReport {
   readonly problems: readonly string[];
 }
 
-/** The guests' names are what they do. The last one is the neighbour, who does nothing wrong. */
+/** Attacks by the name of their guest. */
 export const ATTACKERS: Readonly<Record<string, Attacker>> = {
   fuzz,
   slow: crawl,
@@ -36,14 +36,12 @@ export const ATTACKERS: Readonly<Record<string, Attacker>> = {
   'second-flood': flood,
 };
 const NEIGHBOUR = 'neighbour';
-/** Of a neighbour on a machine that attackers and other work keep busy, too. */
+/** Limit for a neighbour on a host that attackers and other work keep busy. */
 const MAX_P99_MS = 2000;
-/** Without a leak, the floor of Node's heap moves by this much in a minute. */
+/** Without a leak, the minimum of Node's heap varies by this much in a minute. */
 const MAX_GROWTH_MIB = 64;
 const MAX_RESIDENT_MIB = 300;
-/**
- * What a guest may keep metad from forgetting after it went away: the longest of metad's timeouts.
- */
+/** metad's longest timeout, for connections of a guest that disappeared. */
 const SETTLE_MS = UNACKNOWLEDGED_MS + 15_000;
 const SAY_EVERY_MS = 10_000;
 const NO_LIMITS = { requestsPerSecond: 1e6, burst: 1e6, connections: DEFAULT_LIMITS.connections };
@@ -54,8 +52,8 @@ interface Party {
 }
 
 /**
- * Hostile guests against one metad behind the node's own packet filter, and what became of it and
- * of their neighbour.
+ * Runs hostile guests against one metad behind the node's packet filter, and reports on metad and
+ * the guests' neighbour.
  */
 export async function runSoak({ seconds, seed, attacks, say }: SoakOptions): Promise<SoakReport> {
   await using lab = await ChannelLab.create();
@@ -106,7 +104,7 @@ async function addParties(lab: ChannelLab): Promise<ReadonlyMap<string, Party>> 
       instanceId: `00000000-3bf8-491f-9c11-00000000000${index}`,
       nics: [],
       channel,
-      // An answer that fills a socket's buffers when nobody reads it.
+      // An unread answer of this size fills a socket's buffers.
       userData: Buffer.alloc(512 * 1024, 'user-data ').toString('base64'),
       limits: name === 'fuzz' ? NO_LIMITS : DEFAULT_LIMITS,
     });
@@ -119,7 +117,7 @@ async function addParties(lab: ChannelLab): Promise<ReadonlyMap<string, Party>> 
   return parties;
 }
 
-/** metad tells of its own failures in its log. */
+/** metad logs its own failures. */
 async function watchLog(
   lab: ChannelLab,
   signal: AbortSignal,
@@ -133,7 +131,7 @@ async function watchLog(
   } while (!signal.aborted);
 }
 
-/** What guests write is read, so that their writes go on being taken. */
+/** Reads the queues, which keeps room for the guests' writes. */
 async function drainQueues(
   lab: ChannelLab,
   parties: ReadonlyMap<string, Party>,
@@ -185,7 +183,9 @@ async function judge(
   else if (open > 0) problems.add(`metad still holds ${open} connections`);
 }
 
-/** All guests are gone: so are their connections, within metad's timeouts. */
+/**
+ * Returns the open connections. All guests are gone, so metad must close them within its timeouts.
+ */
 async function connectionsLeft(lab: ChannelLab): Promise<number> {
   const deadlineMs = performance.now() + SETTLE_MS;
   for (;;) {

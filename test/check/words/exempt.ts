@@ -27,7 +27,6 @@ export const exempt = {
     'test/package',
     'test/picture',
     'test/shared',
-    'test/soak',
   ],
   longLines: [],
   links: [],
