@@ -11,13 +11,16 @@ import { RELEASES } from '../lab/kept-releases.ts';
 import { killNode } from '../lab/kill-node.ts';
 
 /**
- * Keeps what this release writes, for the tests of those that come after it: `npm run package`
- * calls it, and it does so once for a version. Programs need no keeping: the commit has them.
+ * Keeps the store of this release for the upgrade tests of later ones. `npm run package` runs it;
+ * it keeps one store for each version. The programs are available from the commit.
  */
 const top = join(import.meta.dirname, '../..');
 const [FIRST, SECOND, THIRD] = ['web1.example.com', 'web2.example.com', 'web3.example.com'];
 
-/** @param file what does not exist yet: a store with jobs, and an installation that was cut off */
+/**
+ * Writes a store with jobs and an interrupted installation.
+ * @param file path of a new file
+ */
 export async function writeStore(file: string): Promise<void> {
   const lab = await createLab('gnt-kr');
   try {
@@ -47,7 +50,7 @@ export async function writeStore(file: string): Promise<void> {
   }
 }
 
-/** Its record is there, and its script runs or is about to. */
+/** Waits until the instance has a record. Its script runs or is about to. */
 async function untilInstalling(lab: Lab, name: string): Promise<void> {
   for (;;) {
     const all = await ask(lab, '/v1/instances', instanceInfo.array());
@@ -56,9 +59,9 @@ async function untilInstalling(lab: Lab, name: string): Promise<void> {
   }
 }
 
-/** @returns what was done, or why not */
+/** @returns the result, or why nothing was kept */
 async function keepRelease(): Promise<string> {
-  // Our own file.
+  // package.json of this project.
   const { version } = JSON.parse(await readFile(join(top, 'package.json'), 'utf8')) as {
     readonly version: string;
   };

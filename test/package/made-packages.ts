@@ -6,16 +6,15 @@ import { cachedTree } from '../lab/cached-tree.ts';
 const top = join(import.meta.dirname, '../..');
 const BUILD_TIMEOUT_MS = 30 * 60_000;
 
-/** The package of this checkout, made into a folder. @returns its path */
+/** Builds the package of this checkout. @returns its path */
 export async function presentPackage(folder: string): Promise<string> {
   await makePackage(top, folder);
   return findPackage(folder);
 }
 
 /**
- * The package of an earlier commit, made of its own sources with the npm packages that are
- * installed here, and with a version below the present one's. Made once and kept in the build
- * cache.
+ * Builds the package of an earlier commit, with its own sources, the npm packages installed here,
+ * and a version below the present one. The build cache keeps the result.
  */
 export async function earlierPackage(commit: string): Promise<string> {
   const folder = await cachedTree('package', [commit, top], async (root, scratch) => {
@@ -29,12 +28,15 @@ export async function earlierPackage(commit: string): Promise<string> {
   return findPackage(folder);
 }
 
-/** npm takes links for packages of others: these are the files themselves. */
+/**
+ * Unpacks a commit with hard links to node_modules, because npm would take symbolic links for
+ * packages of other projects.
+ */
 async function unpackCommit(commit: string, tree: string): Promise<void> {
   await mkdir(tree);
   await run('sh', ['-c', 'git -C "$1" archive "$2" | tar -x -C "$3"', 'sh', top, commit, tree]);
   await run('cp', ['-al', join(top, 'node_modules'), join(tree, 'node_modules')]);
-  // The bundle of the present commit, too.
+  // The cache also has the bundle of the present commit.
   await rm(join(tree, 'node_modules/.cache'), { recursive: true, force: true });
 }
 
@@ -51,7 +53,7 @@ async function findPackage(folder: string): Promise<string> {
   return join(folder, name);
 }
 
-/** Commits that were never released have the version of the next release. */
+/** Lowers the version: unreleased commits have the version of the next release. */
 async function lowerVersion(deb: string, scratch: string): Promise<string> {
   const tree = join(scratch, 'unpacked');
   await run('dpkg-deb', ['-R', deb, tree]);

@@ -10,13 +10,13 @@ import { earlierPackage, presentPackage } from './made-packages.ts';
 import { SystemMachine } from './system-machine.ts';
 
 /**
- * The package on a minimal Debian whose first process is systemd, in an emulated machine:
- * installed, started, upgraded, rebooted, removed and purged. `node test/package/main.ts
- * [RELEASE…]`, as root; some minutes for each release.
+ * Tests the package on a minimal Debian with systemd, in a VM with TCG: install, start, upgrade,
+ * reboot, remove and purge. `node test/package/main.ts [RELEASE…]`, as root; takes some minutes for
+ * each release.
  */
 const EARLIER = '0fd04bd';
 const NAME = 'p1.example.com';
-/** What a machine that runs writes, and dpkg's own books. */
+/** Files that a running system writes, and dpkg's database. */
 const BOOKS =
   /^\/(var\/(lib\/(dpkg|apt|systemd)|log|cache|tmp)|tmp|root|run|etc\/(passwd|group|shadow|gshadow)-|etc\/\.pwd\.lock|etc\/(machine-id|ld\.so\.cache|resolv\.conf|mtab))(?=[ /])/;
 const LIST = String.raw`find / -xdev -printf '%p %y %m %u:%g\n' | sort`;
@@ -36,7 +36,7 @@ async function tryOn(release: HostRelease, t: TestContext): Promise<void> {
   await using machine = await SystemMachine.boot({
     tree: await hostTree(release, depends.trim().split(', ')),
     files: { 'root/earlier.deb': earlier, 'root/present.deb': present },
-    // QEMU's emulation of cmpxchg16b ends newer kernels.
+    // QEMU's emulation of cmpxchg16b crashes newer kernels.
     kernelArguments: release === 'bookworm' ? '' : 'clearcpuid=cx16',
   });
   const beganMs = performance.now();
@@ -94,7 +94,7 @@ async function trySteps(machine: SystemMachine, step: Step, version: string): Pr
 
   await step('its service starts, and an instance of it', async () => {
     await machine.run('systemctl enable --now gnt-noded');
-    // That release is started before it answers.
+    // The unit of that release is active before the daemon answers.
     await machine.run('until gnt-instance list >/dev/null 2>&1; do sleep 1; done');
     await machine.run(
       `truncate -s 1M /root/image.raw && gnt-instance add --no-install --os-image /root/image.raw --no-nics -B memory=32M -s 8M -C yes -H accel=tcg ${NAME} && gnt-instance startup ${NAME}`,

@@ -11,7 +11,7 @@ import { GuestTree } from '../metad/support/guest-tree.ts';
 
 const DISK_BYTES = 6 * GIB;
 const MKE2FS_TIMEOUT_MS = 5 * 60_000;
-/** Only what hangs reaches them: an emulated machine, on a busy host. */
+/** Long enough for TCG on a busy host; reaching a limit means a hang. */
 const BOOT_TIMEOUT_MS = 15 * 60_000;
 const COMMAND_TIMEOUT_MS = 15 * 60_000;
 const READY = 'ready-for-commands';
@@ -19,23 +19,23 @@ const END = 'end-of-command';
 
 export interface CommandResult {
   readonly status: number;
-  /** Of both streams. */
+  /** Output of stdout and stderr. */
   readonly output: string;
 }
 
 export interface SystemMachineOptions {
   /** Root of a Debian with a kernel and systemd. */
   readonly tree: string;
-  /** More files of its disk, by their path there: copies of the host's. */
+  /** Additional files by their path on the disk, copied from the host. */
   readonly files?: Readonly<Record<string, string>>;
-  /** Empty disks beside its own: `/dev/vdb` and so on. */
+  /** Sizes of further empty disks: `/dev/vdb` and so on. */
   readonly moreDiskBytes?: readonly number[];
   readonly kernelArguments?: string;
 }
 
 /**
- * A machine with a disk of its own that boots Debian's kernel and systemd, and runs commands as
- * root. It has no network.
+ * A VM with its own disk that boots Debian's kernel and systemd, and runs commands as root. It has
+ * no network.
  */
 export class SystemMachine implements AsyncDisposable {
   readonly #qemu: ChildProcess;
@@ -86,12 +86,12 @@ export class SystemMachine implements AsyncDisposable {
     return machine;
   }
 
-  /** What its kernel and systemd printed. */
+  /** Output of the kernel and systemd. */
   get console(): string {
     return this.#console;
   }
 
-  /** Runs a shell script in it. @param withinMs only what hangs reaches it */
+  /** Runs a shell script in the VM. @param withinMs long enough that only a hang reaches it */
   async try(script: string, withinMs = COMMAND_TIMEOUT_MS): Promise<CommandResult> {
     this.#socket.write(`${Buffer.from(script).toString('base64')}\n`);
     const heard = await this.#until(new RegExp(`${END} (\\d+)\n`), withinMs);
@@ -99,14 +99,14 @@ export class SystemMachine implements AsyncDisposable {
     return { status: Number(heard.slice(end + END.length)), output: heard.slice(0, end).trimEnd() };
   }
 
-  /** @throws Error when it fails. @returns what it wrote */
+  /** @returns the output @throws Error when the script fails */
   async run(script: string): Promise<string> {
     const { status, output } = await this.try(script);
     if (status === 0) return output;
     throw new Error(`'${script}' ended with ${status} in the machine:\n${output}`);
   }
 
-  /** As an operator would: what runs is stopped in order. */
+  /** Reboots in order, so that systemd stops the services first. */
   async reboot(): Promise<void> {
     this.#socket.write(`${Buffer.from('systemctl reboot').toString('base64')}\n`);
     await this.#until(READY, 2 * BOOT_TIMEOUT_MS);
@@ -119,7 +119,7 @@ export class SystemMachine implements AsyncDisposable {
     await rm(this.#directory, { recursive: true, force: true });
   }
 
-  /** Takes what was heard up to the end of the pattern. */
+  /** Removes and returns the text up to the end of the pattern. */
   async #until(pattern: string | RegExp, timeoutMs: number): Promise<string> {
     const expression = typeof pattern === 'string' ? new RegExp(`${pattern}\n`) : pattern;
     const deadline = AbortSignal.timeout(timeoutMs);
@@ -184,7 +184,7 @@ async function qemuArguments(
   ];
 }
 
-/** QEMU makes its socket some moments after it was started. */
+/** QEMU creates its socket shortly after its start. */
 async function connectTo(path: string): Promise<Socket> {
   for (let tries = 0; ; tries++) {
     const socket = connect(path);
@@ -210,7 +210,7 @@ while read -r line <&3; do
 ${END} $status" >&3
 done
 `;
-/** After all that the system starts, and stopped before it. */
+/** Starts last and stops first. */
 const UNIT = `[Unit]
 After=systemd-udev-settle.service dev-virtio\\x2dports-commands.device
 Wants=dev-virtio\\x2dports-commands.device

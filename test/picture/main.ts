@@ -7,19 +7,19 @@ import { buildGuestImage } from '../../scripts/guest-image/build.ts';
 import { createLab, type Lab } from '../../scripts/demo/lab.ts';
 import { renderScreen } from './render-screen.ts';
 
-/** Draws install.svg: what a real terminal shows in the middle of a real installation. */
+/** Draws install.svg: a real terminal in the middle of a real installation. */
 const projectDir = join(import.meta.dirname, '../..');
 const COLUMNS = 80;
 const ROWS = 24;
-/** A link to the image under a name that reads well. */
+/** A link to the image with a readable name. */
 const IMAGE = '/tmp/debian-12.qcow2';
 /**
- * What is typed, and what runs. Emulated, since with KVM the middle of the image is over in a
- * blink.
+ * The shown and executed command. It uses TCG, because KVM would be past the middle of the image
+ * too soon.
  */
 const COMMAND = `gnt-instance add --os-image ${IMAGE} -s 2G -C yes \\
     -H kvm:accel=tcg web1.example.com`;
-/** The image stage, at least this far: an ETA has settled by then. */
+/** Matches the image stage. From MIN_PERCENT on, the ETA is stable. */
 const STAGE = /^\S image .* (\d+) % .*ETA/;
 const MIN_PERCENT = 45;
 const MAX_PERCENT = 90;
@@ -30,8 +30,8 @@ function tell(text: string): void {
 }
 
 /**
- * Runs the command in a pseudo terminal of util-linux' script(1) until the screen shows what is
- * wanted.
+ * Runs the command in a pseudo terminal of script(1) from util-linux until the image stage is in
+ * the middle.
  */
 async function watchInstall(lab: Lab): Promise<string> {
   const screen = new xterm.Terminal({ cols: COLUMNS, rows: ROWS, allowProposedApi: true });
@@ -46,11 +46,11 @@ async function watchInstall(lab: Lab): Promise<string> {
       TERM: 'xterm-256color',
       GNT_ROOT: lab.paths.root,
     },
-    // A terminal that is not there sends an end of file at once.
+    // Without a pipe, script(1) would get an end of file at once.
     stdio: ['pipe', 'pipe', 'ignore'],
     signal: AbortSignal.timeout(TIMEOUT_MS),
   });
-  const ended = once(child, 'close').catch(() => undefined); // out of time, or no script(1): the screen stays empty
+  const ended = once(child, 'close').catch(() => undefined); // after a timeout or without script(1), the screen stays empty
   try {
     for await (const bytes of child.stdout as AsyncIterable<Buffer>) {
       await new Promise<void>((resolve) => screen.write(bytes, resolve));

@@ -1,8 +1,8 @@
 import type { IBufferCell, Terminal } from '@xterm/headless';
 
 /**
- * Sizes in the picture's own unit. A column is as wide as most monospace fonts are at this size
- * (0.6 em).
+ * Sizes in the unit of the SVG. A column has the width of most monospace fonts at this size (0.6
+ * em).
  */
 const FONT_SIZE = 14;
 const COLUMN = 8.4;
@@ -12,7 +12,7 @@ const TITLE_BAR = 24;
 
 const INK = '#d6deeb';
 const FAINT = '#8390a7';
-/** The sixteen colours of a terminal; programs that we show use no others. */
+/** The sixteen colours of a terminal; the shown programs use no others. */
 const PALETTE = [
   '#3b4252', '#ef6b73', '#7fd88f', '#f2c26b', '#82aaff', '#c792ea', '#5fd7e7', '#d6deeb',
   '#637087', '#ff8b92', '#a5e8b0', '#ffd894', '#a6c3ff', '#dcb0f5', '#93e8f3', '#ffffff',
@@ -25,8 +25,8 @@ interface Run {
 }
 
 /**
- * An SVG of a terminal's screen down to its last row with text: no fonts, no scripts, nothing to
- * load.
+ * Renders a terminal's screen down to the last row with text, as an SVG without fonts, scripts or
+ * external files.
  */
 export function renderScreen(screen: Terminal): string {
   const rows = readRows(screen);
@@ -51,8 +51,8 @@ function readRows(screen: Terminal): readonly (readonly Run[])[] {
 }
 
 /**
- * Neighbours of one style are one text; a character outside ASCII stands alone, since its font may
- * be another with other widths.
+ * Joins neighbouring cells of one style. A character outside ASCII stays separate, because its
+ * fallback font may have another width.
  */
 function readRow(screen: Terminal, y: number): readonly Run[] {
   const runs: Run[] = [];
@@ -72,7 +72,7 @@ function readRow(screen: Terminal, y: number): readonly Run[] {
     .filter(({ text }) => text !== '');
 }
 
-/** ASCII joins ASCII, blocks join blocks of the same kind. */
+/** Tells whether two texts may be joined: ASCII with ASCII, blocks with blocks of the same kind. */
 function joins(before: string, next: string): boolean {
   if (isBlock(next)) return before.startsWith(next);
   return /^[\x20-\x7e]/.test(before) && /^[\x20-\x7e]$/.test(next);

@@ -24,8 +24,6 @@ export const exempt = {
     'test/e2e',
     'test/lab',
     'test/noded',
-    'test/package',
-    'test/picture',
     'test/shared',
   ],
   longLines: [],
