@@ -18,7 +18,7 @@ export async function checkSize(directory: string, sizeBytes: number): Promise<v
     await using file = await open(directory, O_TMPFILE | constants.O_RDWR, 0o600);
     await file.truncate(sizeBytes);
   } catch (error) {
-    if (systemCodeOf(error) !== 'EFBIG') return; // it will be told where it matters
+    if (systemCodeOf(error) !== 'EFBIG') return; // later calls report other errors
     const gib = Math.ceil(sizeBytes / GIB);
     throw new AppError(
       'VALIDATION',

@@ -11,7 +11,7 @@ import { objectRoutes, type ObjectRoutesDependencies } from './object-routes.ts'
 import { describeApi } from './openapi.ts';
 import { osRoutes, type OsRoutesDependencies } from './os-routes.ts';
 
-/** The parts that each group of routes works on. */
+/** The dependencies of all groups of routes. */
 export type ApiDependencies = NodeRoutesDependencies &
   ClusterRoutesDependencies &
   InstanceRoutesDependencies &

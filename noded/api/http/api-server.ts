@@ -16,15 +16,15 @@ export interface ApiServer {
   close(): Promise<void>;
 }
 
-/** What is served, and where requests for what another node has go on to. */
+/** The handlers, and the nodes that requests may be forwarded to. */
 export interface ServedApi {
   readonly handlers: ApiHandlers;
-  /** Null where everything is answered here: other nodes' requests come this far and no further. */
+  /** Null if nothing is forwarded: requests from other nodes are never passed on. */
   readonly forwarding: Forwarding | null;
   readonly logger: Logger;
 }
 
-/** Serves the node's API on its unix socket; file permissions are the only key. */
+/** Serves the node's API on its unix socket. Only file permissions protect it. */
 export async function startApiServer(path: string, served: ServedApi): Promise<ApiServer> {
   const { server, streams } = createApi(served);
   await listen(server, path);
@@ -40,8 +40,8 @@ export async function startApiServer(path: string, served: ServedApi): Promise<A
 }
 
 /**
- * Serves the peers' part of the node's API on connections that are handed to it, each with the name
- * of the node that made it. The caller ends them.
+ * Serves the peers' part of the node's API on given connections, each with the name of the peer.
+ * The caller closes them.
  */
 export function createConnectionApi(served: ServedApi): (connection: Duplex, from: string) => void {
   const askers = new WeakMap<object, string>();
@@ -71,9 +71,9 @@ function createApi(
   });
   const handle = app.callback();
   const server = createServer((request, response) => void handle(request, response));
-  // A stream of events may be silent for as long as its job is.
+  // An event stream may be silent for the length of its job.
   server.requestTimeout = 0;
-  // The server itself forgets a connection that is upgraded.
+  // Node's server no longer tracks an upgraded connection.
   const streams = new Set<Duplex>();
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     streams.add(socket);

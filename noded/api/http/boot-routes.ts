@@ -10,9 +10,8 @@ import type { InstanceRepository } from '../../records/instance-repository.ts';
 import type { Handlers } from './handlers.ts';
 
 /**
- * Least time between two lines: a guest may change its mind as often as it likes. The first word
- * after a silence waits for nothing: who waits for a verdict has it within 50 ms of the guest's
- * request.
+ * Least time between two lines, since a guest may report as often as it likes. The first report
+ * after a silence is sent at once: clients get a verdict within 50 ms of the guest's request.
  */
 const PAUSE_MS = 20;
 
@@ -42,7 +41,7 @@ async function* followBoot(
     const pauseMs = nextLineAtMs - performance.now();
     if (pauseMs > 0) await sleep(pauseMs);
     const instance = await instances.findByName(name);
-    // Changes are awaited before anything is looked at, so that none is missed meanwhile.
+    // Subscribes before it reads the state, so that no change is missed.
     const looked = new AbortController();
     const either = AbortSignal.any([signal, looked.signal]);
     const changed = Promise.race([

@@ -20,7 +20,7 @@ export interface ChannelRoutesDependencies {
   >;
 }
 
-/** The channel and the serial console of a running instance. */
+/** Implements the channel and the serial console of a running instance. */
 export function channelRoutes(
   dependencies: ChannelRoutesDependencies,
 ): Handlers<typeof channelEndpoints & typeof channelStreamEndpoints> {
@@ -55,7 +55,10 @@ export function channelRoutes(
   };
 }
 
-/** @returns the instance's UUID @throws AppError INSTANCE_NOT_FOUND, INSTANCE_STATE */
+/**
+ * Returns the UUID of a running instance with a channel.
+ * @throws AppError INSTANCE_NOT_FOUND, INSTANCE_STATE
+ */
 async function findOnChannel(
   name: string,
   dependencies: ChannelRoutesDependencies,

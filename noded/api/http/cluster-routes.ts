@@ -13,15 +13,15 @@ export interface ClusterRoutesDependencies {
   readonly nodes: Pick<NodeRegistry, 'names'>;
   readonly instances: Pick<InstanceRepository, 'list'>;
   readonly index: Pick<InstanceIndex, 'list'>;
-  /** Where the records are, in words. */
+  /** Describes the location of the records. */
   readonly storeDescription: string;
-  /** @throws AppError NOT_SUPPORTED on a node that is a cluster by itself */
+  /** @throws AppError NOT_SUPPORTED on a single-node cluster */
   readonly clusterKey: {
     renew(skip: readonly string[]): Promise<Renewed>;
     progress(): CryptoProgress;
     takeStep(step: KeyStep): Promise<void>;
   };
-  /** @throws AppError NOT_SUPPORTED on a node that is a cluster by itself */
+  /** @throws AppError NOT_SUPPORTED on a single-node cluster */
   readonly issueJoinToken: (lifetimeS: number) => Promise<JoinTokenMade>;
 }
 

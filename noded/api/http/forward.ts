@@ -10,14 +10,16 @@ import { requestPeer, type Peers } from '../../cluster/peers/ask-peer.ts';
 import { readBody } from './read-body.ts';
 import { untilGone } from './until-gone.ts';
 
-/** Where requests for what another node has go on to. */
+/** The nodes that requests are forwarded to. */
 export interface Forwarding {
   readonly peers: Peers;
   readonly instances: InstanceRepository;
   readonly owns: (node: string) => boolean;
 }
 
-/** What belongs to an instance, where it is. The instance itself is answered from the overview. */
+/**
+ * Resources below an instance, which its node serves. The overview answers for the instance itself.
+ */
 const OF_INSTANCE = /^\/v1\/instances\/([a-z0-9.-]+)\/./;
 const KEPT_HEADERS = [
   'content-type',
@@ -27,7 +29,7 @@ const KEPT_HEADERS = [
   BUILD_HEADER,
 ];
 
-/** Answers with what the instance's node answers. */
+/** Creates a middleware that forwards requests to the instance's node. */
 export function forwardToOwner(forwarding: Forwarding) {
   return async (context: Context, next: Next): Promise<void> => {
     const node = await ownerOf(context.path, forwarding);
@@ -54,8 +56,8 @@ export function forwardToOwner(forwarding: Forwarding) {
 }
 
 /**
- * Hands an upgrade on as it is; the other node's answer comes back the same way.
- * @returns false when it is for this node
+ * Forwards an upgrade and its answer unchanged.
+ * @returns false if it is for this node
  */
 export async function forwardUpgrade(
   request: IncomingMessage,

@@ -17,7 +17,7 @@ export interface Asked<Key extends string, E extends Endpoint> {
         ? Buffer
         : never
     : undefined;
-  /** The other node that asks; undefined for clients of the node's own socket. */
+  /** The requesting node; undefined for clients of the node's own socket. */
   readonly from?: string | undefined;
   /** Aborted when the client disconnects or has its answer. */
   readonly signal: AbortSignal;
@@ -29,7 +29,7 @@ interface ReplyOptions {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** An answer with a status, a media type or headers of its own. */
+/** An answer with its own status, media type or headers. */
 export class Reply {
   readonly status: number;
   readonly body: unknown;
@@ -42,7 +42,7 @@ export class Reply {
   }
 }
 
-/** The body of status 200, nothing for an endpoint that has only 204, or a Reply. */
+/** The body of status 200, nothing for an endpoint with only 204, or a Reply. */
 type Outcome<Answers> =
   | Reply
   | (Answers extends { 200: infer Body }

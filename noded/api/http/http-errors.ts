@@ -7,7 +7,7 @@ import { errorCodes, type ErrorCode } from '#shared/errors/codes.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { plainText } from '#shared/text/plain-text.ts';
 
-/** Characters that a refusal repeats: names of fields are the client's, as long as it likes. */
+/** Limits the text that a refusal repeats: a client can send field names of any length. */
 const MAX_PROBLEM_LENGTH = 300;
 const MAX_FIELDS_NAMED = 50;
 
@@ -36,7 +36,7 @@ const statusByCode: Partial<Record<ErrorCode, number>> = {
   GUEST_UNREACHABLE: 502,
 };
 
-/** HTTP status of an expected failure: refusals are the client's, failures are ours. */
+/** Returns the HTTP status of an expected failure: 4xx for refusals, 5xx for failures. */
 export function httpStatusOf(code: ErrorCode): number {
   return statusByCode[code] ?? (errorCodes[code] === 2 ? 400 : 500);
 }
@@ -51,8 +51,8 @@ export function describeApiError(error: AppError): ApiError {
 }
 
 /**
- * The only place that turns a failure into an answer. Our own bugs are logged and told as such,
- * without their text.
+ * Creates the middleware that turns every failure into an answer. Unexpected errors are logged, and
+ * their text is not sent.
  */
 export function answerErrors(logger: Logger) {
   return async (context: Context, next: Next): Promise<void> => {
@@ -76,9 +76,8 @@ export function toAppError(error: unknown, logger: Logger): AppError {
 }
 
 /**
- * Parses what a client sent.
- * @throws AppError VALIDATION that names the field; values are never in it, since they may be
- * secrets
+ * Parses a client's input.
+ * @throws AppError VALIDATION that names the field, never its value, which may be a secret
  */
 export function parseInput<T extends z.ZodType>(schema: T, input: unknown): z.output<T> {
   refuseUnusable(input);
@@ -109,7 +108,7 @@ function cut(text: string): string {
   return text.length <= MAX_PROBLEM_LENGTH ? text : `${text.slice(0, MAX_PROBLEM_LENGTH)}…`;
 }
 
-/** @param what an endpoint or an operation that only users of the node's own socket may ask for */
+/** @param what names an endpoint or operation that only users of the node's own socket may request */
 export function notForPeers(what: string): AppError {
   return new AppError('NOT_FOR_PEERS', `${what} is not available to other nodes`, {
     hint: 'Run the command on this node, or give all nodes the same release of gnt.',

@@ -6,10 +6,7 @@ export interface ImageRoutesDependencies {
   readonly catalogue: ImageCatalogue;
 }
 
-/**
- * Names of images are a node's own: what it imported, and what the catalogues that it was given
- * say.
- */
+/** Lists this node's images, imported or from its catalogues. */
 export function imageRoutes({
   catalogue,
 }: ImageRoutesDependencies): Handlers<typeof imageEndpoints> {

@@ -89,7 +89,7 @@ export function instanceRoutes(
         await instances.expandName(params.name),
       );
       const path = auditLogPath(logDir, uuid);
-      // A log that is followed may come later.
+      // With `follow` the log may be created later.
       if (lifecycle !== null && query.follow !== '1' && !existsSync(path)) {
         throw new AppError('NOT_FOUND', `node ${primaryNode} has no audit log of '${name}'`, {
           details: { name },
@@ -129,14 +129,14 @@ export function instanceRoutes(
 }
 
 /**
- * Instances that are written at a time: half a millisecond of work. Who asks for something else
- * meanwhile waits for one of these at each of its own questions to the store.
+ * Instances written at a time: about 0.5 ms of work. Other requests wait for one such slice at each
+ * of their own store accesses.
  */
 const AT_ONCE = 64;
 
 /**
- * They were made of records and of what nodes told, each of which was checked where it came in, and
- * have nothing but what the schema names.
+ * Encodes summaries without the schema. Records and reports of nodes were checked on arrival, and
+ * summaries have only the schema's fields.
  */
 async function* encodeSummaries(
   all: Iterable<InstanceSummary>,
@@ -177,6 +177,6 @@ async function* openLog(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
     yield* chunks;
   } catch (error) {
     if (systemCodeOf(error) !== 'ENOENT') throw error;
-    // It was removed with its instance while it was followed.
+    // The log was removed with its instance while it was followed.
   }
 }

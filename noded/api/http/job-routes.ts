@@ -39,7 +39,7 @@ export function jobRoutes(dependencies: JobRoutesDependencies): Handlers<typeof 
       const id = parseJobId(params.id);
       await jobs.get(id);
       const events = jobs.watch(id, signal);
-      // A failure before the first event can still be answered as a refusal.
+      // Before the first event a failure can still be sent as a refusal.
       const first = await events.next();
       return Readable.from(encodeLines(first.done === true ? [] : [first.value], events));
     },

@@ -8,7 +8,7 @@ export interface MoveRoutesDependencies {
   readonly migrationTarget: MigrationTarget;
 }
 
-/** Requests of the node that has an instance to this one, which receives it. */
+/** Implements the requests from an instance's node to this node, which receives the instance. */
 export function moveRoutes({
   migrationTarget,
 }: MoveRoutesDependencies): Handlers<typeof moveEndpoints & typeof moveStreamEndpoints> {

@@ -13,7 +13,7 @@ export interface NodeRoutesDependencies {
   ) => Promise<void>;
   readonly examine: () => Promise<DoctorReport>;
   readonly exports: Pick<ExportStore, 'list'>;
-  /** Prometheus text of this daemon. */
+  /** Returns the metrics of this daemon as Prometheus text. */
   readonly metrics: () => Promise<string>;
 }
 

@@ -34,7 +34,7 @@ export interface ObjectRoutesDependencies {
   readonly planBoot: (instance: InstanceRecord, bootEnv: string | null) => Promise<BootPlanInfo>;
 }
 
-/** Profiles, networks and boot environments, which instances name. */
+/** Implements profiles, networks and boot environments, which instances refer to. */
 export function objectRoutes(
   dependencies: ObjectRoutesDependencies,
 ): Handlers<typeof objectEndpoints> {
@@ -70,7 +70,7 @@ export function objectRoutes(
   };
 }
 
-/** @param instances those that they are told of */
+/** @param instances visible ones, which are listed as users */
 export function describeProfiles(
   profiles: readonly ProfileRecord[],
   instances: readonly Pick<IndexedInstance, 'name' | 'profiles'>[],
@@ -120,7 +120,7 @@ function describeNetwork(
   };
 }
 
-/** @param instances those that it is told of */
+/** @param instances visible ones, which are listed as users */
 export function describeBootEnv(
   bootEnv: BootEnv,
   instances: readonly Pick<IndexedInstance, 'name' | 'bootEnv'>[],

@@ -21,7 +21,7 @@ import { networkInfo } from '#shared/contract/network.ts';
 import { profileInfo } from '#shared/contract/profile.ts';
 import { ownValue, setOwn } from '#shared/json/own-value.ts';
 
-/** Names of types in the document. What has none is written where it is used. */
+/** Names of types in the document. Types without a name are inlined. */
 const answerTypes: Readonly<Record<string, z.ZodType>> = {
   ActiveDisk: activeDisk,
   ApiError: apiError,
@@ -42,7 +42,7 @@ const answerTypes: Readonly<Record<string, z.ZodType>> = {
   ProfileInfo: profileInfo,
   NetworkInfo: networkInfo,
 };
-/** Types as a client writes them: what has a default may be left out. */
+/** Types of requests, in which fields with a default are optional. */
 const requestTypes: Readonly<Record<string, z.ZodType>> = { Opcode: opcode };
 const names = new Map(
   Object.entries({ ...answerTypes, ...requestTypes }).map(([name, type]) => [type, name]),
@@ -51,7 +51,9 @@ const names = new Map(
 const PREFIX = '#/components/schemas/';
 type Json = Readonly<Record<string, unknown>>;
 
-/** The node's API as an OpenAPI 3.1 document, made of the table of endpoints. Pure. */
+/**
+ * Returns the node's API as an OpenAPI 3.1 document, generated from the table of endpoints. Pure.
+ */
 export function describeApi(version: string): Json {
   const paths: Record<string, Record<string, Json>> = {};
   for (const endpoint of listEndpoints()) {
@@ -114,7 +116,7 @@ function contentOf(body: z.ZodType | Media): Json {
 }
 
 function schemaOf(type: z.core.$ZodType): Json {
-  // The map is asked by identity: whatever it is, it is there or not.
+  // The lookup is by identity, so the cast is safe for any type.
   const name = names.get(type as z.ZodType);
   if (name !== undefined) return { $ref: `${PREFIX}${name}` };
   if (type instanceof z.ZodArray) return { type: 'array', items: schemaOf(type.element) };
@@ -133,7 +135,7 @@ function schemasOf(types: Readonly<Record<string, z.ZodType>>, io: 'input' | 'ou
   );
 }
 
-/** Leaves out `$id` and `$schema`: in a document, a schema is named by its place. */
+/** Leaves out `$id` and `$schema`: in a document, a schema is known by its place. */
 function withoutHeader(schema: object): Json {
   return Object.fromEntries(
     Object.entries(schema).filter(([key]) => key !== '$id' && key !== '$schema'),

@@ -14,7 +14,7 @@ export interface RawStreamDependencies {
   readonly logger: Logger;
 }
 
-/** Routes that are upgrades: after 101 the connection is a raw stream. */
+/** Handles an upgrade: after status 101 the connection is a raw stream. */
 export async function openRawStream(
   request: IncomingMessage,
   socket: Duplex,
@@ -26,7 +26,7 @@ export async function openRawStream(
     if (forwarding !== null && (await forwardUpgrade(request, socket, head, forwarding))) return;
     const target = await openTarget(request.url ?? '', handlers);
     target.on('error', () => socket.destroy());
-    // The client may have gone while the stream was being opened.
+    // The client may have disconnected while the stream was opened.
     if (socket.destroyed) {
       target.destroy();
       return;
@@ -47,13 +47,13 @@ export async function openRawStream(
   }
 }
 
-/** @throws AppError NOT_FOUND, and what the stream is refused with */
+/** @throws AppError NOT_FOUND, and the handler's refusals */
 function openTarget(url: string, handlers: ApiHandlers): Promise<Duplex> {
   const [path = ''] = url.split('?');
   const parts = path.split('/');
   for (const stream of listEndpoints().filter(isUpgrade)) {
     const params = matchParts(stream.path.split('/'), parts);
-    // The names in its own path are what a stream's handler takes.
+    // A stream's handler takes the parameters of its own path.
     const open = handlers[stream.key] as (params: object) => Promise<Duplex>;
     if (params !== undefined) return open(params);
   }
@@ -61,8 +61,8 @@ function openTarget(url: string, handlers: ApiHandlers): Promise<Duplex> {
 }
 
 /**
- * The parameters in a path; undefined when it is another one. Names of instances need no escapes,
- * so none are taken out.
+ * Returns the parameters of a path; undefined if it does not match. Instance names need no escapes,
+ * so the path is not decoded.
  */
 function matchParts(
   wanted: readonly string[],

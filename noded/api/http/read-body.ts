@@ -9,15 +9,15 @@ import { MIB } from '#shared/units/bytes.ts';
 /** Enough for the largest opcode: three documents of 1 MiB in base64, keys and parameters. */
 export const MAX_BODY_BYTES = 16 * MIB;
 /**
- * More than the largest set of boot environments has. A parser takes 25 ms for as many lists in
- * each other, and ten seconds, in which nobody else is served, for those that the bytes would
- * allow.
+ * More values than the largest set of boot environments. A parser needs 25 ms for this many nested
+ * lists. Without the limit, a body of maximum size would block the daemon for ten seconds.
  */
 export const MAX_BODY_VALUES = 50_000;
 
 /**
- * @throws AppError REQUEST_TOO_LARGE over the limit. As much again is read and thrown away, for a
- * client that sends all before it reads would find a broken connection instead of the answer.
+ * Reads a request's body. Over the limit, it reads and discards as much again. A client that sends
+ * everything before it reads would otherwise see a broken connection in place of the answer.
+ * @throws AppError REQUEST_TOO_LARGE over the limit
  */
 export async function readBody(
   request: IncomingMessage,
@@ -43,7 +43,7 @@ async function discard(request: IncomingMessage, maxBytes: number): Promise<void
   }
 }
 
-/** @throws AppError VALIDATION, REQUEST_TOO_LARGE; the text is never in the message */
+/** @throws AppError VALIDATION, REQUEST_TOO_LARGE, without the text in the message */
 export async function readJson(request: IncomingMessage): Promise<unknown> {
   const bytes = await readBody(request);
   if (countJsonValues(bytes, MAX_BODY_VALUES) > MAX_BODY_VALUES) {
@@ -57,7 +57,10 @@ export async function readJson(request: IncomingMessage): Promise<unknown> {
   return value;
 }
 
-/** Undefined also for bytes that are not UTF-8: a decoder would replace parts of a value. */
+/**
+ * Returns undefined for invalid JSON or bytes that are not UTF-8: a decoder would replace parts of
+ * a value.
+ */
 export function parseUtf8Json(bytes: Buffer): unknown {
   return isUtf8(bytes) ? parseJson(bytes) : undefined;
 }

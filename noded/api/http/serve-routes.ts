@@ -10,20 +10,20 @@ import { notForPeers, parseInput } from './http-errors.ts';
 import { readBody, readJson } from './read-body.ts';
 import { untilGone } from './until-gone.ts';
 
-/** The other node that a connection comes from, by connection. */
+/** The node at the other end of a connection. */
 export type Askers = Pick<WeakMap<object, string>, 'get'>;
 
 /**
- * Answers each endpoint of the table by its handler. JSON of requests and answers passes the
- * schemas of the endpoint.
- * @param askers given where other nodes ask, which get only the endpoints for peers
+ * Creates a router for the table of endpoints. The endpoint's schemas check the JSON of requests
+ * and answers.
+ * @param askers for connections from other nodes, which get only the endpoints for peers
  */
 export function createApiRouter(handlers: ApiHandlers, askers?: Askers): Router {
   const router = new Router();
   for (const endpoint of listEndpoints()) {
     if (isUpgrade(endpoint)) continue;
     const { key, method, path, forPeers = false } = endpoint;
-    // Each handler gets what the schemas of its own endpoint made of the request.
+    // The endpoint's own schemas parsed the request for its handler.
     const handle = handlers[key] as (asked: Asked<string, ListedEndpoint>) => unknown;
     router.register(koaPath(path), [method], async (context) => {
       const from = askers && askerOf(context.req.socket, askers);
@@ -40,7 +40,7 @@ function askerOf(connection: object, askers: Askers): string {
   return from;
 }
 
-/** The path as the router writes it: `:name`, and `{/*path}` for a rest that may be missing. */
+/** Returns the path in the router's syntax: `:name`, and `{/*path}` for an optional rest. */
 function koaPath(path: string): string {
   return path.replace(/\/\{\*(\w+)\}/g, '{/*$1}').replace(/\{(\w+)\}/g, ':$1');
 }
@@ -76,7 +76,7 @@ function answer(context: Context, { answers }: ListedEndpoint, outcome: unknown)
   context.status = status;
   context.set({ ...headers, ...(buildId !== null && { [BUILD_HEADER]: buildId }) });
   if (declared instanceof z.ZodType && body instanceof Readable) {
-    // A handler that writes JSON in pieces has checked each piece.
+    // A handler that streams JSON has checked each piece.
     context.type = type ?? 'application/json';
     context.body = body;
   } else if (declared instanceof z.ZodType) {

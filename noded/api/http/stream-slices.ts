@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 
-/** An array of JSON, as its slices come. */
+/** Encodes slices as one JSON array. */
 export async function* encodeArray<T>(slices: AsyncIterable<readonly T[]>): AsyncGenerator<string> {
   let before = '[';
   for await (const slice of slices) {
@@ -12,9 +12,9 @@ export async function* encodeArray<T>(slices: AsyncIterable<readonly T[]>): Asyn
 }
 
 /**
- * A stream whose first item is there: what keeps that from coming can still be told as a refusal.
- * What has begun is ended with the stream, of which nothing may have been read by then: a generator
- * that never began would end nothing.
+ * Returns a stream after its first item exists, so that an earlier failure can be sent as a
+ * refusal. A destroyed stream ends the source even if it was never read: an async generator without
+ * a first `next` would not.
  */
 export async function streamBegun<T>(
   all: AsyncIterable<T>,

@@ -10,11 +10,11 @@ export interface WholeNamesDependencies {
 }
 
 /**
- * An operation as an operator of this host wrote it, who may have given the beginning of a name.
- * For nobody else: users of the remote API have rights by whole names. What nobody has is left, and
- * refused by whoever looks for it.
- * @throws AppError VALIDATION: several instances may be meant; INSTANCE_NOT_FOUND: what takes disks
- * away was asked for by less than the whole name
+ * Expands an abbreviated instance name in an operation from the node's own socket. Remote users
+ * have rights by full names, so their names are not expanded. An unknown name stays as it is and is
+ * refused later.
+ * @throws AppError VALIDATION: the name is ambiguous; INSTANCE_NOT_FOUND: an operation that removes
+ * disks needs the full name
  */
 export async function withWholeName(
   opcode: Opcode,
@@ -32,7 +32,7 @@ export async function withWholeName(
     traits.orphan !== undefined &&
     (await overview.orphans()).some((orphan) => orphan.name === typed);
   if (isOrphans) return opcode;
-  // Given twice, `web1` could mean the instance of that name first, and then another one.
+  // If repeated, `web1` could match the intended instance first and another one afterwards.
   if (traits.removesDisks?.(opcode) !== true) return { ...opcode, name };
   throw new AppError('INSTANCE_NOT_FOUND', `there is no instance '${typed}'`, {
     details: { name: typed },

@@ -6,13 +6,13 @@ import { removeHalves, writeDurably } from '#shared/files/durable.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { run } from '#shared/process/run.ts';
 
-/** Ganeti's own certificates are valid as long. */
+/** As long as Ganeti's own certificates. */
 const VALID_DAYS = 5 * 365;
 
 /**
- * The PEM file with the key and the certificate; where there is none, a self-signed one is made, as
- * Ganeti does for a new cluster.
- * @throws AppError FILE_UNREADABLE when there is a file that is no such PEM
+ * Returns the PEM file with the key and the certificate. Creates a self-signed one if the file is
+ * missing, as Ganeti does for a new cluster.
+ * @throws AppError FILE_UNREADABLE if the file is not such a PEM
  */
 export async function ensureCertificate(
   file: string,
@@ -40,14 +40,14 @@ export async function ensureCertificate(
 }
 
 /**
- * Node makes keys, but no certificates. The key reaches no disk but in the file that is made of the
- * answer.
+ * Uses openssl, since Node creates keys but no certificates. The key is written only to the
+ * resulting file.
  */
 async function signForItself(nodeName: string): Promise<string> {
   const { stdout } = await run('openssl', [
     ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-noenc'],
     ...['-keyout', '-', '-sha256', '-days', String(VALID_DAYS)],
-    // A common name has at most 64 characters; clients look at the alternative name.
+    // A common name has at most 64 characters. Clients check the alternative name.
     ...['-subj', `/CN=${nodeName.slice(0, 64)}`, '-addext', `subjectAltName=DNS:${nodeName}`],
   ]);
   return `${stdout.trim()}\n`;

@@ -1,8 +1,8 @@
 import type { Opcode } from '#shared/contract/opcode.ts';
 
 /**
- * Returns the opcode of a user who is bound to instances with NICs that reach public addresses
- * only: new NICs, and those that are plugged in elsewhere. Pure.
+ * Returns the opcode of a user who is bound to instances, with NICs that reach only public
+ * addresses: new NICs and those with a changed mode, link or network. Pure.
  */
 export function confineNics<Op extends Opcode>(opcode: Op): Op;
 export function confineNics(opcode: Opcode): Opcode {

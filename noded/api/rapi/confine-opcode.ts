@@ -10,19 +10,18 @@ import { markRemote } from '../../content/downloads/transfer/remote-hosts.ts';
 import { parseSource } from '../../content/downloads/transfer/source-url.ts';
 import { notAllowed } from '../../operations/host-paths.ts';
 
-/** `source` is where the archive of a boot environment comes from. */
+/** `source` is the origin of a boot environment's archive. */
 const SOURCE_FIELDS = ['osImage', 'personalizationPackage', 'source'] as const;
 
-/** What the operator lets the remote API name beside the internet. */
+/** Local resources that the operator allows the remote API to name, besides the internet. */
 export interface RemoteReach {
   readonly folders: readonly string[];
   readonly hosts: readonly string[];
 }
 
 /**
- * The same operation with every file of the node confined to a folder that the operator named, and
- * every URL marked as a remote user's: the job, later ones that find them stored, and other nodes
- * open them within these bounds or not at all. Pure.
+ * Returns the operation with every file confined to an allowed folder, and every URL marked as a
+ * remote user's. The job, later jobs and other nodes then keep these bounds. Pure.
  * @throws AppError PATH_NOT_ALLOWED, NOT_ALLOWED
  */
 export function confineOpcode<Op extends Opcode>(opcode: Op, reach: RemoteReach): Op {
@@ -38,7 +37,7 @@ export function confineOpcode<Op extends Opcode>(opcode: Op, reach: RemoteReach)
     for (const name of FILE_PARAMETERS) {
       const source = given[name];
       if (typeof source !== 'string') continue;
-      // A kernel is a file of the node, whatever it looks like.
+      // A kernel is always a file of the node, even if the text looks like a URL.
       const isFile = name !== 'cdrom_image_path' || parseSource(source)?.kind !== 'url';
       given[name] = isFile ? confineFile(source, reach) : confineSource(source, reach);
     }
@@ -46,18 +45,21 @@ export function confineOpcode<Op extends Opcode>(opcode: Op, reach: RemoteReach)
   }
   if (opcode.opcode === 'BOOTENV_SET')
     changed['bootEnvs'] = opcode.bootEnvs.map((bootEnv) => confineArchive(bootEnv, reach));
-  // Strings took the place of strings.
+  // Only strings were replaced, by strings.
   return changed as Op;
 }
 
-/** An image's name is neither a path nor a URL: its catalogue is the operator's. */
+/**
+ * Confines a path or URL. A catalogue's image name needs no bounds, since the operator manages the
+ * catalogue.
+ */
 function confineSource(text: string, reach: RemoteReach): string {
   const source = parseSource(text);
   if (source?.kind === 'path') return confineFile(text, reach);
   return source === undefined ? text : confineUrl(text, source.url, reach);
 }
 
-/** Confines the URL of a boot environment's archive, which an operator has fetched later. */
+/** Confines the URL of a boot environment's archive, which an operator may fetch later. */
 function confineArchive(bootEnv: BootEnv, reach: RemoteReach): BootEnv {
   const { amd64 } = bootEnv.OS.SupportedArchitectures;
   const source = parseSource(amd64.IsoUrl);

@@ -2,8 +2,7 @@ import { ownValue } from '#shared/json/own-value.ts';
 import { MIB } from '#shared/units/bytes.ts';
 
 /**
- * A field as Ganeti's queries describe it, and how it is told from what we know. Values are plain
- * JSON.
+ * A field as Ganeti's queries describe it, with a function that returns its value as plain JSON.
  */
 export interface Field<T> {
   readonly title: string;
@@ -15,12 +14,12 @@ export interface Field<T> {
 type MakeField<T, Part> = (title: string, doc: string, of: (part: Part) => unknown) => Field<T>;
 type MakeFields<T, Part> = Readonly<Record<Field<T>['kind'], MakeField<T, Part>>>;
 
-/** What makes a field of a kind; undefined is null. */
+/** Returns functions that make fields of each kind; an undefined value becomes null. */
 export function fieldsOf<T>(): MakeFields<T, T> {
   return fieldsOfPart((item: T) => item);
 }
 
-/** The same for fields that only some items have: null where there is no such part. */
+/** Returns such functions for fields of an optional part; null without the part. */
 export function fieldsOfPart<T, Part>(partOf: (item: T) => Part | null): MakeFields<T, Part> {
   const make =
     (kind: Field<T>['kind']): MakeField<T, Part> =>
@@ -44,12 +43,12 @@ export function fieldsOfPart<T, Part>(partOf: (item: T) => Part | null): MakeFie
 /** Fields by name. One table serves lists, single resources and queries. */
 export type Fields<T> = Readonly<Record<string, Field<T>>>;
 
-/** Undefined when there is no such field. */
+/** Returns a field; undefined if it does not exist. */
 export function fieldOf<T>(fields: Fields<T>, name: string): Field<T> | undefined {
   return ownValue(fields, name);
 }
 
-/** The named fields of an item; all of them when no names are given. */
+/** Returns the named fields of an item, or all fields without names. */
 export function pickFields<T>(
   fields: Fields<T>,
   item: T,
@@ -58,12 +57,12 @@ export function pickFields<T>(
   return Object.fromEntries(names.map((name) => [name, fieldOf(fields, name)?.of(item) ?? null]));
 }
 
-/** Seconds since the epoch, as Ganeti's ctime and mtime. */
+/** Returns seconds since the epoch, as in Ganeti's ctime and mtime. */
 export function toSeconds(ms: number): number {
   return ms / 1000;
 }
 
-/** Ganeti's timestamp of a job: seconds and microseconds. */
+/** Returns Ganeti's timestamp of a job: seconds and microseconds. */
 export function toTimestamp(ms: number | null): readonly [number, number] | null {
   if (ms === null) return null;
   const seconds = Math.floor(ms / 1000);

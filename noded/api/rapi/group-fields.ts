@@ -23,7 +23,7 @@ export const NODE_PARAMETERS = {
   ssh_port: 22,
 } as const;
 
-/** Templates that Ganeti's programs can parse: they reject a document that names another one. */
+/** Disk templates known to Ganeti's programs: they reject documents with any other name. */
 const GANETI_TEMPLATES: ReadonlySet<string> = new Set(['diskless', 'file', 'sharedfile', 'plain']);
 const SMALLEST = {
   'memory-size': 1,

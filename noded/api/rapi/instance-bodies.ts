@@ -3,19 +3,16 @@ import { type PlainPlace, plainSettings, type ValueType } from '#shared/contract
 import { ownValue } from '#shared/json/own-value.ts';
 import { z } from 'zod';
 
-/**
- * Bodies of requests, under Ganeti's names. What they mean is checked by the opcodes that they
- * become.
- */
+/** Bodies of requests, by Ganeti's names. The opcodes check the values. */
 const ignored = z.unknown().optional();
-/** Parameters of every opcode in Ganeti; none of them changes what is done here. */
+/** Parameters of every Ganeti opcode, which have no effect here. */
 const common = {
   debug_level: ignored,
   priority: ignored,
   reason: ignored,
   comment: ignored,
 } as const;
-/** Clients of Ganeti send these by habit; here there is nothing that they could switch. */
+/** Parameters that Ganeti's clients send by default and that have no effect here. */
 const withoutMeaning = {
   ...common,
   ip_check: ignored,
@@ -49,7 +46,7 @@ const nic = z.strictObject({
   mac: z.string().optional(),
   mode: z.string().optional(),
   link: z.string().optional(),
-  /** Ganeti's older word for the link of a bridged NIC. */
+  /** Ganeti's older name for the link of a bridged NIC. */
   bridge: z.string().optional(),
   name: z.string().nullish(),
   ip: z.string().nullish(),
@@ -68,7 +65,7 @@ const disk = z.strictObject({
   mode: z.literal('rw').optional(),
 });
 
-/** What Ganeti lacks, under the names of our commands' options. */
+/** Parameters beyond Ganeti's, named as the options of our commands. */
 const beyondGaneti = {
   os_image: text.optional(),
   os_image_checksum: text.optional(),
@@ -82,12 +79,12 @@ const beyondGaneti = {
   install_parameters: parameters.optional(),
   ...plainBody('installation'),
 } as const;
-/** What it boots through its channel; of reinstallations and changes, too. */
+/** The boot through the channel, for creations, reinstallations and changes. */
 const booting = {
   bootenv: z.string().optional(),
   profiles: z.array(z.string()).optional(),
 } as const;
-/** What dialects serve; documents as text. */
+/** The metadata that dialects offer, with documents as text. */
 const metadata = {
   user_data: z.string().optional(),
   vendor_data: z.string().optional(),
@@ -97,7 +94,7 @@ const metadata = {
   ...plainBody('metadata'),
 } as const;
 
-/** Settings as they are called in bodies. Words are checked by the opcode. */
+/** Returns the schema of plain settings by their names in bodies. The opcode checks the words. */
 function plainBody(place: PlainPlace): Record<string, z.ZodOptional> {
   return Object.fromEntries(
     plainNames(place).map(([, name, type]) => {
@@ -177,7 +174,7 @@ export const modifyRequest = z.strictObject({
   ...plainBody('installation'),
   personalization_package: text.nullable().optional(),
   personalization_checksum: text.nullable().optional(),
-  // Disks and NICs of an instance stay as they are.
+  // The disks and NICs of the instance cannot be changed here.
   disks: z.array(z.unknown()).max(0).optional(),
   nics: z.array(z.unknown()).max(0).optional(),
 });

@@ -11,7 +11,7 @@ interface Nic {
   readonly networkName?: string | undefined;
 }
 
-/** The channel's NIC is the last one, named as Ganeti names it. */
+/** Returns the NICs with the channel's as the last one, named as in Ganeti. */
 export function nicsOf(instance: InstanceInfo): readonly Nic[] {
   const { channel, communication, name } = instance;
   if (!communication) return instance.nics;
@@ -22,8 +22,9 @@ export function nicsOf(instance: InstanceInfo): readonly Nic[] {
 }
 
 /**
- * Ganeti has no words for installations: an instance is down until its is done. Nor for a guest
- * that was stopped, and its tools refuse words that they do not know: it should run and does not.
+ * Ganeti's words for states; its tools reject unknown ones. It has none for installations, so an
+ * instance counts as down until its installation ends. A paused guest also
+ * has none and is shown as ERROR_down.
  */
 const statusWords: Readonly<Record<InstanceStatus, string>> = {
   running: 'running',
@@ -34,7 +35,7 @@ const statusWords: Readonly<Record<InstanceStatus, string>> = {
   installing: 'ADMIN_down',
   install_failed: 'ADMIN_down',
   ERROR_nodedown: 'ERROR_nodedown',
-  // Ganeti's nodes answer or are down.
+  // Ganeti has no state for a node that answers but fails.
   ERROR_nodefails: 'ERROR_nodedown',
   ERROR_nodeoffline: 'ERROR_nodeoffline',
 };
@@ -64,7 +65,7 @@ function diskField(
   return other(title, `List of disk ${doc}`, ({ disks }) => disks.map(of));
 }
 
-/** Ganeti's fields of an instance. Private and secret parameters have none. */
+/** Ganeti's fields of an instance, without private and secret parameters. */
 export const instanceFields: Fields<InstanceInfo> = {
   name: text('Instance', 'Instance name', (i) => i.name),
   admin_state: text('InstanceState', 'Desired state of instance', (i) => i.adminState),
@@ -147,7 +148,7 @@ export const instanceFields: Fields<InstanceInfo> = {
   tags: other('Tags', 'Tags', (i) => i.tags),
 };
 
-/** The result of Ganeti's query of one instance by a job. */
+/** Returns the result of Ganeti's job that queries one instance. */
 export function describeInstanceData(instance: InstanceInfo): Record<string, unknown> {
   const { name, disks, hvparams, osParameters } = instance;
   const nics = nicsOf(instance);

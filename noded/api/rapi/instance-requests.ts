@@ -25,7 +25,7 @@ import {
 } from './instance-bodies.ts';
 import { RapiFailure } from './rapi-failure.ts';
 
-/** An opcode that its own type has not checked yet. */
+/** An opcode before its own schema has checked it. */
 type Draft = Readonly<Record<string, unknown>> & Pick<OpcodeInput, 'opcode'>;
 
 /** @throws AppError VALIDATION naming fields, never values; RapiFailure */
@@ -71,7 +71,7 @@ export function parseCreate(body: unknown): Draft {
   };
 }
 
-/** The instance is stopped first, as Ganeti's remote API does. */
+/** Parses a reinstallation, which stops the instance first as in Ganeti's remote API. */
 export function parseReinstall(name: string, body: unknown): Draft {
   const given = parseInput(reinstallRequest, body ?? {});
   const { 'os-image': imageParameter, ...osparams } = given.osparams ?? {};
@@ -156,7 +156,7 @@ export function parseFailover(name: string, body: unknown): Draft {
   return { opcode: 'INSTANCE_FAILOVER', name, node: node ?? undefined };
 }
 
-/** Exports to the node of the instance, whatever `destination` is named. */
+/** Parses an export, which goes to the instance's node whatever `destination` says. */
 export function parseExport(name: string, body: unknown): Draft {
   const given = parseInput(exportRequest, body ?? {});
   return { opcode: 'BACKUP_EXPORT', name, shutdownTimeoutS: given.shutdown_timeout };
@@ -222,10 +222,10 @@ function toBase64(document: string | undefined): string | undefined {
   return document === undefined ? undefined : Buffer.from(document).toString('base64');
 }
 
-/** @throws RapiFailure when a parameter is given under both of its names */
+/** @throws RapiFailure if both names of a parameter are given */
 function renameKeys(body: unknown, names: Readonly<Record<string, string>>): unknown {
   if (typeof body !== 'object' || body === null) return body;
-  // An object of JSON.
+  // An object in JSON.
   const given = body as Readonly<Record<string, unknown>>;
   for (const [old, current] of Object.entries(names)) {
     if (Object.hasOwn(given, old) && Object.hasOwn(given, current))

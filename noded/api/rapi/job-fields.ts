@@ -4,7 +4,7 @@ import { ownValue } from '#shared/json/own-value.ts';
 import { fieldsOf, toTimestamp, type Fields } from './fields.ts';
 import { describeInstanceData } from './instance-fields.ts';
 
-/** Ganeti's kinds of refusals, where one fits better than "wrong input". */
+/** Ganeti's kinds of refusals; the default is "wrong input". */
 const errorKinds: Readonly<Record<string, string>> = {
   INSTANCE_NOT_FOUND: 'unknown_entity',
   NODE_NOT_FOUND: 'unknown_entity',
@@ -24,7 +24,7 @@ const errorKinds: Readonly<Record<string, string>> = {
   HOST_PREREQUISITE: 'environment_error',
 };
 
-/** Ganeti's names of an opcode's parameters; the others only lose their capitals. */
+/** Ganeti's names of opcode parameters. Other names are only converted to snake case. */
 const parameterNames: Readonly<Record<string, string>> = {
   opcode: 'OP_ID',
   name: 'instance_name',
@@ -40,7 +40,7 @@ const parameterNames: Readonly<Record<string, string>> = {
   shutdownTimeoutS: 'shutdown_timeout',
 };
 
-/** The opcode as it is stored: private and secret values are replaced in it already. */
+/** Returns the stored opcode, in which private and secret values are already replaced. */
 function describeOpcode({ input }: JobRecord): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(input).map(([key, value]) => {
@@ -60,7 +60,10 @@ function describeResult(job: JobRecord): unknown {
   return describeInstanceData(instanceInfo.parse(job.result));
 }
 
-/** An error as Ganeti encodes exceptions, by class and arguments: its clients raise it again. */
+/**
+ * Encodes an error as Ganeti encodes exceptions, by class and arguments. Its clients raise it
+ * again.
+ */
 function describeError({ code, message, hint, phase }: JobError): unknown {
   const text = hint === null ? message : `${message} (${hint})`;
   if (phase === 'execution') return ['OpExecError', [text]];
@@ -69,7 +72,7 @@ function describeError({ code, message, hint, phase }: JobError): unknown {
 
 type LogEntry = readonly [number, readonly [number, number] | null, 'message', string];
 
-/** The entries of a job's log after a serial number. */
+/** Returns the entries of a job's log after a serial number. */
 export function logEntries(job: JobRecord, afterSerial = -1): readonly LogEntry[] {
   return job.log
     .filter(({ sequence }) => sequence > afterSerial)
@@ -78,7 +81,7 @@ export function logEntries(job: JobRecord, afterSerial = -1): readonly LogEntry[
 
 const { text, number, other } = fieldsOf<JobRecord>();
 
-/** A job here has one opcode, so every list of Ganeti's has one element. */
+/** Each of Ganeti's lists has one element, since a job here has one opcode. */
 export const jobFields: Fields<JobRecord> = {
   id: number('ID', 'Job ID', (job) => job.id),
   ops: other('OpCodes', 'List of all opcodes', (job) => [describeOpcode(job)]),
@@ -94,7 +97,7 @@ export const jobFields: Fields<JobRecord> = {
   opresult: other('OpCode_result', 'List of opcodes results', (job) => [describeResult(job)]),
 };
 
-/** What a list of jobs tells of each. */
+/** The fields of a job in a list. */
 export const bulkJobFields = [
   ...['id', 'ops', 'status', 'summary', 'opstatus', 'received_ts', 'start_ts', 'end_ts'],
 ] as const;

@@ -2,12 +2,12 @@ import { isIPv6 } from 'node:net';
 import type { Clock } from '#shared/clock/clock.ts';
 
 /**
- * Wrong passwords from one network within a window; more are not looked at. A person mistypes less
+ * Failed logins per network and window before further attempts are refused. People mistype less
  * often.
  */
 const MAX_FAILURES = 10;
 const WINDOW_MS = 60_000;
-/** Networks that are remembered; the oldest go first. */
+/** Limits the networks in memory; the oldest are dropped first. */
 const MAX_ADDRESSES = 10_000;
 
 interface Failures {
@@ -16,8 +16,8 @@ interface Failures {
 }
 
 /**
- * Who has one address of an IPv6 network has 2⁶⁴ of them: an attacker is that network, or an IPv4
- * address.
+ * Returns the network of an address: an IPv4 address, or an IPv6 /64. A host with one IPv6 address
+ * usually has its whole network of 2⁶⁴.
  */
 export function networkOf(address: string): string {
   const [plain = ''] = address.split('%');
@@ -27,7 +27,7 @@ export function networkOf(address: string): string {
   const [head = '', tail] = plain.split('::');
   const left = head === '' ? [] : head.split(':');
   const right = tail === undefined || tail === '' ? [] : tail.split(':');
-  // An IPv4 address at the end stands for two groups.
+  // A trailing IPv4 address counts as two groups.
   const given = left.length + right.length + (plain.includes('.') ? 1 : 0);
   const groups = [
     ...left,
@@ -40,7 +40,7 @@ export function networkOf(address: string): string {
     .join(':')}::/64`;
 }
 
-/** Slows down who guesses passwords. */
+/** Slows down guesses of passwords. */
 export class LoginLimit {
   readonly #clock: Clock;
   readonly #failures = new Map<string, Failures>();
@@ -49,7 +49,7 @@ export class LoginLimit {
     this.#clock = clock;
   }
 
-  /** Seconds until the address may try again; 0 when it may. */
+  /** Returns the seconds until the address may try again; 0 if it may now. */
   waitS(address: string): number {
     const failures = this.#current(networkOf(address));
     if (failures === undefined || failures.count < MAX_FAILURES) return 0;

@@ -5,7 +5,7 @@ import { fieldsOf, type Fields } from './fields.ts';
 const { text, number, other } = fieldsOf<NetworkInfo>();
 const none = (): null => null;
 
-/** What a network is to Ganeti's clients. Its groups are nodes here. */
+/** The fields of a network in Ganeti's clients. Their groups are nodes here. */
 export const networkFields: Fields<NetworkInfo> = {
   name: text('Network', 'Name', ({ name }) => name),
   uuid: text('UUID', 'Network UUID', ({ uuid }) => uuid),

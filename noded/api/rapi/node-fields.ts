@@ -7,7 +7,7 @@ import { fieldsOf, fieldsOfPart, toMiB, type Fields } from './fields.ts';
 /** A node, and the instances whose primary node it is. */
 export interface NodeFacts {
   readonly name: string;
-  /** Null for a node that does not answer. */
+  /** Null for a node that does not respond. */
   readonly capacity: HostCapacity | null;
   readonly instanceNames: readonly string[];
   /** Sum of the disk sizes of these instances. */

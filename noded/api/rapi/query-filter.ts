@@ -1,12 +1,12 @@
 import { ownValue } from '#shared/json/own-value.ts';
 import { RapiFailure } from './rapi-failure.ts';
 
-/** Nobody asks with a deeper filter. */
+/** Clients send no deeper filters. */
 const MAX_DEPTH = 20;
 
 type Matches = (item: Readonly<Record<string, unknown>>) => boolean;
 
-/** A map, since an object has words of its own (`constructor`) that would pass for operators. */
+/** A map: an object inherits properties such as `constructor`, which would pass for operators. */
 const comparisons: ReadonlyMap<unknown, (order: number) => boolean> = new Map([
   ['<', (order: number) => order < 0],
   ['<=', (order: number) => order <= 0],
@@ -15,15 +15,14 @@ const comparisons: ReadonlyMap<unknown, (order: number) => boolean> = new Map([
 ]);
 
 /**
- * Ganeti's query filter, a list of operator and operands: `["&", ["=", "pnode", "node1"], ["?",
- * "oper_state"]]`. Regular expressions are refused: a hostile one holds a processor for as long as
- * it likes.
+ * Parses Ganeti's query filter, a list of operator and operands: `["&", ["=", "pnode", "node1"],
+ * ["?", "oper_state"]]`. Refuses regular expressions, since a hostile one can block the processor.
  * @throws RapiFailure 400
  */
 export function parseFilter(filter: unknown, names: ReadonlySet<string>, depth = 0): Matches {
   if (filter === null || filter === undefined) return () => true;
   if (!Array.isArray(filter) || depth > MAX_DEPTH) throw malformed();
-  // Array.isArray says any.
+  // Array.isArray infers any.
   const [operator, ...operands] = filter as readonly unknown[];
   if (operator === '&' || operator === '|') {
     const parts = operands.map((operand) => parseFilter(operand, names, depth + 1));
@@ -67,12 +66,12 @@ function parseComparison(
   };
 }
 
-/** Whether Python would take the value for true. */
+/** Returns true if the value is true in Python. */
 function isTrue(value: unknown): boolean {
   return Array.isArray(value) ? value.length > 0 : Boolean(value);
 }
 
-/** The order of two values; undefined where they have none. */
+/** Compares two values; undefined if they have no order. */
 function compare(a: unknown, b: unknown): number | undefined {
   if (typeof a === 'number' && typeof b === 'number') return a - b;
   if (typeof a === 'string' && typeof b === 'string') return a < b ? -1 : Number(a > b);

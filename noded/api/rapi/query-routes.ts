@@ -21,7 +21,7 @@ const MAX_FIELDS = 200;
 
 interface Resource {
   readonly fields: Fields<never>;
-  /** Every item with all of its fields. */
+  /** Returns every item with all its fields. */
   readonly load: (user: RapiUser) => Promise<readonly Readonly<Record<string, unknown>>[]>;
 }
 
@@ -30,8 +30,8 @@ export interface RapiQueryDependencies extends NodeFactsSources {
 }
 
 /**
- * Ganeti's generic queries: `fields` describes the columns, `data` has a row of `[state, value]`
- * per item.
+ * Returns Ganeti's generic queries: `fields` describes the columns, `data` has a row of `[state,
+ * value]` per item.
  */
 export function queryRoutes(dependencies: RapiQueryDependencies): readonly RapiRoute[] {
   const resources = new Map<string, Resource>([
@@ -56,7 +56,7 @@ export function queryRoutes(dependencies: RapiQueryDependencies): readonly RapiR
     {
       method: 'PUT',
       path: '/2/query/:resource',
-      // It reads only, although its method is PUT.
+      // Only reads, despite its method PUT.
       role: 'read',
       handle: (request) => {
         const { fields, qfilter, filter } = parseInput(queryRequest, request.body ?? {});
@@ -80,7 +80,7 @@ export function queryRoutes(dependencies: RapiQueryDependencies): readonly RapiR
 const queryRequest = z.object({
   fields: z.array(z.string().max(100)).max(MAX_FIELDS).optional(),
   qfilter: z.unknown().optional(),
-  /** The name that older clients use. */
+  /** The name in older clients. */
   filter: z.unknown().optional(),
 });
 
@@ -125,7 +125,7 @@ function requiredNames(query: URLSearchParams): readonly string[] {
   throw new RapiFailure(400, "Missing 'fields' query argument");
 }
 
-/** @throws RapiFailure 400 for more than anybody asks for */
+/** @throws RapiFailure 400 for more names than clients need */
 function splitNames(query: URLSearchParams): readonly string[] | undefined {
   const names = query
     .get('fields')

@@ -35,8 +35,8 @@ export interface RapiBootDependencies {
 }
 
 /**
- * Ours, not Ganeti's: boot environments and profiles. Users that are bound to instances are told
- * which there are, and nothing of what is in them.
+ * Returns routes beyond Ganeti's for boot environments and profiles. Users bound to instances see
+ * their names, not their content.
  */
 export function bootContentRoutes(dependencies: RapiBootDependencies): readonly RapiRoute[] {
   const { submit } = dependencies;
@@ -69,7 +69,7 @@ export function bootContentRoutes(dependencies: RapiBootDependencies): readonly 
   ];
 }
 
-/** All of a kind, as names or with `bulk` whole, and one of them. */
+/** Returns routes that list objects of a kind, by name or with `bulk` in full, and show one. */
 function listRoutes(
   path: string,
   kind: string,

@@ -13,7 +13,7 @@ import { isSet, submitRoute, type RapiRoute, type Submit } from './rapi-route.ts
 import type { RapiUser } from './users-file.ts';
 
 const RAPI_VERSION = 2;
-/** What clients may ask for beyond the first version of a request. */
+/** Features beyond the first version of a request. */
 const FEATURES = ['instance-create-reqv1', 'instance-reinstall-reqv1'];
 /** Newest API of OS definitions. */
 const OS_API_VERSION = 20;
@@ -90,8 +90,8 @@ async function describeCluster(
 }
 
 /**
- * Lists OS definitions as names with their variants, or whole; hidden, blacklisted and broken ones
- * are in the latter only.
+ * Lists OS definitions as names with their variants, or in full. Hidden, blacklisted and broken
+ * ones are only in the full list.
  */
 async function listOs(
   { osRegistry, clusters }: RapiClusterDependencies,

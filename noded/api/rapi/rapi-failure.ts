@@ -3,7 +3,7 @@ import { isAppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { httpStatusOf } from '../http/http-errors.ts';
 
-/** A refusal that only HTTP knows. */
+/** A refusal that exists only over HTTP. */
 export class RapiFailure extends Error {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
@@ -16,21 +16,21 @@ export class RapiFailure extends Error {
   }
 }
 
-/** Whatever was thrown as an answer; our own bugs are logged and told without their text. */
+/** Converts any error to an answer. Unexpected errors are logged, and their text is not sent. */
 export function toRapiFailure(error: unknown, logger: Logger): RapiFailure {
   if (error instanceof RapiFailure) return error;
   if (isAppError(error)) {
     const hint = error.hint === undefined ? '' : ` (${error.hint})`;
     return new RapiFailure(httpStatusOf(error.code), `${error.message}${hint}`);
   }
-  // The client went away in the middle of its request.
+  // The client disconnected during its request.
   if (systemCodeOf(error) === 'ECONNRESET')
     return new RapiFailure(400, 'the request is incomplete');
   logger.error('rapi.unexpected', { err: error });
   return new RapiFailure(500, 'unexpected failure in the node daemon, see its log');
 }
 
-/** The body of every failure, in the shape that Ganeti's client expects. */
+/** Returns the body of a failure in the format that Ganeti's client expects. */
 export function describeFailure(failure: RapiFailure): object {
   return {
     code: failure.status,

@@ -54,12 +54,12 @@ export function instanceRoutes({
       const names = (await visible.instanceNames(user)).toSorted();
       return names.map((id) => ({ id, uri: `/2/instances/${id}` }));
     }),
-    // Ours, not Ganeti's: machines that run without a record, for `adopt` and DELETE.
+    // Beyond Ganeti: QEMU processes without a record, for `adopt` and DELETE.
     get('/2/orphans', ({ user }) => visible.orphans(user)),
     get(ONE, async (request) => pickFields(instanceFields, await find(request))),
     get(`${ONE}/tags`, async (request) => (await find(request)).tags),
     get(`${ONE}/console`, async (request) => describeConsole(await find(request))),
-    // A job although it is asked by GET, so nothing for readers.
+    // Creates a job despite GET, so readers may not use it.
     submit('GET', `${ONE}/info`, (name) => ({ opcode: 'INSTANCE_QUERY_DATA', name })),
     submit('POST', '/2/instances', (_, { body }) => parseCreate(body)),
     submit('DELETE', ONE, (name, { body }) => parseRemove(name, body)),
@@ -98,18 +98,18 @@ export function instanceRoutes({
   ];
 }
 
-/** Placement uses capacity of all users. @throws RapiFailure 403 */
+/** Refuses bound users: placement uses the capacity of all users. @throws RapiFailure 403 */
 function requireUnbound({ name, scope }: RapiUser): void {
   if (scope !== null)
     throw new RapiFailure(403, `user '${name}' is bound to instances and may not choose nodes`);
 }
 
-/** Old clients ask for a reinstallation in the query instead of a body. */
+/** Reads a reinstallation from the query, where old clients put it. */
 function legacyReinstall({ query }: RapiRequest): unknown {
   return { os: query.get('os'), start: !isSet(query, 'nostartup') };
 }
 
-/** The serial console by a command on the node, as Ganeti's for KVM. */
+/** Returns a command on the node for the serial console, as Ganeti does for KVM. */
 function describeConsole({ name, primaryNode, running }: InstanceInfo): unknown {
   if (running === null)
     throw new RapiFailure(503, 'Instance console unavailable: it is not running');

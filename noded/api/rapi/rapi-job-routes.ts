@@ -10,10 +10,10 @@ import { RapiFailure } from './rapi-failure.ts';
 import type { Visible } from './visible.ts';
 import { isSet, type RapiRequest, type RapiRoute } from './rapi-route.ts';
 
-/** A wait is as long as Ganeti's own; its client then asks again. */
+/** As long as Ganeti's wait; its client then repeats the request. */
 const WAIT_MS = 10_000;
 
-/** Events that are not in the record of a job. */
+/** Events that a job's record does not contain. */
 const UNRECORDED: ReadonlySet<JobEvent['type']> = new Set(['progress', 'output', 'script-output']);
 
 const waitRequest = z.object({
@@ -58,7 +58,7 @@ export function jobRoutes({ visible, jobs }: RapiJobDependencies): readonly Rapi
     {
       method: 'GET',
       path: '/2/jobs/:id/wait',
-      // It holds a connection.
+      // It occupies a connection.
       role: 'write',
       handle: async (request) => {
         const { body, signal } = request;
@@ -81,7 +81,7 @@ async function cancel(jobs: JobService, id: number): Promise<readonly [boolean, 
   }
 }
 
-/** @returns null when nothing changed in time */
+/** @returns null if nothing changed in time */
 async function waitForChange(
   jobs: JobService,
   id: number,
@@ -91,7 +91,7 @@ async function waitForChange(
   let seen: JobRecord | undefined;
   const findChange = async (): Promise<unknown> => {
     const job = await jobs.get(id);
-    // Events that are told again are of a record that was compared already.
+    // Replayed events belong to a record that was already compared.
     if (job === seen) return null;
     seen = job;
     return describeChange(job, wanted);
@@ -117,7 +117,7 @@ function describeChange(job: JobRecord, wanted: WaitRequest): unknown {
   return isSame ? null : { job_info: info, log_entries: entries };
 }
 
-/** The value as the client got it: what JSON leaves out is not there. */
+/** Returns the value as a client receives it, without fields that JSON omits. */
 function toJson(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value)) as unknown;
 }

@@ -11,12 +11,12 @@ import { RapiFailure } from './rapi-failure.ts';
 import { isSet, submitRoute, type RapiRequest, type RapiRoute, type Submit } from './rapi-route.ts';
 import type { RapiUser } from './users-file.ts';
 
-/** Ganeti's group that has all nodes: here there are no others. */
+/** Ganeti's group of all nodes, the only one here. */
 const ALL_NODES = 'default';
 const MODES = ['bridged', 'nat'] as const;
 
 const addresses = z.string().array().optional();
-/** What this node cannot do is refused by name, `null` is Ganeti's for nothing. */
+/** Unsupported settings are refused by name. Ganeti's clients send `null` for unset ones. */
 const unsupported = z.null({ error: 'networks of this node are IPv4 only' }).optional();
 const createRequest = z.strictObject({
   network_name: z.string(),
@@ -40,7 +40,7 @@ const modifyRequest = z.strictObject({
 const groupName = z.literal(ALL_NODES, {
   error: `the only group is '${ALL_NODES}'; use node_names to name nodes`,
 });
-/** Fields of Ganeti's, and beside them the nodes that are meant. */
+/** Ganeti's fields, and the nodes to connect. */
 const connectRequest = z.strictObject({
   group_name: groupName.optional(),
   node_names: z.string().array().max(MAX_NETWORKS).default([]),
@@ -60,7 +60,7 @@ export interface RapiNetworkDependencies {
   readonly submit: Submit;
 }
 
-/** Ganeti's networks. Users that are bound to instances see which addresses theirs have. */
+/** Returns Ganeti's networks. Users bound to instances see only their own addresses. */
 export function networkRoutes(dependencies: RapiNetworkDependencies): readonly RapiRoute[] {
   const { submit } = dependencies;
   const find = async ({ user, params }: RapiRequest): Promise<NetworkInfo> => {

@@ -14,7 +14,7 @@ import { isSet, submitRoute, type RapiRequest, type RapiRoute, type Submit } fro
 import type { RapiUser } from './users-file.ts';
 
 const ROLES = { M: 'master', D: 'drained', O: 'offline' } as const;
-/** Flags of a role. Every node can do the work of a master candidate. */
+/** Flags by role. Any node can do the work of a master candidate. */
 const FLAGS = {
   regular: { drained: false, offline: false },
   'master-candidate': { drained: false, offline: false },

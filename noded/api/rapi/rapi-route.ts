@@ -14,17 +14,17 @@ import { RapiFailure } from './rapi-failure.ts';
 import type { Role } from './user-options.ts';
 import type { RapiUser } from './users-file.ts';
 
-/** A query has filters at most; only a writer may send documents. */
+/** Readers send at most a query's filter; only writers may send documents. */
 const MAX_READER_BODY_BYTES = 64 * 1024;
 
 export interface RapiRequest {
-  /** Who asks; where that need not be said, it is a user that sees no instance. */
+  /** The user; on public paths a user who sees no instance. */
   readonly user: RapiUser;
   readonly params: Readonly<Record<string, string>>;
   readonly query: URLSearchParams;
   /** Parsed JSON; undefined without a body. */
   readonly body: unknown;
-  /** Aborted when the client has gone. */
+  /** Aborted when the client disconnects. */
   readonly signal: AbortSignal;
 }
 
@@ -34,15 +34,15 @@ export interface RapiRoute {
   readonly role: Role;
   /** Reason why the resource is not served. */
   readonly refusal?: string;
-  /** @returns what the client gets as JSON, or JSON that comes piece by piece */
+  /** @returns a value to encode as JSON, or a stream of JSON */
   readonly handle: (request: RapiRequest) => unknown;
 }
 
-/** Stands for whoever asks for what is public. */
+/** The user of requests without a login. */
 const NOBODY: RapiUser = { name: '', role: 'read', scope: { tags: [], names: [] } };
 
 export interface RapiState {
-  /** Undefined for resources that everybody may read. */
+  /** Undefined for public resources. */
   user?: RapiUser;
 }
 
@@ -62,7 +62,7 @@ export function addRapiRoutes(router: Router<RapiState>, routes: readonly RapiRo
         signal: untilGone(context.res),
       });
       context.type = 'application/json';
-      // Also null and bare strings are JSON here: clients parse every answer.
+      // JSON also for null and bare strings, since clients parse every answer.
       context.body = answer instanceof Readable ? answer : JSON.stringify(answer ?? null);
     });
   }
@@ -83,7 +83,10 @@ async function readRequest(context: RouterContext<RapiState>, role: Role): Promi
   return value;
 }
 
-/** Has an operation done in a user's name. @returns the job's id */
+/**
+ * Submits a user's operation.
+ * @returns the job's id
+ */
 export type Submit = (
   opcode: Opcode,
   user: RapiUser,
@@ -91,8 +94,8 @@ export type Submit = (
 ) => Promise<number>;
 
 /**
- * Jobs of remote users: they have the user's rights, and name no file but those that the operator
- * lets them.
+ * Creates a function that submits jobs of remote users, with their rights. Files are confined to
+ * the folders that the operator allows.
  */
 export function createSubmit(
   jobs: Pick<JobService, 'submit'>,
@@ -106,7 +109,7 @@ export function createSubmit(
   };
 }
 
-/** A change: the request becomes an opcode, the answer is the id of its job. */
+/** Returns a route for a change: the request becomes an opcode, the answer is the job's id. */
 export function submitRoute(
   submit: Submit,
   method: RapiRoute['method'],
@@ -124,7 +127,7 @@ export function submitRoute(
   };
 }
 
-/** A bool of a query: a number, as Ganeti has it. @throws RapiFailure 400 */
+/** Returns a boolean of a query, which Ganeti writes as a number. @throws RapiFailure 400 */
 export function isSet(query: URLSearchParams, name: string): boolean {
   const value = query.get(name);
   if (value === null || value === '0') return false;

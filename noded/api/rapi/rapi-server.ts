@@ -23,20 +23,20 @@ import { createVisible } from './visible.ts';
 import type { RapiSettings } from './rapi-settings.ts';
 import { REALM, UsersFile, type RapiUser } from './users-file.ts';
 
-/** Whoever has no password can hold this many connections, for this long. */
+/** Bounds for clients without a password: connections and time. */
 const MAX_CONNECTIONS = 128;
 const HANDSHAKE_TIMEOUT_MS = 10_000;
 const HEADERS_TIMEOUT_MS = 10_000;
 /** Time for the whole request, its body included. */
 const REQUEST_TIMEOUT_MS = 60_000;
-/** What anybody may ask: whether this is a remote API, and which. */
+/** Paths without a login: they show that this is a remote API, and its version. */
 const PUBLIC_PATHS: ReadonlySet<string> = new Set(['/', '/version']);
 
 export interface RapiServer extends AsyncDisposable {
   readonly port: number;
 }
 
-/** What each group of resources needs. */
+/** The dependencies of all groups of resources. */
 export type RapiDependencies = Omit<
   RapiClusterDependencies & RapiNodeDependencies & RapiBootDependencies & RapiNetworkDependencies,
   'submit'
@@ -45,7 +45,7 @@ export type RapiDependencies = Omit<
   readonly jobs: JobService;
 };
 
-/** Every resource of the remote API. */
+/** Returns every resource of the remote API. */
 export function createRapiRoutes(dependencies: RapiDependencies): readonly RapiRoute[] {
   const submit = createSubmit(dependencies.jobs, dependencies.clusters);
   const all = { ...dependencies, submit, visible: createVisible(dependencies) };
@@ -63,7 +63,7 @@ export function createRapiRoutes(dependencies: RapiDependencies): readonly RapiR
 
 export interface RapiServing {
   readonly routes: readonly RapiRoute[];
-  /** The certificate's, when one is made. */
+  /** The name in a new certificate. */
   readonly nodeName: string;
   readonly logger: Logger;
   readonly clock: Clock;
@@ -72,10 +72,9 @@ export interface RapiServing {
 }
 
 /**
- * Serves version 2 of Ganeti's remote API: its resources become opcodes for the same jobs, its
- * answers are made from the same records as the node's own API.
- * @throws AppError FILE_UNREADABLE for the certificate, CONFLICT when the address cannot be
- * listened on
+ * Serves version 2 of Ganeti's remote API. Its resources become opcodes for the same jobs, and its
+ * answers come from the same records as the node's own API.
+ * @throws AppError FILE_UNREADABLE for the certificate, CONFLICT if it cannot listen on the address
  */
 export async function startRapi(
   settings: RapiSettings,
@@ -121,7 +120,7 @@ export async function startRapi(
   };
 }
 
-/** Answers failures, and notes who asked for what; never with which parameters. */
+/** Answers failures, and logs the user and the resource, never the parameters. */
 function answerFailures(logger: Logger, onAnswered: RapiServing['onAnswered']) {
   return async (context: ParameterizedContext<RapiState>, next: Next): Promise<void> => {
     context.set('Cache-Control', 'no-store');
@@ -131,8 +130,8 @@ function answerFailures(logger: Logger, onAnswered: RapiServing['onAnswered']) {
       const failure = toRapiFailure(error, logger);
       context.status = failure.status;
       context.set({ ...failure.headers });
-      // What a stranger sends beyond that is not read; a user's client gets its answer when it has
-      // sent all.
+      // The rest of a stranger's request is not read. A user's client gets its answer after it has
+      // sent everything.
       if (context.state.user === undefined) context.set('Connection', 'close');
       context.body = describeFailure(failure);
     }
@@ -140,7 +139,7 @@ function answerFailures(logger: Logger, onAnswered: RapiServing['onAnswered']) {
     const user = context.state.user?.name;
     onAnswered(method, status);
     const fields = { user, address: context.ip, method, path, status };
-    // Strangers do not fill the log.
+    // Strangers must not fill the log.
     if (user === undefined || method === 'GET') logger.debug('rapi.request', fields);
     else logger.info('rapi.request', fields);
   };
@@ -176,7 +175,7 @@ async function findUser(
   const user = await users.authenticate(name, rest.join(':'));
   if (user !== undefined) return user;
   limit.failed(context.ip);
-  // Without the name: it may be a password that was typed in the wrong place.
+  // Logged without the name, which may be a password in the wrong place.
   logger.warn('rapi.login-failed', { address: context.ip });
   throw unauthorized;
 }

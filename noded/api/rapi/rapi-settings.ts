@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { RootPaths } from '#shared/paths/root-paths.ts';
 
-/** Ganeti's remote API listens there too. */
+/** The port of Ganeti's remote API. */
 const DEFAULT_PORT = 5080;
 
 export interface RapiOptions {

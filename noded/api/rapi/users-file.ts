@@ -5,11 +5,14 @@ import type { Logger } from '#shared/log/log.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { parseUserOptions, UNKNOWN_OPTION, type UserOptions } from './user-options.ts';
 
-/** Part of every password digest: Ganeti's users files work here, and ours there. */
+/** Part of every password digest, so that Ganeti's users files work here and the reverse. */
 export const REALM = 'Ganeti Remote API';
-/** A digest of nobody: an unknown name costs the same time as a wrong password. */
+/**
+ * Stands in for an unknown user's digest, so that the check takes the same time as for a wrong
+ * password.
+ */
 const NOBODY = Buffer.alloc(16);
-/** The file has room for many thousand users. */
+/** Room for many thousand users. */
 const MAX_FILE_BYTES = MIB;
 
 export interface RapiUser extends UserOptions {
@@ -22,7 +25,7 @@ interface StoredUser extends RapiUser {
 
 interface ParsedUsers {
   readonly users: ReadonlyMap<string, StoredUser>;
-  /** Lines that make no user, and why; what is in them is not told. */
+  /** Lines that define no user, with the reason but without their content. */
   readonly refused: readonly { readonly line: number; readonly reason: string }[];
 }
 
@@ -48,8 +51,8 @@ export function parseUsers(text: string): ParsedUsers {
 }
 
 /**
- * Who may use the remote API. Read again whenever the file has changed; a file that cannot be read
- * has no users.
+ * Holds the users of the remote API. Reads the file again after each change; an unreadable file has
+ * no users.
  */
 export class UsersFile {
   readonly #path: string;
@@ -62,7 +65,7 @@ export class UsersFile {
     this.#logger = logger;
   }
 
-  /** The user; undefined when the name or the password is wrong: nothing tells which. */
+  /** Returns the user; undefined if the name or the password is wrong, without telling which. */
   async authenticate(name: string, password: string): Promise<RapiUser | undefined> {
     await this.refresh();
     const user = this.#users.get(name);

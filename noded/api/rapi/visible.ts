@@ -15,15 +15,18 @@ export interface VisibleSources {
   readonly jobs: Pick<JobService, 'get' | 'list'>;
 }
 
-/** What a user sees. For who is bound to instances, the others and their jobs do not exist. */
+/**
+ * Shows the records that a user may see. For a user bound to instances, other instances and their
+ * jobs do not exist.
+ */
 export interface Visible {
   instances(user: RapiUser): Promise<readonly InstanceInfo[]>;
-  /** The same, in slices as they come. */
+  /** Returns the instances in slices, as they arrive. */
   instanceSlices(user: RapiUser): AsyncIterable<readonly InstanceInfo[]>;
   instanceNames(user: RapiUser): Promise<readonly string[]>;
   /** @throws AppError INSTANCE_NOT_FOUND */
   instance(user: RapiUser, name: string): Promise<InstanceInfo>;
-  /** Orphans are nobody's: a user that is bound to instances sees none. */
+  /** Returns the orphans; none for a user bound to instances. */
   orphans(user: RapiUser): Promise<readonly ListedOrphan[]>;
   jobs(user: RapiUser): Promise<readonly JobRecord[]>;
   /** @throws AppError JOB_NOT_FOUND */
@@ -74,8 +77,8 @@ export function createVisible({ overview, index, jobs }: VisibleSources): Visibl
 }
 
 /**
- * A job names an instance, and the name may have been another's when it was asked for. Numbers of
- * jobs tell, not times: nodes' clocks differ.
+ * Returns true if a job is about this instance, not an earlier one of the same name. Compares job
+ * numbers rather than times, since nodes' clocks differ.
  */
 function isAbout(
   { namedAfterJob, createdAtMs }: IndexedInstance,

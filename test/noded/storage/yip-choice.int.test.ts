@@ -111,7 +111,7 @@ async function askYip(
   );
   const files = Object.fromEntries(SEED_FILES.map((name) => [name, bodyOf(leaves.get(name))]));
   const path = join(directory, 'seed.img');
-  await writeSeedDisk(path, files as SeedDocuments); // Each name is there.
+  await writeSeedDisk(path, files as SeedDocuments); // Every name exists.
   const found = probeFat(readFileSync(path));
   return { found, chosen: chooseUserData(found?.label ?? '', files) };
 }

@@ -45,7 +45,7 @@ before(async () => {
 });
 after(() => rm(top, { recursive: true, force: true }));
 
-/** What a node may say of itself. */
+/** A valid report of a node. */
 export const node: NodeInfo = {
   name: 'node1',
   version: '0.0.0',

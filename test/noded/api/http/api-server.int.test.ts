@@ -235,7 +235,7 @@ test('without the channel, or without a machine, the channel is refused with wha
 test('a connection to a port of the guest is a raw stream in both directions', async (t) => {
   const { path, metad, start } = await createApiLab(t);
   const { name } = await start(true);
-  // What is written to it comes back: an echo server in the guest.
+  // A PassThrough acts as an echo server in the guest.
   metad.guestPort = () => Promise.resolve(new PassThrough());
   const { head, socket } = await upgrade(path, `/v1/instances/${name}/connect/22`);
   assert.match(head, /^HTTP\/1\.1 101 /);
@@ -284,7 +284,7 @@ test('a client that gave up while its stream was being opened leaves none open',
   const gone = new Promise((resolve) => client.once('close', resolve));
   client.destroy();
   await gone;
-  // The server hears of it a turn later.
+  // The server notices the disconnection one turn later.
   await ask(path, 'GET', '/metrics');
   const guest = new PassThrough();
   const closed = new Promise((resolve) => guest.once('close', resolve));

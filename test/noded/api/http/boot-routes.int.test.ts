@@ -7,7 +7,7 @@ import { guestProgress, type GuestProgress } from '#shared/contract/instance.ts'
 import { readLines } from '#shared/text/lines.ts';
 import { ask, createApiLab } from '../../support/api-lab.ts';
 
-/** That of noded/api/http/boot-routes.ts. */
+/** The value in noded/api/http/boot-routes.ts. */
 const PAUSE_MS = 20;
 
 async function follow(path: string, name: string): Promise<AsyncGenerator<GuestProgress>> {
@@ -40,7 +40,7 @@ test('what a guest says of its boot is told as it says it, and the end of its ma
     event: { type: 'boot', event: { ...event, phase: 'start' } },
   });
   assert.equal((await next(lines)).boot?.stage, 'modules-final');
-  // Ten thousand lines are no more than the reader takes.
+  // The reader gets only as many of ten thousand lines as it reads.
   for (let sequence = 2; sequence < 10_000; sequence++)
     guestEvents.dispatch({
       ...{ sequence, instance: uuid },

@@ -6,7 +6,7 @@ import { test, type TestContext } from 'node:test';
 import { AppError } from '#shared/errors/app-error.ts';
 import { ask, createApiLab, upgrade } from '../../support/api-lab.ts';
 
-/** A node that has an instance, and the API of another one that has none but knows of it. */
+/** Creates a node with an instance, and the API of another node that knows of it. */
 async function createTwoNodes(t: TestContext) {
   const owner = await createApiLab(t);
   const state = { isAway: false };
@@ -59,7 +59,7 @@ test('a raw stream goes on in both directions, with its refusals', async (t) => 
   guest.write('to the host');
   const [back] = (await once(socket, 'data')) as [Buffer];
   assert.deepEqual([String(there), String(back)], ['to the guest', 'to the host']);
-  // Each direction ends on its own.
+  // Each direction closes separately.
   socket.end();
   await once(guest, 'end');
   guest.end('last words');

@@ -21,7 +21,7 @@ test('a log that another node has is told of, and one that is here is shown', as
       },
     }));
   const log = () => ask(path, 'GET', `/v1/instances/${name}/log`);
-  // One that was never begun is nowhere.
+  // A log that no installation began exists on no node.
   await record(null);
   assert.deepEqual([(await log()).status, (await log()).text], [200, '']);
   await record('/of/node2/install.log');

@@ -27,7 +27,7 @@ const WHOLE = '/v1/instances';
 const LISTS = ['GET /v1/instances', 'GET /v1/own-instances'] as const;
 const MANY = 10_000;
 
-/** What the handlers of lists get of a request without a query. */
+/** Returns the request of a list's handler without a query. */
 function askedForAll() {
   const signal = AbortSignal.timeout(60_000);
   return { params: {}, query: {}, body: undefined, signal };
@@ -39,7 +39,7 @@ function streamOf(outcome: unknown): Readable {
   return body;
 }
 
-// Rows are not looked through once more when they go out: nothing but this says what they have.
+// Lists are not checked against a schema when they are sent, so this test checks their fields.
 const { running } = instanceSummary.shape;
 const exactly = instanceSummary.extend({ running: running.unwrap().strict().nullable() }).strict();
 

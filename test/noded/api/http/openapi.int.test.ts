@@ -16,7 +16,7 @@ interface Operation {
 }
 type Content = Record<string, { readonly schema?: object }>;
 
-/** A validator made of the document alone. */
+/** Returns a validator made from the document alone. */
 function validatorOf(document: Document, schema: object): z.ZodType {
   const text = JSON.stringify({ ...schema, $defs: document.components.schemas });
   return z.fromJSONSchema(

@@ -11,7 +11,7 @@ import { ask, createApiLab } from '../../support/api-lab.ts';
 const endpoints = listEndpoints().filter((endpoint) => !isUpgrade(endpoint));
 const forPeers = endpoints.filter((endpoint) => endpoint.forPeers);
 
-/** The node's API as another node of the cluster gets it. */
+/** Creates the node's API as other nodes of the cluster see it. */
 async function createPeerLab(t: TestContext) {
   const lab = await createApiLab(t);
   const dir = await mkdtemp(join(tmpdir(), 'gnt-peer-api-'));

@@ -14,14 +14,14 @@ import { exampleView } from '../../../metad/support/view-fixture.ts';
 import { createApiLab } from '../../support/api-lab.ts';
 
 /**
- * From the request of a guest to the word on the terminal, by the real metad, node API and command.
- * The measure is the answer to that same request, and the quickest quarter is judged: a timer on
- * the way is in all of them, what else the machine does in some.
+ * Measures from a guest's request to the output on the terminal, through the real metad, node API
+ * and command. The unit is the answer to that same request. The fastest quarter is judged: a timer
+ * on the way delays all rounds, other load only some.
  */
 const ROUNDS = 40;
-/** About 2 (2.5 ms and 5 ms) on a machine with other work; a timer of 20 ms makes it 9. */
+/** About 2 (2.5 ms and 5 ms) under other load; a timer of 20 ms makes it 9. */
 const MOST_TIMES_THE_ANSWER = 4;
-/** Between two words of a guest's boot, which are seconds apart in a real one. */
+/** Pause between two reports of a boot; in a real boot it is seconds. */
 const BETWEEN_WORDS_MS = 25;
 const LIMIT_S = 60;
 
@@ -67,7 +67,7 @@ test('who waits for a verdict has it hardly later than the guest has its answer'
     await waiting;
     return { answerMs, learntMs: isUpAtMs - begunAtMs };
   };
-  await boot(); // Of what is done for the first time.
+  await boot(); // The first round warms up.
   const boots: Awaited<ReturnType<typeof boot>>[] = [];
   for (let round = 0; round < ROUNDS; round++) boots.push(await boot());
   const answer = quickQuarter(boots.map(({ answerMs }) => answerMs));
@@ -80,7 +80,7 @@ function quickQuarter(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[values.length >> 2] ?? Number.NaN;
 }
 
-/** What the command has of its program; anything else that it asks for fails the test. */
+/** The members of its program that the command uses. Any other access fails the test. */
 function commandContext(
   client: ReturnType<typeof createNodeClient>,
   note: (text: string) => void,
@@ -91,5 +91,5 @@ function commandContext(
     note,
     warn: (text) => assert.fail(text),
   };
-  return context as Context; // Of a program that is not started.
+  return context as Context; // No program runs.
 }

@@ -4,7 +4,7 @@ import { opcode, type OpcodeInput } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { withWholeName } from '../../../../noded/api/http/whole-names.ts';
 
-/** One instance, web1.example.com, and a machine without a record. */
+/** Expands a name on a node with the instance web1.example.com and an orphan. */
 async function nameOf(input: OpcodeInput, orphan = 'lost'): Promise<unknown> {
   const meant = await withWholeName(opcode.parse(input), {
     instances: {

@@ -13,7 +13,7 @@ export interface Asking {
   readonly from?: string;
 }
 
-/** One request by TLS that trusts this certificate only; the answer's JSON is parsed. */
+/** Sends one request over TLS, trusts only this certificate and parses the JSON of the answer. */
 export async function askRapi(
   { port, certificateFile }: { readonly port: number; readonly certificateFile: string },
   path: string,
@@ -24,7 +24,7 @@ export async function askRapi(
     ...{ host: '127.0.0.1', port, path, method: asking.method ?? 'GET', agent: false },
     ca: await readFile(certificateFile),
     checkServerIdentity: () => undefined,
-    // A GET may have a body, too: Ganeti waits for jobs so.
+    // A GET may have a body: Ganeti's client sends one to wait for jobs.
     ...(body !== undefined && {
       headers: { 'content-type': type, 'content-length': Buffer.byteLength(body) },
     }),

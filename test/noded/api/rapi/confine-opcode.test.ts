@@ -7,7 +7,7 @@ import { confineOpcode } from '../../../../noded/api/rapi/confine-opcode.ts';
 const SECRETS = ['/etc/shadow', '/var/lib/gnt/disks/other', '/etc/gnt/cluster.key'];
 const kinds = ['INSTANCE_CREATE', 'INSTANCE_REINSTALL', 'INSTANCE_SET_PARAMS'] as const;
 
-/** Every field of an operation that names a file of the node. */
+/** Returns every field of an operation that names a file of the node. */
 function askFor(path: string) {
   const files = ['cdrom_image_path', 'kernel_path', 'initrd_path'];
   const packages = kinds.map((kind) => ({ opcode: kind, personalizationPackage: path }));
@@ -64,12 +64,12 @@ test('names of images, resets and operations without files stay as they are', ()
     const parsed = opcode.parse({ name: 'web1', ...asked });
     assert.deepEqual(confineOpcode(parsed, { folders: [], hosts: [] }), parsed);
   }
-  // Its IsoUrl is as whoever wrote it was confined.
+  // Its IsoUrl was already confined when it was written.
   const upload = opcode.parse({ opcode: 'BOOTENV_UPLOAD_ISO', bootEnv: 'd' });
   assert.deepEqual(confineOpcode(upload, { folders: [], hosts: [] }), upload);
 });
 
-/** Every field of an operation that may be a URL. */
+/** Returns every field of an operation that may be a URL. */
 function askForUrl(url: string) {
   const media = kinds.flatMap((kind) => [
     { opcode: kind, installParameters: { cdrom_image_path: url } },
@@ -125,7 +125,7 @@ test('a URL of this host or its networks is refused unless the operator named it
     assert.throws(() => confineOpcode(asked, { folders: [], hosts: [] }), /too long/);
 });
 
-/** A BootEnv whose archive is there, in each place of a document that says so. */
+/** Returns a BootEnv with its archive in each possible place of a document. */
 function askForArchive(url: string) {
   const amd64 = { IsoFile: 'd.iso', IsoUrl: url };
   const places = [{ SupportedArchitectures: { amd64 } }, { SupportedArchitectures: { x86_64: amd64 } }, amd64]; // prettier-ignore

@@ -5,7 +5,7 @@ import { run } from '#shared/process/run.ts';
 import { readRapiResources } from '../../../../scripts/docs/pages/remote-api.ts';
 import { foreignClients, pythonEnvironment } from '../../../metad/support/foreign-clients.ts';
 
-/** Prints each pair of method and resource that Ganeti's remote API has. */
+/** Prints each method and resource of Ganeti's remote API. */
 const LIST = `
 import json
 from ganeti.rapi import connector

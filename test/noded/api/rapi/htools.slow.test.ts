@@ -8,7 +8,7 @@ import { run } from '#shared/process/run.ts';
 import { createLab, type Lab } from '../../../../scripts/demo/lab.ts';
 import { unpackPackages } from '../../../metad/support/foreign-clients.ts';
 
-/** Programs of Ganeti's htools read a node with two instances through the remote API. */
+/** Ganeti's htools read a node with two instances through the remote API. */
 const PASSWORD = 'word';
 
 let lab: Lab;

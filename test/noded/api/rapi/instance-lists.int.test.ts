@@ -11,7 +11,7 @@ import { createApiLab } from '../../support/api-lab.ts';
 
 type Slices = () => AsyncIterable<readonly InstanceInfo[]>;
 
-/** The bulk list of a user who may see instances named `web*`. */
+/** Requests the bulk list as a user who may see instances named `web*`. */
 async function askBulk(t: Parameters<typeof createApiLab>[0], instanceSlices: Slices) {
   const { dependencies } = await createApiLab(t);
   const overview = { ...dependencies.overview, instanceSlices };

@@ -17,7 +17,7 @@ const smallest = {
   ...{ disks: [{ size: 1024 }], nics: [] },
 };
 
-/** What is made of a request must be an opcode that could be submitted. */
+/** Parses a request into an opcode that can be submitted. */
 function create(more: object): Extract<Opcode, { opcode: 'INSTANCE_CREATE' }> {
   const parsed = opcode.parse(parseCreate({ ...smallest, ...more }));
   assert.ok(parsed.opcode === 'INSTANCE_CREATE');

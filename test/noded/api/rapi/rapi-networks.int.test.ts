@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createLab, type Lab } from '../../../../scripts/demo/lab.ts';
 import { askRapi, type Asking } from './ask-rapi.ts';
 
-/** Ganeti's networks as a client of the remote API has them. */
+/** Ganeti's networks, seen by a client of the remote API. */
 const PASSWORD = 'password';
 let lab: Lab;
 let port = 0;
@@ -41,7 +41,7 @@ const ask = (path: string, asking: Asking = {}) =>
     ...asking,
   });
 
-/** @returns how its job ended */
+/** @returns the job's final status */
 async function change(
   method: string,
   path: string,

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createLab, type Lab } from '../../../../scripts/demo/lab.ts';
 import { askRapi, type Asking } from './ask-rapi.ts';
 
-/** What users of the remote API reach of a real node: files, instances and jobs of others. */
+/** The access of remote users to a real node: files, instances and jobs of others. */
 const PASSWORD = 'password';
 type Dict = Record<string, unknown>;
 
@@ -48,7 +48,9 @@ after(async () => {
   assert.deepEqual(leftovers, []);
 });
 
-/** An archive, and what an appliance has made of it on this node before, under another name. */
+/**
+ * Keeps an archive and, under another name, its unpacked form that an appliance made on this node.
+ */
 async function keepArchive(path: string): Promise<void> {
   const kept = lab.paths.bootArchivesDir;
   const sha256 = createHash('sha256').update('kernel').digest('hex');
@@ -65,7 +67,10 @@ const ask = (path: string, asking: Asking = {}) =>
     ...asking,
   });
 
-/** Asks for a new instance. @returns status of the answer, and what its job ended with */
+/**
+ * Requests a new instance.
+ * @returns status of the answer and result of its job
+ */
 async function create(name: string, given: Dict, user = 'writer') {
   const body = { __version__: 1, mode: 'create', instance_name: name, disk_template: 'file' };
   const answer = await ask('/2/instances', {
@@ -210,7 +215,7 @@ test('BootEnvs and profiles are made, read and removed by users that are bound t
   const Templates = [
     { Name: 'ipxe', Contents: '#!ipxe TEMPLATE', Path: '{{.Machine.Address}}.ipxe' },
   ];
-  // As dr-provision wrote it before it knew of architectures.
+  // A document from a dr-provision without architectures.
   const document = {
     ...{ Name: 'rescue', OS: { Name: 'debian-12' }, Kernel: 'linux', Templates },
     OnlyUnknown: true,

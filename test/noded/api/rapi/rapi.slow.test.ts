@@ -11,8 +11,8 @@ import { createLab, type Lab } from '../../../../scripts/demo/lab.ts';
 import { askRapi, type Asking } from './ask-rapi.ts';
 
 /**
- * The remote API of a real node: Ganeti's own client installs an instance by scripts on the host,
- * so that no machine is booted.
+ * The remote API of a real node. Ganeti's own client installs an instance with scripts on the host,
+ * so that no QEMU process runs.
  */
 const PASSWORD = 'pass: word #1';
 const HIDDEN = ['PRIVATE-', 'SECRET-', PASSWORD];
@@ -73,7 +73,7 @@ async function writeUsers(users: string): Promise<void> {
   await writeFile(usersFile, users, { mode: 0o600 });
 }
 
-/** A trusted definition whose scripts run on the host. */
+/** Adds a trusted definition whose scripts run on the host. */
 async function addOs(name: string, script: readonly string[]): Promise<void> {
   const folder = join(lab.paths.root, 'srv/ganeti/os', name);
   await mkdir(folder, { recursive: true });

@@ -4,7 +4,7 @@ import { LoginLimit, networkOf } from '../../../../noded/api/rapi/login-limit.ts
 import { parseUsers } from '../../../../noded/api/rapi/users-file.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 
-/** Of Ganeti's manual, for the password `abc123` of `jessica` and others. */
+/** From Ganeti's manual, for the password `abc123` of `jessica` and others. */
 const DIGEST = '7046452df2cbb530877058712cf17bd4';
 
 test("the users of Ganeti's manual have their roles", () => {

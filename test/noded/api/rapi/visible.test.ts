@@ -12,7 +12,7 @@ async function seen(
   jobs: readonly Partial<JobRecord>[],
 ): Promise<readonly number[]> {
   const visible = createVisible({
-    // What is asked for here reads no more of them than these fields.
+    // The function reads no other fields.
     index: { list: () => Promise.resolve([{ name: 'web', tags: ['mine'], ...instance }] as never) },
     jobs: { list: () => Promise.resolve(jobs as never), get: () => assert.fail() },
     overview: { instanceSlices: assert.fail, instance: assert.fail, orphans: assert.fail },
@@ -27,7 +27,7 @@ test('jobs of a former holder of a name are not seen, whatever the clocks of the
     { id: 5, instance: 'web', receivedAtMs: NOW_MS - 5 * HOUR_MS },
     { id: 6, instance: 'other', receivedAtMs: NOW_MS },
   ];
-  // It was named by a node whose clock is hours behind, and job 5 was asked for on one like that.
+  // The node that named it has a clock hours behind, and so has the node of job 5.
   const behind = { namedAfterJob: 4, createdAtMs: NOW_MS - 3 * HOUR_MS };
   assert.deepEqual(await seen(behind, jobs), [5]);
   assert.deepEqual(await seen({ createdAtMs: NOW_MS - HOUR_MS }, jobs), [4], 'an older record');

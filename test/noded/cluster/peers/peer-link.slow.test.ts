@@ -196,7 +196,7 @@ test('carries HTTP, and the end of either side ends the other', async (t) => {
   const ask = async (path: string, body: string) => {
     const stream = await a.open('b');
     const asking = request({ path, method: 'POST', createConnection: () => stream });
-    asking.on('error', () => undefined); // the answer tells it too
+    asking.on('error', () => undefined); // the answer fails too
     asking.end(body);
     const [answer] = (await once(asking, 'response')) as [import('node:http').IncomingMessage];
     return answer;
