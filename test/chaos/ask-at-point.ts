@@ -30,7 +30,7 @@ export interface AskAtPoint {
   readonly onBroken?: () => Promise<void>;
 }
 
-/** Every operation here is faster, so one that takes longer hangs. */
+/** Every operation here takes less time, so this time means a hang. */
 const OPERATION_LIMIT_MS = 60_000;
 const NOTHING: Told = { id: null, end: null, isDone: false };
 

@@ -3,7 +3,7 @@ import { after, before, test } from 'node:test';
 import { FairnessLab, describe, judge } from './fairness.ts';
 import { FLOODS } from './floods.ts';
 
-/** `npm run soak` does for an hour what this does in two minutes. */
+/** Two minutes of the tests that `npm run soak` runs for an hour. */
 const SECONDS = 2.5;
 const ATTEMPTS = 3;
 /**

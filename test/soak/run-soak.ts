@@ -41,7 +41,7 @@ const MAX_P99_MS = 2000;
 /** Without a leak, the minimum of Node's heap varies by this much in a minute. */
 const MAX_GROWTH_MIB = 64;
 const MAX_RESIDENT_MIB = 300;
-/** metad's longest timeout, for connections of a guest that disappeared. */
+/** metad's longest timeout, for connections of a guest that disappeared, and a margin. */
 const SETTLE_MS = UNACKNOWLEDGED_MS + 15_000;
 const SAY_EVERY_MS = 10_000;
 const NO_LIMITS = { requestsPerSecond: 1e6, burst: 1e6, connections: DEFAULT_LIMITS.connections };

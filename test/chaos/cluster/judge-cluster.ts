@@ -102,7 +102,7 @@ function judgeOutcomes(
   return problems;
 }
 
-/** Checks new instances, except those that a later job has touched. */
+/** Checks new instances, except instances touched by a later job. */
 function judgeCreations(
   asked: readonly Asked[],
   jobs: readonly JobRecord[],
