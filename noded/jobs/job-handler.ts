@@ -47,7 +47,8 @@ export function withPreview(
 /** An operation in Ganeti's phases. Only the execution changes anything. */
 export interface JobHandler<Op extends Opcode> {
   /**
-   * Refuses the operation or returns its execution. Runs under the job's locks. @throws AppError
+   * Refuses the operation or returns its execution. Runs under the job's locks.
+   * @throws AppError
    */
   prepare(opcode: Op, signal: AbortSignal): Promise<Execution>;
 }

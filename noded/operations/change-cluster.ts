@@ -169,8 +169,8 @@ function refuseTooManyKeys(keys: ImageKeys): void {
 }
 
 /**
- * Refuses to change the shared folder while it holds disks: they would stay behind. @throws
- * AppError CONFLICT
+ * Refuses to change the shared folder while it holds disks: they would stay behind.
+ * @throws AppError CONFLICT
  */
 async function refuseSharedInUse(
   wanted: string | null,

@@ -237,8 +237,8 @@ function requireSound(network: NetworkRecord): NetworkRecord {
 }
 
 /**
- * Refuses to reserve an address of an instance, or to make it the gateway. @throws AppError
- * CONFLICT
+ * Refuses to reserve an address of an instance, or to make it the gateway.
+ * @throws AppError CONFLICT
  */
 async function refuseTaken(
   former: NetworkRecord,

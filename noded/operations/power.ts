@@ -48,8 +48,8 @@ export function startInstanceHandler(
 }
 
 /**
- * Refuses secrets that a running guest cannot read: it reads them over its channel only. @throws
- * AppError INSTANCE_STATE
+ * Refuses secrets that a running guest cannot read: it reads them over its channel only.
+ * @throws AppError INSTANCE_STATE
  */
 function refuseUnread(
   { name, uuid }: InstanceRecord,

@@ -1,7 +1,7 @@
 import type { NetworkRecord } from '#shared/contract/network.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 
-/** The addresses of a network that instances may have. Pure. */
+/** The fields of a network that decide which addresses instances may have. */
 export type AddressPool = Pick<NetworkRecord, 'name' | 'network' | 'gateway' | 'reserved'>;
 
 interface Range {
@@ -11,20 +11,23 @@ interface Range {
   readonly last: number;
 }
 
-/** @param network `10.9.0.0/24` */
+/** Returns the first and last address as numbers. @param network for example `10.9.0.0/24` */
 export function rangeOf(network: string): Range {
   const [address = '', prefix = ''] = network.split('/');
   const first = encode(address);
   return { first, last: first + 2 ** (32 - Number(prefix)) - 1 };
 }
 
-/** Addresses that are neither the network's own nor its broadcast address. */
+/** Returns the number of addresses without the network's own and its broadcast address. */
 export function sizeOf({ network }: Pick<AddressPool, 'network'>): number {
   const { first, last } = rangeOf(network);
   return last - first - 1;
 }
 
-/** How many an instance could get now. @param taken what instances have, each once */
+/**
+ * Returns the number of addresses that an instance could get now.
+ * @param taken addresses of instances, each once
+ */
 export function countFree(pool: AddressPool, taken: ReadonlySet<string>): number {
   const { first, last } = rangeOf(pool.network);
   const used = new Set([...taken, ...heldBack(pool)].map(encode));
@@ -32,7 +35,7 @@ export function countFree(pool: AddressPool, taken: ReadonlySet<string>): number
 }
 
 /**
- * A character for each address, as Ganeti draws it: `X` for one that nobody else gets, else `.`.
+ * Returns a character per address, as Ganeti shows them: `X` for a used or reserved one, else `.`.
  */
 export function drawMap(pool: AddressPool, taken: readonly string[]): string {
   const { first, last } = rangeOf(pool.network);
@@ -42,7 +45,7 @@ export function drawMap(pool: AddressPool, taken: readonly string[]): string {
   return drawn.toString('latin1');
 }
 
-/** The lowest that is free; undefined when there is none. */
+/** Returns the lowest free address; undefined if there is none. */
 export function firstFree(pool: AddressPool, taken: ReadonlySet<string>): string | undefined {
   const { first, last } = rangeOf(pool.network);
   const held = new Set(heldBack(pool));
@@ -53,7 +56,10 @@ export function firstFree(pool: AddressPool, taken: ReadonlySet<string>): string
   return undefined;
 }
 
-/** @throws AppError VALIDATION when an instance cannot have it, whoever has it now */
+/**
+ * @throws AppError VALIDATION if no instance may have it; whether an instance has it now does not
+ * matter
+ */
 export function requireUsable(pool: AddressPool, ip: string): void {
   const fault = faultOf(pool, ip);
   if (fault === null) return;
@@ -63,13 +69,13 @@ export function requireUsable(pool: AddressPool, ip: string): void {
   });
 }
 
-/** @throws AppError VALIDATION: it is not of the network, or none of its hosts */
+/** @throws AppError VALIDATION: the address is outside the network, or not a host address */
 export function requireHost(pool: Pick<AddressPool, 'name' | 'network'>, ip: string): void {
   const fault = faultOf({ ...pool, gateway: null, reserved: [] }, ip);
   if (fault !== null) throw new AppError('VALIDATION', `${ip} ${fault}`);
 }
 
-/** @throws AppError VALIDATION: no node can be the gateway that it has not */
+/** @throws AppError VALIDATION: the network has no gateway address for its nodes */
 export function requireGateway({ name, gateway }: Pick<AddressPool, 'name' | 'gateway'>): void {
   if (gateway !== null) return;
   throw new AppError('VALIDATION', `network '${name}' has no gateway, but mode nat needs one`, {
@@ -77,13 +83,13 @@ export function requireGateway({ name, gateway }: Pick<AddressPool, 'name' | 'ga
   });
 }
 
-/** Whether two networks have an address in common. */
+/** Returns whether two networks have an address in common. */
 export function overlap(one: string, other: string): boolean {
   const [a, b] = [rangeOf(one), rangeOf(other)];
   return a.first <= b.last && b.first <= a.last;
 }
 
-/** The order of numbers, not of letters. */
+/** Compares addresses as numbers, not as text. */
 export function compareAddresses(one: string, other: string): number {
   return encode(one) - encode(other);
 }
@@ -103,7 +109,7 @@ function heldBack({ gateway, reserved }: AddressPool): readonly string[] {
   return gateway === null ? reserved : [...reserved, gateway];
 }
 
-/** The address as a number; NaN for what is none. */
+/** Returns the address as a number; NaN for other text. */
 function encode(ip: string): number {
   const parts = ip.split('.');
   return parts.length === 4 ? parts.reduce((sum, part) => sum * 256 + Number(part), 0) : NaN;

@@ -34,19 +34,19 @@ export interface BootContent {
   readonly params: readonly BootParam[];
 }
 
-/** What instances boot by, for all nodes: validated objects, and never what is rendered of them. */
+/** Stores validated boot content for all nodes, never rendered content. */
 export interface BootRepository {
   loadBootEnv(name: string): Promise<BootEnv | undefined>;
-  /** All of them, in the order of their names. */
+  /** Lists all BootEnvs, sorted by name. */
   listBootEnvs(): Promise<readonly BootEnv[]>;
   listTemplates(): Promise<readonly BootTemplate[]>;
   listParams(): Promise<readonly BootParam[]>;
   /**
-   * Writes all of it or none, with changes of profiles, which are asked again where somebody came
-   * between; what else has a name that there is takes its place.
+   * Writes all content or none, together with changes of profiles. A change of a profile runs again
+   * after a concurrent write. Other content replaces objects of the same name.
    */
   saveBootContent(content: BootContent, profiles?: readonly ProfileChange[]): Promise<void>;
-  /** @param refuseUsed throws where somebody names it; asked again after each that came to */
+  /** @param refuseUsed throws if the object has a user; runs again after each concurrent write */
   removeBootObject(object: BootObject, refuseUsed: () => Promise<void>): Promise<void>;
 }
 
@@ -80,7 +80,7 @@ export function createBootRepository(store: Store, clock: Pick<Clock, 'now'>): B
           ]);
           return;
         } catch (error) {
-          // Only profiles can conflict: nothing else is expected to be as it was.
+          // Only profiles can conflict: no other write expects a revision.
           if (!(error instanceof StoreConflict)) throw error;
         }
       }

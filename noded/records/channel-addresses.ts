@@ -7,13 +7,12 @@ import type { NetworkRecord } from '#shared/contract/network.ts';
  */
 const FIRST = 0x0100;
 const LAST = 0xfeff;
-/** 169.254.169.254 is the service. */
+/** 169.254.169.254, the metadata service. */
 const SERVICE = 0xa9fe;
 
 /**
- * Candidates for a channel address, beginning after the one given out last and going round, so that
- * a freed address comes back as late as possible: whatever still remembers it, has forgotten it by
- * then.
+ * Yields candidates for a channel address, cyclically after the last given one. A freed address is
+ * thus reused as late as possible, when caches have forgotten it.
  * @param lastGiven dotted quad, or undefined for a new cluster
  */
 export function* channelIpCandidates(lastGiven: string | undefined): Generator<string> {
@@ -30,7 +29,7 @@ function decode(ip: string): number {
   return host >= FIRST && host <= LAST ? host : LAST;
 }
 
-/** QEMU's prefix, which Ganeti's communication network uses too. */
+/** Draws a MAC with QEMU's prefix, which Ganeti's communication network uses, too. */
 export function randomChannelMac(random: (bytes: number) => Buffer = randomBytes): string {
   return formatMac([0x52, 0x54, 0x00, ...random(3)]);
 }
@@ -38,7 +37,7 @@ export function randomChannelMac(random: (bytes: number) => Buffer = randomBytes
 /** Ganeti's default prefix for ordinary NICs. */
 const NIC_PREFIX = 'aa:00:00';
 
-/** @param prefix its first three bytes, as a network may have some of its own */
+/** @param prefix first three bytes; a network may have its own */
 export function randomNicMac(
   prefix = NIC_PREFIX,
   random: (bytes: number) => Buffer = randomBytes,
@@ -46,7 +45,7 @@ export function randomNicMac(
   return `${prefix}:${formatMac([...random(3)])}`;
 }
 
-/** Draws MACs of cards, which may be in networks with prefixes of their own. */
+/** Returns a function that draws MACs of NICs, with the prefixes of their networks. */
 export function drawMacs(
   networks: readonly Pick<NetworkRecord, 'name' | 'macPrefix'>[],
 ): (networkName?: string) => string {

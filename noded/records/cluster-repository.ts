@@ -16,25 +16,25 @@ import { createProfileRepository, type ProfileRepository } from './profile-repos
 const OS = 'os';
 
 /**
- * The cluster's own record, and what the administrator set per OS definition and in profiles, what
- * instances boot by, and the networks that they are in.
+ * Stores the cluster's record, the administrator's settings of OS definitions, profiles, boot
+ * content and networks.
  */
 export interface ClusterRepository extends ProfileRepository, BootRepository, NetworkRepository {
-  /** Makes the record where there is none. */
+  /** Creates the record if it is missing. */
   ensure(): Promise<ClusterRecord>;
   load(): Promise<ClusterRecord>;
   update(change: (cluster: ClusterRecord) => ClusterRecord): Promise<ClusterRecord>;
   /**
-   * Settings by OS name or OS+variant; what was never set has Ganeti's defaults: untrusted, shown,
+   * Loads settings by OS name or OS+variant. Unset ones have Ganeti's defaults: untrusted, shown,
    * allowed.
    */
   loadOs(name: string): Promise<OsSettings>;
   updateOs(name: string, change: (settings: OsSettings) => OsSettings): Promise<OsSettings>;
-  /** Settings of each OS that has some, variants among them. */
+  /** Lists the settings of each OS and variant with any. */
   listOs(): Promise<readonly OsSettings[]>;
-  /** What was set for variants of an OS, by variant. */
+  /** Loads the settings of an OS's variants, by variant. */
   loadVariants(name: string): Promise<ReadonlyMap<string, OsSettings>>;
-  /** Changes the settings of an OS and of all its variants that have some, in one commit. */
+  /** Changes the settings of an OS and of all variants with settings, in one commit. */
   updateWholeOs(name: string, change: (settings: OsSettings) => OsSettings): Promise<void>;
 }
 
@@ -122,7 +122,7 @@ function defaultOsSettings(name: string): OsSettings {
   };
 }
 
-/** @returns false when another writer was faster */
+/** @returns false after a concurrent write */
 async function tryCommit(
   store: Store,
   collection: string,
@@ -133,7 +133,7 @@ async function tryCommit(
   return tryCommitAll(store, [{ collection, id, expected: revision ?? 'absent', value }]);
 }
 
-/** @returns false when another writer was faster */
+/** @returns false after a concurrent write */
 async function tryCommitAll(store: Store, writes: readonly Write[]): Promise<boolean> {
   try {
     await store.commit(writes);

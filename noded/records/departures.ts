@@ -3,24 +3,27 @@ import type { Store, Write } from '#shared/store/store.ts';
 const DEPARTURES = 'departures';
 
 /**
- * Notes of who had an instance and has given it away, made in that commit and kept until nothing of
- * it is there any more. Of a record that is gone, they tell one that was removed since from one of
- * which nothing else is left.
+ * Stores notes of nodes that have given an instance away. The commit of the move writes the note,
+ * and it stays until the node has removed its leftovers. If the record is gone, a note shows that
+ * the instance was removed after its move. Without a note, the leftovers may be its only copy.
  */
 export interface Departures {
   hasLeft(uuid: string, node: string): Promise<boolean>;
-  /** UUIDs of the instances of which a node may still have something. */
+  /** Lists the UUIDs of instances of which a node may have leftovers. */
   departedFrom(node: string): Promise<readonly string[]>;
   forgetDeparture(uuid: string, node: string): Promise<void>;
 }
 
-/** A note that could not be dropped with its folder must not count for a node that has it again. */
+/**
+ * Plans the note of a move. Drops a stale note of the receiving node: its cleanup may have failed
+ * to drop it.
+ */
 export function planDeparture(uuid: string, from: string, to: string): readonly Write[] {
   const left = { collection: DEPARTURES, id: idOf(uuid, from), expected: 'any' } as const;
   return [{ ...left, value: { schema: 1 } }, drop(idOf(uuid, to))];
 }
 
-/** Plans to forget an instance of which only nodes that gave it away still have something. */
+/** Plans to drop all notes of a forgotten instance: only nodes that gave it away have leftovers. */
 export async function planForgotten(store: Store, uuid: string): Promise<readonly Write[]> {
   const ids = await store.ids(DEPARTURES);
   return ids.filter((id) => id.startsWith(idOf(uuid, ''))).map(drop);

@@ -1,8 +1,8 @@
 import type { InstallRecord, InstanceRecord } from '#shared/contract/instance.ts';
 
 /**
- * What the store says of an installation from its very first moment: should this daemon be killed
- * before the first stage is told, `info` knows the job, and the next daemon that it failed. Pure.
+ * Returns the state of an installation at its start. If the daemon is killed before the first
+ * stage, `info` still shows the job, and the next daemon marks it as failed. Pure.
  */
 export function beginInstall(
   jobId: number,
@@ -24,8 +24,8 @@ export function beginInstall(
 }
 
 /**
- * The same for an instance that there is: what it was is remembered, and is true again unless the
- * reinstallation succeeds or has to overwrite its disks. Pure.
+ * Returns an instance at the start of its reinstallation. The former state is kept, and restored
+ * unless the reinstallation succeeds or has to overwrite its disks. Pure.
  */
 export function beginReinstall(
   instance: InstanceRecord,
@@ -33,7 +33,7 @@ export function beginReinstall(
   nowMs: number,
 ): InstanceRecord {
   const { adminState, install } = instance;
-  // One whose end could not be recorded.
+  // The end of an earlier installation could not be stored.
   const installState = instance.installState === 'installing' ? 'failed' : instance.installState;
   return {
     ...instance,
@@ -42,7 +42,7 @@ export function beginReinstall(
   };
 }
 
-/** The record of an installation that nobody carries out any more. Pure. */
+/** Returns the record of an interrupted installation. Pure. */
 export function interruptInstall(
   instance: InstanceRecord,
   message: string,
@@ -61,8 +61,8 @@ export function interruptInstall(
 }
 
 /**
- * An instance whose disks are about to go: should its removal be interrupted, it is nothing that is
- * started, and says why. It can be removed again, or installed anew. Pure.
+ * Returns an instance before its disks are removed. If the removal is interrupted, the instance
+ * cannot be started and shows why. It can be removed again or reinstalled. Pure.
  */
 export function beginRemoval(
   instance: InstanceRecord,
@@ -87,9 +87,9 @@ export function beginRemoval(
 export const FAILED = { installState: 'failed', adminState: 'down', stoppedByJob: null } as const;
 
 /**
- * An installation that came to nothing: the instance is what it was, or it is nothing that can be
- * started. Pure.
- * @param install how it went
+ * Returns an instance after a failed installation: in its former state if its disks are intact,
+ * else not startable. Pure.
+ * @param install its stages and error
  */
 export function failInstall(
   instance: InstanceRecord,

@@ -11,29 +11,32 @@ export const MACS = 'claim-mac';
 type Claim = Pick<Write, 'collection' | 'id'>;
 
 /**
- * What an instance has for itself in the whole cluster: a name, addresses, MACs. What is planned
- * here is written in the commit of the record that it is of.
+ * Plans the claims of instances, which are unique in the cluster: names, addresses, MACs. The
+ * commit of the record writes them.
  */
 export interface InstanceClaims {
-  /** What a change of a record claims, and what it gives up. */
+  /** Plans the claims that a change of a record adds and drops. */
   planChange(before: InstanceRecord, after: InstanceRecord): Promise<readonly Write[]>;
-  /** What goes with a record. */
+  /** Plans to drop the claims of a record. */
   planRemoval(record: InstanceRecord): Promise<readonly Write[]>;
   /**
-   * The claims of a record that is not there, each expected as it was found.
-   * @throws AppError INSTANCE_EXISTS, CONFLICT: what another instance has by now
+   * Plans the claims of a missing record. Each write expects the revision that was read.
+   * @throws AppError INSTANCE_EXISTS, CONFLICT: another instance has a claim now
    */
   planReturn(record: InstanceRecord): Promise<readonly Write[]>;
-  /** All that an instance claims, whatever its record says: each goes if it is as it was found. */
+  /**
+   * Plans to drop all claims of an instance, without its record. Each write expects the revision
+   * that was read.
+   */
   planAll(uuid: string): Promise<readonly Write[]>;
   /**
-   * An address that was asked for; one of the pool is drawn again.
+   * Refuses a requested address that is taken. An address from the pool is drawn again instead.
    * @throws AppError CONFLICT
    */
   refuseTakenAddress(error: StoreConflict, record: Pick<InstanceRecord, 'nics'>): Promise<void>;
 }
 
-/** @param nameOf of another instance, or its uuid where it has none that can be read */
+/** @param nameOf returns the name of another instance, or its UUID if its record is unreadable */
 export function createInstanceClaims(
   store: Store,
   nameOf: (uuid: string) => Promise<string>,
@@ -44,9 +47,9 @@ export function createInstanceClaims(
   };
 
   /**
-   * Gives back those of some claims that are an instance's own: a store that lost a claim may have
-   * given it to another. Own ones change in commits of that instance's record alone, which the
-   * caller's commit expects as it was read.
+   * Drops only claims that the instance owns: a store that lost a claim may have given it to
+   * another instance. Own claims change only in commits of the instance's record, and the caller's
+   * commit expects its revision.
    */
   const planDrops = async (uuid: string, claims: readonly Claim[]): Promise<readonly Write[]> => {
     const owners = await ownersOf(claims);
@@ -62,7 +65,7 @@ export function createInstanceClaims(
       const owners = await ownersOf(gained);
       return [
         ...(await planDrops(before.uuid, lost)),
-        // A MAC that it gave up and takes again is still its own, if nobody has got it meanwhile.
+        // A MAC that the instance dropped and takes again may still be its own.
         ...gained
           .filter((_, index) => owners[index] !== before.uuid)
           .map((claim): Write => ({ ...claim, expected: 'absent', value: before.uuid })),
@@ -107,12 +110,12 @@ export function createInstanceClaims(
   };
 }
 
-/** The claims of a new instance: all its own, or none of it is there. */
+/** Plans the claims of a new instance: the commit writes all of them or none. */
 export function planNewClaims(record: InstanceRecord): readonly Write[] {
   return claimsOf(record).map((claim) => ({ ...claim, expected: 'absent', value: record.uuid }));
 }
 
-/** A MAC or an address that it gave up is its own as long as its machine may still send with it. */
+/** A dropped MAC or address stays claimed while the running QEMU process may send with it. */
 function claimsOf(record: InstanceRecord): readonly Claim[] {
   const present = presentClaimsOf(record);
   const former = (record.partsOfRun?.nics ?? []).flatMap(claimsOfNic);
@@ -133,7 +136,7 @@ function claimsOfNic(nic: InstanceNic): readonly Claim[] {
   return [{ collection: MACS, id: nic.mac }, ...(address === undefined ? [] : [address])];
 }
 
-/** The claim on the address of a card in a network. */
+/** Returns the claim on the address of a NIC in a network. */
 function addressClaimOf({ networkName, ip }: InstanceNic): Claim | undefined {
   if (networkName === undefined || ip === null) return undefined;
   return { collection: NETWORK_IPS, id: `${networkName}/${ip}` };
@@ -176,7 +179,7 @@ export function refuseTakenName(error: unknown, name: string): void {
   }
 }
 
-/** A MAC that the operator chose; ours are drawn again. */
+/** Refuses a taken MAC that the operator chose; drawn MACs are drawn again. */
 export function refuseTakenMac(error: unknown, record: InstanceRecord): void {
   if (!(error instanceof StoreConflict) || error.collection !== MACS) return;
   const taken = record.nics.find((nic) => nic.mac === error.id);

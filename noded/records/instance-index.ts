@@ -12,7 +12,7 @@ import type { Store } from '#shared/store/store.ts';
 import { INSTANCES } from './instance-repository.ts';
 import { NamedOrder } from './named-order.ts';
 
-/** What lists, counts and metrics need of a record: what a node keeps of each in memory. */
+/** The part of a record that a node keeps in memory, for lists, counts and metrics. */
 export type IndexedInstance = Pick<
   InstanceRecord,
   | 'uuid'
@@ -33,22 +33,22 @@ export type IndexedInstance = Pick<
   | 'namedAfterJob'
   | 'modifiedAtMs'
 > & {
-  /** What all its disks together may grow to on its node. */
+  /** Total size to which its disks may grow on its node. */
   readonly diskBytes: number;
 };
 
 /**
- * The instances of the cluster as they were written last, kept by the log of changes. For reading
- * only: whoever changes something reads the record itself.
+ * Keeps the latest instances of the cluster in memory by following the store's log. For reading
+ * only: changes must read the record itself.
  */
 export interface InstanceIndex extends AsyncDisposable {
   /**
-   * All that can be read, in the order of their names, with every change that was committed before
+   * Lists all readable instances, sorted by name. Includes every change that was committed before
    * the call.
    * @throws AppError STORE_UNAVAILABLE
    */
   list(): Promise<readonly IndexedInstance[]>;
-  /** Has a record read again that somebody could not read. */
+  /** Reads a record again after another reader found it unreadable. */
   doubt(uuid: string): void;
 }
 
@@ -56,17 +56,14 @@ export interface InstanceIndexDependencies {
   readonly store: Pick<Store, 'watch' | 'scan' | 'getSome'>;
   readonly problems: RecordProblems;
   readonly logger: Logger;
-  /** All records were read, which takes much more memory than what is kept of them. */
+  /** Called after a reading of all records, which takes much more memory than the index keeps. */
   readonly onReadWhole?: () => void;
 }
 
 const ASK_AGAIN_MS = 500;
-/**
- * Whoever writes to the store without this program leaves nothing in the log. What such a change
- * makes of a list is told an hour later at the latest.
- */
+/** Interval of full readings: a write that bypasses this program is not in the log. */
 const READ_ALL_AGAIN_MS = 3_600_000;
-/** Records that changed: a few milliseconds of work. */
+/** Changed records per read: a few milliseconds of work. */
 const READ_AT_ONCE = 32;
 
 export function startInstanceIndex(dependencies: InstanceIndexDependencies): InstanceIndex {
@@ -74,8 +71,8 @@ export function startInstanceIndex(dependencies: InstanceIndexDependencies): Ins
 }
 
 /**
- * INVARIANTS: one reading at a time; what was told while it ran is read after it, so that the last
- * reading of a record began after its last change.
+ * INVARIANTS: one reading at a time; changes during a reading are read after it, so that the last
+ * reading of a record begins after its last change.
  */
 class FollowingIndex implements InstanceIndex {
   readonly #dependencies: InstanceIndexDependencies;
@@ -85,12 +82,12 @@ class FollowingIndex implements InstanceIndex {
   readonly #shared = new SharedParts();
   #instances = new NamedOrder<IndexedInstance>();
   #bad = new Map<string, RecordProblem>();
-  /** Ids that are to be read, or null: all. */
+  /** Ids to read; null: all. */
   #changed: Set<string> | null = null;
   #reading: Promise<void> | undefined;
-  /** Callers that wait until all that was told up to then is read. */
+  /** Callers that wait until all changes so far are read. */
   #waiting: Pick<PromiseWithResolvers<void>, 'resolve' | 'reject'>[] = [];
-  /** The last reading failed, and that was said. */
+  /** The last reading failed and was logged. */
   #isFailing = false;
 
   constructor(dependencies: InstanceIndexDependencies) {
@@ -125,7 +122,7 @@ class FollowingIndex implements InstanceIndex {
     if (this.#changed?.size === 0) return;
     this.#reading ??= this.#readAll().finally(() => {
       this.#reading = undefined;
-      // What was told after the last look at it, and before this.
+      // Changes that arrived after the loop's last check.
       if (this.#changed === null || this.#changed.size > 0) this.#notice([]);
       if (this.#reading === undefined) for (const { resolve } of this.#waiting.splice(0)) resolve();
     });
@@ -142,7 +139,7 @@ class FollowingIndex implements InstanceIndex {
         this.#isFailing = false;
         for (const { resolve } of served) resolve();
       } catch (error) {
-        // What was not read is read again, with what changed meanwhile.
+        // Read the failed ids again, with later changes.
         this.#changed = ids === null ? null : new Set([...ids, ...this.#changed]);
         for (const { reject } of [...served, ...this.#waiting.splice(0)]) reject(error);
         this.#dependencies.logger[this.#isFailing ? 'debug' : 'warn']('instances.not-read', {
@@ -198,10 +195,10 @@ class FollowingIndex implements InstanceIndex {
   }
 }
 
-/** More different parts than lists of any cluster have; what is given up is made anew. */
+/** Above the distinct parts of any cluster. Dropped parts are made again. */
 const MAX_SHARED = 10_000;
 
-/** What thousands of instances have in common is in memory once. */
+/** Keeps equal parts of thousands of instances in memory once. */
 class SharedParts {
   readonly #parts = new Map<string, unknown>();
 
@@ -231,11 +228,11 @@ class SharedParts {
     };
   }
 
-  /** The first that was equal to it. */
+  /** Returns the first part that equals this one. */
   #one<T>(part: T): T {
     const key = JSON.stringify(part);
     const known = this.#parts.get(key);
-    // What has the same JSON has the same type.
+    // Equal JSON means equal types.
     if (known !== undefined) return known as T;
     if (this.#parts.size >= MAX_SHARED) this.#parts.clear();
     this.#parts.set(key, part);

@@ -29,14 +29,12 @@ import { placeInNetworks } from './place-in-networks.ts';
 
 export const INSTANCES = 'instances';
 const LAST_IP = 'last-channel-ip';
-/** Addresses that are tried before it is asked which of the next ones are taken. */
+/** Addresses to try before reading which of the next ones are taken. */
 const MAX_GUESSES = 8;
-/**
- * Addresses that are then looked up: even in a cluster that is all but full one of them is free.
- */
+/** Addresses to look up then: even in a nearly full cluster, one of them is free. */
 const NEXT_ADDRESSES = 256;
 
-/** A record without what only the store can give: addresses of the channel. */
+/** A record without the fields that only the store can assign, such as the channel's addresses. */
 export type NewInstance = Omit<
   InstanceRecord,
   'channel' | 'createdAtMs' | 'namedAfterJob' | 'modifiedAtMs' | 'serialNo'
@@ -44,14 +42,16 @@ export type NewInstance = Omit<
   readonly channelNicUuid: string;
 };
 
-/** Instances by uuid; their names, channel addresses and MACs are claims of the whole cluster. */
+/**
+ * Stores instances by UUID. Names, channel addresses and MACs are unique in the cluster by claims.
+ */
 export interface InstanceRepository extends Departures {
   /**
-   * A card in a network whose `ip` is `pool` gets a free address of it.
-   * @param options `drawnMacs`: those of its NICs that nobody asked for; one that is taken is drawn
+   * Creates a record. A NIC in a network with the `ip` `pool` gets a free address.
+   * @param options `drawnMacs`: MACs of its NICs that were drawn at random; a taken one is drawn
    * again
    * @throws AppError INSTANCE_EXISTS, CONFLICT (a given MAC is taken), NO_FREE_ADDRESS, NOT_FOUND
-   * and BOOTENV_NOT_FOUND (what it names is gone)
+   * and BOOTENV_NOT_FOUND (a named object is gone)
    */
   create(
     instance: NewInstance,
@@ -60,25 +60,25 @@ export interface InstanceRepository extends Departures {
   /** @throws AppError INSTANCE_NOT_FOUND */
   findByName(name: string): Promise<InstanceRecord>;
   /**
-   * The name of the one instance that is meant by what somebody typed, as Ganeti reads it: the
-   * whole name, or its first labels (`web1` for `web1.example.com`).
+   * Returns the full name of the instance that a user means, as Ganeti does: by its full name, or
+   * by its first labels (`web1` for `web1.example.com`).
    * @throws AppError INSTANCE_NOT_FOUND, VALIDATION (several)
    */
   expandName(typed: string): Promise<string>;
   findByUuid(uuid: string): Promise<InstanceRecord | undefined>;
   list(): Promise<readonly InstanceRecord[]>;
   /**
-   * Reads the records of those that are there, in that order, and says which cannot be read.
+   * Reads the existing records of these instances, in this order, and lists the unreadable ones.
    * @throws AppError STORE_UNAVAILABLE
    */
   readSome(uuids: readonly string[]): Promise<SortedOut<InstanceRecord>>;
   /**
-   * Re-reads, changes and writes until nobody came between. What the change claims beyond what it
-   * had, and gives up, is claimed and given up in the same commit; that another node gets it is
-   * noted there.
-   * @param also what else has to be written in it, asked anew for each
-   * @throws StoreConflict of one of those; AppError INSTANCE_NOT_FOUND, INSTANCE_EXISTS, CONFLICT
-   * (a MAC is taken), NOT_FOUND and BOOTENV_NOT_FOUND (what it comes to name is gone)
+   * Changes a record, and repeats reading, changing and writing after each concurrent write. The
+   * same commit adds and drops its claims, and notes a change of its node.
+   * @param also returns further writes of the commit; runs again with each try
+   * @throws StoreConflict of one of the further writes; AppError INSTANCE_NOT_FOUND,
+   * INSTANCE_EXISTS, CONFLICT (a MAC is taken), NOT_FOUND and BOOTENV_NOT_FOUND (a newly named
+   * object is gone)
    */
   update(
     uuid: string,
@@ -89,19 +89,19 @@ export interface InstanceRepository extends Departures {
   rename(uuid: string, newName: string): Promise<InstanceRecord>;
   remove(uuid: string): Promise<void>;
   /**
-   * Removes the record of one that was lost with its node: what another one still has of it may be
-   * all that there is. One that went to another node meanwhile stays.
+   * Removes the record of an instance that was lost with its node. Leftovers on other nodes may be
+   * its only copy. Does nothing if the instance has moved to another node meanwhile.
    */
   forget(uuid: string, node: string): Promise<void>;
-  /** @throws AppError what `restore` would refuse */
+  /** @throws AppError with the reasons of `restore` */
   checkRestorable(instance: InstanceRecord): Promise<void>;
   /**
-   * Puts back a record that the store lost. What it claims is claimed again, or still its own; one
-   * that cannot be read is replaced. What it names may be lost too, and is not asked for.
-   * @throws AppError INSTANCE_EXISTS, CONFLICT: what another instance has by now
+   * Restores a record that the store lost, and claims its names and addresses again. Replaces an
+   * unreadable record. Does not check the objects that it names, which may be lost, too.
+   * @throws AppError INSTANCE_EXISTS, CONFLICT: another instance has a claim now
    */
   restore(instance: InstanceRecord): Promise<InstanceRecord>;
-  /** Drops what an instance without a record still claims. */
+  /** Drops the claims of an instance without a record. */
   dropClaims(uuid: string): Promise<void>;
 }
 
@@ -112,7 +112,10 @@ export function noInstance(name: string): AppError {
   });
 }
 
-/** Which of the next addresses are taken; of all where none of these is free: that takes long. */
+/**
+ * Returns which of the next addresses are taken. If all of them are, reads the slow list of all
+ * taken addresses.
+ */
 async function findTaken(store: Store, tried: string): Promise<ReadonlySet<string>> {
   const next = channelIpCandidates(tried).take(NEXT_ADDRESSES).toArray();
   const found = await store.getSome(IPS, next);
@@ -136,7 +139,7 @@ export function createInstanceRepository(
   });
 
   const findByName = async (name: string): Promise<InstanceRecord> => {
-    // What cannot be a name is not looked up: the store takes well-formed ids only.
+    // Not a valid name: do not look it up, because the store accepts only well-formed ids.
     const isName = instanceName.safeParse(name).success;
     const claim = isName ? await store.get(NAMES, name) : undefined;
     const found = typeof claim?.value === 'string' ? await findByUuid(claim.value) : undefined;
@@ -224,7 +227,7 @@ export function createInstanceRepository(
       if (node !== undefined && record.primaryNode !== node) return;
       const drops = [...(await claims.planRemoval(record)), ...(await also())];
       try {
-        // The claims are those of the record as it was read: one renamed meanwhile has another.
+        // The claims must fit the record that was read: renaming it meanwhile changes them.
         await store.commit([
           { collection: INSTANCES, id: uuid, expected: stored.revision, value: undefined },
           ...drops,
@@ -251,7 +254,7 @@ export function createInstanceRepository(
           await store.commit(await planRestore(record));
           return record;
         } catch (error) {
-          // Somebody came between: what is taken by now is told by name.
+          // Concurrent write: plan again, which refuses a taken claim by its name.
           if (!(error instanceof StoreConflict)) throw error;
         }
       }
@@ -261,7 +264,7 @@ export function createInstanceRepository(
         const drops = await claims.planAll(uuid);
         if (drops.length === 0) return;
         try {
-          // One whose record comes back meanwhile has claimed them for it.
+          // If the record comes back meanwhile, it owns the claims again.
           const gone = {
             collection: INSTANCES,
             id: uuid,
@@ -287,7 +290,7 @@ export function createInstanceRepository(
         store.get(COUNTERS, LAST_IP),
         readCounter(store, JOB_NUMBERS),
       ]);
-      // Nearly always the next one is free, and its claim tells.
+      // The next address is nearly always free: its claim in the commit is enough.
       let taken: ReadonlySet<string> = new Set();
       let refused = 0;
       const lastGiven = typeof counter?.value === 'string' ? counter.value : undefined;

@@ -2,7 +2,7 @@ import type { ClusterRepository } from './cluster-repository.ts';
 import type { InstanceIndex } from './instance-index.ts';
 
 /**
- * Lists the names of the instances that have an address in a network, by the network's name.
+ * Lists the names of instances with an address in a network, by the network's name.
  * @throws AppError STORE_UNAVAILABLE
  */
 export async function listMembers({

@@ -1,29 +1,29 @@
-/** What an order by names needs to know of each. */
+/** Fields by which the order identifies and sorts. */
 export interface Named {
   readonly uuid: string;
   readonly name: string;
 }
 
-/** Changes that wait for a question at most: what was removed is not to be kept for ever. */
+/** Changes before a forced merge: removed things must not stay in memory until the next list. */
 const MAX_CHANGED = 1000;
-/** This few are put into their places one by one; a walk over all takes longer. */
+/** Up to this number, things are inserted one by one, which is faster than a walk over all. */
 const FEW = 64;
 
 /**
- * Many named things by their ids, and in the order of their names. Neither a change nor a question
- * sorts all of them, or looks at all of them for the sake of a few: of tens of thousands that takes
- * longer than anybody else may be kept waiting.
+ * Keeps many named things by id and sorted by name. Changes and lists neither sort all things nor
+ * walk over them for a few changes: with tens of thousands, that would block the event loop for too
+ * long.
  *
- * INVARIANT: each thing that is there is in one run, as it is, or as it is in `#changed`.
+ * INVARIANT: each present thing is in one run, as it is now or as its former value in `#changed`.
  */
 export class NamedOrder<T extends Named> {
   readonly #byId = new Map<string, T>();
-  /** What was sorted already, in runs that become half as long from one to the next. */
+  /** Sorted runs; each has at most half the length of the previous one. */
   readonly #runs: (readonly T[])[] = [];
-  /** What those are now that their run still has as they were. */
+  /** Former values, which are still in their runs. */
   readonly #changed = new Map<string, T>();
 
-  /** Takes some that come together; of one that was there, what it is now. */
+  /** Adds things, or replaces things with the same id. */
   add(some: readonly T[]): void {
     const fresh = new Map<string, T>();
     for (const each of some) {
@@ -31,7 +31,7 @@ export class NamedOrder<T extends Named> {
       const before = this.#byId.get(uuid);
       this.#byId.set(uuid, each);
       if (this.#changed.has(uuid)) continue;
-      // One that comes twice is in no run twice.
+      // A thing that is given twice must not be in two runs.
       if (before === undefined || fresh.has(uuid)) fresh.set(uuid, each);
       else this.#changed.set(uuid, before);
     }
@@ -47,7 +47,7 @@ export class NamedOrder<T extends Named> {
     if (this.#changed.size > MAX_CHANGED) this.list();
   }
 
-  /** An array that no later change touches. */
+  /** Returns an array that later changes do not modify. */
   list(): readonly T[] {
     let all: readonly T[] = [];
     for (const run of this.#runs.toReversed()) all = merge(run, all);
@@ -71,12 +71,12 @@ export class NamedOrder<T extends Named> {
   }
 }
 
-/** Compares code units: no language's order, so that all nodes have the same. */
+/** Compares code units, not by a locale, so that all nodes sort alike. */
 function byName(a: Named, b: Named): number {
   return a.name < b.name ? -1 : 1;
 }
 
-/** The index of the first whose name is not before this one. */
+/** Returns the index of the first thing that does not sort before this name. */
 function placeOf(sorted: readonly Named[], name: string): number {
   let [from, to] = [0, sorted.length];
   while (from < to) {
@@ -95,7 +95,7 @@ function without<T extends Named>(
   const kept = [...sorted];
   for (const { uuid, name } of gone.values()) {
     let at = placeOf(kept, name);
-    // Several may have one name for a moment.
+    // Several things may have the same name for a moment.
     while (kept[at] !== undefined && kept[at]?.uuid !== uuid) at += 1;
     kept.splice(at, 1);
   }

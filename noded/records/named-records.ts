@@ -14,11 +14,11 @@ type Named = Pick<Write, 'collection' | 'id'>;
 const NAMES_NOTHING: Naming = { profiles: [], bootEnv: null, nics: [] };
 
 /**
- * Writes that go with a record which names profiles, networks or a BootEnv that it did not name
- * before, or another address of a network: each is written again as it is. So the commit finds all
- * of them there, and who removes one, and saw nobody that names it, finds it changed and looks
- * again (`removeUnused`). One that was lost since an instance got it stands in the way of no other
- * change of that instance.
+ * Plans writes that protect the objects that a record newly names: profiles, networks, a BootEnv,
+ * or a new address of a network. Each object is written again unchanged. The commit thus fails if
+ * an object is gone. A concurrent `removeUnused` finds the object changed and checks its users
+ * again. Objects that the record named before are skipped: a lost one must not prevent other
+ * changes.
  * @throws AppError NOT_FOUND, BOOTENV_NOT_FOUND
  */
 export async function planNamed(
@@ -29,7 +29,7 @@ export async function planNamed(
   const known = namedBy(before);
   const isKnown = ({ collection, id }: Named): boolean =>
     known.some((one) => one.collection === collection && one.id === id) &&
-    // An address that is new to an instance may be reserved meanwhile.
+    // A new address of the instance may have been reserved meanwhile.
     (collection !== NETWORKS || addressesIn(id, after).isSubsetOf(addressesIn(id, before)));
   const gained = namedBy(after).filter((named) => !isKnown(named));
   return Promise.all(
@@ -41,7 +41,7 @@ export async function planNamed(
   );
 }
 
-/** Somebody wrote one of those meanwhile: the commit is to be planned anew. */
+/** Returns whether a named object was written concurrently: plan the commit again. */
 export function isOfNamed(conflict: StoreConflict): boolean {
   return [PROFILES, BOOT_ENVS, NETWORKS].includes(conflict.collection);
 }
@@ -60,7 +60,7 @@ function addressesIn(network: string, { nics }: Pick<Naming, 'nics'>): ReadonlyS
   return new Set(own.flatMap(({ ip }) => ip ?? []));
 }
 
-/** The networks that cards are in, each once. */
+/** Returns the names of the networks of some NICs. */
 export function networksOf(nics: readonly InstanceRecord['nics'][number][]): ReadonlySet<string> {
   return new Set(nics.flatMap(({ networkName }) => networkName ?? []));
 }

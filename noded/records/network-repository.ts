@@ -7,7 +7,7 @@ import type { Store } from '#shared/store/store.ts';
 import { removeUnused } from './remove-unused.ts';
 
 export const NETWORKS = 'networks';
-/** `NETWORK/ADDRESS`: the UUID of the instance that has it. */
+/** Values are the UUIDs of owning instances, by `NETWORK/ADDRESS`. */
 export const NETWORK_IPS = 'claim-network-ip';
 
 export interface TakenAddress {
@@ -17,24 +17,25 @@ export interface TakenAddress {
   readonly uuid: string;
 }
 
-/** Networks that cards of instances are in; those of the whole cluster. */
+/** Stores the cluster's networks for NICs of instances. */
 export interface NetworkRepository {
   /** @throws AppError NOT_FOUND with the nearest name */
   loadNetwork(name: string): Promise<NetworkRecord>;
-  /** All of them, in the order of their names. */
+  /** Lists all networks, sorted by name. */
   listNetworks(): Promise<readonly NetworkRecord[]>;
   /** @throws AppError CONFLICT */
   createNetwork(network: NetworkRecord): Promise<void>;
   /**
-   * Re-reads, changes (or refuses) and writes until nobody came between. @throws AppError NOT_FOUND
+   * Changes a network, and repeats reading, changing and writing after each concurrent write.
+   * @throws AppError NOT_FOUND
    */
   updateNetwork(
     name: string,
     change: (network: NetworkRecord) => NetworkRecord | Promise<NetworkRecord>,
   ): Promise<NetworkRecord>;
-  /** @param refuseUsed throws where an instance is in it; asked again after each that came to */
+  /** @param refuseUsed throws if an instance uses it; runs again after each concurrent write */
   removeNetwork(name: string, refuseUsed: () => Promise<void>): Promise<void>;
-  /** What instances have of all networks. */
+  /** Lists the addresses of instances in all networks. */
   listTakenAddresses(): Promise<readonly TakenAddress[]>;
 }
 

@@ -3,11 +3,12 @@ import nacl from 'tweetnacl';
 import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
 import { writeDurably } from '#shared/files/durable.ts';
 
-/** Whoever has the secret half is this node of the cluster. */
+/** Authenticates a node in its cluster. The secret half is sufficient to act as the node. */
 export type NodeKey = nacl.BoxKeyPair;
 
 /**
- * Loads the key, which is made at the first start; the file (0600) holds the secret half in base64.
+ * Loads the node's key, or makes it at the first start. The file (0600) holds the secret half in
+ * base64.
  * @throws AppError FILE_UNREADABLE
  */
 export async function loadNodeKey(path: string): Promise<NodeKey> {

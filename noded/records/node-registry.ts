@@ -11,12 +11,12 @@ import { StoreConflict } from '#shared/store/store-conflict.ts';
 import type { Store, Write } from '#shared/store/store.ts';
 
 export const NODES = 'nodes';
-/** Nodes that were removed, by their keys: none of them comes back as what it was. */
+/** Removed nodes by their keys. A removed key is never accepted again. */
 const REMOVED = 'removed-nodes';
 
 const nodeRecord = z.object({
   name: z.string(),
-  /** The public half of its key, in base64; nodes that are clusters by themselves need none. */
+  /** Public half of its key, in base64; absent on a single-node cluster. */
   publicKey: z.string().optional(),
   drained: z.boolean().optional(),
   offline: z.boolean().optional(),
@@ -25,26 +25,27 @@ type NodeRecord = z.infer<typeof nodeRecord>;
 
 const removedNode = z.object({ name: z.string(), removedAtMs: z.number() });
 
-/** The nodes of the cluster, by name. */
+/** Stores the nodes of the cluster by name. */
 export interface NodeRegistry {
-  /** Registers a node that is a cluster by itself; its name is its own business. */
+  /** Registers the node of a single-node cluster, under any name. */
   registerAlone(name: string): Promise<void>;
   /**
-   * @throws AppError CONFLICT when the name belongs to another key, or the key to another name;
-   * NODE_REMOVED when it was removed
+   * Registers a node with its key.
+   * @throws AppError CONFLICT: the name belongs to another key, or the key to another name;
+   * NODE_REMOVED: the node was removed
    */
   register(name: string, publicKey: string): Promise<void>;
   names(): Promise<readonly string[]>;
   list(): Promise<readonly ListedFlags[]>;
-  /** The flags of a node; one that is not there has none. */
+  /** Returns the flags of a node; none for an unknown one. */
   flagsOf(name: string): Promise<NodeFlags>;
   /** @throws AppError NODE_NOT_FOUND */
   changeFlags(name: string, changes: NodeFlagChanges): Promise<NodeFlags>;
-  /** The key in base64; undefined when there is no such node. */
+  /** Returns the public key in base64; undefined for an unknown node. */
   publicKeyOf(name: string): Promise<string | undefined>;
-  /** Its name is free then; its key is not taken again. */
+  /** Removes a node. Its name becomes free, but its key stays refused. */
   remove(name: string, nowMs: number): Promise<void>;
-  /** When the node with this key was removed; null of one that was not. */
+  /** Returns when the node with this key was removed; null if it was not. */
   removedAtMs(publicKey: string): Promise<number | null>;
 }
 
@@ -67,7 +68,7 @@ export function createNodeRegistry(store: Store, problems: RecordProblems): Node
   };
   return {
     registerAlone: async (name) => {
-      // One that cannot be read is made anew, as it always was.
+      // Replace an unreadable record.
       const found = await find(name).catch((error: unknown) => {
         if (isAppError(error, 'RECORD_UNREADABLE')) return undefined;
         throw error;
@@ -81,7 +82,7 @@ export function createNodeRegistry(store: Store, problems: RecordProblems): Node
       try {
         await store.commit([
           { collection: NODES, id: name, expected: 'absent', value: { name, publicKey } },
-          // This is expected and not written: another node may remove this one at the same time.
+          // This only checks: another node may remove this one at the same time.
           { collection: REMOVED, id: idOfKey(publicKey), expected: 'absent', value: undefined },
         ]);
       } catch (error) {
@@ -130,8 +131,8 @@ export function createNodeRegistry(store: Store, problems: RecordProblems): Node
       const writes: Write[] = [{ collection: NODES, id: name, expected: 'any', value: undefined }];
       if (publicKey !== undefined) {
         const id = idOfKey(publicKey);
-        // The revision of a name begins anew with each node that has it; this is of the
-        // key that was found.
+        // The node's own revision is not enough: another node may have taken the name. Expect the
+        // revision of the key that was read.
         const expected = (await store.get(REMOVED, id))?.revision ?? 'absent';
         const value = { name, removedAtMs: nowMs };
         writes.push({ collection: REMOVED, id, expected, value });
@@ -139,7 +140,7 @@ export function createNodeRegistry(store: Store, problems: RecordProblems): Node
       try {
         await store.commit(writes);
       } catch (error) {
-        // Somebody else removed it, and the name may be another node's by now.
+        // Another remover was faster, and a new node may have the name now.
         if (!(error instanceof StoreConflict)) throw error;
       }
     },
@@ -164,7 +165,7 @@ function nodeNotFound(name: string): AppError {
   });
 }
 
-/** The key in hexadecimal: ids are shown and typed. */
+/** Returns the key in hexadecimal: ids are shown and typed. */
 function idOfKey(publicKey: string): string {
   return Buffer.from(publicKey, 'base64').toString('hex');
 }

@@ -13,7 +13,7 @@ import { readStoreChoice, type StoreChoice } from '#shared/store/store-choice.ts
 import { describeStoreUrl, parseStoreUrl, type RedisServer } from '#shared/store/store-url.ts';
 import type { Store } from '#shared/store/store.ts';
 
-/** A store that the nodes of a cluster have in common, and meet at. */
+/** A store that all nodes of a cluster share. */
 export interface CommonStore {
   readonly server: RedisServer;
   readonly sealed: SealedStore;
@@ -22,15 +22,15 @@ export interface CommonStore {
 
 export interface OpenedStore {
   readonly store: Store;
-  /** Where the records are, in words for people; never with a password. */
+  /** The place of the records in words, without a password. */
   readonly description: string;
-  /** Null for a node that is a cluster by itself. */
+  /** Null on a single-node cluster. */
   readonly common: CommonStore | null;
 }
 
 /**
- * The store that `gnt-cluster init --store` chose for this root, or else the embedded one.
- * @throws AppError what is wrong with either
+ * Opens the store that `gnt-cluster init --store` chose for this root, or else the embedded one.
+ * @throws AppError with the fault of the store
  */
 export async function openStore(
   paths: RootPaths,

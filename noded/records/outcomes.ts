@@ -14,7 +14,7 @@ import type { JobRepository } from '../jobs/job-repository.ts';
 import { beginRemoval, failInstall } from './install-states.ts';
 import type { InstanceRepository } from './instance-repository.ts';
 
-/** How an installation ended, and what of its instance changes with its success. */
+/** The end of an installation, and the changes of its instance after success. */
 const installOutcome = z.object({
   installState: z.enum(['installed', 'failed']),
   install: installRecord,
@@ -22,11 +22,11 @@ const installOutcome = z.object({
 });
 export type InstallOutcome = z.infer<typeof installOutcome>;
 
-/** Since when an instance is being removed, and by which job. */
+/** The job and beginning of a removal. */
 const begunRemoval = z.object({ jobId: z.number(), beganAtMs: z.number() });
 export type BegunRemoval = z.infer<typeof begunRemoval>;
 
-/** What a file holds. One that cannot be read stays where it is, and is told at each start. */
+/** Content of a file. An unreadable file stays in place, and each start logs it. */
 const written = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('job'), job: jobRecord }),
   z.object({ kind: z.literal('install'), uuid: z.uuid(), outcome: installOutcome }),
@@ -36,35 +36,41 @@ const written = z.discriminatedUnion('kind', [
 type Written = z.infer<typeof written>;
 
 /**
- * The ends of jobs, of installations and of instances: what happened cannot be undone, so it is
- * written whatever becomes of the store or of this daemon. Until the store takes it, it is in a
- * file of the node, synced, which the next daemon finds.
+ * Writes the ends of jobs, installations and instances despite failures of the store or the daemon,
+ * since they cannot be undone. Until the store accepts one, a synced file of this node holds it,
+ * which the next daemon reads.
  *
- * INVARIANT: one file for each job and instance at most, and no more jobs than were running when
- * the store went away, since none is accepted without it.
+ * INVARIANT: at most one file per job and per instance, and no more jobs than ran when the store
+ * became unavailable, since no job is accepted then.
  */
 export interface Outcomes {
   /** Resolves when the end of a job is in the store, or on this node's disk. */
   endJob(job: JobRecord): Promise<void>;
-  /** The end of a job that the store has not got yet. */
+  /** Returns the end of a job that the store does not have yet. */
   unwrittenJob(id: number): JobRecord | undefined;
-  /** Resolves when the store has it. @throws AppError STORE_UNAVAILABLE when the wait was ended */
+  /**
+   * Resolves when the store has the end.
+   * @throws AppError STORE_UNAVAILABLE if the wait was aborted
+   */
   endInstall(uuid: string, outcome: InstallOutcome): Promise<InstanceRecord>;
-  /** The same, and resolves when it is in the store, or on this node's disk. */
+  /** Writes the same end. Resolves when it is in the store, or on this node's disk. */
   keepInstall(uuid: string, outcome: InstallOutcome): Promise<void>;
   /**
-   * The disks of an instance go, and the store has no room to say so, though it may have some once
-   * they are gone. Until it has, this daemon knows, and its disk if that has room. Resolves at
-   * once.
+   * Notes a removal for which the store has no room. There may be room after its disks are removed.
+   * Until then the note is in memory, and on this node's disk if that has room. Resolves without
+   * waiting for the store.
    */
   noteRemoval(uuid: string, begun: BegunRemoval): Promise<void>;
-  /** Its disks are gone. Resolves when its record is, too. @throws AppError as `endInstall` */
+  /**
+   * Ends a removal whose disks are gone. Resolves when the record is removed.
+   * @throws AppError as `endInstall`
+   */
   endRemoval(uuid: string): Promise<void>;
-  /** What was noted, and is not in the store yet. */
+  /** Returns a noted removal that is not in the store yet. */
   removalOf(uuid: string): BegunRemoval | undefined;
   /**
-   * Writes what a daemon before this one could not. What the store refuses, since the record that
-   * it is for cannot be read, is logged and stays.
+   * Writes the ends that an earlier daemon could not write. If the store refuses one because its
+   * record is unreadable, the file is logged and kept.
    * @throws AppError STORE_UNAVAILABLE, DISK_FULL
    */
   resume(): Promise<void>;
@@ -74,7 +80,7 @@ export interface OutcomesOptions {
   readonly dir: string;
   readonly jobs: JobRepository;
   readonly instances: InstanceRepository;
-  /** Ends the waits for the store; what was not written then is on the disk. */
+  /** Ends the waits for the store. Unwritten ends are on the disk. */
   readonly signal: AbortSignal;
   readonly logger: Logger;
 }
@@ -104,7 +110,7 @@ class KeptOutcomes implements Outcomes {
     await this.#untilKept((onKept) =>
       this.#insist(this.#jobPath(job.id), { kind: 'job', job }, () => jobs.save(job), onKept).catch(
         (error: unknown) => {
-          // The store is there and refuses it; otherwise the daemon ends.
+          // The store answers and refuses it. After other errors the daemon is ending.
           if (!mayComeBack(error)) this.#jobs.delete(job.id);
           throw error;
         },
@@ -149,7 +155,7 @@ class KeptOutcomes implements Outcomes {
     return this.#removals.get(uuid);
   }
 
-  /** What fails after it was kept, or is refused by the store, is logged: nobody waits for it. */
+  /** Logs failures after the end was kept, or of a refusing store: the caller no longer waits. */
   async #untilKept(start: (onKept: () => void) => Promise<unknown>): Promise<void> {
     const kept = Promise.withResolvers<undefined>();
     const onKept = (): void => kept.resolve(undefined);
@@ -172,7 +178,7 @@ class KeptOutcomes implements Outcomes {
       try {
         await this.#write(found);
       } catch (error) {
-        // A record that is set aside keeps nothing but itself waiting: for whoever repairs it.
+        // An unreadable record delays only its own file, until it is repaired.
         if (isAway(error)) throw error;
         logger.error('outcome.not-written', { path, err: error });
         continue;
@@ -195,7 +201,7 @@ class KeptOutcomes implements Outcomes {
           : beginRemoval(instance, found.begun.jobId, found.begun.beganAtMs),
       );
     } catch (error) {
-      // It went meanwhile.
+      // The instance was removed meanwhile.
       if (!isAppError(error, 'INSTANCE_NOT_FOUND')) throw error;
     }
   }
@@ -208,7 +214,7 @@ class KeptOutcomes implements Outcomes {
     return join(this.#options.dir, `job-${id}.json`);
   }
 
-  /** @param onKept called once it is on the disk, which a full one may never take */
+  /** @param onKept called when the end is on the disk; never if the disk is full */
   async #insist<T>(
     path: string,
     outcome: Written,
@@ -250,7 +256,7 @@ class KeptOutcomes implements Outcomes {
   }
 }
 
-/** Gives an instance its end, unless it was installed anew meanwhile: that has its own. Pure. */
+/** Applies the end of an installation, unless a newer installation has begun. Pure. */
 function settle(
   instance: InstanceRecord,
   { installState, install, changes }: InstallOutcome,
@@ -258,26 +264,26 @@ function settle(
   if (instance.install?.jobId !== install.jobId) return instance;
   if (installState === 'failed') return failInstall(instance, install);
   const installed = { ...instance, ...changes, installState, install, beforeReinstall: null };
-  // What comes next was asked of this job, and is no return to what was.
+  // The job itself decides on a start: do not restore the former run.
   installed.stoppedByJob = null;
-  // From now on it boots what was installed.
+  // From now on the instance boots the installed system.
   const bootEnv = installsSystem(installed.bootEnv) ? LOCAL_BOOT_ENV : installed.bootEnv;
   return { ...installed, bootEnv };
 }
 
-/** Whether something could not be written now, and may be later. */
+/** Returns whether a failed write may succeed later. */
 function isAway(error: unknown): boolean {
   return isAppError(error, 'STORE_UNAVAILABLE') || isAppError(error, 'DISK_FULL');
 }
 
-/** An operator repairs a key that another program wrote: what ended meanwhile is not lost. */
+/** Returns whether waiting helps. An operator can repair a key that another program wrote. */
 function mayComeBack(error: unknown): boolean {
   return isAway(error) || error instanceof BrokenKey;
 }
 
 async function listFiles(dir: string): Promise<readonly string[]> {
   try {
-    // Half files, of a daemon that was killed, have other names.
+    // Temporary files of a killed daemon have other suffixes.
     const names = await readdir(dir);
     for (const name of names.filter((one) => !one.endsWith('.json'))) await rm(join(dir, name));
     return names.filter((name) => name.endsWith('.json'));

@@ -7,9 +7,9 @@ import { networksOf } from './named-records.ts';
 import { NETWORK_IPS, NETWORKS } from './network-repository.ts';
 
 /**
- * The cards of a record with addresses of the networks that they are in, as the store has both now.
- * The commit that follows expects neither to have changed: it claims the addresses, and writes the
- * networks again (`planNamed`).
+ * Returns the NICs with addresses of their networks, by the present state of the store. The next
+ * commit checks that neither has changed: it claims the addresses and writes the networks again
+ * (`planNamed`).
  * @throws AppError NOT_FOUND, CONFLICT, VALIDATION, NO_FREE_ADDRESS
  */
 export async function placeInNetworks(

@@ -7,17 +7,17 @@ import { firstFree, requireUsable } from './address-pool.ts';
 
 export interface Placement {
   readonly node: string;
-  /** Networks that the cards name. */
+  /** Networks that the NICs name. */
   readonly networks: ReadonlyMap<string, NetworkRecord>;
-  /** Addresses that others have, by network. */
+  /** Addresses of other instances, by network. */
   readonly taken: ReadonlyMap<string, ReadonlySet<string>>;
-  /** The cards that the instance has, known by their UUIDs: they keep what they have. */
+  /** Present NICs of the instance. Those with the same UUID keep their addresses. */
   readonly former: readonly InstanceNic[];
 }
 
 /**
- * The cards with an address of their networks each, and with what their guest has to configure on a
- * bridge that nobody answers DHCP on. Pure.
+ * Returns the NICs with an address in each of their networks. On a bridge without DHCP, each also
+ * gets the static configuration for its guest. Pure.
  * @throws AppError NOT_FOUND, CONFLICT, VALIDATION, NO_FREE_ADDRESS
  */
 export function placeNics(nics: readonly InstanceNic[], placement: Placement): InstanceNic[] {
@@ -83,7 +83,7 @@ function takeFree(
   });
 }
 
-/** What the guest has to configure; null behind NAT, where it asks by DHCP. */
+/** Returns the static configuration of the guest; null behind NAT, where it uses DHCP. */
 function planStatic(
   { connections, network, gateway }: NetworkRecord,
   node: string,

@@ -6,29 +6,30 @@ import { removeUnused } from './remove-unused.ts';
 
 export const PROFILES = 'profiles';
 
-/** Sets of OS parameters that instances name; those of the whole cluster. */
+/** Stores the cluster's profiles: sets of OS parameters that instances name. */
 export interface ProfileRepository {
   loadProfile(name: string): Promise<ProfileRecord | undefined>;
-  /** All of them, in the order of their names. */
+  /** Lists all profiles, sorted by name. */
   listProfiles(): Promise<readonly ProfileRecord[]>;
   /**
-   * Re-reads, changes and writes until nobody came between; makes the profile where there is none.
+   * Changes a profile or creates it. Repeats reading, changing and writing after each concurrent
+   * write.
    */
   updateProfile(
     name: string,
     change: (profile: ProfileRecord) => ProfileRecord,
   ): Promise<ProfileRecord>;
-  /** @param refuseUsed throws where an instance names it; asked again after each that came to */
+  /** @param refuseUsed throws if an instance names it; runs again after each concurrent write */
   removeProfile(name: string, refuseUsed: () => Promise<void>): Promise<void>;
 }
 
-/** What is to become of one; of one that is not there, of an empty one. */
+/** A change of one profile. A missing profile counts as an empty one. */
 export interface ProfileChange {
   readonly name: string;
   readonly change: (profile: ProfileRecord) => ProfileRecord;
 }
 
-/** Plans a write that expects the profile as it was read. */
+/** Plans a write that expects the profile's present revision. */
 export async function planProfile(
   store: Pick<Store, 'get'>,
   { name, change }: ProfileChange,

@@ -16,12 +16,12 @@ const quotaClaim = z.strictObject({
   vcpus: z.number(),
   diskBytes: z.number(),
 });
-/** What one instance takes of its users' quotas. */
+/** Share of one instance in its users' quotas. */
 export type QuotaClaim = Readonly<z.infer<typeof quotaClaim>>;
 
 const quotaClaims = z.array(quotaClaim.extend({ job: z.number() }));
 
-/** Claims of unfinished jobs in the whole cluster. */
+/** Stores claims of unfinished jobs in the whole cluster. */
 export interface QuotaClaims {
   /**
    * Claims for a job until the job has ended, unless the judge refuses. Judges again if another job

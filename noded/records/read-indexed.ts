@@ -9,12 +9,12 @@ export interface IndexedRecords {
   readonly instances: Pick<InstanceRepository, 'findByUuid' | 'readSome'>;
 }
 
-/** Records that are read at a time: a few milliseconds of work. */
+/** Records per read: a few milliseconds of work. */
 const SLICE = 32;
 
 /**
- * The records of those instances that are meant, as they are now, in slices and in the order of
- * names: one that is gone by then, or cannot be read, is left out.
+ * Yields the present records of the chosen instances in slices, sorted by name. Skips removed and
+ * unreadable ones.
  * @throws AppError STORE_UNAVAILABLE
  */
 export async function* readIndexed(
@@ -27,12 +27,15 @@ export async function* readIndexed(
     const { readable, bad } = await indexed.instances.readSome(uuids);
     for (const { id } of bad) indexed.index.doubt(id);
     yield readable.map(({ value }) => value);
-    // An embedded store answers at once, and others would wait.
+    // An embedded store answers synchronously and would block other work.
     await turn();
   }
 }
 
-/** The instance; undefined if it is gone or cannot be read. @throws AppError STORE_UNAVAILABLE */
+/**
+ * Returns the instance; undefined if it is gone or unreadable.
+ * @throws AppError STORE_UNAVAILABLE
+ */
 export async function readOne(
   { index, instances }: IndexedRecords,
   uuid: string,

@@ -2,9 +2,9 @@ import { StoreConflict } from '#shared/store/store-conflict.ts';
 import type { Store } from '#shared/store/store.ts';
 
 /**
- * Removes what records may name. Whoever comes to name it writes it again (`planNamed`), so that
- * what came after the look at its users is seen by another look.
- * @param refuseUsed throws where somebody names it
+ * Removes an object that records may name. A record that newly names it writes it again
+ * (`planNamed`). The removal then conflicts and checks its users again.
+ * @param refuseUsed throws if the object has a user
  */
 export async function removeUnused(
   store: Store,

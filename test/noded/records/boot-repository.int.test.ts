@@ -72,9 +72,9 @@ async function createLab(t: TestContext) {
   t.after(() => store.close());
   const clusters = createClusterRepository(store, new ManualClock());
   const there = { users: [instanceRecord({ name: 'web1', bootEnv: 'debian-install' })] };
-  const instances = { list: () => Promise.resolve(there.users) } as never; // all that is asked
+  const instances = { list: () => Promise.resolve(there.users) } as never; // the only method in use
   const { signal } = new AbortController();
-  const context = {} as JobContext; // these operations tell nothing
+  const context = {} as JobContext; // these operations report nothing
   const set = async (given: object): Promise<void> => {
     const opcode = parseOpcode({ opcode: 'BOOTENV_SET', ...given });
     assert.ok(opcode.opcode === 'BOOTENV_SET');
@@ -131,7 +131,7 @@ test('content and profiles are one commit, planned again when somebody came betw
   const save = clusters.saveBootContent(content, [{ name: 'web', change: broken }]);
   await assert.rejects(save, /no/);
   assert.deepEqual(await clusters.listBootEnvs(), []);
-  // The commit of another, after the look at the profile.
+  // Another commit, after the profile was read.
   let commits = 0;
   const commit = store.commit.bind(store);
   t.mock.method(store, 'commit', async (writes: readonly Write[]) => {

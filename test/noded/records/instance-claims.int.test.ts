@@ -49,8 +49,8 @@ test('a new address among many that are taken is found without asking for all of
 });
 
 /**
- * A repository into whose work another one comes, once.
- * @param where between what it reads and what it writes, or after its first reading
+ * Returns a repository whose work another one interrupts, once.
+ * @param where before its first commit, or after its first reading
  */
 function interrupted(
   store: Store,
@@ -119,7 +119,10 @@ for (const [engine, open] of Object.entries(ENGINES)) {
   }
 }
 
-/** An instance whose claims are all others' by now: the store lost some and kept its record. */
+/**
+ * Creates an instance whose claims all belong to others now: the store lost them and kept its
+ * record.
+ */
 async function withLostClaims(t: TestContext): Promise<{
   readonly store: Store;
   readonly repository: InstanceRepository;
@@ -210,7 +213,7 @@ test('a MAC that an instance gave up is free when its machine is another', async
     [old, next].map((mac) => owners.find(({ id }) => id === mac)?.value),
     [web2.uuid, web1.uuid],
   );
-  // As a store has it that lost the claim.
+  // The store has lost the claim.
   await repository.update(web1.uuid, () => changed ?? web1);
   await assert.rejects(takeBack(), { code: 'CONFLICT', message: /belongs to another instance/ });
 });

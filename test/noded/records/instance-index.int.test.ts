@@ -24,7 +24,7 @@ interface Indexed {
   readonly store: Store;
   readonly index: InstanceIndex;
   readonly problems: RecordProblems;
-  /** How often the whole collection was read. */
+  /** Returns the number of reads of the whole collection. */
   readonly scans: () => number;
 }
 

@@ -12,7 +12,7 @@ import {
 } from '../../../noded/records/instance-index.ts';
 import { instanceRecord } from '../support/records.ts';
 
-// What a real store does too seldom to be waited for.
+// Simulated here: a real store does this too rarely to wait for.
 
 const UUID = '00000000-0000-4000-8000-000000000001';
 const found: ListedRecord = {

@@ -5,7 +5,7 @@ import { NamedOrder, type Named } from '../../../noded/records/named-order.ts';
 const named = (uuid: string, name: string): Named => ({ uuid, name });
 const byName = (a: Named, b: Named): number => (a.name < b.name ? -1 : 1);
 
-/** Numbers that look like chance, and are the same each time. */
+/** Yields pseudo-random numbers, the same in each run. */
 function* numbers(): Generator<number, never> {
   for (let state = 1; ;) yield (state = (state * 48_271) % 2_147_483_647);
 }
@@ -32,7 +32,7 @@ test('whatever comes, changes its name and goes, the list is that of names in th
     assert.deepEqual(given, [...expected.values()].sort(byName), `after ${step} steps`);
     lists.push({ given, copy: [...given] });
   }
-  // Who reads one slowly reads that one.
+  // A slow reader keeps its list unchanged.
   for (const { given, copy } of lists) assert.deepEqual(given, copy);
 });
 

@@ -55,7 +55,7 @@ for (const [what, { code, named, make, remove }] of Object.entries(NAMED)) {
     await make(clusters);
     await repository.update(web1.uuid, (instance) => ({ ...instance, ...named }));
     await repository.create({ ...plan('web2'), ...named });
-    // What was lost stands in the way of no other change.
+    // A lost record does not prevent other changes.
     await remove(clusters, () => Promise.resolve());
     await repository.update(web1.uuid, (instance) => ({ ...instance, tags: ['a'] }));
     assert.deepEqual((await repository.findByName('web1')).tags, ['a']);

@@ -45,7 +45,7 @@ test('a node that is removed while it registers stays removed, and only the node
   });
   const problems = createRecordProblems(silentLogger);
   const nodes = createNodeRegistry(store, problems);
-  /** Does something between what is read and what is written. */
+  /** Creates a registry that calls `between` once between its read and its write. */
   const after = (between: () => Promise<void>): ReturnType<typeof createNodeRegistry> => {
     let isDone = false;
     const commit: typeof store.commit = async (writes) => {

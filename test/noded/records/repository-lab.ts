@@ -32,7 +32,6 @@ export function openStore(t: TestContext): Store {
   return store;
 }
 
-/** The engines that records are kept in. */
 export const ENGINES: Readonly<Record<string, (t: TestContext) => Store | Promise<Store>>> = {
   SQLite: openStore,
   Redis: async (t) => {
