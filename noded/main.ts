@@ -47,7 +47,7 @@ async function main(): Promise<number> {
     });
   try {
     await requireTrustedRoot(config.paths);
-    // Held until this process ends, however it ends.
+    // Held until this process ends, for whatever reason.
     claimRoot(config.paths);
     const { NOTIFY_SOCKET: notifySocket, ...environment } = process.env;
     const node = await startPatiently(() => startNode(config, logger, environment), {
@@ -82,5 +82,5 @@ function reportStartFailure(error: unknown): number {
   return 1;
 }
 
-// What still holds the loop when everything was stopped, must not hold the process.
+// A leftover handle in the event loop must not keep the process running.
 process.exit(await main());

@@ -13,36 +13,36 @@ import type { JobService } from '../jobs/job-service.ts';
 import type { IndexedInstance } from '../records/instance-index.ts';
 import { readIndexed, type IndexedRecords } from '../records/read-indexed.ts';
 
-/** Ganeti's watcher tries as often, and counts for as long. */
+/** As in Ganeti's watcher: the same number of tries, counted over the same time. */
 const MAX_TRIES = 5;
 const RESTARTS_WITHIN_MS = 8 * 3600 * 1000;
-/** Time between two tries, and before a machine that crashed is started again. */
+/** Between two tries, and before the restart of a crashed instance. */
 const PAUSE_MS = 10_000;
 
 export interface AutostartDependencies extends IndexedRecords {
-  /** Whether what a record names as its node is this one. */
+  /** Returns whether a node name in a record means this node. */
   readonly owns: (node: string) => boolean;
   readonly isRunning: (uuid: string) => boolean;
-  /** Whether this node is marked offline: its jobs are refused until the mark is taken back. */
+  /** Returns whether this node is marked offline: its jobs are refused while it is. */
   readonly isOffline: () => Promise<boolean>;
   readonly jobs: Pick<JobService, 'submit' | 'watch'>;
-  /** Holds the id of the boot in which instances were started last. */
+  /** Holds the id of the boot in which instances were last started. */
   readonly bootFile: string;
   /** The id of this boot. */
   readonly bootId: string;
-  /** How many are started at the same time. */
+  /** Instances to start in parallel. */
   readonly maxStarts: number;
   readonly logger: Logger;
   readonly clock: Clock;
-  /** Only tests give it. */
+  /** For tests. */
   readonly sleep?: (ms: number, signal: AbortSignal) => Promise<unknown>;
 }
 
-/** Starts instances that are configured up and do not run, each by a job of its own. */
+/** Starts instances that should run and do not, each in a job of its own. */
 export interface Autostart extends AsyncDisposable {
-  /** All that was to be started was tried once, or more often. */
+  /** Resolves when all initial starts, retries included, have ended. */
   readonly settled: Promise<void>;
-  /** Has to be called at each end of a machine in a normal run. */
+  /** Must be called at each end of a QEMU process in a normal run. */
   machineEnded(uuid: string, exit: Pick<MachineExit, 'reason'>): void;
 }
 
@@ -51,7 +51,7 @@ export function startAutostart(dependencies: AutostartDependencies): Autostart {
   return {
     settled: starter.startAll(),
     machineEnded: (uuid, { reason }) => {
-      // Whoever powered it off, from within or without, meant it.
+      // A shutdown from inside or outside is intended.
       if (reason !== 'guest-shutdown' && reason !== 'host-request') starter.restart(uuid);
     },
     [Symbol.asyncDispose]: () => starter.stop(),
@@ -59,15 +59,15 @@ export function startAutostart(dependencies: AutostartDependencies): Autostart {
 }
 
 /**
- * INVARIANTS: the file names this boot only when each start that it asked for was tried; of one
- * instance there is one start at a time.
+ * INVARIANTS: the file names this boot only after each start was tried once; an instance has one
+ * start at a time.
  */
 class Starter {
   readonly #dependencies: AutostartDependencies;
   readonly #end = new AbortController();
   readonly #tasks = new Set<Promise<unknown>>();
   readonly #busy = new Set<string>();
-  /** Times of a clock that is never set, by instance. */
+  /** Monotonic times, by instance. */
   readonly #restartedAtMs = new Map<string, readonly number[]>();
 
   constructor(dependencies: AutostartDependencies) {
@@ -87,7 +87,7 @@ class Starter {
     void this.#run(() => this.#restart(uuid));
   }
 
-  /** What it does ends with `stop`, and fails into the log. */
+  /** Runs a task that `stop` aborts and whose failure is logged. */
   #run(task: () => Promise<void>): Promise<void> {
     const running = task().catch((error: unknown) => {
       if (!this.#end.signal.aborted)
@@ -101,7 +101,8 @@ class Starter {
     const { bootFile, bootId, maxStarts, logger } = this.#dependencies;
     const former = await readBoot(bootFile);
     const isNewBoot = former !== bootId;
-    // Without a file nobody knows the boot: an upgrade does not start what an operator saw end.
+    // Without a file the boot is unknown: an upgrade must not start instances that an operator has
+    // stopped.
     const reason = isNewBoot && former !== undefined ? 'boot' : 'ended';
     await this.#untilOnline();
     const groups = planStarts(await this.#listDown(), reason);
@@ -123,11 +124,12 @@ class Starter {
   }
 
   /**
-   * What is refused meanwhile is no try: the guests of a host that is back wait for its operator.
+   * Waits until the node is no longer marked offline. Refused jobs must not count as tries: guests
+   * of a returned host wait for its operator.
    */
   async #untilOnline(): Promise<void> {
     const { isOffline, logger } = this.#dependencies;
-    // While the store is away nobody knows the mark: the job, or the list, says so.
+    // The store may be unavailable. The next job or list reports that.
     for (let waits = 0; await isOffline().catch(() => false); waits += 1) {
       if (waits === 0) logger.warn('autostart.waits-for-mark');
       await this.#sleep(PAUSE_MS);
@@ -174,14 +176,14 @@ class Starter {
     if (!(await this.#tryStart(uuid))) await this.#retry(uuid);
   }
 
-  /** @returns false when it is worth another try */
+  /** @returns false if a later try may succeed */
   async #tryStart(uuid: string): Promise<boolean> {
     const { instances, isRunning, logger } = this.#dependencies;
     await this.#untilOnline();
     if (this.#busy.has(uuid)) return true;
     this.#busy.add(uuid);
     try {
-      // It is read anew: somebody may have stopped it, started it, or removed it.
+      // Read it again: it may have been stopped, started or removed.
       const instance = await instances.findByUuid(uuid);
       if (instance === undefined || !isWantedUp(instance) || isRunning(uuid)) return true;
       const secrets = awaitedSecrets(instance);

@@ -13,7 +13,9 @@ import {
   type RapiSettings,
 } from '../api/rapi/rapi-settings.ts';
 
-/** Names of unix sockets have at most 107 bytes; the longest of ours below the root has 62. */
+/**
+ * Names of unix sockets have at most 107 bytes (unix(7)); our longest one below the root has 62.
+ */
 const MAX_ROOT_BYTES = 44;
 
 export interface NodedOptions extends RapiOptions {
@@ -36,24 +38,26 @@ export interface NodedConfig {
   readonly osSearchPath: readonly string[];
   readonly logLevel: LogLevel;
   readonly imageCacheBytes: number;
-  /** How many installations may run at the same time. */
+  /** Installations that may run in parallel. */
   readonly maxInstalls: number;
-  /** How many instances are started at the same time after a reboot of the host. */
+  /** Instances that are started in parallel after a reboot of the host. */
   readonly maxStarts: number;
-  /** Memory of the node that installations leave alone. */
+  /** Memory of the node that installations must leave free. */
   readonly installReserveMiB: number;
-  /** Time from power-on of an appliance to its agent's first word. */
+  /** Time from power-on of an appliance to the first report of its agent. */
   readonly applianceBootTimeoutMs: number;
-  /** How long this node may be silent before others take its instances with shared disks. */
+  /**
+   * Time without contact after which other nodes may take this node's instances with shared disks.
+   */
   readonly sharedLeaseMs: number;
   readonly machineUsers: MachineUsers;
   /** Guests with a user-mode NIC may reach this host and its cloud's metadata service. */
   readonly userNicsReachHost: boolean;
-  /** Null when the remote API is off. */
+  /** Null if the remote API is off. */
   readonly rapi: RapiSettings | null;
 }
 
-/** One processor has so many, too: an installation from a medium may wait hours for a person. */
+/** Also with one processor: an installation from a medium may wait hours for a person. */
 const MIN_DEFAULT_INSTALLS = 2;
 
 /** @throws AppError USAGE naming the option */

@@ -5,23 +5,23 @@ import type { InstanceStatus } from '#shared/contract/instance.ts';
 import type { PlaceSpace } from '../host/file-systems.ts';
 import type { GuestHalt } from '../vmm/machine.ts';
 
-/** Statuses of jobs that have not ended. */
+/** Statuses of unfinished jobs. */
 const ACTIVE = ['queued', 'waiting', 'running', 'canceling'] as const satisfies JobStatus[];
 
-/** What is looked at whenever the metrics are. */
+/** Sources that are read at each scrape. */
 export interface NodeMetricsSources {
   readonly activeJobs: () => readonly JobStatus[];
   readonly instanceStates: () => Promise<readonly InstanceStatus[]>;
-  /** Why guests stand still, one for each that does. */
+  /** Returns the reasons of paused guests, one per guest. */
   readonly halts: () => readonly GuestHalt['reason'][];
   readonly guestsWithoutSecrets: () => number;
-  /** What the cloud-init of each guest that runs says of its boot, of those that say something. */
+  /** Returns the boot statuses that the cloud-init of running guests reports. */
   readonly guestBoots: () => Promise<readonly BootReport['status'][]>;
   readonly metadRestarts: () => number;
   readonly cacheBytes: () => Promise<number>;
-  /** Where this node writes. */
+  /** Returns the file systems that this node writes to. */
   readonly places: () => Promise<readonly PlaceSpace[]>;
-  /** What the disks of this node may grow to together. */
+  /** Returns the total size to which the disks of this node may grow. */
   readonly promisedBytes: () => Promise<number>;
 }
 
@@ -33,7 +33,7 @@ export interface NodeMetrics {
   render(): Promise<string>;
 }
 
-/** Prometheus metrics of the node daemon; metad's own are added by the caller. */
+/** Creates the Prometheus metrics of the node daemon. The caller adds those of gnt-metad. */
 export function createNodeMetrics(startedAtMs: number): NodeMetrics {
   const registry = new Registry();
   const registers = [registry];
@@ -56,7 +56,7 @@ export function createNodeMetrics(startedAtMs: number): NodeMetrics {
     labelNames: ['method', 'status'],
     registers,
   });
-  // Whoever looks for restarts counts its changes.
+  // Queries detect restarts by its changes.
   new Gauge({
     name: 'gnt_start_time_seconds',
     help: 'Start time of gnt-noded in seconds since the epoch',
@@ -91,12 +91,12 @@ function observeNode(sources: NodeMetricsSources, registers: Registry[]): void {
     async collect() {
       this.reset();
       try {
-        // States are counted first: of tens of thousands, a gauge takes longer for each than that
-        // does.
+        // Count first: with tens of thousands of instances, one update of the gauge per instance is
+        // slower.
         const counts = Map.groupBy(await sources.instanceStates(), (status) => status);
         for (const [status, all] of counts) this.set({ status }, all.length);
       } catch {
-        // The store is away: no reason to tell nothing of the rest.
+        // The store is unavailable: report the other metrics.
       }
     },
   });
@@ -131,7 +131,7 @@ function observeNode(sources: NodeMetricsSources, registers: Registry[]): void {
         for (const status of BOOT_STATUSES) this.set({ status }, 0);
         for (const status of statuses) this.inc({ status });
       } catch {
-        // The store is away.
+        // The store is unavailable.
       }
     },
   });
@@ -183,7 +183,7 @@ function observeNode(sources: NodeMetricsSources, registers: Registry[]): void {
       try {
         this.set(await sources.promisedBytes());
       } catch {
-        // The store is away.
+        // The store is unavailable.
       }
     },
   });

@@ -1,7 +1,8 @@
 import { programFile } from '#shared/paths/program-file.ts';
 
 /**
- * How another program of the product is run, up to its own options: by the Node that runs this one.
+ * Returns the command of another program of the product, without its own options. It runs on the
+ * same Node.js.
  */
 export function programCommand(
   program: 'metad' | 'appliance' | 'cluster-cli',

@@ -2,7 +2,7 @@ import { Command } from 'commander';
 import { DEFAULT_FIRST_MACHINE_UID } from '../host/machine-users.ts';
 import { addRapiOptions } from '../api/rapi/rapi-settings.ts';
 
-/** The options of gnt-noded. `parseConfig` checks their values. */
+/** Creates the option parser of gnt-noded. `parseConfig` checks the values. */
 export function createNodedProgram(version: string): Command {
   const program = new Command('gnt-noded')
     .description(

@@ -18,21 +18,21 @@ export interface ReconcileDependencies {
 
 const LOOK_INTERVAL_MS = 10_000;
 /**
- * How long after the store was away it is looked at each time: a write that was given up may arrive
- * late, in a connection that the server reads last.
+ * Time of frequent checks after the store was unavailable: a write that timed out may arrive late
+ * from an old connection.
  */
 const LATE_WRITES_MS = 60_000;
-/** It is looked at so often, too, even if it never was away. */
+/** Interval of checks if the store was always available. */
 const USUAL_INTERVAL_MS = 10 * 60_000;
 
 const NOBODYS = 'the operation was refused because the store was not available';
 
-/** Explains, by timer and when the store is back, what it has of this node that nobody works on. */
+/** Ends records of abandoned work on this node, by timer and when the store is available again. */
 export function startReconciler(
   dependencies: ReconcileDependencies & {
-    /** What else may be left of work that nobody does any more. */
+    /** Clean up further leftovers of abandoned work. */
     readonly others: readonly (() => Promise<void>)[];
-    /** The same of what is looked for at once, and at each look. */
+    /** Cleans up leftovers at the start, and at every tick of the timer. */
     readonly often: () => Promise<void>;
   },
 ): Disposable {
@@ -53,7 +53,7 @@ export function startReconciler(
     const isUnseen = awayAtMs !== null && awayAtMs >= lastMs;
     if (running !== undefined) return;
     if (!isLate && !isUnseen && nowMs - lastMs < USUAL_INTERVAL_MS) return;
-    // None waits for another: a record that cannot be explained keeps no disks from their end.
+    // Run in parallel: a failure of one must not prevent the others.
     const others = dependencies.others.map((settle) => settle());
     running = Promise.allSettled([reconcile(dependencies), ...others])
       .then((all) => {
@@ -79,8 +79,8 @@ export function startReconciler(
 }
 
 /**
- * Ends jobs and installations of this node that its engine does not know. Each is read once more
- * after the engine was asked: what had ended between the two is in the store by then.
+ * Ends jobs and installations of this node that its engine does not know. Reads each record again
+ * after asking the engine: work that ended in between is in the store then.
  */
 export async function reconcile({
   records: { jobs, instances, index, owns },

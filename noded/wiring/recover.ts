@@ -42,7 +42,7 @@ export interface RecoverDependencies {
   readonly moving: Pick<MovingDisks, 'listLeaving' | 'comeBack' | 'removeLeft'>;
   readonly jobs: JobRepository;
   readonly outcomes: Pick<Outcomes, 'resume'>;
-  /** Whether what a record names as its node is this one. */
+  /** Returns whether a node name in a record means this node. */
   readonly owns: (node: string | undefined) => boolean;
   readonly nodeName: string;
   readonly logger: Logger;
@@ -52,17 +52,18 @@ export interface RecoverDependencies {
 const INTERRUPTED = 'the node daemon was restarted while the job was running';
 
 /**
- * Finds again what an earlier daemon left: running instances are taken over untouched;
- * installations cannot go on without their secrets, so their machines are ended and they are told
- * as failed, but for reinstallations that have destroyed nothing: their instances are what they
- * were. Views of machines that are no more are dropped. A machine whose record is missing,
- * cannot be read or cannot be asked for runs on as an orphan: a store that lost something is no
- * reason to cut the power of a guest.
+ * Recovers the state that an earlier daemon left.
+ * - Running instances are taken over untouched.
+ * - Installations cannot continue without their secrets. Their QEMU processes are ended and they
+ *   fail. Instances whose reinstallation has destroyed nothing return to their former state.
+ * - Views without a QEMU process are dropped.
+ * - A QEMU process whose record is missing, unreadable or unavailable continues as an orphan: a
+ *   store that lost data must not cut the power of a guest.
  * @returns the jobs that ended with the earlier daemon
  */
 export async function recover(dependencies: RecoverDependencies): Promise<readonly JobRecord[]> {
   const { metad, keeper, guestReports, lifecycles, logger } = dependencies;
-  // What did end, and could not be written, has not been interrupted.
+  // Write stored ends first: these jobs ended and were not interrupted.
   await dependencies.outcomes.resume();
   const isOwn = ({ node }: JobRecord): boolean => dependencies.owns(node);
   const interrupted = await failInterruptedJobs(isOwn, INTERRUPTED, dependencies);
@@ -70,14 +71,14 @@ export async function recover(dependencies: RecoverDependencies): Promise<readon
   for (const view of views) keeper.continueRevisions(view.revision);
   for (const survivor of await dependencies.hypervisor.adopt()) {
     const { machine, meta } = survivor;
-    // Where a machine's own description is gone, metad still knows this of it.
+    // If QEMU's own description is lost, metad still knows these fields.
     const view = views.find(({ uuid }) => uuid === machine.uuid);
     const kind = meta['kind'] ?? (view?.mode === 'install' ? 'appliance' : 'run');
     const device = meta['device'] || view?.device || null;
     const isGuest = kind === 'run' || kind === 'moving';
     if (isGuest && (await settleGuest(machine, kind, dependencies))) {
       if (kind === 'moving') await machine.writeMeta({ ...meta, kind: 'run' });
-      // It comes first, so that nothing takes the disks of such a machine for free.
+      // Keep it first, so that its disks never look unused.
       const kept = keeper.keepOrphan(machine, meta['instance'] ?? machine.uuid, device);
       guestReports.followAdopted(kept);
       lifecycles.followAdopted(kept);
@@ -105,7 +106,7 @@ async function tellOrphans({
     logger.error('machine.orphan', { machine: uuid, instance: name });
 }
 
-/** A guest stands still while a snapshot of it is taken, which a kill may have cut short. */
+/** Resumes a guest that a killed snapshot job left paused. */
 async function endPause(
   machine: Machine,
   { snapshots, logger }: Pick<RecoverDependencies, 'snapshots' | 'logger'>,
@@ -120,8 +121,8 @@ async function endPause(
 }
 
 /**
- * What a job that was cut short has put into it, or taken out, is on record before its guest sees
- * it.
+ * Corrects the record by the parts that an interrupted job attached or detached, before the guest
+ * reads its metadata.
  */
 export async function settlePortsOf(
   machine: Machine,
@@ -149,7 +150,7 @@ async function failInterruptedInstalls({
         interruptInstall(current, INTERRUPTED, clock.now()),
       );
     } catch (error) {
-      // One record that is set aside by now is no reason to keep all others waiting.
+      // An unreadable record must not delay the others.
       if (isAppError(error, 'STORE_UNAVAILABLE')) throw error;
       logger.error('install.not-failed', { instance: uuid, err: error });
     }
@@ -157,15 +158,15 @@ async function failInterruptedInstalls({
 }
 
 /**
- * What was left beside an instance's disks: by a reinstallation, of which only the record knows
- * more, and by a start that was killed.
+ * Settles leftovers beside instances' disks: of a reinstallation, with the help of the record, and
+ * of an interrupted start.
  */
 async function settleDisks(dependencies: RecoverDependencies): Promise<void> {
   const { disks, owns, logger } = dependencies;
   await returnDepartures(dependencies).catch((error: unknown) => {
     logger.error('departures.not-listed', { err: error });
   });
-  // Disks of another node's instance arrived, and did not become this node's.
+  // Disks of another node's instance arrived here, but the instance did not.
   const isThere = (uuid: string) => isOwnForGood(uuid, dependencies);
   const copies = await disks.listCopies().catch((error: unknown) => {
     logger.error('copies.not-listed', { err: error });
@@ -207,7 +208,7 @@ async function tellZeroed(zeroing: Promise<void>, instance: string, logger: Logg
     await zeroing;
     logger.info('disks.zeroed', { instance });
   } catch (error) {
-    // Its next job does it again, and fails by it.
+    // Its next job tries again, and reports the failure.
     logger.error('disks.not-zeroed', { instance, err: error });
   }
 }

@@ -37,7 +37,8 @@ import type { NodeHost } from './start-host.ts';
 import type { NodeRecords } from './start-records.ts';
 
 /**
- * Machines and what their guests are served: those of the daemon before this one are taken over.
+ * The QEMU processes of this node and the metadata of their guests. Those of an earlier daemon are
+ * taken over.
  */
 export interface NodeGuests extends AsyncDisposable {
   readonly metad: MetadLink;
@@ -50,22 +51,24 @@ export interface NodeGuests extends AsyncDisposable {
   readonly guestReports: GuestReports;
   readonly lifecycles: Lifecycles;
   /**
-   * Installations that are under way, by instance: whoever installs keeps it, and guests get their
-   * bulk content by it.
+   * Installations under way, by instance. The installer maintains them, and guests fetch their bulk
+   * content through them.
    */
   readonly activeInstalls: Map<string, ActiveInstall>;
   readonly bootViews: BootViews;
-  /** Jobs that ended with the daemon before this one. */
+  /** Jobs that ended with the earlier daemon. */
   readonly interrupted: readonly JobRecord[];
-  /** Calls back when a machine in a normal run has ended and nothing of it is left. */
+  /** Adds a listener for ends of normal runs. It is called after the cleanup. */
   readonly onRunEnded: (listener: RunEndListener) => void;
-  /** The guest of an instance is gone whose machine never became a normal run. */
+  /**
+   * Reports a lost guest of an incoming migration, whose QEMU process never became a normal run.
+   */
   readonly tellLost: (uuid: string) => void;
 }
 
 type RunEndListener = (uuid: string, exit: Pick<MachineExit, 'reason'>) => void;
 
-/** A record that comes back is one look-up away; there are no orphans on a node that is well. */
+/** A look-up per orphan is cheap, and a healthy node has none. */
 const ORPHAN_INTERVAL_MS = 10_000;
 
 export async function startGuests(
@@ -140,7 +143,7 @@ export async function startGuests(
   const activeInstalls = new Map<string, ActiveInstall>();
 
   await using undo = new AsyncDisposableStack();
-  // Until the machines are found again nobody knows who is on the channel.
+  // Before the recovery it is unknown which guests use the channel.
   let isRecovered = false;
   undo.defer(() =>
     isRecovered || !metad.adopted ? stopMetad(metad, keeper, logger) : metad.detach(),
@@ -163,7 +166,7 @@ export async function startGuests(
   });
   isRecovered = true;
   promisedTrees.keepOnly(keeper.list().map(({ machine }) => machine.uuid));
-  // This comes after recovery: what guests said meanwhile is told again, to whoever follows them.
+  // After recovery, so that repeated events of guests reach their followers.
   const eventsEnd = new AbortController();
   const following = followGuests(metad.events({ signal: eventsEnd.signal }), guestEvents, logger);
   lifecycles.hear();
@@ -187,9 +190,8 @@ export async function startGuests(
 }
 
 /**
- * Looks again for the records of orphans: a store that was away comes back, a lost record is
- * restored. And for machines that have become orphans: a record may be lost at any time, and a node
- * that was cut off may have been removed.
+ * Looks for records of orphans, which return with an unavailable or restored store. Also looks for
+ * new orphans: a record may be lost at any time, and an unreachable node may have been removed.
  */
 function followOrphans(orphans: Orphans, membership: Membership, logger: Logger): Disposable {
   let looking: Promise<void> | undefined;
@@ -210,8 +212,8 @@ function followOrphans(orphans: Orphans, membership: Membership, logger: Logger)
 }
 
 /**
- * While guests are on the channel they keep their metadata, secrets included; the next noded adopts
- * the daemon.
+ * Leaves metad running while guests use the channel, so that they keep their metadata and secrets.
+ * The next noded adopts it.
  */
 async function stopMetad(metad: MetadLink, keeper: MachineKeeper, logger: Logger): Promise<void> {
   const channels = keeper.list().filter((kept) => kept.device !== null).length;

@@ -38,7 +38,7 @@ import { NETWORKS } from '../records/network-repository.ts';
 import { programCommand } from './program-command.ts';
 import type { NodeRecords } from './start-records.ts';
 
-/** What this host gives to instances, whichever there are. */
+/** Resources of this host for instances. */
 export interface NodeHost extends AsyncDisposable {
   readonly lease: OwnLease;
   readonly network: ChannelNetwork;
@@ -65,7 +65,7 @@ export interface HostParts {
     NodeRecords,
     'store' | 'clusters' | 'instances' | 'index' | 'jobs' | 'owns' | 'common'
   >;
-  /** How programs are started that write for the node. */
+  /** Starts helper programs that write files of the node. */
   readonly launch: LaunchProgram;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -79,7 +79,7 @@ export async function startHost(parts: HostParts): Promise<NodeHost> {
   const network = createChannelNetwork({ namespace: paths.networkNamespace, logger });
   undo.defer(() => network.close());
   undo.defer(async () => {
-    await network.removeNamespace(); // stays as long as a TAP is in it
+    await network.removeNamespace(); // stays as long as it contains a TAP
   });
   await network.ensureNamespace();
   const readPolicy = async (): Promise<ReachPolicy> => reachPolicyOf(await records.clusters.load());
@@ -91,7 +91,7 @@ export async function startHost(parts: HostParts): Promise<NodeHost> {
     readPolicy,
   });
   undo.use(nat);
-  // Guests of a daemon before this one have theirs meanwhile.
+  // Running guests of an earlier daemon use their networks meanwhile.
   await nat.follow();
   const watch = records.store.watch(NETWORKS, () => void nat.follow());
   undo.defer(() => watch.end());
@@ -133,7 +133,7 @@ export async function startHost(parts: HostParts): Promise<NodeHost> {
     ...{ vmDir: paths.vmDir, users: machineUsers, wall, logger, clock },
     leaseFile: records.common === null ? null : paths.leaseFile,
   });
-  // A start that is tried again adopts them once more.
+  // A repeated start adopts the QEMU processes again.
   undo.defer(() => hypervisor.letGo());
   const [command, ...args] = programCommand('appliance');
   const applianceFiles = createApplianceFiles({

@@ -63,7 +63,9 @@ export interface InterfacesParts {
   readonly logger: Logger;
 }
 
-/** The API on the node's socket, the same for other nodes of the cluster, and the remote API. */
+/**
+ * Starts the API on the node's socket, the API for other nodes of the cluster, and the remote API.
+ */
 export async function startInterfaces(parts: InterfacesParts): Promise<AsyncDisposable> {
   const { config, records, metrics, clock, logger } = parts;
   const { paths, nodeName } = config;
@@ -82,21 +84,22 @@ export async function startInterfaces(parts: InterfacesParts): Promise<AsyncDisp
     const routes = createRapiRoutes({ ...served, disksDir: paths.disksDir });
     undo.use(await startRapi(config.rapi, { routes, nodeName, logger, clock, onAnswered }));
   }
-  // The node is ready when its own socket answers, so that is the last that can fail.
+  // The node is ready when its own socket answers: start this last.
   const api = await startApiServer(paths.nodedSocket, {
     handlers: createApiRoutes(served),
     forwarding,
     logger,
   });
   undo.defer(() => api.close());
-  // Nothing of theirs is accepted by a start that fails.
+  // A start that fails must not have accepted requests of other nodes.
   if (peers !== null) answerPeers(peers, own, logger);
   const all = undo.move();
   return { [Symbol.asyncDispose]: () => all.disposeAsync() };
 }
 
 /**
- * What a node with others beside it answers: to them from itself alone, to everybody else from all.
+ * Returns the dependencies of a node in a cluster: `own` answers other nodes from this node alone,
+ * `served` answers all others for the cluster.
  */
 function serveCluster(
   parts: InterfacesParts,
@@ -122,7 +125,7 @@ function serveCluster(
       const pid = guests.keeper.get(instance.uuid)?.machine.pid;
       return {
         memoryMiB: pid === undefined ? 0 : residentMiB(pid),
-        // An instance whose disks cannot be looked at may still take all of them.
+        // If its disks cannot be examined, all of its space may still be needed.
         diskBytes: await host.disks.ownBytes(instance).catch(() => 0),
       };
     },
@@ -171,7 +174,7 @@ function newMigrationTarget(
   });
 }
 
-/** Other nodes are answered from this node alone: nothing is forwarded twice. */
+/** Answers other nodes from this node alone, so that requests are never forwarded twice. */
 function answerPeers(peers: PeerLink, own: ApiDependencies, logger: Logger): void {
   peers.onStream = createConnectionApi({
     handlers: createApiRoutes(own),
@@ -201,7 +204,7 @@ function ownSources(parts: InterfacesParts): OverviewSources {
   };
 }
 
-/** What this node answers from, without asking others. */
+/** Returns the sources of answers about this node alone. */
 function ownDependencies(parts: InterfacesParts, sources: OverviewSources, clusterKey: ClusterKey) {
   const { version, config, records, host, guests, osRegistry, hookChecker, jobs, metrics } = parts;
   const { clusters, nodes, instances, index, storeDescription } = records;

@@ -45,8 +45,8 @@ export interface JobsParts {
 }
 
 /**
- * Runs operations on this node's instances. `stop` is its undo; in a daemon that stops it comes
- * before the interfaces end, so that whoever watches jobs is told.
+ * Starts the engine for operations on this node's instances. Stop it before the interfaces, so that
+ * watchers receive the ends of their jobs.
  */
 export function startJobs(parts: JobsParts): JobEngine {
   const { config, records, host, guests, osRegistry, hostCopies, hookChecker } = parts;

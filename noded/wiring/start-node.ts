@@ -35,9 +35,9 @@ import { startJobs } from './start-jobs.ts';
 import { type NodeRecords, startRecords } from './start-records.ts';
 
 /**
- * Everything of one node, wired: each part is made of those before it and has its own undo.
- * Resolves when the node can be used; `stop` ends it and leaves running instances alone. A start
- * that fails half way leaves nothing.
+ * Starts all parts of a node. Each part depends only on earlier ones and has its own undo. Resolves
+ * when the node is ready; `stop` ends it and leaves running instances alone. A failed start leaves
+ * nothing behind.
  */
 export async function startNode(
   config: NodedConfig,
@@ -50,12 +50,12 @@ export async function startNode(
   await makeDirectories(paths);
   const { nodeKeyFile, bootFile, imageCacheDir, cataloguesFile } = paths;
   const { clusterKeyFile, nextClusterKeyFile, formerClusterKeyFile, storeChoiceFile } = paths;
-  // Half a key is a key to whoever reads it.
+  // Half of a key file must not be left readable.
   const ofCluster = [clusterKeyFile, nextClusterKeyFile, formerClusterKeyFile, storeChoiceFile];
   const ofImages = [join(imageCacheDir, INDEX_NAME), cataloguesFile];
   await removeHalves([nodeKeyFile, bootFile, ...ofCluster, ...ofImages]);
   const children = createChildSupervisor({ dir: paths.childrenDir, logger, clock });
-  // They end before anything looks at what they were writing, or calls it failed.
+  // End helpers of an earlier daemon before their output is examined or marked as failed.
   await children.endPredecessors();
   await using undo = new AsyncDisposableStack();
   const records = undo.use(await startRecords(config, clock, logger));
@@ -167,9 +167,9 @@ export async function startNode(
   const all = undo.move();
   return {
     stop: async () => {
-      // First: what it has not started by now is for the next daemon.
+      // First: the next daemon starts the remaining instances.
       await autostart[Symbol.asyncDispose]();
-      // Whoever watches a job is told of its end before the interfaces close.
+      // Watchers receive the ends of their jobs before the interfaces close.
       await stopJobs();
       await all.disposeAsync();
       logger.info('node.stopped');
@@ -177,7 +177,7 @@ export async function startNode(
   };
 }
 
-/** Ends moves beside what comes next: other nodes may take their time to answer. */
+/** Ends interrupted moves in the background: other nodes may be slow to answer. */
 function endMovesOf(
   interrupted: NodeGuests['interrupted'],
   { owns, instances, peers }: NodeRecords,
@@ -201,11 +201,11 @@ function endMovesOf(
 }
 
 async function makeDirectories(paths: RootPaths): Promise<void> {
-  // What is told to be below it outlasts a power cut, and so does the way there.
+  // Files below must survive a power cut, and so must the path to them.
   await makeDirectoryDurably(paths.stateDir, 0o755);
   for (const dir of [paths.disksDir, paths.runDir, paths.logDir, paths.vmDir]) {
-    // QEMU's user enters run/ and the appliance's directory; what is private below has its own
-    // mode.
+    // QEMU's user enters run/ and the appliance's directory. Private files below have their own
+    // modes.
     await mkdir(dir, {
       recursive: true,
       mode: dir === paths.disksDir || dir === paths.logDir ? 0o700 : 0o755,

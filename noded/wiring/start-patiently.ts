@@ -3,13 +3,13 @@ import type { Clock } from '#shared/clock/clock.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 
-/** Sentinels take some ten seconds for a failover; systemd waits 90 for the daemon. */
+/** A failover by Sentinel takes some ten seconds; systemd waits 90 s for the daemon. */
 const STORE_PATIENCE_MS = 30_000;
 const START_AGAIN_MS = 500;
 
 /**
- * Starts again what its store kept from starting, for half a minute, or until it is to stop. A
- * start that fails has to leave nothing.
+ * Repeats a start while the store is unavailable, for 30 s or until `stop` aborts. A failed start
+ * must leave nothing behind.
  */
 export async function startPatiently<T>(
   start: () => Promise<T>,
@@ -27,7 +27,7 @@ export async function startPatiently<T>(
       const isOver = stop.aborted || clock.monotonicMs() > givesUpAtMs;
       if (isOver || !isAppError(error, 'STORE_UNAVAILABLE')) throw error;
       logger.warn('node.waits-for-store', { err: error });
-      // Told to stop, it still says what kept it.
+      // If stopped meanwhile, throw the store's error.
       await sleep(START_AGAIN_MS, undefined, { signal: stop }).catch(() => Promise.reject(error));
     }
   }

@@ -21,29 +21,30 @@ import { createOutcomes, type Outcomes } from '../records/outcomes.ts';
 import { openStore, type CommonStore } from '../records/open-store.ts';
 
 /**
- * What was told may be lost by the store itself: it is said, and guests need the node all the same.
+ * Logs settings with which the store may lose acknowledged writes. The node starts anyway, since
+ * guests need it.
  */
 async function tellRisks(store: Store, logger: Logger): Promise<void> {
   try {
     for (const { level, message, hint } of (await store.risks?.()) ?? [])
       logger[level === 'error' ? 'error' : 'warn']('store.risk', { message, hint });
   } catch (error) {
-    // A user of Redis need not be allowed INFO.
+    // The store's Redis user may lack permission for INFO.
     logger.warn('store.risks-not-known', { err: error });
   }
 }
 
-/** What the cluster knows, and this node's place in it. */
+/** The cluster's records, and this node's membership. */
 export interface NodeRecords extends AsyncDisposable {
   readonly store: Store;
-  /** Where the records are, in words for people; never with a password. */
+  /** The place of the records in words, without a password. */
   readonly storeDescription: string;
-  /** The records that cannot be read. */
+  /** Unreadable records. */
   readonly problems: RecordProblems;
   readonly clusters: ClusterRepository;
   /**
-   * Records for jobs, which were accepted: they wait for a store that is away, until the waits are
-   * ended. Everybody else is told at once.
+   * Records for accepted jobs: these wait while the store is unavailable, until `endWaits`. All
+   * other callers get the error at once.
    */
   readonly patient: {
     readonly clusters: ClusterRepository;
@@ -51,20 +52,20 @@ export interface NodeRecords extends AsyncDisposable {
     readonly nodes: NodeRegistry;
   };
   readonly outcomes: Outcomes;
-  /** Has to be called before jobs are stopped. */
+  /** Must be called before jobs are stopped. */
   readonly endWaits: () => void;
-  /** When the store did not answer last, on the monotonic clock; null where it always did. */
+  /** Returns when the store last failed to answer, on the monotonic clock; null if it never did. */
   readonly lastAwayAtMs: () => number | null;
   readonly nodes: NodeRegistry;
   readonly instances: InstanceRepository;
-  /** The small parts of instances, for lists and counts. */
+  /** Small parts of instances, for lists and counts. */
   readonly index: InstanceIndex;
   readonly jobs: JobRepository;
-  /** Null, as are peers, for a node that is a cluster by itself. */
+  /** Null on a single-node cluster, like `peers`. */
   readonly common: CommonStore | null;
   readonly peers: PeerLink | null;
   readonly membership: Membership;
-  /** Whether what a record names as its node is this one. */
+  /** Returns whether a node name in a record means this node. */
   readonly owns: (node: string | undefined) => boolean;
 }
 
@@ -115,7 +116,7 @@ export async function startRecords(
     jobs,
     peers,
     membership,
-    // An embedded store has what this node made, also under an earlier name.
+    // An embedded store holds only this node's records, also under an earlier name.
     owns: (node) =>
       membership.removedAtMs() === null && (opened.common === null || node === nodeName),
     [Symbol.asyncDispose]: () => all.disposeAsync(),

@@ -2,8 +2,9 @@ import type { RootPaths } from '#shared/paths/root-paths.ts';
 import { makeTrustedFolder } from '../host/trusted-path.ts';
 
 /**
- * Has to come before anything below the root is opened: a root of somebody else could have a store,
- * OS definitions and keys of theirs. @throws AppError HOST_PREREQUISITE
+ * Refuses a root that other users can write to. Must run before any file below is opened: such a
+ * root could contain another user's store, OS definitions and keys.
+ * @throws AppError HOST_PREREQUISITE
  */
 export async function requireTrustedRoot({ root, runDir, stateDir }: RootPaths): Promise<void> {
   for (const path of [root, runDir, stateDir]) {

@@ -17,7 +17,6 @@ export const exempt = {
     'cluster-cli/render',
     'cluster-cli/terminal',
     'cluster-cli/values',
-    'noded/wiring',
     'test/cluster-cli',
     'test/e2e',
     'test/lab',

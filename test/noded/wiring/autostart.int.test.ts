@@ -29,13 +29,13 @@ function down(name: string, autostart: Partial<Autostart> = {}, overrides = {}):
   );
 }
 
-/** A node that was started; what its jobs do is the test's choice. */
+/** Creates a started node. The test decides how its jobs end. */
 async function createNode(t: TestContext, records: InstanceRecord[], formerBoot = 'boot-1') {
   const dir = await mkdtemp(join(tmpdir(), 'gnt-autostart-'));
   t.after(() => rm(dir, { recursive: true, force: true }));
   const bootFile = join(dir, 'boot-id');
   if (formerBoot !== '') await writeFile(bootFile, `${formerBoot}\n`);
-  /** What happened, in its order. */
+  /** All events, in order. */
   const events: string[] = [];
   const running = new Set<string>();
   const fails = new Map<string, number>();
@@ -47,7 +47,7 @@ async function createNode(t: TestContext, records: InstanceRecord[], formerBoot 
   const lab = {
     ...{ bootFile, events, running, fails, pauses, clock },
     store: { isAway: false },
-    /** How many questions after the mark are answered with yes. */
+    /** Number of questions to answer with "offline". */
     offlineFor: 0,
     /** Called while an instance is being started. */
     whileStarting: (): Promise<void> => turn(),
@@ -95,7 +95,7 @@ async function createNode(t: TestContext, records: InstanceRecord[], formerBoot 
             events.push(`${name} ${status}`);
             const record = records.find((each) => each.name === name);
             if (status === 'success' && record !== undefined) running.add(record.uuid);
-            // Of a job's end nothing else is looked at.
+            // Autostart uses no other fields.
             yield { type: 'end', atMs: 0, job: { id, status, error: null } as JobRecord };
           },
         },

@@ -78,7 +78,7 @@ test('the dashboard asks for what the daemons export, and for all of it', async 
   );
   const file = new URL('../../../fixtures/grafana/gnt.json', import.meta.url);
   const asked = new Set((await readFile(file, 'utf8')).match(/gnt_\w+/g));
-  // A histogram is asked for by its buckets.
+  // Queries name a histogram by its buckets.
   const exported = [...types].map(([name, type]) =>
     type === 'histogram' ? `${name}_bucket` : name,
   );

@@ -77,7 +77,7 @@ test('copies that were killed are settled each on its own, whichever cannot be',
     await rename(folder, join(dirname(folder), `copying-${basename(folder)}`));
   const unreadable = { collection: 'instances', expected: 'any', value: { schema: 7 } } as const;
   await node.store.commit([{ ...unreadable, id: broken.uuid }]);
-  // Whichever of the two is tried first.
+  // The unreadable copy comes first.
   const listCopies = () => Promise.resolve([broken.uuid, copy.uuid]);
   const settle = () => Promise.resolve([]);
   const [list, settleCopy] = [disks.list.bind(disks), disks.settleCopy.bind(disks)];

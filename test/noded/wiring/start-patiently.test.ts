@@ -5,7 +5,7 @@ import { silentLogger } from '#shared/log/log.ts';
 import { startPatiently } from '../../../noded/wiring/start-patiently.ts';
 
 const unavailable = new AppError('STORE_UNAVAILABLE', 'the store does not answer');
-/** A minute passes with each start. */
+/** Returns a clock that advances by a minute with each start. */
 const hurried = (starts: () => number): { now(): number; monotonicMs(): number } => ({
   now: () => 0,
   monotonicMs: () => starts() * 60_000,

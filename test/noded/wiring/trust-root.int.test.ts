@@ -15,7 +15,7 @@ before(async () => {
 });
 after(() => rm(top, { recursive: true, force: true }));
 
-/** linux/posix_acl_xattr.h: what an entry has that is of nobody by name. */
+/** ACL_UNDEFINED_ID of linux/posix_acl_xattr.h: id of an entry without a named user or group. */
 const NO_ID = 0xffff_ffff;
 
 interface AclEntry {
@@ -24,7 +24,10 @@ interface AclEntry {
   readonly id: number;
 }
 
-/** Writes what setfacl(1) would; the kernel takes a list in the order of its tags only. */
+/**
+ * Writes an access list as setfacl(1) does. The kernel accepts entries only in the order of their
+ * tags.
+ */
 function setAccessList(
   path: string,
   entries: readonly AclEntry[],
@@ -101,7 +104,7 @@ test('an access list counts by whom it lets write, its mask and the group taken 
 
 test('a default access list counts by whom it lets write what is made in the folder', async () => {
   const path = await folder('heirs', 0o755);
-  // So that somebody else gets there.
+  // Another user needs to reach the folder.
   await chmod(top, 0o711);
   const entries = (permissions: number) => [
     { tag: 0x01, permissions: 7, id: NO_ID },
