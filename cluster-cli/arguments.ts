@@ -4,7 +4,8 @@ import { COMPLETION_WORDS } from './completion/completion-words.ts';
 const DEFAULT_WAIT_READY_S = 600;
 
 /**
- * `--wait-ready` takes its value after `=` only: in `--wait-ready NAME` the name is the instance's.
+ * Inserts the default of `--wait-ready`, whose value must follow `=`: in `--wait-ready NAME` the
+ * name is the instance's.
  */
 export function expandArguments(argv: readonly string[]): readonly string[] {
   const end = argv.indexOf('--');
@@ -15,10 +16,7 @@ export function expandArguments(argv: readonly string[]): readonly string[] {
   );
 }
 
-/**
- * Ends our options where a command for a guest begins (`ssh web1 ls -l`): from its first word on
- * all are the command's, as with ssh itself.
- */
+/** Ends our options at the first word of a guest's command (`ssh web1 ls -l`), as ssh does. */
 export function endOptionsAtCommand(argv: readonly string[], root: Command): readonly string[] {
   const command = root.commands.find((each) => each.name() === argv[0]);
   const [name, words, ...more] = command?.registeredArguments ?? [];
@@ -40,7 +38,10 @@ export function endOptionsAtCommand(argv: readonly string[], root: Command): rea
   return argv;
 }
 
-/** `-l` and `-Al` want the next word, `-lroot` and `--login-name=root` do not. */
+/**
+ * Tells whether an option takes the next word: `-l` and `-Al` do, `-lroot` and `--login-name=root`
+ * do not.
+ */
 function isValueNext(word: string, options: readonly Option[]): boolean {
   if (word.startsWith('--')) return options.some(({ long, required }) => long === word && required);
   const letters = [...word.slice(1)];
@@ -52,14 +53,14 @@ function isValueNext(word: string, options: readonly Option[]): boolean {
 
 const SENSITIVE = /^(--os-parameters-(secret|private)|--personalization-password|--store)(=|$)/;
 
-/** Whether a value that must not be seen may stand among the arguments. */
+/** Tells whether the arguments may contain a secret value. */
 export function hasSensitiveArguments(argv: readonly string[]): boolean {
   return argv.some((argument) => SENSITIVE.test(argument));
 }
 
 /**
- * The commands that have to be known to do what the arguments say; null: all of them. Whoever
- * completes the words of a command needs that one besides.
+ * Returns the commands that the arguments need; null: all. Shell completion also needs the
+ * completed command.
  */
 export function wantedCommands(argv: readonly string[]): readonly string[] | null {
   const [word] = argv;

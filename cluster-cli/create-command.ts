@@ -4,7 +4,7 @@ import { type ProgramName, programs } from './programs.ts';
 import type { Context } from './terminal/context.ts';
 import { isHelpShown, prepareForUse } from './usage.ts';
 
-/** The command tree of a program, all or only what the context asks for. */
+/** Returns the command tree of a program, complete or reduced to the context's commands. */
 export async function createCommand(
   name: ProgramName,
   context: Context,
@@ -19,8 +19,8 @@ export async function createCommand(
 }
 
 /**
- * Returns what `--help` prints, by `PROGRAM` and `PROGRAM.COMMAND`, and what `--help-all` prints,
- * by the same names with `.all` behind them.
+ * Returns the output of `--help`, by `PROGRAM` and `PROGRAM.COMMAND`, and of `--help-all`, by the
+ * same names with the suffix `.all`.
  */
 export async function renderHelp(
   name: ProgramName,
@@ -28,7 +28,7 @@ export async function renderHelp(
 ): Promise<ReadonlyMap<string, string>> {
   let text = '';
   const write = (piece: string): void => void (text += piece);
-  // No command runs, so that nothing else of the context is used.
+  // No command runs, so other members of the context are not used.
   const context = { program: name, only: null } as Context;
   const program = await createCommand(name, context, { ...options, write });
   const show = async (words: readonly string[]): Promise<string> => {
@@ -42,7 +42,7 @@ export async function renderHelp(
   };
   const shown = new Map<string, string>();
   const words = [[], ...program.commands.map((command) => [command.name()])];
-  // A command keeps showing all once --help-all was given.
+  // After --help-all a command keeps showing all options, so it comes last.
   for (const [option, suffix] of [
     ['--help', []],
     ['--help-all', ['all']],

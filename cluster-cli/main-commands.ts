@@ -32,7 +32,7 @@ export interface Host extends Pick<
   NodeJS.Process,
   'argv' | 'env' | 'execPath' | 'execArgv' | 'stdin' | 'stdout' | 'stderr' | 'title'
 > {
-  /** Read where an option names `-`; 0 by default. */
+  /** Descriptor for options with the value `-`; default 0. */
   readonly stdinFd?: number;
   on(signal: 'SIGINT' | 'SIGTERM', listener: () => void): unknown;
   exit(status: number): void;
@@ -48,7 +48,7 @@ interface Run {
   exitStatus: number;
 }
 
-/** Does what the arguments say and ends the process. */
+/** Runs the command of the arguments and ends the process. */
 export async function runProgram(host: Host): Promise<void> {
   const { env, argv, stdout, stderr } = host;
   const given = argv.slice(2);
@@ -58,7 +58,7 @@ export async function runProgram(host: Host): Promise<void> {
     given,
     isDebug: given.includes('--debug'),
     terminal: {
-      // Node opens it on the first use, which most commands do without.
+      // Node opens stdin on first use. Most commands do not need it.
       get stdin() {
         return host.stdin;
       },
@@ -72,14 +72,14 @@ export async function runProgram(host: Host): Promise<void> {
   };
   for (const stream of [stdout, stderr])
     stream.on('error', (error: Error) => endUnwritten(run, error));
-  // Wipes the arguments from what ps shows; the memory behind it is this process's own.
+  // Hides the arguments from ps. Copies remain only in this process's memory.
   if (hasSensitiveArguments(given)) host.title = `${run.program} ${given[0] ?? ''}`.trim();
   await runReported(run);
   await Promise.all([flush(stdout), flush(stderr)]);
   host.exit(run.exitStatus);
 }
 
-/** A reader that went away (`| head`) is no failure; a full disk behind a `>` is one. */
+/** Ends after a failed write. A closed pipe (`| head`) is not a failure; a full disk is. */
 function endUnwritten({ host, terminal, isDebug, exitStatus }: Run, error: Error): void {
   if (systemCodeOf(error) === 'EPIPE') {
     host.exit(exitStatus);
@@ -99,7 +99,7 @@ function endUnwritten({ host, terminal, isDebug, exitStatus }: Run, error: Error
   try {
     writeSync(host.stderr.fd, `${renderFailure(failure, terminal.errors, isDebug).join('\n')}\n`);
   } catch {
-    // stderr is gone too.
+    // stderr is closed too.
   }
   host.exit(Math.max(exitStatus, failure.exitStatus));
 }
@@ -134,14 +134,14 @@ async function parseAndAct(run: Run): Promise<void> {
   }
 }
 
-/** Makes the command that is asked for; all of them for help and suggestions. */
+/** Creates the requested command, or all of them for help and suggestions. */
 async function createCommands(run: Run, name: ProgramName): Promise<Command> {
   const { env, stdout } = run.host;
   const create = (only: readonly string[] | null): Promise<Command> =>
     createCommand(name, createContext(run, only), {
       version: readVersion(),
       write: (text) => stdout.write(text),
-      // Longer lines are harder to read, and would have to be made anew for each width.
+      // Longer lines are harder to read, and the built help has one width.
       columns: chooseHelpColumns(stdout.columns, env),
     });
   const made = await create(wantedCommands(run.given));
@@ -203,7 +203,7 @@ function createInterrupts(host: Host): Interrupts {
   };
 }
 
-/** Resolves when what was written has left this process. */
+/** Resolves when all written data has left this process. */
 async function flush(stream: NodeJS.WriteStream): Promise<void> {
   await new Promise<void>((done) => stream.write('', () => done()));
 }

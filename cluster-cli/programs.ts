@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { Context } from './terminal/context.ts';
 
-/** Each program loads its own commands only. */
+/** Each program loads only its own commands. */
 export const programs = {
   'gnt-instance': async (context: Context): Promise<Command> =>
     (await import('./commands/instance/program.ts')).createInstanceProgram(context),

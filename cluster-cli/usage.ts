@@ -12,14 +12,14 @@ interface Output {
   readonly columns: number;
 }
 
-/** Makes commander throw instead of ending the process, and print nothing but help. */
+/** Makes commander throw instead of ending the process, and print only help. */
 export function prepareForUse(command: Command, output: Output): void {
   command
     .exitOverride()
     .showSuggestionAfterError(false)
     .configureOutput({
       writeOut: output.write,
-      // errorOfUsage reports errors; commander's own text, and help behind an error, is dropped.
+      // errorOfUsage reports errors. Drop commander's own text and the help after an error.
       writeErr: () => undefined,
       getOutHelpWidth: () => output.columns,
       getErrHelpWidth: () => output.columns,
@@ -32,7 +32,7 @@ export function prepareForUse(command: Command, output: Output): void {
   for (const subcommand of command.commands) prepareForUse(subcommand, output);
 }
 
-/** `--help-all`: the options that `--help` leaves out too. */
+/** Adds `--help-all`, which also shows the options that `--help` omits. */
 function addHelpAll(command: Command): void {
   const more = countAdvanced(command);
   const option = new Option('--help-all', `Show all options, ${more} more`).helpGroup('Other:');
@@ -44,7 +44,7 @@ function addHelpAll(command: Command): void {
   });
 }
 
-/** `--net help`: the keys of an option. */
+/** Adds `--net help`, which shows the keys of an option. */
 function addKeyHelp(command: Command, { write, columns }: Output): void {
   for (const option of command.options) {
     const keyed = keysOf(option);
@@ -61,7 +61,7 @@ function helpShown(): CommanderError {
   return new CommanderError(0, 'commander.helpDisplayed', '(outputHelp)');
 }
 
-/** Refuses `--WORD` beside `--no-WORD`, of which commander takes the last one. */
+/** Refuses `--WORD` together with `--no-WORD`. commander would use the last one. */
 function refuseOpposites(command: Command): void {
   const given = new Map<string, string>();
   for (const option of command.options) {
@@ -76,8 +76,8 @@ function refuseOpposites(command: Command): void {
 }
 
 /**
- * Commander shows the program's help for an unknown command that has `--help` beside it, as if
- * there were nothing wrong.
+ * Refuses an unknown command with `--help`. Commander would show the program's help without an
+ * error.
  * @throws CommanderError as for the command without `--help`
  */
 export function refuseUnknownCommand(root: Command, argv: readonly string[]): void {
@@ -88,7 +88,7 @@ export function refuseUnknownCommand(root: Command, argv: readonly string[]): vo
   throw new CommanderError(2, 'commander.unknownCommand', `error: unknown command '${word}'`);
 }
 
-/** Whether commander's end is a success: help or version was printed. */
+/** Tells whether commander ended with success: it printed help or the version. */
 export function isHelpShown(error: unknown): boolean {
   return error instanceof CommanderError && error.exitCode === 0;
 }
@@ -130,7 +130,7 @@ export function errorOfUsage(
   });
 }
 
-/** Words of incus, multipass, virsh and docker, and the commands here that come closest. */
+/** Commands of incus, multipass, virsh and docker, and our closest ones. */
 const OTHERS_COMMANDS: Readonly<Record<string, readonly string[]>> = {
   ls: ['list'],
   ps: ['list'],
@@ -208,8 +208,8 @@ const OF_OPTIONS: readonly (readonly [option: string, hint: string])[] = [
 ];
 
 /**
- * An unknown option is quoted with what was attached to it, which may be a misspelled option's
- * secret; excess arguments may be parts of one whose quoting went wrong.
+ * Removes values from a message. An unknown option is quoted with its attached value, which may be
+ * a secret of a misspelled option. Excess arguments may be parts of a wrongly quoted secret.
  */
 function withoutValues(message: string, argv: readonly string[]): string {
   const named = message.replace(/^(unknown option '[^'=]*)=[^]*'$/, "$1'");

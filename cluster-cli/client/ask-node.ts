@@ -16,15 +16,15 @@ type Answers = typeof import('./answers.ts');
 type SchemaOf<T> = (of: Answers) => z.ZodType<T>;
 
 /**
- * Answers that are not streams. An install's prerequisites may take a while (OS verify scripts), so
- * this is generous.
+ * Limit of answers that are not streams. It is long because prerequisites of an installation run OS
+ * verify scripts.
  */
 export const ANSWER_TIMEOUT_MS = 120_000;
-/** How long a store that does not answer is waited for. */
+/** Limit of retries while the store is unavailable. */
 const STORE_WAIT_MS = 30_000;
 const ASK_AGAIN_MS = 1000;
 const MAX_ANSWER_BYTES = 64 * MIB;
-/** All that is known of an instance; JSON writes a control character with six. */
+/** Largest line: one instance. JSON escapes a control character with six characters. */
 export const MAX_LINE_CHARACTERS = 64 * MIB;
 
 export async function raw(endpoint: Endpoint, path: string): Promise<Socket> {
@@ -34,7 +34,7 @@ export async function raw(endpoint: Endpoint, path: string): Promise<Socket> {
   throw notUnderstood(path, `status ${upgraded.answer.statusCode} instead of raw bytes`);
 }
 
-/** Asks for lines, each of which is read while the next ones are on their way. */
+/** Requests lines. Each is parsed while later ones arrive. */
 export async function* askLines<T>(
   endpoint: Endpoint,
   path: string,
@@ -45,16 +45,13 @@ export async function* askLines<T>(
   for await (const lines of linesOf(answer, path)) yield lines.map(readLine);
 }
 
-/**
- * Reads JSON of an answer. One that has passed the very schemas that would be made here is not
- * asked again.
- */
+/** Returns a parser of an answer's JSON. It skips validation if the daemon has the same build. */
 export async function readerOf<T>(
   response: IncomingMessage,
   path: string,
   schemaOf: SchemaOf<T>,
 ): Promise<(json: string | Buffer) => T> {
-  // The daemon of our own build sends what its schemas gave it, which are ours.
+  // A daemon of the same build has validated the answer with the same schemas.
   if (buildId !== null && response.headers[BUILD_HEADER] === buildId)
     return (json) => {
       const value = parseJson(json);
@@ -77,8 +74,8 @@ export async function succeed(endpoint: Endpoint, options: CallOptions): Promise
 }
 
 /**
- * What a store that is away refuses has not been done and never is, so it is asked for again: a
- * failover of Redis takes seconds.
+ * Repeats a request while the store is unavailable. A refused request has no effect, and a failover
+ * of Redis takes seconds.
  */
 async function succeedInTime(endpoint: Endpoint, options: CallOptions): Promise<IncomingMessage> {
   const giveUpAtMs = performance.now() + (endpoint.storeWaitMs ?? STORE_WAIT_MS);
@@ -94,7 +91,7 @@ async function succeedInTime(endpoint: Endpoint, options: CallOptions): Promise<
   }
 }
 
-/** @throws CommandFailure with what the daemon said, when it did not say yes. */
+/** @throws CommandFailure with the daemon's error for a status of 400 or above */
 export async function orFailure(response: IncomingMessage): Promise<IncomingMessage> {
   const status = response.statusCode ?? 500;
   if (status < 400) return response;
@@ -104,7 +101,7 @@ export async function orFailure(response: IncomingMessage): Promise<IncomingMess
   throw notUnderstood('error', `status ${status} without a message`);
 }
 
-/** @throws AppError NODED_UNREACHABLE when it is broken off */
+/** @throws AppError NODED_UNREACHABLE if the answer ends early */
 export async function readAll(response: IncomingMessage): Promise<Buffer> {
   try {
     return await collect(response, MAX_ANSWER_BYTES);
@@ -113,7 +110,10 @@ export async function readAll(response: IncomingMessage): Promise<Buffer> {
   }
 }
 
-/** The lines of an answer, as they come. @throws AppError NODED_UNREACHABLE */
+/**
+ * Yields the lines of an answer as they arrive.
+ * @throws AppError NODED_UNREACHABLE
+ */
 async function* linesOf(
   response: IncomingMessage,
   path: string,
@@ -137,8 +137,8 @@ export function loadAnswers(): Promise<Answers> {
 }
 
 /**
- * Waits for an answer and loads the schemas meanwhile. An upgrade may replace the files of a
- * command that waits, so the schemas of later answers are loaded before the first one.
+ * Waits for an answer and loads the schemas meanwhile. An upgrade may replace the files during the
+ * wait, so the schemas of later answers are loaded before the first one.
  */
 export async function withAnswers<T>(asked: Promise<T>): Promise<T> {
   const [answer] = await Promise.all([asked, loadAnswers()]);

@@ -6,14 +6,14 @@ import {
   upgradeOverSocket,
 } from '#shared/socket/http-request.ts';
 
-/** How to reach the node daemon: its unix socket. */
+/** Address of the node daemon. */
 export interface Endpoint {
   readonly socketPath: string;
-  /** How to start the daemon on this root, for hints. */
+  /** Shell command that starts the daemon of this root, for hints. */
   readonly startCommand: string;
-  /** Told once, when a request waits for a store that is away. */
+  /** Called once when a request waits for an unavailable store. */
   readonly onStoreAway?: (reason: string) => void;
-  /** How long it waits for the store at most. */
+  /** Longest wait for the store. */
   readonly storeWaitMs?: number;
 }
 
@@ -22,14 +22,14 @@ export interface CallOptions {
   readonly path: string;
   readonly body?: { readonly type: string; readonly bytes: Buffer };
   readonly signal?: AbortSignal | undefined;
-  /** Milliseconds without a byte from the daemon; undefined waits for ever, as streams do. */
+  /** Milliseconds without a byte from the daemon; undefined: no limit, for streams. */
   readonly idleTimeoutMs?: number;
 }
 
 const HEADERS = { host: 'noded', accept: 'application/json, application/x-ndjson, */*' };
 
 /**
- * One request to the daemon, up to the head of its answer.
+ * Sends a request and returns after the head of its answer.
  * @throws AppError NODED_UNREACHABLE, or the signal's reason.
  */
 export async function call(endpoint: Endpoint, options: CallOptions): Promise<IncomingMessage> {
@@ -48,7 +48,7 @@ export async function call(endpoint: Endpoint, options: CallOptions): Promise<In
 }
 
 /**
- * Asks for raw bytes in place of HTTP. Both directions of the socket end on their own (half-close).
+ * Upgrades a connection to raw bytes. Each direction of the socket ends separately (half-close).
  * @throws AppError NODED_UNREACHABLE
  */
 export async function upgrade(endpoint: Endpoint, path: string): Promise<Upgraded> {

@@ -7,25 +7,22 @@ import { CommandFailure } from '../failures/failure.ts';
 import type { NodeClient } from './node-client.ts';
 import { MAX_LINE_CHARACTERS } from './ask-node.ts';
 
-/**
- * A restart of noded takes seconds; after this long without it, the watcher gives up (the job does
- * not).
- */
+/** A restart of noded takes seconds. After this time the watcher gives up; the job continues. */
 const MAX_OUTAGE_MS = 60_000;
 const RETRY_MS = 500;
 
 export type WatchedEvent =
   | JobEvent
   /**
-   * The connection was lost and is back: the daemon sends the job's events from the start, what was
-   * seen is not repeated here.
+   * The connection was lost and restored. The daemon repeats the job's events, and this stream
+   * drops known ones.
    */
   | { readonly type: 'reconnecting' };
 
 /**
- * A job's events, each once, until its end. Survives a restart of the daemon.
- * @throws AppError NODED_UNREACHABLE when the daemon stays away, CommandFailure JOB_NOT_FOUND, or
- * the signal's reason.
+ * Yields a job's events, each once, until its end. Survives a restart of the daemon.
+ * @throws AppError NODED_UNREACHABLE after MAX_OUTAGE_MS, CommandFailure JOB_NOT_FOUND, or the
+ * signal's reason
  */
 export async function* watchJobEvents(
   client: NodeClient,
@@ -75,8 +72,8 @@ function parseEvent(line: string): JobEvent {
 }
 
 /**
- * Events come in the order of their time: older ones than the last are repetitions, equally old
- * ones are compared.
+ * Returns a filter of repeated events. Events are ordered by time: older events than the last are
+ * repetitions, and events of the same time are compared.
  */
 function createSeenFilter(): (event: JobEvent) => boolean {
   let lastAtMs = -1;
@@ -98,7 +95,7 @@ export function isConnectionLoss(error: unknown): boolean {
   return isUnreachable(error) || LOSSES.has(systemCodeOf(error) ?? '');
 }
 
-/** The daemon that is asked, or that of the node that runs the job. */
+/** Tells whether the local daemon, or the daemon of the job's node, is unreachable. */
 function isUnreachable(error: unknown): boolean {
   return (
     isAppError(error, 'NODED_UNREACHABLE') ||

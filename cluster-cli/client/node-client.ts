@@ -24,13 +24,13 @@ import {
 } from './ask-node.ts';
 import { call, type CallOptions, type Endpoint } from './connection.ts';
 
-/** Catalogues come from elsewhere, and an image may have to be copied. */
+/** Remote catalogues may be slow, and a large image may have to be copied. */
 const CATALOGUE_TIMEOUT_MS = 1_800_000;
-/** Milliseconds without a byte of an answer, where it is not ANSWER_TIMEOUT_MS. */
+/** Milliseconds without a byte of an answer, if not ANSWER_TIMEOUT_MS. */
 const TIMEOUTS_MS: { readonly [Key in EndpointKey]?: number } = {
   'DELETE /v1/jobs/{id}': Infinity,
   'DELETE /v1/nodes/{name}': Infinity,
-  // All records are sealed again before the answer.
+  // The daemon seals all records again before it answers.
   'POST /v1/cluster/renew-crypto': 3_600_000,
   'POST /v1/images/resolve': CATALOGUE_TIMEOUT_MS,
   'POST /v1/images/import': CATALOGUE_TIMEOUT_MS,
@@ -63,11 +63,10 @@ type Input<Key extends EndpointKey> = Readonly<Record<ParameterNames<Key>, strin
   (AllEndpoints[Key] extends { request: infer Body extends z.ZodType }
     ? { readonly body: z.input<Body> }
     : unknown) & { readonly signal?: AbortSignal | undefined; readonly timeoutMs?: number };
-/** The input may be left out where nothing in it is required. */
+/** The input is optional if none of its parts is required. */
 type Given<Key extends EndpointKey> =
   Partial<Input<Key>> extends Input<Key> ? [input?: Input<Key>] : [input: Input<Key>];
 
-/** The content at a path of an instance's metadata. */
 export interface MetadataAnswer {
   readonly contentType: string;
   readonly bytes: Buffer;
@@ -93,13 +92,13 @@ export interface NodeClient {
   ): AsyncIterable<readonly Pick<InstanceSummary, Field>[]>;
   metadata(name: string, path: string): Promise<MetadataAnswer>;
   /**
-   * Takes the bytes that the guest wrote, after up to `waitS` seconds. Returns null when there are
+   * Takes the bytes from the guest, waiting up to `waitS` seconds. Returns null when there are
    * none.
    */
   receive(name: string, waitS: number, signal?: AbortSignal): Promise<Buffer | null>;
   /**
-   * Queues bytes for the guest. Returns true, or the seconds after which to try again when its
-   * queue is full.
+   * Queues bytes for the guest. Returns true, or the seconds before a new attempt if its queue is
+   * full.
    */
   send(name: string, bytes: Buffer): Promise<true | number>;
 }
@@ -120,7 +119,7 @@ export function createNodeClient(endpoint: Endpoint): NodeClient {
       const { statusCode: status = 500 } = response;
       if (status === 204) {
         await discard(response);
-        return undefined as JsonOf<Key>; // An answer without a body, as the table says.
+        return undefined as JsonOf<Key>; // The table has no body for this status.
       }
       const read = await readerOf(response, options.path, (of) => of.schemaOf(key, status));
       // The schema is that of the endpoint.
@@ -150,7 +149,7 @@ export function createNodeClient(endpoint: Endpoint): NodeClient {
         idleTimeoutMs: ANSWER_TIMEOUT_MS,
       });
       const isJson = response.headers['content-type']?.startsWith('application/json') ?? false;
-      // A refusal of gnt-metad to the guest has no error code; one of gnt-noded to us has.
+      // Refusals of gnt-metad to the guest are not JSON; errors of gnt-noded are.
       if ((response.statusCode ?? 500) >= 400 && !isJson) {
         throw await refusedToGuest(response, path);
       }
@@ -188,7 +187,7 @@ export function createNodeClient(endpoint: Endpoint): NodeClient {
   };
 }
 
-/** What `locate` reads of an input, whatever the endpoint. */
+/** Input of any endpoint, as `locate` reads it. */
 interface AnyInput {
   readonly [parameter: string]: unknown;
   readonly query?: Readonly<Record<string, unknown>>;

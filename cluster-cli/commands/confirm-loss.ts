@@ -8,7 +8,7 @@ export interface ForceOptions extends SubmitOptions {
 }
 
 /**
- * Asks before something is lost, or trusted; off a terminal there is nobody to ask, and nothing is.
+ * Asks before a loss of data or before trust is given. Refuses without a terminal.
  * @throws AppError USAGE, NOT_CONFIRMED, INTERRUPTED
  */
 export async function confirmLoss(

@@ -5,10 +5,10 @@ import { ownValue } from '#shared/json/own-value.ts';
 import { plainText } from '#shared/text/plain-text.ts';
 import { formatBytes } from '../render/format.ts';
 
-/** What zod says of one field of an opcode. */
+/** zod's issue with one field of an opcode. */
 export type Issue = z.core.$ZodIssue;
 
-/** Options whose name is not that of their field in kebab case. */
+/** Options whose name is not their field in kebab case. */
 const OPTIONS: Readonly<Record<string, string>> = {
   name: 'name',
   newName: 'new name',
@@ -42,9 +42,7 @@ const OPTIONS: Readonly<Record<string, string>> = {
   diskTemplate: '--disk-template',
 };
 
-/**
- * Fields whose values, and what stands below them, may be secret or hold a password (as URLs do).
- */
+/** Fields whose values, at any depth, may be secret or contain a password (as URLs do). */
 const WITHHELD = new Set([
   'osParameters',
   'osParametersPrivate',
@@ -59,21 +57,21 @@ const WITHHELD = new Set([
   'packageMirrors',
   'sshKeys',
 ]);
-/** Fields in which even a key may be a secret that was given without its name. */
+/** Fields whose keys may be secrets too, if the operator forgot the name. */
 const KEYS_WITHHELD = new Set(['osParametersPrivate', 'osParametersSecret']);
-/** Keys under which a change of a NIC or a disk has its values: no operator wrote them. */
+/** Keys of changes to NICs and disks that no operator wrote. */
 const OF_CHANGES = new Set(['changes', 'nic', 'disk', 'network']);
 const MAX_VALUE_CHARACTERS = 100;
 
 /**
- * `--os-image-checksum: 'md5:00': expected sha256:HEX or sha512:HEX`: the option, the value where
- * it may be shown, and what is wrong.
+ * Returns the option, the value if it may be shown, and the problem: `--os-image-checksum:
+ * 'md5:00': expected sha256:HEX or sha512:HEX`.
  */
 export function describeIssue(issue: Issue, input: unknown): string {
   const [field = ''] = issue.path.map(String);
   const value = WITHHELD.has(field) ? undefined : valueAt(input, issue.path);
   const isShown = typeof value === 'string' || typeof value === 'number';
-  // The value says which one of a list it is.
+  // The value identifies the list item.
   const last = isShown && typeof issue.path.at(-1) === 'number' ? -1 : undefined;
   return [
     namePath(issue.path.slice(0, last)).join(' '),
@@ -82,7 +80,7 @@ export function describeIssue(issue: Issue, input: unknown): string {
   ].join(': ');
 }
 
-/** The option, and below it the keys that may be shown. */
+/** Returns the option, and the keys below it that may be shown. */
 function namePath(path: readonly PropertyKey[]): readonly string[] {
   const [field = '', ...rest] = path.map(String);
   const option =
@@ -95,14 +93,14 @@ function namePath(path: readonly PropertyKey[]): readonly string[] {
   return [option, ...below];
 }
 
-/** As `describeIssue`; the value is never shown. */
+/** Returns the same as `describeIssue`, without the value. */
 export function describeUnusable({ path, problem }: UnusablePart): string {
   const [option, ...below] = namePath(path);
   const shown = [option, ...below.map(plainText)].join(' ');
   return `${shown}: ${problem}`;
 }
 
-/** What to write instead; undefined: the reason says all there is to say. */
+/** Returns the correction as a hint; undefined if the reason already has it. */
 export function nextStepOf(issue: Issue): string | undefined {
   const isNumber =
     (issue.code === 'too_small' || issue.code === 'too_big') && issue.origin !== 'string';
@@ -113,7 +111,10 @@ export function nextStepOf(issue: Issue): string | undefined {
     : `Write ${inUnit(issue.maximum, issue.path)} or less`;
 }
 
-/** The schemas' own words have it behind a colon, or are what was expected. */
+/**
+ * Splits the schema's message into reason and hint: the hint follows a colon, or is the expected
+ * form.
+ */
 function splitReason(issue: Issue): { readonly reason: string; readonly step?: string } {
   const reason = reasonOf(issue);
   const [, before, step] = /^(.*): ((?:use|write|give) .*)$/s.exec(reason) ?? [];
@@ -123,7 +124,7 @@ function splitReason(issue: Issue): { readonly reason: string; readonly step?: s
   return expected === undefined ? { reason } : { reason, step: `Write ${expected}` };
 }
 
-/** A size as it was given, by its field's name; other values as they are. */
+/** Formats a size in the unit of its field, and other values as text. */
 function inUnit(value: unknown, path: readonly PropertyKey[]): string {
   const field = String(path.at(-1));
   const bytes = field.endsWith('MiB') ? MIB : field.endsWith('Bytes') ? 1 : 0;
@@ -131,7 +132,10 @@ function inUnit(value: unknown, path: readonly PropertyKey[]): string {
   return formatBytes(Number(value) * bytes);
 }
 
-/** The schema's own words, where it has some; zod's are about types that no operator wrote. */
+/**
+ * Returns the schema's own message if it has one. zod's messages are about types, which operators
+ * do not know.
+ */
 function reasonOf(issue: Issue): string {
   if (issue.code === 'too_small')
     return issue.origin === 'string'

@@ -14,7 +14,7 @@ import { option, type OptionMaker } from '../completion/command.ts';
 
 export interface ListOptions {
   readonly output?: string;
-  /** commander's name for `--no-headers` that is not given. */
+  /** commander's name of `--no-headers`, inverted. */
   readonly headers: boolean;
   readonly separator?: string;
   readonly units?: SizeUnit;
@@ -23,7 +23,7 @@ export interface ListOptions {
   readonly json?: boolean;
 }
 
-/** Ganeti's options for every list. */
+/** Returns Ganeti's options for every list. */
 export function listOptions(): readonly OptionMaker[] {
   const group = 'Output:';
   return [
@@ -52,16 +52,16 @@ export function listOptions(): readonly OptionMaker[] {
   ];
 }
 
-/** Lines that are written at a time: one by one they would take longer than all the rest. */
+/** Lines per write: single writes would take longer than the rest of a list. */
 const AT_ONCE = 1000;
 
 export interface ListedKind<T> {
   readonly table: FieldTable<T>;
-  /** What the arguments of the command select by. */
+  /** Key that the command's arguments select by. */
   readonly nameOf: (item: T) => string;
   readonly names: readonly string[];
   readonly notFound: (name: string, known: readonly string[]) => AppError;
-  /** What `--json` prints of an item. */
+  /** Value that `--json` prints of an item. */
   readonly toJson?: (item: T) => unknown;
   readonly defaultSort: string;
 }
@@ -70,31 +70,34 @@ export interface Listing<T> extends ListedKind<T> {
   readonly items: readonly T[];
 }
 
-/** Selects, filters, sorts and prints. @throws AppError USAGE, or what notFound makes */
+/**
+ * Selects, filters, sorts and prints.
+ * @throws AppError USAGE, or the error of notFound
+ */
 export function printList<T>(context: Context, listing: Listing<T>, options: ListOptions): void {
   const list = openList(context, listing, options);
   list.add(listing.items);
   list.print();
 }
 
-/** A list whose items come one after the other: none is kept whole, unless it is printed so. */
+/** A list that receives its items one by one. It keeps whole items only for `--json`. */
 export interface OpenList<T> {
   add(items: readonly T[]): void;
-  /** @throws AppError what notFound makes */
+  /** @throws AppError the error of notFound */
   print(): void;
 }
 
-/** All that is needed of an item once the last one is known. */
+/** The parts of an item that are needed after the last one arrived. */
 interface Row {
   readonly name: string;
   readonly isKept: boolean;
   readonly keys: readonly Comparable[];
   readonly cells: readonly string[];
-  /** What `--json` prints of it: a text takes a fraction of what it was made of. */
+  /** Output of `--json`: a text takes a fraction of its object's memory. */
   readonly json: string;
 }
 
-/** @throws AppError USAGE for fields and filters that are not understood */
+/** @throws AppError USAGE for invalid fields and filters */
 export function openList<T>(
   context: Context,
   kind: ListedKind<T>,
@@ -147,7 +150,7 @@ function selectNamed(
       rows.filter((row) => fits(row.name));
     if (regex) return matching((full) => regex.test(full));
     const found = matching((full) => full === name);
-    // The first labels of a name are enough, as in Ganeti, where no other name has them.
+    // The first labels of a name are enough if they are unique, as in Ganeti.
     const begun = found.length > 0 ? found : matching((full) => full.startsWith(`${name}.`));
     if (begun.length === 0 || (found.length === 0 && begun.length > 1)) {
       const known = rows.map((row) => row.name);
@@ -158,8 +161,8 @@ function selectNamed(
 }
 
 /**
- * Indents an array as `JSON.stringify` does, in lines to print: as one text, that of some ten
- * thousand instances would be longer than a text can be.
+ * Yields lines of an array in the format of `JSON.stringify`. The text of ten thousand instances
+ * would exceed the maximum length of a string.
  */
 function* jsonArray(items: readonly string[]): Generator<string> {
   yield items.length === 0 ? '[]' : '[';
@@ -170,7 +173,7 @@ function* jsonArray(items: readonly string[]): Generator<string> {
   if (items.length > 0) yield ']';
 }
 
-/** `list-fields`, as in Ganeti: name, title, description. */
+/** Prints name, title and description of each field, as Ganeti's `list-fields`. */
 export function printFields<T>(
   context: Context,
   table: FieldTable<T>,

@@ -10,9 +10,8 @@ export interface PackageAccessOptions {
 }
 
 /**
- * The password for a personalization package: from a file or stdin, from the command line with a
- * warning, or asked for.
- * @throws AppError
+ * Reads the password of a personalization package: from a file or stdin, from the command line with
+ * a warning, or from a prompt.
  */
 export async function readPackagePassword(
   context: Context,

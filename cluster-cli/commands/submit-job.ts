@@ -25,7 +25,7 @@ export async function submitJob(
     warnOfShortValues(context, full);
     const answer = await client.ask('POST /v1/jobs', {
       body: full,
-      // A dry run waits for the locks of the instance as a job does.
+      // A dry run waits for the locks of the instance, as a job does.
       ...(options.dryRun && { query: { 'dry-run': '1' }, timeoutMs: Infinity }),
     });
     if ('ok' in answer) {
@@ -48,7 +48,8 @@ export async function submitJob(
 }
 
 /**
- * A value of a few letters cannot be hidden where a script prints it: it would hide ordinary words.
+ * Warns of short values: output of scripts cannot be masked for them without masking ordinary
+ * words.
  */
 function warnOfShortValues(context: Context, opcode: Opcode): void {
   const parameters = {
@@ -86,8 +87,8 @@ function validateOpcode(input: OpcodeInput): Opcode {
 }
 
 /**
- * Asks for the secrets that the daemon misses, once, when a person is there to give them. Missing
- * ones are found before anything changes.
+ * Prompts once for secrets that the daemon lacks, if there is a terminal. The daemon reports them
+ * before any change.
  */
 async function withSecrets<T>(
   context: Context,
@@ -113,8 +114,7 @@ async function askSecrets(
   const given: Record<string, string> = {};
   for (const name of osParameters)
     setOwn(given, name, await promptHidden(context, `${name} (secret): `));
-  // An opcode of the same kind: values are added, which every kind that needs them allows.
-  // Whether an opcode of this kind takes these keys is what is validated.
+  // Adds values to an opcode of the same kind. Validation checks that this kind has these keys.
   return validateOpcode({
     ...opcode,
     osParametersSecret: { ...opcode.osParametersSecret, ...given },

@@ -2,7 +2,7 @@ import type { JobRecord } from '#shared/contract/job.ts';
 import type { OpcodeInput } from '#shared/contract/opcode.ts';
 import type { Context } from '../terminal/context.ts';
 
-/** Options of every command that makes a job. */
+/** Options of every command that submits a job. */
 export interface SubmitOptions {
   readonly submit?: boolean;
   readonly dryRun?: boolean;
@@ -10,16 +10,16 @@ export interface SubmitOptions {
 }
 
 /**
- * Sends an opcode and follows it as the options say. Null when there is nothing to follow:
- * `--submit`, `--dry-run`.
- * @throws AppError VALIDATION before anything is sent; CommandFailure with what the daemon or the
- * job said.
+ * Submits an opcode and follows the job according to the options. Returns null for `--submit` and
+ * `--dry-run`.
+ * @throws AppError VALIDATION before anything is sent; CommandFailure with the error of the daemon
+ * or the job.
  */
 export async function submitAndWatch(
   context: Context,
   input: OpcodeInput,
   options: SubmitOptions,
 ): Promise<JobRecord | null> {
-  // What jobs are made of is more than all else that a command which reads has to load.
+  // Loaded on demand: a command that only reads does not need the large schemas of opcodes.
   return (await import('./submit-job.ts')).submitJob(context, input, options);
 }

@@ -3,7 +3,7 @@ import type { KeyTable } from '#shared/contract/parameter-keys.ts';
 import { ownValue } from '#shared/json/own-value.ts';
 import type { Context } from '../terminal/context.ts';
 
-/** How an argument or option value is completed in a shell. */
+/** How a shell completes an argument or option value. */
 export type CompletionKind =
   | 'instance'
   | 'os'
@@ -28,7 +28,7 @@ export interface CommandExtras {
   readonly completeArguments: readonly CompletionKind[];
   readonly examples: readonly string[];
   readonly notes: readonly string[];
-  /** Paragraphs of the manual page, behind the description. */
+  /** Paragraphs of the manual page, after the description. */
   readonly explanation: readonly string[];
   /** Long names of the options that `--help` shows; null: all. `--help-all` shows the others. */
   readonly essentials: readonly string[] | null;
@@ -37,7 +37,7 @@ export interface CommandExtras {
 const extras = new WeakMap<Command, CommandExtras>();
 const optionKinds = new WeakMap<Option, CompletionKind>();
 const optionKeys = new WeakMap<Option, KeyedOption>();
-/** Commands of a program that are wanted, where not all are. */
+/** Wanted commands of a program, if not all. */
 const wantedCommands = new WeakMap<Command, readonly string[]>();
 const NO_EXTRAS: CommandExtras = {
   completeArguments: [],
@@ -55,7 +55,6 @@ export function completionOf(option: Option): CompletionKind | undefined {
   return optionKinds.get(option);
 }
 
-/** The keys of an option whose value is a list of known keys. */
 export function keysOf(option: Option): KeyedOption | undefined {
   return optionKeys.get(option);
 }
@@ -68,7 +67,7 @@ export interface CommandSpec {
   readonly group?: string;
   readonly summary: string;
   readonly description?: string;
-  /** Paragraphs of the manual page, behind the description. */
+  /** Paragraphs of the manual page, after the description. */
   readonly explanation?: readonly string[];
   readonly arguments?: Readonly<Record<string, string>>;
   readonly completeArguments?: readonly CompletionKind[];
@@ -80,24 +79,24 @@ export interface CommandSpec {
   readonly isHidden?: boolean;
 }
 
-/** Returns a program without commands. It takes only commands that the context wants. */
+/** Returns a program without commands. It accepts only commands that the context wants. */
 export function createProgram(
   { only }: Pick<Context, 'only'>,
   name: string,
   description: string,
 ): Command {
-  // --help-all behind a command is that command's.
+  // --help-all after a command belongs to that command.
   const program = new Command(name).description(description).enablePositionalOptions();
   if (only !== null) wantedCommands.set(program, only);
   return program;
 }
 
-/** Sets the notes behind the help of a program. */
+/** Sets the notes after the help of a program. */
 export function describeProgram(program: Command, notes: readonly string[]): void {
   extras.set(program, { ...NO_EXTRAS, notes });
 }
 
-/** Adds a subcommand to a program. Every command takes `--debug` and `--help-all`. */
+/** Adds a subcommand to a program. Every command has `--debug` and `--help-all`. */
 export function addCommand(program: Command, spec: CommandSpec): Pick<Command, 'action'> {
   const [name = '', ...parameters] = spec.usage.split(' ');
   const isWanted = [name, ...(spec.aliases ?? [])].some(
@@ -121,7 +120,7 @@ export function addCommand(program: Command, spec: CommandSpec): Pick<Command, '
   return command;
 }
 
-/** Takes the place of a command that is not wanted. */
+/** Placeholder for an unwanted command. */
 const NOT_MADE: Pick<Command, 'action'> = { action: () => new Command() };
 
 export interface OptionSpec {
@@ -137,7 +136,7 @@ export interface OptionSpec {
   readonly isHidden?: boolean;
 }
 
-/** Makes an option together with its command: most commands of a program are never made. */
+/** Creates an option together with its command: most commands of a program are never created. */
 export interface OptionMaker {
   /** `--os-image`; undefined for an option of one letter. */
   readonly long: string | undefined;
@@ -169,7 +168,7 @@ function makeOption(flags: string, description: string, spec: OptionSpec): Optio
   return made;
 }
 
-/** A yes/no option, in Ganeti's spelling. Its value is a boolean. */
+/** Returns a yes/no option, in Ganeti's spelling. Its value is a boolean. */
 export function yesNo(flags: string, description: string, spec: OptionSpec = {}): OptionMaker {
   return laterOption(flags, () =>
     makeOption(flags, description, spec).argParser((value) => {
@@ -181,7 +180,7 @@ export function yesNo(flags: string, description: string, spec: OptionSpec = {})
   );
 }
 
-/** An option whose value is a whole number from `minimum` on. */
+/** Returns an option whose value is a whole number of at least `minimum`. */
 export function wholeNumber(
   flags: string,
   description: string,
@@ -198,7 +197,7 @@ export function wholeNumber(
 
 export const jsonOption = (): OptionMaker => option('--json', 'Print JSON', { group: 'Output:' });
 
-/** Options of every command that submits a job. */
+/** Returns the options of every command that submits a job. */
 export function jobOptions(): readonly OptionMaker[] {
   const group = 'Job:';
   return [

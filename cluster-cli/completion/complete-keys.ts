@@ -3,8 +3,8 @@ import type { CompletionWord } from './complete.ts';
 import type { KeyedOption } from './command.ts';
 
 /**
- * Completes the value of an option such as `--net 0:mode=us`: keys that are not given yet, and the
- * words that a key can have. Pure.
+ * Completes the value of an option such as `--net 0:mode=us`: unused keys, and the words of a key.
+ * Pure.
  * @param prefix text before the value in the same word (`--net=`)
  */
 export function completeKeys(
@@ -43,7 +43,7 @@ function keysLeft(keys: KeyedOption['keys'], head: string): readonly CompletionW
     }));
 }
 
-/** `bridged|user` has two words, `1..255` and `PATH` have none. */
+/** Returns the words of a syntax: `bridged|user` has two, `1..255` and `PATH` have none. */
 function wordsOf(value: string): readonly string[] {
   return value.split('|').filter((word) => /^[a-z][a-z-]*$/.test(word));
 }

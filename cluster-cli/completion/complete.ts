@@ -2,13 +2,10 @@ import type { Command, Option } from 'commander';
 import { completeKeys } from './complete-keys.ts';
 import { type CompletionKind, completionOf, extrasOf, keysOf } from './command.ts';
 
-/** What can stand where the cursor is. */
+/** Candidates at the cursor. */
 export type Completion =
   | { readonly kind: 'words'; readonly words: readonly CompletionWord[] }
-  /**
-   * Names that only the daemon knows; `prefix` is what stands before them in the same word
-   * (`--os-type=`).
-   */
+  /** Names that only the daemon knows; `prefix` precedes them in the same word (`--os-type=`). */
   | { readonly kind: CompletionKind; readonly prefix: string };
 
 export interface CompletionWord {
@@ -18,8 +15,7 @@ export interface CompletionWord {
 
 /**
  * Completes a command line from the command tree alone.
- * @param words what was typed after the program's name; the last one is where the cursor is, and
- * may be empty
+ * @param words the words after the program's name; the last one is at the cursor and may be empty
  */
 export function complete(program: Command, words: readonly string[]): Completion {
   const [name = '', ...rest] = words;

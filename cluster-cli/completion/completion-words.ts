@@ -1,2 +1,2 @@
-/** The command that tells what can stand in the place of the last word of a command line. */
+/** Hidden command that prints the candidates for the last word of a command line. */
 export const COMPLETION_WORDS = 'completion-words';

@@ -2,8 +2,8 @@ export const shells = ['bash', 'zsh', 'fish'] as const;
 export type Shell = (typeof shells)[number];
 
 /**
- * A script that a shell sources: it asks the program itself, so it knows every command and option
- * that there is.
+ * Returns a script for a shell to source. It calls the program itself, so it knows every command
+ * and option.
  */
 export function completionScript(shell: Shell, program: string): string {
   const name = `_${program.replaceAll('-', '_')}`;
@@ -17,9 +17,7 @@ export function completionScript(shell: Shell, program: string): string {
   }
 }
 
-/**
- * bash breaks words at `=` and `:`: a completion must omit the text before the last break.
- */
+/** bash breaks words at `=` and `:`: a completion must omit the text before the last break. */
 function bashScript(program: string, name: string): string {
   return `# bash completion for ${program}; use: source <(${program} completion bash)
 ${name}() {
@@ -52,8 +50,8 @@ complete -F ${name} ${program}
 }
 
 /**
- * The script for zsh. A file of it in zsh's function path is called itself when tab is first
- * pressed; when it is sourced it only registers the function.
+ * Returns the script for zsh. zsh calls a file in its function path at the first tab. A sourced
+ * script only registers the function.
  */
 function zshScript(program: string, name: string): string {
   return `#compdef ${program}

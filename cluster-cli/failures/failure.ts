@@ -11,7 +11,7 @@ export interface FailureFields {
   readonly hint: string | null;
   readonly exitStatus: ExitStatus;
   readonly details?: Readonly<Record<string, unknown>>;
-  /** Stage of the installation in which it happened. */
+  /** Stage of the installation that failed. */
   readonly stage?: string | null;
   /** Last lines of the installation's log. */
   readonly logTail?: readonly string[];
@@ -19,8 +19,8 @@ export interface FailureFields {
 }
 
 /**
- * A failure that came from the daemon: its code may be one that this program does not know yet, so
- * it is no AppError.
+ * A failure reported by the daemon. It is not an AppError, because this program may not know its
+ * code yet.
  */
 export class CommandFailure extends Error {
   readonly code: string;
@@ -43,8 +43,7 @@ export class CommandFailure extends Error {
 }
 
 /**
- * An answer of the API that is no success. 4xx of an unknown code counts as refused, everything
- * else as failed.
+ * Returns the failure of an API answer. An unknown code counts as refused for 4xx, else as failed.
  */
 export function failureOfApi(status: number, error: ApiError): CommandFailure {
   const fallback = status >= 400 && status < 500 ? 2 : 1;
@@ -54,10 +53,7 @@ export function failureOfApi(status: number, error: ApiError): CommandFailure {
   });
 }
 
-/**
- * A job that did not succeed. What it refused before changing anything exits 2, what it tried exits
- * 1.
- */
+/** Returns the failure of a job. A refusal before any change exits 2, a later failure exits 1. */
 export function failureOfJob(job: JobRecord): CommandFailure {
   const error: JobError = job.error ?? {
     code: job.status === 'canceled' ? 'JOB_CANCELED' : 'INTERNAL',
@@ -78,7 +74,7 @@ export function failureOfJob(job: JobRecord): CommandFailure {
   });
 }
 
-/** Whatever was thrown, in the form in which it is printed. */
+/** Converts any thrown value to a failure for printing. */
 export function failureOf(error: unknown): CommandFailure {
   if (error instanceof CommandFailure) return error;
   if (error instanceof AppError) {

@@ -6,12 +6,12 @@ import type { FieldTable } from '../render/select.ts';
 const image = fieldsOf<ImageInfo>();
 const catalogue = fieldsOf<CatalogueInfo>();
 
-/** The word that means this image and no other. */
+/** Returns the unambiguous name of an image. */
 export function referenceOf({ name, catalogue: of, isShadowed }: ImageInfo): string {
   return isShadowed ? `${of}:${name}` : name;
 }
 
-/** What vouches for a checksum, in words. */
+/** How a checksum was verified, for display. */
 export const VERIFIED_BY: Readonly<Record<ImageInfo['verified'], string>> = {
   signature: 'the signature of the publisher',
   https: 'the checksums of the publisher, over https',
@@ -19,7 +19,6 @@ export const VERIFIED_BY: Readonly<Record<ImageInfo['verified'], string>> = {
   import: 'the checksum of what was imported',
 };
 
-/** Columns of `gnt-image list`. */
 export const imageFields: FieldTable<ImageInfo> = {
   program: 'gnt-image',
   defaults: ['name', 'catalogue', 'user', 'min_disk', 'cached', 'title'],
@@ -53,7 +52,6 @@ export const imageFields: FieldTable<ImageInfo> = {
   ],
 };
 
-/** Columns of `gnt-image catalogues`. */
 export const catalogueFields: FieldTable<CatalogueInfo> = {
   defaults: ['name', 'images', 'refused', 'updated', 'source'],
   fields: [

@@ -14,11 +14,11 @@ import { type Field, fieldsOf, fieldsOfPart } from '../render/field.ts';
 import type { FieldTable } from '../render/select.ts';
 
 /**
- * A row of the list: an instance, or a machine that runs without a record. Ganeti's status for what
- * runs where it should not is ERROR_wrongnode; what belongs to no node at all it calls an orphan.
+ * A row of the list: an instance or an orphan. Ganeti's status ERROR_wrongnode is for instances on
+ * the wrong node; Ganeti calls a process without a node an orphan.
  */
 export type InstanceRow = InstanceInfo | OrphanRow;
-/** The same where lists need no more. */
+/** A row for lists that need only summaries. */
 export type SummaryRow = InstanceSummary | OrphanRow;
 export type OrphanRow = ListedOrphan & { readonly status: 'ERROR_orphan' };
 
@@ -41,9 +41,9 @@ const running = fieldsOfPart((row: InstanceRow) => {
 const sizesMiB = (instance: InstanceInfo): readonly number[] =>
   instance.disks.map((disk) => disk.sizeBytes / MIB);
 
-/** A column that a list has without asking the nodes of the instances. */
+/** A column that needs no requests to the instances' nodes. */
 interface SummaryField extends Field<SummaryRow> {
-  /** All that it reads of an instance: what a list need not ask for, it need not wait for. */
+  /** All fields that it reads. A list requests only those. */
   readonly madeOf: readonly InstanceSummaryField[];
 }
 
@@ -52,7 +52,7 @@ const of = (madeOf: readonly InstanceSummaryField[], field: Field<SummaryRow>): 
   madeOf,
 });
 
-/** Columns that need no more than what each node knows of all instances. */
+/** Columns that need only the summaries that each node has of all instances. */
 export const summaryFields = {
   program: 'gnt-instance',
   defaults: ['name', 'hypervisor', 'os', 'pnode', 'status', 'oper_ram'],
@@ -232,7 +232,7 @@ function hypervisorField(
   return text(name, name, description, (i) => i.hvparams[key] ?? ('words' in type ? usual : null));
 }
 
-/** Columns of `gnt-instance list`; names and titles are Ganeti's where it has them. */
+/** Columns of `gnt-instance list`, with Ganeti's names and titles if it has them. */
 export const instanceFields: FieldTable<InstanceRow> = {
   program: 'gnt-instance',
   defaults: summaryFields.defaults,
@@ -338,7 +338,10 @@ export const instanceFields: FieldTable<InstanceRow> = {
   ],
 };
 
-/** One set of words for guests with run lists and for those of which only cloud-init tells. */
+/**
+ * Returns the state in one vocabulary, for guests with run lists and for those with cloud-init
+ * only.
+ */
 function lifecycleOf({
   lifecycle,
   boot,

@@ -11,7 +11,7 @@ import { fieldsOf, fieldsOfPart } from '../render/field.ts';
 import type { FieldTable } from '../render/select.ts';
 
 const node = fieldsOf<ListedNode>();
-/** What only a node that answers says. */
+/** Fields of nodes that answered. */
 const told = fieldsOfPart((listed: ListedNode) => ('silent' in listed ? undefined : listed));
 const job = fieldsOf<JobRecord>();
 const os = fieldsOf<OsRow>();
@@ -27,7 +27,6 @@ function stateOf(listed: ListedNode): string {
 }
 const snapshot = fieldsOf<InstanceSnapshot>();
 
-/** Columns of `gnt-node list`. */
 export const nodeFields: FieldTable<ListedNode> = {
   program: 'gnt-node',
   defaults: ['name', 'dfree', 'mtotal', 'mfree', 'pinst_cnt', 'running_cnt', 'appliance', 'state'],
@@ -76,7 +75,6 @@ export const nodeFields: FieldTable<ListedNode> = {
   ],
 };
 
-/** Columns of `gnt-job list`. */
 export const jobFields: FieldTable<JobRecord> = {
   program: 'gnt-job',
   defaults: ['id', 'status', 'summary', 'waits_for'],
@@ -103,12 +101,11 @@ export const jobFields: FieldTable<JobRecord> = {
   ],
 };
 
-/** A line of `gnt-os list`, with the other nodes that have something else under its name. */
+/** A line of `gnt-os list`, with the other nodes whose definition differs. */
 export interface OsRow extends ListedOs {
   readonly differing: readonly string[];
 }
 
-/** Columns of `gnt-os list`. */
 export const osFields: FieldTable<OsRow> = {
   program: 'gnt-os',
   defaults: ['name'],
@@ -144,7 +141,6 @@ export const osFields: FieldTable<OsRow> = {
   ],
 };
 
-/** Columns of `gnt-profile list`. */
 export const profileFields: FieldTable<ProfileInfo> = {
   program: 'gnt-profile',
   defaults: ['name', 'parameters', 'instances'],
@@ -157,7 +153,7 @@ export const profileFields: FieldTable<ProfileInfo> = {
   ],
 };
 
-/** Columns of `gnt-network list`; names and titles as Ganeti's. */
+/** Columns of `gnt-network list`, with Ganeti's names and titles. */
 export const networkFields: FieldTable<NetworkInfo> = {
   program: 'gnt-network',
   defaults: ['name', 'network', 'gateway', 'mac_prefix', 'group_list', 'tags'],
@@ -192,7 +188,6 @@ export const networkFields: FieldTable<NetworkInfo> = {
   ],
 };
 
-/** Columns of `gnt-bootenv list`. */
 export const bootEnvFields: FieldTable<BootEnvInfo> = {
   program: 'gnt-bootenv',
   defaults: ['name', 'os', 'archive', 'instances'],
@@ -209,7 +204,6 @@ export const bootEnvFields: FieldTable<BootEnvInfo> = {
   ],
 };
 
-/** Columns of `gnt-bootenv list-isos`. */
 export const bootArchiveFields: FieldTable<BootArchiveInfo> = {
   defaults: ['name', 'size', 'bootenvs'],
   fields: [
@@ -220,7 +214,6 @@ export const bootArchiveFields: FieldTable<BootArchiveInfo> = {
   ],
 };
 
-/** Columns of `gnt-instance list-snapshots`. */
 export const snapshotFields: FieldTable<InstanceSnapshot> = {
   defaults: ['name', 'taken', 'running', 'disk.sizes'],
   fields: [

@@ -2,7 +2,7 @@ import type { KeyTable, ParameterKey } from '#shared/contract/parameter-keys.ts'
 import type { KeyedOption } from '../completion/command.ts';
 import { formatItems, wrapText } from './layout.ts';
 
-/** What `--net help` and the like print. */
+/** Returns the output of `--net help` and similar. */
 export function formatKeys(
   option: string,
   { keys, syntax }: KeyedOption,
@@ -22,7 +22,7 @@ export function formatKeys(
   ];
 }
 
-/** When changes to an existing instance take effect, by key. */
+/** Returns when changes to an existing instance take effect, by key. */
 function describeEffects(keys: KeyTable): readonly string[] {
   return (['at once', 'next start'] as const).flatMap((effect) => {
     const named = Object.entries(keys).flatMap(([key, row]) =>

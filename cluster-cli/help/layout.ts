@@ -1,13 +1,13 @@
 import { type Command, Help, type HelpConfiguration } from 'commander';
 import { extrasOf } from '../completion/command.ts';
 
-/** Share of a line that terms take at most. A longer term has a line of its own. */
+/** Maximum share of a line for terms. A longer term has a line of its own. */
 const MAX_TERM_SHARE = 0.35;
 const INDENT = '  ';
-/** Options that every command has. */
+/** Options of every command. */
 const OTHER_GROUP = 'Other:';
 
-/** Commands whose help shows all options, since `--help-all` asked for it. */
+/** Commands whose help shows all options, because of `--help-all`. */
 const shownWhole = new WeakSet<Command>();
 
 /** Makes the next help of a command show every option, and of a program every command. */
@@ -15,7 +15,7 @@ export function showWhole(command: Command): void {
   shownWhole.add(command);
 }
 
-/** Options that only `--help-all` shows. */
+/** Counts the options that only `--help-all` shows. */
 export function countAdvanced(command: Command): number {
   const { essentials } = extrasOf(command);
   if (essentials === null) return 0;
@@ -31,7 +31,7 @@ function isEssential(
 }
 
 /**
- * How help is laid out: no line is wider than the terminal, and long terms stand on lines of their
+ * Returns a layout of help without lines wider than the terminal. Long terms have lines of their
  * own. Commander's own layout leaves text unwrapped beside a long term.
  */
 export function layoutHelp(columns: number): HelpConfiguration {
@@ -52,7 +52,7 @@ export function layoutHelp(columns: number): HelpConfiguration {
       return formatItem(`${INDENT}${term}`, description, { column, columns }).join('\n');
     },
     formatHelp(command, helper) {
-      // A helper with the options to show; completion and manual pages know all of them.
+      // Hides options in help only; completion and manual pages read all of them.
       const chosen = Object.create(helper, {
         visibleOptions: { value: (of: Command) => chooseOptions(of, helper) },
         visibleCommands: { value: (of: Command) => chooseCommands(of, helper) },
@@ -77,7 +77,7 @@ function chooseCommands(command: Command, helper: Help): Command[] {
 }
 
 interface Columns {
-  /** Where descriptions begin. */
+  /** First column of descriptions. */
   readonly column: number;
   readonly columns: number;
 }
@@ -92,7 +92,7 @@ function formatItem(lead: string, description: string, { column, columns }: Colu
     : [lead, `${pad}${first}`, ...lines];
 }
 
-/** A table of terms and descriptions, as help shows it. */
+/** Formats a table of terms and descriptions. */
 export function formatItems(
   items: readonly (readonly [term: string, description: string])[],
   columns: number,
@@ -104,7 +104,9 @@ export function formatItems(
   );
 }
 
-/** Lines of at most `width` characters, broken at spaces. A longer word has its own line. */
+/**
+ * Breaks text at spaces into lines of at most `width` characters. A longer word has its own line.
+ */
 export function wrapText(text: string, width: number): readonly string[] {
   return text.split('\n').flatMap((line) => fill(line.split(/ +/), width, ' '));
 }
@@ -124,7 +126,7 @@ function fill(words: readonly string[], width: number, between: string): readonl
   return [...lines, line];
 }
 
-/** Notes and examples of a command, behind its options. */
+/** Formats notes and examples of a command, after its options. */
 export function formatExtras(command: Command, columns: number): string {
   const { notes, examples } = extrasOf(command);
   const shown = notes.flatMap((note) => ['', ...wrapText(note, columns)]);
@@ -133,7 +135,7 @@ export function formatExtras(command: Command, columns: number): string {
   return shown.join('\n');
 }
 
-/** A shell command in several lines where it is longer than one: it can still be pasted. */
+/** Breaks a shell command into lines that can be pasted. */
 export function formatExample(example: string, columns: number): readonly string[] {
   const words = example.match(/(?:[^\s"']|"[^"]*"|'[^']*')+/g) ?? [];
   const lines = fill(words, columns - 2 * INDENT.length - ' \\'.length, ' ');

@@ -18,7 +18,6 @@ const ENVIRONMENT = [
   ['NO_COLOR', 'Disables colours when it is not empty.'],
 ] as const;
 
-/** The visible commands of a program. */
 export function commandsOf(program: Command): readonly Command[] {
   return program
     .createHelp()
@@ -26,7 +25,7 @@ export function commandsOf(program: Command): readonly Command[] {
     .filter((each) => each.name() !== 'help');
 }
 
-/** The page of a program: its commands, and what all of them share. */
+/** Returns the page of a program: its commands and their common parts. */
 export function programPage(
   program: Command,
   statuses: readonly (readonly [string, string])[] = EXIT_STATUSES,
@@ -53,7 +52,6 @@ export function programPage(
   };
 }
 
-/** The page of one command of a program. */
 export function commandPage(program: Command, command: Command): Page {
   return {
     name: `${program.name()}-${command.name()}`,
@@ -70,7 +68,7 @@ export function commandPage(program: Command, command: Command): Page {
   };
 }
 
-/** What a command does: aliases, arguments, options by group, notes and examples. */
+/** Describes a command: aliases, arguments, options by group, notes and examples. */
 export function describeCommand(command: Command): readonly Block[] {
   const aliases = command.aliases();
   const told = command.registeredArguments.filter((each) => each.description !== '');
@@ -86,7 +84,7 @@ export function describeCommand(command: Command): readonly Block[] {
   ];
 }
 
-/** `add [options] <name>`, as the synopsis has it. */
+/** Returns `add [options] <name>`, for the synopsis. */
 export function synopsisOf(command: Command): string {
   const parts = [
     command.name(),
@@ -127,7 +125,7 @@ function describeOption({ description, argChoices, defaultValue }: Option): stri
   return `${asSentence(description)}${choices}${shown ? ` Default: \`${defaultValue}\`.` : ''}`;
 }
 
-/** Keys of the options whose values are lists. */
+/** Describes the keys of options with lists. */
 function describeKeys(command: Command): readonly Block[] {
   return command.options.flatMap((option) => {
     const keyed = keysOf(option);
@@ -150,10 +148,10 @@ function describeExtras(command: Command): readonly Block[] {
   ];
 }
 
-/** Wide enough for a terminal of 80 columns, with the indent of a manual page. */
+/** Fits a terminal of 80 columns with the indent of a manual page. */
 const EXAMPLE_COLUMNS = 72;
 
-/** The lines of an example, without the indent that help has. */
+/** Returns the lines of an example, without the indent of help. */
 function breakExample(example: string): string {
   return formatExample(example, EXAMPLE_COLUMNS)
     .map((line) => line.replace(/^ {2}/, ''))

@@ -8,7 +8,7 @@ const EFFECTIVE = {
   fixed: '',
 } as const;
 
-/** The keys of an option with syntax, unit, default and effect. */
+/** Returns the keys of an option with syntax, unit, default and effect. */
 export function keyTerms(keys: KeyTable): Block {
   return terms(
     Object.entries(keys).map(([key, { value, default: preset, help, unit, effective }]) => [

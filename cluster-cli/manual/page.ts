@@ -1,4 +1,4 @@
-/** A page of the reference, apart from its notation: Markdown and man(7) are rendered from it. */
+/** A page of the reference, independent of its format: Markdown and man(7) are rendered from it. */
 export interface Page {
   /** `gnt-instance-add`; also the name of its file. */
   readonly name: string;
@@ -11,7 +11,7 @@ export interface Page {
   readonly seeAlso?: readonly string[];
 }
 
-/** Text may have `code` in backticks; nothing else in it is markup. */
+/** Text may contain `code` in backticks and no other markup. */
 export type Block =
   | { readonly kind: 'heading'; readonly level: number; readonly text: string }
   | { readonly kind: 'paragraph'; readonly text: string }
@@ -54,7 +54,7 @@ export function table(head: readonly string[], rows: readonly (readonly string[]
   return { kind: 'table', head, rows };
 }
 
-/** Moves headings one level down, for a page that becomes a part of another. */
+/** Moves headings one level down, for a page that becomes part of another. */
 export function nest(blocks: readonly Block[]): readonly Block[] {
   return blocks.map((block) =>
     block.kind === 'heading' ? { ...block, level: block.level + 1 } : block,
@@ -63,7 +63,7 @@ export function nest(blocks: readonly Block[]): readonly Block[] {
 
 /**
  * Breaks text into lines. A `code` span stays on one line.
- * @param widthOf columns that a line takes
+ * @param widthOf returns the columns of a line
  */
 export function wrap(
   text: string,
@@ -72,7 +72,7 @@ export function wrap(
 ): readonly string[] {
   const lines: string[] = [];
   let line = '';
-  // A span takes the punctuation around it along, so that no line begins with a full stop.
+  // A span includes the punctuation around it, so that no line begins with a full stop.
   for (const word of text.match(/(?:`[^`]*`|[^\s`])+/g) ?? []) {
     const longer = line === '' ? word : `${line} ${word}`;
     if (line !== '' && widthOf(longer) > columns) {

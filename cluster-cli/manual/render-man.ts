@@ -1,10 +1,10 @@
 import { type Block, type Page, wrap } from './page.ts';
 
-/** mandoc(1) complains about source lines of more than 80 bytes. */
+/** mandoc(1) warns about source lines of more than 80 bytes. */
 const COLUMNS = 80;
 
 /**
- * A page in man(7) macros.
+ * Renders a page in man(7) macros.
  * @param date day of the page, `2026-11-21`
  */
 export function renderMan(page: Page, date: string): string {
@@ -26,7 +26,7 @@ function renderSeeAlso(pages: readonly string[]): readonly string[] {
   });
 }
 
-/** A paragraph macro right after a heading is one too many. */
+/** Renders blocks. A paragraph macro right after a heading would be redundant. */
 function renderBlocks(blocks: readonly Block[]): readonly string[] {
   return blocks.flatMap((block, index) =>
     renderBlock(block, blocks[index - 1]?.kind === 'heading'),
@@ -64,7 +64,7 @@ function renderTerm(term: string, text: string): readonly string[] {
   return ['.TP', `\\fB${escapeMan(term)}\\fR`, ...(shown.length === 0 ? ['\\&'] : shown)];
 }
 
-/** The cells of a row behind its first: in a list they need the heads of their columns. */
+/** Returns the cells of a row after the first, labelled with their column heads, for a list. */
 export function labelled(heads: readonly string[], cells: readonly string[]): string {
   if (heads.length === 1) return cells[0] ?? '';
   return heads
@@ -84,8 +84,8 @@ function renderLine(text: string): string {
 }
 
 /**
- * Text that roff prints as it is: a backslash starts an escape, a hyphen is a minus, and a dot or
- * quote at the start of a line is a request.
+ * Escapes text for roff: a backslash starts an escape, a hyphen is a minus, and a dot or quote at
+ * the start of a line is a request.
  */
 function escapeMan(text: string): string {
   return text

@@ -1,4 +1,4 @@
-/** A label as a sentence: a capital at its begin, a full stop at its end. */
+/** Converts a label to a sentence with a capital and a full stop. */
 export function asSentence(text: string): string {
   const trimmed = text.trim();
   if (trimmed === '') return '';

@@ -6,7 +6,7 @@ import { describeStatus } from './plain.ts';
 import { type Activity, estimateRemainingMs, type JobProgress } from './state.ts';
 
 export interface LiveOptions {
-  /** Width of the terminal; nothing is wider than one less, so that no line wraps. */
+  /** Width of the terminal. Lines are at least one column shorter, so that none wraps. */
   readonly columns: number;
   readonly hasUnicode: boolean;
   readonly paint: Paint;
@@ -14,14 +14,14 @@ export interface LiveOptions {
 
 const MAX_BAR_COLUMNS = 24;
 const MIN_BAR_COLUMNS = 8;
-/** Longest name of a stage, so that bars stand below each other. */
+/** Longest name of a stage, so that bars are aligned. */
 const NAME_COLUMNS = 18;
 const SPINNER = { unicode: '⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏', ascii: '|/-\\' } as const;
 const SPIN_MS = 120;
 
 /**
- * The lines that are drawn again and again while the job runs: one for each activity, and the last
- * output below.
+ * Returns the lines that are redrawn while the job runs: one for each activity, and the last output
+ * below.
  */
 export function renderLive(
   progress: JobProgress,
@@ -48,7 +48,7 @@ export function renderLive(
     : [lead(cut(`${spinner} job ${progress.jobId} ${progress.status}`))];
 }
 
-/** A message that stays, broken between words: what goes on in the next line is indented. */
+/** Returns the lines of a log message, broken between words. Further lines are indented. */
 export function renderLog(
   event: Extract<JobEvent, { type: 'log' }>,
   options: LiveOptions,
@@ -67,7 +67,7 @@ export function renderLog(
   );
 }
 
-/** The line that stays when a stage is over. */
+/** Returns the permanent line of a finished stage. */
 export function renderFinished(
   event: Extract<JobEvent, { type: 'stage-finished' }>,
   options: LiveOptions,
@@ -82,7 +82,7 @@ export function renderFinished(
   return text.startsWith(mark) ? options.paint('green', mark) + text.slice(mark.length) : text;
 }
 
-/** What is dropped first when the terminal is narrow stands last here. */
+/** Renders an activity. A narrow terminal drops the last parts first. */
 function renderActivity(
   activity: Activity,
   nowMs: number,
@@ -117,7 +117,7 @@ function renderActivity(
   if (room >= MIN_BAR_COLUMNS) add(' '.repeat(room));
   for (const part of [percent, ...tail]) add(part);
   if (room < MIN_BAR_COLUMNS) return cut(line);
-  // Its place is kept until now, since colours have no width.
+  // Insert the bar last, because its colour codes would count as columns.
   const bar = renderBar(fraction, room, options);
   return `${line.slice(0, head)} ${bar}${line.slice(head + 1 + room)}`;
 }
@@ -133,9 +133,7 @@ function spinnerAt(nowMs: number, hasUnicode: boolean): string {
   return frames[Math.floor(nowMs / SPIN_MS) % frames.length] ?? '-';
 }
 
-/**
- * Cuts text to a number of columns. What it is given is printable; a wide character counts as two.
- */
+/** Cuts printable text to a number of columns. A wide character counts as two. */
 export function truncate(text: string, columns: number, hasUnicode: boolean): string {
   const ellipsis = hasUnicode ? '…' : '~';
   if (widthOf(text) <= columns) return text;
@@ -151,10 +149,7 @@ export function truncate(text: string, columns: number, hasUnicode: boolean): st
 
 const INDENT = '  ';
 
-/**
- * Breaks text at spaces. A word that is longer than a line stands in a line of its own, which the
- * terminal breaks.
- */
+/** Breaks text at spaces. A word longer than a line has its own line, which the terminal breaks. */
 function wrap(text: string, columns: number): readonly string[] {
   const lines: string[] = [];
   let line = '';

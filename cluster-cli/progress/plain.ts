@@ -3,13 +3,13 @@ import { formatBytes, formatDuration, formatEta } from '../render/format.ts';
 import { sanitizeLine } from '../render/sanitize.ts';
 import { type Activity, estimateRemainingMs, type JobProgress } from './state.ts';
 
-/** One line about an activity at most this often, where lines stay (a log file, a pipe). */
+/** Shortest interval between lines about an activity in a log file or pipe. */
 const MIN_INTERVAL_MS = 5000;
 
 /**
- * What to print for an event where lines stay. Holds when each activity was last reported.
- *
- * INVARIANT: stage begins, stage ends and log messages are never dropped; measurements are, down to
+ * Returns a function that gives the lines for an event, for a log file or pipe. It records the time
+ * of each activity's last line.
+ * INVARIANT: stage begins, stage ends and log messages are never dropped. Measurements are, down to
  * one in five seconds.
  */
 export function createPlainReporter(): (
@@ -61,7 +61,7 @@ function reportMeasurement(
   return [`${name}: ${describeMeasurement(activity)}`];
 }
 
-/** Why nothing happens yet, or that the end was asked for; empty when the job simply runs. */
+/** Returns why the job waits, or that it is being canceled; empty for a running job. */
 export function describeStatus(progress: JobProgress): string {
   const { jobId, status, waitsFor, waitsBecause } = progress;
   if (status === 'canceling') return `job ${jobId} is being canceled`;
@@ -78,7 +78,7 @@ function describeFinished(event: Extract<JobEvent, { type: 'stage-finished' }>):
   return `${event.stage}: done in ${formatDuration(event.durationMs)}${summary}`;
 }
 
-/** `45 %, 412 MiB of 912 MiB, 38 MiB/s, 0:13 left`, as far as it is known. */
+/** Returns the known parts of `45 %, 412 MiB of 912 MiB, 38 MiB/s, 0:13 left`. */
 function describeMeasurement(activity: Activity): string {
   const { doneBytes, totalBytes, bytesPerSecond } = activity;
   const remainingMs = estimateRemainingMs(activity);

@@ -1,29 +1,29 @@
 import type { JobEvent, JobRecord, JobStatus } from '#shared/contract/job.ts';
 
-/** How far one activity is: a stage of the installation, or other long work of the job. */
+/** Progress of a stage of the installation, or of other long work of the job. */
 export interface Activity {
   readonly name: string;
   readonly isStage: boolean;
   readonly startedAtMs: number;
   readonly doneBytes: number;
-  /** Null when no progress was reported, or its end is not known. */
+  /** Null without progress, or if the total is unknown. */
   readonly totalBytes: number | null;
-  /** Smoothed; null until there are two measurements. */
+  /** Smoothed; null before the second measurement. */
   readonly bytesPerSecond: number | null;
-  /** Where the last measurement of the rate was made. */
+  /** Last measurement of the rate. */
   readonly measured: { readonly atMs: number; readonly doneBytes: number } | null;
 }
 
-/** What a watcher knows of a job after some of its events. */
+/** A watcher's state of a job after some of its events. */
 export interface JobProgress {
   readonly jobId: number;
   readonly status: JobStatus;
   readonly waitsFor: readonly number[];
-  /** What it waits for beside locks. */
+  /** Reason to wait other than locks. */
   readonly waitsBecause: string | null;
-  /** Activities in the order in which they began; finished ones are gone. */
+  /** Running activities in the order of their start. */
   readonly activities: readonly Activity[];
-  /** Last line that a script or the appliance printed in the stage at hand. */
+  /** Last line of output in the present stage. */
   readonly output: string | null;
   readonly job: JobRecord | null;
 }
@@ -119,7 +119,7 @@ function measure(activity: Activity, event: Extract<JobEvent, { type: 'progress'
   const next = { ...activity, doneBytes: event.doneBytes, totalBytes: event.totalBytes };
   const here = { atMs: event.atMs, doneBytes: event.doneBytes };
   const { measured } = activity;
-  // The count goes back when a download starts again.
+  // The count decreases when a download starts again.
   if (!measured || here.doneBytes < measured.doneBytes) {
     return { ...next, measured: here, bytesPerSecond: null };
   }
@@ -133,7 +133,7 @@ function measure(activity: Activity, event: Extract<JobEvent, { type: 'progress'
   return { ...next, measured: here, bytesPerSecond: smoothed };
 }
 
-/** Milliseconds until the activity is complete, or null when that cannot be said. */
+/** Returns the milliseconds until the activity is complete, or null if unknown. */
 export function estimateRemainingMs(activity: Activity): number | null {
   const { totalBytes, doneBytes, bytesPerSecond } = activity;
   if (totalBytes === null || bytesPerSecond === null || bytesPerSecond < 1) return null;

@@ -7,20 +7,20 @@ import { createPlainReporter } from './plain.ts';
 import { type JobProgress, startProgress } from './state.ts';
 
 /**
- * Shows a job's progress on stderr, since stdout is for results: the output of a script in a guest
- * is one.
+ * Shows a job's progress on stderr, because stdout is for results, such as the output of a script
+ * in a guest.
  */
 export interface View {
   show(event: JobEvent, progress: JobProgress): void;
-  /** The daemon is away; it is tried again. */
+  /** Reports a lost connection that will be retried. */
   lost(): void;
-  /** Leaves what was shown in place and writes nothing more. */
+  /** Keeps the shown lines and writes nothing more. */
   close(): void;
 }
 
 const FRAME_MS = 120;
 
-/** @param print takes the output of a script in a guest */
+/** @param print receives the output of a script in a guest */
 export async function createView(
   context: Context,
   jobId: number,
@@ -59,7 +59,7 @@ async function createLiveView(
   jobId: number,
   print: (text: string) => void,
 ): Promise<View> {
-  // Only a terminal pays for loading it.
+  // Loaded for terminals only.
   const { createLogUpdate } = await import('log-update');
   const { stderr, errors } = context.terminal;
   const paint = createPaint(errors);

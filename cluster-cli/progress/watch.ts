@@ -8,14 +8,13 @@ import { sanitizeText } from '../render/sanitize.ts';
 import { createView } from './view.ts';
 import { applyJobEvent, startProgress } from './state.ts';
 
-/** Time after a first interrupt in which a second one cancels the job. */
+/** A second interrupt within this time cancels the job. */
 const SECOND_INTERRUPT_MS = 3000;
 
 /**
  * Shows a job's progress until its end. Prints the output of a script in a guest, unless stdout is
  * for JSON.
- * @throws CommandFailure when the job did not succeed, AppError INTERRUPTED when the person left
- * it.
+ * @throws CommandFailure when the job did not succeed, AppError INTERRUPTED when the user left it.
  */
 export async function watchJob(
   context: Context,
@@ -57,8 +56,8 @@ interface InterruptActions {
 }
 
 /**
- * First: say how to come back, and leave after a moment. Second, within that moment: cancel the
- * job, and leave.
+ * Handles interrupts. The first prints how to watch the job again, and leaves after a moment. A
+ * second within that moment cancels the job and leaves.
  */
 function handleInterrupts(
   context: Context,

@@ -4,8 +4,8 @@ import { type Appearance, createPaint } from '../terminal/terminal.ts';
 import { sanitizeLine } from './sanitize.ts';
 
 /**
- * What is printed for a failure: stage and log first, so that error and hint are the last lines on
- * the screen.
+ * Returns the text of a failure. Stage and log come first, so that error and hint are the last
+ * lines on the screen.
  */
 export function renderFailure(
   failure: CommandFailure,

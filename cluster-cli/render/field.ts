@@ -2,7 +2,7 @@ export type FieldValue = string | number | boolean | null | readonly (string | n
 
 export type FieldKind = 'text' | 'number' | 'size' | 'time' | 'boolean' | 'list';
 
-/** A column of a list: Ganeti's name and title for it where Ganeti has it. */
+/** A column of a list, with Ganeti's name and title if it has the column. */
 export interface Field<T> {
   readonly name: string;
   readonly title: string;
@@ -16,17 +16,20 @@ type MakeField<T, Part> = (
   name: string,
   title: string,
   description: string,
-  /** Gives the value; undefined is "not available" too. */
+  /** Returns the value; undefined is "not available" too. */
   get: (part: Part) => FieldValue | undefined,
 ) => Field<T>;
 type MakeFields<T, Part> = Readonly<Record<FieldKind, MakeField<T, Part>>>;
 
-/** What makes a column of a kind. */
+/** Returns the constructors of columns, by kind. */
 export function fieldsOf<T>(): MakeFields<T, T> {
   return fieldsOfPart((item: T) => item);
 }
 
-/** The same for columns that only some items have: not available where there is no such part. */
+/**
+ * Returns constructors for columns of a part that only some items have. Without the part, the value
+ * is not available.
+ */
 export function fieldsOfPart<T, Part>(partOf: (item: T) => Part | undefined): MakeFields<T, Part> {
   const make =
     (kind: FieldKind): MakeField<T, Part> =>

@@ -1,7 +1,10 @@
 import { AppError } from '#shared/errors/app-error.ts';
 import type { FieldValue } from './field.ts';
 
-/** Looks up a field of the item at hand. @throws AppError USAGE for an unknown one */
+/**
+ * Returns a field of the present item.
+ * @throws AppError USAGE for an unknown field
+ */
 type Lookup = (field: string) => FieldValue;
 export type Predicate = (lookup: Lookup) => boolean;
 
@@ -16,9 +19,9 @@ const MAX_FILTER_CHARACTERS = 4096;
 const SYMBOLS = /^(==|!=|<=|>=|=~|!~|=\*|!\*|<|>|\(|\))/;
 
 /**
- * Ganeti's filter language, as far as people use it: `status == "running" and (be/memory > 512 or
+ * Parses the common part of Ganeti's filter language: `status == "running" and (be/memory > 512 or
  * "db" in tags)`, `name =* "web*"`, `name =~ m/^web/`, `not communication`.
- * @throws AppError USAGE that says where it is not understood.
+ * @throws AppError USAGE with the place of the error
  */
 export function parseFilter(text: string): Predicate {
   if (text.length > MAX_FILTER_CHARACTERS) throw refuse(text.slice(0, 20), 'too long');
@@ -147,7 +150,7 @@ function valueOf(token: Token): string | number {
   return token.kind === 'regex' ? token.regex.source : token.text;
 }
 
-/** `web*`, `db?`: the whole text must match. */
+/** Converts `web*` or `db?`. The whole text must match. */
 export function globToRegex(glob: string): RegExp {
   const escaped = glob.replaceAll(/[.+^${}()|[\]\\]/g, '\\$&');
   return new RegExp(`^${escaped.replaceAll('*', '.*').replaceAll('?', '.')}$`, 's');

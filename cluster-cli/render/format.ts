@@ -1,6 +1,6 @@
 const BYTE_UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'] as const;
 
-/** `512 B`, `9.5 MiB`, `312 MiB`: three digits at most. */
+/** Returns `512 B`, `9.5 MiB` or `312 MiB`: at most three digits. */
 export function formatBytes(bytes: number): string {
   let value = bytes;
   let unit = 0;
@@ -12,7 +12,7 @@ export function formatBytes(bytes: number): string {
   return `${value.toFixed(digits)} ${BYTE_UNITS[unit]}`;
 }
 
-/** `0.4 s`, `12.3 s`, `2 min 05 s`, `1 h 02 min`. */
+/** Returns `0.4 s`, `12.3 s`, `2 min 05 s` or `1 h 02 min`. */
 export function formatDuration(durationMs: number): string {
   const seconds = Math.max(0, durationMs) / 1000;
   if (seconds < 59.95) return `${seconds.toFixed(1)} s`;
@@ -21,7 +21,7 @@ export function formatDuration(durationMs: number): string {
   return `${Math.floor(whole / 3600)} h ${pad(Math.floor((whole % 3600) / 60))} min`;
 }
 
-/** `0:09`, `1:02:03`: time left. */
+/** Returns the time left: `0:09`, `1:02:03`. */
 export function formatEta(durationMs: number): string {
   const whole = Math.max(0, Math.round(durationMs / 1000));
   const minutes = Math.floor(whole / 60);
@@ -29,7 +29,7 @@ export function formatEta(durationMs: number): string {
   return `${Math.floor(minutes / 60)}:${pad(minutes % 60)}:${pad(whole % 60)}`;
 }
 
-/** `2026-11-21 07:55:03`, in the local time zone, as Ganeti prints times; `-` for none. */
+/** Returns `2026-11-21 07:55:03` in the local time zone, as Ganeti prints times; `-` for none. */
 export function formatTime(atMs: number | null): string {
   if (atMs === null) return '-';
   const at = new Date(atMs);
@@ -37,7 +37,7 @@ export function formatTime(atMs: number | null): string {
   return `${date} ${formatClock(atMs)}`;
 }
 
-/** `07:55:03`, local. */
+/** Returns the local time, `07:55:03`. */
 export function formatClock(atMs: number): string {
   const at = new Date(atMs);
   return `${pad(at.getHours())}:${pad(at.getMinutes())}:${pad(at.getSeconds())}`;
@@ -45,7 +45,7 @@ export function formatClock(atMs: number): string {
 
 export type SizeUnit = 'h' | 'm' | 'g' | 't';
 
-/** MiB as Ganeti's tables show them: `512M`, `1.5G` for `h`, bare numbers for a fixed unit. */
+/** Formats MiB as Ganeti's tables: `512M`, `1.5G` for `h`, bare numbers for a fixed unit. */
 export function formatMiB(sizeMiB: number, unit: SizeUnit): string {
   if (unit === 'm' || (unit === 'h' && sizeMiB < 1024)) {
     return `${Math.round(sizeMiB)}${unit === 'h' ? 'M' : ''}`;

@@ -2,7 +2,7 @@ import type { HookBook } from '#shared/contract/hook-book.ts';
 import { renderOutline } from './outline.ts';
 import { sanitizeLine } from './sanitize.ts';
 
-/** The order in which hooks are run: by stage, each step with its document and its fields. */
+/** Returns hooks in their order: by stage, each step with its document and its fields. */
 export function renderHookBook({ stages, remarks }: HookBook): readonly string[] {
   const outline = stages.map(({ stage, steps }) => ({
     key: stage,

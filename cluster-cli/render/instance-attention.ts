@@ -4,7 +4,7 @@ import { asItRuns, describeWaiting, waitingSettings } from '#shared/contract/set
 import { supplySecrets } from '#shared/contract/supply-secrets.ts';
 import type { OutlineEntry } from './outline.ts';
 
-/** A state of an instance that an operator should act on. */
+/** A state of an instance that needs an operator's action. */
 interface Concern {
   readonly key: string;
   readonly value: string;

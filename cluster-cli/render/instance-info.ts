@@ -13,9 +13,9 @@ import { chooseNextStep, listAttention } from './instance-attention.ts';
 import { mergeOutlines, type OutlineEntry, renderOutline, shorten } from './outline.ts';
 
 /**
- * Returns the lines of `gnt-instance info`: the state, what needs attention, the next step, and the
- * parameters. Private values are not in the record, secrets have names only.
- * @param isWhole also parameters with their defaults, ids and times
+ * Returns the lines of `gnt-instance info`: state, concerns, next step and parameters. The input
+ * has no private values, and only names of secrets.
+ * @param isWhole also parameters with their defaults, IDs and times
  */
 export function renderInstanceInfo(instance: InstanceInfo, isWhole = false): readonly string[] {
   const entries = describeInstance(instance);
@@ -52,7 +52,7 @@ function describeInstance(i: InstanceInfo): readonly OutlineEntry[] {
   ];
 }
 
-/** The settings that a QEMU process has from its start. */
+/** Describes the settings that a QEMU process has from its start. */
 function describeSettingsOfRun(i: InstanceInfo): readonly OutlineEntry[] {
   return [
     ...(i.bootEnv === null ? [] : [{ key: 'Boot environment', value: i.bootEnv }]),
@@ -105,7 +105,7 @@ function describeRun({ running, boot }: InstanceInfo): OutlineEntry {
   };
 }
 
-/** The boot environment of this run, and its differences from the record. */
+/** Describes the boot environment of this run, and its differences from the record. */
 function describeBootEnv({ name, failure, lost }: RunningBootEnv): OutlineEntry {
   return {
     key: 'boot environment',
@@ -122,7 +122,7 @@ function describeBootEnv({ name, failure, lost }: RunningBootEnv): OutlineEntry 
   };
 }
 
-/** The report of cloud-init, as `cloud-init status --long` in the guest. */
+/** Describes the report of cloud-init, as `cloud-init status --long` in the guest. */
 function describeBoot(boot: BootReport): OutlineEntry {
   return {
     key: 'cloud-init',
@@ -139,7 +139,7 @@ function describeBoot(boot: BootReport): OutlineEntry {
   };
 }
 
-/** The state of the run lists, in this run or at the end of the last run. */
+/** Describes the state of the run lists, in this run or at the end of the last run. */
 function describeLifecycle(lifecycle: LifecycleInfo): OutlineEntry {
   const { state, kind, script, exitStatus, reason, run, deadlineMs } = lifecycle;
   return {
@@ -356,7 +356,7 @@ function describeInstall(install: InstallRecord): OutlineEntry {
   };
 }
 
-/** A list of parameters; an empty one is left out of a short outline. */
+/** Describes parameters. A short outline omits an empty list. */
 function describeParameters(
   key: string,
   parameters: Readonly<Record<string, unknown>>,
@@ -371,7 +371,7 @@ function describeSettings(settings: Readonly<Record<string, unknown>>): readonly
     .map(([key, value]) => ({ key, value: typeof value === 'number' ? value : String(value) }));
 }
 
-/** `2 (10-a.yaml, 20-b.yaml)` */
+/** Returns `2 (10-a.yaml, 20-b.yaml)`. */
 function countNames(names: readonly string[]): string {
   return names.length === 0 ? '0' : `${names.length} (${names.join(', ')})`;
 }

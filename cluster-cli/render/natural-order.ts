@@ -1,25 +1,25 @@
 import { ownValue } from '#shared/json/own-value.ts';
 
-/** Made when a name needs it: that takes as long as all else that a list does. */
+/** Created on demand: that takes as long as the rest of a list. */
 let collator: Intl.Collator | undefined;
 
-/** Text that needs no collator. It has less than 254 characters: that cuts longer numbers. */
+/** Text that needs no collator. The collator cuts numbers from 254 digits on. */
 const PLAIN = /^[a-z0-9._-]{0,250}$/;
 const PARTS = /[0-9]+|[._-]/g;
 /** The collator's order: these signs, then numbers, then letters. */
 const SIGNS: Readonly<Record<string, string>> = { _: '\u0001', '-': '\u0002', '.': '\u0003' };
 const NUMBER = '\u0010';
 
-/** Text with what it takes to put it in the order in which people count. */
+/** Text with its sort key in natural order. */
 export interface NaturalText {
   readonly text: string;
-  /** Code units in that order; null where only the collator knows. */
+  /** Compared by code units; null: only the collator can compare the text. */
   readonly key: string | null;
 }
 
 /**
- * Made once for each text that is sorted: the collator takes a microsecond for each pair, which for
- * tens of thousands of instances is most of what a list takes.
+ * Prepares a text once for all comparisons. The collator takes a microsecond for each pair, which
+ * would dominate a list of tens of thousands of instances.
  */
 export function toNaturalText(text: string): NaturalText {
   if (!PLAIN.test(text)) return { text, key: null };
@@ -27,7 +27,7 @@ export function toNaturalText(text: string): NaturalText {
   return { text, key };
 }
 
-/** web2 before web10. */
+/** Compares naturally: web2 before web10. */
 export function compareNaturally(a: NaturalText, b: NaturalText): number {
   if (a.key === null || b.key === null) {
     collator ??= new Intl.Collator('en', { numeric: true });
@@ -37,7 +37,7 @@ export function compareNaturally(a: NaturalText, b: NaturalText): number {
   return a.key < b.key ? -1 : 1;
 }
 
-/** The number with fewer digits is less. */
+/** Returns a key that sorts numbers by their count of digits first. */
 function keyOfNumber(digits: string): string {
   const significant = digits.replace(/^0+/, '');
   return `${NUMBER}${String.fromCharCode(significant.length)}${significant}`;

@@ -6,7 +6,7 @@ export interface OutlineEntry {
   readonly key: string;
   readonly value?: string | number | boolean | null;
   readonly children?: readonly OutlineEntry[];
-  /** Left out of a short outline. */
+  /** Omitted from a short outline. */
   readonly isMore?: boolean;
 }
 
@@ -18,8 +18,8 @@ export function shorten(entries: readonly OutlineEntry[]): readonly OutlineEntry
 }
 
 /**
- * Returns entries that show the present value of each key, and beside it the value after the next
- * start where that differs. Such entries are in a short outline too.
+ * Returns entries with the present value of each key, and the value after the next start if it
+ * differs. A short outline includes differing entries.
  */
 export function mergeOutlines(
   now: readonly OutlineEntry[],
@@ -33,7 +33,9 @@ export function mergeOutlines(
   ];
 }
 
-/** Entries of one key, as of several host keys, belong together in their order. */
+/**
+ * Finds the matching entry. Several entries of one key, such as host keys, match in their order.
+ */
 function findEntry(
   entries: readonly OutlineEntry[],
   others: readonly OutlineEntry[],
@@ -76,7 +78,7 @@ function formatState(entry: OutlineEntry | undefined): string {
 
 /**
  * Renders entries as Ganeti's info commands do: two spaces a level, values on the line of their
- * key, `-` where there is none.
+ * key, `-` for no value.
  */
 export function renderOutline(entries: readonly OutlineEntry[], level = 0): readonly string[] {
   const indent = '  '.repeat(level);

@@ -3,17 +3,17 @@ import type { Field, FieldValue } from './field.ts';
 import { compareNaturally, type NaturalText, toNaturalText } from './natural-order.ts';
 import { suggest } from '#shared/errors/suggest.ts';
 
-/** The columns of a list, and those shown when none are asked for. */
+/** The columns of a list, and its default columns. */
 export interface FieldTable<T> {
   /** Some names end in `/N`: one column for each index. */
   readonly fields: readonly Field<T>[];
   readonly indexed?: readonly IndexedField<T>[];
   readonly defaults: readonly string[];
-  /** The program whose `list-fields` shows them; absent where there is no such command. */
+  /** The program whose `list-fields` shows them; absent: no such command. */
   readonly program?: string;
 }
 
-/** `disk.size/0`, `nic.mac/1`: the field for an index. */
+/** Columns by index: `disk.size/0`, `nic.mac/1`. */
 interface IndexedField<T> {
   readonly prefix: string;
   readonly description: string;
@@ -21,7 +21,7 @@ interface IndexedField<T> {
 }
 
 /**
- * `-o name,status`, or `-o +uuid` for the default columns and more.
+ * Parses `-o name,status`, or `-o +uuid` for additional columns.
  * @throws AppError USAGE for an unknown field
  */
 export function selectFields<T>(
@@ -59,15 +59,15 @@ function hintOf(program: string | undefined, names: readonly string[]): string {
   return program === undefined ? `Fields: ${names.join(', ')}` : `${program} list-fields`;
 }
 
-/** How items are ordered, by what is kept of each. */
+/** An order of items by their extracted keys. */
 export interface ItemOrder<T> {
   readonly keysOf: (item: T) => readonly Comparable[];
   readonly compare: (a: readonly Comparable[], b: readonly Comparable[]) => number;
 }
 
 /**
- * The order of `--sort FIELD,-FIELD2` (`-` reverses); names within text compare as people count:
- * web2 before web10. @throws AppError USAGE for an unknown field
+ * Parses `--sort FIELD,-FIELD2` (`-` reverses). Numbers in text sort naturally: web2 before web10.
+ * @throws AppError USAGE for an unknown field
  */
 export function parseSort<T>(table: FieldTable<T>, sort: string): ItemOrder<T> {
   const keys = sort.split(',').filter((key) => key !== '');
@@ -79,7 +79,7 @@ export function parseSort<T>(table: FieldTable<T>, sort: string): ItemOrder<T> {
   return {
     keysOf: (item) => orders.map(({ field }) => toComparable(field.get(item))),
     compare: (a, b) => {
-      // This runs for each pair: an iterator would take longer than what it goes over.
+      // This runs for each pair; an iterator would take longer than the comparison.
       for (let at = 0; at < signs.length; at += 1) {
         const result = compareValues(a[at] ?? null, b[at] ?? null);
         if (result !== 0) return result * (signs[at] ?? 1);
@@ -89,14 +89,14 @@ export function parseSort<T>(table: FieldTable<T>, sort: string): ItemOrder<T> {
   };
 }
 
-/** What a value is sorted by. */
+/** Sort key of a value. */
 export type Comparable = number | NaturalText | null;
 
 function toComparable(value: FieldValue): Comparable {
   return value === null || typeof value === 'number' ? value : toNaturalText(String(value));
 }
 
-/** Unavailable values come first. */
+/** Compares values. Unavailable ones come first. */
 function compareValues(a: Comparable, b: Comparable): number {
   if (a === null || b === null) return Number(a !== null) - Number(b !== null);
   if (typeof a === 'number' && typeof b === 'number') return a - b;

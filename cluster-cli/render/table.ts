@@ -4,18 +4,18 @@ import { sanitizeLine } from './sanitize.ts';
 
 export interface TableOptions {
   readonly hasHeaders: boolean;
-  /** Null aligns the columns; anything else stands between them, and nothing is aligned. */
+  /** Null aligns the columns. A text separates them without alignment. */
   readonly separator: string | null;
   readonly units: SizeUnit;
 }
 
-/** What Ganeti prints for a value that is not available. */
+/** Ganeti's text for an unavailable value. */
 const UNAVAILABLE = '-';
 const NUMERIC = new Set(['number', 'size']);
 
 /**
- * A table in Ganeti's form: titles, numbers to the right, one space between columns, no space at
- * the end of a line.
+ * Renders a table in Ganeti's form: titles, right-aligned numbers, one space between columns, no
+ * trailing space.
  */
 export function renderTable<T>(
   fields: readonly Field<T>[],
@@ -26,7 +26,7 @@ export function renderTable<T>(
   return alignRows(fields, cells, options);
 }
 
-/** What a row shows: all of an item that has to be kept until the widths are known. */
+/** Returns the cells of a row, the part of an item to keep until the widths are known. */
 export function formatCells<T>(
   fields: readonly Field<T>[],
   item: T,
@@ -35,7 +35,7 @@ export function formatCells<T>(
   return fields.map((field) => formatValue(field, field.get(item), units));
 }
 
-/** The lines of {@link renderTable}, of rows of cells. */
+/** Returns the lines of {@link renderTable} from rows of cells. */
 export function alignRows<T>(
   fields: readonly Field<T>[],
   cells: readonly (readonly string[])[],

@@ -8,15 +8,15 @@ const BACKSPACES = new Set(['\x7f', '\b']);
 const MAX_CHARACTERS = 4096;
 
 /**
- * Asks on stderr and reads a line from the terminal without showing it.
- * @throws AppError INTERRUPTED on Ctrl-C or end of input, USAGE when stdin is no terminal.
+ * Asks on stderr and reads a line from the terminal without echo.
+ * @throws AppError INTERRUPTED on Ctrl-C or end of input, USAGE when stdin is not a terminal.
  */
 export async function promptHidden(context: Context, question: string): Promise<string> {
   const { stdin, stderr } = context.terminal;
   if (!stdin.isTTY) {
     throw new AppError('USAGE', `no terminal to ask for '${question.replace(/: $/, '')}'`);
   }
-  // This comes first, so that what is typed at the sight of the question is not shown.
+  // Disable echo before the question appears.
   stdin.setRawMode(true);
   stdin.setEncoding('utf8');
   stderr.write(question);
@@ -29,13 +29,13 @@ export async function promptHidden(context: Context, question: string): Promise<
   }
 }
 
-/** Asks a question whose answer is yes or no; anything but y and yes is no. */
+/** Asks a yes/no question. Every answer except y and yes is no. */
 export async function confirm(context: Context, question: string): Promise<boolean> {
   return /^y(es)?$/i.test(await promptShown(context, `${question} [y/N] `));
 }
 
 /**
- * Asks on stderr and reads a line from the terminal, without the blanks around it.
+ * Asks on stderr and reads a trimmed line from the terminal.
  * @throws AppError INTERRUPTED on Ctrl-C or end of input
  */
 export async function promptShown(context: Context, question: string): Promise<string> {

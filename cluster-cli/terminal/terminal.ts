@@ -4,7 +4,7 @@ import { styleText } from 'node:util';
 type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan';
 export type Paint = (style: Style, text: string) => string;
 
-/** What a stream can show. Decided once, in main, from the environment. */
+/** Capabilities of a stream. main reads them once from the environment. */
 export interface Appearance {
   readonly isTerminal: boolean;
   readonly hasColor: boolean;
@@ -33,8 +33,8 @@ export interface AppearanceEnvironment {
 }
 
 /**
- * NO_COLOR: see no-color.org; any value that is not empty counts. A terminal called `dumb` cannot
- * move its cursor.
+ * Reads the capabilities. NO_COLOR: see no-color.org; any non-empty value counts. A `dumb` terminal
+ * cannot move its cursor.
  */
 export function readAppearance(isTty: boolean, environment: AppearanceEnvironment): Appearance {
   const isTerminal = isTty && environment.TERM !== 'dumb';
@@ -46,12 +46,12 @@ export function readAppearance(isTty: boolean, environment: AppearanceEnvironmen
   };
 }
 
-/** Width of a pipe, and of a terminal whose size is not known. */
+/** Width of a pipe, and of a terminal of unknown size. */
 export const DEFAULT_COLUMNS = 80;
 
 /**
- * Returns the columns to wrap help at: those of the terminal, else `COLUMNS`, at most 80. A serial
- * console without a size reports 0 columns.
+ * Returns the columns for help: the terminal's, else `COLUMNS`, at most 80. A serial console
+ * without a size reports 0 columns.
  */
 export function chooseHelpColumns(
   ofTerminal: number | undefined,

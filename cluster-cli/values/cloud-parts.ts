@@ -3,26 +3,26 @@ import { ownValue } from '#shared/json/own-value.ts';
 import { type ReadYaml, readYaml } from '#shared/yaml/read-yaml.ts';
 import { splitMimeMessage } from './mime-parts.ts';
 
-/** A document as cloud-init's handlers get it. */
+/** A document as cloud-init's handlers receive it. */
 export interface CloudPart {
-  /** For messages: the file, and which of its parts if it has several. */
+  /** For messages: the file, and the number of the part if there are several. */
   readonly name: string;
   readonly type: string;
   readonly text: string;
-  /** Its header says how it is merged with the parts before it. */
+  /** Its header selects how it is merged with earlier parts. */
   readonly hasMergeHeader: boolean;
 }
 
-/** Types whose content cloud-init looks at to find the real one (cloudinit/user_data.py). */
+/** Types whose content cloud-init examines to find the real type (cloudinit/user_data.py). */
 const EXAMINED =
   /^(text\/plain|text\/x-not-multipart|text\/x-shellscript|application\/.*(gz|gunzip|compress).*)$/;
-/** Of all parts: each of hundreds of compressed ones may unpack to 4 MiB. */
+/** Limit of all parts: hundreds of compressed ones may each unpack to 4 MiB. */
 const MAX_EXAMINED_CHARACTERS = 16 * 1024 * 1024;
 const MERGE_HEADERS = ['merge-type', 'x-merge-type'];
 
 /**
- * Returns the parts of user or vendor data, taken out of compression, MIME messages and archives.
- * The content of an include is not known here. Pure.
+ * Returns the parts of user or vendor data from compression, MIME messages and archives. The
+ * content of an include is unknown. Pure.
  */
 export function splitCloudDocument(name: string, document: Buffer): readonly CloudPart[] {
   const found = classifyCloudDocument(document);
@@ -60,7 +60,7 @@ function examine(type: string, bytes: Buffer): Pick<CloudPart, 'type' | 'text'> 
 
 const ARCHIVE = 'text/cloud-config-archive';
 
-/** Parts of a `#cloud-config-archive`: texts, or maps with type and content. */
+/** Returns the parts of a `#cloud-config-archive`: texts, or maps with type and content. */
 function explode(archive: string): readonly Unnamed[] {
   const entries = parseCloudYaml(archive);
   if (!Array.isArray(entries)) return [];
@@ -86,12 +86,14 @@ export function toFields(value: unknown): Readonly<Record<string, unknown>> {
   return isFields ? { ...value } : {};
 }
 
-/** Reads a YAML document as PyYAML does, which takes repeated keys. */
+/** Reads a YAML document as PyYAML does, which accepts repeated keys. */
 export function readCloudYaml(text: string): ReadYaml {
   return readYaml(text, { version: '1.1', uniqueKeys: false });
 }
 
-/** Returns the value of a YAML document, the last of repeated keys; undefined if it has none. */
+/**
+ * Returns the value of a YAML document with the last of repeated keys; undefined without a value.
+ */
 export function parseCloudYaml(text: string): unknown {
   const read = readCloudYaml(text);
   if ('problem' in read) return undefined;

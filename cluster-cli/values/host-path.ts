@@ -2,8 +2,7 @@ import { existsSync } from 'node:fs';
 import { isAbsolute, resolve } from 'node:path';
 
 /**
- * A file that was named from where the command runs, as the daemon has to be told of it: absolute.
- * What is no path of here (a URL, a name) stays as it is.
+ * Resolves a file at the working directory to an absolute path for the daemon. URLs and names stay.
  */
 export function fromHere(given: string): string {
   if (isAbsolute(given) || /^[a-z][a-z\d+.-]*:/i.test(given)) return given;

@@ -14,13 +14,13 @@ export function parseIdentified(option: string, text: string): Identified {
   return { ident: text.slice(0, colon), values: parseKeyValues(option, text.slice(colon + 1)) };
 }
 
-/** Highest index taken before a list is built from it; noded has its own, lower limits. */
+/** Highest accepted index; noded has its own, lower limits. */
 const MAX_INDEX = 255;
 
 /**
- * Several `N:key=value` of one option as a list in the order of N. An index that is left out gets
- * `fill`, or is refused without one.
- * @throws AppError USAGE for an index that is not a number, is given twice or is missing.
+ * Arranges several `N:key=value` of one option in the order of N. A missing index gets `fill`, or
+ * is refused without `fill`.
+ * @throws AppError USAGE for an index that is not a number, repeated or missing
  */
 export function arrangeByIndex<T>(
   option: string,

@@ -7,15 +7,15 @@ export interface KeyValue {
 }
 export type KeyedValue =
   | { readonly kind: 'text'; readonly text: string }
-  /** A bare key (true), or one with the prefix `no_` (false). */
+  /** A bare key (true), or a key with the prefix `no_` (false). */
   | { readonly kind: 'flag'; readonly isSet: boolean }
-  /** `-key`, or the value `default`: forget what was set. */
+  /** `-key`, or the value `default`: unset the stored value. */
   | { readonly kind: 'unset' }
   /** `key=@FILE`; `-` is stdin. */
   | { readonly kind: 'file'; readonly path: string };
 
 /**
- * A character and whether a backslash stood before it: `\@` is not a file, `\,` does not end an
+ * A character, and whether a backslash preceded it: `\@` is not a file, `\,` does not end an
  * element.
  */
 interface Character {
@@ -24,10 +24,10 @@ interface Character {
 }
 
 /**
- * Ganeti's list syntax: `key=value,key2=value2`, `\,` for a comma, `key` = true, `no_key` = false,
- * `-key` and `key=default` = unset; and ours: `key=@FILE`. Ganeti finds the `=` after unescaping,
- * so a key cannot hold one.
- * @throws AppError USAGE for an empty element, an empty key, or a key that is there twice.
+ * Parses Ganeti's list syntax: `key=value,key2=value2`, `\,` for a comma, `key` = true, `no_key` =
+ * false, `-key` and `key=default` = unset; and our `key=@FILE`. Ganeti finds the `=` after
+ * unescaping, so a key cannot contain `=`.
+ * @throws AppError USAGE for an empty element, an empty key or a repeated key
  */
 export function parseKeyValues(option: string, text: string): readonly KeyValue[] {
   const found = new Map<string, KeyValue>();
@@ -48,13 +48,13 @@ export function duplicateKey(key: string, option: string): AppError {
 }
 
 /**
- * A plain comma-separated list (`ganeti,ec2`), with `\,` for a comma. Empty text is an empty list.
+ * Splits a comma-separated list (`ganeti,ec2`), with `\,` for a comma. Empty text is an empty list.
  */
 export function parseList(text: string): readonly string[] {
   return text === '' ? [] : splitElements(text).map(textOf);
 }
 
-/** The inverse of {@link parseKeyValues} for text values: escapes what would be read as syntax. */
+/** Formats text values for {@link parseKeyValues}, with syntax characters escaped. */
 export function formatKeyValues(values: Readonly<Record<string, string>>): string {
   return Object.entries(values)
     .map(([key, value]) => `${escapeText(key)}=${escapeValue(value)}`)
@@ -77,7 +77,7 @@ function splitElements(text: string): readonly (readonly Character[])[] {
   for (let at = 0; at < characters.length; at += 1) {
     const character = characters[at] as string; // inside the bounds of the loop
     const next = characters[at + 1];
-    // As in Ganeti, a backslash at the end, or before a newline, stands for itself.
+    // As in Ganeti, a backslash at the end, or before a newline, is literal.
     if (character === '\\' && next !== undefined && next !== '\n') {
       current.push({ text: next, isEscaped: true });
       at += 1;
@@ -118,7 +118,7 @@ function parseBareKey(option: string, text: string): KeyValue {
   return { key: requireKey(option, text, true), value: { kind: 'flag', isSet: true } };
 }
 
-/** The rest of a value that has a comma looks like a key that begins with or has white space. */
+/** Refuses invalid keys. The rest of a value after a comma looks like a key with white space. */
 function requireKey(option: string, key: string, isBare = false): string {
   if (key !== '' && !(isBare ? /\s/ : /^\s/).test(key)) return key;
   const fault = key === '' ? 'an element without a key' : 'a key with white space';

@@ -5,7 +5,7 @@ export interface MimePart {
   readonly bytes: Buffer;
 }
 
-/** Messages inside messages; a document for people has one or two. */
+/** Levels of nested messages. Real documents have one or two. */
 const MAX_NESTING = 8;
 
 /** Returns the leaves of a message in their order, decoded (RFC 2045, RFC 2046). Pure. */

@@ -5,27 +5,26 @@ import type { ValueSource } from './value-source.ts';
 export type ParameterVisibility = 'public' | 'private' | 'secret';
 
 export interface ListOption {
-  /** The option as the user knows it: `--os-parameters-secret`. */
+  /** The option as the user writes it: `--os-parameters-secret`. */
   readonly option: string;
-  /** What was given with each occurrence of the option. */
+  /** The value of each occurrence of the option. */
   readonly texts: readonly string[];
 }
 
-/** `null` is "forget what was set". */
+/** `null` unsets the stored value. */
 export type ParameterChanges = Record<string, string | null>;
 
 export interface ReadParameters {
   readonly values: ParameterChanges;
-  /** Keys whose value stood in the command line itself. */
+  /** Keys whose value is on the command line itself. */
   readonly typedKeys: readonly string[];
   /** Elements without a value: `key` and `no_key`. */
   readonly flagCount: number;
 }
 
 /**
- * All occurrences of one list option as one record; files are read. `-O @FILE` takes the list
- * itself from a file, where a new line may stand for a comma. Ganeti passes True and False on in
- * this spelling.
+ * Reads all occurrences of one list option, including files. `-O @FILE` reads the list itself from
+ * a file, where a newline may replace a comma. Flags become Ganeti's texts True and False.
  * @throws AppError USAGE, FILE_UNREADABLE, VALIDATION
  */
 export function readParameters(given: ListOption, source: ValueSource): ReadParameters {
@@ -66,17 +65,17 @@ function valueOf(option: string, value: KeyValue['value'], source: ValueSource):
   }
 }
 
-/** Leaves out what is unset, for a request that has nothing to reset. */
+/** Removes unset keys, for a request without stored values. */
 export function withoutUnset<T extends object>(
   changes: T,
 ): { [Key in keyof T]: Exclude<T[Key], null> } {
   const entries = Object.entries(changes).filter(([, value]) => value !== null);
-  // The same keys and values, but for those that are null.
+  // fromEntries returns any. The entries have the same keys, without null values.
   return Object.fromEntries(entries) as { [Key in keyof T]: Exclude<T[Key], null> };
 }
 
 /**
- * The same parameter in two visibilities has no meaning; Ganeti refuses it with these words.
+ * Refuses a parameter in two visibilities, in Ganeti's words.
  * @throws AppError DUPLICATE_OS_PARAMETER, which names parameters and never their values.
  */
 export function refuseSharedNames(

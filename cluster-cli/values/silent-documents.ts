@@ -5,7 +5,7 @@ import { type CloudPart, parseCloudYaml, toFields } from './cloud-parts.ts';
 
 /** The type of the part that reports the boot. */
 const REPORTER = 'text/cloud-boothook';
-/** What cloud-init takes for true in `vendor_data` (cloudinit/util.py, `is_true`). */
+/** cloud-init's words for true in `vendor_data` (cloudinit/util.py, `is_true`). */
 const TRUE = ['true', '1', 'on', 'yes'];
 
 interface Documents {
@@ -14,8 +14,8 @@ interface Documents {
 }
 
 /**
- * Returns why the documents keep a stock cloud-init from reporting its boot; null if they do not.
- * Content of includes and of templates that are no YAML is not known. Pure.
+ * Returns why the documents keep a stock cloud-init from reporting its boot, or null. The content
+ * of includes, and of templates that are not YAML, is unknown. Pure.
  */
 export function explainSilentDocuments(
   { userData, vendorData }: Documents,
@@ -56,7 +56,7 @@ function isTrue(value: unknown): boolean {
   return isWord && TRUE.includes(String(value).toLowerCase().trim());
 }
 
-/** Top-level keys of all cloud-configs, the last of each, as cloud-init merges them by default. */
+/** Merges top-level keys of all cloud-configs, the last of each, as cloud-init does by default. */
 function mergeConfigs(parts: readonly CloudPart[]): Readonly<Record<string, unknown>> {
   return Object.fromEntries(parts.flatMap((part) => Object.entries(readConfig(part))));
 }

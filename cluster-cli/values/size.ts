@@ -15,10 +15,10 @@ export function parseSizeMiB(option: string, text: string): number {
   });
 }
 
-/** A number below this without a unit was meant to have one: no disk is that small. */
+/** A smaller number without a unit lacks its unit by mistake: no disk is that small. */
 const LEAST_DISK_MIB = 16;
 
-/** The size of a disk, as {@link parseSizeMiB}, in bytes. */
+/** Parses the size of a disk, as {@link parseSizeMiB}, in bytes. */
 export function parseSizeBytes(option: string, text: string): number {
   const sizeMiB = parseSizeMiB(option, text);
   if (sizeMiB < LEAST_DISK_MIB && /^[\d.]+$/.test(text.trim())) {

@@ -7,19 +7,19 @@ import {
 import { AppError } from '#shared/errors/app-error.ts';
 
 export interface UserDataFile {
-  /** The name as given on the command line, for messages and the part's file name. */
+  /** The name on the command line, for messages and the part's file name. */
   readonly name: string;
   readonly bytes: Buffer;
 }
 
-/** Kairos reads a multi-part document only with this boundary; cloud-init takes any. */
+/** Kairos reads a multi-part document only with this boundary; cloud-init accepts any. */
 const BOUNDARY = 'MIMEBOUNDARY';
 const LINE_COLUMNS = 76;
 
 /**
- * One file is the user data as it is, bytes untouched. Several become one MIME multi-part document,
- * in the order given, that cloud-init and Kairos both read. A MIME message becomes a nested part.
- * @throws AppError VALIDATION for a part of several that cloud-init would not carry out
+ * Returns a single file unchanged. Several become a MIME multi-part document in the given order,
+ * which both cloud-init and Kairos read. A MIME message becomes a nested part.
+ * @throws AppError VALIDATION for a part that cloud-init would ignore
  */
 export function composeUserData(files: readonly UserDataFile[]): Buffer | null {
   const [first] = files;
@@ -44,7 +44,7 @@ function classifyPart(file: UserDataFile): PartDocument {
   return found;
 }
 
-/** Messages are nested as they are, so the boundary must not occur in any of them. */
+/** Returns a boundary that occurs in none of the messages, which are nested unchanged. */
 function chooseBoundary(documents: readonly PartDocument[]): string {
   const messages = documents.flatMap((one) => (one.kind === 'mime' ? [one.text] : []));
   let boundary = BOUNDARY;
@@ -54,9 +54,8 @@ function chooseBoundary(documents: readonly PartDocument[]): string {
 }
 
 /**
- * Returns headers, an empty line and the content. Text that cannot hold the boundary stays
- * readable, everything else is base64. Kairos needs a cloud-config's Content-Type without
- * parameters.
+ * Returns headers, an empty line and the content. Text without the boundary stays readable, other
+ * content is base64. Kairos needs a cloud-config's Content-Type without parameters.
  */
 function formatPart(document: PartDocument, name: string, boundary: string): readonly string[] {
   if (document.kind === 'mime') return [document.text];

@@ -5,39 +5,40 @@ import { ownValue } from '#shared/json/own-value.ts';
 import { MIB } from '#shared/units/bytes.ts';
 
 /**
- * Bytes read from one file: the node's API takes 1 MiB of content, and 65 536 characters for a
- * parameter.
+ * Bytes of one file: the node's API accepts 1 MiB of content, and 65 536 characters of a parameter.
  */
 const MAX_FILE_BYTES = MIB;
 const CHUNK_BYTES = 65_536;
 
 /**
- * Reads what options name as `@FILE`, `@-` or FILE. Files may be pipes, so that `name=@<(pass show
- * x)` works.
- *
+ * Reads values that options name as `@FILE`, `@-` or FILE. Files may be pipes, so that
+ * `name=@<(pass show x)` works.
  * INVARIANT: stdin is read for one option only; a second one would silently be empty.
  */
 export interface ValueSource {
   /**
-   * The file's bytes; `-` is stdin.
-   * @throws AppError FILE_UNREADABLE, or USAGE when stdin is already taken.
+   * Returns the file's bytes; `-` is stdin.
+   * @throws AppError FILE_UNREADABLE, or USAGE if another option has read stdin.
    */
   readBytes(option: string, path: string): Buffer;
   /**
-   * The file's UTF-8 text without its one trailing newline, if it has one.
-   * @throws as readBytes, and VALIDATION when it is not text.
+   * Returns the file's UTF-8 text without one trailing newline.
+   * @throws as readBytes, and VALIDATION if it is not text.
    */
   readText(option: string, path: string): string;
   /**
-   * The file's UTF-8 text as it is: of files that are no values.
+   * Returns the file's unchanged UTF-8 text, for files that are not values.
    * @throws as readText
    */
   readWholeText(option: string, path: string): string;
-  /** The value of an option: the text itself, the content of `@FILE`, or `@…` written as `\@…`. */
+  /**
+   * Returns the value of an option: the text itself, the content of `@FILE`, or `@…` written as
+   * `\@…`.
+   */
   resolve(option: string, value: string): string;
 }
 
-/** @param stdinFd the descriptor that `-` names */
+/** @param stdinFd the descriptor of `-` */
 export function createValueSource(stdinFd = 0): ValueSource {
   let stdinOption: string | undefined;
 
@@ -129,7 +130,7 @@ function unreadable(option: string, path: string, error: unknown): AppError {
 
 function decodeUtf8(option: string, path: string, bytes: Buffer): string {
   const problem = isUtf8(bytes) ? undefined : 'is not UTF-8 text';
-  // An environment variable cannot hold it, and that is where parameters end.
+  // Parameters become environment variables, which cannot contain NUL.
   const refusal = problem ?? (bytes.includes(0) ? 'contains a NUL character' : undefined);
   if (refusal === undefined) return bytes.toString();
   throw new AppError('VALIDATION', `option ${option}: ${nameOf(path)} ${refusal}`, {

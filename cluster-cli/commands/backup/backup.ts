@@ -21,7 +21,6 @@ export interface ImportOptions extends Omit<AddOptions, 'install'> {
   readonly srcDir?: string;
 }
 
-/** `gnt-backup export`. @throws AppError, CommandFailure */
 export async function runExport(
   context: Context,
   name: string,
@@ -41,7 +40,6 @@ export async function runExport(
   if (job !== null && !options.json) context.note(`instance ${name} exported`);
 }
 
-/** `gnt-backup import`. @throws AppError, CommandFailure */
 export async function runImport(
   context: Context,
   name: string,
@@ -53,12 +51,11 @@ export async function runImport(
   if (job !== null && !options.json) context.note(`instance ${name} is imported`);
 }
 
-/** A file of here begins with a dot; else it is a name, or a whole path. */
+/** Resolves paths that begin with a dot. Other texts are names or absolute paths. */
 function pathOrName(text: string): string {
   return /^\.{1,2}(\/|$)/.test(text) ? resolve(text) : text;
 }
 
-/** `gnt-backup remove`. @throws AppError, CommandFailure */
 export async function runBackupRemove(
   context: Context,
   name: string,
@@ -69,7 +66,6 @@ export async function runBackupRemove(
   if (job !== null && !options.json) context.note(`export of ${name} removed`);
 }
 
-/** `gnt-backup list`. @throws AppError, CommandFailure */
 export async function runBackupList(context: Context, options: ListOptions): Promise<void> {
   const client = await context.client();
   printList(
@@ -89,7 +85,6 @@ export async function runBackupList(context: Context, options: ListOptions): Pro
   );
 }
 
-/** Columns of `gnt-backup list`. */
 export const exportFields: FieldTable<ExportInfo> = {
   defaults: ['name', 'os', 'size', 'ctime', 'problem'],
   fields: [

@@ -23,7 +23,6 @@ const setResult = z.object({
   missingTemplates: z.array(z.string()).default([]),
 });
 
-/** `gnt-bootenv create PATH…`. @throws AppError, CommandFailure */
 export async function runCreate(
   context: Context,
   paths: readonly string[],
@@ -68,7 +67,6 @@ function describeContent(content: Omit<BootContent, 'leftOut' | 'places'>): stri
     .join('; ');
 }
 
-/** `gnt-bootenv list`. @throws AppError, CommandFailure */
 export async function runList(
   context: Context,
   names: readonly string[],
@@ -98,7 +96,7 @@ export function runListFields(context: Context, options: { readonly json?: boole
   printFields(context, bootEnvFields, options);
 }
 
-/** What `show` and `destroy` are about: a BootEnv by its name, or one of the other kinds. */
+/** Object of `show` and `destroy`: a BootEnv by its name, or an object of another kind. */
 export interface ObjectOptions {
   readonly template?: string;
   readonly param?: string;
@@ -122,7 +120,6 @@ function objectOf(name: string | undefined, { template, param }: ObjectOptions):
   );
 }
 
-/** `gnt-bootenv show NAME`. @throws AppError, CommandFailure */
 export async function runShow(
   context: Context,
   name: string | undefined,
@@ -168,7 +165,6 @@ function notFound({ kind, name }: BootObject, known: readonly string[]): AppErro
   });
 }
 
-/** `gnt-bootenv destroy NAME`. @throws AppError, CommandFailure */
 export async function runDestroy(
   context: Context,
   name: string | undefined,
@@ -179,7 +175,6 @@ export async function runDestroy(
   if (job !== null && !options.json) context.note(`${object.name} removed`);
 }
 
-/** `gnt-bootenv render NAME INSTANCE`. @throws AppError, CommandFailure */
 export async function runRender(
   context: Context,
   name: string,
@@ -208,7 +203,6 @@ function describePlan({ source, kernel, initrds }: BootPlanInfo): string {
   return `${[kernel, ...initrds].filter((path) => path !== null).join(', ') || 'files'} from ${from}`;
 }
 
-/** `gnt-bootenv uploadiso NAME [FILE]`. @throws AppError, CommandFailure */
 export async function runUploadIso(
   context: Context,
   bootEnv: string,
@@ -221,7 +215,6 @@ export async function runUploadIso(
   if (job !== null && !options.json) context.note(`archive of ${bootEnv} unpacked on this node`);
 }
 
-/** `gnt-bootenv listisos`. @throws AppError, CommandFailure */
 export async function runListIsos(
   context: Context,
   names: readonly string[],
@@ -246,7 +239,6 @@ export async function runListIsos(
   );
 }
 
-/** `gnt-bootenv destroyiso ISOFILE`. @throws AppError, CommandFailure */
 export async function runDestroyIso(
   context: Context,
   isoFile: string,

@@ -2,32 +2,30 @@ import { lstatSync, readdirSync } from 'node:fs';
 import { basename, join, relative, sep } from 'node:path';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 
-/** Files of a folder with content, in which other things lie as well. */
+/** Files of a folder, including files without boot content. */
 const MAX_FILES = 5000;
 const MAX_DEPTH = 8;
 
-/**
- * What a file of a folder is by the part of the folder that it lies in; null: what it says itself.
- */
+/** Kind of a file's objects, from its folder; null: the file itself tells. */
 export type Section = 'bootenvs' | 'templates' | 'params' | 'profiles';
 export const SECTIONS: readonly Section[] = ['bootenvs', 'templates', 'params', 'profiles'];
 
 export interface ContentFile {
   readonly path: string;
   readonly section: Section | null;
-  /** Its path below its section, with slashes: a template is called by it. */
+  /** Path below its section, with slashes. It is the ID of a template. */
   readonly name: string;
 }
 
 export interface FoundFiles {
   readonly files: readonly ContentFile[];
-  /** Parts of a folder that mean nothing here, as dr-provision's tasks and its meta.yaml. */
+  /** Ignored parts of a folder, such as dr-provision's tasks and meta.yaml. */
   readonly leftOut: readonly string[];
 }
 
 /**
- * The files of a path: itself, or those of a folder as dr-provision lays one out, or of one of its
- * parts. Links are followed nowhere.
+ * Lists the files of a path: the file itself, a folder in dr-provision's layout, or one of its
+ * sections. Does not follow links.
  * @throws AppError FILE_UNREADABLE, VALIDATION
  */
 export function listContentFiles(path: string): FoundFiles {
@@ -71,7 +69,7 @@ function filesOf(folder: string, section: Section): readonly ContentFile[] {
   return files;
 }
 
-/** Reads a folder without hidden names, which are editors' and version control's. */
+/** Lists a folder without hidden names, which belong to editors and version control. */
 function readFolder(path: string): readonly string[] {
   return attempt(path, () => readdirSync(path))
     .filter((name) => !name.startsWith('.'))

@@ -1,10 +1,13 @@
 import { z } from 'zod';
 import { CommandFailure } from '../../failures/failure.ts';
 
-/** Finds `FILE:LINE` of a line of a text in a given object. @param field of the object */
+/**
+ * Returns `FILE:LINE` for a line of a text in an object.
+ * @param field of the object
+ */
 export type Locate = (field: readonly (string | number)[], line: number) => string;
 
-/** Where the given objects are, by kind and name. */
+/** Places of the given objects, by kind and name. */
 export interface ContentPlaces {
   readonly templates: Map<string, Locate>;
   readonly bootEnvs: Map<string, Locate>;
@@ -18,8 +21,8 @@ const bootEnvDetails = z.object({
 });
 
 /**
- * Adds `FILE:LINE` to a refusal that names a line of a template. The daemon knows objects and
- * their texts, and not the files that they are from.
+ * Adds `FILE:LINE` to a refusal that names a line of a template. The daemon knows the objects but
+ * not their files.
  * @returns the error to throw
  */
 export function locateFailure(error: unknown, { templates, bootEnvs }: ContentPlaces): unknown {

@@ -18,28 +18,27 @@ import { type ContentFile, listContentFiles, SECTIONS, type Section } from './li
 import type { ContentPlaces } from './locate-content.ts';
 import { profileDocument, type ProfileValues, toProfile } from './read-profile.ts';
 
-/** Lines and list items of a file: a bundle has all of a product's templates in it. */
+/** Lines and list items of a file. A bundle contains all templates of a product. */
 const MAX_ITEMS = 200_000;
 const MAX_ALIASES = 200;
 
-/** All that a call of the command gives, in the one form that the node knows. */
+/** Objects of one command line, in the node's format. */
 export interface BootContent {
   readonly bootEnvs: BootEnv[];
   readonly templates: BootTemplate[];
   readonly params: BootParam[];
   readonly profiles: ProfileValues[];
-  /** What means nothing here, and would do something elsewhere; with its place. */
+  /** Ignored parts with their places. */
   readonly leftOut: string[];
-  /** Where BootEnvs and templates are, for refusals of the daemon. */
+  /** Places of BootEnvs and templates, for refusals of the daemon. */
   readonly places: ContentPlaces;
 }
 
 type Path = readonly (string | number)[];
 
 /**
- * Reads boot environments and what belongs to them as people write them: YAML or JSON with one
- * object, a list of them, or a bundle with sections; a folder of such files; templates as they are,
- * called by their file's name.
+ * Reads boot environments and their objects from YAML or JSON with one object, a list, or a bundle
+ * with sections; from a folder of such files; and from templates, whose ID is the file name.
  * @throws AppError BOOTENV_INVALID with file and line, FILE_UNREADABLE, VALIDATION
  */
 export function readBootContent(paths: readonly string[], values: ValueSource): BootContent {
@@ -68,8 +67,8 @@ function isEmpty({ bootEnvs, templates, params, profiles }: BootContent): boolea
 }
 
 /**
- * Keeps the reason why one object of many cannot be used, so that the others are taken. A folder
- * of published content has objects that only dr-provision can use.
+ * Collects the error of one object, so that the others can be used. Published folders contain
+ * objects that only dr-provision can use.
  */
 function collectUnusable(unusable: AppError[], take: () => void): void {
   try {
@@ -110,7 +109,7 @@ function readFile(
   takeDocument(reading, value, file.section, { content, unusable });
 }
 
-/** A document, to find the line of what is wrong with it. */
+/** A parsed file that finds the line of a faulty value. */
 class Reading {
   readonly file: string;
   readonly #text: string;
@@ -132,13 +131,16 @@ class Reading {
     }
   }
 
-  /** `FILE:LINE`, of the nearest thing that there is. */
+  /** Returns `FILE:LINE` of a value or its nearest existing ancestor. */
   placeOf(path: Path): string {
     const line = this.#document && lineOfPath(this.#document, this.#text, path);
     return line === null ? this.file : `${this.file}:${line}`;
   }
 
-  /** `FILE:LINE` of a line of a text; of the text's start where its lines are not the file's. */
+  /**
+   * Returns `FILE:LINE` of a line of a text, or of the text's start if its lines differ from the
+   * file's.
+   */
   placeIn(path: Path, line: number): string {
     const node: unknown = this.#document?.getIn(path, true);
     if (this.#document === null) return `${this.file}:${line}`;
@@ -163,7 +165,7 @@ function parse(file: string, text: string): Reading {
 
 interface Taken {
   readonly content: BootContent;
-  /** Why objects of folders and bundles could not be taken. */
+  /** Errors of unusable objects in folders and bundles. */
   readonly unusable: AppError[];
 }
 
@@ -194,7 +196,7 @@ function takeBundle(reading: Reading, sections: unknown, { content, unusable }: 
       content.leftOut.push(`${reading.placeOf(['sections', name])}: ${name}`);
       continue;
     }
-    // Objects are given by name, or as a list.
+    // The objects are a map by name, or a list.
     for (const [key, object] of Object.entries<unknown>({ ...objects })) {
       const at = Array.isArray(objects) ? Number(key) : key;
       collectUnusable(unusable, () =>
@@ -204,7 +206,7 @@ function takeBundle(reading: Reading, sections: unknown, { content, unusable }: 
   }
 }
 
-/** Tells the kind of an object by the fields that only one kind has. */
+/** Returns the kind of an object, by fields that only one kind has. */
 function kindOf(object: unknown): Section | null {
   if (isObjectWith(object, 'Contents') && !isObjectWith(object, 'Name')) return 'templates';
   if (isObjectWith(object, 'Schema')) return 'params';

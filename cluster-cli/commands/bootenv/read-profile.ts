@@ -2,14 +2,14 @@ import { z } from 'zod';
 import { osParameterName } from '#shared/contract/primitives.ts';
 import { profileName } from '#shared/contract/profile.ts';
 
-/** A profile as dr-provision writes it. */
+/** A profile in dr-provision's format. */
 export const profileDocument = z.strictObject({
   Name: profileName,
   Params: z.record(osParameterName, z.json()).nullish(),
   Description: z.unknown().optional(),
   Documentation: z.unknown().optional(),
   Meta: z.unknown().optional(),
-  /** Profiles that it has in it. */
+  /** Included profiles. */
   Profiles: z.array(z.string()).nullish(),
   ...{ Available: z.unknown().optional(), Bundle: z.unknown().optional() },
   ...{ Endpoint: z.unknown().optional(), Errors: z.unknown().optional() },
@@ -22,7 +22,10 @@ export interface ProfileValues {
   readonly osParameters: Record<string, string>;
 }
 
-/** OS parameters are texts: what is none is the JSON of its value, as a param's schema reads it. */
+/**
+ * Converts a profile. OS parameters are texts, so other values become JSON, as a param's schema
+ * reads them.
+ */
 export function toProfile({ Name, Params, Profiles }: z.infer<typeof profileDocument>): {
   readonly profile: ProfileValues;
   readonly leftOut: readonly string[];

@@ -5,17 +5,16 @@ import type { NodeClient } from '../../client/node-client.ts';
 import type { Context } from '../../terminal/context.ts';
 import { CommandFailure } from '../../failures/failure.ts';
 
-/** A script on the host may be ready before the appliance's channel is. */
+/** A script on the host may start before the appliance opens its channel. */
 const OPEN_LIMIT_MS = 300_000;
 const OPEN_RETRY_MS = 500;
-/** Longest time that the daemon keeps one question open. */
+/** Longest wait of the daemon for one request. */
 const QUESTION_S = 50;
 
 /**
- * `gnt-channel read`: waits until the other side wrote something, prints it, and ends.
- * @param waitS longest wait in seconds once the channel is open; undefined waits as long as the
- * channel is open
- * @throws AppError CHANNEL_CLOSED when the channel is closed, or nothing came in time
+ * Waits for bytes from the other side, prints them and ends.
+ * @param waitS longest wait in seconds after the channel opened; undefined: as long as it is open
+ * @throws AppError CHANNEL_CLOSED when the channel is closed, or nothing arrived in time
  */
 export async function runChannelRead(
   context: Context,
@@ -47,7 +46,7 @@ async function waitForBytes(
 }
 
 /**
- * `gnt-channel write`: stdin to the other side, waiting while its queue is full.
+ * Sends stdin to the other side, waiting while its queue is full.
  * @throws AppError CHANNEL_CLOSED
  */
 export async function runChannelWrite(context: Context, name: string): Promise<void> {
@@ -94,7 +93,7 @@ async function asClosed<T>(name: string, act: () => Promise<T>): Promise<T> {
   }
 }
 
-/** What the daemon says of an instance whose channel is not up, not yet, or not any more. */
+/** Tells whether an error means that the channel is not open yet, or no longer. */
 function isClosed(error: unknown): boolean {
   const codes = new Set(['INSTANCE_STATE', 'METAD_UNAVAILABLE', 'CHANNEL_CLOSED']);
   return error instanceof CommandFailure && codes.has(error.code);

@@ -5,8 +5,8 @@ import { createProgram, addCommand, wholeNumber } from '../../completion/command
 const load = () => import('./channel.ts');
 
 /**
- * The program for scripts of trusted OS definitions on the host: the node daemon puts a command of
- * this name on their PATH that knows the instance.
+ * Creates the program for scripts of trusted OS definitions on the host. The node daemon puts a
+ * wrapper of this name, which knows the instance, on their PATH.
  */
 export function createChannelProgram(context: Context): Command {
   const program = createProgram(

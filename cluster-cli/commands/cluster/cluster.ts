@@ -50,9 +50,9 @@ export interface ClusterOptions extends SubmitOptions {
 }
 
 /**
- * `gnt-cluster init [NAME]`: with `--store` creates or joins a cluster in a common store while
- * gnt-noded is stopped. Without it, the first start of gnt-noded has created the cluster; this
- * reports it and changes the given settings.
+ * Creates or joins a cluster in a common store if `--store` is given, while gnt-noded is stopped.
+ * Without `--store`, the first start of gnt-noded has created the cluster: reports it and changes
+ * the given settings.
  */
 export async function runClusterInit(
   context: Context,
@@ -77,7 +77,6 @@ export async function runClusterInit(
   if (Object.keys(changes).length > 0) await modify(context, changes, options);
 }
 
-/** `gnt-cluster modify`. @throws AppError, CommandFailure */
 export async function runClusterModify(context: Context, options: ClusterOptions): Promise<void> {
   const changes = composeChanges(options, context);
   if (options.store !== undefined) {
@@ -94,7 +93,7 @@ export async function runClusterModify(context: Context, options: ClusterOptions
   });
 }
 
-/** @param current as it is shown, without a password */
+/** @param current as shown, without a password */
 function refuseOtherStore(current: string, wanted: string): void {
   if (wanted === current || describeStoreUrl(wanted) === current) return;
   throw new AppError(
@@ -106,7 +105,7 @@ function refuseOtherStore(current: string, wanted: string): void {
   );
 }
 
-/** @returns whether there is nothing more to do. @throws AppError */
+/** @returns true if nothing is left to do */
 async function chooseStore(
   context: Context,
   name: string | undefined,
@@ -131,7 +130,7 @@ async function chooseStore(
   const url = context.values.resolve('--store', options.store);
   refuseOtherStore(current, url);
   if (options.clusterKey === undefined && hasSettings(options)) return false;
-  // A name alone may be given to repeat an init that was interrupted: no daemon runs yet.
+  // A name alone may repeat an interrupted init, when no daemon runs yet.
   if (options.clusterKey !== undefined || name !== undefined) {
     await initStore(context, name, url, options.clusterKey);
     return true;
@@ -148,7 +147,7 @@ function refuseSettings(options: ClusterOptions): void {
   });
 }
 
-/** Whether the options contain settings. Does not read the files that they name. */
+/** Tells whether the options contain settings. Does not read the files that they name. */
 function hasSettings({ imageKey, imageCa, ...options }: ClusterOptions): boolean {
   const context = { values: createValueSource(), warn: () => undefined };
   if (imageKey !== undefined || imageCa !== undefined) return true;
@@ -157,7 +156,7 @@ function hasSettings({ imageKey, imageCa, ...options }: ClusterOptions): boolean
 
 /** `--default-net no-nics`: instances of launch without NICs. */
 const NO_NICS = 'no-nics';
-/** The same in the record of the cluster. */
+/** The stored form in the record of the cluster. */
 const NO_NICS_STORED = 'none';
 
 type ClusterChanges = Omit<Extract<OpcodeInput, { opcode: 'CLUSTER_SET_PARAMS' }>, 'opcode'>;
@@ -175,7 +174,10 @@ function listOrNone(text: string): string[] {
   return text === 'none' ? [] : text.split(',');
 }
 
-/** Returns the settings that the options change. @throws AppError USAGE, FILE_UNREADABLE */
+/**
+ * Returns the settings that the options change.
+ * @throws AppError USAGE, FILE_UNREADABLE
+ */
 export function composeChanges(
   options: ClusterOptions,
   context: Pick<Context, 'values' | 'warn'>,
@@ -264,12 +266,15 @@ function composeLaunchDefaults(
   return given.length === 0 ? {} : { launchDefaults: Object.fromEntries(given) };
 }
 
-/** PEM certificates, as text or `@FILE`; null unsets them. */
+/** Reads PEM certificates, as text or `@FILE`; null unsets them. */
 function readCa(text: string, values: ValueSource): string | null {
   return orUnset(values.resolve('--image-ca', text)) ?? null;
 }
 
-/** `NAME=URL` or `NAME=none`. The node checks the URL. @throws AppError USAGE */
+/**
+ * Parses `NAME=URL` or `NAME=none`. The node checks the URL.
+ * @throws AppError USAGE
+ */
 function parseMirrors(
   texts: readonly string[],
   context: Pick<Context, 'warn'>,
@@ -278,7 +283,8 @@ function parseMirrors(
 }
 
 /**
- * `NAME=@FILE`, `NAME=KEY` or `NAME=none`. @throws AppError USAGE, FILE_UNREADABLE
+ * Parses `NAME=@FILE`, `NAME=KEY` or `NAME=none`.
+ * @throws AppError USAGE, FILE_UNREADABLE
  */
 function parseImageKeys(
   texts: readonly string[],
@@ -293,7 +299,6 @@ function parseImageKeys(
   return Object.fromEntries(given);
 }
 
-/** `gnt-cluster info`. @throws CommandFailure */
 export async function runClusterInfo(
   context: Context,
   options: { readonly json?: boolean },
@@ -407,8 +412,8 @@ function findingOfNode(node: ListedNode): DoctorReport['findings'] {
 }
 
 /**
- * `gnt-cluster verify`: the checks of the node and the states of the instances. Exit status 1 if a
- * check fails.
+ * Prints the checks of the node and the states of the instances. Sets exit status 1 if a check
+ * fails.
  */
 export async function runClusterVerify(
   context: Context,

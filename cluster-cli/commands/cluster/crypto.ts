@@ -12,7 +12,6 @@ export interface RenewOptions {
   readonly json?: boolean;
 }
 
-/** `gnt-cluster renew-crypto`. @throws AppError, CommandFailure */
 export async function runRenewCrypto(context: Context, options: RenewOptions): Promise<void> {
   const skip = (options.skip ?? '').split(',').filter((node) => node !== '');
   const client = await context.client();
@@ -31,7 +30,7 @@ export async function runRenewCrypto(context: Context, options: RenewOptions): P
 
 type Client = Awaited<ReturnType<Context['client']>>;
 
-/** How often the node is asked how far it is: a step of a node takes a moment, or a slow disk. */
+/** Interval of progress requests. A step of a node takes a moment, or longer on a slow disk. */
 const FOLLOW_INTERVAL_MS = 1000;
 const STEPS: Readonly<Record<(typeof cryptoSteps)[number], string>> = {
   learn: 'new key received:',
@@ -40,7 +39,7 @@ const STEPS: Readonly<Record<(typeof cryptoSteps)[number], string>> = {
   forget: 'old key removed from:',
 };
 
-/** Says which nodes have taken which step, while the renewal goes on. @throws AppError */
+/** Starts a renewal and prints the completed steps of each node while it runs. */
 async function followRenewal(
   context: Context,
   client: Client,
@@ -50,7 +49,7 @@ async function followRenewal(
   let told = 0;
   const tell = async (): Promise<void> => {
     const progress = await client.ask('GET /v1/cluster/renew-crypto');
-    // What is there was done for the one before, as long as this one has not begun.
+    // Until this renewal begins, the progress is that of the previous one.
     if (progress.renewals === renewals) return;
     for (const step of cryptoSteps) {
       const news = progress.done.slice(told).filter((one) => one.step === step);
@@ -62,7 +61,7 @@ async function followRenewal(
   const following = (async () => {
     while (!over.signal.aborted) {
       await sleep(FOLLOW_INTERVAL_MS, undefined, { signal: over.signal }).catch(() => undefined);
-      // A node that cannot tell how far it is says so as its answer to the renewal.
+      // The renewal's own answer reports an unreachable daemon.
       await tell().catch(() => undefined);
     }
   })();
@@ -75,9 +74,8 @@ async function followRenewal(
 }
 
 /**
- * `gnt-cluster accept-records`: this node forgets which records it has seen, and takes them as they
- * are at its next start.
- * @throws AppError CONFLICT while gnt-noded runs; NOT_SUPPORTED where there is no common store
+ * Deletes this node's log of seen records. Its next start accepts the store's records as they are.
+ * @throws AppError CONFLICT while gnt-noded runs; NOT_SUPPORTED without a common store
  */
 export async function runAcceptRecords(context: Context, options: ForceOptions): Promise<void> {
   const { storeChoiceFile, seenRecordsFile } = context.paths;

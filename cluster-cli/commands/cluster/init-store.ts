@@ -18,7 +18,7 @@ import type { Context } from '../../terminal/context.ts';
 import { claimReplaceableStore } from './replace-embedded.ts';
 
 /**
- * Returns the common store of a root, as `gnt-cluster info` shows it; null when it has none.
+ * Returns the common store of a root, as `gnt-cluster info` shows it; null: none.
  * @throws AppError FILE_UNREADABLE
  */
 export async function findCommonStore(paths: RootPaths): Promise<string | null> {
@@ -73,7 +73,7 @@ export async function initStore(
   );
 }
 
-/** What was asked for has to be what is there. */
+/** Refuses if the store's content does not match the request. */
 function refuseOther(
   cluster: ClusterRecord | undefined,
   { name, url, isJoining }: { name: string | undefined; url: string; isJoining: boolean },
@@ -106,8 +106,8 @@ function needsKey(url: string, cause: unknown): AppError {
 }
 
 /**
- * A new cluster is not trusted to a store that throws records away when it is full. One that may
- * not be asked is taken: noded and the doctor say that it is not known.
+ * Refuses a new cluster in a store that evicts records when it is full. A store whose settings
+ * cannot be read is accepted; noded and the doctor warn of it.
  */
 async function refuseForgetful(store: Store, url: string): Promise<void> {
   const risks = (await store.risks?.().catch(() => undefined)) ?? [];
@@ -129,9 +129,10 @@ async function requireKey(path: string): Promise<Uint8Array> {
 }
 
 /**
- * @param cluster whose records the key opens. A node of this very cluster was left behind when its
- * key was renewed, and takes the one of now.
- * @param options `before`: done when nothing stands against it any more
+ * Writes the cluster key of this root.
+ * @param cluster the cluster of the key's records. A node of that cluster may have missed a
+ * renewal; it replaces its key
+ * @param options `before`: called when no conflict is left, before the write
  */
 export async function keepKey(
   paths: RootPaths,

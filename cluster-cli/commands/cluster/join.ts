@@ -20,10 +20,10 @@ export interface JoinTokenOptions {
 }
 
 const DEFAULT_LIFETIME_S = 600;
-/** A node's clock makes stamps of records and times of jobs, which others compare. */
+/** Other nodes compare record stamps and job times from this node's clock. */
 const MAX_SKEW_MS = 60_000;
 
-/** `gnt-cluster join-token`: the word goes to stdout alone, so that it can be piped. */
+/** Prints only the token on stdout, so that it can be piped. */
 export async function runJoinToken(context: Context, options: JoinTokenOptions): Promise<void> {
   const client = await context.client();
   const made = await client.ask('POST /v1/cluster/join-tokens', {
@@ -42,8 +42,8 @@ export async function runJoinToken(context: Context, options: JoinTokenOptions):
 }
 
 /**
- * `gnt-cluster join`, `gnt-node add`: makes this root a node of the cluster that the token is of.
- * @param given the word, `@FILE` or `-`; without it, it is asked for, or read from stdin
+ * Makes this root a node of the token's cluster.
+ * @param given the token, `@FILE` or `-`; absent: from a prompt or stdin
  * @throws AppError TOKEN_INVALID, TOKEN_EXPIRED, TOKEN_USED, CLOCK_SKEW, CONFLICT, STORE_KEY,
  * HOST_PREREQUISITE, NOT_ROOT; nothing was changed then
  */
@@ -64,7 +64,7 @@ export async function runJoin(context: Context, given: string | undefined): Prom
       { hint: 'Print a token on a node of the intended cluster: gnt-cluster join-token' },
     );
   }
-  // The token is used up last: what can be refused, is refused by now.
+  // Use up the token last, after all other checks.
   await keepKey(paths, key, cluster.uuid, {
     before: async () => {
       if (!(await joins.take(token.id))) throw used(token);
@@ -90,7 +90,7 @@ async function readToken(context: Context, given: string | undefined): Promise<s
   return values.resolve('TOKEN', given);
 }
 
-/** A node is of one cluster, and stays in it. */
+/** Refuses a node that is already in a cluster. */
 async function refuseMember(paths: RootPaths, { cluster }: JoinToken): Promise<void> {
   const choice = await readStoreChoice(paths);
   if (choice === undefined) return;

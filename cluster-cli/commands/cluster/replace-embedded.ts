@@ -10,11 +10,11 @@ import {
 import { claimRoot } from '#shared/sys/claim-root.ts';
 import type { Context } from '../../terminal/context.ts';
 
-/** A root without gnt-noded, whose embedded store a common store may replace. */
+/** A root without a running gnt-noded, whose embedded store a common store may replace. */
 export interface ReplaceableStore extends Disposable {
-  /** For the store choice; undefined where this root has no embedded store. */
+  /** For the store choice; undefined if this root has no embedded store. */
   readonly replaces: string | null | undefined;
-  /** Sets the embedded store aside after the store choice was written, and says what it keeps. */
+  /** Sets the embedded store aside after the store choice was written, and prints its content. */
   finish(): Promise<void>;
 }
 
@@ -35,7 +35,7 @@ export async function claimReplaceableStore(context: Context): Promise<Replaceab
   const { storeFile, outcomesDir } = context.paths;
   const read = (): EmbeddedStore | undefined =>
     existsSync(storeFile) ? readEmbeddedStore(storeFile) : undefined;
-  // A running daemon is refused too, but the instances take longer to deal with.
+  // First, because instances take the operator longer to deal with than a running daemon.
   refuseInstances(context, read());
   const release = claim(context);
   try {
@@ -90,7 +90,10 @@ function claim({ paths }: Context): () => void {
   }
 }
 
-/** Job ends that gnt-noded still has to write belong to the embedded store alone. */
+/**
+ * Refuses while outcomes of jobs wait for gnt-noded to store them: they belong to the embedded
+ * store.
+ */
 async function refuseUnwritten(outcomesDir: string): Promise<void> {
   const names = await readdir(outcomesDir).catch((error: unknown) => {
     if (systemCodeOf(error) === 'ENOENT') return [];

@@ -8,8 +8,8 @@ import { NONE } from '../instance/parse-documents.ts';
 type Services = OpcodeOf<'CLUSTER_SET_PARAMS'>['exposeServices'];
 
 /**
- * `NAME=PORT:HOST:PORT`, `NAME=PORT/udp:HOST:PORT`, `NAME=PORT:unix:/PATH`; `NAME=none`, `-NAME`
- * or `NAME=default` removes it; IPv6 hosts in brackets.
+ * Parses `NAME=PORT:HOST:PORT`, `NAME=PORT/udp:HOST:PORT` and `NAME=PORT:unix:/PATH`. `NAME=none`,
+ * `-NAME` and `NAME=default` remove a service. IPv6 hosts are in brackets.
  * @throws AppError USAGE
  */
 export function parseServices(texts: readonly string[], context: Pick<Context, 'warn'>): Services {

@@ -29,7 +29,6 @@ export interface ImportOptions {
   readonly imageFormat?: ImportImage['format'];
 }
 
-/** `gnt-image list [NAME…]`. @throws AppError */
 export async function runImageList(
   context: Context,
   names: readonly string[],
@@ -51,7 +50,6 @@ export function runImageListFields(context: Context, options: { readonly json?: 
   printFields(context, imageFields, options);
 }
 
-/** `gnt-image catalogues`. @throws AppError */
 export async function runCatalogues(context: Context, options: ListOptions): Promise<void> {
   const client = await context.client();
   printList(
@@ -64,7 +62,7 @@ export async function runCatalogues(context: Context, options: ListOptions): Pro
   );
 }
 
-/** `gnt-image info NAME…`. @throws AppError IMAGE_NOT_FOUND */
+/** @throws AppError IMAGE_NOT_FOUND */
 export async function runImageInfo(
   context: Context,
   names: readonly string[],
@@ -117,7 +115,6 @@ function notFound(name: string): AppError {
   });
 }
 
-/** `gnt-image add NAME SOURCE`. @throws AppError, CommandFailure */
 export async function runCatalogueAdd(
   context: Context,
   name: string,
@@ -128,7 +125,6 @@ export async function runCatalogueAdd(
   await tell(context, client, [name]);
 }
 
-/** `gnt-image update [NAME…]`. @throws AppError, CommandFailure */
 export async function runCatalogueUpdate(
   context: Context,
   names: readonly string[],
@@ -156,7 +152,6 @@ async function tell(context: Context, client: NodeClient, names: readonly string
   }
 }
 
-/** `gnt-image import FILE --name NAME`. @throws AppError, CommandFailure */
 export async function runImageImport(
   context: Context,
   file: string,
@@ -173,7 +168,6 @@ export async function runImageImport(
   context.note(`image ${name} is imported`);
 }
 
-/** `gnt-image remove NAME`. @throws AppError, CommandFailure */
 export async function runImageRemove(
   context: Context,
   name: string,
@@ -189,7 +183,7 @@ export async function runImageRemove(
   context.note(`${name} removed`);
 }
 
-/** Instances whose image is the file that was imported under a name. */
+/** Returns the instances whose image is the imported file of a name. */
 async function usersOf(client: NodeClient, name: string): Promise<string[]> {
   const imported = (await client.ask('GET /v1/images')).find(
     (each) => each.name === name && each.catalogue === IMPORTED,
@@ -199,7 +193,7 @@ async function usersOf(client: NodeClient, name: string): Promise<string[]> {
   return all.flatMap((each) => (each.osImage === imported.source ? [each.name] : []));
 }
 
-/** A file is looked for where the command runs, which is where the node is. */
+/** Resolves a file at the working directory, because the daemon has another one. */
 function absolute(source: string): string {
   return isAbsolute(source) || /^[a-z]+:\/\//i.test(source) ? source : resolve(source);
 }

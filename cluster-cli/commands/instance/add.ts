@@ -34,13 +34,12 @@ import {
   readPlain,
 } from './parse-options.ts';
 
-/** Options of add and reinstall: what an installation is made of. */
+/** Options of add and reinstall. */
 export interface InstallationOptions extends OsParameterOptions, PlainOptions<'installation'> {
   readonly osType?: string;
   readonly forceVariant?: boolean;
   readonly osImage?: string;
   readonly osImageChecksum?: string;
-  /** One of the option's choices. */
   readonly imageFormat?: ImageFormatName | 'auto';
   readonly osImageGrow?: boolean;
   readonly personalizationPackage?: string;
@@ -55,11 +54,11 @@ export interface InstallationOptions extends OsParameterOptions, PlainOptions<'i
   readonly hooks?: readonly string[];
   /** Seconds. */
   readonly installTimeout?: number;
-  /** commander's name for `--no-start` that is not given. */
+  /** commander's name of `--no-start`, inverted. */
   readonly start: boolean;
 }
 
-/** What the guest is served. */
+/** Options of the metadata. */
 export interface MetadataOptions extends RunListOptions, PlainOptions<'metadata'> {
   readonly communication?: boolean;
   readonly c?: boolean;
@@ -83,7 +82,6 @@ export interface AddOptions
   readonly onFailure?: 'keep' | 'remove';
 }
 
-/** `gnt-instance add`. @throws AppError, CommandFailure */
 export async function runAdd(context: Context, name: string, options: AddOptions): Promise<void> {
   refuseWaitWithout(options, {
     '--no-start': !options.start,
@@ -100,14 +98,13 @@ export async function runAdd(context: Context, name: string, options: AddOptions
   await waitReady(context, name, options.waitReady, options.degradedFails, silence);
 }
 
-/** @throws AppError */
 export async function composeAdd(
   context: Context,
   name: string,
   options: AddOptions,
 ): Promise<Create> {
   const { values } = context;
-  // The log of a watched job has this line.
+  // A watched job logs this line.
   if (!options.install && options.start && (options.submit || options.dryRun)) {
     context.note('No-installation mode selected, disabling startup');
   }
@@ -166,7 +163,10 @@ interface Installation
   readonly osParametersSecret: Parameters;
 }
 
-/** A new instance has no stored value to unset. @throws AppError USAGE */
+/**
+ * Refuses resets: a new instance has no stored value to unset.
+ * @throws AppError USAGE
+ */
 function withoutResets({ installParameters, ...installation }: Installation) {
   const {
     osType,
@@ -200,7 +200,7 @@ function notUnset(option: string, value: string | null | undefined): string | un
   });
 }
 
-/** Parameters of add and reinstall; `null` unsets a stored value. @throws AppError */
+/** Returns the parameters of add and reinstall; `null` unsets a stored value. */
 export async function composeInstallation(
   context: Context,
   options: InstallationOptions,
@@ -246,7 +246,7 @@ export async function composeInstallation(
   };
 }
 
-/** Boot environment and profiles of add, reinstall and modify; `none` unsets them. */
+/** Returns the boot environment and profiles of add, reinstall and modify; `none` unsets them. */
 export function readBootChoice({
   bootenv,
   profiles,
@@ -258,7 +258,7 @@ export function readBootChoice({
   };
 }
 
-/** Image of add, reinstall and modify. @throws AppError */
+/** Returns the image of add, reinstall and modify. */
 export async function readImage(
   context: Context,
   options: Pick<InstallationOptions, 'osImage' | 'osImageChecksum'>,
@@ -277,7 +277,7 @@ export async function readImage(
   };
 }
 
-/** Metadata of add and modify. @throws AppError */
+/** Returns the metadata of add and modify. */
 export function readMetadata(
   context: Context,
   options: MetadataOptions,

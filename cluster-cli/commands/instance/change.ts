@@ -54,7 +54,7 @@ export async function runCopyInstance(
   await submitChange(context, opcode, options, `instance ${name} copied to ${newName}`);
 }
 
-/** `gnt-instance add-tags|remove-tags NAME TAGS...`. @throws AppError, CommandFailure */
+/** Runs `gnt-instance add-tags` and `remove-tags`. */
 export async function runTags(
   context: Context,
   name: string,
@@ -69,7 +69,6 @@ export async function runTags(
   await submitChange(context, opcode, options, `tags of ${name} changed`);
 }
 
-/** `gnt-instance run NAME SCRIPT`. @throws AppError, CommandFailure */
 export async function runScript(
   context: Context,
   name: string,
@@ -81,7 +80,7 @@ export async function runScript(
       const [, key, value] = /^([^=]+)=([\s\S]*)$/.exec(given) ?? [];
       if (key !== undefined && value !== undefined)
         return [key, context.values.resolve('--input', value)];
-      // What it is may be a secret.
+      // The text may be a secret, so the error omits it.
       throw new AppError('USAGE', 'option --input: expected NAME=VALUE', {
         hint: 'Write --input NAME=VALUE, or --input NAME=@FILE to read the value from a file',
       });
@@ -91,7 +90,6 @@ export async function runScript(
   await submitChange(context, opcode, options, `script ${script} of ${name} finished`);
 }
 
-/** `gnt-instance grow-disk NAME DISK AMOUNT`. @throws AppError, CommandFailure */
 export async function runGrowDisk(
   context: Context,
   name: string,

@@ -11,10 +11,7 @@ const ESCAPE_BYTE = 0x1d; // Ctrl-]
 const MIN_PORT = 1;
 const MAX_PORT = 65_535;
 
-/**
- * `gnt-instance console NAME`: the serial console until Ctrl-].
- * @throws AppError, CommandFailure
- */
+/** Connects the terminal to the serial console until Ctrl-]. */
 export async function runConsole(context: Context, name: string): Promise<void> {
   const client = await context.client();
   const socket = await client.connect('GET /v1/instances/{name}/console', { name });
@@ -47,14 +44,10 @@ export async function runConsole(context: Context, name: string): Promise<void> 
   }
 }
 
-/** Time for what is on its way to the guest after that has ended its side. */
+/** Time for bytes on their way to the guest, after the guest ended its side. */
 const LINGER_MS = 1000;
 
-/**
- * `gnt-instance connect NAME PORT`: stdin and stdout are the connection, each direction ends on its
- * own.
- * @throws AppError, CommandFailure
- */
+/** Connects stdin and stdout to a port of the guest. Each direction ends separately. */
 export async function runConnect(context: Context, name: string, portText: string): Promise<void> {
   const port = Number(portText);
   if (!/^\d{1,5}$/.test(portText) || port < MIN_PORT || port > MAX_PORT) {
@@ -70,7 +63,7 @@ export async function runConnect(context: Context, name: string, portText: strin
 async function relay(context: Context, socket: Socket): Promise<void> {
   const { stdin, stdout } = context.terminal;
   const sending = pipeline(stdin, socket);
-  // Its failure is told by the receiving side, or is the end of an interactive stdin.
+  // The receiving side reports a failure; otherwise an interactive stdin ended.
   const sent = sending.catch(() => undefined);
   await new Promise<void>((resolve, reject) => {
     socket.on('end', resolve);
@@ -86,10 +79,7 @@ async function relay(context: Context, socket: Socket): Promise<void> {
   stdin.destroy();
 }
 
-/**
- * `gnt-instance send NAME [FILE]`: a file or stdin to the guest's `read`, in pieces of 64 KiB.
- * @throws AppError, CommandFailure
- */
+/** Sends a file or stdin to the guest's `read`, in pieces of 64 KiB. */
 export async function runSend(
   context: Context,
   name: string,
@@ -136,13 +126,10 @@ async function* readPieces(context: Context, file: string | undefined): AsyncGen
   }
 }
 
-/** Longest time that the daemon keeps one question open. */
+/** Longest wait of the daemon for one request. */
 const RECEIVE_WAIT_S = 50;
 
-/**
- * `gnt-instance receive NAME`: what the guest wrote, to stdout; it is gone then.
- * @throws AppError, CommandFailure
- */
+/** Prints the bytes from the guest and removes them from the queue. */
 export async function runReceive(
   context: Context,
   name: string,
@@ -170,7 +157,10 @@ export async function runReceive(
   }
 }
 
-/** A guest's bytes reach a file or a program as they are, a terminal without control sequences. */
+/**
+ * Writes bytes of a guest unchanged to a file or a program, and without control sequences to a
+ * terminal.
+ */
 async function write(context: Context, bytes: Buffer): Promise<void> {
   const { output } = context.terminal;
   await writeText(context, output.isTerminal ? sanitizeText(bytes.toString('utf8')) : bytes);
@@ -180,10 +170,7 @@ async function writeText({ terminal }: Context, text: string | Buffer): Promise<
   await new Promise<void>((resolve) => terminal.stdout.write(text, () => resolve()));
 }
 
-/**
- * `gnt-instance metadata NAME [PATH]`: what the guest would get, secrets redacted.
- * @throws CommandFailure
- */
+/** Prints the guest's answer at a metadata path, with secrets redacted. */
 export async function runMetadata(
   context: Context,
   name: string,
@@ -207,12 +194,10 @@ export async function runMetadata(
   if (isTextWithoutEnd) context.print('');
 }
 
-/** `gnt-instance log NAME`: the log of the last installation. @throws AppError, CommandFailure */
 export async function runLog(context: Context, name: string, options: LogOptions): Promise<void> {
   await showLog(context, name, 'log', options);
 }
 
-/** `gnt-instance audit NAME`. @throws AppError */
 export async function runAudit(context: Context, name: string, options: LogOptions): Promise<void> {
   await showLog(context, name, 'audit', options);
 }
@@ -243,13 +228,13 @@ async function showLog(
       signal: left.signal,
     });
     const chunks: Buffer[] = [];
-    // A character may be in two chunks.
+    // A character may be split between chunks.
     const decoder = new TextDecoder();
     for await (const chunk of response) {
       const bytes = chunk as Buffer; // no encoding is set on the response
       if (options.json) chunks.push(bytes);
-      // A log is text for a reader, wherever it goes: what scripts put into it must not steer the
-      // terminal that shows the file later.
+      // Sanitize the log for files too: a terminal may show the file later, and output of scripts
+      // must not control it.
       else await writeText(context, sanitizeText(decoder.decode(bytes, { stream: true })));
     }
     if (options.json) {

@@ -7,22 +7,22 @@ import {
   toFields,
 } from '../../values/cloud-parts.ts';
 
-/** Something in user or vendor data that is most likely a mistake; the guest still gets it. */
+/** A likely mistake in user or vendor data. The guest still gets the document. */
 export interface Remark {
   /** The document or part. */
   readonly name: string;
   readonly text: string;
 }
 
-/** Keys that say how cloud-init merges a cloud-config with those before it. */
+/** Keys that select how cloud-init merges a cloud-config with earlier ones. */
 const MERGE_KEYS = ['merge_how', 'merge_type'];
-/** Setting of the later document: keeps values of the earlier one and appends to its lists. */
+/** Setting for the later document: keeps values of the earlier one and appends to its lists. */
 const MERGE_HOW = 'merge_how: list(append)+dict(no_replace,recurse_list)+str()';
 
-/** Repeated keys that are named; the others are of the same kind. */
+/** Named repeated keys. */
 const MAX_REPEATED = 10;
 
-/** Returns what cloud-init will make of the cloud-configs among the parts. Pure. */
+/** Returns likely mistakes in the cloud-configs among the parts. Pure. */
 export function remarkOnCloudConfigs(parts: readonly CloudPart[]): readonly Remark[] {
   const configs = parts.filter(({ type }) => type === 'text/cloud-config');
   return [
@@ -49,7 +49,7 @@ function faultsOf(text: string): readonly string[] {
   return [...twice, ...modes.filter((remark) => remark !== null)];
 }
 
-/** Returns the first keys that their maps have already. */
+/** Returns the first repeated keys of all maps. */
 function repeatedKeys(document: Document): readonly Scalar[] {
   const found: Scalar[] = [];
   visit(document, {
@@ -66,8 +66,9 @@ function repeatedKeys(document: Document): readonly Scalar[] {
 }
 
 /**
- * A number is taken as it is and a text as octal (cloudinit/config/cc_write_files.py,
- * `decode_perms`); only a number that begins with 0 is octal in YAML 1.1.
+ * Checks file permissions. cloud-init uses a number as it is and reads a text as octal
+ * (cloudinit/config/cc_write_files.py, `decode_perms`). In YAML 1.1 only a number that begins with
+ * 0 is octal.
  */
 function remarkOnMode(mode: Scalar | undefined): string | null {
   if (mode === undefined) return null;
@@ -80,7 +81,7 @@ function remarkOnMode(mode: Scalar | undefined): string | null {
   return `write_files: permissions ${source} is a decimal number, which is the mode 0${octal}: write '0${source}' with quotes`;
 }
 
-/** cloud-init takes a top-level key from the last cloud-config that has it. */
+/** Returns top-level keys that a later cloud-config replaces: cloud-init uses the last one. */
 function replacedKeys(configs: readonly CloudPart[]): readonly Remark[] {
   const seen = new Map<string, { readonly name: string; readonly value: unknown }>();
   return configs.flatMap(({ name, text, hasMergeHeader }) => {

@@ -11,11 +11,11 @@ import { suggest } from '#shared/errors/suggest.ts';
 import { readYaml } from '#shared/yaml/read-yaml.ts';
 
 /**
- * What a guest will make of a document that is most likely a mistake, in words. Nothing is refused:
- * what a guest takes is the guest's to say.
+ * Warnings of likely mistakes in documents. Documents are never refused, because guests other than
+ * cloud-init read them too.
  */
 
-/** First lines that other clients than cloud-init know (documentation of each). */
+/** First lines of other clients than cloud-init (documentation of each). */
 const FOREIGN_FIRST_LINES = [
   /** Ignition, and systemd's credentials. */
   '{',
@@ -33,8 +33,9 @@ const MAX_SHOWN = 40;
 const UTF8_MARK = '\ufeff';
 
 /**
+ * Returns a warning for the first line, or null.
  * @param bytes user or vendor data
- * @param isAlone whether the guest gets it as it is, and not as a part of a MIME message
+ * @param isAlone false if it becomes a part of a MIME message
  */
 export function remarkOnBeginning(bytes: Buffer, isAlone: boolean): string | null {
   if (bytes.length === 0) return null;
@@ -87,7 +88,7 @@ export function remarkOnNetworkConfig(bytes: Buffer): string | null {
   return version === 1 || version === 2 ? null : 'cloud-init needs version 1 or 2';
 }
 
-/** @returns null when the library refuses to resolve its aliases */
+/** @returns null if the library refuses to resolve its aliases */
 function resolved(document: Document): Readonly<Record<string, unknown>> | null {
   try {
     return toMap(document.toJS());

@@ -1,6 +1,6 @@
 import type { Context } from '../../terminal/context.ts';
 
-/** `gnt-instance activate-disks NAME`: `NODE:disk/N:PATH`, one a line. @throws CommandFailure */
+/** Prints `NODE:disk/N:PATH`, one per line. */
 export async function runActivateDisks(
   context: Context,
   name: string,
@@ -24,7 +24,6 @@ export async function runActivateDisks(
   }
 }
 
-/** `gnt-instance replace-token NAME`. @throws CommandFailure */
 export async function runReplaceToken(context: Context, name: string): Promise<void> {
   const client = await context.client();
   await client.ask('DELETE /v1/instances/{name}/tokens', { name });

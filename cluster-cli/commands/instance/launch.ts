@@ -18,11 +18,11 @@ import { readUserDefaults, type UserDefaults } from './user-defaults.ts';
 import { refuseWaitWithout, waitReady } from './wait-ready.ts';
 
 export interface LaunchOptions extends Omit<AddOptions, 'osImage' | 'install'> {
-  /** commander's name for `--no-wait` that is not given. */
+  /** commander's name of `--no-wait`, inverted. */
   readonly wait: boolean;
 }
 
-/** It counts where neither the operator of the cluster nor the user said anything else. */
+/** Default without an option, a user's setting or a cluster's setting. */
 const DEFAULT_NET = '0:mode=user';
 /** Defaults that mean instances without NICs. */
 const NO_NICS = new Set(['no-nics', 'none']);
@@ -31,10 +31,8 @@ const DEFAULT_WAIT_S = 600;
 const AGENT_TIMEOUT_MS = 5000;
 
 /**
- * `gnt-instance launch IMAGE NAME`: `add` with what a person wants who is going to log in. An
- * option counts before the user's own file, that before the cluster's settings, these before what
- * is here.
- * @throws AppError, CommandFailure
+ * Adds an instance with defaults for interactive use. Options rank first, then the user's file, the
+ * cluster's settings and the built-in defaults.
  */
 export async function runLaunch(
   context: Context,
@@ -81,12 +79,15 @@ export async function runLaunch(
   if (!options.json) context.note(`log in: gnt-instance ssh ${chooseLogin(options, named)}${name}`);
 }
 
-/** The image's user, for the hint; with user data of one's own it may be anybody. */
+/** Returns the image's user for the hint, or nothing if user data may define another user. */
 function chooseLogin({ userData }: LaunchOptions, { user }: ChosenImage): string {
   return userData !== undefined || user == null ? '' : `-l ${user} `;
 }
 
-/** Refuses a name in the place of the image, before one is looked for. @throws AppError USAGE */
+/**
+ * Refuses a name in the place of the image, before looking up the image.
+ * @throws AppError USAGE
+ */
 function refuseSwapped(image: string, name: string): void {
   const hint = 'The image is the first argument: gnt-instance launch debian/12 web1';
   if (image === '') throw new AppError('USAGE', 'the name of the image is empty', { hint });
@@ -107,7 +108,7 @@ export function chooseMachine(
   const nic = chosen === undefined ? DEFAULT_NET : `0:${chosen}`;
   return {
     net: options.net ?? (options.nics && !NO_NICS.has(chosen ?? '') ? [nic] : []),
-    // What is given later counts.
+    // Later values override earlier ones.
     backendParameters: [
       ...(memoryMiB === undefined ? [] : [`memory=${memoryMiB}`]),
       ...(processors === undefined ? [] : [`vcpus=${processors}`]),
@@ -116,7 +117,7 @@ export function chooseMachine(
   };
 }
 
-/** The default's size, and what is made: as much as the image needs, whatever the default. Pure. */
+/** Returns the default size, and the size to use: at least as large as the image needs. Pure. */
 export function chooseDisk(
   { size }: UserDefaults,
   { launchDefaults = {} }: Pick<ClusterInfo, 'launchDefaults'>,
@@ -130,7 +131,10 @@ export function chooseDisk(
   return { defaultBytes, sizeBytes };
 }
 
-/** What a catalogue says must not make a larger disk than usual without a word. */
+/**
+ * Returns the size in bytes. Prints a note if the catalogue requires a larger disk than the
+ * default.
+ */
 function readDisk(
   context: Context,
   image: string,
@@ -144,9 +148,9 @@ function readDisk(
 }
 
 /**
- * Public keys that let the user in: those of the options, else of the user's file, else all in
- * ~/.ssh and in the agent.
- * @throws AppError VALIDATION when there are none, and nothing else is given that could let one in
+ * Returns public keys for the login: from the options, else from the user's file, else all keys of
+ * ~/.ssh and of the SSH agent.
+ * @throws AppError VALIDATION without keys and without user data
  */
 async function findKeys(
   context: Context,
@@ -165,7 +169,7 @@ async function findKeys(
     .toSorted()
     .map((file) => join(folder, file));
   const keys = [...readEach(context, found), ...(await keysOfAgent())].filter(isNoCertificate);
-  // One that is in both is one, whatever is said of it.
+  // A key in both places counts once, whatever its comment.
   const byKey = new Map(keys.map((key) => [key.split(' ').slice(0, 2).join(' '), key]));
   if (byKey.size > 0 || options.userData !== undefined) return [...byKey.values()];
   throw new AppError(
@@ -177,12 +181,15 @@ async function findKeys(
   );
 }
 
-/** A certificate is no key to put into a guest: what it certifies is one, and is listed itself. */
+/**
+ * Tells whether a line is a plain key. A certificate cannot be authorized; its key is listed
+ * itself.
+ */
 function isNoCertificate(key: string): boolean {
   return !/^\S+-cert-v\d+@openssh\.com /.test(key);
 }
 
-/** What is no key among them is said, and no reason to stop. */
+/** Reads keys and skips unreadable files with a warning. */
 function readEach(context: Context, files: readonly string[]): string[] {
   return files.flatMap((file) => {
     try {
@@ -200,7 +207,7 @@ async function keysOfAgent(): Promise<string[]> {
     const { stdout } = await promisify(execFile)('ssh-add', ['-L'], { timeout: AGENT_TIMEOUT_MS });
     return stdout.split('\n').filter((line) => /^(ssh|ecdsa|sk)-\S+ AAAA/.test(line));
   } catch {
-    // No agent, an empty one, or no program that asks it: there are no keys in it.
+    // No agent, an empty agent, or no ssh-add: no keys.
     return [];
   }
 }

@@ -85,9 +85,12 @@ export async function runModify(
   await submitChange(context, opcode, options, `instance ${name} modified`);
 }
 
-/** Warns of new documents that keep cloud-init from reporting its boot, as the instance is set. */
+/**
+ * Warns of new documents that keep cloud-init from reporting its boot under the instance's
+ * settings.
+ */
 async function warnOfSilentChange(context: Context, changes: Modify): Promise<void> {
-  // Most documents are fine whatever the settings are.
+  // Most documents are fine under any settings, which saves a request.
   const strictest = { ...changes, communication: true, hvparams: {} };
   if (warnOfSilence(strictest, { warn: () => undefined }) === null) return;
   const { name } = changes;
@@ -105,7 +108,7 @@ async function warnOfSilentChange(context: Context, changes: Modify): Promise<vo
 }
 
 /**
- * Returns the host keys to accept: exactly those shown here, also if the guest reports others
+ * Returns the host keys to accept: exactly those shown here, even if the guest reports others
  * before the job runs.
  * @throws AppError SSH_HOST_KEYS, USAGE, NOT_CONFIRMED
  */
@@ -156,7 +159,7 @@ function hasChanges(changes: Readonly<Record<string, unknown>>): boolean {
   return Object.values(changes).some(
     (value) =>
       value === null ||
-      // An empty list is in place of what is stored.
+      // An empty list replaces the stored one.
       Array.isArray(value) ||
       (typeof value === 'object'
         ? Object.values(value).some((each) => each !== undefined)
@@ -232,7 +235,7 @@ function readTimeout(given: string | undefined, context: Context): number | null
   });
 }
 
-/** Returns null for a value that unsets what is stored, and undefined for no value. */
+/** Returns null for a value that unsets the stored one, and undefined for no value. */
 function unsettable(
   option: string,
   given: string | undefined,

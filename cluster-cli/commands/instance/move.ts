@@ -4,7 +4,6 @@ import type { Context } from '../../terminal/context.ts';
 import { confirmLoss, type ForceOptions } from '../confirm-loss.ts';
 import { submitAndWatch, type SubmitOptions } from '../submit.ts';
 
-/** `gnt-instance move [-n NODE] NAME`. @throws AppError, CommandFailure */
 export async function runMove(
   context: Context,
   name: string,
@@ -15,7 +14,6 @@ export async function runMove(
   if (job !== null && !options.json) context.note(`instance ${name} moved`);
 }
 
-/** `gnt-instance failover [-f] [-n NODE] NAME`. @throws AppError, CommandFailure */
 export async function runFailover(
   context: Context,
   name: string,
@@ -37,10 +35,6 @@ export type MigrateOptions = SubmitOptions & {
   readonly cleanup?: true;
 };
 
-/**
- * `gnt-instance migrate [-n NODE] NAME`, `gnt-instance migrate --cleanup NAME`.
- * @throws AppError, CommandFailure
- */
 export async function runMigrate(
   context: Context,
   name: string,

@@ -6,18 +6,18 @@ import { VERIFIED_BY } from '../../fields/image-fields.ts';
 import { formatBytes } from '../../render/format.ts';
 import type { Context } from '../../terminal/context.ts';
 
-/** The image of an installation: where it is, and of a name what that says of it. */
+/** The image of an installation, with the catalogue's properties if it has a name. */
 export interface ChosenImage {
   readonly source: string;
-  /** Undefined for a path and a URL: they have none but what an option says. */
+  /** Undefined for a path or a URL without an option. */
   readonly checksum?: string;
   readonly minDiskBytes?: number | null;
   readonly user?: string | null;
 }
 
 /**
- * What an option of an installation names as its image. Its letters alone decide what it is: what
- * can be the name of an image is one, whatever files there are where the command runs.
+ * Resolves the image of an option. Its spelling alone decides its kind: a text that can be an image
+ * name is one, even if a file has that name.
  * @throws AppError IMAGE_NOT_FOUND, IMAGE_SOURCE
  */
 export async function chooseImage(context: Context, text: string): Promise<ChosenImage> {
@@ -40,8 +40,7 @@ export async function chooseImage(context: Context, text: string): Promise<Chose
 }
 
 /**
- * Refuses, before anything is changed, an image that does not fit: else that would be found out
- * when it is written.
+ * Refuses an image that does not fit, before any change. Otherwise the write would fail.
  * @throws AppError VALIDATION
  */
 export function refuseSmallDisk(

@@ -23,7 +23,6 @@ const OS_GROUP = 'Operating system:';
 const PACKAGE_GROUP = 'Personalization package:';
 const INSTALL_GROUP = 'Installation:';
 
-/** What an installation is made of: the same options for add and reinstall. */
 export function installationOptions(): readonly OptionMaker[] {
   return [
     option('-o, --os-type <os>', 'Run the scripts of this OS definition: OS or OS+VARIANT', {
@@ -112,7 +111,7 @@ function plainOptions(place: PlainPlace, group: string): readonly OptionMaker[] 
   });
 }
 
-/** @param action what the limit holds for */
+/** @param action the limited action */
 export function installTimeoutOption(action: string): OptionMaker {
   return wholeNumber(
     '--install-timeout <seconds>',
@@ -121,7 +120,7 @@ export function installTimeoutOption(action: string): OptionMaker {
   );
 }
 
-/** The timeout as modify has it: it can be unset. */
+/** Returns the timeout option of modify, which can be unset. */
 export function storedTimeoutOption(): OptionMaker {
   return option(
     '--install-timeout <seconds>',
@@ -174,7 +173,7 @@ export function metadataOptions(communication?: 'yes' | 'no'): readonly OptionMa
     yesNo('-C, --communication <yes|no>', `Give the guest the channel to its node${usual}`, {
       group,
     }),
-    // Ganeti's code has -c where its design said -C; commander knows one letter for an option.
+    // Ganeti's code has -c where its design said -C; commander allows one letter for an option.
     yesNo('-c <yes|no>', 'Same as -C', { isHidden: true }),
     option('--user-data <file>', 'Set user data; several files become one multi-part document', {
       group,
@@ -214,7 +213,6 @@ export function metadataOptions(communication?: 'yes' | 'no'): readonly OptionMa
   ];
 }
 
-/** The instance itself. */
 export function machineOptions(): readonly OptionMaker[] {
   const group = 'Instance:';
   return [
@@ -237,7 +235,7 @@ export function machineOptions(): readonly OptionMaker[] {
   ];
 }
 
-/** @param net what a new instance without --net gets */
+/** @param net NICs of a new instance without --net */
 export function diskOptions(net = 'none'): readonly OptionMaker[] {
   const disks = 'Disks:';
   const nics = 'Network:';
@@ -267,7 +265,7 @@ export function diskOptions(net = 'none'): readonly OptionMaker[] {
   ];
 }
 
-/** What modify does to NICs and disks. */
+/** Returns the options of modify for NICs and disks. */
 export function partOptions(): readonly OptionMaker[] {
   const disks = 'Disks:';
   return [

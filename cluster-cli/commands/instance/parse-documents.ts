@@ -14,7 +14,7 @@ import type { ValueSource } from '../../values/value-source.ts';
 export type DocumentOption = '--vendor-data' | '--network-config';
 
 /**
- * A file's bytes as the node's API carries them. `@FILE` means the same as FILE, `-` is stdin.
+ * Returns a file's bytes in base64. `@FILE` means the same as FILE, `-` is stdin.
  * @throws AppError FILE_UNREADABLE
  */
 export function readDocument(option: DocumentOption, file: string, context: Context): string {
@@ -36,7 +36,7 @@ export function readUserData(files: readonly string[], context: Context): string
 }
 
 function warnOfDocuments(option: string, files: readonly UserDataFile[], context: Context): void {
-  // Vendor data is a part of the service's message.
+  // The metadata service makes vendor data a part of its message.
   const isAlone = option === '--user-data' && files.length === 1;
   for (const { name, bytes } of files)
     warn(option, { name, text: remarkOnBeginning(bytes, isAlone) }, context);
@@ -81,19 +81,19 @@ function warn(
   if (text !== null) context.warn(`${option} ${name}: ${text}`);
 }
 
-/** Value of an option that unsets what is stored. */
+/** Value of an option that unsets the stored value. */
 export const NONE = 'none';
 /** The former spelling for documents, hooks, timeouts and defaults of launch. */
 const FORMER_NONE = 'default';
 
-/** Whether a value unsets what is stored. Warns of the former spelling. */
+/** Tells whether a value unsets the stored one. Warns of the former spelling. */
 export function isUnset(option: string, given: string, { warn }: Pick<Context, 'warn'>): boolean {
   if (given === FORMER_NONE)
     warn(`${option} ${FORMER_NONE} is deprecated: write ${option} ${NONE}`);
   return given === NONE || given === FORMER_NONE;
 }
 
-/** Returns null for `none`, which unsets what is stored, and undefined for no value. */
+/** Returns null for `none`, which unsets the stored value, and undefined for no value. */
 export function orUnset(
   given: string | undefined,
   read: (given: string) => string = (text) => text,
@@ -103,7 +103,7 @@ export function orUnset(
 }
 
 /**
- * Hook documents by the names of their files; an empty list for `none`.
+ * Reads hook documents by file name; an empty list for `none`.
  * @throws AppError FILE_UNREADABLE
  */
 export function readHooks(files: readonly string[], context: Context): HookFile[] {
@@ -116,7 +116,7 @@ export function readHooks(files: readonly string[], context: Context): HookFile[
 }
 
 /**
- * Public keys, one a line; empty lines and comments are left out.
+ * Reads public keys, one per line, without empty lines and comments.
  * @throws AppError FILE_UNREADABLE, VALIDATION for a private key
  */
 export function readSshKeys(files: readonly string[], source: ValueSource): readonly string[] {

@@ -48,7 +48,7 @@ export interface OsParameters {
 }
 
 /**
- * All three visibilities. Warns of secrets that stood in the command line.
+ * Reads the parameters of all visibilities. Warns of secrets on the command line.
  * @throws AppError as readParameters, DUPLICATE_OS_PARAMETER
  */
 export function readOsParameters(context: Context, options: OsParameterOptions): OsParameters {
@@ -73,7 +73,10 @@ export function readOsParameters(context: Context, options: OsParameterOptions):
   return parameters;
 }
 
-/** One list of `key=value` that knows its keys, read to the end. @throws AppError USAGE */
+/**
+ * Reads a list of `key=value` with known keys.
+ * @throws AppError USAGE
+ */
 export function readKnown(
   option: string,
   pairs: readonly KeyValue[],
@@ -118,7 +121,7 @@ type BeChanges = NonNullable<ModifyInput['beparams']>;
 type HvChanges = NonNullable<ModifyInput['hvparams']>;
 
 /**
- * `memory=1G,vcpus=2`; Ganeti's maxmem and minmem are accepted where they mean the same as memory.
+ * Parses `memory=1G,vcpus=2`. Accepts Ganeti's maxmem and minmem if they are equal to memory.
  * @throws AppError USAGE
  */
 export function parseBackendParameters(texts: readonly string[], source: ValueSource): BeChanges {
@@ -148,7 +151,7 @@ export function parseBackendParameters(texts: readonly string[], source: ValueSo
 const HV_KEYS = Object.keys(hypervisorKeys);
 
 /**
- * `kvm:accel=tcg,…`; the name of the hypervisor can be omitted, as in Ganeti's modify. `none`
+ * Parses `kvm:accel=tcg,…`. The name of the hypervisor is optional, as in Ganeti's modify. `none`
  * unsets all installation parameters.
  * @throws AppError USAGE, VALIDATION
  */
@@ -175,20 +178,20 @@ export function parseHypervisorParameters(
   }
   const parsed: Record<string, string | number | null> = {};
   for (const [key, text] of readKnown(option, pairs, HV_KEYS, source)) {
-    // A key of the table.
+    // readKnown accepts only keys of the table.
     const { type }: HypervisorParameter = hypervisorParameters[key as HypervisorKey];
     if (text === null) setOwn(parsed, key, null);
     else if ('least' in type) setOwn(parsed, key, parseCount(`${option} ${key}`, text));
     else setOwn(parsed, key, 'isFile' in type ? fromHere(text) : text);
   }
-  // The keys are known; values such as accel's are checked with the opcode.
+  // The keys are known. The opcode's schema checks values such as accel's.
   return parsed;
 }
 
 type AutostartInput = NonNullable<z.input<typeof instanceModify>['autostart']>;
 
 /**
- * `yes`, `no`, `priority=10,delay=30,restarts=5,lost_secrets=wait`.
+ * Parses `yes`, `no`, `priority=10,delay=30,restarts=5,lost_secrets=wait`.
  * @throws AppError USAGE
  */
 export function parseAutostart(
@@ -230,8 +233,8 @@ export interface DiskOptions {
 }
 
 /**
- * `-s SIZE` or `--disk N:size=SIZE,name=NAME`.
- * @throws AppError USAGE, in Ganeti's words where it has some
+ * Parses `-s SIZE` or `--disk N:size=SIZE,name=NAME`.
+ * @throws AppError USAGE, in Ganeti's words if it has the error
  */
 export function parseDisks(options: DiskOptions, source: ValueSource): readonly DiskInput[] {
   const given = options.disk ?? [];
@@ -283,7 +286,7 @@ export function composeDisk(
 }
 
 /**
- * `--net N:…`; an omitted index is a NIC with defaults, as in Ganeti.
+ * Parses `--net N:…`. An omitted index is a NIC with defaults, as in Ganeti.
  * @throws AppError USAGE
  */
 export function parseNics(texts: readonly string[], source: ValueSource): readonly NicInput[] {
@@ -299,7 +302,7 @@ export const NETWORK_KEYS = ['ip', 'gateway', 'dns', 'search', 'routes', 'mtu'] 
 /** bridge is Ganeti's. */
 export const NIC_KEYS: readonly string[] = [...Object.keys(nicKeys), 'bridge'];
 
-/** What an opcode calls otherwise. */
+/** Keys with another name in the opcode. */
 export const RENAMED_NIC_KEYS: Readonly<Record<string, string>> = {
   bridge: 'link',
   network: 'networkName',
@@ -315,11 +318,11 @@ export function composeNic(known: ReadonlyMap<string, string | null>): NicInput 
     else if (key === 'mac') nic['mac'] = value === 'generate' ? 'auto' : value.toLowerCase();
     else setOwn(nic, ownValue(RENAMED_NIC_KEYS, key) ?? key, value);
   }
-  // Values are checked with the opcode.
+  // The opcode's schema checks the values.
   return { ...nic, ...readNicNetwork(network) };
 }
 
-/** Options of the settings of the table, as commander gives them: a list is one text. */
+/** Options of the table's settings, as commander returns them: a list is one text. */
 export type PlainOptions<Place extends PlainPlace> = {
   readonly [Key in PlainKey<Place>]?: Create[Key] extends readonly string[] | undefined
     ? string
@@ -327,7 +330,10 @@ export type PlainOptions<Place extends PlainPlace> = {
 };
 type Create = z.input<typeof instanceCreate>;
 
-/** Returns the settings of a place for an opcode. @throws AppError USAGE */
+/**
+ * Returns the settings of a place for an opcode.
+ * @throws AppError USAGE
+ */
 export function readPlain<Place extends PlainPlace>(
   place: Place,
   options: PlainOptions<Place>,
@@ -338,7 +344,7 @@ export function readPlain<Place extends PlainPlace>(
     const isList = 'list' in type && typeof given === 'string';
     return [key, isList ? parseWords(key, given, type.list) : given];
   });
-  // Each key of the place with a value of its type; fromEntries says any.
+  // fromEntries returns any. Each key has a value of its type.
   return Object.fromEntries(entries) as Pick<Create, PlainKey<Place>>;
 }
 

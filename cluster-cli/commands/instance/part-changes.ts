@@ -22,17 +22,17 @@ type DiskChange = NonNullable<ModifyInput['disks']>[number];
 const ACTIONS = ['add', 'modify', 'remove'] as const;
 type Action = (typeof ACTIONS)[number];
 
-/** One `--net` or `--disk` of modify: what is done to which. */
+/** A parsed `--net` or `--disk` of modify. */
 interface PartText {
   readonly action: Action;
-  /** The part as it was written; null for one that is put last, or taken from there. */
+  /** The part as written; null: the last one. */
   readonly which: string | null;
   readonly values: readonly KeyValue[];
 }
 
 /**
- * `--net add:link=br1`, `--net 1:modify,link=br2`, `--net 1:remove`: Ganeti's syntax, in which the
- * word for a change may be left out.
+ * Parses `--net add:link=br1`, `--net 1:modify,link=br2` and `--net 1:remove`: Ganeti's syntax,
+ * with an optional word `modify`.
  * @throws AppError USAGE
  */
 export function parseNicChanges(
@@ -61,8 +61,8 @@ export interface DiskChangeOptions {
 }
 
 /**
- * `--disk add:size=10G`, `--disk 1:remove`, `--disk 1:name=data`, and ours: `--add-disk 10G`,
- * `--remove-disk 1`.
+ * Parses `--disk add:size=10G`, `--disk 1:remove`, `--disk 1:name=data`, and our options
+ * `--add-disk 10G` and `--remove-disk 1`.
  * @throws AppError USAGE
  */
 export function parseDiskChanges(
@@ -126,7 +126,7 @@ function composeNicChanges(
       nic['mac'] = value === 'generate' ? 'auto' : (value ?? 'auto').toLowerCase();
     else setOwn(nic, ownValue(RENAMED_NIC_KEYS, key) ?? key, value);
   }
-  // Values are checked with the opcode.
+  // The opcode's schema checks the values.
   return { ...nic, ...readNicNetworkChanges(network) };
 }
 
@@ -134,7 +134,7 @@ function orNone(text: string | null): string | null {
   return text === 'none' ? null : text;
 }
 
-/** A number where it is one; a name or a UUID otherwise. */
+/** Returns a number for digits; else the text is a name or a UUID. */
 function nameOf(which: string | null): number | string {
   if (which === null) return -1;
   return numberOf(which) ?? which;

@@ -29,7 +29,7 @@ function sshOptions(): readonly OptionMaker[] {
   ];
 }
 
-/** console, connect, ssh, exec, push, pull, known-hosts, send and receive. */
+/** Adds console, connect, ssh, exec, push, pull, known-hosts, send and receive. */
 export function addChannel(program: Command, context: Context): void {
   addCommand(program, {
     ...ONE,

@@ -37,7 +37,7 @@ const load = {
   reinstall: () => import('./reinstall.ts'),
 };
 
-/** launch, add, reinstall and modify. */
+/** Adds launch, add, reinstall and modify. */
 export function addInstallation(program: Command, context: Context): void {
   addLaunch(program, context);
   addAdd(program, context);

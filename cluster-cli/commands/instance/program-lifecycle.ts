@@ -20,7 +20,7 @@ const load = {
   host: () => import('./host.ts'),
 };
 
-/** Commands that change an existing instance. */
+/** Adds commands that change an existing instance. */
 export function addLifecycle(program: Command, context: Context): void {
   const job = jobOptions();
   const seconds = (flags: string, what: string) =>
@@ -211,7 +211,7 @@ export function addLifecycle(program: Command, context: Context): void {
   });
 }
 
-/** Changes of tags as the request has them. */
+/** Changes of tags in the opcode's form. */
 const TAGS = {
   addTags: (tags: readonly string[]) => ({ addTags: tags }),
   removeTags: (tags: readonly string[]) => ({ removeTags: tags }),

@@ -12,7 +12,7 @@ const ONE = {
   completeArguments: ['instance'],
 } as const;
 
-/** move, migrate and failover. */
+/** Adds move, migrate and failover. */
 export function addMove(program: Command, context: Context): void {
   const target = option('-n, --node <node>', 'Target node (default: a node with room)', {
     complete: 'node',

@@ -12,7 +12,7 @@ const load = {
   channel: () => import('./channel.ts'),
 };
 
-/** Commands that change nothing. */
+/** Adds commands that change nothing. */
 export function addReading(program: Command, context: Context): void {
   addCommand(program, {
     ...ONE,

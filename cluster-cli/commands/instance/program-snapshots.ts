@@ -12,7 +12,7 @@ const ONE = { group: GROUP, arguments: BOTH, completeArguments: ['instance'] } a
 type SnapshotOptions = SubmitOptions & { readonly copy?: true };
 const load = () => import('./snapshots.ts');
 
-/** snapshot, list-snapshots, restore-snapshot and remove-snapshot. */
+/** Adds snapshot, list-snapshots, restore-snapshot and remove-snapshot. */
 export function addSnapshots(program: Command, context: Context): void {
   const job = jobOptions();
   const force = option('-f, --force', 'Do not ask; required without a terminal', {

@@ -3,12 +3,12 @@ import type { Context } from '../../terminal/context.ts';
 import { createProgram } from '../../completion/command.ts';
 
 interface CommandGroup {
-  /** Names and aliases of the commands that it adds. */
+  /** Names and aliases of its commands. */
   readonly words: readonly string[];
   readonly load: () => Promise<(program: Command, context: Context) => void>;
 }
 
-/** In the order of the help. Where one command is wanted, the other groups are not loaded. */
+/** In the order of the help. For a single command only its group is loaded. */
 export const instanceCommands: readonly CommandGroup[] = [
   {
     words: ['launch', 'add', 'reinstall', 'modify'],
@@ -39,7 +39,7 @@ export const instanceCommands: readonly CommandGroup[] = [
   },
 ];
 
-/** The command tree of gnt-instance. What a command does is loaded when it runs. */
+/** Returns the command tree of gnt-instance. An action loads its own code when it runs. */
 export async function createInstanceProgram(context: Context): Promise<Command> {
   const program = createProgram(
     context,

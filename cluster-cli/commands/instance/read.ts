@@ -15,13 +15,12 @@ import { renderInstanceInfo } from '../../render/instance-info.ts';
 import { suggest } from '#shared/errors/suggest.ts';
 import { type ListOptions, openList, printFields } from '../list.ts';
 
-/** `gnt-instance list [NAME…]`. @throws AppError, CommandFailure */
 export async function runList(
   context: Context,
   names: readonly string[],
   options: ListOptions,
 ): Promise<void> {
-  // Wrong fields are refused before anything is asked for.
+  // Refuse wrong fields before any request.
   const used = fieldsInUse(options);
   const kind = { names, notFound: instanceNotFound, defaultSort: 'name' };
   const nameOf = ({ name }: SummaryRow): string => name;
@@ -34,7 +33,7 @@ export async function runList(
       options,
     );
     const orphans = client.ask('GET /v1/orphans');
-    // Whoever awaits it below sees the failure.
+    // The await below sees the failure.
     orphans.catch(() => undefined);
     for await (const slice of client.instanceSlices()) list.add(slice);
     list.add((await orphans).map(toRow));
@@ -42,9 +41,9 @@ export async function runList(
   }
   const list = openList<SummaryRow>(context, { ...kind, nameOf, table: summaryFields }, options);
   const orphans = client.ask('GET /v1/orphans');
-  // Whoever awaits it below sees the failure.
+  // The await below sees the failure.
   orphans.catch(() => undefined);
-  // A row has no more than these, and columns read no more of it.
+  // A row has only these fields, and its columns read no others.
   for await (const slice of client.instanceSummaries(known)) list.add(slice);
   list.add((await orphans).map(toRow));
   list.print();
@@ -54,18 +53,21 @@ function toRow(orphan: ListedOrphan): OrphanRow {
   return { ...orphan, status: 'ERROR_orphan' };
 }
 
-/** What a list shows, sorts and filters by. @throws AppError USAGE */
+/**
+ * Returns the fields that a list shows, sorts and filters by.
+ * @throws AppError USAGE
+ */
 function fieldsInUse({ output, sort, filter }: ListOptions): readonly string[] {
   const shown = selectFields(instanceFields, output).map(({ name }) => name);
   const sorted = (sort ?? '').split(',').filter((name) => name !== '');
-  // A word of a filter that is the name of a field may be a value too: then it costs time.
+  // A word of a filter with the name of a field may be a value. Then the list only takes longer.
   const words = filter?.match(/[a-z_][\w./]*/gi) ?? [];
   const all = new Set(instanceFields.fields.map(({ name }) => name));
   const meant = words.filter((word) => all.has(word) || /\/\d+$/.test(word));
   return [...shown, ...sorted.map((name) => name.replace(/^-/, '')), ...meant];
 }
 
-/** What has to be asked for; null where it is more than what each node knows of all instances. */
+/** Returns the parts of a summary that the columns need; null if they need more than summaries. */
 function summaryParts(used: readonly string[]): readonly InstanceSummaryField[] | null {
   const parts = new Set<InstanceSummaryField>(['name', 'status']);
   for (const name of used) {
@@ -80,10 +82,7 @@ export function runListFields(context: Context, options: { readonly json?: boole
   printFields(context, instanceFields, options);
 }
 
-/**
- * `gnt-instance info [--all] [NAME…]`. With one name `--json` prints its record, else an array.
- * @throws AppError, CommandFailure
- */
+/** Prints instances. With one name `--json` prints its record, else an array. */
 export async function runInfo(
   context: Context,
   names: readonly string[],
@@ -112,7 +111,6 @@ export async function runInfo(
   context.print(texts.join('\n\n'));
 }
 
-/** `gnt-instance list-tags NAME`. @throws AppError */
 export async function runListTags(
   context: Context,
   name: string,
@@ -125,7 +123,6 @@ export async function runListTags(
   else for (const tag of tags) context.print(tag);
 }
 
-/** `gnt-instance hooks NAME`. @throws AppError, CommandFailure */
 export async function runHooks(
   context: Context,
   name: string,

@@ -19,7 +19,7 @@ export async function runReinstall(
   const { keepOld, shutdownTimeout: shutdownTimeoutS } = options;
   const installation = await composeInstallation(context, options);
   const name = await wholeName(context, typed, options);
-  // In scripts the command itself is enough, as ever: an installation can be made again.
+  // Scripts need no confirmation, for compatibility: an installation can be repeated.
   if (context.terminal.stdin.isTTY)
     await confirmLoss(context, `This removes all data on the disks of ${name}.`, options);
   const opcode: OpcodeInput = {

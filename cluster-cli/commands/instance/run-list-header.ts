@@ -29,19 +29,19 @@ const HINT =
   'Write the inputs of a script as # Inputs: {NAME: {Required: true, Default: text:VALUE}}';
 const START = /^#[ \t]*---[ \t]*$/;
 const END = /^#[ \t]*\.\.\.[ \t]*$/;
-/** The first lines of a header; scripts have other comments that begin with dashes. */
+/** The first lines of a header. Scripts have other comments that begin with dashes. */
 const BEGINNING =
   /^#[ \t]*---[ \t]*\n#[ \t]*(?:RightScript Name|Description|Inputs|Attachments|Packages):/m;
 
 export interface ScriptHeader {
   /** Null: the script declares no inputs. */
   readonly inputs: readonly DeclaredInput[] | null;
-  /** Names of files. */
+  /** File names. */
   readonly attachments: readonly string[];
 }
 
 /**
- * Parses the header of a RightScript; a script need not have one.
+ * Parses the header of a RightScript, which is optional.
  * @throws AppError RUN_LIST_INVALID or INPUT_MISSING, with the line of the file
  */
 export function readScriptHeader(script: string, file: string): ScriptHeader {
@@ -51,7 +51,7 @@ export function readScriptHeader(script: string, file: string): ScriptHeader {
     refuseUnended(text, file);
     return { inputs: null, attachments: [] };
   }
-  // Lines of the document are then lines of the file.
+  // Makes lines of the document equal to lines of the file.
   const yaml =
     '\n'.repeat(head.linesBefore) + head.lines.map((line) => line.replace(/^# ?/, '')).join('\n');
   const { data, lineOf } = parsePlaced(yaml, file, metadata, HINT);

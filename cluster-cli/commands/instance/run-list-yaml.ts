@@ -7,7 +7,7 @@ import { readYaml } from '#shared/yaml/read-yaml.ts';
 
 type Path = readonly PropertyKey[];
 
-/** Values of a YAML document, and where each was written. */
+/** Values of a YAML document with their lines. */
 export interface PlacedDocument<T> {
   readonly data: T;
   /** Returns the line of a value, counted from 1; of its parent if the value is absent. */
@@ -16,7 +16,7 @@ export interface PlacedDocument<T> {
 
 /**
  * Parses a part of a run list.
- * @param text the whole file, or the part of it behind as many empty lines as precede it
+ * @param text the whole file, or a part after as many empty lines as precede it
  * @throws AppError RUN_LIST_INVALID that names file and line
  */
 export function parsePlaced<T>(
@@ -48,7 +48,7 @@ function valueOf(document: Document, file: string): unknown {
   }
 }
 
-/** Whether a schema would drop a key silently: zod passes over `__proto__` in a record. */
+/** Tells whether a schema would drop a key silently: zod ignores `__proto__` in a record. */
 function hasLostKey(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return false;
   return Object.hasOwn(value, '__proto__') || Object.values(value).some(hasLostKey);

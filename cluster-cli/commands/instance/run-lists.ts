@@ -26,10 +26,10 @@ export interface RunListOptions {
 }
 
 const inputs = z.record(z.string(), z.union([z.string(), z.number(), z.boolean()]).nullable());
-/** right_st takes a RightScript that RightScale publishes in place of a file. */
+/** right_st accepts a published RightScript of RightScale instead of a file. */
 const published = z.object({ Name: z.string(), Revision: z.unknown(), Publisher: z.unknown() });
 const scripts = z.array(z.union([z.string(), published.partial()])).nullish();
-/** What else a ServerTemplate may have is RightScale's alone. */
+/** Other fields of a ServerTemplate only have a meaning for RightScale. */
 const serverTemplate = z.strictObject({
   Name: z.string().optional(),
   Description: z.string().nullish(),
@@ -41,8 +41,8 @@ const serverTemplate = z.strictObject({
   Alerts: z.unknown().optional(),
 });
 /**
- * Run lists as they are given; undefined without any, null for `none`. Files are read here:
- * the host gets bytes and validated data.
+ * Reads the given run lists; undefined without any, null for `none`. Files are read here, so that
+ * the host receives bytes and validated data.
  * @throws AppError RUN_LIST_INVALID by file and line, INPUT_MISSING, FILE_UNREADABLE
  */
 export function readRunLists(
@@ -148,8 +148,8 @@ function readScript(
 }
 
 /**
- * A script may be somebody else's, and is read as root: it attaches what lies in `attachments`
- * beside it, and nothing that a link or a path leads to elsewhere.
+ * Returns the path of an attachment. root reads scripts that others may have written, so an
+ * attachment must lie in `attachments` beside the script, without links and other paths.
  */
 function attachmentPath(file: string, attached: string): string {
   const path = join(dirname(file), 'attachments', attached);
@@ -159,14 +159,14 @@ function attachmentPath(file: string, attached: string): string {
   try {
     real = realpathSync(path);
   } catch {
-    return path; // Reading it says why.
+    return path; // The later read reports the reason.
   }
   if (real !== join(realpathSync(dirname(file)), 'attachments', attached))
     throw invalidRunList(`${path}: an attachment must not be, or be below, a symbolic link`);
   return path;
 }
 
-/** What is missing or too large is a fault of the run list that names it. */
+/** Reads a file. A missing or too large file is an error of the run list that names it. */
 function readFile(option: string, file: string, context: Context): Buffer {
   try {
     return context.values.readBytes(option, file);

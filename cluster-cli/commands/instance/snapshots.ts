@@ -5,7 +5,6 @@ import { type ListOptions, printList } from '../list.ts';
 import { submitAndWatch, type SubmitOptions } from '../submit.ts';
 import { confirmLoss, type ForceOptions } from '../confirm-loss.ts';
 
-/** `gnt-instance snapshot NAME SNAPSHOT`. @throws AppError, CommandFailure */
 export async function runSnapshot(
   context: Context,
   name: string,
@@ -20,7 +19,6 @@ export async function runSnapshot(
   if (job !== null && !options.json) context.note(`snapshot ${snapshot} of ${name} created`);
 }
 
-/** `gnt-instance list-snapshots NAME`. @throws AppError, CommandFailure */
 export async function runListSnapshots(
   context: Context,
   name: string,
@@ -46,7 +44,6 @@ export async function runListSnapshots(
   );
 }
 
-/** `gnt-instance restore-snapshot NAME SNAPSHOT`. @throws AppError, CommandFailure */
 export async function runRestoreSnapshot(
   context: Context,
   name: string,
@@ -64,7 +61,6 @@ export async function runRestoreSnapshot(
     context.note(`disks of ${name} restored from snapshot ${snapshot}`);
 }
 
-/** `gnt-instance remove-snapshot NAME SNAPSHOT`. @throws AppError, CommandFailure */
 export async function runRemoveSnapshot(
   context: Context,
   name: string,

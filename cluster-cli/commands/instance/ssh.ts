@@ -11,9 +11,9 @@ import { formatFingerprint, formatKnownHosts } from '../../render/host-keys.ts';
 import type { Context } from '../../terminal/context.ts';
 
 const SSH_PORT = '22';
-/** The user of a guest that does not say whom it lets in. */
+/** Default user of a guest that does not report one. */
 const DEFAULT_USER = 'root';
-/** ssh's own status for a connection that did not come about. */
+/** ssh's own status for a failed connection. */
 const NO_CONNECTION = 255;
 
 export interface SshOptions {
@@ -23,7 +23,10 @@ export interface SshOptions {
   readonly forwardAgent?: boolean;
 }
 
-/** `gnt-instance ssh NAME [COMMAND…]`: ends with ssh's status. @throws as `withGuest` */
+/**
+ * Runs ssh and ends with its status.
+ * @throws as `withGuest`
+ */
 export async function runSsh(
   context: Context,
   name: string,
@@ -39,9 +42,8 @@ export async function runSsh(
 }
 
 /**
- * `gnt-instance exec NAME -- COMMAND…`: the words arrive as they are, whatever a shell would make
- * of them; ends with the command's status. Without a terminal there, so that bytes stay what they
- * are.
+ * Runs a command in the guest and ends with its status. Arguments arrive unchanged, without another
+ * shell expansion. There is no terminal, so that bytes stay unchanged.
  * @throws as `withGuest`
  */
 export async function runExec(
@@ -61,8 +63,8 @@ export async function runExec(
 export type CopyDirection = 'push' | 'pull';
 
 /**
- * `gnt-instance push NAME FILE… PATH` and `pull NAME PATH… FILE`: scp in its SFTP mode, since in
- * the older one a guest names the files that it sends. Local names may hold colons.
+ * Copies files with scp in its SFTP mode: in the older mode the guest chooses the names of sent
+ * files. Local names may contain colons.
  * @throws as `withGuest`, USAGE, COMMAND_FAILED
  */
 export async function runCopy(
@@ -99,16 +101,16 @@ export async function runCopy(
 interface Guest {
   readonly host: string;
   readonly user: string;
-  /** Options of ssh and scp by which only this guest is talked to. */
+  /** Options of ssh and scp that restrict them to this guest. */
   readonly trust: readonly string[];
 }
 
 /**
- * The host's own ssh, over the channel, with the host keys that the instance's record has; no other
- * key is taken, and none is asked about. The user's configuration counts, but for what would get
- * around that: a master that is there already, and commands that give more keys; and the agent is
- * for a guest to use only where that was asked for.
- * @throws AppError SSH_HOST_KEYS when there are none, HOST_PREREQUISITE without ssh
+ * Prepares the host's own ssh over the channel, with the host keys of the instance's record. No
+ * other key is accepted, and ssh never asks. The user's configuration applies, except for ways
+ * around this check: an existing master connection and commands that supply keys. The guest can use
+ * the agent only if requested.
+ * @throws AppError SSH_HOST_KEYS without keys, HOST_PREREQUISITE without ssh
  */
 async function withGuest(
   context: Context,
@@ -123,7 +125,7 @@ async function withGuest(
   warnOfOthers(context, info);
   const file = await openNameless(known);
   try {
-    // The descriptor is ours, since ssh closes what it inherits.
+    // Use this process's descriptor, because ssh closes inherited ones.
     const knownHosts = `/proc/${process.pid}/fd/${file.fd}`;
     const user = options.loginName ?? info.ssh.user ?? DEFAULT_USER;
     const proxy = [...context.self, 'connect', info.name, options.port ?? SSH_PORT];
@@ -149,7 +151,7 @@ async function withGuest(
   }
 }
 
-/** A file of this text without a name: however the command ends, none is left. */
+/** Opens an unlinked file with a text, so that no file remains after any end of the command. */
 async function openNameless(text: string): Promise<FileHandle> {
   const directory = await mkdtemp(join(tmpdir(), 'gnt-ssh-'));
   try {
@@ -161,9 +163,7 @@ async function openNameless(text: string): Promise<FileHandle> {
   }
 }
 
-/**
- * `gnt-instance known-hosts [NAME…]`: lines for a known_hosts file, of all instances without names.
- */
+/** Prints lines for a known_hosts file, of all instances if no name is given. */
 export async function runKnownHosts(context: Context, names: readonly string[]): Promise<void> {
   const client = await context.client();
   const infos =
@@ -179,11 +179,11 @@ export async function runKnownHosts(context: Context, names: readonly string[]):
 }
 
 function sshOption(key: string, value: string): string[] {
-  // ssh replaces what follows a percent sign.
+  // ssh expands percent signs.
   return ['-o', `${key}=${value.replaceAll('%', '%%')}`];
 }
 
-/** OpenSSH before 8.5 has no such command, and to name it there is an error. */
+/** Returns the option that disables KnownHostsCommand. OpenSSH before 8.5 refuses it as unknown. */
 async function withoutKnownHostsCommand(): Promise<string[]> {
   const option = sshOption('KnownHostsCommand', 'none');
   const isUnknown = await promisify(execFile)('ssh', ['-G', '-F', 'none', ...option, 'any']).then(
@@ -193,7 +193,7 @@ async function withoutKnownHostsCommand(): Promise<string[]> {
   return isUnknown ? [] : option;
 }
 
-/** ssh talks to the terminal itself: keys pressed there are for it, or for the guest. */
+/** Runs ssh on the terminal. Keys such as Ctrl-C belong to ssh or the guest. */
 async function runProgram(
   context: Context,
   program: string,

@@ -5,7 +5,7 @@ import type { ForceOptions } from '../confirm-loss.ts';
 import { submitAndWatch, type SubmitOptions } from '../submit.ts';
 import { waitReady, type WaitReadyOptions } from './wait-ready.ts';
 
-/** Submits what changes an instance, and says when it is done. @throws AppError, CommandFailure */
+/** Submits a change of an instance and prints a line when it is done. */
 export async function submitChange(
   context: Context,
   opcode: OpcodeInput,
@@ -20,9 +20,8 @@ export async function submitChange(
 }
 
 /**
- * The instance that is meant by what was typed, to be shown in the question. What takes disks away
- * without a question wants the whole name: the same word may mean another one the next time.
- * @throws AppError, CommandFailure
+ * Resolves an abbreviated name for the question. Removal of disks without a question needs the
+ * whole name, because an abbreviation may match another instance next time.
  */
 export async function wholeName(
   context: Context,
@@ -33,7 +32,7 @@ export async function wholeName(
   try {
     return (await (await context.client()).ask('GET /v1/instances/{name}', { name: typed })).name;
   } catch (error) {
-    // It may be a machine without a record.
+    // It may be an orphan.
     if (error instanceof CommandFailure && error.code === 'INSTANCE_NOT_FOUND') return typed;
     throw error;
   }

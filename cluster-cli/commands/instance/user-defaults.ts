@@ -13,12 +13,12 @@ const launch = z.strictObject({
   net: z.string().max(1000).optional(),
   ssh_keys: z.string().array().max(100).optional(),
 });
-/** What a user wants of `launch`, where the command says nothing else. */
+/** A user's defaults of `launch`. */
 export type UserDefaults = z.infer<typeof launch>;
 const document = z.strictObject({ launch: launch.optional() }).nullable();
 
 /**
- * The user's own settings; none where there is no file.
+ * Reads the user's own settings; none without a file.
  * @throws AppError VALIDATION naming the file and the field, FILE_UNREADABLE
  */
 export async function readUserDefaults(path: string): Promise<UserDefaults> {

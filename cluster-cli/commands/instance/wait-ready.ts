@@ -13,18 +13,18 @@ import { sanitizeLine } from '../../render/sanitize.ts';
 import type { Context } from '../../terminal/context.ts';
 import type { SubmitOptions } from '../submit.ts';
 
-/** Time until a daemon that was restarted meanwhile is asked again. */
+/** Delay before a request to a restarted daemon. */
 const RECONNECT_MS = 250;
 const MAX_LINE_CHARACTERS = 64 * 1024;
 
 export interface WaitReadyOptions {
   /** Seconds. */
   readonly waitReady?: number;
-  /** A degraded boot is a failed one. */
+  /** Treat a degraded boot as failed. */
   readonly degradedFails?: boolean;
 }
 
-/** @throws AppError USAGE when there will be nobody to wait for */
+/** @throws AppError USAGE if no guest will start */
 export function refuseWaitWithout(
   options: WaitReadyOptions & SubmitOptions,
   others: Readonly<Record<string, boolean>> = {},
@@ -45,11 +45,11 @@ export function refuseWaitWithout(
 }
 
 /**
- * Waits for the verdict of the guest's cloud-init; of a guest whose cloud-init tells nothing, until
- * it says that it is up. Ends at once where it is known that it never will.
- * @param silence why the documents of the operator keep cloud-init from reporting
- * @throws AppError GUEST_NOT_READY that tells what is known of the guest, GUEST_BOOT_FAILED with
- *   cloud-init's own errors
+ * Waits for the result of the guest's cloud-init, or for another ready report if cloud-init reports
+ * nothing. Ends at once if the guest can never report.
+ * @param silence why the operator's documents keep cloud-init from reporting
+ * @throws AppError GUEST_NOT_READY with the known state of the guest, GUEST_BOOT_FAILED with
+ * cloud-init's own errors
  */
 export async function waitReady(
   context: Context,
@@ -89,7 +89,7 @@ export async function waitReady(
   }
 }
 
-/** Now, and whenever the guest has said something; goes on over a restart of the daemon. */
+/** Yields the instance now and after each report of the guest. Survives a restart of the daemon. */
 async function* infos(
   client: NodeClient,
   name: string,
@@ -101,7 +101,7 @@ async function* infos(
       let info: InstanceInfo | null = null;
       for await (const line of readLines(response, MAX_LINE_CHARACTERS)) {
         const { isRunning, ...said } = guestProgress.parse(parseJson(line));
-        // Asking for all of the instance anew takes longer than the line took.
+        // Use the line: a new request for the instance would take longer.
         if (isRunning && info?.running != null) info = withProgress(info, info.running, said);
         else info = await client.ask('GET /v1/instances/{name}', { name });
         yield info;
@@ -170,7 +170,7 @@ function isOperational(
 
 /**
  * Returns why a guest with a stock cloud-init will never report its boot; null if it can.
- * @param ofDocuments the reason in the documents that were given with the command
+ * @param ofDocuments the reason in the documents of this command
  */
 export function whySilent(info: InstanceInfo, ofDocuments: Silence | null): Silence | null {
   const run = asItRuns(info);

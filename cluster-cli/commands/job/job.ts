@@ -18,7 +18,6 @@ function parseJobId(text: string): number {
   });
 }
 
-/** `gnt-job list [ID…]`. */
 export async function runJobList(
   context: Context,
   ids: readonly string[],
@@ -46,7 +45,6 @@ export function runJobListFields(context: Context, options: { readonly json?: bo
   printFields(context, jobFields, options);
 }
 
-/** `gnt-job info ID…`. */
 export async function runJobInfo(
   context: Context,
   ids: readonly string[],
@@ -125,10 +123,7 @@ function after(fromMs: number | null, toMs: number | null): string {
   return fromMs === null || toMs === null ? '' : ` (after ${formatDuration(toMs - fromMs)})`;
 }
 
-/**
- * `gnt-job watch ID`: attaches to a job that runs, or tells how it ended. Its end is this command's
- * end.
- */
+/** Attaches to a running job, or prints the result of a finished one. Ends with the job. */
 export async function runJobWatch(
   context: Context,
   idText: string,
@@ -146,7 +141,7 @@ export async function runJobWatch(
   }
 }
 
-/** Events as they happen, one JSON object a line. */
+/** Prints events as they happen, one JSON object per line. */
 async function watchAsJson(context: Context, id: number): Promise<void> {
   const { watchJobEvents } = await import('../../client/job-events.ts');
   const client = await context.client();
@@ -157,7 +152,6 @@ async function watchAsJson(context: Context, id: number): Promise<void> {
   }
 }
 
-/** `gnt-job cancel ID…`. */
 export async function runJobCancel(context: Context, ids: readonly string[]): Promise<void> {
   const numbers = ids.map(parseJobId);
   const client = await context.client();

@@ -9,7 +9,6 @@ import { parseList } from '../../values/key-values.ts';
 import { type ListOptions, printFields, printList } from '../list.ts';
 import { submitAndWatch, type SubmitOptions } from '../submit.ts';
 
-/** `gnt-network list`. @throws AppError, CommandFailure */
 export async function runNetworkList(
   context: Context,
   names: readonly string[],
@@ -35,7 +34,6 @@ export function runNetworkListFields(context: Context, options: { readonly json?
   printFields(context, networkFields, options);
 }
 
-/** `gnt-network info [NAME…]`. @throws AppError, CommandFailure */
 export async function runNetworkInfo(
   context: Context,
   names: readonly string[],
@@ -50,7 +48,6 @@ export async function runNetworkInfo(
   context.print(shown.map((network) => renderOutline(describe(network)).join('\n')).join('\n\n'));
 }
 
-/** `gnt-network list-tags NAME`. @throws AppError, CommandFailure */
 export async function runNetworkListTags(context: Context, name: string): Promise<void> {
   const { tags } = find(name, await (await context.client()).ask('GET /v1/networks'));
   for (const tag of tags.toSorted()) context.print(tag);
@@ -65,7 +62,6 @@ export interface NetworkOptions extends SubmitOptions {
   readonly tags?: string;
 }
 
-/** `gnt-network add NAME`. @throws AppError, CommandFailure */
 export async function runNetworkAdd(
   context: Context,
   name: string,
@@ -81,7 +77,6 @@ export async function runNetworkAdd(
   await change(context, opcode, options, `network ${name} added; it is connected to no node yet`);
 }
 
-/** `gnt-network modify NAME`. @throws AppError, CommandFailure */
 export async function runNetworkModify(
   context: Context,
   name: string,
@@ -103,7 +98,7 @@ export async function runNetworkModify(
   await change(context, opcode, options, `network ${name} modified`);
 }
 
-/** `gnt-network add-tags|remove-tags NAME TAGS...`. @throws AppError, CommandFailure */
+/** Runs `gnt-network add-tags` and `remove-tags`. */
 export async function runNetworkTags(
   context: Context,
   name: string,
@@ -114,7 +109,6 @@ export async function runNetworkTags(
   await change(context, opcode, options, `tags of network ${name} changed`);
 }
 
-/** `gnt-network connect NAME [NODE…] bridged LINK|nat`. @throws AppError, CommandFailure */
 export async function runNetworkConnect(
   context: Context,
   name: string,
@@ -126,7 +120,6 @@ export async function runNetworkConnect(
   await change(context, opcode, options, `network ${name} connected`);
 }
 
-/** `gnt-network disconnect NAME [NODE…]`. @throws AppError, CommandFailure */
 export async function runNetworkDisconnect(
   context: Context,
   name: string,
@@ -137,7 +130,6 @@ export async function runNetworkDisconnect(
   await change(context, opcode, options, `network ${name} disconnected`);
 }
 
-/** `gnt-network remove NAME`. @throws AppError, CommandFailure */
 export async function runNetworkRemove(
   context: Context,
   name: string,
@@ -146,7 +138,10 @@ export async function runNetworkRemove(
   await change(context, { opcode: 'NETWORK_REMOVE', name }, options, `network ${name} is removed`);
 }
 
-/** Reads words like Ganeti's, with nodes in place of its groups. Pure. @throws AppError USAGE */
+/**
+ * Parses `[NODE…] bridged LINK|nat`: Ganeti's syntax, with nodes instead of groups. Pure.
+ * @throws AppError USAGE
+ */
 export function parseConnection(
   name: string,
   words: readonly string[],

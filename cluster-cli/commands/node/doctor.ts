@@ -4,8 +4,7 @@ import { sanitizeLine } from '../../render/sanitize.ts';
 import { type Appearance, createPaint } from '../../terminal/terminal.ts';
 
 /**
- * `gnt-node doctor`: what stands in the way of installations, and what to do. Exit 1 when they
- * cannot work.
+ * Prints obstacles of installations with remedies. Sets exit status 1 if installations cannot work.
  */
 export async function runDoctor(
   context: Context,
@@ -21,7 +20,7 @@ export async function runDoctor(
 const STYLES = { ok: 'green', warning: 'yellow', error: 'red' } as const;
 const LEVEL_COLUMNS = 'warning'.length;
 
-/** One line for each finding, its hint below it, and a verdict at the end. */
+/** Returns one line for each finding, its hint below it, and a verdict at the end. */
 export function renderFindings(report: DoctorReport, appearance: Appearance): readonly string[] {
   const paint = createPaint(appearance);
   const lines = report.findings.flatMap((finding) => renderFinding(finding, paint));

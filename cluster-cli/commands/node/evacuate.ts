@@ -5,13 +5,13 @@ import type { Context } from '../../terminal/context.ts';
 import { confirmLoss, type ForceOptions } from '../confirm-loss.ts';
 import { submitAndWatch } from '../submit.ts';
 
-/** How many instances one message names; a node may have thousands. */
+/** Names in one message; a node may have thousands of instances. */
 const MAX_NAMED = 20;
 const FIELDS = ['name', 'primaryNode', 'running', 'diskTemplate'] as const;
 
 /**
- * `gnt-node evacuate NODE`: each of its instances goes where placement sends it, one after the
- * other: those that run migrate, and go on meanwhile. One that cannot go does not keep the others.
+ * Sends each instance of the node to a node that placement chooses, one after the other. Running
+ * instances migrate. A failure does not stop the others.
  * @throws AppError NODE_NOT_FOUND; CommandFailure
  */
 export async function runEvacuate(
@@ -30,7 +30,7 @@ export async function runEvacuate(
   context.note(`node ${node} evacuated`);
 }
 
-/** `gnt-node migrate NODE`: the same of those that run, which go on meanwhile. */
+/** Migrates only the running instances of a node. */
 export async function runNodeMigrate(
   context: Context,
   node: string,
@@ -49,7 +49,7 @@ export async function runNodeMigrate(
   context.note(`running instances of node ${node} migrated`);
 }
 
-/** `gnt-node failover NODE`: those with shared disks, of a node that is down. */
+/** Fails over the instances with shared disks of a failed node. */
 export async function runNodeFailover(
   context: Context,
   node: string,
@@ -88,7 +88,7 @@ async function listThere(context: Context, node: string): Promise<readonly There
 interface Sending {
   readonly node: string;
   readonly there: readonly There[];
-  /** The opcode for all of them; absent, each has the one for how it runs. */
+  /** The opcode for all of them; absent: by the state of each. */
   readonly opcode?: 'INSTANCE_FAILOVER';
 }
 
@@ -114,13 +114,13 @@ async function sendAll(
       failed.push(one);
     }
   }
-  // Where jobs are waited for, it is asked afterwards which instances are there still.
+  // Without waiting for jobs, the failed submissions are the remaining instances.
   if (options.submit || options.dryRun) refuseLeft(node, failed);
 }
 
 /**
- * Fails with the instances that are left. Sending many takes hours: others may have come meanwhile,
- * and what was refused may be gone.
+ * Fails with the remaining instances. The list may be out of date: sending many instances takes
+ * hours.
  * @throws AppError COMMAND_FAILED
  */
 function refuseLeft(node: string, left: readonly There[]): void {

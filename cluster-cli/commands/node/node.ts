@@ -9,7 +9,6 @@ import { suggest } from '#shared/errors/suggest.ts';
 import { submitAndWatch, type SubmitOptions } from '../submit.ts';
 import { type ListOptions, printFields, printList } from '../list.ts';
 
-/** `gnt-node list [NODE…]`. */
 export async function runNodeList(
   context: Context,
   names: readonly string[],
@@ -35,7 +34,7 @@ export function runNodeListFields(context: Context, options: { readonly json?: b
   printFields(context, nodeFields, options);
 }
 
-/** `gnt-node info [NODE…]`; without a name, the node that is asked. */
+/** Prints nodes; without a name, the local node. */
 export async function runNodeInfo(
   context: Context,
   names: readonly string[],
@@ -53,7 +52,7 @@ export async function runNodeInfo(
   context.print(infos.map((node) => describeNode(node).join('\n')).join('\n\n'));
 }
 
-/** `gnt-node remove NODE`: it is gone for good. @throws CommandFailure */
+/** Removes a node for good. */
 export async function runNodeRemove(
   context: Context,
   name: string,
@@ -72,7 +71,6 @@ export interface NodeModifyOptions extends SubmitOptions {
   readonly offline?: boolean;
 }
 
-/** `gnt-node modify NODE`. @throws AppError, CommandFailure */
 export async function runNodeModify(
   context: Context,
   name: string,

@@ -1,14 +1,14 @@
 import type { NodeOs, OsInfo } from '#shared/contract/api.ts';
 
-/** An OS definition as the nodes have it. */
+/** An OS definition across nodes. */
 export interface OsDiagnosis {
   readonly name: string;
-  /** `partial`: on some nodes it is valid, on others it is not, or is not there. */
+  /** `partial`: valid only on some nodes. */
   readonly status: 'valid' | 'invalid' | 'partial';
-  /** The nodes that have it have the same content. */
+  /** All nodes with the definition have the same content. */
   readonly isSame: boolean;
   readonly found: readonly { readonly node: string; readonly os: OsInfo }[];
-  /** Nodes that answered and do not have it. */
+  /** Nodes that answered and lack it. */
   readonly missing: readonly string[];
 }
 
@@ -19,7 +19,7 @@ export function listFound(nodes: readonly NodeOs[]): OsDiagnosis['found'] {
   );
 }
 
-/** What was found on the nodes, by definition; in the order of their names. Pure. */
+/** Returns the nodes' definitions grouped and sorted by name. Pure. */
 export function diagnoseAll(nodes: readonly NodeOs[]): readonly OsDiagnosis[] {
   const told = nodes.flatMap((node) => ('silent' in node ? [] : [node.node]));
   const found = listFound(nodes);
@@ -40,8 +40,8 @@ function judge(
 }
 
 /**
- * What other nodes have under the name of each definition of this one: those that lack it, cannot
- * use it, or have another content, in words. None where nobody differs. Pure.
+ * Returns, for each definition of this node, the other nodes that lack it, cannot use it, or have
+ * another content. Pure.
  */
 export function findDiffering(
   own: readonly OsInfo[],
@@ -60,7 +60,10 @@ export function findDiffering(
   return new Map(differing.filter(([, of]) => of.length > 0));
 }
 
-/** A definition without a digest is a broken one, which says so by itself. */
+/**
+ * Tells whether all digests are equal. A definition without a digest is invalid and reported as
+ * such.
+ */
 function isSame(found: OsDiagnosis['found']): boolean {
   const digests = found.flatMap(({ os }) => os.trust.digest ?? []);
   return new Set(digests).size <= 1;

@@ -14,8 +14,8 @@ import { submitAndWatch, type SubmitOptions } from '../submit.ts';
 import { diagnoseAll, findDiffering, listFound, type OsDiagnosis } from './diagnose.ts';
 
 /**
- * `gnt-os list`: what can be installed; hidden and blacklisted ones with `--all`. Where nodes
- * differ, a list with titles has a column more, which scripts do not read.
+ * Prints the OSes that can be installed; with `--all` hidden and blacklisted ones too. If nodes
+ * differ, a list with titles has one more column. Lists for scripts do not.
  */
 export async function runOsList(
   context: Context,
@@ -57,7 +57,7 @@ export async function runOsList(
   tellSilent(context, nodes);
 }
 
-/** Those that the list needs: scripts, which want names, do not wait for other nodes. */
+/** Tells whether the list needs other nodes. Scripts that read names do not wait for them. */
 function asksNodes({ output, headers, json, filter, sort }: ListOptions): boolean {
   if (json !== true && output === undefined && headers) return true;
   return [output, filter, sort].some((text) => text?.includes('differing'));
@@ -73,8 +73,8 @@ export function runOsListFields(context: Context, options: { readonly json?: boo
 }
 
 /**
- * `gnt-os diagnose`: every definition that was found on any node, and what is wrong with it. Exit 1
- * when one is not valid, or not on all nodes.
+ * Prints every definition of every node, with its problems. Sets exit status 1 if a definition is
+ * invalid, or missing on a node.
  */
 export async function runOsDiagnose(
   context: Context,
@@ -135,7 +135,6 @@ function detailsOf(os: OsInfo, isSame: boolean): readonly OutlineEntry[] {
   return [path, ...lists, ...(isSame ? [] : [{ key: 'digest', value: os.trust.digest }])];
 }
 
-/** `gnt-os info [OS…]`. */
 export async function runOsInfo(
   context: Context,
   names: readonly string[],
@@ -229,7 +228,7 @@ export interface OsModifyOptions extends OsParameterOptions, SubmitOptions {
   readonly appliance?: string;
 }
 
-/** `gnt-os modify OS`; the definition need not exist. @throws AppError, CommandFailure */
+/** Changes settings of an OS; the definition need not exist. */
 export async function runOsModify(
   context: Context,
   name: string,

@@ -9,7 +9,6 @@ import { type OsParameterOptions, readOsParameters } from '../instance/parse-opt
 import { type ListOptions, printFields, printList } from '../list.ts';
 import { submitAndWatch, type SubmitOptions } from '../submit.ts';
 
-/** `gnt-profile list`. @throws AppError, CommandFailure */
 export async function runProfileList(
   context: Context,
   names: readonly string[],
@@ -36,7 +35,6 @@ export function runProfileListFields(context: Context, options: { readonly json?
   printFields(context, profileFields, options);
 }
 
-/** `gnt-profile info [NAME…]`. @throws AppError, CommandFailure */
 export async function runProfileInfo(
   context: Context,
   names: readonly string[],
@@ -81,7 +79,6 @@ function describe(profile: ProfileInfo): OutlineEntry {
 export interface ProfileModifyOptions
   extends Omit<OsParameterOptions, 'osParametersSecret'>, SubmitOptions {}
 
-/** `gnt-profile modify NAME`. @throws AppError, CommandFailure */
 export async function runProfileModify(
   context: Context,
   name: string,
@@ -102,7 +99,6 @@ export async function runProfileModify(
   if (job !== null && !options.json) context.note(`profile ${name} modified`);
 }
 
-/** `gnt-profile remove NAME`. @throws AppError, CommandFailure */
 export async function runProfileRemove(
   context: Context,
   name: string,
