@@ -5,7 +5,7 @@ import { findPublishedChecksum } from '../../../../noded/content/catalogue/ask-p
 const [A, B] = ['a'.repeat(64), 'b'.repeat(64)];
 const LONG = 'c'.repeat(128);
 
-test('finds the checksum of a file in what the distributions publish', () => {
+test('finds the checksum of a file in the list formats of the distributions', () => {
   assert.equal(findPublishedChecksum(`${B}  other.img\n${A}  x.img\n`, 'x.img'), `sha256:${A}`);
   assert.equal(findPublishedChecksum(`${A} *x.img`, 'x.img'), `sha256:${A}`);
   assert.equal(findPublishedChecksum(`${A.toUpperCase()}  ./x.img`, 'x.img'), `sha256:${A}`);
@@ -14,7 +14,7 @@ test('finds the checksum of a file in what the distributions publish', () => {
   assert.equal(findPublishedChecksum(`${A}  x.img\r\n${LONG}  x.img`, 'x.img'), `sha512:${LONG}`);
 });
 
-test('takes no checksum that is of another file, of another kind, or contradicted', () => {
+test('ignores a checksum of another file or kind, and contradictory checksums', () => {
   for (const list of [
     '',
     `${A}  x.img.old`,
@@ -26,7 +26,7 @@ test('takes no checksum that is of another file, of another kind, or contradicte
     assert.equal(findPublishedChecksum(list, 'x.img'), undefined, list);
 });
 
-test('a list of a million lines takes no longer than to look for them', () => {
+test('finding a checksum in a million lines takes less than four times as long as splitting them', () => {
   const list = '\n'.repeat(1024 ** 2);
   const took = (work: () => unknown): number => {
     const before = process.threadCpuUsage();

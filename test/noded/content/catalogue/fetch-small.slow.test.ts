@@ -14,7 +14,7 @@ import {
 import { listenOnLoopback } from '../../../lab/listen-on-loopback.ts';
 import { makeOwnAuthority } from '../../../lab/own-authority.ts';
 
-test('a publisher is away when no server answers, and not for what a server answers', async (t) => {
+test('a publisher counts as unreachable only when no server answers', async (t) => {
   const dir = await mkdtemp(join(tmpdir(), 'gnt-fetch-'));
   t.after(() => rm(dir, { recursive: true }));
   const tls = await makeOwnAuthority(dir);

@@ -18,7 +18,7 @@ const imported = (name: string): NamedImage => ({
   },
 });
 
-test('an added catalogue takes no name away from what is built in, and that none from an import', () => {
+test('an imported image overrides a built-in name, and a built-in name overrides an added catalogue', () => {
   const added = [of('evil', 'debian/12'), of('evil', 'site/x')];
   const builtIn = of(BUILT_IN, 'debian/12', 'debian/bookworm');
   assert.equal(findImage('debian/12', [...added, builtIn]).catalogue, BUILT_IN);
@@ -29,7 +29,7 @@ test('an added catalogue takes no name away from what is built in, and that none
   assert.equal(findImage('site/x', own).catalogue, 'evil');
 });
 
-test('an alias of a stranger does not lead away from the name of what is built in', () => {
+test('an alias in an added catalogue does not override a built-in alias', () => {
   const all = [
     of('evil', 'evil/x', 'debian/bookworm'),
     of(BUILT_IN, 'debian/12', 'debian/bookworm'),
@@ -37,7 +37,7 @@ test('an alias of a stranger does not lead away from the name of what is built i
   assert.equal(findImage('debian/bookworm', all).catalogue, BUILT_IN);
 });
 
-test('a name that several added catalogues have is asked about, an unknown one gets the nearest', () => {
+test('a name in several added catalogues is a conflict, and an unknown name gets the nearest name as a hint', () => {
   const all = [of('one', 'site/x'), of('two', 'site/x')];
   assert.throws(
     () => findImage('site/x', all),
@@ -49,7 +49,7 @@ test('a name that several added catalogues have is asked about, an unknown one g
   );
 });
 
-test('what is built in is what a catalogue may hold, each with all its facts and checksums over https', () => {
+test('built-in entries are valid and complete, with checksums over https and unique names', () => {
   for (const machine of ['amd64', 'arm64'] as const) {
     const names = new Set<string>();
     for (const entry of builtInImages(machine)) {

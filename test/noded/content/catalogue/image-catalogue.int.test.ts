@@ -14,7 +14,7 @@ const SITE = 'https://site.example/images.yaml';
 const names = async (catalogue: ReturnType<typeof createImageCatalogue>, of: string) =>
   (await catalogue.list()).flatMap(({ catalogue: from, name }) => (from === of ? [name] : []));
 
-test("an operator's document is read with places relative to it, and kept over a restart", async (t) => {
+test("an operator's document resolves relative URLs, and is kept across a restart", async (t) => {
   const web: Web = {
     [SITE]: `images:
   - {name: site/base, aliases: [base], url: img/base.qcow2, checksums: SUMS, user: admin, min_disk: 4G, cloud_init: 23.4}
@@ -42,7 +42,7 @@ test("an operator's document is read with places relative to it, and kept over a
   await assert.rejects(open().resolve('site/new', signal), fails('IMAGE_NOT_FOUND', /site\/new/));
 });
 
-test('one catalogue that cannot be read holds no other up, and is told', async (t) => {
+test('an update reports unreadable catalogues and updates the others', async (t) => {
   const image = (name: string) => `images: [{name: ${name}, url: n.raw, checksum: "${CHECKSUM}"}]`;
   const [bad, worse] = ['https://bad.example/i.yaml', 'https://worse.example/i.yaml'];
   const web: Web = { [bad]: image('a/x'), [SITE]: image('b/x'), [worse]: image('c/x') };
@@ -73,7 +73,7 @@ test('one catalogue that cannot be read holds no other up, and is told', async (
   assert.deepEqual(await names(catalogue, 'good'), ['c/new']);
 });
 
-test('a catalogue that takes more than one may keep is refused by its name', async (t) => {
+test('a catalogue beyond the size limit is refused by its name', async (t) => {
   const url = (at: number) => `https://site.example/${at}/${'x'.repeat(1900)}`;
   const entry = (at: number) => ({ name: `x/${at}`, url: url(at), checksum: CHECKSUM });
   const many = JSON.stringify({ images: Array.from({ length: 600 }, (_, at) => entry(at)) });
@@ -86,7 +86,7 @@ test('a catalogue that takes more than one may keep is refused by its name', asy
   await assert.rejects(open().list(), fails('RECORD_UNREADABLE', /catalogues\.json/));
 });
 
-test('an imported file that somebody may need is not swept', async (t) => {
+test('an imported file that is in use or whose record is lost is not removed', async (t) => {
   const used = new Set<string>();
   const { catalogue, open, dir } = await newCatalogue(t, {}, new Set(), used);
   const imported = join(dir, 'imported');
@@ -129,7 +129,7 @@ const stream = (path: unknown, more: object = {}) => ({
 });
 const INDEX = 'https://s.example/mirror/streams/v1/index.json';
 
-test('simplestreams are read from their root: whole disks of this machine, the newest', async (t) => {
+test('simplestreams are read from their root, and list the newest disk images of the architecture', async (t) => {
   const products = 'https://s.example/mirror/streams/v1/images.json';
   const web: Web = {
     [INDEX]: JSON.stringify({
@@ -149,7 +149,7 @@ test('simplestreams are read from their root: whole disks of this machine, the n
   assert.equal(checksum, `sha256:${OTHER}`);
 });
 
-test('a hostile stream leads nowhere: not out of itself, not into this node', async (t) => {
+test('a stream with paths outside of itself is refused', async (t) => {
   const products = 'https://s.example/mirror/streams/v1/images.json';
   for (const path of [
     '../../etc',
@@ -175,7 +175,7 @@ test('a hostile stream leads nowhere: not out of itself, not into this node', as
   }
 });
 
-test('an entry that is none is passed over, whatever it has instead', async (t) => {
+test('invalid entries are skipped and counted', async (t) => {
   const good = { name: 'good', url: 'g.raw', checksum: CHECKSUM };
   const bad = [
     { ...good, name: '../etc' },
@@ -215,7 +215,7 @@ test('an entry that is none is passed over, whatever it has instead', async (t) 
   assert.equal((await catalogue.catalogues()).at(-1)?.refused, bad.length);
 });
 
-test('a document that is none is refused, and nothing of it is kept', async (t) => {
+test('an invalid document or catalogue URL is refused, and no catalogue is added', async (t) => {
   for (const document of [
     '',
     'no',
@@ -236,7 +236,7 @@ test('a document that is none is refused, and nothing of it is kept', async (t) 
     await assert.rejects(catalogue.add('evil', source, signal), fails('IMAGE_SOURCE', /catalogue/));
 });
 
-test('a catalogue of a stranger holds the daemon up for no longer than to move its bytes', async (t) => {
+test('parsing a hostile catalogue blocks the daemon for less than 1.7 times the time to read its bytes', async (t) => {
   const image = (index: number) => ({
     ...{ name: `i${index}`, url: `${index}.raw`, checksum: CHECKSUM, title: 'ä'.repeat(200) },
     aliases: Array.from({ length: 32 }, (_, alias) => `${'a'.repeat(60)}/${index}/${alias}`),
@@ -257,7 +257,7 @@ test('a catalogue of a stranger holds the daemon up for no longer than to move i
   assert.ok(isFine(stretches), JSON.stringify({ ...stretches, movedMs }));
 });
 
-test('an import is a copy by content, checked, and gone with its name', async (t) => {
+test('an import copies the file, checks its checksum, and is removed with its name', async (t) => {
   const { catalogue, open, dir } = await newCatalogue(t, {});
   const file = join(dir, 'disk.img');
   await writeFile(file, 'a disk');

@@ -11,7 +11,7 @@ const SITE = 'https://site.example/images.yaml';
 const { signal } = new AbortController();
 const signatures = join(import.meta.dirname, '../../../../fixtures/signatures');
 
-test('the checksum that a publisher gave last counts without a network while that image is cached', async (t) => {
+test('the last published checksum is used without a network while the image is cached', async (t) => {
   const list = 'https://site.example/SUMS';
   const web: Web = {
     [SITE]: 'images: [{name: site/base, url: base.qcow2, checksums: SUMS}]',
@@ -36,7 +36,7 @@ test('the checksum that a publisher gave last counts without a network while tha
   );
 });
 
-test('a list whose signature is of another content says nothing', async (t) => {
+test('a checksum list whose signature is of another content is refused', async (t) => {
   const list = 'https://site.example/content';
   const signature = 'https://site.example/content.asc';
   const web: Web = {
@@ -55,7 +55,7 @@ test('a list whose signature is of another content says nothing', async (t) => {
   await assert.rejects(catalogue.resolve('x', signal), fails('SIGNATURE_INVALID', /content.asc/));
 });
 
-test('what a stranger lists of the file of another image counts for the stranger alone', async (t) => {
+test('a checksum in an added catalogue does not apply to a built-in image with the same file', async (t) => {
   const { source: theirs } = await built(t, 'ubuntu/24.04');
   const web: Web = {
     [SITE]: JSON.stringify({ images: [{ name: 'tools/two', url: theirs, checksums: 'SUMS' }] }),
@@ -77,7 +77,7 @@ async function built(t: TestContext, name: string) {
   return found;
 }
 
-test('a list whose signature can be checked is not replaced by one that was not signed', async (t) => {
+test('a stored checksum is used offline only when it was signed, for an entry with a signature', async (t) => {
   const { open, dir } = await newCatalogue(t, {}, new Set([`sha256:${OTHER}`]));
   const key = join(signatures, 'release.key.asc');
   const list = 'https://site.example/content';
@@ -101,7 +101,7 @@ test('a list whose signature can be checked is not replaced by one that was not 
   }
 });
 
-test('a keyring that an entry names and the node lacks makes nothing of it count', async (t) => {
+test('an entry whose keyring is missing on the node is refused', async (t) => {
   const file = '/not-there/lacking.json';
   const signature = 'https://site.example/SUMS.gpg';
   const entry = { name: 'x', url: 'https://site.example/x', checksums: SITE, signature };

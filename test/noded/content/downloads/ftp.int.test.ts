@@ -35,7 +35,7 @@ async function newCache(netrcFile?: string): Promise<ImageCache> {
   });
 }
 
-test('an image comes by FTP, and again only when it changed', async () => {
+test('an image is downloaded by FTP, and again only when it changes', async () => {
   await using server = await startFtpServer({ content, modified });
   const cache = await newCache();
   const progress: [number, number | null][] = [];
@@ -60,7 +60,7 @@ test('a cut FTP download is continued', async () => {
   assert.ok(server.commands.includes('REST 150000'), server.commands.join());
 });
 
-test('a login for FTP comes from the URL or a netrc file; a wrong one is refused without being told', async () => {
+test('a login for FTP comes from the URL or a netrc file, and a refused login is not shown', async () => {
   const login = { user: 'joe', password: 'pa"ss\\word' };
   await using server = await startFtpServer({ content, modified, login });
   const withLogin = server.url.replace('//', `//joe:${encodeURIComponent(login.password)}@`);
@@ -94,7 +94,7 @@ test('a missing file and a canceled download leave nothing', async () => {
   assert.deepEqual(await readdir(dir), []);
 });
 
-test('a package comes by FTP with its own login', async () => {
+test('a package is downloaded by FTP with its own login', async () => {
   const login = { user: 'joe', password: 's3cret' };
   await using server = await startFtpServer({ content, modified, login });
   // The server has one file only; its name ends as required.

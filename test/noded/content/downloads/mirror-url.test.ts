@@ -54,7 +54,7 @@ test('a name that only looks like another host stays a file of the mirror', () =
   }
 });
 
-test('only a redirection to the same folder of the same origin is below it', () => {
+test('a redirection is below the mirror only within the same folder and origin', () => {
   const judge = (location: string): boolean => isBelow(new URL(location, `${base}/a/b`), base);
   for (const location of ['c', '/debian/x', '../x', 'http://deb.example.org:80/debian/']) {
     assert.ok(judge(location), location);

@@ -32,7 +32,7 @@ test('finds the first login of a host, else the default', () => {
   assert.equal(findLogin('', new URL('http://x')), undefined);
 });
 
-test('a machine that is written as an origin, or with a port, is this one alone', () => {
+test('a netrc machine with a scheme or port matches only that scheme or port', () => {
   const narrow = (machine: string, url: string): boolean =>
     findLogin(`machine ${machine} login joe password x`, new URL(url)) !== undefined;
   assert.ok(narrow('https://a.example', 'https://a.example/x'));
@@ -47,7 +47,7 @@ test('a password is not shown by printing the login', () => {
   assert.ok(!inspect(findLogin(netrc, new URL('https://one.example'))).includes('first'));
 });
 
-test('a netrc file that is not there holds no logins; one that cannot be read is named', () => {
+test('a missing netrc file has no logins, and an unreadable netrc file is named', () => {
   assert.equal(readNetrc('/no/such/netrc'), '');
   assert.throws(() => readNetrc('/etc'), { code: 'FILE_UNREADABLE', message: /\/etc/ });
 });

@@ -31,7 +31,7 @@ const fails = (pattern: RegExp) => (error: unknown) => {
   return true;
 };
 
-test('accepts paths and http, https and ftp URLs of gzip tars only, refusing others by name', () => {
+test('accepts only paths and http, https and ftp URLs of gzip tars', () => {
   for (const url of [
     '/srv/x.tar.gz',
     'http://h/x.tgz',
@@ -74,7 +74,7 @@ test('streams a package from a path and from a server, with its size', async () 
   assert.equal((await openPackage(urlOf(server), options)).sizeBytes, null);
 });
 
-test('gives user and password to the server, and to nobody else', async () => {
+test('sends user and password to the server, and not to a redirection target', async () => {
   await using server = await startImageServer({ content });
   const login = { user: 'joe', password: new Secret('s3cret:x') };
   await buffer((await openPackage(urlOf(server), { ...options, ...login })).stream);
@@ -89,7 +89,7 @@ test('gives user and password to the server, and to nobody else', async () => {
   assert.equal(other.requests[0]?.headers.authorization, undefined);
 });
 
-test('a refusal names the status before anything is streamed, without credentials', async () => {
+test('a refused download fails before the stream with the status and without credentials', async () => {
   await using server = await startImageServer({ content });
   server.options.intercept = (_, response) => {
     response.writeHead(401).end();
@@ -105,7 +105,7 @@ test('a refusal names the status before anything is streamed, without credential
   await assert.rejects(openPackage(join(directory, 'fifo.tgz'), options), fails(/regular file/));
 });
 
-test('a cut connection is continued unseen when the bytes can be told to be the same', async () => {
+test('a cut connection is resumed when the server has an ETag', async () => {
   for (const ranges of [true, false]) {
     await using server = await startImageServer({
       content,
@@ -126,7 +126,7 @@ test('a cut connection that cannot be continued is an error of the stream, never
   await assert.rejects(buffer(stream), fails(/cannot be resumed/));
 });
 
-test('a slow reader holds back the server, one that leaves ends the download', async () => {
+test('a slow reader limits the buffered bytes, and a destroyed stream ends the download', async () => {
   const large = Buffer.alloc(64 * 1024 * 1024);
   await using server = await startImageServer({ content: large });
   const { stream } = await openPackage(urlOf(server), options);

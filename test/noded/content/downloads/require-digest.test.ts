@@ -9,12 +9,12 @@ const chunks = ['first ', 'second ', 'last'].map((text) => Buffer.from(text));
 const sha256 = createHash('sha256').update(Buffer.concat(chunks)).digest('hex');
 const streamOf = (...given: readonly Buffer[]): Readable => Readable.from(given);
 
-test('the content that was checked goes through whole', async () => {
+test('content with the right digest passes whole', async () => {
   const bytes = await collect(requireDigest(streamOf(...chunks), sha256, 'web.tgz'), 1000);
   assert.equal(bytes.toString(), 'first second last');
 });
 
-test('another content is never handed out whole, however it was cut into chunks', async () => {
+test('content with another digest is an error before its end, for any chunks', async () => {
   const evil = Buffer.from('evil');
   for (const given of [[...chunks.slice(0, 2), evil], [evil], [], [...chunks, evil]]) {
     const seen: Buffer[] = [];
@@ -29,7 +29,7 @@ test('another content is never handed out whole, however it was cut into chunks'
   }
 });
 
-test('a cut of the content is told as it is, and a reader that leaves ends the content', async () => {
+test('an error of the source is passed on, and a destroyed reader closes the source', async () => {
   const failing = new Readable({ read: () => undefined });
   failing.push('first ');
   const gate = requireDigest(failing, sha256, 'web.tgz');

@@ -5,7 +5,7 @@ import { DownloadGate } from '../../../../noded/content/images/download-gate.ts'
 const { signal } = new AbortController();
 const url = (host: string): URL => new URL(`http://${host}/image`);
 
-test('one server has four downloads, all servers sixteen; who goes lets the next one in', async () => {
+test('four downloads per server and sixteen in all run at once, and an ended download starts the next', async () => {
   const gate = new DownloadGate();
   const running: string[] = [];
   const ends: (() => void)[] = [];
@@ -38,7 +38,7 @@ test('one server has four downloads, all servers sixteen; who goes lets the next
   await Promise.all(all);
 });
 
-test('who gives up waiting leaves with the reason', async () => {
+test('a canceled waiting download fails with the reason and does not start', async () => {
   const gate = new DownloadGate();
   const hold = Promise.withResolvers<void>();
   const busy = [1, 2, 3, 4].map(() =>

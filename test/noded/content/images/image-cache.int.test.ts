@@ -10,7 +10,7 @@ import { isAppError } from '#shared/errors/app-error.ts';
 import { startImageServer } from './image-server.ts';
 import { content, sha256, sha512, directory, newCache, fails, signal } from './image-cache-lab.ts';
 
-test('an absolute path is used in place, and noticed when it changes', async () => {
+test('a local image is used in place, and a change of the file is an error', async () => {
   const { cache, names } = await newCache();
   const path = join(directory, 'local.raw');
   await writeFile(path, content);
@@ -89,7 +89,7 @@ test('each unusable source is refused by name before anything is done', async ()
   );
 });
 
-test('an unchanged image is not fetched again, a changed one is', async () => {
+test('an unchanged image is not downloaded again, and a changed image is', async () => {
   for (const version of [{ etag: '"v1"' }, { lastModified: 'Sat, 21 Nov 2026 00:00:00 GMT' }]) {
     const { cache, names } = await newCache();
     await using server = await startImageServer({ content, ...version });
@@ -122,7 +122,7 @@ test('with its checksum a cached image needs no server, also after a restart', a
   assert.equal(server.requests.length, 1);
 });
 
-test('a wrong checksum keeps nothing, and says both', async () => {
+test('an image with a wrong checksum is removed, and the error has both checksums', async () => {
   const { cache, names } = await newCache();
   await using server = await startImageServer({ content });
   await assert.rejects(
@@ -132,7 +132,7 @@ test('a wrong checksum keeps nothing, and says both', async () => {
   assert.deepEqual(await names(), ['index.json']);
 });
 
-test('a cached file that was touched is checked, a damaged one is fetched again', async () => {
+test('a cached file with a new modification time is verified, and a damaged file is downloaded again', async () => {
   const { cache } = await newCache();
   await using server = await startImageServer({ content, etag: '"v1"' });
   const image = await cache.fetch(server.url, { signal });
@@ -150,7 +150,7 @@ test('a cached file that was touched is checked, a damaged one is fetched again'
   assert.ok((await readFile(last.path)).equals(content));
 });
 
-test('the least recently used images go first, one in use never', async () => {
+test('the least recently used images are evicted first, and an image in use is not', async () => {
   const { cache, names } = await newCache({ maxBytes: 250_000 });
   const hold: Record<string, () => void> = {};
   const fetchOne = async (name: string): Promise<string> => {
@@ -210,7 +210,7 @@ test('too little free disk is refused before the download, a full disk leaves no
   }
 });
 
-test('room is made by dropping unused images', async () => {
+test('unused images are removed when disk space is low', async () => {
   const dir = join(directory, 'tight');
   await mkdir(dir);
   execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=128m', 'tmpfs', dir]);
@@ -230,7 +230,7 @@ test('room is made by dropping unused images', async () => {
   }
 });
 
-test('a damaged index costs a download, never a wrong image', async () => {
+test('an image is right after its index is damaged', async () => {
   const { cache, dir } = await newCache();
   await using server = await startImageServer({ content, etag: '"v1"' });
   await cache.fetch(server.url, { signal });
@@ -240,7 +240,7 @@ test('a damaged index costs a download, never a wrong image', async () => {
   assert.equal((await next.fetch(server.url, { signal })).sha256, sha256);
 });
 
-test('contents that no index names count, go first, and are used only when their bytes are right', async () => {
+test('files outside of the index count, are evicted first, and are used only with the right checksum', async () => {
   const { cache, dir, names } = await newCache();
   await using server = await startImageServer({ content });
   (await cache.fetch(server.url, { signal })).release();

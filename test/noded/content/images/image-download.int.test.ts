@@ -9,7 +9,7 @@ import { makeOwnAuthority } from '../../../lab/own-authority.ts';
 import { startImageServer } from './image-server.ts';
 import { content, sha256, sha512, directory, newCache, fails, signal } from './image-cache-lab.ts';
 
-test('a URL becomes a whole file of root alone, with progress', async () => {
+test('a URL is downloaded whole to a file with mode 0600, with progress', async () => {
   const { cache, dir, names } = await newCache();
   await using server = await startImageServer({ content });
   const progress: [number, number | null][] = [];
@@ -28,7 +28,7 @@ test('a URL becomes a whole file of root alone, with progress', async () => {
   image.release();
 });
 
-test('however many wait, one request brings the image to all of them', async () => {
+test('one request serves all waiting fetches of an image', async () => {
   const { cache } = await newCache();
   const gate = Promise.withResolvers<void>();
   await using server = await startImageServer({ content, gate: gate.promise });
@@ -50,7 +50,7 @@ test('however many wait, one request brings the image to all of them', async () 
   assert.equal(waits.length, 3);
 });
 
-test('one who leaves does not stop the others; the last one does', async () => {
+test('a canceled fetch does not stop another fetch, and the last canceled fetch ends the download', async () => {
   const { cache } = await newCache();
   const gate = Promise.withResolvers<void>();
   await using server = await startImageServer({ content, etag: '"v1"', gate: gate.promise });
@@ -99,7 +99,7 @@ test('a cut download is continued by Range when the server can', async () => {
   assert.equal(waits.length, 3);
 });
 
-test('a cut download starts over when the server cannot continue it', async () => {
+test('a cut download restarts when the server cannot resume it', async () => {
   for (const options of [
     { etag: '"v1"', ranges: false },
     { etag: 'W/"weak"' },
@@ -113,7 +113,7 @@ test('a cut download starts over when the server cannot continue it', async () =
   }
 });
 
-test('a file that is replaced between two attempts is never mixed with the old one', async () => {
+test('a file that is replaced between two attempts is not mixed with the old file', async () => {
   const { cache } = await newCache();
   const next = randomBytes(200_000);
   await using server = await startImageServer({ content, etag: '"v1"', cutAfter: 70_000, cuts: 1 });
@@ -126,7 +126,7 @@ test('a file that is replaced between two attempts is never mixed with the old o
   assert.ok((await readFile(image.path)).equals(next));
 });
 
-test('a download goes on where the noded before it was killed', async () => {
+test('a download is resumed by a new cache', async () => {
   const { cache, dir } = await newCache();
   await using server = await startImageServer({ content, etag: '"v1"' });
   const gate = Promise.withResolvers<void>();
@@ -148,7 +148,7 @@ test('a download goes on where the noded before it was killed', async () => {
   assert.match(waits[0] ?? '', /resuming the download at byte [1-9]/);
 });
 
-test('a server that always stops early is a truncated download with both sizes, and nothing is taken for whole', async () => {
+test('a truncated download is an error with both sizes after five attempts, and no file is kept', async () => {
   const { cache, names } = await newCache();
   await using server = await startImageServer({ content, cutAfter: 70_000, cuts: 1000 });
   await assert.rejects(
@@ -159,7 +159,7 @@ test('a server that always stops early is a truncated download with both sizes, 
   assert.deepEqual(await names(), []);
 });
 
-test('a chunked answer that is cut is not whole either', async () => {
+test('a cut chunked answer is retried, and is an error when it is always cut', async () => {
   const { cache } = await newCache();
   await using server = await startImageServer({
     content,
@@ -173,7 +173,7 @@ test('a chunked answer that is cut is not whole either', async () => {
   await assert.rejects(cache.fetch(server.url, { signal }), (error) => isAppError(error));
 });
 
-test('an HTTP error or a web page never becomes an image; errors name status and URL, no credentials', async () => {
+test('an HTTP error or a web page is an error with status and URL, and without credentials', async () => {
   const { cache, names } = await newCache();
   await using server = await startImageServer({ content });
   const url = `http://joe:hunter22@127.0.0.1:${server.port}/image?X-Amz-Signature=abc123&name=debian`;
@@ -213,7 +213,7 @@ test('an HTTP error or a web page never becomes an image; errors name status and
   assert.deepEqual(await names(), []);
 });
 
-test('a server that is not there is named', async () => {
+test('an unreachable server is named in the error', async () => {
   const { cache } = await newCache();
   const server = await startImageServer({ content });
   await server[Symbol.asyncDispose]();

@@ -36,7 +36,7 @@ async function startServer(listener: RequestListener) {
 const limitsOf = (settings: Parameters<typeof downloadLimitsOf>[0]) => async () =>
   downloadLimitsOf(settings);
 
-test('a server without end fills no disk: the largest image is the end of it, and nothing is kept', async () => {
+test('an endless download is stopped at the image size limit, and no file is kept', async () => {
   let sent = 0;
   await using server = await startServer((_, response) => {
     response.setHeader('etag', '"endless"');
@@ -55,7 +55,7 @@ test('a server without end fills no disk: the largest image is the end of it, an
   assert.deepEqual(await names(), []);
 });
 
-test('an image that says that it is too large is refused at its first byte', async () => {
+test('an image whose announced size is beyond the limit is refused', async () => {
   await using server = await startImageServer({ content: randomBytes(300_000) });
   const { cache, names } = await newCache({ limits: limitsOf({ maxImageBytes: 299_999 }) });
   await assert.rejects(
@@ -67,7 +67,7 @@ test('an image that says that it is too large is refused at its first byte', asy
   await larger.fetch(server.url, { signal });
 });
 
-test('beginnings of downloads count for the bound of the cache, and go before whole images do', async () => {
+test('partial downloads count against the limit of the cache, and are evicted before whole images', async () => {
   const { cache, dir, names } = await newCache({ maxBytes: 500_000 });
   await using good = await startImageServer({ content: randomBytes(300_000) });
   (await cache.fetch(good.url, { signal })).release();
@@ -94,7 +94,7 @@ test('beginnings of downloads count for the bound of the cache, and go before wh
   assert.ok((await names()).some((name) => name.startsWith('sha256-')));
 });
 
-test('beginnings are at most 64, and none is older than a week, however small', async () => {
+test('at most 64 partial downloads are kept, the newest, and none older than a week', async () => {
   const { cache, dir } = await newCache();
   const partials = async () =>
     (await readdir(dir)).filter((name) => /^partial-[0-9a-f]+$/.test(name));
@@ -126,7 +126,7 @@ const hang: RequestListener = (_, response) => {
   response.flushHeaders();
 };
 
-test('a server that trickles, or says nothing after its headers, is given up after five tries', async () => {
+test('a server below the minimum download rate fails after five attempts', async () => {
   for (const listener of [trickle, hang]) {
     let requests = 0;
     await using server = await startServer((request, response) => {
@@ -155,7 +155,7 @@ test('a server that trickles, or says nothing after its headers, is given up aft
   }
 });
 
-test('time in which a reader takes nothing is not held against the server', async () => {
+test('pauses of the reader do not count against the download rate', async () => {
   const content = randomBytes(4_000_000);
   await using server = await startImageServer({ content });
   // Below the rate in the pause if it counted, and far below the rate at any load.
@@ -170,7 +170,7 @@ test('time in which a reader takes nothing is not held against the server', asyn
   assert.ok((await buffer(stream)).equals(content));
 });
 
-test('a download ends in time, whatever comes, and also while nobody reads it', async () => {
+test('an endless download fails at its timeout, also while its stream is not read', async () => {
   // Fast enough, and endless.
   await using server = await startServer((_, response) => {
     const timer = setInterval(() => response.write(chunk), 5);

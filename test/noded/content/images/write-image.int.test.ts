@@ -37,7 +37,7 @@ test('an image is written whole', async (t) => {
   assert.equal(done.at(-1), SIZE_BYTES);
 });
 
-test('an image that grows never passes the end of its disk, and fails by name', async (t) => {
+test('an image that grows while it is written fails, and the disk keeps its size', async (t) => {
   const { file, disk, image } = await prepare(t);
   await appendFile(file, Buffer.alloc(MIB, 'y'));
   await assert.rejects(
@@ -50,7 +50,7 @@ test('an image that grows never passes the end of its disk, and fails by name', 
   assert.equal(readBytes, SIZE_BYTES);
 });
 
-test('an image that is cut short fails by name, wherever it is read', async (t) => {
+test('a truncated image fails when it is written and when its digest is computed', async (t) => {
   const { file, disk, image } = await prepare(t);
   await truncate(file, MIB);
   await assert.rejects(
@@ -60,7 +60,7 @@ test('an image that is cut short fails by name, wherever it is read', async (t) 
   await assert.rejects(digestFile(image, 'sha256', { signal }), unreadable);
 });
 
-test('a raw image that is larger than the disk is refused before the job begins, other formats are not judged', async () => {
+test('a raw image larger than the disk is refused before the job, and images of other formats are not', async () => {
   const judge = async (head: string, osImageFormat: 'raw' | 'qcow2' | null): Promise<void> => {
     const path = join(dir, 'judged.img');
     await writeFile(path, Buffer.from(head, 'hex'));

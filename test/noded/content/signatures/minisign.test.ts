@@ -28,14 +28,14 @@ const verify = (signature: string, content = read('content'), named = keys): str
 const isProblem = (pattern: RegExp) => (error: unknown) =>
   error instanceof SignatureProblem && pattern.test(error.message);
 
-test("a signature of minisign's own program counts, by the key that it is of", () => {
+test('a signature of the minisign program is valid, and its key is named', () => {
   assert.equal(verify(read('release.minisig')), 'release');
   assert.equal(verify(read('other.minisig')), 'other');
   // The key without its comment, as in an argument.
   assert.deepEqual(parseMinisignKey(read('release.pub').split('\n')[1] ?? ''), keys.get('release'));
 });
 
-test('another content, another key and another comment do not count', () => {
+test('a signature of another content, key or comment is not valid', () => {
   const signature = read('release.minisig');
   assert.throws(() => verify(signature, `${read('content')} `), isProblem(/signs other content/));
   const other = new Map([['other', keyOf(read('other.pub'))]]);
@@ -48,7 +48,7 @@ test('another content, another key and another comment do not count', () => {
   assert.throws(() => verify(signature, read('content'), posing), isProblem(/signs other content/));
 });
 
-test('a signature in which a bit is another one never counts', () => {
+test('a signature with a changed bit is not valid', () => {
   const lines = read('release.minisig').split('\n');
   for (const line of [1, 3]) {
     const bytes = Buffer.from(lines[line] ?? '', 'base64');
@@ -61,7 +61,7 @@ test('a signature in which a bit is another one never counts', () => {
   }
 });
 
-test('what is no such signature is refused before anything is compared', () => {
+test('a malformed or legacy signature is refused', () => {
   const signature = read('release.minisig');
   for (const text of ['', 'a\nb\nc\nd', `${signature}more`, signature.split('\n', 3).join('\n')])
     assert.throws(() => parseMinisignSignature(text), isProblem(/not a minisign signature/));
@@ -71,7 +71,7 @@ test('what is no such signature is refused before anything is compared', () => {
   assert.throws(() => parseMinisignSignature(loose), isProblem(/not a minisign signature/));
 });
 
-test('what is no public key of minisign is none', () => {
+test('a malformed minisign key is not parsed', () => {
   const [comment = '', key = ''] = read('release.pub').split('\n');
   for (const text of [
     '',

@@ -73,7 +73,7 @@ async function judge(
   }
 }
 
-test('as long as no key is named nothing is signed; then everything has to be', async () => {
+test('signatures are required only when a key is configured', async () => {
   assert.equal(await judge([], {}), 'not asked for');
   assert.match(await judge(['release.pub'], {}), /has no signature file \(\.minisig: /);
   assert.match(await judge(['release.key.asc'], {}), /\.asc: .*\.sig: .*\.gpg: /);
@@ -81,7 +81,7 @@ test('as long as no key is named nothing is signed; then everything has to be', 
   assert.match(await judge(['release.pub'], { '.asc': 'release.asc' }), /has no signature/);
 });
 
-test('a signature of a key that was named counts, of minisign and of OpenPGP', async () => {
+test('a signature of a configured key is valid, of minisign and of OpenPGP', async () => {
   assert.equal(
     await judge(['other.pub', 'release.pub'], { '.minisig': 'release.minisig' }),
     'counts',
@@ -95,7 +95,7 @@ test('a signature of a key that was named counts, of minisign and of OpenPGP', a
   assert.equal(await judge(both, { '.gpg': 'release.sig' }), 'counts');
 });
 
-test('a signature of another key or another content does not count, and says which it is', async () => {
+test('a signature of another key or content is not valid, and the error has the reason', async () => {
   const other = Buffer.from('what is not signed\n');
   const keys = ['release.pub', 'release.key.asc'];
   assert.match(
@@ -114,7 +114,7 @@ test('a signature of another key or another content does not count, and says whi
   );
 });
 
-test('a foreign signature is no reason to refuse what has one of a named key beside it', async () => {
+test('content with an unknown and a valid signature file is accepted', async () => {
   const keys = ['release.pub', 'release.key.asc'];
   const unsigned = Buffer.from('what is not signed\n');
   for (const foreign of ['other.minisig', unsigned]) {
@@ -134,7 +134,7 @@ test('a foreign signature is no reason to refuse what has one of a named key bes
   assert.match(await judge(keys, both, unsigned), /\.minisig is not valid: .*other content/);
 });
 
-test('one file may have signatures of others beside that of a named key, in any order', async () => {
+test('a signature file with signatures of a configured and another key is accepted, in any order', async () => {
   const own = fixture('release.sig');
   const foreign = parseOpenpgpSignature(fixture('expired.asc'));
   for (const both of [Buffer.concat([own, foreign]), Buffer.concat([foreign, own])]) {
@@ -147,7 +147,7 @@ test('one file may have signatures of others beside that of a named key, in any 
   }
 });
 
-test('a file of signatures that has other packets too does not count for any content', async () => {
+test('a signature file with other packets is not valid', async () => {
   const message = readArmor(fixture('inline.asc').toString(), 'MESSAGE');
   const foreign = parseOpenpgpSignature(fixture('expired.asc'));
   assert.ok(message);
@@ -159,7 +159,7 @@ test('a file of signatures that has other packets too does not count for any con
       );
 });
 
-test('what has expired, is over a weak digest or is no detached signature does not count', async () => {
+test('a signature that is expired, malformed, not detached or over SHA-1 is not valid', async () => {
   assert.match(await judge(['expired.key.asc'], { '.asc': 'expired.asc' }), /expired/);
   assert.match(
     await judge(['release.key.asc'], { '.asc': 'sha1.asc' }),
@@ -184,14 +184,14 @@ test('what has expired, is over a weak digest or is no detached signature does n
   assert.match(await judge(['release.key.asc'], { '.asc': long }), /more than 65536 bytes/);
 });
 
-test('a signature of a text, which is of other bytes as well, does not count', async () => {
+test('a text-mode signature is not valid', async () => {
   const beside = { '.asc': 'text.asc' };
   const crlf = Buffer.from(content.toString().replaceAll('\n', '\r\n'));
   for (const bytes of [content, crlf])
     assert.match(await judge(['text.key.asc'], beside, bytes), /it is a text-mode signature/);
 });
 
-test('a signature is fetched as its content is: from the same place, with the same login', async () => {
+test('a signature is downloaded from the server of its content, with the same login', async () => {
   const asked: string[] = [];
   const server = createServer((request, response) => {
     asked.push(`${request.url} ${request.headers.authorization ?? 'nobody'}`);
@@ -212,7 +212,7 @@ test('a signature is fetched as its content is: from the same place, with the sa
   }
 });
 
-test('a content that is never read to its end leaves no program behind', async () => {
+test('a check of content that ends early fails', async () => {
   const place = await mkdtemp(join(dir, 'case-'));
   await writeFile(join(place, 'web.tgz.asc'), fixture('release.asc'));
   const signatures = signaturesWith(keysOf('release.key.asc'));
@@ -226,7 +226,7 @@ test('a content that is never read to its end leaves no program behind', async (
   await assert.rejects(async () => check.finish());
 });
 
-test('what is no public key is refused by its name, a secret one above all', () => {
+test('a malformed or secret key is refused by its name', () => {
   const refuses = (text: string, pattern: RegExp): void => {
     assert.throws(() => parseImageKey('mine', text), {
       code: 'VALIDATION',
