@@ -109,7 +109,9 @@ export interface DiskDriver {
 export interface CopyVerbs {
   /** @throws AppError DISK_MISSING, DISK_SPACE; NOT_SUPPORTED: a disk is a symbolic link */
   check(from: InstanceRecord): Promise<void>;
-  /** The caller holds the disks of `from`. @throws AppError DISK_SPACE */
+  /**
+   * Fills the folder of a copy. The caller holds the disks of `from`. @throws AppError DISK_SPACE
+   */
   fill(
     dir: string,
     from: InstanceRecord,

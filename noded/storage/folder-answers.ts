@@ -25,7 +25,7 @@ export async function requireAnswer(path: string): Promise<void> {
   });
 }
 
-/** A process that cannot even be killed stays the only one for its folder. */
+/** Asks with one process per folder, even if that process cannot be killed. */
 async function ask(path: string): Promise<boolean> {
   const child = spawn('/usr/bin/stat', ['--file-system', '--format=%T', '--', path], {
     cwd: '/',

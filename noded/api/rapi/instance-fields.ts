@@ -23,8 +23,8 @@ export function nicsOf(instance: InstanceInfo): readonly Nic[] {
 
 /**
  * Ganeti's words for states; its tools reject unknown ones. It has none for installations, so an
- * instance counts as down until its installation ends. A paused guest also
- * has none and is shown as ERROR_down.
+ * instance counts as down until its installation ends. A paused guest also has none and is shown as
+ * ERROR_down.
  */
 const statusWords: Readonly<Record<InstanceStatus, string>> = {
   running: 'running',

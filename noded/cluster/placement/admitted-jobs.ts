@@ -108,7 +108,8 @@ export function wantedBy(opcode: OpcodeOf<'INSTANCE_CREATE'>): Wanted | null {
 }
 
 /**
- * Returns the first file or image of a request that only the asked node has; undefined without one.
+ * Returns the first object of a request that only the asked node has: a file, an export or an
+ * appliance; undefined without one.
  */
 export function namedOfThisHost({
   osImage,

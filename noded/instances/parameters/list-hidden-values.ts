@@ -26,7 +26,10 @@ export function createListHiddenValues({ instances, clusters, metad }: HiddenVal
   };
 }
 
-/** The instance is missing before it is added, and while the metadata service does not serve it. */
+/**
+ * Resolves with undefined for a missing instance: before it is added, and while the metadata
+ * service does not serve it.
+ */
 async function absentAsUndefined<T>(asked: Promise<T>): Promise<T | undefined> {
   try {
     return await asked;

@@ -150,9 +150,9 @@ const BEHIND_ANOTHER =
   'the channel is not the first NIC, so a stock image finds the metadata service only if it configures all NICs by itself';
 
 /**
- * Returns true if the guest needs another NIC before the channel. To read this seed over HTTP,
- * cloud-init brings up one NIC. If that were the channel, the other NICs would stay down: 22.4
- * reads no network configuration by HTTP.
+ * Returns true if the channel comes after another NIC. To read a seed over HTTP, cloud-init brings
+ * up one NIC. With the channel as that NIC the others would stay down: 22.4 reads no network
+ * configuration by HTTP.
  */
 function isBehindAnother(instance: Described): boolean {
   const { communication, dialects, nics } = instance;

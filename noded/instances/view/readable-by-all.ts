@@ -33,7 +33,7 @@ export async function refuseEmptyMedium({ cdrom_image_path }: HvParameters): Pro
 }
 
 /**
- * QEMU opens some files by name, as its own user.
+ * Checks a file that QEMU opens by name, as its own user.
  * @throws AppError HOST_PREREQUISITE naming the file
  */
 async function readableByAll(path: string): Promise<void> {

@@ -42,7 +42,7 @@ function takeOver(run: SettingsOfRun, instance: InstanceRecord): SettingsOfRun {
   };
 }
 
-/** The name of a NIC or disk is only in the metadata. */
+/** Takes over the new name of a NIC or disk, which is only in the metadata. */
 function renamed<Part extends { readonly uuid: string; readonly name: string | null }>(
   part: Part,
   parts: readonly Part[],

@@ -75,10 +75,7 @@ function fittingKeys(keys: readonly string[]): string {
   return text;
 }
 
-/**
- * Applies unless the guest has its own configuration of this NIC: the file with the lowest name
- * wins.
- */
+/** Returns the network file of the channel's NIC. A guest's own file with a lower name wins. */
 function channelNetwork(mac: string): string {
   return `[Match]
 MACAddress=${mac}
@@ -90,7 +87,9 @@ IPv6AcceptRA=no
 `;
 }
 
-/** An SMBIOS string is meant to be one line, so longer text is sent in base64. */
+/**
+ * Encodes a credential, in base64 unless it is one line of ASCII, as an SMBIOS string should be.
+ */
 function encodeCredential(name: string, value: string): string {
   const isLine = /^[\x20-\x7e]*$/.test(value);
   return isLine

@@ -80,7 +80,7 @@ function quickQuarter(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[values.length >> 2] ?? Number.NaN;
 }
 
-/** The members of its program that the command uses. Any other access fails the test. */
+/** Returns the members of its program that the command uses. Any other access fails the test. */
 function commandContext(
   client: ReturnType<typeof createNodeClient>,
   note: (text: string) => void,

@@ -15,7 +15,7 @@ const web1 = instanceRecord({
   nics: [{ mode: 'user', name: 'front' }],
 });
 
-/** The record of a running instance after a change, as `modify` stores it. */
+/** Returns the record of a running instance after a change, as `modify` stores it. */
 function change(
   instance: InstanceRecord,
   input: Parameters<typeof modifyOpcode>[0],

@@ -49,7 +49,6 @@ interface Operation {
   /** Content of the last disk before and after. */
   readonly texts: readonly [string, string];
 }
-/** Each command takes long here. */
 const before = record([disk(11)]);
 const kept = withSnapshots(before, first);
 const grown = record([disk(11, 2 * SIZE)]);
