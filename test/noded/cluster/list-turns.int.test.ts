@@ -25,7 +25,7 @@ before(async () => {
 });
 after(() => redis.stop());
 
-/** So many that one collection of garbage is a small part of all. */
+/** Enough that one garbage collection takes a small part of the time. */
 const COUNT = 96;
 
 test('everybody else has turns amid a slice of instances with large documents', async (t) => {
@@ -61,7 +61,7 @@ test('everybody else has turns amid a slice of instances with large documents', 
     const stream = await streamBegun(overview.instanceSlices(), encodeArray);
     return (await stream.toArray()) as string[];
   };
-  // Once unmeasured: what is compiled then, and what is looked at, is no part of it.
+  // An unmeasured first run, which includes compilation and checks the answer.
   const chunks = await list();
   assert.equal((JSON.parse(chunks.join('')) as unknown[]).length, COUNT);
   const isFine = ({ allMs, longestMs }: Stretches): boolean => longestMs * 5 < allMs;

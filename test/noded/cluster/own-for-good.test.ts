@@ -10,7 +10,7 @@ import {
 const UUID = '6f2d1a52-6d53-4a57-9f0a-1d0c1c7a3f55';
 const [SOURCE, TARGET] = ['node1.example.com', 'node2.example.com'];
 
-/** @param written what a write finds, or why there is none */
+/** @param written the node in the written record, or the error of the write */
 function ask(read: string, written: string | AppError): Promise<boolean> {
   const naming = (primaryNode: string): InstanceRecord => ({ primaryNode }) as InstanceRecord;
   const instances = {
