@@ -108,7 +108,7 @@ function cut(text: string): string {
   return text.length <= MAX_PROBLEM_LENGTH ? text : `${text.slice(0, MAX_PROBLEM_LENGTH)}…`;
 }
 
-/** @param what names an endpoint or operation that only users of the node's own socket may request */
+/** @param what names an endpoint or operation for users of the node's own socket only */
 export function notForPeers(what: string): AppError {
   return new AppError('NOT_FOR_PEERS', `${what} is not available to other nodes`, {
     hint: 'Run the command on this node, or give all nodes the same release of gnt.',
