@@ -130,7 +130,7 @@ async function bootHostile(): Promise<ApplianceRun> {
   );
 }
 
-test('what a script posts in the name of the agent is told from what the agent says', () => {
+test('reports that a script forges are rejected and counted', () => {
   const last = run.events.at(-1);
   assert.deepEqual(last?.type === 'result' && last.outcome, { status: 'success' }, run.console);
   assert.equal(run.exitStatus, 0);
@@ -142,7 +142,7 @@ test('what a script posts in the name of the agent is told from what the agent s
   assert.deepEqual(logOf(believed, 'after-install').at(-1), 'added');
 });
 
-test("a script that is root gets neither into the kernel nor at the agent's memory, mounts and limits", () => {
+test("a root script reaches neither the kernel nor the agent's memory, mounts and limits", () => {
   assert.deepEqual(logOf(run.events, 'os-scripts').at(-1), 'done');
   const printed = logOf(run.events, 'os-scripts').filter((line) => line !== 'done');
   assert.deepEqual(
@@ -154,7 +154,7 @@ test("a script that is root gets neither into the kernel nor at the agent's memo
   assert.doesNotMatch(run.console, /helper read/);
 });
 
-test('nothing that a script left running writes into the instance, and what it left mounted is unmounted by name', () => {
+test('a process that a script leaves running writes no file to the instance, and its mount is unmounted and logged', () => {
   assert.match(
     logOf(run.events, 'mount').join('\n'),
     /^\/dev\/vd\w was still mounted on \/srv\/left: unmounted$/m,
@@ -165,7 +165,7 @@ test('nothing that a script left running writes into the instance, and what it l
   assert.doesNotMatch(listed, /\/later\//);
 });
 
-test('a program that takes all memory, and one that forks without end, fail by name, and the agent goes on', () => {
+test('a program that exceeds the memory or process limit is killed, with the limit in the log', () => {
   const lines = logOf(run.events, 'install.pre').join('\n');
   assert.match(lines, /eats.*was killed: it exceeded the memory limit of \d+ MiB/);
   assert.match(lines, /forks.*was killed: it exceeded the limit of 512 processes/);

@@ -119,7 +119,7 @@ function resultOf(events: readonly InstallEvent[]): unknown {
   return last?.type === 'result' ? last.outcome : last;
 }
 
-test('one boot dumps a partitioned qcow2, grows it, runs the script with its environment alone, runs hooks, overlays the package and reports success', async (t) => {
+test('one boot dumps and grows a partitioned qcow2, runs script and hooks, overlays the package and reports success', async (t) => {
   // A GPT disk of 48 MiB with an ext4 root, which the plan grows to 128.
   shell(`mkdir -p tree/etc tree/bin && echo ID=test >tree/etc/os-release && echo old >tree/etc/replaced
     cp /usr/bin/busybox tree/bin && for name in sh readlink; do ln -s busybox tree/bin/$name; done

@@ -106,7 +106,7 @@ async function install(
   };
 }
 
-test('what a shell says is signed, complete and in order, and the image is on the disk', async () => {
+test('the events of a shell appliance are signed and complete, and the image is on the disk', async () => {
   const given = plan();
   const { events, disk } = await install(given);
   assert.equal(events[0]?.type, 'agent-started');
@@ -118,14 +118,14 @@ test('what a shell says is signed, complete and in order, and the image is on th
   assert.ok(isFilledWith(0, disk.subarray(image.length)));
 });
 
-test('what was on a disk that is not blank is gone', async () => {
+test('the rest of a disk that is not blank is zeroed', async () => {
   const { isDiskBlank, ...other } = plan().image ?? {};
   assert.equal(isDiskBlank, true);
   const { disk } = await install(plan({ image: other }), { disk: Buffer.alloc(DISK_BYTES, 0x41) });
   assert.ok(isFilledWith(0, disk.subarray(image.length)));
 });
 
-test('a look writes nothing, and ends every stage of one', async () => {
+test('a look finishes its stages and writes nothing to the disk', async () => {
   const given = plan({ isLook: true });
   const { events, disk } = await install(given);
   const finished = events.flatMap((event) => (event.type === 'stage-finished' ? event.stage : []));
@@ -149,7 +149,7 @@ for (const [what, changes, code, message] of [
   ['no image', { image: null }, 'INTERNAL', /without an image/],
   ['a short image', { image: { ...usual, fileSizeBytes: 1e6 } }, 'DISK_MISSING', /image is not/],
 ] as const) {
-  test(`${what}: refused by name, and nothing is written`, async () => {
+  test(`${what}: refused with the reason, and nothing is written`, async () => {
     const { events, disk } = await install(plan(changes));
     const last = events.at(-1);
     assert.ok(last?.type === 'result' && last.outcome.status === 'failure');
@@ -159,7 +159,7 @@ for (const [what, changes, code, message] of [
   });
 }
 
-test('what does not begin like a disk is refused, unless the operator says that it is one', async () => {
+test('an image without a boot sector is refused, unless the operator sets the format raw', async () => {
   const bare = Buffer.alloc(image.length, 0x42);
   const { events } = await install(plan(), { image: bare });
   const last = events.at(-1);

@@ -11,7 +11,7 @@ import { isFilledWith } from '../lab/is-filled.ts';
 
 const NAME = 'own.example.com';
 
-test('an appliance of busybox, made from its document alone, installs, and refuses what it cannot do', async (t) => {
+test('a busybox appliance built by the documented steps installs, and refuses an unsupported request', async (t) => {
   const lab = await createLab('gnt-own-appl');
   t.after(async () => {
     await lab.stopNode();

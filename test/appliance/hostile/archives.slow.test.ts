@@ -33,7 +33,7 @@ afterEach(() => {
   for (const path of [ours, theirs]) rmSync(path, { recursive: true });
 });
 
-describe('what GNU tar makes of an archive, or a refusal that names the entry', () => {
+describe('an archive is unpacked as by GNU tar, or refused with its entry', () => {
   for (const { name, bytes, verdict } of hostileArchives)
     test(name, async () => {
       const startedAtMs = Date.now();
@@ -78,7 +78,7 @@ for (const size of [1, 7, 511, 512, 513, 1000])
     assert.deepEqual(describeTree(ours, startedAtMs), describeTree(theirs, startedAtMs));
   });
 
-test('random archives become what GNU tar makes of them, or are refused for a known reason', async () => {
+test('random archives are unpacked as by GNU tar, or refused for a known reason', async () => {
   for (let seed = 1; seed <= 40; seed += 1) {
     const result = await compareArchive(randomArchive(seed), directory);
     assert.notEqual(result.kind, 'different', `seed ${seed}: ${JSON.stringify(result)}`);
@@ -98,7 +98,7 @@ for (const [what, make] of [
   ['random', randomArchive],
   ['random sparse', randomSparseArchive],
 ] as const)
-  test(`${what} archives are to tar what they were to the gate`, async () => {
+  test(`tar and the gate agree on ${what} archives`, async () => {
     const judgements = await judgeArchives(seeds.map(make), directory);
     for (const [index, judgement] of judgements.entries())
       assert.notEqual(

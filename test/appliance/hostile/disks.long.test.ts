@@ -95,12 +95,12 @@ for (const [name, expected] of Object.entries({
   'xfs-torn-log':
     /^cannot mount \/dev\/vd\w \(xfs\) on \/: .*log mount failed\nNOTHING_TO_MOUNT: .*\(xfs\)$/,
 })) {
-  test(`a disk with ${name} is read, or refused by name`, () => {
+  test(`a disk with ${name} has the expected outcome`, () => {
     assert.match(outcomeOf(name), expected);
   });
 }
 
-test('a script that resets the machine has made no result', () => {
+test('a script that resets the appliance leaves no result', () => {
   assert.ok(run.events.some((event) => event.type === 'log' && event.line === 'tried'));
   assert.equal(
     run.events.findLast((event) => event.type === 'result'),

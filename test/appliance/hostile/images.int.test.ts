@@ -15,12 +15,12 @@ before(async () => {
 });
 after(() => rm(folder, { recursive: true }));
 
-test('images that qemu-img makes are read as it reads them, and refused where they need other files', async () => {
+test('images of qemu-img are read as by qemu-img, and refused where they need other files', async () => {
   for (const { name, bytes, expected } of samples)
     assert.deepEqual(await judgeImage(bytes, folder), { kind: expected }, name);
 });
 
-test('an image with a changed header is what it is to qemu-img, alone, or is refused', async () => {
+test('an image with a changed header is read as by qemu-img, or refused', async () => {
   const kinds = new Set<string>();
   for (let seed = 1; seed <= COUNT; seed++) {
     const judgement = await judgeImage(changedImage(samples, seed), folder);

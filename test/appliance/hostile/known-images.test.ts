@@ -42,7 +42,7 @@ test('a qcow2 whose data file is a file of the host is known to need that file',
   }
 });
 
-test('a qcow2 with a data file that it does not name is known to need one', () => {
+test('a qcow2 with an unnamed data file is known to need a data file', () => {
   const image = qcow2();
   image.writeUInt32BE(DATA_FILE_BIT, 76);
   assert.equal(externalOf(image)?.role, 'data file');

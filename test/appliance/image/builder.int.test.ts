@@ -61,7 +61,7 @@ function makeAppliance(name: string, rootBytes: string): string {
   return path;
 }
 
-test("prefers the host's Debian mirror, in either format, and leaves other people's archives out", () => {
+test("prefers the host's Debian mirror, in either format, and leaves out third-party archives", () => {
   const deb822 = {
     name: '/etc/apt/sources.list.d/debian.sources',
     text: `Types: deb
@@ -119,7 +119,7 @@ test('writes an initramfs that cpio unpacks, the same bytes each time', () => {
   assert.equal(statSync(join(unpacked, 'init')).size, 5000);
 });
 
-test('takes modules by name or directory with all that they need', () => {
+test('selects modules by name or directory with their dependencies', () => {
   const table = parseModulesDep(
     'kernel/net/virtio_net.ko: kernel/net/failover.ko kernel/v/virtio.ko\nkernel/net/failover.ko:\nkernel/v/virtio.ko:\nkernel/crypto/a-b.ko:\nkernel/x/other.ko:\n',
   );
@@ -132,7 +132,7 @@ test('takes modules by name or directory with all that they need', () => {
   assert.deepEqual(withDependencies(table, ['kernel/crypto/']), ['kernel/crypto/a-b.ko']);
 });
 
-test('one changed byte, a missing file, a missing manifest and a wrong one are told apart by name', async () => {
+test('a changed file, a missing file, a missing manifest and a malformed manifest have different errors', async () => {
   const path = makeAppliance('damaged', 'root');
   await verifyAppliance(path);
   writeFileSync(join(path, 'root.squashfs'), 'r00t');
@@ -162,7 +162,7 @@ test('one changed byte, a missing file, a missing manifest and a wrong one are t
   await assert.rejects(verifyAppliance(path), (error) => isAppError(error, 'APPLIANCE_MISSING'));
 });
 
-test('installs as one whole directory, replaces a damaged one, and removes what a killed installation left', async () => {
+test('installs a whole directory, replaces a damaged appliance, and removes the rest of a killed installation', async () => {
   const cached = makeAppliance('cached', 'root');
   const target = join(directory, 'var/appliance');
   mkdirSync(join(directory, 'var/.appliance.new-999999'), { recursive: true });
@@ -180,7 +180,7 @@ test('installs as one whole directory, replaces a damaged one, and removes what 
   assert.deepEqual(readdirSync(join(directory, 'var')), ['appliance']);
 });
 
-test('a second holder of the lock waits for the first, and a killed holder leaves none', async () => {
+test('a second process waits for the lock until its holder is killed', async () => {
   const path = join(directory, 'lock');
   const signal = new AbortController().signal;
   const script = `import { acquireLock } from ${JSON.stringify(import.meta.resolve('../../../appliance/image/lock.ts'))};
@@ -197,7 +197,7 @@ test('a second holder of the lock waits for the first, and a killed holder leave
   await (await second).release();
 });
 
-test('a Ctrl-C at the terminal leaves the lock with who cleans up', async (t) => {
+test('a process that handles Ctrl-C keeps its lock', async (t) => {
   const path = join(directory, 'lock-of-a-terminal');
   const script = `import { acquireLock } from ${JSON.stringify(import.meta.resolve('../../../appliance/image/lock.ts'))};
     process.on('SIGINT', () => console.log('cleaning up'));
@@ -221,7 +221,7 @@ test('a Ctrl-C at the terminal leaves the lock with who cleans up', async (t) =>
   await (await second).release();
 });
 
-test('the command says what is missing or wrong, with the exit status that scripts rely on', () => {
+test('the command fails with status 1 for a missing appliance, and with status 2 for a wrong option', () => {
   const main = join(import.meta.dirname, '../../../appliance/main.ts');
   const run = (...args: string[]): { status: number | null; stderr: string; stdout: string } =>
     spawnSync(process.execPath, ['--disable-warning=ExperimentalWarning', main, ...args], {
@@ -242,7 +242,7 @@ test('the command says what is missing or wrong, with the exit status that scrip
   assert.match(help.stdout, /--progress-json/);
 });
 
-test('a host without a program that builds is told so before anything is fetched or made', () => {
+test('a build on a host that lacks a required program is refused by its name', () => {
   const main = join(import.meta.dirname, '../../../appliance/main.ts');
   for (const [command, debianPackage] of [
     ['lz4', 'lz4'],

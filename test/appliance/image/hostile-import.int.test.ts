@@ -27,7 +27,7 @@ const imports = await createImportLab();
 after(() => imports[Symbol.asyncDispose]());
 const { top, imported, makeFolder, bring, rootOf, leftovers } = imports;
 
-test('a tar brings nothing to another place, by no name and by no link', async () => {
+test('a tar writes nothing outside of the appliance, by names and by links', async () => {
   const tar = pack();
   const path = join(top, 'sly.tar');
   for (const name of ['../escaped', '/tmp/gnt-escaped', 'a/../../escaped', '.hidden'])
@@ -50,7 +50,7 @@ test('a tar brings nothing to another place, by no name and by no link', async (
   await assert.rejects(bring(path, 'sly'), { code: 'APPLIANCE_CORRUPT' });
 });
 
-test('of a folder that somebody else made, nothing but its own files is read, and no byte of them is told', async () => {
+test('links, FIFOs and changed files in an imported folder are refused without showing their contents', async () => {
   const secret = join(top, 'secret');
   // Of the same length as the manifest's kernel.
   await writeFile(secret, 'SECRET', { mode: 0o600 });
@@ -83,7 +83,7 @@ test('of a folder that somebody else made, nothing but its own files is read, an
   assert.deepEqual(await leftovers(), []);
 });
 
-test('until it is verified nobody else can read it, and one that is interrupted leaves nothing', async () => {
+test('an import has mode 0700 until it is verified, and an interrupted import leaves no files', async () => {
   const sizeBytes = 256 * 1024 ** 2;
   const root = { name: 'root.img', sizeBytes, sha256: '0'.repeat(64) };
   const large = await makeFolder('large', 'root 8', { root });
@@ -110,7 +110,7 @@ test('until it is verified nobody else can read it, and one that is interrupted 
   assert.equal(await modeOf('masked/root.img'), 0o644);
 });
 
-test('two imports go one after the other', async () => {
+test('an import waits for the lock of another import', async () => {
   const folder = await makeFolder('second', 'root 10');
   const lock = await acquireLock(join(imported, '.lock'), {
     signal: never,
@@ -128,7 +128,7 @@ test('two imports go one after the other', async () => {
   assert.deepEqual(await leftovers(), []);
 });
 
-test('Ctrl-C ends the command, and an import out of a tar at any moment', async () => {
+test('SIGINT ends a waiting import, and an aborted import of a tar leaves no files', async () => {
   const root = join(top, 'node');
   const dir = join(root, 'var/lib/gnt/appliances');
   await mkdir(dir, { recursive: true });
@@ -158,7 +158,7 @@ test('Ctrl-C ends the command, and an import out of a tar at any moment', async 
   assert.deepEqual(await leftovers(), []);
 });
 
-test('an import that was killed while it replaced an appliance has not destroyed it', async () => {
+test('the next import restores an appliance that a killed import was replacing', async () => {
   await bring(await makeFolder('survivor', 'root 11'), 'survivor');
   await rename(join(imported, 'survivor'), join(imported, '.former-survivor'));
   const half = join(imported, '.import-half');
@@ -173,7 +173,7 @@ test('an import that was killed while it replaced an appliance has not destroyed
   assert.deepEqual(await leftovers(), []);
 });
 
-test('one that cannot run on this host is refused by what its manifest says', async () => {
+test('an appliance whose manifest needs another architecture or more memory is refused', async () => {
   const foreign = await makeFolder('foreign', 'root 13', { architecture: 's390x' });
   await assert.rejects(bring(foreign, 'foreign'), {
     code: 'VALIDATION',

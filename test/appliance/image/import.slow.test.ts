@@ -12,7 +12,7 @@ const imports = await createImportLab();
 after(() => imports[Symbol.asyncDispose]());
 const { top, imported, makeFolder, bring, rootOf, leftovers } = imports;
 
-test('a folder and a tar of one are taken in, with the files that the manifest names alone', async () => {
+test('a folder and its tar are imported, with only the files in the manifest', async () => {
   const folder = await makeFolder('tiny', 'root 1');
   await writeFile(join(folder, 'NOTES'), 'how it was made');
   await bring(folder, 'tiny');
@@ -36,7 +36,7 @@ test('a folder and a tar of one are taken in, with the files that the manifest n
   }
 });
 
-test('a damaged one is refused by the file, and what had its name stays', async () => {
+test('a damaged appliance is refused with its file, and the former appliance of the name stays', async () => {
   await bring(await makeFolder('good', 'root 2'), 'kept');
   const bad = await makeFolder('bad', 'root 3');
   await appendFile(join(bad, 'init.cpio.gz'), 'x');
@@ -59,7 +59,7 @@ test('a damaged one is refused by the file, and what had its name stays', async 
   assert.equal(await rootOf('kept'), 'root 4');
 });
 
-test('names are folders of their own, and the list shows what is damaged', async () => {
+test('wrong names are refused, and the list shows intact and damaged appliances', async () => {
   assert.equal(nameOf('/x/busybox.tar.gz', undefined), 'busybox');
   for (const bad of ['../up', 'a/b', '.x', '', 'built', 'none'])
     assert.throws(() => nameOf('/x/y', bad), { code: 'VALIDATION' }, bad);
@@ -74,7 +74,7 @@ test('names are folders of their own, and the list shows what is damaged', async
   assert.deepEqual(await listImported(join(top, 'none')), []);
 });
 
-test('by the commands it is taken in, used by the cluster, and refused once it is damaged', async (t) => {
+test('the commands import an appliance and use it in the cluster, and a damaged appliance is refused', async (t) => {
   const lab: Lab = await createLab('gnt-appl');
   await lab.startNode();
   t.after(async () => {
@@ -121,7 +121,7 @@ test('by the commands it is taken in, used by the cluster, and refused once it i
   assert.match((await lab.run('gnt-cluster', ['info'])).stdout, /^Appliance: built$/m);
 });
 
-test('an OS and an instance have their own, which nobody takes away or exchanges unnoticed', async (t) => {
+test('an appliance of an OS or an instance cannot be removed, and a reinstall without it is refused', async (t) => {
   const lab: Lab = await createLab('gnt-appl-own');
   t.after(async () => {
     await lab.stopNode();

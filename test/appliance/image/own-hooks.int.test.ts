@@ -34,7 +34,7 @@ function folder(files: Readonly<Record<string, string>>): string {
   return path;
 }
 
-test('takes the documents of a folder in the order of their names, and nothing else of it', async () => {
+test('reads the documents of a folder in the order of their names, and no other files', async () => {
   const path = folder({ '20-b.yml': 'stages: {}', '10-a.yaml': VALID, 'notes.txt': 'mine' });
   assert.deepEqual(await readOwnHooks(path), [
     { name: '10-a.yaml', content: Buffer.from(VALID).toString('base64') },
@@ -64,7 +64,7 @@ for (const [what, makeFolder, code, message] of refused) {
   });
 }
 
-test('keeps hooks for later builds, readable by root alone, until they are taken away', async () => {
+test('keeps hooks for later builds with mode 0600, until they are removed', async () => {
   const path = join(directory, 'state/appliance-hooks.json');
   assert.deepEqual(await readKeptHooks(path, 'APPLIANCE_BUILD'), []);
   const hooks = [{ name: 'a.yaml', content: 'eA==' }];
@@ -77,7 +77,7 @@ test('keeps hooks for later builds, readable by root alone, until they are taken
   assert.deepEqual(readdirSync(join(directory, 'state')), []);
 });
 
-test('an appliance with hooks is the cached one with a longer initramfs, and says so in its manifest', async () => {
+test('an appliance with hooks is the cached appliance with hooks appended to the initramfs and named in the manifest', async () => {
   const cached = join(directory, 'cached');
   const target = join(directory, 'var/appliance');
   mkdirSync(cached);
@@ -121,7 +121,7 @@ test('an appliance with hooks is the cached one with a longer initramfs, and say
   assert.deepEqual(readFileSync(join(target, 'initrd.img')), initrd);
 });
 
-test('gnt-appliance refuses wrong hooks with status 2, and keeps what there was', () => {
+test('gnt-appliance refuses malformed hooks with status 2, and writes nothing', () => {
   const main = join(import.meta.dirname, '../../../appliance/main.ts');
   const root = join(directory, 'root');
   const args = ['build', '--hooks', folder({ 'x.yaml': '[' })];

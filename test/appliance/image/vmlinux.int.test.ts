@@ -38,12 +38,12 @@ function compressed(content: Buffer, saidSize = content.length): Buffer {
   return Buffer.concat([execFileSync('lz4', ['-l', '-9', '-c'], { input: content }), size]);
 }
 
-test('the plain kernel comes out of a bzImage as it went in, and leaves nothing behind', async () => {
+test('the kernel in a bzImage is extracted unchanged, without temporary files', async () => {
   assert.deepEqual(await extractVmlinux(bzImageOf(compressed(kernel)), workDir), kernel);
   assert.deepEqual(readdirSync(workDir), []);
 });
 
-test('a kernel that QEMU cannot start as it is stays in its bzImage', async () => {
+test('a kernel that QEMU cannot start directly is not extracted', async () => {
   const others: Readonly<Record<string, Buffer>> = {
     'no note for PVH': bzImageOf(compressed(Buffer.concat([ELF, Buffer.alloc(9000, 'k')]))),
     'no ELF file': bzImageOf(compressed(Buffer.concat([PVH_NOTE, Buffer.alloc(9000, 'k')]))),
@@ -55,7 +55,7 @@ test('a kernel that QEMU cannot start as it is stays in its bzImage', async () =
     assert.equal(await extractVmlinux(bytes, workDir), null, what);
 });
 
-test('a damaged kernel is none', async () => {
+test('a damaged kernel is an error', async () => {
   const payload = compressed(kernel);
   const cut = Buffer.concat([payload.subarray(0, 200), payload.subarray(-4)]);
   await assert.rejects(extractVmlinux(bzImageOf(cut), workDir), /lz4/);

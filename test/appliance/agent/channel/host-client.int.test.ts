@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createHostClient } from '../../../../appliance/agent/channel/host-client.ts';
 import { listenOnLoopback } from '../../../lab/listen-on-loopback.ts';
 
-test('asks again when the service is down for a moment, as it is when it is started again', async () => {
+test('repeats a request until the metadata service listens', async () => {
   const server = createServer((_, response) => response.end('{"colour": ["blue", "public"]}'));
   const port = await listenOnLoopback(server);
   server.close();
@@ -20,7 +20,7 @@ test('asks again when the service is down for a moment, as it is when it is star
   server.close();
 });
 
-test('names the path when events find nobody', async () => {
+test('names the path when events cannot be posted', async () => {
   const client = createHostClient({ host: '127.0.0.1', port: 1 });
   await assert.rejects(client.postEvents([]), {
     code: 'METAD_UNAVAILABLE',

@@ -16,13 +16,13 @@ const at = (
 ): Candidate => ({ fileSystem: found, subvolume: null, rank, foreign });
 const [first, second] = [fileSystem('/dev/vdb1'), fileSystem('/dev/vdb2', { label: 'data' })];
 
-test('the best mark wins, and the first of two that are alike', () => {
+test('the root has the best mark, and is the first of two equal roots', () => {
   assert.equal(chooseRoot([at(first, 3), at(second, 0)], [first, second]).fileSystem, second);
   assert.equal(chooseRoot([at(first, 0), at(second, 0)], [first, second]).fileSystem, first);
   assert.equal(chooseRoot([at(first, null), at(second, 3)], [first, second]).fileSystem, second);
 });
 
-test('the log tells a root that is as good as the chosen one from a worse one', () => {
+test('the log warns of a root that is as good as the chosen root, and names a worse root', () => {
   assert.equal(
     describeOther(at(second, 1), at(first, 0)),
     '/dev/vdb2 (ext4) also looks like a root file system; using /dev/vdb1 (ext4), the better match',
@@ -33,7 +33,7 @@ test('the log tells a root that is as good as the chosen one from a worse one', 
   );
 });
 
-test('a file system without a mark is the root only where it is alone', () => {
+test('a file system without a mark is the root only when there is no other', () => {
   const swap = fileSystem('/dev/vdb3', { type: 'swap' });
   assert.equal(chooseRoot([at(first, null)], [first, swap]).fileSystem, first);
   for (const other of [second, fileSystem('/dev/vdb4', { type: 'squashfs' })])

@@ -23,7 +23,7 @@ function disk(name: string, paths: readonly string[], more: Partial<FileSystem> 
 const boot = (): FileSystem => disk('boot', ['loader/', 'ostree/'], { label: 'boot' });
 const OSTREE = ['ostree/repo/', 'ostree/deploy/coreos/deploy/abc.0/etc/os-release'];
 
-test('an ostree image is refused by what its partitions hold', { skip }, () => {
+test('an ostree image is refused with the contents of its partitions', { skip }, () => {
   const root = disk('root', OSTREE, { label: 'root' });
   const refusal =
     /^NOTHING_TO_MOUNT no file system .* looks like a root file system: .*\/boot \(ext4, label boot, boot files\), .*\/root \(ext4, label root, an ostree repository\) \nhint: .*--user-data/;
@@ -34,14 +34,14 @@ test('an ostree image is refused by what its partitions hold', { skip }, () => {
   );
 });
 
-test('a partition of a boot loader is not the root, whatever it holds', { skip }, () => {
+test('a boot partition with os-release is not the root', { skip }, () => {
   const decoy = disk('decoy', ['etc/os-release'], { partType: '0xef' });
   assert.match(mountAndRun([decoy]), /^NOTHING_TO_MOUNT .*\/decoy \(ext4, boot partition\)/);
   const root = disk('plain', ['etc/']);
   assert.match(mountAndRun([decoy, root]), /^\S*\/plain \(ext4\) on \//);
 });
 
-test('a file system that is alone is the root, also an empty one', { skip }, () => {
+test('the only file system is the root, also an empty file system', { skip }, () => {
   assert.match(mountAndRun([disk('empty', [])]), /^\S*\/empty \(ext4\) on \//);
   assert.match(
     mountAndRun([disk('empty', []), disk('data', ['files/'])]),

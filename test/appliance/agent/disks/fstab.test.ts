@@ -13,7 +13,7 @@ import {
   listHiddenValues,
 } from '../../../../appliance/agent/scripts/environment.ts';
 
-test('takes from an fstab what is on disks, parents before children', () => {
+test('reads the mounts of disks from an fstab, parents before children', () => {
   const entries = parseFstab(`# comment
 UUID=1 / ext4 defaults 0 1
 LABEL=home\\040dir /home/my\\040files ext4 defaults 0 2
@@ -33,7 +33,7 @@ broken
   assert.deepEqual(entries[1]?.options, ['subvol=@srv', 'noatime']);
 });
 
-test('reads mount points as mount(8) does, and leaves out the root by any name and what is not mounted at boot', () => {
+test('normalizes mount points, and leaves out the root and noauto mounts', () => {
   const entries = parseFstab(`LABEL=a /. ext4 defaults 0 0
 LABEL=b /x/.. ext4 defaults 0 0
 LABEL=c //srv/./data/ ext4 defaults 0 0
@@ -51,7 +51,7 @@ test('reads a bounded number of mounts', () => {
   assert.equal(parseFstab(text).length, MAX_FSTAB_ENTRIES);
 });
 
-test('leaves out what nothing can be mounted on: names that are too long, or hold a NUL', () => {
+test('leaves out mount points and subvolumes that are too long or contain a NUL', () => {
   const entries = parseFstab(`LABEL=a /${'x'.repeat(256)} ext4
 LABEL=b ${'/x'.repeat(2048)} ext4
 LABEL=c /a\\000b ext4
@@ -64,7 +64,7 @@ LABEL=e /${'x'.repeat(255)} ext4
   );
 });
 
-test('finds what an fstab says is its root', () => {
+test('finds the source of the root in an fstab', () => {
   assert.equal(
     findRootSource('# /dev/a / ext4\n\nLABEL=my\\040disk / ext4 defaults\n'),
     'LABEL=my disk',
@@ -72,7 +72,7 @@ test('finds what an fstab says is its root', () => {
   assert.equal(findRootSource('LABEL=x /srv ext4\n'), null);
 });
 
-test('finds what is mounted of the disks, and of nothing else', () => {
+test('finds the mounts of disks and their mapped volumes, and of no other device', () => {
   const mounts = `/dev/root / squashfs ro 0 0
 /dev/vdb1 /mnt/a\\040b ext4 rw 0 0
 /dev/vda /mnt/other ext4 rw 0 0
@@ -84,7 +84,7 @@ test('finds what is mounted of the disks, and of nothing else', () => {
   ]);
 });
 
-test('finds what a source in fstab means, whatever its spelling', () => {
+test('finds the file system of a source in fstab, in every spelling', () => {
   const base = {
     type: 'ext4',
     uuid: null,
@@ -125,7 +125,7 @@ test('finds what a source in fstab means, whatever its spelling', () => {
   assert.equal(found('/dev/sdz1'), undefined);
 });
 
-test('an OS parameter reaches a script as OSP_NAME, and only values that are not public are hidden', () => {
+test('an OS parameter reaches a script as OSP_NAME, and only private and secret values are hidden', () => {
   const parameters = {
     'root-size': ['10G', 'public'],
     dhcp: ['yes', 'private'],

@@ -17,7 +17,7 @@ const shell = (script: string): string =>
   execFileSync('bash', ['-euc', script], { cwd: directory, encoding: 'utf8' });
 
 test(
-  'a Kairos is known by its labels, and one without an installed system is refused with the reason',
+  'Kairos is recognized by its labels, and is refused without COS_STATE',
   { skip: WITHOUT_LOOPS },
   () => {
     const [state, oem, persistent, recovery] = ['STATE', 'OEM', 'PERSISTENT', 'RECOVERY'].map(
@@ -42,7 +42,7 @@ const mount = (labels: readonly string[], script?: string): string =>
   );
 
 test(
-  'hooks and packages find the active system with /oem and /usr/local where Kairos has them, and what they write is in its file',
+  'the active system of Kairos is mounted with /oem and /usr/local, and writes reach its image file',
   { skip: WITHOUT_LOOPS },
   () => {
     shell(`mkdir -p active/etc active/usr/local state/cOS
@@ -70,7 +70,7 @@ test(
 );
 
 test(
-  'an active system that is no file, or no file system that can be written, is refused with the reason',
+  'an active system that is not a file or not a writable file system is refused with the reason',
   { skip: WITHOUT_LOOPS },
   () => {
     shell('rm -f COS_*; rm -rf bad; mkdir -p bad/cOS; ln -s /etc/hostname bad/cOS/active.img');

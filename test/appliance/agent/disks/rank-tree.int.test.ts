@@ -31,7 +31,7 @@ test('a link to /etc does not make a tree a root: it is resolved in the tree', (
   assert.notEqual(decoy, 0);
 });
 
-test('a tree with links inside itself is a root, and one without any mark is none', () => {
+test('a tree with links inside itself is a root, and a tree without a mark is not', () => {
   assert.equal(rankTree(tree), null);
   mkdirSync(join(tree, 'system/etc'), { recursive: true });
   writeFileSync(join(tree, 'system/etc/os-release'), 'ID=real\n');
@@ -39,7 +39,7 @@ test('a tree with links inside itself is a root, and one without any mark is non
   assert.equal(rankTree(tree), 0);
 });
 
-test('links and names that are too long for the system make no root, and a failure with a name', () => {
+test('links and names that are too long are errors of less than 400 characters', () => {
   const long = 'x'.repeat(300);
   symlinkSync(long, join(tree, 'etc'));
   assert.notEqual(rankTree(tree), 0);
@@ -52,7 +52,7 @@ test('links and names that are too long for the system make no root, and a failu
   }
 });
 
-test('a file system whose /etc is damaged is no tree without one', () => {
+test('a file system with a damaged /etc is an error with a hint to fsck', () => {
   const [image, mounted] = [join(tree, 'image'), join(tree, 'mounted')];
   mkdirSync(join(tree, 'files/etc'), { recursive: true });
   mkdirSync(mounted);

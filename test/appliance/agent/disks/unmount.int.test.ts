@@ -38,7 +38,7 @@ after(async () => {
 const unmount = (): Promise<RunResult> =>
   run('unshare', ['--mount', process.execPath, unmounting, dir]);
 
-test('a disk that something holds where nobody sees it fails the installation, by its name', async () => {
+test('a disk that is mounted in another namespace is an error with its name', async () => {
   assert.match((await unmount()).stdout, /^nothing was mounted$/m);
   // A mount in another namespace, as of a script that still runs.
   const held = 'mount "$0" "$1" && echo mounted && exec sleep 600';
@@ -59,7 +59,7 @@ test('a disk that something holds where nobody sees it fails the installation, b
   assert.match((await unmount()).stdout, /^nothing was mounted$/m);
 });
 
-test('what was left mounted is taken off and told', async () => {
+test('a mount that is left over is unmounted and logged', async () => {
   const mounted = [`mount ${device} ${join(dir, 'mnt')}`, `exec "$0" "$1" "$2"`].join(' && ');
   const words = ['--mount', 'sh', '-c', mounted, process.execPath, unmounting, dir];
   const { stdout } = await run('unshare', words);

@@ -13,7 +13,7 @@ const run = (root: TempRoot, steps: string, environment: Record<string, string> 
     .run('after-install-chroot', root.reporter);
 const read = (root: TempRoot, path: string): string => readFileSync(join(root.path, path), 'utf8');
 
-test('entities are put in the place of their name or behind all, members of a group add up, and are taken away by name', async () => {
+test('entities replace the entry of their name or are appended, group members add up, and entries are deleted by name', async () => {
   using root = new TempRoot({
     '/etc/passwd': 'root:x:0:0::/root:/bin/sh\nold:x:5:5::/:/bin/sh\n',
     '/etc/group': 'adm:x:4:syslog\n',
@@ -38,7 +38,7 @@ test('entities are put in the place of their name or behind all, members of a gr
   assert.equal(read(root, 'srv/group'), 'a:x:1:\n');
 });
 
-test('modules and the clock are settings of the boot; what is there already stays, and nothing is there twice', async () => {
+test('modules and time servers are written once, and existing settings stay', async () => {
   using root = new TempRoot({
     '/etc/systemd/timesyncd.conf.d/10-yip.conf': '[Time]\nNTP=old\nPollIntervalMinSec=32\n',
   });
@@ -52,7 +52,7 @@ test('modules and the clock are settings of the boot; what is there already stay
   );
 });
 
-test("systemd-firstboot is the instance's own, with a word for each setting; a start is told as the boot's", async () => {
+test('systemd-firstboot of the instance gets one argument per setting, and a systemctl start is only logged', async () => {
   using root = new TempRoot({
     '/bin/systemd-firstboot': '#!/bin/sh\nfor word; do echo "$word"; done >/srv/said\n',
     '/bin/systemctl': '#!/bin/sh\ntouch /srv/never\n',
@@ -66,7 +66,7 @@ test("systemd-firstboot is the instance's own, with a word for each setting; a s
   assert.ok(!existsSync(join(root.path, 'srv/never')));
 });
 
-test('templates name the instance and the system of the root; what names none of these stays, and is told before', async () => {
+test('templates are expanded for the instance, and other braces stay and are reported before the step', async () => {
   using root = new TempRoot({
     '/etc/os-release': 'ID=debian\nVERSION_ID="12"\n',
     '/etc/hosts': '',
@@ -93,7 +93,7 @@ test('templates name the instance and the system of the root; what names none of
   assert.match(read(root, 'etc/environment'), /^FORMAT="\{\{.Names\}\}"$/m);
 });
 
-test("a layout's device that a program names is asked for in the root of the step; one that fails ends it", async () => {
+test("a layout's script runs in the root of the step, and a failing script or missing device is an error", async () => {
   using root = new TempRoot({ '/bin/pick': '#!/bin/sh\necho choosing; echo "/srv/$1"\n' });
   const layout = (program: string): Promise<string> =>
     root
@@ -108,7 +108,7 @@ test("a layout's device that a program names is asked for in the root of the ste
   await assert.rejects(layout('false'), { message: /layout: the script exited with status 127/ });
 });
 
-test('a template that becomes no host name ends the step, and nothing is written', async () => {
+test('a template that renders an invalid host name fails the step, and nothing is written', async () => {
   using root = new TempRoot({
     '/etc/os-release': 'ID=debian\nPRETTY_NAME="Debian GNU/Linux 12"\n',
   });

@@ -61,7 +61,7 @@ for (const [name, steps] of Object.entries(ACTIONS)) {
   }
 }
 
-test("commands see the instance's root as theirs, with /dev and /proc, and leave no process and no mount", async () => {
+test("commands run in the instance's root with /dev and /proc, and leave no process and no mount", async () => {
   using root = new TempRoot();
   symlinkSync(root.outside, join(root.path, 'proc'));
   mkdirSync(join(root.path, root.outside), { recursive: true });
@@ -97,7 +97,7 @@ function readIfThere(path: string): string {
   }
 }
 
-test('a password in clear is hashed, and is in no argument', async () => {
+test('a plain password is hashed in /etc/shadow', async () => {
   using root = new TempRoot({ '/etc/passwd': '', '/etc/group': '', '/etc/shadow': '' });
   await run(root, '- users: {web: {passwd: open sesame}}');
   const shadow = readFileSync(join(root.path, 'etc/shadow'), 'utf8');
@@ -105,7 +105,7 @@ test('a password in clear is hashed, and is in no argument', async () => {
   assert.ok(!shadow.includes('sesame'));
 });
 
-test('a failure names stage, step, field and position; nothing of the document, and no hidden value of its output', async () => {
+test('a failure names stage, step, field and position, and shows neither the document nor hidden values', async () => {
   using root = new TempRoot();
   const book = root.open(
     [
@@ -152,7 +152,7 @@ const FAILURES: Readonly<Record<string, string>> = {
   'a command': "- commands: ['exit 3 # CANARY']",
 };
 for (const [name, steps] of Object.entries(FAILURES)) {
-  test(`${name} that fails tells no path and no text of the document`, async () => {
+  test(`the error of a failing ${name} shows no path and no text of the document`, async () => {
     using root = new TempRoot({ '/etc/passwd': '', '/CANARY/file': '' });
     await assert.rejects(run(root, steps), (error: Error) => {
       assert.match(error.message, /^step 1 of instance\/test\.yaml: /);
@@ -162,7 +162,7 @@ for (const [name, steps] of Object.entries(FAILURES)) {
   });
 }
 
-test('steps of an appliance stage share what they mount and leave, and know where the instance is', async () => {
+test('steps of an appliance stage write to the appliance and get GNT_TARGET', async () => {
   using root = new TempRoot();
   const book = root.open(
     [
@@ -176,7 +176,7 @@ test('steps of an appliance stage share what they mount and leave, and know wher
   assert.equal(readFileSync(join(root.path, 'srv/target'), 'utf8'), '/run/gnt/target\n');
 });
 
-test('only the stages of this machine are run, and all documents are read', () => {
+test('a hook book has the stages of its documents, and a malformed document is an error', () => {
   using root = new TempRoot();
   const documents = [hookDocument('stages: {image.after: [{}], install.post: [{}]}')];
   assert.equal(root.open(documents).has('install.post'), true);
@@ -185,7 +185,7 @@ test('only the stages of this machine are run, and all documents are read', () =
   });
 });
 
-test('built-in work comes before the hooks of its stage, and between those before and after it; definitions add up', async () => {
+test('the built-in stage runs before its hooks and between its before and after hooks, for all documents', async () => {
   using root = new TempRoot();
   const told: string[] = [];
   const builtIn = (name: 'image' | 'grow'): Stage => ({
@@ -222,7 +222,7 @@ test('built-in work comes before the hooks of its stage, and between those befor
   ]);
 });
 
-test('what comes after success is left out after a failure, what cleans up is not', async () => {
+test('stages for success only are skipped after a failure, and cleanup stages run', async () => {
   const ran: string[] = [];
   const stage = (name: Stage['name'], fails = false): Stage => ({
     name,

@@ -11,7 +11,7 @@ const run = (root: TempRoot, step: string): Promise<string> =>
     .open([hookDocument(`stages: {after-install-chroot: [${step.replace(/^- /, '')}]}`)])
     .run('after-install-chroot', root.reporter);
 
-test('the sentinels of Kairos are there for steps: a live system, and a recovery in reinstallations only', async () => {
+test("steps see Kairos' sentinel of a live system, and of a recovery in reinstallations only", async () => {
   const document = hookDocument(`stages:
   before-install:
     - {if: '[ -f /run/cos/live_mode ]', commands: [touch /srv/live]}
@@ -27,7 +27,7 @@ test('the sentinels of Kairos are there for steps: a live system, and a recovery
   }
 });
 
-test('a step that leaves the sentinel of a failure ends the installation before anything is written', async () => {
+test("a step that creates Kairos' sentinel of a failure is an error", async () => {
   using root = new TempRoot();
   const book = root.open([
     hookDocument('stages: {before-install: [{commands: [touch /run/cos/fail_installation]}]}'),
@@ -47,7 +47,7 @@ const UNJUDGED: Readonly<Record<string, readonly [step: string, message: RegExp]
   ],
 };
 for (const [name, [condition, message]] of Object.entries(UNJUDGED)) {
-  test(`a step that cannot be judged is an error: ${name}`, async () => {
+  test(`a step whose condition cannot be evaluated is an error: ${name}`, async () => {
     using root = new TempRoot({ '/bin/systemctl': '', '/sbin/openrc': '' });
     if (name.startsWith('no shell')) rmSync(join(root.path, 'bin/sh'));
     await assert.rejects(run(root, `- {${condition}, commands: [touch /srv/x]}`), {
@@ -57,7 +57,7 @@ for (const [name, [condition, message]] of Object.entries(UNJUDGED)) {
   });
 }
 
-test('conditions say yes or no by their end alone; a syntax error is neither', async () => {
+test('conditions are true by exit status 0, and a syntax error is an error', async () => {
   using root = new TempRoot({
     '/bin/openrc': '',
     '/etc/os-release': 'ID=debian\nPRETTY_NAME="Debian 12"\n',
@@ -83,7 +83,7 @@ test('conditions say yes or no by their end alone; a syntax error is neither', a
   await assert.rejects(run(root, "- {if: '[ -f x ] && ('}"), { message: /syntax error/ });
 });
 
-test('a layout of the disk that the image replaces is refused by its name, before anything is done', () => {
+test("a layout of the image's disk before the image stage is refused", () => {
   using root = new TempRoot();
   const imageDisk = '/dev/disk/by-id/virtio-disk0';
   const layout = (stage: string, path: string): HookDocument[] => [

@@ -4,7 +4,7 @@ import { formatPartition } from '../../../../appliance/agent/hooks/layout.ts';
 
 const partition = { size: 0, filesystem: 'ext4', bootable: false };
 
-test("a partition's size, kind and name are sfdisk's words; a name is for a GPT, no size is all that there is", () => {
+test('a partition is rendered for sfdisk with size, type, and a name on GPT only', () => {
   assert.equal(formatPartition(partition, 'gpt'), 'type=linux');
   assert.equal(
     formatPartition({ ...partition, size: 16, pLabel: 'data' }, 'gpt'),

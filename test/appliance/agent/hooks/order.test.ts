@@ -15,11 +15,11 @@ function order(...documents: readonly (readonly StepFields[])[]): string[] {
   return orderSteps(named).map(({ fields }) => fields.name);
 }
 
-test('documents go one after the other, and so do the steps of each', () => {
+test('documents and their steps run in order', () => {
   assert.deepEqual(order([step('a'), step('b')], [], [step('c'), step('d')]), ['a', 'b', 'c', 'd']);
 });
 
-test('a step with after waits for what it names, and what comes later does not wait for it', () => {
+test('a step with after runs after the named step of a later document', () => {
   assert.deepEqual(order([step('late', 'doc1.second')], [step('first'), step('second')]), [
     'first',
     'second',
@@ -39,7 +39,7 @@ test('unnamed steps are known by their position, steps of one name by name and p
   assert.deepEqual(order([step('z', 'doc1.x.0')], [step('x'), step('x')]), ['x', 'z', 'x']);
 });
 
-test('an after that names nothing is refused, with what there is', () => {
+test('an after with an unknown step is refused, with the known steps as a hint', () => {
   assert.throws(() => order([step('a', 'doc0.typo'), step('b')]), {
     code: 'HOOK_FAILED',
     message:

@@ -51,7 +51,7 @@ class HostCopy implements Disposable {
   }
 }
 
-test("packages come by the instance's own apt from the mirrors that are allowed, checked by its own keys, and nothing of that stays", async () => {
+test("the instance's apt installs packages from allowed mirrors, and its temporary files are removed", async () => {
   using host = new HostCopy();
   const at = (path: string): string => join(host.path, path);
   writeFileSync(at('etc/apt/sources.list.d/debian.sources'), SOURCES);
@@ -101,7 +101,7 @@ test("packages come by the instance's own apt from the mirrors that are allowed,
   assert.ok(!existsSync(at('usr/sbin/policy-rc.d')));
 });
 
-test("packages come by the instance's own apk with the repositories of the mirror", async () => {
+test("the instance's apk installs packages from the repositories of the mirror", async () => {
   using root = new TempRoot({
     '/etc/os-release': 'ID=alpine\n',
     '/etc/apk/repositories':
@@ -130,7 +130,7 @@ test("packages come by the instance's own apk with the repositories of the mirro
   assert.deepEqual(readdirSync(join(root.path, 'etc/apk')), ['repositories']);
 });
 
-test('packages of a distribution without a known way fail by its name', async () => {
+test('packages of an unsupported distribution are an error with its name', async () => {
   using root = new TempRoot({ '/etc/os-release': 'ID=arch\n' });
   const book = root.open([
     hookDocument('stages: {after-install-chroot: [{packages: {install: [a]}}]}'),

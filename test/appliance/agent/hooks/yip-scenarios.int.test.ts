@@ -208,7 +208,7 @@ for (const [name, { given, expected, attributes, error }] of Object.entries(scen
   });
 }
 
-test("yip's scenario dir-new changes the mode of a directory that is there", async () => {
+test("yip's scenario dir-new changes the mode of an existing directory", async () => {
   using root = new TempRoot({ '/srv/dir/kept': '' });
   chmodSync(join(root.path, 'srv/dir'), 0o755);
   await runScenario(root, 'dir-new');
@@ -216,7 +216,7 @@ test("yip's scenario dir-new changes the mode of a directory that is there", asy
   assert.ok(existsSync(join(root.path, 'srv/dir/kept')));
 });
 
-test("yip's scenario user-password changes the password of a user that is there, and keeps its ageing", async () => {
+test("yip's scenario user-password changes the password of an existing user, and keeps its ageing", async () => {
   using root = new TempRoot({
     ...accounts,
     '/etc/passwd': 'foo:x:1234:1234::/home/foo:/bin/zsh\n',
@@ -243,7 +243,7 @@ test("yip's scenario users-order gives the same ids when it is run again", async
   assert.match(readFileSync(join(root.path, 'etc/passwd'), 'utf8'), /\nfoo:x:1002:1002:/);
 });
 
-test("yip's scenario download puts a file where it is told, by its own name into a folder", async () => {
+test("yip's scenario download writes a file to its path, or by its name into a folder", async () => {
   using root = new TempRoot();
   const server = createServer((request, response) => {
     response.statusCode = request.url === '/fruit.txt' ? 200 : 404;
@@ -271,6 +271,6 @@ test("yip's scenario download puts a file where it is told, by its own name into
   }
 });
 
-test('every scenario that there is, is run here', () => {
+test('every scenario has a test', () => {
   assert.deepEqual(listScenarios().sort(), [...Object.keys(scenarios), 'download'].sort());
 });

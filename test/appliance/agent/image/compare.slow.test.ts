@@ -49,7 +49,7 @@ async function compare(targetPath: string, format: 'raw' | 'qcow2'): Promise<voi
 }
 
 for (const format of ['raw', 'qcow2'] as const) {
-  test(`finds a disk equal to its ${format} image, however much larger it is`, async () => {
+  test(`finds a larger disk equal to its ${format} image`, async () => {
     await compare(disk(`equal-${format}`), format);
   });
 
@@ -69,7 +69,7 @@ for (const format of ['raw', 'qcow2'] as const) {
   }
 }
 
-test('parts cover every byte once, and are no more than asked for', () => {
+test('parts cover every byte once, and are at most the requested number', () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 1, max: 2 ** 45 }),

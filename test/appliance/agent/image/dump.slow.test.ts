@@ -72,7 +72,7 @@ function dump(
   });
 }
 
-test('writes sparse to a disk that is blank already', async () => {
+test('writes an image whole to a blank disk', async () => {
   const disk = join(directory, 'blank');
   writeFileSync(disk, '');
   truncateSync(disk, 16 * MIB);
@@ -131,7 +131,7 @@ const formats: readonly (readonly [string, string])[] = [
 ];
 
 for (const [name, command] of formats) {
-  test(`writes a ${name} image sparse and whole over what the disk held`, async () => {
+  test(`writes a ${name} image whole over the former content of the disk`, async () => {
     const image = make(`ok-${name.replaceAll(' ', '-')}`, command);
     const disk = target(name.replaceAll(' ', '-'));
     await dump(image, disk);
@@ -152,7 +152,7 @@ for (const [name, command] of formats) {
   });
 }
 
-test('gives up a stream that has no end in sight: it is many times as large as the disk', async () => {
+test('refuses a stream that is many times larger than the disk after 128 to 256 MiB', async () => {
   // 1 GiB of zeros, for a disk of 8 MiB.
   const image = make('bomb', '(head -c 512 $in; head -c 1073741824 /dev/zero) | zstd -q -1 >$out');
   const disk = target('bomb', 8 * MIB);
@@ -234,7 +234,7 @@ test('names the other file that an image needs', async () => {
   }
 });
 
-test('refuses what is no disk by what it is, before the first byte, unless the operator says that it is one', async () => {
+test('refuses a file that is not a disk image with its kind, unless the operator sets the format', async () => {
   const cases: [name: string, command: string, said: RegExp][] = [
     [
       'ova',
@@ -293,7 +293,7 @@ test('refuses what is no disk by what it is, before the first byte, unless the o
   await assert.rejects(dump(qcow2, target('said-wrong'), 'vmdk'), /is qcow2, not vmdk/);
 });
 
-test('the hint for an archive leads to a disk that is taken', async () => {
+test('the command in the hint for an archive extracts an image that is accepted', async () => {
   const archive = make('disk.tar.gz', 'tar -C $(dirname $in) -czf $out $(basename $in)');
   const refusal = await dump(archive, target('archive')).catch((error: unknown) => error);
   assert.ok(isAppError(refusal, 'IMAGE_INVALID'));
@@ -304,7 +304,7 @@ test('the hint for an archive leads to a disk that is taken', async () => {
   assert.match(await dump(join(folder, basename(raw)), target('unpacked')), /^raw, /);
 });
 
-test('opens nothing that an image names: neither by its header nor, in its jail, by any other way', async () => {
+test('opens no file that an image names, and the jail holds only image, disk and tools', async () => {
   const secret = join(directory, 'secret');
   writeFileSync(secret, Buffer.alloc(MIB, 'secret'));
   chmodSync(secret, 0o644);
@@ -338,7 +338,7 @@ test('opens nothing that an image names: neither by its header nor, in its jail,
   ]);
 });
 
-test('refuses what it knows not to be a raw disk', async () => {
+test('refuses a compressed qcow2, a VHD, a truncated qcow2 and an empty stream', async () => {
   const inner = make('inner.qcow2', 'qemu-img create -q -f qcow2 $out 1M');
   const cases: [string, string][] = [
     ['qcow2-in-gz', `gzip <${inner} >$out`],

@@ -57,13 +57,13 @@ async function examine(
 type ExaminedFormat = (typeof FORMATS)[number] | null;
 
 for (const format of FORMATS) {
-  test(`a disk in ${format} is what it holds`, async () => {
+  test(`a ${format} image is examined with its format and size`, async () => {
     const image = { kind: 'plain', format, sizeBytes: 8 * MIB };
     assert.deepEqual(await examine(makeImage(format), format), image);
   });
 }
 
-test('an image that hides a server as its backing file is refused, and nobody waits for that', async () => {
+test('an image that hides a server as its backing file is refused', async () => {
   const path = makeImage('vmdk');
   const image = readFileSync(path);
   const start = image.indexOf('# Disk DescriptorFile');
@@ -93,13 +93,13 @@ function addSnapshots(path: string, count: number): void {
   writeFileSync(path, Buffer.concat([image, gap, ...table]));
 }
 
-test('an image of thousands of snapshots is refused by what is wrong with it', async () => {
+test('an image of thousands of snapshots is refused with the reason', async () => {
   const path = makeImage('qcow2');
   addSnapshots(path, 4000);
   await assert.rejects(examine(path, null), { code: 'IMAGE_INVALID', message: /snapshots/ });
 });
 
-test('an image whose check was killed is not taken for a sound one', async () => {
+test('an image whose check is killed is refused', async () => {
   const path = makeImage('qcow2');
   const killed = examine(path, null, ([info, check, ...more]) => {
     assert.ok(info && check);
@@ -108,7 +108,7 @@ test('an image whose check was killed is not taken for a sound one', async () =>
   await assert.rejects(killed, { code: 'IMAGE_INVALID' });
 });
 
-test('a file that ends in its partition table is refused as cut, at each byte', () => {
+test('a file that ends in its partition table is truncated, at each byte', () => {
   for (let length = 512; length < 4300; length += 1) {
     const head = Buffer.alloc(length);
     head.write('EFI PART', 512, 'latin1');
@@ -118,7 +118,7 @@ test('a file that ends in its partition table is refused as cut, at each byte', 
   }
 });
 
-test('a boot sector may begin with any byte, a text in angle brackets is none', () => {
+test('markup is not a disk image, unless it ends in a boot signature', () => {
   const head = Buffer.alloc(4096);
   head.write('<html>');
   assert.equal(recognizeImage(head).kind, 'unsupported');
@@ -126,7 +126,7 @@ test('a boot sector may begin with any byte, a text in angle brackets is none', 
   assert.equal(recognizeImage(head).kind, 'raw');
 });
 
-test('an image that is cut, or wrong in its tables, is refused with what to do', async () => {
+test('a truncated image or an image with wrong tables is refused with a hint', async () => {
   for (const format of FORMATS) {
     const path = makeImage(format);
     const image = readFileSync(path);

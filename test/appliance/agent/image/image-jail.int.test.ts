@@ -33,7 +33,7 @@ print "has user namespaces\n" if syscall(272, 0x10000000) >= 0;
 print "wrote the image\n" if open(my $image, '+<', '/image');
 `;
 
-test('who reads an image is nobody: no capability, socket, environment or file but its two', async () => {
+test('a tool in the image jail has no capabilities, sockets or environment, and only two files', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'gnt-jail-'));
   try {
     const [image, disk] = [join(folder, 'image'), join(folder, 'disk')];
@@ -58,7 +58,7 @@ test('who reads an image is nobody: no capability, socket, environment or file b
   }
 });
 
-test('that a tool could not be started is no fault of the image', async () => {
+test('a tool that cannot be started is not an error of the image', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'gnt-jail-'));
   try {
     const image = join(folder, 'image');
@@ -92,7 +92,7 @@ async function withJail(image: Buffer, body: (jail: ImageJail, path: string) => 
   }
 }
 
-test('a tool that reads an image is the first to go where memory ends', async () => {
+test('a tool in the image jail has oom_score_adj 1000', async () => {
   await withJail(Buffer.alloc(1), async (jail) => {
     const child = jail.start(['/bin/sh', '-c', 'echo ready; exec sleep 60']);
     try {
@@ -114,7 +114,7 @@ function* descendantsOf(pid: number): Generator<number> {
     yield* descendantsOf(Number(child));
 }
 
-test('a tool that a signal ended is named by it, alone, beside others and as a decompressor', async () => {
+test('a killed tool is an error with its signal, alone, beside others and as a decompressor', async () => {
   const die = (signal: string) => ['/bin/sh', '-c', `kill -${signal} $$`];
   const crashed = { code: 'IMAGE_INVALID', message: /killed by SIGSEGV: it crashed/ };
   const tooLarge = { code: 'IMAGE_INVALID', message: /killed by SIGKILL: it needed more memory/ };
@@ -140,7 +140,7 @@ function isJailed(pid: number): boolean {
   return [...descendantsOf(process.pid)].includes(pid);
 }
 
-test('a stream that asks for too much memory is told from one that is damaged', async () => {
+test('a stream whose window needs too much memory is refused with the reason', async () => {
   const dear = [
     ['xz', ['--format=xz', '--lzma2=preset=0,dict=256MiB']],
     ['zst', ['--long=28', '-1']],
@@ -162,7 +162,7 @@ test('a stream that asks for too much memory is told from one that is damaged', 
   }
 });
 
-test('without a disk there is none in the jail', async () => {
+test('a jail without a disk holds only the image and the tools', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'gnt-jail-'));
   try {
     const image = join(folder, 'image');
@@ -177,7 +177,7 @@ test('without a disk there is none in the jail', async () => {
   }
 });
 
-test('of programs that run together each has its own words, outputs and end', async () => {
+test('programs that run together have their own arguments, outputs and exit status', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'gnt-jail-'));
   try {
     const image = join(folder, 'image');
@@ -205,7 +205,7 @@ function startedBy(who: readonly string[], mode: string) {
   return spawnSync(command, args, { encoding: 'utf8' });
 }
 
-test('capabilities that the agent would hand on are not handed on', () => {
+test('inheritable and ambient capabilities of the agent do not reach a program', () => {
   const rights = ['/usr/bin/setpriv', '--inh-caps=+chown,+sys_admin'];
   const ambient = [...rights, '--ambient-caps=+chown,+sys_admin'];
   for (const who of [rights, ambient]) {

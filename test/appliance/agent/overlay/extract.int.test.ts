@@ -140,7 +140,7 @@ test('keeps extended attributes, binary ones byte for byte', async () => {
   assert.match(found, new RegExp(`user.binary=${binary}`));
 });
 
-test('attributes of other systems are left out with one line in the log, those of Linux are kept', async () => {
+test('attributes of other systems are skipped with one log line, and attributes of Linux are kept', async () => {
   const named = (name: string, key: string): Buffer =>
     Buffer.concat([pax([[key, 'x']]), entry({ name }, 'x')]);
   const bytes = Buffer.concat([
@@ -162,7 +162,7 @@ test('attributes of other systems are left out with one line in the log, those o
   assert.match(found.toString(), /user\.kept="x"[\s\S]*trusted\.kept="x"/);
 });
 
-test('replaces a file without touching what else had its bytes, and keeps the owner of the root', async () => {
+test('replaces a file without changing its hard links and link targets, and keeps the owner of the root', async () => {
   writeFileSync(join(outside, 'linked'), 'original');
   linkSync(join(outside, 'linked'), join(root, 'file'));
   symlinkSync(join(outside, 'kept'), join(root, 'link'));
@@ -201,7 +201,7 @@ for (const target of ['../outside', '../../../../../../../../../tmp', '/outside'
   });
 }
 
-test('a link that comes with the package does not lead the entries after it out of the root', async () => {
+test('a link in the package does not lead later entries out of the root', async () => {
   const bytes = await archive(
     { name: 'door', type: 'symlink', linkname: outside },
     { name: 'door/escaped', content: 'x' },
@@ -214,7 +214,7 @@ test('a link that comes with the package does not lead the entries after it out 
   assert.equal(readFileSync(join(root, outside, 'escaped'), 'utf8'), 'x');
 });
 
-test('refuses by name what would lie or lead outside, and devices', async () => {
+test('refuses paths and links that lead outside, devices and FIFOs by name', async () => {
   const cases: [Header & { content?: string }, string][] = [
     [{ name: '/etc/absolute', content: 'x' }, '/etc/absolute'],
     [{ name: 'a/../../climbs', content: 'x' }, 'a/../../climbs'],
@@ -240,7 +240,7 @@ test('a hard link in the package does not reach through a symbolic link of the g
   await assert.rejects(unpackTar(bytes, root), refused('PACKAGE_INVALID', 'way/kept'));
 });
 
-test('whatever links and names a package has, nothing outside the root changes', async () => {
+test('random links and names in a package change nothing outside the root', async () => {
   const name = fc.array(fc.constantFrom('a', 'b', '..', '.', '', 'way'), {
     minLength: 1,
     maxLength: 5,
@@ -286,7 +286,7 @@ test('whatever links and names a package has, nothing outside the root changes',
   );
 });
 
-test('says what is wrong with a package that is no gzip, no tar, cut, or cut off', async () => {
+test('refuses a package that is not gzip, not tar, truncated or aborted with the reason', async () => {
   writeFileSync(join(source, 'random'), execFileSync('head', ['-c', '200000', '/dev/urandom']));
   const whole = gzipSync(tar('.'));
   const overlay = (bytes: Buffer): Promise<unknown> => overlayPackage(Readable.from([bytes]), root);

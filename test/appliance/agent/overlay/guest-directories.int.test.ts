@@ -37,7 +37,7 @@ async function unpack(...entries: readonly Buffer[]): Promise<string[]> {
   return lines;
 }
 
-test("the guest's directories keep owner and mode, and the log names each that the package has otherwise", async () => {
+test("the guest's directories keep owner and mode, and the log names those that differ in the package", async () => {
   guest('etc');
   guest('tmp', 0o1777);
   guest('root', 0o700);
@@ -73,7 +73,7 @@ test("a package's own directories get its owner and mode wherever their entries 
   ]);
 });
 
-test('a directory that links lead to is the one that the guest has, or not, at the end of them', async () => {
+test("a directory behind links keeps its owner when the guest has it, and gets the package's owner otherwise", async () => {
   guest('usr/lib/systemd');
   guest('data/old');
   symlinkSync('usr/lib', join(root, 'lib'));
@@ -91,7 +91,7 @@ test('a directory that links lead to is the one that the guest has, or not, at t
   assert.ok(lstatSync(join(root, 'lib')).isSymbolicLink());
 });
 
-test("a directory that the package puts in the place of the guest's is the package's", async () => {
+test("a directory that the package replaces has the package's owner and mode", async () => {
   guest('empty');
   symlinkSync('/elsewhere', join(root, 'dangling'));
   await unpack(file('empty'), directory('empty/'), directory('dangling/'), file('dangling/f'));
@@ -112,7 +112,7 @@ test("ACLs and attributes of the package do not reach the guest's directories", 
   assert.equal(owner('etc/f'), '1000:1000 0600');
 });
 
-test('a package of endless links is refused before their names fill the memory', () => {
+test('a package of 20,000 long links is refused', () => {
   const directories = new GuestDirectories(root);
   const target = 'x'.repeat(4000);
   const take = (index: number): unknown =>

@@ -31,7 +31,7 @@ function tar(): Buffer {
 const isToldOf = (error: unknown): boolean =>
   isAppError(error, 'PACKAGE_DOWNLOAD') && error.message.includes('another one');
 
-test('hears to its end a sender that may say there that it was another package', async () => {
+test("an error at the end of the sender's stream is reported", async () => {
   writeFileSync(join(source, 'file'), 'x');
   // The decompressor does not read beyond its stream.
   const bytes = Buffer.concat([gzipSync(tar()), Buffer.alloc(4 * MIB)]);
@@ -49,7 +49,7 @@ test('hears to its end a sender that may say there that it was another package',
   await assert.rejects(examinePackage(say()), isToldOf);
 });
 
-test('takes a package with zeros behind it, none that is followed by more, cut, damaged, or breaks off', async () => {
+test('accepts trailing zeros, and refuses a package with other trailing data, truncated or damaged', async () => {
   writeFileSync(join(source, 'file'), randomBytes(300_000));
   const whole = gzipSync(tar());
   const padded = Readable.from([whole, Buffer.alloc(4 * MIB)]);

@@ -12,7 +12,7 @@ function record(key: string, value: string): string {
   return `${length}${rest}`;
 }
 
-test('the stretches of a map of holes are joined, and of another key the last one counts', () => {
+test('the values of sparse keys are joined, and the last value of another key counts', () => {
   const text = [
     record('GNU.sparse.offset', '0'),
     record('GNU.sparse.numbytes', '5'),

@@ -26,7 +26,7 @@ const allowed: Readonly<Record<string, string>> = {
   'an attribute': 'syscall(188, $file, my $name = "trusted.x", my $value = "1", 1, 0) != -1',
 };
 
-test('who unpacks may make files of any kind, and reach nothing else', async () => {
+test('a confined unpacking program may create files of any kind, and has no other access', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'gnt-unpack-'));
   try {
     const tried = Object.entries({ ...refused, ...allowed }).map(
@@ -63,7 +63,7 @@ test('tar has no network, few capabilities, a filter of system calls and a limit
 });
 
 /** Returns the last process of the chain, once it is the unpacking program. */
-test('tar that a signal ends, and tar that cannot start, are told apart', async () => {
+test('a killed tar is an error of the package, and a tar that cannot start is not', async () => {
   const root = mkdtempSync(join(tmpdir(), 'gnt-unpack-'));
   const tar = startTar(root);
   try {

@@ -42,7 +42,7 @@ test('delivers events once and in order through refusals and lost connections', 
   );
 });
 
-test('a batch of long lines is never larger than the host takes', async () => {
+test('a batch of long lines is within the size limit of the host', async () => {
   const sizes: number[] = [];
   let lines = 0;
   const sender = new EventSender({
@@ -63,7 +63,7 @@ test('a batch of long lines is never larger than the host takes', async () => {
   assert.ok(Math.max(...sizes) > MAX_EVENTS_BODY_BYTES / 2, 'batches are needlessly small');
 });
 
-test('lines that a slow host does not take are left out, which the log says in their place', async () => {
+test('lines beyond the queue for a slow host are dropped and counted in the log', async () => {
   const taken: InstallEvent[] = [];
   const host = Promise.withResolvers<number>();
   const sender = new EventSender({
@@ -95,7 +95,7 @@ test('lines that a slow host does not take are left out, which the log says in t
   );
 });
 
-test('gives up a batch that the host calls wrong, and says so', async () => {
+test('drops a batch that the host refuses, and reports it', async () => {
   const complaints: string[] = [];
   const sender = new EventSender({
     sign,
@@ -108,7 +108,7 @@ test('gives up a batch that the host calls wrong, and says so', async () => {
   assert.equal(sender.refusedEvents, 1);
 });
 
-test('tells when the result was not acknowledged in time', async () => {
+test('reports a result that is not acknowledged before the timeout', async () => {
   const sender = new EventSender({
     sign,
     post: () => new Promise(() => undefined),
@@ -159,7 +159,7 @@ test('sends at most one progress event a second', () => {
   );
 });
 
-test('stops at the first stage that fails, cleans up all the same, and keeps the first failure', async () => {
+test('stops at the first failing stage, runs the cleanup stages, and keeps the first failure', async () => {
   const ran: string[] = [];
   const stage = (name: Stage['name'], fails = false): Stage => ({
     name,

@@ -55,7 +55,7 @@ async function openHere(script = 'true'): Promise<OpenWorld> {
   return await world.open();
 }
 
-test('a process that left its session and its parents has ended when the script has', async () => {
+test('a detached process ends with the script', async () => {
   const fifo = join(directory, 'held');
   execFileSync('mkfifo', [fifo]);
   const fd = openSync(fifo, constants.O_RDONLY | constants.O_NONBLOCK);
@@ -73,7 +73,7 @@ test('a process that left its session and its parents has ended when the script 
   }
 });
 
-test('its end is told as it was: status, signal, and a program that is not there', async () => {
+test('its result has the exit status, the signal, or 127 for a missing program', async () => {
   assert.equal((await run('exit 7')).how, 'exited with status 7');
   assert.equal((await run('kill -9 $$')).how, 'was killed by SIGKILL');
   const none = await runConfined(NO_WORLD, { path: '/' }, ['/nowhere'], {}, () => undefined);
@@ -81,7 +81,7 @@ test('its end is told as it was: status, signal, and a program that is not there
   assert.deepEqual(none.lastLines, ['/nowhere: No such file or directory']);
 });
 
-test('it gets exactly its environment, whatever the names', async () => {
+test('it gets exactly its environment, also with unusual names', async () => {
   const lines: string[] = [];
   const given = { 'OSP_A.B': 'odd name', OSP_LINES: 'one', PATH: '/usr/bin' };
   await runConfined(NO_WORLD, { path: '/' }, ['/usr/bin/env'], given, (line) => lines.push(line));
@@ -93,7 +93,7 @@ test('it gets exactly its environment, whatever the names', async () => {
   );
 });
 
-test('it sees no process but its own, and the agent neither by another proc nor by its number', async () => {
+test('it sees only its own processes, and cannot access the agent through another procfs or its pid', async () => {
   const world = await openHere();
   try {
     const own = await run('ls /proc | grep -c "^[0-9]"; kill -0 $$ && echo itself', world);
@@ -116,7 +116,7 @@ test('it sees no process but its own, and the agent neither by another proc nor 
   }
 });
 
-test('root in there has no way into the kernel', async () => {
+test('root in a confined script lacks the capabilities and system calls that reach the kernel', async () => {
   const { lines } = await run('grep -E "^(CapPrm|CapBnd|Seccomp):" /proc/self/status');
   const status = new Map(lines.map((line) => line.split(/:\s+/) as [string, string]));
   assert.equal(status.get('Seccomp'), '2');
@@ -146,7 +146,7 @@ test('root in there has no way into the kernel', async () => {
     );
 });
 
-test('what one program mounts the next one sees, and the agent does not', async () => {
+test('a mount of one program is visible to the next program and not to the agent', async () => {
   const place = join(directory, 'place');
   mkdirSync(place);
   const world = await openHere();
@@ -164,7 +164,7 @@ test('what one program mounts the next one sees, and the agent does not', async 
   assert.ok(!existsSync(world.rootPath));
 });
 
-test('it finds what the agent shows it, mounts and all, until that is hidden', async () => {
+test('it sees a directory that the agent shows, until the agent hides it', async () => {
   const shown = join(directory, 'shown');
   mkdirSync(shown);
   // The agent's own mount, which is hidden unless it is shown.
@@ -182,7 +182,7 @@ test('it finds what the agent shows it, mounts and all, until that is hidden', a
   }
 });
 
-test('what scripts left mounted is unmounted at once, however much it is, and named where it cannot be', async () => {
+test('300 mounts that scripts left are unmounted and logged, and a mount that stays is named', async () => {
   const top = join(directory, 'left');
   mkdirSync(top);
   const count = 300;

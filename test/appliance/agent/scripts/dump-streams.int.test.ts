@@ -39,13 +39,13 @@ test('a script reads a dump to its last byte, and nothing of the padding', async
   assert.deepEqual(lines, [String(dump.length)]);
 });
 
-test('a script need not read its dump, and may leave a program that holds it', async () => {
+test('a script may leave its dump unread and open in another program', async () => {
   writeFileSync(disk, 'x'.repeat(3_000_000));
   const stdin = readDump(disk, 3_000_000, reporter);
   assert.deepEqual(await shell('setsid sleep 20 <&0 & echo gone', { stdin }), ['gone']);
 });
 
-test('what a script prints is on the disk, as many bytes as are told', async () => {
+test('the output of a script is written to the disk, with the returned number of bytes', async () => {
   writeFileSync(disk, Buffer.alloc(4_000_000));
   const target = writeDump(disk, 4_000_000, reporter);
   const lines = await shell('head -c 3000001 /dev/zero | tr "\\0" y; echo told >&2', {
@@ -58,7 +58,7 @@ test('what a script prints is on the disk, as many bytes as are told', async () 
   assert.ok(isFilledWith(0, written.subarray(3_000_001)));
 });
 
-test('a script that prints more than there is room for is ended, and told why', async () => {
+test('a script whose output exceeds the disk is an error with the limit', async () => {
   const target = writeDump(disk, 1_000_000, reporter);
   await assert.rejects(
     shell('exec cat /dev/zero', { stdout: target.stream }),

@@ -20,7 +20,7 @@ for (const [what, script] of [
   ['many lines', `yes ${'x'.repeat(60)} | head -c ${PRINTED_BYTES}`],
   ['one line', `head -c ${PRINTED_BYTES} /dev/zero | tr '\\0' x`],
 ] as const) {
-  test(`a script that prints ${what} without end fills the log once, and no memory`, async () => {
+  test(`the output of a script that prints ${what} without end is bounded in the log and on the console`, async () => {
     let seenLines = 0;
     let sentBytes = 0;
     let printedBytes = 0;

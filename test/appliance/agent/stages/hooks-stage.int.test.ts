@@ -72,7 +72,7 @@ test('without a document there is no stage, and nothing is loaded', () => {
   assert.deepEqual(open(withHooks(false), nowhere).stages, []);
 });
 
-test("the appliance's own hooks come first, then the host's in their order; what is no stage is told", async () => {
+test("the appliance's hooks run before the host's hooks, and stages outside of installations are logged", async () => {
   const { stages, books } = open(withHooks(true), folder);
   assert.equal(await stages[0]?.run(reporter), '2 step(s) from appliance/z.yaml, instance/a.yaml');
   assert.deepEqual(lines, ['appliance/z.yaml: ignored, not for installations: stage boot']);
@@ -81,7 +81,7 @@ test("the appliance's own hooks come first, then the host's in their order; what
   assert.equal(hasHooks(book, 'image'), false);
 });
 
-test("an appliance's own hooks are run when the host has none", async () => {
+test("an appliance's hooks run when the host has none", async () => {
   const { stages } = open(withHooks(false), folder);
   assert.equal(await stages[0]?.run(reporter), '1 step(s) from appliance/z.yaml');
 });
