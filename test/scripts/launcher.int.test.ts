@@ -57,11 +57,11 @@ async function started(program = 'gnt-instance'): Promise<string> {
   return stdout.trim().replace(`${top}/`, '');
 }
 
-test('without a bundle the sources run', async () => {
+test('a launcher without a bundle runs the sources', async () => {
   assert.equal(await started(), 'cluster-cli/main.ts list');
 });
 
-test('a bundle runs until a source, a folder of sources or the packages changed', async () => {
+test('a bundle runs until a source, a folder of sources or the packages change', async () => {
   const bundled = `${BUNDLE}/cluster-cli/main.cjs list`;
   for (const changed of [
     ...['cluster-cli/main.ts', 'shared', 'scripts/bundle.ts'],
@@ -77,7 +77,7 @@ test('a bundle runs until a source, a folder of sources or the packages changed'
   assert.equal(await started(), bundled);
 });
 
-test('what changed in a daemon makes that of a daemon old, and not that of a command', async () => {
+test("a change in the sources of a daemon outdates the daemon's bundle, and not the command's bundle", async () => {
   await makeBundle();
   assert.equal(await started('gnt-noded'), `${BUNDLE}/noded/main.mjs list`);
   await utimes(join(top, 'metad/main.ts'), LONG_AGO, LONG_AGO);
@@ -85,7 +85,7 @@ test('what changed in a daemon makes that of a daemon old, and not that of a com
   assert.equal(await started(), `${BUNDLE}/cluster-cli/main.cjs list`);
 });
 
-test('a bundle is not taken for a new one that is of the future, or where nobody can tell', async () => {
+test('the sources run when the bundle is from the future or a source folder is missing', async () => {
   const source = 'cluster-cli/main.ts list';
   await makeBundle();
   const tomorrow = new Date(Date.now() + 86_400_000);
@@ -97,12 +97,12 @@ test('a bundle is not taken for a new one that is of the future, or where nobody
   await rename(join(top, 'gone'), join(top, 'shared'));
 });
 
-test('an installed package runs its own bundle and looks at nothing else', async () => {
+test('an installed package runs its own program', async () => {
   await write('programs/cluster-cli/main.cjs', '');
   assert.equal(await started(), 'programs/cluster-cli/main.cjs list');
 });
 
-test('what a program says of itself is shown as it was written down, other words are its own', async () => {
+test('version and help are printed from the packaged files, and other arguments go to the program', async () => {
   const help = 'programs/cluster-cli/help';
   await write(`${help}/version`, '1.2.3\n');
   await write(`${help}/gnt-instance`, 'the program\n');
@@ -120,7 +120,7 @@ test('what a program says of itself is shown as it was written down, other words
   assert.equal(await say('--help', 'list'), `${main} --help`);
 });
 
-test('on a terminal of any size, help and version are shown and the exit status is 0', async () => {
+test('help and version are shown with exit status 0 on a terminal of any size', async () => {
   const help = 'programs/cluster-cli/help';
   const main = 'programs/cluster-cli/main.cjs';
   await write(main, '');
@@ -151,7 +151,7 @@ test('on a terminal of any size, help and version are shown and the exit status 
   }
 });
 
-test('without a terminal, COLUMNS is the width of the help', async () => {
+test('COLUMNS sets the width of the help without a terminal', async () => {
   const main = 'programs/cluster-cli/main.cjs';
   await write(main, '');
   await write('programs/cluster-cli/help/gnt-instance', 'the program\n');

@@ -36,7 +36,7 @@ echo '${UUID} web1.example.com' >/var/lib/gnt/removed-instances`,
   assert.doesNotMatch(told, /^gnt$/m);
 });
 
-test('a purge leaves what is mounted below its folders, and removes the rest', async () => {
+test('a purge keeps file systems mounted below its folders, and removes other files', async () => {
   const told = await purge(
     `mkdir /var/lib/gnt/images && mount -t tmpfs none /var/lib/gnt/images
 echo kept >/var/lib/gnt/images/kept
@@ -49,7 +49,7 @@ echo record >/var/lib/gnt/store.sqlite`,
   assert.match(told, /^gnt: \/var\/lib\/gnt stays: a file system is mounted there$/m);
 });
 
-test('a purge does not say that it removes disks which stay in a mount', async () => {
+test('a purge does not report mounted disks as removed', async () => {
   const told = await purge(
     `mount -t tmpfs none /var/lib/gnt/disks && mkdir /var/lib/gnt/disks/${UUID}`,
     'ls /var/lib/gnt/disks',

@@ -29,7 +29,7 @@ test('a value behind a hole is found, also across the border of two chunks', asy
   }
 });
 
-test('a deleted file that several descriptors have is read and told once', async () => {
+test('a deleted file with several open descriptors is reported once', async () => {
   const path = join(root, 'deleted');
   await using first = await open(path, 'w+');
   await using second = await open(path, 'r');
@@ -39,7 +39,7 @@ test('a deleted file that several descriptors have is read and told once', async
   assert.notEqual(first.fd, second.fd);
 });
 
-test('of several values that are looked for at once, each is found', async () => {
+test('each of several values is found in one search', async () => {
   const other = randomBytes(20).toString('hex');
   for (const text of [value, other]) {
     const path = join(root, 'one');

@@ -7,7 +7,7 @@ import { errorCodes } from '#shared/errors/codes.ts';
 import { run } from '#shared/process/run.ts';
 import { generateManPages, generateMarkdown } from '../../../scripts/docs/generate.ts';
 
-test('mandoc finds no fault in any manual page', async (t) => {
+test('mandoc reports no fault in any manual page', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'gnt-man-'));
   t.after(() => rm(folder, { recursive: true }));
   const pages = await generateManPages('2026-01-02');
@@ -16,7 +16,7 @@ test('mandoc finds no fault in any manual page', async (t) => {
   assert.equal(stdout, '');
 });
 
-test('every manual page that another one names exists', async () => {
+test('every manual page to which another page refers exists', async () => {
   const pages = await generateManPages('2026-01-02');
   const missing = [...pages].flatMap(([from, text]) =>
     [...text.matchAll(/^\.BR (\S+) \((\d)\)/gm)]
@@ -27,7 +27,7 @@ test('every manual page that another one names exists', async () => {
   assert.deepEqual(missing, []);
 });
 
-test('every error code and every subcommand has an entry', async () => {
+test('every error code has an entry, and the subcommand launch has a section', async () => {
   const files = await generateMarkdown();
   const codes = files.get('error-codes.md') ?? '';
   for (const code of Object.keys(errorCodes)) assert.ok(codes.includes(`\n- \`${code}\`: `), code);

@@ -10,11 +10,11 @@ function render(block: ReturnType<typeof paragraph>): readonly string[] {
     .slice(4);
 }
 
-test('angle brackets and asterisks are text outside of code', () => {
+test('angle brackets and asterisks outside of code are escaped', () => {
   assert.deepEqual(render(paragraph('a <b> *c* `<d>`')), ['a \\<b> \\*c\\* `<d>`']);
 });
 
-test('a table stays a table while its rows fit, and becomes a list where one does not', () => {
+test('a table becomes a list when a row is too long', () => {
   assert.deepEqual(render(table(['A', 'B'], [['`a|b`', 'c']])), [
     '| A | B |',
     '| --- | --- |',

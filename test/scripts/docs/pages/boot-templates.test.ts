@@ -52,7 +52,7 @@ const structs: Readonly<Record<string, Struct>> = {
   Repo: repository(),
 };
 
-test('the reference has each member that templates can read, and no other', () => {
+test('the reference has exactly the members that templates can read', () => {
   assert.deepEqual(Object.keys(structs), Object.keys(bootTemplateMembers));
   for (const [name, struct] of Object.entries(structs))
     assert.deepEqual(
@@ -62,7 +62,7 @@ test('the reference has each member that templates can read, and no other', () =
     );
 });
 
-test('the reference says which members of the top are constant or refused', () => {
+test('the reference marks the top-level members that are constant or refused', () => {
   const membersWith = (support: string): readonly string[] =>
     Object.entries(bootTemplateMembers[''] ?? {})
       .filter(([, [each]]) => each === support)
