@@ -6,7 +6,7 @@ import { FrameOpener, FrameSealer, FrameType } from '../../../../noded/cluster/p
 const key = nacl.randomBytes(32);
 const body = Buffer.from('body');
 
-test('takes frames in their order, each once', () => {
+test('accepts frames in order, each once', () => {
   const sealer = new FrameSealer(key, 0);
   const opener = new FrameOpener(key, 0);
   const [first, second] = [sealer.seal(FrameType.data, body), sealer.seal(FrameType.end, body)];
@@ -15,13 +15,13 @@ test('takes frames in their order, each once', () => {
   assert.deepEqual(opener.open(second), { type: FrameType.end, body });
 });
 
-test('tells when a frame before this one is missing', () => {
+test('reports a missing earlier frame', () => {
   const sealer = new FrameSealer(key, 0);
   sealer.seal(FrameType.data, body);
   assert.equal(new FrameOpener(key, 0).open(sealer.seal(FrameType.data, body)), 'lost');
 });
 
-test('ignores what was changed, reflected, cut or sealed with another key', () => {
+test('ignores frames that are changed, reflected, truncated or sealed with another key', () => {
   const frame = new FrameSealer(key, 0).seal(FrameType.data, body);
   const opener = new FrameOpener(key, 0);
   for (let at = 0; at < frame.length; at += 1) {

@@ -64,7 +64,7 @@ function makeHello(shared: Uint8Array, key: string): Buffer {
   return Buffer.concat([Buffer.from([HELLO]), id, Buffer.from([name.length]), name, sealed]);
 }
 
-test('a node that asks for 65,536 streams gets a part of all, and others get theirs', async (t) => {
+test('a node that requests 65,536 streams gets a share of the limit, and another node still gets a stream', async (t) => {
   const { start, redisOf } = await startNodes(t);
   const asked = await start('asked');
   const honest = await start('honest');

@@ -9,7 +9,7 @@ import { startRedis } from '../../support/redis-server.ts';
 /** Twice the store timeout of a node. */
 const IN_TIME_MS = 20_000;
 
-test('who sends is told that it failed when the store stands still', async (t) => {
+test('sending fails with STORE_UNAVAILABLE when the store hangs', async (t) => {
   const redis = await startRedis();
   t.after(() => redis.stop());
   const mailbox = await Mailbox.open({

@@ -99,7 +99,7 @@ const closeOf = (stream: PeerStream): Promise<void> =>
   new Promise((resolve) => stream.once('close', () => resolve()));
 const textOf = async (stream: PeerStream): Promise<string> => String(await allOf(stream));
 
-test('megabytes arrive whole in both directions, and each direction ends on its own', async (t) => {
+test('megabytes arrive whole in both directions, and each direction ends separately', async (t) => {
   const [near, far] = await connect(t);
   const [there, back] = [randomBytes(3_000_000), randomBytes(2_000_001)];
   near.end(there);
@@ -122,13 +122,13 @@ test('a sender waits for a reader that does not read', async (t) => {
   assert.ok((await allOf(far)).length >= sent);
 });
 
-test('64 streams that are opened at once are all opened', async (t) => {
+test('64 streams can be opened at once', async (t) => {
   const [a] = [await start(t, 'a'), await start(t, 'b')];
   const streams = await Promise.all(Array.from({ length: 64 }, () => a.open('b')));
   assert.equal(new Set(streams).size, 64);
 });
 
-test('a node that reads nothing for a while loses none of its streams, however many send', async (t) => {
+test('a node that stops reading for a while loses none of 200 streams', async (t) => {
   const way = await startWay(t, redis);
   const [a, b] = [await start(t, 'a'), await start(t, 'b', way)];
   const arrived: PeerStream[] = [];
@@ -213,7 +213,7 @@ test('carries HTTP, and the end of either side ends the other', async (t) => {
   await assert.rejects(text(cut), { code: 'ECONNRESET' });
 });
 
-test('a node that is not known, or not there, is named', async (t) => {
+test('an unknown or unreachable node is named in the error', async (t) => {
   const a = await start(t, 'a');
   await assert.rejects(
     a.open('nobody'),
@@ -234,7 +234,7 @@ test('a node that is not known, or not there, is named', async (t) => {
   assert.equal(await presenceOf(a, 'b'), 'answers');
 });
 
-test('Redis sees no byte of it, and the search would find a planted one', async (t) => {
+test('Redis carries no plaintext of a stream', async (t) => {
   const heard = await overhear(t);
   const [near, far] = await connect(t);
   const secret = randomBytes(24).toString('hex');
@@ -248,7 +248,7 @@ test('Redis sees no byte of it, and the search would find a planted one', async 
   while (!isHeard(secret)) await sleep(5);
 });
 
-test('what a stranger sends, replays or makes up changes nothing', async (t) => {
+test('foreign, replayed and random messages do not change a stream', async (t) => {
   const heard = await overhear(t);
   const [near, far] = await connect(t);
   const messages = [...heard];
@@ -273,7 +273,7 @@ test('what a stranger sends, replays or makes up changes nothing', async (t) => 
   assert.equal(await textOf(near), 'and back');
 });
 
-test('a hello that is played again opens nothing', async (t) => {
+test('a replayed hello opens no stream', async (t) => {
   const heard = await overhear(t);
   const [near, far] = await connect(t);
   const hello = heard.find(({ channel, bytes }) => channel.endsWith(':b') && bytes[0] === 4);
@@ -299,7 +299,7 @@ test('a lost connection to Redis ends a stream at once', async (t) => {
   await Promise.all(closed);
 });
 
-test('a second daemon with the key of a node that runs is refused', async (t) => {
+test('a second daemon with the key of a running node is refused', async (t) => {
   const first = await start(t, 'a');
   await assert.rejects(start(t, 'a'), (error) => isAppError(error, 'CONFLICT'));
   await first[Symbol.asyncDispose]();

@@ -13,7 +13,7 @@ const MIB = 2 ** 20;
 /** A frame that is the whole of a first window. */
 const FIRST_BODY = FIRST_WINDOW_BYTES - FRAME_COST_BYTES;
 
-test('the other end may send its first window, and a byte more is too much', () => {
+test('the peer may send its first window, and one byte more is refused', () => {
   assert.ok(new ReceiveWindow(new WindowPool()).receive(FIRST_BODY));
   assert.ok(!new ReceiveWindow(new WindowPool()).receive(FIRST_BODY + 1));
   const many = new ReceiveWindow(new WindowPool());
@@ -22,7 +22,7 @@ test('the other end may send its first window, and a byte more is too much', () 
   assert.ok(!many.receive(1), 'frames of one byte weigh what they take in Redis');
 });
 
-test('a stream whose reader reads gets more, up to the largest window', () => {
+test('a stream that is read gets a larger window, up to the maximum', () => {
   const window = new ReceiveWindow(new WindowPool());
   assert.ok(window.receive(FIRST_BODY));
   assert.equal(window.grant(), 0, 'nothing was read');
@@ -31,7 +31,7 @@ test('a stream whose reader reads gets more, up to the largest window', () => {
   assert.equal(window.grant(), 0, 'it has all that there is');
 });
 
-test('all streams of a node together may have 7 MiB on their way, and give it back', () => {
+test('all streams of a node share windows of 7 MiB, and return them when they close', () => {
   const pool = new WindowPool();
   const round = (): number => {
     const windows = Array.from({ length: 2 * MAX_STREAMS }, () => new ReceiveWindow(pool));
@@ -52,7 +52,7 @@ test('all streams of a node together may have 7 MiB on their way, and give it ba
   assert.equal(round(), first);
 });
 
-test('what was leased and read is there for others', () => {
+test('a stream that is read gets its window again after each of 1000 rounds', () => {
   const pool = new WindowPool();
   const use = (window: ReceiveWindow, bytes: number): void => {
     assert.ok(window.receive(bytes - FRAME_COST_BYTES));
