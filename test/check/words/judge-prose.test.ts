@@ -27,7 +27,7 @@ test('documents count by file, strings and comments by folder, and fixtures not 
 
 test('a place above the limit is a finding unless it is exempt', () => {
   const { comments } = tallyProse(CONTENTS);
-  assert.match(judgePlaces('comments', comments, [])[0] ?? '', /^noded\/boot: comments have 2 /);
+  assert.match(judgePlaces('comments', comments, [])[0] ?? '', /^noded\/netboot: comments have 2 /);
   assert.deepEqual(judgePlaces('comments', comments, ['noded/netboot']), []);
 });
 
