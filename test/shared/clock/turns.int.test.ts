@@ -20,7 +20,7 @@ async function workInPieces(): Promise<void> {
 }
 
 test('who waits for something else waits as long for many works in pieces as for one', async () => {
-  // Three milliseconds, and one piece of each work; with separate turns it would be three for each.
+  // 3 ms and one piece of each work. With separate turns it would be 3 ms for each.
   const isFine = ({ longestMs }: Stretches): boolean => longestMs < 50;
   const stretches = await threadStretches(
     () => Promise.all(Array.from({ length: WORKS }, workInPieces)),

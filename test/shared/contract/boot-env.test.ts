@@ -106,7 +106,7 @@ test('tells what would do something elsewhere, and says nothing of a status', ()
 test('keeps what it left out, so much of it that one can read it, and no more', () => {
   const { bootEnv: kept } = fold({ ...document, OnlyUnknown: true });
   assert.match(String(kept.LeftOut), /^OnlyUnknown: /);
-  // What is shown can be created again.
+  // The shown document can be created again.
   assert.deepEqual(fold(kept).leftOut, []);
   assert.ok(!('LeftOut' in fold(document).bootEnv));
   const names = Array.from({ length: 500 }, (_, index) => `arch${index}`);

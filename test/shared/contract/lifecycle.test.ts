@@ -22,7 +22,7 @@ const VIEW: ProgressView = {
 };
 const SCRIPT = Buffer.from('#!/bin/sh\n').toString('base64');
 
-/** Type of an event, or what else it has of its own. */
+/** Type of an event, or its own fields. */
 type Word = LifecycleEvent['type'] | Record<string, unknown>;
 
 function words(...given: readonly Word[]): LifecycleEvent[] {
@@ -33,7 +33,7 @@ function words(...given: readonly Word[]): LifecycleEvent[] {
   return lifecycleEventBatch.parse(events);
 }
 
-/** Where the events lead, or the field of the first that cannot come. */
+/** Returns the progress after the events, or the field of the first invalid event. */
 function say(events: readonly LifecycleEvent[], from = NO_PROGRESS): LifecycleProgress | string {
   let now = from;
   for (const event of events) {

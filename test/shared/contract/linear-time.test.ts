@@ -11,9 +11,7 @@ import { threadMs } from '../../lab/thread-time.ts';
 
 const MIB = 1024 ** 2;
 const url = new URL('http://h/');
-/**
- * Readers of foreign text, and the text that is worst for them: of any length, the same throughout.
- */
+/** Parsers of foreign text with their worst input, a repeated pattern of any length. */
 const readers: Readonly<Record<string, (length: number) => unknown>> = {
   'a key of blanks': (length) => attempt(() => parseIni(`[a]\na${' '.repeat(length)}x\n`)),
   'a section of blanks': (length) => attempt(() => parseIni(`[a]${' '.repeat(length)}x\n`)),
@@ -30,11 +28,11 @@ const readers: Readonly<Record<string, (length: number) => unknown>> = {
 test('a mebibyte of the worst text takes no more time than its length says', () => {
   for (const [name, read] of Object.entries(readers)) {
     const small = quickest(() => read(MIB / 8));
-    // A mebibyte would take it an hour.
+    // At this rate 1 MiB would take an hour.
     assert.ok(small < 1000, `${name}: ${small} ms`);
     const large = quickest(() => read(MIB));
-    // Eight times the text: eight times the time, 64 times for a quadratic one. Below two
-    // milliseconds nothing can be judged.
+    // Eight times the text takes eight times the time, or 64 times if it is quadratic. Times below
+    // 2 ms are not significant.
     assert.ok(large < Math.max(2, small) * 28, `${name}: ${small} ms, then ${large} ms`);
   }
 });
@@ -43,7 +41,7 @@ function quickest(work: () => unknown): number {
   let best = Number.POSITIVE_INFINITY;
   for (let round = 0; round < 3; round += 1) {
     best = Math.min(best, threadMs(work));
-    // What is that slow needs no second look.
+    // A slow result needs no second measurement.
     if (best > 1000) break;
   }
   return best;

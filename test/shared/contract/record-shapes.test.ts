@@ -12,9 +12,8 @@ import { profileRecord } from '#shared/contract/profile.ts';
 import { STORE_SCHEMA } from '#shared/store/encode.ts';
 
 /**
- * What records have, by the store's version. A program takes out of a record what it does not know
- * at its first change, so that one which does not know all of it has to be refused the store: by
- * the version, and by nothing else.
+ * Fields of records by the store's version. A program drops unknown fields at its first change of a
+ * record, so the version alone must keep an older program from the store.
  */
 const SHAPES = join(import.meta.dirname, '../../../fixtures/upgrade/records.json');
 const RECORDS = {
@@ -30,7 +29,7 @@ const node = z.looseObject({
   allOf: z.array(z.unknown()).optional(),
 });
 
-/** The names of all that a JSON schema lets a record have, with what they are in. */
+/** Collects the names of all fields that a JSON schema allows, with their place. */
 function namesIn(schema: unknown, place: string, found: Set<string>): Set<string> {
   const parsed = node.safeParse(schema).data;
   if (parsed === undefined) return found;
