@@ -50,7 +50,7 @@ test('every option of add arrives in the opcode as it was meant', async () => {
     personalizationPassword: SECRET,
     safeInstall: true,
     installParameters: { cdrom_image_path: '/iso', boot_order: 'cdrom' },
-    // As bytes: nothing of a hook is opened on a host.
+    // As bytes, because the host never parses hooks.
     hooks: [
       {
         name: 'config.yaml',
@@ -274,7 +274,7 @@ test('--wait-ready waits for operational, and ends with the script that stranded
     ...lifecycle,
     ...{ state, reason: state === 'stranded' ? reason : null },
   });
-  // The end of cloud-init is not that of the boot list.
+  // cloud-init ends before the boot list does.
   lab.daemon.instances.push(sampleInstance({ name: 'web1', boot, lifecycle: at('booting') }));
   const wait = (): ReturnType<typeof runInProcess> =>
     runInProcess('gnt-instance', ['startup', '--wait-ready=60', 'web1'], { root: lab.daemon.root });

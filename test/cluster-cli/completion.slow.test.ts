@@ -22,7 +22,7 @@ before(async () => {
 });
 after(() => daemon.close());
 
-/** What bash would offer after the line was typed and tab pressed. */
+/** Returns bash's candidates after a line and a tab. */
 async function completeInBash(line: string): Promise<readonly string[]> {
   const [program = ''] = line.split(' ');
   const script = await runInProcess(program, ['completion', 'bash'], { root: daemon.root });
@@ -63,7 +63,7 @@ const lines: readonly (readonly [string, readonly string[]])[] = [
   ['gnt-instance add -t ', ['file', 'sharedfile', 'plain', 'zfs', 'diskless']],
   ['gnt-job watch 3', ['31']],
   ['gnt-node info n', ['node1']],
-  // bash breaks words at : and =, and replaces only the text behind the break.
+  // bash breaks words at : and =, and replaces only the text after the break.
   ['gnt-instance add --net 0:mo', ['mode=']],
   ['gnt-instance add --net 0:link=br0,mode=', ['bridged', 'user']],
   ['gnt-instance modify -H boot', ['boot_order=', 'boot_report=']],
@@ -87,7 +87,7 @@ test('bash completes files after an option that names one, also behind @', async
 });
 
 const support = join(import.meta.dirname, 'support');
-/** A line, what is offered, and the line after tab was pressed where more of it is certain. */
+/** A line, its candidates, and the line after the tab if it changes. */
 const otherShells: readonly (readonly [string, readonly string[], string?])[] = [
   ['gnt-instance console w', ['web1'], 'gnt-instance console web1 '],
   ['gnt-instance rei', ['reinstall'], 'gnt-instance reinstall '],
@@ -111,8 +111,8 @@ const otherShells: readonly (readonly [string, readonly string[], string?])[] = 
 ];
 
 /**
- * Runs a shell with gnt-instance's completion as an installed package has it; that of gnt-job is
- * sourced.
+ * Runs a shell with gnt-instance's completion installed as by the package. The completion of
+ * gnt-job is sourced.
  */
 async function runShell(
   shell: 'zsh' | 'fish',
@@ -150,7 +150,7 @@ test('zsh completes by tab, from the first time', { skip: skipWithout('zsh') }, 
   for (const [index, [line, offered, completed]] of otherShells.entries()) {
     const answer = (answers[index + 1] ?? '').split('\n');
     const words = answer.filter((each) => each.startsWith('offered ')).map((each) => each.slice(8));
-    // zsh keeps the folder apart from the names in it.
+    // zsh prints the folder separately.
     const names = offered.map((word) => word.replace(`${support}/`, ''));
     assert.deepEqual(words.toSorted(), names, line);
     if (completed) assert.ok(answer.includes(`line ${completed}`), answer.join('\n'));

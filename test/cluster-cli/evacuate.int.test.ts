@@ -5,7 +5,7 @@ import { runInProcess } from './support/run-in-process.ts';
 import { sampleInstance } from './support/samples.ts';
 
 let daemon: DaemonStandIn;
-/** What a job does to its instance. */
+/** Effect of a job on its instance. */
 let send: (name: string) => void;
 before(async () => {
   daemon = await startDaemonStandIn();

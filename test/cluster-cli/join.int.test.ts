@@ -17,7 +17,7 @@ import { createLab, type Lab, type ProgramResult } from '../../scripts/demo/lab.
 import { assertRefused } from '../e2e/support/ask-nodes.ts';
 import { startRedis, type RedisServer } from '../noded/support/redis-server.ts';
 
-/** Roots without daemons: a token is made as the daemon makes it, and used by the real command. */
+/** Roots without daemons. The test creates tokens as the daemon does, and runs the real command. */
 let redis: RedisServer;
 let one: Lab;
 let two: Lab;

@@ -13,7 +13,7 @@ before(async () => {
 after(() => daemon.close());
 beforeEach(() => daemon.submitted.splice(0));
 
-/** Runs a command and gives the fields of what it submitted. */
+/** Runs a command and returns the fields of its opcode. */
 async function submit(program: string, ...args: string[]): Promise<Record<string, unknown>> {
   const result = await runInProcess(program, args, { root: daemon.root });
   assert.equal(result.status, 0, result.stderr);

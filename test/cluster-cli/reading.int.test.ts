@@ -40,7 +40,7 @@ before(async () => {
     sampleOs({ name: 'hid', hidden: true, variants: [] }),
     sampleOs({ name: 'broken', valid: false, problem: "File 'create' is missing", variants: [] }),
   );
-  // Jobs that tests submit end at once.
+  // Submitted jobs end at once.
   daemon.script = (job) => {
     const ended = { ...job, status: 'success' as const, endedAtMs: job.receivedAtMs };
     daemon.jobs.splice(daemon.jobs.indexOf(job), 1, ended);
@@ -383,7 +383,7 @@ test('a list of all that is known may be longer than any one answer', async (t) 
     instanceInfo.array().parse(JSON.parse(stdout)).map(({ name }) => name),
     names,
   ); // prettier-ignore
-  // A column that only the nodes themselves know.
+  // A column that needs the instances' nodes.
   const shown = await list('--no-headers', '-o', 'name,boot');
   assert.equal(shown.stdout.trimEnd().split('\n').length, names.length);
 });

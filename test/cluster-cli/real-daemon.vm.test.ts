@@ -8,7 +8,7 @@ import { doctorReport } from '#shared/contract/api.ts';
 import { instanceInfo } from '#shared/contract/instance.ts';
 import { type ProgramEnd, runProgram } from './support/run-program.ts';
 
-/** Time for the daemon to make its namespace and start metad under load. */
+/** Time for the daemon to create its namespace and start metad under load. */
 const START_LIMIT_MS = 120_000;
 
 let root: string;
@@ -25,7 +25,7 @@ async function succeed(program: string, ...args: string[]): Promise<string> {
 }
 
 before(async () => {
-  // Short: unix sockets are made below it.
+  // Short, because unix sockets are created below it.
   root = await mkdtemp('/tmp/gc');
   image = join(root, 'disk.raw');
   await writeFile(image, '');

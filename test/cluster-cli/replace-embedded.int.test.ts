@@ -20,7 +20,7 @@ import { assertRefused } from '../e2e/support/ask-nodes.ts';
 import { plan, repositoryOf } from '../noded/records/repository-lab.ts';
 import { startRedis, type RedisServer } from '../noded/support/redis-server.ts';
 
-/** Roots as a first start of gnt-noded leaves them, and the real command. */
+/** Roots after a first start of gnt-noded, and the real command. */
 let redis: RedisServer;
 let client: Redis;
 let one: Lab;

@@ -5,8 +5,8 @@ import { runInProcess } from './support/run-in-process.ts';
 import { sampleInstance } from './support/samples.ts';
 
 /**
- * What `run`, the tags and `audit` send and print; with a guest behind them:
- * test/e2e/lifecycle-kills.long.test.ts.
+ * Requests and output of `run`, the tags and `audit`. test/e2e/lifecycle-kills.long.test.ts runs
+ * them with a guest.
  */
 
 let daemon: DaemonStandIn;
@@ -69,7 +69,7 @@ test('run prints the output of the script to stdout, each piece once, and nothin
   t.after(() => (daemon.script = before));
   const piece = (number: number, text: string) =>
     ({ type: 'script-output', atMs: 2, number, text }) as const;
-  // Equal lines in the same millisecond are different lines.
+  // Equal lines of the same millisecond are different lines.
   daemon.script = (job) => [
     piece(1, 'same\n'),
     piece(2, 'same\n'),

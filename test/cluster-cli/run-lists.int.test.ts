@@ -25,14 +25,14 @@ const SCRIPT = `#!/bin/bash
 echo done
 `;
 
-/** A folder with files, and the reading of a run list there. */
+/** Creates a folder with files, and returns a reader of its run lists. */
 async function createFolder(t: TestContext, files: Readonly<Record<string, string>>) {
   const dir = await mkdtemp(join(tmpdir(), 'gnt-run-list-'));
   t.after(() => rm(dir, { recursive: true }));
   await mkdir(join(dir, 'attachments'));
   for (const [name, text] of Object.entries(files)) await writeFile(join(dir, name), text);
   const warnings: string[] = [];
-  // What else a command has, reading files does not ask for.
+  // Reading files uses only these members of a context.
   const context = {
     values: createValueSource(),
     warn: (text: string) => void warnings.push(text),

@@ -89,7 +89,7 @@ test('a command that is killed while it talks to a guest leaves no file either',
   assert.deepEqual(await readdir(directory), []);
 });
 
-/** What a person's own file may hold for hosts that are nobody's guests. */
+/** A user's own configuration for other hosts. */
 const OWN_CONFIGURATION = `Host *
   ControlMaster auto
   ControlPath /tmp/master-%C
@@ -106,7 +106,8 @@ test("the user's configuration counts, but for another way to be sure of the hos
   const directory = await mkdtemp(join(tmpdir(), 'gnt-ssh-config-'));
   t.after(() => rm(directory, { recursive: true }));
   await writeFile(join(directory, 'config'), OWN_CONFIGURATION);
-  // The ssh of this host says what it would do; one of 2020 does not know the newest option.
+  // The host's real ssh prints its configuration. The stand-in of a release of 2020 does not know
+  // the newest option.
   const stand = (refuse: string): string => `#!/bin/sh
 PATH=\${PATH#*:}
 ${refuse}
@@ -192,8 +193,8 @@ test('on a terminal the keys are shown before anything is accepted', async () =>
 });
 
 /**
- * A real sshd for one connection, in a root of its own, with the files of `directory` as what it
- * would have made at its installation.
+ * A real sshd for one connection in a separate root, with host key and authorized keys from
+ * `directory`, as its installation would have written them.
  */
 const SSHD = `mount -t tmpfs tmpfs "$1/run" && mkdir "$1/run/sshd"
 cp "$2/host_key" "$2/authorized_keys" "$1/run" && mount --rbind /dev "$1/dev"
@@ -239,21 +240,21 @@ test('a real sshd is logged in to when its key is the trusted one, and refused w
   assert.match(bad.stderr, /Host key verification failed/);
 
   const key = ['-i', join(directory, 'id')];
-  // Words that a shell would take apart, and the command's own status.
+  // Words that a shell would split, and the command's own status.
   const words = ['printf', '%s|', 'a b', "it's", '$HOME;id', ''];
   const exec = await gnt(['exec', ...key, 'true1', '--', ...words]);
   assert.deepEqual([exec.status, exec.stdout], [0, "a b|it's|$HOME;id||"], exec.stderr);
-  // As with ssh, options behind the command's first word are the command's.
+  // As with ssh, options after the command's first word belong to the command.
   const failed = await gnt(['exec', 'true1', ...key, 'sh', '-c', 'cat; exit 9'], 'sent in');
   assert.deepEqual([failed.status, failed.stdout], [9, 'sent in'], failed.stderr);
   assert.equal((await gnt(['exec', ...key, 'false1', '--', 'true'])).status, 255);
 
-  // A name with a colon is a file here, however it is written.
+  // A local name may contain a colon.
   const [there, back] = [join(directory, 'a:b c'), join(directory, 'back')];
   await writeFile(there, 'pushed');
   const pushed = await gnt(['push', ...key, 'true1', there, '/run/']);
   assert.equal(pushed.status, 0, pushed.stderr);
-  // Each login has a root of its own: what was pushed is gone, and what the tree has is there.
+  // Each login has a separate root, so the pushed file is gone and the tree is unchanged.
   await mkdir(back);
   const pulled = await gnt(['pull', ...key, 'true1', '/etc/debian_version', '/etc/ssh', back]);
   assert.equal(pulled.status, 0, pulled.stderr);

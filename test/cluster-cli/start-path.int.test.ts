@@ -6,7 +6,7 @@ import { build, type Metafile } from 'esbuild';
 import { programs } from '../../cluster-cli/programs.ts';
 
 const top = join(import.meta.dirname, '../..');
-/** Those that Node has loaded by itself when a program begins, or that cost next to nothing. */
+/** Modules that Node has already loaded at a program's start, or that load in almost no time. */
 const CHEAP = [
   'node:buffer',
   'node:events',
@@ -17,7 +17,8 @@ const CHEAP = [
   'node:util',
 ];
 /**
- * As many as there are, and some: a program that loads what its commands need has ten times that.
+ * Slightly above the present count. A program that loads its commands' modules has ten times as
+ * many.
  */
 const MOST_MODULES = 45;
 
@@ -32,14 +33,14 @@ before(async () => {
   graph = metafile.inputs;
 });
 
-/** All that is loaded with some modules before any of their code has run. */
+/** Returns all modules that load with the given files before any of their code runs. */
 function loadedWith(files: readonly string[]): readonly string[] {
   const found = new Set<string>();
   const waiting = [...files];
   for (let file = waiting.pop(); file !== undefined; file = waiting.pop()) {
     if (found.has(file)) continue;
     found.add(file);
-    // What commander asks for besides is left out of the bundle: see scripts/bundle.ts.
+    // Other imports of commander are not in the bundle: see scripts/bundle.ts.
     if (file.includes('node_modules/')) continue;
     const imports = graph[file]?.imports ?? [];
     waiting.push(
@@ -69,7 +70,7 @@ for (const name of Object.keys(programs)) {
   });
 }
 
-/** What a list or a record of these takes is less than half of what validators take. */
+/** Printing a list or a record takes less than half the time of loading validators. */
 const READING = ['instance/read.ts', 'node/node.ts'];
 for (const file of READING) {
   test(`${file} reads without validators, OpenSSL and a collator`, () => {

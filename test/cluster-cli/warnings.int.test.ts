@@ -12,7 +12,7 @@ test('control characters of a file do not reach the terminal in a warning', asyn
   t.after(() => rm(root, { recursive: true }));
   const file = join(root, 'na\u001b[31mme');
   await writeFile(file, '\u001b]0;evil\u0007#foo\n');
-  // It fails: there is no daemon.
+  // It fails without a daemon.
   const error: unknown = await run(
     process.execPath,
     [main, 'add', '--os-image', '/i', '--user-data', file, 'web1'],

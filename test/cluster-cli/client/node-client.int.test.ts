@@ -8,7 +8,7 @@ import { text } from 'node:stream/consumers';
 import { test, type TestContext } from 'node:test';
 import { createNodeClient, type NodeClient } from '../../../cluster-cli/client/node-client.ts';
 
-/** A client of a daemon that answers every request with 204. */
+/** Creates a client of a daemon that answers every request with 204. */
 async function createLab(t: TestContext) {
   const folder = await mkdtemp(join(tmpdir(), 'gnt-client-'));
   t.after(() => rm(folder, { recursive: true }));

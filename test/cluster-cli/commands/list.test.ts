@@ -10,7 +10,7 @@ interface Item {
 
 function printed(items: readonly Item[]): readonly string[] {
   const texts: string[] = [];
-  // A list prints, and asks its context for nothing else.
+  // A list only prints to its context.
   const context = { print: (text: string) => void texts.push(text) } as unknown as Context;
   const field = { name: 'name', title: 'Name', kind: 'text' as const, description: '' };
   const listing = {

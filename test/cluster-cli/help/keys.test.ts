@@ -6,7 +6,7 @@ import { formatKeys } from '../../../cluster-cli/help/keys.ts';
 import type { Context } from '../../../cluster-cli/terminal/context.ts';
 import { isHelpShown } from '../../../cluster-cli/usage.ts';
 
-/** Runs no command: what is printed comes from the option alone. */
+/** Returns the output of an option's help. No command runs. */
 async function print(...words: readonly string[]): Promise<string> {
   let text = '';
   const program = await createCommand('gnt-instance', { only: null } as Context, {

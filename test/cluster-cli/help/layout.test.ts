@@ -67,7 +67,7 @@ test('launch --help shows a dozen options, and --help-all all of them', async ()
     (each) => each.name() === 'launch',
   );
   const visible = launch?.options.filter(({ hidden }) => !hidden) ?? [];
-  // And --help itself.
+  // --help itself is hidden too.
   assert.equal(all.length, visible.length + 1);
   assert.match(written.get('gnt-instance.launch') ?? '', new RegExp(`Show all options, \\d+ more`));
 });

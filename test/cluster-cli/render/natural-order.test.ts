@@ -4,7 +4,7 @@ import { compareNaturally, toNaturalText } from '../../../cluster-cli/render/nat
 
 const collator = new Intl.Collator('en', { numeric: true });
 
-/** Every text of up to so many characters. */
+/** Returns all texts of at most `length` characters. */
 function textsOf(alphabet: string, length: number): readonly string[] {
   if (length === 0) return [''];
   const shorter = textsOf(alphabet, length - 1);
@@ -14,7 +14,7 @@ function textsOf(alphabet: string, length: number): readonly string[] {
 }
 
 test('texts have the order of the collator, with a key and without', () => {
-  // Signs, a number with zeros before it, letters; one that has no key.
+  // Signs, a number with leading zeros, letters, and a text without a key.
   const texts = ['', ...textsOf('a0b1.', 4), ...textsOf('_-9Z', 3)].map(toNaturalText);
   assert.ok(texts.some(({ key }) => key === null));
   let compared = 0;

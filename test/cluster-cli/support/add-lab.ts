@@ -11,7 +11,7 @@ export const SECRET = 'correct-horse-battery';
 export interface AddLab {
   /** A new one for each test. */
   readonly daemon: DaemonStandIn;
-  /** With files to name on the command line: secret, key.pub, config.yaml, script.sh, binary. */
+  /** Contains files for the command line: secret, key.pub, config.yaml, script.sh, binary. */
   readonly folder: string;
   readonly add: (
     args: readonly string[],
@@ -19,7 +19,7 @@ export interface AddLab {
   ) => Promise<ProgramEnd>;
 }
 
-/** Registers its own hooks. Its fields can be read in tests only. */
+/** Creates a lab that registers its own hooks. Its fields can be read in tests only. */
 export function createAddLab(): AddLab {
   let daemon: DaemonStandIn;
   let folder: string;
@@ -34,7 +34,7 @@ export function createAddLab(): AddLab {
   after(() => rm(folder, { recursive: true }));
   beforeEach(async (context) => {
     daemon = await startDaemonStandIn();
-    // Registered on the test, so that it closes when the test is over.
+    // Registered on the test, so that it closes at the end of the test.
     (context as { after: (fn: () => Promise<void>) => void }).after(() => daemon.close());
   });
   return {

@@ -27,17 +27,16 @@ import { NOW_MS, sampleJob } from '../../lab/sample-job.ts';
 import { sampleCluster, sampleNode } from './samples.ts';
 
 /**
- * The node's API with nothing behind it, so that what a command sends and prints can be seen. It
- * speaks the contract's types over a real unix socket; everything that changes instances for real
- * is tested with the real daemon.
+ * The node's API without a daemon, to observe requests and output of commands. It uses the
+ * contract's types over a real unix socket. Changes of instances are tested with the real daemon.
  */
 export interface DaemonStandIn {
   readonly root: string;
-  /** Opcodes as they arrived, with all values. */
+  /** Received opcodes with all values. */
   readonly submitted: Opcode[];
   readonly dryRuns: Opcode[];
   readonly canceled: number[];
-  /** Instances whose session tokens were ended. */
+  /** Instances whose session tokens were revoked. */
   readonly tokensReplaced: string[];
   readonly instances: InstanceInfo[];
   readonly orphans: ListedOrphan[];
@@ -47,23 +46,23 @@ export interface DaemonStandIn {
   otherNodesOs: readonly NodeOs[];
   /** Bytes that were sent to a guest. */
   readonly sent: Buffer[];
-  /** What the guest wrote: taken by the next question. */
+  /** Bytes from the guest. The next request takes them. */
   readonly fromGuest: Buffer[];
   report: DoctorReport;
   cluster: ClusterInfo;
-  /** What every name of an image means. */
+  /** The answer for every image name. */
   image: ResolvedImage | null;
-  /** Gives the events of a submitted job; `end` is added when the last one is not it. */
+  /** Returns the events of a submitted job; `end` is added if it is missing. */
   script: (job: JobRecord, opcode: Opcode) => AsyncIterable<JobEvent> | Iterable<JobEvent>;
   /** Refuses a submission. */
   refuse: (opcode: Opcode, isDryRun: boolean) => (ApiError & { readonly status: number }) | null;
-  /** What happens on a raw connection. */
+  /** Handles a raw connection. */
   onRaw: (socket: Socket, path: string) => void;
   hookBook: HookBook;
-  /** What follows how the guest is now, on the streams of boots. */
+  /** Lines after the guest's present progress, on boot streams. */
   readonly progress: GuestProgress[];
   installLog: string;
-  /** The channel is closed for this many questions. */
+  /** Number of requests that find the channel closed. */
   closedFor: number;
   /** The next event stream is cut after this many events. */
   cutAfterEvents: number;
@@ -101,7 +100,7 @@ export async function startDaemonStandIn(): Promise<DaemonStandIn> {
     closedFor: 0,
     cutAfterEvents: Infinity,
     close: async () => {
-      // The server waits for those that it has upgraded, and knows them no more.
+      // The server waits for upgraded sockets, but closeAllConnections does not close them.
       for (const socket of rawSockets) socket.destroy();
       server.closeAllConnections();
       await new Promise<void>((resolve) => server.close(() => resolve()));
@@ -250,7 +249,7 @@ function answerInstance(standIn: DaemonStandIn, asked: InstanceRequest): void {
   if (rest === 'hooks') return json(200, standIn.hookBook);
   if (rest === 'boot') {
     response.writeHead(200, { 'content-type': 'application/x-ndjson' });
-    // Then nothing changes any more, and it ends when nobody reads on.
+    // No further change follows; the stream ends with its reader.
     const { running, boot } = instance;
     const now = { isRunning: running !== null, readyAtMs: running?.readyAtMs ?? null, boot };
     for (const line of [now, ...standIn.progress]) response.write(`${JSON.stringify(line)}\n`);
@@ -259,7 +258,7 @@ function answerInstance(standIn: DaemonStandIn, asked: InstanceRequest): void {
   if (rest === 'log' || rest === 'audit') {
     response.writeHead(200, { 'content-type': 'text/plain' });
     response.write(standIn.installLog);
-    // One that is followed ends when nobody reads on.
+    // A followed log ends with its reader.
     if (!asked.url.searchParams.has('follow')) response.end();
     return;
   }
@@ -292,7 +291,7 @@ function answerInstance(standIn: DaemonStandIn, asked: InstanceRequest): void {
   }
   const bytes = standIn.fromGuest.shift();
   if (bytes === undefined) {
-    // A question with a wait is not answered at once.
+    // A request with a wait is not answered at once.
     const pauseMs = asked.url.searchParams.get('wait') === '0' ? 0 : 100;
     setTimeout(() => response.writeHead(204).end(), pauseMs);
     return;

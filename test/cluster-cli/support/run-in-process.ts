@@ -9,7 +9,7 @@ export interface InProcessOptions {
   readonly root: string;
   readonly input?: string | Buffer;
   readonly env?: Readonly<Record<string, string>>;
-  /** Gets all output so far, and a function that acts as SIGINT does. */
+  /** Receives all output so far, and a function that acts as SIGINT does. */
   readonly onOutput?: (text: string, interrupt: () => void) => void;
 }
 
@@ -59,7 +59,7 @@ export async function runInProcess(
   }
 }
 
-/** Opens a file of this content that has no name. */
+/** Opens an unlinked file with this content. */
 function openWith(content: string | Buffer): number {
   if (content === '') return openSync('/dev/null', 'r');
   const folder = mkdtempSync(join(tmpdir(), 'gnt-stdin-'));

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { join } from 'node:path';
 
 const top = join(import.meta.dirname, '../../..');
-/** Starting a program under load takes seconds; nothing here waits long on purpose. */
+/** Starting a program under load takes seconds. No test waits longer on purpose. */
 const LIMIT_MS = 60_000;
 
 export interface ProgramOptions {
@@ -11,7 +11,7 @@ export interface ProgramOptions {
   /** Keeps stdin open without a byte. */
   readonly holdInput?: boolean;
   readonly env?: Readonly<Record<string, string>>;
-  /** Runs below a terminal of this many columns; stdout and stderr are then one text. */
+  /** Runs in a terminal of this many columns. stdout and stderr are then one text. */
   readonly columns?: number;
   readonly onStart?: (child: ChildProcess) => void;
   readonly onOutput?: (text: string, child: ChildProcess) => void;
@@ -23,7 +23,7 @@ export interface ProgramEnd {
   readonly stderr: string;
 }
 
-/** Runs a program of this package as a person does, to its end. */
+/** Runs a program of this package by its launcher until it ends. */
 export async function runProgram(
   program: string,
   args: readonly string[],

@@ -59,7 +59,7 @@ function runInstall(): void {
   };
 }
 
-/** What a terminal of this width shows at the end, as far as lines are rewritten in place. */
+/** Returns the final screen of a terminal of this width, for lines that are rewritten in place. */
 function play(text: string, columns: number): readonly string[] {
   const lines: string[][] = [[]];
   let [row, column] = [0, 0];
@@ -92,7 +92,7 @@ for (const columns of [80, 40, 20]) {
     runInstall();
     const { status, stdout } = await start({ columns });
     assert.equal(status, 0);
-    // What is said after the job is text like any other, and may wrap.
+    // Text after the job's progress may wrap.
     const drawn = stdout.slice(0, stdout.indexOf('instance web1'));
     const screen = play(drawn, columns).join('\n');
     assert.match(screen, /^✔ fetch-image/m);
@@ -128,7 +128,7 @@ test('a dumb terminal and a pipe get plain lines without control characters', as
   assert.equal(pipe.stdout, '');
 });
 
-/** Details of SECRETS_NEEDED as the daemon gives them. */
+/** Details of SECRETS_NEEDED, as from the daemon. */
 function needed(missing: Partial<NeededSecrets>): NeededSecrets {
   return { osParameters: [], packageUser: false, packagePassword: false, ...missing };
 }

@@ -68,7 +68,7 @@ test('settings that leave the report alone are not named', () => {
     '{"vendor_data": {"enabled": false}}',
   ])
     assert.equal(explain(userData), null, userData);
-  // The vendor's own document has no say in it.
+  // Only the user data can turn vendor data off.
   assert.equal(explain('', OFF), null);
 });
 

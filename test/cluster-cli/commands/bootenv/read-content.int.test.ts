@@ -31,7 +31,7 @@ test('a folder as dr-provision lays it out is read, and what means nothing here 
     'bootenvs/local.yml': 'Name: local\nOS:\n  Name: local\n',
     'bootenvs/.rescue.yaml.swp': 'junk',
     'templates/seed.tmpl': '{{.Machine.Name}}\n',
-    // What another one has in the middle of a line ends without a new one.
+    // Without a final newline, because other templates include it in a line.
     'templates/sub/kick.cfg': 'lang',
     'templates/named.yaml': 'ID: other.tmpl\nContents: |\n  text\n',
     'templates/cloud.yaml': '#cloud-config\nusers: []\n',
@@ -42,7 +42,7 @@ test('a folder as dr-provision lays it out is read, and what means nothing here 
     'meta.yaml': 'Name: pack\n',
     'README.md': 'For people.\n',
   });
-  // Nobody's file is read by a link.
+  // Links are not followed.
   await symlink('/etc/passwd', join(dir, 'templates/passwd'));
   const content = read(dir);
   assert.deepEqual(

@@ -12,7 +12,7 @@ import { createValueSource } from '../../../../cluster-cli/values/value-source.t
 
 const source = createValueSource();
 
-/** Only what options are read with. */
+/** Returns a context with the members that reading options uses. */
 function collect(): { readonly context: Context; readonly warnings: readonly string[] } {
   const warnings: string[] = [];
   const warn = (text: string): void => void warnings.push(text);
