@@ -6,7 +6,10 @@ export interface SocketAnswer {
   readonly body: string;
 }
 
-/** One HTTP request to a daemon's socket. @throws the connection's error when nobody listens */
+/**
+ * Sends one HTTP request to a daemon's socket.
+ * @throws the connection's error if nothing listens
+ */
 export async function askSocket(
   socketPath: string,
   path: string,

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 
 /**
- * By perl, which Debian always has: the user cannot read this project. 434, 438 and 101 are
- * pidfd_open, pidfd_getfd (of descriptor 3) and ptrace (16: attach, 17: detach).
+ * Written in perl, which Debian always has, because the user cannot read this project. 434, 438 and
+ * 101 are pidfd_open, pidfd_getfd (of descriptor 3) and ptrace (16: attach, 17: detach).
  */
 const ATTACK = `
 use Errno; my ($pid, $fd) = @ARGV; my %done;
@@ -19,7 +19,7 @@ syscall(101, 17, $pid + 0, 0, 0);
 note('signal', kill(0, $pid));
 `;
 
-/** What a process of user `uid` can do to the process `pid`: `done`, or the error. */
+/** Returns the results of attacks by user `uid` on the process `pid`: `done`, or the error. */
 export function attack(pid: number, uid: number): Readonly<Record<string, string>> {
   const user = [`--reuid=${uid}`, `--regid=${uid}`, '--clear-groups', '--bounding-set=-all'];
   const words = [...user, 'perl', '-e', ATTACK, String(pid)];

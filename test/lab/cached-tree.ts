@@ -6,10 +6,10 @@ import { chooseAptSources, readAptSources } from '../../appliance/image/apt-sour
 import { makeDebianTree } from '../../appliance/image/debian-tree.ts';
 
 /**
- * A folder that is made once and kept in the build cache.
- * @param inputs what it is made of: others make another folder
- * @param make makes `root`, which is not there, and may write beside it
- * @returns its path; nothing may be written below it
+ * Returns a folder that is made once and kept in the build cache.
+ * @param inputs its cache key
+ * @param make makes `root`, which does not exist yet, and may write beside it
+ * @returns its path; do not write below it
  */
 export async function cachedTree(
   name: string,
@@ -28,7 +28,7 @@ export async function cachedTree(
   const unfinished = await mkdtemp(`${tree}.`);
   try {
     await make(join(unfinished, 'root'), unfinished);
-    // Another process may have been faster; its tree is as good.
+    // Another process may have been faster; its tree is equivalent.
     await rename(join(unfinished, 'root'), tree).catch(() => undefined);
   } finally {
     await rm(unfinished, { recursive: true, force: true });
@@ -36,7 +36,7 @@ export async function cachedTree(
   return tree;
 }
 
-/** The root of a Debian with these packages, as `cachedTree`. */
+/** Returns a Debian root with these packages, as `cachedTree`. */
 export function debianTree(
   name: string,
   packages: readonly string[],

@@ -2,15 +2,15 @@ import { chooseAptSources, readAptSources } from '../../appliance/image/apt-sour
 import { makeDebianTree } from '../../appliance/image/debian-tree.ts';
 import { cachedTree } from './cached-tree.ts';
 
-/** Releases that the package is tried on. */
+/** Releases that the package is tested on. */
 export const HOST_RELEASES = ['bookworm', 'trixie'] as const;
 export type HostRelease = (typeof HOST_RELEASES)[number];
 
-/** Debian's stable release, and the newest packages that have been tried together. */
+/** Debian's stable release, and the newest packages that were tested together. */
 export const NEWER_RELEASES = ['trixie', 'testing'] as const;
 export type NewerRelease = (typeof NEWER_RELEASES)[number];
 
-/** What Debian's own cloud images of these releases have: netplan, for systemd-networkd. */
+/** Packages of Debian's own cloud images, with netplan for systemd-networkd. */
 const PACKAGES = [
   ...['ca-certificates', 'cloud-init', 'curl', 'dbus', 'dhcpcd-base', 'e2fsprogs'],
   ...['initramfs-tools', 'iproute2', 'kmod', 'linux-image-cloud-amd64', 'netbase', 'netplan.io'],
@@ -21,7 +21,7 @@ const MORE_PACKAGES: Readonly<Record<NewerRelease, readonly string[]>> = {
   testing: ['systemd-imds'],
 };
 const EXCLUDED_PATHS = ['doc', 'info', 'locale', 'man'].map((name) => `/usr/share/${name}/*`);
-/** Makes an initramfs that finds a virtio disk. */
+/** Builds an initramfs that finds a virtio disk. */
 const INITRAMFS = [
   `--essential-hook=mkdir -p "$1/etc/initramfs-tools/conf.d"`,
   String.raw`--essential-hook=printf 'MODULES=list\nCOMPRESS=zstd\nCOMPRESSLEVEL=3\nFSTYPE=ext4\n' >"$1/etc/initramfs-tools/conf.d/guest"`,
@@ -32,10 +32,10 @@ const IDLE_UNITS = [
   ...['apt-daily.timer', 'apt-daily-upgrade.timer', 'dpkg-db-backup.timer', 'e2scrub_all.timer'],
   ...['e2scrub_reap.service', 'fstrim.timer'],
 ].join(' ');
-/** And the units that a guest of ours runs. */
+/** Enables the units of our guests too. */
 const SETUP = [
   ...INITRAMFS,
-  // Not in Debian's images: here it is one of the DHCP clients, and started for that alone.
+  // Not in Debian's images. Here it is one of the DHCP clients and only started as such.
   '--customize-hook=systemctl --root "$1" mask NetworkManager.service NetworkManager-wait-online.service',
   '--customize-hook=systemctl --root "$1" mask ' + IDLE_UNITS,
   '--customize-hook=systemctl --root "$1" enable systemd-networkd.service',
@@ -43,9 +43,9 @@ const SETUP = [
 ];
 
 /**
- * A root with stock cloud-init, systemd and a kernel of a release newer than the appliance's, made
- * once and kept in the build cache.
- * @returns its path; nothing may be written below it
+ * Returns a root with stock cloud-init, systemd and a kernel of a release newer than the
+ * appliance's. It is made once and kept in the build cache.
+ * @returns its path; do not write below it
  */
 export function newerDebianTree(release: NewerRelease): Promise<string> {
   const packages = [...PACKAGES, ...MORE_PACKAGES[release]];
@@ -55,7 +55,7 @@ export function newerDebianTree(release: NewerRelease): Promise<string> {
       variant: 'minbase',
       packages,
       excludedPaths: EXCLUDED_PATHS,
-      // A mirror that is behind is as good here; what it has is signed all the same.
+      // An outdated mirror is sufficient; its content is still signed.
       options: [...SETUP, '--aptopt=Acquire::Check-Valid-Until "false"'],
       sources: [`deb ${hostMirror()} ${release} main`],
       proxyEnvironment: {},
@@ -63,7 +63,7 @@ export function newerDebianTree(release: NewerRelease): Promise<string> {
   );
 }
 
-/** A minimal Debian with systemd, a kernel, and nothing but that beside what a package asks for. */
+/** A minimal Debian with systemd and a kernel. */
 const HOST_PACKAGES = [
   'initramfs-tools',
   'kmod',
@@ -71,7 +71,10 @@ const HOST_PACKAGES = [
   'systemd-sysv',
   'udev',
 ];
-/** Of no use to a machine that lives for minutes; dpkg is not told, so that it keeps its word. */
+/**
+ * Useless in a short-lived machine. dpkg does not know of the removal, so that packages stay
+ * installed.
+ */
 const HOST_WASTE = ['doc', 'info', 'locale', 'man']
   .map((name) => `"$1"/usr/share/${name}/*`)
   .join(' ');
@@ -83,22 +86,27 @@ const HOST_SETUP = [
 ];
 
 /**
- * The root of a host: made once and kept in the build cache.
- * @param packages beside what makes it boot
- * @returns its path; nothing may be written below it
+ * Returns the root of a host, made once and kept in the build cache.
+ * @param packages in addition to the bootable system
+ * @returns its path; do not write below it
  */
 export function hostTree(release: HostRelease, packages: readonly string[]): Promise<string> {
   return makeHost(`host-${release}`, { release, packages, setup: HOST_SETUP, components: 'main' });
 }
 
-/** As Debian's dkms does it when a kernel comes, which is not the one that runs here. */
+/**
+ * Builds the modules as Debian's dkms does for a new kernel, because the running kernel is another
+ * one.
+ */
 const MODULE_SETUP = [
   `--customize-hook=chroot "$1" sh -ec 'for there in /lib/modules/*; do version=$(basename "$there"); dkms autoinstall -k "$version"; depmod "$version"; modinfo -k "$version" zfs >/var/log/zfs-module; done'`,
-  // Of use to the compiler alone.
+  // Only needed by the compiler.
   '--customize-hook=rm -rf "$1"/usr/src/* "$1"/var/lib/dkms/* "$1"/usr/lib/gcc/*',
 ];
 
-/** The root of a host with OpenZFS, whose module is compiled for it: minutes of a processor. */
+/**
+ * Returns the root of a host with OpenZFS. Compiling its module takes minutes of processor time.
+ */
 export function zfsHostTree(packages: readonly string[]): Promise<string> {
   return makeHost('host-zfs-bookworm', {
     release: 'bookworm',
@@ -131,7 +139,7 @@ function makeHost(name: string, { release, packages, setup, components }: Host):
   );
 }
 
-/** The mirror that this host's own packages come from. */
+/** Returns the mirror of this host's own packages. */
 function hostMirror(): string {
   const [, uri = ''] = chooseAptSources(readAptSources())[0]?.split(' ') ?? [];
   return uri;

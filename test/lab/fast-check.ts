@@ -4,7 +4,7 @@ const seed = process.env['GNT_TEST_SEED'];
 if (seed !== undefined) fc.configureGlobal({ seed: Number(seed) });
 
 /**
- * fast-check, whose failures tell their seed: `GNT_TEST_SEED=N node --test FILE` generates the same
+ * fast-check with reported seeds: `GNT_TEST_SEED=N node --test FILE` generates the same input
  * again.
  */
 export { fc };

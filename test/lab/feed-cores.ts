@@ -9,16 +9,16 @@ import { setTimeout as sleep } from 'node:timers/promises';
 const FED_LIMIT_MS = 10_000;
 const SETTING = '/proc/sys/kernel/core_pattern';
 
-/** Cores that the kernel feeds to a program; disposing puts the host's setting back. */
+/** Cores that the kernel pipes to a program. Disposing restores the host's setting. */
 export interface FedCores extends Disposable {
-  /** Has a file for each crash, named after its process. */
+  /** Contains a file for each crash, named after its process. */
   readonly directory: string;
 }
 
 /**
- * Has the kernel feed cores to a program, as systemd-coredump and apport are fed, which no limit of
- * zero prevents: one process with that limit is crashed to see it.
- * @returns null in a container, which cannot change the setting, or means the host's programs
+ * Makes the kernel pipe cores to a program, as for systemd-coredump and apport. A core limit of
+ * zero does not prevent this: the function crashes one process with that limit to check.
+ * @returns null in a container, which cannot change the setting or would run the host's programs
  */
 export async function feedCoresToProgram(root: string): Promise<FedCores | null> {
   const directory = join(root, 'cores');
@@ -46,7 +46,7 @@ async function isFed(directory: string): Promise<boolean> {
   const env = { ...process.env, PLANTED: planted };
   const child = spawn('prlimit', ['--core=0:0', 'sleep', '60'], { env });
   await once(child, 'spawn');
-  // It is another program by now, or its core would be that of this one.
+  // Wait for the exec: before it, the core would be this process's.
   while (!(await readFile(`/proc/${child.pid}/comm`, 'utf8')).startsWith('sleep')) await sleep(20);
   const ended = once(child, 'exit');
   child.kill('SIGSEGV');

@@ -1,5 +1,5 @@
 /**
- * Whether all of it is that byte. As fast as memory is read: a callback for each byte of a disk
+ * Tells whether all bytes have a value, at the speed of memory. A callback for each byte of a disk
  * takes a second.
  */
 export function isFilledWith(byte: number, bytes: Uint8Array): boolean {

@@ -2,25 +2,25 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemCodeOf } from '#shared/errors/app-error.ts';
 
-/** What a release has left for those that come after it; fixtures/upgrade/README.md tells how. */
+/** Files of a release for upgrade tests of later ones; see fixtures/upgrade/README.md. */
 export interface KeptRelease {
   readonly name: string;
-  /** What its daemon had written when it was killed. */
+  /** Store of its daemon after a kill. */
   readonly storeFile: string;
-  /** Of its programs. */
+  /** Commit of its programs. */
   readonly commit: string;
 }
 
 const FOLDER = join(import.meta.dirname, '../../fixtures/upgrade');
 export const RELEASES = join(FOLDER, 'releases');
-/** Before there were versions. */
+/** Precedes version numbers. */
 const FIRST: KeptRelease = {
   name: 'the first one',
   storeFile: join(FOLDER, 'store.sqlite'),
   commit: 'a6b930d3346e4a630f0d50b2bcf6565d73c4e4b2',
 };
 
-/** @param folder of releases, each in a folder called by its version */
+/** @param folder of releases, each in a folder named after its version */
 export function findReleases(folder = RELEASES): readonly KeptRelease[] {
   const kept = listVersions(folder).map((version) => ({
     name: version,

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import type { Lab } from '../../scripts/demo/lab.ts';
 
-/** Ends a lab's noded as a crash does: it alone, in the middle of whatever it does. */
+/** Kills only the noded of a lab, as a crash does. */
 export async function killNode(lab: Lab): Promise<void> {
   const node = lab.node();
   const ended = once(node, 'exit');

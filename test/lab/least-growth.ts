@@ -1,17 +1,17 @@
-/** Time that others take from a measurement makes it longer, never shorter. */
+/** Other processes make a measurement longer, never shorter. */
 const ATTEMPTS = 3;
 
 /**
- * How many times as long something takes for a larger input: a ratio of the shortest of a few
- * measurements, which holds on a busy machine too.
- * @param measure does it for an input of this size, and tells the milliseconds that it took
+ * Returns how many times longer a larger input takes. The ratio of the shortest measurements is
+ * stable on a busy machine.
+ * @param measure processes an input of this size and returns milliseconds
  */
 export function leastGrowth(
   measure: (size: number) => number,
   small: number,
   large: number,
 ): number {
-  measure(small); // Code that ran before is compiled.
+  measure(small); // compiles the code
   const shortest = (size: number): number =>
     Math.min(...Array.from({ length: ATTEMPTS }, () => measure(size)));
   return shortest(large) / shortest(small);

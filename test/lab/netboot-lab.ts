@@ -26,8 +26,8 @@ export interface NetbootGuest {
 }
 
 /**
- * A node's parts that machines boot from their channels with: the real metad, content socket, TAPs
- * behind their wall, QEMU. What a boot environment would be rendered to is the test's.
+ * A node's parts for network boot: the real metad, content socket, TAPs with their firewall, and
+ * QEMU. The test provides the rendered boot environment.
  */
 export class NetbootLab implements AsyncDisposable {
   readonly channel: ChannelLab;
@@ -65,13 +65,13 @@ export class NetbootLab implements AsyncDisposable {
     this.#content = await serveBootTrees(this.channel, this.trees);
   }
 
-  /** Cuts what is under way, as the end of the node daemon does. */
+  /** Cuts open transfers, as the end of the node daemon does. */
   async stopContent(): Promise<void> {
     await this.#content?.close();
     this.#content = undefined;
   }
 
-  /** A TAP, ready for a machine. */
+  /** Adds a TAP for a QEMU process. */
   async addGuest(overrides: Partial<InstanceView> = {}): Promise<NetbootGuest> {
     const number = ++this.#guests;
     const mac = `52:54:00:e1:a3:${(0x40 + number).toString(16)}`;
@@ -88,12 +88,12 @@ export class NetbootLab implements AsyncDisposable {
     return { view, nic: { kind: 'tap', fd, device, mac, channel: true } };
   }
 
-  /** Lets guests reach another port of the service's address. */
+  /** Lets guests reach another port of the metadata address. */
   async openPort(port: number): Promise<void> {
     await this.#network.setServicePorts({ tcp: [port], udp: [] });
   }
 
-  /** Serves this to the guest from now on. */
+  /** Serves this view to the guest from now on. */
   async put(view: InstanceView): Promise<void> {
     const { status, body } = await this.channel.put({ ...view, revision: ++this.#revision });
     if (status !== 204) throw new Error(`metad refuses the view: ${body.toString()}`);
@@ -106,7 +106,7 @@ export class NetbootLab implements AsyncDisposable {
       smbios: { uuid: view.instanceId },
       memoryMiB: MACHINE_MEMORY_MIB,
       vcpus: 1,
-      // iPXE's ROM dies in a KVM that only half works, as this may be one.
+      // iPXE's ROM crashes in an incomplete KVM, which this host may have.
       accelerator: 'tcg',
       bootOrder: ['channel', 'disk'],
       disks: [],
@@ -127,7 +127,7 @@ export class NetbootLab implements AsyncDisposable {
   }
 }
 
-/** What a guest is given whose script and files a test wrote. */
+/** Returns boot files of a guest with the test's script and files. */
 export function bootOf(
   { channel, uuid }: InstanceView,
   script: string,
@@ -152,7 +152,7 @@ export function bootOf(
   };
 }
 
-/** Files of a folder, as an opened archive has them. */
+/** Returns the files of a folder as an extracted archive. */
 export function folderTree(folder: string): BootTree {
   return {
     open: async ({ path }) => {
@@ -165,7 +165,7 @@ export function folderTree(folder: string): BootTree {
   };
 }
 
-/** The content socket of a channel, with boot trees and nothing else. */
+/** Starts the content socket of a channel with only boot trees. */
 export async function serveBootTrees(
   channel: ChannelLab,
   trees: ReadonlyMap<string, BootTree>,

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** A certificate for 127.0.0.1 that nobody trusts but who is told to; it is its own authority. */
+/** Creates a self-signed certificate for 127.0.0.1 that only explicit configuration trusts. */
 export async function makeOwnAuthority(
   directory: string,
 ): Promise<{ readonly key: string; readonly cert: string; readonly certFile: string }> {

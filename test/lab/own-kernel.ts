@@ -4,15 +4,15 @@ import { join } from 'node:path';
 import { run } from '#shared/process/run.ts';
 import { userModeLinux } from './unpacked-packages.ts';
 
-/** Only what hangs reaches it. */
+/** Only reached by a hang. */
 const TIMEOUT_MS = 30 * 60_000;
 const MODULES = [
   ...['md/dm-mod', 'md/dm-bufio', 'md/dm-bio-prison', 'md/persistent-data/dm-persistent-data'],
   ...['md/dm-snapshot', 'md/dm-thin-pool'],
 ];
 /**
- * Without udev the device mapper makes its names itself. Nobody monitors volumes: each command
- * would wait for a daemon that does not come, and how full a pool is, it says all the same.
+ * Without udev the device mapper creates its names itself. Monitoring is off, because each command
+ * would wait for a daemon that does not run. The fill level of a pool is available without it.
  */
 const LVM_CONF = `devices { filter=["a|^/dev/ubd.$|","r|.*|"] scan_lvs=0 use_devicesfile=0 }
 devices { hints="none" }
@@ -21,8 +21,8 @@ backup { backup=0 archive=0 }
 `;
 
 /**
- * Runs a file of this checkout in a Linux that is a process of this host, whose kernel has what the
- * host's may lack: a device mapper. It has the host's files, and devices of its own.
+ * Runs a file of this checkout in User Mode Linux, whose kernel has a device mapper that the host's
+ * kernel may lack. It has the host's files and separate devices.
  * @param diskBytes of an empty disk, /dev/ubda
  */
 export async function runInOwnKernel(

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 
 const MARK = 'GNT_TEST_OWN_NETWORK';
-/** What is on the host stays as it is: links, rules, sysctls, mounts and names of namespaces. */
+/** Separates links, rules, sysctls, mounts and names of namespaces from the host's. */
 const ENTER = [
   'mount -t sysfs sysfs /sys',
   'mount -t tmpfs -o mode=755 tmpfs /run',
@@ -10,12 +10,12 @@ const ENTER = [
   'exec "$@"',
 ].join(' && ');
 
-/** Whether this process has a network of its own already. */
+/** Tells whether this process has a separate network already. */
 export function hasOwnNetwork(): boolean {
   return process.env[MARK] !== undefined;
 }
 
-/** Runs a test file again where it has a network of its own. @returns what went wrong, or null */
+/** Runs a test file again in a separate network. @returns the error, or null */
 export function runInOwnNetwork(file: string): string | null {
   const namespaces = ['--net', '--mount', '--propagation=private'];
   const ended = spawnSync(

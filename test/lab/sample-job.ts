@@ -2,7 +2,7 @@ import type { JobRecord } from '#shared/contract/job.ts';
 
 export const NOW_MS = Date.UTC(2026, 10, 21, 8, 0, 0);
 
-/** A job that runs, received at NOW_MS, with some fields as they are wanted. */
+/** Returns a running job, received at NOW_MS, with some fields replaced. */
 export function sampleJob(fields: Partial<JobRecord> = {}): JobRecord {
   return {
     id: 1,

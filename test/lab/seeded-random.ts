@@ -1,11 +1,8 @@
-/**
- * Numbers that the same seed gives again, so that a failure can be repeated (Tommy Ettinger's
- * mulberry32).
- */
+/** Reproducible random numbers from a seed, to repeat a failure (Tommy Ettinger's mulberry32). */
 export interface SeededRandom {
   /** From 0 up to, not including, 1. */
   readonly next: () => number;
-  /** A whole number from 0 up to, not including, `limit`. */
+  /** Returns a whole number from 0 up to, not including, `limit`. */
   readonly below: (limit: number) => number;
   pick<T>(items: readonly T[]): T;
   shuffle<T>(items: readonly T[]): T[];

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 
 /**
- * Loaded before a program (`--import`): its clock is ahead of the real one by so many milliseconds
- * as a file says at that moment. Time namespaces have no such clock.
+ * Preloaded with `--import`: a file contains the milliseconds by which the program's clock is ahead
+ * of the real one. Time namespaces do not have CLOCK_REALTIME.
  */
 const file = process.env['GNT_TEST_CLOCK'];
 if (file !== undefined) {

@@ -2,8 +2,8 @@ import { randomInt } from 'node:crypto';
 import type { TestContext } from 'node:test';
 
 /**
- * The seed of generated test input: `GNT_TEST_SEED`, or another one each time. It is printed with
- * the test, so that a failure can be seen again with `GNT_TEST_SEED=N node --test FILE`.
+ * Returns the seed of generated input: `GNT_TEST_SEED`, or a random one. The test prints it, so
+ * that `GNT_TEST_SEED=N node --test FILE` repeats a failure.
  */
 export function testSeed(t: TestContext): number {
   const given = process.env['GNT_TEST_SEED'];

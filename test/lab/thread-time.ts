@@ -1,6 +1,6 @@
 /**
- * Milliseconds that this thread works for `work`, which other programs on a busy machine do not
- * change; waiting is none.
+ * Returns the processor time of this thread for `work` in milliseconds, without waiting. Other
+ * programs on a busy machine do not change it.
  */
 export function threadMs(work: () => unknown): number {
   const before = readThreadMs();
@@ -8,7 +8,7 @@ export function threadMs(work: () => unknown): number {
   return readThreadMs() - before;
 }
 
-/** Milliseconds that a thread works. */
+/** Processor time of a thread in milliseconds. */
 export interface Stretches {
   readonly allMs: number;
   readonly longestMs: number;
@@ -17,10 +17,9 @@ export interface Stretches {
 const MAX_RUNS = 5;
 
 /**
- * How long this thread works while `work` runs, and for how long of it at a stretch nothing else
- * gets its turn. Repeated until it is fine: where this is a virtual machine, its host may hold a
- * processor up for a fifth of a second, which the kernel counts as the thread's. What gives nobody
- * a turn does so each time.
+ * Measures this thread's processor time for `work`, and the longest stretch without a turn for
+ * other tasks. Repeats until `isFine`: the host of a virtual machine may pause a processor for 0.2
+ * s, which the kernel counts as the thread's time. Code without turns fails each time.
  * @returns the last of the runs
  */
 export async function threadStretches(
@@ -51,7 +50,10 @@ async function measureStretches(work: () => Promise<unknown>): Promise<Stretches
   return { allMs: endedMs - begunMs, longestMs: Math.max(longestMs, endedMs - lastMs) };
 }
 
-/** The kernel counts a thread that runs some milliseconds late, unless its process is asked for. */
+/**
+ * Reads the processor time. The kernel counts a running thread some milliseconds late, unless its
+ * process is read first.
+ */
 function readThreadMs(): number {
   process.cpuUsage();
   const { user, system } = process.threadCpuUsage();

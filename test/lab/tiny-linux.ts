@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { encodeCpio, type CpioEntry } from '../../appliance/image/cpio.ts';
 import type { Lab } from '../../scripts/demo/lab.ts';
 
-/** What `init` of such a guest begins with: the file systems, and the modules of what QEMU has. */
+/** Start of such a guest's `init`: the file systems, and the modules of QEMU's devices. */
 export const TINY_INIT = `#!/bin/busybox sh
 b=/bin/busybox
 $b mount -t proc proc /proc
@@ -12,14 +12,14 @@ $b mount -t devtmpfs dev /dev
 $b modprobe -a virtio_pci virtio_blk virtio_net
 `;
 
-/** A guest that boots in a second or two, and does what its `init` says. */
+/** A guest that boots in a second or two and runs its `init`. */
 export interface TinyLinux {
   readonly kernel: string;
   readonly initrd: string;
 }
 
 /**
- * Kernel, busybox and modules are those of the lab's appliance, which has been built; what runs is
+ * Makes an initramfs from kernel, busybox and modules of the lab's built appliance, with another
  * `init`. Later archives of an initramfs replace files of earlier ones.
  * @param name of the initramfs in the lab's root
  */

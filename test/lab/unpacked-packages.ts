@@ -4,8 +4,9 @@ import { run } from '#shared/process/run.ts';
 import { cachedTree } from './cached-tree.ts';
 
 /**
- * The files of Debian packages, which are not installed: unpacked once and kept in the build cache.
- * @returns the folder; nothing may be written below it
+ * Unpacks the files of Debian packages without installation, once, and keeps them in the build
+ * cache.
+ * @returns the folder; do not write below it
  */
 function unpackedPackages(name: string, packages: readonly string[]): Promise<string> {
   return cachedTree(name, packages, async (root, scratch) => {
@@ -17,7 +18,7 @@ function unpackedPackages(name: string, packages: readonly string[]): Promise<st
   });
 }
 
-/** UEFI firmware for QEMU, as a package of this host would have it. */
+/** Returns UEFI firmware for QEMU, with the layout of the Debian package. */
 export async function ovmf(): Promise<{ codePath: string; variablesPath: string }> {
   const folder = join(await unpackedPackages('ovmf', ['ovmf']), 'usr/share/OVMF');
   return {
@@ -26,14 +27,14 @@ export async function ovmf(): Promise<{ codePath: string; variablesPath: string 
   };
 }
 
-/** Makes ISO images. `libraries` is for LD_LIBRARY_PATH. */
+/** Returns a program that makes ISO images. `libraries` is for LD_LIBRARY_PATH. */
 export async function xorriso(): Promise<{ path: string; libraries: string }> {
   const packages = ['xorriso', 'libisoburn1', 'libisofs6', 'libburn4', 'libjte2', 'libreadline8'];
   const root = join(await unpackedPackages('xorriso', packages), 'usr');
   return { path: join(root, 'bin/xorriso'), libraries: join(root, 'lib/x86_64-linux-gnu') };
 }
 
-/** The folder of Debian's network installer, with `linux` and `initrd.gz`. */
+/** Returns the folder of Debian's network installer, with `linux` and `initrd.gz`. */
 export async function debianInstaller(): Promise<string> {
   const name = 'debian-installer-12-netboot-amd64';
   return join(
@@ -42,7 +43,7 @@ export async function debianInstaller(): Promise<string> {
   );
 }
 
-/** A Linux that runs as a process, and the folder of its drivers. */
+/** Returns User Mode Linux and the folder of its drivers. */
 export async function userModeLinux(): Promise<{ kernel: string; modules: string }> {
   const root = join(await unpackedPackages('user-mode-linux', ['user-mode-linux']), 'usr');
   const releases = join(root, 'lib/uml/modules');
