@@ -63,7 +63,7 @@ test('busybox’s udhcpc gets the instance’s address and name, and neither rou
   assert.doesNotMatch(environment, /^(router|dns)=/m);
 });
 
-test('busybox’s udhcpc gets its own address when it asks for another one', async () => {
+test('busybox’s udhcpc gets its own address when it requests another address', async () => {
   assert.match(await udhcpc('-r', '10.9.8.7'), /^ip=169\.254\.0\.1$/m);
 });
 

@@ -79,7 +79,7 @@ test('AWS’ JavaScript client reads the whole EC2 tree where session tokens are
   assert.equal((await lab.put({ ...view, revision: 3 })).status, 204);
 });
 
-test('botocore gets a session token, the region and the instance id, and takes the missing role well', async () => {
+test('botocore gets a session token, the region, the instance id and no credentials', async () => {
   assert.deepEqual(await python(clients, BOTOCORE), {
     hasToken: true,
     id: view.instanceId,

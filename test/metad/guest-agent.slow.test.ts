@@ -194,7 +194,7 @@ describe('the guest’s agent', () => {
     assert.equal(await system.read('ran'), null);
   });
 
-  test('leaves as many files behind many runs as behind one, and names an interpreter that is missing', async (t) => {
+  test('leaves as many files after many runs as after one, and names a missing interpreter', async (t) => {
     const operational = [
       scriptOf('01-count', 'set -- /run/rightlink/*; echo "$# files"'),
       { ...scriptOf('02-python', ''), content: Buffer.from('#!/opt/no/python3 -u\n').toString('base64') },
@@ -227,7 +227,7 @@ describe('the guest’s agent', () => {
     assert.equal(await runOnce('01-count', 0), few, system.log);
   });
 
-  test('a worker that ends late takes no variables from the next list', async (t) => {
+  test('a worker that ends late does not remove the variables of the next list', async (t) => {
     const boot = [
       scriptOf('01-wait', 'echo waiting; until [ -e /var/lib/go ]; do sleep 0.1; done'),
     ];

@@ -140,7 +140,7 @@ test('the image is streamed whole and in ranges, with its validators', async () 
   assert.deepEqual(part.body, IMAGE.subarray(10, 20));
 });
 
-test('the package has two names, and a failure of the node is passed on with its message', async () => {
+test('the package has two paths, and a failure of the node is passed on with its message', async () => {
   assert.equal((await ask('os/package')).body.toString(), 'package bytes');
   assert.equal((await ask('os/os-install-package')).body.toString(), 'package bytes');
   isPackageBroken = true;

@@ -110,7 +110,7 @@ test('a device cannot serve two instances', async () => {
   assert.match(answer.body.toString(), /gnt\.com\.0 belongs to instance web1/);
 });
 
-test('a removed instance’s sockets are closed before the answer, open connections too', async () => {
+test('the sockets and open connections of a removed instance are closed before the answer', async () => {
   const view = views[1];
   assert.ok(view);
   const { namespace } = guestAt(1);
@@ -134,7 +134,7 @@ test('a replaced device of the same name is served from the next view on', async
   assert.equal((await askFromGuest(guestAt(0).namespace, '/')).status, 200);
 });
 
-test('an older view is refused and the newer one keeps serving', async () => {
+test('an older view is refused, and the newer view is still served', async () => {
   const view = views[0];
   assert.ok(view);
   const answer = await lab.put({ ...view, revision: 4, name: 'old.example.com' });

@@ -132,6 +132,6 @@ test('a change is visible at once, and a refused view changes nothing', async ()
   assert.equal((await ask(PATH)).body.toString(), 'a');
 });
 
-test('timeouts that are no numbers are refused', async () => {
+test('invalid timeouts are refused', async () => {
   assert.equal((await ask(`${PATH}?wait_for_change=true&timeout_sec=soon`)).status, 400);
 });

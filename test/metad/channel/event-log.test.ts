@@ -8,7 +8,7 @@ const A = '6aa7b544-1f3d-49e9-b2b7-73836039b5cf';
 const B = 'c5fe7f7b-3bf8-491f-9c11-e6a91766c40f';
 const written = { type: 'written', bytes: 1 } as const;
 
-test('events of all instances come back in one order, from a position on', () => {
+test('events of all instances are returned in order, after a given sequence number', () => {
   const log = new EventLog(100);
   log.append(A, written);
   log.append(B, written);
@@ -47,7 +47,7 @@ test('an instance that floods the log displaces no event of another instance', (
   assert.ok(log.recordsAfter(0).some(({ line }) => line.includes(B)));
 });
 
-test('the bytes kept are bounded too', () => {
+test('the kept bytes of an instance are bounded', () => {
   const log = new EventLog(0, { maxEvents: 1000, maxBytes: 5000, maxBytesOfAll: 1e9 });
   const event = { type: 'ready', source: 'guest', text: 'x'.repeat(1000) } as const;
   for (let count = 0; count < 50; count++) log.append(A, event);

@@ -87,7 +87,7 @@ test('a second request on a connection gets 431 as well', async () => {
   assert.match(text, /^HTTP\/1\.1 200 /);
 });
 
-test('the connection after the 64th is closed, and there is room again when one ends', async () => {
+test('the connection after the 64th is closed, and a new connection is accepted when one of the 64 ends', async () => {
   const sockets: Socket[] = [];
   for (let count = 0; count < 64; count++) sockets.push(await connected(guest.namespace));
   await askFromGuest(neighbour.namespace, '/');
@@ -106,7 +106,7 @@ test('the connection after the 64th is closed, and there is room again when one 
   for (const socket of sockets) socket.destroy();
 });
 
-test('at the limit the oldest connection that was answered and is idle makes room', async () => {
+test('a new connection at the limit closes the oldest idle connection that was answered', async () => {
   await allClosed();
   const sockets: Socket[] = [];
   for (let count = 0; count < 64; count++) {
@@ -133,7 +133,7 @@ test('headers that take more than ten seconds end the connection with 408', asyn
   assert.ok(elapsedS > 9, String(elapsedS));
 });
 
-test('malformed requests and smuggling shapes get 400 or nothing, and metad stays', async () => {
+test('malformed requests and smuggling shapes get a status from 400 to 409 or nothing, and metad still answers', async () => {
   const requests = [
     'GET /\r\n\r\n',
     'GET / HTTP/1.1\r\n\r\n',

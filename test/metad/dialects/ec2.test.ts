@@ -10,7 +10,7 @@ function textAt(path: string, view = exampleView()): string | undefined {
   return leaf?.kind === 'fixed' ? leaf.body.toString() : undefined;
 }
 
-test('every NIC is described, or a stock guest leaves it without configuration', () => {
+test('the channel and every other NIC have EC2 metadata', () => {
   const base = 'meta-data/network/interfaces/macs';
   assert.equal(textAt(`${base}/aa:00:00:85:84:fd/device-number`), '0');
   assert.equal(textAt(`${base}/52:54:00:e1:a3:45/device-number`), '1');
@@ -53,7 +53,7 @@ test('metadata keys that cannot be one path segment are left out', () => {
   assert.deepEqual(paths, ['meta-data/tags/instance/role']);
 });
 
-test('no leaf of meta-data has a line break, which a client would take for a list', () => {
+test('no leaf of meta-data has a line break', () => {
   const view = exampleView({ sshKeys: ['ssh-rsa AAAA x\n'] });
   for (const [path, leaf] of renderEc2(parseView(view))) {
     if (!path.startsWith('meta-data/')) continue;

@@ -285,7 +285,7 @@ iface eth1 inet dhcp
   );
 });
 
-test('in an operator’s version 1 document the channel takes a name that is free', () => {
+test('the channel gets a free name in an operator’s version 1 document', () => {
   const value = configFor(
     'version: 1\nconfig:\n- {type: physical, name: eth0}\n- {type: physical, name: eth1}\n- nonsense\n',
   ) as { config: { name?: string; mac_address?: string }[] };

@@ -13,7 +13,7 @@ function textAt(path: string): string | undefined {
   return resource?.kind === 'content' ? resource.body.toString() : undefined;
 }
 
-test('meta_data.json names a file of content/ that describes the network as Debian does', () => {
+test('meta_data.json names a file of content/ in the format of Debian’s interfaces file', () => {
   const metaData = JSON.parse(textAt('openstack/latest/meta_data.json') ?? '') as {
     network_config: { content_path: string };
   };

@@ -95,7 +95,7 @@ test('binary user-data is the same bytes in the ec2, openstack and nocloud diale
   }
 });
 
-test('equal content has equal ETags in different views, other content has others', () => {
+test('equal content has equal ETags in different views, and changed content has another ETag', () => {
   const etag = (overrides: Partial<InstanceView>): string => {
     const address = resolveAddress('latest/user-data');
     const resource = address && siteOf(overrides).find(address);

@@ -73,7 +73,7 @@ test('a tag’s installer replaces the agent, and a quote in its URL is escaped'
     );
 });
 
-test('without run lists there is an identity and no agent, and an installation’s programs get neither', () => {
+test('user data without run lists has an identity and no agent, and an installation’s user data is unchanged', () => {
   const bare = exampleView({ tags: [TYPE], userData: Buffer.from(OWN).toString('base64') });
   assert.deepEqual(partsOf(userData(parseView(bare))), [
     ...['text/cloud-boothook rightscale-identity', 'text/cloud-config -'],

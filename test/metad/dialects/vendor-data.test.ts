@@ -38,7 +38,7 @@ test('vendor data is empty without the ganeti dialect', () => {
   assert.equal(vendorDataFor(null, ['nocloud']), '');
 });
 
-test('an operator’s document is in a part of its own before ours, of the right type', () => {
+test('an operator’s document is the first part, with its content type', () => {
   const types: [string | Buffer, string][] = [
     ['#cloud-config\nlocale: C\n', 'text/cloud-config'],
     ['#!/bin/sh\n', 'text/x-shellscript'],
@@ -56,7 +56,7 @@ test('an operator’s document is in a part of its own before ours, of the right
   }
 });
 
-test('a compressed document that is not ASCII is unpacked, since cloud-init would garble it', () => {
+test('a compressed document that is not ASCII is decompressed', () => {
   const text = '#cloud-config\nwrite_files: [{path: /etc/motd, content: Grüße}]\n';
   for (const carried of [vendorDataFor(gzipSync(text)), openstackVendorData(gzipSync(text))]) {
     const part = carried.split('--GNTVENDORDATA\r\n')[1] ?? '';

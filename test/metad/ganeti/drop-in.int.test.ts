@@ -118,7 +118,7 @@ test('an instance that Ganeti adds is served to its guest', async () => {
   assert.equal(id.body.toString(), '1e6ca3fc-2e7c-4f35-89bb-480ed1e57569');
 });
 
-test('the guest’s device gets a listener of its own', async () => {
+test('the guest’s device is logged as a Ganeti device', async () => {
   assert.match(await lab.logLine('ganeti.device'), /"device":"gnt\.com\.0"/);
 });
 

@@ -86,7 +86,7 @@ test('a POST without a body is treated as an empty body', async () => {
   assert.equal(instance.toHost.waitingBytes, 0);
 });
 
-test('every byte of a small body arrives as it is, with its length', async () => {
+test('a small body arrives byte for byte, with its length', async () => {
   const { head, body } = await ask('GET /latest/user-data');
   assert.deepEqual(body, userData);
   assert.match(head, /\r\nContent-Length: 4096(\r\n|$)/);
@@ -220,7 +220,7 @@ const HIDING: Readonly<Record<string, string>> = {
 
 for (const [name, hidden] of Object.entries(HIDING))
   for (const query of ['', '?wait_for_change=true&timeout_sec=1&last_etag='])
-    test(`a request that is hidden by ${name} is not answered${query && ', nor while another waits'}`, async () => {
+    test(`a request hidden by ${name} is not answered${query && ', also while another request waits'}`, async () => {
       const { head } = await ask(`GET ${WAITED}`);
       const etag = query && (/^etag: "(.*)"$/im.exec(head)?.[1] ?? assert.fail());
       const socket = connect(join(directory, 'socket'));
