@@ -43,7 +43,7 @@ test('a file system without a mark is the root only when there is no other', () 
     });
 });
 
-test('boot files beside an encrypted root are no root, and the hint names the encryption', () => {
+test('boot files beside an encrypted root are refused as a root, and the hint names the encryption', () => {
   const root = fileSystem('/dev/vdb5', { type: 'crypto_LUKS' });
   assert.throws(() => chooseRoot([at(first, null, 'boot files')], [first, root]), {
     message: /\/dev\/vdb1 \(ext4, boot files\), \/dev\/vdb5 \(crypto_LUKS\)$/,

@@ -21,7 +21,7 @@ let tree = '';
 beforeEach(() => (tree = mkdtempSync(join(tmpdir(), 'gnt-rank-'))));
 afterEach(() => void execFileSync('rm', ['-r', tree]));
 
-test('a link to /etc does not make a tree a root: it is resolved in the tree', () => {
+test('a link to /etc is resolved in the tree', () => {
   symlinkSync('/etc', join(tree, 'etc'));
   const decoy = rankTree(tree);
   rmSync(join(tree, 'etc'));

@@ -34,7 +34,7 @@ test('after may name steps of its own document and several at once', () => {
   );
 });
 
-test('unnamed steps are known by their position, steps of one name by name and position', () => {
+test('unnamed steps are referred to by position, and steps with the same name by name and position', () => {
   assert.deepEqual(order([step('z', 'doc1.1')], [step('x'), step('')]), ['x', '', 'z']);
   assert.deepEqual(order([step('z', 'doc1.x.0')], [step('x'), step('x')]), ['x', 'z', 'x']);
 });

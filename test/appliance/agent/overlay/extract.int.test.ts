@@ -119,7 +119,7 @@ for (const [what, args] of [
   });
 }
 
-test('keeps extended attributes, binary ones byte for byte', async () => {
+test('keeps extended attributes, and binary attributes byte for byte', async () => {
   writeFileSync(join(source, 'program'), '#!/bin/sh\n');
   // cap_net_raw+ep as the kernel stores it: invalid UTF-8.
   const capability = '0x0100000200200000000000000000000000000000';

@@ -67,7 +67,7 @@ function open(of: InstallPlan, ownFolder: string) {
   return { stages, books };
 }
 
-test('without a document there is no stage, and nothing is loaded', () => {
+test('an installation without hook documents has no hooks stage', () => {
   assert.deepEqual(open(plan, folder).stages, []);
   assert.deepEqual(open(withHooks(false), nowhere).stages, []);
 });

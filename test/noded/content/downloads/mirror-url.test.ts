@@ -48,7 +48,7 @@ for (const path of [
   });
 }
 
-test('a name that only looks like another host stays a file of the mirror', () => {
+test('a name that resembles another host is a file of the mirror', () => {
   for (const path of ['@evil.example.org', 'http:', 'user:pass@evil', 'deb.example.org']) {
     assert.equal(mirrorUrl(base, path)?.origin, 'http://deb.example.org');
   }

@@ -176,7 +176,7 @@ test('the least recently used images are evicted first, and an image in use is n
   assert.ok((await kept()).includes(b), 'one in use was evicted');
 });
 
-test('too little free disk is refused before the download, a full disk leaves nothing', async () => {
+test('a download is refused with too little free disk, and is stopped without a file before the disk is full', async () => {
   const dir = join(directory, 'small');
   await mkdir(dir);
   execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=80m', 'tmpfs', dir]);

@@ -227,7 +227,7 @@ test('an unreachable server is named in the error', async () => {
   );
 });
 
-test('redirections are followed a few times, never to a link-local address or another protocol', async () => {
+test('redirections are followed up to a limit, and not to a link-local address or another protocol', async () => {
   const { cache } = await newCache();
   await using target = await startImageServer({ content });
   await using server = await startImageServer({ content });

@@ -20,7 +20,7 @@ test('signature packets are recognized in both formats, alone and in a row', () 
   assert.ok(areSignaturePackets(Buffer.concat(signatures)));
 });
 
-test('another packet, a partial length, a truncated packet and no packet are refused', () => {
+test('other packets, partial lengths, truncated packets and empty data are refused', () => {
   const signature = packet([0x88, 3], 3);
   for (const rest of [
     packet([0xcb, 3], 3),
