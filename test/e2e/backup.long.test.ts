@@ -9,8 +9,8 @@ import { addDefinitions } from './support/definitions.ts';
 import { endLab } from './support/end-lab.ts';
 
 /**
- * The scripts of an OS definition beside `create`: where they run, what they are told, and that
- * dumps come back as they went.
+ * The scripts of an OS definition other than `create`: their place, their environment, and the
+ * round trip of dumps.
  */
 let lab: Lab;
 let osDir: string;
@@ -109,7 +109,7 @@ test("a trusted definition's scripts do the same on the host, and a failure leav
   await mkdir(dir);
   await writeFile(join(dir, 'ganeti_api_version'), '20\n');
   await writeFile(join(dir, 'parameters.list'), 'key of it\n');
-  // Not in the definition's folder: it would be another definition then, and not trusted.
+  // Not in the definition's folder, which would change the definition and lose its trust.
   const failing = join(lab.paths.root, 'fail');
   const scripts = {
     create: 'head -c 3000000 /dev/urandom | dd of="$DISK_0_PATH" conv=notrunc status=none',

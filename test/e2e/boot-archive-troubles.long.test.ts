@@ -12,10 +12,10 @@ import { createLab, type Lab } from '../../scripts/demo/lab.ts';
 import { killNode } from '../lab/kill-node.ts';
 import { disposeLab } from './support/end-lab.ts';
 
-/** What goes wrong while an appliance opens an archive that machines boot from. */
+/** Failures while an appliance extracts a boot archive. */
 const TIMEOUT_MS = 600_000;
 let lab: Lab;
-/** A small file system, where opened archives are kept. */
+/** A small file system for extracted archives. */
 let kept: string;
 
 before(async () => {
@@ -32,7 +32,7 @@ after(async () => {
   await rmdir(kept);
 });
 
-/** Makes a BootEnv, and an archive of it with a kernel. @returns the archive's path */
+/** Creates a BootEnv, and its archive with a kernel. @returns the archive's path */
 async function createBootEnv(name: string, kernel: Buffer): Promise<string> {
   const archive = pack();
   archive.entry({ name: 'linux' }, kernel);

@@ -10,7 +10,7 @@ import { findInArchive, parseArchiveIndex } from '../../noded/netboot/archive-in
 import { createLab, type Lab } from '../../scripts/demo/lab.ts';
 import { disposeLab } from './support/end-lab.ts';
 
-/** Archives of boot environments, opened by the appliance; what is refused is judged without it. */
+/** Archives of boot environments, extracted by the appliance. Refusals need no appliance. */
 const TIMEOUT_MS = 600_000;
 const KERNEL = Buffer.alloc(3_000_000, 'kernel');
 let lab: Lab;
@@ -35,7 +35,7 @@ async function tarOf(entries: readonly (readonly [string, Buffer | string])[]): 
   return buffer(archive);
 }
 
-/** Makes a BootEnv of an archive. */
+/** Creates a BootEnv with an archive. */
 async function createBootEnv(name: string, archive: Buffer): Promise<string> {
   const path = join(files, `${name}.archive`);
   await writeFile(path, archive);
@@ -51,14 +51,14 @@ async function createBootEnv(name: string, archive: Buffer): Promise<string> {
 const upload = (name: string, path: string) =>
   lab.run('gnt-bootenv', ['uploadiso', name, path], { timeoutMs: TIMEOUT_MS });
 
-/** What is kept of an archive. */
+/** Reads a stored part of an extracted archive. */
 async function kept(archive: Buffer, part: 'data' | 'index'): Promise<Buffer> {
   const dir = join(lab.paths.root, 'var/lib/gnt/boot-archives');
   const sha256 = createHash('sha256').update(archive).digest('hex');
   return await readFile(join(dir, `${sha256}.${part}`));
 }
 
-/** The bytes of a file of what was opened. They are read from where the index says. */
+/** Returns a file of an extracted archive, located by its index. */
 async function fileOf(archive: Buffer, path: string): Promise<Buffer | undefined> {
   const data = await kept(archive, 'data');
   const index = await kept(archive, 'index');
@@ -68,8 +68,8 @@ async function fileOf(archive: Buffer, path: string): Promise<Buffer | undefined
 }
 
 /**
- * xorriso's. `rock-ridge-links` has Rock Ridge and Joliet, links to files, to folders, out of it
- * and round in themselves.
+ * Returns an ISO of xorriso. `rock-ridge-links` has Rock Ridge and Joliet, with links to files, to
+ * folders, outside and in a circle.
  */
 async function unpackIso(name: string): Promise<Buffer> {
   const packed = `../../fixtures/bootenvs/archives/${name}.iso.gz`;
@@ -124,7 +124,7 @@ test('an ISO of which a file lies in part on another one is copied file by file'
   assert.ok(kernel?.equals(Buffer.from('kernel'.repeat(20_000))));
 });
 
-/** Directory records (ECMA-119, 9.1) of an extent are told another size. @returns how many */
+/** Changes the size of an extent in all directory records (ECMA-119, 9.1). @returns their number */
 function growRecords(iso: Buffer, block: number, sizeBytes: number): number {
   const extent = Buffer.alloc(8);
   extent.writeUInt32LE(block);
@@ -138,7 +138,7 @@ function growRecords(iso: Buffer, block: number, sizeBytes: number): number {
   return records;
 }
 
-/** Made by xorriso, and changed: extents of folders and of files lead elsewhere. */
+/** ISOs of xorriso with changed extents of folders and files. */
 const HOSTILE = {
   'folders-in-themselves': /AAA\/BBB: Too many levels|its folders are in themselves/,
   'folders-of-one-place': /its folders are in themselves/,

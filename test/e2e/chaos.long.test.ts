@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { testSeed } from '../lab/test-seed.ts';
 import { runChaos } from '../chaos/run-chaos.ts';
 
-/** `npm run chaos -- --installs 200 --seed N` is the same for hours. */
+/** `npm run chaos -- --installs 200 --seed N` runs the same test for hours. */
 const INSTALLS = 8;
 const LIMIT_MS = 150_000;
 

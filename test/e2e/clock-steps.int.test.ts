@@ -8,11 +8,11 @@ import { findViolations } from '../chaos/find-violations.ts';
 import { infoOf, submit } from './support/ask-nodes.ts';
 import { type GatedJobs, gateJobs } from './support/gated-jobs.ts';
 
-/** A real daemon whose clock is set by hours, forward and back, while it works. */
+/** A real daemon whose clock is set hours forward and back during its work. */
 let lab: Lab;
 let jobs: GatedJobs;
 const HOUR_MS = 3_600_000;
-/** Longer than the cluster lets an installation take. */
+/** Longer than the cluster's timeout of installations. */
 const STEP_HOURS = 6;
 const setClock = (hours: number): Promise<void> =>
   writeFile(process.env['GNT_TEST_CLOCK'] ?? '', String(hours * HOUR_MS));

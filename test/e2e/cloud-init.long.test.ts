@@ -10,11 +10,11 @@ import { receiveUntil } from './support/receive-until.ts';
 import { instanceInfo, type InstanceInfo } from '#shared/contract/instance.ts';
 
 /**
- * Debian's own cloud-init in real guests that SMBIOS alone leads to EC2 and OpenStack. Each has a
- * NIC of its own, which answers DHCP and leads nowhere near the service: cloud-init's local stage
- * asks on its first NIC alone. What ds-identify makes of the other datasources' SMBIOS is in
- * test/noded/instances/ds-identify.int.test.ts, NoCloud by the seed disk in one-machine.vm.test.ts,
- * later boots in test/metad/cloud-init.slow.test.ts: a guest under emulation takes a minute.
+ * Debian's own cloud-init in real guests that SMBIOS alone directs to EC2 and OpenStack. Each has a
+ * NIC of its own with DHCP and no route to the metadata service, because cloud-init's local stage
+ * only asks on its first NIC. A guest under emulation takes a minute, so other tests cover the
+ * rest: test/noded/instances/ds-identify.int.test.ts the SMBIOS of other datasources,
+ * one-machine.vm.test.ts NoCloud by the seed disk, test/metad/cloud-init.slow.test.ts later boots.
  */
 const USER_DATA = join(import.meta.dirname, '../../fixtures/cloud-init/report-each-boot.yaml');
 const BOOT_TIMEOUT_MS = 420_000;

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { runClusterChaos } from '../chaos/cluster/run-cluster.ts';
 import { testSeed } from '../lab/test-seed.ts';
 
-/** `npm run chaos -- --cluster --rounds 20 --seed N` is the same for hours. */
+/** `npm run chaos -- --cluster --rounds 20 --seed N` runs the same test for hours. */
 const FAULTS = 4;
 /** One on each node. */
 const GUESTS = 3;

@@ -33,12 +33,12 @@ import {
   untilRunning,
 } from './support/ask-nodes.ts';
 
-// One story on nodes and a Redis that take half a minute to start, each test on what the one before
-// it left: longer than most files, since a second one would start them all again.
+// One story, because nodes and Redis take half a minute to start. Each test continues from the
+// state of the previous one.
 
 /**
- * Nodes under roots of their own with one real Redis between them, driven by the real commands.
- * Installations run scripts on the host, so that no machine is booted.
+ * Nodes in separate roots with one real Redis, driven by the real commands. Installations run
+ * scripts on the host, so that no QEMU process starts.
  */
 const ONE = 'node1.example.com';
 const TWO = 'node2.example.com';
@@ -77,7 +77,7 @@ test('the first node makes the cluster, others join with its key and with no oth
   assertRefused(await init(one, '--store', 'unix:/nowhere'), 2, 'HOST_PREREQUISITE', /\/nowhere/);
   const made = await init(one, '--store', url(), 'gnt.example.com');
   assert.equal(made.status, 0, made.stderr);
-  // Nobody knows whether one that was interrupted came through: it is repeated as it was.
+  // The outcome of an interrupted init is unknown, so the same command is repeated.
   const repeated = await init(one, '--store', url(), 'gnt.example.com');
   assert.match(repeated.stderr, /^this node joined cluster gnt\.example\.com/);
   const otherName = await init(one, '--store', url(), 'other.example.com');
@@ -224,7 +224,7 @@ const diskless = {
 };
 
 test('a job of another node is watched and cancelled; of two who want a name one gets it', async () => {
-  // Trust is in the content: it has to be the same on both.
+  // Trust depends on the content, which has to be equal on both nodes.
   for (const lab of [one, two]) await addOs(lab, 'slow', ['echo begun', 'exec sleep 600']);
   assert.equal(
     await statusOf(two, { opcode: 'OS_SET_PARAMS', name: 'slow', trusted: true }),
@@ -232,7 +232,7 @@ test('a job of another node is watched and cancelled; of two who want a name one
   );
   const adding = one.run('gnt-instance', addWords('slow', 'slow.example.com', '-n', TWO));
   const { id } = await untilRunning(one);
-  // A job that is cancelled before it has entered the instance leaves none.
+  // A job that is cancelled before it creates the record leaves no instance.
   while ((await one.run('gnt-instance', ['info', 'slow.example.com'])).status !== 0)
     await sleep(20);
   await succeed(one, 'gnt-job', 'cancel', String(id));
@@ -265,7 +265,7 @@ test('without -n a choice says why, passes over who is drained, and gives the la
   await remove('placed.example.com');
   const told = await statusOf(one, { ...diskless, name: 'told.example.com', node: TWO });
   assert.equal(told, 'NODE_DRAINED');
-  // More than half of what is free, twice.
+  // More than half of the free memory, twice.
   const { memoryFreeMiB } = await ask(one, '/v1/node', nodeInfo);
   const beparams = { memoryMiB: Math.floor(0.6 * memoryFreeMiB) };
   const names = ['big1.example.com', 'big2.example.com'];
@@ -386,7 +386,7 @@ test('a node that was removed while it was cut off says so, and is no node of th
   assert.equal(doctor.status, 1);
   assert.match(doctor.stdout, /^error\s+membership: this node was removed/m);
   await three.stopNode();
-  // With a key of its own again it is another node, which may have the name.
+  // With a new key of its own it is another node, which may have the name.
   await rm(three.paths.nodeKeyFile);
   await three.startNode('--node', THREE);
   assert.equal(await removedAtMs(), null);
@@ -483,7 +483,7 @@ test('the key of the cluster is renewed while nodes run, and over the death of t
   })();
   const told = await one.run('gnt-cluster', ['renew-crypto']);
   assert.match(told.stderr, /on node1\.example\.com, node2\.example\.com, node3\.example\.com/);
-  // Whatever was asked when, each node's steps are told, the last one before the result.
+  // The output has each node's steps, the last one before the result.
   for (const step of ['new key received:', 'new key in use:', 'old key removed from:'])
     for (const node of [ONE, TWO, THREE])
       assert.match(told.stderr, new RegExp(`^${step} .*${RegExp.escape(node)}`, 'm'));

@@ -14,7 +14,7 @@ const NAME = 'writer.example.com';
 const DISK_BYTES = 16 * MIB;
 const STATE_LIMIT_MS = 60_000;
 let lab: Lab;
-/** A small file system beside the node's root: what others mount here is no remains of the node. */
+/** A small file system outside the node's root, so that its mount does not count as a leftover. */
 let disks: string;
 let other: string;
 
@@ -39,7 +39,7 @@ after(async () => {
   assert.deepEqual(leftovers, []);
 });
 
-/** On a file system of 80 MiB it always finds too little room. */
+/** Runs the doctor, which always finds too little room on a file system of 80 MiB. */
 async function doctor(): Promise<string> {
   const { status, stdout } = await lab.run('gnt-node', ['doctor']);
   assert.equal(status, 1);
@@ -56,7 +56,7 @@ async function info(): Promise<InstanceInfo> {
   return instanceInfo.parse(JSON.parse(await gnt('info', '--json', NAME)));
 }
 
-/** There is no event of it for clients. */
+/** Polls, because clients get no event for it. */
 async function untilStatus(wanted: InstanceInfo['status']): Promise<InstanceInfo> {
   const deadlineMs = performance.now() + STATE_LIMIT_MS;
   for (;;) {
@@ -76,7 +76,7 @@ test('a guest that finds the disks full stands still, and says so everywhere', a
   const image = ['--os-image', join(lab.paths.root, 'image.raw')];
   await gnt('add', '--no-install', '--no-nics', ...image, ...resources, NAME);
   const { uuid } = await info();
-  // Somebody else's file leaves room for half a disk.
+  // A foreign file leaves room for half a disk.
   other = join(disks, 'other');
   await run('fallocate', ['--length', String(72 * MIB), other]);
   {

@@ -8,7 +8,7 @@ import { run } from '#shared/process/run.ts';
 import { createLab, type Lab } from '../../scripts/demo/lab.ts';
 
 const record = z.object({ pid: z.number() });
-/** As of a guest that runs: it keeps the channel's namespace, whatever becomes of the daemon. */
+/** Stands for a running guest: it keeps the channel's namespace across daemons. */
 const TAP = 'gnt.com.0';
 
 test('a start that fails before machines are found again leaves the metad that it took over', async (t) => {
@@ -21,7 +21,7 @@ test('a start that fails before machines are found again leaves the metad that i
   const ended = once(node, 'exit');
   node.kill('SIGKILL');
   await ended;
-  // What a job's end is kept in cannot be read, which the daemon wants to do first.
+  // Breaks the first step of a start, reading the outcomes of jobs.
   const { outcomesDir } = lab.paths;
   await rm(outcomesDir, { recursive: true, force: true });
   await writeFile(outcomesDir, '');

@@ -10,8 +10,8 @@ import { startRedis, type RedisServer } from '../noded/support/redis-server.ts';
 import { addOs, assertRefused, infoOf, statusOf, submit, succeed } from './support/ask-nodes.ts';
 
 /**
- * Two nodes with a real Redis and a folder that both have, and a real QEMU whose guest writes: a
- * boot sector that counts in memory, and writes the number to its disk, again and again.
+ * Two nodes with a real Redis, a shared folder, and a real QEMU. The guest is a boot sector that
+ * counts in memory and writes each number to its disk.
  */
 const ONE = 'node1.example.com';
 const TWO = 'node2.example.com';
@@ -22,9 +22,9 @@ const BOOT_SECTOR = Buffer.from(
   [
     '31c0 8ed8 8ed0 bc007c', // ds = ss = 0, a stack below this
     '66ff06007e', // inc dword [0x7e00]
-    'be197c b443 b000 cd13', // write a sector, as said at 0x7c19
-    'ebf0', // and again
-    '1000 0100 007e 0000 0100000000000000', // one, from 0:7e00, to sector 1
+    'be197c b443 b000 cd13', // write a sector by the address packet at 0x7c19
+    'ebf0', // repeat
+    '1000 0100 007e 0000 0100000000000000', // one sector, from 0:7e00, to sector 1
   ]
     .join('')
     .replaceAll(' ', ''),
@@ -81,8 +81,8 @@ after(async () => {
 });
 
 /**
- * Who watches a lease counts seconds by a program, which outlives a watcher that is killed by less
- * than one.
+ * Waits until nothing is left. The watcher of a lease counts seconds with a child process, which
+ * outlives a killed watcher by less than 1 s.
  */
 async function untilNone(find: () => Promise<readonly string[]>): Promise<readonly string[]> {
   for (let tries = 50; ; tries -= 1) {
@@ -96,7 +96,7 @@ const startOne = (): Promise<void> => one.startNode('--node', ONE, '--shared-lea
 const startTwo = (): Promise<void> => two.startNode('--node', TWO, '--shared-lease', LEASE_S);
 const disk = (): string => join(folder, 'disks', uuid, 'disk0.raw');
 
-/** What the guest has written. */
+/** Returns the number that the guest wrote. */
 async function count(): Promise<number> {
   await using file = await open(disk(), 'r');
   const { buffer } = await file.read(Buffer.alloc(4), 0, 4, 512);
@@ -111,7 +111,7 @@ async function untilCounting(): Promise<void> {
   }
 }
 
-/** Of the QEMU of a node: T is stopped, nothing is none. */
+/** Returns the state of a node's QEMU process: T is stopped, empty is none. */
 function stateOf(lab: Lab): string {
   try {
     const pid = readFileSync(join(lab.paths.vmDir, uuid, 'process'), 'latin1').split(' ')[0] ?? '';
@@ -123,7 +123,7 @@ function stateOf(lab: Lab): string {
 
 const isWriting = (lab: Lab): boolean => !['', 'T', 'Z'].includes(stateOf(lab));
 
-/** Looks at both machines and the disk, many times a second, until it is stopped. */
+/** Polls both QEMU processes and the disk until it is stopped. */
 function watch(from: Lab, to: Lab) {
   const seen = { both: 0, writesPaused: 0, wasPaused: false, looks: 0 };
   let isOver = false;
@@ -218,7 +218,7 @@ async function untilState(is: (state: string) => boolean): Promise<void> {
   }
 }
 
-/** The link to the disks goes when the node has learned that they are not its own. */
+/** Waits until the node has removed its link to the disks, because they belong to another node. */
 async function untilForgotten(lab: Lab): Promise<void> {
   for (let left = 600; (await readdir(lab.paths.disksDir)).includes(uuid); left -= 1) {
     assert.ok(left > 0, 'the node did not notice');

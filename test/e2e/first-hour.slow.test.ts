@@ -34,10 +34,10 @@ function firstHourTests(): void {
     // The user's own SSH keys and defaults must not change the output.
     process.env['HOME'] = '/nonexistent';
     lab = await createLab('gnt-hour');
-    // dnsmasq's user goes to its files by their names.
+    // dnsmasq's user opens its files by their paths.
     await chmod(lab.paths.root, 0o755);
     btrfs = await putDisksOn('btrfs', lab);
-    // A boot sector alone: `hlt`, and back to it.
+    // A boot sector: `hlt` in a loop.
     const image = Buffer.alloc(MIB);
     image.set([0xf4, 0xeb, 0xfd]);
     image.set([0x55, 0xaa], 510);

@@ -13,12 +13,12 @@ import { findViolations } from '../chaos/find-violations.ts';
 import { askSocket } from '../lab/ask-socket.ts';
 import { addOs, ask, infoOf, submit, succeed } from './support/ask-nodes.ts';
 
-/** A node whose whole root is a small file system, which is filled up. */
+/** A node whose whole root is a small file system, which the tests fill. */
 let lab: Lab;
-/** Beside the file system that is full: while it is there, the script waits. */
+/** Outside the full file system. The script waits while it exists. */
 const gate = (): string => `${lab.paths.root}.gate`;
 
-/** More than the file system has. */
+/** Larger than the file system. */
 const IMAGE_BYTES = 128 * 1024 * 1024;
 
 before(async () => {
@@ -61,7 +61,7 @@ function fill(): void {
 
 const drain = (): Promise<void> => rm(join(lab.paths.root, 'filler'), { force: true });
 
-/** What became of an operation, by its public code; `success` where it was done. */
+/** Returns the public code of an operation's failure, or `success`. */
 async function outcome(opcode: object): Promise<string> {
   const body = opcode;
   const answer = await askSocket(lab.paths.nodedSocket, '/v1/jobs', { method: 'POST', body });
@@ -139,7 +139,7 @@ test('with a full disk operations are done, or fail by its name; removing works;
   );
   assert.ok(Object.values(said).includes('DISK_FULL'), JSON.stringify(said));
   fill();
-  // What is there already is not lost by an export that finds no room, and what takes room can go.
+  // An export without room leaves the existing export, and removals work.
   assert.match(await outcome(backup('BACKUP_EXPORT')), /^DISK_(FULL|SPACE)$/);
   const exports = await ask(lab, '/v1/exports', z.array(z.object({ name: z.string(), problem: z.null() }))); // prettier-ignore
   assert.ok(exports.some(({ name: of }) => of === 'two.example.com'));

@@ -10,7 +10,10 @@ import { killNode } from '../lab/kill-node.ts';
 import { infoOf, succeed } from './support/ask-nodes.ts';
 import { makeTinyLinux, TINY_INIT, type TinyLinux } from '../lab/tiny-linux.ts';
 
-/** Disks and cards that come and go while a Linux guest runs, which says what it sees. */
+/**
+ * Disks and NICs that are added to and removed from a running Linux guest. The guest prints its
+ * devices.
+ */
 const NAME = 'plugged.example.com';
 const LIMIT_MS = 120_000;
 const TAIL_BYTES = 65_536;
@@ -55,7 +58,7 @@ after(async () => {
 const modify = (...words: string[]): ReturnType<Lab['run']> =>
   lab.run('gnt-instance', ['modify', '-f', NAME, ...words]);
 
-/** The last that the guest said. */
+/** Waits until the guest's last line is this one. */
 async function sees(what: string): Promise<void> {
   const { running } = await infoOf(lab, NAME);
   const log = new ConsoleLogs().ofProcess(running?.pid ?? 0) ?? assert.fail('it does not run');
@@ -89,7 +92,7 @@ test('a disk and a card come and go in a guest that runs, and stay where they we
   assert.equal((await infoOf(lab, NAME)).partsOfRun, null);
   await succeed(lab, 'gnt-instance', 'grow-disk', NAME, '1', '4M');
 
-  // The same places in the next machine, and what is changed in it after that.
+  // The next QEMU process has the same slots, and later changes work in it.
   await succeed(lab, 'gnt-instance', 'shutdown', '--timeout=0', NAME);
   await succeed(lab, 'gnt-instance', 'startup', NAME);
   await sees(`vda=disk0 vdb=disk1 ${FIRST} ${second}`);
@@ -105,7 +108,7 @@ test('a disk and a card come and go in a guest that runs, and stay where they we
   await sees(`vda=disk0 ${FIRST}`);
   assert.equal((await infoOf(lab, NAME)).partsOfRun, null);
 
-  // A card that it was started with is in a slot.
+  // A NIC from the start of the QEMU process is not hot-pluggable.
   const slot = await modify('--net', '0:remove');
   assert.match(slot.stderr, /changes of NICs take effect at the next start/);
   assert.equal((await infoOf(lab, NAME)).partsOfRun?.nics.length, 1);

@@ -11,7 +11,7 @@ import { readPage, walkPage } from './support/walk-page.ts';
  */
 const projectDir = join(import.meta.dirname, '../..');
 const pages = globSync('docs/howto/*.md', { cwd: projectDir }).toSorted();
-/** Pages name it as an image of the reader. */
+/** The reader's image in the pages. */
 const IMAGE = '/srv/images/app.raw';
 const PREPARE = [
   'mkdir page && cd page',
@@ -19,7 +19,7 @@ const PREPARE = [
 ];
 const CLEAN = [
   'for name in $(gnt-instance list --no-headers -o name); do gnt-instance remove -f $name; done',
-  // A page that fails leaves its settings, which the next page must not meet.
+  // A failed page leaves its settings, which must not affect the next page.
   'cd .. && rm -r page && rm -rf /etc/gnt/hooks',
 ];
 

@@ -10,9 +10,7 @@ import { disposeLab } from './support/end-lab.ts';
 import { listenOnLoopback } from '../lab/listen-on-loopback.ts';
 import { makeOwnAuthority } from '../lab/own-authority.ts';
 
-/**
- * Images by name as an operator meets them: the programs, a daemon, and a server with an own CA.
- */
+/** Images by name with the real programs, a daemon, and a server with a private CA. */
 let lab: Lab;
 let site = '';
 let certFile = '';
@@ -76,7 +74,7 @@ test('a catalogue of an own authority is added once that is trusted, and its ima
     [info.osImage, info.osImageChecksum],
     [`${site}/base.img`, `sha256:${sha256('one')}`],
   );
-  // What the publisher says later counts later.
+  // A later checksum of the publisher is used.
   web.set('/SUMS', `${sha256('two')}  base.img\n`);
   await must('gnt-instance', ...plain, 'web2.example.com');
   const shown = await must('gnt-image', 'info', 'site/base');
@@ -164,7 +162,7 @@ test('what a killed daemon was writing of images and archives goes with the star
   await mkdir(importedImagesDir, { recursive: true, mode: 0o700 });
   const before = [await readdir(importedImagesDir), await readdir(bootArchivesDir)];
   await lab.stopNode();
-  // A copy that was cut off, one that no record came to know, and half a list of names.
+  // An incomplete copy, a copy without a record, and half a list of names.
   await writeFile(join(importedImagesDir, 'half-1'), 'a di');
   await writeFile(join(importedImagesDir, `sha256-${'0'.repeat(64)}`), 'a disk');
   await writeFile(join(bootArchivesDir, 'names.json.half-1'), '{');

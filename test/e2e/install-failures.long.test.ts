@@ -10,12 +10,12 @@ import { endLab } from './support/end-lab.ts';
 import { createVictim, SCRIPT_MS, type Victim, VICTIM, writeOs } from './support/victim.ts';
 
 /**
- * The ways in which an installation inside the appliance can fail but by a kill
- * (install-kills.long.test.ts), by a script with a status and by a package (reinstall.vm.test.ts):
- * what it says, and that nothing is left of it.
+ * Failures of an installation in the appliance: their messages, and that nothing remains. Other
+ * files have kills (install-kills.long.test.ts), scripts that fail and packages
+ * (reinstall.vm.test.ts).
  */
 let victim: Victim;
-/** The first one in which a script begins is long enough for this host. */
+/** The first one in which a script starts is long enough for this host. */
 const INSTALL_TIMEOUTS_S = [40, 120];
 
 before(async () => {
@@ -32,18 +32,20 @@ before(async () => {
   );
   const built = await lab.run('gnt-appliance', ['build', '--hooks', hooks]);
   assert.equal(built.status, 0, built.stderr);
-  // The node makes it again by itself.
+  // The node creates it again at its start.
   await rm(lab.paths.applianceDir, { recursive: true });
   await lab.startNode();
 });
 after(() => endLab(victim.lab));
-/** An installation that succeeded is what the tests after it go on with. */
+/** Later tests use an installation that succeeded. */
 let isKept = false;
 afterEach(async () => {
   if (!isKept) await victim.clear();
 });
 
-/** Writes into the disk, says that all went well, and ends the machine as the key of sysrq does. */
+/**
+ * Returns a script that writes to the disk, reports success, and ends the machine with a sysrq key.
+ */
 function endsMachine(key: string): string {
   return `#!/bin/sh
 head -c 65536 /dev/urandom | dd of="$DISK_0_PATH" conv=fsync,notrunc 2>/dev/null
@@ -106,7 +108,7 @@ test('leaves an instance as it was when a look at an image or a script finds tha
     return { record, disks: await victim.digestDisks() };
   };
   const before = await snapshot();
-  // reinstall.vm.test.ts has a package, and a script that fails amid it.
+  // reinstall.vm.test.ts has a package, and a script that fails during a package.
   for (const [code, stage, ...args] of [
     ['IMAGE_TOO_LARGE', 'image', '--os-image', wide],
     ['IMAGE_BACKING_FILE', 'image', '--no-keep-old', '--os-image', backed],

@@ -7,7 +7,7 @@ import { askSocket } from '../lab/ask-socket.ts';
 import { endLab } from './support/end-lab.ts';
 import { createVictim, SCRIPT_MS, VICTIM, type Victim } from './support/victim.ts';
 
-/** Each program of an installation inside the appliance is killed in the middle of it. */
+/** Kills each program of an installation in the appliance. */
 let victim: Victim;
 
 before(async () => {
@@ -54,9 +54,9 @@ test('explains an installation that a kill of noded interrupted, and a reinstall
   const adding = victim.add('--os-image', victim.image, '-o', 'sleeper', '-s', '32M');
   await victim.untilStage('os-scripts');
   victim.lab.node().kill('SIGKILL');
-  // Whoever keeps the only place keeps out the next one.
+  // With one place, a leaked place would block the next installation.
   await victim.lab.startNode('--max-installs', '1');
-  // The command waits for the daemon to come back, and hears from it what became of its job.
+  // The command waits for the new daemon, which reports the fate of the job.
   const result = await adding;
   assert.equal(result.status, 1, result.stderr);
   assert.match(result.stderr, /JOB_INTERRUPTED/);

@@ -11,8 +11,8 @@ import { firstDiskOf, readOnDisk } from './support/installed.ts';
 import { run } from '#shared/process/run.ts';
 
 /**
- * The ways to install other than image and untrusted script: both worlds at once, on the host,
- * forced into the appliance, later, again.
+ * Other ways to install than an image and an untrusted script: on both sides at once, on the host,
+ * forced into the appliance, later, and again.
  */
 let lab: Lab;
 let osDir: string;
@@ -57,7 +57,7 @@ test('runs the trusted script on the host and the untrusted one in the appliance
   await must(lab.run('gnt-os', ['modify', '--trusted', 'yes', 'two-worlds']));
   await must(add('-o', 'two-worlds', '-s', '8M'));
   const log = await must(lab.run('gnt-instance', ['log', NAME]));
-  // Either side goes on only when the other one answered.
+  // Each side waits for an answer of the other one.
   assert.match(log, /^host heard: which licence\?$/m);
   assert.match(log, new RegExp(`^appliance heard: a licence for ${NAME}$`, 'm'));
   assert.match(log, /^host heard: thank you$/m);
@@ -68,8 +68,8 @@ test("runs a top-level script on the host only when it is trusted, with Ganeti's
   await mkdir(dir);
   await writeFile(join(dir, 'ganeti_api_version'), '20\n');
   await writeFile(join(dir, 'parameters.list'), 'colour of it\nplace of it\napi-key of it\n');
-  // The environment that the script was started with: a shell adds its own variables.
-  // It runs in a copy of its folder, which is removed after it.
+  // The environment at the start of the script, because a shell adds variables. The script runs in
+  // a copy of its folder, which is removed afterwards.
   const environ = join(lab.paths.root, 'environ');
   const script = `#!/bin/sh\necho ran on the host with $OSP_API_KEY\ncp /proc/$$/environ '${environ}'\n`;
   for (const name of ['create', 'import', 'export', 'rename', 'verify'])
@@ -240,7 +240,7 @@ test('makes disks now and installs later, from each format, with merged paramete
   await assert.rejects(access(onHost));
 });
 
-/** One small file system per format, each with a file that names it. */
+/** Makes one small file system per format, each with a file that names the format. */
 async function makeImages(): Promise<Record<'qcow2' | 'zst' | 'xz', string>> {
   const { root } = lab.paths;
   const make = async (format: string): Promise<string> => {

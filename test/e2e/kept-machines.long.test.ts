@@ -17,7 +17,7 @@ before(async () => {
   const image = join(lab.paths.root, 'empty.raw');
   await writeFile(image, '');
   await truncate(image, 1024 * 1024);
-  // Its guest is firmware that finds nothing to boot: a machine all the same, with the channel.
+  // The guest is firmware without a boot device, in a QEMU process with a channel.
   const machine = ['-B', 'memory=32', '-s', '1M', '--no-nics', '-C', 'yes'];
   await succeed('gnt-instance', 'add', '--no-install', '--os-image', image, ...machine, NAME);
   await succeed('gnt-instance', 'startup', NAME);
@@ -34,7 +34,7 @@ async function show(): Promise<InstanceInfo> {
   return instanceInfo.parse(JSON.parse(await succeed('gnt-instance', 'info', '--json', NAME)));
 }
 
-/** There is no event for what the node does by itself. */
+/** Polls, because actions of the node itself have no event. */
 async function untilRunning(isAnother: (pid: number) => boolean): Promise<InstanceInfo> {
   for (const deadline = Date.now() + LIMIT_MS; Date.now() < deadline; await delay(200)) {
     const info = await show();
@@ -43,7 +43,7 @@ async function untilRunning(isAnother: (pid: number) => boolean): Promise<Instan
   return assert.fail(`${NAME} was not started`);
 }
 
-/** Ends a machine as a power cut does. */
+/** Kills a QEMU process, as a power cut does. */
 async function killMachine(pid: number): Promise<void> {
   process.kill(pid, 'SIGKILL');
   for (const deadline = Date.now() + LIMIT_MS; Date.now() < deadline; await delay(50)) {
@@ -70,7 +70,7 @@ test('a machine whose store was moved away is adopted by name, untouched', async
   assert.equal(after.running?.pid, before.running?.pid);
   assert.equal(after.status, 'running');
   assert.deepEqual(after.channel, before.channel);
-  // Its metadata are served on: noded, metad and the record agree on who is on the channel.
+  // Its metadata stay available: noded, metad and the record agree on the guest of the channel.
   const metadata = ['metadata', NAME, '/ganeti/latest/meta_data.json'];
   assert.match(await succeed('gnt-instance', ...metadata), new RegExp(before.uuid));
 });

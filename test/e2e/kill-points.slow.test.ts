@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { runPoints } from '../chaos/run-points.ts';
 
-/** `npm run chaos -- --points` tries all of them; here the same ones each time. */
+/** `npm run chaos -- --points` runs all points; this test always runs the same sample. */
 const LIMIT_MS = 30_000;
 const SEED = 2;
 

@@ -15,14 +15,14 @@ import { Shell } from './support/shell.ts';
 import { packSshd } from './support/sshd-package.ts';
 
 /**
- * One line to a machine that one can log in to, as a person types it who has a catalogue and a key
- * in an agent: each test goes on where the one before it ended, on one guest.
+ * From one command to a guest with a login, for a user with a catalogue and a key in an agent. Each
+ * test continues from the state of the previous one, with one guest.
  */
 const NAME = 'web1.example.com';
 let lab: Lab;
 let shell: Shell;
 let closeServer = (): void => undefined;
-/** Where the commands put what they need for a moment. */
+/** Temporary folder of the commands. */
 let temporary = '';
 let files = '';
 
@@ -69,8 +69,8 @@ after(async () => {
 });
 
 /**
- * Programs of the guest's must not read the shell's own input.
- * @returns what it prints, when its status is as expected
+ * Runs a command without the shell's input.
+ * @returns its output, if its status is as expected
  */
 async function type(command: string, expected = 0): Promise<readonly string[]> {
   const { status, lines } = await shell.run(`{ ${command}\n} </dev/null`);

@@ -16,11 +16,11 @@ import { AgentGuest } from './support/agent-guest.ts';
 import { addOs, infoOf, succeed } from './support/ask-nodes.ts';
 
 /**
- * The node daemon, metad and the guest's agent as they are, and each daemon killed in each state of
- * a guest. What the agent does in each shell is in test/metad/guest-agent.slow.test.ts.
+ * The real node daemon, metad and the guest's agent. Each daemon is killed in each state of a
+ * guest. test/metad/guest-agent.slow.test.ts tests the agent in each shell.
  */
 const NAME = 'lists.example.com';
-/** There is no event for what others hear of a guest; what ends only hangs. */
+/** Interval of polls for states without an event. Only a hang reaches the limit. */
 const POLL_MS = 50;
 const LIMIT_MS = 60_000;
 const canary = `canary-${randomBytes(24).toString('hex')}`;
@@ -33,7 +33,10 @@ const HEAD = `#!/bin/sh
 # ...
 read -r boot </proc/sys/kernel/random/boot_id
 `;
-/** Says something before and behind the point at which it may be held, each word once in a boot. */
+/**
+ * Returns a script that prints before and after the point where it can be held, each word once per
+ * boot.
+ */
 function scriptOf(name: string, more = ''): string {
   return `${HEAD}name=${name} lib=/var/lib
 echo "$name ran in $boot at $(cat $lib/turn)" >>$lib/ran
@@ -59,7 +62,7 @@ before(async () => {
   const file = (name: string): string => join(lab.paths.root, name);
   secretFile = file('secret');
   await writeFile(secretFile, canary, { mode: 0o600 });
-  // Its agent alone sends it off.
+  // Only its agent can power it off.
   await writeTinyDisk(file('tiny'), { hasPowerButton: false });
   const scripts = {
     first: scriptOf('first'),
@@ -83,7 +86,7 @@ before(async () => {
 });
 
 after(async () => {
-  // Unknown where `before` failed.
+  // Undefined if `before` failed.
   await (guest as AgentGuest | undefined)?.[Symbol.asyncDispose]();
   await lab.run('gnt-instance', ['remove', '--force', '--shutdown-timeout=0', NAME]);
   await disposeLab(lab);
@@ -103,13 +106,13 @@ async function until(what: string, isSo: () => Promise<boolean>): Promise<void> 
 const untilState = (state: string): Promise<void> =>
   until(state, async () => (await lifecycle())?.state === state);
 
-/** One that was ended while it was held has left its word that it is. */
+/** Makes a script wait. Removes the mark of an earlier script that was ended while it was held. */
 async function hold(name: string): Promise<void> {
   await guest.system.remove(`at.${name}`);
   await guest.system.write(`hold.${name}`, '');
 }
 const release = (name: string): Promise<void> => guest.system.remove(`hold.${name}`);
-/** Its beginning is known to the host, too. */
+/** Waits until the host also knows of the script's start. */
 const isHeld = (name: string): Promise<void> =>
   until(`${name} is held`, async () => {
     const isThere = (await guest.system.read(`at.${name}`)) !== null;
@@ -143,7 +146,7 @@ const KILLS: Readonly<Record<string, Kill>> = {
   },
 };
 
-/** A script's beginning is written a moment after it is heard. */
+/** Tells whether the store has a script's start, which follows the event by a moment. */
 function isWritten(script: string | null): boolean {
   using database = new DatabaseSync(lab.paths.storeFile, { readOnly: true });
   const find = database.prepare("SELECT value FROM records WHERE collection = 'instances'");
@@ -151,7 +154,7 @@ function isWritten(script: string | null): boolean {
   return record.lifecycle?.script === script;
 }
 
-/** What is known of the guest is the same before and after. */
+/** Checks that the known state of the guest is the same before and after a kill. */
 async function keeps(state: string, kill: Kill): Promise<void> {
   await untilState(state);
   const before = await lifecycle();
@@ -203,7 +206,7 @@ for (const [name, kill] of Object.entries(KILLS))
     await keeps('operational', kill);
     await release('deploy');
     const { status } = await running;
-    // Its job ended with the daemon; who asked may have been told, or have found nobody.
+    // The job ended with the daemon. Its client may have read the result or lost the connection.
     assert.equal(status === 0, name === 'metad');
     await deploy();
 

@@ -10,21 +10,21 @@ import { endLab } from './support/end-lab.ts';
 import { placeImage, WITHOUT_INSTALL } from './support/placed-image.ts';
 
 /**
- * Run lists in a real guest, whose systemd reports why it goes down. guest-agent.slow.test.ts has
- * the agent in each shell, test/noded/instances/run-lists/ the decisions of the host.
+ * Run lists in a real guest, whose systemd reports why it shuts down. guest-agent.slow.test.ts
+ * tests the agent in each shell, test/noded/instances/run-lists/ the decisions of the host.
  */
 const BOOT_TIMEOUT_MS = 420_000;
 const NAME = 'lists.example.com';
-/** Carries out what the host sends, and fails once it was told to. */
+/** Runs commands from the host, and fails after the command to strand. */
 const BOOT_SCRIPT = `#!/bin/sh
 [ ! -e /var/strand ] || exit 3
 service=http://169.254.169.254/ganeti/latest
 setsid sh -c "while :; do curl -s -m 70 '$service/read?wait=60' >/run/command; [ ! -s /run/command ] || sh /run/command; done" </dev/null >/dev/null 2>&1 &
 echo booted
 `;
-/** An emulated guest on a busy host begins a script ten seconds after it was told to. */
+/** An emulated guest on a busy host starts a script ten seconds late. */
 const DEADLINE_S = 45;
-/** Has no end where there is nothing left to lose. */
+/** Does not end when the instance is terminated. */
 const LEAVE_SCRIPT =
   '#!/bin/sh\necho "left for $DECOM_REASON"\n[ "$DECOM_REASON" != terminate ] || exec sleep 1000\n';
 let lab: Lab;
@@ -59,7 +59,7 @@ async function info(): Promise<InstanceInfo> {
   return instanceInfo.parse(JSON.parse(await succeed('info', '--json', NAME)));
 }
 
-/** Asks until it is so: neither a file nor a list tells when it changes. */
+/** Polls a condition: files and lists have no event. */
 async function until(what: string, isSo: () => Promise<boolean>): Promise<void> {
   const deadline = Date.now() + BOOT_TIMEOUT_MS;
   while (!(await isSo())) {
@@ -92,7 +92,7 @@ test('a guest runs its lists in each boot, before it goes down for each reason, 
   await succeed('reboot', NAME);
   await until('a reboot by the host', isOperationalAfter(2));
   assert.equal(await count('left for reboot\n'), 1);
-  // The machine, and what the host calls a run, stayed.
+  // The QEMU process and the host's run are the same.
   assert.deepEqual([await machine(), (await info()).lifecycle?.run], [first, run]);
 
   await lab.run('gnt-instance', ['send', NAME], {
@@ -109,7 +109,7 @@ test('a guest runs its lists in each boot, before it goes down for each reason, 
   await untilState('stranded');
   assert.equal((await info()).lifecycle?.exitStatus, 3);
   assert.notEqual((await info()).lifecycle?.run, run);
-  // What is removed takes its log along: it is read meanwhile.
+  // Removal of the instance removes its log, so read it meanwhile.
   let seen = '';
   const removing = new AbortController();
   const watching = (async () => {

@@ -14,14 +14,14 @@ import { listenOnLoopback } from '../lab/listen-on-loopback.ts';
 import { makeBootCdrom } from './support/boot-cdrom.ts';
 import { makeTinyLinux, TINY_INIT } from '../lab/tiny-linux.ts';
 
-/** Instances that install themselves from a medium, and what is laid over that afterwards. */
+/** Instances that install from a medium, and a personalization package afterwards. */
 let lab: Lab;
 const NAME = 'media.example.com';
 
 before(async () => {
   lab = await createLab('gnt-media');
   await addDefinitions(lab, 'hello');
-  // Its kernel and its busybox are the medium's, too.
+  // The medium uses its kernel and its busybox.
   await must(lab.run('gnt-appliance', ['build']));
   await lab.startNode();
 });
@@ -38,8 +38,8 @@ function reinstall(...options: string[]): Promise<ProgramResult> {
 }
 
 /**
- * A medium: puts a system on its disk, with what it knows of itself, says that it is done unless it
- * is told to be mute, and powers off.
+ * The init of a medium. It writes a system with its metadata to the disk, reports success unless it
+ * must be mute, and powers off.
  */
 const MEDIUM_INIT = `${TINY_INIT}at=http://169.254.169.254/ganeti/latest
 $b ip link set lo up

@@ -17,9 +17,9 @@ import { addOs, assertRefused, infoOf, statusOf, submit, succeed } from './suppo
 import { makeTinyLinux, TINY_INIT } from '../lab/tiny-linux.ts';
 
 /**
- * Two nodes with one real, sealed Redis between them, and a real guest that counts: each number
- * goes to its disk first, and then over its channel to a service of the host, with what it reads of
- * its secret. All of it while the guest goes from node to node.
+ * Two nodes with one real, sealed Redis, and a real guest that counts while it migrates. Each
+ * number goes to its disk, and then over its channel to a service of the host, with the value of
+ * its secret.
  */
 const ONE = 'node1.example.com';
 const TWO = 'node2.example.com';
@@ -39,9 +39,9 @@ interface Count {
   readonly atMs: number;
 }
 const counts: Count[] = [];
-/** What the guest got out of its channel. */
+/** Messages that the guest read from its queue. */
 const received: string[] = [];
-/** Behind the PROXY header, which tells whose connection it is. */
+/** Reads requests after the PROXY header, which identifies the guest. */
 const server = createServer((socket) => {
   let text = '';
   socket.on('error', () => undefined);
@@ -138,7 +138,7 @@ async function startCounter(): Promise<void> {
 
 const last = (): Count => counts.at(-1) ?? { n: 0, secret: '', atMs: 0 };
 
-/** Until the guest has counted so much further. */
+/** Waits until the guest has counted further. */
 async function untilCounted(further: number): Promise<void> {
   const wanted = last().n + further;
   const deadlineMs = performance.now() + LIMIT_MS;
@@ -148,7 +148,10 @@ async function untilCounted(further: number): Promise<void> {
   }
 }
 
-/** A guest that waits for it on the node that it has left would not have it for a minute. */
+/**
+ * Sends a message to the guest. A guest that still waited at its old node would not receive it for
+ * a minute.
+ */
 async function untilReceived(lab: Lab, message: string): Promise<void> {
   const path = `/v1/instances/${NAME}/queue`;
   const sent = await askSocket(lab.paths.nodedSocket, path, { method: 'POST', body: message });
@@ -160,11 +163,11 @@ async function untilReceived(lab: Lab, message: string): Promise<void> {
   }
 }
 
-/** Never back, and the secret is read anew all the time. */
+/** Checks that the count never decreases, and that each request read the secret again. */
 function assertCounted(): void {
   for (const [index, { n }] of counts.entries())
     assert.ok(n > (counts[index - 1]?.n ?? 0), `${n} after ${counts[index - 1]?.n ?? 0}`);
-  // A question that was on its way when the guest moved has no answer, and is asked again.
+  // A request in progress during the migration is lost and repeated.
   for (const { secret } of counts) assert.ok(['', SECRET].includes(secret), secret);
   assert.equal(last().secret, SECRET);
 }
@@ -188,7 +191,7 @@ async function endOf(lab: Lab, id: number): Promise<JobRecord> {
   return end.job;
 }
 
-/** It runs on one node, has its disk there, and the other one has nothing of it. */
+/** Checks that it runs on one node with its disk, and that the other node has no part of it. */
 async function assertOnlyOn(node: string): Promise<void> {
   const { uuid, primaryNode, running } = await infoOf(one, NAME);
   assert.equal(primaryNode, node);

@@ -8,8 +8,8 @@ import { addHostOs } from './support/host-os.ts';
 import { followTranscript } from './support/transcript.ts';
 
 /**
- * The mistakes of a first day, each with all that is said to it, in fixtures/mistakes.txt. With
- * GNT_UPDATE_MISTAKES=1 the file is written anew, to be read before it is kept.
+ * The mistakes of a first day and their messages, in fixtures/mistakes.txt. GNT_UPDATE_MISTAKES=1
+ * rewrites the file; read the diff before you commit it.
  */
 const file = join(import.meta.dirname, '../../fixtures/mistakes.txt');
 let lab: Lab;
@@ -62,7 +62,7 @@ test('each reading command that a hint names can be pasted', async (t) => {
     await t.test(command, async () => {
       const [program = '', ...args] = command.split(' ');
       const { status, stderr } = await lab.run(program as ProgramName, args);
-      // The object of `info` may be gone by now, which is an answer.
+      // The object of `info` may be removed already, which is a valid answer.
       const isAnswered = status === 0 || /^error\[[A-Z]+_NOT_FOUND\]/m.test(stderr);
       assert.ok(isAnswered, `${status}: ${stderr}`);
     });

@@ -34,13 +34,13 @@ import {
 } from './support/ask-nodes.ts';
 
 /**
- * Three nodes with one real, sealed Redis between them, and instances that move. The disks of the
- * third one's file system are small. No machine is booted.
+ * Three nodes with one real, sealed Redis, and instances that move. The third node has a small file
+ * system for disks. No QEMU process runs.
  */
 const NAMES = ['node1.example.com', 'node2.example.com', 'node3.example.com'] as const;
 const [ONE, TWO, THREE] = NAMES;
 const MIB = 1024 * 1024;
-/** Enough for a while in which something can happen to it. */
+/** Enough for an interruption during the copy. */
 const DATA_BYTES = 12 * MIB;
 const DISK_BYTES = 128 * MIB;
 const SMALL = '40m';
@@ -67,7 +67,7 @@ before(async () => {
   const key = one.paths.clusterKeyFile;
   for (const lab of [two, three])
     await succeed(lab, 'gnt-cluster', 'init', '--store', url, '--cluster-key', key);
-  // The third one's disks are on a file system that is soon full.
+  // The third node's disks are on a small file system.
   await mkdir(small());
   await mkdir(dirname(three.paths.disksDir), { recursive: true });
   await symlink(small(), three.paths.disksDir);
@@ -87,10 +87,10 @@ after(async () => {
   assert.deepEqual(leftovers, []);
 });
 
-/** Beside the root: whoever makes a mount namespace meanwhile has its own copy of this mount. */
+/** Outside the root: a mount namespace that is made meanwhile has its own copy of this mount. */
 const small = (): string => `${three.paths.root}.disks`;
 
-/** A stopped instance on the first node, with something on its disk. */
+/** Adds a stopped instance with data on its disk, on the first node. */
 async function place(
   t: TestContext,
   name: string,
@@ -129,7 +129,7 @@ async function digestOf(path: string): Promise<string> {
   return hash.digest('hex');
 }
 
-/** It is whole where its record says, and nowhere else. */
+/** Checks that it is complete on the node of its record, and absent elsewhere. */
 async function assertOn({ name, uuid, digest }: Placed, node: string): Promise<void> {
   assert.equal((await infoOf(one, name)).primaryNode, node);
   for (const [lab, each] of labs()) {
@@ -147,7 +147,7 @@ async function begin(name: string, node: string): Promise<number> {
   return (JSON.parse(answer.body) as { id: number }).id;
 }
 
-/** Until so much has arrived that it is in the middle. */
+/** Waits until part of the data has arrived. */
 async function untilArriving(lab: Lab, uuid: string, id: number): Promise<void> {
   const path = join(lab.paths.disksDir, `copying-${uuid}`, 'disk0.raw');
   for (;;) {
@@ -174,7 +174,7 @@ const nothingOf = async (lab: Lab, uuid: string): Promise<boolean> =>
 test('an instance moves where there is room or where it is told, and stays what it was', async (t) => {
   const web = await place(t, 'web.example.com');
   const before = await infoOf(one, web.name);
-  // The third has less room than it may need.
+  // The third node has too little room.
   await succeed(two, 'gnt-instance', 'move', 'web');
   await assertOn(web, TWO);
   const moved = await infoOf(two, web.name);
@@ -183,13 +183,13 @@ test('an instance moves where there is room or where it is told, and stays what 
   const path = join(two.paths.disksDir, web.uuid, 'disk0.raw');
   assert.ok((await stat(path)).blocks * 512 < DATA_BYTES + 8 * MIB, 'holes stay holes');
   assert.equal((await stat(path)).mode & 0o777, 0o600);
-  // Its jobs are the other one's now, from wherever they are asked for.
+  // The other node runs its jobs now, for requests from any node.
   await succeed(one, 'gnt-instance', 'modify', '--tags', 'moved', 'web');
   await succeed(one, 'gnt-instance', 'move', '-n', ONE, 'web');
   await assertOn(web, ONE);
 });
 
-/** The program's lines, by what it says. */
+/** Runs a move that is refused. */
 const refusedMove = async (...words: string[]) => one.run('gnt-instance', ['move', ...words]);
 
 test('what cannot move is refused by name, and nothing is anywhere else', async (t) => {
@@ -199,7 +199,7 @@ test('what cannot move is refused by name, and nothing is anywhere else', async 
   assertRefused(unknown, 2, 'NODE_NOT_FOUND', /node1\.example\.com/);
   await succeed(one, 'gnt-node', 'modify', '--drained', 'yes', TWO);
   assertRefused(await refusedMove('-n', TWO, 'refused'), 2, 'NODE_DRAINED', /node2/);
-  // The third one's file system has not as much as the disk may take.
+  // The third node's file system is smaller than the disk.
   assertRefused(await refusedMove('-n', THREE, 'refused'), 2, 'NO_ROOM', /node3.*disk/);
   const nowhere = await refusedMove('refused');
   assertRefused(
@@ -286,7 +286,7 @@ test('what a copy has left is told by the doctor, and nothing that arrives', asy
   await mkdir(left);
   const id = await begin(web.name, TWO);
   await untilArriving(two, web.uuid, id);
-  // A copy of some MiB is done before a busy machine's doctor has looked.
+  // The copy of some MiB may end before a busy host's doctor looks.
   one.node().kill('SIGSTOP');
   const { findings } = await ask(two, '/v1/doctor', doctorReport).finally(() =>
     one.node().kill('SIGCONT'),
@@ -310,7 +310,7 @@ test('a cancelled move leaves the instance where it is', async (t) => {
 });
 
 test('a target whose disk gets full ends the move, and keeps nothing of it', async (t) => {
-  // There is room for a disk that nobody has filled; another file takes it meanwhile.
+  // A sparse disk fits at first; another file takes the room during the copy.
   const web = await place(t, 'full.example.com', { disks: [{ sizeBytes: 24 * MIB }] }, 12 * MIB);
   const filler = join(three.paths.disksDir, 'filler');
   t.after(() => rm(filler, { force: true }));

@@ -12,8 +12,8 @@ import { infoOf, succeed } from './support/ask-nodes.ts';
 import { type ConsoleGuest, ConsoleShell, makeConsoleGuest } from './support/console-shell.ts';
 
 /**
- * Real guests on a network that the node makes, one of them hostile, and a server outside: each
- * test goes on where the one before it ended.
+ * Real guests on a NAT network of the node, one of them hostile, and a server outside. Each test
+ * continues from the state of the previous one.
  */
 if (!hasOwnNetwork()) {
   test('guests on a NAT network, in a network of its own', () => {
@@ -151,7 +151,7 @@ function natGuestTests(): void {
   });
 
   test('it is no DHCP server to its neighbour, where the host’s hears nothing', async () => {
-    // A dnsmasq that stands still would be replaced meanwhile.
+    // A stopped dnsmasq would be replaced meanwhile.
     const deaf =
       'table inet deaf { chain in { type filter hook input priority -300; udp dport 67 drop; }; }';
     execFileSync('nft', [deaf]);
@@ -178,7 +178,7 @@ lease_file /tmp/leases' >/tmp/udhcpd.conf && touch /tmp/leases`);
     }
     const bridge = nat.ip('-br', 'link').match(/^gb\S+/m)?.[0] ?? '';
     assert.equal(nat.ip('-6', 'address', 'show', 'dev', bridge), '');
-    // What the bridge would have, were IPv6 on it.
+    // The bridge's address if it had IPv6.
     const mac = nat.ip('-br', 'link', 'show', 'dev', bridge).match(/(..:){5}../)?.[0] ?? '';
     for (const address of [linkLocalOf(mac), 'fe80::3'])
       assert.equal(await web.run(`ping6 -c 1 -W 2 -I eth0 ${address} >/dev/null 2>&1`), null);
@@ -202,7 +202,7 @@ async function macOf(shell: ConsoleShell): Promise<string> {
   return ((await shell.run('cat /sys/class/net/eth0/address')) ?? '').trim();
 }
 
-/** As a kernel makes it of a MAC (RFC 4291, appendix A). */
+/** Returns the link-local address of a MAC (RFC 4291, appendix A). */
 function linkLocalOf(mac: string): string {
   const bytes = mac.split(':').map((byte) => parseInt(byte, 16));
   const [a = 0, ...rest] = bytes;

@@ -9,9 +9,9 @@ import { infoOf } from './support/ask-nodes.ts';
 import { createBootEnvs, must, REHEARSAL, sawFirmware } from './support/booted-by-channel.ts';
 
 /**
- * Machines with UEFI firmware: the EFI half of the ROM, an installer in an ISO that the appliance
- * has opened, and variables beside the disks. What BIOS and a mirror lead to is in
- * netboot.long.test.ts, what is made of each archive in boot-archives.long.test.ts.
+ * Guests with UEFI firmware: the EFI half of the ROM, an installer from an extracted ISO, and
+ * variables beside the disks. netboot.long.test.ts tests BIOS and a mirror,
+ * boot-archives.long.test.ts each archive.
  */
 /** An iPXE script that gives its initrds no names: .BootParams has to name them for the kernel. */
 const PUBLISHED_SCRIPT = join(
@@ -36,7 +36,7 @@ after(async () => {
   assert.deepEqual(leftovers, []);
 });
 
-/** The installer as its discs have it: there is no mirror. */
+/** Makes an ISO with the installer, as on its discs. There is no mirror. */
 async function makeIso(): Promise<string> {
   const tree = join(await debianInstaller(), '../..');
   const iso = join(lab.paths.root, 'netboot.iso');
@@ -49,7 +49,7 @@ async function makeIso(): Promise<string> {
   return iso;
 }
 
-/** Of the firmware of an instance. */
+/** Reads the firmware variables of an instance. */
 async function variablesOf(name: string): Promise<Buffer> {
   const { uuid, instanceId } = await infoOf(lab, name);
   const folder = join(lab.paths.disksDir, uuid);

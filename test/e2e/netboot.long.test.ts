@@ -16,10 +16,10 @@ import { receiveUntil } from './support/receive-until.ts';
 let lab: Lab;
 const NAME = 'netboot.example.com';
 const BOOT_ENV = join(import.meta.dirname, '../../fixtures/bootenvs/debian-12');
-/** Where a mirror has the installer, below its root. */
+/** Path of the installer below the root of a mirror. */
 const NETBOOT = '/debian/images/netboot/debian-installer/amd64/';
 
-/** Of nobody whom this node knows. */
+/** UUID of no instance of this node. */
 const ANOTHER = '6aa7b544-1f3d-49e9-b2b7-73836039b5cf';
 const LOOK_AT_ANOTHER = [
   'at=http://169.254.169.254/ganeti/latest;',
@@ -27,16 +27,16 @@ const LOOK_AT_ANOTHER = [
   `wget -q -O /dev/null --post-data '[{"type":"log","atMs":0,"stage":"medium","stream":"stdout","line":"refused '$refused'"}]'`,
   '$at/install/events; ',
 ].join(' ');
-/** The rehearsal of the fixture, which looks at another machine's answers first. */
+/** The rehearsal of the fixture, which first requests another instance's answers. */
 const PROBE = `{{.CallTemplate "debian-12-rehearsal.tmpl" . | replace "command string " ${JSON.stringify(`command string ${LOOK_AT_ANOTHER}`)}}}`;
-/** Boots nothing, in normal runs. */
+/** A BootEnv that loads nothing, for normal runs. */
 const PLAIN = {
   Name: 'plain',
   OS: { Name: 'debian-12' },
   Templates: [{ Name: 'ipxe', ID: 'default-ipxe.tmpl', Path: '{{.Machine.MacAddr "ipxe"}}.ipxe' }],
 };
 
-/** Debian's installer in a normal run, which says by the channel that it is up, and stays. */
+/** Debian's installer in a normal run. It reports by the channel that it is up, and stays. */
 const RESCUE = {
   Name: 'rescue',
   OS: {
@@ -65,9 +65,9 @@ const RESCUE = {
 };
 
 const gets: string[] = [];
-/** What happens in the middle of a file, before its transfer is cut. */
+/** Called in the middle of a file, before its transfer is cut. */
 let onCut: (name: string) => Promise<void> = () => Promise.resolve();
-/** Whether the files are gone by the time that they are fetched. */
+/** True: the mirror's files are missing. */
 let isGone = false;
 async function answer(
   { url = '', method }: IncomingMessage,
@@ -87,7 +87,7 @@ async function answer(
     end: !isFirst,
   });
   if (isFirst) await onCut(name);
-  // As whatever restarts on the way would.
+  // As a restart of the mirror does.
   return isFirst ? response.destroy() : response;
 }
 const mirror = createServer((request, response) => {
@@ -106,7 +106,7 @@ after(async () => {
   await endLab(lab);
 });
 
-/** A folder of content as dr-provision lays one out. */
+/** Writes a folder of content in dr-provision's layout. */
 async function writeContent(): Promise<string> {
   const folder = join(lab.paths.root, 'content');
   for (const section of ['bootenvs', 'templates'])
@@ -137,7 +137,7 @@ test("Debian's installer boots by ROM, script and mirror, over cut transfers, re
   const shown = await infoOf(lab, NAME);
   assert.equal(shown.installState, 'installed');
   assert.equal(shown.bootEnv, 'local', 'in the same commit');
-  // The kernel was cut, then an initrd, which begins all over.
+  // The kernel was cut, then an initrd. Each time the boot starts again.
   assert.deepEqual(gets, ['linux', 'linux', 'initrd.gz', 'linux', 'initrd.gz']);
   const log = await must(lab.run('gnt-instance', ['log', NAME]));
   assert.match(log, /refused 1\n/);

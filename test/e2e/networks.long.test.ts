@@ -12,8 +12,8 @@ import { ip, listDnsmasqs, picture } from '../noded/net/tenant/nat-lab.ts';
 import { addHostOs } from './support/host-os.ts';
 
 /**
- * Networks as an operator has them, with machines that hold their TAPs and no guest in them: each
- * test goes on where the one before it ended.
+ * Networks with running QEMU processes that hold their TAPs, without guests. Each test continues
+ * from the state of the previous one.
  */
 if (!hasOwnNetwork()) {
   test('networks and their cards, in a network of its own', () => {
@@ -58,7 +58,7 @@ function networkTests(): void {
     ip('route', 'add', 'default', 'via', '198.51.100.1');
     ip('link', 'add', 'br9', 'type', 'bridge');
     lab = await createLab('gnt-networks');
-    // dnsmasq's user goes to its files by their names.
+    // dnsmasq's user opens its files by their paths.
     await chmod(lab.paths.root, 0o755);
     await addHostOs(lab, 'words');
     empty = picture();

@@ -13,14 +13,13 @@ import type { NewerGuest } from './support/newer-guest.ts';
 import { receiveUntil } from './support/receive-until.ts';
 
 /**
- * Guests of newer releases in real machines: a stock cloud-init that the seed disk leads, behind a
- * user NIC, and a systemd that finds the service by SMBIOS alone. Everything else of theirs is
- * judged without a machine (test/metad/cloud-init-releases.long.test.ts,
- * noded/instances/systemd-credentials.test.ts).
+ * Real guests of newer releases: a stock cloud-init with a seed disk and a user NIC, and a systemd
+ * that finds the metadata service by SMBIOS alone. Tests without a guest cover the rest
+ * (test/metad/cloud-init-releases.long.test.ts, noded/instances/systemd-credentials.test.ts).
  */
 const BOOT_TIMEOUT_MS = 240_000;
 const COMMAND_TIMEOUT_MS = 2 * BOOT_TIMEOUT_MS;
-/** What QEMU 7.2's emulation makes of kernels this new: see newer-guest.ts. */
+/** QEMU 7.2's emulation may hang with kernels this new: see newer-guest.ts. */
 const MAX_BOOTS = 2;
 const NAME = 'modern.example.com';
 let lab: Lab;
@@ -56,7 +55,7 @@ async function info(): Promise<InstanceInfo> {
   return instanceInfo.parse(JSON.parse(await succeed('info', '--json', NAME)));
 }
 
-/** Adds an instance whose disk is the guest's. */
+/** Adds an instance with the guest's disk. */
 async function add(guest: NewerGuest, ...options: readonly string[]): Promise<void> {
   const image = join(lab.paths.root, 'empty.raw');
   await writeFile(image, '');
@@ -69,7 +68,7 @@ async function add(guest: NewerGuest, ...options: readonly string[]): Promise<vo
   await guest.writeDisk(join(lab.paths.disksDir, (await info()).uuid, 'disk0.raw'));
 }
 
-/** What a machine's guest reports; one that says nothing gets a second machine. */
+/** Returns a guest's report. A silent guest is booted a second time. */
 async function reportOf(t: TestContext, boot: () => Promise<void>): Promise<string> {
   for (let boots = 1; ; boots++) {
     try {
@@ -83,7 +82,7 @@ async function reportOf(t: TestContext, boot: () => Promise<void>): Promise<stri
   }
 }
 
-/** What the guest tells by itself when its boot is over. */
+/** Report of the guest at the end of its boot. */
 const REPORT = `  echo "cloud: $(cloud-id) $(cloud-init status | head -n1)"
   echo "host: $(uname -n)"
   echo "key: $(grep -c from-the-view /root/.ssh/authorized_keys)"

@@ -17,13 +17,13 @@ import { run } from '#shared/process/run.ts';
 import { listenOnLoopback } from '../lab/listen-on-loopback.ts';
 
 /**
- * The main job on one real guest, in the order in which an operator sees it: each test goes on
- * where the one before it ended, since an emulated guest takes a minute to boot.
+ * The main workflow with one real guest, in the operator's order. Each test continues from the
+ * state of the previous one, because an emulated guest takes a minute to boot.
  */
 const NAME = 'one.example.com';
 const fixtures = join(import.meta.dirname, '../../fixtures/demo');
 const canary = `canary-${randomBytes(12).toString('hex')}`;
-/** What systemd read from SMBIOS long before. */
+/** Reports the value that systemd read earlier from SMBIOS. */
 const SAYS_SMBIOS = `#cloud-config
 bootcmd: ["echo SMBIOS says: $(systemd-creds --system cat system.hostname) | curl -sf -X POST --data-binary @- http://169.254.169.254/ganeti/latest/write"]
 `;
@@ -249,11 +249,11 @@ test('a running guest runs on while a reinstallation can be refused, and again w
   assert.deepEqual(withoutRun(after), withoutRun(before));
   assert.equal(after.status, 'running');
   assert.notEqual(after.running?.pid, before.running?.pid);
-  // From the disk that it had: what is written beside it becomes another file, if it succeeds.
+  // On the same disk: a write beside it would become another file after a success.
   assert.equal((await stat(disk)).ino, ino);
 });
 
-/** An instance without what its guest has said, and when it was written. */
+/** Returns an instance without its guest's reports and their times. */
 function withoutRun(instance: InstanceInfo): InstanceInfo {
   const said = { guestReport: null, boot: null, running: null, explanation: '' };
   return { ...instance, ...said, modifiedAtMs: 0, serialNo: 0 };

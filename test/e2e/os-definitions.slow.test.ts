@@ -17,8 +17,8 @@ import {
 } from './support/ask-nodes.ts';
 
 /**
- * What an administrator decides about OS definitions and their variants, and what becomes of it, by
- * the real commands. Scripts are trusted ones on the host, so that no machine is needed.
+ * Settings of OS definitions and their variants, and their effects, with the real commands. Scripts
+ * are trusted ones on the host, so that no QEMU process is needed.
  */
 const NAME = 'web1.example.com';
 let lab: Lab;
@@ -27,7 +27,7 @@ before(async () => {
   lab = await createLab('gnt-defs');
   await lab.startNode();
   await addOs(lab, 'pie', [
-    // Another program of ours, in a bundle of another kind where there are bundles.
+    // Another of our programs; with bundles, it is in a bundle of another kind.
     'gnt-channel --help >/dev/null || exit 9',
     'printf "made as <%s>" "$OS_VARIANT" | dd of="$DISK_0_PATH" conv=notrunc',
   ]);
@@ -49,7 +49,7 @@ const remove = async (): Promise<void> => {
   assert.equal(await statusOf(lab, { opcode: 'INSTANCE_REMOVE', name: NAME }), 'success');
 };
 
-/** What the script wrote, by the disk of the only instance. */
+/** Returns the text that the script wrote to the disk of the only instance. */
 async function madeAs(): Promise<string> {
   const disks = await succeed(lab, 'gnt-instance', 'activate-disks', '--json', NAME);
   const [disk] = JSON.parse(disks) as readonly { readonly path: string }[];
@@ -122,7 +122,7 @@ test('--force-variant takes a variant that is not listed, and nothing that makes
   );
   await succeed(lab, 'gnt-instance', ...plum, '--force-variant');
   assert.equal(await madeAs(), 'made as <plum>');
-  // Parameters of an instance change without a word about what it is already.
+  // A change of other parameters does not check the present variant.
   await succeed(lab, 'gnt-instance', 'modify', '-O', 'owner=me', NAME);
   assertRefused(await gnt('instance', 'reinstall', '--no-start', NAME), 2, 'OS_VARIANT', /plum/);
   await succeed(lab, 'gnt-instance', 'reinstall', '--no-start', '--force-variant', NAME);

@@ -2,7 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { runPoints } from '../chaos/run-points.ts';
 
-/** `npm run chaos -- --power` and `--full` try all of them; here the same ones each time. */
+/**
+ * `npm run chaos -- --power` and `--full` run all points; this test always runs the same sample.
+ */
 const SEED = 5;
 
 test('what was told outlasts a power cut, and the node starts without what was not synced', async (t) => {

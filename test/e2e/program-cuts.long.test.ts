@@ -21,11 +21,11 @@ import { startRedis, type RedisServer } from '../noded/support/redis-server.ts';
 import { succeed } from './support/ask-nodes.ts';
 
 /**
- * The power of a host goes while a program of a cluster runs, at each of its syncs and when it has
- * ended: what it told is true, and where it was cut off it can be repeated.
+ * Power cuts of a host while a program of a cluster runs, at each of its syncs and after its end.
+ * Its output must be true, and an interrupted program can be repeated.
  */
 const program = join(import.meta.dirname, '../../node_modules/.bin/gnt-cluster');
-/** More syncs than any of them makes. */
+/** Above the syncs of each program. */
 const MAX_SYNCS = 20;
 
 let redis: RedisServer;
@@ -33,7 +33,7 @@ let client: Redis;
 let one: Lab;
 let two: Lab;
 before(async () => {
-  // One thread for file system calls: with more of them nobody could count.
+  // One thread for file system calls, because syncs of several threads cannot be counted.
   process.env['UV_THREADPOOL_SIZE'] = '1';
   redis = await startRedis({ appendOnly: true });
   client = new Redis({ path: redis.socket });
@@ -50,12 +50,12 @@ beforeEach(async () => {
 });
 
 const url = (): string => `unix:${redis.socket}`;
-/** As before the first program ran there. */
+/** Resets a root to its state before the first program. */
 const forget = ({ paths }: Lab): Promise<void> =>
   rm(join(paths.root, 'var'), { recursive: true, force: true });
 const init = (): Promise<string> => succeed(one, 'gnt-cluster', 'init', '--store', url());
 
-/** The key that is on the node's disk opens the records, and the node says which store it is. */
+/** Checks that the key on the node's disk opens the records, and that the node names its store. */
 async function assertMember({ paths }: Lab, after: string): Promise<void> {
   const key = await readClusterKey(paths.clusterKeyFile);
   assert.ok(key, `no key, ${after}`);
@@ -66,8 +66,8 @@ async function assertMember({ paths }: Lab, after: string): Promise<void> {
 }
 
 /**
- * @param repeat after a cut in the middle
- * @param judge after success, told or repeated
+ * @param repeat called after a cut in the middle
+ * @param judge called after a success, at once or repeated
  */
 async function cutAtEach(
   lab: Lab,
@@ -116,7 +116,7 @@ test('a power cut while a common store replaces the embedded one leaves one of t
       const { store, common } = await openStore(one.paths, systemClock, silentLogger);
       const { uuid } = await createClusterRepository(store, systemClock).ensure();
       await store.close();
-      // Before the commit point the node is as it was.
+      // Before the commit point the node is unchanged.
       if (common === null) assert.equal(uuid, former);
       await succeed(one, 'gnt-cluster', ...words);
     },
@@ -159,8 +159,7 @@ test('a node whose joining was cut off joins by the same key, or by another toke
 
 const SETTLE_MS = 30_000;
 /**
- * Of a renewal, whose node syncs eight times: that of the new key, of the change of the two, and
- * the end.
+ * Syncs of a renewal, whose node syncs eight times: of the new key, of the exchange, and the end.
  */
 const RENEWAL_SYNCS = [2, 5, null];
 
@@ -179,7 +178,7 @@ test('a renewal of the key whose node loses its power goes on by itself, and lea
     const left = await settled(async () => {
       const names = await readdir(one.paths.stateDir);
       const isBegun = (await client.hlen('{gnt}:c:renewals')) > 0;
-      // A key that was made, and is in no record yet, is in nobody's way: the next one replaces it.
+      // An unused new key may stay. The next renewal replaces it.
       const isLeft = (name: string): boolean =>
         name === 'cluster.key.before' || (name === 'cluster.key.next' && status === 0);
       return [...(isBegun ? ['a renewal'] : []), ...names.filter(isLeft)];

@@ -12,8 +12,8 @@ import { disposeLab } from './support/end-lab.ts';
 import { listenOnLoopback } from '../lab/listen-on-loopback.ts';
 
 /**
- * What can be refused without a machine: each with its exit status, its code, the offending value,
- * and nothing changed.
+ * Refusals without a guest: each with its exit status, its code, the offending value, and no
+ * change.
  */
 /** `EXT4_SUPER_MAGIC`, statfs(2): files of at most 16 TiB. */
 const EXT4_MAGIC = 0xef53;

@@ -10,7 +10,7 @@ import { listenOnLoopback } from '../lab/listen-on-loopback.ts';
 import { disposeLab } from './support/end-lab.ts';
 
 const NAME = 'shared.example.com';
-/** All scripts of the definition: only `create` is given a disk. */
+/** All scripts of the definition. Only `create` receives a disk. */
 const SCRIPT = `#!/bin/sh
 [ -z "$DISK_0_PATH" ] || echo a system | dd of="$DISK_0_PATH" conv=notrunc status=none
 `;
@@ -41,7 +41,7 @@ test('disks that are away when they are to be overwritten are not lost: the inst
   await succeed('gnt-instance', 'add', '--no-start', ...system, NAME);
   const before = await info();
 
-  // The image arrives when the folder is gone.
+  // The image arrives after the folder was removed.
   const asked = Promise.withResolvers<ServerResponse>();
   await using server = createServer((_, response) => asked.resolve(response));
   const port = await listenOnLoopback(server);

@@ -15,9 +15,8 @@ import { askSocket } from '../lab/ask-socket.ts';
 import { bootSector } from '../noded/vmm/tiny-guest.ts';
 
 /**
- * A reinstallation knows before it destroys: with whatever bad input, the instance is what it was.
- * Its system is a boot sector and a line, written by a trusted script on the host: no appliance
- * is needed.
+ * A reinstallation with bad input leaves the instance unchanged. The system is a boot sector and a
+ * line, written by a trusted script on the host, so that no appliance is needed.
  */
 const NAME = 'kept.example.com';
 const SECRET = ['--os-parameters-secret', 'key=abcdef'];
@@ -30,8 +29,8 @@ let image: string;
 const SECTOR = bootSector();
 const OCTAL = [...SECTOR].map((byte) => `\\${byte.toString(8).padStart(3, '0')}`).join('');
 /**
- * It boots, and has a line behind its boot sector. Text "fail" is written before the script fails;
- * "wait" is written before it waits.
+ * Writes a boot sector and a line. With the text "fail" it fails after the write, with "wait" it
+ * hangs after the write.
  */
 const CREATE = `#!/bin/sh
 { printf '${OCTAL}'; printf '%s with %s\\n' "$OSP_TEXT" "$OSP_KEY"; } |
@@ -99,7 +98,7 @@ async function info(): Promise<InstanceInfo> {
   return instanceInfo.parse(JSON.parse(body));
 }
 
-/** Everything of the instance that a reinstallation could touch. */
+/** Returns everything that a reinstallation could change. */
 async function snapshot(): Promise<unknown> {
   const record = { ...(await info()), modifiedAtMs: 0, serialNo: 0 };
   const dir = join(lab.paths.disksDir, record.uuid);
@@ -121,7 +120,7 @@ function systemOf(disk: Buffer): string {
   return disk.toString('utf8', SECTOR.length).replace(/\0+$/, '');
 }
 
-/** What runs on its disk says so on its console; then it is stopped. */
+/** Boots the instance until its system prints a line on the console, then stops it. */
 async function assertBoots(): Promise<void> {
   await must('gnt-instance', 'startup', NAME);
   const { running } = await info();
@@ -283,7 +282,7 @@ test('one that takes too long, or is cancelled, leaves the instance as it was', 
   await assertFails('INSTALL_TIMEOUT', ...SECRET, '-O', 'text=wait');
   assert.deepEqual(await snapshot(), before);
   await must('gnt-cluster', 'modify', '--install-timeout', '0');
-  // The command's word is over the instance's.
+  // The command's limit overrides the instance's.
   await must('gnt-instance', 'modify', '--install-timeout', '600', NAME);
   const limited = await snapshot();
   await assertFails('INSTALL_TIMEOUT', '--install-timeout', '5', ...SECRET, '-O', 'text=wait');

@@ -10,8 +10,9 @@ import { endLab } from './support/end-lab.ts';
 import { digestDisks } from './support/installed.ts';
 
 /**
- * What only an appliance can find bad of a reinstallation, before it writes and amid it:
- * reinstall.slow.test.ts has what needs no machine, install-failures.long.test.ts the other looks.
+ * Errors of a reinstallation that only an appliance finds, before and during its writes.
+ * reinstall.slow.test.ts has errors without an appliance, install-failures.long.test.ts other
+ * checks of the appliance.
  */
 const NAME = 'kept.example.com';
 let lab: Lab;
@@ -55,7 +56,7 @@ test('leaves an instance as it was when a reinstallation turns out to be bad ins
   await writeFile(bad, 'this is no archive');
   const inputs: (readonly [code: string, stage: string, ...args: string[]])[] = [
     ['SCRIPT_FAILED', 'os-scripts', '-o', 'failing'],
-    // Without room for new disks beside the old ones, a machine that has neither finds it first.
+    // Without room for new disks, an appliance without any disks checks first.
     ['PACKAGE_INVALID', 'personalize', '--no-keep-old', '--personalization-package', bad],
   ];
   for (const [code, stage, ...args] of inputs) {
@@ -63,7 +64,7 @@ test('leaves an instance as it was when a reinstallation turns out to be bad ins
     assert.match(result.stderr, new RegExp(`^error\\[${code}\\]: .*\\(stage ${stage}\\)$`, 'm'));
     assert.deepEqual(await snapshot(), before, `${args.join(' ')}: ${result.stderr}`);
   }
-  // What the host can find itself, it finds before anything is booted.
+  // The host reports its own findings before it boots an appliance.
   const refused = await reinstall('--no-keep-old', '--hooks', path('broken.yaml'));
   assert.match(refused.stderr, /^error\[VALIDATION\]: hooks instance\/broken\.yaml: /m);
   assert.equal(refused.status, 2);

@@ -19,14 +19,14 @@ import { run } from '#shared/process/run.ts';
 import { listenOnLoopback } from '../lab/listen-on-loopback.ts';
 
 /**
- * One instance through failure, crashes, success and change, in this order, with values that are
- * easy to find: after each, the secrets are in no file, swap, core or answer, in no command line
- * and environment, and in the memory of no process that need not hold them; and the private value
- * and the texts of hooks are in the store alone, and in the note beside a machine that runs.
+ * One instance through failure, crashes, success and change, in this order, with recognizable
+ * secrets. After each step, no file, swap, core, answer, command line or environment contains a
+ * secret, nor does the memory of a process that does not need it. The private value and the texts
+ * of hooks are only in the store, and in the note of a running QEMU process.
  */
 const NAME = 'canary.example.com';
 const secret = randomBytes(20).toString('hex');
-/** What is looked for, among characters that every way of writing has its own words for. */
+/** The secret, with characters that each notation escapes differently. */
 const writtenSecret = `k"y'${secret} &é%`;
 const changedSecret = randomBytes(20).toString('hex');
 const password = randomBytes(20).toString('hex');
@@ -41,14 +41,14 @@ let packages: Server;
 let packageUrl: string;
 let coresBefore: readonly string[];
 let cores: FedCores | null = null;
-/** Processes that were crashed. */
+/** Crashed processes. */
 const killed: number[] = [];
-/** All that the programs printed. */
+/** All output of the programs. */
 const printed: string[] = [];
 
 before(async () => {
   lab = await createLab('gnt-canary');
-  // Were a program to leave a core file, it would be allowed to.
+  // Allow core files, so that a program could leave one.
   await run('prlimit', ['--pid', String(process.pid), '--core=unlimited']);
   coresBefore = await coreFiles();
   given = join(lab.paths.root, 'given');
@@ -63,7 +63,7 @@ before(async () => {
     recursive: true,
   });
   cores = await feedCoresToProgram(lab.paths.root);
-  // As indiscreet as a script can be.
+  // A script that prints everything.
   const hooks = 'curl -s http://169.254.169.254/ganeti/latest/install/hooks.json';
   const tell =
     `${hooks}\n` +
@@ -95,7 +95,7 @@ after(async () => {
   await endLab(lab);
 });
 
-/** In JSON, in a URL and in base64; `set -x` adds a shell's words. */
+/** JSON, URL and base64. `set -x` adds a shell's notation. */
 const WRITTEN_FORMS = `
 printf '{"json":"%s"}\\n' "$(printf %s "$OSP_API_KEY" | sed 's/"/\\\\"/g')"
 printf 'url=%s\\n' "$(printf %s "$OSP_API_KEY" | sed 's/%/%25/g; s/"/%22/g; s/ /%20/g; s/&/%26/g; s/é/%C3%A9/g')"
@@ -104,8 +104,8 @@ printf 'base64 of more %s\\n' "$(printf 'xy%sz' "$OSP_API_KEY" | base64)"
 `;
 
 /**
- * Prints what it knows by its environment, and fails in every way that could tell what is written
- * in it.
+ * Returns a hook that prints its environment, and fails in every way that could show the text in
+ * it.
  */
 const indiscreetHook = (text: string): string => `# ${text}
 stages:
@@ -135,7 +135,7 @@ const secretOptions = (): string[] => [
 const reinstall = (os: string): Promise<ProgramResult> =>
   instance('reinstall', '--force', '-o', os, ...secretOptions());
 
-/** Of the installation at hand: the log of the one before it stays until the next begins. */
+/** Waits for the present installation. The previous log stays until the next one begins. */
 async function untilScriptRuns(): Promise<void> {
   for (let attempt = 0; attempt < 1800; attempt += 1) {
     const { install } = instanceInfo
@@ -159,7 +159,10 @@ async function killProcess(pattern: RegExp, signal: NodeJS.Signals): Promise<voi
 const isAllowed = (path: string): boolean =>
   path.startsWith(`${given}/`) || path.startsWith(`${lab.paths.disksDir}/`);
 
-/** The record beside a machine that runs, root's alone, for whoever finds it and not its record. */
+/**
+ * Tells whether a path is the note of a running QEMU process, readable by root only, for finding a
+ * process without its record.
+ */
 const isNote = (path: string): boolean =>
   path.startsWith(`${lab.paths.vmDir}/`) && path.endsWith('/note');
 
@@ -179,16 +182,16 @@ async function answers(): Promise<readonly string[]> {
 
 const ask = (path: string): ReturnType<typeof askSocket> => askSocket(lab.paths.nodedSocket, path);
 
-/** Where the programs are started, and where they go. */
+/** Lists cores in the working directories of the programs. */
 async function coreFiles(): Promise<readonly string[]> {
   const names = await Promise.all([project, '/'].map((dir) => readdir(dir)));
   return names.flat().filter((name) => /^core(\.\d+)?$/.test(name));
 }
 
-/** Both daemons, the appliance or the guest, and the command that waits for its job. */
+/** Both daemons, QEMU, and the command that waits for its job. */
 const HOLDERS = /noded\/main|metad\/main|qemu-system|cluster-cli\/main/;
 
-/** The heart of this file. */
+/** Checks that no secret has leaked. */
 async function assertKept(text = hookText): Promise<void> {
   assert.deepEqual(await findSecret(secrets, lab.paths.root, isAllowed), []);
   const store = lab.paths.storeFile;
@@ -206,14 +209,14 @@ async function assertKept(text = hookText): Promise<void> {
   for (const value of [...secrets, privateValue, text]) assert.ok(!tells(told, value));
   assert.deepEqual(await coreFiles(), coresBefore);
   if (cores !== null) {
-    // Others on this host may have crashed.
+    // Other processes of this host may have crashed.
     const fed = (await readdir(cores.directory)).filter((pid) => killed.includes(Number(pid)));
     assert.deepEqual(fed, []);
   }
   await assertUnheld();
 }
 
-/** In the memory of no process but those whose work it is to hold it. */
+/** Checks the memory of all processes that do not need a secret. */
 async function assertUnheld(): Promise<void> {
   const others = (await lab.processes()).filter(({ command }) => !HOLDERS.test(command));
   for (const { pid, command } of others)
@@ -291,7 +294,7 @@ test('keeps secrets through a crash of metad and then of noded in the middle of 
   const reinstalling = reinstall('sleeping');
   await untilScriptRuns();
   await assertKept();
-  // The look into memory finds what is there.
+  // Shows that the search of memory works.
   assert.deepEqual(
     (await holders(secret)).filter((name) => !name.startsWith('cluster')),
     ['metad/main', 'noded/main', 'qemu-system'],
@@ -310,7 +313,7 @@ test('keeps secrets through a crash of metad and then of noded in the middle of 
   await lab.startNode();
   assert.notEqual((await reinstalling).status, 0);
   await assertKept();
-  // Who has come after it was never told.
+  // The new daemon never received the secrets.
   for (const value of secrets)
     assert.ok(!(await holders(value)).includes('noded/main'), 'the new daemon holds a secret');
 });

@@ -63,7 +63,7 @@ test('a guest that a killed daemon left standing goes on with the next one', asy
   const file = join(await folder(), 'disk0.raw');
   const { uuid } = await info();
   await killNode(lab);
-  // What it leaves when it is killed between stopping the guest and letting it go on.
+  // The state after a kill between pausing and continuing the guest.
   await mkdir(path);
   const qmp = await QmpClient.connect({
     socketPath: join(lab.paths.vmDir, uuid, 'qmp'),

@@ -17,21 +17,21 @@ import { startRedis, type RedisServer } from '../noded/support/redis-server.ts';
 import { addOs, ask, infoOf, statusOf, succeed } from './support/ask-nodes.ts';
 
 /**
- * Nodes whose Redis lets them in as the user of fixtures/redis/users.acl alone, with a replica that
- * has to have what is written.
+ * Nodes whose Redis only has the user of fixtures/redis/users.acl, with a replica that must confirm
+ * writes.
  */
 const ONE = 'node1.example.com';
 const TWO = 'node2.example.com';
 const NAME = 'web1.example.com';
 const PASSWORD = 'of-the-nodes';
-/** Of the replica, and of who looks at what was done. */
+/** Users of the replica and of the test. */
 const OTHERS = [
   'user admin on >admin ~* &* +@all',
   'user replica on >replica +psync +replconf +ping',
 ];
-/** What these two ask for, and no node. */
+/** Commands that only these two use. */
 const OF_OTHERS = new Set(['acl|log', 'client|kill', 'psync', 'replconf', 'ping']);
-/** Whoever has no right to anything may log in. */
+/** Commands of a login, which need no right. */
 const OF_EVERYBODY = new Set(['auth', 'hello', 'quit', 'reset']);
 
 let directory: string;
@@ -77,8 +77,8 @@ after(async () => {
 });
 
 /**
- * What nodes were refused, but for CONFIG: what it says of the server's own passwords is not worth
- * a better word of the doctor.
+ * Returns refused commands of nodes, except for CONFIG. Its answer contains the server's passwords,
+ * so nodes lack that right and the doctor reports less.
  */
 async function refusals(): Promise<readonly string[]> {
   const log = (await admin.call('ACL', 'LOG')) as unknown[][];
@@ -103,7 +103,7 @@ test('nodes join, work and renew their key as a user who may do nothing else', a
   const told = await askSocket(one.paths.nodedSocket, `/v1/instances/${NAME}/disks`);
   assert.ok(told.body.includes(two.paths.disksDir), told.body);
   await succeed(one, 'gnt-cluster', 'renew-crypto');
-  // Their logs are looked for again after a lost connection.
+  // Nodes look for their change logs again after a lost connection.
   await admin.call('CLIENT', 'KILL', 'USER', 'gnt');
   await succeed(two, 'gnt-instance', 'add-tags', NAME, 'seen');
   assert.match(await succeed(one, 'gnt-instance', 'list', '-o', 'tags'), /^seen$/m);

@@ -12,11 +12,11 @@ import { ask, infoOf, jobsOf, statusOf, succeed } from './support/ask-nodes.ts';
 import { type GatedJobs, gateJobs } from './support/gated-jobs.ts';
 
 /**
- * A node whose records are in a real Redis with a replica, below real Sentinels, that fails over
- * while the replica lacks what the master has.
+ * A node with a real Redis, a replica and real Sentinels. A failover happens while the replica
+ * lacks writes of the master.
  */
 
-/** The store waits for a replica for less. */
+/** Longer than the store's wait for a replica. */
 const REFUSED_AFTER_MS = 8000;
 
 let group: SentinelGroup;
@@ -40,7 +40,7 @@ after(async () => {
   assert.deepEqual(leftovers, []);
 });
 
-/** The master dies with what its replica has not got; the replica takes its place. */
+/** Kills the master with writes that its replica lacks. The replica is promoted. */
 async function failOver(master: SentinelRedis, replica: SentinelRedis): Promise<void> {
   await master.kill();
   replica.resume();
@@ -75,7 +75,7 @@ test('what was told outlasts a failover; what only the master had was never told
   for (const name of refused) assert.ok(!names.includes(name), name);
 });
 
-/** Asked until the node has found the new master, which takes it longer than the Sentinels. */
+/** Retries until the node has found the new master, which takes longer than the Sentinels need. */
 async function statusWhenAnswered(opcode: object): Promise<string> {
   for (;;) {
     const status = await statusOf(lab, opcode);
@@ -100,7 +100,7 @@ test('each kind of job goes on over a failover', async () => {
   await failing;
   for (const [index, { status, id }] of answers.entries()) {
     const opcode = kinds[index] ?? {};
-    // Refused, it left nothing; accepted, it was done.
+    // A refused operation left nothing; an accepted one was done.
     if (status === 202) assert.equal((await jobs.ended(id)).error, null, JSON.stringify(opcode));
     else assert.equal(await statusWhenAnswered(opcode), 'success', JSON.stringify(opcode));
   }
@@ -115,7 +115,7 @@ test('a command waits out a failover, says so once, and is one job', async () =>
   const [master, replica] = [await group.master(), await group.replica()];
   const isChange = (job: { summary: string }): boolean => /SET_PARAMS.*some0/.test(job.summary);
   const before = (await jobsOf(lab)).filter(isChange).map(({ id }) => id);
-  // What is refused now has reached the master, and its replica when it goes on.
+  // The refused write has reached the master, and reaches the replica when it continues.
   replica.pause();
   const modifying = lab.run('gnt-instance', ['modify', '--tags', 'waited', name]);
   await sleep(REFUSED_AFTER_MS);
@@ -124,7 +124,7 @@ test('a command waits out a failover, says so once, and is one job', async () =>
   assert.equal(status, 0, stderr);
   assert.equal(stderr.match(/waiting for it/g)?.length, 1, stderr);
   assert.deepEqual((await infoOf(lab, name)).tags, ['waited']);
-  // What was refused, and came to the store all the same, is nobody's: it ends without a beginning.
+  // A refused job that reached the store anyway ends without a start.
   while ((await jobsOf(lab)).some(({ endedAtMs }) => endedAtMs === null)) await sleep(100);
   const made = (await jobsOf(lab)).filter((job) => isChange(job) && !before.includes(job.id));
   const begun = made.filter(({ startedAtMs }) => startedAtMs !== null);

@@ -16,8 +16,8 @@ import { startRedis, type RedisServer } from '../noded/support/redis-server.ts';
 import { addOs, ask, infoOf, jobsOf, statusOf, succeed } from './support/ask-nodes.ts';
 
 /**
- * A node whose records are in a real Redis that is killed, paused or made read-only at moments
- * that scripts of an OS definition choose: each waits for a file.
+ * A node with a real Redis that is killed, paused or made read-only. Scripts of an OS definition
+ * choose the moments: each waits for a file.
  */
 let redis: RedisServer;
 let lab: Lab;
@@ -91,7 +91,7 @@ test('an installation that ends while there is no store is what it was when ther
   const follow = askSocket(lab.paths.nodedSocket, '/v1/instances/good.example.com/log?follow=1');
   await Promise.all(['good', 'bad'].map((name) => writeFile(gate(`${name}.example.com`), '')));
   await until(async () => (await outcomes()).length >= 2);
-  await sleep(6000); // well above what a request for the store waits
+  await sleep(6000); // well above the store timeout of a request
   await redis.restart();
   assert.equal((await ended(good)).status, 'success');
   assert.equal((await ended(bad)).error?.code, 'SCRIPT_FAILED');
@@ -117,9 +117,9 @@ test('killed before the store is back, the daemon has not lost what ended', asyn
 test('what a paused store could not take is refused, never runs, and is explained', async () => {
   const names = Array.from({ length: 12 }, (_, index) => `many${index}.example.com`);
   const submitting = names.map((name) => submit(createOf(name)));
-  await sleep(5); // some are on their way, some are in
+  await sleep(5); // some are in progress, some are accepted
   redis.pause();
-  await sleep(11_000); // more than a command waits for its answer
+  await sleep(11_000); // longer than a command waits for its answer
   redis.resume();
   const answers = await Promise.all(submitting);
   const accepted = names.filter((_, index) => answers[index]?.status === 202);
@@ -152,7 +152,7 @@ test('jobs that were accepted wait for the store, whatever they do', async () =>
       if (away === 'paused') redis.resume();
       else await redis.restart();
       const { status, id } = await submitting;
-      // Refused, it left nothing; accepted, it was done.
+      // A refused operation left nothing; an accepted one was done.
       if (status === 202) {
         assert.equal((await ended(id)).error, null, JSON.stringify(opcode));
         break;

@@ -7,7 +7,7 @@ import { startRedis, type RedisServer } from '../noded/support/redis-server.ts';
 import { ask, infoOf, jobsOf, statusOf, succeed } from './support/ask-nodes.ts';
 import { type GatedJobs, gateJobs } from './support/gated-jobs.ts';
 
-/** A node whose real Redis stands still: short of what a command waits for it, and far beyond. */
+/** A node with a paused real Redis, shorter and much longer than a command waits. */
 const PAUSES_S = [5, 30, 120];
 let redis: RedisServer;
 let lab: Lab;
@@ -50,7 +50,7 @@ for (const pauseS of PAUSES_S) {
       jobs.createOf(made, { install: false }),
     ];
     const submitting = kinds.map((opcode) => jobs.submit(opcode));
-    await sleep(10); // some are accepted, some on their way
+    await sleep(10); // some are accepted, some in progress
     redis.pause();
     await jobs.open(running);
     await sleep(pauseS * 1000);
@@ -58,7 +58,7 @@ for (const pauseS of PAUSES_S) {
     const answers = await Promise.all(submitting);
     for (const [index, { status, id }] of answers.entries()) {
       const told = JSON.stringify(kinds[index]);
-      // Refused, it left nothing; accepted, it was done.
+      // A refused operation left nothing; an accepted one was done.
       if (status === 202) assert.equal((await jobs.ended(id)).error, null, told);
       else assert.equal(await statusOf(lab, kinds[index] ?? {}), 'success', told);
     }

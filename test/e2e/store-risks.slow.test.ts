@@ -13,7 +13,7 @@ import { startRedis, type RedisServer } from '../noded/support/redis-server.ts';
 import { ask, assertRefused, infoOf, statusOf, succeed } from './support/ask-nodes.ts';
 import { type GatedJobs, gateJobs } from './support/gated-jobs.ts';
 
-/** A node whose real Redis has a full disk of its own, or throws records away. */
+/** A node whose real Redis has a full disk, or evicts records. */
 interface Scene {
   readonly lab: Lab;
   readonly redis: RedisServer;
@@ -49,7 +49,7 @@ const kindsOf = (name: string, jobs: GatedJobs): readonly object[] => [
   { opcode: 'CLUSTER_SET_PARAMS', hostScripts: true },
 ];
 
-/** Over all, so that it fills the last byte. */
+/** Fills a file system to its last byte. */
 async function fill(dir: string): Promise<void> {
   await writeFile(join(dir, 'filler'), Buffer.alloc(64 * 1024 * 1024)).catch(() => undefined);
 }
@@ -66,7 +66,7 @@ test('while the disk of Redis is full nothing is taken, what runs waits, and all
   const name = 'good.example.com';
   const running = await jobs.begin(name);
   await fill(dir);
-  // What it was told last is in its memory: the next write finds that it cannot be kept.
+  // Redis keeps the last write in memory. The next write finds the full disk.
   while (!(await client.info('persistence')).includes('aof_last_write_status:err')) {
     await client.set('other', 'x').catch(() => undefined);
     await sleep(50);
@@ -101,7 +101,7 @@ test('a Redis that evicts is refused for a new cluster, and told of an old one w
   await client.config('SET', 'maxmemory-policy', 'allkeys-lru');
   await client.config('SET', 'maxmemory', String(2 ** 30));
   assert.match((await finding(lab, 'store-risks'))?.message ?? '', /evicts records/);
-  // A user who may not ask what Redis is set to: nothing but that is less known.
+  // Without the right to read the settings of Redis, only its risks are unknown.
   await client.call('ACL', 'SETUSER', 'default', '-info');
   assert.match(
     (await finding(lab, 'store-risks'))?.message ?? '',

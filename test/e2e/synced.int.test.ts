@@ -11,8 +11,8 @@ import { disposeLab } from './support/end-lab.ts';
 import { addOs, infoOf, submit, succeed } from './support/ask-nodes.ts';
 
 /**
- * Nothing is acknowledged that a power cut could undo: by strace, each file and name that an
- * operation made is on the disk before the store has the operation's end.
+ * Nothing is acknowledged that a power cut could undo. strace shows that each file and name of an
+ * operation is on the disk before the store has the operation's end.
  */
 let lab: Lab;
 
@@ -27,7 +27,7 @@ after(() => disposeLab(lab));
 
 const CALLS = 'openat,creat,mkdir,rename,link,write,pwrite64,ftruncate,fsync,fdatasync';
 
-/** The calls of the daemon and of what it starts, in their order, while the operation is done. */
+/** Returns the system calls of the daemon and its children during an operation, in their order. */
 async function trace(opcode: object): Promise<readonly string[]> {
   const pid = lab.node().pid ?? 0;
   const output = join(lab.paths.root, 'trace');
@@ -41,7 +41,7 @@ async function trace(opcode: object): Promise<readonly string[]> {
   return (await readFile(output, 'utf8')).split('\n');
 }
 
-/** Where a call is last in the trace; -1 when it is not there. */
+/** Returns the index of a call's last occurrence; -1 without one. */
 function lastOf(lines: readonly string[], call: RegExp, path: string): number {
   return lines.findLastIndex((line) => call.test(line) && line.includes(`<${path}>`));
 }

@@ -49,13 +49,13 @@ async function takeOverRunning(t: TestContext, commit: string): Promise<void> {
   assert.deepEqual([after.status, after.channel], ['running', before.channel]);
   assert.deepEqual((await jobsOf(lab)).map(({ id, status }) => [id, status]), jobs.map(({ id, status }) => [id, status])); // prettier-ignore
   for (const { command } of await daemonsOf(lab, 'noded')) assert.doesNotMatch(command, /release-/);
-  // It has what nobody else has: the guest's secrets, and what waits for the guest.
+  // Only metad has the guest's secrets and its waiting messages.
   assert.deepEqual(await daemonsOf(lab, 'metad'), [metad]);
   const told = await lab.run('gnt-instance', [
     ...['metadata', NAME, '/ganeti/latest/meta_data.json'],
   ]);
   assert.match(told.stdout, new RegExp(before.uuid));
-  // The present release speaks to that QEMU, not only about it.
+  // The present release also controls that QEMU process.
   await succeed(lab, 'gnt-instance', 'shutdown', '--timeout=0', NAME);
   assert.equal((await infoOf(lab, NAME)).running, null);
   await succeed(lab, 'gnt-instance', 'startup', NAME);
@@ -80,7 +80,7 @@ test('an earlier release refuses by name what the present one has written, and c
   const lab = await createLab('gnt-ud', () => programs);
   t.after(() => lab.dispose());
   await lab.startNode();
-  // The earlier one knows no profiles, and would take them away with its first change.
+  // The earlier release does not know profiles, and would drop them with its first change.
   await succeed(lab, 'gnt-profile', 'modify', '-O', 'proxy=none', 'web');
   assert.equal(await lab.stopNode(), 0);
   const before = await readFile(lab.paths.storeFile);

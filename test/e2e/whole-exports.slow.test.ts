@@ -12,11 +12,11 @@ import { endLab } from './support/end-lab.ts';
 import { askSocket } from '../lab/ask-socket.ts';
 import { addOs, ask, infoOf, jobsOf, statusOf, submit, succeed } from './support/ask-nodes.ts';
 
-/** Exports of an instance that no script knows how to dump: its disks, and all else that it is. */
+/** Exports of an instance without dump scripts: its disks, and its whole record. */
 let lab: Lab;
 const OLD = 'bare.example.com';
 const NEW = 'new.example.com';
-/** Files have 255 bytes in their names. */
+/** File names have at most 255 bytes. */
 const LONG = `${'a'.repeat(63)}.${'b'.repeat(63)}.${'c'.repeat(63)}.${'d'.repeat(61)}`;
 const SIZE = 32 * MIB;
 
@@ -160,7 +160,7 @@ async function submitted(body: string) {
   }
 }
 
-/** Kills the daemon as soon as it has written something there. */
+/** Kills the daemon as soon as a file appears. */
 async function killAmid(opcode: object, dir: () => Promise<string | undefined>): Promise<void> {
   const body = opcode;
   const answer = await askSocket(lab.paths.nodedSocket, '/v1/jobs', { method: 'POST', body });
@@ -183,7 +183,7 @@ test('killed amid an export or an import, nothing of it is left, and it can be d
     const name = (await readdir(lab.paths.exportDir).catch(() => [])).find((one) => one.endsWith('~n')); // prettier-ignore
     return name === undefined ? undefined : join(lab.paths.exportDir, name);
   });
-  // The one before it is whole.
+  // The previous export is intact.
   assert.deepEqual(await readdir(lab.paths.exportDir), [OLD]);
   await done({ opcode: 'BACKUP_EXPORT', name: OLD });
   await killAmid(

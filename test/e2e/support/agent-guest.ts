@@ -10,13 +10,13 @@ import { infoOf } from './ask-nodes.ts';
 const DEVICE = 'agent-guest';
 const POLL_MS = 50;
 const ENABLE = 'curl -s http://169.254.169.254/ganeti/latest/guest/enable | sh';
-/** Every frame, as u32 says it: the kernel need not have more. */
+/** Matches every frame with u32, because the kernel may lack other classifiers. */
 const EVERY_FRAME = ['protocol', 'all', 'u32', 'match', 'u32', '0', '0', 'action', 'mirred'];
 
 /**
- * A guest in two parts. Its machine is QEMU with 512 bytes of a system, by which the node sees it
- * reset and go off; its network and its agent are a namespace of this host, whose frames come and
- * go on the machine's own TAP. What its system is told, its machine does.
+ * A guest in two parts. The machine is QEMU with 512 bytes of a system, so that the node sees
+ * resets and poweroffs. The network and the agent are a namespace of this host, whose frames pass
+ * through the TAP of the machine. The machine follows the commands to the guest's system.
  */
 export class AgentGuest implements AsyncDisposable {
   readonly #lab: Lab;
@@ -41,14 +41,16 @@ export class AgentGuest implements AsyncDisposable {
     return new AgentGuest(lab, name, namespace, await GuestSystem.create(namespace, kind));
   }
 
-  /** The machine is there: its guest boots, and boots again or goes off when its agent says so. */
+  /**
+   * Boots the guest of a running machine. It reboots or powers off when its agent requests that.
+   */
   async boot(): Promise<void> {
     await this.#connect();
     await this.system.boot(ENABLE);
     this.#obeying = this.#obey();
   }
 
-  /** Until its machine is off by its own word. */
+  /** Waits until the guest has powered off by itself. */
   async wentOff(): Promise<void> {
     await this.#obeying;
   }
@@ -87,7 +89,7 @@ export class AgentGuest implements AsyncDisposable {
       throw new Error(`${this.#name} has no TAP: ${links}`);
     await run('ip', ['-n', host, 'link', 'del', DEVICE]).catch(() => undefined);
     const peer = ['peer', 'name', 'eth0', 'address', mac, 'netns', this.#namespace];
-    // With another MAC, what goes to the TAP would be somebody else's before it got there.
+    // The same MAC, because the kernel would drop frames for another MAC before they reach the TAP.
     await run('ip', ['-n', host, 'link', 'add', DEVICE, 'address', hostMac, 'type', 'veth', ...peer]); // prettier-ignore
     await run('ip', ['-n', host, 'link', 'set', DEVICE, 'up']);
     await run('ip', ['-n', this.#namespace, 'link', 'set', 'eth0', 'up']);

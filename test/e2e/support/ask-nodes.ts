@@ -27,7 +27,7 @@ export async function succeed(lab: Lab, program: ProgramName, ...args: string[])
   return result.stdout;
 }
 
-/** What a command prints that has to come through. */
+/** Returns the output of a command that must succeed. */
 export async function must(result: Promise<ProgramResult>): Promise<string> {
   const { status, stdout, stderr } = await result;
   assert.equal(status, 0, stderr);
@@ -51,12 +51,12 @@ export async function ask<T>(lab: Lab, path: string, schema: z.ZodType<T>): Prom
   return schema.parse(JSON.parse(body));
 }
 
-/** Without a command, which costs half a second: the job as it ended. */
+/** Submits a job without a command, which costs half a second, and returns it at its end. */
 export async function submit(lab: Lab, opcode: object): Promise<JobRecord> {
   return endOf(lab, await post(lab, opcode));
 }
 
-/** How its job ended, or why there was none: of two at once, one may be there already. */
+/** Returns the result of a job, or why it was refused: of two at once, one may exist already. */
 export const statusOf = async (lab: Lab, opcode: object): Promise<string> => {
   const answer = await post(lab, opcode);
   const refused = apiError.safeParse(answer);
@@ -89,7 +89,7 @@ export const listed = async (lab: Lab): Promise<unknown> =>
     node['instances'],
   ]);
 
-/** An OS whose scripts run on the host. */
+/** Adds an OS whose scripts run on the host. */
 export async function addOs(lab: Lab, name: string, create: readonly string[]): Promise<void> {
   const folder = join(lab.paths.osSearchPath[0] ?? '', name);
   await mkdir(folder, { recursive: true });
@@ -114,7 +114,7 @@ export async function untilRunning(lab: Lab): Promise<JobRecord> {
   }
 }
 
-/** A node that has been there, with an instance. */
+/** Leaves the record of a former node with an instance. */
 export async function leaveBehind(
   url: string,
   keyFile: string,

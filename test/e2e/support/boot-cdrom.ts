@@ -1,11 +1,11 @@
 /**
- * An installer of a few instructions on a bootable cdrom (El Torito, no emulation): it writes a
- * text to the first sector of the first disk, and powers off. Nothing has to boot but the firmware.
+ * An installer of a few instructions on a bootable cdrom (El Torito, no emulation). It writes a
+ * text to the first sector of the first disk and powers off. Only the firmware has to boot.
  */
 const SECTOR = 2048;
 const CATALOG_AT = 19;
 const IMAGE_AT = 20;
-/** Where the firmware puts the boot image. */
+/** Load address of the boot image. */
 const LOADED_AT = 0x7c00;
 const ADDRESS_PACKET_AT = 0x40;
 const TEXT_AT = 0x200;
@@ -25,7 +25,7 @@ export function makeBootCdrom(text: string): Buffer {
 function fillCatalog(catalog: Buffer): void {
   catalog[0] = 1;
   catalog.writeUInt16LE(0xaa55, 0x1e);
-  // All words of the entry add up to nothing.
+  // The checksum makes the sum of all words 0.
   catalog.writeUInt16LE(0x10000 - (0xaa55 + 1), 0x1c);
   // Bootable, without emulation, four sectors of 512 bytes.
   catalog[0x20] = 0x88;
@@ -38,7 +38,7 @@ function fillProgram(image: Buffer, text: string): void {
     ...[0x31, 0xc0, 0x8e, 0xd8], // xor ax, ax; mov ds, ax
     ...[0xbe, ADDRESS_PACKET_AT, LOADED_AT >> 8], // mov si, address packet
     ...[0xb8, 0x00, 0x43, 0xb2, 0x80, 0xcd, 0x13], // write sectors of the first disk (int 13h)
-    ...[0x72, 0x07], // jc hlt: a machine that stays on is no success
+    ...[0x72, 0x07], // jc hlt: a machine that stays on is a failure
     ...[0xba, 0x04, 0x06, 0xb8, 0x00, 0x20, 0xef], // sleep state 5 at the ACPI port: power off
     ...[0xf4, 0xeb, 0xfd], // hlt; jmp hlt
   ]).copy(image);

@@ -4,22 +4,23 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Lab, ProgramName } from '../../../scripts/demo/lab.ts';
 
-/** Debian's own installer, as the example has it. */
+/** The example with Debian's own installer. */
 const EXAMPLE = join(import.meta.dirname, '../../../fixtures/bootenvs/debian-12');
-/** Tells by which firmware it got here, and lets the firmware go on. */
+/** Reports the firmware and returns to it. */
 const SCRIPT = '#!ipxe\nimgfetch {{.Machine.Url}}/seen-${platform} ||\nexit\n';
 const TELLS = {
   Name: 'tells',
   OS: { Name: 'debian-12' },
   Templates: [{ Name: 'ipxe', Contents: SCRIPT, Path: '{{.Machine.MacAddr "ipxe"}}.ipxe' }],
 };
-/** An emulated machine's firmware takes seconds, EFI many, on a busy host. */
+/** Emulated firmware takes seconds, EFI much longer, on a busy host. */
 const DEADLINE_MS = 300_000;
-/** There is no event for a line in a file. */
+/** Interval of polls: a new line in a file has no event. */
 const POLL_MS = 200;
 
 /**
- * Of an instance that is told by the installer's answers that it got there, and installs nothing.
+ * Options of an instance that rehearses: the installer's answers report its arrival and install
+ * nothing.
  */
 export const REHEARSAL = [
   ...['-B', 'memory=1024', '-C', 'yes', '--no-start', '--install-timeout', '1500'],
@@ -43,7 +44,7 @@ export async function createBootEnvs(lab: Lab, ...more: readonly string[]): Prom
   await must(lab, 'gnt-bootenv', 'create', EXAMPLE, join(lab.paths.root, 'content'), ...more);
 }
 
-/** Resolves when the script of `tells` has run in a machine, by a firmware of this kind. */
+/** Resolves when the script of `tells` has run with this kind of firmware. */
 export async function sawFirmware(
   lab: Lab,
   uuid: string,

@@ -34,13 +34,13 @@ chmod 755 /tmp/dhcp
 while :; do setsid cttyhack sh; done
 `;
 
-/** A kernel with busybox: a guest that does what its console is told. */
+/** A kernel with busybox: a guest that runs commands from its console. */
 export interface ConsoleGuest extends TinyLinux {
-  /** Nothing that it reads. */
+  /** An image that the guest does not read. */
   readonly image: string;
 }
 
-/** Of the appliance's kernel, in the lab's root. */
+/** Makes the guest from the appliance's kernel, in the lab's root. */
 export async function makeConsoleGuest(lab: Lab): Promise<ConsoleGuest> {
   await succeed(lab, 'gnt-appliance', 'build');
   const tiny = await makeTinyLinux(lab, 'console-guest.img', INIT);
@@ -67,7 +67,7 @@ export class ConsoleShell implements Disposable {
     const socket = connect(join(lab.paths.vmDir, (await infoOf(lab, name)).uuid, 'console'));
     await once(socket, 'connect');
     const shell = new ConsoleShell(name, socket);
-    // What is typed before there is a shell is lost.
+    // Input before the start of the shell is lost.
     const asking = setInterval(() => socket.write('echo is-"up"\n'), 1000);
     try {
       await shell.#readTo(/is-up\n/);
@@ -78,11 +78,11 @@ export class ConsoleShell implements Disposable {
     return shell;
   }
 
-  /** @returns what it prints; null when it failed */
+  /** @returns its output; null when it failed */
   async run(command: string): Promise<string | null> {
     this.#commands += 1;
     const mark = `end-${this.#commands}`;
-    // Nothing of the console is the command's: some leave a terminal that does not block.
+    // Commands do not use the console, because some leave the terminal non-blocking.
     this.#socket.write(
       `(${command}) </dev/null >/tmp/out 2>&1; echo "$?" >/tmp/status; cat /tmp/out; echo "en""${mark.slice(2)}-$(cat /tmp/status)"\n`,
     );

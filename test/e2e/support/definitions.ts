@@ -4,7 +4,7 @@ import type { Lab } from '../../../scripts/demo/lab.ts';
 
 const fixtures = join(import.meta.dirname, '../../../fixtures/os');
 
-/** The node has these OS definitions of the fixtures from now on. */
+/** Adds OS definitions of the fixtures to a node. */
 export async function addDefinitions(lab: Lab, ...names: readonly string[]): Promise<void> {
   const [osDir = ''] = lab.paths.osSearchPath;
   await mkdir(osDir, { recursive: true });

@@ -6,11 +6,11 @@ import type { Lab } from '../../../scripts/demo/lab.ts';
 
 export interface OtherDisks {
   readonly folder: string;
-  /** When the node has stopped. */
+  /** Call it after the node has stopped. */
   release(): Promise<void>;
 }
 
-/** A file system in a file takes the disks of a node that was not started yet. */
+/** Puts the disks of a node on a file system in a file, before the node's first start. */
 export async function putDisksOn(kind: 'btrfs' | 'ext4', lab: Lab): Promise<OtherDisks> {
   const other = await mkdtemp(`/tmp/gnt-${kind}-`);
   const folder = join(other, 'disks');

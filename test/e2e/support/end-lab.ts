@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import type { Lab } from '../../../scripts/demo/lab.ts';
 
-/** Stops a node that runs, sees that it ended well and left nothing, and removes it. */
+/** Stops a running node, checks that it ended well and left nothing, and removes it. */
 export async function endLab(lab: Lab): Promise<void> {
   const status = await lab.stopNode();
   await disposeLab(lab);
   assert.equal(status, 0);
 }
 
-/** The same of a node that may have been killed. */
+/** Does the same for a node that may have been killed. */
 export async function disposeLab(lab: Lab): Promise<void> {
   await lab.stopNode();
   const leftovers = await lab.findLeftovers();

@@ -8,7 +8,7 @@ import type { Lab } from '../../../scripts/demo/lab.ts';
 import { askSocket } from '../../lab/ask-socket.ts';
 import { addOs, succeed } from './ask-nodes.ts';
 
-/** Installations that wait, each for a file, and operations of each kind that need no machine. */
+/** Installations that wait for a file each, and operations of each kind that need no guest. */
 export interface GatedJobs {
   readonly createOf: (name: string, more?: object) => object;
   /** @returns the job's number; 0 when it was refused */

@@ -5,8 +5,8 @@ import type { Lab } from '../../../scripts/demo/lab.ts';
 const SCRIPTS = ['create', 'import', 'export', 'rename', 'verify'] as const;
 
 /**
- * An OS definition whose scripts run on the host, when it is trusted; what is not said does
- * nothing.
+ * Adds an OS definition whose scripts run on the host when it is trusted. Scripts that are not
+ * given do nothing.
  */
 export async function addHostOs(
   lab: Lab,

@@ -9,12 +9,12 @@ export async function firstDiskOf(lab: Lab, name: string): Promise<string> {
   return join(lab.paths.disksDir, (await infoOf(lab, name)).uuid, 'disk0.raw');
 }
 
-/** Text of a file in the ext4 that an instance's first disk is; empty when it is not there. */
+/** Returns the text of a file in the ext4 on an instance's first disk; empty without the file. */
 export async function readOnDisk(lab: Lab, name: string, path: string): Promise<string> {
   return (await run('debugfs', ['-R', `cat ${path}`, await firstDiskOf(lab, name)])).stdout;
 }
 
-/** Every file that an instance has for its disks, with its SHA-256. */
+/** Returns every file of an instance's disks with its SHA-256. */
 export async function digestDisks(
   lab: Lab,
   uuid: string,

@@ -10,10 +10,10 @@ const MKE2FS_TIMEOUT_MS = 5 * 60_000;
 export const NEWER_DISK_BYTES = GIB;
 
 /**
- * QEMU 7.2's emulation and kernels this new: Debian 13's once ended in a double fault in
- * cmpxchg16b, and is booted without that instruction; each of the two once stood still without a
- * word, which thirty more boots did not show again. So the kernel speaks (without `quiet`), and who
- * asks for a report gives a guest that says nothing a second machine.
+ * QEMU 7.2's emulation has problems with kernels this new. Debian 13's once ended in a double fault
+ * in cmpxchg16b, so that instruction is disabled. Each of the two kernels once hung silently, which
+ * thirty more boots did not reproduce. Therefore the kernel logs (without `quiet`), and callers
+ * boot a silent guest a second time.
  */
 const MORE_ARGUMENTS: Readonly<Record<NewerRelease, string>> = {
   trixie: ' clearcpuid=cx16',
@@ -23,14 +23,14 @@ const MORE_ARGUMENTS: Readonly<Record<NewerRelease, string>> = {
 export interface NewerGuest {
   /** `-H`: boots the release's own kernel. */
   readonly hypervisorParameters: string;
-  /** Writes its disk in place of the one that is there. */
+  /** Replaces a disk with the guest's. */
   writeDisk(path: string): Promise<void>;
 }
 
 /**
- * A guest of a newer Debian, as a disk without a boot loader. At the end of each boot it tells the
- * host what a script writes, by a unit of its own.
- * @param directory for its kernel, which everybody may read
+ * Makes a guest of a newer Debian, as a disk without a boot loader. At the end of each boot a unit
+ * sends the output of a script to the host.
+ * @param directory for its world-readable kernel
  */
 export async function newerGuest(
   release: NewerRelease,
@@ -71,7 +71,7 @@ function reportFiles(report: string): Readonly<Record<string, string>> {
 [Service]
 ExecStart=/usr/local/sbin/report
 `,
-    // With a session token, since the service may require one.
+    // With a session token, because the metadata service may require one.
     'usr/local/sbin/report': `#!/bin/sh
 state=$(systemctl is-system-running --wait)
 service=http://169.254.169.254

@@ -10,8 +10,8 @@ const SHELL = ['--fork', '--kill-child', '--mount-proc', 'bash', '--norc'];
 const OWN = ['/etc', '/root', '/srv', '/var/lib', '/var/log'];
 
 /**
- * systemd is not the first process here, so this stands in for its two commands that pages use:
- * the real daemon is started and stopped, and `start` returns when it answers.
+ * Replaces two commands of systemd, which is not the first process here. It starts and stops the
+ * real daemon; `start` returns when the daemon answers.
  */
 const SYSTEMCTL = `systemctl() {
   case $* in
@@ -30,9 +30,9 @@ const SYSTEMCTL = `systemctl() {
 }`;
 
 /**
- * A shell on a host of its own: names, network, processes and the folders that gnt writes are those
- * of the shell, the programs and the rest of the file system those of this machine. Pages are typed
- * as an operator would, with `GNT_ROOT` unset. All processes end with the shell.
+ * A shell on a separate host: names, network, processes and the folders that gnt writes belong to
+ * the shell. The programs and the rest of the file system are those of this machine. Pages run with
+ * `GNT_ROOT` unset, as for an operator. All processes end with the shell.
  */
 export class OwnHost extends Shell {
   readonly #directory: string;
@@ -60,7 +60,7 @@ export class OwnHost extends Shell {
     return host;
   }
 
-  /** Joins two hosts by a cable, each with its address, such as 10.0.0.1/24. */
+  /** Connects two hosts by a cable, each with its address, such as 10.0.0.1/24. */
   static async connect(
     [one, address]: readonly [OwnHost, string],
     [other, otherAddress]: readonly [OwnHost, string],
@@ -72,7 +72,7 @@ export class OwnHost extends Shell {
     await other.#must(`ip addr add ${otherAddress} dev eth0 && ip link set eth0 up`);
   }
 
-  /** The shell itself, as this machine counts processes. */
+  /** Returns the pid of the shell itself in this machine's namespace. */
   async #innerPid(): Promise<number> {
     const text = await readFile(`/proc/${this.pid}/task/${this.pid}/children`, 'utf8');
     return Number(text.trim());

@@ -9,19 +9,18 @@ const repository = join(import.meta.dirname, '../../../fixtures/debian-repositor
 export interface PackageMirror {
   /** The folder that a node may allow. */
   readonly url: string;
-  /** A hook that uses it with the appliance's own tools, and tells what it got: see `told`. */
+  /** A hook that uses it with the appliance's own tools and prints the results: see `told`. */
   readonly hook: string;
   /** Lines that the hook prints. */
   readonly told: readonly string[];
-  /** Paths that were asked for, all of them. */
+  /** All requested paths. */
   readonly asked: readonly string[];
   close(): void;
 }
 
 /**
- * A web server with a Debian repository in one of its folders, beside something that is nobody's
- * business.
- * @param name what the node calls it
+ * Starts a web server with a Debian repository in one folder, and a file outside of it.
+ * @param name the mirror's name on the node
  */
 export async function startPackageMirror(name: string): Promise<PackageMirror> {
   const random = randomBytes(256 * 1024);

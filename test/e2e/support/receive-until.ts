@@ -4,15 +4,15 @@ import type { Lab } from '../../../scripts/demo/lab.ts';
 import { askSocket } from '../../lab/ask-socket.ts';
 
 /**
- * Seconds that one request waits in the daemon: asking again and again would take processor time
- * from an emulated guest.
+ * Seconds that one request waits in the daemon. Frequent requests would take processor time from an
+ * emulated guest.
  */
 const WAIT_S = 30;
 const CONSOLE_TAIL_BYTES = 4096;
 
 /**
- * What the guest of an instance writes to the host, in order, until it ends with `end`.
- * @throws Error with what came, and what the console said last, when the time is over
+ * Returns the guest's messages to the host, in order, until they end with `end`.
+ * @throws Error with the received text and the end of the console, after the timeout
  */
 export async function receiveUntil(
   lab: Lab,
@@ -35,7 +35,7 @@ export async function receiveUntil(
   return text;
 }
 
-/** What the guest of an instance said last on its console. */
+/** Returns the end of a guest's console output. */
 export async function readConsole(lab: Lab, name: string): Promise<string> {
   const { stdout } = await lab.run('gnt-instance', ['info', '--json', name]);
   const { running } = instanceInfo.parse(JSON.parse(stdout));

@@ -4,11 +4,11 @@ import type { Readable, Writable } from 'node:stream';
 
 export interface ShellAnswer {
   readonly status: number;
-  /** Output and errors, as they came. */
+  /** Output and errors in their order. */
   readonly lines: readonly string[];
 }
 
-/** A shell that stays, with its variables and background jobs, as an operator's does. */
+/** A persistent shell with its variables and background jobs. */
 export class Shell implements AsyncDisposable {
   readonly #child: ChildProcessByStdio<Writable, Readable, null>;
   #unread = '';

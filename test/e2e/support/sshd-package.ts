@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { run } from '#shared/process/run.ts';
 import { debianTree } from '../../lab/cached-tree.ts';
 
-/** Debian's own sshd, and what of its dependencies a small guest image does not have. */
+/** Debian's own sshd, and the dependencies that a small guest image lacks. */
 const FILES = [
   'etc/default/ssh',
   'etc/pam.d/sshd',
@@ -17,8 +17,8 @@ const FILES = [
 ];
 
 /**
- * A personalization package that gives a Debian 12 an sshd, as its installation would: started at
- * boot, with its user, without host keys.
+ * Makes a personalization package that adds an sshd to a Debian 12, as its installation would:
+ * started at boot, with its user, without host keys.
  * @returns its path, in `directory`
  */
 export async function packSshd(directory: string): Promise<string> {

@@ -7,13 +7,16 @@ import { createLab, type Lab } from '../../../scripts/demo/lab.ts';
 import { findViolations } from '../../chaos/find-violations.ts';
 import { ask, infoOf, jobsOf, statusOf } from './ask-nodes.ts';
 
-/** Puts it where a node looks for its store. */
+/** Copies a store to the path of a node's store. */
 export async function bring(lab: Lab, storeFile: string): Promise<void> {
   await mkdir(dirname(lab.paths.storeFile), { recursive: true, mode: 0o755 });
   await copyFile(storeFile, lab.paths.storeFile);
 }
 
-/** What `npm run package` keeps of a release is what the present one shows, changes and removes. */
+/**
+ * Checks that the present release shows, changes and removes everything in the store that `npm run
+ * package` keeps of a release.
+ */
 export async function assertTakenOver(t: TestContext, storeFile: string): Promise<void> {
   const lab = await createLab('gnt-up');
   t.after(() => lab.dispose());

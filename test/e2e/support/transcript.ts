@@ -8,16 +8,16 @@ const COMMAND_TIMEOUT_MS = 60_000;
 
 interface Transcript {
   /**
-   * A line `$ COMMAND`, what it prints, and `[STATUS]`; what is before the first is told to people.
+   * A line `$ COMMAND`, its output, and `[STATUS]`. Text before the first command is for readers.
    */
   readonly file: string;
-  /** To be written anew, and read before it is kept. */
+  /** Rewrites the file; read the diff before you commit it. */
   readonly isRenewed: boolean;
-  /** Takes out what differs from one host, or one second, to the next, beyond what `plain` does. */
+  /** Removes values that depend on the host or the time, in addition to `plain`. */
   readonly normalise?: (text: string) => string;
 }
 
-/** Types each command of a file, and compares what is told: a part of the test for each of them. */
+/** Runs each command of a file and compares its output, as a subtest for each. */
 export async function followTranscript(
   t: TestContext,
   lab: Lab,
@@ -52,13 +52,13 @@ function plain(text: string, lab: Lab): string {
       .replaceAll(/this host's \d+/g, "this host's N")
       .replaceAll(/this node can run \(\d+M\)/g, 'this node can run (NM)')
       .replaceAll(/^hint: Give less: -B memory=\d+M/gm, 'hint: Give less: -B memory=NM')
-      // Shown of what takes longer than a moment.
+      // Only shown if it takes longer than a moment.
       .replaceAll(/^hh:mm:ss fetch-image: .*\n/gm, '')
       .replaceAll(/^.*accelerator tcg.*\n|^.* started \((?:tcg|kvm)\)\n/gm, '')
   );
 }
 
-/** The words of a line as a shell would take them; only single quotes are known. */
+/** Splits a line into words as a shell does, with single quotes only. */
 function wordsOf(line: string, lab: Lab): readonly string[] {
   const quoted = line.replaceAll('/ROOT', lab.paths.root).match(/'[^']*'|[^\s']+/g) ?? [];
   return quoted.map((word) => word.replaceAll("'", ''));

@@ -10,13 +10,13 @@ import { askSocket } from '../../lab/ask-socket.ts';
 import { addDefinitions } from './definitions.ts';
 import { digestDisks } from './installed.ts';
 
-/** How long a script sleeps that must not come to its end. */
+/** Sleep of a script that must not reach its end. */
 export const SCRIPT_MS = 600_000;
 export const VICTIM = 'victim.example.com';
 
 export type Victim = Awaited<ReturnType<typeof createVictim>>;
 
-/** A node, which does not run yet, and the one instance on it whose installations fail. */
+/** Creates a node, which does not run yet, and its one instance whose installations fail. */
 export async function createVictim(prefix: string) {
   const lab = await createLab(prefix);
   const image = join(lab.paths.root, 'small.img');
@@ -53,7 +53,8 @@ export async function createVictim(prefix: string) {
   };
 
   /**
-   * The failed instance explains itself, does not run, cannot be started, and goes without a trace.
+   * Checks that the failed instance explains itself, does not run, cannot be started, and is
+   * removed without remains.
    */
   const assertFailedAndRemove = async (
     result: ProgramResult,
@@ -99,7 +100,8 @@ export async function createVictim(prefix: string) {
   };
 
   /**
-   * Cancels what runs and removes the instance: a failed assertion must not fail what comes next.
+   * Cancels running jobs and removes the instance, so that a failed assertion does not fail later
+   * tests.
    */
   const clear = async (): Promise<void> => {
     const { stdout } = await lab.run('gnt-job', ['list', '--json']);
@@ -124,7 +126,7 @@ export async function createVictim(prefix: string) {
   };
 }
 
-/** An OS definition whose only script runs in the appliance. */
+/** Writes an OS definition whose only script runs in the appliance. */
 export async function writeOs(lab: Lab, name: string, script: string): Promise<void> {
   const dir = join(lab.paths.osSearchPath[0] ?? '', name);
   await mkdir(join(dir, 'untrusted'), { recursive: true });

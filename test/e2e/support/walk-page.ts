@@ -14,14 +14,14 @@ export async function readPage(page: string): Promise<readonly TourStep[]> {
 export interface WalkOptions {
   /** Replaces names in commands and outputs, such as the root of a tour. */
   readonly here?: (text: string) => string;
-  /** Tells a reader of the test which command runs. */
+  /** Reports the running command to a reader of the test. */
   readonly tell?: (command: string) => void;
 }
 
 /**
- * Types each command of a page, and compares its exit status and output with the page. A command
+ * Runs each command of a page, and compares its exit status and output with the page. A command
  * whose shown output has an `error[…]` must fail, any other must succeed.
- * @param shellOf the shell of a host
+ * @param shellOf returns the shell of a host
  */
 export async function walkPage(
   steps: readonly TourStep[],

@@ -8,27 +8,27 @@ import type { Lab } from '../../../scripts/demo/lab.ts';
 import { createWritingSector, findWrongSector } from '../../noded/vmm/writing-guest.ts';
 
 export const WRITER = 'writer.example.com';
-/** The guest fills it in 225 s, by its clock: longer than a file of tests takes. */
+/** The guest fills it in 225 s of its clock, longer than a test file takes. */
 export const WRITER_DISK_BYTES = 128 * MIB;
 const SECTOR_BYTES = 512;
 const LIMIT_MS = 60_000;
 
-/** An instance whose guest does nothing but fill its disk. */
+/** An instance whose guest only fills its disk. */
 export interface WritingInstance {
   /** Adds and starts it. */
   readonly start: () => Promise<void>;
-  /** A verb of gnt-instance that has to succeed. @returns what it printed, then what it said */
+  /** Runs a verb of gnt-instance that must succeed. @returns its output, then its errors */
   readonly gnt: (...words: string[]) => Promise<string>;
   readonly info: () => Promise<InstanceInfo>;
-  /** Of its disks. */
+  /** Folder of its disks. */
   readonly folder: () => Promise<string>;
-  /** @returns how many bytes of a file are what the guest writes there */
+  /** @returns the number of bytes in a file that match the guest's writes */
   readonly writtenTo: (path: string) => Promise<number>;
-  /** @returns the same of its disk, when it is more than that */
+  /** @returns the same of its disk, when it is more than `beyond` */
   readonly untilWritten: (beyond: number) => Promise<number>;
 }
 
-/** @param disks where the node's disks are */
+/** @param disks folder of the node's disks */
 export function createWritingInstance(lab: Lab, disks: string): WritingInstance {
   const gnt = async (...words: string[]): Promise<string> => {
     const { status, stdout, stderr } = await lab.run('gnt-instance', words);
