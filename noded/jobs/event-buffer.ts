@@ -10,6 +10,7 @@ const BULKY: ReadonlySet<JobEvent['type']> = new Set(['output', 'script-output',
 
 /**
  * Keeps events in order: the newest progress of each activity, and the newest output and log lines.
+ *
  * INVARIANT: at most MAX_EVENTS + SLACK events, as long as events other than progress, output and
  * log are few.
  */

@@ -38,7 +38,6 @@ export function hintAfterInterrupt(
   return `Run gnt-instance reinstall ${name} if the instance exists (gnt-instance info ${name}). Otherwise: ${again}`;
 }
 
-/** Returns the record of an interrupted job. Pure. */
 export function interruptedJob(job: JobRecord, reason: string, nowMs: number): JobRecord {
   return {
     ...job,

@@ -18,8 +18,8 @@ export interface ForgetOldJobsDependencies {
 }
 
 /**
- * Forgets old jobs now and every six hours. The limit of job numbers alone would keep users'
- * actions for years on a quiet cluster.
+ * Forgets old jobs now and every six hours. On a quiet cluster, the limits by number alone would
+ * keep users' actions for years.
  */
 export function forgetOldJobs(dependencies: ForgetOldJobsDependencies): Disposable {
   const { jobs, owns, logger, clock, everyMs = EVERY_MS } = dependencies;

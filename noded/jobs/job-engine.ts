@@ -86,7 +86,6 @@ interface Entry {
 export interface JobEngine extends JobService {
   /** Returns whether this engine controls the job. */
   has(id: number): boolean;
-  /** Returns the statuses of all unfinished jobs. */
   activeStatuses(): readonly JobStatus[];
   /** Cancels running jobs and waits for their ends. */
   stop(): Promise<void>;

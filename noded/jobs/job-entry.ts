@@ -41,9 +41,9 @@ export function forgetting(id: number): Write {
 }
 
 /**
- * Gives jobs their numbers and writes them. All numbers come from one counter. Single commits of
- * many jobs would conflict with each other, and slow down with their number. Each node therefore
- * has one commit under way, with all jobs that arrived during the previous one.
+ * Gives jobs their numbers and writes them. All numbers come from one counter, so parallel commits
+ * would conflict, and slow down as jobs increase. Each node therefore has one commit under way,
+ * with all jobs that arrived during the previous one.
  * @param onEntered called before the submitter gets the answer
  * @see JobRepository.enter
  */

@@ -9,7 +9,6 @@ export class JobStream {
   #hasEnded = false;
   #lastAtMs = 0;
 
-  /** Number of remembered events. */
   get length(): number {
     return this.#events.length;
   }

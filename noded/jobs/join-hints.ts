@@ -1,4 +1,3 @@
-/** Returns two hints as two sentences. */
 export function joinHints(first: string | undefined, second: string): string {
   return first === undefined ? second : `${first.replace(/[.;]$/, '')}. ${second}`;
 }

@@ -1,6 +1,5 @@
 import { abortable } from '#shared/abort/abortable.ts';
 
-/** Locks that their holder must release. */
 export interface HeldLocks {
   release(): void;
 }
@@ -14,6 +13,7 @@ interface Waiter {
 /**
  * Named locks for jobs, first come first served. A request takes all its names at once, so no job
  * waits while it holds locks.
+ *
  * INVARIANTS: a name has at most one owner; a waiter is overtaken only by requests that share no
  * name with it.
  */

@@ -2,7 +2,6 @@ import type { InstallStage } from '#shared/contract/primitives.ts';
 import { AppError, type AppErrorOptions } from '#shared/errors/app-error.ts';
 import type { ErrorCode } from '#shared/errors/codes.ts';
 
-/** A failure of a job that runs in stages. */
 export class StageFailure extends AppError {
   readonly stage: InstallStage;
   /** Last lines of the log, masked like the log. */

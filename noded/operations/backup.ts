@@ -167,7 +167,7 @@ function tellWhatIsMissing({ bootEnv, profiles }: InstanceRecord, context: JobCo
   }
 }
 
-/** Starts the instance again whether the export succeeds or fails: it ran before. */
+/** Runs `restart` whether the work succeeds or fails. */
 async function thenRestart<T>(
   name: string,
   restart: () => Promise<void>,

@@ -233,7 +233,6 @@ function refuseLargeMetadata(
   );
 }
 
-/** Checks that the OS exists and accepts the parameters. */
 async function checkOs(
   planned: InstanceRecord,
   opcode: OpcodeOf<'INSTANCE_SET_PARAMS'>,

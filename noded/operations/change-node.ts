@@ -28,7 +28,7 @@ export function modifyNodeHandler({
         );
       }
       return async (context) => {
-        // The flag is set even if the presence is unknown: the presence only decides on a warning.
+        // An unknown presence must not fail the job: it only decides on a warning.
         const ask = (): Promise<Presence> => presenceOf(name).catch(() => 'gone');
         if (offline === true && (await ask()) !== 'gone') {
           context.report.log(

@@ -19,7 +19,6 @@ import type { InstanceCards } from '../net/tenant/instance-cards.ts';
 import { drawMacs } from '../records/channel-addresses.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
 
-/** The NICs and disks of an instance. */
 export type Parts = Pick<InstanceRecord, 'nics' | 'disks'>;
 type Modify = OpcodeOf<'INSTANCE_SET_PARAMS'>;
 interface PartFiles {

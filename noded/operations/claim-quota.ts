@@ -6,7 +6,6 @@ import type { Quota } from '#shared/contract/submitter.ts';
 import type { QuotaClaim } from '../records/quota-claims.ts';
 
 type Amounts = Readonly<Record<keyof Quota, number>>;
-/** The fields of an instance that quotas count. */
 export type Counted = Pick<
   InstanceRecord,
   'name' | 'tags' | 'beparams' | 'disks' | 'snapshots' | 'partsOfRun'
@@ -37,7 +36,6 @@ export function claimOf({ name, tags, ...instance }: Counted): QuotaClaim {
   };
 }
 
-/** Returns the claim of the instance that an INSTANCE_CREATE makes. */
 export function claimOfNew(opcode: OpcodeOf<'INSTANCE_CREATE'>): QuotaClaim {
   const isDiskless = opcode.diskTemplate === 'diskless';
   const disks = opcode.disks.length > 0 ? opcode.disks : [{ sizeBytes: DEFAULT_DISK_BYTES }];

@@ -51,7 +51,7 @@ export function copyInstanceHandler(
 }
 
 /**
- * Refuses an instance whose disks hold no complete system.
+ * Refuses an instance whose disks hold an unfinished installation.
  * @throws AppError INSTANCE_STATE
  */
 export function refuseUnfinished({

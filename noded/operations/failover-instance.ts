@@ -12,8 +12,8 @@ import { refuseInstalling } from './move.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
 
 /**
- * The node's fence kills a paused QEMU process after a second lease time. A file server drops the
- * locks of a dead node.
+ * The other node kills a paused QEMU process two lease times after its last renewal
+ * (plan-lease.ts). A file server drops the locks of a dead node.
  */
 const LOCK_TIMEOUT_MS = 600_000;
 const LOOK_MS = 1000;

@@ -59,7 +59,6 @@ export function planWhole(
     instanceId: newInstanceId(context.newUuid, instance.dialects),
     channelNicUuid: context.newUuid(),
     nics,
-    // Volumes become files.
     diskTemplate: hasVolumes(instance.diskTemplate) ? 'file' : instance.diskTemplate,
     disks: instance.disks.map(({ name, sizeBytes, port }) => ({
       ...{ uuid: context.newUuid(), name, sizeBytes },

@@ -83,7 +83,6 @@ export function requireGateway({ name, gateway }: Pick<AddressPool, 'name' | 'ga
   });
 }
 
-/** Returns whether two networks have an address in common. */
 export function overlap(one: string, other: string): boolean {
   const [a, b] = [rangeOf(one), rangeOf(other)];
   return a.first <= b.last && b.first <= a.last;

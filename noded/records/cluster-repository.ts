@@ -30,7 +30,6 @@ export interface ClusterRepository extends ProfileRepository, BootRepository, Ne
    */
   loadOs(name: string): Promise<OsSettings>;
   updateOs(name: string, change: (settings: OsSettings) => OsSettings): Promise<OsSettings>;
-  /** Lists the settings of each OS and variant with any. */
   listOs(): Promise<readonly OsSettings[]>;
   /** Loads the settings of an OS's variants, by variant. */
   loadVariants(name: string): Promise<ReadonlyMap<string, OsSettings>>;

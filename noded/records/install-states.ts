@@ -42,7 +42,6 @@ export function beginReinstall(
   };
 }
 
-/** Returns the record of an interrupted installation. Pure. */
 export function interruptInstall(
   instance: InstanceRecord,
   message: string,
@@ -83,7 +82,6 @@ export function beginRemoval(
   return failInstall({ ...instance, beforeReinstall: null }, install);
 }
 
-/** The state of an instance that cannot be started. */
 export const FAILED = { installState: 'failed', adminState: 'down', stoppedByJob: null } as const;
 
 /**

@@ -15,9 +15,7 @@ type Claim = Pick<Write, 'collection' | 'id'>;
  * commit of the record writes them.
  */
 export interface InstanceClaims {
-  /** Plans the claims that a change of a record adds and drops. */
   planChange(before: InstanceRecord, after: InstanceRecord): Promise<readonly Write[]>;
-  /** Plans to drop the claims of a record. */
   planRemoval(record: InstanceRecord): Promise<readonly Write[]>;
   /**
    * Plans the claims of a missing record. Each write expects the revision that was read.
@@ -136,7 +134,6 @@ function claimsOfNic(nic: InstanceNic): readonly Claim[] {
   return [{ collection: MACS, id: nic.mac }, ...(address === undefined ? [] : [address])];
 }
 
-/** Returns the claim on the address of a NIC in a network. */
 function addressClaimOf({ networkName, ip }: InstanceNic): Claim | undefined {
   if (networkName === undefined || ip === null) return undefined;
   return { collection: NETWORK_IPS, id: `${networkName}/${ip}` };

@@ -1,4 +1,3 @@
-/** Fields by which the order identifies and sorts. */
 export interface Named {
   readonly uuid: string;
   readonly name: string;

@@ -60,7 +60,6 @@ function addressesIn(network: string, { nics }: Pick<Naming, 'nics'>): ReadonlyS
   return new Set(own.flatMap(({ ip }) => ip ?? []));
 }
 
-/** Returns the names of the networks of some NICs. */
 export function networksOf(nics: readonly InstanceRecord['nics'][number][]): ReadonlySet<string> {
   return new Set(nics.flatMap(({ networkName }) => networkName ?? []));
 }

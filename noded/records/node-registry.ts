@@ -25,7 +25,6 @@ type NodeRecord = z.infer<typeof nodeRecord>;
 
 const removedNode = z.object({ name: z.string(), removedAtMs: z.number() });
 
-/** Stores the nodes of the cluster by name. */
 export interface NodeRegistry {
   /** Registers the node of a single-node cluster, under any name. */
   registerAlone(name: string): Promise<void>;

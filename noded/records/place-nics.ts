@@ -7,7 +7,6 @@ import { firstFree, requireUsable } from './address-pool.ts';
 
 export interface Placement {
   readonly node: string;
-  /** Networks that the NICs name. */
   readonly networks: ReadonlyMap<string, NetworkRecord>;
   /** Addresses of other instances, by network. */
   readonly taken: ReadonlyMap<string, ReadonlySet<string>>;

@@ -16,7 +16,6 @@ const quotaClaim = z.strictObject({
   vcpus: z.number(),
   diskBytes: z.number(),
 });
-/** Share of one instance in its users' quotas. */
 export type QuotaClaim = Readonly<z.infer<typeof quotaClaim>>;
 
 const quotaClaims = z.array(quotaClaim.extend({ job: z.number() }));

@@ -28,9 +28,7 @@ export interface AutostartDependencies extends IndexedRecords {
   readonly jobs: Pick<JobService, 'submit' | 'watch'>;
   /** Holds the id of the boot in which instances were last started. */
   readonly bootFile: string;
-  /** The id of this boot. */
   readonly bootId: string;
-  /** Instances to start in parallel. */
   readonly maxStarts: number;
   readonly logger: Logger;
   readonly clock: Clock;
@@ -101,8 +99,8 @@ class Starter {
     const { bootFile, bootId, maxStarts, logger } = this.#dependencies;
     const former = await readBoot(bootFile);
     const isNewBoot = former !== bootId;
-    // Without a file the boot is unknown: an upgrade must not start instances that an operator has
-    // stopped.
+    // Without a file the boot is unknown: an upgrade must not start instances as if the host had
+    // booted.
     const reason = isNewBoot && former !== undefined ? 'boot' : 'ended';
     await this.#untilOnline();
     const groups = planStarts(await this.#listDown(), reason);

@@ -38,7 +38,6 @@ export interface NodedConfig {
   readonly osSearchPath: readonly string[];
   readonly logLevel: LogLevel;
   readonly imageCacheBytes: number;
-  /** Installations that may run in parallel. */
   readonly maxInstalls: number;
   /** Instances that are started in parallel after a reboot of the host. */
   readonly maxStarts: number;

@@ -5,7 +5,6 @@ import type { InstanceStatus } from '#shared/contract/instance.ts';
 import type { PlaceSpace } from '../host/file-systems.ts';
 import type { GuestHalt } from '../vmm/machine.ts';
 
-/** Statuses of unfinished jobs. */
 const ACTIVE = ['queued', 'waiting', 'running', 'canceling'] as const satisfies JobStatus[];
 
 /** Sources that are read at each scrape. */

@@ -38,7 +38,6 @@ import { NETWORKS } from '../records/network-repository.ts';
 import { programCommand } from './program-command.ts';
 import type { NodeRecords } from './start-records.ts';
 
-/** Resources of this host for instances. */
 export interface NodeHost extends AsyncDisposable {
   readonly lease: OwnLease;
   readonly network: ChannelNetwork;

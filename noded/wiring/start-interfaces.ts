@@ -204,7 +204,6 @@ function ownSources(parts: InterfacesParts): OverviewSources {
   };
 }
 
-/** Returns the sources of answers about this node alone. */
 function ownDependencies(parts: InterfacesParts, sources: OverviewSources, clusterKey: ClusterKey) {
   const { version, config, records, host, guests, osRegistry, hookChecker, jobs, metrics } = parts;
   const { clusters, nodes, instances, index, storeDescription } = records;

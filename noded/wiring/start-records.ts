@@ -34,7 +34,6 @@ async function tellRisks(store: Store, logger: Logger): Promise<void> {
   }
 }
 
-/** The cluster's records, and this node's membership. */
 export interface NodeRecords extends AsyncDisposable {
   readonly store: Store;
   /** The place of the records in words, without a password. */

@@ -2,7 +2,6 @@ import type { DoctorFinding } from '#shared/contract/api.ts';
 import type { RunningBootEnv } from '#shared/contract/instance.ts';
 import { type Check, ok, warning } from './check.ts';
 
-/** A running guest and its boot environment. */
 interface BootFacts {
   readonly instance: string;
   readonly bootEnv: RunningBootEnv;

@@ -51,7 +51,6 @@ const CHECKS: readonly Check[] = [
   checkRapiCertificate,
 ];
 
-/** Runs all checks of this node. */
 export async function examineHost(parts: NodeParts): Promise<DoctorReport> {
   const findings = (await Promise.all(CHECKS.map(async (check) => check(parts)))).flat();
   return { ok: findings.every(({ level }) => level !== 'error'), findings };

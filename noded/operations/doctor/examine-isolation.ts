@@ -13,7 +13,6 @@ interface IsolationFacts {
 
 export const checkIsolation: Check = ({ config }) => examineIsolation(config);
 
-/** Examines how guests are isolated from each other and from the host. */
 export function examineIsolation(facts: IsolationFacts): readonly DoctorFinding[] {
   const { read = readText } = facts;
   return [

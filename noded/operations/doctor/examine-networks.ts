@@ -22,7 +22,6 @@ export const checkNetworks: Check = async ({ config, records, host }) => {
   return [commands, ...examineNetworks(host.nat.report(), Date.now())];
 };
 
-/** Examines networks that this node makes itself. Pure. */
 export function examineNetworks(
   { failures, repairs }: NatReport,
   nowMs: number,

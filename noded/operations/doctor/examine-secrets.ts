@@ -2,7 +2,6 @@ import type { DoctorFinding } from '#shared/contract/api.ts';
 import { supplySecrets } from '#shared/contract/supply-secrets.ts';
 import { type Check, ok, warning } from './check.ts';
 
-/** A running guest, and the names of the secrets that it cannot read. */
 interface LostSecretsFacts {
   readonly instance: string;
   readonly names: readonly string[];
@@ -16,7 +15,6 @@ export const checkSecrets: Check = ({ guests }) =>
       .map(({ instanceName, lostSecrets }) => ({ instance: instanceName, names: lostSecrets })),
   );
 
-/** Names the running guests whose secrets are lost. Pure. */
 export function examineSecrets(facts: readonly LostSecretsFacts[]): DoctorFinding {
   const check = 'lost-secrets';
   const affected = facts.filter(({ names }) => names.length > 0);

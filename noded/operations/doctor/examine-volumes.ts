@@ -61,7 +61,6 @@ function examineGroups({ groups, pools, vgName, problem }: KnownVolumes): Doctor
   return examinePlace({ groups, pools }, vgName, told, there);
 }
 
-/** Examines the place for new disks. */
 function examinePlace(
   { groups, pools }: Pick<VolumeFacts, 'groups' | 'pools'>,
   vgName: string,

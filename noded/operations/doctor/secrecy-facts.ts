@@ -5,7 +5,7 @@ import { systemCodeOf } from '#shared/errors/app-error.ts';
 /** A swap of the host, as /proc/swaps names it. */
 export interface SwapFact {
   readonly name: string;
-  /** Its content is unreadable without this host's memory: it is encrypted, or in memory (zram). */
+  /** Encrypted, or in memory (zram): a stolen disk reveals nothing. */
   readonly isSafe: boolean;
 }
 
@@ -19,7 +19,6 @@ export interface SecrecyFacts {
   readonly dumpable: readonly string[];
 }
 
-/** Collects facts of this daemon and of metad, if it runs. */
 export function collectSecrecyFacts(metadPid: number | null): SecrecyFacts {
   const daemons = new Map([['gnt-noded', process.pid]]);
   if (metadPid !== null) daemons.set('gnt-metad', metadPid);
