@@ -191,7 +191,7 @@ describe('the hypervisor', () => {
     });
   });
 
-  test('fails to start with the reason, and leaves no files', async () => {
+  test('fails to start with the reason, and leaves no run directory', async () => {
     const closedKernel = join(directory, 'vmlinuz');
     await copyFile(disk, closedKernel);
     await chmod(closedKernel, 0o600);

@@ -33,7 +33,7 @@ print "has user namespaces\n" if syscall(272, 0x10000000) >= 0;
 print "wrote the image\n" if open(my $image, '+<', '/image');
 `;
 
-test('a tool in the image jail has no capabilities, sockets or environment, and only two files', async () => {
+test('a tool in the image jail has no capabilities, sockets or write access to the image, and a minimal environment', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'gnt-jail-'));
   try {
     const [image, disk] = [join(folder, 'image'), join(folder, 'disk')];

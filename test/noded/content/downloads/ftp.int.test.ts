@@ -94,7 +94,7 @@ test('a missing file and a canceled download leave nothing', async () => {
   assert.deepEqual(await readdir(dir), []);
 });
 
-test('a package is downloaded by FTP with its own login', async () => {
+test('a package is requested by FTP with its own login, and a refused login is an error', async () => {
   const login = { user: 'joe', password: 's3cret' };
   await using server = await startFtpServer({ content, modified, login });
   // The server has one file only; its name ends as required.
