@@ -38,7 +38,7 @@ export function explainSilentDocuments(
   };
 }
 
-/** See `_consume_vendordata` of cloudinit/stages.py. */
+/** Returns why vendor data is off, or null, as `_consume_vendordata` of cloudinit/stages.py. */
 function whyVendorDataIsOff(setting: unknown): string | null {
   const off = 'vendor_data in the user data turns vendor data off';
   if (typeof setting !== 'object' || setting === null || Array.isArray(setting)) return off;

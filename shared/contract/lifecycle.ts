@@ -168,7 +168,7 @@ function hasInterpreter(content: string): boolean {
   return /^Iy[E-H]/.test(content);
 }
 
-/** Linux treats the CR of a first line as part of the interpreter's name. */
+/** Checks the first line for a CR, which Linux treats as part of the interpreter's name. */
 function hasUnixLines(content: string): boolean {
   const [first = ''] = Buffer.from(content, 'base64').toString('latin1').split('\n', 1);
   return !first.endsWith('\r');

@@ -88,8 +88,8 @@ function takePackageLogin(value: NamesSources): string | undefined {
 }
 
 /**
- * Also finds logins in malformed URLs. A later check refuses those, but the job's record would
- * contain them.
+ * Tells whether a URL has a login, even if it is malformed. A later check refuses malformed URLs,
+ * but the job's record would contain them.
  */
 function hasLogin(source: unknown): source is string {
   if (typeof source !== 'string' || source.startsWith('/')) return false;

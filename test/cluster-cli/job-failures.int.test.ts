@@ -143,7 +143,7 @@ test('a stream that is cut is taken up again without repeating lines', async () 
   ]);
 });
 
-/** A job that reports one event and then hangs. */
+/** Yields one event of a job and then hangs. */
 async function* endless(): AsyncGenerator<JobEvent> {
   yield { type: 'log', atMs: 1, message: 'busy', level: 'info' };
   await new Promise(() => undefined);

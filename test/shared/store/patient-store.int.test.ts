@@ -10,7 +10,7 @@ import type { Store } from '#shared/store/store.ts';
 
 const away = new AppError('STORE_UNAVAILABLE', 'the store does not answer');
 
-/** A real store that loses commits or their answers, as listed. */
+/** Creates a real store that loses commits or their answers, as listed. */
 async function createLossyStore(t: TestContext, losses: ('answer' | 'commit')[]): Promise<Store> {
   const dir = await mkdtemp(join(tmpdir(), 'gnt-patient-'));
   const store = createSqliteStore({ path: join(dir, 'store.sqlite') });

@@ -17,7 +17,7 @@ interface SlowSentinel {
   readonly subscribed: Promise<unknown>;
 }
 
-/** A Sentinel of the client's questions; a real one cannot be told when to notice a failover. */
+/** Starts a fake Sentinel: the time when a real one notices a failover cannot be set. */
 async function startSlowSentinel(t: TestContext, master: number): Promise<SlowSentinel> {
   const told = Promise.withResolvers<undefined>();
   const listeners = new Set<Socket>();
