@@ -17,7 +17,7 @@ export function completionScript(shell: Shell, program: string): string {
   }
 }
 
-/** Returns the script for bash. bash breaks words at `=` and `:`, so it omits text before a break. */
+/** Returns the script for bash, which breaks words at `=` and `:`: it omits text before a break. */
 function bashScript(program: string, name: string): string {
   return `# bash completion for ${program}; use: source <(${program} completion bash)
 ${name}() {
