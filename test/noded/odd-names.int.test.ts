@@ -49,7 +49,7 @@ async function submit(opcode: unknown): Promise<unknown> {
   return jobRecord.parse(JSON.parse((await ask(`/v1/jobs/${id}`)).body)).error;
 }
 
-/** What is put in the place of each text of these is judged without any change. */
+/** Opcodes of which each text is replaced by odd names. */
 const judged: readonly OpcodeInput[] = [
   {
     ...{ opcode: 'INSTANCE_CREATE', name: 'web2', osType: 'hello', osImage: '/x', tags: ['a'] },

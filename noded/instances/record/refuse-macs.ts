@@ -11,8 +11,8 @@ export function refuseUnusableMacs(macs: readonly string[]): void {
     });
   }
   if (macs.includes(NO_MAC)) {
-    throw new AppError('VALIDATION', `MAC address ${NO_MAC} means that there is none`, {
-      hint: 'Choose another one, or leave it out',
+    throw new AppError('VALIDATION', `the MAC address ${NO_MAC} is not usable`, {
+      hint: 'Choose another address, or omit it.',
     });
   }
   const multicast = macs.find((mac) => (Number.parseInt(mac.slice(0, 2), 16) & 1) === 1);

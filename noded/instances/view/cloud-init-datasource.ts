@@ -129,7 +129,7 @@ export function explainDatasource(instance: Described): {
         ? { datasource: 'Ec2', reason: 'DMI UUID and serial begin with ec2' }
         : {
             datasource: null,
-            reason: 'the DMI UUID does not begin with ec2: a reinstallation creates one that does',
+            reason: 'the DMI UUID does not begin with ec2; a reinstallation creates a new UUID',
           };
     case 'openstack':
       return { datasource: 'OpenStack', reason: 'DMI product is OpenStack Nova' };

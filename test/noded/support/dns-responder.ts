@@ -32,9 +32,9 @@ export function answerQuestion(question: Buffer): Buffer {
 export interface DnsResponder {
   readonly socket: Socket;
   readonly port: number;
-  /** Who asked, in order. */
+  /** Senders of questions, in order. */
   readonly askers: RemoteInfo[];
-  /** What it does with a question; by default it answers. */
+  /** Handles a question. The default answers it. */
   onQuestion: (question: Buffer, asker: RemoteInfo) => void;
   readonly answer: (question: Buffer, asker: RemoteInfo) => void;
   close(): void;

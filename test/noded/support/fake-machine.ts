@@ -28,7 +28,7 @@ export class FakeMachine implements Machine {
   guestResets = 0;
   readonly ports = new Set<string>();
   note: string | undefined = undefined;
-  /** What its console says when it ends. */
+  /** Last lines of the console. */
   consoleTail = '';
 
   constructor(

@@ -1,9 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
-/**
- * Ports of the loopback that nobody listened on a moment ago, for programs that are told theirs.
- */
+/** Returns loopback ports that were free a moment ago, for programs that cannot choose a port. */
 export async function freePorts(count: number): Promise<number[]> {
   const servers = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'));
   await Promise.all(servers.map((server) => once(server, 'listening')));

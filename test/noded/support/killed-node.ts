@@ -21,8 +21,8 @@ import { createTestOutcomes } from './test-outcomes.ts';
 import { createFakeGuests } from './fake-guests.ts';
 
 /**
- * A node whose daemon was killed: what it left in the store, in metad and in the process table is
- * the test's choice.
+ * Creates a node whose daemon was killed. The test chooses the remains in the store, in metad and
+ * in the process table.
  */
 export async function createKilledNode(t: TestContext) {
   const dir = await mkdtemp(join(tmpdir(), 'gnt-recover-'));

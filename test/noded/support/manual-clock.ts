@@ -1,6 +1,6 @@
 import type { Clock } from '#shared/clock/clock.ts';
 
-/** Both times are what a test sets them to. */
+/** A clock whose two times are set by the test. */
 export class ManualClock implements Clock {
   #nowMs: number;
 

@@ -50,10 +50,10 @@ export const TARGET = 'node2.example.com';
 /** Nothing runs on these nodes. */
 const noGuest = (): Promise<never> => Promise.reject(new Error('no machine runs here'));
 
-/** What a killed daemon would have done next. */
+/** Thrown by each step that a killed daemon no longer carries out. */
 export class Killed extends Error {}
 
-/** One daemon of a node: killed, none of its parts does anything any more. */
+/** One daemon of a node. Once it is killed, its parts do nothing. */
 class Life {
   isOver = false;
   steps = 0;
@@ -116,7 +116,7 @@ export class MovingNodes implements AsyncDisposable {
   }
 }
 
-/** One node: what is on its disk outlives its daemons. */
+/** A node. The content of its disk outlives its daemons. */
 export class MovingNode implements AsyncDisposable {
   readonly name: string;
   readonly disksDir: string;
@@ -127,12 +127,12 @@ export class MovingNode implements AsyncDisposable {
   moving!: MovingDisks;
   migrationTarget!: MigrationTarget;
   admitted = 0;
-  /** Those that it can ask. */
+  /** Nodes that it can ask. */
   others: readonly MovingNode[] = [];
   readonly clock = new ManualClock(0);
   #sweepCopies!: () => Promise<void>;
   #sweepDepartures!: () => Promise<void>;
-  /** What a killed process would have lost by itself. */
+  /** Resources that the kernel would close for a killed process. */
   #opened = new AsyncDisposableStack();
 
   private constructor(name: string, disksDir: string, store: Store) {
@@ -150,7 +150,7 @@ export class MovingNode implements AsyncDisposable {
 
   readonly owns = (node: string): boolean => node === this.name;
 
-  /** @param store in place of its own: one that does what it should not */
+  /** @param store a misbehaving store, in place of its own */
   async startDaemon(killAt = Number.POSITIVE_INFINITY, store = this.#store): Promise<void> {
     await this.#opened.disposeAsync();
     this.#opened = new AsyncDisposableStack();
@@ -250,7 +250,7 @@ export class MovingNode implements AsyncDisposable {
     };
     return {
       check: (...given) => answer((migrationTarget) => migrationTarget.check(...given)),
-      // What is said goes through the contract, as it does on its way to another node.
+      // The schemas of the contract parse all messages, as between real nodes.
       begin: async (uuid, files, signal) => {
         const asked = arrivalRequest.parse({ files });
         const begun = await answer((migrationTarget) =>

@@ -20,15 +20,15 @@ export interface MovingWorld {
 }
 
 export interface MovingWorlds {
-  /** One that ends with the test. */
+  /** Opens a world that ends with the test. */
   readonly open: (t: TestContext) => Promise<MovingWorld>;
-  /** Of all of them, from the first test on. */
+  /** Returns the store of all worlds. */
   store(): Store;
-  /** Where they are, and what else a test makes. */
+  /** Returns the folder of all worlds and of other files of the tests. */
   directory(): string;
 }
 
-/** For a test file: what it makes is gone when the last test has ended. */
+/** Prepares worlds for a test file. All are removed after the last test. */
 export function useMovingWorlds(): MovingWorlds {
   let cluster: MovingNodes;
   let store: Store;

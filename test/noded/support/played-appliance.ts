@@ -32,7 +32,7 @@ export const finished = (stage: InstallStage, atMs = 5): InstallEvent => ({
   stage,
   summary: 'done',
 });
-/** What the plan below, and every other, asks for. */
+/** Stages of every plan. */
 export const everyPlan: readonly InstallStage[] = ['wait-disks', 'unmount', 'sync'];
 /** Nothing but disks to wait for. */
 const emptyPlan: InstallPlan = {
@@ -85,7 +85,7 @@ export function playAppliances(): PlayedAppliances {
   };
 }
 
-/** A run in which the test plays the guest: its agent, and whoever else speaks there. */
+/** Follows a run in which the test plays the agent and all other writers of the guest. */
 function followPlayed(log: InstallLog, options: FollowOptions) {
   const machine = new FakeMachine();
   const clock = new ManualClock();

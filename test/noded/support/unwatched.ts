@@ -1,4 +1,4 @@
-/** Of a long copy that nobody watches and nobody ends. */
+/** Options of a long copy without progress and without an abort. */
 export const UNWATCHED = {
   signal: new AbortController().signal,
   onProgress: (): void => undefined,

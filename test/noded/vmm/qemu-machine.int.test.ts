@@ -32,7 +32,7 @@ test('pausing and resuming succeed when QEMU answers late', async (t) => {
   t.after(() => server.close());
   server.listen(runDirectory.qmpSocket);
   await once(server, 'listening');
-  // Neither its process nor what it writes is looked at by this.
+  // The tested methods use neither the process nor its output.
   const parts = { runDirectory } as unknown as ConstructorParameters<typeof QemuMachine>[0];
   const machine = new QemuMachine(parts);
   await machine.connect(5_000);

@@ -11,7 +11,7 @@ import type { QmpEvent } from '../../../noded/vmm/qmp-client.ts';
 
 const GREETING = '{"QMP": {"version": {"qemu": {"major": 7}}, "capabilities": ["oob"]}}\r\n';
 
-/** QEMU in a guest's hands: says what the test wants. */
+/** The test plays a QEMU process that its guest has taken over. */
 describe('the conversation with QEMU', () => {
   let directory: string;
   let server: Server | undefined;

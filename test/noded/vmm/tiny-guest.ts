@@ -36,7 +36,7 @@ const INSTRUCTIONS = [
   '75700d0a00',
 ];
 
-/** In their place: 0x604 (PM1_CNT) = ACPI is on, so that nobody hears the button. */
+/** In their place: 0x604 (PM1_CNT) = ACPI is on, so that the guest ignores the button. */
 const BUTTON = 'ba0206b80001ef';
 const NO_BUTTON = 'ba0406b80100ef';
 
@@ -57,7 +57,7 @@ export function bootSector(hasPowerButton = true): Buffer {
 
 export const machineUsers = planMachineUsers(DEFAULT_FIRST_MACHINE_UID);
 
-/** What a hypervisor needs of a host; its wall is no wall. */
+/** Returns the options of a hypervisor whose user-NIC firewall does nothing. */
 export function tinyHost(vmDir: string): HypervisorOptions {
   const nothing = (): Promise<void> => Promise.resolve();
   const wall = {
@@ -98,7 +98,7 @@ export async function openConsole(machine: Machine): Promise<TinyConsole> {
   const socket: Socket = connect(machine.consoleSocket);
   socket.on('error', () => undefined);
   await once(socket, 'connect');
-  // What it says before somebody listens is in its log alone.
+  // Output from before the connection is in the log only.
   const log =
     new ConsoleLogs().ofProcess(machine.pid) ?? assert.fail('the machine has no console log');
   return {

@@ -42,7 +42,7 @@ export function createWritingSector(diskBytes: number, pace: 'full' | 'ticks' = 
   return sector;
 }
 
-/** The first sector that does not hold what the guest wrote there; undefined when all do. */
+/** Returns the first sector without the bytes that the guest wrote; undefined if all have them. */
 export function findWrongSector(disk: Buffer): number | undefined {
   for (let at = FIRST_SECTOR * SECTOR_BYTES; at < disk.length; at += SECTOR_BYTES) {
     const sector = at / SECTOR_BYTES;
