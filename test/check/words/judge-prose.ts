@@ -57,44 +57,22 @@ export function userStrings(strings: Places): Places {
   return new Map([...strings].filter(([place]) => PROGRAMS.test(`${place}/`)));
 }
 
-export function isAbove(count: ProseCount): boolean {
-  return count.hits > FREE_HITS && rateOf(count) > LIMIT;
-}
-
 /** Reports when places that pass individually have too many hits together. */
-export function judgeTotal(
-  places: readonly (readonly [Places, exempt: readonly string[]])[],
-): readonly string[] {
-  const judged = places.flatMap(([counts, exempt]) =>
-    [...counts].filter(([place]) => !exempt.includes(place)).map(([, count]) => count),
-  );
-  const total = addCounts(judged);
+export function judgeTotal(places: readonly Places[]): readonly string[] {
+  const total = addCounts(places.flatMap((counts) => [...counts.values()]));
   return rateOf(total) > LIMIT ? [`documents and strings have ${describe(total)}`] : [];
 }
 
-/**
- * Reports places above the limit that are not exempt, and unneeded exemptions: a list of exemptions
- * only shrinks.
- */
-export function judgePlaces(
-  kind: string,
-  places: Places,
-  exempt: readonly string[],
-): readonly string[] {
-  const above = [...places].filter(([, count]) => isAbove(count)).map(([place]) => place);
-  const known = new Set(exempt);
-  const bad = new Set(above);
-  return [
-    ...above
-      .filter((place) => !known.has(place))
-      .map((place) => `${place}: ${kind} have ${describe(places.get(place))}`),
-    ...exempt
-      .filter((place) => !bad.has(place))
-      .map((place) => `${place}: ${kind} are within the limit: remove it from exempt.ts`),
-  ];
+/** Reports places above the limit. */
+export function judgePlaces(kind: string, places: Places): readonly string[] {
+  return [...places].flatMap(([place, count]) =>
+    count.hits > FREE_HITS && rateOf(count) > LIMIT
+      ? [`${place}: ${kind} have ${describe(count)}`]
+      : [],
+  );
 }
 
-function describe(count: ProseCount = { words: 0, hits: 0 }): string {
+function describe(count: ProseCount): string {
   const rate = rateOf(count).toFixed(1);
   return `${count.hits} banned patterns in ${count.words} words, ${rate} per 1,000`;
 }

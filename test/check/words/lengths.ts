@@ -4,20 +4,14 @@ const MAX_COLUMNS = 120;
 const MAX_README_LINES = 200;
 
 /** Finds documents with long lines, one finding for each document. */
-export function findLongLines(contents: Contents): ReadonlyMap<string, string> {
-  const found = [...contents].flatMap(([path, text]) => {
+export function findLongLines(contents: Contents): readonly string[] {
+  return [...contents].flatMap(([path, text]) => {
     if (!path.endsWith('.md') || path.startsWith('fixtures/')) return [];
     const long = text.split('\n').flatMap((line, index) => (isLong(line) ? [index + 1] : []));
     const [first] = long;
     if (first === undefined) return [];
-    return [
-      [
-        path,
-        `${path}:${first}: ${long.length} lines have more than ${MAX_COLUMNS} characters`,
-      ] as const,
-    ];
+    return [`${path}:${first}: ${long.length} lines have more than ${MAX_COLUMNS} characters`];
   });
-  return new Map(found);
 }
 
 /** Tells whether a line is too long. A link or path that cannot be broken may be longer. */
