@@ -13,7 +13,7 @@ import { EMULATED_KERNEL_ARGUMENTS, KERNEL_ARGUMENTS, MEMORY_MIB } from './conte
 import { buildInitramfs } from './initramfs.ts';
 import type { MirrorOptions } from './debian-tree.ts';
 import { hashBaseInputs, hashInputs } from './inputs.ts';
-import { installAppliance } from './install.ts';
+import { installAppliance } from './install-appliance.ts';
 import { acquireLock } from './lock.ts';
 import { describeFile, MANIFEST_NAME, verifyAppliance } from './manifest.ts';
 import { keepHooks } from './own-hooks.ts';

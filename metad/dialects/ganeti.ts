@@ -13,7 +13,7 @@ import {
 } from '../view/leaf.ts';
 import type { ServedView } from '../view/served-view.ts';
 import { BOOT_FOLDER, bootTreePath } from './boot-paths.ts';
-import { guestAgentLeaves } from './guest-agent.ts';
+import { guestAgentLeaves } from './guest-agent-leaves.ts';
 import { runListLeaves } from './run-list-leaves.ts';
 
 /** Renders `/ganeti/<v>/`: Ganeti's own layout (design-os.rst), completed. */

@@ -4,7 +4,7 @@ import { SERVICE_IPV4 } from '#shared/contract/service-address.ts';
 import { quoteForShell } from '#shared/process/quote-for-shell.ts';
 import type { ServedView } from '../view/served-view.ts';
 import { bootReportParts } from './boot-report-parts.ts';
-import { guestAgentParts } from './guest-agent.ts';
+import { guestAgentParts } from './guest-agent-leaves.ts';
 import { multipart, operatorsPart, textPart } from './multi-part.ts';
 
 /**

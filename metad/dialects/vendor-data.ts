@@ -1,6 +1,6 @@
 import type { ServedView } from '../view/served-view.ts';
 import { bootReportParts } from './boot-report-parts.ts';
-import { guestAgentParts } from './guest-agent.ts';
+import { guestAgentParts } from './guest-agent-leaves.ts';
 import { multipart, operatorsPart } from './multi-part.ts';
 
 /**

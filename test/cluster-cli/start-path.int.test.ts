@@ -53,7 +53,7 @@ function loadedWith(files: readonly string[]): readonly string[] {
 for (const name of Object.keys(programs)) {
   test(`${name} --help loads commander and little else`, () => {
     const folder = name.replace('gnt-', '');
-    const program = `cluster-cli/commands/${folder}/program.ts`;
+    const program = `cluster-cli/commands/${folder}/${folder}-program.ts`;
     assert.ok(graph[program], program);
     const loaded = loadedWith(['cluster-cli/main-commands.ts', program]);
     const foreign = loaded.filter((file) => file.includes('node_modules/'));
@@ -87,9 +87,10 @@ for (const file of READING) {
 }
 
 test('nothing that a command begins with makes a collator or a segmenter', async () => {
-  const files = Object.keys(programs).map(
-    (name) => `cluster-cli/commands/${name.replace('gnt-', '')}/program.ts`,
-  );
+  const files = Object.keys(programs).map((name) => {
+    const folder = name.replace('gnt-', '');
+    return `cluster-cli/commands/${folder}/${folder}-program.ts`;
+  });
   const loaded = loadedWith(['cluster-cli/main-commands.ts', ...files]);
   for (const file of loaded.filter((name) => name.endsWith('.ts'))) {
     const text = await readFile(join(top, file), 'utf8');

@@ -6,7 +6,7 @@ import type { SshOptions } from './ssh.ts';
 const GROUP = 'Reach the guest:';
 const NAME = { name: 'Name of the instance' } as const;
 const ONE = { group: GROUP, arguments: NAME, completeArguments: ['instance'] } as const;
-const channel = () => import('./channel.ts');
+const channel = () => import('./instance-channel.ts');
 const ssh = () => import('./ssh.ts');
 
 const COPIES = [

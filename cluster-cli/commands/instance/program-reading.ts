@@ -9,7 +9,7 @@ const ONE = { group: GROUP, arguments: NAME, completeArguments: ['instance'] } a
 
 const load = {
   read: () => import('./read.ts'),
-  channel: () => import('./channel.ts'),
+  channel: () => import('./instance-channel.ts'),
 };
 
 /** Adds commands that change nothing. */

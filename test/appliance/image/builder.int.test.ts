@@ -16,7 +16,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { chooseAptSources } from '../../../appliance/image/apt-sources.ts';
 import { encodeCpio } from '../../../appliance/image/cpio.ts';
-import { installAppliance } from '../../../appliance/image/install.ts';
+import { installAppliance } from '../../../appliance/image/install-appliance.ts';
 import { acquireLock } from '../../../appliance/image/lock.ts';
 import { MANIFEST_NAME, verifyAppliance } from '../../../appliance/image/manifest.ts';
 import { parseModulesDep, withDependencies } from '../../../appliance/image/modules.ts';

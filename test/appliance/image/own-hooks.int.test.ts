@@ -13,7 +13,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { encodeCpio } from '../../../appliance/image/cpio.ts';
-import { installAppliance } from '../../../appliance/image/install.ts';
+import { installAppliance } from '../../../appliance/image/install-appliance.ts';
 import { describeFile, MANIFEST_NAME, verifyAppliance } from '../../../appliance/image/manifest.ts';
 import { keepHooks, readOwnHooks } from '../../../appliance/image/own-hooks.ts';
 import { readKeptHooks } from '#shared/files/read-kept-hooks.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createProgram } from '../../../cluster-cli/completion/command.ts';
-import { instanceCommands } from '../../../cluster-cli/commands/instance/program.ts';
+import { instanceCommands } from '../../../cluster-cli/commands/instance/instance-program.ts';
 import type { Context } from '../../../cluster-cli/terminal/context.ts';
 
 for (const { words, load } of instanceCommands) {
