@@ -34,7 +34,7 @@ test('delivers events once and in order through refusals and lost connections', 
     complain: assert.fail,
   });
   for (let atMs = 0; atMs < 300; atMs += 1) sender.send(event(atMs));
-  assert.equal(await sender.flush(10_000), true);
+  assert.equal(await sender.flush(60_000), true);
   assert.deepEqual(taken, [...Array(300).keys()]);
   assert.deepEqual(
     numbers,
@@ -57,7 +57,7 @@ test('a batch of long lines is within the size limit of the host', async () => {
   const line = '\\"€'.repeat(4096 / 3);
   for (let atMs = 0; atMs < 200; atMs += 1)
     sender.send({ type: 'log', atMs, stage: 'os-scripts', stream: 'stdout', line });
-  assert.equal(await sender.flush(10_000), true);
+  assert.equal(await sender.flush(60_000), true);
   assert.equal(lines, 200);
   assert.ok(Math.max(...sizes) <= MAX_EVENTS_BODY_BYTES, String(sizes));
   assert.ok(Math.max(...sizes) > MAX_EVENTS_BODY_BYTES / 2, 'batches are needlessly small');
