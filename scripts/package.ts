@@ -250,10 +250,10 @@ async function writeControl(
   }
 }
 
-/** Collects the licences of gnt, Node, and the npm packages in the bundles. */
+/** Collects the licences of gnt, Node, and the npm packages in the bundles, each text once. */
 async function collectLicences(project: PackageJson, home: string): Promise<string> {
   const { stdout } = await run('npm', ['ls', '--omit=dev', '--all', '--parseable'], { cwd: home });
-  const texts = [`gnt ${project.version}: ${project.license}`];
+  const packagesByText = new Map([['', [`gnt ${project.version}: ${project.license}`]]]);
   for (const folder of [...new Set(stdout.split('\n'))].filter((path) => path !== home).sort()) {
     const [file] = (await readdir(folder)).filter((name) => /^licen[cs]e/i.test(name));
     // A package's own file, which names its licence.
@@ -261,8 +261,11 @@ async function collectLicences(project: PackageJson, home: string): Promise<stri
       await readFile(join(folder, 'package.json'), 'utf8'),
     ) as PackageJson;
     const text = file === undefined ? '' : await readFile(join(folder, file), 'utf8');
-    texts.push(`${name} ${version}: ${license}\n\n${text}`.trim());
+    packagesByText.getOrInsert(text.trim(), []).push(`${name} ${version}: ${license}`);
   }
+  const texts = [...packagesByText].map(([text, packages]) =>
+    [...packages, '', text].join('\n').trim(),
+  );
   return `${texts.join(`\n\n${'-'.repeat(78)}\n`)}\n`;
 }
 
