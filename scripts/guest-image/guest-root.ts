@@ -4,8 +4,8 @@ import { run } from '#shared/process/run.ts';
 
 export const SUITE = 'bookworm';
 /**
- * Packages of a Debian cloud image, less those that a demonstration does not need. cloud-init is
- * Debian's, with its default configuration.
+ * Packages of a Debian cloud image, without some that a demonstration does not need. cloud-init
+ * has the default configuration of Debian.
  */
 export const PACKAGES = [
   'apt',

@@ -222,7 +222,7 @@ export const channelEndpoints = {
     forPeers: true,
   },
   'GET /v1/instances/{name}/metadata/{*path}': {
-    summary: 'Returns what the guest reads at a path, with secrets replaced',
+    summary: 'Returns metadata as the guest reads it, with secrets replaced',
     query: z.object({ partial: flag('1: return lost secrets as null instead of status 410') }),
     answers: { 200: { type: '*/*' } },
     forPeers: true,

@@ -37,7 +37,7 @@ async function unpack(...entries: readonly Buffer[]): Promise<string[]> {
   return lines;
 }
 
-test("the guest's directories keep owner and mode, and the log names those that differ in the package", async () => {
+test("the guest's directories keep owner and mode, and the log names the differences of the package", async () => {
   guest('etc');
   guest('tmp', 0o1777);
   guest('root', 0o700);

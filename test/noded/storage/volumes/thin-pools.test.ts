@@ -48,7 +48,7 @@ test('a new volume gets the zeroing pool of its group and name that is below the
   );
 });
 
-test('pools are told from other volumes; an inactive pool is full', () => {
+test('only thin pools count as pools; an inactive pool counts as full', () => {
   const volume = (name: string, changes: Partial<Volume>): Volume => ({
     ...{ ...THICK, group: 'xenvg', groupUuid: 'g', name, sizeBytes: 1000, tags: [], origin: '' },
     ...{ isActive: true, ...changes },
@@ -80,7 +80,7 @@ test('each thin pool and each dataset of some disks is named once, with a hint o
 
 for (const [what, volumes, imageBytes, expected] of [
   [
-    'what the volumes hold now, rounded up',
+    'the used bytes of the volumes, rounded up',
     [{ sizeBytes: 8 * MIB + 1, dataShare: 0.5 }],
     0,
     4 * MIB + 1,
