@@ -52,6 +52,8 @@ const ON_INSTANCE = {
   runsOn: 'primary-node',
   boundUsers: 'submit',
 } as const;
+/** Placement uses the capacity of all users, so bound users do not change it. */
+const PLACES_INSTANCE = { ...ON_INSTANCE, boundUsers: 'see' } as const;
 const ON_CLUSTER = { names: 'other', runsOn: 'member', boundUsers: 'neither' } as const;
 const ON_ANY_NODE = { ...ON_CLUSTER, runsOn: 'any-node' } as const;
 
@@ -99,10 +101,10 @@ const OPCODE_TRAITS: { readonly [Name in OpcodeName]: OpcodeTraits<OpcodeOf<Name
     locks: ({ name, newName }) => lockInstances(name, newName),
     takesSpace: always,
   },
-  INSTANCE_MOVE: ON_INSTANCE,
-  INSTANCE_MIGRATE: ON_INSTANCE,
+  INSTANCE_MOVE: PLACES_INSTANCE,
+  INSTANCE_MIGRATE: PLACES_INSTANCE,
   /** Runs on the node that takes the instance over. */
-  INSTANCE_FAILOVER: { ...ON_INSTANCE, runsOn: 'member' },
+  INSTANCE_FAILOVER: { ...PLACES_INSTANCE, runsOn: 'member' },
   INSTANCE_STARTUP: ON_INSTANCE,
   INSTANCE_SHUTDOWN: ON_INSTANCE,
   INSTANCE_REBOOT: ON_INSTANCE,

@@ -222,7 +222,7 @@ export const failoverRequest = z.strictObject({
 export const exportRequest = z.strictObject({
   ...common,
   mode: z.literal('local', { error: "expected 'local'" }).optional(),
-  destination: ignored,
+  destination: z.string().optional(),
   shutdown: z.literal(true, { error: 'an export stops the instance' }).nullish(),
   shutdown_timeout: seconds.optional(),
   remove_instance: z.literal(false, { error: 'remove the instance by its own job' }).nullish(),

@@ -1,6 +1,8 @@
 import { z } from 'zod';
+import type { InstanceInfo } from '#shared/contract/instance.ts';
 import type { OpcodeInput } from '#shared/contract/opcode.ts';
 import { readNicNetwork } from '#shared/contract/static-network.ts';
+import { AppError } from '#shared/errors/app-error.ts';
 import { ownValue } from '#shared/json/own-value.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { parseInput } from '../http/http-errors.ts';
@@ -156,10 +158,17 @@ export function parseFailover(name: string, body: unknown): Draft {
   return { opcode: 'INSTANCE_FAILOVER', name, node: node ?? undefined };
 }
 
-/** Parses an export, which goes to the instance's node whatever `destination` says. */
-export function parseExport(name: string, body: unknown): Draft {
-  const given = parseInput(exportRequest, body ?? {});
-  return { opcode: 'BACKUP_EXPORT', name, shutdownTimeoutS: given.shutdown_timeout };
+/** @throws AppError VALIDATION for a destination other than the instance's node */
+export function parseExport(
+  { name, primaryNode }: Pick<InstanceInfo, 'name' | 'primaryNode'>,
+  body: unknown,
+): Draft {
+  const { destination, shutdown_timeout } = parseInput(exportRequest, body ?? {});
+  if (destination !== undefined && destination !== primaryNode)
+    throw new AppError('VALIDATION', `destination: '${destination}' is not the instance's node`, {
+      hint: `Instances are exported on their own node: ${primaryNode}`,
+    });
+  return { opcode: 'BACKUP_EXPORT', name, shutdownTimeoutS: shutdown_timeout };
 }
 
 /** @param disk the number in the path */

@@ -9,7 +9,7 @@ import type { ClusterRepository } from '../../records/cluster-repository.ts';
 import type { NodeRegistry } from '../../records/node-registry.ts';
 import { toSeconds } from './fields.ts';
 import { INSTANCE_POLICY, NODE_PARAMETERS } from './group-fields.ts';
-import { isSet, submitRoute, type RapiRoute, type Submit } from './rapi-route.ts';
+import { isSet, readRoute, submitRoute, type RapiRoute, type Submit } from './rapi-route.ts';
 import type { RapiUser } from './users-file.ts';
 
 const RAPI_VERSION = 2;
@@ -30,17 +30,14 @@ export interface RapiClusterDependencies {
 /** Returns the resources of the cluster as a whole and of its OS definitions. */
 export function clusterRoutes(dependencies: RapiClusterDependencies): readonly RapiRoute[] {
   const { submit } = dependencies;
-  const get = (path: string, handle: RapiRoute['handle']): RapiRoute => {
-    return { method: 'GET', path, role: 'read', handle };
-  };
   return [
-    get('/', () => null),
-    get('/version', () => RAPI_VERSION),
-    get('/2', () => null),
-    get('/2/features', () => FEATURES),
-    get('/2/info', ({ user }) => describeCluster(dependencies, user)),
-    get('/2/os', ({ query }) => listOs(dependencies, isSet(query, 'bulk'))),
-    get('/2/tags', async () => (await dependencies.clusters.load()).tags ?? []),
+    readRoute('/', () => null),
+    readRoute('/version', () => RAPI_VERSION),
+    readRoute('/2', () => null),
+    readRoute('/2/features', () => FEATURES),
+    readRoute('/2/info', ({ user }) => describeCluster(dependencies, user)),
+    readRoute('/2/os', ({ query }) => listOs(dependencies, isSet(query, 'bulk'))),
+    readRoute('/2/tags', async () => (await dependencies.clusters.load()).tags ?? []),
     submitRoute(submit, 'PUT', '/2/tags', ({ query }) => {
       return { opcode: 'CLUSTER_SET_PARAMS', addTags: query.getAll('tag') };
     }),

@@ -16,7 +16,14 @@ import {
   parseShutdown,
 } from './instance-requests.ts';
 import { RapiFailure } from './rapi-failure.ts';
-import { isSet, submitRoute, type RapiRequest, type RapiRoute, type Submit } from './rapi-route.ts';
+import {
+  isSet,
+  readRoute,
+  submitRoute,
+  type RapiRequest,
+  type RapiRoute,
+  type Submit,
+} from './rapi-route.ts';
 import type { RapiUser } from './users-file.ts';
 import type { Visible } from './visible.ts';
 
@@ -37,9 +44,6 @@ export function instanceRoutes({
     for await (const slice of visible.instanceSlices(user))
       yield slice.map((instance) => pickFields(instanceFields, instance));
   };
-  const get = (path: string, handle: RapiRoute['handle']): RapiRoute => {
-    return { method: 'GET', path, role: 'read', handle };
-  };
   const submit = (
     method: RapiRoute['method'],
     path: string,
@@ -49,16 +53,16 @@ export function instanceRoutes({
       translate(request.params['name'] ?? '', request),
     );
   return [
-    get('/2/instances', async ({ query, user }) => {
+    readRoute('/2/instances', async ({ query, user }) => {
       if (isSet(query, 'bulk')) return streamBegun(pickedSlices(user), encodeArray);
       const names = (await visible.instanceNames(user)).toSorted();
       return names.map((id) => ({ id, uri: `/2/instances/${id}` }));
     }),
     // Beyond Ganeti: QEMU processes without a record, for `adopt` and DELETE.
-    get('/2/orphans', ({ user }) => visible.orphans(user)),
-    get(ONE, async (request) => pickFields(instanceFields, await find(request))),
-    get(`${ONE}/tags`, async (request) => (await find(request)).tags),
-    get(`${ONE}/console`, async (request) => describeConsole(await find(request))),
+    readRoute('/2/orphans', ({ user }) => visible.orphans(user)),
+    readRoute(ONE, async (request) => pickFields(instanceFields, await find(request))),
+    readRoute(`${ONE}/tags`, async (request) => (await find(request)).tags),
+    readRoute(`${ONE}/console`, async (request) => describeConsole(await find(request))),
     // Creates a job despite GET, so readers may not use it.
     submit('GET', `${ONE}/info`, (name) => ({ opcode: 'INSTANCE_QUERY_DATA', name })),
     submit('POST', '/2/instances', (_, { body }) => parseCreate(body)),
@@ -73,18 +77,11 @@ export function instanceRoutes({
     ),
     submit('PUT', `${ONE}/modify`, (name, { body }) => parseModify(name, body)),
     submit('PUT', `${ONE}/adopt`, (name) => ({ opcode: 'INSTANCE_ADOPT', name })),
-    submit('PUT', `${ONE}/migrate`, (name, { user, body }) => {
-      requireUnbound(user);
-      return parseMigrate(name, body);
-    }),
-    submit('PUT', `${ONE}/failover`, (name, { user, body }) => {
-      requireUnbound(user);
-      return parseFailover(name, body);
-    }),
-    submit('PUT', `${ONE}/export`, (name, { user, body }) => {
-      requireUnbound(user);
-      return parseExport(name, body);
-    }),
+    submit('PUT', `${ONE}/migrate`, (name, { body }) => parseMigrate(name, body)),
+    submit('PUT', `${ONE}/failover`, (name, { body }) => parseFailover(name, body)),
+    submitRoute(submitAs, 'PUT', `${ONE}/export`, async (request) =>
+      parseExport(await find(request), request.body),
+    ),
     submit('PUT', `${ONE}/rename`, (name, { body }) => parseRename(name, body)),
     submit('POST', `${ONE}/disk/:disk/grow`, (name, { params, body }) =>
       parseGrow(name, params['disk'] ?? '', body),
@@ -96,12 +93,6 @@ export function instanceRoutes({
       return { opcode: 'INSTANCE_SET_PARAMS', name, removeTags: query.getAll('tag') };
     }),
   ];
-}
-
-/** Refuses bound users: placement uses the capacity of all users. @throws RapiFailure 403 */
-function requireUnbound({ name, scope }: RapiUser): void {
-  if (scope !== null)
-    throw new RapiFailure(403, `user '${name}' is bound to instances and may not choose nodes`);
 }
 
 /** Reads a reinstallation from the query, where old clients put it. */

@@ -8,7 +8,14 @@ import type { InstanceIndex } from '../../records/instance-index.ts';
 import { networkFields } from './network-fields.ts';
 import { pickFields } from './fields.ts';
 import { RapiFailure } from './rapi-failure.ts';
-import { isSet, submitRoute, type RapiRequest, type RapiRoute, type Submit } from './rapi-route.ts';
+import {
+  isSet,
+  readRoute,
+  submitRoute,
+  type RapiRequest,
+  type RapiRoute,
+  type Submit,
+} from './rapi-route.ts';
 import type { RapiUser } from './users-file.ts';
 
 /** Ganeti's group of all nodes, the only one here. */
@@ -70,17 +77,16 @@ export function networkRoutes(dependencies: RapiNetworkDependencies): readonly R
     return found;
   };
   const of = ({ params }: RapiRequest): string => params['name'] ?? '';
-  const get = (path: string, handle: RapiRoute['handle']): RapiRoute => {
-    return { method: 'GET', path, role: 'read', handle };
-  };
   return [
-    get('/2/networks', async ({ user, query }) => {
+    readRoute('/2/networks', async ({ user, query }) => {
       const all = await listSeen(dependencies, user);
       if (isSet(query, 'bulk')) return all.map((one) => pickFields(networkFields, one));
       return all.map(({ name }) => ({ name, uri: `/2/networks/${name}` }));
     }),
-    get('/2/networks/:name', async (request) => pickFields(networkFields, await find(request))),
-    get('/2/networks/:name/tags', async (request) => (await find(request)).tags),
+    readRoute('/2/networks/:name', async (request) =>
+      pickFields(networkFields, await find(request)),
+    ),
+    readRoute('/2/networks/:name/tags', async (request) => (await find(request)).tags),
     submitRoute(submit, 'POST', '/2/networks', ({ body }) => {
       const given = parseInput(createRequest, body);
       return {

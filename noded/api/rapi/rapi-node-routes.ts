@@ -10,7 +10,14 @@ import { pickFields } from './fields.ts';
 import { GROUP, groupFields, groupUuidOf, type GroupFacts } from './group-fields.ts';
 import { nodeFields, type NodeFacts } from './node-fields.ts';
 import { RapiFailure } from './rapi-failure.ts';
-import { isSet, submitRoute, type RapiRequest, type RapiRoute, type Submit } from './rapi-route.ts';
+import {
+  isSet,
+  readRoute,
+  submitRoute,
+  type RapiRequest,
+  type RapiRoute,
+  type Submit,
+} from './rapi-route.ts';
 import type { RapiUser } from './users-file.ts';
 
 const ROLES = { M: 'master', D: 'drained', O: 'offline' } as const;
@@ -49,9 +56,6 @@ export interface RapiNodeDependencies extends NodeFactsSources {
 /** Returns the resources of nodes and of the only node group, which all nodes belong to. */
 export function nodeRoutes(dependencies: RapiNodeDependencies): readonly RapiRoute[] {
   const { submit, nodes } = dependencies;
-  const get = (path: string, handle: RapiRoute['handle']): RapiRoute => {
-    return { method: 'GET', path, role: 'read', handle };
-  };
   const find = async ({ params, user }: RapiRequest): Promise<NodeFacts> => {
     const name = params['name'] ?? '';
     const node = (await loadNodes(dependencies, user)).find((one) => one.name === name);
@@ -62,17 +66,20 @@ export function nodeRoutes(dependencies: RapiNodeDependencies): readonly RapiRou
     return { opcode: 'NODE_SET_PARAMS', name: name ?? '', ...flags };
   };
   return [
-    get('/2/nodes', async ({ query, user }) => {
+    readRoute('/2/nodes', async ({ query, user }) => {
       if (isSet(query, 'bulk'))
         return (await loadNodes(dependencies, user)).map((node) => pickFields(nodeFields, node));
       return (await nodes.names()).toSorted().map((id) => ({ id, uri: `/2/nodes/${id}` }));
     }),
-    get('/2/nodes/:name', async (request) => {
+    readRoute('/2/nodes/:name', async (request) => {
       const fields = pickFields(nodeFields, await find(request));
       // Clients read Ganeti's older name of the field.
       return { ...fields, secondary_ip: fields['sip'] };
     }),
-    get('/2/nodes/:name/role', async (request) => ROLES[nodeRole((await find(request)).flags)]),
+    readRoute(
+      '/2/nodes/:name/role',
+      async (request) => ROLES[nodeRole((await find(request)).flags)],
+    ),
     submitRoute(submit, 'PUT', '/2/nodes/:name/role', ({ params, body }) =>
       modify(params['name'], FLAGS[parseInput(roleName, body)]),
     ),
@@ -83,19 +90,19 @@ export function nodeRoutes(dependencies: RapiNodeDependencies): readonly RapiRou
         offline: offline ?? undefined,
       });
     }),
-    get('/2/nodes/:name/tags', async (request) => {
+    readRoute('/2/nodes/:name/tags', async (request) => {
       await find(request);
       return [];
     }),
-    get('/2/groups', async ({ query, user }) => {
+    readRoute('/2/groups', async ({ query, user }) => {
       if (!isSet(query, 'bulk')) return [{ name: GROUP, uri: `/2/groups/${GROUP}` }];
       return [pickFields(groupFields, await loadGroup(dependencies, user))];
     }),
-    get('/2/groups/:name', async (request) => {
+    readRoute('/2/groups/:name', async (request) => {
       requireGroup(request);
       return pickFields(groupFields, await loadGroup(dependencies, request.user));
     }),
-    get('/2/groups/:name/tags', (request) => {
+    readRoute('/2/groups/:name/tags', (request) => {
       requireGroup(request);
       return [];
     }),

@@ -109,6 +109,11 @@ export function createSubmit(
   };
 }
 
+/** Returns a route that reads. */
+export function readRoute(path: string, handle: RapiRoute['handle']): RapiRoute {
+  return { method: 'GET', path, role: 'read', handle };
+}
+
 /** Returns a route for a change: the request becomes an opcode, the answer is the job's id. */
 export function submitRoute(
   submit: Submit,
@@ -120,8 +125,8 @@ export function submitRoute(
     method,
     path,
     role: 'write',
-    handle: (request) => {
-      const requested = parseInput(opcode, translate(request));
+    handle: async (request) => {
+      const requested = parseInput(opcode, await translate(request));
       return submit(requested, request.user, { isDryRun: isSet(request.query, 'dry-run') });
     },
   };

@@ -4,8 +4,8 @@ import type { RapiRoute } from './rapi-route.ts';
 const GROUPS = 'the cluster has one node group, which all nodes belong to';
 const NODE_TAGS = 'nodes have no tags';
 const DISKS = 'a start of the instance activates its disks, a stop deactivates them';
-const STORAGE = 'storage units of Ganeti do not exist here; /2/nodes has the total and free space';
-const FILTERS = 'jobs run in their order of submission; there are no job filters';
+const STORAGE = 'this cluster has no storage units; /2/nodes has the total and free space';
+const FILTERS = 'this cluster has no job filters';
 const STORE = 'all nodes read their configuration from the store; there is nothing to distribute';
 
 /** Resources of Ganeti 3.0's API that have no counterpart here, with the reason. */
@@ -29,7 +29,7 @@ const REASONS: readonly (readonly [RapiRoute['method'], path: string, reason: st
   [
     'POST',
     '/2/instances/:name/replace-disks',
-    'disks have no replica; to move an instance to other storage, run gnt-instance move',
+    'disks have no replica; PUT /2/instances/NAME/migrate takes them to another node',
   ],
   ['PUT', '/2/instances/:name/activate-disks', DISKS],
   ['PUT', '/2/instances/:name/deactivate-disks', DISKS],
@@ -41,7 +41,7 @@ const REASONS: readonly (readonly [RapiRoute['method'], path: string, reason: st
   [
     'PUT',
     '/2/instances/:name/prepare-export',
-    'exports to other clusters do not exist; PUT /2/instances/NAME/export writes to the node',
+    'an instance is exported on its node only: PUT /2/instances/NAME/export',
   ],
   ['POST', '/2/groups', GROUPS],
   ['DELETE', '/2/groups/:name', GROUPS],

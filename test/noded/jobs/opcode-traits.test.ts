@@ -27,13 +27,13 @@ test('only operations on instances and exports of them name an instance', () => 
   }
 });
 
-test('bound users submit operations on instances, except adoptions and exports', () => {
+test('bound users submit operations on instances, except adoptions, placements and exports', () => {
   const refused = all.filter(
     ({ traits }) => traits.names !== 'other' && traits.boundUsers !== 'submit',
   );
   assert.deepEqual(
     refused.map(({ name }) => name),
-    ['INSTANCE_ADOPT', 'BACKUP_EXPORT'],
+    ['INSTANCE_ADOPT', 'INSTANCE_MOVE', 'INSTANCE_MIGRATE', 'INSTANCE_FAILOVER', 'BACKUP_EXPORT'],
   );
 });
 

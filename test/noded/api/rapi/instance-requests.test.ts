@@ -117,6 +117,9 @@ test('a disk grows by MiB, or to so many, and is named by its number', () => {
   assert.throws(() => parseGrow('web1', '0', { amount: -1 }), /amount/);
 });
 
+const web1 = { name: 'web1', primaryNode: 'node1' };
+const exportOf = (_: string, body: object) => parseExport(web1, body);
+
 test('a migration, a failover and an export become opcodes', () => {
   assert.deepEqual(parseMigrate('web1', { mode: 'live', target_node: 'node2' }), {
     opcode: 'INSTANCE_MIGRATE',
@@ -131,7 +134,7 @@ test('a migration, a failover and an export become opcodes', () => {
     name: 'web1',
     node: undefined,
   });
-  assert.deepEqual(parseExport('web1', { mode: 'local', destination: 'node1', shutdown: true }), {
+  assert.deepEqual(parseExport(web1, { mode: 'local', destination: 'node1', shutdown: true }), {
     opcode: 'BACKUP_EXPORT',
     name: 'web1',
     shutdownTimeoutS: undefined,
@@ -141,9 +144,10 @@ test('a migration, a failover and an export become opcodes', () => {
 for (const [name, parse, body] of [
   ['a migration with downtime', parseMigrate, { mode: 'non-live' }],
   ['a migration that may fail over', parseMigrate, { allow_failover: true }],
-  ['an export to another cluster', parseExport, { mode: 'remote' }],
-  ['an export of a running instance', parseExport, { shutdown: false }],
-  ['an export that removes the instance', parseExport, { remove_instance: true }],
+  ['an export to another cluster', exportOf, { mode: 'remote' }],
+  ['an export to another node', exportOf, { destination: 'node2' }],
+  ['an export of a running instance', exportOf, { shutdown: false }],
+  ['an export that removes the instance', exportOf, { remove_instance: true }],
 ] as const)
   test(`${name} is refused`, () => {
     assert.throws(() => parse('web1', body), { code: 'VALIDATION' });
