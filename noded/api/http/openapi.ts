@@ -42,13 +42,15 @@ const answerTypes: Readonly<Record<string, z.ZodType>> = {
   ProfileInfo: profileInfo,
   NetworkInfo: networkInfo,
 };
-/** Types of requests, in which fields with a default are optional. */
+/** Types of requests. No answer contains them. */
 const requestTypes: Readonly<Record<string, z.ZodType>> = { Opcode: opcode };
 const names = new Map(
   Object.entries({ ...answerTypes, ...requestTypes }).map(([name, type]) => [type, name]),
 );
 
 const PREFIX = '#/components/schemas/';
+/** A request, in which fields with a default are optional, or an answer, which has them all. */
+type Direction = 'input' | 'output';
 type Json = Readonly<Record<string, unknown>>;
 
 /**
@@ -90,49 +92,67 @@ function describeEndpoint(
   }));
   const responses = Object.entries(answers).map(([status, body]) => [
     status,
-    { description: summary, ...(body !== null && { content: contentOf(body) }) },
+    { description: summary, ...(body !== null && { content: contentOf(body, 'output') }) },
   ]);
   return {
     summary,
     parameters: [...inPath, ...Object.entries(query?.shape ?? {}).map(describeQuery)],
     ...(request !== undefined && {
-      requestBody: { required: true, content: contentOf(request) },
+      requestBody: { required: true, content: contentOf(request, 'input') },
     }),
     responses: {
       ...Object.fromEntries(responses),
-      default: { description: 'A failure', content: contentOf(apiError) },
+      default: { description: 'A failure', content: contentOf(apiError, 'output') },
     },
   };
 }
 
 function describeQuery([name, type]: readonly [string, z.core.$ZodType]): Json {
-  const { description, ...schema } = withoutHeader(z.toJSONSchema(type, { io: 'output' }));
+  const { description, ...schema } = withoutHeader(z.toJSONSchema(type, optionsOf('input')));
   return { name, in: 'query', description, schema };
 }
 
-function contentOf(body: z.ZodType | Media): Json {
-  if (body instanceof z.ZodType) return { 'application/json': { schema: schemaOf(body) } };
+function contentOf(body: z.ZodType | Media, direction: Direction): Json {
+  if (body instanceof z.ZodType)
+    return { 'application/json': { schema: schemaOf(body, direction) } };
   return { [body.type]: {} };
 }
 
-function schemaOf(type: z.core.$ZodType): Json {
+function schemaOf(type: z.core.$ZodType, direction: Direction): Json {
   // The lookup is by identity, so the cast is safe for any type.
   const name = names.get(type as z.ZodType);
   if (name !== undefined) return { $ref: `${PREFIX}${name}` };
-  if (type instanceof z.ZodArray) return { type: 'array', items: schemaOf(type.element) };
-  return withoutHeader(z.toJSONSchema(type));
+  if (type instanceof z.ZodArray)
+    return { type: 'array', items: schemaOf(type.element, direction) };
+  return withoutHeader(z.toJSONSchema(type, optionsOf(direction)));
 }
 
-function schemasOf(types: Readonly<Record<string, z.ZodType>>, io: 'input' | 'output'): Json {
+function schemasOf(types: Readonly<Record<string, z.ZodType>>, direction: Direction): Json {
   const registry = z.registry<{ id: string }>();
   for (const [id, type] of Object.entries(types)) registry.add(type, { id });
   const { schemas } = z.toJSONSchema(registry, {
-    io,
+    ...optionsOf(direction),
     uri: (id) => `${PREFIX}${id}`,
   });
   return Object.fromEntries(
     Object.entries(schemas).map(([id, schema]) => [id, withoutHeader(schema)]),
   );
+}
+
+/**
+ * Requests state a default in the description. Generators of clients take a field with the keyword
+ * `default` for one that is always present.
+ */
+function optionsOf(io: Direction): z.core.ToJSONSchemaParams {
+  if (io === 'output') return { io };
+  return {
+    io,
+    override: ({ jsonSchema }) => {
+      if (jsonSchema.default === undefined) return;
+      jsonSchema.description ??= `default: ${JSON.stringify(jsonSchema.default)}`;
+      delete jsonSchema.default;
+    },
+  };
 }
 
 /** Leaves out `$id` and `$schema`: in a document, a schema is known by its place. */

@@ -1,6 +1,11 @@
 import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { test } from 'node:test';
+import { inspect } from 'node:util';
 import { z } from 'zod';
+import { run } from '#shared/process/run.ts';
 import { describeApi } from '../../../../noded/api/http/openapi.ts';
 import { createApiRouter } from '../../../../noded/api/http/serve-routes.ts';
 import { ask, createApiLab, node } from '../../support/api-lab.ts';
@@ -120,4 +125,46 @@ test('the document takes the operations that the daemon takes, defaults left out
   ]) {
     assert.ok(!validator.safeParse(wrong).success, JSON.stringify(wrong));
   }
+});
+
+/** A client's program that compiles with the types of `openapi-typescript`. */
+const CLIENT = `
+import type { components, paths } from './api.d.ts';
+
+type Answer<T> = T extends { responses: { 200: { content: { 'application/json': infer B } } } } ? B : never;
+type Create = Extract<components['schemas']['Opcode'], { opcode: 'INSTANCE_CREATE' }>;
+
+// Without the fields that have a default.
+export const create: Create = { opcode: 'INSTANCE_CREATE', name: 'web1', osImage: '/a.raw', nics: [{}] };
+export const renew: NonNullable<
+  paths['/v1/cluster/renew-crypto']['post']['requestBody']
+>['content']['application/json'] = {};
+export const query: paths['/v1/instance-summaries']['get']['parameters']['query'] = { fields: 'name,status' };
+
+// A response has them.
+export function read(instance: Answer<paths['/v1/instances/{name}']['get']>): readonly unknown[] {
+  const priority: number = instance.autostart.priority;
+  const profiles: string[] = instance.profiles;
+  return [priority, profiles, instance.snapshots.length];
+}
+
+// @ts-expect-error A request needs a name.
+export const nameless: Create = { opcode: 'INSTANCE_CREATE' };
+// @ts-expect-error No such operation.
+export const unknown: components['schemas']['Opcode'] = { opcode: 'NO_SUCH', name: 'web1' };
+`;
+
+test('a client with generated types leaves out defaults of requests and reads those of answers', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'gnt-openapi-'));
+  t.after(() => rm(folder, { recursive: true }));
+  const bin = join(import.meta.dirname, '../../../../node_modules/.bin');
+  await writeFile(join(folder, 'openapi.json'), JSON.stringify(createDocument()));
+  await writeFile(join(folder, 'client.ts'), CLIENT);
+  const options = { cwd: folder };
+  await run(join(bin, 'openapi-typescript'), ['openapi.json', '-o', 'api.d.ts'], options);
+  const strict = { strict: true, exactOptionalPropertyTypes: true, types: [], lib: ['es5'] };
+  const compilerOptions = { ...strict, noEmit: true, allowImportingTsExtensions: true };
+  await writeFile(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions }));
+  const compiled = run(join(bin, 'tsc'), ['-p', '.'], options);
+  await compiled.catch((error: unknown) => assert.fail(inspect(error)));
 });
