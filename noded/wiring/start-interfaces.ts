@@ -1,4 +1,5 @@
 import type { Clock } from '#shared/clock/clock.ts';
+import type { DoctorReport } from '#shared/contract/api.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { JobRecord } from '#shared/contract/job.ts';
 import type { Logger } from '#shared/log/log.ts';
@@ -15,6 +16,7 @@ import {
   createOwnOverview,
   type OverviewSources,
 } from '../cluster/membership/overview.ts';
+import { examineNodes } from '../cluster/membership/examine-nodes.ts';
 import { issueJoinToken } from '../cluster/membership/join-tokens.ts';
 import { createNodeRoom, type NodeRoom } from '../cluster/placement/node-room.ts';
 import { RunningElsewhere } from '../cluster/membership/running-elsewhere.ts';
@@ -143,6 +145,8 @@ function serveCluster(
       ...given.own,
       migrationTarget,
       overview,
+      examineNodes: () =>
+        examineNodes(given.own.examineNodes(), { nodes, owns, peers }),
       jobs: layerJobs([onItsNode, ifRoom], jobs),
     },
   };
@@ -209,6 +213,7 @@ function ownDependencies(parts: InterfacesParts, sources: OverviewSources, clust
   const { clusters, nodes, instances, index, storeDescription } = records;
   const { disks, exports, catalogue } = host;
   const { keeper, metad, runner, guestReports, lifecycles } = guests;
+  const examine = (): Promise<DoctorReport> => examineHost({ ...parts, clusterKey });
   return {
     ...{
       version,
@@ -236,7 +241,8 @@ function ownDependencies(parts: InterfacesParts, sources: OverviewSources, clust
       return issueJoinToken(lifetimeS, { common, membership, paths: config.paths });
     },
     describeNode: sources.describeNode,
-    examine: () => examineHost({ ...parts, clusterKey }),
+    examine,
+    examineNodes: async () => [{ node: config.nodeName, report: await examine() }],
     metrics: async () => `${await metrics.render()}\n${await metad.metrics().catch(() => '')}`,
     removeNode: (name, options) => removeFromCluster(name, options, parts),
   } satisfies ApiDependencies;

@@ -109,6 +109,13 @@ export const doctorReport = z.object({
 export type DoctorFinding = z.infer<typeof doctorFinding>;
 export type DoctorReport = z.infer<typeof doctorReport>;
 
+/** GET /v1/doctor-of-nodes: the report of a node, or why there is none. */
+export const nodeReport = z.union([
+  z.strictObject({ node: z.string(), report: doctorReport }),
+  z.strictObject({ node: z.string(), silent: z.string(), isOffline: z.boolean() }),
+]);
+export type NodeReport = z.infer<typeof nodeReport>;
+
 /**
  * Target of a service: TCP or UDP, which any local process can send to, or a unix socket, which its
  * mode protects.

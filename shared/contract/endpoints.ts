@@ -16,6 +16,7 @@ import {
   makeJoinToken,
   nodeInfo,
   nodeOs,
+  nodeReport,
   osInfo,
   renewCrypto,
 } from './api.ts';
@@ -106,6 +107,11 @@ export const nodeEndpoints = {
   'GET /v1/doctor': {
     summary: 'Checks whether installations can work on this node',
     answers: { 200: doctorReport },
+    forPeers: true,
+  },
+  'GET /v1/doctor-of-nodes': {
+    summary: 'Checks all nodes as /v1/doctor does',
+    answers: { 200: nodeReport.array() },
   },
   'GET /metrics': {
     summary: 'Returns the metrics of both daemons for Prometheus',

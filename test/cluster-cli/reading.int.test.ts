@@ -324,7 +324,41 @@ test('gnt-node doctor ends with 0 when installs can work, warnings included, els
 test('gnt-cluster verify counts instances that need someone', async () => {
   const result = await gnt('cluster', 'verify');
   assert.equal(result.status, 1);
-  assert.match(result.stdout, /^error {3}instance bad: install_failed: the installation failed/m);
+  const line = /^error {3}instance bad: status: install_failed: the installation failed/m;
+  assert.match(result.stdout, line);
+});
+
+test('gnt-cluster verify reports each node, and fails for a node that does not answer', async (t) => {
+  t.after(() => {
+    daemon.report = { ok: true, findings: [] };
+    daemon.otherReports = [];
+  });
+  const check = (level: 'ok' | 'warning', name: string) => ({
+    ...{ check: name, level, message: `${name} is ${level}`, hint: null },
+  });
+  daemon.report = { ok: true, findings: [check('ok', 'tun'), check('ok', 'kvm')] };
+  const two = { node: 'node2', report: { ok: true, findings: [check('warning', 'swap')] } };
+  const shut = { node: 'node3', silent: "node 'node3' is offline", isOffline: true };
+  daemon.otherReports = [two, shut];
+  const bad = daemon.instances.splice(0);
+  t.after(() => daemon.instances.push(...bad));
+  const clean = await gnt('cluster', 'verify');
+  assert.equal(clean.status, 0, clean.stdout);
+  assert.match(clean.stdout, /: 3 node\(s\), 0 instance\(s\)$/m);
+  assert.match(clean.stdout, /^ok {6}node node1: doctor: 2 check\(s\) passed$/m);
+  assert.match(clean.stdout, /^warning node node3: reachable: node 'node3' is offline$/m);
+  assert.match(clean.stdout, /^0 error\(s\), 2 warning\(s\)$/m);
+  daemon.otherReports = [two, { ...shut, silent: 'does not\nanswer', isOffline: false }];
+  const coded = await gnt('cluster', 'verify', '--error-codes');
+  assert.deepEqual(
+    [coded.status, coded.stdout],
+    [1, 'WARNING:swap:node:node2:swap is warning\nERROR:reachable:node:node3:does not answer\n'],
+  );
+  const { ok, findings } = JSON.parse((await gnt('cluster', 'verify', '--json')).stdout) as {
+    readonly ok: boolean;
+    readonly findings: readonly Readonly<Record<string, unknown>>[];
+  };
+  assert.deepEqual([ok, findings.length, findings[0]?.['name']], [false, 4, 'node1']);
 });
 
 test('gnt-job list says what waits for what', async () => {

@@ -415,8 +415,12 @@ test('a node that was killed is shown as silent, and comes back', async () => {
     'NODE_UNREACHABLE',
     /node2\.example\.com.*\n.*Check that gnt-noded runs there/,
   );
-  assert.equal((await one.run('gnt-cluster', ['verify'])).status, 1);
+  const verified = await one.run('gnt-cluster', ['verify', '--error-codes']);
+  assert.equal(verified.status, 1);
+  assert.match(verified.stdout, /^ERROR:reachable:node:node2\.example\.com:/m);
   await two.startNode('--node', TWO);
+  const again = await one.run('gnt-cluster', ['verify', '--json']);
+  assert.match(again.stdout, /"name": "node2\.example\.com",\s+"check": "tun"/);
   assert.equal((await infoOf(one, NAME)).status, 'ADMIN_down');
 });
 

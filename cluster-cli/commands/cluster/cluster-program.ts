@@ -16,6 +16,7 @@ import type { ClusterOptions } from './cluster.ts';
 import type { RenewOptions } from './crypto.ts';
 import { JOIN_DESCRIPTION } from './join-description.ts';
 import type { JoinTokenOptions } from './join.ts';
+import type { VerifyOptions } from './verify.ts';
 
 const load = () => import('./cluster.ts');
 const loadJoin = () => import('./join.ts');
@@ -286,10 +287,17 @@ export function createClusterProgram(context: Context): Command {
   addCommand(program, {
     usage: 'verify',
     summary: 'Check the nodes and the instances',
-    description: 'Checks the nodes and the instances. Exit status 1 if a check fails.',
-    options: [jsonOption()],
-  }).action(async (options: { json?: boolean }) => {
-    await (await load()).runClusterVerify(context, options);
+    description:
+      'Runs the checks of gnt-node doctor on every node, and shows instances with errors. Exit status: 0 no errors, 1 an error was found, 3 the node daemon of this node cannot be reached. Warnings do not change the status. A node that does not answer is an error, unless it is marked offline.',
+    options: [
+      option('--error-codes', 'Print LEVEL:CHECK:KIND:NAME:MESSAGE for each finding', {
+        group: 'Output:',
+      }),
+      jsonOption(),
+    ],
+    examples: ['gnt-cluster verify --error-codes | grep ^ERROR:'],
+  }).action(async (options: VerifyOptions) => {
+    await (await import('./verify.ts')).runClusterVerify(context, options);
   });
   return program;
 }

@@ -1,4 +1,4 @@
-import type { ClusterRecord, DoctorReport, ListedNode } from '#shared/contract/api.ts';
+import type { ClusterRecord } from '#shared/contract/api.ts';
 import { BUILT_APPLIANCE } from '#shared/contract/appliance-manifest.ts';
 import { DEFAULT_LOW_SPACE_PERCENT } from '#shared/contract/cluster-settings.ts';
 import { downloadLimitsOf } from '#shared/contract/download-limits.ts';
@@ -11,7 +11,6 @@ import { formatBytes, formatTime } from '../../render/format.ts';
 import { renderOutline } from '../../render/outline.ts';
 import { parseSizeBytes, parseSizeMiB } from '../../values/size.ts';
 import { createValueSource, type ValueSource } from '../../values/value-source.ts';
-import { renderFindings } from '../node/doctor.ts';
 import { parseNics } from '../instance/parse-options.ts';
 import { isUnset, orUnset } from '../instance/parse-documents.ts';
 import { submitAndWatch, type SubmitOptions } from '../submit.ts';
@@ -400,55 +399,4 @@ function describeLowSpace({
   lowSpacePercent = DEFAULT_LOW_SPACE_PERCENT,
 }: Pick<ClusterRecord, 'lowSpacePercent'>): string {
   return lowSpacePercent === 0 ? 'never' : `below ${lowSpacePercent} % of a file system`;
-}
-
-function findingOfNode(node: ListedNode): DoctorReport['findings'] {
-  if (!('silent' in node)) return [];
-  const { name, silent } = node;
-  if (node.flags.offline)
-    return [{ check: `node ${name}`, level: 'warning', message: silent, hint: null }];
-  const hint = `Start gnt-noded there; if the node will not come back: gnt-node remove ${name}`;
-  return [{ check: `node ${name}`, level: 'error', message: silent, hint }];
-}
-
-/**
- * Prints the checks of the node and the states of the instances. Sets exit status 1 if a check
- * fails.
- */
-export async function runClusterVerify(
-  context: Context,
-  options: { readonly json?: boolean },
-): Promise<void> {
-  const client = await context.client();
-  const [cluster, report, nodes, instances] = await Promise.all([
-    client.ask('GET /v1/cluster'),
-    client.ask('GET /v1/doctor'),
-    client.ask('GET /v1/nodes'),
-    client.instances(),
-  ]);
-  const WRONG = new Set([
-    ...['paused', 'ERROR_down', 'ERROR_up', 'install_failed'],
-    ...['ERROR_nodedown', 'ERROR_nodefails', 'ERROR_nodeoffline'],
-  ]);
-  const findings: DoctorReport['findings'] = [
-    ...report.findings,
-    ...nodes.flatMap(findingOfNode),
-    ...instances
-      .filter(({ status }) => WRONG.has(status))
-      .map(({ name, status, explanation }) => ({
-        check: `instance ${name}`,
-        level: 'error' as const,
-        message: `${status}: ${explanation}`,
-        hint: `gnt-instance info ${name}`,
-      })),
-  ];
-  const whole = { ok: report.ok && !findings.some(({ level }) => level === 'error'), findings };
-  if (options.json) context.print(JSON.stringify({ cluster: cluster.name, ...whole }, null, 2));
-  else {
-    context.print(
-      `cluster ${cluster.name}: ${cluster.nodes.length} node(s), ${instances.length} instance(s)`,
-    );
-    for (const line of renderFindings(whole, context.terminal.output)) context.print(line);
-  }
-  if (!whole.ok) context.setExitStatus(1);
 }

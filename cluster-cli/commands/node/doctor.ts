@@ -32,7 +32,8 @@ export function renderFindings(report: DoctorReport, appearance: Appearance): re
   return [...lines, `${verdict}: ${count('error')} error(s), ${count('warning')} warning(s)`];
 }
 
-function renderFinding(
+/** Returns the line of a finding, and its hint below it. */
+export function renderFinding(
   finding: DoctorFinding,
   paint: ReturnType<typeof createPaint>,
 ): readonly string[] {

@@ -1,4 +1,4 @@
-import type { DoctorReport, NodeInfo } from '#shared/contract/api.ts';
+import type { DoctorReport, NodeInfo, NodeReport } from '#shared/contract/api.ts';
 import type { exportEndpoints, nodeEndpoints } from '#shared/contract/endpoints.ts';
 import type { Overview } from '../../cluster/membership/overview.ts';
 import type { ExportStore } from '../../instances/backup/export-store.ts';
@@ -12,6 +12,7 @@ export interface NodeRoutesDependencies {
     options: { readonly forgetInstances: boolean },
   ) => Promise<void>;
   readonly examine: () => Promise<DoctorReport>;
+  readonly examineNodes: () => Promise<readonly NodeReport[]>;
   readonly exports: Pick<ExportStore, 'list'>;
   /** Returns the metrics of this daemon as Prometheus text. */
   readonly metrics: () => Promise<string>;
@@ -20,13 +21,15 @@ export interface NodeRoutesDependencies {
 export function nodeRoutes(
   dependencies: NodeRoutesDependencies,
 ): Handlers<typeof nodeEndpoints & typeof exportEndpoints> {
-  const { overview, describeNode, removeNode, examine, exports, metrics } = dependencies;
+  const { overview, describeNode, removeNode, examine, examineNodes, exports, metrics } =
+    dependencies;
   return {
     'GET /v1/node': describeNode,
     'GET /v1/nodes': async () => [...(await overview.nodes())],
     'DELETE /v1/nodes/{name}': ({ params, query }) =>
       removeNode(params.name, { forgetInstances: query['forget-instances'] === '1' }),
     'GET /v1/doctor': examine,
+    'GET /v1/doctor-of-nodes': async () => [...(await examineNodes())],
     'GET /v1/exports': async () => [...(await exports.list())],
     'GET /metrics': async () =>
       new Reply(200, await metrics(), { type: 'text/plain; version=0.0.4; charset=utf-8' }),

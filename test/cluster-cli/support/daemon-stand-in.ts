@@ -7,6 +7,7 @@ import type {
   ApiError,
   ClusterInfo,
   DoctorReport,
+  NodeReport,
   ExportInfo,
   ListedOrphan,
   NodeOs,
@@ -49,6 +50,7 @@ export interface DaemonStandIn {
   /** Bytes from the guest. The next request takes them. */
   readonly fromGuest: Buffer[];
   report: DoctorReport;
+  otherReports: readonly NodeReport[];
   cluster: ClusterInfo;
   /** The answer for every image name. */
   image: ResolvedImage | null;
@@ -89,6 +91,7 @@ export async function startDaemonStandIn(): Promise<DaemonStandIn> {
     sent: [],
     fromGuest: [],
     report: { ok: true, findings: [] },
+    otherReports: [],
     hookBook: { stages: [], remarks: [] },
     progress: [],
     cluster: sampleCluster(),
@@ -171,6 +174,11 @@ async function answer(
       return json(200, standIn.orphans);
     case 'GET doctor':
       return json(200, standIn.report);
+    case 'GET doctor-of-nodes':
+      return json(200, [
+        { node: sampleNode().name, report: standIn.report },
+        ...standIn.otherReports,
+      ]);
     case 'GET cluster':
       return json(200, standIn.cluster);
     case 'POST images':

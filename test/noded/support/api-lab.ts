@@ -147,6 +147,7 @@ export async function createApiLab(t: TestContext, overrides: Overrides = {}) {
       previewBootPlan(instance, name, { clusters, archives: { find: () => null } }),
     describeNode,
     examine: () => Promise.resolve({ ok: true, findings: [] }),
+    examineNodes: () => Promise.resolve([]),
     metrics: () => Promise.resolve('gnt_up 1\n'),
     storeDescription: 'sqlite',
     clusterKey: noClusterKey(),

@@ -31,7 +31,7 @@ test('another node is refused every route that nodes do not ask each other for',
   for (const kept of [
     ...['POST /v1/cluster/renew-crypto', 'POST /v1/cluster/join-tokens', 'DELETE /v1/nodes/{name}'],
     ...['POST /v1/images/import', 'GET /v1/jobs', 'GET /v1/instances', 'GET /v1/cluster'],
-    ...['GET /metrics', 'GET /v1/doctor', 'POST /v1/catalogues', 'GET /v1/exports'],
+    ...['GET /metrics', 'GET /v1/doctor-of-nodes', 'POST /v1/catalogues', 'GET /v1/exports'],
   ])
     assert.ok(paths.includes(kept), kept);
   for (const { method, path } of refused) {
@@ -71,7 +71,12 @@ test('every route that nodes ask each other for exists', () => {
   const names: readonly string[] = forPeers.map(({ key }) => key);
   for (const asked of [
     ...['GET /v1/node', 'GET /v1/os', 'GET /v1/os/{name}', 'GET /v1/orphans', 'POST /v1/jobs'],
-    ...['GET /v1/own-instances', 'GET /v1/machines/events', 'POST /v1/cluster/key-steps'],
+    ...[
+      'GET /v1/doctor',
+      'GET /v1/own-instances',
+      'GET /v1/machines/events',
+      'POST /v1/cluster/key-steps',
+    ],
     ...['GET /v1/jobs/{id}', 'GET /v1/jobs/{id}/events', 'DELETE /v1/jobs/{id}'],
     ...['GET /v1/instances/{name}', 'GET /v1/instances/{name}/log'],
     ...['POST /v1/arrivals/{uuid}/check', 'POST /v1/arrivals/{uuid}/{session}/files/{name}'],
