@@ -145,8 +145,7 @@ function serveCluster(
       ...given.own,
       migrationTarget,
       overview,
-      examineNodes: () =>
-        examineNodes(given.own.examineNodes(), { nodes, owns, peers }),
+      examineNodes: () => examineNodes(given.own.examineNodes(), { nodes, owns, peers }),
       jobs: layerJobs([onItsNode, ifRoom], jobs),
     },
   };
